@@ -1,0 +1,68 @@
+package grant
+
+import (
+	"fmt"
+	"time"
+)
+
+// A State is the state of a sequencer in the whole cluster.
+type State uint8
+
+// The states of a sequencer.
+const (
+	Attached   State = iota + 1 // members may hold node IDs
+	Detaching                   // members give their node IDs back
+	Detached                    // no member holds one, until AttachAll
+	Destroying                  // members give their node IDs back
+	Destroyed                   // until it is created again with the same layout
+	Purged                      // may be created again with any configuration
+)
+
+var stateNames = [...]string{Attached: "attached", Detaching: "detaching", Detached: "detached", Destroying: "destroying", Destroyed: "destroyed", Purged: "purged"}
+
+// String returns the state as a word.
+func (s State) String() string {
+	if s < Attached || s > Purged {
+		return fmt.Sprintf("State(%d)", uint8(s))
+	}
+	return stateNames[s]
+}
+
+// err returns why no node ID can be acquired in this state.
+func (s State) err() error {
+	switch s {
+	case Attached:
+		return nil
+	case Detaching, Detached:
+		return ErrDetached
+	default:
+		return ErrDestroyed
+	}
+}
+
+// An Info is what the store knows about a sequencer as a whole.
+type Info struct {
+	Name        string
+	State       State
+	Config      Config
+	Incarnation uint64    // grows with every creation and every fence
+	Floor       time.Time // no new grant begins before it; set by Fence, zero if never fenced
+	Created     time.Time // by its creator's clock
+
+	// LongestWindow is the longest window that the sequencer ever had.
+	LongestWindow time.Duration
+
+	// MovedTo is the URL of the store that has the sequencer now; see Move.
+	MovedTo string
+}
+
+// A NodeInfo is what the store knows about one node ID.
+type NodeInfo struct {
+	Node    uint64
+	Owner   string    // of the process that holds or held it; random, and empty after Fence
+	Host    string    // of that process
+	Until   time.Time // the mark: exclusive end of all windows granted so far
+	Wall    time.Time // the owner's clock at the last write
+	Held    bool      // false if it was given back or fenced
+	Closing bool      // its owner must give it back
+}

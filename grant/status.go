@@ -1,0 +1,37 @@
+package grant
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Phase is the state of a member of a sequencer.
+type Phase uint8
+
+// The phases of a member.
+const (
+	Idle    Phase = iota // no node ID is wanted or held
+	Joining              // a node ID is wanted, none is held
+	Holding              // a node ID is held
+	Losing               // the rest of a window is used, and another node ID is wanted
+	Leaving              // the node ID is being given back
+)
+
+var phaseNames = [...]string{"idle", "joining", "holding", "losing", "leaving"}
+
+// String returns the phase as a word.
+func (p Phase) String() string {
+	if int(p) >= len(phaseNames) {
+		return fmt.Sprintf("Phase(%d)", uint8(p))
+	}
+	return phaseNames[p]
+}
+
+// A Status describes a member of a sequencer at one moment.
+type Status struct {
+	Phase Phase
+	Node  uint64    // for Holding, Losing and Leaving
+	Until time.Time // exclusive end of its window; it is renewed as long as IDs are made
+	Owner string    // for Holding and Losing: as in NodeInfo
+	Err   error     // why no node ID could be acquired or renewed, or, if Idle, why the last one was not given back; nil if all is well
+}
