@@ -226,7 +226,7 @@ func (k *Console) createSequencer(v *visit) {
 		return
 	}
 	if !v.who.may(auth.Change, p.Name) {
-		v.forbidden("It does not allow creating the sequencer " + p.Name + ".")
+		v.forbidden("You may not create the sequencer " + p.Name + ".")
 		return
 	}
 	if k.admin == nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/service"
 )
 
 // maxIDs is how many IDs can be read at once.
@@ -280,27 +279,4 @@ func readMany(ids []string, o inspect.Options) *many {
 	m.Fine = bad+duplicates+inversions == 0
 	m.Verdict = fmt.Sprintf("%s: %s, %d out of order, %d cannot be read", plural(uint64(len(ids)), "ID"), plural(uint64(duplicates), "duplicate"), inversions, bad)
 	return m
-}
-
-// makeID makes an ID of a sequencer and explains it.
-func (k *Console) makeID(v *visit) {
-	name := strings.TrimSpace(v.r.PostForm.Get("name"))
-	if err := service.CheckName(name); err != nil {
-		v.fail(http.StatusBadRequest, "Invalid sequencer name", detail(err)+".")
-		return
-	}
-	if !v.who.may(auth.Take, name) {
-		v.forbidden("It does not allow taking IDs of " + name + ".")
-		return
-	}
-	ctx, cancel := k.limited(v.r)
-	defer cancel()
-	id, layout, err := k.next(ctx, name, v.who)
-	if err != nil {
-		v.failed(err, ctx.Err() != nil)
-		return
-	}
-	k.snapshots.forget() // the node ID may be new
-	target := inspectAddress([]string{id}, url.Values{"layout": {layout.String()}, "of": {name}})
-	http.Redirect(v.w, v.r, target+"&made=1", http.StatusSeeOther)
 }

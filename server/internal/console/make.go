@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/firnid/firn"
@@ -10,6 +11,29 @@ import (
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 )
+
+// makeID makes an ID of a sequencer and explains it.
+func (k *Console) makeID(v *visit) {
+	name := strings.TrimSpace(v.r.PostForm.Get("name"))
+	if err := service.CheckName(name); err != nil {
+		v.fail(http.StatusBadRequest, "Invalid sequencer name", detail(err)+".")
+		return
+	}
+	if !v.who.may(auth.Take, name) {
+		v.forbidden("You may not take IDs of " + name + ".")
+		return
+	}
+	ctx, cancel := k.limited(v.r)
+	defer cancel()
+	id, layout, err := k.next(ctx, name, v.who)
+	if err != nil {
+		v.failed(err, ctx.Err() != nil)
+		return
+	}
+	k.snapshots.forget() // the node ID may be new
+	target := inspectAddress([]string{id}, url.Values{"layout": {layout.String()}, "of": {name}})
+	http.Redirect(v.w, v.r, target+"&made=1", http.StatusSeeOther)
+}
 
 // limited returns a request's context with Config.Limit.
 func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc) {

@@ -33,7 +33,7 @@ const maxHeldShown = 6
 
 func (k *Console) members(v *visit) {
 	if !v.who.MayRead("") {
-		v.forbidden("It does not allow seeing the servers.")
+		v.forbidden("You may not see the servers.")
 		return
 	}
 	v.show(http.StatusOK, "members", page{Title: "Members", Section: "members", Live: true, Body: k.membersNow(v)})

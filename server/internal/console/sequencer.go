@@ -61,7 +61,7 @@ func (k *Console) sequencer(v *visit) {
 		return
 	}
 	if !v.who.MayRead(name) {
-		v.forbidden("It does not allow seeing the sequencer " + name + ".")
+		v.forbidden("You may not see the sequencer " + name + ".")
 		return
 	}
 	p, err := k.sequencerNow(v, name)

@@ -53,9 +53,9 @@ type memberInfo struct {
 }
 
 const (
-	keepFor   = time.Second     // how long a snapshot is valid
-	loadLimit = 3 * time.Second // for reading the store
-	maxNodes  = 200             // sequencers in the list whose node IDs are read
+	keepFor    = time.Second     // how long a snapshot is valid
+	loadLimit  = 3 * time.Second // for reading the store
+	maxCounted = 200             // sequencers in the list whose node IDs are read
 )
 
 func newSnapshots(k *Console) *snapshots {
@@ -99,7 +99,7 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	})
 	for i := range s.Sequencers {
 		q := &s.Sequencers[i]
-		if err != nil || i >= maxNodes || q.Fault != "" {
+		if err != nil || i >= maxCounted || q.Fault != "" {
 			break
 		}
 		err = ss.readNodes(ctx, q)

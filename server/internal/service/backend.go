@@ -19,7 +19,8 @@ import (
 // callers of one name get IDs of one space, without duplicates.
 type Backend interface {
 	// Sequencer returns the sequencer of a name that CheckName accepts. It may
-	// create one if by allows it or is nil, and may wait until ctx is done. The name may be part of a longer string: clone it to keep it.
+	// create one if by allows it or is nil, and may wait until ctx is done. The
+	// name may be part of a longer string: clone it to keep it.
 	//
 	// An error in causes (fault.go) gets a Kind of its own; the text of any other
 	// error is logged and not shown to the client.

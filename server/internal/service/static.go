@@ -51,7 +51,8 @@ type StaticConfig struct {
 	MaxNames int
 }
 
-// DefaultMaxNames is the value of StaticConfig.MaxNames that 0 stands for.
+// DefaultMaxNames is the value that 0 stands for in MaxNames of StaticConfig and
+// ClusterConfig.
 const DefaultMaxNames = 10_000
 
 // NewStatic makes a Static. It returns an error if the layout, the node ID or

@@ -30,7 +30,8 @@ type Config struct {
 	// Veil has the keys of veiled IDs; nil gives none.
 	Veil veil.Keys
 
-	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
+	// Limit is how long a request may wait for its IDs; 0 means
+	// service.DefaultLimit.
 	Limit time.Duration
 
 	// Limits bound requests and connections.

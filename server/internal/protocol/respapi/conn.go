@@ -208,7 +208,7 @@ func (c *conn) send(now time.Time) {
 	}
 }
 
-// extendWriting gives a write at least WriteTimeout, and up to an eighth more.
+// extendWriting gives a write at least Limits.Write, and up to an eighth more.
 // Setting a deadline costs as much as answering a command, so most writes keep
 // the previous one.
 func (c *conn) extendWriting(now time.Time) error {

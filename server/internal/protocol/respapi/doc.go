@@ -1,7 +1,7 @@
 // Package respapi serves IDs over RESP 2 and 3, the protocol of Redis, so that
 // any Redis client is a client of Firn. The commands are NEXT, NEXTB, INCR,
 // INCRBY 1 and INSPECT, transactions of them, and those that clients and tools
-// send on their own; COMMAND DOCS lists them.
+// send on their own; COMMAND LIST lists them.
 //
 // IDs are bulk strings: JavaScript clients turn integers into doubles, which
 // makes different IDs equal. Only INCR and INCRBY return integers.
@@ -10,7 +10,7 @@
 // answered with one write, so a pipeline costs little more than its longest
 // command. A connection uses a bounded amount of memory, whatever it sends: a
 // client that pipelines megabytes of commands must read answers meanwhile, or
-// it is disconnected after Config.WriteTimeout.
+// it is disconnected after Config.Limits.Write.
 //
 // A Server makes no IDs itself and knows neither stores nor token files. It is
 // not a Redis server: it has no keys, scripts or subscriptions.

@@ -28,11 +28,11 @@ type Config struct {
 	// service.DefaultLimit.
 	Limit time.Duration
 
-	// Limits bound commands: the number of IDs, the bytes of an argument, of which
-	// a whole command may have twice as many and a client that is not authenticated
-	// fewer, the time for a command to arrive, from its first byte to its last, and
-	// the time for a client to receive a piece of its answers, of 64 KiB or more,
-	// which may be up to an eighth longer.
+	// Limits bound commands and answers. Count is for the IDs of a command.
+	// Body is for the bytes of an argument; a whole command may have twice as
+	// many, and an unauthenticated client fewer. Read is for a command to arrive,
+	// from its first byte to its last. Write is for a client to receive a piece of
+	// its answers, of 64 KiB or more, and can be up to an eighth longer.
 	Limits service.Limits
 
 	// RefuseUnsafe makes INCR return an error for layouts whose IDs can exceed

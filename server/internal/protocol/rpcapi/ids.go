@@ -66,7 +66,7 @@ func (s *Server) find(ctx context.Context, name string, form firnv1.Form, n int6
 	}
 	var err error
 	take := service.Taker{Backend: s.c.Backend, Auth: s.c.Auth}
-	if w.s, err = take.Find(ctx, name, shownIn(ctx)); err != nil {
+	if w.s, err = take.Find(ctx, name, credsOf(ctx)); err != nil {
 		return w, s.failed(ctx, err)
 	}
 	if w.runs && !w.s.Layout.HasRuns() {
@@ -119,7 +119,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 		return nil, err
 	}
 	if octets := n * int64(w.s.Layout.Bits()) / 8; octets > manyOctets && !w.runs {
-		if err := s.begin(ctx, &w.s.Layout, int(n)); err != nil {
+		if err := s.reserveAnswer(ctx, &w.s.Layout, int(n)); err != nil {
 			return nil, err
 		}
 	}
@@ -130,8 +130,8 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	return &firnv1.NextResponse{Ids: a.Ids, Ids128: a.Ids128, Runs: a.Runs, Layout: w.s.Layout.String(), Prefix: w.s.Prefix}, nil
 }
 
-// begin waits until the call may make a long answer of n IDs.
-func (s *Server) begin(ctx context.Context, l *firn.Layout, n int) error {
+// reserveAnswer waits until the call may make a long answer of n IDs.
+func (s *Server) reserveAnswer(ctx context.Context, l *firn.Layout, n int) error {
 	turn, cancel := service.WithTurn(ctx, l, n)
 	defer cancel()
 	k, size := callOf(ctx), min(int64(2*n*l.Bits()/8), maxHeld) // the IDs, and the message

@@ -278,7 +278,7 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 	if s.c.Auth == nil {
 		return nil
 	}
-	err := s.c.Auth.Allow(shownIn(ctx), do, name)
+	err := s.c.Auth.Allow(credsOf(ctx), do, name)
 	switch {
 	case err == nil:
 		return nil
@@ -288,8 +288,8 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 	return fail(service.Unauthorized, err.Error()+": send a token in the metadata, authorization: Bearer firn_…", 0)
 }
 
-// shownIn returns the credentials of a call.
-func shownIn(ctx context.Context) *auth.Credentials {
+// credsOf returns the credentials of a call.
+func credsOf(ctx context.Context) *auth.Credentials {
 	return callOf(ctx).creds // which cache the principal
 }
 
