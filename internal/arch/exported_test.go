@@ -35,10 +35,10 @@ func public(r *repo) (all []*pkg) {
 	return all
 }
 
-// TestExported compares the exported names of every public package with a
-// golden file. What is exported is a promise: a name that comes or goes shows
-// up in the change that does it. Methods that an embedded type promotes are
-// names too.
+// TestExported compares the exported names of every public package, those of
+// module server aside, with a golden file. What is exported is a promise: a
+// name that comes or goes shows up in the change that does it. Methods that an
+// embedded type promotes are names too.
 //
 //	go test ./internal/arch -run TestExported -update
 func TestExported(t *testing.T) {
