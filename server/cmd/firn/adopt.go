@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -304,7 +303,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	late, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer stop()
 	if e := q.Close(late); e != nil {
-		c.a.note("%s", strings.TrimPrefix(e.Error(), "grant: "))
+		c.a.note("%s", textfmt.Message(e))
 	}
 	fmt.Fprintf(c.a.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", in.all-in.bad, in.all, c.name, contacts)
 	switch {

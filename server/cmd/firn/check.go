@@ -195,7 +195,7 @@ func (c *idReader) keep(where place, id form.ID) error {
 // keepBad remembers the first lines that are not IDs, for the report.
 func (c *idReader) keepBad(where place, err error) error {
 	if len(c.badFirst) < 3 {
-		c.badFirst = append(c.badFirst, where.String()+": "+strings.TrimPrefix(err.Error(), "firn: "))
+		c.badFirst = append(c.badFirst, where.String()+": "+textfmt.Message(err))
 	}
 	return nil
 }

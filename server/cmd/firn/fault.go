@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // A fault is an error in the value of a flag of serve, whether that comes from
@@ -36,10 +37,11 @@ func (f *faults) exit(flag, value string, err error) {
 		one.err, one.hint, one.code = exit.err, exit.hint, exit.code
 	}
 	text := one.err.Error()
-	for _, prefix := range [...]string{fmt.Sprintf("--%s %q: ", flag, value), fmt.Sprintf("--%s %s: ", flag, value), "--" + flag + ": ", "firn: ", "grant: ", flag + " is " + value + ": "} {
+	for _, prefix := range [...]string{fmt.Sprintf("--%s %q: ", flag, value), fmt.Sprintf("--%s %s: ", flag, value), "--" + flag + ": "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
-	one.err = errors.New(text)
+	text = textfmt.Message(errors.New(text))
+	one.err = errors.New(strings.TrimPrefix(text, flag+" is "+value+": "))
 	*f = append(*f, one)
 }
 
@@ -118,5 +120,5 @@ func wrongValue(flag *pflag.Flag, err error) string {
 	if parse, ok := errors.AsType[*firn.ParseError](err); ok {
 		return parse.Reason
 	}
-	return strings.TrimPrefix(err.Error(), "firn: ")
+	return textfmt.Message(err)
 }

@@ -66,7 +66,7 @@ func (in *idInput) badJSON(_ place, err error) error {
 
 // errorJSON returns invalid input for JSON.
 func errorJSON(err error) any {
-	return map[string]string{"error": strings.TrimPrefix(err.Error(), "firn: ")}
+	return map[string]string{"error": textfmt.Message(err)}
 }
 
 // columnHelp describes files of IDs.

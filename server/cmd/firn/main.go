@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
@@ -235,10 +237,7 @@ func (a *app) errors() io.Writer {
 // complain prints an error on stderr; where names the place that it concerns,
 // if any.
 func (a *app) complain(where string, err error) {
-	text := err.Error()
-	for _, prefix := range [...]string{"firn: ", "grant: ", "sequencer: ", "dirstore: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
+	text := textfmt.Message(err)
 	if where != "" {
 		text = where + ": " + text
 	}

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // A mendCmd is a command that mends the node IDs of one sequencer or of all.
@@ -85,6 +85,6 @@ func (m *mendCmd) run(ctx context.Context, a *app, s grant.Store, args []string,
 // addDamaged adds records that cannot be read.
 func (r *rows) addDamaged(damaged []error) {
 	for _, err := range damaged {
-		r.add("damaged", "%s; left unchanged: no member can acquire that node ID", strings.TrimPrefix(err.Error(), "grant: "))
+		r.add("damaged", "%s; left unchanged: no member can acquire that node ID", textfmt.Message(err))
 	}
 }

@@ -262,7 +262,7 @@ func writeFrom[I any](ctx context.Context, a *app, q interface {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
 	if closeErr := q.Close(late); closeErr != nil && err == nil {
-		a.note("%s", strings.TrimPrefix(closeErr.Error(), "grant: ")) // the IDs are valid
+		a.note("%s", textfmt.Message(closeErr)) // the IDs are valid
 	}
 	return err
 }

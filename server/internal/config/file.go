@@ -16,6 +16,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/typed"
 )
 
@@ -205,7 +206,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 		}
 		for k, v := range p.pairs(v, fmt.Sprintf("sequencers: %q", t.Pattern)) {
 			if err := t.set(k.Value, resolved(v)); err != nil {
-				text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "firn: "), "typed: ")
+				text := textfmt.Message(err)
 				p.fault(k.Line, "sequencers: %q: %s: %s", t.Pattern, k.Value, text)
 			}
 		}
@@ -280,7 +281,7 @@ func (f *File) Check(usual Template, now time.Time) (all []error) {
 			err = cmp.Or(c.Check(), CheckTime(t.Layout, now))
 		}
 		if err != nil {
-			all = append(all, f.fault(t.Line, "sequencers: %q: %s", t.Pattern, strings.TrimPrefix(err.Error(), "grant: ")))
+			all = append(all, f.fault(t.Line, "sequencers: %q: %s", t.Pattern, textfmt.Message(err)))
 		}
 	}
 	return all

@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // An Import is a Hazelcast configuration converted to templates of sequencers.
@@ -252,11 +253,11 @@ func (w *writer) layout(number map[string]int64) (string, error) {
 		err = CheckTime(layout, w.now)
 	}
 	if err != nil {
-		return "", errors.New(strings.TrimPrefix(err.Error(), "firn: "))
+		return "", errors.New(textfmt.Message(err))
 	}
 	ahead := time.Duration(number["allowed-future-millis"]) * time.Millisecond
 	if _, err := grant.DefaultConfig(nil, layout, &ahead, nil); err != nil {
-		return "", fmt.Errorf("allowed-future-millis: %s", strings.TrimPrefix(err.Error(), "grant: "))
+		return "", fmt.Errorf("allowed-future-millis: %s", textfmt.Message(err))
 	}
 	if offset, last := number["node-id-offset"], int64(1)<<node-1; offset > last {
 		return "", fmt.Errorf("node-id-offset %d is above %d, the last node ID of %d bits", offset, last, node)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // number formats an integer with thousands separators: 1,234,567.
@@ -101,7 +101,7 @@ func length(d time.Duration) string {
 }
 
 // detail formats an error as a sentence for people.
-func detail(err error) string { return title(service.Detail(err)) }
+func detail(err error) string { return title(textfmt.Message(err)) }
 
 // title begins a sentence.
 func title(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }

@@ -9,6 +9,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // A Creation is a sequencer to create, as clients describe it. A field that is
@@ -27,7 +28,7 @@ type FieldError struct{ Field, Text string }
 // Config returns the configuration of the sequencer, or all that is wrong with
 // it.
 func (n *Creation) Config(a Administrator) (c grant.Config, wrong []FieldError) {
-	fail := func(field string, err error) { wrong = append(wrong, FieldError{field, Detail(err)}) }
+	fail := func(field string, err error) { wrong = append(wrong, FieldError{field, textfmt.Message(err)}) }
 	duration := func(field string, text *string) *time.Duration {
 		if text == nil {
 			return nil

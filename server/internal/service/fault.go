@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // ErrTooManyNames is matched by errors of a Backend that has no room for
@@ -107,7 +107,7 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 	if e, ok := errors.AsType[*lateError](err); ok {
 		err, late = e.error, true
 	}
-	f := Fault{Kind: kindOf(err), Detail: Detail(err)}
+	f := Fault{Kind: kindOf(err), Detail: textfmt.Message(err)}
 	f.Retry = kinds[f.Kind].retry
 	if kinds[f.Kind].logged {
 		f.Cause = err
@@ -126,7 +126,7 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 	case f.Kind == ClockAhead && errors.Is(err, grant.ErrComparingClocks):
 		f.Retry = time.Second
 	case f.Kind == Busy && errors.As(err, &wait):
-		f.Detail, f.Retry = Detail(wait), wait.Wait
+		f.Detail, f.Retry = textfmt.Message(wait), wait.Wait
 	case f.Kind == ClockWrong && errors.As(err, &clock):
 		f.Retry, f.Cause = clock.Wait, nil // the wait ends by itself
 	}
@@ -166,12 +166,3 @@ func (f Fault) Level() slog.Level {
 // maxRetry is the longest Retry-After. A longer wait does not end by itself:
 // for example, the clock is years before the epoch.
 const maxRetry = time.Hour
-
-// Detail returns an error as a detail, without the prefix of a package.
-func Detail(err error) string {
-	text := err.Error()
-	for _, prefix := range [...]string{"firn: ", "grant: ", "sequencer: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return text
-}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // CheckName is grant.CheckName, with an error for clients. A valid name is one
@@ -11,7 +12,7 @@ import (
 // path (.., a/b) or a flag (-n).
 func CheckName(name string) error {
 	if err := grant.CheckName(name); err != nil {
-		return errors.New(Detail(err))
+		return errors.New(textfmt.Message(err))
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (r Reader) Options(ctx context.Context, name, text string, o *inspect.Optio
 	case veiled:
 		v, err := form.NewVeil(r.Veil, name, q.Layout)
 		if err != nil {
-			return &Fault{Kind: BadParameter, Detail: Detail(err)}
+			return &Fault{Kind: BadParameter, Detail: textfmt.Message(err)}
 		}
 		o.From = form.VeiledBy(v)
 	case o.From.IsTyped() || o.From.IsAuto() && strings.Contains(text, "_"):

@@ -2,6 +2,7 @@ package textfmt
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -25,18 +26,32 @@ func Quote(s string) string {
 	return strconv.Quote(s[:end]) + "…"
 }
 
+// packages are the packages whose names stand before the text of their errors.
+var packages = []string{"firn", "grant", "sequencer", "client", "typed", "veil", "dirstore", "sqlstore", "etcdstore", "kubestore"}
+
+// Message returns the text of err without the names of packages in front, which
+// tell users nothing.
+func Message(err error) string {
+	text := err.Error()
+	for {
+		name, rest, ok := strings.Cut(text, ": ")
+		if !ok || !slices.Contains(packages, name) {
+			return text
+		}
+		text = rest
+	}
+}
+
 // Plain returns err without words that people who see the value already know.
 func Plain(err error) error {
-	if p, ok := errors.AsType[*firn.ParseError](err); ok {
-		return errors.New(p.Reason)
-	}
 	if err == nil {
 		return nil
 	}
-	for _, name := range []string{"firn: ", "veil: ", "typed: "} {
-		if text, ok := strings.CutPrefix(err.Error(), name); ok {
-			return errors.New(text)
-		}
+	if p, ok := errors.AsType[*firn.ParseError](err); ok {
+		return errors.New(p.Reason)
+	}
+	if text := Message(err); text != err.Error() {
+		return errors.New(text)
 	}
 	return err
 }

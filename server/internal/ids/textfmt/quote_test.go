@@ -1,6 +1,7 @@
 package textfmt
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,20 @@ func TestQuote(t *testing.T) {
 	} {
 		if got := Quote(row.text); got != row.want {
 			t.Errorf("Quote(%q) = %s, want %s", row.text, got, row.want)
+		}
+	}
+}
+
+func TestMessage(t *testing.T) {
+	for _, row := range []struct{ text, want string }{
+		{"firn: the time is over", "the time is over"},
+		{"sequencer: grant: sqlstore: no table", "no table"},
+		{"orders: grant: damaged", "orders: grant: damaged"},
+		{"firn", "firn"},
+		{"grant: ", ""},
+	} {
+		if got := Message(errors.New(row.text)); got != row.want {
+			t.Errorf("Message(%q) = %q, want %q", row.text, got, row.want)
 		}
 	}
 }

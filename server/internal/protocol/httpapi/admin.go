@@ -73,7 +73,7 @@ func (h *Handler) sequencers(ctx context.Context, c *adminCall) *problem {
 		switch {
 		case !h.sees(c.who, name):
 		case err != nil:
-			all = append(all, textfmt.SequencerJSON{Name: name, Error: service.Detail(err)})
+			all = append(all, textfmt.SequencerJSON{Name: name, Error: textfmt.Message(err)})
 		default:
 			all = append(all, textfmt.InJSON(info))
 		}
@@ -148,9 +148,9 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 	info, err := a.Create(ctx, a.name, c)
 	switch {
 	case errors.Is(err, grant.ErrMismatch):
-		return problemf(service.Different, "%s: the settings of a sequencer never change; use the existing one, or choose another name, whose IDs may collide with those of this one", service.Detail(err))
+		return problemf(service.Different, "%s: the settings of a sequencer never change; use the existing one, or choose another name, whose IDs may collide with those of this one", textfmt.Message(err))
 	case errors.Is(err, firn.ErrTimeOver):
-		return problemf(service.BadBody, "%s", service.Detail(err))
+		return problemf(service.BadBody, "%s", textfmt.Message(err))
 	}
 	status := http.StatusOK
 	if lookup != nil || before.Incarnation != info.Incarnation {

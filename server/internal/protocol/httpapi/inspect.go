@@ -21,12 +21,12 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Cred
 	var err error
 	if layout := values[0]; layout != "" {
 		if o.Layout, err = firn.ParseLayout(layout); err != nil {
-			faults.add("%s", service.Detail(err))
+			faults.add("%s", textfmt.Message(err))
 		}
 	}
 	if from := values[1]; from != "" {
 		if o.From, err = form.ParseInput(from); err != nil {
-			faults.add("%s", service.Detail(err))
+			faults.add("%s", textfmt.Message(err))
 		}
 	}
 	if p := faults.problem(); p != nil {
@@ -40,7 +40,7 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Cred
 	}
 	result, err := inspect.Read(r.PathValue("id"), o)
 	if err != nil {
-		return problemf(service.BadID, "%s", service.Detail(err))
+		return problemf(service.BadID, "%s", textfmt.Message(err))
 	}
 	return writeJSON(w, http.StatusOK, result.JSON())
 }

@@ -45,7 +45,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	if q.hasFormat = format != ""; q.hasFormat {
 		var err error
 		if q.format, err = form.Parse(format); err != nil {
-			faults.add("%s", service.Detail(err))
+			faults.add("%s", textfmt.Message(err))
 		}
 	}
 	if q.runs = runs == "true"; !q.runs && runs != "" && runs != "false" {
@@ -203,7 +203,7 @@ func (q *nextRequest) fit(s *service.Sequencer) error {
 		q.format = form.Of(l.Format())
 	}
 	if err := s.Complete(&q.format); err != nil {
-		return problemf(service.BadParameter, "%s", service.Detail(err))
+		return problemf(service.BadParameter, "%s", textfmt.Message(err))
 	}
 	if q.runs && !l.HasRuns() {
 		return problemf(service.NoRuns, "layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: leave out runs=true", l)

@@ -7,6 +7,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -37,7 +38,7 @@ func (c *conn) inspect(args [][]byte) {
 		name, err = c.sequencerName(args[3])
 	}
 	if err != nil {
-		c.fail(service.Detail(err))
+		c.fail(textfmt.Message(err))
 		return
 	}
 	if name != "" && c.may(auth.See, name) != nil {
@@ -53,7 +54,7 @@ func (c *conn) inspect(args [][]byte) {
 	}
 	result, err := inspect.Read(string(args[1]), o)
 	if err != nil {
-		c.fail(service.Detail(err))
+		c.fail(textfmt.Message(err))
 		return
 	}
 	c.out = appendReading(c.out, c.resp3, &result.Readings[0])

@@ -74,7 +74,7 @@ func (c *conn) readNext(args [][]byte) (q request, err error) {
 	default:
 		q.hasFormat = true
 		if q.format, err = form.Parse(string(options[1])); err != nil {
-			return q, requestError(service.Detail(err))
+			return q, requestError(textfmt.Message(err))
 		}
 	}
 	return q, nil
@@ -277,7 +277,7 @@ func (c *conn) fit(q *request) func(*service.Sequencer) error {
 		if !q.hasFormat {
 			q.format = form.Of(l.Format())
 		} else if err := s.Complete(&q.format); err != nil {
-			return requestError(service.Detail(err))
+			return requestError(textfmt.Message(err))
 		}
 		return nil
 	}

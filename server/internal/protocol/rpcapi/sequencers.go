@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -47,7 +48,7 @@ func (s *Server) failedOn(ctx context.Context, name string, err error) error {
 	case errors.Is(err, grant.ErrNotFound):
 		return fail(service.NoSequencer, fmt.Sprintf("sequencer %s not found", name), 0)
 	case errors.Is(err, grant.ErrMismatch):
-		return fail(service.Different, service.Detail(err), 0)
+		return fail(service.Different, textfmt.Message(err), 0)
 	}
 	return s.failed(ctx, err)
 }
@@ -66,7 +67,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 			return true
 		}
 		if err != nil {
-			r.Sequencers = append(r.Sequencers, &firnv1.Sequencer{Name: name, Error: service.Detail(err)})
+			r.Sequencers = append(r.Sequencers, &firnv1.Sequencer{Name: name, Error: textfmt.Message(err)})
 		} else {
 			r.Sequencers = append(r.Sequencers, toProto(info))
 		}
