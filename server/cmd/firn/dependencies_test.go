@@ -24,7 +24,7 @@ func TestDependencies(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := make(map[string]bool)
-	for _, row := range regexp.MustCompile("(?m)^\\| ([^|]*) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]*) \|`).FindAllStringSubmatch(string(page), -1) {
 		for _, m := range regexp.MustCompile("`([a-z0-9.]+/[^`]+)`").FindAllStringSubmatch(row[1], -1) {
 			listed[m[1]] = true
 		}

@@ -186,7 +186,7 @@ func read(data []byte, file string) (*document, error) {
 		return nil, config.YAMLError(file, err)
 	}
 	if len(doc.list().Content) != len(doc.entries) {
-		return nil, fmt.Errorf("%s: the file must begin with tokens:", file)
+		return nil, fmt.Errorf("%s: the file must begin with the key tokens", file)
 	}
 	if err := doc.check(); err != nil {
 		return nil, err
