@@ -101,10 +101,12 @@ func (h *Handler) sequencer(ctx context.Context, c *adminCall) *problem {
 		Until string `json:"until"`
 		Wall  string `json:"written"`
 	}
-	nodes := []node{}
+	nodes, damaged := []node{}, []uint64{}
 	if err == nil {
 		err = c.Nodes(ctx, c.name, func(n grant.NodeInfo, err error) bool {
-			if err == nil {
+			if err != nil {
+				damaged = append(damaged, n.Node)
+			} else {
 				nodes = append(nodes, node{n.Node, n.Held, n.Host, textfmt.Stamp(n.Until), textfmt.Stamp(n.Wall)})
 			}
 			return true
@@ -115,8 +117,9 @@ func (h *Handler) sequencer(ctx context.Context, c *adminCall) *problem {
 	}
 	return writeJSON(c.w, http.StatusOK, struct {
 		textfmt.SequencerJSON
-		Nodes []node `json:"nodes"`
-	}{textfmt.InJSON(info), nodes})
+		Nodes   []node   `json:"nodes"`
+		Damaged []uint64 `json:"damaged,omitempty"`
+	}{textfmt.InJSON(info), nodes, damaged})
 }
 
 // create creates a sequencer with the settings in the body.

@@ -349,3 +349,22 @@ func TestUnreadableConfiguration(t *testing.T) {
 		})
 	}
 }
+
+// TestUnreadableNode: an unreadable record of a node ID is listed as damaged,
+// and hides no other.
+func TestUnreadableNode(t *testing.T) {
+	store := new(memstore.Store)
+	c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
+	defer c.Close(t.Context())
+	h := NewHandler(Config{Backend: c})
+	do(h, "POST", "/v1/sequencers/orders/next")
+	if ok, err := store.CAS(t.Context(), "v1/orders/n/0999", nil, []byte("{")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	w := do(h, "GET", "/v1/sequencers/orders")
+	for _, want := range []string{`"held":true`, `"damaged":[999]`} {
+		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%d %s has no %s", w.Code, w.Body, want)
+		}
+	}
+}
