@@ -9,7 +9,7 @@ version=${1:-}
 targets=$(echo "${TARGETS:-linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64}" | tr , ' ')
 out=${OUT:-$PWD/build/release/$version} # an absolute path
 src=$out/repository
-work=$out/work
+work=$out/parts
 
 say() { echo "release: $*" >&2; }
 fail() {
