@@ -31,7 +31,7 @@ type Store struct {
 	standby  data          // while it does not follow
 	down     bool          // the standby does not follow
 	promoted int           // how often the standby was
-	changed  chan struct{} // closed when a wait may end; nil without waits
+	changed  chan struct{} // closed when a wait may end; nil while no call waits
 	closed   bool
 }
 
