@@ -203,8 +203,17 @@ func click(sel string) step {
 
 const isPainted = `performance.getEntriesByName("first-contentful-paint").length > 0`
 
-func visible(sel string) step     { return chromedp.WaitVisible(chromedp.CSS(sel)) }
-func focus(sel string) step       { return chromedp.Focus(chromedp.CSS(sel)) }
+func visible(sel string) step { return chromedp.WaitVisible(chromedp.CSS(sel)) }
+
+// focus focuses an element by a script: what chromedp knows of the elements may be
+// those of the previous page.
+func focus(sel string) step {
+	return func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Evaluate[bool](`document.querySelector(`+quote(sel)+`).focus(), true`)(ctx, t)
+		return chromedp.Void{}, err
+	}
+}
+
 func keys(sel, text string) step  { return chromedp.SendKeys(chromedp.CSS(sel), text) }
 func value(sel, text string) step { return chromedp.SetValue(chromedp.CSS(sel), text) }
 
