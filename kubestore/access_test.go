@@ -7,10 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/kubetest"
@@ -128,6 +132,36 @@ func TestDenied(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: Open = %v, want an error with %q", name, err, tt.want)
 		}
+	}
+}
+
+// TestReason: an attempt that the context ends does not hide why the attempt
+// before it failed.
+func TestReason(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *store) error{
+		"begin": func(ctx context.Context, s *store) error { return s.begin(ctx) },
+		"Get":   func(ctx context.Context, s *store) error { _, err := s.Get(ctx, "a"); return err },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var n atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if n.Add(1) == 1 {
+				http.Error(w, "", http.StatusServiceUnavailable)
+				return
+			}
+			cancel()
+			<-r.Context().Done()
+		}))
+		s, err := newStore(&rest.Config{Host: server.URL}, "default", "firn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = call(ctx, s)
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "503 Service Unavailable") {
+			t.Errorf("%s = %v, want context.Canceled and the answer of the first attempt", name, err)
+		}
+		_ = s.Close()
+		server.Close()
 	}
 }
 

@@ -194,15 +194,19 @@ func (c *closedWith) Close() error {
 
 // begin waits until the API server answers.
 func (s *store) begin(ctx context.Context) error {
+	var reason error
 	for {
 		_, _, err := s.Lineage(ctx)
 		r, refused := errors.AsType[*refusal](err)
-		if err == nil || refused && !r.isPassing() || ctx.Err() != nil || isCertificate(err) {
+		if err == nil || refused && !r.isPassing() || isCertificate(err) {
 			return err
+		}
+		if reason = because(ctx, err, reason); ctx.Err() != nil {
+			return reason
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return reason
 		case <-time.After(firstPause):
 		}
 	}

@@ -92,6 +92,7 @@ func (s *store) write(ctx context.Context, method, address string, body any) (_ 
 // connection is lost or the server reports that it is overloaded or failing.
 func (s *store) read(ctx context.Context, address string, into any) error {
 	pause := firstPause
+	var reason error
 	for n := 1; ; n++ {
 		answer, _, err := s.send(ctx, http.MethodGet, address, nil)
 		if err == nil {
@@ -104,16 +105,28 @@ func (s *store) read(ctx context.Context, address string, into any) error {
 			}
 			wait = max(wait, min(r.retryAfter, maxPause))
 		}
-		if err == nil || n == tries || ctx.Err() != nil {
-			return err
+		if err == nil {
+			return nil
+		}
+		if reason = because(ctx, err, reason); n == tries || ctx.Err() != nil {
+			return reason
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return reason
 		case <-time.After(wait):
 		}
 		pause = min(2*pause, maxPause)
 	}
+}
+
+// because returns err, the error of an attempt, with that of the attempt before
+// if it says no more than that ctx has ended.
+func because(ctx context.Context, err, before error) error {
+	if before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%w, after: %w", err, before)
+	}
+	return err
 }
 
 // decode decodes an answer with exactly one object.
