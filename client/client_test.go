@@ -288,7 +288,7 @@ func TestLongBatch(t *testing.T) {
 func TestLog(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		var log strings.Builder
-		c := n.client(t, Config{Servers: []string{"http://late"}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		c := n.client(t, Config{Servers: []string{"http://late"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		q := c.Sequencer("orders")
 		for range 2 {
 			if _, err := q.NextBatch(t.Context(), 1); err == nil {

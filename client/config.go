@@ -62,9 +62,9 @@ type Config struct {
 	// every server is tried once, however long that takes.
 	Patience time.Duration
 
-	// Log receives a message when a server fails, and when it answers again;
+	// Logger receives a message when a server fails, and when it answers again;
 	// nil discards them.
-	Log *slog.Logger
+	Logger *slog.Logger
 
 	// Prefetch configures how many IDs a Sequencer holds and for how long. Nil
 	// means the defaults: 100 at first, up to 10,000 for fast callers, for up
@@ -124,7 +124,7 @@ func (c *Config) fill() error {
 
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return nil
 }
 

@@ -161,7 +161,7 @@ func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, co
 	switch {
 	case err == nil:
 		if s.view.worked(i, start, c.probe) {
-			s.client.config.Log.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
+			s.client.config.Logger.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
 		}
 		s.record(nil)
 		s.batches.Add(1)
@@ -267,7 +267,7 @@ func (s *SequencerOf[I]) interrupted(err error) error {
 // failed records that a server has failed, and logs it if it answered before.
 func (s *SequencerOf[I]) failed(i int, start time.Time, whole bool, wish time.Duration, err error) {
 	if s.view.failed(i, start, whole, wish, err) {
-		s.client.config.Log.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "err", err)
+		s.client.config.Logger.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "err", err)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := new(nettest.Output)
-	_, address := served(t, Config{Tokens: file, Log: slog.New(requestid.NewHandler(slog.NewJSONHandler(log, nil)))})
+	_, address := served(t, Config{Tokens: file, Logger: slog.New(requestid.NewHandler(slog.NewJSONHandler(log, nil)))})
 
 	web := func(method, path string) {
 		t.Helper()
@@ -133,7 +133,7 @@ func TestAudit(t *testing.T) {
 // TestAuditWithoutTokens: without authentication, the line has the address.
 func TestAuditWithoutTokens(t *testing.T) {
 	log := new(nettest.Output)
-	_, address := served(t, Config{Log: slog.New(slog.NewTextHandler(log, nil))})
+	_, address := served(t, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	resp, err := http.Post("http://"+address+"/v1/sequencers/orders/next", "", nil)
 	if err != nil {
 		t.Fatal(err)

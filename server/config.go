@@ -94,8 +94,8 @@ type Config struct {
 	// Version is the version that the Server reports; "" means unknown.
 	Version string
 
-	// Log receives log messages; nil discards them.
-	Log *slog.Logger
+	// Logger receives log messages; nil discards them.
+	Logger *slog.Logger
 }
 
 // layout returns the layout of sequencers that are created by using them.

@@ -187,7 +187,7 @@ func TestFewFiles(t *testing.T) {
 		const fails = 20
 		var log strings.Builder
 		l := nettest.NewPipes()
-		s, err := New(Config{Static: new(Static), Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := New(Config{Static: new(Static), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

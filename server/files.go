@@ -16,7 +16,7 @@ type files struct {
 
 // readFiles reads the files of a Config, and logs what is dangerous in them.
 func readFiles(c *Config) (f files, err error) {
-	warn := func(text string) { c.Log.Warn(text) }
+	warn := func(text string) { c.Logger.Warn(text) }
 	if c.TLS != nil {
 		if f.tls, err = tlsconf.Load(tlsconf.Files(*c.TLS), warn); err != nil {
 			return f, err

@@ -36,7 +36,7 @@ func (s *Server) logReplaced(said map[string]time.Time, now time.Time) {
 	for _, name := range s.files.tokens.Set().Replaced() {
 		if at, ok := said[name]; !ok || now.Sub(at) >= replacedEvery {
 			said[name] = now
-			s.c.Log.Warn("old token still used", "entry", name, "hint", "give all clients the new token before you remove the old one")
+			s.c.Logger.Warn("old token still used", "entry", name, "hint", "give all clients the new token before you remove the old one")
 		}
 	}
 }
@@ -49,7 +49,7 @@ func (s *Server) Reload() {
 		s.reload("tokens", s.files.tokens.Reload, func() { s.logTokens("tokens reloaded") })
 	}
 	if s.files.tls != nil {
-		s.reload("certificates", s.files.tls.Reload, func() { s.c.Log.Info("certificates reloaded") })
+		s.reload("certificates", s.files.tls.Reload, func() { s.c.Logger.Info("certificates reloaded") })
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *Server) Reload() {
 func (s *Server) reload(what string, read func() (bool, error), changed func()) {
 	switch is, err := read(); {
 	case err != nil && is:
-		s.c.Log.Error("invalid "+what+": keeping the previous ones", "error", err)
+		s.c.Logger.Error("invalid "+what+": keeping the previous ones", "error", err)
 	case is:
 		changed()
 	}
@@ -67,8 +67,8 @@ func (s *Server) reload(what string, read func() (bool, error), changed func()) 
 // logTokens logs the number of tokens, or warns about an empty file.
 func (s *Server) logTokens(text string) {
 	n := s.files.tokens.Set().Len()
-	s.c.Log.Info(text, "entries", n)
+	s.c.Logger.Info(text, "entries", n)
 	if n == 0 {
-		s.c.Log.Warn("the token file is empty: no client may do anything", "hint", "create a token: firn token new --file")
+		s.c.Logger.Warn("the token file is empty: no client may do anything", "hint", "create a token: firn token new --file")
 	}
 }

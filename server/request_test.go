@@ -26,7 +26,7 @@ import (
 func TestRequestIDs(t *testing.T) {
 	for what, c := range map[string]Config{"good": {Static: new(Static)}, "bad": {Store: &moody{err: errors.New("secret")}}} {
 		log := new(nettest.Output)
-		c.Log = slog.New(requestid.NewHandler(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		c.Logger = slog.New(requestid.NewHandler(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		s, address := served(t, c)
 		conn := nettest.DialGRPC(t, address)
 		ids := firnv1.NewIDsClient(conn)
@@ -132,7 +132,7 @@ func TestRequestIDs(t *testing.T) {
 func TestLifeAfterPanic(t *testing.T) {
 	store, log := new(moody), new(nettest.Output)
 	store.panics.Store(true)
-	_, address := served(t, Config{Store: store, Log: slog.New(slog.NewTextHandler(log, nil))})
+	_, address := served(t, Config{Store: store, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	conn := nettest.DialGRPC(t, address)
 	asks := []func() string{
 		func() string {

@@ -67,7 +67,7 @@ func New(c Config) (*Server, error) {
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	c.Limits = Limits(service.Limits(c.Limits).WithDefaults())
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{c: c}
 	var err error
 	if s.files, err = readFiles(&c); err != nil {
@@ -132,7 +132,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 			only = append(only, listen.Protocol(p))
 		}
 		s.muxes = append(s.muxes, listen.New(l, listen.Config{
-			TLS: s.files.tlsConfig(), Only: only, MaxConns: conns, Hello: s.c.Limits.Read, Log: s.c.Log,
+			TLS: s.files.tlsConfig(), Only: only, MaxConns: conns, Hello: s.c.Limits.Read, Logger: s.c.Logger,
 		}))
 	}
 	done = make(chan error, (1+len(protocols))*len(s.muxes))
@@ -161,7 +161,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	if s.source.cluster != nil {
 		describe := s.describe(listeners)
 		s.watched.Go(func() { s.source.announcer.Run(s.watching, describe) })
-		s.watched.Go(func() { health.Watch(s.watching, s.c.Store, s.c.Log) })
+		s.watched.Go(func() { health.Watch(s.watching, s.c.Store, s.c.Logger) })
 	}
 	return done, nil
 }
@@ -175,7 +175,7 @@ func (s *Server) maxConns(listeners int) int {
 	}
 	n := listen.ConnsWithin(files, listeners, s.c.MaxConns)
 	if n < s.c.MaxConns {
-		s.c.Log.Warn("fewer connections than configured: the system limits open files", "connections", n, "configured", s.c.MaxConns, "files", files, "hint", "raise the limit: ulimit -n, or LimitNOFILE= of systemd")
+		s.c.Logger.Warn("fewer connections than configured: the system limits open files", "connections", n, "configured", s.c.MaxConns, "files", files, "hint", "raise the limit: ulimit -n, or LimitNOFILE= of systemd")
 	}
 	return n
 }
@@ -243,7 +243,7 @@ func (s *Server) stop(ctx context.Context) error {
 	s.running.Wait()
 	s.stopWatching()
 	s.pages.Close()
-	s.source.close(ctx, s.c.Log)
+	s.source.close(ctx, s.c.Logger)
 	s.watched.Wait()
 	return errors.Join(webErr, rpcErr, respErr)
 }

@@ -40,10 +40,10 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		s.backend = service.NewReadiness(s.static, c.Limit)
 		return s, err
 	}
-	s.answers = &health.Answers{Log: c.Log}
+	s.answers = &health.Answers{Logger: c.Logger}
 	store := grant.Observe(tracer.Store(c.Store), s.answers.Observe)
-	s.announcer = members.New(store, members.Options{Log: c.Log})
-	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Log)
+	s.announcer = members.New(store, members.Options{Logger: c.Logger})
+	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Logger)
 	cluster := service.ClusterConfig{
 		Admin: service.NewStoreAdmin(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames,
 		Veil: c.VeilKeys,
@@ -55,7 +55,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		}
 	}
 	if len(c.ForwardTo) > 0 {
-		to := forwarding.Config{URLs: c.ForwardTo, Trace: tracer.Inject(), Log: c.Log}
+		to := forwarding.Config{URLs: c.ForwardTo, Trace: tracer.Inject(), Logger: c.Logger}
 		if f.forward != nil {
 			to.Token = f.forward.Token
 		}

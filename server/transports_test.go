@@ -120,7 +120,7 @@ func (l *lab) client(c client.Config) *client.Client {
 		c.TLS = l.roots
 	}
 	c.Servers = []string{scheme + "://" + l.address}
-	c.Log = slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+	c.Logger = slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}

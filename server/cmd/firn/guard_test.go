@@ -186,7 +186,7 @@ func TestEmptiedTokens(t *testing.T) {
 	if err := s.checkFiles().error(nil); err != nil {
 		t.Fatal(err)
 	}
-	srv, err := server.New(server.Config{Static: new(server.Static), Tokens: path, Log: log})
+	srv, err := server.New(server.Config{Static: new(server.Static), Tokens: path, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 		Sequencer: n.name, Nodes: n.nodes, Window: n.window, Margin: n.margin, Grace: n.grace,
 		AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead,
 		Environ: n.a.environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Log: n.logFlags.logger(n.a), Now: n.a.clock,
+		Logger: n.logFlags.logger(n.a), Now: n.a.clock,
 	}
 	if len(n.env) == 0 {
 		n.env = []string{"NODE_ID={node}"}

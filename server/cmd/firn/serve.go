@@ -275,7 +275,7 @@ func (s *serveCmd) isStatic() bool { return s.node != "" && s.store == "" }
 func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
 	c = s.Config
 	c.AnyHost, c.RESPRefuseUnsafe, c.VeilKeys = s.insecure || s.tls.Require, s.integers == refuseUnsafe, s.opened.veilKeys
-	c.Version, c.Log = version, log
+	c.Version, c.Logger = version, log
 	warnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
 	if s.tls != (tlsconf.Files{}) {
 		c.TLS = (*server.TLS)(&s.tls)

@@ -48,7 +48,7 @@ const traceLimit = 3 * time.Second
 // startTraces starts tracing if it is enabled. end sends the remaining spans.
 func (s *serveCmd) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
 	c := s.traces
-	c.Version, c.Getenv, c.Log = version, a.getenv, log
+	c.Version, c.Getenv, c.Logger = version, a.getenv, log
 	if host, err := os.Hostname(); err == nil {
 		c.Instance = host + ":" + strconv.Itoa(os.Getpid())
 	}

@@ -90,7 +90,7 @@ func (k *Console) start(ctx context.Context, admin service.Administrator, name s
 		_, err := a.do(admin, ctx, name)
 		k.snapshots.forget()
 		if err != nil {
-			k.c.Log.Warn("console: "+a.Verb+" did not finish", "sequencer", name, "error", err)
+			k.c.Logger.Warn("console: "+a.Verb+" did not finish", "sequencer", name, "error", err)
 		}
 		result <- err
 	}) {
@@ -119,7 +119,7 @@ type confirmPage struct {
 
 // by returns the Administrator for a visitor's changes, which are logged.
 func (k *Console) by(v *visit) service.Administrator {
-	return service.By(k.admin, service.Client{Name: v.who.Name(), Address: v.r.RemoteAddr}, k.c.Log)
+	return service.By(k.admin, service.Client{Name: v.who.Name(), Address: v.r.RemoteAddr}, k.c.Logger)
 }
 
 // allowed finds the action of a path, and checks whether the visitor may perform

@@ -50,7 +50,7 @@ type Config struct {
 	Version string
 	Now     func() time.Time // the clock; nil means the system's
 	Every   time.Duration    // how often figures are sampled and pages request themselves; 0 means 2 s
-	Log     *slog.Logger     // receives the server's own failures; nil discards them
+	Logger  *slog.Logger     // receives the server's own failures; nil discards them
 }
 
 // A Console serves the pages. It is safe for concurrent use, must be made by
@@ -80,7 +80,7 @@ func New(c Config) *Console {
 		c.Now = time.Now
 	}
 	c.Every = cmp.Or(c.Every, 2*time.Second)
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Layout = cmp.Or(c.Layout, firn.Default())
 	if c.Figures == nil {
 		c.Figures = func() []metrics.Sequencer { return nil }
@@ -262,7 +262,7 @@ func (v *visit) show(status int, name string, p page) {
 	p.Who, p.Now, p.Version, p.Every, p.Assets = v.who, v.now, v.k.c.Version, v.k.c.Every.Milliseconds(), assetDir()
 	var b bytes.Buffer
 	if err := pages()[name].ExecuteTemplate(&b, "frame", p); err != nil {
-		v.k.c.Log.Error("console: rendering a page failed", "page", name, "error", err)
+		v.k.c.Logger.Error("console: rendering a page failed", "page", name, "error", err)
 		http.Error(v.w, "The page cannot be shown; see the server's log.", http.StatusInternalServerError)
 		return
 	}
@@ -287,7 +287,7 @@ func (v *visit) failed(err error, late bool) {
 	}
 	f := service.FaultOf(err, v.k.c.Limit, late)
 	if f.Cause != nil {
-		v.k.c.Log.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
+		v.k.c.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
 	}
 	v.fail(f.Kind.Status(), "The request failed", title(f.Detail)+".")
 }

@@ -114,7 +114,7 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	s.Tried = ss.k.c.Now()
 	if err != nil {
 		s.Sequencers, s.Members, s.At, s.Err = ss.last.Sequencers, ss.last.Members, ss.last.At, err
-		ss.k.c.Log.Debug("console: store does not answer", "error", err)
+		ss.k.c.Logger.Debug("console: store does not answer", "error", err)
 	}
 	return s
 }

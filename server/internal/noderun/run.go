@@ -73,8 +73,8 @@ type Config struct {
 	// signal ends Run.
 	Signals <-chan os.Signal
 
-	Log *slog.Logger
-	Now func() time.Time // nil means the system's clock
+	Logger *slog.Logger
+	Now    func() time.Time // nil means the system's clock
 }
 
 // Run runs the command and returns its exit code, or one of those above with
@@ -95,10 +95,10 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	r := &runner{c: c, log: c.Log.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
+	r := &runner{c: c, log: c.Logger.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
 	keeper := grant.NewKeeper(c.Store, grant.Settings{
 		Name: c.Sequencer, Config: &info.Config, Nodes: c.Nodes,
-		AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Now: c.Now, Logger: c.Log,
+		AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Now: c.Now, Logger: c.Logger,
 	}, r)
 	code, err = r.run(ctx, keeper)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)

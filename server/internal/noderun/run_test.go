@@ -124,7 +124,7 @@ func newTrial(t *testing.T, command ...string) *trial {
 	t.Cleanup(func() { _ = null.Close() })
 	r.config = Config{
 		Store: r.store, Sequencer: DefaultSequencer, Window: DefaultWindow, Nodes: &grant.Range{Lo: 7, Hi: 7}, Environ: os.Environ(), Stdin: null, Stdout: null, Stderr: null,
-		Signals: r.signals, Log: slog.New(slog.NewTextHandler(r.log, nil)), Now: c.Now,
+		Signals: r.signals, Logger: slog.New(slog.NewTextHandler(r.log, nil)), Now: c.Now,
 		Grace: 20 * time.Second, Margin: 2 * time.Minute,
 	}
 	r.command(command...)
@@ -259,7 +259,7 @@ func TestRelease(t *testing.T) {
 		t.Fatalf("held %t until %v, want free at %v", n.Held, n.Until, want)
 	}
 	r.done, r.log = make(chan struct{}), new(lines)
-	r.config.Log = slog.New(slog.NewTextHandler(r.log, nil))
+	r.config.Logger = slog.New(slog.NewTextHandler(r.log, nil))
 	r.command("true")
 	r.start()
 	r.sees("waiting for a node ID")

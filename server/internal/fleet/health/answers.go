@@ -17,7 +17,7 @@ import (
 // has been silent, and logs when it begins to fail and when it works again. The
 // zero value knows of no call. It is safe for concurrent use.
 type Answers struct {
-	Log *slog.Logger // nil logs nothing
+	Logger *slog.Logger // nil logs nothing
 
 	mu            sync.Mutex // guards the fields below
 	known         bool
@@ -86,7 +86,7 @@ func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.C
 		default:
 			s.end(now)
 		}
-		if a.Log != nil && !hasty {
+		if a.Logger != nil && !hasty {
 			a.log(begin, now, what, err)
 		}
 	}
@@ -105,14 +105,14 @@ func (a *Answers) log(begin, now time.Time, what string, err error) {
 		if !a.said && (a.last.IsZero() || now.Sub(a.last) >= tellEvery) {
 			a.said, a.last, level = true, now, slog.LevelWarn
 		}
-		a.Log.Log(context.Background(), level, "store call failed", "call", what, "error", err)
+		a.Logger.Log(context.Background(), level, "store call failed", "call", what, "error", err)
 		return
 	}
 	if a.began.IsZero() || !a.up() {
 		return
 	}
 	if a.said {
-		a.Log.Info("store works again", "after", now.Sub(a.began).Round(time.Millisecond).String(), "failed", a.failed)
+		a.Logger.Info("store works again", "after", now.Sub(a.began).Round(time.Millisecond).String(), "failed", a.failed)
 	}
 	a.began, a.said = time.Time{}, false
 }

@@ -55,7 +55,7 @@ func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		inner := new(cutStore)
-		answers := Answers{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		answers := Answers{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		s := grant.Observe(inner, answers.Observe)
 		get := func(n int) {
 			for range n {

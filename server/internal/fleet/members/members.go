@@ -108,9 +108,9 @@ type Options struct {
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 
-	// Log receives a message when the store does not accept the record, and when
+	// Logger receives a message when the store does not accept the record, and when
 	// it does again; nil discards them.
-	Log *slog.Logger
+	Logger *slog.Logger
 }
 
 // An Announcer writes the record of a server. It must be made by New.
@@ -136,7 +136,7 @@ func New(s grant.Store, o Options) *Announcer {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Announcer{store: s, o: o, id: rand.Text(), left: make(chan struct{}), slot: -1}
 }
 
@@ -159,11 +159,11 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 		cancel()
 		switch {
 		case err == nil && !failing.IsZero():
-			a.o.Log.Info("server listed in the store again", "after", time.Since(failing).Round(time.Millisecond).String())
+			a.o.Logger.Info("server listed in the store again", "after", time.Since(failing).Round(time.Millisecond).String())
 			failing = time.Time{}
 		case err != nil && ctx.Err() == nil && failing.IsZero():
 			failing = time.Now()
-			a.o.Log.Warn("server not listed: writing its record to the store failed", "error", err)
+			a.o.Logger.Warn("server not listed: writing its record to the store failed", "error", err)
 		}
 		select {
 		case <-tick.C:

@@ -107,7 +107,7 @@ func TestListedAgain(t *testing.T) {
 	}{{cut, &cut.Cut}, {reads, &reads.is}} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			a := New(tt.store, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			a := New(tt.store, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			ctx, stop := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() { a.Run(ctx, host("h")) })

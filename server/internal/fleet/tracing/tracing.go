@@ -69,9 +69,9 @@ type Config struct {
 	// others from the process's environment. nil means that none is set.
 	Getenv func(string) string
 
-	// Log receives a message when the collector does not accept traces, and when
+	// Logger receives a message when the collector does not accept traces, and when
 	// it does again; nil discards them.
-	Log *slog.Logger
+	Logger *slog.Logger
 }
 
 // Check returns an error if the Config is invalid.
@@ -202,7 +202,7 @@ func Start(ctx context.Context, c Config) (*Tracer, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	exporter, err := c.exporter(ctx)
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func Start(ctx context.Context, c Config) (*Tracer, error) {
 		return nil, err
 	}
 	options := []trace.TracerProviderOption{
-		trace.WithBatcher(&reporting{SpanExporter: exporter, log: c.Log}),
+		trace.WithBatcher(&reporting{SpanExporter: exporter, log: c.Logger}),
 		trace.WithResource(about),
 	}
 	// Otherwise the provider reads OTEL_TRACES_SAMPLER itself.

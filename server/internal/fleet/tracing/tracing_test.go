@@ -254,7 +254,7 @@ func (failingStore) CAS(context.Context, string, []byte, []byte) (bool, error) {
 func TestCollectorRefuses(t *testing.T) {
 	var out bytes.Buffer
 	c := tracingtest.New(t)
-	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all(), Log: slog.New(slog.NewTextHandler(&out, nil))})
+	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all(), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	span := func() {
 		t.Helper()
 		_, end := tracer.RESP()(t.Context())

@@ -49,7 +49,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Han
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), h.c.Limit)
 		defer cancel()
-		return serve(h, ctx, &adminCall{service.By(a, service.ClientOf(who), h.c.Log), w, r, who, name})
+		return serve(h, ctx, &adminCall{service.By(a, service.ClientOf(who), h.c.Logger), w, r, who, name})
 	}
 }
 

@@ -73,7 +73,7 @@ func TestClusterLayouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	h = NewHandler(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: config})})
+	h = NewHandler(Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: config})})
 	wantProblem(t, do(h, "POST", "/v1/sequencers/small/next"), service.Internal)
 	if !strings.Contains(log.String(), "has 0..31") {
 		t.Errorf("the log says %s", &log)
@@ -90,7 +90,7 @@ func testClusterLife(t *testing.T) {
 	ctx := t.Context()
 	var log bytes.Buffer
 	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Window: 2 * time.Second}})
-	h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	next := func() int { return do(h, "POST", "/v1/sequencers/orders/next").Code }
 	wait := func(code int) {
 		t.Helper()
@@ -172,7 +172,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	tried := one
 	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
 	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: tried, Peers: helping{&elsewhere}})
-	h := NewHandler(Config{Backend: c, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	h := NewHandler(Config{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
 	if w := ready(); w.Code != 200 {
 		t.Errorf("before anybody wants IDs: %d %s", w.Code, w.Body)

@@ -65,10 +65,10 @@ type Config struct {
 	// Auth decides what each client may do; nil allows everything.
 	Auth auth.Authorizer
 
-	// Log receives the server's own failures, and every request at level debug;
+	// Logger receives the server's own failures, and every request at level debug;
 	// nil discards them. The context of a line has the request ID, see package
 	// requestid.
-	Log *slog.Logger
+	Logger *slog.Logger
 }
 
 // A Console serves pages for people. It must be safe for concurrent use, and
@@ -125,7 +125,7 @@ func NewHandler(c Config) *Handler {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
 	c.Limit, c.Limits = cmp.Or(c.Limit, service.DefaultLimit), c.Limits.WithDefaults()
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	h := &Handler{
 		c: c, mux: http.NewServeMux(),
 		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
@@ -243,11 +243,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header["Connection"] = headerClose
 	}
 	header[requestid.Header] = requestid.Values(r.Header[requestid.Header])
-	if h.c.Log.Enabled(r.Context(), slog.LevelDebug) {
+	if h.c.Logger.Enabled(r.Context(), slog.LevelDebug) {
 		r = withRequestID(w, r)
 		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}
 		defer func(method, path string) {
-			h.c.Log.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
+			h.c.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
 				slog.String("path", path), slog.Int("status", watched.sent()), slog.Duration("took", time.Since(begin)))
 		}(r.Method, r.URL.Path)
 		w = watched
@@ -301,7 +301,7 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, what any) {
 	}
 	if what != http.ErrAbortHandler {
 		r = withRequestID(w, r)
-		h.c.Log.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		h.c.Logger.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
 			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
 	}
 }
@@ -316,7 +316,7 @@ func (w *statusWriter) sent() int { return cmp.Or(w.status, http.StatusOK) }
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 	r = withRequestID(w, r)
 	if p.Cause != nil {
-		h.c.Log.LogAttrs(r.Context(), p.Level(), "request failed",
+		h.c.Logger.LogAttrs(r.Context(), p.Level(), "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", p.Cause))
 	}
 	p.write(w, r)
@@ -354,13 +354,13 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credent
 func (h *Handler) noteReady(ctx context.Context, err error) *problem {
 	if err == nil {
 		if h.unready.Load() != nil && h.unready.Swap(nil) != nil {
-			h.c.Log.LogAttrs(ctx, slog.LevelInfo, "ready again")
+			h.c.Logger.LogAttrs(ctx, slog.LevelInfo, "ready again")
 		}
 		return nil
 	}
 	p := problemOf(err, h.c.Limit, false)
 	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
-		h.c.Log.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
+		h.c.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
 	}
 	p.Cause = nil // already logged
 	p.status = http.StatusServiceUnavailable

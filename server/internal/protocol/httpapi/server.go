@@ -35,6 +35,6 @@ func NewServer(h *Handler) *http.Server {
 		ReadTimeout:  h.c.Limits.Read + h.c.Limit + h.c.Limits.Write,
 		WriteTimeout: h.c.Limit + h.c.Limits.Write,
 		IdleTimeout:  h.c.Limits.Idle,
-		ErrorLog:     slog.NewLogLogger(h.c.Log.Handler(), slog.LevelWarn),
+		ErrorLog:     slog.NewLogLogger(h.c.Logger.Handler(), slog.LevelWarn),
 	}
 }

@@ -67,6 +67,6 @@ func (m *Mux) turnAway(raw *limited) {
 func (m *Mux) warn(text string, args ...any) {
 	now, last := time.Now().UnixNano(), m.warned.Load()
 	if now-last > int64(warnEvery) && m.warned.CompareAndSwap(last, now) {
-		m.c.Log.Warn(text, args...)
+		m.c.Logger.Warn(text, args...)
 	}
 }

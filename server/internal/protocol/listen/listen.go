@@ -62,8 +62,8 @@ type Config struct {
 	// bytes; 0 means DefaultHello.
 	Hello time.Duration
 
-	// Log receives connections that fail early, at level debug.
-	Log *slog.Logger
+	// Logger receives connections that fail early, at level debug.
+	Logger *slog.Logger
 }
 
 // Values that zero fields of Config stand for.
@@ -95,7 +95,7 @@ type Mux struct {
 func New(l net.Listener, c Config) *Mux {
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.Hello = cmp.Or(c.Hello, DefaultHello)
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	m := &Mux{c: c, l: l, refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
@@ -169,7 +169,7 @@ func (m *Mux) hello(raw *limited) {
 	if !stop() || err != nil {
 		_ = conn.Close()
 		if err != nil && !errors.Is(err, io.EOF) {
-			m.c.Log.Debug("connection closed before its protocol was known", "peer", raw.RemoteAddr(), "error", err)
+			m.c.Logger.Debug("connection closed before its protocol was known", "peer", raw.RemoteAddr(), "error", err)
 		}
 		return
 	}

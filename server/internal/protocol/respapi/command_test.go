@@ -393,7 +393,7 @@ func TestIntegers(t *testing.T) {
 		{"uuidv7", true, "-ERR INCR returns a 64-bit integer", 0},
 	} {
 		var log strings.Builder
-		s := NewServer(Config{Backend: newStatic(t, tt.layout), RefuseUnsafe: tt.refuse, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s := NewServer(Config{Backend: newStatic(t, tt.layout), RefuseUnsafe: tt.refuse, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		all := values(t, talk(s, line("CLIENT SETINFO lib-name ioredis")+strings.Repeat(line("INCR a"), 9)+line("INCRBY a 1")+line("INCR b")+line("NEXT a")))
 		for i, v := range all[1 : len(all)-1] {
 			if !strings.HasPrefix(v.String(), tt.want) {

@@ -199,7 +199,7 @@ func (c *conn) send(now time.Time) {
 			_, c.err = c.nc.Write(c.out)
 		}
 		if errors.Is(c.err, os.ErrDeadlineExceeded) {
-			c.s.c.Log.Debug("connection closed: client does not read its answers", "peer", c.nc.RemoteAddr())
+			c.s.c.Logger.Debug("connection closed: client does not read its answers", "peer", c.nc.RemoteAddr())
 		}
 	}
 	c.out = c.out[:0]

@@ -205,7 +205,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 // fault answers a command for a sequencer with an error.
 func (c *conn) fault(f service.Fault, name string) {
 	if f.Cause != nil {
-		c.s.c.Log.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("error", f.Cause))
+		c.s.c.Logger.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("error", f.Cause))
 	}
 	text := f.Kind.String() + ": " + f.Detail
 	if f.Retry > 0 {

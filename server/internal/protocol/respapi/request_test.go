@@ -25,7 +25,7 @@ func TestRequestID(t *testing.T) {
 		seen = append(seen, requestid.Of(ctx))
 		return firn.Batch{}, errors.New("secret")
 	})
-	s := NewServer(Config{Backend: backend, Log: slog.New(requestid.NewHandler(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))})
+	s := NewServer(Config{Backend: backend, Logger: slog.New(requestid.NewHandler(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))})
 	talk(s, line("NEXT orders")+line("PING")+line("NEXT users"))
 	if len(seen) != 2 || seen[0] == seen[1] || !requestid.Valid(seen[0]) {
 		t.Fatalf("the backend saw %q", seen)

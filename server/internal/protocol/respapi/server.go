@@ -53,11 +53,11 @@ type Config struct {
 	// Version is the version of Firn for INFO and HELLO; "" means "unknown".
 	Version string
 
-	// Log receives the server's own failures, and every command at level debug;
+	// Logger receives the server's own failures, and every command at level debug;
 	// nil discards them. The context of a line has a request ID, see package
 	// requestid. RESP has no place for it, so clients neither choose nor see
 	// request IDs.
-	Log *slog.Logger
+	Logger *slog.Logger
 
 	// Trace is called when commands that arrived together begin to be answered: a
 	// pipeline has many, and a span for each would cost more than the commands. It
@@ -104,7 +104,7 @@ func NewServer(c Config) *Server {
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	c.Limits = c.Limits.WithDefaults()
 	c.Version = cmp.Or(c.Version, "unknown")
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
 		c: c, commands: commands, conns: make(map[*conn]struct{}),
 		ours: limitsOf(c.Limits.Body), others: strangerLimits(c.Limits.Body),
@@ -137,7 +137,7 @@ func (s *Server) serveConn(nc net.Conn) {
 	defer func() {
 		// As in net/http, a panic ends only its own connection.
 		if what := recover(); what != nil {
-			s.c.Log.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
+			s.c.Logger.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
 			if s.c.Observe != nil {
 				s.c.Observe(1, 0, service.Internal)
 			}

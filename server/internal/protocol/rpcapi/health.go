@@ -26,7 +26,7 @@ func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_Servi
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
 	if err := h.s.c.Backend.Ready(ctx); err != nil {
-		h.s.c.Log.Debug("not ready", "error", err)
+		h.s.c.Logger.Debug("not ready", "error", err)
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
 	return healthpb.HealthCheckResponse_SERVING

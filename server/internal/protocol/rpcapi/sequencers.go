@@ -31,7 +31,7 @@ func (s *Server) admin(ctx context.Context, need auth.Action, name string, needs
 	if a == nil {
 		return nil, fail(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers", 0)
 	}
-	return service.By(a, service.ClientOf(credsOf(ctx)), s.c.Log), nil
+	return service.By(a, service.ClientOf(credsOf(ctx)), s.c.Logger), nil
 }
 
 func toProto(i grant.Info) *firnv1.Sequencer {

@@ -57,10 +57,10 @@ type Config struct {
 	// nil is allowed.
 	Observe func(k service.Kind, d time.Duration)
 
-	// Log receives the server's own failures, and every call at level debug; nil
+	// Logger receives the server's own failures, and every call at level debug; nil
 	// discards them. The context of a line has the request ID, see package
 	// requestid.
-	Log *slog.Logger
+	Logger *slog.Logger
 
 	// Options are further options of the gRPC server, such as a stats handler for
 	// traces.
@@ -96,7 +96,7 @@ func NewServer(c Config) *Server {
 		panic("rpcapi: NewServer needs a Config with a Backend")
 	}
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Limits = c.Limits.WithDefaults()
 	s := &Server{c: c, total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
 	s.drained, s.drain = context.WithCancel(context.Background())
@@ -223,7 +223,7 @@ func (s identifiedStream) RecvMsg(m any) error {
 // call.
 func (s *Server) ended(ctx context.Context, method string, begin time.Time, err *error) {
 	if what := recover(); what != nil {
-		s.c.Log.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
+		s.c.Logger.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
 		*err = fail(service.Internal, "see the server's log", 0)
 	}
 	callOf(ctx).leave(*err == nil)
@@ -234,8 +234,8 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 	if s.c.Observe != nil && !isPublic(method) {
 		s.c.Observe(kindOf(*err), took)
 	}
-	if s.c.Log.Enabled(ctx, slog.LevelDebug) {
-		s.c.Log.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),
+	if s.c.Logger.Enabled(ctx, slog.LevelDebug) {
+		s.c.Logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),
 			slog.String("status", status.Code(*err).String()), slog.Duration("took", took))
 	}
 }
@@ -337,7 +337,7 @@ func (s *Server) failed(ctx context.Context, err error) error {
 	}
 	if f.Cause != nil {
 		method, _ := grpc.Method(ctx)
-		s.c.Log.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
+		s.c.Logger.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
 	}
 	return fail(f.Kind, f.Detail, f.Retry)
 }

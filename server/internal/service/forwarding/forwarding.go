@@ -44,9 +44,9 @@ type Config struct {
 	// Trace adds the trace of a context to the header of a request; nil adds none.
 	Trace func(context.Context, http.Header)
 
-	// Log receives a warning when another server cannot help, and every request at
+	// Logger receives a warning when another server cannot help, and every request at
 	// level debug; nil discards them.
-	Log *slog.Logger
+	Logger *slog.Logger
 }
 
 // Peers are the other servers. They must be made by New, are safe for
@@ -79,7 +79,7 @@ const (
 
 // New makes the Peers of a server with the store of an administrator.
 func New(admin *service.StoreAdmin, c Config) *Peers {
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	p := &Peers{c: c, windows: newWindows(admin.Store(), admin.Lookup), web: &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: c.TLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -145,7 +145,7 @@ func take[I firn.AnyID[I]](ctx context.Context, p *Peers, name string, l firn.La
 		}
 		r := resultOf(err)
 		p.counts[r].Add(1)
-		p.c.Log.DebugContext(ctx, "forwarded", "sequencer", name, "count", n, "to", to.url, "result", results[r].name, "took", time.Since(sent))
+		p.c.Logger.DebugContext(ctx, "forwarded", "sequencer", name, "count", n, "to", to.url, "result", results[r].name, "took", time.Since(sent))
 		if r == gave {
 			p.failed.Store(0)
 			return b, nil
@@ -324,5 +324,5 @@ func (p *Peers) warn(name, url string, r result, err error) {
 	if hint := results[r].hint; hint != "" {
 		with = append(with, "hint", hint)
 	}
-	p.c.Log.Warn("no node ID, and another server cannot help", with...)
+	p.c.Logger.Warn("no node ID, and another server cannot help", with...)
 }

@@ -55,7 +55,7 @@ func (o setup) start(t *testing.T) *server {
 		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")), Nodes: &o.nodes, Logger: o.log, Timeout: time.Second,
 	}}
 	if o.to != nil {
-		v.Peers = New(fleet, Config{URLs: o.to, Log: o.log})
+		v.Peers = New(fleet, Config{URLs: o.to, Logger: o.log})
 		c.Peers = v.Peers
 	}
 	v.Cluster = service.NewCluster(c)
