@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -147,9 +146,6 @@ func BenchmarkCursor(b *testing.B) {
 	g := generator(wide, farAhead)
 	threads(b, func() loop { return next(g.Cursor()) })
 	b.Run("threads=2/to=one", func(b *testing.B) {
-		if runtime.GOMAXPROCS(0) < 2 {
-			b.Skip("this machine has one processor")
-		}
 		one := next(g.Cursor())
 		pair(b, both(one, next(g.Cursor())), one, "x-alone", 5*time.Millisecond)
 	})
@@ -161,24 +157,6 @@ func BenchmarkPrefetch(b *testing.B) {
 	for name, validity := range map[string]time.Duration{"n=1000": 0, "n=1000/valid=10m": 10 * time.Minute} {
 		p := firn.NewPrefetcher(generator(wide, farAhead), 1000, validity)
 		b.Run(name, func(b *testing.B) { threads(b, func() loop { return next(p) }) })
-	}
-}
-
-// BenchmarkAhead measures how far the last ID is ahead of the clock after a
-// second flat out, with the defaults.
-func BenchmarkAhead(b *testing.B) {
-	g := must(firn.NewGenerator(firn.Default(), firn.StaticGrant(1), nil))
-	for name, take := range map[string]loop{"fill": filling(g), "cursor": next(g.Cursor())} {
-		b.Run(name, func(b *testing.B) {
-			for range b.N {
-				for begin := time.Now(); time.Since(begin) < time.Second; {
-					take(4096)
-				}
-				last := must(firn.Default().Decompose(must(g.Next(background))))
-				b.ReportMetric(float64(time.Until(last.Time))/1e6, "ms-ahead")
-			}
-			b.ReportMetric(0, "ns/op")
-		})
 	}
 }
 

@@ -5,7 +5,6 @@ package bench
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -46,8 +45,6 @@ const rounds = 3
 type process struct {
 	*exec.Cmd
 	address string
-	in      io.Writer
-	out     *bufio.Reader
 }
 
 // start starts a server and waits until it accepts connections at address,
@@ -58,8 +55,6 @@ func start(b *testing.B, address string, words ...string) *process {
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var log bytes.Buffer
 	p.Stderr = &log
-	p.in = must(p.StdinPipe())
-	p.out = bufio.NewReader(must(p.StdoutPipe()))
 	if err := p.Start(); err != nil {
 		b.Skip(err)
 	}
@@ -117,9 +112,8 @@ func port(address string) string { return address[strings.LastIndexByte(address,
 // serve starts firn serve with a directory as its store.
 func serve(b *testing.B, dir string, flags ...string) *process {
 	b.Helper()
-	program := cmp.Or(os.Getenv("FIRN_BENCH"), "../bin/firn")
 	address := freeAddress()
-	return start(b, address, append([]string{program, "serve", "--listen", address, "--store", "dir:" + dir + "?create=true&volatile=true"}, flags...)...)
+	return start(b, address, append([]string{"../bin/firn", "serve", "--listen", address, "--store", "dir:" + dir + "?create=true&volatile=true"}, flags...)...)
 }
 
 func serveWide(b *testing.B) *process {

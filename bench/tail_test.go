@@ -24,8 +24,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
-	"github.com/firnid/firn/grant/dirstore"
-	"github.com/firnid/firn/sequencer"
 )
 
 // percentiles reports how long calls took, in microseconds.
@@ -74,20 +72,6 @@ func BenchmarkTailNext(b *testing.B) {
 		took[i] = time.Since(begin)
 	}
 	percentiles(b, took)
-}
-
-// BenchmarkTailRenew measures each call of Next while its sequencer renews its
-// window every tenth of a second.
-func BenchmarkTailRenew(b *testing.B) {
-	s := must(dirstore.Open(b.TempDir()+"/s", &dirstore.Options{Create: true, AllowVolatile: true}))
-	defer s.Close()
-	ahead := 10 * time.Millisecond
-	q := must(sequencer.Open(background, s, "bench", &sequencer.Config{
-		Layout: firn.MustParseLayout(wide), MaxAhead: &ahead, Window: 300 * time.Millisecond,
-	}))
-	defer q.Close(background)
-	percentiles(b, times(2*time.Second, func() { must(q.Next(background)) }))
-	b.ReportMetric(float64(q.Stats().Keeper.Renewed), "renewals")
 }
 
 // A slowNetwork delays every request, and notes the longest round trip.
