@@ -30,7 +30,7 @@ type core struct {
 	maxAhead time.Duration
 	maxLag   time.Duration
 	endTick  uint64 // exclusive: the first tick that the layout, or the word, cannot hold
-	even     uint64 // see Options.EvenLowBits: 2^K, or 0
+	even     uint64 // see Options.LowBits: 2^K, or 0
 
 	// maxAhead in whole ticks and nanoseconds
 	aheadTicks, aheadRest uint64
@@ -80,11 +80,11 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 		// Half a tick, so that no ID is more than a tick old.
 		c.watch.Init(layout.unit / 2)
 	}
-	if o.EvenLowBits != 0 {
-		if err := layout.checkEven(o.EvenLowBits); err != nil {
+	if o.LowBits != 0 {
+		if err := layout.checkEven(o.LowBits); err != nil {
 			return err
 		}
-		c.even = 1 << o.EvenLowBits
+		c.even = 1 << o.LowBits
 	}
 	c.maxAhead, c.maxLag = o.MaxAhead, cmp.Or(o.MaxLag, defaultMaxLag)
 	c.aheadTicks, c.aheadRest = uint64(c.maxAhead/layout.unit), uint64(c.maxAhead%layout.unit)
@@ -329,7 +329,7 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 
 // evenly returns where n slots begin that could begin at slot. If that is a new
 // tick, it is a random slot among the tick's first c.even, provided that the n
-// slots end in the same tick; see Options.EvenLowBits.
+// slots end in the same tick; see Options.LowBits.
 func (c *core) evenly(v *view, slot, n uint64) uint64 {
 	if c.even == 0 || slot&(1<<c.layout.seqBits-1) != 0 || slot == v.word && v.word > max(v.term.first, v.term.start.Load()) {
 		return slot

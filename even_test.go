@@ -73,7 +73,7 @@ func TestEvenLowBits(t *testing.T) {
 	} {
 		for _, burst := range []int{1, 3, 100} {
 			for _, k := range []int{4, 0} {
-				g, clock := newAtNoon(t, "default", Options{EvenLowBits: k})
+				g, clock := newAtNoon(t, "default", Options{LowBits: k})
 				var ids []ID
 				for range rounds {
 					clock.Add(time.Millisecond)
@@ -106,7 +106,7 @@ func TestEvenLowBits(t *testing.T) {
 // A take that would not fit into the tick begins at 0, so whole ticks are
 // available at MaxAhead 0, and a busy generator skips nothing.
 func TestEvenLowBitsFit(t *testing.T) {
-	g, clock := newAtNoon(t, "default", Options{EvenLowBits: 10})
+	g, clock := newAtNoon(t, "default", Options{LowBits: 10})
 	for range 100 {
 		clock.Add(time.Millisecond)
 		b, err := g.TryNextBatch(4096)
@@ -123,7 +123,7 @@ func TestEvenLowBitsFit(t *testing.T) {
 	if b, _, err := g.Reserve(5); err != nil || b.Runs()[0].First&4095 != 0 {
 		t.Errorf("Reserve: %v, %v", b.Runs(), err)
 	}
-	ahead, _ := newAtNoon(t, "default", Options{EvenLowBits: 4, MaxAhead: time.Second})
+	ahead, _ := newAtNoon(t, "default", Options{LowBits: 4, MaxAhead: time.Second})
 	first, err := ahead.TryNext()
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestEvenLowBitsStatic(t *testing.T) {
 	for range 4000 {
 		clock := &handClock{t: noon}
 		clock.hook = func() { clock.Add(time.Millisecond) }
-		g := newGenerator(t, Default(), StaticGrant(1), &Options{EvenLowBits: 4, Now: clock.Now})
+		g := newGenerator(t, Default(), StaticGrant(1), &Options{LowBits: 4, Now: clock.Now})
 		id, err := g.Next(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -175,12 +175,12 @@ func TestEvenLowBitsErrors(t *testing.T) {
 		{"bits=time:41.seq:6.node:10.seq:6", 4, ""},
 		{"bits=time:41.seq:10.node:10.seq:2", 4, "out of range 1..2"},
 	} {
-		_, err := NewGenerator(MustParseLayout(row.layout), StaticGrant(0), &Options{EvenLowBits: row.k})
+		_, err := NewGenerator(MustParseLayout(row.layout), StaticGrant(0), &Options{LowBits: row.k})
 		if row.k < math.MaxInt && (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) || row.k == math.MaxInt && err == nil {
 			t.Errorf("%s, %d bits: %v, want %q", row.layout, row.k, err, row.want)
 		}
 	}
-	if _, err := NewGenerator128(MustParseLayout("uuidv7"), StaticGrant(0), &Options{EvenLowBits: 4}); err == nil || !strings.Contains(err.Error(), "bits 45..0 are rand") {
+	if _, err := NewGenerator128(MustParseLayout("uuidv7"), StaticGrant(0), &Options{LowBits: 4}); err == nil || !strings.Contains(err.Error(), "bits 45..0 are rand") {
 		t.Errorf("uuidv7: %v", err)
 	}
 }

@@ -415,7 +415,7 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 	return lo, hi, nil
 }
 
-// checkEven returns an error if k cannot be Options.EvenLowBits.
+// checkEven returns an error if k cannot be Options.LowBits.
 func (l *Layout) checkEven(k int) error {
 	most := max(0, int(l.seqBits)-2)
 	for _, p := range l.pieces[:l.n] {

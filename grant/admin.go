@@ -282,8 +282,8 @@ func clockOr(now func() time.Time) func() time.Time {
 	return now
 }
 
-// AttachAll makes a detached sequencer usable again.
-func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
+// Attach makes a detached sequencer usable again.
+func Attach(ctx context.Context, s Store, name string) (Info, error) {
 	info, _, err := changeUsable(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		r.State = Attached // even if it already was
 		return true, nil
@@ -291,11 +291,11 @@ func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
 	return info, err
 }
 
-// DetachAll makes all members of a sequencer give their node IDs back, and
-// prevents them from acquiring new ones until AttachAll. It returns when all
+// Detach makes all members of a sequencer give their node IDs back, and
+// prevents them from acquiring new ones until Attach. It returns when all
 // windows have been given back or have ended. If it is interrupted, call it
 // again to continue.
-func DetachAll(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
+func Detach(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
 	return empty(ctx, s, name, Detaching, Detached, o)
 }
 
@@ -343,7 +343,7 @@ func SetWindow(ctx context.Context, s Store, name string, window time.Duration) 
 
 // SetNodes changes the node IDs that members of a sequencer may take in this
 // store; nil means all of the layout. To widen them takes one write. To narrow
-// them, it makes the members that hold others give these back, as DetachAll
+// them, it makes the members that hold others give these back, as Detach
 // does, and returns when all their windows have been given back or have ended:
 // only then may another store use them. If it is interrupted, call it again to
 // continue. It is independent of the ranges that members were opened with.
@@ -531,7 +531,7 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, change fun
 	return next, nil
 }
 
-// An emptying holds what one call of Destroy, DetachAll or SetNodes has written
+// An emptying holds what one call of Destroy, Detach or SetNodes has written
 // and what was applied.
 type emptying struct {
 	only    *Range               // node IDs outside of it are closed; nil: all

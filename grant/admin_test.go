@@ -152,13 +152,13 @@ func TestRecordsOfOthers(t *testing.T) {
 	for _, name := range []string{"newer", "old", "worn"} {
 		want := got[name]
 		for what, call := range map[string]func() error{
-			"Create":    func() error { _, err := grant.Create(ctx, s, name, config("default"), now); return err },
-			"Lookup":    func() error { _, err := grant.Lookup(ctx, s, name); return err },
-			"AttachAll": func() error { _, err := grant.AttachAll(ctx, s, name); return err },
-			"DetachAll": func() error { _, err := grant.DetachAll(ctx, s, name, nil); return err },
-			"Destroy":   func() error { _, err := grant.Destroy(ctx, s, name, nil); return err },
-			"Purge":     func() error { _, err := grant.Purge(ctx, s, name); return err },
-			"Fence":     func() error { _, err := grant.Fence(ctx, s, name, nil); return err },
+			"Create":  func() error { _, err := grant.Create(ctx, s, name, config("default"), now); return err },
+			"Lookup":  func() error { _, err := grant.Lookup(ctx, s, name); return err },
+			"Attach":  func() error { _, err := grant.Attach(ctx, s, name); return err },
+			"Detach":  func() error { _, err := grant.Detach(ctx, s, name, nil); return err },
+			"Destroy": func() error { _, err := grant.Destroy(ctx, s, name, nil); return err },
+			"Purge":   func() error { _, err := grant.Purge(ctx, s, name); return err },
+			"Fence":   func() error { _, err := grant.Fence(ctx, s, name, nil); return err },
 		} {
 			if err := call(); err == nil || err.Error() != want.Error() {
 				t.Errorf("%s(%s) = %v, want %v", what, name, err, want)
@@ -233,7 +233,7 @@ func (m *member) Used() time.Time {
 
 func newMember(s grant.Store, name string) *member {
 	m := &member{layout: firn.MustParseLayout("default,epoch=0")}
-	m.Keeper = grant.NewKeeper(s, grant.Settings{Name: name}, m)
+	m.Keeper = grant.NewKeeper(s, grant.KeeperOptions{Name: name}, m)
 	return m
 }
 
@@ -394,9 +394,9 @@ func TestUndone(t *testing.T) {
 		s := new(replicated.Store)
 		create(t, s, "s", config("default,epoch=0"), time.Now())
 		put(t, s, "v1/s/n/0007", node("held", "o", time.Now().Add(20*time.Second), time.Now()))
-		d := &disturbedStore{Store: s, after: func() { _, _ = grant.AttachAll(t.Context(), s, "s") }}
-		if info, err := grant.DetachAll(t.Context(), d, "s", nil); err == nil || !strings.Contains(err.Error(), "attached again") {
-			t.Errorf("DetachAll = %+v, %v", info, err)
+		d := &disturbedStore{Store: s, after: func() { _, _ = grant.Attach(t.Context(), s, "s") }}
+		if info, err := grant.Detach(t.Context(), d, "s", nil); err == nil || !strings.Contains(err.Error(), "attached again") {
+			t.Errorf("Detach = %+v, %v", info, err)
 		}
 	})
 }
@@ -448,14 +448,14 @@ func TestDestroyProves(t *testing.T) {
 		}},
 		{"attached and detached meanwhile", func(d *disturbedStore, put func(string)) {
 			d.closed = func() {
-				if _, err := grant.AttachAll(context.Background(), d.Store, "s"); err != nil {
+				if _, err := grant.Attach(context.Background(), d.Store, "s"); err != nil {
 					panic(err)
 				}
 				put("held")
 				other := &disturbedStore{Store: d.Store}
 				gone, cancel := context.WithCancel(context.Background())
 				other.before = cancel // it stops before it closes any record
-				if _, err := grant.DetachAll(gone, other, "s", nil); err == nil {
+				if _, err := grant.Detach(gone, other, "s", nil); err == nil {
 					panic("it did not stop")
 				}
 			}
@@ -481,9 +481,9 @@ func TestDestroyProves(t *testing.T) {
 				put("held")
 				d := &disturbedStore{Store: s}
 				tt.disturb(d, put)
-				info, err := grant.DetachAll(ctx, d, "s", nil)
+				info, err := grant.Detach(ctx, d, "s", nil)
 				if err != nil || info.State != grant.Detached {
-					t.Fatalf("DetachAll = %+v, %v", info, err)
+					t.Fatalf("Detach = %+v, %v", info, err)
 				}
 				s.StopStandby()
 				s.Failover()

@@ -37,7 +37,7 @@ type Config struct {
 	// means none.
 	Prefix string
 
-	// LowBits is firn.Options.EvenLowBits of the members; 0 means off.
+	// LowBits is firn.Options.LowBits of the members; 0 means off.
 	LowBits int
 }
 
@@ -135,7 +135,7 @@ func (c Config) Check() error {
 	}
 	if c.LowBits != 0 {
 		// The generator knows which layouts have such bits.
-		options := &firn.Options{EvenLowBits: c.LowBits}
+		options := &firn.Options{LowBits: c.LowBits}
 		_, err := firn.NewGenerator(c.Layout, firn.StaticGrant(0), options)
 		if c.Layout.Bits() == 128 {
 			_, err = firn.NewGenerator128(c.Layout, firn.StaticGrant(0), options)

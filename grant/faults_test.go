@@ -130,8 +130,8 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"", "a/b", ".", strings.Repeat("a", 128+1)} {
 		_, create := grant.Create(t.Context(), f, name, config("default"), now)
 		_, lookup := grant.Lookup(t.Context(), f, name)
-		_, attach := grant.AttachAll(t.Context(), f, name)
-		_, detach := grant.DetachAll(t.Context(), f, name, nil)
+		_, attach := grant.Attach(t.Context(), f, name)
+		_, detach := grant.Detach(t.Context(), f, name, nil)
 		_, destroy := grant.Destroy(t.Context(), f, name, nil)
 		_, purge := grant.Purge(t.Context(), f, name)
 		_, fence := grant.Fence(t.Context(), f, name, nil)
@@ -192,7 +192,7 @@ func TestStates(t *testing.T) {
 			stop := &grant.AdminOptions{Now: func() time.Time { return now }, Waiting: func([]grant.NodeInfo) { cancel() }}
 			if state == grant.Detaching || state == grant.Destroying {
 				put(t, s, "v1/s/n/0009", node("held", "o", now, now)) // its window lasts for another moment
-				do := grant.DetachAll
+				do := grant.Detach
 				if state == grant.Destroying {
 					do = grant.Destroy
 				}
@@ -344,7 +344,7 @@ func TestSettles(t *testing.T) {
 		for unsure := range 7 {
 			s := &unsureStore{Store: populate(t, operations()[:1]), left: unsure}
 			began := time.Now()
-			_, err := grant.AttachAll(t.Context(), s, "s")
+			_, err := grant.Attach(t.Context(), s, "s")
 			fails := unsure >= 5
 			if (err != nil) != fails || fails && (!errors.Is(err, errFault) || !strings.Contains(err.Error(), "the result of 5 writes is unknown")) {
 				t.Errorf("%d writes of unknown result: %v", unsure, err)
@@ -357,7 +357,7 @@ func TestSettles(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		s := &unsureStore{Store: &racingStore{Store: populate(t, operations()[:1]), times: 1, write: cancel}, left: 4}
-		if _, err := grant.AttachAll(ctx, s, "s"); !errors.Is(err, errFault) || s.writes > 2 {
+		if _, err := grant.Attach(ctx, s, "s"); !errors.Is(err, errFault) || s.writes > 2 {
 			t.Errorf("%v after %d writes, of which the context ended in the first or second", err, s.writes)
 		}
 	})

@@ -119,9 +119,9 @@ func TestFenceLaw(t *testing.T) {
 				held = append(held, n)
 			}
 			if n.Held {
-				longest = max(longest, min(n.Until.Sub(n.Wall), 366*24*time.Hour))
+				longest = max(longest, min(n.Until.Sub(n.Written), 366*24*time.Hour))
 			}
-			old = old || n.Wall.After(now.Add(-age))
+			old = old || n.Written.After(now.Add(-age))
 		}
 		unsure = unsure && (!old || age < 24*time.Hour)
 		floor := now.Add(ahead + 2*longest)
@@ -238,12 +238,12 @@ func TestFenceNewer(t *testing.T) {
 	if _, err := grant.Fence(t.Context(), s, "s", nil); !errors.Is(err, grant.ErrNewerVersion) {
 		t.Errorf("%v, want ErrNewerVersion", err)
 	}
-	for _, do := range []func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error){grant.DetachAll, grant.Destroy} {
+	for _, do := range []func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error){grant.Detach, grant.Destroy} {
 		if info, err := do(t.Context(), s, "s", at(now)); !errors.Is(err, grant.ErrNewerVersion) {
 			t.Errorf("%v, %v; want ErrNewerVersion: its owner may use what cannot be closed", info, err)
 		}
 	}
-	if _, err := grant.AttachAll(t.Context(), s, "s"); !errors.Is(err, grant.ErrDestroyed) {
+	if _, err := grant.Attach(t.Context(), s, "s"); !errors.Is(err, grant.ErrDestroyed) {
 		t.Error(err)
 	}
 	for key, value := range before {

@@ -12,7 +12,7 @@ type State uint8
 const (
 	Attached   State = iota + 1 // members may hold node IDs
 	Detaching                   // members give their node IDs back
-	Detached                    // no member holds one, until AttachAll
+	Detached                    // no member holds one, until Attach
 	Destroying                  // members give their node IDs back
 	Destroyed                   // until it is created again with the same layout
 	Purged                      // may be created again with any configuration
@@ -62,7 +62,7 @@ type NodeInfo struct {
 	Owner   string    // of the process that holds or held it; random, and empty after Fence
 	Host    string    // of that process
 	Until   time.Time // the mark: exclusive end of all windows granted so far
-	Wall    time.Time // the owner's clock at the last write
+	Written time.Time // when the record was last written, by its writer's clock
 	Held    bool      // false if it was given back or fenced
 	Closing bool      // its owner must give it back
 }

@@ -40,8 +40,8 @@ type Holder interface {
 // with a clock and a Store. It is safe for concurrent use by multiple
 // goroutines.
 //
-// The Keeper's goroutine calls Settings.Now, the Logger and the Holder; another
-// goroutine calls the Store. A panic in any of them ends the process. None may
+// The Keeper's goroutine calls KeeperOptions.Now, the Logger and the Holder;
+// another goroutine calls the Store. A panic in any of them ends the process. None may
 // end its goroutine (runtime.Goexit, as in t.Fatal). A function that blocks
 // delays renewals. It must not call Attach, Release, Demand, Wait or Close, nor
 // wait for an ID of the same sequencer.
@@ -50,7 +50,7 @@ type Holder interface {
 type Keeper struct {
 	store  Store
 	holder Holder
-	set    Settings // with defaults filled in
+	set    KeeperOptions // with defaults filled in
 	start  time.Time
 
 	wake    chan struct{} // of size 1: a wish is new
@@ -71,6 +71,53 @@ type Keeper struct {
 	hears   chan struct{} // closed and replaced when heard grows
 }
 
+// KeeperOptions are a member's own options for a sequencer. They are not
+// compared with those of other members.
+type KeeperOptions struct {
+	Name string
+
+	// Config is the configuration that the sequencer must have been created
+	// with; nil accepts any.
+	Config *Config
+
+	// Nodes are the node IDs that the member may take: for example, one of two
+	// ranges for two clusters that share a database. If Lo and Hi are equal, the
+	// node ID is pinned. If Hi exceeds the layout's greatest node ID, attaching
+	// fails. Nil means all of the layout.
+	Nodes *Range
+
+	// AllowClockBehind allows claims even if the clock is far behind those of
+	// other members.
+	AllowClockBehind bool
+
+	// AllowClockAhead allows claims even if the clock is far ahead of the
+	// store's, or of those of other members.
+	AllowClockAhead bool
+
+	// storeClock reports that the driver can answer actionTime.
+	storeClock bool
+
+	// Host is written into the records for people to read; it is truncated to
+	// 64 bytes. Empty means the host's name.
+	Host string
+
+	// Now is the clock; nil means the system clock.
+	Now func() time.Time
+
+	// Timeout is how long a request to the store may take before its result
+	// counts as unknown. Zero means 5 seconds. A Keeper never waits longer than
+	// a sixth of the sequencer's window, so that one lost request does not cost
+	// the window.
+	Timeout time.Duration
+
+	// Logger receives messages for operators; nil discards them.
+	Logger *slog.Logger
+
+	// random returns random numbers that no two members share, for choices,
+	// owners and nonces.
+	random func() uint64
+}
+
 // KeeperStats are statistics of a Keeper since it was made.
 type KeeperStats struct {
 	Requests uint64            // to the store
@@ -87,7 +134,7 @@ type KeeperStats struct {
 }
 
 // NewKeeper returns a Keeper that holds nothing until Attach is called.
-func NewKeeper(store Store, s Settings, holder Holder) *Keeper {
+func NewKeeper(store Store, s KeeperOptions, holder Holder) *Keeper {
 	s.Now = clockOr(s.Now)
 	if s.Timeout <= 0 {
 		s.Timeout = 5 * time.Second

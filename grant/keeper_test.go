@@ -97,7 +97,7 @@ func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
 	f.Store = new(memstore.Store)
 	layout := firn.MustParseLayout("default,epoch=0")
 	create(t, f.Store, "orders", grant.Config{Layout: layout, MaxAhead: layout.MaxAhead(), Window: time.Minute}, time.Now())
-	return grant.NewKeeper(f, grant.Settings{Name: "orders", Now: f.now, Logger: slog.New(f)}, f)
+	return grant.NewKeeper(f, grant.KeeperOptions{Name: "orders", Now: f.now, Logger: slog.New(f)}, f)
 }
 
 // foreignEnv is set in a process that TestKeeperPanics starts, to the code that
@@ -220,7 +220,7 @@ func TestStatusAfterAttach(t *testing.T) {
 			t.Errorf("after Release: %v", status.Phase)
 		}
 		synctest.Wait()
-		if _, err := grant.DetachAll(t.Context(), f, "orders", nil); err != nil {
+		if _, err := grant.Detach(t.Context(), f, "orders", nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), func(s grant.Status) bool { return s.Err != nil })); err != nil {

@@ -19,7 +19,7 @@ import (
 //
 // docs/protocol.md describes what it does, and why IDs stay unique.
 type machine struct {
-	set Settings
+	set KeeperOptions
 
 	// The times of the current event.
 	wall, mono, used int64
@@ -146,7 +146,7 @@ func (c *claim) carried() nodeRecord {
 }
 
 // newMachine returns the machine of a member that holds nothing.
-func newMachine(s Settings) *machine {
+func newMachine(s KeeperOptions) *machine {
 	s.Host = cut(s.Host, 64)
 	m := &machine{set: s, prefer: -1, used: never, seenFloor: never}
 	m.owner = m.token()

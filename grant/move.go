@@ -23,10 +23,10 @@ func (p Place) check() error {
 }
 
 // Move moves a sequencer to another store, and returns it as it is there. It
-// detaches the sequencer as DetachAll does, copies every record, so that new
+// detaches the sequencer as Detach does, copies every record, so that new
 // windows begin above all old ones, and attaches the sequencer in the other
 // store. In the store that it left, no node ID can be acquired any more, and
-// AttachAll and Create fail with an error that names the other store. While the
+// Attach and Create fail with an error that names the other store. While the
 // records are copied, the other store names this one in the same way, so that
 // the sequencer is usable in one of the two at most.
 //
@@ -52,7 +52,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 		r  configRecord
 	}{{from.Store, source}, {to.Store, target}} {
 		if s.r.Incarnation > 0 && s.r.State < Destroying {
-			if _, err := DetachAll(ctx, s.at, name, o); err != nil {
+			if _, err := Detach(ctx, s.at, name, o); err != nil {
 				return Info{}, err
 			}
 		}

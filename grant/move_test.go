@@ -68,7 +68,7 @@ func checkMoved(t *testing.T, what string, from, to *memstore.Store) {
 	if info, err := grant.Lookup(t.Context(), from, "s"); err != nil || info.MovedTo != "etcd://b" {
 		t.Errorf("%s: here it is %+v, %v", what, info, err)
 	}
-	_, attach := grant.AttachAll(t.Context(), from, "s")
+	_, attach := grant.Attach(t.Context(), from, "s")
 	_, create := grant.Create(t.Context(), from, "s", config("default,epoch=0"), time.UnixMilli(moveNow))
 	for _, err := range []error{attach, create} {
 		if !errors.Is(err, grant.ErrMoved) || !strings.Contains(err.Error(), "moved to etcd://b") {
@@ -95,7 +95,7 @@ func testMoveFaults(t *testing.T) {
 				done = faulty[side].n < request
 				usable := 0
 				for _, s := range []*memstore.Store{from, to} {
-					if _, err := grant.AttachAll(t.Context(), copyOf(t, s), "s"); err == nil {
+					if _, err := grant.Attach(t.Context(), copyOf(t, s), "s"); err == nil {
 						usable++
 					}
 				}
@@ -214,7 +214,7 @@ func TestMoveMembers(t *testing.T) {
 		for _, step := range [][2]int{{0, 1}, {1, 0}, {0, 1}, {1, 2}, {2, 0}, {0, 2}} {
 			from, to := places[step[0]], places[step[1]]
 			m := &member{layout: firn.MustParseLayout("default,epoch=0")}
-			m.Keeper = grant.NewKeeper(from.Store, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, m)
+			m.Keeper = grant.NewKeeper(from.Store, grant.KeeperOptions{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, m)
 			hold(t, m.Keeper)
 			make(m)
 			if _, err := grant.Move(ctx, "s", from, to, nil); err != nil {

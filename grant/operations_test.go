@@ -81,9 +81,9 @@ func operations() []operation {
 			return err
 		}
 	}
-	attach := func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.AttachAll(ctx, s, "s") }
+	attach := func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Attach(ctx, s, "s") }
 	detach := func(ctx context.Context, s grant.Store) (grant.Info, error) {
-		return grant.DetachAll(ctx, s, "s", at(now))
+		return grant.Detach(ctx, s, "s", at(now))
 	}
 	destroy := func(ctx context.Context, s grant.Store) (grant.Info, error) {
 		return grant.Destroy(ctx, s, "s", at(now))

@@ -317,7 +317,7 @@ func TestExtrasAreKept(t *testing.T) {
 	extras := configExtras{Nodes: nodeRange{3, 9, true}, MovedTo: "etcd://other", Prefix: "ord", LowBits: 3}
 	s, c := sequencerStore(func(c *configRecord) { c.Layout, c.configExtras = firn.MustParseLayout("default,node-bits=4"), extras })
 	ctx, admin := t.Context(), &AdminOptions{Now: at(rigTime)}
-	_, attach := AttachAll(ctx, s, "s")
+	_, attach := Attach(ctx, s, "s")
 	_, create := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime))
 	if !errors.Is(attach, ErrMoved) || !errors.Is(create, ErrMoved) {
 		t.Errorf("attach, create of a moved sequencer: %v, %v", attach, create)
@@ -327,8 +327,8 @@ func TestExtrasAreKept(t *testing.T) {
 	for i, do := range []func() error{
 		func() error { _, err := Fence(ctx, s, "s", &FenceOptions{Now: at(rigTime)}); return err },
 		func() error { _, err := SetWindow(ctx, s, "s", time.Minute); return err },
-		func() error { _, err := DetachAll(ctx, s, "s", admin); return err },
-		func() error { _, err := AttachAll(ctx, s, "s"); return err },
+		func() error { _, err := Detach(ctx, s, "s", admin); return err },
+		func() error { _, err := Attach(ctx, s, "s"); return err },
 		func() error { _, err := Destroy(ctx, s, "s", admin); return err },
 		func() error { _, err := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime)); return err },
 		func() error { _, err := Destroy(ctx, s, "s", admin); return err },

@@ -336,7 +336,7 @@ func (r *nodeRecord) takeAway(now int64) {
 
 func (r nodeRecord) info(node uint64) NodeInfo {
 	return NodeInfo{
-		Node: node, Owner: r.Owner, Host: r.Host, Until: timeOf(r.Until), Wall: timeOf(r.Wall),
+		Node: node, Owner: r.Owner, Host: r.Host, Until: timeOf(r.Until), Written: timeOf(r.Wall),
 		Held: r.held(), Closing: r.State == nodeClosing,
 	}
 }

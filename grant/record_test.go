@@ -104,7 +104,7 @@ func TestNodeRecordLaw(t *testing.T) {
 		}
 		info := record.info(7)
 		if info != (NodeInfo{
-			Node: 7, Owner: record.Owner, Host: "h", Until: timeOf(record.Until), Wall: timeOf(record.Wall),
+			Node: 7, Owner: record.Owner, Host: "h", Until: timeOf(record.Until), Written: timeOf(record.Wall),
 			Held: record.State != nodeFree, Closing: record.State == nodeClosing,
 		}) {
 			t.Errorf("%s: %+v", text, info)

@@ -32,7 +32,7 @@ const (
 )
 
 var callNames = [simCalls]string{
-	"TryNext", "Next", "Reserve", "NextBatch", "Fill", "Cursor", "Prefetcher", "Create", "DetachAll", "AttachAll",
+	"TryNext", "Next", "Reserve", "NextBatch", "Fill", "Cursor", "Prefetcher", "Create", "Detach", "Attach",
 	"Destroy", "Purge", "Fence", "Repair",
 }
 

@@ -120,7 +120,7 @@ func (w *world) finish(f fault) {
 		}
 		call := Destroy
 		if f == detachedAll {
-			call = DetachAll
+			call = Detach
 		}
 		_, err := call(done, operator{w: w}, simName, w.admin()) // one step at a time: an operation that waits is called again
 		if errors.Is(err, context.Canceled) {
@@ -185,7 +185,7 @@ func (w *world) attachAll() error {
 	if w.unfenced {
 		return ErrNotSent
 	}
-	_, err := AttachAll(done, operator{w: w}, simName)
+	_, err := Attach(done, operator{w: w}, simName)
 	if err == nil {
 		w.called(callAttach)
 	}

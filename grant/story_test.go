@@ -145,7 +145,7 @@ func (s *story) do(f []string) {
 			s.print("waits for node %d until %d", w.Node, w.Until.UnixMilli())
 		}
 	case "attach":
-		result(AttachAll(ctx, s, "s"))
+		result(Attach(ctx, s, "s"))
 	case "purge":
 		result(Purge(ctx, s, "s"))
 	case "fence":
@@ -194,7 +194,7 @@ func (s *story) member(f []string) {
 	a := s.members[f[0]]
 	if a == nil {
 		a = &actor{name: f[0]}
-		set := Settings{Name: "s", Host: f[0]}
+		set := KeeperOptions{Name: "s", Host: f[0]}
 		if len(f) > 3 && f[1] == "nodes" {
 			set.Nodes = &Range{uint64(s.number(f[2])), uint64(s.number(f[3]))}
 			set.AllowClockAhead = len(f) > 4 && f[4] == "ahead"

@@ -67,8 +67,8 @@ func TestLastWord(t *testing.T) {
 			all.Wait()
 			time.Sleep(time.Minute)
 			want := []grant.Phase{grant.Holding, grant.Idle}[seed%2]
-			if got := q.State().Phase; got != want {
-				t.Errorf("seed %d: State is %v, want %v", seed, got, want)
+			if got := q.Status().Phase; got != want {
+				t.Errorf("seed %d: Status is %v, want %v", seed, got, want)
 			}
 			id, err := q.Next(t.Context())
 			if (err == nil) != (want == grant.Holding) {

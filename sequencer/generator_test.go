@@ -156,11 +156,11 @@ func testOptions(t *testing.T) {
 	if since := time.Since(info.Created); err != nil || since < time.Second || since > time.Minute || info.Config != q.Config() {
 		t.Errorf("%+v, %v, created %v ago, want by the clock that was given", info, err, since)
 	}
-	n, err := grant.LookupNode(t.Context(), s, info, q.State().Node)
-	if err != nil || n.Host != "here" || !n.Until.Equal(q.State().Until) || n.Owner != q.State().Owner {
-		t.Errorf("%+v, %v; it is %+v", n, err, q.State())
+	n, err := grant.LookupNode(t.Context(), s, info, q.Status().Node)
+	if err != nil || n.Host != "here" || !n.Until.Equal(q.Status().Until) || n.Owner != q.Status().Owner {
+		t.Errorf("%+v, %v; it is %+v", n, err, q.Status())
 	}
-	if stats := q.Stats(); stats.State.Phase != grant.Holding || stats.State.Node != n.Node || stats.Keeper.Acquired != 1 {
+	if stats := q.Stats(); stats.Status.Phase != grant.Holding || stats.Status.Node != n.Node || stats.Keeper.Acquired != 1 {
 		t.Errorf("%+v", stats)
 	}
 	if _, err := q.NextBatch(t.Context(), 600_000); err != nil {
@@ -176,8 +176,8 @@ func testOptions(t *testing.T) {
 	kept := q.current.Swap(nil)
 	brief, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := q.Next(brief); !errors.Is(err, errUnusable) || !errors.Is(q.State().Err, errUnusable) {
-		t.Errorf("without a grant of use: %v, %+v", err, q.State())
+	if _, err := q.Next(brief); !errors.Is(err, errUnusable) || !errors.Is(q.Status().Err, errUnusable) {
+		t.Errorf("without a grant of use: %v, %+v", err, q.Status())
 	}
 	q.current.Store(kept)
 	if err := q.Close(t.Context()); err != nil {

@@ -76,8 +76,8 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		c.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one", "sequencer", name, "window", info.Config.Window, "configured", c.Window)
 	}
 	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
-	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag, EvenLowBits: m.config.LowBits}
-	set := grant.Settings{
+	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag, LowBits: m.config.LowBits}
+	set := grant.KeeperOptions{
 		Name: m.name, Config: &m.config, Nodes: c.Nodes, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead,
 		Host: c.Host, Now: c.Now, Timeout: c.Timeout, Logger: c.Logger,
 	}
@@ -403,8 +403,9 @@ func (m *member[I]) Config() grant.Config {
 	return m.config
 }
 
-// State returns the current state of the sequencer in this process.
-func (m *member[I]) State() State {
+// Status returns the current status of the sequencer in this process. Its Err is
+// what prevents progress, such as ErrClosed or grant.ErrDestroyed.
+func (m *member[I]) Status() grant.Status {
 	status, _ := m.keeper.Status()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -413,17 +414,17 @@ func (m *member[I]) State() State {
 	}
 	switch {
 	case m.closed:
-		return State{Err: ErrClosed}
+		return grant.Status{Err: ErrClosed}
 	case status.Phase == grant.Joining, errors.Is(status.Err, grant.ErrDestroyed):
-		return State{Phase: status.Phase, Err: status.Err}
+		return grant.Status{Phase: status.Phase, Err: status.Err}
 	case status.Phase == grant.Idle:
-		return State{}
+		return grant.Status{}
 	}
 	return status
 }
 
-// Changed returns a channel that is closed when State changes. Call it before
-// State, so that no change is missed.
+// Changed returns a channel that is closed when Status changes. Call it before
+// Status, so that no change is missed.
 func (m *member[I]) Changed() <-chan struct{} {
 	_, changed := m.keeper.Status()
 	return changed
@@ -442,6 +443,6 @@ func (m *member[I]) Stats() Stats {
 		s.Lead = now.Lead
 	}
 	s.Keeper = m.keeper.Stats()
-	s.State = m.State()
+	s.Status = m.Status()
 	return s
 }

@@ -21,7 +21,7 @@ type twin struct {
 		Attach(context.Context) error
 		Detach(context.Context) error
 		Close(context.Context) error
-		State() sequencer.State
+		Status() grant.Status
 		Stats() sequencer.Stats
 	}
 }
@@ -57,7 +57,7 @@ func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
 	}
 }
 
-// TestStatesOfMembers: the results of every call and of State in each state of
+// TestStatesOfMembers: the results of every call and of Status in each state of
 // a member.
 func TestStatesOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
@@ -74,7 +74,7 @@ func TestStatesOfMembers(t *testing.T) {
 			}
 			state := func(when string, want grant.Phase, wantErr error) {
 				t.Helper()
-				if got := q.at.State(); got.Phase != want || !errors.Is(got.Err, wantErr) {
+				if got := q.at.Status(); got.Phase != want || !errors.Is(got.Err, wantErr) {
 					t.Errorf("%s, %s: it is %+v, want %v, %v", name, when, got, want, wantErr)
 				}
 			}
@@ -164,7 +164,7 @@ func TestWindowChanges(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			left := time.Until(q.State().Until)
+			left := time.Until(q.Status().Until)
 			if got := q.Config().Window; got != window || left > window+time.Second || left < window/2 {
 				t.Errorf("12 minutes after a change to %v, the window is %v, with %v left", window, got, left)
 			}

@@ -93,14 +93,10 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A State describes a sequencer in a process at one moment. Its Err is what
-// prevents progress, such as ErrClosed or grant.ErrDestroyed.
-type State = grant.Status
-
 // Stats are statistics of a sequencer in a process.
 type Stats struct {
 	firn.Stats
-	State  State
+	Status grant.Status
 	Keeper grant.KeeperStats
 }
 

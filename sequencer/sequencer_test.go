@@ -156,7 +156,7 @@ func TestLife(t *testing.T) {
 		ctx := t.Context()
 		var all ids
 		q := open(t, s, &sequencer.Config{Layout: layout, Detached: true})
-		if got := q.State().Phase; got != grant.Idle {
+		if got := q.Status().Phase; got != grant.Idle {
 			t.Errorf("opened detached, and is %v", got)
 		}
 		if _, err := q.Next(ctx); !errors.Is(err, grant.ErrDetached) {
@@ -167,7 +167,7 @@ func TestLife(t *testing.T) {
 			if err := errors.Join(q.Attach(ctx), q.Attach(ctx)); err != nil {
 				t.Fatal(err)
 			}
-			if got := q.State(); got.Phase != grant.Holding || got.Err != nil {
+			if got := q.Status(); got.Phase != grant.Holding || got.Err != nil {
 				t.Errorf("attached, and is %+v", got)
 			}
 			made = append(made, next(t, q, 5000)...)
@@ -185,7 +185,7 @@ func TestLife(t *testing.T) {
 
 		// Detached everywhere: the store reports it, and no IDs are made any
 		// more.
-		if _, err := grant.DetachAll(ctx, s, "orders", nil); err != nil {
+		if _, err := grant.Detach(ctx, s, "orders", nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := q.Next(ctx); !errors.Is(err, grant.ErrDetached) {
@@ -194,7 +194,7 @@ func TestLife(t *testing.T) {
 		if _, err := sequencer.Open(ctx, s, "orders", nil); !errors.Is(err, grant.ErrDetached) {
 			t.Errorf("Open while all are detached = %v", err)
 		}
-		if _, err := grant.AttachAll(ctx, s, "orders"); err != nil {
+		if _, err := grant.Attach(ctx, s, "orders"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -208,7 +208,7 @@ func TestLife(t *testing.T) {
 		if _, err := q.Next(ctx); !errors.Is(err, grant.ErrDestroyed) {
 			t.Errorf("Next of a destroyed one = %v", err)
 		}
-		if got := q.State(); !errors.Is(got.Err, grant.ErrDestroyed) {
+		if got := q.Status(); !errors.Is(got.Err, grant.ErrDestroyed) {
 			t.Errorf("destroyed, and is %+v", got)
 		}
 		if _, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Layout: layout}); !errors.Is(err, grant.ErrDestroyed) {
@@ -232,7 +232,7 @@ func TestLife(t *testing.T) {
 		if err := q.Attach(ctx); !errors.Is(err, sequencer.ErrClosed) {
 			t.Errorf("Attach after Close = %v", err)
 		}
-		if got := q.State(); got.Phase != grant.Idle || !errors.Is(got.Err, sequencer.ErrClosed) {
+		if got := q.Status(); got.Phase != grant.Idle || !errors.Is(got.Err, sequencer.ErrClosed) {
 			t.Errorf("closed, and is %+v", got)
 		}
 	})
@@ -250,7 +250,7 @@ func TestExhausted(t *testing.T) {
 		}
 		// Another range is not affected.
 		other := open(t, s, &sequencer.Config{Nodes: &grant.Range{Lo: 12, Hi: 12}})
-		if got := other.State().Node; got != 12 {
+		if got := other.Status().Node; got != 12 {
 			t.Errorf("pinned to 12, and has %d", got)
 		}
 		brief, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -342,7 +342,7 @@ func ExampleOpen() {
 	defer orders.Close(ctx)
 	a, _ := orders.Next(ctx)
 	b, _ := orders.Next(ctx)
-	fmt.Println(a < b, orders.State().Phase)
+	fmt.Println(a < b, orders.Status().Phase)
 
 	_, err = sequencer.Open(ctx, store, "orders", &sequencer.Config{Layout: firn.MustParseLayout("twitter")})
 	fmt.Println(errors.Is(err, grant.ErrMismatch))

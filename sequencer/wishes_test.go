@@ -65,14 +65,14 @@ func TestAskedAgain(t *testing.T) {
 		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
 		defer closeIt(t, q)
 		one(t, q)
-		if _, err := grant.DetachAll(t.Context(), mem, "orders", nil); err != nil {
+		if _, err := grant.Detach(t.Context(), mem, "orders", nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		if _, err := q.Next(t.Context()); !errors.Is(err, grant.ErrDetached) {
 			t.Errorf("Next of a detached one: %v", err)
 		}
-		if _, err := grant.AttachAll(t.Context(), mem, "orders"); err != nil {
+		if _, err := grant.Attach(t.Context(), mem, "orders"); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []error{grant.ErrDetached, nil} {

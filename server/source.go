@@ -105,7 +105,7 @@ func (s *source) figures() (all []metrics.Sequencer) {
 	now := time.Now()
 	s.cluster.Stats(func(name string, q sequencer.Stats) {
 		m := metrics.Sequencer{Name: name, Stats: q.Stats, Stored: true, KeeperStats: q.Keeper}
-		m.Attached, m.Node, m.WindowLeft, m.Err = holds(q.State, now), q.State.Node, q.State.Until.Sub(now), q.State.Err
+		m.Attached, m.Node, m.WindowLeft, m.Err = holds(q.Status, now), q.Status.Node, q.Status.Until.Sub(now), q.Status.Err
 		counts, counted := s.cluster.NodeCounts(name, now)
 		m.Nodes, m.Counted = metrics.Nodes(counts), counted
 		all = append(all, m)
@@ -114,7 +114,7 @@ func (s *source) figures() (all []metrics.Sequencer) {
 }
 
 // holds reports whether the sequencer holds a node ID now.
-func holds(s sequencer.State, now time.Time) bool {
+func holds(s grant.Status, now time.Time) bool {
 	return (s.Phase == grant.Holding || s.Phase == grant.Losing) && s.Until.After(now)
 }
 
@@ -133,8 +133,8 @@ func (s *Server) describe(listeners []Listener) func() members.Member {
 		now := time.Now()
 		s.source.cluster.Stats(func(name string, q sequencer.Stats) {
 			m.IDs += q.IDs
-			if holds(q.State, now) {
-				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until.UTC().Truncate(time.Millisecond), IDs: q.IDs})
+			if holds(q.Status, now) {
+				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.Status.Node, Until: q.Status.Until.UTC().Truncate(time.Millisecond), IDs: q.IDs})
 			}
 		})
 		return m

@@ -68,7 +68,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("process 1 has node ID", first.State().Node)
+	fmt.Println("process 1 has node ID", first.Status().Node)
 	toStore.cut.Store(true)
 	fmt.Println("process 1 is cut off from the store")
 
@@ -77,7 +77,7 @@ func run(ctx context.Context) error {
 		id, err := first.TryNext()
 		var full *firn.WaitError // the tick's IDs are used up
 		if err != nil && !errors.As(err, &full) {
-			fmt.Printf("process 1 stops: %v (%v)\n", err, first.State().Err)
+			fmt.Printf("process 1 stops: %v (%v)\n", err, first.Status().Err)
 			break
 		}
 		if err == nil {
@@ -109,7 +109,7 @@ func run(ctx context.Context) error {
 			twice++
 		}
 	}
-	fmt.Println("process 2 has node ID", second.State().Node)
+	fmt.Println("process 2 has node ID", second.Status().Node)
 	fmt.Printf("Firn: process 1 made %d IDs, process 2 made %d: %d IDs exist twice\n", len(byFirst), len(made), twice)
 	if twice > 0 {
 		return errors.New("the sequencer repeated an ID")

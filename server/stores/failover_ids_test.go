@@ -145,7 +145,7 @@ func failoverIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := time.UnixMilli(record.Until)
-	if until := a.State().Until; until.After(known) {
+	if until := a.Status().Until; until.After(known) {
 		t.Errorf("a has a window until %v, and the standby knows of one until %v", until, known)
 	}
 	b := member("b", standby.URL(), 7)
@@ -155,14 +155,14 @@ func failoverIDs(t *testing.T) {
 	// It has read writes that are lost, but continues.
 	eventually(t, "c makes IDs after the failover", func() bool { return during(100*time.Millisecond, "c", c) > 0 })
 	if alarms := c.Stats().Keeper.Alarms; alarms != (grant.KeeperStats{}).Alarms {
-		t.Errorf("c has %d alarms after the failover: %+v", alarms, c.State())
+		t.Errorf("c has %d alarms after the failover: %+v", alarms, c.Status())
 	}
 	primary.Go() // it is back, and believes that it is the primary
 	var both sync.WaitGroup
 	both.Go(func() { during(window+time.Second, "a", a) })
 	both.Go(func() { during(window+time.Second, "b", b) })
 	both.Wait()
-	if until := a.State().Until; until.After(known) {
+	if until := a.Status().Until; until.After(known) {
 		t.Errorf("a has a window until %v from a primary that was replaced", until)
 	}
 	t.Logf("report: failover of postgres: %d IDs, %d of them twice; %d results were unknown", len(all.seen), all.twice, a.Stats().Keeper.Unknown)

@@ -247,12 +247,12 @@ func (a *app) sequence(ctx context.Context, s grant.Store, name string, c *seque
 
 // writeFrom writes count IDs of an open sequencer, and closes it.
 func writeFrom[I any](ctx context.Context, a *app, q interface {
-	State() sequencer.State
+	Status() grant.Status
 	Close(context.Context) error
 }, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
 	err := stream(ctx, a.stdout, func(ctx context.Context, ids []I) error {
 		late := time.AfterFunc(joining/2, func() {
-			if err := q.State().Err; err != nil {
+			if err := q.Status().Err; err != nil {
 				a.note("waiting for the store: %v", err)
 			}
 		})

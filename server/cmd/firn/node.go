@@ -176,13 +176,13 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 		v := nodeJSON{
 			Sequencer: sequencer, Node: n.Node, State: state, Host: n.Host, Server: server, Owner: n.Owner,
 			Until: textfmt.Stamp(n.Until), Left: max(0, n.Until.Sub(l.now).Seconds()),
-			Written: textfmt.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(l.now).Seconds()),
+			Written: textfmt.Stamp(n.Written), Ahead: max(0, n.Written.Sub(l.now).Seconds()),
 			Blocked: isBlocked,
 		}
 		if isBlocked {
 			state = "blocked"
 		}
-		return l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), v.Until, left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Wall)))
+		return l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), v.Until, left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Written)))
 	}
 	return nil
 }

@@ -36,11 +36,11 @@ makes IDs of it. Only its window and its range of node IDs can change later.
 		newSequencerCreate(a),
 		newSequencerList(a),
 		newSequencerChange(a, "show", "Show the settings of a sequencer", "Show shows the settings of a sequencer; firn node list shows its node IDs.", grant.Lookup),
-		newSequencerChange(a, "attach", "Allow members to use a detached sequencer again", "", grant.AttachAll),
+		newSequencerChange(a, "attach", "Allow members to use a detached sequencer again", "", grant.Attach),
 		newSequencerEmpty(a, "detach", "Make all members give their node IDs back",
 			`Detach makes all members of a sequencer give their node IDs back, and prevents them from
 acquiring others until firn sequencer attach. It returns when all node IDs are given back
-or their windows have ended.`, false, grant.DetachAll),
+or their windows have ended.`, false, grant.Detach),
 		newSequencerEmpty(a, "destroy", "End a sequencer permanently",
 			`Destroy ends a sequencer: all members give their node IDs back, and no more IDs are made.
 Its marks are kept: if it is created again under the same name, with the same layout, it

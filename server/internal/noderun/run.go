@@ -96,7 +96,7 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 		return 0, err
 	}
 	r := &runner{c: c, log: c.Logger.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
-	keeper := grant.NewKeeper(c.Store, grant.Settings{
+	keeper := grant.NewKeeper(c.Store, grant.KeeperOptions{
 		Name: c.Sequencer, Config: &info.Config, Nodes: c.Nodes,
 		AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Now: c.Now, Logger: c.Logger,
 	}, r)

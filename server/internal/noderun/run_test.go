@@ -315,7 +315,7 @@ func TestStopped(t *testing.T) {
 			r.passes()
 		}, "within the margin", ""},
 		{"detached", func(r *trial) {
-			if _, err := grant.DetachAll(r.t.Context(), r.store.Store, DefaultSequencer, nil); err != nil {
+			if _, err := grant.Detach(r.t.Context(), r.store.Store, DefaultSequencer, nil); err != nil {
 				r.t.Error(err)
 			}
 			r.passes()

@@ -33,7 +33,7 @@ func (c *Cluster) idle() (all []idler) {
 	for name, e := range c.opened() { // not under the lock: statistics read the clock
 		i := idler{name, e, e.since}
 		s := e.stats()
-		if used := now.Add(min(s.Lead, 0)); s.State.Phase == grant.Holding && used.After(i.used) {
+		if used := now.Add(min(s.Lead, 0)); s.Status.Phase == grant.Holding && used.After(i.used) {
 			i.used = used
 		}
 		all = append(all, i)

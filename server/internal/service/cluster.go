@@ -97,7 +97,7 @@ type entry struct {
 	attach func(context.Context) error
 	close  func(context.Context) error
 	stats  func() sequencer.Stats
-	state  func() sequencer.State
+	status func() grant.Status
 }
 
 // A phase is what an entry does.
@@ -440,11 +440,11 @@ func (c *Cluster) opened() map[string]*entry {
 	return all
 }
 
-// State returns the state of a sequencer at this server; ok is false if it is
+// Status returns the status of a sequencer at this server; ok is false if it is
 // not open.
-func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
+func (c *Cluster) Status(name string) (s grant.Status, ok bool) {
 	if e := c.openEntry(name); e != nil {
-		return e.state(), true
+		return e.status(), true
 	}
 	return s, false
 }
@@ -452,7 +452,7 @@ func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
 // Owner returns the owner of this server's node ID of a sequencer, as in its
 // record; "" if it holds none.
 func (c *Cluster) Owner(name string) string {
-	s, ok := c.State(name)
+	s, ok := c.Status(name)
 	if !ok || s.Phase != grant.Holding && s.Phase != grant.Losing {
 		return ""
 	}

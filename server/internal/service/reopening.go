@@ -29,12 +29,12 @@ type member[I firn.AnyID[I]] interface {
 	Attach(context.Context) error
 	Close(context.Context) error
 	Stats() sequencer.Stats
-	State() sequencer.State
+	Status() grant.Status
 }
 
 // setOpened sets the fields of e for an opened sequencer.
 func setOpened[I firn.AnyID[I]](c *Cluster, name string, e *entry, q member[I]) {
-	e.attach, e.close, e.stats, e.state = q.Attach, q.Close, q.Stats, q.State
+	e.attach, e.close, e.stats, e.status = q.Attach, q.Close, q.Stats, q.Status
 	s := &Sequencer{Layout: q.Config().Layout, Prefix: q.Config().Prefix, Veil: veilOf(c.c.Veil, name, q.Config().Layout)}
 	r := &reopener{m: makerOf(&s.Layout, q), c: c, name: name, e: e}
 	s.try, s.wait = r.try, r.wait
@@ -92,6 +92,6 @@ func (r *reopener) seen(err error) error {
 
 // lapsed reports whether no window is open.
 func (e *entry) lapsed() bool {
-	s := e.state()
+	s := e.status()
 	return s.Phase != grant.Holding && s.Phase != grant.Losing || !s.Until.After(time.Now())
 }

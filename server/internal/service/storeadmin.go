@@ -98,12 +98,12 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 
 // Attach makes a detached sequencer usable again.
 func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error) {
-	return askFor(ctx, a, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.AttachAll(ctx, a.store, name) })
+	return askFor(ctx, a, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.Attach(ctx, a.store, name) })
 }
 
 // Detach makes all members give their node IDs back.
 func (a *StoreAdmin) Detach(ctx context.Context, name string) (grant.Info, error) {
-	return askFor(ctx, a, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.DetachAll(ctx, a.store, name, nil) })
+	return askFor(ctx, a, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.Detach(ctx, a.store, name, nil) })
 }
 
 // Destroy makes all members give their node IDs back, permanently.

@@ -57,7 +57,7 @@ func start(t *testing.T, o options) *server {
 			now := time.Now()
 			all = append(all, metrics.Sequencer{
 				Name: name, Stats: q.Stats, Stored: true, KeeperStats: q.Keeper,
-				Attached: q.State.Phase == grant.Holding && q.State.Until.After(now), Node: q.State.Node, WindowLeft: q.State.Until.Sub(now),
+				Attached: q.Status.Phase == grant.Holding && q.Status.Until.After(now), Node: q.Status.Node, WindowLeft: q.Status.Until.Sub(now),
 			})
 		})
 		return all
@@ -68,8 +68,8 @@ func start(t *testing.T, o options) *server {
 		m := members.Member{Host: o.host, Address: s.address, Version: "v0.9.0", Started: started, Holds: []members.Held{}}
 		s.cluster.Stats(func(name string, q sequencer.Stats) {
 			m.IDs += q.IDs
-			if q.State.Phase == grant.Holding {
-				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until, IDs: q.IDs})
+			if q.Status.Phase == grant.Holding {
+				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.Status.Node, Until: q.Status.Until, IDs: q.IDs})
 			}
 		})
 		return m

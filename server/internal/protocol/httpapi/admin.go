@@ -107,7 +107,7 @@ func (h *Handler) sequencer(ctx context.Context, c *adminCall) *problem {
 			if err != nil {
 				damaged = append(damaged, n.Node)
 			} else {
-				nodes = append(nodes, node{n.Node, n.Held, n.Host, textfmt.Stamp(n.Until), textfmt.Stamp(n.Wall)})
+				nodes = append(nodes, node{n.Node, n.Held, n.Host, textfmt.Stamp(n.Until), textfmt.Stamp(n.Written)})
 			}
 			return true
 		})

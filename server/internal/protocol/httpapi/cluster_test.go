@@ -109,9 +109,9 @@ func testClusterLife(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(grant.DetachAll(ctx, store, "orders", nil))
+	must(grant.Detach(ctx, store, "orders", nil))
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Detached, "orders")
-	must(grant.AttachAll(ctx, store, "orders"))
+	must(grant.Attach(ctx, store, "orders"))
 	wait(200)
 	must(grant.Destroy(ctx, store, "orders", nil))
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Destroyed, "orders")
@@ -203,7 +203,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	}
 	attached := false
 	c.Stats(func(name string, s sequencer.Stats) {
-		attached = name == "orders" && s.State.Phase == grant.Holding
+		attached = name == "orders" && s.Status.Phase == grant.Holding
 	})
 	if !attached {
 		t.Error("orders is not attached: /readyz has not looked for a number")

@@ -94,7 +94,7 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 	r := &firnv1.GetResponse{Sequencer: toProto(info)}
 	err = a.Nodes(limited, q.GetName(), func(n grant.NodeInfo, err error) bool {
 		if err == nil {
-			r.Nodes = append(r.Nodes, &firnv1.Node{Node: n.Node, Host: n.Host, Held: n.Held, Until: timestamppb.New(n.Until), Written: timestamppb.New(n.Wall)})
+			r.Nodes = append(r.Nodes, &firnv1.Node{Node: n.Node, Host: n.Host, Held: n.Held, Until: timestamppb.New(n.Until), Written: timestamppb.New(n.Written)})
 		}
 		return true
 	})

@@ -78,7 +78,7 @@ func TestWindowsAreReadAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return c.check(t.Context(), "orders", l, q.State().Owner, s, sent, time.Now())
+			return c.check(t.Context(), "orders", l, q.Status().Owner, s, sent, time.Now())
 		}
 		want := func(what string, q *sequencer.Sequencer) {
 			t.Helper()
