@@ -2,12 +2,10 @@ package respapi
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,43 +50,17 @@ func TestRedisCLI(t *testing.T) {
 	}
 }
 
-// TestRedisTools: redis-cli --stat finds what it reads, and redis-benchmark runs.
-func TestRedisTools(t *testing.T) {
-	for _, name := range []string{"redis-cli", "redis-benchmark"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("SKIPPED: %s is not installed; install it with apt-get install redis-tools", name)
-		}
+// TestRedisBenchmark: redis-benchmark runs.
+func TestRedisBenchmark(t *testing.T) {
+	if _, err := exec.LookPath("redis-benchmark"); err != nil {
+		t.Skip("SKIPPED: redis-benchmark is not installed; install it with apt-get install redis-tools")
 	}
-	ctx := t.Context()
-	newPort := func() string {
-		_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: newFast(t)})))
-		return port
-	}
-	port := newPort()
+	_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: newFast(t)})))
 	for _, args := range [][]string{{"-t", "ping,incr"}, {"-P", "20", "NEXT", "orders"}} {
-		out, err := exec.CommandContext(ctx, "redis-benchmark", append([]string{"-p", port, "-n", "2000", "-c", "5"}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "redis-benchmark", append([]string{"-p", port, "-n", "2000", "-c", "5"}, args...)...).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "throughput summary") {
 			t.Errorf("redis-benchmark %q: %v\n%.2000s", args, err, out)
 		}
-	}
-	// It never ends by itself, and writes in blocks of 4 KiB. It counts clients,
-	// and the previous server may not have noticed yet that redis-benchmark has
-	// ended.
-	stat := exec.CommandContext(ctx, "redis-cli", "-p", newPort(), "-i", "0.001", "--stat")
-	out, err := stat.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stat.Start(); err != nil {
-		t.Fatal(err)
-	}
-	text := make([]byte, 4<<10)
-	n, err := io.ReadFull(out, text)
-	_ = stat.Process.Kill()
-	_ = stat.Wait()
-	if lines := strings.Split(string(text[:n]), "\n"); err != nil || len(lines) < 5 || strings.Contains(string(text), "-9223") ||
-		!regexp.MustCompile(`^0 +[0-9.]+[KMG] +1 +0 +[0-9]+ \(\+0\) +[0-9]+ *$`).MatchString(lines[2]) {
-		t.Errorf("redis-cli --stat: %v\n%.500s", err, text[:n])
 	}
 }
 

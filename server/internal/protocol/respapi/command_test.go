@@ -91,8 +91,7 @@ func TestCommands(t *testing.T) {
 		{"CLIENT", "-ERR wrong number of arguments for 'client' command", ""},
 		{"INFO nothing", "", "="},
 		{"INFO", "# Server\r\nredis_version:7.4.0\r\nfirn_version:v1\r\n", "=txt:# Server\r\n"},
-		{"INFO clients", "# Clients\r\nconnected_clients:1\r\nblocked_clients:0\r\n", "=txt:# Clients"},
-		{"INFO persistence", "# Persistence\r\nloading:0\r\n", "=txt:"},
+		{"INFO replication Persistence", "# Persistence\r\nloading:0\r\n\r\n# Replication\r\nrole:master\r\n\r\n", "=txt:"},
 		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands)), ""},
 		{"COMMAND", "((next :-2 (+write +fast) :1 :1 :1 () () () ()) (nextb :3 ", "((next :-2 set(+write +fast) :1 :1 :1 set() () () ())"},
 		{"COMMAND LIST", "(next nextb incr ", ""},
@@ -241,9 +240,6 @@ func TestObserve(t *testing.T) {
 	if want := "7 false, 1 false, 1 true, 1 true, 1 false, 1 false, 1 true, "; got.String() != want {
 		t.Errorf("observed %s\nwant %s", &got, want)
 	}
-	if n := s.answered.Load(); n != 13 {
-		t.Errorf("%d commands were counted, want 13", n)
-	}
 }
 
 // A guard knows one token, and a client with a certificate if cert is set.
@@ -306,24 +302,6 @@ func TestAuthEnds(t *testing.T) {
 		{"NONE", noAuth},
 		{"RESET", "+RESET"},
 	})
-}
-
-// TestInfoIsOfWhoAsks: a client that may only take IDs gets from INFO what it
-// needs.
-func TestInfoIsOfWhoAsks(t *testing.T) {
-	s := NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}, Version: "v9"})
-	for command, want := range map[string]string{
-		"INFO": "# Server\r\nredis_version:7.4.0\r\nfirn_version:v9\r\nredis_mode:standalone\r\n\r\n# Persistence\r\nloading:0\r\nrdb_bgsave_in_progress:0\r\naof_rewrite_in_progress:0\r\n\r\n" +
-			"# Replication\r\nrole:master\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n",
-		"INFO replication":    "# Replication\r\nrole:master\r\n",
-		"INFO clients":        "",
-		"INFO stats keyspace": "",
-	} {
-		all := values(t, talk(s, line("AUTH right")+line(command)))
-		if len(all) != 2 || all[1].String() != want {
-			t.Errorf("%s = %v, want %q", command, all, want)
-		}
-	}
 }
 
 func TestAuth(t *testing.T) {

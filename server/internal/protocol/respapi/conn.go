@@ -100,7 +100,6 @@ func (c *conn) answer() {
 		defer func() { end(c.done.first, c.done.commands, c.done.ids, c.done.errors) }()
 	}
 	c.answerBuffer()
-	c.s.answered.Add(int64(c.done.commands))
 }
 
 // answerBuffer answers all commands that the buffer has completely.

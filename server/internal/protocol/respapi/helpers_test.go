@@ -251,7 +251,7 @@ func serve(t testing.TB, s *Server, l net.Listener) (end func()) {
 		if err := s.Shutdown(cut); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("Shutdown = %v", err)
 		}
-		if n := s.Conns(); n != 0 {
+		if n := len(s.conns); n != 0 {
 			t.Errorf("%d connections are open after Shutdown", n)
 		}
 	}

@@ -178,16 +178,8 @@ func (c *conn) serveIDs(q request) (ids int) {
 		c.denyTake(err, name)
 		return 0
 	}
-	waited := false
-	defer func() {
-		if waited {
-			c.s.waiting.Add(-1)
-		}
-	}()
 	b, err := c.s.take.Take(c.ctx, name, c.who, q.count, service.Terms{Fit: c.fit(&q), Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
-		waited = true
 		c.flush() // the pending answers
-		c.s.waiting.Add(1)
 		return c.requestContext()
 	}})
 	if err == nil {

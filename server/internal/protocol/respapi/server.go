@@ -85,10 +85,8 @@ type Server struct {
 	ours     limits // for authenticated clients
 	others   limits // for clients that are not authenticated
 
-	lastID   atomic.Int64 // ID of the last connection
-	answered atomic.Int64 // commands
-	waiting  atomic.Int64 // connections with a command that waits for IDs
-	warned   atomic.Bool  // about an integer above 2^53
+	lastID atomic.Int64 // ID of the last connection
+	warned atomic.Bool  // about an integer above 2^53
 
 	mu       sync.Mutex // guards the fields below
 	conns    map[*conn]struct{}
@@ -190,11 +188,4 @@ func (s *Server) stop(end func(*conn)) {
 	for c := range s.conns {
 		end(c)
 	}
-}
-
-// Conns returns the current number of connections.
-func (s *Server) Conns() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
 }
