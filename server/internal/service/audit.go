@@ -45,6 +45,16 @@ func audit(ctx context.Context, log *slog.Logger, c Client, done change, name st
 	log.LogAttrs(ctx, slog.LevelInfo, "sequencer "+string(done), attrs...)
 }
 
+// AdminFor returns the Administrator of a Backend for a client with accepted
+// credentials, or a Fault if there is no store.
+func AdminFor(b Backend, c *auth.Credentials, log *slog.Logger) (Administrator, *Fault) {
+	a := b.Admin()
+	if a == nil {
+		return nil, &Fault{Kind: NoStore, Detail: "this server runs with a static node ID and without a store: start it with --store to administer sequencers"}
+	}
+	return By(a, ClientOf(c), log), nil
+}
+
 // By returns a for one client: each change is logged with that client.
 func By(a Administrator, c Client, log *slog.Logger) Administrator {
 	return &audited{a, c, log}

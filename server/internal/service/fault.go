@@ -154,6 +154,27 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 	return f
 }
 
+// AdminFault is FaultOf for an error of an Administrator about the named
+// sequencer.
+func AdminFault(name string, err error, limit time.Duration, late bool) Fault {
+	switch {
+	case errors.Is(err, grant.ErrNotFound):
+		return Fault{Kind: NoSequencer, Detail: fmt.Sprintf("sequencer %s not found", name)}
+	case errors.Is(err, grant.ErrMismatch):
+		return Fault{Kind: Different, Detail: textfmt.Message(err) + ": the settings of a sequencer never change; use the existing one, or choose another name, whose IDs may collide with those of this one"}
+	}
+	return FaultOf(err, limit, late)
+}
+
+// DeniedFault returns the Fault of a request that an Authorizer denied. how
+// says how clients send a token.
+func DeniedFault(err error, how string) Fault {
+	if errors.Is(err, auth.ErrForbidden) {
+		return Fault{Kind: Forbidden, Detail: err.Error()}
+	}
+	return Fault{Kind: Unauthorized, Detail: err.Error() + ": send a token " + how}
+}
+
 // Level is the level at which to log the Cause. If the store does not answer or
 // went back, every request fails: its watcher or the member logs that once.
 func (f Fault) Level() slog.Level {

@@ -2,12 +2,10 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
@@ -73,11 +71,8 @@ func (r Reader) find(ctx context.Context, name string) (*Sequencer, *Fault) {
 	ctx, cancel := context.WithTimeout(ctx, r.Limit)
 	defer cancel()
 	info, err := a.Lookup(ctx, name)
-	if errors.Is(err, grant.ErrNotFound) {
-		return nil, &Fault{Kind: NoSequencer, Detail: fmt.Sprintf("sequencer %s not found", name)}
-	}
 	if err != nil {
-		f := FaultOf(err, r.Limit, ctx.Err() != nil)
+		f := AdminFault(name, err, r.Limit, ctx.Err() != nil)
 		return nil, &f
 	}
 	return &Sequencer{Layout: info.Config.Layout, Prefix: info.Config.Prefix}, nil

@@ -40,28 +40,23 @@ func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Han
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
 			return problemf(service.CrossSite, "a page of another origin cannot change sequencers")
 		}
-		a := h.c.Backend.Admin()
-		if a == nil {
-			return problemf(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers")
+		a, fault := service.AdminFor(h.c.Backend, who, h.c.Logger)
+		if fault != nil {
+			return &problem{Fault: *fault}
 		}
 		if r.Method == http.MethodPost && hasBody(w, r) {
 			return problemf(service.UnexpectedBody, "this path reads no body")
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), h.c.Limit)
 		defer cancel()
-		return serve(h, ctx, &adminCall{service.By(a, service.ClientOf(who), h.c.Logger), w, r, who, name})
+		return serve(h, ctx, &adminCall{a, w, r, who, name})
 	}
 }
 
 // answer answers with a sequencer, or with a problem if err is not nil.
 func (c *adminCall) answer(h *Handler, ctx context.Context, status int, info grant.Info, err error) *problem {
-	switch {
-	case errors.Is(err, grant.ErrNotFound) && c.r.Method == http.MethodGet:
-		return problemf(service.NoSequencer, "sequencer %s not found; PUT creates it", c.name)
-	case errors.Is(err, grant.ErrNotFound):
-		return problemf(service.NoSequencer, "sequencer %s not found", c.name)
-	case err != nil:
-		return problemOf(err, h.c.Limit, ctx.Err() != nil)
+	if err != nil {
+		return &problem{Fault: service.AdminFault(c.name, err, h.c.Limit, ctx.Err() != nil)}
 	}
 	return writeJSON(c.w, status, textfmt.InJSON(info))
 }
@@ -80,7 +75,7 @@ func (h *Handler) sequencers(ctx context.Context, c *adminCall) *problem {
 		return true
 	})
 	if err != nil {
-		return problemOf(err, h.c.Limit, ctx.Err() != nil)
+		return &problem{Fault: service.FaultOf(err, h.c.Limit, ctx.Err() != nil)}
 	}
 	return writeJSON(c.w, http.StatusOK, map[string]any{"sequencers": all})
 }
@@ -149,10 +144,7 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 	}
 	before, lookup := a.Lookup(ctx, a.name)
 	info, err := a.Create(ctx, a.name, c)
-	switch {
-	case errors.Is(err, grant.ErrMismatch):
-		return problemf(service.Different, "%s: the settings of a sequencer never change; use the existing one, or choose another name, whose IDs may collide with those of this one", textfmt.Message(err))
-	case errors.Is(err, firn.ErrTimeOver):
+	if errors.Is(err, firn.ErrTimeOver) {
 		return problemf(service.BadBody, "%s", textfmt.Message(err))
 	}
 	status := http.StatusOK
@@ -192,7 +184,7 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request, who *auth.Cred
 		defer cancel()
 		listed, err := a.Members(ctx)
 		if err != nil {
-			return problemOf(err, h.c.Limit, ctx.Err() != nil)
+			return &problem{Fault: service.FaultOf(err, h.c.Limit, ctx.Err() != nil)}
 		}
 		all = append(all, listed...)
 	}

@@ -36,7 +36,7 @@ func TestAdmin(t *testing.T) {
 	store := new(memstore.Store)
 	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)}), Limit: 2 * time.Second})
 	const path = "/v1/sequencers/orders"
-	wantProblem(t, do(h, "GET", path), service.NoSequencer, "PUT creates it")
+	wantProblem(t, do(h, "GET", path), service.NoSequencer, "sequencer orders not found")
 	wantProblem(t, do(h, "POST", path+"/attach"), service.NoSequencer)
 	for _, row := range []struct {
 		body, text string

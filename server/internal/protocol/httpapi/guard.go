@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -25,12 +24,8 @@ func (h *Handler) check(who *auth.Credentials, do auth.Action, name string) *pro
 	if h.c.Auth == nil || do == auth.Anything {
 		return nil
 	}
-	err := h.c.Auth.Allow(who, do, name)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, auth.ErrForbidden):
-		return problemf(service.Forbidden, "%v", err)
+	if err := h.c.Auth.Allow(who, do, name); err != nil {
+		return &problem{Fault: service.DeniedFault(err, "in the header Authorization: Bearer firn_…")}
 	}
-	return problemf(service.Unauthorized, "%v: send a token: Authorization: Bearer firn_…", err)
+	return nil
 }

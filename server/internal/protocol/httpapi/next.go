@@ -132,7 +132,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Credent
 		return p
 	}
 	if err != nil {
-		return problemOf(err, h.c.Limit, false)
+		return &problem{Fault: service.FaultOf(err, h.c.Limit, false)}
 	}
 	if q.taken != nil {
 		q.taken()

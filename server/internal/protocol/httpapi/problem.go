@@ -28,11 +28,6 @@ func problemf(k service.Kind, format string, a ...any) *problem {
 	return &problem{Fault: service.Fault{Kind: k, Detail: fmt.Sprintf(format, a...)}}
 }
 
-// problemOf returns the problem for an error of a Backend or its sources.
-func problemOf(err error, limit time.Duration, late bool) *problem {
-	return &problem{Fault: service.FaultOf(err, limit, late)}
-}
-
 // write answers with the problem.
 func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 	h, status := w.Header(), cmp.Or(p.status, p.Kind.Status())

@@ -52,17 +52,17 @@ func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFu
 func (s *Server) find(ctx context.Context, name string, form firnv1.Form, n int64) (want, error) {
 	w := want{name: name}
 	if n > int64(s.c.Limits.Count) {
-		return w, invalid("count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.c.Limits.Count))
+		return w, invalid(service.BadParameter, "count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.c.Limits.Count))
 	}
 	if err := service.CheckName(name); err != nil {
-		return w, badName("sequencer", err)
+		return w, invalid(service.BadName, "sequencer", err.Error())
 	}
 	switch form {
 	case firnv1.Form_FORM_UNSPECIFIED, firnv1.Form_FORM_IDS:
 	case firnv1.Form_FORM_RUNS:
 		w.runs = true
 	default:
-		return w, invalid("form", fmt.Sprintf("form is %d: it must be FORM_IDS or FORM_RUNS", form))
+		return w, invalid(service.BadParameter, "form", fmt.Sprintf("form is %d: it must be FORM_IDS or FORM_RUNS", form))
 	}
 	var err error
 	take := service.Taker{Backend: s.c.Backend, Auth: s.c.Auth}
@@ -70,7 +70,7 @@ func (s *Server) find(ctx context.Context, name string, form firnv1.Form, n int6
 		return w, s.failed(ctx, err)
 	}
 	if w.runs && !w.s.Layout.HasRuns() {
-		return w, invalidAs(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: use FORM_IDS", w.s.Layout))
+		return w, invalid(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: use FORM_IDS", w.s.Layout))
 	}
 	return w, nil
 }
@@ -186,7 +186,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	ctx := stream.Context()
 	first, err := stream.Recv()
 	if errors.Is(err, io.EOF) {
-		return invalid("sequencer", "no request received: the first one names the sequencer and gives credit")
+		return invalid(service.BadParameter, "sequencer", "no request received: the first one names the sequencer and gives credit")
 	}
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	case batch == 0:
 		batch = uint64(min(1000, s.c.Limits.Count))
 	case batch > uint64(min(maxBatch, s.c.Limits.Count)):
-		return invalid("batch", fmt.Sprintf("batch is %d: it must be a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
+		return invalid(service.BadParameter, "batch", fmt.Sprintf("batch is %d: it must be a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
 	}
 	if err := s.check(ctx, auth.Take, name); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	c := &credit{change: make(chan struct{}, 1)}
 	grant := func(r *firnv1.StreamRequest) error {
 		if r.GetCredit() > maxCredit {
-			return invalid("credit", fmt.Sprintf("credit is %d: a message can give up to %d", r.GetCredit(), maxCredit))
+			return invalid(service.BadParameter, "credit", fmt.Sprintf("credit is %d: a message can give up to %d", r.GetCredit(), maxCredit))
 		}
 		c.add(r.GetCredit(), nil)
 		return nil
@@ -225,7 +225,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 		for {
 			r, err := stream.Recv()
 			if err == nil && (r.GetSequencer() != "" || r.GetBatch() != 0 || r.GetForm() != 0) {
-				err = invalid("sequencer", "only the first message may set sequencer, batch and form")
+				err = invalid(service.BadParameter, "sequencer", "only the first message may set sequencer, batch and form")
 			}
 			if err == nil {
 				err = grant(r)

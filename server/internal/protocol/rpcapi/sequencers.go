@@ -2,7 +2,6 @@ package rpcapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,14 +23,14 @@ func (s *Server) admin(ctx context.Context, need auth.Action, name string, needs
 	}
 	if needsName {
 		if err := service.CheckName(name); err != nil {
-			return nil, badName("name", err)
+			return nil, invalid(service.BadName, "name", err.Error())
 		}
 	}
-	a := s.c.Backend.Admin()
-	if a == nil {
-		return nil, fail(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers", 0)
+	a, fault := service.AdminFor(s.c.Backend, credsOf(ctx), s.c.Logger)
+	if fault != nil {
+		return nil, &callError{Fault: *fault}
 	}
-	return service.By(a, service.ClientOf(credsOf(ctx)), s.c.Logger), nil
+	return a, nil
 }
 
 func toProto(i grant.Info) *firnv1.Sequencer {
@@ -40,17 +39,6 @@ func toProto(i grant.Info) *firnv1.Sequencer {
 		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window),
 		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created), Prefix: i.Config.Prefix, EvenLowBits: uint32(i.Config.LowBits),
 	}
-}
-
-// failedOn is failed for one sequencer.
-func (s *Server) failedOn(ctx context.Context, name string, err error) error {
-	switch {
-	case errors.Is(err, grant.ErrNotFound):
-		return fail(service.NoSequencer, fmt.Sprintf("sequencer %s not found", name), 0)
-	case errors.Is(err, grant.ErrMismatch):
-		return fail(service.Different, textfmt.Message(err), 0)
-	}
-	return s.failed(ctx, err)
 }
 
 // List returns the sequencers that the caller may see.
@@ -116,7 +104,7 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 		if field == "low_bits" {
 			field = "even_low_bits"
 		}
-		return nil, invalid(field, wrong[0].Text)
+		return nil, invalid(service.BadParameter, field, wrong[0].Text)
 	}
 	limited, cancel := s.limited(ctx)
 	defer cancel()

@@ -7,7 +7,6 @@ package rpcapi
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"runtime/debug"
@@ -15,9 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -26,8 +23,6 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/protoadapt"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
@@ -227,12 +222,12 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		*err = fail(service.Internal, "see the server's log", 0)
 	}
 	callOf(ctx).leave(*err == nil)
+	kind, took := kindOf(*err), time.Since(begin)
 	if *err != nil && !isPublic(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
 	}
-	took := time.Since(begin)
 	if s.c.Observe != nil && !isPublic(method) {
-		s.c.Observe(kindOf(*err), took)
+		s.c.Observe(kind, took)
 	}
 	if s.c.Logger.Enabled(ctx, slog.LevelDebug) {
 		s.c.Logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),
@@ -240,104 +235,18 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 	}
 }
 
-// kindOf returns the kind of a call's error. If the client's deadline passes,
-// the client usually leaves before the server notices, so both are Cancelled.
-// Another error without a kind comes from gRPC: the message is invalid.
-func kindOf(err error) service.Kind {
-	if err == nil {
-		return service.NoProblem
-	}
-	st := status.Convert(err)
-	if c := st.Code(); c == codes.Canceled || c == codes.DeadlineExceeded {
-		return service.Cancelled
-	}
-	for _, d := range st.Details() {
-		if info, ok := d.(*errdetails.ErrorInfo); ok {
-			if k, ok := service.ParseKind(info.GetReason()); ok {
-				return k
-			}
-		}
-	}
-	return service.BadParameter
-}
-
-// withRequest adds the request ID to the details of an error.
-func withRequest(err error, id string) error {
-	st, ok := status.FromError(err)
-	if !ok {
-		st = status.FromContextError(err)
-	}
-	if with, err := st.WithDetails(&errdetails.RequestInfo{RequestId: id}); err == nil {
-		return with.Err()
-	}
-	return err
-}
-
 // check calls the Authorizer, if there is one.
 func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 	if s.c.Auth == nil {
 		return nil
 	}
-	err := s.c.Auth.Allow(credsOf(ctx), do, name)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, auth.ErrForbidden):
-		return fail(service.Forbidden, err.Error(), 0)
+	if err := s.c.Auth.Allow(credsOf(ctx), do, name); err != nil {
+		return &callError{Fault: service.DeniedFault(err, "in the metadata, authorization: Bearer firn_…")}
 	}
-	return fail(service.Unauthorized, err.Error()+": send a token in the metadata, authorization: Bearer firn_…", 0)
+	return nil
 }
 
 // credsOf returns the credentials of a call.
 func credsOf(ctx context.Context) *auth.Credentials {
 	return callOf(ctx).creds // which cache the principal
-}
-
-// fail returns the error of a call.
-func fail(k service.Kind, text string, retry time.Duration) error {
-	return failAs(k.Code(), k, text, retry)
-}
-
-// failAs is fail with another code than that of the kind.
-func failAs(code codes.Code, k service.Kind, text string, retry time.Duration) error {
-	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: k.String(), Domain: "firn"}}
-	if retry > 0 {
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retry)})
-	}
-	return failWith(code, text, details...)
-}
-
-func failWith(code codes.Code, text string, details ...protoadapt.MessageV1) error {
-	st := status.New(code, text)
-	if with, err := st.WithDetails(details...); err == nil {
-		return with.Err()
-	}
-	return st.Err()
-}
-
-// invalid returns an error for a field of a request, and badName one for a
-// field that names a sequencer.
-func invalid(field, text string) error      { return invalidAs(service.BadParameter, field, text) }
-func badName(field string, err error) error { return invalidAs(service.BadName, field, err.Error()) }
-
-func invalidAs(k service.Kind, field, text string) error {
-	return failWith(k.Code(), text,
-		&errdetails.ErrorInfo{Reason: k.String(), Domain: "firn"},
-		&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}}})
-}
-
-// failed returns what a client sees of an error of a Backend or its sources.
-func (s *Server) failed(ctx context.Context, err error) error {
-	f := service.FaultOf(err, s.c.Limit, errors.Is(err, context.DeadlineExceeded))
-	switch callOf(ctx).ctx.Err() { // the client's: the server's limit is another context
-	case context.Canceled:
-		return status.FromContextError(context.Canceled).Err()
-	case context.DeadlineExceeded:
-		return failAs(codes.DeadlineExceeded, f.Kind, "the call's deadline has passed: "+f.Detail, 0)
-	}
-	if f.Cause != nil {
-		method, _ := grpc.Method(ctx)
-		s.c.Logger.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
-	}
-	return fail(f.Kind, f.Detail, f.Retry)
 }

@@ -1,0 +1,107 @@
+package rpcapi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// A callError is why a call failed.
+type callError struct {
+	service.Fault
+	field string // of the request that is invalid; "" if none is
+}
+
+func (e *callError) Error() string { return e.Detail }
+
+// GRPCStatus returns what gRPC sends to the client.
+func (e *callError) GRPCStatus() *status.Status {
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: e.Kind.String(), Domain: "firn"}}
+	if e.field != "" {
+		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: e.field, Description: e.Detail}}})
+	}
+	if e.Retry > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(e.Retry)})
+	}
+	st := status.New(e.Kind.Code(), e.Detail)
+	if with, err := st.WithDetails(details...); err == nil {
+		return with
+	}
+	return st
+}
+
+// fail returns the error of a call.
+func fail(k service.Kind, text string, retry time.Duration) error {
+	return &callError{Fault: service.Fault{Kind: k, Detail: text, Retry: retry}}
+}
+
+// invalid returns the error of a call with an invalid field.
+func invalid(k service.Kind, field, text string) error {
+	return &callError{service.Fault{Kind: k, Detail: text}, field}
+}
+
+// failed returns what a client sees of an error of a Backend or its sources.
+func (s *Server) failed(ctx context.Context, err error) error {
+	return s.fault(ctx, service.FaultOf(err, s.c.Limit, isLate(err)))
+}
+
+// failedOn is failed for an error of an Administrator, about the named
+// sequencer.
+func (s *Server) failedOn(ctx context.Context, name string, err error) error {
+	return s.fault(ctx, service.AdminFault(name, err, s.c.Limit, isLate(err)))
+}
+
+func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+
+// fault logs a failure of the server, and returns the error of the call.
+func (s *Server) fault(ctx context.Context, f service.Fault) error {
+	if err := callOf(ctx).ctx.Err(); err != nil { // the client's: the server's limit is another context
+		return status.FromContextError(err).Err()
+	}
+	if f.Cause != nil {
+		method, _ := grpc.Method(ctx)
+		s.c.Logger.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
+	}
+	return &callError{Fault: f}
+}
+
+// kindOf returns the kind of a call's error. If the client's deadline passes,
+// the client usually leaves before the server notices, so both are Cancelled.
+// Another error without a kind comes from gRPC: the message is invalid.
+func kindOf(err error) service.Kind {
+	if err == nil {
+		return service.NoProblem
+	}
+	if e, ok := errors.AsType[*callError](err); ok {
+		return e.Kind
+	}
+	if c := statusOf(err).Code(); c == codes.Canceled || c == codes.DeadlineExceeded {
+		return service.Cancelled
+	}
+	return service.BadParameter
+}
+
+// statusOf returns what gRPC sends of an error.
+func statusOf(err error) *status.Status {
+	if st, ok := status.FromError(err); ok {
+		return st
+	}
+	return status.FromContextError(err)
+}
+
+// withRequest adds the request ID to the details of an error.
+func withRequest(err error, id string) error {
+	if with, err := statusOf(err).WithDetails(&errdetails.RequestInfo{RequestId: id}); err == nil {
+		return with.Err()
+	}
+	return err
+}
