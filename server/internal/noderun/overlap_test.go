@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,8 +90,8 @@ func supervise(dir string, now func() time.Time) int {
 	return code
 }
 
-// A span is when a command used a node ID, by the clock of its machine.
-type span struct {
+// A use is when a command used a node ID, by the clock of its machine.
+type use struct {
 	node        uint64
 	first, last int64
 	file        string
@@ -122,13 +123,11 @@ func TestNoOverlap(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	kinds := someLives(dir, clocks, lives, random)
-	spans := readSpans(t, dir)
-	used := 0
-	slices.SortFunc(spans, func(a, b span) int { return int(a.first - b.first) })
+	uses := readUses(t, dir)
+	slices.SortFunc(uses, func(a, b use) int { return int(a.first - b.first) })
 	excused := 0
-	for i, a := range spans {
-		used++
-		for _, b := range spans[i+1:] {
+	for i, a := range uses {
+		for _, b := range uses[i+1:] {
 			if a.node != b.node || b.first > a.last {
 				continue
 			}
@@ -139,10 +138,10 @@ func TestNoOverlap(t *testing.T) {
 			t.Errorf("node %d: %s used it from %d to %d, %s from %d to %d", a.node, a.file, a.first, a.last, b.file, b.first, b.last)
 		}
 	}
-	if used < lives/3 {
-		t.Errorf("%d of %d commands used a node ID", used, lives)
+	if len(uses) < lives/3 {
+		t.Errorf("%d of %d commands used a node ID", len(uses), lives)
 	}
-	t.Logf("report: node run: %d lives, %v; %d commands used a node ID, no two the same at one time but %d by a stated exception", lives, kinds, used, excused)
+	t.Logf("report: node run: %d lives, %v; %d commands used a node ID, no two the same at one time but %d by a stated exception", lives, kinds, len(uses), excused)
 }
 
 // someLives lets supervisors live, three at once for four node IDs, and counts
@@ -261,8 +260,8 @@ func excused(t *testing.T, dir string) map[string]bool {
 	return late
 }
 
-// readSpans reads what the commands wrote.
-func readSpans(t *testing.T, dir string) (all []span) {
+// readUses reads what the commands wrote.
+func readUses(t *testing.T, dir string) (all []use) {
 	late := excused(t, dir)
 	files, _ := filepath.Glob(filepath.Join(dir, "used-*"))
 	for _, name := range files {
@@ -270,7 +269,7 @@ func readSpans(t *testing.T, dir string) (all []span) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := span{file: filepath.Base(name), excused: late[strings.TrimPrefix(filepath.Base(name), "used-")]}
+		s := use{file: filepath.Base(name), excused: late[strings.TrimPrefix(filepath.Base(name), "used-")]}
 		for in := bufio.NewScanner(f); in.Scan(); {
 			var node uint64
 			var at int64
@@ -317,7 +316,7 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	if !endsWithParent {
+	if runtime.GOOS != "linux" {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		t.Skip("this system has no way to end a command with its supervisor")
 	}

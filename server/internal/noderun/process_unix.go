@@ -59,18 +59,39 @@ func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait()
+		p.code = p.wait()
 		p.waited.Store(true)
-		p.code = exitUnknown
-		if s := cmd.ProcessState; s != nil { // nil if another part of this program waited for it
-			p.code = exitCode(s.Sys().(syscall.WaitStatus))
-		}
-		p.reap()
 		p.end(leftover, func() bool { return false })
 		ended()
 		close(p.ended)
 	}()
 	return p, <-started
+}
+
+// wait waits until the command has ended, and returns its exit code. Meanwhile
+// it reaps what the command leaves behind in its group.
+func (p *process) wait() int {
+	which := -p.group
+	for {
+		switch pid, s := reap(which, 0); {
+		case pid == p.group:
+			return exitCode(s)
+		case pid < 0 && which == p.group:
+			return exitUnknown // another part of this program waited for the command
+		case pid < 0:
+			which = p.group // the command has left its group
+		}
+	}
+}
+
+// reap waits for children as wait4(2) does, without its error for a signal.
+func reap(which, options int) (pid int, s syscall.WaitStatus) {
+	for {
+		pid, err := syscall.Wait4(which, &s, options, nil)
+		if err != syscall.EINTR {
+			return pid, s
+		}
+	}
 }
 
 // isForeground reports whether stdin is a terminal that this process may read
@@ -102,12 +123,6 @@ func (p *process) stop(grace time.Duration, hurry func() bool) {
 	<-p.ended
 }
 
-// reap reaps what the command left behind: an ended process stays in its group
-// until its parent reaps it.
-func (p *process) reap() {
-	reap(p.group, p.waited.Load())
-}
-
 // end signals the group until no process is left in it.
 func (p *process) end(grace time.Duration, hurry func() bool) {
 	if p.hasEnded() || syscall.Kill(-p.group, 0) != nil {
@@ -121,7 +136,10 @@ func (p *process) end(grace time.Duration, hurry func() bool) {
 		if time.Since(begin) >= grace || hurry() {
 			_ = syscall.Kill(-p.group, syscall.SIGKILL)
 		}
-		p.reap()
+		for more := p.waited.Load(); more; { // an ended process stays in its group until it is reaped
+			pid, _ := reap(-p.group, syscall.WNOHANG)
+			more = pid > 0
+		}
 		if syscall.Kill(-p.group, 0) != nil || p.hasEnded() {
 			return
 		}

@@ -69,9 +69,6 @@ func (p *process) assign() error {
 	return windows.AssignProcessToJobObject(p.job, h)
 }
 
-// reap does nothing: Windows has no zombie processes.
-func (p *process) reap() {}
-
 // signal passes an interrupt on as a ctrl-Break, the only one that a separate
 // process group gets.
 func (p *process) signal(os.Signal) {

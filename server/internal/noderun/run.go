@@ -292,7 +292,6 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 			p.signal(s)
 		case <-r.changed:
 		case <-tick.C:
-			p.reap()
 			switch left, why := r.check(k); {
 			case why != nil:
 				r.log.Error("stopping the command", "reason", why)

@@ -3,9 +3,6 @@
 package noderun
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"flag"
 	"log/slog"
 	"os"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 func TestMain(m *testing.M) {
@@ -47,66 +45,12 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// A lines is a log that a test reads while it is written.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-// A broken is a store that fails while down.
-type broken struct {
-	grant.Store
-	mu   sync.Mutex
-	down bool
-}
-
-func (b *broken) set(down bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.down = down
-}
-
-func (b *broken) err() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.down {
-		return errors.New("store unreachable")
-	}
-	return nil
-}
-
-func (b *broken) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := b.err(); err != nil {
-		return nil, err
-	}
-	return b.Store.Get(ctx, key)
-}
-
-func (b *broken) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := b.err(); err != nil {
-		return false, err
-	}
-	return b.Store.CAS(ctx, key, old, next)
-}
-
 // A trial is a call of Run in a test.
 type trial struct {
 	t       *testing.T
 	clock   *clock
-	store   *broken
-	log     *lines
+	store   *nettest.Store
+	log     *nettest.Output
 	signals chan os.Signal
 	config  Config
 	done    chan struct{}
@@ -116,7 +60,7 @@ type trial struct {
 
 func newTrial(t *testing.T, command ...string) *trial {
 	c := &clock{now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
-	r := &trial{t: t, clock: c, store: &broken{Store: new(memstore.Store)}, log: new(lines), signals: make(chan os.Signal, 4), done: make(chan struct{})}
+	r := &trial{t: t, clock: c, store: &nettest.Store{Store: new(memstore.Store)}, log: new(nettest.Output), signals: make(chan os.Signal, 4), done: make(chan struct{})}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +202,7 @@ func TestRelease(t *testing.T) {
 	if want := begun.Add(31 * time.Second); n.Held || !n.Until.Equal(want) {
 		t.Fatalf("held %t until %v, want free at %v", n.Held, n.Until, want)
 	}
-	r.done, r.log = make(chan struct{}), new(lines)
+	r.done, r.log = make(chan struct{}), new(nettest.Output)
 	r.config.Logger = slog.New(slog.NewTextHandler(r.log, nil))
 	r.command("true")
 	r.start()
@@ -305,8 +249,8 @@ func TestStopped(t *testing.T) {
 		text string
 		logs string
 	}{
-		{"store down", func(r *trial) { r.store.set(true); r.clock.add(8*time.Minute + time.Second) }, "within the margin of 2m0s", ""},
-		{"suspended", func(r *trial) { r.store.set(true); r.clock.add(time.Hour) }, "the window ended at", "may have used its node ID after the window ended"},
+		{"store down", func(r *trial) { r.store.Cut.Store(true); r.clock.add(8*time.Minute + time.Second) }, "within the margin of 2m0s", ""},
+		{"suspended", func(r *trial) { r.store.Cut.Store(true); r.clock.add(time.Hour) }, "the window ended at", "may have used its node ID after the window ended"},
 		{"set back", func(r *trial) { r.clock.add(-time.Second) }, "was set back", ""},
 		{"fenced", func(r *trial) {
 			if _, err := grant.Fence(r.t.Context(), r.store.Store, DefaultSequencer, &grant.FenceOptions{Now: r.clock.Now}); err != nil {
@@ -374,7 +318,7 @@ func TestStubborn(t *testing.T) {
 		r := newTrial(t, "sh", "-c", script, ready)
 		r.start()
 		awaitFile(ready)
-		r.store.set(true)
+		r.store.Cut.Store(true)
 		r.clock.add(8*time.Minute + time.Second)
 		r.sees("stopping the command")
 		r.clock.add(2 * time.Minute)

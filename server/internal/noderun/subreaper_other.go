@@ -5,8 +5,5 @@ package noderun
 import "syscall"
 
 // prepareProcess does nothing: if this process is killed, the command
-// continues.
+// continues, and init adopts what the command leaves behind.
 func prepareProcess(*syscall.SysProcAttr) {}
-
-// reap does nothing: init adopts what the command leaves behind.
-func reap(int, bool) {}

@@ -1,3 +1,0 @@
-package noderun
-
-const endsWithParent = true
