@@ -43,17 +43,3 @@ func (h *histogram) metric(desc *prometheus.Desc, labels ...string) prometheus.M
 	}
 	return prometheus.MustNewConstHistogram(desc, count, time.Duration(h.sum.Load()).Seconds(), below, labels...)
 }
-
-// histograms collects the histograms of all protocols.
-type histograms struct {
-	desc *prometheus.Desc
-	of   map[string]*histogram
-}
-
-func (h histograms) Describe(ch chan<- *prometheus.Desc) { ch <- h.desc }
-
-func (h histograms) Collect(ch chan<- prometheus.Metric) {
-	for protocol, one := range h.of {
-		ch <- one.metric(h.desc, protocol)
-	}
-}
