@@ -23,9 +23,8 @@ type Sessions struct {
 
 // A session is stored under the hash of its cookie.
 type session struct {
-	name     string // of the principal
-	identity [sha256.Size]byte
-	until    time.Time
+	token [sha256.Size]byte // the hash of the principal's token
+	until time.Time
 }
 
 // NewSessions makes Sessions that last for life.
@@ -74,7 +73,7 @@ func (s *Sessions) Cookie(p *Principal, secure bool, now time.Time) *http.Cookie
 	if len(s.open) >= maxSessions {
 		clear(s.open) // all must sign in again
 	}
-	s.open[hashOf(value, secure)] = session{p.Name, p.identity(), until}
+	s.open[hashOf(value, secure)] = session{p.sum, until}
 	// A MaxAge of 0 would mean no limit.
 	return newCookie(value, max(1, int(until.Sub(now)/time.Second)), secure)
 }
@@ -118,20 +117,9 @@ func (s *Sessions) principal(value string, set *Set, secure bool, now time.Time)
 	if !ok || !now.Before(is.until) {
 		return nil, false
 	}
-	for _, p := range set.all {
-		if p.Name == is.name && p.identity() == is.identity {
-			p.note()
-			return alive(p, now)
-		}
+	p, ok := alive(set.byToken[is.token], now)
+	if ok {
+		p.note()
 	}
-	return nil, false
-}
-
-// identity distinguishes the principal from a later one of its name: the hash of
-// its token, or of the name in its certificate.
-func (p *Principal) identity() [sha256.Size]byte {
-	if p.subject != (subject{}) {
-		return sha256.Sum256([]byte(p.subject.kind + " " + p.subject.name))
-	}
-	return p.sum
+	return p, ok
 }
