@@ -45,7 +45,7 @@ func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc)
 func (k *Console) next(ctx context.Context, name string, who visitor) (string, *firn.Layout, error) {
 	var may auth.Authorizer
 	if who.p != nil {
-		may = k.c.Guard.As(who.p)
+		may = who.p
 	}
 	take := service.Taker{Backend: k.c.Backend, Auth: may, Limit: k.c.Limit}
 	var f form.Form

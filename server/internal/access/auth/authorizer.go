@@ -163,13 +163,15 @@ func (g *Guard) Allow(c *Credentials, do Action, sequencer string) error {
 	if !ok {
 		return ErrUnauthorized
 	}
-	return p.allow(do, sequencer)
+	return p.Allow(c, do, sequencer)
 }
 
 // errNoCreation is the error for a principal that may not create sequencers.
 var errNoCreation = fmt.Errorf("%w: this token cannot create sequencers by using them; create the sequencer first (firn sequencer create)", ErrForbidden)
 
-func (p *Principal) allow(do Action, sequencer string) error {
+// Allow implements Authorizer for a client that is known already: it ignores
+// the credentials.
+func (p *Principal) Allow(_ *Credentials, do Action, sequencer string) error {
 	switch {
 	case do == Create && p.Role.May(Create) && p.noCreate:
 		return errNoCreation
@@ -178,11 +180,3 @@ func (p *Principal) allow(do Action, sequencer string) error {
 	}
 	return nil
 }
-
-// As returns an Authorizer that ignores the credentials and decides for the
-// principal p.
-func (g *Guard) As(p *Principal) Authorizer { return as{p} }
-
-type as struct{ p *Principal }
-
-func (a as) Allow(_ *Credentials, do Action, sequencer string) error { return a.p.allow(do, sequencer) }
