@@ -4,14 +4,15 @@ import (
 	"crypto/tls"
 
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
 // files are the open files of a Config.
 type files struct {
-	tokens  *auth.File      // nil if everyone may do everything
-	tls     *tlsconf.Loader // nil without TLS
-	forward *auth.Bearer    // nil if no token is sent to other servers
+	tokens  *readfile.Content[*auth.Set] // nil if everyone may do everything
+	tls     *tlsconf.Loader              // nil without TLS
+	forward *readfile.Content[string]    // nil if no token is sent to other servers
 }
 
 // readFiles reads the files of a Config, and logs what is dangerous in them.
@@ -27,7 +28,9 @@ func readFiles(c *Config) (f files, err error) {
 			return f, err
 		}
 	}
-	f.forward, err = auth.OpenBearer(c.ForwardToken, func(text string) { warn("token for other servers: " + text) })
+	if c.ForwardToken != "" {
+		f.forward, err = auth.OpenToken(c.ForwardToken)
+	}
 	return f, err
 }
 
@@ -37,7 +40,7 @@ func (f *files) guard() *auth.Guard {
 	var set func() *auth.Set
 	switch {
 	case f.tokens != nil:
-		set = f.tokens.Set
+		set = f.tokens.Get
 	case f.tls == nil || !f.tls.Requires():
 		return nil
 	}

@@ -33,7 +33,7 @@ func (s *Server) logReplaced(said map[string]time.Time, now time.Time) {
 	if s.files.tokens == nil {
 		return
 	}
-	for _, name := range s.files.tokens.Set().Replaced() {
+	for _, name := range s.files.tokens.Get().Replaced() {
 		if at, ok := said[name]; !ok || now.Sub(at) >= replacedEvery {
 			said[name] = now
 			s.c.Logger.Warn("old token still used", "entry", name, "hint", "give all clients the new token before you remove the old one")
@@ -51,6 +51,9 @@ func (s *Server) Reload() {
 	if s.files.tls != nil {
 		s.reload("certificates", s.files.tls.Reload, func() { s.c.Logger.Info("certificates reloaded") })
 	}
+	if s.files.forward != nil {
+		s.reload("tokens for other servers", s.files.forward.Reload, func() { s.c.Logger.Info("tokens for other servers reloaded") })
+	}
 }
 
 // reload logs the result of reading files again; changed is called if they are
@@ -66,7 +69,7 @@ func (s *Server) reload(what string, read func() (bool, error), changed func()) 
 
 // logTokens logs the number of tokens, or warns about an empty file.
 func (s *Server) logTokens(text string) {
-	n := s.files.tokens.Set().Len()
+	n := s.files.tokens.Get().Len()
 	s.c.Logger.Info(text, "entries", n)
 	if n == 0 {
 		s.c.Logger.Warn("the token file is empty: no client may do anything", "hint", "create a token: firn token new --file")

@@ -27,7 +27,7 @@ func TestOldTokenIsLogged(t *testing.T) {
 	}
 	var log bytes.Buffer
 	s := &Server{c: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, files: files{tokens: tokens}}
-	g := auth.NewGuard(tokens.Set, nil)
+	g := auth.NewGuard(tokens.Get, nil)
 	said := make(map[string]time.Time)
 	now := time.Now()
 	for _, row := range []struct {

@@ -57,7 +57,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 	if len(c.ForwardTo) > 0 {
 		to := forwarding.Config{URLs: c.ForwardTo, Trace: tracer.Inject(), Logger: c.Logger}
 		if f.forward != nil {
-			to.Token = f.forward.Token
+			to.Token = f.forward.Get
 		}
 		if f.tls != nil {
 			to.TLS = f.tls.Client()

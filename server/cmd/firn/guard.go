@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/veil"
 )
@@ -12,7 +13,7 @@ import (
 // openedFiles are files that checkFiles has read.
 type openedFiles struct {
 	certificates *tlsconf.Loader
-	forwardToken *auth.Bearer
+	forwardToken *readfile.Content[string]
 	veilKeys     veil.Keys
 }
 
@@ -47,8 +48,10 @@ func (s *serveCmd) checkFiles() (all faults) {
 		_, err = auth.Open(s.Tokens, nil)
 		check("tokens", "run firn token new to add an entry, and firn token --help for the format")
 	}
-	s.opened.forwardToken, err = auth.OpenBearer(s.ForwardToken, nil)
-	check("forward-token", "the file must contain one token, as printed by firn token new")
+	if s.ForwardToken != "" {
+		s.opened.forwardToken, err = auth.OpenToken(s.ForwardToken)
+		check("forward-token", "the file must contain one token, as printed by firn token new")
+	}
 	s.opened.veilKeys, err = readVeilKeys(s.veilKeys)
 	check("veil-keys", "firn convert --help explains the file")
 	return all

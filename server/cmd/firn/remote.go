@@ -40,11 +40,11 @@ func (r *remoteFlags) vars(cmd *cobra.Command) {
 func (r *remoteFlags) client(servers []string) (c client.Config, err error) {
 	c = client.Config{Servers: servers, Token: r.token}
 	if r.tokenFile != "" {
-		f, err := auth.OpenBearer(r.tokenFile, nil)
+		f, err := auth.OpenToken(r.tokenFile)
 		if err != nil {
 			return c, failed("the file must contain one token, as printed by firn token new", "--token-file: %w", err)
 		}
-		c.Token = f.Token()
+		c.Token = f.Get()
 	}
 	if r.ca != "" || r.cert != "" {
 		if c.TLS, err = tlsconf.Dialer(r.ca, r.cert, r.key); err != nil {

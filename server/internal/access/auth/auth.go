@@ -11,13 +11,12 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math/big"
 	"os"
 	"runtime"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -200,32 +199,33 @@ func Parse(data []byte, file string) (*Set, error) {
 	return s, nil
 }
 
-// A File is a Set that can be reloaded when its file has changed. It must be
-// made by Open, and is safe for concurrent use.
-type File struct {
-	set atomic.Pointer[Set]
-
-	mu    sync.Mutex // guards files
-	files readfile.Files
-}
-
-// Open reads a token file. It passes warn a sentence if the file's mode lets
-// other users read or change it.
-func Open(path string, warn func(string)) (*File, error) {
-	f := &File{files: readfile.Files{Paths: []string{path}}}
+// Open reads a token file, which can change. It passes warn a sentence if the
+// file's mode lets other users read or change it.
+func Open(path string, warn func(string)) (*readfile.Content[*Set], error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, err := f.load(); err != nil {
+	c, err := readfile.Open(func(texts [][]byte) (*Set, error) { return Parse(texts[0], path) }, path)
+	if err != nil {
 		return nil, err
 	}
 	if text := modeFault(path, info.Mode()); text != "" && warn != nil {
 		warn(text)
 	}
-	return f, nil
+	return c, nil
+}
+
+// OpenToken reads a file with the token by which this program authenticates
+// itself, which can change.
+func OpenToken(path string) (*readfile.Content[string], error) {
+	return readfile.Open(func(texts [][]byte) (string, error) {
+		token := strings.TrimSpace(string(texts[0]))
+		if token == "" {
+			return "", fmt.Errorf("%s: the file is empty", path)
+		}
+		return token, nil
+	}, path)
 }
 
 // modeFault says what is wrong with the mode of a token file, or returns "". A
@@ -240,33 +240,4 @@ func modeFault(path string, mode fs.FileMode) string {
 		return fmt.Sprintf("%s is readable by other users (mode %04o): it shows what each client may do, though no token; run chmod 640", path, mode)
 	}
 	return ""
-}
-
-// Set returns the principals of the last version that was read without an
-// error.
-func (f *File) Set() *Set { return f.set.Load() }
-
-// Reload reads the file again if it has changed, and reports whether it has.
-// After an error the previous Set remains; changed is then true once for each
-// change, and once when the file has gone.
-func (f *File) Reload() (changed bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.load()
-}
-
-func (f *File) load() (changed bool, err error) {
-	data, changed, err := f.files.Read()
-	if errors.Is(err, fs.ErrPermission) {
-		err = fmt.Errorf("%w: the user that runs firn must be able to read it", err)
-	}
-	if err != nil || !changed {
-		return changed, err
-	}
-	s, err := Parse(data[0], f.files.Paths[0])
-	if err != nil {
-		return true, err
-	}
-	f.set.Store(s)
-	return true, nil
 }

@@ -3,6 +3,7 @@ package auth
 import (
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -183,69 +184,37 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
-// TestFile: a changed file takes effect at the next Reload, unless it is
-// invalid.
-func TestFile(t *testing.T) {
+// TestOpen: a file that other users can change is refused, or warned of.
+func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	first, firstHash := NewToken()
-	second, secondHash := NewToken()
-	write := func(text string, at int) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		when := now.Add(time.Duration(at) * time.Second)
-		if err := os.Chtimes(path, when, when); err != nil {
-			t.Fatal(err)
-		}
-	}
 	if _, err := Open(path, nil); err == nil {
-		t.Error("a file that is not there is fine")
+		t.Error("a missing file is accepted")
 	}
-	write("tokens:\n- {name: a, role: read, sha256: "+firstHash+"}", 0)
-	f, err := Open(path, nil)
-	if err != nil {
+	token, hash := NewToken()
+	if err := os.WriteFile(path, []byte("tokens:\n- {name: a, role: read, sha256: "+hash+"}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reload := func(wantChanged, wantError bool, known string) {
-		t.Helper()
-		changed, err := f.Reload()
-		if changed != wantChanged || (err != nil) != wantError {
-			t.Errorf("Reload() = %t, %v", changed, err)
-		}
-		for _, token := range []string{first, second} {
-			if _, ok := f.Set().Token(token, now); ok != (token == known) {
-				t.Errorf("a token is known: %t", ok)
-			}
-		}
-	}
-	reload(false, false, first)
-	write("tokens: nonsense", 1)
-	reload(true, true, first)
-	reload(false, false, first)
-	write("tokens:\n- {name: a, role: read, sha256: "+secondHash+"}", 2)
-	reload(true, false, second)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	reload(true, true, second) // reported once
-	reload(false, true, second)
-	write("tokens:\n- {name: a, role: read, sha256: "+firstHash+"}", 3)
-	reload(true, false, first)
 	for mode, want := range map[os.FileMode]string{0o644: "readable by other users (mode 0644)", 0o640: "", 0o600: "", 0o664: "chmod go-w", 0o666: "chmod o-w"} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
 		said := ""
-		_, err := Open(path, func(text string) { said = text })
-		if (err != nil) != (mode == 0o666) {
-			t.Errorf("mode %o: %v", mode, err)
-		}
+		f, err := Open(path, func(text string) { said = text })
 		if err != nil {
 			said = err.Error()
+		} else if _, ok := f.Get().Token(token, now); !ok {
+			t.Errorf("mode %o: the token is unknown", mode)
 		}
-		if !strings.Contains(said, want) || (want == "") != (said == "") {
-			t.Errorf("mode %o: %q, want %q", mode, said, want)
+		if (err != nil) != (mode == 0o666) || !strings.Contains(said, want) || (want == "") != (said == "") {
+			t.Errorf("mode %o: %v, %q, want %q", mode, err, said, want)
+		}
+	}
+	for text, want := range map[string]string{"firn_a\n": "firn_a", " \n": ""} {
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if f, err := OpenToken(path); (err != nil) != (want == "") || err == nil && f.Get() != want {
+			t.Errorf("OpenToken of %q: %v, want %q", text, err, want)
 		}
 	}
 }

@@ -10,54 +10,83 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 const (
-	most     = 4 << 20         // size of a file
-	patience = 5 * time.Second // for the writer of a pipe
+	maxSize   = 4 << 20         // of a file
+	pipeLimit = 5 * time.Second // for the writer of a pipe
 )
 
 // Read returns the contents of a file of up to 4 MiB. A pipe, as of a shell's
 // <(command), needs a writer, which has 5 s to write everything.
-func Read(path string) ([]byte, error) { return read(path, patience, false) }
+func Read(path string) ([]byte, error) { return read(path, pipeLimit, false) }
 
 // ReadTrusted is Read for a file that decides who may do what. It returns an
 // error if CheckTrust does.
-func ReadTrusted(path string) ([]byte, error) { return read(path, patience, true) }
+func ReadTrusted(path string) ([]byte, error) { return read(path, pipeLimit, true) }
 
-// Files are files that may change. Their zero value has no files.
-type Files struct {
-	Paths []string // "" is a file that is not there, and is empty
+// A Content is what a program has read in files that may change. It must be
+// made by Open, and is safe for concurrent use.
+type Content[T any] struct {
+	paths []string
+	parse func(texts [][]byte) (T, error)
+	value atomic.Pointer[T]
 
+	mu   sync.Mutex        // guards the fields below
 	sum  [sha256.Size]byte // of the version that was read last
-	gone bool              // the caller knows that a file cannot be read
+	gone bool              // Reload has reported that a file cannot be read
 }
 
-// Read is ReadTrusted for all files. changed is true once for each change, and
-// once when a file cannot be read any more. With a pipe among them, which gives
-// its text once, they never change.
-func (f *Files) Read() (data [][]byte, changed bool, err error) {
-	all, again := sha256.New(), f.sum != [sha256.Size]byte{}
-	for _, path := range f.Paths {
+// Open reads files as ReadTrusted does, and parses their texts. The path "" is
+// a file that is not there, and is empty.
+func Open[T any](parse func(texts [][]byte) (T, error), paths ...string) (*Content[T], error) {
+	c := &Content[T]{paths: paths, parse: parse}
+	if _, err := c.Reload(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Get returns what was read last without an error.
+func (c *Content[T]) Get() T { return *c.value.Load() }
+
+// Reload reads the files again if one has changed, and reports whether one has.
+// After an error the previous content remains; changed is then true once for
+// each change, and once when a file cannot be read any more. A pipe gives its
+// text once: with one among them, the files never change.
+func (c *Content[T]) Reload() (changed bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var texts [][]byte
+	all := sha256.New()
+	for _, path := range c.paths {
 		var text []byte
-		if info, err := os.Stat(path); again && err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-			return nil, false, nil
+		if info, err := os.Stat(path); c.value.Load() != nil && err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+			return false, nil
 		}
 		if path != "" {
 			if text, err = ReadTrusted(path); err != nil {
-				changed, f.gone = !f.gone, true
-				return nil, changed, err
+				changed, c.gone = !c.gone, true
+				return changed, err
 			}
 		}
-		data = append(data, text)
+		texts = append(texts, text)
 		fmt.Fprintf(all, "%d\n%s", len(text), text)
 	}
 	sum := [sha256.Size]byte(all.Sum(nil))
-	changed = f.gone || sum != f.sum
-	f.sum, f.gone = sum, false
-	return data, changed, nil
+	if !c.gone && sum == c.sum {
+		return false, nil
+	}
+	c.sum, c.gone = sum, false
+	value, err := c.parse(texts)
+	if err == nil {
+		c.value.Store(&value)
+	}
+	return true, err
 }
 
 // CheckTrust returns an error if every user may write a file, a directory or a
@@ -77,9 +106,12 @@ func CheckTrust(path string, info fs.FileInfo) error {
 	return nil
 }
 
-func read(path string, patience time.Duration, trusted bool) ([]byte, error) {
+func read(path string, limit time.Duration, trusted bool) ([]byte, error) {
 	// Opening a pipe would otherwise wait for a writer, and no signal ends that.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: the user that runs firn must be able to read it", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,15 +125,15 @@ func read(path string, patience time.Duration, trusted bool) ([]byte, error) {
 			return nil, err
 		}
 	}
-	_ = f.SetReadDeadline(time.Now().Add(patience)) // files that never block have no deadlines
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	_ = f.SetReadDeadline(time.Now().Add(limit)) // files that never block have no deadlines
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	switch pipe := info.Mode()&fs.ModeNamedPipe != 0; {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("%s: not read completely within %v", path, patience)
+		return nil, fmt.Errorf("%s: not read completely within %v", path, limit)
 	case err != nil:
 		return nil, err
-	case int64(len(data)) > most:
-		return nil, fmt.Errorf("%s: larger than %d MiB", path, most>>20)
+	case int64(len(data)) > maxSize:
+		return nil, fmt.Errorf("%s: larger than %d MiB", path, maxSize>>20)
 	case pipe && len(data) == 0:
 		return nil, fmt.Errorf("%s: nothing writes to this pipe; use a regular file", path)
 	}

@@ -119,25 +119,62 @@ func TestReadTrusted(t *testing.T) {
 	}
 }
 
-// TestFilesReadPipeOnce: a pipe is not missing because it was read.
-func TestFilesReadPipeOnce(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+// TestContent: a changed file takes effect at the next Reload, unless it is
+// invalid, and a file that has gone is reported once.
+func TestContent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parse := func(texts [][]byte) (string, error) {
+		if string(texts[0]) == "wrong" {
+			return "", errors.ErrUnsupported
+		}
+		return string(texts[0]) + string(texts[1]), nil
+	}
+	if _, err := Open(parse, path, ""); err == nil {
+		t.Error("a missing file is accepted")
+	}
+	write("one")
+	c, err := Open(parse, path, "")
+	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	for i, row := range []struct {
+		do             func()
+		changed, fails bool
+		want           string
+	}{
+		{func() {}, false, false, "one"},
+		{func() { write("wrong") }, true, true, "one"},
+		{func() {}, false, false, "one"},
+		{func() { write("two") }, true, false, "two"},
+		{func() { _ = os.Remove(path) }, true, true, "two"},
+		{func() {}, false, true, "two"},
+		{func() { write("two") }, true, false, "two"},
+	} {
+		row.do()
+		if changed, err := c.Reload(); changed != row.changed || (err != nil) != row.fails || c.Get() != row.want {
+			t.Errorf("step %d: changed %t, %v, content %q; want %t and %q", i, changed, err, c.Get(), row.changed, row.want)
+		}
+	}
+	_ = os.Remove(path)
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if err := os.WriteFile(pipe, []byte("text"), 0); err != nil { // it closes the writing end
-		t.Fatal(err)
+	write("text") // and closes the writing end
+	if c, err = Open(parse, path, ""); err != nil || c.Get() != "text" {
+		t.Fatalf("a pipe: %v", err)
 	}
-	f := Files{Paths: []string{pipe, ""}}
-	if data, changed, err := f.Read(); err != nil || !changed || string(data[0]) != "text" {
-		t.Errorf("at first: %q, %t, %v", data, changed, err)
-	}
-	if _, changed, err := f.Read(); err != nil || changed {
-		t.Errorf("again: changed %t, %v", changed, err)
+	if changed, err := c.Reload(); err != nil || changed {
+		t.Errorf("a pipe that was read: changed %t, %v", changed, err)
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn/server/internal/access/readfile"
@@ -34,12 +32,9 @@ type Files struct {
 // A Loader is a TLS configuration that can be reloaded when its files have
 // changed. It must be made by Load, and is safe for concurrent use.
 type Loader struct {
-	files Files
-	warn  func(string)
-	now   atomic.Pointer[state]
-
-	mu   sync.Mutex // guards read
-	read readfile.Files
+	files   Files
+	warn    func(string)
+	content *readfile.Content[*state]
 }
 
 // A state is the contents of the files.
@@ -66,10 +61,12 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	l := &Loader{files: f, warn: warn, read: readfile.Files{Paths: []string{f.Cert, f.Key, f.ClientCA}}}
-	if _, err := l.Reload(); err != nil {
+	content, err := readfile.Open(f.parse, f.Cert, f.Key, f.ClientCA)
+	if err != nil {
 		return nil, err
 	}
+	l := &Loader{f, warn, content}
+	l.judge(l.leaf())
 	return l, nil
 }
 
@@ -83,7 +80,7 @@ func (l *Loader) Client() *tls.Config {
 		// VerifyConnection does what is skipped here, with the current authorities.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(c tls.ConnectionState) error {
-			o := x509.VerifyOptions{Roots: l.now.Load().members, DNSName: c.ServerName, Intermediates: x509.NewCertPool()}
+			o := x509.VerifyOptions{Roots: l.content.Get().members, DNSName: c.ServerName, Intermediates: x509.NewCertPool()}
 			for _, between := range c.PeerCertificates[1:] {
 				o.Intermediates.AddCert(between)
 			}
@@ -94,18 +91,21 @@ func (l *Loader) Client() *tls.Config {
 			return nil
 		},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return &l.now.Load().server.Certificates[0], nil
+			return &l.content.Get().server.Certificates[0], nil
 		},
 	}
 }
 
+// leaf returns the certificate that was read last.
+func (l *Loader) leaf() *x509.Certificate { return l.content.Get().server.Certificates[0].Leaf }
+
 // Expiry returns when the certificate that was read last expires.
-func (l *Loader) Expiry() time.Time { return l.now.Load().server.Certificates[0].Leaf.NotAfter }
+func (l *Loader) Expiry() time.Time { return l.leaf().NotAfter }
 
 // Trusts reports whether an authority is currently trusted to sign client
 // certificates.
 func (l *Loader) Trusts(authority *x509.Certificate) bool {
-	_, ok := l.now.Load().clients[string(authority.Raw)]
+	_, ok := l.content.Get().clients[string(authority.Raw)]
 	return ok
 }
 
@@ -130,52 +130,40 @@ func (l *Loader) judge(leaf *x509.Certificate) {
 	}
 }
 
-// Reload reads the files again if one has changed, and reports whether one has.
-// New connections use the new files; for existing ones, see Trusts. After an
-// error the previous configuration remains; changed is then true once for each
-// change, and once when a file has gone.
+// Reload reads the files again, as readfile.Content does. New connections use
+// the new files; for existing ones, see Trusts.
 func (l *Loader) Reload() (changed bool, err error) {
-	l.mu.Lock()
-	data, changed, err := l.read.Read()
-	var leaf *x509.Certificate
-	if err == nil && changed {
-		leaf, err = l.use(data[0], data[1], data[2])
-	}
-	l.mu.Unlock()
-	if leaf != nil {
-		l.judge(leaf)
+	changed, err = l.content.Reload()
+	if changed && err == nil {
+		l.judge(l.leaf())
 	}
 	return changed, err
 }
 
-// use uses the contents of the files if they are valid.
-func (l *Loader) use(cert, key, clientCA []byte) (leaf *x509.Certificate, err error) {
-	pair, err := tls.X509KeyPair(cert, key)
+// parse parses the texts of the certificate, its key, and the authorities.
+func (f Files) parse(texts [][]byte) (*state, error) {
+	pair, err := tls.X509KeyPair(texts[0], texts[1])
 	if err != nil {
-		return nil, fmt.Errorf("%s and %s: %w", l.files.Cert, l.files.Key, err)
-	}
-	if leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
-		return nil, fmt.Errorf("%s: %w", l.files.Cert, err)
+		return nil, fmt.Errorf("%s and %s: %w", f.Cert, f.Key, err)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	next := &state{server: c, clients: make(map[string]struct{})}
-	if l.files.ClientCA != "" {
-		all, err := authorities(l.files.ClientCA, clientCA)
+	s := &state{server: c, clients: make(map[string]struct{})}
+	if f.ClientCA != "" {
+		all, err := authorities(f.ClientCA, texts[2])
 		if err != nil {
 			return nil, err
 		}
 		c.ClientCAs = poolOf(all)
 		for _, one := range all {
-			next.clients[string(one.Raw)] = struct{}{}
+			s.clients[string(one.Raw)] = struct{}{}
 		}
-		next.members = c.ClientCAs
+		s.members = c.ClientCAs
 		c.ClientAuth = tls.VerifyClientCertIfGiven
-		if l.files.Require {
+		if f.Require {
 			c.ClientAuth = tls.RequireAndVerifyClientCert
 		}
 	}
-	l.now.Store(next)
-	return leaf, nil
+	return s, nil
 }
 
 func poolOf(all []*x509.Certificate) *x509.CertPool {
@@ -221,7 +209,7 @@ func (l *Loader) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			c := l.now.Load().server.Clone()
+			c := l.content.Get().server.Clone()
 			switch {
 			case slices.Contains(hello.SupportedProtos, "http/1.1"):
 				c.NextProtos = []string{"http/1.1"}

@@ -1,7 +1,6 @@
 package tlsconf
 
 import (
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -212,28 +211,6 @@ func TestResumeAfterReload(t *testing.T) {
 		if state, _, err := connectTo(t, server, client); err == nil {
 			t.Errorf("TLS %#x: a client of the removed authority connected, resumed %t", version, state.DidResume)
 		}
-	}
-}
-
-// TestGone: a file that has gone is reported once, and its last contents remain
-// in use.
-func TestGone(t *testing.T) {
-	ca, f, l, _ := loaded(t)
-	key, err := os.ReadFile(f.Key)
-	if err = cmp.Or(err, os.Remove(f.Key)); err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []bool{true, false} {
-		if changed, err := l.Reload(); changed != want || err == nil {
-			t.Errorf("Reload() %d = %t, %v, want %t", i, changed, err, want)
-		}
-	}
-	if _, _, err := connect(t, l, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}); err != nil {
-		t.Error(err)
-	}
-	write(t, f.Key, key)
-	if changed, err := l.Reload(); !changed || err != nil {
-		t.Errorf("Reload() = %t, %v", changed, err)
 	}
 }
 
