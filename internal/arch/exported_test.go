@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -38,7 +39,8 @@ func public(r *repo) (all []*pkg) {
 // TestExported compares the exported names of every public package, those of
 // module server aside, with a golden file. What is exported is a promise: a
 // name that comes or goes shows up in the change that does it. Methods that an
-// embedded type promotes are names too.
+// embedded type promotes are names too. No exported name has a type of an
+// internal package, which other modules could not name.
 //
 //	go test ./internal/arch -run TestExported -update
 func TestExported(t *testing.T) {
@@ -47,8 +49,15 @@ func TestExported(t *testing.T) {
 	c := &checker{repo: r, done: make(map[string]*types.Package)}
 	var got []string
 	for _, p := range public(r) {
-		if p.module.dir != "server" && c.check(p).Name() != "main" {
-			for _, name := range namesOf(c.check(p)) {
+		if c.check(p).Name() == "main" {
+			continue
+		}
+		names := exportedBy(c.check(p))
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			if strings.Contains(names[name], "/internal/") {
+				t.Errorf("%s: %s is %s: other modules cannot name that type", p.importPath(), name, names[name])
+			}
+			if p.module.dir != "server" {
 				got = append(got, fmt.Sprintf("%s: %s\n", p.importPath(), name))
 			}
 		}
@@ -74,64 +83,6 @@ func TestExported(t *testing.T) {
 			t.Errorf("%s has %s, which is gone: run go test ./internal/arch -run TestExported -update if it is meant", golden, line)
 		}
 	}
-}
-
-// TestUsable: what a public package exports has no types of internal packages,
-// which other modules could not name.
-func TestUsable(t *testing.T) {
-	r := repository(t)
-	c := &checker{repo: r, done: make(map[string]*types.Package)}
-	checked := 0
-	for _, p := range public(r) {
-		if c.check(p).Name() == "main" {
-			continue
-		}
-		checked++
-		scope := c.check(p).Scope()
-		for _, name := range scope.Names() {
-			o := scope.Lookup(name)
-			if !o.Exported() {
-				continue
-			}
-			for _, text := range mentioned(o) {
-				if strings.Contains(text, "/internal/") {
-					t.Errorf("%s.%s is %s: other modules cannot name that type", p.importPath(), name, text)
-				}
-			}
-		}
-	}
-	if checked < 10 {
-		t.Errorf("%d public packages found", checked)
-	}
-}
-
-// mentioned returns the types that a caller of o has to name: of o itself, or
-// of its exported fields and methods.
-func mentioned(o types.Object) (all []string) {
-	t, ok := o.(*types.TypeName)
-	if !ok {
-		return []string{o.Type().String()}
-	}
-	if t.IsAlias() {
-		return []string{types.Unalias(t.Type()).String()}
-	}
-	switch u := t.Type().Underlying().(type) {
-	case *types.Struct:
-		for f := range u.Fields() {
-			if f.Exported() {
-				all = append(all, f.Type().String())
-			}
-		}
-	default:
-		all = append(all, u.String())
-	}
-	set := types.NewMethodSet(types.NewPointer(t.Type()))
-	for m := range set.Methods() {
-		if m.Obj().Exported() {
-			all = append(all, m.Obj().Type().String())
-		}
-	}
-	return all
 }
 
 func (p *pkg) importPath() string {
@@ -173,53 +124,48 @@ func (c *checker) Import(name string) (*types.Package, error) {
 	return nil, errors.New("a package of others")
 }
 
-// namesOf returns the exported names of a package.
-func namesOf(p *types.Package) (names []string) {
+// exportedBy returns the exported names of a package, each with the type that a
+// caller has to name: of a type, what it is an alias of or is made of.
+func exportedBy(p *types.Package) map[string]string {
+	all := make(map[string]string)
+	add := func(kind, prefix string, o types.Object) {
+		if o.Exported() {
+			all[kind+" "+prefix+o.Name()] = o.Type().String()
+		}
+	}
 	for _, name := range p.Scope().Names() {
-		o := p.Scope().Lookup(name)
-		if !o.Exported() {
-			continue
-		}
-		switch o := o.(type) {
+		switch o := p.Scope().Lookup(name).(type) {
 		case *types.Const:
-			names = append(names, "const "+name)
+			add("const", "", o)
 		case *types.Var:
-			names = append(names, "var "+name)
+			add("var", "", o)
 		case *types.Func:
-			names = append(names, "func "+name)
+			add("func", "", o)
 		case *types.TypeName:
-			names = append(names, "type "+name)
-			if !o.IsAlias() {
-				names = append(names, membersOf(name, o.Type())...)
+			if !o.Exported() {
+				continue
+			}
+			if o.IsAlias() {
+				all["type "+name] = types.Unalias(o.Type()).String()
+				continue
+			}
+			methods := types.NewMethodSet(types.NewPointer(o.Type()))
+			switch u := o.Type().Underlying().(type) {
+			case *types.Struct:
+				all["type "+name] = "a struct"
+				for f := range u.Fields() {
+					add("field", name+".", f)
+				}
+			case *types.Interface:
+				all["type "+name] = u.String()
+				methods = types.NewMethodSet(u)
+			default:
+				all["type "+name] = u.String()
+			}
+			for m := range methods.Methods() {
+				add("method", name+".", m.Obj())
 			}
 		}
 	}
-	slices.Sort(names)
-	return names
-}
-
-// membersOf returns the exported fields and methods of a type.
-func membersOf(name string, t types.Type) (names []string) {
-	switch u := t.Underlying().(type) {
-	case *types.Struct:
-		for i := range u.NumFields() {
-			if f := u.Field(i); f.Exported() {
-				names = append(names, fmt.Sprintf("field %s.%s", name, f.Name()))
-			}
-		}
-	case *types.Interface:
-		for i := range u.NumMethods() {
-			if m := u.Method(i); m.Exported() {
-				names = append(names, fmt.Sprintf("method %s.%s", name, m.Name()))
-			}
-		}
-		return names
-	}
-	set := types.NewMethodSet(types.NewPointer(t))
-	for i := range set.Len() {
-		if m := set.At(i).Obj(); m.Exported() {
-			names = append(names, fmt.Sprintf("method %s.%s", name, m.Name()))
-		}
-	}
-	return names
+	return all
 }
