@@ -50,10 +50,10 @@ export GOWORK=off GOENV=off GOFLAGS=-modcacherw GOPRIVATE=github.com/firnid GOPR
 export CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GODEBUG=
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.$src.insteadOf" GIT_CONFIG_VALUE_0=https://github.com/firnid/firn
 
-# A commit in which the modules require each other by version. In the tree they
-# require v0.0.0 and replace it by a directory: go install refuses such a module,
-# and go get ignores the replacement. go.work lists each module after those that
-# it requires.
+# A commit in which deploy/ names the version, and the modules require each other by
+# it. In the tree they require v0.0.0 and replace it by a directory: go install refuses
+# such a module, and go get ignores the replacement. go.work lists each module after
+# those that it requires.
 say 'commit and modules'
 git clone -q --shared . "$src"
 cd "$src"
@@ -64,6 +64,10 @@ GIT_COMMITTER_NAME=$(git show -s --format=%cn) GIT_COMMITTER_EMAIL=$(git show -s
 GIT_COMMITTER_DATE="$SOURCE_DATE_EPOCH +0000"
 export SOURCE_DATE_EPOCH GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE
 export GIT_AUTHOR_NAME="$GIT_COMMITTER_NAME" GIT_AUTHOR_EMAIL="$GIT_COMMITTER_EMAIL" GIT_AUTHOR_DATE="$GIT_COMMITTER_DATE"
+for file in deploy/compose/compose.yaml deploy/kubernetes/firn.yaml deploy/helm/firn/Chart.yaml; do
+	sed "s|/firn:0\.0\.0|/firn:$number|; s|ersion: \(\"*\)0\.0\.0|ersion: \1$number|" $file >"$work/file"
+	cat "$work/file" >$file
+done
 modules=$(sed -n 's|^	\./*||p' go.work) # "" is the root
 tags=
 echo 'module none' >"$work/go.mod" # where go mod download changes nothing
@@ -115,7 +119,7 @@ cp LICENSE README.md CHANGELOG.md "$docs"
 
 say 'archives, image, bills of materials and deployment files'
 # shellcheck disable=SC2086
-"$work/tools/release" -version "$version" -commit "$commit" -src "$src" -work "$work" -out "$out" $targets
+"$work/tools/release" "$version" "$commit" "$out" $targets
 
 say 'Linux packages'
 mkdir "$work/gz"

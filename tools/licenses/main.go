@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -17,16 +18,8 @@ import (
 // systems are those for which the program is built.
 var systems = [...]string{"linux", "darwin", "windows"}
 
-// isLicense reports whether a file in a module's directory contains its
-// license.
-func isLicense(name string) bool {
-	name = strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".txt"))
-	switch name {
-	case "LICENSE", "LICENCE", "COPYING", "NOTICE", "LICENSE-THIRD-PARTY", "PATENTS":
-		return true
-	}
-	return strings.HasPrefix(name, "LICENSE.") || strings.HasPrefix(name, "LICENSE-")
-}
+// license matches the names of files with a license, in a module's directory.
+var license = regexp.MustCompile(`(?i)^(LICEN[CS]E|COPYING|NOTICE|PATENTS)([.-].*)?$`)
 
 // The program, its module and the file, seen from tools/.
 const (
@@ -54,12 +47,6 @@ func collect() ([]byte, error) {
 		return nil, err
 	}
 	of := make(map[string][]string) // names of modules by the text of their license
-	note := func(name, file string) error {
-		text, err := os.ReadFile(file)
-		key := strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n"))
-		of[key] = append(of[key], name)
-		return err
-	}
 	for name, dir := range dirs {
 		files, err := os.ReadDir(dir)
 		if err != nil {
@@ -67,12 +54,16 @@ func collect() ([]byte, error) {
 		}
 		found := false
 		for _, f := range files {
-			if f.Type().IsRegular() && isLicense(f.Name()) {
-				found = true
-				if err := note(name, filepath.Join(dir, f.Name())); err != nil {
-					return nil, err
-				}
+			if !f.Type().IsRegular() || !license.MatchString(f.Name()) {
+				continue
 			}
+			text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+			if err != nil {
+				return nil, err
+			}
+			key := strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n"))
+			of[key] = append(of[key], name)
+			found = true
 		}
 		if !found {
 			return nil, fmt.Errorf("%s has no license in %s", name, dir)

@@ -35,21 +35,57 @@ func (r *release) makeArchives() error {
 			return err
 		}
 		name := r.name(t)
-		common, err := entriesBelow(filepath.Join(r.work, "docs"), name)
+		common, err := entriesBelow(filepath.Join(r.work(), "docs"), name)
 		if err != nil {
 			return err
 		}
 		entries := append([]entry{file(path.Join(name, filepath.Base(r.binary(t))), data, 0o755)}, common...)
+		suffix := ".tar.gz"
 		if t.os == "windows" {
-			err = r.writeFile(name+".zip", func(w io.Writer) error { return writeZip(w, entries, r.time) })
-		} else {
-			err = r.writeFile(name+".tar.gz", func(w io.Writer) error { return writeTarGz(w, entries, r.time) })
+			suffix = ".zip"
 		}
-		if err != nil {
+		if err := r.writeArchive(name+suffix, entries); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// makeDeploy packs the Helm chart as helm package does, and the other files in
+// deploy/ into one archive.
+func (r *release) makeDeploy() error {
+	deploy := filepath.Join(r.src(), "deploy")
+	chart, err := entriesBelow(filepath.Join(deploy, "helm", "firn"), "firn")
+	if err != nil {
+		return err
+	}
+	var rest []entry
+	name := "firn_" + r.number() + "_deploy"
+	for _, dir := range []string{"compose", "kubernetes", "prometheus"} {
+		entries, err := entriesBelow(filepath.Join(deploy, dir), path.Join(name, dir))
+		if err != nil {
+			return err
+		}
+		rest = append(rest, entries...)
+	}
+	if err := r.writeArchive("firn-"+r.number()+".tgz", chart); err != nil {
+		return err
+	}
+	return r.writeArchive(name+".tar.gz", rest)
+}
+
+// writeArchive writes a .zip, or a .tar.gz with any other name.
+func (r *release) writeArchive(name string, entries []entry) error {
+	return r.writeFile(name, func(w io.Writer) error {
+		if strings.HasSuffix(name, ".zip") {
+			return writeZip(w, entries, r.time)
+		}
+		z := gzip.NewWriter(w)
+		if err := writeTar(z, entries, r.time); err != nil {
+			return err
+		}
+		return z.Close()
+	})
 }
 
 // writeFile writes a file of the release.
@@ -63,15 +99,6 @@ func (r *release) writeFile(name string, write func(io.Writer) error) error {
 		return err
 	}
 	return f.Close()
-}
-
-// writeTarGz writes a .tar.gz.
-func writeTarGz(w io.Writer, entries []entry, at time.Time) error {
-	z := gzip.NewWriter(w)
-	if err := writeTar(z, entries, at); err != nil {
-		return err
-	}
-	return z.Close()
 }
 
 // writeTar writes a .tar.

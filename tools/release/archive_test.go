@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -47,33 +46,26 @@ func untar(t *testing.T, from io.Reader, to string) (all []*tar.Header) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, data, h.FileInfo().Mode()); err != nil {
-			t.Fatal(err)
-		}
+		write(t, name, data, h.FileInfo().Mode())
 	}
 }
 
-// gunzip opens a .gz.
-func gunzip(t *testing.T, data []byte) io.Reader {
+// untarGz unpacks a .tar.gz of the release, and returns where it is and its
+// headers.
+func (r *release) untarGz(t *testing.T, name string) (dir string, all []*tar.Header) {
 	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(data))
+	z, err := gzip.NewReader(bytes.NewReader(read(t, filepath.Join(r.out, name))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return z
+	dir = t.TempDir()
+	return dir, untar(t, z, dir)
 }
 
 // TestArchive unpacks the archive and uses its contents.
 func TestArchive(t *testing.T) {
 	r := theRelease(t)
-	if runtime.GOOS == "windows" {
-		t.Skip("the archive of this system is a .zip, see TestZip")
-	}
-	dir := t.TempDir()
-	headers := untar(t, gunzip(t, read(t, filepath.Join(r.out, r.name(host())+".tar.gz"))), dir)
+	dir, headers := r.untarGz(t, r.name(host())+".tar.gz")
 	for _, h := range headers {
 		if h.Uid != 0 || h.Gid != 0 || !h.ModTime.Equal(r.time) {
 			t.Errorf("%s belongs to %d:%d and is of %v, want root and the time of the commit, %v", h.Name, h.Uid, h.Gid, h.ModTime, r.time)
@@ -118,6 +110,25 @@ func TestArchive(t *testing.T) {
 	}
 }
 
+// TestDeploy: the files for Kubernetes and Compose name the version, in the
+// archive and in the commit of the release.
+func TestDeploy(t *testing.T) {
+	r := theRelease(t)
+	chart, _ := r.untarGz(t, "firn-0.99.0.tgz")
+	rest, _ := r.untarGz(t, "firn_0.99.0_deploy.tar.gz")
+	for name, want := range map[string]string{
+		chart + "/firn/Chart.yaml":                          "\nversion: 0.99.0\nappVersion: \"0.99.0\"\n",
+		rest + "/firn_0.99.0_deploy/kubernetes/firn.yaml":   " image: " + imageName + ":0.99.0\n",
+		rest + "/firn_0.99.0_deploy/compose/compose.yaml":   " image: " + imageName + ":0.99.0\n",
+		rest + "/firn_0.99.0_deploy/prometheus/alerts.yaml": "groups:",
+		r.src() + "/deploy/kubernetes/firn.yaml":            " image: " + imageName + ":0.99.0\n",
+	} {
+		if text := string(read(t, name)); !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q:\n%s", name, want, text)
+		}
+	}
+}
+
 // TestZip: the archive for Windows is readable, and its program can run.
 func TestZip(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)
@@ -151,8 +162,7 @@ func TestSBOM(t *testing.T) {
 	if bom.BomFormat != "CycloneDX" || bom.Metadata.Component.Name != "firn" || bom.Metadata.Component.Version != testVersion {
 		t.Errorf("the bill of materials is of %+v in %q, want firn %s in CycloneDX", bom.Metadata.Component, bom.BomFormat, testVersion)
 	}
-	dir := t.TempDir()
-	untar(t, gunzip(t, read(t, filepath.Join(r.out, r.name(host())+".tar.gz"))), dir)
+	dir, _ := r.untarGz(t, r.name(host())+".tar.gz")
 	info, err := buildinfo.ReadFile(filepath.Join(dir, r.name(host()), "firn"))
 	if err != nil {
 		t.Fatal(err)

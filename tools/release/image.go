@@ -61,7 +61,7 @@ func (r *release) makeImage() error {
 	if !ok {
 		return errors.New("the index of the image lost its kind")
 	}
-	dir := filepath.Join(r.work, "image")
+	dir := filepath.Join(r.work(), "image")
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return err

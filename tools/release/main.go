@@ -7,7 +7,7 @@
 package main
 
 import (
-	"flag"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,28 +23,18 @@ func main() {
 	}
 }
 
-// run parses the flags and writes the files.
+// run writes the files.
 func run(args []string) error {
-	var r release
-	flags := flag.NewFlagSet("release", flag.ContinueOnError)
-	flags.StringVar(&r.version, "version", "", "`VERSION` of the release, such as v1.2.3")
-	flags.StringVar(&r.commit, "commit", "", "`HASH` of the commit of the release")
-	flags.StringVar(&r.src, "src", "", "`DIR` with that commit")
-	flags.StringVar(&r.work, "work", "", "`DIR` with the binaries in bin/OS/ARCH, and in docs what archives also contain")
-	flags.StringVar(&r.out, "out", "", "`DIR` to write to")
-	if err := flags.Parse(args); err != nil {
-		return err
+	if len(args) < 4 {
+		return errors.New("usage: release VERSION COMMIT OUT OS/ARCH…")
 	}
 	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {
 		return fmt.Errorf("SOURCE_DATE_EPOCH, the time of the commit: %w", err)
 	}
-	r.time = time.Unix(seconds, 0).UTC()
-	for _, arg := range flags.Args() {
-		system, arch, ok := strings.Cut(arg, "/")
-		if !ok {
-			return fmt.Errorf("%q is not OS/ARCH", arg)
-		}
+	r := &release{version: args[0], commit: args[1], out: args[2], time: time.Unix(seconds, 0).UTC()}
+	for _, arg := range args[3:] {
+		system, arch, _ := strings.Cut(arg, "/")
 		r.targets = append(r.targets, target{system, arch})
 	}
 	for _, write := range []func() error{r.makeArchives, r.makeImage, r.makeSBOMs, r.makeDeploy} {
@@ -57,12 +47,18 @@ func run(args []string) error {
 
 // A release is a release in progress.
 type release struct {
-	version        string // with the v
-	commit         string
-	time           time.Time // of the commit, and of every file
-	src, work, out string
-	targets        []target
+	version string // with the v
+	commit  string
+	time    time.Time // of the commit, and of every file
+	out     string    // where files are written to
+	targets []target
 }
+
+// src is a directory with the commit.
+func (r *release) src() string { return filepath.Join(r.out, "repository") }
+
+// work is a directory with the binaries, and with what archives also contain.
+func (r *release) work() string { return filepath.Join(r.out, "parts") }
 
 // A target is a system for which firn is built.
 type target struct{ os, arch string }
@@ -84,5 +80,5 @@ func (r *release) binary(t target) string {
 	if t.os == "windows" {
 		name += ".exe"
 	}
-	return filepath.Join(r.work, "bin", t.os, t.arch, name)
+	return filepath.Join(r.work(), "bin", t.os, t.arch, name)
 }

@@ -12,7 +12,7 @@ import (
 // of the release, and those that the proxy has of others.
 func user(t *testing.T, r *release) []string {
 	t.Helper()
-	settings := strings.Fields(mustRun(t, r.src, nil, "go", "env", "GOMODCACHE", "GOPROXY"))
+	settings := strings.Fields(mustRun(t, r.src(), nil, "go", "env", "GOMODCACHE", "GOPROXY"))
 	return []string{
 		"GOPROXY=file://" + filepath.Join(r.out, "proxy") + ",file://" + filepath.Join(settings[0], "cache", "download") + "," + settings[1],
 		"GOMODCACHE=" + filepath.Join(testDir, "modules"),
@@ -46,9 +46,7 @@ func TestGet(t *testing.T) {
 			mustRun(t, dir, env, "go", "mod", "init", "example.test/program")
 			mustRun(t, dir, env, "go", "get", module+"@"+testVersion)
 			program := "package main\n\nimport _ \"" + module + "\"\n\nfunc main() {}\n"
-			if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			write(t, filepath.Join(dir, "main.go"), []byte(program), 0o644)
 			packages := strings.Fields(mustRun(t, dir, env, "go", "list", "-deps", "."))
 			if !slices.Contains(packages, module) {
 				t.Errorf("the packages of the program are %v, want %s among them", packages, module)

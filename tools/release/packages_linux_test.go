@@ -47,18 +47,11 @@ type dpkg struct {
 
 func newDpkg(t *testing.T) *dpkg {
 	d := &dpkg{t, t.TempDir()}
-	for _, dir := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "etc"} {
-		if err := os.MkdirAll(filepath.Join(d.root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for name, text := range map[string]string{
-		"var/lib/dpkg/status": "", "var/lib/dpkg/available": "",
+		"var/lib/dpkg/status": "", "var/lib/dpkg/available": "", "var/lib/dpkg/info/format": "1\n", "var/lib/dpkg/updates/tmp.i": "", "var/lib/dpkg/triggers/File": "",
 		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n",
 	} {
-		if err := os.WriteFile(filepath.Join(d.root, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, d.path(name), []byte(text), 0o644)
 	}
 	return d
 }
@@ -137,9 +130,7 @@ func TestDeb(t *testing.T) {
 
 	// A changed configuration is kept across an upgrade and a removal.
 	changed := append(read(t, d.path("etc/firn/firn.yaml")), "\n# changed\n"...)
-	if err := os.WriteFile(d.path("etc/firn/firn.yaml"), changed, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	write(t, d.path("etc/firn/firn.yaml"), changed, 0o644)
 	before := d.marks()
 	d.run("--install", deb)
 	said := d.run("--remove", "firn")
@@ -178,16 +169,9 @@ func TestUnit(t *testing.T) {
 	d.run("--install", packageFile(t, r, "deb"))
 	// Units of the system that this one names.
 	for _, unit := range []string{"network-online.target", "time-sync.target", "multi-user.target", "sysinit.target", "basic.target", "shutdown.target"} {
-		if err := os.WriteFile(d.path("usr/lib/systemd/system/"+unit), []byte("[Unit]\nDescription="+unit+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, d.path("usr/lib/systemd/system/"+unit), []byte("[Unit]\nDescription="+unit+"\n"), 0o644)
 	}
-	if err := os.MkdirAll(d.path("bin"), 0o755); err != nil { // for ExecReload
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(d.path("bin/kill"), []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	write(t, d.path("bin/kill"), []byte("#!/bin/sh\n"), 0o755) // for ExecReload
 	cmd := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--root="+d.root, "firn.service")
 	if out, err := cmd.CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
@@ -228,7 +212,7 @@ func TestRPM(t *testing.T) {
 	}
 	scripts := run("--query", "--scripts", "firn")
 	for _, name := range []string{"postinstall", "preremove", "postremove"} {
-		text := string(read(t, filepath.Join(r.src, "deploy", "package", name+".sh")))
+		text := string(read(t, filepath.Join(r.src(), "deploy", "package", name+".sh")))
 		if !strings.Contains(scripts, strings.TrimSpace(text)) {
 			t.Errorf("the scripts of the package are not those of deploy/package:\n%s", scripts)
 		}
@@ -244,13 +228,8 @@ func TestRPM(t *testing.T) {
 func TestScripts(t *testing.T) {
 	need(t, "sh", "dash")
 	d := newDpkg(t)
-	if err := os.MkdirAll(d.path("usr/lib/sysusers.d"), 0o755); err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join(repository(t), "deploy", "package")
-	if err := os.WriteFile(d.path("usr/lib/sysusers.d/firn.conf"), read(t, filepath.Join(dir, "sysusers.conf")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	write(t, d.path("usr/lib/sysusers.d/firn.conf"), read(t, filepath.Join(dir, "sysusers.conf")), 0o644)
 	run := func(script string, left int) string {
 		t.Helper()
 		return mustRun(t, d.root, []string{"DPKG_ROOT=" + d.root, sbin},
@@ -259,9 +238,7 @@ func TestScripts(t *testing.T) {
 	if said := run("postinstall", 1); !strings.Contains(said, "systemctl enable") {
 		t.Errorf("the installation says %q", said)
 	}
-	if err := os.WriteFile(d.path("var/lib/firn/mark"), []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	write(t, d.path("var/lib/firn/mark"), []byte("x"), 0o644)
 	// An upgrade: the new version is installed before the old one is removed.
 	for _, step := range []struct {
 		script string

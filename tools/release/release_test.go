@@ -84,6 +84,17 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
+// write writes a file, and makes its directory.
+func write(t *testing.T, path string, data []byte, mode os.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // worktree commits the files of the working tree to a clone of the repository.
 var worktree = sync.OnceValues(func() (string, error) {
 	repo, err := filepath.Abs("../..")
@@ -122,11 +133,11 @@ var released = sync.OnceValues(func() (*release, error) {
 		return nil, err
 	}
 	out := filepath.Join(testDir, "release")
-	r := &release{version: testVersion, src: filepath.Join(out, "repository"), out: out}
+	r := &release{version: testVersion, out: out}
 	if err := script(context.Background(), clone, out, testVersion); err != nil {
 		return nil, err
 	}
-	line, err := command(context.Background(), r.src, nil, "git", "show", "-s", "--format=%H %cI")
+	line, err := command(context.Background(), r.src(), nil, "git", "show", "-s", "--format=%H %cI")
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +151,9 @@ var released = sync.OnceValues(func() (*release, error) {
 // theRelease returns the release of the working tree, which tests share.
 func theRelease(t *testing.T) *release {
 	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("a release is tested on Linux")
+	}
 	repository(t)
 	r, err := released()
 	if err != nil {
@@ -197,11 +211,7 @@ func TestChecksums(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the checksums are of %v, want %v", got, want)
 	}
-	wantKinds := []string{".gz", ".json", ".tar", ".tgz"}
-	if runtime.GOOS == "linux" {
-		wantKinds = append(wantKinds, ".deb", ".rpm")
-	}
-	for _, kind := range wantKinds {
+	for _, kind := range []string{".deb", ".gz", ".json", ".rpm", ".tar", ".tgz"} {
 		if !kinds[kind] {
 			t.Errorf("the release has no %s: %v", kind, want)
 		}
@@ -227,16 +237,8 @@ func TestRefusals(t *testing.T) {
 	}
 	refused("v2.0.0", "/v2")
 
-	file, err := os.OpenFile(filepath.Join(clone, "server", "go.mod"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := file.WriteString("\nreplace example.test/other => ../other\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	name := filepath.Join(clone, "server", "go.mod")
+	write(t, name, append(read(t, name), "\nreplace example.test/other => ../other\n"...), 0o644)
 	refused("v1.2.3-rc.1", "server/go.mod") // it is not committed
 	mustRun(t, clone, nil, "git", "-c", "user.name=A", "-c", "user.email=a@example.test", "commit", "-q", "-a", "-m", "x")
 	refused("v1.2.3-rc.1", "replace example.test/other")
