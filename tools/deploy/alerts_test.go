@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -27,20 +26,12 @@ func TestAlerts(t *testing.T) {
 // TestAlertsComplete: every rule has a test in which it fires, a runbook, and
 // existing metrics.
 func TestAlertsComplete(t *testing.T) {
-	read := func(name string) string {
-		t.Helper()
-		data, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
-	}
-	rules, tests, metrics := read("deploy/prometheus/alerts.yaml"), read("deploy/prometheus/alerts_test.yaml"), read("docs/metrics.md")
+	rules, tests, metrics := read(t, "deploy/prometheus/alerts.yaml"), read(t, "deploy/prometheus/alerts_test.yaml"), read(t, "docs/metrics.md")
 	names := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(rules, -1)
 	if len(names) < 5 {
 		t.Fatalf("the rules are %v", names)
 	}
-	runbooks := read("docs/runbooks.md")
+	runbooks := read(t, "docs/runbooks.md")
 	for _, name := range names {
 		if !strings.Contains(runbooks, "\n### "+name[1]+"\n") || !strings.Contains(rules, "docs/runbooks.md#"+strings.ToLower(name[1])+"\n") {
 			t.Errorf("%s has no runbook, or does not link to it", name[1])

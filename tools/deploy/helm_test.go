@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -30,18 +29,25 @@ const root = "../.."
 // chartDir is the chart.
 var chartDir = filepath.Join(root, "deploy", "helm", "firn")
 
+// read reads a file of the repository.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // An object is a Kubernetes object.
-type object map[string]any
+type object = map[string]any
 
 // at returns the value at a path of keys and indices, or nil.
 func at(v any, keys ...any) any {
 	for _, k := range keys {
 		switch k := k.(type) {
 		case string:
-			m, ok := v.(map[string]any)
-			if o, is := v.(object); is {
-				m, ok = o, true
-			}
+			m, ok := v.(object)
 			if !ok {
 				return nil
 			}
@@ -57,7 +63,7 @@ func at(v any, keys ...any) any {
 	return v
 }
 
-// parse reads a file of YAML documents.
+// parse reads YAML documents.
 func parse(t *testing.T, name, text string) (all []object) {
 	t.Helper()
 	for part := range strings.SplitSeq("\n"+text, "\n---") {
@@ -94,7 +100,7 @@ func tryRender(ctx context.Context, values string, cluster *common.Capabilities)
 	if err != nil {
 		return nil, err
 	}
-	var v map[string]any
+	var v object
 	if err := yaml.UnmarshalStrict([]byte(values), &v); err != nil {
 		return nil, err
 	}
@@ -189,7 +195,7 @@ func checkConfig(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var v map[string]any
+	var v object
 	if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil {
 		t.Fatal(err)
 	}
@@ -211,10 +217,19 @@ func checkConfig(t *testing.T, text string) {
 	}
 }
 
-// TestChart renders the chart with settings that users need.
+// TestChart lints and renders the chart with settings that users need.
 func TestChart(t *testing.T) {
 	for name, values := range valueSets {
 		t.Run(name, func(t *testing.T) {
+			var v object
+			if err := yaml.Unmarshal([]byte(values), &v); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range lint.RunAll(chartDir, v, "ids").Messages {
+				if m.Severity > support.InfoSev {
+					t.Error(m)
+				}
+			}
 			objects, notes := render(t, values)
 			deployment := one(t, objects, "Deployment")
 			pod := at(deployment, "spec", "template", "spec")
@@ -298,39 +313,14 @@ func TestOpenShift(t *testing.T) {
 	}
 }
 
-// TestLint runs helm lint.
-func TestLint(t *testing.T) {
-	for name, values := range valueSets {
-		var v map[string]any
-		if err := yaml.Unmarshal([]byte(values), &v); err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range lint.RunAll(chartDir, v, "ids").Messages {
-			if m.Severity > support.InfoSev {
-				t.Errorf("%s: %v", name, m)
-			}
-		}
-	}
-}
-
 // TestAlertsOfChart: the chart contains the rules of deploy/prometheus.
 func TestAlertsOfChart(t *testing.T) {
-	file, err := os.ReadFile(filepath.Join(root, "deploy", "prometheus", "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied, err := os.ReadFile(filepath.Join(chartDir, "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(file, copied) {
+	file := read(t, "deploy/prometheus/alerts.yaml")
+	if file != read(t, "deploy/helm/firn/alerts.yaml") {
 		t.Error("deploy/helm/firn/alerts.yaml differs from deploy/prometheus/alerts.yaml: copy it")
 	}
 	objects, _ := render(t, "prometheusRule: {enabled: true}")
-	var want map[string]any
-	if err := yaml.Unmarshal(file, &want); err != nil {
-		t.Fatal(err)
-	}
+	want := parse(t, "alerts.yaml", file)[0]
 	if got := at(one(t, objects, "PrometheusRule"), "spec"); !reflect.DeepEqual(got, want) {
 		t.Errorf("the PrometheusRule has\n%v\nwant\n%v", got, want)
 	}
@@ -338,18 +328,10 @@ func TestAlertsOfChart(t *testing.T) {
 
 // TestManifests: the plain manifests run the same pods as the chart.
 func TestManifests(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(root, "deploy", "kubernetes", "firn.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := parse(t, "firn.yaml", string(data))
+	plain := parse(t, "firn.yaml", read(t, "deploy/kubernetes/firn.yaml"))
 	chart, _ := render(t, "")
-	container := func(objects []object) map[string]any {
-		c, ok := at(one(t, objects, "Deployment"), "spec", "template", "spec", "containers", 0).(map[string]any)
-		if !ok {
-			t.Fatal("no container")
-		}
-		c = maps.Clone(c)
+	container := func(objects []object) object {
+		c, _ := at(one(t, objects, "Deployment"), "spec", "template", "spec", "containers", 0).(object)
 		delete(c, "env") // the store is in the chart's file
 		return c
 	}
