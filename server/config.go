@@ -36,9 +36,10 @@ type Config struct {
 	// MaxNames is how many sequencers are in use at once; 0 means DefaultMaxNames.
 	MaxNames int
 
-	// Template returns how the sequencer of a name differs from Sequencers. It is
-	// called when a name is first used; nil means that none differs.
-	Template func(name string) (Template, error)
+	// Template sets in c, a copy of Sequencers, what is different for the sequencer
+	// of a name. It is called when a name is first used, concurrently for several
+	// names; nil changes nothing.
+	Template func(name string, c *sequencer.Config) error
 
 	// ForwardTo are other servers of the Store, as http or https URLs without a
 	// path, to ask for IDs while this one holds no node ID. Their certificates
@@ -120,18 +121,6 @@ type Static struct {
 	Layout  firn.Layout // firn.Default if zero
 	Node    uint64
 	Options *firn.Options // of every generator; nil means the defaults
-}
-
-// A Template is how the sequencer of a name differs from Config.Sequencers. The
-// zero value of a field changes nothing.
-type Template struct {
-	Layout   firn.Layout    // of a sequencer that is created
-	MaxAhead *time.Duration // likewise
-	Window   time.Duration  // likewise
-	Prefix   string         // likewise
-	LowBits  int            // likewise
-	Nodes    *grant.Range   // node IDs that this server may take
-	Existing bool           // the sequencer must exist; it is not created
 }
 
 // TLS has the paths of PEM files.

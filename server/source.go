@@ -12,7 +12,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
@@ -46,13 +45,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Logger)
 	cluster := service.ClusterConfig{
 		Admin: service.NewStoreAdmin(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames,
-		Veil: c.VeilKeys,
-	}
-	if c.Template != nil {
-		cluster.Template = func(name string) (config.Template, error) {
-			t, err := c.Template(name)
-			return config.Template(t), err
-		}
+		Veil: c.VeilKeys, Template: c.Template,
 	}
 	if len(c.ForwardTo) > 0 {
 		to := forwarding.Config{URLs: c.ForwardTo, Trace: tracer.Inject(), Logger: c.Logger}

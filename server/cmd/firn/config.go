@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firnid/firn/server"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/stores"
@@ -227,17 +227,15 @@ func (s *serveCmd) reload() (restart []string, err error) {
 	return restart, nil
 }
 
-// template returns the template of a name.
-func (s *serveCmd) template(name string) (t server.Template, err error) {
-	if f := s.file.Load(); f != nil {
-		found, err := f.Template(name)
-		if err != nil {
-			return t, err
-		}
-		t = server.Template(found.Template)
+// template applies the template of a name.
+func (s *serveCmd) template(name string, c *sequencer.Config) error {
+	f := s.file.Load()
+	if f == nil {
+		return nil
 	}
-	t.Existing = !s.create
-	return t, nil
+	t, err := f.Template(name)
+	t.Apply(c)
+	return err
 }
 
 func newConfig(a *app) *cobra.Command {

@@ -298,7 +298,7 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		c.Static = s.static(node)
 		return c, nil
 	}
-	c.Sequencers.Now, c.Template = a.clock, s.template
+	c.Sequencers.Now, c.Sequencers.MustExist, c.Template = a.clock, !s.create, s.template
 	open := func(ctx context.Context) (grant.Store, error) {
 		if err := a.checkDirectory(s.store); err != nil {
 			return nil, err
@@ -441,7 +441,9 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 		all.exit("layout", layout.String(), err)
 	}
 	if f := s.file.Load(); f != nil && len(all) == 0 {
-		for _, err := range f.Check(config.Template{Layout: layout, MaxAhead: s.Sequencers.MaxAhead, Nodes: nodes}, time.Now()) {
+		c := s.Sequencers
+		c.Nodes = nodes
+		for _, err := range f.Check(c, time.Now()) {
 			all = append(all, fault{err: err})
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/typed"
 )
@@ -26,24 +27,28 @@ type Setting struct {
 	Line   int      // in the file
 }
 
-// A Template is how the sequencer of a name is created and used. A field with
-// its zero value changes nothing.
+// A Template is how the sequencer of a name, or those of names that match a
+// pattern, are created and opened. A field with its zero value changes nothing.
 type Template struct {
-	Layout   firn.Layout    // of a sequencer that is created
-	MaxAhead *time.Duration // likewise
-	Window   time.Duration  // likewise
-	Prefix   string         // likewise
-	LowBits  int            // likewise
-	Nodes    *grant.Range   // node IDs that this server may take
-	Existing bool           // the sequencer must exist; it is not created
+	Pattern string
+	Line    int // in the file
+
+	Layout   firn.Layout
+	MaxAhead *time.Duration
+	Window   time.Duration
+	Prefix   string
+	LowBits  int
+	Nodes    *grant.Range
 }
 
-// A NamedTemplate is the Template of a name, or of names that match a pattern,
-// in a File.
-type NamedTemplate struct {
-	Template
-	Pattern string
-	Line    int
+// Apply sets in c what the template has.
+func (t *Template) Apply(c *sequencer.Config) {
+	c.Layout = cmp.Or(t.Layout, c.Layout)
+	c.MaxAhead = cmp.Or(t.MaxAhead, c.MaxAhead)
+	c.Window = cmp.Or(t.Window, c.Window)
+	c.Prefix = cmp.Or(t.Prefix, c.Prefix)
+	c.LowBits = cmp.Or(t.LowBits, c.LowBits)
+	c.Nodes = cmp.Or(t.Nodes, c.Nodes)
 }
 
 // DefaultTemplate is the name of the template for names without another one.
@@ -53,7 +58,7 @@ const DefaultTemplate = "default"
 type File struct {
 	Name       string
 	Settings   map[string]Setting // by key, such as tls.cert
-	Templates  []NamedTemplate
+	Templates  []Template
 	Sequencers string // the templates, as YAML
 }
 
@@ -200,7 +205,7 @@ func (p *parser) setting(key string, v *yaml.Node) {
 // sequencers reads the templates.
 func (p *parser) sequencers(n *yaml.Node) {
 	for k, v := range p.pairs(n, "sequencers") {
-		t := NamedTemplate{Pattern: k.Value, Line: k.Line}
+		t := Template{Pattern: k.Value, Line: k.Line}
 		if !IsPattern(k.Value) {
 			p.fault(k.Line, "sequencers: %q is neither a sequencer name nor a pattern with one *", k.Value)
 		}
@@ -222,7 +227,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 }
 
 // set sets the value of a key of a template.
-func (t *NamedTemplate) set(key string, v *yaml.Node) (err error) {
+func (t *Template) set(key string, v *yaml.Node) (err error) {
 	text := v.Value
 	if v.Kind != yaml.ScalarNode || v.ShortTag() == "!!null" {
 		return errors.New("it must be a single value")
@@ -266,19 +271,20 @@ func CheckTime(l firn.Layout, now time.Time) error {
 	return nil
 }
 
-// Check finds templates with which no sequencer can be created. usual supplies
-// what they leave out: Layout, MaxAhead and node IDs.
-func (f *File) Check(usual Template, now time.Time) (all []error) {
+// Check finds templates with which no sequencer can be created. c is what they
+// are applied to, as in server.Config.
+func (f *File) Check(c sequencer.Config, now time.Time) (all []error) {
 	for _, t := range f.Templates {
+		c := c
+		t.Apply(&c)
 		var window *time.Duration
-		if t.Window != 0 {
-			window = &t.Window
+		if c.Window != 0 {
+			window = &c.Window
 		}
-		layout := cmp.Or(t.Layout, usual.Layout)
-		c, err := grant.DefaultConfig(nil, layout, cmp.Or(t.MaxAhead, usual.MaxAhead), window)
+		g, err := grant.DefaultConfig(nil, c.Layout, c.MaxAhead, window)
 		if err == nil {
-			c.Nodes, c.Prefix, c.LowBits = cmp.Or(t.Nodes, usual.Nodes), t.Prefix, t.LowBits
-			err = cmp.Or(c.Check(), CheckTime(t.Layout, now))
+			g.Nodes, g.Prefix, g.LowBits = c.Nodes, c.Prefix, c.LowBits
+			err = cmp.Or(g.Check(), CheckTime(t.Layout, now))
 		}
 		if err != nil {
 			all = append(all, f.fault(t.Line, "sequencers: %q: %s", t.Pattern, textfmt.Message(err)))
@@ -321,15 +327,15 @@ func ParseNodes(text string) (*grant.Range, error) {
 
 // Template returns the template for a name: that of the name itself, or of the
 // best matching pattern (see Match), or the default. If none of them exists it
-// returns the zero NamedTemplate.
-func (f *File) Template(name string) (NamedTemplate, error) {
+// returns the zero Template, which changes nothing.
+func (f *File) Template(name string) (Template, error) {
 	patterns := make([]string, 0, len(f.Templates))
 	for _, t := range f.Templates {
 		patterns = append(patterns, t.Pattern)
 	}
 	pattern, ok, err := Match(patterns, name)
 	if err != nil {
-		return NamedTemplate{}, err
+		return Template{}, err
 	}
 	if !ok {
 		pattern = DefaultTemplate
@@ -339,5 +345,5 @@ func (f *File) Template(name string) (NamedTemplate, error) {
 			return t, nil
 		}
 	}
-	return NamedTemplate{}, nil
+	return Template{}, nil
 }

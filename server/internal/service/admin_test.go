@@ -11,7 +11,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -141,8 +140,11 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 // The settings of a template are those of sequencers that are created by use.
 func TestTemplate(t *testing.T) {
 	c := service.NewCluster(service.ClusterConfig{
-		Admin:    service.NewStoreAdmin(new(memstore.Store), nil),
-		Template: func(string) (config.Template, error) { return config.Template{Prefix: "order", LowBits: 4}, nil },
+		Admin: service.NewStoreAdmin(new(memstore.Store), nil),
+		Template: func(_ string, c *sequencer.Config) error {
+			c.Prefix, c.LowBits = "order", 4
+			return nil
+		},
 	})
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	old, err := c.Admin().Configure(firn.Default(), nil, nil)
@@ -152,7 +154,7 @@ func TestTemplate(t *testing.T) {
 	if _, err := c.Admin().Create(t.Context(), "old", old); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]config.Template{"orders": {Prefix: "order", LowBits: 4}, "old": {}} {
+	for name, want := range map[string]sequencer.Config{"orders": {Prefix: "order", LowBits: 4}, "old": {}} {
 		q, err := c.Sequencer(t.Context(), name, nil)
 		if err != nil || q.Prefix != want.Prefix {
 			t.Fatalf("%s: %+v, %v, want prefix %q", name, q, err, want.Prefix)

@@ -14,7 +14,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/veil"
 )
 
@@ -70,9 +69,9 @@ type ClusterConfig struct {
 	// Veil has the keys of veiled IDs; nil gives none.
 	Veil veil.Keys
 
-	// Template returns how the sequencer of a name is created and used; nil means
-	// as in Config. It is called when a name is first used.
-	Template func(name string) (config.Template, error)
+	// Template sets in c, a copy of Config, what is different for the sequencer of a
+	// name; nil changes nothing. It is called when a name is first used.
+	Template func(name string, c *sequencer.Config) error
 }
 
 // ErrNoSequencer is matched by errors for a sequencer that must be created
@@ -293,11 +292,13 @@ var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed
 
 // open opens the sequencer of a name.
 func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) error {
-	config, existing, err := c.configOf(name)
-	if err != nil {
-		return err
+	config := c.c.Config
+	if c.c.Template != nil {
+		if err := c.c.Template(name, &config); err != nil {
+			return fmt.Errorf("%w: %w", ErrTemplate, err)
+		}
 	}
-	creator, err := c.find(ctx, name, by, existing, &config)
+	creator, err := c.find(ctx, name, by, &config)
 	if err != nil {
 		return err
 	}
@@ -318,37 +319,10 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) e
 	return c.publish(ctx, e)
 }
 
-// configOf returns how the sequencer of a name is created and used, and whether
-// it must exist.
-func (c *Cluster) configOf(name string) (config sequencer.Config, existing bool, err error) {
-	config = c.c.Config
-	if c.c.Template == nil {
-		return config, false, nil
-	}
-	t, err := c.c.Template(name)
-	if err != nil {
-		return config, false, fmt.Errorf("%w: %w", ErrTemplate, err)
-	}
-	if !t.Layout.IsZero() {
-		config.Layout = t.Layout
-	}
-	if t.MaxAhead != nil {
-		config.MaxAhead = t.MaxAhead
-	}
-	if t.Window != 0 {
-		config.Window = t.Window
-	}
-	config.Prefix, config.LowBits = t.Prefix, t.LowBits
-	if t.Nodes != nil {
-		config.Nodes = t.Nodes
-	}
-	return config, t.Existing, nil
-}
-
 // find looks a sequencer up. If it exists, its own settings replace those of
 // config, which are for sequencers that are created. Otherwise find returns the
 // client that creates it, if that is allowed.
-func (c *Cluster) find(ctx context.Context, name string, by Creator, existing bool, config *sequencer.Config) (creator *auth.Credentials, err error) {
+func (c *Cluster) find(ctx context.Context, name string, by Creator, config *sequencer.Config) (creator *auth.Credentials, err error) {
 	if wait := c.missed.wait(missBurst, missEvery); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name, &PaceError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
 	}
@@ -359,7 +333,7 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, existing bo
 		return nil, nil
 	case !errors.Is(err, grant.ErrNotFound):
 		return nil, storeError(ctx, err)
-	case existing:
+	case config.MustExist:
 		err = fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
 		creator, err = by.allowed(name, config.Prefix)

@@ -14,7 +14,6 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -159,8 +158,7 @@ func TestPace(t *testing.T) {
 		time.Sleep(createEvery)
 		takeOne(t, c, "b")
 		time.Sleep(time.Minute)
-		exists := func(string) (config.Template, error) { return config.Template{Existing: true}, nil }
-		c.c.Template = exists
+		c.c.Config.MustExist = true
 		for i := range missBurst {
 			if _, err := c.Sequencer(t.Context(), fmt.Sprint("no-", i), nil); !errors.Is(err, ErrNoSequencer) {
 				t.Fatalf("unknown name %d: %v", i, err)
@@ -238,12 +236,12 @@ func TestRefusedBesideOthers(t *testing.T) {
 // sequencer under way does not fail with it, but tries itself.
 func TestFailureOfAnEarlierAttempt(t *testing.T) {
 	used := 0
-	template := func(string) (config.Template, error) {
+	template := func(string, *sequencer.Config) error {
 		if used++; used == 1 {
 			time.Sleep(time.Second)
-			return config.Template{}, errors.New("not readable now")
+			return errors.New("not readable now")
 		}
-		return config.Template{}, nil
+		return nil
 	}
 	inCluster(t, ClusterConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *Cluster) {
 		failed := make(chan error, 1)
@@ -263,12 +261,12 @@ func TestFailureOfAnEarlierAttempt(t *testing.T) {
 // open the sequencer, and not one that waits for it.
 func TestPanicBesideOthers(t *testing.T) {
 	used := 0
-	template := func(string) (config.Template, error) {
+	template := func(string, *sequencer.Config) error {
 		if used++; used == 1 {
 			time.Sleep(time.Second)
 			panic("template")
 		}
-		return config.Template{}, nil
+		return nil
 	}
 	inCluster(t, ClusterConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *Cluster) {
 		panicked := make(chan any, 1)

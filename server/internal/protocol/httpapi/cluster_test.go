@@ -17,7 +17,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
@@ -264,16 +263,17 @@ func TestReadyCreatesNothing(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	store := new(memstore.Store)
 	ahead := 2 * time.Second
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Template: func(name string) (config.Template, error) {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Template: func(name string, c *sequencer.Config) error {
 		switch name {
 		case "wide":
-			return config.Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &grant.Range{Lo: 7, Hi: 7}}, nil
+			c.Layout, c.MaxAhead, c.Window, c.Nodes = firn.MustParseLayout("hazelcast"), &ahead, 90*time.Second, &grant.Range{Lo: 7, Hi: 7}
 		case "torn":
-			return config.Template{}, errors.New("two patterns")
+			return errors.New("two patterns")
 		case "orders":
-			return config.Template{}, nil
+		default:
+			c.MustExist = true
 		}
-		return config.Template{Existing: true}, nil
+		return nil
 	}})})
 	for _, name := range []string{"orders", "wide"} {
 		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {

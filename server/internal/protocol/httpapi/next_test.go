@@ -16,7 +16,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -484,11 +484,11 @@ func TestNonce(t *testing.T) {
 // Typed text has the sequencer's prefix: in JSON, in text, in runs, and as long
 // as the Content-Length says. Inspect reads it.
 func TestTyped(t *testing.T) {
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Template: func(name string) (config.Template, error) {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Template: func(name string, c *sequencer.Config) error {
 		if name == "bills" {
-			return config.Template{Prefix: "bill"}, nil
+			c.Prefix = "bill"
 		}
-		return config.Template{}, nil
+		return nil
 	}}), Limit: 2 * time.Second})
 	for path, body := range map[string]string{"/v1/sequencers/orders": `{"prefix":"order"}`, "/v1/sequencers/long": `{"prefix":"long_one","layout":"uuidv7"}`} {
 		if w := send(h, "PUT", path, body); w.Code != 201 || !strings.Contains(w.Body.String(), `"prefix":"`) {
