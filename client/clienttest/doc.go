@@ -1,6 +1,7 @@
 // Package clienttest answers the requests of package client in tests of
-// programs that use it. It implements the part of the HTTP API that makes IDs,
-// and fails on request. It runs inside the test; firn serve is not needed.
+// programs that use it. It implements the part of the HTTP API that package
+// client uses, and fails on request. It runs inside the test; firn serve is not
+// needed.
 //
 //	h, err := clienttest.NewHandler(nil)
 //	...

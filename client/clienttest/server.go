@@ -48,14 +48,9 @@ type Handler struct {
 	token        string
 }
 
-// A generator makes batches of IDs of either width.
-type generator func(ctx context.Context, n int) (batch, error)
-
-// A batch writes its IDs.
-type batch struct {
-	appendIDs  func(b []byte, f firn.Format, before, after string) []byte
-	appendRuns func(b []byte, f firn.Format) []byte // as JSON, with a comma after each
-}
+// A generator makes n IDs, and returns the answer with them: runs as JSON, or
+// packed bytes.
+type generator func(ctx context.Context, n int, runs bool) ([]byte, error)
 
 // NewHandler returns a Handler. A test passes it to httptest.NewServer.
 func NewHandler(o *Options) (*Handler, error) {
@@ -103,7 +98,9 @@ func (h *Handler) Taken() uint64 { return h.taken.Load() }
 // called more than once.
 func (h *Handler) Close() { h.close.Do(func() { close(h.closed) }) }
 
-// ServeHTTP answers POST and GET of /v1/sequencers/NAME/next.
+// ServeHTTP answers requests to /v1/sequencers/NAME/next with the parameters
+// that package client sends: runs are JSON with hexadecimal IDs, and other IDs
+// are packed.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if nonce := r.Header["Firn-Nonce"]; nonce != nil {
 		w.Header()["Firn-Nonce"] = nonce
@@ -141,10 +138,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, "not-found", "there is nothing at "+strconv.Quote(r.URL.Path))
 		return
 	}
-	if r.Method != http.MethodPost && r.Method != http.MethodGet {
-		problem(w, http.StatusMethodNotAllowed, "method-not-allowed", "use POST or GET")
-		return
-	}
 	if name == "" || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:") != "" || strings.ContainsRune("._-:", rune(name[0])) {
 		problem(w, http.StatusBadRequest, "bad-name", strconv.Quote(name)+" is not the name of a sequencer")
 		return
@@ -154,43 +147,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // next answers a request for IDs of a name.
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
-	bad := func(format string, a ...any) {
-		problem(w, http.StatusBadRequest, "bad-parameter", fmt.Sprintf(format, a...))
-	}
-	count, format, runs := 1, h.options.Layout.Format(), false
-	accept := r.Header.Get("Accept")
-	for key, values := range r.URL.Query() {
-		var err error
-		switch value := values[0]; {
-		case len(values) > 1:
-			bad("%s is given twice", key)
-			return
-		case key == "count":
-			if count, err = strconv.Atoi(value); err != nil || count < 1 || count > 100_000 {
-				bad("count is %q: use a number from 1 to 100000", value)
-				return
-			}
-		case key == "format":
-			if format, err = firn.ParseFormat(value); err == nil {
-				err = format.Fits(h.options.Layout.Bits())
-			}
-			if err != nil {
-				bad("%v", err)
-				return
-			}
-		case key == "runs" && (value == "true" || value == "false"):
-			runs = value == "true"
-		default:
-			bad("%s=%s is not a parameter here", key, value)
-			return
-		}
-	}
-	if runs && !h.options.Layout.HasRuns() {
+	query := r.URL.Query()
+	text, runs := query.Get("count"), query.Get("runs") == "true"
+	count, err := strconv.Atoi(text)
+	switch {
+	case err != nil || count < 1 || count > 100_000:
+		problem(w, http.StatusBadRequest, "bad-parameter", fmt.Sprintf("count is %q: use a number from 1 to 100000", text))
+		return
+	case runs && !h.options.Layout.HasRuns():
 		problem(w, http.StatusBadRequest, "no-runs", "IDs of this layout have no runs: omit runs=true")
 		return
 	}
-
-	b, err := h.generator(name)(r.Context(), count)
+	body, err := h.generator(name)(r.Context(), count, runs)
 	switch {
 	case err == nil:
 	case errors.Is(err, firn.ErrBatchTooLarge):
@@ -204,28 +172,14 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	h.taken.Add(uint64(count))
-	drop := h.drop.Load() > 0 && h.drop.Add(-1) >= 0
-
-	var body []byte
-	media := "application/json"
-	switch {
-	case runs:
-		body = b.appendRuns([]byte(`{"runs":[`), format)
-		body = append(body[:len(body)-1], "]}\n"...)
-	case accept == "application/octet-stream" || format == firn.Raw:
-		media = "application/octet-stream"
-		body = b.appendIDs(nil, firn.Raw, "", "")
-	case strings.HasPrefix(accept, "text/plain"):
-		media = "text/plain; charset=utf-8"
-		body = b.appendIDs(nil, format, "", "\n")
-	default:
-		body = b.appendIDs([]byte(`{"ids":[`), format, `"`, `",`)
-		body = append(body[:len(body)-1], "]}\n"...)
+	media := "application/octet-stream"
+	if runs {
+		media = "application/json"
 	}
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	if drop {
+	if h.drop.Load() > 0 && h.drop.Add(-1) >= 0 {
 		_, _ = w.Write(body[:len(body)/2])
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler) // the way to close the connection in net/http
@@ -265,23 +219,20 @@ func (h *Handler) newGenerator() (generator, error) {
 // generatorOf returns a source as a generator, with the function that writes
 // its IDs.
 func generatorOf[I firn.AnyID[I]](source firn.SourceOf[I], appendID func(firn.Format, []byte, I) []byte) generator {
-	return func(ctx context.Context, n int) (batch, error) {
-		made, err := source.NextBatch(ctx, n)
-		return batch{
-			appendIDs: func(b []byte, f firn.Format, before, after string) []byte {
-				for id := range made.All() {
-					b = append(appendID(f, append(b, before...), id), after...)
-				}
-				return b
-			},
-			appendRuns: func(b []byte, f firn.Format) []byte {
-				for _, r := range made.Runs() {
-					b = appendID(f, append(b, `{"first":"`...), r.First)
-					b = fmt.Appendf(b, `","step":"%d","count":%d},`, r.Step, r.Count)
-				}
-				return b
-			},
-		}, err
+	return func(ctx context.Context, n int, runs bool) ([]byte, error) {
+		b, err := source.NextBatch(ctx, n)
+		if err != nil || !runs {
+			return b.AppendRaw(nil, 0, b.Len()), err
+		}
+		body := []byte(`{"runs":[`)
+		for i, r := range b.Runs() {
+			if i > 0 {
+				body = append(body, ',')
+			}
+			body = appendID(firn.Hex, append(body, `{"first":"`...), r.First)
+			body = fmt.Appendf(body, `","step":"%d","count":%d}`, r.Step, r.Count)
+		}
+		return append(body, "]}\n"...), nil
 	}
 }
 
