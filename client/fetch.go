@@ -33,7 +33,7 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 		defer cancel()
 		ctx = limited
 	}
-	c := s.view.newRound(n)
+	c := s.view.newCall(n)
 	for {
 		if s.closed.Load() {
 			return none, ErrClosed
@@ -55,7 +55,7 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 // pick chooses a server for a call, and probes suspects beside it. If all are
 // left out, it waits for one. It returns -1 if none will be available in time,
 // or ctx is done.
-func (s *SequencerOf[I]) pick(ctx context.Context, c *round) int {
+func (s *SequencerOf[I]) pick(ctx context.Context, c *call) int {
 	for {
 		i, probes, wait := s.view.pick(c)
 		for _, j := range probes {
@@ -78,7 +78,7 @@ func (s *SequencerOf[I]) pick(ctx context.Context, c *round) int {
 // failed, and the call may try again.
 //
 // The caller does not use c while others do.
-func (s *SequencerOf[I]) attempt(ctx context.Context, c *round, i int) (b firn.BatchOf[I], err error, done bool) {
+func (s *SequencerOf[I]) attempt(ctx context.Context, c *call, i int) (b firn.BatchOf[I], err error, done bool) {
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
 	start := time.Now()
@@ -151,13 +151,13 @@ func isFinal(err error) bool {
 
 // settle records the result of a request, and reports whether it is that of the
 // call. gone is the error of the call's context when the request ended.
-func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, count int, packed bool, b firn.BatchOf[I], err error) (done bool) {
+func (s *SequencerOf[I]) settle(gone error, c *call, i int, start time.Time, count int, packed bool, b firn.BatchOf[I], err error) (done bool) {
 	var (
 		said   *Error
 		answer *answerError
 	)
 	errors.As(err, &said)
-	whole, wish := true, time.Duration(0)
+	ofServer, retryAfter := true, time.Duration(0)
 	switch {
 	case err == nil:
 		if s.view.worked(i, start, c.probe) {
@@ -183,20 +183,17 @@ func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, co
 		// proves nothing about the server, but one that waited for long does.
 		if gone != context.DeadlineExceeded || time.Since(start) < s.client.config.Timeout/4 {
 			s.failures.Add(1)
-			if gone == context.DeadlineExceeded {
-				s.view.ended(i, start)
-			}
 			s.view.late(i, start)
 			return false
 		}
 		err = s.view.noAnswer(i, start)
 	case said != nil:
 		c.done[i].refused = !said.again()
-		whole, wish = said.ofServer(), said.RetryAfter
+		ofServer, retryAfter = said.ofServer(), said.RetryAfter
 	case errors.As(err, &answer):
 		// IDs of one sequencer may have the other width.
 		c.done[i].refused = true
-		whole = false
+		ofServer = false
 	case isTimeout(err):
 		if c.timeouts++; c.timeouts >= len(c.done) {
 			c.count = max(1, count/2) // perhaps it is too much for all of them
@@ -204,7 +201,7 @@ func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, co
 		s.view.late(i, start)
 	}
 	s.record(err)
-	s.failed(i, start, whole, wish, err)
+	s.failed(i, start, ofServer, retryAfter, err)
 	c.done[i].tried = true
 	if s.client.config.Patience < 0 {
 		c.done[i].refused = true // once is enough
@@ -226,7 +223,7 @@ func (s *SequencerOf[I]) probe(i int) {
 				s.failed(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", place(s.name, s.view.servers[i].name), v))
 			}
 		}()
-		start, packed, c := time.Now(), s.packed.Load(), s.view.newRound(1)
+		start, packed, c := time.Now(), s.packed.Load(), s.view.newCall(1)
 		c.probe = true
 		b, err := s.request(s.ctx, &s.view.servers[i], 1, packed)
 		var said *Error
@@ -265,8 +262,8 @@ func (s *SequencerOf[I]) interrupted(err error) error {
 }
 
 // failed records that a server has failed, and logs it if it answered before.
-func (s *SequencerOf[I]) failed(i int, start time.Time, whole bool, wish time.Duration, err error) {
-	if s.view.failed(i, start, whole, wish, err) {
+func (s *SequencerOf[I]) failed(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) {
+	if s.view.failed(i, start, ofServer, retryAfter, err) {
 		s.client.config.Logger.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "err", err)
 	}
 }

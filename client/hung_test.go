@@ -238,17 +238,6 @@ func TestAllServersHang(t *testing.T) {
 				}
 			}
 		}
-		for _, call := range kindsOfCalls { // too short to prove anything
-			q := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}}).Sequencer("orders")
-			ctx, cancel := context.WithTimeout(t.Context(), slowAfter/2)
-			defer cancel()
-			_, err := call(ctx, q)
-			for _, want := range []string{`"orders" at http://a: no answer`, `"orders" at http://b: no answer`, `"orders" at http://c: no answer`} {
-				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
-					t.Errorf("%v, want %q", err, want)
-				}
-			}
-		}
 		time.AfterFunc(7*time.Second, g.resume)
 		start := time.Now()
 		if _, err := q.NextBatch(t.Context(), 10); err != nil || time.Since(start) > 8*time.Second {

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -33,9 +32,9 @@ type health struct {
 // How long a server is left out. The time doubles with each failure, up to the
 // longest. The shortest is about what a server takes to start.
 const (
-	shortestPause = 250 * time.Millisecond
-	longestPause  = 30 * time.Second
-	longestWish   = 5 * time.Minute // from a Retry-After
+	shortestPause     = 250 * time.Millisecond
+	longestPause      = 30 * time.Second
+	longestRetryAfter = 5 * time.Minute // from a Retry-After
 )
 
 // pause returns how long a server is left out after a number of failures. It is
@@ -51,7 +50,7 @@ func pause(failures int) time.Duration {
 
 // fail records the failure of a request that began at start. Concurrent
 // requests fail together and count once.
-func (h *health) fail(start time.Time, wish time.Duration, err error) {
+func (h *health) fail(start time.Time, retryAfter time.Duration, err error) {
 	now := time.Now()
 	if h.failures == 0 || !start.Before(h.failed) {
 		h.failures++
@@ -59,10 +58,10 @@ func (h *health) fail(start time.Time, wish time.Duration, err error) {
 		h.asked = false
 		h.until = now.Add(pause(h.failures))
 	}
-	if wish > 0 {
-		wish = min(wish, longestWish)
-		wish += rand.N(wish/10 + 1) // never less than the server asked for
-		h.asked, h.until = true, now.Add(wish)
+	if retryAfter > 0 {
+		retryAfter = min(retryAfter, longestRetryAfter)
+		retryAfter += rand.N(retryAfter/10 + 1) // never less than the server asked for
+		h.asked, h.until = true, now.Add(retryAfter)
 	}
 	h.suspect(start, err)
 }
@@ -76,7 +75,7 @@ func (h *health) suspect(start time.Time, err error) {
 }
 
 // slowAfter is how long a request may take before another server is asked
-// beside it, or twice as long as usual.
+// beside it, if twice the usual time is less.
 const slowAfter = 200 * time.Millisecond
 
 // A roster picks servers. Its methods are safe for concurrent use by multiple
@@ -92,14 +91,16 @@ type roster struct {
 // A view is the list of servers as one sequencer sees it.
 type view struct {
 	*roster
-	name   string        // of the sequencer
-	own    []health      // guarded by mu: observations of this sequencer only
-	silent []error       // guarded by mu: requests that ended too early to prove anything
-	usual  time.Duration // guarded by mu: how long the first answer to a call takes, a moving average
+	name string   // of the sequencer
+	own  []health // guarded by mu: observations of this sequencer only
+
+	// answerTime is how long the first answer to a call takes, a moving
+	// average. It is guarded by mu.
+	answerTime time.Duration
 }
 
-// A round records what one call has tried.
-type round struct {
+// A call records what a call has tried.
+type call struct {
 	start    time.Time
 	count    int      // of IDs to request
 	probe    bool     // a probe, not a call
@@ -107,7 +108,7 @@ type round struct {
 	done     []effort // by server
 }
 
-// An effort is what a round has done with a server.
+// An effort is what a call has done with a server.
 type effort struct {
 	tried   bool // at least once
 	refused bool // not to be tried again
@@ -115,11 +116,11 @@ type effort struct {
 }
 
 func (r *roster) newView(name string) *view {
-	return &view{roster: r, name: name, own: make([]health, len(r.servers)), silent: make([]error, len(r.servers))}
+	return &view{roster: r, name: name, own: make([]health, len(r.servers))}
 }
 
-func (r *roster) newRound(count int) round {
-	return round{start: time.Now(), count: count, done: make([]effort, len(r.servers))}
+func (r *roster) newCall(count int) call {
+	return call{start: time.Now(), count: count, done: make([]effort, len(r.servers))}
 }
 
 // pick chooses a random server among those that are not suspects, and returns
@@ -128,22 +129,20 @@ func (r *roster) newRound(count int) round {
 // among those that the call has not tried and that have not asked for the pause
 // themselves. Otherwise it returns -1 and the time until a server is available,
 // or 0 if the call must give up.
-func (v *view) pick(c *round) (i int, probes []int, wait time.Duration) {
+func (v *view) pick(c *call) (i int, probes []int, wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now()
-	good, fit, resort := -1, -1, -1
-	goods, fits := 0, 0
-	var resortAt, soonest time.Time
+	var good, fit []int
+	lastResort := -1
+	var lastResortAt, soonest time.Time
 	for i := range v.servers {
 		if c.done[i].refused || c.done[i].pending {
 			continue
 		}
 		h, own := &v.health[i], &v.own[i]
 		if h.err == nil && own.err == nil {
-			if goods++; rand.IntN(goods) == 0 {
-				good = i
-			}
+			good = append(good, i)
 			continue
 		}
 		if now.After(h.probe) && now.After(own.probe) {
@@ -154,29 +153,27 @@ func (v *view) pick(c *round) (i int, probes []int, wait time.Duration) {
 			until = own.until
 		}
 		if !until.After(now) {
-			if fits++; rand.IntN(fits) == 0 {
-				fit = i
-			}
+			fit = append(fit, i)
 			continue
 		}
 		asked := h.asked && h.until.After(now) || own.asked && own.until.After(now)
-		if !c.done[i].tried && !asked && (resort < 0 || until.Before(resortAt)) {
-			resort, resortAt = i, until
+		if !c.done[i].tried && !asked && (lastResort < 0 || until.Before(lastResortAt)) {
+			lastResort, lastResortAt = i, until
 		}
 		if soonest.IsZero() || until.Before(soonest) {
 			soonest = until
 		}
 	}
 	switch {
-	case good >= 0:
+	case good != nil:
 		for _, i := range probes { // no other one before this one has ended
 			v.health[i].probe, v.own[i].probe = now.Add(v.timeout), now.Add(v.timeout)
 		}
-		return good, probes, 0
-	case fit >= 0:
-		return fit, nil, 0
-	case resort >= 0:
-		return resort, nil, 0
+		return good[rand.IntN(len(good))], probes, 0
+	case fit != nil:
+		return fit[rand.IntN(len(fit))], nil, 0
+	case lastResort >= 0:
+		return lastResort, nil, 0
 	case soonest.IsZero():
 		return -1, nil, 0
 	}
@@ -189,38 +186,41 @@ func (v *view) pick(c *round) (i int, probes []int, wait time.Duration) {
 func (v *view) hedgeAfter() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return max(slowAfter, 2*v.usual)
+	return v.slow()
 }
+
+// slow is hedgeAfter for a caller that holds mu.
+func (v *view) slow() time.Duration { return max(slowAfter, 2*v.answerTime) }
 
 // worked records that a server has answered a request that began at start, and
 // reports whether it had failed before. If the answer is slow, the server stays
-// a suspect, and what is usual changes little: it was probably stopped.
+// a suspect, and answerTime changes little: it was probably stopped.
 func (v *view) worked(i int, start time.Time, probe bool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	had := v.health[i].failures > 0 || v.own[i].failures > 0
-	v.health[i], v.own[i], v.silent[i] = health{}, health{}, nil
-	took, after := time.Since(start), max(slowAfter, 2*v.usual)
-	if took >= after {
+	v.health[i], v.own[i] = health{}, health{}
+	took, slow := time.Since(start), v.slow()
+	if took >= slow {
 		v.suspect(i, start, v.noAnswer(i, start))
 	}
 	if !probe {
-		v.usual += (min(took, 2*after) - v.usual) / 8
+		v.answerTime += (min(took, 2*slow) - v.answerTime) / 8
 	}
 	return had
 }
 
 // failed records that a server has failed, for this sequencer or as a whole,
 // and reports whether it is the first time since it last worked.
-func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, err error) bool {
+func (v *view) failed(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	h := &v.own[i]
-	if whole {
+	if ofServer {
 		h = &v.health[i]
 	}
 	first := h.failures == 0
-	h.fail(start, wish, err)
+	h.fail(start, retryAfter, err)
 	if v.own[i].err != nil {
 		v.own[i].suspect(start, err)
 	}
@@ -232,7 +232,7 @@ func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, er
 func (v *view) late(i int, start time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if time.Since(start) >= max(slowAfter, 2*v.usual) {
+	if time.Since(start) >= v.slow() {
 		v.suspect(i, start, v.noAnswer(i, start))
 	}
 }
@@ -250,14 +250,6 @@ func (v *view) suspect(i int, start time.Time, err error) {
 	v.own[i].suspect(start, err)
 }
 
-// ended records that a request ended with its call. That proves nothing about
-// the server, but an error names it.
-func (v *view) ended(i int, start time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.silent[i] = v.noAnswer(i, start)
-}
-
 // errors returns the last failures of all servers, for a call that gives up.
 func (v *view) errors() (errs []error) {
 	v.mu.Lock()
@@ -267,8 +259,8 @@ func (v *view) errors() (errs []error) {
 		if own.err != nil && (h.err == nil || own.failed.After(h.failed)) {
 			h = own
 		}
-		if err := cmp.Or(h.err, v.silent[i]); err != nil {
-			errs = append(errs, err)
+		if h.err != nil {
+			errs = append(errs, h.err)
 		}
 	}
 	return errs
