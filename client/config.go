@@ -146,17 +146,10 @@ func parseAddress(text string) (a address, err error) {
 		// Every server accepts this Host.
 		return address{base: "http://localhost", socket: path}, nil
 	}
-	const want = "write firn://HOST:PORT, firns://HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:/PATH"
 	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return a, fmt.Errorf("it is not a URL: %s", want)
-	case !slices.Contains([]string{"firn", "firns", "http", "https"}, u.Scheme) || u.Opaque != "":
-		return a, errors.New(want)
-	case u.Hostname() == "":
-		return a, fmt.Errorf("the host is missing: %s", want)
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return a, fmt.Errorf("a user name, a query or a fragment is not allowed: %s", want)
+	if err != nil || !slices.Contains([]string{"firn", "firns", "http", "https"}, u.Scheme) || u.Hostname() == "" ||
+		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return a, errors.New("write firn://HOST:PORT, firns://HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:/PATH, without a user name, a query or a fragment")
 	}
 	if u.Scheme == "firn" || u.Scheme == "firns" {
 		if strings.Trim(u.Path, "/") != "" {

@@ -250,16 +250,14 @@ func (s *SequencerOf[I]) problem(resp *http.Response, from *server) error {
 	return e
 }
 
-// retryAfter parses the header of this name: seconds or a date. It returns 0
-// for anything else.
+// retryAfter parses the header of this name. It returns 0 for anything but
+// seconds, such as a date.
 func retryAfter(text string) time.Duration {
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
+	seconds, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return 0
 	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(0, time.Until(at))
-	}
-	return 0
+	return time.Duration(seconds) * time.Second
 }
 
 // printable replaces what a terminal might interpret.

@@ -74,8 +74,8 @@ func (h *health) suspect(start time.Time, err error) {
 	h.probe = now.Add(max(h.until.Sub(now), now.Sub(start), pause(1)))
 }
 
-// slowAfter is how long a request may take before another server is asked
-// beside it, if twice the usual time is less.
+// slowAfter is the shortest time after which another server is asked beside one
+// that has not answered.
 const slowAfter = 200 * time.Millisecond
 
 // A roster picks servers. Its methods are safe for concurrent use by multiple
