@@ -75,8 +75,9 @@ func readPage(t *testing.T, name string) string {
 }
 
 // docs/layouts.md is normative: each preset's row contains its bits, its unit and
-// its epoch, and there are no other rows.
-func TestLayoutsPage(t *testing.T) {
+// its epoch, and there are no other rows. A change here changes the meaning of
+// stored IDs.
+func TestPresets(t *testing.T) {
 	page, err := os.ReadFile("docs/layouts.md")
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +90,9 @@ func TestLayoutsPage(t *testing.T) {
 		want := fmt.Sprintf("bits=%s,unit=%v,epoch=%s", p.Layout.Fields(), p.Layout.Unit(), p.Layout.epochText())
 		if said[p.Name] != want {
 			t.Errorf("docs/layouts.md: %s is %q, want %q", p.Name, said[p.Name], want)
+		}
+		if p.Layout.Preset() != p.Name || p.Layout.String() != p.Name {
+			t.Errorf("%s: Preset is %q, String %q", p.Name, p.Layout.Preset(), p.Layout)
 		}
 		delete(said, p.Name)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -101,9 +100,6 @@ func TestLyingCounter(t *testing.T) {
 			if i == 0 && readings > ids*3/4 {
 				t.Errorf("an honest counter: %d readings of the clock for %d IDs, so this test says little", readings, ids)
 			}
-		}
-		if err := lieAboutTheRate(seed); err != nil {
-			t.Errorf("a counter of another rate, seed %d: %v", seed, err)
 		}
 	}
 }
@@ -217,82 +213,6 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 		}
 	}
 	return readings - refused, made, nil
-}
-
-// lieAboutTheRate: a counter that becomes slower or faster is trusted only
-// until two readings of the clock have shown its new rate.
-func lieAboutTheRate(seed uint64) error {
-	r := rand.New(rand.NewPCG(seed, 1))
-	for range 10 {
-		base, passed := time.Now(), time.Duration(0)
-		rate, offset := 3.0, 0.0
-		now := func() time.Time { passed += 30; return base.Add(passed) }
-		counter := func() uint64 { passed += 10; return uint64(offset + rate*float64(passed)) }
-		stopped := uint64(0) // where the counter stands still, if it does
-		counter = func(honest func() uint64) func() uint64 {
-			return func() uint64 {
-				if stopped > 0 {
-					return stopped
-				}
-				return honest()
-			}
-		}(counter)
-		g, err := newWatched("default", Grant{Node: 1, From: base.Add(-time.Hour)}, Options{MaxAhead: time.Second}, now, counter)
-		if err != nil {
-			return err
-		}
-		for range 5 {
-			for range 1000 {
-				if _, err := g.TryNext(); err != nil {
-					return err
-				}
-			}
-			was := rate
-			rate = 3 * math.Pow(10, 8*r.Float64()-6)
-			offset += (was - rate) * float64(passed)
-			for range 2 {
-				passed += time.Millisecond
-				if _, _, _, err := g.take(1); err != nil {
-					return err
-				}
-			}
-			for range 1000 {
-				id, err := g.TryNext()
-				if err != nil {
-					return err
-				}
-				p, _ := g.layout.Decompose(id)
-				if lag := base.Add(passed).Sub(p.Time); lag > 2*time.Millisecond {
-					return fmt.Errorf("an ID lags by %v after the counter's rate has changed by %v", lag, rate/was)
-				}
-				passed += time.Duration(r.IntN(20_000_000))
-			}
-		}
-		// A counter that stops at a reading returns the same value at the next
-		// call.
-		for range 100 {
-			if _, _, _, err := g.take(1); err != nil {
-				return err
-			}
-			passed += 25 * time.Microsecond
-		}
-		stopped = counter()
-		for range 2 {
-			if _, _, _, err := g.take(1); err != nil {
-				return err
-			}
-		}
-		passed += time.Hour
-		id, err := g.TryNext()
-		if err != nil {
-			return err
-		}
-		p, _ := g.layout.Decompose(id)
-		if lag := base.Add(passed).Sub(p.Time); lag > 2*time.Millisecond {
-			return fmt.Errorf("an ID lags by %v after the counter has stopped", lag)
-		}
-	}
-	return nil
 }
 
 // open returns a generator with an allowance: its clock was read, and the

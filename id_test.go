@@ -114,6 +114,9 @@ func idtLaws[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse func
 			if err := P(&got).Scan(v); err != nil || got != id {
 				t.Fatalf("Scan(%v) = %v, %v, want %v", v, got, err, id)
 			}
+			if k.bits == 128 && !id.IsZero() && v != text {
+				t.Fatalf("Value of %v = %v, want its text", id, v)
+			}
 		} else if k.bits == 128 || k.number(id).BitLen() < 64 {
 			t.Fatalf("Value of %v: %v", id, err)
 		}
@@ -189,14 +192,6 @@ func TestIDJSON(t *testing.T) {
 	if err := json.Unmarshal(data, &out); err != nil || fmt.Sprint(out) != fmt.Sprint(in) {
 		t.Errorf("json.Unmarshal(%s) = %v, %v, want %v", data, out, err, in)
 	}
-
-	// Numbers above 2^53 are read exactly; null and escapes behave as
-	// everywhere in JSON.
-	data = []byte(`{"id": 9007199254740993, "parent": null, "ptr": "\u0030\u0078fF"}`)
-	out = record{Parent: 5}
-	if err := json.Unmarshal(data, &out); err != nil || out.ID != 9007199254740993 || out.Parent != 5 || *out.Ptr != 255 {
-		t.Errorf("json.Unmarshal(%s) = %+v, %v", data, out, err)
-	}
 	if err := json.Unmarshal([]byte(`{"names": {"x": "no ID"}}`), &out); err == nil {
 		t.Error("json.Unmarshal takes the map key x for an ID")
 	}
@@ -224,29 +219,6 @@ func TestIDSQL(t *testing.T) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: Value: %v: want %s in it", id, err, want)
 			}
-		}
-	}
-
-	// The values that drivers return for a column.
-	for _, test := range []struct {
-		src  any
-		want firn.ID
-	}{
-		{nil, 0},
-		{int64(0), 0},
-		{int64(math.MaxInt64), math.MaxInt64},
-		{uint64(math.MaxUint64), math.MaxUint64},
-		{"18446744073709551615", math.MaxUint64},
-		{[]byte("18446744073709551615"), math.MaxUint64},     // numeric, or bigint in MySQL's text protocol
-		{[]byte("7130316800004390912"), 7130316800004390912}, // 19 digits
-		{[]byte("1234567"), 1234567},                         // 7 digits: text
-		{[]byte("123456789"), 123456789},                     // 9 digits: text
-		{[]byte("12345678"), 0x3132333435363738},             // 8 bytes: the ID itself
-		{[]byte{0x62, 0xf3, 0xf9, 0x5a, 0, 0x43, 0, 0}, 0x62f3f95a00430000},
-	} {
-		id := firn.ID(99)
-		if err := id.Scan(test.src); err != nil || id != test.want {
-			t.Errorf("Scan(%v) = %v, %v, want %v", test.src, id, err, test.want)
 		}
 	}
 }

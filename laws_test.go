@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -215,14 +214,17 @@ func checkCompose(t *testing.T, m *bitModel, tick, node, seq uint64, r *rand.Ran
 }
 
 // checkRangeErrors: a value that does not fit is rejected, with the name of its
-// field.
+// field, and Last is the last time that fits.
 func checkRangeErrors(t *testing.T, m *bitModel) {
 	t.Helper()
 	l := m.layout
+	at := m.timeOf(m.most("time"))
+	if !l.Last().Equal(at) {
+		t.Errorf("Last() of %s = %v, want %v", l, l.Last(), at)
+	}
 	if l.ReadOnly() {
 		return
 	}
-	at := m.timeOf(m.most("time"))
 	wrong := map[string][]firn.Parts{"time": {{Time: m.timeOf(0).Add(-1)}}}
 	if end, ok := m.afterLast(); ok {
 		wrong["time"] = append(wrong["time"], firn.Parts{Time: end}, firn.Parts{Time: end.Add(12345 * time.Hour)})
@@ -855,43 +857,6 @@ func TestChangesInsideACall(t *testing.T) {
 				}
 				unique(t, l, every)
 			}
-		}
-	}
-}
-
-// TestWaitersHearOfChanges: a waiting call continues at once when the grant
-// changes, and ends when the generator is sealed.
-func TestWaitersHearOfChanges(t *testing.T) {
-	l := firn.MustParseLayout("default,epoch=0")
-	for _, change := range []struct {
-		name string
-		do   func(g anyGenerator) error
-		want error
-	}{
-		{"Seal", func(g anyGenerator) error { g.Seal(); return nil }, firn.ErrSealed},
-		{"Switch", func(g anyGenerator) error { return g.Switch(firn.Grant{Node: 2, From: time.Now()}) }, nil},
-	} {
-		for call, wait := range map[string]func(context.Context, anyGenerator) error{
-			"Next":      func(ctx context.Context, g anyGenerator) error { _, err := g.next(ctx); return err },
-			"Fill":      func(ctx context.Context, g anyGenerator) error { _, err := g.fill(ctx, 5); return err },
-			"NextBatch": func(ctx context.Context, g anyGenerator) error { _, err := g.nextBatch(ctx, 5); return err },
-		} {
-			synctest.Test(t, func(t *testing.T) {
-				g := mustAny(t, l, firn.Grant{Node: 1, From: time.Now().Add(time.Hour)}, &firn.Options{Now: time.Now})
-				start := time.Now()
-				done := make(chan error)
-				go func() { done <- wait(t.Context(), g) }()
-				time.Sleep(300 * time.Millisecond)
-				if err := change.do(g); err != nil {
-					t.Errorf("%s: %v", change.name, err)
-				}
-				if err := <-done; !errors.Is(err, change.want) {
-					t.Errorf("%s that waits, at %s: %v, want %v", call, change.name, err, change.want)
-				}
-				if took := time.Since(start); took != 300*time.Millisecond {
-					t.Errorf("%s that waits returns %v after %s, want at once", call, took-300*time.Millisecond, change.name)
-				}
-			})
 		}
 	}
 }
