@@ -136,11 +136,11 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 	}
 	c, wrong := body.Config(a)
 	if wrong != nil {
-		var f faults
+		var all []string
 		for _, w := range wrong {
-			f.add("%s: %s", w.Field, w.Text)
+			all = append(all, w.Field+": "+w.Text)
 		}
-		return problemf(service.BadBody, "%s", strings.Join(f, "; "))
+		return problemf(service.BadBody, "%s", strings.Join(all, "; "))
 	}
 	before, lookup := a.Lookup(ctx, a.name)
 	info, err := a.Create(ctx, a.name, c)

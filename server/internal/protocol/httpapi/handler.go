@@ -210,8 +210,8 @@ func (h *Handler) answer(r route, w http.ResponseWriter, req *http.Request) *pro
 		return p
 	}
 	if !r.query {
-		if _, faults := readParams(req.URL.RawQuery, nil); faults != nil {
-			return faults.problem()
+		if _, errs := readParams(req.URL.RawQuery); errs != nil {
+			return errs.problem()
 		}
 	}
 	return r.serve(h, w, req, who)

@@ -223,11 +223,11 @@ func TestNegotiate(t *testing.T) {
 	}
 }
 
-// TestManyFaults: a long query full of faults does not make a long error.
-func TestManyFaults(t *testing.T) {
+// TestManyParamErrors: a long query full of errors does not make a long answer.
+func TestManyParamErrors(t *testing.T) {
 	query := strings.Repeat(strings.Repeat("x", 1000)+"&", 1000)
-	_, faults := readParams(query, nextParams)
-	if text := strings.Join(faults, "; "); len(text) > 2000 || !strings.Contains(text, "possibly more") {
+	_, errs := readParams(query)
+	if text := strings.Join(errs, "; "); len(text) > 2000 || !strings.Contains(text, "possibly more") {
 		t.Errorf("the error has %d characters", len(text))
 	}
 }

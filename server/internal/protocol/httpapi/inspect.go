@@ -11,25 +11,22 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// inspectParams are the parameters of inspect.
-var inspectParams = []string{"layout", "from", "sequencer"}
-
 // inspect answers with the likeliest reading of an ID, and with others.
 func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Credentials) *problem {
-	values, faults := readParams(r.URL.RawQuery, inspectParams)
+	values, errs := readParams(r.URL.RawQuery, "layout", "from", "sequencer")
 	var o inspect.Options
 	var err error
 	if layout := values[0]; layout != "" {
 		if o.Layout, err = firn.ParseLayout(layout); err != nil {
-			faults.add("%s", textfmt.Message(err))
+			errs.add("%s", textfmt.Message(err))
 		}
 	}
 	if from := values[1]; from != "" {
 		if o.From, err = form.ParseInput(from); err != nil {
-			faults.add("%s", textfmt.Message(err))
+			errs.add("%s", textfmt.Message(err))
 		}
 	}
-	if p := faults.problem(); p != nil {
+	if p := errs.problem(); p != nil {
 		return p
 	}
 	if p := h.sequencerOf(r, who, values[2], &o); p != nil {

@@ -16,9 +16,6 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// nextParams are the query parameters of next.
-var nextParams = []string{"count", "format", "runs"}
-
 // A nextRequest is a parsed request for IDs.
 type nextRequest struct {
 	count     int
@@ -26,35 +23,34 @@ type nextRequest struct {
 	hasFormat bool
 	runs      bool
 	media     media
-	taken     func() // called when the IDs were taken, before the answer; nil for nothing
 }
 
 // parseNext parses a request for up to most IDs.
 func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
-	values, faults := readParams(r.URL.RawQuery, nextParams)
+	values, errs := readParams(r.URL.RawQuery, "count", "format", "runs")
 	count, format, runs := values[0], values[1], values[2]
 
 	q.count = 1
 	if count != "" {
 		n, err := strconv.ParseUint(count, 10, 64)
 		if err != nil || n < 1 || n > uint64(most) {
-			faults.add("count is %s: it must be a number from 1 to %d", textfmt.Quote(count), most)
+			errs.add("count is %s: it must be a number from 1 to %d", textfmt.Quote(count), most)
 		}
 		q.count = int(n)
 	}
 	if q.hasFormat = format != ""; q.hasFormat {
 		var err error
 		if q.format, err = form.Parse(format); err != nil {
-			faults.add("%s", textfmt.Message(err))
+			errs.add("%s", textfmt.Message(err))
 		}
 	}
 	if q.runs = runs == "true"; !q.runs && runs != "" && runs != "false" {
-		faults.add("runs is %s: it must be true or false", textfmt.Quote(runs))
+		errs.add("runs is %s: it must be true or false", textfmt.Quote(runs))
 	}
 	if q.runs && q.hasFormat && (q.format.Is(firn.Raw) || q.format.IsVeiled()) {
-		faults.add("runs=true cannot be combined with format=%s, which does not form runs", q.format.String())
+		errs.add("runs=true cannot be combined with format=%s, which does not form runs", q.format.String())
 	}
-	if p := faults.problem(); p != nil {
+	if p := errs.problem(); p != nil {
 		return q, p
 	}
 
@@ -74,14 +70,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 		for i, m := range offers {
 			names[i] = m.String()
 		}
-		with := "IDs are available as"
-		switch {
-		case q.runs:
-			with = "with runs=true they are available as"
-		case q.hasFormat:
-			with = "with format=" + q.format.String() + " they are available as"
-		}
-		return q, problemf(service.NotAcceptable, "Accept is %s: %s %s", textfmt.Quote(accept[0]), with, list(names))
+		return q, problemf(service.NotAcceptable, "Accept is %s: with these parameters, IDs are available as %s", textfmt.Quote(accept[0]), list(names))
 	}
 	q.media = m
 	return q, nil
@@ -115,13 +104,9 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Credent
 		return problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
 	}
 
-	if r.Header[service.ForwardedHeader] != nil {
+	isForwarded := r.Header[service.ForwardedHeader] != nil
+	if isForwarded {
 		r = r.WithContext(service.WithForwarded(r.Context()))
-		if h.c.Owner != nil {
-			// If the node ID is lost meanwhile, the owner does not match the IDs, and
-			// the other server notices.
-			q.taken = func() { w.Header().Set(service.OwnerHeader, h.c.Owner(name)) }
-		}
 	}
 
 	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
@@ -134,8 +119,10 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Credent
 	if err != nil {
 		return &problem{Fault: service.FaultOf(err, h.c.Limit, false)}
 	}
-	if q.taken != nil {
-		q.taken()
+	if isForwarded && h.c.Owner != nil {
+		// If the node ID was lost meanwhile, the owner does not match the IDs, and
+		// the other server notices.
+		w.Header().Set(service.OwnerHeader, h.c.Owner(name))
 	}
 	q.answer(w, &b)
 	return nil

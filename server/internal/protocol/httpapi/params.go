@@ -11,34 +11,32 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
+// paramErrors are the errors in a query. The answer lists all of them, so that
+// a user need not find them one request at a time.
+type paramErrors []string
+
+func (e *paramErrors) add(format string, a ...any) { *e = append(*e, fmt.Sprintf(format, a...)) }
+
+// problem returns the answer, or nil if there are no errors.
+func (e paramErrors) problem() *problem {
+	if len(e) == 0 {
+		return nil
+	}
+	return problemf(service.BadParameter, "%s", strings.Join(e, "; "))
+}
+
 // maxParams is how many parameters a path can have.
 const maxParams = 4
 
-// faults are the errors in a query. The answer lists all of them, so that a
-// user need not find them one request at a time.
-type faults []string
+// maxParamErrors bounds the length of an answer that a client could make long.
+const maxParamErrors = 8
 
-func (f *faults) add(format string, a ...any) { *f = append(*f, fmt.Sprintf(format, a...)) }
-
-// problem returns the answer, or nil if there are no faults.
-func (f faults) problem() *problem {
-	if len(f) == 0 {
-		return nil
-	}
-	return problemf(service.BadParameter, "%s", strings.Join(f, "; "))
-}
-
-// readParams parses a query strictly: a parameter that is unknown, repeated or
-// not URL-encoded is a fault. The values are in the order of known; that of a
-// parameter that is not given, or has a fault, is "".
-//
-// It replaces url.ParseQuery, which allocates a map for every request and does
-// not report any of this.
-func readParams(query string, known []string) (values [maxParams]string, f faults) {
-	var seen [maxParams]bool
-	for query != "" {
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
+// readParams parses a query strictly: a parameter that is unknown, repeated,
+// empty or not URL-encoded is an error. The values are in the order of known;
+// that of a parameter that is not given is "". Unlike url.ParseQuery it does
+// not allocate.
+func readParams(query string, known ...string) (values [maxParams]string, errs paramErrors) {
+	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
 			continue
 		}
@@ -47,33 +45,23 @@ func readParams(query string, known []string) (values [maxParams]string, f fault
 		value, valueErr := url.QueryUnescape(rawValue)
 		i := slices.Index(known, name)
 		switch {
-		case nameErr != nil:
-			f.add("the parameter %s is not URL-encoded", textfmt.Quote(rawName))
+		case len(errs) == maxParamErrors:
+			errs.add("and possibly more")
+			return values, errs
+		case nameErr != nil || valueErr != nil:
+			errs.add("the parameter %s is not URL-encoded", textfmt.Quote(pair))
 		case i < 0:
-			f.add("unknown parameter %s: this path has %s", textfmt.Quote(name), cmp.Or(list(known), "no parameters"))
-		case valueErr != nil:
-			f.add("the value of %s, %s, is not URL-encoded", name, textfmt.Quote(rawValue))
-		case seen[i]:
-			f.add("%s is given twice", name)
-			values[i] = ""
+			errs.add("unknown parameter %s: this path has %s", textfmt.Quote(name), cmp.Or(list(known), "no parameters"))
 		case value == "":
-			f.add("%s has no value: write %s=… or leave it out", name, name)
+			errs.add("%s has no value: write %s=… or leave it out", name, name)
+		case values[i] != "":
+			errs.add("%s is given twice", name)
 		default:
 			values[i] = value
 		}
-		if i >= 0 {
-			seen[i] = true
-		}
-		if len(f) == maxFaults {
-			f.add("and possibly more")
-			break
-		}
 	}
-	return values, f
+	return values, errs
 }
-
-// maxFaults bounds the length of an error that a client could make long.
-const maxFaults = 8
 
 // list formats names as "a, b and c".
 func list(names []string) string {
