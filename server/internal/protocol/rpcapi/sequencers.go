@@ -34,11 +34,19 @@ func (s *Server) admin(ctx context.Context, need auth.Action, name string, needs
 }
 
 func toProto(i grant.Info) *firnv1.Sequencer {
-	return &firnv1.Sequencer{
+	q := &firnv1.Sequencer{
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
-		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window),
+		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window), LongestWindow: durationpb.New(i.LongestWindow),
 		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created), Prefix: i.Config.Prefix, EvenLowBits: uint32(i.Config.LowBits),
+		MovedTo: i.MovedTo,
 	}
+	if !i.Floor.IsZero() {
+		q.Floor = timestamppb.New(i.Floor)
+	}
+	if i.Config.Nodes != nil {
+		q.NodeRange = i.Config.Nodes.String()
+	}
+	return q
 }
 
 // List returns the sequencers that the caller may see.
@@ -81,7 +89,9 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 	}
 	r := &firnv1.GetResponse{Sequencer: toProto(info)}
 	err = a.Nodes(limited, q.GetName(), func(n grant.NodeInfo, err error) bool {
-		if err == nil {
+		if err != nil {
+			r.Damaged = append(r.Damaged, n.Node)
+		} else {
 			r.Nodes = append(r.Nodes, &firnv1.Node{Node: n.Node, Host: n.Host, Held: n.Held, Until: timestamppb.New(n.Until), Written: timestamppb.New(n.Written)})
 		}
 		return true

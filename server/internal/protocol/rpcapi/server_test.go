@@ -27,6 +27,7 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // serve serves a backend, and returns a connection to it.
@@ -295,6 +296,41 @@ func TestSequencers(t *testing.T) {
 	}
 	_, err = firnv1.NewSequencersClient(serve(t, Config{Backend: static(t, "default")})).List(ctx, &firnv1.ListRequest{})
 	wantCode(t, "List without a store", err, codes.FailedPrecondition, "no-store")
+}
+
+// TestGet: Get has what the store has of a sequencer and its node IDs, also of
+// those whose records cannot be read.
+func TestGet(t *testing.T) {
+	store := new(memstore.Store)
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
+	t.Cleanup(func() { _ = cluster.Close(context.Background()) })
+	conn := serve(t, Config{Backend: cluster})
+	config := servicetest.Config(firn.Default())
+	config.Nodes = &grant.Range{Lo: 0, Hi: 511}
+	if _, err := grant.Create(t.Context(), store, "orders", config, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"}); err != nil {
+		t.Fatal(err)
+	}
+	fenced, err := grant.Fence(t.Context(), store, "orders", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := store.CAS(t.Context(), "v1/orders/n/0999", nil, []byte("{")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	r, err := firnv1.NewSequencersClient(conn).Get(t.Context(), &firnv1.GetRequest{Name: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := r.GetSequencer()
+	if !q.GetFloor().AsTime().Equal(fenced.Floor) || q.GetLongestWindow().AsDuration() != q.GetWindow().AsDuration() || q.GetNodeRange() != "0..511" || q.GetMovedTo() != "" {
+		t.Errorf("the sequencer is %v, want the floor %v", q, fenced.Floor)
+	}
+	if len(r.GetNodes()) != 1 || !slices.Equal(r.GetDamaged(), []uint64{999}) {
+		t.Errorf("node IDs %v, damaged %d, want one and 999", r.GetNodes(), r.GetDamaged())
+	}
 }
 
 // needs is a Guard that knows the tokens of needs.

@@ -48,7 +48,16 @@ type Sequencer struct {
 	Prefix string `protobuf:"bytes,9,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	// Number of low bits of its IDs that are even at low rates, for sharding by modulo. 0 if
 	// they are not.
-	EvenLowBits   uint32 `protobuf:"varint,10,opt,name=even_low_bits,json=evenLowBits,proto3" json:"even_low_bits,omitempty"`
+	EvenLowBits uint32 `protobuf:"varint,10,opt,name=even_low_bits,json=evenLowBits,proto3" json:"even_low_bits,omitempty"`
+	// Earliest time of IDs made since the last fence. Not set if it was never fenced.
+	Floor *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=floor,proto3" json:"floor,omitempty"`
+	// The longest window that it ever had.
+	LongestWindow *durationpb.Duration `protobuf:"bytes,12,opt,name=longest_window,json=longestWindow,proto3" json:"longest_window,omitempty"`
+	// Node IDs that members of this store may take, such as 0..511. Empty if they may take
+	// all.
+	NodeRange string `protobuf:"bytes,13,opt,name=node_range,json=nodeRange,proto3" json:"node_range,omitempty"`
+	// URL of the store that has the sequencer now. Empty if it was not moved.
+	MovedTo       string `protobuf:"bytes,14,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -151,6 +160,34 @@ func (x *Sequencer) GetEvenLowBits() uint32 {
 		return x.EvenLowBits
 	}
 	return 0
+}
+
+func (x *Sequencer) GetFloor() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Floor
+	}
+	return nil
+}
+
+func (x *Sequencer) GetLongestWindow() *durationpb.Duration {
+	if x != nil {
+		return x.LongestWindow
+	}
+	return nil
+}
+
+func (x *Sequencer) GetNodeRange() string {
+	if x != nil {
+		return x.NodeRange
+	}
+	return ""
+}
+
+func (x *Sequencer) GetMovedTo() string {
+	if x != nil {
+		return x.MovedTo
+	}
+	return ""
 }
 
 // Node is the state of one node ID in the store.
@@ -370,7 +407,9 @@ type GetResponse struct {
 	// The sequencer, with all its fields.
 	Sequencer *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	// Node IDs that were ever used, ascending.
-	Nodes         []*Node `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Nodes []*Node `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	// Node IDs whose records cannot be read, ascending.
+	Damaged       []uint64 `protobuf:"varint,3,rep,packed,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -415,6 +454,13 @@ func (x *GetResponse) GetSequencer() *Sequencer {
 func (x *GetResponse) GetNodes() []*Node {
 	if x != nil {
 		return x.Nodes
+	}
+	return nil
+}
+
+func (x *GetResponse) GetDamaged() []uint64 {
+	if x != nil {
+		return x.Damaged
 	}
 	return nil
 }
@@ -840,7 +886,7 @@ var File_firn_v1_sequencers_proto protoreflect.FileDescriptor
 
 const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/sequencers.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe2\x02\n" +
+	"\x18firn/v1/sequencers.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x90\x04\n" +
 	"\tSequencer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
@@ -852,7 +898,12 @@ const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\x05error\x18\b \x01(\tR\x05error\x12\x16\n" +
 	"\x06prefix\x18\t \x01(\tR\x06prefix\x12\"\n" +
 	"\reven_low_bits\x18\n" +
-	" \x01(\rR\vevenLowBits\"\xaa\x01\n" +
+	" \x01(\rR\vevenLowBits\x120\n" +
+	"\x05floor\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x05floor\x12@\n" +
+	"\x0elongest_window\x18\f \x01(\v2\x19.google.protobuf.DurationR\rlongestWindow\x12\x1d\n" +
+	"\n" +
+	"node_range\x18\r \x01(\tR\tnodeRange\x12\x19\n" +
+	"\bmoved_to\x18\x0e \x01(\tR\amovedTo\"\xaa\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x04R\x04node\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
@@ -866,10 +917,11 @@ const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"sequencers\" \n" +
 	"\n" +
 	"GetRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"d\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"~\n" +
 	"\vGetResponse\x120\n" +
 	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\x12#\n" +
-	"\x05nodes\x18\x02 \x03(\v2\r.firn.v1.NodeR\x05nodes\"\xe2\x01\n" +
+	"\x05nodes\x18\x02 \x03(\v2\r.firn.v1.NodeR\x05nodes\x12\x18\n" +
+	"\adamaged\x18\x03 \x03(\x04R\adamaged\"\xe2\x01\n" +
 	"\rCreateRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06layout\x18\x02 \x01(\tR\x06layout\x126\n" +
@@ -935,34 +987,36 @@ var file_firn_v1_sequencers_proto_depIdxs = []int32{
 	14, // 0: firn.v1.Sequencer.max_ahead:type_name -> google.protobuf.Duration
 	14, // 1: firn.v1.Sequencer.window:type_name -> google.protobuf.Duration
 	15, // 2: firn.v1.Sequencer.created:type_name -> google.protobuf.Timestamp
-	15, // 3: firn.v1.Node.until:type_name -> google.protobuf.Timestamp
-	15, // 4: firn.v1.Node.written:type_name -> google.protobuf.Timestamp
-	0,  // 5: firn.v1.ListResponse.sequencers:type_name -> firn.v1.Sequencer
-	0,  // 6: firn.v1.GetResponse.sequencer:type_name -> firn.v1.Sequencer
-	1,  // 7: firn.v1.GetResponse.nodes:type_name -> firn.v1.Node
-	14, // 8: firn.v1.CreateRequest.max_ahead:type_name -> google.protobuf.Duration
-	14, // 9: firn.v1.CreateRequest.window:type_name -> google.protobuf.Duration
-	0,  // 10: firn.v1.CreateResponse.sequencer:type_name -> firn.v1.Sequencer
-	0,  // 11: firn.v1.AttachResponse.sequencer:type_name -> firn.v1.Sequencer
-	0,  // 12: firn.v1.DetachResponse.sequencer:type_name -> firn.v1.Sequencer
-	0,  // 13: firn.v1.DestroyResponse.sequencer:type_name -> firn.v1.Sequencer
-	2,  // 14: firn.v1.Sequencers.List:input_type -> firn.v1.ListRequest
-	4,  // 15: firn.v1.Sequencers.Get:input_type -> firn.v1.GetRequest
-	6,  // 16: firn.v1.Sequencers.Create:input_type -> firn.v1.CreateRequest
-	8,  // 17: firn.v1.Sequencers.Attach:input_type -> firn.v1.AttachRequest
-	10, // 18: firn.v1.Sequencers.Detach:input_type -> firn.v1.DetachRequest
-	12, // 19: firn.v1.Sequencers.Destroy:input_type -> firn.v1.DestroyRequest
-	3,  // 20: firn.v1.Sequencers.List:output_type -> firn.v1.ListResponse
-	5,  // 21: firn.v1.Sequencers.Get:output_type -> firn.v1.GetResponse
-	7,  // 22: firn.v1.Sequencers.Create:output_type -> firn.v1.CreateResponse
-	9,  // 23: firn.v1.Sequencers.Attach:output_type -> firn.v1.AttachResponse
-	11, // 24: firn.v1.Sequencers.Detach:output_type -> firn.v1.DetachResponse
-	13, // 25: firn.v1.Sequencers.Destroy:output_type -> firn.v1.DestroyResponse
-	20, // [20:26] is the sub-list for method output_type
-	14, // [14:20] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	15, // 3: firn.v1.Sequencer.floor:type_name -> google.protobuf.Timestamp
+	14, // 4: firn.v1.Sequencer.longest_window:type_name -> google.protobuf.Duration
+	15, // 5: firn.v1.Node.until:type_name -> google.protobuf.Timestamp
+	15, // 6: firn.v1.Node.written:type_name -> google.protobuf.Timestamp
+	0,  // 7: firn.v1.ListResponse.sequencers:type_name -> firn.v1.Sequencer
+	0,  // 8: firn.v1.GetResponse.sequencer:type_name -> firn.v1.Sequencer
+	1,  // 9: firn.v1.GetResponse.nodes:type_name -> firn.v1.Node
+	14, // 10: firn.v1.CreateRequest.max_ahead:type_name -> google.protobuf.Duration
+	14, // 11: firn.v1.CreateRequest.window:type_name -> google.protobuf.Duration
+	0,  // 12: firn.v1.CreateResponse.sequencer:type_name -> firn.v1.Sequencer
+	0,  // 13: firn.v1.AttachResponse.sequencer:type_name -> firn.v1.Sequencer
+	0,  // 14: firn.v1.DetachResponse.sequencer:type_name -> firn.v1.Sequencer
+	0,  // 15: firn.v1.DestroyResponse.sequencer:type_name -> firn.v1.Sequencer
+	2,  // 16: firn.v1.Sequencers.List:input_type -> firn.v1.ListRequest
+	4,  // 17: firn.v1.Sequencers.Get:input_type -> firn.v1.GetRequest
+	6,  // 18: firn.v1.Sequencers.Create:input_type -> firn.v1.CreateRequest
+	8,  // 19: firn.v1.Sequencers.Attach:input_type -> firn.v1.AttachRequest
+	10, // 20: firn.v1.Sequencers.Detach:input_type -> firn.v1.DetachRequest
+	12, // 21: firn.v1.Sequencers.Destroy:input_type -> firn.v1.DestroyRequest
+	3,  // 22: firn.v1.Sequencers.List:output_type -> firn.v1.ListResponse
+	5,  // 23: firn.v1.Sequencers.Get:output_type -> firn.v1.GetResponse
+	7,  // 24: firn.v1.Sequencers.Create:output_type -> firn.v1.CreateResponse
+	9,  // 25: firn.v1.Sequencers.Attach:output_type -> firn.v1.AttachResponse
+	11, // 26: firn.v1.Sequencers.Detach:output_type -> firn.v1.DetachResponse
+	13, // 27: firn.v1.Sequencers.Destroy:output_type -> firn.v1.DestroyResponse
+	22, // [22:28] is the sub-list for method output_type
+	16, // [16:22] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_sequencers_proto_init() }
