@@ -111,7 +111,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 	wrong = append(wrong, s.checkFiles()...)
 	if c.Forward.URLs = s.ForwardTo; len(wrong) == 0 {
 		if s.opened.forwardToken != nil {
-			c.Forward.Token = s.opened.forwardToken.Get()
+			c.Forward.Token = s.opened.forwardToken.Get
 		}
 		if s.opened.certificates != nil {
 			c.Forward.TLS = s.opened.certificates.Client()

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -53,4 +54,11 @@ func Ask(ctx context.Context, address, path string) (answer *http.Response, body
 		}
 	}
 	return answer, body, err
+}
+
+// detailOf returns why a server refuses, from its answer; "" if it is not Firn.
+func detailOf(body []byte) string {
+	var problem struct{ Detail string }
+	_ = json.Unmarshal(body, &problem)
+	return problem.Detail
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/service/forwarding"
 )
 
 // A Level is the severity of a Finding.
@@ -80,7 +81,7 @@ type Config struct {
 	Certificates []string
 
 	// Forward is how the server asks others for IDs.
-	Forward Forward
+	Forward forwarding.Config
 
 	// Now is the clock; nil means the system's.
 	Now func() time.Time
@@ -174,9 +175,9 @@ func (r *report) synchronized() {
 // The number of timed requests, the latency of a slow store, and the clock
 // difference that is an error: from ten seconds on, members refuse node IDs.
 const (
-	requests   = 9
-	slowStore  = 250 * time.Millisecond
-	mostOffset = time.Second
+	requests  = 9
+	slowStore = 250 * time.Millisecond
+	maxOffset = time.Second
 )
 
 // store checks the store, its clock, and the records of other servers in it.
@@ -272,7 +273,7 @@ func (r *report) storeClock(ctx context.Context) {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
 		r.add("clock", Unknown, "", "the store does not report its time: %v", err)
-	case by.Abs() > mostOffset:
+	case by.Abs() > maxOffset:
 		r.add("clock", Fix, ntpHint+", here and on the store's machine", "this clock is at least %s the store's", AheadOf(by))
 	default:
 		r.add("clock", OK, "", "this clock and the store's agree")
@@ -326,14 +327,14 @@ func (r *report) members(ctx context.Context) {
 		texts[i] = fmt.Sprintf("%s (%s)", name, cmp.Or(m.Version, "unknown version"))
 		versions = append(versions, m.Version)
 		// It wrote this in the past, by its own clock.
-		if lead := m.Seen.Sub(now); lead > mostOffset {
+		if lead := m.Seen.Sub(now); lead > maxOffset {
 			r.add("clock", Fix, ntpHint+", on both machines", "the clock of server %s is at least %v ahead of this one", name, lead.Round(time.Millisecond))
 		}
 	}
 	slices.Sort(texts)
 	text := "servers of the store: " + strings.Join(texts, ", ")
 	for _, v := range versions {
-		if slices.ContainsFunc(versions, func(w string) bool { return apart(v, w) }) {
+		if slices.ContainsFunc(versions, func(w string) bool { return incompatible(v, w) }) {
 			r.add("members", Fix, "versions on one store may be only one minor version apart (docs/upgrades.md)", "%s; this firn is %s", text, r.c.Version)
 			return
 		}
@@ -341,8 +342,9 @@ func (r *report) members(ctx context.Context) {
 	r.add("members", OK, "", "%s", text)
 }
 
-// apart reports whether two versions are known to be incompatible on one store.
-func apart(v, w string) bool {
+// incompatible reports whether two versions are known not to work together on one
+// store.
+func incompatible(v, w string) bool {
 	var a, b struct{ major, minor int }
 	if n, _ := fmt.Sscanf(v, "v%d.%d.", &a.major, &a.minor); n != 2 {
 		return false
@@ -353,9 +355,9 @@ func apart(v, w string) bool {
 	return a.major != b.major || a.minor-b.minor > 1 || b.minor-a.minor > 1
 }
 
-// leastFree is the free space that a store in a directory should have: it needs
+// minFree is the free space that a store in a directory should have: it needs
 // little, but without any it cannot renew windows.
-const leastFree = 64 << 20
+const minFree = 64 << 20
 
 // directory checks the file system of a store in a directory. Opening the store
 // already refuses unsuitable file systems.
@@ -367,7 +369,7 @@ func (r *report) directory() {
 	switch {
 	case err != nil:
 		r.add("file system", Unknown, "", "cannot determine the free space of %s: %v", r.c.Directory, err)
-	case free < leastFree:
+	case free < minFree:
 		r.add("file system", Fix, "free some space: without any, windows cannot be renewed and no more IDs are made", "%s has %d MiB free", r.c.Directory, free>>20)
 	default:
 		r.add("file system", OK, "", "%s has %d MiB free", r.c.Directory, free>>20)

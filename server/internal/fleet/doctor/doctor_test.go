@@ -26,8 +26,12 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/service/forwarding"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
@@ -188,33 +192,34 @@ func TestForwards(t *testing.T) {
 	if _, err := grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	record := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"mine","until":%d,"wall":%d,"state":"held","host":"there"}`, time.Now().Add(time.Minute).UnixMilli(), time.Now().UnixMilli())
-	if ok, err := store.CAS(t.Context(), "v1/orders/n/0007", nil, []byte(record)); err != nil || !ok {
-		t.Fatal(ok, err)
-	}
-	answers := map[string]func(http.ResponseWriter){
-		"gives IDs of this store":            func(w http.ResponseWriter) { w.Header().Set("Firn-Owner", "mine") },
-		"gives IDs that this store does not": func(w http.ResponseWriter) { w.Header().Set("Firn-Owner", "another") },
-		"denies access: no token":            func(w http.ResponseWriter) { w.WriteHeader(401); fmt.Fprint(w, `{"detail":"no token"}`) },
-		"does not know sequencer orders":     func(w http.ResponseWriter) { w.WriteHeader(404) },
-		"has no IDs now: none is free":       func(w http.ResponseWriter) { w.WriteHeader(503); fmt.Fprint(w, `{"detail":"none is free"}`) },
-		"answers with status 418":            func(w http.ResponseWriter) { w.WriteHeader(418) },
-		"cannot ask http://127.0.0.1:1":      nil,
-	}
-	levels := map[string]Level{"gives IDs of this store": OK, "has no IDs now: none is free": Unknown}
-	for words, answer := range answers {
-		c := Config{Store: store, Forward: Forward{URLs: []string{"http://127.0.0.1:1"}, Token: "secret"}}
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Layout: firn.Default()}})
+	defer cluster.Close(context.Background())
+	handler := httpapi.NewHandler(httpapi.Config{Backend: cluster, Owner: cluster.Owner})
+	for words, answer := range map[string]http.HandlerFunc{
+		"gives IDs of this store": handler.ServeHTTP,
+		"cannot help: status 401: unauthorized no token": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(401)
+			fmt.Fprint(w, `{"type":"urn:firn:problem:unauthorized","detail":"no token"}`)
+		},
+		"has no IDs now: status 503": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(503)
+			fmt.Fprint(w, `{"type":"urn:firn:problem:nodes-exhausted"}`)
+		},
+		"connection refused": nil,
+	} {
+		c := Config{Store: store, Forward: forwarding.Config{URLs: []string{"http://127.0.0.1:1"}, Token: func() string { return "secret" }}}
 		if answer != nil {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Firn-Forwarded") == "" || r.Header.Get("Authorization") != "Bearer secret" || r.URL.Path != "/v1/sequencers/orders/next" {
 					t.Errorf("the request is %s %v", r.URL, r.Header)
 				}
-				answer(w)
+				answer(w, r)
 			}))
 			defer s.Close()
 			c.Forward.URLs = []string{s.URL}
 		}
-		want(t, Run(t.Context(), c), "forward", words, cmp.Or(levels[words], Fix))
+		level := map[string]Level{"gives IDs of this store": OK, "has no IDs now: status 503": Unknown}[words]
+		want(t, Run(t.Context(), c), "forward", words, cmp.Or(level, Fix))
 	}
 }
 

@@ -120,9 +120,20 @@ func (p *Peers) Forwards() map[string]uint64 {
 // Forwarded returns how many calls other servers have answered.
 func (p *Peers) Forwarded() uint64 { return p.counts[gave].Load() }
 
+// An Error says that no other server could help: why this server lacks a node
+// ID, and what the others answered.
+type Error struct {
+	error
+	Cause  error  // what is wrong with the answer of the last server
+	Result string // of that, as in the metric firn_forwards_total
+	Hint   string // what an operator can do; "" if nothing
+}
+
+// Unwrap returns why this server lacks a node ID.
+func (e *Error) Unwrap() error { return e.error }
+
 // take asks the servers one by one, until one gives n IDs that may be passed
-// on. Otherwise the error says why this server lacks a node ID, and what the
-// others answered.
+// on. Otherwise the error is an *Error.
 func take[I firn.AnyID[I]](ctx context.Context, p *Peers, name string, l firn.Layout, n int, lacks error, decompose func(I) (firn.Parts, error), read func([]byte) I) (b firn.BatchOf[I], err error) {
 	var got [numResults]int
 	first := int(p.next.Add(1)) % len(p.peers)
@@ -166,7 +177,8 @@ func take[I firn.AnyID[I]](ctx context.Context, p *Peers, name string, l firn.La
 			parts = append(parts, fmt.Sprintf("%d %s", n, results[r].text))
 		}
 	}
-	return firn.BatchOf[I]{}, fmt.Errorf("%w; other servers: %s", lacks, strings.Join(parts, ", "))
+	last := results[resultOf(err)]
+	return firn.BatchOf[I]{}, &Error{fmt.Errorf("%w; other servers: %s", lacks, strings.Join(parts, ", ")), err, last.name, last.hint}
 }
 
 // An answerError is an answer that has no IDs.
