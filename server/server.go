@@ -74,7 +74,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.guard = s.files.guard()
-	s.tracer = tracing.From(c.Tracing, c.Version)
+	s.tracer = tracing.New(c.Tracing, c.Version)
 	if s.source, err = newSource(c, &s.files, s.tracer); err != nil {
 		return nil, err
 	}

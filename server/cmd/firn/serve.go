@@ -203,7 +203,7 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	tracer, endTraces, err := s.startTraces(ctx, a, log)
+	traces, endTraces, err := s.startTraces(ctx, a, log)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	if c.Store != nil {
 		defer c.Store.Close()
 	}
-	c.Tracing = tracer.Provider()
+	c.Tracing = traces
 	srv, err := server.New(c)
 	if err != nil {
 		return misuse("", "%w", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/firnid/firn/server/internal/fleet/tracing"
 )
@@ -45,21 +46,25 @@ func (s *serveCmd) checkTraces() (all faults) {
 // else has ended.
 const traceLimit = 3 * time.Second
 
-// startTraces starts tracing if it is enabled. end sends the remaining spans.
-func (s *serveCmd) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
+// startTraces starts tracing if it is enabled, and otherwise returns a nil
+// provider. end sends the remaining spans.
+func (s *serveCmd) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ trace.TracerProvider, end func(), err error) {
 	c := s.traces
 	c.Version, c.Getenv, c.Logger = version, a.getenv, log
 	if host, err := os.Hostname(); err == nil {
 		c.Instance = host + ":" + strconv.Itoa(os.Getpid())
 	}
-	tracer, err := tracing.Start(ctx, c)
-	if err != nil {
+	provider, err := tracing.Start(ctx, c)
+	switch {
+	case err != nil:
 		return nil, nil, misuse("see docs/tracing.md", "traces: %w", err)
+	case provider == nil:
+		return nil, func() {}, nil
 	}
-	return tracer, func() {
+	return provider, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), traceLimit)
 		defer cancel()
-		if err := tracer.Shutdown(ctx); err != nil {
+		if err := provider.Shutdown(ctx); err != nil {
 			log.Warn("tracing: the last spans are lost", "error", err)
 		}
 	}, nil

@@ -132,6 +132,15 @@ func nameSpan(ctx context.Context) {
 	}
 }
 
+// maxPath is the maximum length of a path in a span.
+const maxPath = 256
+
+// shortPath returns what a span has of a client's path. A collector accepts
+// only UTF-8: one invalid path would lose all spans that are sent with it.
+func shortPath(path string) string {
+	return strings.ToValidUTF8(path[:min(len(path), maxPath)], "\uFFFD")
+}
+
 // Store returns a Store with a span for each call of s. Calls of a Keeper,
 // which renews windows on its own, begin their own traces.
 func (t *Tracer) Store(s grant.Store) grant.Store {

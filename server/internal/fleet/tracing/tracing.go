@@ -163,19 +163,16 @@ func (c *Config) url() (string, error) {
 	return u.String(), nil
 }
 
-// A Tracer makes spans. It is made by Start or From; a nil Tracer traces
-// nothing. It is safe for concurrent use, and ends with Shutdown if Start made
-// it.
+// A Tracer makes spans. It must be made by New; a nil Tracer traces nothing. It
+// is safe for concurrent use.
 type Tracer struct {
 	provider  api.TracerProvider
-	shutdown  func(context.Context) error // nil if the caller of From does it
 	tracer    api.Tracer
 	propagate propagation.TextMapPropagator
 }
 
-// From returns the Tracer of a provider, which the caller shuts down, or nil if
-// the provider is nil.
-func From(p api.TracerProvider, version string) *Tracer {
+// New returns the Tracer of a provider, or nil if the provider is nil.
+func New(p api.TracerProvider, version string) *Tracer {
 	if p == nil {
 		return nil
 	}
@@ -185,17 +182,10 @@ func From(p api.TracerProvider, version string) *Tracer {
 	}
 }
 
-// Provider returns the provider of the spans, or nil.
-func (t *Tracer) Provider() api.TracerProvider {
-	if t == nil {
-		return nil
-	}
-	return t.provider
-}
-
-// Start makes a Tracer, or returns nil if nothing is to be traced. It does not
-// wait for the collector.
-func Start(ctx context.Context, c Config) (*Tracer, error) {
+// Start makes a provider of spans, which it sends to the collector, or returns
+// nil if nothing is to be traced. It does not wait for the collector. The
+// provider must be ended with Shutdown.
+func Start(ctx context.Context, c Config) (*trace.TracerProvider, error) {
 	if on, err := c.on(); !on || err != nil {
 		return nil, err
 	}
@@ -213,7 +203,7 @@ func Start(ctx context.Context, c Config) (*Tracer, error) {
 		return nil, err
 	}
 	options := []trace.TracerProviderOption{
-		trace.WithBatcher(&reporting{SpanExporter: exporter, log: c.Logger}),
+		trace.WithBatcher(&loggingExporter{SpanExporter: exporter, log: c.Logger}),
 		trace.WithResource(about),
 	}
 	// Otherwise the provider reads OTEL_TRACES_SAMPLER itself.
@@ -223,13 +213,9 @@ func Start(ctx context.Context, c Config) (*Tracer, error) {
 			ratio = *c.Ratio
 		}
 		share := trace.TraceIDRatioBased(ratio)
-		asked := &forced{Sampler: share, now: time.Now}
-		options = append(options, trace.WithSampler(trace.ParentBased(share, trace.WithRemoteParentSampled(asked))))
+		options = append(options, trace.WithSampler(trace.ParentBased(share, trace.WithRemoteParentSampled(&requestedSampler{Sampler: share, now: time.Now}))))
 	}
-	p := trace.NewTracerProvider(options...)
-	t := From(p, c.Version)
-	t.shutdown = p.Shutdown
-	return t, nil
+	return trace.NewTracerProvider(options...), nil
 }
 
 // exporter returns the exporter that sends to the collector.
@@ -275,24 +261,15 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 	return resource.New(ctx, options...)
 }
 
-// Shutdown sends the remaining spans, until ctx is done, and ends the Tracer.
-// It returns an error if some were lost.
-func (t *Tracer) Shutdown(ctx context.Context) error {
-	if t == nil || t.shutdown == nil {
-		return nil
-	}
-	return t.shutdown(ctx)
-}
-
-// A reporting is an exporter that logs its failures, instead of using the
+// A loggingExporter logs the failures of an exporter, instead of using the
 // process-wide error handler.
-type reporting struct {
+type loggingExporter struct {
 	trace.SpanExporter
 	log    *slog.Logger
 	failed atomic.Bool // since the last success
 }
 
-func (r *reporting) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
+func (r *loggingExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err == nil && r.failed.Swap(false):

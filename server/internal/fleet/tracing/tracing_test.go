@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
@@ -24,19 +26,19 @@ func all() *float64 { one := 1.0; return &one }
 
 func start(t *testing.T, c Config) *Tracer {
 	t.Helper()
-	tracer, err := Start(t.Context(), c)
-	if err != nil || tracer == nil {
-		t.Fatalf("%v, %v", tracer, err)
+	p, err := Start(t.Context(), c)
+	if err != nil || p == nil {
+		t.Fatalf("%v, %v", p, err)
 	}
-	return tracer
+	return New(p, c.Version)
 }
 
-// flush ends a Tracer, so that everything is sent.
+// flush ends the provider of a Tracer, so that everything is sent.
 func flush(t *testing.T, tracer *Tracer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 	defer cancel()
-	if err := tracer.Shutdown(ctx); err != nil {
+	if err := tracer.provider.(*trace.TracerProvider).Shutdown(ctx); err != nil {
 		t.Error(err)
 	}
 }
@@ -56,7 +58,7 @@ func TestOff(t *testing.T) {
 	}
 	var off *Tracer
 	s := new(memstore.Store)
-	if off.HTTP(true) != nil || off.RESP() != nil || off.GRPCServer() != nil || off.Inject() != nil || off.Store(s) != grant.Store(s) || off.Shutdown(t.Context()) != nil {
+	if off.HTTP(true) != nil || off.RESP() != nil || off.GRPCServer() != nil || off.Inject() != nil || off.Store(s) != grant.Store(s) {
 		t.Error("a Tracer of nothing does something")
 	}
 }
@@ -261,7 +263,7 @@ func TestCollectorRefuses(t *testing.T) {
 		end("next", 1, 0, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 		defer cancel()
-		if err := tracer.provider.(interface{ ForceFlush(context.Context) error }).ForceFlush(ctx); err != nil {
+		if err := tracer.provider.(*trace.TracerProvider).ForceFlush(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -296,7 +298,7 @@ func TestShutdownEnds(t *testing.T) {
 	end("next", 1, 0, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := tracer.Shutdown(ctx); err == nil {
+	if err := tracer.provider.(*trace.TracerProvider).Shutdown(ctx); err == nil {
 		t.Log("the spans were given up before") // also fine: it has ended
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// TestForced floods the sampler with requests whose clients ask to be traced.
-func TestForced(t *testing.T) {
+// TestRequestedSampler floods the sampler with requests whose clients ask to be traced.
+func TestRequestedSampler(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	f := &forced{Sampler: trace.NeverSample(), now: func() time.Time { return now }}
+	s := &requestedSampler{Sampler: trace.NeverSample(), now: func() time.Time { return now }}
 	for range 2 {
 		sampled := 0
-		for range 3 * mostForced {
-			if f.ShouldSample(trace.SamplingParameters{ParentContext: context.Background()}).Decision == trace.RecordAndSample {
+		for range 3 * maxRequested {
+			if s.ShouldSample(trace.SamplingParameters{ParentContext: context.Background()}).Decision == trace.RecordAndSample {
 				sampled++
 			}
 		}
-		if sampled != mostForced {
-			t.Errorf("%d of %d requests were sampled in a second, want %d", sampled, 3*mostForced, mostForced)
+		if sampled != maxRequested {
+			t.Errorf("%d of %d requests were sampled in a second, want %d", sampled, 3*maxRequested, maxRequested)
 		}
 		now = now.Add(time.Second)
 	}
