@@ -26,7 +26,7 @@ type action struct {
 	Means  []string
 	Typed  bool // the user must type the name, because it cannot be undone
 	Danger bool
-	do     func(service.Administrator, context.Context, string) (grant.Info, error)
+	do     func(*service.StoreAdmin, context.Context, string) (grant.Info, error)
 }
 
 var actions = map[string]action{
@@ -36,7 +36,7 @@ var actions = map[string]action{
 			"Servers can acquire its node IDs and make IDs again.",
 			"New IDs are above all earlier ones: no ID is repeated.",
 		},
-		do: service.Administrator.Attach,
+		do: (*service.StoreAdmin).Attach,
 	},
 	"detach": {
 		Verb: "detach", Title: "Detach %s", Button: "Detach sequencer", Danger: true,
@@ -45,7 +45,7 @@ var actions = map[string]action{
 			"Until it is attached again, every request for its IDs is refused. Other sequencers are not affected.",
 			"Nothing is lost: you can attach it again.",
 		},
-		do: service.Administrator.Detach,
+		do: (*service.StoreAdmin).Detach,
 	},
 	"destroy": {
 		Verb: "destroy", Title: "Destroy %s", Button: "Destroy permanently", Danger: true, Typed: true,
@@ -54,7 +54,7 @@ var actions = map[string]action{
 			"Existing IDs stay unique: the store keeps the records of all node IDs and deletes nothing.",
 			"This cannot be undone. The sequencer can only be created again with the same layout; its new IDs are then above the old ones.",
 		},
-		do: service.Administrator.Destroy,
+		do: (*service.StoreAdmin).Destroy,
 	},
 	"recreate": {
 		Verb: "recreate", Title: "Create %s again", Button: "Create again",
@@ -62,7 +62,7 @@ var actions = map[string]action{
 			"Servers can acquire its node IDs and make IDs, with its previous layout.",
 			"New IDs are above all earlier ones: no ID is repeated.",
 		},
-		do: func(a service.Administrator, ctx context.Context, name string) (grant.Info, error) {
+		do: func(a *service.StoreAdmin, ctx context.Context, name string) (grant.Info, error) {
 			info, err := a.Lookup(ctx, name)
 			if err != nil {
 				return info, err
@@ -81,7 +81,7 @@ const (
 
 // start starts an action and waits a little for it. The action continues after
 // its page was answered.
-func (k *Console) start(ctx context.Context, admin service.Administrator, name string, a action) error {
+func (k *Console) start(ctx context.Context, admin *service.StoreAdmin, name string, a action) error {
 	result := make(chan error, 1)
 	if !k.background(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobLimit)
@@ -117,9 +117,9 @@ type confirmPage struct {
 	Typed  string
 }
 
-// by returns the Administrator for a visitor's changes, which are logged.
-func (k *Console) by(v *visit) service.Administrator {
-	return service.By(k.admin, service.Client{Name: v.who.Name(), Address: v.r.RemoteAddr}, k.c.Logger)
+// by returns the StoreAdmin for a visitor's changes, which are logged.
+func (k *Console) by(v *visit) *service.StoreAdmin {
+	return k.admin.By(service.Client{Name: v.who.Name(), Address: v.r.RemoteAddr}, k.c.Logger)
 }
 
 // allowed finds the action of a path, and checks whether the visitor may perform

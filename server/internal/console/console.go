@@ -57,7 +57,7 @@ type Config struct {
 // New, and ends with Close.
 type Console struct {
 	c         Config
-	admin     service.Administrator // nil without a store
+	admin     *service.StoreAdmin // nil without a store
 	sessions  *auth.Sessions
 	origins   *http.CrossOriginProtection
 	mux       *http.ServeMux

@@ -405,7 +405,7 @@ func TestLifeWithoutABrowser(t *testing.T) {
 func TestActionWaits(t *testing.T) {
 	_, k, _ := newWorld(t, nil)
 	free, ended := make(chan struct{}, 1), make(chan error, 2)
-	slow := action{Verb: "detach", do: func(_ service.Administrator, ctx context.Context, _ string) (info grant.Info, err error) {
+	slow := action{Verb: "detach", do: func(_ *service.StoreAdmin, ctx context.Context, _ string) (info grant.Info, err error) {
 		select {
 		case <-free: // as a server does that gives its node ID back at last
 		case <-ctx.Done():
@@ -424,7 +424,7 @@ func TestActionWaits(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("the action has ended with its page: %v", err)
 	}
-	failing := action{do: func(service.Administrator, context.Context, string) (grant.Info, error) {
+	failing := action{do: func(*service.StoreAdmin, context.Context, string) (grant.Info, error) {
 		return grant.Info{}, sequencer.ErrUnavailable
 	}}
 	if err := k.start(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrUnavailable) {

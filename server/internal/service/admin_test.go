@@ -33,15 +33,15 @@ func newMute(t *testing.T, store grant.Store) *service.Cluster {
 func TestHolderActsAtOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
-		end, back func(context.Context, service.Administrator) (grant.Info, error)
+		end, back func(context.Context, *service.StoreAdmin) (grant.Info, error)
 		err       error
 	}{
-		{"detach", func(ctx context.Context, a service.Administrator) (grant.Info, error) { return a.Detach(ctx, "orders") },
-			func(ctx context.Context, a service.Administrator) (grant.Info, error) { return a.Attach(ctx, "orders") }, grant.ErrDetached},
-		{"destroy", func(ctx context.Context, a service.Administrator) (grant.Info, error) {
+		{"detach", func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) { return a.Detach(ctx, "orders") },
+			func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) { return a.Attach(ctx, "orders") }, grant.ErrDetached},
+		{"destroy", func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) {
 			return a.Destroy(ctx, "orders")
 		},
-			func(ctx context.Context, a service.Administrator) (grant.Info, error) {
+			func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) {
 				config, err := a.Configure(firn.Default(), nil, nil)
 				if err != nil {
 					return grant.Info{}, err

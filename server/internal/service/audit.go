@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
@@ -45,47 +44,12 @@ func audit(ctx context.Context, log *slog.Logger, c Client, done change, name st
 	log.LogAttrs(ctx, slog.LevelInfo, "sequencer "+string(done), attrs...)
 }
 
-// AdminFor returns the Administrator of a Backend for a client with accepted
+// AdminFor returns the StoreAdmin of a Backend for a client with accepted
 // credentials, or a Fault if there is no store.
-func AdminFor(b Backend, c *auth.Credentials, log *slog.Logger) (Administrator, *Fault) {
+func AdminFor(b Backend, c *auth.Credentials, log *slog.Logger) (*StoreAdmin, *Fault) {
 	a := b.Admin()
 	if a == nil {
 		return nil, &Fault{Kind: NoStore, Detail: "this server runs with a static node ID and without a store: start it with --store to administer sequencers"}
 	}
-	return By(a, ClientOf(c), log), nil
-}
-
-// By returns a for one client: each change is logged with that client.
-func By(a Administrator, c Client, log *slog.Logger) Administrator {
-	return &audited{a, c, log}
-}
-
-type audited struct {
-	Administrator
-	c   Client
-	log *slog.Logger
-}
-
-func (a *audited) Create(ctx context.Context, name string, config grant.Config) (grant.Info, error) {
-	info, err := a.Administrator.Create(ctx, name, config)
-	audit(ctx, a.log, a.c, created, name, err)
-	return info, err
-}
-
-func (a *audited) Attach(ctx context.Context, name string) (grant.Info, error) {
-	info, err := a.Administrator.Attach(ctx, name)
-	audit(ctx, a.log, a.c, attached, name, err)
-	return info, err
-}
-
-func (a *audited) Detach(ctx context.Context, name string) (grant.Info, error) {
-	info, err := a.Administrator.Detach(ctx, name)
-	audit(ctx, a.log, a.c, detached, name, err)
-	return info, err
-}
-
-func (a *audited) Destroy(ctx context.Context, name string) (grant.Info, error) {
-	info, err := a.Administrator.Destroy(ctx, name)
-	audit(ctx, a.log, a.c, destroyed, name, err)
-	return info, err
+	return a.By(ClientOf(c), log), nil
 }

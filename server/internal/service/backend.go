@@ -36,7 +36,7 @@ type Backend interface {
 
 	// Admin returns the administration of all servers of the store; nil without a
 	// store.
-	Admin() Administrator
+	Admin() *StoreAdmin
 }
 
 // A Creator returns the client that uses a sequencer, and nil if that client may

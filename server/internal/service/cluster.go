@@ -121,8 +121,14 @@ func NewCluster(c ClusterConfig) *Cluster {
 	c.Config.Layout = cmp.Or(c.Config.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
 	until, stop := context.WithCancel(context.Background())
-	return &Cluster{StoreAdmin: c.Admin, c: c, byName: make(map[string]*entry), failed: make(map[string]failure), openingUntil: until, stopOpening: stop}
+	admin := *c.Admin
+	cluster := &Cluster{StoreAdmin: &admin, c: c, byName: make(map[string]*entry), failed: make(map[string]failure), openingUntil: until, stopOpening: stop}
+	admin.reattach = cluster.reattach
+	return cluster
 }
+
+// Admin returns the administration of the store.
+func (c *Cluster) Admin() *StoreAdmin { return c.StoreAdmin }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
 func (c *Cluster) Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error) {

@@ -27,7 +27,7 @@ type FieldError struct{ Field, Text string }
 
 // Config returns the configuration of the sequencer, or all that is wrong with
 // it.
-func (n *Creation) Config(a Administrator) (c grant.Config, wrong []FieldError) {
+func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 	fail := func(field string, err error) { wrong = append(wrong, FieldError{field, textfmt.Message(err)}) }
 	duration := func(field string, text *string) *time.Duration {
 		if text == nil {
@@ -79,16 +79,16 @@ func (n *Creation) Config(a Administrator) (c grant.Config, wrong []FieldError) 
 // Detach detaches a sequencer within the limit of a request. pending reports
 // that members have yet to follow: the store has the state that keeps windows
 // from growing, and repeating the call shows whether it is done.
-func Detach(ctx context.Context, a Administrator, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
+func Detach(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
 	return empty(ctx, a, name, limit, a.Detach, grant.Detaching, grant.Detached)
 }
 
 // Destroy is Detach for ever.
-func Destroy(ctx context.Context, a Administrator, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
+func Destroy(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
 	return empty(ctx, a, name, limit, a.Destroy, grant.Destroying, grant.Destroyed)
 }
 
-func empty(ctx context.Context, a Administrator, name string, limit time.Duration, do func(context.Context, string) (grant.Info, error), through, last grant.State) (info grant.Info, pending bool, err error) {
+func empty(ctx context.Context, a *StoreAdmin, name string, limit time.Duration, do func(context.Context, string) (grant.Info, error), through, last grant.State) (info grant.Info, pending bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	info, err = do(limited, name)

@@ -154,7 +154,7 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 	return f
 }
 
-// AdminFault is FaultOf for an error of an Administrator about the named
+// AdminFault is FaultOf for an error of a StoreAdmin about the named
 // sequencer.
 func AdminFault(name string, err error, limit time.Duration, late bool) Fault {
 	switch {

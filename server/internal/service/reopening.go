@@ -95,3 +95,23 @@ func (e *entry) lapsed() bool {
 	s := e.status()
 	return s.Phase != grant.Holding && s.Phase != grant.Losing || !s.Until.After(time.Now())
 }
+
+// reattachMost is how long reattach waits. After that, callers who want an ID
+// get the error.
+const reattachMost = 2 * time.Second
+
+// reattach makes an open sequencer without a node ID read its configuration
+// again, after it was created again or attached. Otherwise the next call would
+// be answered from an outdated state. Detach and Destroy need nothing alike: the
+// store notifies members of them (grant.Observe).
+func (c *Cluster) reattach(ctx context.Context, name string) {
+	e := c.openEntry(name)
+	if e == nil || !e.lapsed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reattachMost)
+	defer cancel()
+	if err := e.attach(ctx); errors.Is(err, grant.ErrMismatch) {
+		c.retire(name, e) // it has another layout now
+	}
+}

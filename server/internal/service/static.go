@@ -140,7 +140,7 @@ func (s *Static) Opened(name string) *Sequencer {
 func (s *Static) Ready(context.Context) error { return nil }
 
 // Admin returns nil: a Static has no store.
-func (s *Static) Admin() Administrator { return nil }
+func (s *Static) Admin() *StoreAdmin { return nil }
 
 // Stats calls yield for every name in use.
 func (s *Static) Stats(yield func(name string, s firn.Stats)) {

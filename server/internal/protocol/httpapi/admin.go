@@ -18,10 +18,10 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// An adminCall is a request to an Administrator: about the named sequencer, or
+// An adminCall is a request to a StoreAdmin: about the named sequencer, or
 // about all if the path has no name.
 type adminCall struct {
-	service.Administrator
+	*service.StoreAdmin
 	w    http.ResponseWriter
 	r    *http.Request
 	who  *auth.Credentials
@@ -134,7 +134,7 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 			return problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window, prefix or low_bits, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
 		}
 	}
-	c, wrong := body.Config(a)
+	c, wrong := body.Config(a.StoreAdmin)
 	if wrong != nil {
 		var all []string
 		for _, w := range wrong {
@@ -166,8 +166,8 @@ func (h *Handler) detach(ctx context.Context, c *adminCall) *problem {
 
 // empty detaches or destroys a sequencer. If that is not done within the
 // request's limit, it answers 202.
-func (h *Handler) empty(ctx context.Context, c *adminCall, do func(context.Context, service.Administrator, string, time.Duration) (grant.Info, bool, error)) *problem {
-	info, pending, err := do(c.r.Context(), c, c.name, h.c.Limit)
+func (h *Handler) empty(ctx context.Context, c *adminCall, do func(context.Context, *service.StoreAdmin, string, time.Duration) (grant.Info, bool, error)) *problem {
+	info, pending, err := do(c.r.Context(), c.StoreAdmin, c.name, h.c.Limit)
 	status := http.StatusOK
 	if pending {
 		status = http.StatusAccepted

@@ -54,7 +54,7 @@ func (s *Server) failed(ctx context.Context, err error) error {
 	return s.fault(ctx, service.FaultOf(err, s.c.Limit, isLate(err)))
 }
 
-// failedOn is failed for an error of an Administrator, about the named
+// failedOn is failed for an error of a StoreAdmin, about the named
 // sequencer.
 func (s *Server) failedOn(ctx context.Context, name string, err error) error {
 	return s.fault(ctx, service.AdminFault(name, err, s.c.Limit, isLate(err)))

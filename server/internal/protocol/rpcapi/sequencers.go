@@ -15,9 +15,9 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// admin authorizes the caller and finds the Administrator. A required name is
+// admin authorizes the caller and finds the StoreAdmin. A required name is
 // checked after that.
-func (s *Server) admin(ctx context.Context, need auth.Action, name string, needsName bool) (service.Administrator, error) {
+func (s *Server) admin(ctx context.Context, need auth.Action, name string, needsName bool) (*service.StoreAdmin, error) {
 	if err := s.check(ctx, need, name); err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func durationText(d *durationpb.Duration) string {
 
 // Attach lets all servers use a sequencer again.
 func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.AttachResponse, error) {
-	i, err := s.changeSequencer(ctx, q.GetName(), func(ctx context.Context, a service.Administrator, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
+	i, err := s.changeSequencer(ctx, q.GetName(), func(ctx context.Context, a *service.StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
 		limited, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		info, err = a.Attach(limited, name)
@@ -179,7 +179,7 @@ func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1
 
 // changeSequencer answers with the sequencer as it is, also if the change
 // continues.
-func (s *Server) changeSequencer(ctx context.Context, name string, do func(context.Context, service.Administrator, string, time.Duration) (grant.Info, bool, error)) (*firnv1.Sequencer, error) {
+func (s *Server) changeSequencer(ctx context.Context, name string, do func(context.Context, *service.StoreAdmin, string, time.Duration) (grant.Info, bool, error)) (*firnv1.Sequencer, error) {
 	a, err := s.admin(ctx, auth.Change, name, true)
 	if err != nil {
 		return nil, err

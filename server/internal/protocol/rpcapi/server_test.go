@@ -147,7 +147,7 @@ func (s *slow) Sequencer(context.Context, string, service.Creator) (*service.Seq
 }
 
 func (*slow) Ready(context.Context) error      { return nil }
-func (*slow) Admin() service.Administrator     { return nil }
+func (*slow) Admin() *service.StoreAdmin       { return nil }
 func (*slow) Opened(string) *service.Sequencer { return nil }
 
 func (s *slow) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
@@ -485,7 +485,7 @@ func (s seeing) Sequencer(ctx context.Context, _ string, _ service.Creator) (*se
 }
 
 func (seeing) Ready(context.Context) error      { return nil }
-func (seeing) Admin() service.Administrator     { return nil }
+func (seeing) Admin() *service.StoreAdmin       { return nil }
 func (seeing) Opened(string) *service.Sequencer { return nil }
 
 // idsOf are the IDs of an answer, in whatever form they are.

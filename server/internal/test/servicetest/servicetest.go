@@ -28,7 +28,7 @@ func (Backend) Opened(string) *service.Sequencer { return nil }
 func (Backend) Ready(context.Context) error { return nil }
 
 // Admin returns nil.
-func (Backend) Admin() service.Administrator { return nil }
+func (Backend) Admin() *service.StoreAdmin { return nil }
 
 // Open is a Backend with one source of 64-bit IDs for all names, which are
 // open.
