@@ -135,7 +135,8 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 		if err != nil {
 			return err
 		}
-		return c.a.printInfo(info, false)
+		c.a.printInfo(info, false)
+		return nil
 	})
 }
 
@@ -178,7 +179,7 @@ func (c *adoptCmd) read(ctx context.Context, files []string) (check.Report, erro
 }
 
 func (c *adoptCmd) print(r check.Report) {
-	l := c.a.styleOf(c.a.stdout)
+	l := c.a.style()
 	var x rows
 	x.add("IDs", "%s", number(l, r.Count))
 	x.add("layout", "%s", l.bold(c.layout.String()))

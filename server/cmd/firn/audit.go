@@ -11,7 +11,7 @@ import (
 // to, with the attributes of the server's audit lines. On a terminal, where
 // nothing collects the log, the command's output is enough.
 func (a *app) audit(done, name string, err error) {
-	if a.styleOf(a.stderr).terminal || errors.As(err, new(*exitError)) { // refused before anything was written
+	if isTerminal(a.stderr) || errors.As(err, new(*exitError)) { // refused before anything was written
 		return
 	}
 	who := "unknown"

@@ -76,7 +76,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		return err
 	}
 	var watch func(ids, requests uint64)
-	if a.styleOf(a.stderr).terminal {
+	if isTerminal(a.stderr) {
 		second := 0
 		watch = func(ids, requests uint64) {
 			second++
@@ -95,9 +95,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		}
 		return failed(remoteHint(err, b.sequencer), "no IDs: %w", err)
 	}
-	if err := b.report(a, l); err != nil {
-		return err
-	}
+	b.report(a, l)
 	if l.Duplicates > 0 {
 		return &exitError{exitNo, fmt.Errorf("%s duplicate IDs", group(l.Duplicates)), "check whether two servers use the same static node or different stores, or whether a store was copied"}
 	}
@@ -105,7 +103,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 }
 
 // report prints the result.
-func (b *benchCmd) report(a *app, l load.Result) error {
+func (b *benchCmd) report(a *app, l load.Result) {
 	if b.asJSON {
 		v := struct {
 			Connections int              `json:"connections"`
@@ -129,7 +127,8 @@ func (b *benchCmd) report(a *app, l load.Result) error {
 		if l.Failure != nil {
 			v.Failure = l.Failure.Error()
 		}
-		return a.printJSON(v)
+		a.printJSON(v)
+		return
 	}
 	var r rows
 	r.add("IDs", "%s in %.1f s: %s per second", group(l.IDs), l.Took.Seconds(), group(uint64(float64(l.IDs)/l.Took.Seconds())))
@@ -139,6 +138,5 @@ func (b *benchCmd) report(a *app, l load.Result) error {
 		r.add("failed", "%s; the last: %v", group(l.Failures), l.Failure)
 	}
 	r.add("duplicates", "%s", map[bool]string{true: "none", false: group(l.Duplicates)}[l.Duplicates == 0])
-	r.print(a.stdout, a.styleOf(a.stdout))
-	return nil
+	r.print(a.stdout, a.style())
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -77,7 +76,7 @@ Check keeps all IDs in memory: 20 bytes each, up to --memory. The default is eno
 			}
 			if len(args) == 0 {
 				args = []string{"-"}
-				if f, ok := a.stdin.(*os.File); ok && a.styleOf(f).terminal && a.styleOf(a.stderr).terminal {
+				if isTerminal(a.stdin) && isTerminal(a.stderr) {
 					a.note("reading IDs from the terminal; press ctrl-D to end")
 				}
 			}
@@ -93,16 +92,15 @@ Check keeps all IDs in memory: 20 bytes each, up to --memory. The default is eno
 				}
 			}
 			r := report{c.Report(layout), c, layout, time.Since(began)}
-			var err error
 			if asJSON {
-				err = a.printJSON(r.json())
+				a.printJSON(r.json())
 			} else {
-				err = r.print()
+				r.print()
 			}
-			if err == nil && (r.Duplicates > 0 || c.bad > 0 || r.Foreign > 0) {
-				err = answerNo()
+			if r.Duplicates > 0 || c.bad > 0 || r.Foreign > 0 {
+				return answerNo()
 			}
-			return err
+			return nil
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
@@ -229,8 +227,8 @@ func (r *report) text(id form.ID) string {
 	return string(id.Append(nil, r.c.from))
 }
 
-func (r *report) print() error {
-	l := r.c.a.styleOf(r.c.a.stdout)
+func (r *report) print() {
+	l := r.c.a.style()
 	var x rows
 	x.add("IDs", "%s", l.bold(number(l, r.Count)))
 	if r.Duplicates == 0 {
@@ -277,7 +275,7 @@ func (r *report) print() error {
 	}
 	x.add("read as", "%s", r.c.from)
 	x.add("took", "%.2f s, %s IDs/s", r.took.Seconds(), count(float64(r.Count)/max(r.took.Seconds(), 1e-6)))
-	return x.print(r.c.a.stdout, l)
+	x.print(r.c.a.stdout, l)
 }
 
 // places names the places of a duplicate.

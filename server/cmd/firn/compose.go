@@ -79,15 +79,15 @@ continues, and exits with 1.`,
 			if err != nil {
 				return misuse(composeHint(layout, err), "%w", err)
 			}
-			if asJSON {
-				return a.printJSON(composed(id))
+			switch {
+			case asJSON:
+				a.printJSON(composed(id))
+			case format.Is(firn.Raw):
+				a.stdout.Write(id)
+			default:
+				fmt.Fprintf(a.stdout, "%s\n", id.Append(nil, format))
 			}
-			text := id.Append(nil, format)
-			if !format.Is(firn.Raw) {
-				text = append(text, '\n')
-			}
-			_, err = a.stdout.Write(text)
-			return err
+			return nil
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the ID")
@@ -141,7 +141,7 @@ func composed(id form.ID) any {
 
 // composeLines answers one record per line.
 func composeLines(ctx context.Context, a *app, c composer) error {
-	out := newRecordWriter(a.stdout)
+	out := newRecordWriter(a.stdout.Writer)
 	var t tally
 	to := json.NewEncoder(out)
 	err := eachLine(ctx, a.stdin, out, func(_ int, line string, err error) error {

@@ -387,9 +387,7 @@ generators, and their settings that have no place in a firn.yaml, are listed on 
 			if err != nil {
 				return &exitError{exitNo, err, ""}
 			}
-			if _, err := fmt.Fprint(a.stdout, i.YAML); err != nil {
-				return err
-			}
+			fmt.Fprint(a.stdout, i.YAML)
 			for _, text := range i.Notes {
 				a.note("%s", text)
 			}

@@ -90,7 +90,7 @@ func newConvert(a *app) *cobra.Command {
 			if err := c.check(cmd, args); err != nil {
 				return err
 			}
-			c.out = newRecordWriter(a.stdout)
+			c.out = newRecordWriter(a.stdout.Writer)
 			if from.Is(firn.Raw) {
 				return eachRaw(cmd.Context(), a.stdin, c.bits/8, c.out, func(id []byte) error {
 					bad, err := c.convert(id)

@@ -124,9 +124,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Cause(ctx)
 	}
-	if err := a.printFindings(found, asJSON); err != nil {
-		return err
-	}
+	a.printFindings(found, asJSON)
 	for _, f := range found {
 		if f.Level == doctor.Fix {
 			return answerNo()
@@ -136,17 +134,15 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 }
 
 // printFindings prints each finding on a line, followed by what to do.
-func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
+func (a *app) printFindings(found []doctor.Finding, asJSON bool) {
 	if asJSON {
-		return a.printJSON(found)
+		a.printJSON(found)
+		return
 	}
-	var b strings.Builder
 	for _, f := range found {
-		fmt.Fprintf(&b, "%-7s  %-11s  %s\n", f.Level, f.Check, plain(f.Text))
+		fmt.Fprintf(a.stdout, "%-7s  %-11s  %s\n", f.Level, f.Check, plain(f.Text))
 		if f.Fix != "" {
-			fmt.Fprintf(&b, "%-7s  %-11s  → %s\n", "", "", plain(f.Fix))
+			fmt.Fprintf(a.stdout, "%-7s  %-11s  → %s\n", "", "", plain(f.Fix))
 		}
 	}
-	_, err := fmt.Fprint(a.stdout, b.String())
-	return err
 }

@@ -66,7 +66,8 @@ time, and with the records.
 		if err != nil {
 			return false, err
 		}
-		return len(r.Damaged) == 0, a.printFence(name, r, why, longest > 0, m)
+		a.printFence(name, r, why, longest > 0, m)
+		return len(r.Damaged) == 0, nil
 	})
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch {
@@ -94,9 +95,9 @@ func unsure(ctx context.Context, s grant.Store, name string, r grant.FenceReport
 	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(info.Created)), err
 }
 
-func (a *app) printFence(name string, r grant.FenceReport, why string, given bool, m *mendCmd) error {
+func (a *app) printFence(name string, r grant.FenceReport, why string, given bool, m *mendCmd) {
 	if m.asJSON {
-		return a.printJSON(struct {
+		a.printJSON(struct {
 			Sequencer string `json:"sequencer"`
 			Applied   bool   `json:"applied"`
 			Floor     string `json:"floor"`
@@ -106,6 +107,7 @@ func (a *app) printFence(name string, r grant.FenceReport, why string, given boo
 			Longest   string `json:"longest_window"`
 			Unsure    bool   `json:"unsure"`
 		}{name, m.apply, textfmt.Stamp(r.Floor), r.Nodes, len(r.Held), len(r.Damaged), r.LongestWindow.String(), r.Unsure})
+		return
 	}
 	var t rows
 	t.add("sequencer", "%s", name)
@@ -121,6 +123,5 @@ func (a *app) printFence(name string, r grant.FenceReport, why string, given boo
 		t.add("unsure", "%s: --apply needs --longest-window", why)
 	}
 	t.addDamaged(r.Damaged)
-	t.print(a.stdout, a.styleOf(a.stdout))
-	return nil
+	t.print(a.stdout, a.style())
 }

@@ -96,8 +96,8 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 			"the server at %s does not answer: %w", address, cause(err))
 	}
 	if answer.StatusCode == http.StatusOK {
-		_, err := fmt.Fprintln(a.stdout, plainLines(strings.TrimSpace(string(body))))
-		return err
+		fmt.Fprintln(a.stdout, plainLines(strings.TrimSpace(string(body))))
+		return nil
 	}
 	var problem struct{ Title, Detail string }
 	if json.Unmarshal(body, &problem) != nil || problem.Title == "" {

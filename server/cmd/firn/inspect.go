@@ -79,9 +79,9 @@ func newInspect(a *app) *cobra.Command {
 				return misuse("", "--sequencer needs --veil-key-file")
 			}
 			o := inspect.Options{Layout: layout, From: from}
-			p := idPrinter{o: o, all: all, style: a.styleOf(a.stdout)}
+			p := idPrinter{o: o, all: all, style: a.style()}
 			p.diagram = drawn(diagram, p.style)
-			in := idInput{a: a, out: newRecordWriter(a.stdout), csv: csv, from: from}
+			in := idInput{a: a, out: newRecordWriter(a.stdout.Writer), csv: csv, from: from}
 			if bits := layout.Bits(); bits == 64 || bits == 128 {
 				in.bits = bits
 			}
@@ -331,12 +331,9 @@ func inspectSummary(ctx context.Context, in *idInput, args []string, o inspect.O
 		return err
 	}
 	if r := s.Report(); asJSON {
-		err = in.a.printJSON(summaryJSON(r, in.tally))
+		in.a.printJSON(summaryJSON(r, in.tally))
 	} else {
-		err = printSummary(in.a, r, in.tally)
-	}
-	if err != nil {
-		return err
+		printSummary(in.a, r, in.tally)
 	}
 	return in.result(in.a, "IDs")
 }
@@ -369,8 +366,8 @@ func rateOf(r inspect.Report) (perSecond float64, ok bool) {
 	return float64(r.Fits) / seconds, true
 }
 
-func printSummary(a *app, r inspect.Report, t tally) error {
-	l := a.styleOf(a.stdout)
+func printSummary(a *app, r inspect.Report, t tally) {
+	l := a.style()
 	var x rows
 	x.add("IDs", "%s", l.bold(number(l, uint64(r.Count))))
 	switch {
@@ -400,7 +397,7 @@ func printSummary(a *app, r inspect.Report, t tally) error {
 	if len(list) == 0 && r.Count > 0 {
 		x.add("anomalies", "%s", l.green("none"))
 	}
-	return x.print(a.stdout, l)
+	x.print(a.stdout, l)
 }
 
 // summaryJSON returns the summary for JSON.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -51,7 +50,7 @@ node.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: wordsOf(presetNames()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l := a.styleOf(a.stdout)
+			l := a.style()
 			switch {
 			case len(args) > 1:
 				return misuse("join the settings with commas: hazelcast,node-bits=10", "%d layouts given, %d too many", len(args), len(args)-1)
@@ -76,11 +75,11 @@ node.`,
 			case err != nil:
 				return misuse(layoutHint, "%q: %w", args[0], textfmt.Plain(err))
 			case asJSON:
-				return a.printJSON(jsonOf(layout))
+				a.printJSON(jsonOf(layout))
+			default:
+				showLayout(a.stdout, l, layout, drawn(diagram, l))
 			}
-			out := bufio.NewWriter(a.stdout)
-			showLayout(out, l, layout, drawn(diagram, l))
-			return out.Flush()
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&doPlan, "plan", false, "find layouts that fit")
@@ -119,9 +118,7 @@ func listPresets(a *app, st style, asJSON bool) error {
 	for p := range firn.Presets() {
 		l := p.Layout
 		cells := []string{p.Name, fields(l), nodes(l), rate(l), fmt.Sprint(l.Bits()), year(l.Epoch()), year(l.Last()), p.About}
-		if err := t.add(jsonOf(l), cells[:len(head)]...); err != nil {
-			return err
-		}
+		t.add(jsonOf(l), cells[:len(head)]...)
 	}
 	return t.end("")
 }
@@ -345,10 +342,7 @@ func (p *plan) print(a *app, asJSON bool) error {
 				return err
 			}
 			found = true
-			err = t.add(jsonOf(l), fmt.Sprint(total), count(l.IDsPerSecond()), nodes(l), year(l.Last()), fmt.Sprint(s.time), fmt.Sprint(s.node), fmt.Sprint(s.seq), l.String())
-			if err != nil {
-				return err
-			}
+			t.add(jsonOf(l), fmt.Sprint(total), count(l.IDsPerSecond()), nodes(l), year(l.Last()), fmt.Sprint(s.time), fmt.Sprint(s.node), fmt.Sprint(s.seq), l.String())
 		}
 	}
 	if !found {

@@ -38,7 +38,7 @@ func execute(container func() string, machine string, clock func() time.Time) (c
 	defer stop()
 	return run(ctx, &app{
 		stdin:  os.Stdin,
-		stdout: os.Stdout,
+		stdout: &output{Writer: os.Stdout},
 		stderr: os.Stderr,
 		now:    now,
 		getenv: os.Getenv,
@@ -53,18 +53,18 @@ func execute(container func() string, machine string, clock func() time.Time) (c
 
 // An app is the environment of the commands.
 type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	now            func() time.Time
-	clock          func() time.Time // of members of a store; nil means the system's, which they read faster
-	getenv         func(string) string
-	environ        func() []string // as in os.Environ; nil for none
-	container      func() string   // the evidence of a container, or ""
-	machine        string          // the directory of the machine; "" for the system's
-	log            *logWriter      // of a command that logs, also for its error; nil for others
+	stdin     io.Reader
+	stdout    *output
+	stderr    io.Writer
+	now       func() time.Time
+	clock     func() time.Time // of members of a store; nil means the system's, which they read faster
+	getenv    func(string) string
+	environ   func() []string // as in os.Environ; nil for none
+	container func() string   // the evidence of a container, or ""
+	machine   string          // the directory of the machine; "" for the system's
+	log       *logWriter      // of a command that logs, also for its error; nil for others
 
 	started time.Time // the time to which all times of a command are relative
-	help    output    // stdout for cobra: help, the version, completions
 	args    []string  // the command line
 	running bool      // the command line was valid
 }
@@ -132,8 +132,8 @@ func run(ctx context.Context, a *app, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if a.help.err != nil {
-		err = failed("", "%w", a.help.err)
+	if a.stdout.err != nil {
+		err = failed("", "%w", a.stdout.err)
 	} else if err != nil && !a.running && !errors.As(err, new(*exitError)) {
 		err = wrongLine(cmd, err)
 	}
@@ -151,15 +151,15 @@ func run(ctx context.Context, a *app, args []string) int {
 	return code
 }
 
-// An output keeps the first error of writing to w: cobra ignores those of help
-// and versions.
+// An output keeps the first error of writing, which run returns: what prints
+// need not look at errors.
 type output struct {
-	w   io.Writer
+	io.Writer
 	err error
 }
 
 func (o *output) Write(p []byte) (int, error) {
-	n, err := o.w.Write(p)
+	n, err := o.Writer.Write(p)
 	o.err = cmp.Or(o.err, err)
 	return n, err
 }

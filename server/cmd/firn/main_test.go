@@ -144,7 +144,7 @@ func runFirn(t testing.TB, stdin string, args ...string) (stdout, stderr string,
 	t.Helper()
 	var out, errs bytes.Buffer
 	a := &app{
-		stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs,
+		stdin: strings.NewReader(stdin), stdout: &output{Writer: &out}, stderr: &errs,
 		now:    func() time.Time { return time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC) },
 		getenv: func(string) string { return "" },
 

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +29,8 @@ The page has the same contents as --help. Firn's packages install the pages.`,
 			case err != nil:
 				return err
 			case dir == "":
-				return writePage(a.stdout, of)
+				fmt.Fprint(a.stdout, pageOf(of))
+				return nil
 			case len(args) > 0:
 				return misuse("--dir writes the pages of all commands", "either --dir or %q, not both", args[0])
 			}
@@ -47,11 +47,7 @@ func writePages(dir string, cmd *cobra.Command) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return failed("", "%w", err)
 	}
-	var page strings.Builder
-	if err := writePage(&page, cmd); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, pageName(cmd)+".1"), []byte(page.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, pageName(cmd)+".1"), []byte(pageOf(cmd)), 0o644); err != nil {
 		return failed("", "%w", err)
 	}
 	for _, sub := range subcommands(cmd) {
@@ -70,10 +66,10 @@ func subcommands(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() || c.Name() == "help" })
 }
 
-// writePage writes the manual page of one command in the language of man(7): its
+// pageOf returns the manual page of one command in the language of man(7): its
 // help, as it is. It has no date, so that a version's page is always the same.
 // The help is plain text, not Markdown, which cobra's own generators expect.
-func writePage(w io.Writer, cmd *cobra.Command) error {
+func pageOf(cmd *cobra.Command) string {
 	var b strings.Builder
 	section := func(name, text string) {
 		fmt.Fprintf(&b, ".SH %s\n.nf\n", name)
@@ -87,8 +83,7 @@ func writePage(w io.Writer, cmd *cobra.Command) error {
 	section("NAME", pageName(cmd)+" - "+cmd.Short)
 	section("DESCRIPTION", cmp.Or(cmd.Long, cmd.Short+"."))
 	section("USAGE", strings.TrimPrefix(cmd.UsageString(), "Usage:"))
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // roffSpecial replaces characters that have a meaning to man, or that it would

@@ -61,7 +61,8 @@ no members. --yes does not ask for confirmation.
 		if err != nil {
 			return storeError(err)
 		}
-		return a.printInfo(info, asJSON)
+		a.printInfo(info, asJSON)
+		return nil
 	}
 	storeVar(cmd, &from)
 	cmd.ValidArgsFunction = a.names(&from)

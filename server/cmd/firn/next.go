@@ -171,7 +171,7 @@ func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
 	switch {
 	case f.Is(firn.Raw) && asJSON:
 		return misuse("", "--%s raw writes bytes, which JSON cannot contain", flag)
-	case f.Is(firn.Raw) && a.styleOf(a.stdout).terminal:
+	case f.Is(firn.Raw) && a.style().terminal:
 		return misuse("send them to a file or a pipe, or use --"+flag+" hex", "--%s raw writes bytes that a terminal cannot show", flag)
 	}
 	return nil
@@ -250,7 +250,7 @@ func writeFrom[I any](ctx context.Context, a *app, q interface {
 	Status() grant.Status
 	Close(context.Context) error
 }, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
-	err := stream(ctx, a.stdout, func(ctx context.Context, ids []I) error {
+	err := stream(ctx, a.stdout.Writer, func(ctx context.Context, ids []I) error {
 		late := time.AfterFunc(joining/2, func() {
 			if err := q.Status().Err; err != nil {
 				a.note("waiting for the store: %v", err)
@@ -299,13 +299,13 @@ func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r 
 		if err != nil {
 			return misuse("", "%w", err)
 		}
-		return stream(ctx, a.stdout, g.Fill, r.append, count)
+		return stream(ctx, a.stdout.Writer, g.Fill, r.append, count)
 	}
 	g, err := firn.NewGenerator128(l, static, nil)
 	if err != nil {
 		return misuse("", "%w", err)
 	}
-	return stream(ctx, a.stdout, g.Fill, r.append128, count)
+	return stream(ctx, a.stdout.Writer, g.Fill, r.append128, count)
 }
 
 // stream writes IDs as they come, one batch at a time.

@@ -140,7 +140,6 @@ type nodeList struct {
 
 // sequencer adds the node IDs of a sequencer.
 func (l *nodeList) sequencer(ctx context.Context, name string) error {
-	var written error
 	blocked := blocked(ctx, l.store, name, l.a.now)
 	repairable := 0
 	err := grant.Nodes(ctx, l.store, name, func(n grant.NodeInfo, err error) bool {
@@ -148,10 +147,10 @@ func (l *nodeList) sequencer(ctx context.Context, name string) error {
 		if free {
 			repairable++
 		}
-		written = l.node(name, n, err, isBlocked)
-		return written == nil
+		l.node(name, n, err, isBlocked)
+		return true
 	})
-	if err := cmp.Or(written, err); err != nil {
+	if err != nil {
 		return err
 	}
 	if len(blocked) > 0 && !l.asJSON {
@@ -161,7 +160,7 @@ func (l *nodeList) sequencer(ctx context.Context, name string) error {
 }
 
 // node adds a node ID, or what is wrong with its record.
-func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked bool) error {
+func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked bool) {
 	state := stateOf(n, l.now)
 	server := ""
 	if state == "held" || state == "closing" {
@@ -169,7 +168,7 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 	}
 	switch {
 	case err != nil:
-		return l.damaged(sequencer, err, map[string]any{"sequencer": sequencer, "node": n.Node})
+		l.damaged(sequencer, err, map[string]any{"sequencer": sequencer, "node": n.Node})
 	case (state == "free" || state == "over") && !l.all && !isBlocked:
 		l.hidden++
 	default:
@@ -182,9 +181,8 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 		if isBlocked {
 			state = "blocked"
 		}
-		return l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), v.Until, left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Written)))
+		l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), v.Until, left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Written)))
 	}
-	return nil
 }
 
 // finish prints the table, and notes what it leaves out.

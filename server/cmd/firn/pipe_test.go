@@ -45,7 +45,7 @@ func TestRecordsFitIntoPipes(t *testing.T) {
 	} {
 		a, _, stderr := serveApp(t)
 		var got pieces
-		a.stdin, a.stdout = bytes.NewReader(test.stdin), &got
+		a.stdin, a.stdout = bytes.NewReader(test.stdin), &output{Writer: &got}
 		if code := run(t.Context(), a, test.args); code != exitFine {
 			t.Errorf("%q: exit %d\n%s", test.args, code, stderr)
 		}

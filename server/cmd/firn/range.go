@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -69,31 +68,30 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 				a.note("--from %s is before the epoch of layout %s: the range begins at %s", stamp(from), layout, stamp(layout.Epoch()))
 			}
 			first, last := string(lo.Append(nil, format)), string(hi.Append(nil, format))
-			out := bufio.NewWriter(a.stdout)
 			switch {
 			case every != "":
-				if err := printPartitions(out, layout, from, to, every, table, format); err != nil {
+				if err := printPartitions(a.stdout, layout, from, to, every, table, format); err != nil {
 					return err
 				}
 			case column != "":
 				if err := sortsAsText(format); err != nil {
 					return err
 				}
-				fmt.Fprintf(out, "%s BETWEEN %s AND %s\n", column, sqlValue(lo, format), sqlValue(hi, format))
+				fmt.Fprintf(a.stdout, "%s BETWEEN %s AND %s\n", column, sqlValue(lo, format), sqlValue(hi, format))
 			case asJSON:
-				return a.printJSON(map[string]string{"layout": layout.String(), "from": stamp(from), "to": stamp(to), "lo": first, "hi": last})
+				a.printJSON(map[string]string{"layout": layout.String(), "from": stamp(from), "to": stamp(to), "lo": first, "hi": last})
 			default:
 				var r rows
 				r.add("lo", "%s", first)
 				r.add("hi", "%s", last)
 				r.add("from", "%s", stamp(from))
 				r.add("to", "%s", stamp(to))
-				r.print(out, a.styleOf(a.stdout))
+				r.print(a.stdout, a.style())
 			}
 			if new(big.Int).SetBytes(hi).BitLen() > 63 && format.Is(firn.Decimal) && (every != "" || column != "") {
 				a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")
 			}
-			return out.Flush()
+			return nil
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the IDs")

@@ -46,7 +46,8 @@ time.
 		if err != nil {
 			return false, err
 		}
-		return len(r.Left)+len(r.Damaged) == 0, a.printRepair(name, r, m)
+		a.printRepair(name, r, m)
+		return len(r.Left)+len(r.Damaged) == 0, nil
 	})
 }
 
@@ -61,7 +62,7 @@ type repairedJSON struct {
 	Kept  string `json:"kept_until,omitempty"`
 }
 
-func (a *app) printRepair(name string, r grant.RepairReport, m *mendCmd) error {
+func (a *app) printRepair(name string, r grant.RepairReport, m *mendCmd) {
 	if m.asJSON {
 		inJSON := func(nodes []grant.RepairedNode) []repairedJSON {
 			all := make([]repairedJSON, len(nodes))
@@ -73,13 +74,14 @@ func (a *app) printRepair(name string, r grant.RepairReport, m *mendCmd) error {
 			}
 			return all
 		}
-		return a.printJSON(struct {
+		a.printJSON(struct {
 			Sequencer string         `json:"sequencer"`
 			Applied   bool           `json:"applied"`
 			Repaired  []repairedJSON `json:"repaired"`
 			Left      []repairedJSON `json:"left"`
 			Damaged   int            `json:"damaged"`
 		}{name, m.apply, inJSON(r.Nodes), inJSON(r.Left), len(r.Damaged)})
+		return
 	}
 	var t rows
 	t.add("sequencer", "%s", name)
@@ -98,8 +100,7 @@ func (a *app) printRepair(name string, r grant.RepairReport, m *mendCmd) error {
 		t.add(blocked(n), "cannot be given back: no unused time is left before that. Members acquire other node IDs until then")
 	}
 	t.addDamaged(r.Damaged)
-	t.print(a.stdout, a.styleOf(a.stdout))
-	return nil
+	t.print(a.stdout, a.style())
 }
 
 // blocked returns the node IDs of a sequencer that need a repair, and whether

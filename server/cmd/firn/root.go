@@ -36,9 +36,8 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	})
-	a.help.w = a.stdout
 	root.SetIn(a.stdin)
-	root.SetOut(&a.help)
+	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.Version = buildOf().text()

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -119,7 +117,8 @@ func newSequencerCreate(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printInfo(info, asJSON)
+		a.printInfo(info, asJSON)
+		return nil
 	})
 	layoutVar(cmd, &layout, "layout of the IDs")
 	cmd.Flags().Var(&value[int]{&lowBits, config.ParseLowBits, nil, "even:K"}, "low-bits", "make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
@@ -131,21 +130,11 @@ func newSequencerCreate(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) printJSON(v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(a.stdout, plainLines(strings.TrimSuffix(b.String(), "\n")))
-	return err
-}
-
 // printInfo prints a sequencer.
-func (a *app) printInfo(i grant.Info, asJSON bool) error {
+func (a *app) printInfo(i grant.Info, asJSON bool) {
 	if asJSON {
-		return a.printJSON(textfmt.InJSON(i))
+		a.printJSON(textfmt.InJSON(i))
+		return
 	}
 	var r rows
 	r.add("sequencer", "%s", i.Name)
@@ -171,8 +160,7 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	if !i.Floor.IsZero() {
 		r.add("fenced", "no grant begins before %s", textfmt.Stamp(i.Floor))
 	}
-	r.print(a.stdout, a.styleOf(a.stdout))
-	return nil
+	r.print(a.stdout, a.style())
 }
 
 // windowOf returns the window of a sequencer, and the longest that it ever had
@@ -193,20 +181,19 @@ func newSequencerList(a *app) *cobra.Command {
 		Args:    noArgs,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		l := a.list(asJSON, "SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW")
-		var written error
 		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
 			if err != nil {
-				written = l.damaged(name, err, map[string]any{"name": name})
-				return written == nil
+				l.damaged(name, err, map[string]any{"name": name})
+				return true
 			}
 			state := i.State.String()
 			if i.MovedTo != "" {
 				state = "moved to " + i.MovedTo
 			}
-			written = l.add(textfmt.InJSON(i), name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
-			return written == nil
+			l.add(textfmt.InJSON(i), name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
+			return true
 		})
-		if err := cmp.Or(written, err); err != nil {
+		if err != nil {
 			return err
 		}
 		return l.end("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
@@ -235,7 +222,8 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 		if err != nil {
 			return err
 		}
-		return a.printInfo(info, asJSON)
+		a.printInfo(info, asJSON)
+		return nil
 	})
 }
 
@@ -284,7 +272,7 @@ func (a *app) confirm(yes bool, name, what string) error {
 	if yes {
 		return nil
 	}
-	if !a.styleOf(a.stderr).terminal {
+	if !isTerminal(a.stderr) {
 		return misuse(fmt.Sprintf("add --yes to %s %s without confirmation", what, name), "firn sequencer %s %s needs a terminal to ask for confirmation", what, name)
 	}
 	fmt.Fprintf(a.stderr, "To %s it, type the name of the sequencer (%s): ", what, name)

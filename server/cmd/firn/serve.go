@@ -562,7 +562,7 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.Sequencers.Layout.String(), source, name)
 	}
 	url := endpoints[0].url(scheme(secure))
-	if !a.styleOf(a.stderr).terminal || !strings.HasPrefix(url, "http") {
+	if !isTerminal(a.stderr) || !strings.HasPrefix(url, "http") {
 		return
 	}
 	host, port, _ := net.SplitHostPort(reachable(endpoints[0].listener.Addr()))

@@ -28,7 +28,7 @@ func serveApp(t *testing.T) (a *app, stdout, stderr *nettest.Output) {
 	store := testStore(t)
 	return &app{
 		stdin:  strings.NewReader(""),
-		stdout: stdout,
+		stdout: &output{Writer: stdout},
 		stderr: stderr,
 		now:    time.Now,
 		getenv: func(name string) string {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"regexp"
 
@@ -31,11 +30,10 @@ The functions make no IDs: take those from Firn.`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: sqlgen.Databases(),
 		RunE: func(_ *cobra.Command, args []string) error {
-			out := bufio.NewWriter(a.stdout)
-			if err := sqlgen.Write(out, args[0], name, layout); err != nil {
+			if err := sqlgen.Write(a.stdout, args[0], name, layout); err != nil {
 				return misuse("", "%w", textfmt.Plain(err))
 			}
-			return out.Flush()
+			return nil
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the IDs")

@@ -23,7 +23,7 @@ func TestInterrupt(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		in, feed := io.Pipe()
 		var out, errs bytes.Buffer
-		a := &app{stdin: in, stdout: &out, stderr: &errs, now: time.Now, getenv: func(string) string { return "" }}
+		a := &app{stdin: in, stdout: &output{Writer: &out}, stderr: &errs, now: time.Now, getenv: func(string) string { return "" }}
 		done := make(chan int)
 		go func() { done <- run(ctx, a, args) }()
 		if args[0] != "next" {
@@ -48,7 +48,7 @@ func TestInterrupt(t *testing.T) {
 func TestFlush(t *testing.T) {
 	in, feed := io.Pipe()
 	answers, out := io.Pipe()
-	a := &app{stdin: in, stdout: out, stderr: io.Discard, now: time.Now, getenv: func(string) string { return "" }}
+	a := &app{stdin: in, stdout: &output{Writer: out}, stderr: io.Discard, now: time.Now, getenv: func(string) string { return "" }}
 	done := make(chan int)
 	go func() { done <- run(t.Context(), a, []string{"inspect", "--layout", "default", "--json", "-"}) }()
 	r := bufio.NewReader(answers)
@@ -70,11 +70,11 @@ func TestFlush(t *testing.T) {
 // TestOutputFails: firn is quiet once the reader of its output has gone, and
 // fails if its output cannot be written.
 func TestOutputFails(t *testing.T) {
-	for _, args := range [][]string{{"next", "-n", "100000"}, {"layout"}, {"inspect", "--layout", "default", "5"}, {"--help"}, {"help", "next"}, {"--version"}, {"completion", "bash"}} {
+	for _, args := range [][]string{{"next", "-n", "100000"}, {"layout"}, {"inspect", "--layout", "default", "5"}, {"--help"}, {"help", "next"}, {"--version"}, {"completion", "bash"}, {"token", "hash"}} {
 		store := testStore(t)
 		for fault, want := range map[error]string{syscall.EPIPE: "", syscall.ENOSPC: "firn: no space left on device\n"} {
 			var errs bytes.Buffer
-			a := &app{stdin: strings.NewReader(""), stdout: failingWriter{fault}, stderr: &errs, now: time.Now, getenv: func(string) string { return store }}
+			a := &app{stdin: strings.NewReader("firn_x\n"), stdout: &output{Writer: failingWriter{fault}}, stderr: &errs, now: time.Now, getenv: func(string) string { return store }}
 			code := run(t.Context(), a, args)
 			if !strings.HasPrefix(errs.String(), want) || want == "" && errs.Len() > 0 || (code == exitFailed) != (want != "") {
 				t.Errorf("firn %s with %v ends with %d: %s", strings.Join(args, " "), fault, code, &errs)

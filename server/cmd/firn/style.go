@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -20,18 +23,22 @@ type style struct {
 	width    int // in columns; 0 if unknown
 }
 
-// styleOf returns the style of output to w. NO_COLOR and TERM=dumb are
-// respected.
-func (a *app) styleOf(w io.Writer) style {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+// style returns the style of stdout. NO_COLOR and TERM=dumb are respected.
+func (a *app) style() style {
+	if !isTerminal(a.stdout.Writer) {
 		return style{}
 	}
 	st := style{terminal: true, colour: a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"}
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+	if width, _, err := term.GetSize(int(a.stdout.Writer.(*os.File).Fd())); err == nil {
 		st.width = width
 	}
 	return st
+}
+
+// isTerminal reports whether a stream, such as stderr, is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // fits reports whether a box is not wider than the terminal.
@@ -108,8 +115,7 @@ func (r *rows) add(key, format string, a ...any) {
 
 // print writes the rows. On a terminal, an empty or repeated key is not
 // printed.
-func (r *rows) print(w io.Writer, st style) error {
-	var b strings.Builder
+func (r *rows) print(w io.Writer, st style) {
 	width := 0
 	for _, k := range r.keys {
 		width = max(width, len(k))
@@ -118,10 +124,8 @@ func (r *rows) print(w io.Writer, st style) error {
 		if st.terminal && i > 0 && r.keys[i-1] == k {
 			k = ""
 		}
-		fmt.Fprintf(&b, "%s  %s\n", st.dim(fmt.Sprintf("%-*s", width, k)), r.values[i])
+		fmt.Fprintf(w, "%s  %s\n", st.dim(fmt.Sprintf("%-*s", width, k)), r.values[i])
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // A table is rows of cells; columns are as wide as their widest cell.
@@ -166,6 +170,15 @@ func (t *table) print(w io.Writer, st style) {
 	}
 }
 
+// printJSON prints a value as a line of JSON.
+func (a *app) printJSON(v any) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	a.stdout.err = cmp.Or(a.stdout.err, e.Encode(v))
+	fmt.Fprint(a.stdout, plainLines(b.String()))
+}
+
 // A listing prints records: each as JSON, or all as a table.
 type listing struct {
 	table
@@ -180,23 +193,23 @@ func (a *app) list(asJSON bool, head ...string) listing {
 }
 
 // add adds a record, as v in JSON.
-func (l *listing) add(v any, cells ...string) error {
+func (l *listing) add(v any, cells ...string) {
 	if l.asJSON {
-		return l.a.printJSON(v)
+		l.a.printJSON(v)
+	} else {
+		l.table.add(cells...)
 	}
-	l.table.add(cells...)
-	return nil
 }
 
 // damaged reports a record that cannot be read, as v with the error in JSON.
-func (l *listing) damaged(name string, err error, v map[string]any) error {
+func (l *listing) damaged(name string, err error, v map[string]any) {
 	l.broken = true
-	if !l.asJSON {
+	if l.asJSON {
+		v["error"] = err.Error()
+		l.a.printJSON(v)
+	} else {
 		l.a.complain(name, err)
-		return nil
 	}
-	v["error"] = err.Error()
-	return l.a.printJSON(v)
 }
 
 // end prints the table, or a note if it is empty. The answer is no if a record
@@ -205,11 +218,7 @@ func (l *listing) end(empty string) error {
 	switch {
 	case l.asJSON:
 	case len(l.rows) > 0:
-		var all strings.Builder
-		l.print(&all, l.a.styleOf(l.a.stdout))
-		if _, err := io.WriteString(l.a.stdout, all.String()); err != nil {
-			return err
-		}
+		l.print(l.a.stdout, l.a.style())
 	case empty != "" && !l.broken:
 		l.a.note("%s", empty)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -47,16 +46,15 @@ func newVersion(a *app) *cobra.Command {
 		Example: "  firn version\n  firn version --json\n  firn version --licenses | less",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if asLicenses {
-				_, err := io.WriteString(a.stdout, licenses)
-				return err
+			switch b := buildOf(); {
+			case asLicenses:
+				fmt.Fprint(a.stdout, licenses)
+			case asJSON:
+				a.printJSON(b)
+			default:
+				fmt.Fprintln(a.stdout, b.text())
 			}
-			b := buildOf()
-			if asJSON {
-				return a.printJSON(b)
-			}
-			_, err := fmt.Fprintln(a.stdout, b.text())
-			return err
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
