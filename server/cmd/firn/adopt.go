@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -99,11 +98,12 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 	if ago := inspect.Age(report.Last, c.a.now()); c.guessed && ago > 24*60*60 {
 		c.a.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(ago))
 		if c.apply {
-			return &exitError{exitNo, errors.New("nothing was created: the layout is a guess, and the IDs are old"), "confirm it: --layout " + c.layout.String()}
+			return refused("confirm it: --layout "+c.layout.String(), "nothing was created: the layout is a guess, and the IDs are old")
 		}
 	}
 	if report.Foreign > 0 {
-		return &exitError{exitNo, fmt.Errorf("IDs that do not fit layout %s: %d, first %s: %w", c.layout, report.Foreign, report.FirstForeign.Append(nil, form.Of(firn.Decimal)), textfmt.Plain(report.ForeignError)), "name the right layout with --layout, or leave these IDs out if another generator made them"}
+		return refused("name the right layout with --layout, or leave these IDs out if another generator made them", "IDs that do not fit layout %s: %d, first %s: %w",
+			c.layout, report.Foreign, report.FirstForeign.Append(nil, form.Of(firn.Decimal)), textfmt.Plain(report.ForeignError))
 	}
 	nodes, floor, err := c.plan(report)
 	if err != nil {
@@ -171,7 +171,7 @@ func (c *adoptCmd) read(ctx context.Context, files []string) (check.Report, erro
 	}
 	switch {
 	case c.layout.IsZero():
-		return check.Report{}, &exitError{exitNo, errors.New("the IDs fit no known layout"), "name the layout: --layout bits=time:41.node:10.seq:12,epoch=2020-01-01T00:00:00Z"}
+		return check.Report{}, refused("name the layout: --layout bits=time:41.node:10.seq:12,epoch=2020-01-01T00:00:00Z", "the IDs fit no known layout")
 	case c.layout.ReadOnly():
 		return check.Report{}, readOnlyError(c.layout)
 	}
@@ -210,14 +210,14 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, er
 			return nil, floor, misuse("", "%w", err)
 		}
 		if met := r.Meets(c.nodes.Lo, c.nodes.Hi); len(met) > 0 {
-			return nil, floor, &exitError{exitNo, fmt.Errorf("node IDs of %v are in use: %s", c.nodes, someNodes(met)), "leave out --nodes for free ones"}
+			return nil, floor, refused("leave out --nodes for free ones", "node IDs of %v are in use: %s", c.nodes, someNodes(met))
 		}
 		return c.nodes, floor, nil
 	}
 	lo, hi, ok := r.Free(c.layout)
 	if !ok {
-		return nil, floor, &exitError{exitNo, errors.New("no node ID is free: the sequencer and the other generator cannot both run"),
-			"stop the other generator, and use --stopped; or read only the IDs of the last days, if it no longer uses some node IDs"}
+		return nil, floor, refused("stop the other generator, and use --stopped; or read only the IDs of the last days, if it no longer uses some node IDs",
+			"no node ID is free: the sequencer and the other generator cannot both run")
 	}
 	return &grant.Range{Lo: lo, Hi: hi}, floor, nil
 }
@@ -242,7 +242,7 @@ func createAbove(ctx context.Context, s grant.Store, name string, c grant.Config
 	case err != nil:
 		return info, err
 	case held:
-		return info, &exitError{exitNo, fmt.Errorf("sequencer %s already makes IDs: only a new one can begin at a given time", name), "choose another name"}
+		return info, refused("choose another name", "sequencer %s already makes IDs: only a new one can begin at a given time", name)
 	}
 	// A fence adds to the time what the windows of members need: take that off.
 	at := floor

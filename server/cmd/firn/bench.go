@@ -97,7 +97,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 	}
 	b.report(a, l)
 	if l.Duplicates > 0 {
-		return &exitError{exitNo, fmt.Errorf("%s duplicate IDs", group(l.Duplicates)), "check whether two servers use the same static node or different stores, or whether a store was copied"}
+		return refused("check whether two servers use the same static node or different stores, or whether a store was copied", "%s duplicate IDs", group(l.Duplicates))
 	}
 	return nil
 }

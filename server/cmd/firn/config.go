@@ -192,7 +192,7 @@ func (s *serveCmd) load(flags *pflag.FlagSet, path string, getenv func(string) s
 		s.file.Store(f)
 	}
 	s.from, all = applyConfig(flags, f, getenv)
-	s.anyLayout = slices.ContainsFunc(all, func(f fault) bool { return f.flag == "layout" })
+	s.anyLayout = slices.ContainsFunc(all, func(e *exitError) bool { return e.flag == "layout" })
 	if s.listenOf != [3]string{} && !flags.Changed("listen") {
 		s.listen = nil
 	}
@@ -262,12 +262,12 @@ func newConfigCheck(a *app) *cobra.Command {
 			case errors.As(err, &exit) && exit.code == exitFailed:
 				return err
 			case err != nil:
-				return &exitError{exitNo, err, exit.hint}
+				return refused(exit.hint, "%w", exit.err)
 			}
 			_, more := s.check(false)
 			all = append(append(all, more...), s.checkFiles()...)
 			if errors.As(all.error(s.from), &exit) {
-				return &exitError{exitNo, exit.err, exit.hint}
+				return refused(exit.hint, "%w", exit.err)
 			}
 			f := s.file.Load()
 			fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], howMany(len(f.Settings), "key"), howMany(len(f.Templates), "template"))
@@ -385,7 +385,7 @@ generators, and their settings that have no place in a firn.yaml, are listed on 
 			}
 			i, err := config.ImportHazelcast(data, args[0], a.now())
 			if err != nil {
-				return &exitError{exitNo, err, ""}
+				return refused("", "%w", err)
 			}
 			fmt.Fprint(a.stdout, i.YAML)
 			for _, text := range i.Notes {

@@ -32,7 +32,7 @@ func (s *serveCmd) endpoints() (all []*endpoint, wrong faults) {
 		p := &endpoint{flag: flag, text: text, only: only}
 		all = append(all, p)
 		if err := p.resolve(s); err != nil {
-			wrong.exit(flag, text, err)
+			wrong.addError(flag, text, err)
 		}
 	}
 	for _, text := range s.listen {
@@ -59,23 +59,23 @@ func (s *serveCmd) guarded() bool {
 func (p *endpoint) resolve(s *serveCmd) error {
 	if path, ok := strings.CutPrefix(p.text, "unix:"); ok {
 		if path == "" {
-			return misuse("write unix:PATH, such as unix:/run/firn/socket", "--%s %s: the path is missing", p.flag, p.text)
+			return misuse("write unix:PATH, such as unix:/run/firn/socket", "the path is missing")
 		}
 		var err error
 		if p.path, p.mode, err = cutMode(path); err != nil {
-			return misuse("write unix:/run/firn/socket?mode=0660", "--%s %s: %w", p.flag, p.text, err)
+			return misuse("write unix:/run/firn/socket?mode=0660", "%w", err)
 		}
 		return nil
 	}
 	address, err := net.ResolveTCPAddr("tcp", p.text)
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		return failed("write the address as a number, such as "+defaultListen, "--%s %s: %w", p.flag, p.text, err)
+		return failed("write the address as a number, such as "+defaultListen, "%w", err)
 	}
 	if err != nil || p.text == "" {
 		if err == nil {
 			err = errors.New("the address is empty")
 		}
-		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "--%s %q: %w", p.flag, p.text, cause(err))
+		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%w", cause(err))
 	}
 	p.address = address
 	if address.IP.IsLoopback() || s.insecure || s.guarded() {
@@ -90,7 +90,7 @@ func (p *endpoint) resolve(s *serveCmd) error {
 	}
 	return misuse(fmt.Sprintf("use --listen %s, or --insecure if only trusted programs can reach it",
 		netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(address.Port))),
-		"--%s %s: other machines can reach this address, and %s", p.flag, p.text, lacks)
+		"other machines can reach this address, and %s", lacks)
 }
 
 // open starts listening.

@@ -13,36 +13,25 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// A fault is an error in the value of a flag of serve, whether that comes from
-// the command line, a variable, or a line of a file.
-type fault struct {
-	flag  string // "" if err has the line of a template
-	value string // as given; "" if that does not help
-	err   error
-	hint  string // how to do better, or ""
-	code  int    // exit code; 0 means exitMisuse
-}
+// faults are errors in the values of flags of serve, whether these come from the
+// command line, a variable, or a line of a file. The line of a template is in
+// the error, which has no flag then.
+type faults []*exitError
 
-type faults []fault
-
-// add adds a fault.
+// add adds an error in the value of a flag.
 func (f *faults) add(flag, value, hint, format string, args ...any) {
-	*f = append(*f, fault{flag: flag, value: value, hint: hint, err: fmt.Errorf(format, args...)})
+	*f = append(*f, wrongFlag(flag, value, hint, format, args...))
 }
 
-// exit adds an error that was worded for the command line.
-func (f *faults) exit(flag, value string, err error) {
-	one := fault{flag: flag, value: value, err: err}
+// addError adds an error about the value of a flag, with its code and hint, if it
+// has them.
+func (f *faults) addError(flag, value string, err error) {
+	e := &exitError{code: exitMisuse, err: err}
 	if exit, ok := errors.AsType[*exitError](err); ok {
-		one.err, one.hint, one.code = exit.err, exit.hint, exit.code
+		e.code, e.err, e.hint = exit.code, exit.err, exit.hint
 	}
-	text := one.err.Error()
-	for _, prefix := range [...]string{fmt.Sprintf("--%s %q: ", flag, value), fmt.Sprintf("--%s %s: ", flag, value), "--" + flag + ": "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	text = textfmt.Message(errors.New(text))
-	one.err = errors.New(strings.TrimPrefix(text, flag+" is "+value+": "))
-	*f = append(*f, one)
+	e.flag, e.value = flag, value
+	*f = append(*f, e)
 }
 
 // An origin maps keys to the places of their values in a file or variable.
@@ -59,11 +48,11 @@ func (f faults) error(from origin) error {
 	if len(f) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(f, func(a, b fault) int { return cmp.Compare(from[keyOf(a.flag)].line, from[keyOf(b.flag)].line) })
+	slices.SortStableFunc(f, func(a, b *exitError) int { return cmp.Compare(from[keyOf(a.flag)].line, from[keyOf(b.flag)].line) })
 	code, hint := exitFailed, ""
 	lines := make([]string, len(f))
 	for i, one := range f {
-		lines[i] = one.text(from)
+		lines[i] = one.at(from)
 		if one.code != exitFailed {
 			code = exitMisuse
 		}
@@ -77,23 +66,21 @@ func (f faults) error(from origin) error {
 	if len(f) == 1 {
 		hint = cmp.Or(f[0].hint, hint)
 	}
-	return &exitError{code, errors.New(strings.Join(lines, "\n")), hint}
+	return &exitError{code: code, err: errors.New(strings.Join(lines, "\n")), hint: hint}
 }
 
-// text returns the fault with the place of the value.
-func (f fault) text(from origin) string {
-	key := keyOf(f.flag)
+// at returns the error with the place of the value, if a file or a variable has
+// it.
+func (e *exitError) at(from origin) string {
+	key := keyOf(e.flag)
 	switch source := from[key]; {
-	case f.flag == "":
-		return f.err.Error()
-	case source.where != "" && f.value != "":
-		return fmt.Sprintf("%s: %s is %q: %s", source.where, key, f.value, f.err)
-	case source.where != "":
-		return fmt.Sprintf("%s: %s: %s", source.where, key, f.err)
-	case f.value != "":
-		return fmt.Sprintf("--%s %q: %s", f.flag, f.value, f.err)
+	case source.where == "":
+		return e.Error()
+	case e.value != "":
+		return fmt.Sprintf("%s: %s is %q: %s", source.where, key, e.value, textfmt.Message(e.err))
+	default:
+		return fmt.Sprintf("%s: %s: %s", source.where, key, textfmt.Message(e.err))
 	}
-	return fmt.Sprintf("--%s: %s", f.flag, f.err)
 }
 
 // keyOf returns the key of a flag, or "".

@@ -23,7 +23,7 @@ func (s *serveCmd) checkFiles() (all faults) {
 	var err error
 	check := func(flag, hint string) {
 		if err != nil {
-			all = append(all, fault{flag: flag, err: err, code: exitFailed, hint: hint})
+			all = append(all, &exitError{code: exitFailed, err: err, hint: hint, flag: flag})
 		}
 	}
 	if s.tls != (tlsconf.Files{}) {
@@ -38,7 +38,7 @@ func (s *serveCmd) checkFiles() (all faults) {
 			flag = "require-client-cert"
 		}
 		if err = s.tls.Check(); err != nil {
-			all = append(all, fault{flag: flag, err: err, hint: "give --tls-cert and --tls-key, and --client-ca with --require-client-cert"})
+			all.add(flag, "", "give --tls-cert and --tls-key, and --client-ca with --require-client-cert", "%w", err)
 		} else {
 			s.opened.certificates, err = tlsconf.Load(s.tls, nil)
 			check(flag, "--tls-cert, --tls-key and --client-ca must be PEM files")

@@ -13,8 +13,8 @@ import (
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
-// refused wants that error for a file, whatever it is for.
-func refused(t *testing.T, file, want string) {
+// wantRefused wants that error for a file, whatever it is for.
+func wantRefused(t *testing.T, file, want string) {
 	t.Helper()
 	for name, s := range map[string]*serveCmd{
 		"tokens":        {Config: server.Config{Tokens: file}},
@@ -38,7 +38,7 @@ func TestUntrustedFiles(t *testing.T) {
 	if err := errors.Join(os.WriteFile(file, []byte("tokens: []\n"), 0o600), os.Chmod(file, 0o602), os.Mkdir(store, 0o700), os.Chmod(store, 0o703)); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, file, "run chmod o-w "+file)
+	wantRefused(t, file, "run chmod o-w "+file)
 	for _, args := range []string{"next --store URL", "serve --listen 127.0.0.1:0 --store URL", "node run --store URL -- true"} {
 		out, err := firnCommand(t.Context(), strings.Replace(args, "URL", "dir:"+store+"?create=true&volatile=true", 1)).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "run chmod o-w "+store) {

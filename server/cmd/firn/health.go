@@ -103,5 +103,5 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 	if json.Unmarshal(body, &problem) != nil || problem.Title == "" {
 		problem.Title, problem.Detail = answer.Status, "the answer is not from Firn"
 	}
-	return &exitError{code: exitNo, err: fmt.Errorf("the server at %s is not ready: %s: %s", address, problem.Title, problem.Detail)}
+	return refused("", "the server at %s is not ready: %s: %s", address, problem.Title, problem.Detail)
 }

@@ -169,13 +169,20 @@ type exitError struct {
 	code int
 	err  error  // nil: nothing more to print
 	hint string // what to do, or ""
+
+	flag, value string // the flag whose value is wrong, if any, and the value, if that helps
 }
 
 func (e *exitError) Error() string {
-	if e.err == nil {
+	switch {
+	case e.err == nil:
 		return fmt.Sprintf("exit %d", e.code)
+	case e.flag == "":
+		return e.err.Error()
+	case e.value == "":
+		return fmt.Sprintf("--%s: %s", e.flag, textfmt.Message(e.err))
 	}
-	return e.err.Error()
+	return fmt.Sprintf("--%s %q: %s", e.flag, e.value, textfmt.Message(e.err))
 }
 
 func (e *exitError) Unwrap() error { return e.err }
@@ -183,12 +190,22 @@ func (e *exitError) Unwrap() error { return e.err }
 // misuse returns the error for invalid flags or arguments. hint is shown below
 // it; "" means none.
 func misuse(hint string, format string, a ...any) error {
-	return &exitError{exitMisuse, fmt.Errorf(format, a...), hint}
+	return &exitError{code: exitMisuse, err: fmt.Errorf(format, a...), hint: hint}
+}
+
+// wrongFlag is misuse for the value of a flag, which is "" if that does not help.
+func wrongFlag(flag, value, hint, format string, a ...any) *exitError {
+	return &exitError{code: exitMisuse, err: fmt.Errorf(format, a...), hint: hint, flag: flag, value: value}
 }
 
 // failed returns the error for something that could not be done.
 func failed(hint string, format string, a ...any) error {
-	return &exitError{exitFailed, fmt.Errorf(format, a...), hint}
+	return &exitError{code: exitFailed, err: fmt.Errorf(format, a...), hint: hint}
+}
+
+// refused returns the error for an answer of no that needs a message.
+func refused(hint string, format string, a ...any) error {
+	return &exitError{code: exitNo, err: fmt.Errorf(format, a...), hint: hint}
 }
 
 // answerNo ends the program with 1 and no message.

@@ -28,7 +28,7 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 	switch kind {
 	case "env":
 		if name == "" {
-			return 0, misuse("write env:NODE_ID for the environment variable NODE_ID", "--node %s: the name is missing", spec)
+			return 0, wrongFlag("node", spec, "write env:NODE_ID for the environment variable NODE_ID", "the name is missing")
 		}
 		node, err = firn.NodeFromEnv(name)
 	case "hostname":
@@ -39,23 +39,23 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 			break
 		}
 		if _, e := firn.NodeFromInterface(name, true); e == nil {
-			return 0, misuse("use --allow-local-mac to accept this address, and make sure that no other host has it", "%w", err)
+			return 0, wrongFlag("node", spec, "use --allow-local-mac to accept this address, and make sure that no other host has it", "%w", err)
 		}
 	default:
 		if node, err = l.ParseNode(spec); err != nil {
-			return 0, misuse(nodeHint(l, err), "--node %q: %w", spec, textfmt.Plain(err))
+			return 0, wrongFlag("node", spec, nodeHint(l, err), "%w", textfmt.Plain(err))
 		}
 		return node, nil
 	}
 	if err != nil {
-		return 0, misuse("", "%w", err)
+		return 0, wrongFlag("node", spec, "", "%w", err)
 	}
 	if node > l.MaxNode() {
 		hint := fmt.Sprintf("layout %s has nodes 0 to %d", l, l.MaxNode())
 		if kind == "if" {
 			hint = fmt.Sprintf("a MAC address needs a layout with 48 node bits, such as boundary: %s has %d", l, l.NodeBits())
 		}
-		return 0, misuse(hint, "--node %s is %d: %w", spec, node, textfmt.Plain(&firn.RangeError{
+		return 0, wrongFlag("node", spec, hint, "it is %d: %w", node, textfmt.Plain(&firn.RangeError{
 			Field: "node", Value: strconv.FormatUint(node, 10), Min: "0", Max: strconv.FormatUint(l.MaxNode(), 10),
 		}))
 	}

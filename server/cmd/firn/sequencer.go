@@ -281,7 +281,7 @@ func (a *app) confirm(yes bool, name, what string) error {
 		if err != nil {
 			return failed("", "no name was typed: nothing was done")
 		}
-		return &exitError{exitNo, fmt.Errorf("the name does not match: nothing was done"), ""}
+		return refused("", "the name does not match: nothing was done")
 	}
 	return nil
 }
@@ -357,7 +357,7 @@ differently. Purge only if no old ID is kept anywhere.`, func(ctx context.Contex
 				return info, err
 			}
 			if info.State != grant.Destroyed && info.State != grant.Purged {
-				return info, &exitError{exitNo, fmt.Errorf("sequencer %s is %s: only a destroyed sequencer can be purged", name, info.State), "destroy it first: firn sequencer destroy " + name}
+				return info, refused("destroy it first: firn sequencer destroy "+name, "sequencer %s is %s: only a destroyed sequencer can be purged", name, info.State)
 			}
 			a.note("after a purge, %s can be created with another layout, and its IDs may then equal earlier ones", name)
 			if err := a.confirm(yes, name, "purge"); err != nil {

@@ -29,6 +29,7 @@ import (
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/tracing"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/stores"
 )
@@ -331,7 +332,7 @@ func (s *serveCmd) check(lookUp bool) (endpoints []*endpoint, all faults) {
 			err = checkWholePath(s.store)
 		}
 		if err != nil {
-			all.exit("store", "", err)
+			all.addError("store", "", err)
 		}
 	}
 	return endpoints, all
@@ -418,12 +419,12 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	case s.node != "" && (lookUp || !ofMachine):
 		var err error
 		if node, err = readNode(layout, s.node, s.allowLocal); err != nil {
-			all.exit("node", s.node, err)
+			all.addError("node", s.node, err)
 		}
 		nodes = &grant.Range{Lo: node, Hi: node}
 	case nodes != nil:
 		if err := nodes.Check(layout); err != nil {
-			all.exit("nodes", nodes.String(), err)
+			all.addError("nodes", nodes.String(), err)
 		}
 	}
 	var err error
@@ -436,15 +437,15 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	switch ahead := s.Sequencers.MaxAhead; {
 	case err == nil:
 	case ahead != nil:
-		all.exit("max-ahead", ahead.String(), err)
+		all.add("max-ahead", ahead.String(), "", "%s", strings.TrimPrefix(textfmt.Message(err), "max-ahead is "+ahead.String()+": "))
 	default:
-		all.exit("layout", layout.String(), err)
+		all.addError("layout", layout.String(), err)
 	}
 	if f := s.file.Load(); f != nil && len(all) == 0 {
 		c := s.Sequencers
 		c.Nodes = nodes
 		for _, err := range f.Check(c, time.Now()) {
-			all = append(all, fault{err: err})
+			all.addError("", "", err)
 		}
 	}
 	return all

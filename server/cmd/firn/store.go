@@ -114,7 +114,7 @@ func urlError(err error) error {
 	var e *stores.Error
 	switch {
 	case errors.As(err, &e) && e.URL:
-		return misuse(e.Hint, "--store: %w", err)
+		return wrongFlag("store", "", e.Hint, "%w", err)
 	case e != nil && e.Dir && e.Hint == "":
 		return storeError(e.Err)
 	case e != nil:
@@ -178,7 +178,7 @@ func storeError(err error) error {
 		mismatch  *grant.MismatchError
 		exhausted *grant.ExhaustedError
 	)
-	no := func(format string, a ...any) error { return &exitError{exitNo, err, fmt.Sprintf(format, a...)} }
+	no := func(format string, a ...any) error { return refused(fmt.Sprintf(format, a...), "%w", err) }
 	switch {
 	case err == nil, errors.As(err, new(*exitError)), errors.Is(err, context.Canceled):
 		return err
@@ -197,7 +197,7 @@ func storeError(err error) error {
 	}
 	for _, known := range storeHints {
 		if errors.Is(err, known.err) {
-			return &exitError{known.code, err, known.hint}
+			return &exitError{code: known.code, err: err, hint: known.hint}
 		}
 	}
 	return failed("", "%w", err)

@@ -295,7 +295,7 @@ func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, auth.ErrNoEntry):
-		return &exitError{exitNo, fmt.Errorf("%s has no entry %q", file, name), "run firn token list --file " + file + " for its entries"}
+		return refused("run firn token list --file "+file+" for its entries", "%s has no entry %q", file, name)
 	case errors.Is(err, auth.ErrExists):
 		err = fmt.Errorf("%s: %q: %w", file, name, err)
 		hint = fmt.Sprintf("give it a new token with firn token rotate %s --file %s; nothing was changed", name, file)
