@@ -38,7 +38,7 @@ func TestNextFromServer(t *testing.T) {
 		{[]string{"--format", "typed"}, exitFailed, "no prefix"},
 		{[]string{"--layout", "uuidv7"}, exitMisuse, "the server decides"},
 		{[]string{"--sequencer", "a b"}, exitMisuse, "a b"},
-		{[]string{"--token", "a", "--token-file", "b"}, exitMisuse, "cannot be used together"},
+		{[]string{"--token", "a", "--token-file", "b"}, exitMisuse, "\\[token token-file\\] were all set"},
 		{[]string{"--server", "firn://127.0.0.1:1"}, exitMisuse, "http://HOST:PORT"},
 		{[]string{"--server", other.URL}, exitFailed, "Welcome.*\\n.*check that firn serve is running there"},
 		{[]string{"--server", "http://127.0.0.1:1"}, exitFailed, "check that firn serve is running there"},

@@ -135,7 +135,7 @@ func run(ctx context.Context, a *app, args []string) int {
 	if a.stdout.err != nil {
 		err = failed("", "%w", a.stdout.err)
 	} else if err != nil && !a.running && !errors.As(err, new(*exitError)) {
-		err = wrongLine(cmd, err)
+		err = misuse(usage(cmd), "%w", err)
 	}
 	code := exitCode(err)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil && code == exitFailed {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -95,28 +93,6 @@ func (a *app) watch(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		a.watch(c)
 	}
-}
-
-// flagRules are what cobra says of flags that do not go together or are missing,
-// and what Firn says.
-var flagRules = []struct {
-	cobra      *regexp.Regexp
-	text, hint string // no hint: the usage
-}{
-	{regexp.MustCompile(`\[([^]]+)\] were all set$`), "cannot be used together", "leave one of them out"},
-	{regexp.MustCompile(`\[([^]]+)\] are set they must all be set`), "must be given together", ""},
-	{regexp.MustCompile(`^required flag\(s\) (.+) not set$`), "must be given", ""},
-}
-
-// wrongLine returns the error for a command line that cobra finds invalid.
-func wrongLine(cmd *cobra.Command, err error) error {
-	for _, rule := range flagRules {
-		if m := rule.cobra.FindStringSubmatch(err.Error()); m != nil {
-			names := strings.FieldsFunc(m[1], func(c rune) bool { return strings.ContainsRune(` ",`, c) })
-			return misuse(cmp.Or(rule.hint, usage(cmd)), "--%s %s", strings.Join(names, " and --"), rule.text)
-		}
-	}
-	return misuse(usage(cmd), "%w", err)
 }
 
 // usage is a hint with the usage line of cmd.
