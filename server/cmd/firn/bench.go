@@ -13,17 +13,14 @@ import (
 
 // A benchCmd has the flags of the command bench.
 type benchCmd struct {
-	servers     []string
-	sequencer   string
-	remote      remoteFlags
-	connections int
-	count       int
-	duration    time.Duration
-	asJSON      bool
+	load.Options
+	servers []string
+	remote  remoteFlags
+	asJSON  bool
 }
 
 func newBench(a *app) *cobra.Command {
-	b := benchCmd{servers: []string{"http://" + defaultListen}, sequencer: "bench", connections: 8, count: 1, duration: 10 * time.Second}
+	b := benchCmd{servers: []string{"http://" + defaultListen}, Options: load.Options{Sequencer: "bench", Connections: 8, Count: 1, Duration: 10 * time.Second}}
 	cmd := &cobra.Command{
 		Use:   "bench [--server URL] [--connections N] [--count N]",
 		Short: "Check throughput and uniqueness of a server",
@@ -41,11 +38,11 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http, https, firn or firns")
-	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` of the sequencer")
+	f.StringVar(&b.Sequencer, "sequencer", b.Sequencer, "`NAME` of the sequencer")
 	b.remote.vars(cmd)
-	numberVar(cmd, &b.connections, "connections", "", "number of clients, each with one request at a time")
-	numberVar(cmd, &b.count, "count", "", "IDs per request")
-	f.DurationVar(&b.duration, "duration", b.duration, "how long to run")
+	numberVar(cmd, &b.Connections, "connections", "", "number of clients, each with one request at a time")
+	numberVar(cmd, &b.Count, "count", "", "IDs per request")
+	f.DurationVar(&b.Duration, "duration", b.Duration, "how long to run")
 	f.BoolVar(&b.asJSON, "json", false, "print the result as JSON")
 	return cmd
 }
@@ -53,14 +50,14 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 // check validates the flags.
 func (b *benchCmd) check() error {
 	switch {
-	case b.connections < 1 || b.connections > 10_000:
-		return misuse("", "--connections %d: it must be a number from 1 to 10000", b.connections)
-	case b.count < 1 || b.count > service.MaxCount:
-		return misuse("", "--count %d: it must be a number from 1 to %d", b.count, service.MaxCount)
-	case b.duration <= 0 || b.duration > 24*time.Hour:
-		return misuse("", "--duration %v: it must be more than 0 and at most 24h", b.duration)
+	case b.Connections < 1 || b.Connections > 10_000:
+		return misuse("", "--connections %d: it must be a number from 1 to 10000", b.Connections)
+	case b.Count < 1 || b.Count > service.MaxCount:
+		return misuse("", "--count %d: it must be a number from 1 to %d", b.Count, service.MaxCount)
+	case b.Duration <= 0 || b.Duration > 24*time.Hour:
+		return misuse("", "--duration %v: it must be more than 0 and at most 24h", b.Duration)
 	}
-	if err := service.CheckName(b.sequencer); err != nil {
+	if err := service.CheckName(b.Sequencer); err != nil {
 		return misuse("", "--sequencer: %w", err)
 	}
 	return nil
@@ -71,8 +68,8 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	c, err := b.remote.client(b.servers)
-	if err != nil {
+	var err error
+	if b.Client, err = b.remote.client(b.servers); err != nil {
 		return err
 	}
 	var watch func(ids, requests uint64)
@@ -80,12 +77,10 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		second := 0
 		watch = func(ids, requests uint64) {
 			second++
-			fmt.Fprintf(a.stderr, "\r\x1b[K%d s of %v: %s IDs/s in %s requests/s", second, b.duration, group(ids), group(requests))
+			fmt.Fprintf(a.stderr, "\r\x1b[K%d s of %v: %s IDs/s in %s requests/s", second, b.Duration, group(ids), group(requests))
 		}
 	}
-	l, err := load.Run(ctx, load.Options{
-		Client: c, Sequencer: b.sequencer, Connections: b.connections, Count: b.count, Duration: b.duration,
-	}, watch)
+	l, err := load.Run(ctx, b.Options, watch)
 	if watch != nil {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
 	}
@@ -93,7 +88,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return failed(remoteHint(err, b.sequencer), "no IDs: %w", err)
+		return failed(remoteHint(err, b.Sequencer), "no IDs: %w", err)
 	}
 	b.report(a, l)
 	if l.Duplicates > 0 {
@@ -117,7 +112,7 @@ func (b *benchCmd) report(a *app, l load.Result) {
 			Duplicates  uint64           `json:"duplicates"`
 			Micros      map[string]int64 `json:"latency_us"`
 		}{
-			Connections: b.connections, Count: b.count, Seconds: l.Took.Seconds(),
+			Connections: b.Connections, Count: b.Count, Seconds: l.Took.Seconds(),
 			Requests: l.Requests, IDs: l.IDs, PerSecond: float64(l.IDs) / l.Took.Seconds(), Failures: l.Failures, Duplicates: l.Duplicates,
 			Micros: map[string]int64{
 				"p50": l.Quantile(50).Microseconds(), "p90": l.Quantile(90).Microseconds(), "p99": l.Quantile(99).Microseconds(),
@@ -132,7 +127,7 @@ func (b *benchCmd) report(a *app, l load.Result) {
 	}
 	var r rows
 	r.add("IDs", "%s in %.1f s: %s per second", group(l.IDs), l.Took.Seconds(), group(uint64(float64(l.IDs)/l.Took.Seconds())))
-	r.add("requests", "%s: %s per second, from %d clients", group(l.Requests), group(uint64(float64(l.Requests)/l.Took.Seconds())), b.connections)
+	r.add("requests", "%s: %s per second, from %d clients", group(l.Requests), group(uint64(float64(l.Requests)/l.Took.Seconds())), b.Connections)
 	r.add("latency", "p50 %v, p90 %v, p99 %v, p99.9 %v, longest %v", l.Quantile(50), l.Quantile(90), l.Quantile(99), l.Quantile(99.9), l.Quantile(100))
 	if l.Failures > 0 {
 		r.add("failed", "%s; the last: %v", group(l.Failures), l.Failure)

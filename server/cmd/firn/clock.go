@@ -11,10 +11,6 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// An allowClock says which clock differences do not prevent acquiring a node
-// ID.
-type allowClock struct{ behind, ahead bool }
-
 // clockVars adds --allow-clock-behind and --allow-clock-ahead.
 func clockVars(cmd *cobra.Command, behind, ahead *bool) {
 	cmd.Flags().BoolVar(behind, "allow-clock-behind", false, "acquire a node ID even if this clock is more than 10s behind other members'")

@@ -20,17 +20,14 @@ import (
 
 // A nextCmd has the flags of the command next.
 type nextCmd struct {
+	sequencer.Config
 	a          *app
 	count      uint64
-	layout     firn.Layout
 	ownLayout  bool // no flag names another one
 	node       string
 	allowLocal bool
 	store      string
 	name       string
-	nodes      *grant.Range
-	allow      allowClock
-	noCreate   bool
 	format     form.Form
 	ownFormat  bool // no flag names another one than the layout's
 	asJSON     bool
@@ -40,7 +37,7 @@ type nextCmd struct {
 }
 
 func newNext(a *app) *cobra.Command {
-	n := nextCmd{a: a, count: 1, layout: firn.Default()}
+	n := nextCmd{a: a, count: 1, Config: sequencer.Config{Layout: firn.Default(), Now: a.clock}}
 	cmd := &cobra.Command{
 		Use:   "next [-n N] [--layout LAYOUT] [--store URL | --server URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
 		Short: "Make IDs",
@@ -79,14 +76,14 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 		},
 	}
 	numberVar(cmd, &n.count, "count", "n", "number of IDs")
-	layoutVar(cmd, &n.layout, "layout of the IDs")
+	layoutVar(cmd, &n.Layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
 	complete(cmd, "sequencer", a.names(&n.store))
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
-	nodesVar(cmd, &n.nodes)
-	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
-	clockVars(cmd, &n.allow.behind, &n.allow.ahead)
+	nodesVar(cmd, &n.Nodes)
+	cmd.Flags().BoolVar(&n.MustExist, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
+	clockVars(cmd, &n.AllowClockBehind, &n.AllowClockAhead)
 	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	formVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file", "file with the keys for --format veiled; see firn convert --help")
@@ -101,17 +98,17 @@ func (n *nextCmd) run(ctx context.Context) error {
 	switch {
 	case n.count == 0:
 		return misuse("", "--count 0: it must be 1 or more")
-	case n.layout.ReadOnly():
-		return misuse("run firn layout for the layouts that can be made", "%w", readOnlyError(n.layout))
-	case static && (n.name != "" || n.nodes != nil || n.noCreate || n.allow != allowClock{}):
+	case n.Layout.ReadOnly():
+		return misuse("run firn layout for the layouts that can be made", "%w", readOnlyError(n.Layout))
+	case static && (n.name != "" || n.Nodes != nil || n.MustExist || n.AllowClockBehind || n.AllowClockAhead):
 		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, --allow-clock-behind and --allow-clock-ahead")
-	case n.node != "" && n.nodes != nil:
+	case n.node != "" && n.Nodes != nil:
 		return misuse("", "either --node or --nodes, not both")
 	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
 		return misuse("", "--allow-local-mac needs --node if:NAME")
 	case n.server == "" && n.remote != (remoteFlags{}):
 		return misuse("add --server URL", "--token, --token-file, --ca, --cert and --key need a server")
-	case n.server != "" && (n.store != "" || n.node != "" || n.nodes != nil || !n.ownLayout || n.noCreate || n.veiled != "" || n.allow != (allowClock{})):
+	case n.server != "" && (n.store != "" || n.node != "" || n.Nodes != nil || !n.ownLayout || n.MustExist || n.veiled != "" || n.AllowClockBehind || n.AllowClockAhead):
 		return misuse("leave them out", "with --server, the server decides on store, node ID, layout and keys: of the other flags only --sequencer, --count, --format and --json are possible")
 	}
 	if static {
@@ -125,11 +122,11 @@ func (n *nextCmd) run(ctx context.Context) error {
 		if n.format.IsTyped() || n.format.IsVeiled() {
 			return misuse("use --store, or convert the IDs with firn convert", "--format %s needs a sequencer, but --node without --store is a static node ID", &n.format)
 		}
-		node, err := readNode(n.layout, n.node, n.allowLocal)
+		node, err := readNode(n.Layout, n.node, n.allowLocal)
 		if err != nil {
 			return err
 		}
-		return generate(ctx, n.a, n.layout, node, n.count, r)
+		return generate(ctx, n.a, n.Layout, node, n.count, r)
 	}
 	if n.name != "" {
 		if err := service.CheckName(n.name); err != nil {
@@ -142,10 +139,10 @@ func (n *nextCmd) run(ctx context.Context) error {
 		}
 		return n.fromServer(ctx)
 	}
-	n.name = cmp.Or(n.name, nameOf(n.layout))
+	n.name = cmp.Or(n.name, nameOf(n.Layout))
 	if !n.ownLayout {
 		// Check before anything is written.
-		if _, _, err := n.resolve(); err != nil {
+		if _, err := n.resolve(); err != nil {
 			return err
 		}
 	}
@@ -158,9 +155,9 @@ func (n *nextCmd) run(ctx context.Context) error {
 // record returns the format of the output.
 func (n *nextCmd) record() (record, error) {
 	if n.ownFormat {
-		n.format = form.Of(n.layout.Format())
+		n.format = form.Of(n.Layout.Format())
 	}
-	if err := n.format.Fits(n.layout.Bits()); err != nil {
+	if err := n.format.Fits(n.Layout.Bits()); err != nil {
 		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, textfmt.Plain(err))
 	}
 	return recordOf(n.format, n.asJSON), n.a.checkRaw("format", &n.format, n.asJSON)
@@ -177,27 +174,27 @@ func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
 	return nil
 }
 
-// resolve returns the record, and the node IDs that may be acquired; nil means
-// all.
-func (n *nextCmd) resolve() (r record, nodes *grant.Range, err error) {
+// resolve returns the record, and pins the node ID of --node.
+func (n *nextCmd) resolve() (r record, err error) {
 	if r, err = n.record(); err != nil || n.node == "" {
-		return r, n.nodes, err
+		return r, err
 	}
-	node, err := readNode(n.layout, n.node, n.allowLocal)
-	return r, &grant.Range{Lo: node, Hi: node}, err
+	node, err := readNode(n.Layout, n.node, n.allowLocal)
+	n.Nodes = &grant.Range{Lo: node, Hi: node}
+	return r, err
 }
 
 // fromStore writes IDs of a sequencer in the store.
 func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 	info, err := grant.Lookup(ctx, s, n.name)
 	switch {
-	case err != nil && (n.noCreate || !errors.Is(err, grant.ErrNotFound)):
+	case err != nil && (n.MustExist || !errors.Is(err, grant.ErrNotFound)):
 		return err
 	case err == nil && n.ownLayout:
-		n.layout = info.Config.Layout
+		n.Layout = info.Config.Layout
 	}
 	if n.format.IsVeiled() {
-		v, err := (&veilFlags{n.veiled, n.name}).veil(n.a, n.layout)
+		v, err := (&veilFlags{n.veiled, n.name}).veil(n.a, n.Layout)
 		if err != nil {
 			return err
 		}
@@ -212,37 +209,36 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 			return misuse(hint, "--format typed: sequencer %s: %w", n.name, err)
 		}
 	}
-	r, nodes, err := n.resolve()
+	r, err := n.resolve()
 	if err != nil {
 		return err
 	}
-	if err := nodes.Check(n.layout); err != nil {
+	if err := n.Nodes.Check(n.Layout); err != nil {
 		return misuse("run firn sequencer show for the settings of a sequencer", "%w", err)
 	}
-	c := &sequencer.Config{Layout: n.layout, Nodes: nodes, AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead, MustExist: n.noCreate, Now: n.a.clock}
-	return n.a.sequence(ctx, s, n.name, c, n.count, r)
+	return n.sequence(ctx, s, r)
 }
 
 // joining bounds how long a command waits for a node ID. A server keeps trying,
 // but a user at a terminal wants to know what is wrong.
 const joining = 10 * time.Second
 
-// sequence writes count IDs of a sequencer.
-func (a *app) sequence(ctx context.Context, s grant.Store, name string, c *sequencer.Config, count uint64, r record) error {
+// sequence writes IDs of the sequencer.
+func (n *nextCmd) sequence(ctx context.Context, s grant.Store, r record) error {
 	join, cancel := context.WithTimeout(ctx, joining)
 	defer cancel()
-	if c.Layout.Bits() == 64 {
-		q, err := sequencer.Open(join, s, name, c)
+	if n.Layout.Bits() == 64 {
+		q, err := sequencer.Open(join, s, n.name, &n.Config)
 		if err != nil {
 			return err
 		}
-		return writeFrom(ctx, a, q, q.Fill, r.append, count)
+		return writeFrom(ctx, n.a, q, q.Fill, r.append, n.count)
 	}
-	q, err := sequencer.Open128(join, s, name, c)
+	q, err := sequencer.Open128(join, s, n.name, &n.Config)
 	if err != nil {
 		return err
 	}
-	return writeFrom(ctx, a, q, q.Fill, r.append128, count)
+	return writeFrom(ctx, n.a, q, q.Fill, r.append128, n.count)
 }
 
 // writeFrom writes count IDs of an open sequencer, and closes it.

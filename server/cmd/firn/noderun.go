@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,20 +14,15 @@ import (
 
 // A nodeRunCmd has the flags of the command node run.
 type nodeRunCmd struct {
-	a        *app
-	logFlags logFlags
-	store    string
-	name     string
-	nodes    *grant.Range
-	window   time.Duration
-	margin   time.Duration
-	grace    time.Duration
-	allow    allowClock
-	env      []string
+	noderun.Config
+	logFlags
+	a     *app
+	store string
+	env   []string
 }
 
 func newNodeRun(a *app) *cobra.Command {
-	n := &nodeRunCmd{a: a, name: noderun.DefaultSequencer, window: noderun.DefaultWindow, logFlags: defaultLog()}
+	n := &nodeRunCmd{a: a, logFlags: defaultLog(), Config: noderun.Config{Sequencer: noderun.DefaultSequencer, Window: noderun.DefaultWindow}}
 	cmd := &cobra.Command{
 		Use:   "run [--store URL] [--sequencer NAME] [--nodes LO..HI] [--env NAME=TEMPLATE]... -- COMMAND [ARG]...",
 		Short: "Run a program with a node ID that no other program holds",
@@ -70,25 +64,21 @@ apply: 128 plus the number of the signal if one interrupts it.
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
-	f.Var(&value[string]{&n.name, notEmpty, asIs, "NAME"}, "sequencer", "name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
+	f.Var(&value[string]{&n.Sequencer, notEmpty, asIs, "NAME"}, "sequencer", "name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
 	complete(cmd, "sequencer", a.names(&n.store))
-	f.Var(&value[*grant.Range]{&n.nodes, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
+	f.Var(&value[*grant.Range]{&n.Nodes, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
-	f.DurationVar(&n.window, "window", n.window, "window of a sequencer that is created")
-	f.DurationVar(&n.margin, "margin", 0, "stop COMMAND this long before the window ends (default a fifth of the window, up to 2m)")
-	f.DurationVar(&n.grace, "grace", 0, "time from SIGTERM to SIGKILL (default half the margin, up to 10s)")
-	clockVars(cmd, &n.allow.behind, &n.allow.ahead)
+	f.DurationVar(&n.Window, "window", n.Window, "window of a sequencer that is created")
+	f.DurationVar(&n.Margin, "margin", 0, "stop COMMAND this long before the window ends (default a fifth of the window, up to 2m)")
+	f.DurationVar(&n.Grace, "grace", 0, "time from SIGTERM to SIGKILL (default half the margin, up to 10s)")
+	clockVars(cmd, &n.AllowClockBehind, &n.AllowClockAhead)
 	n.logFlags.flags(cmd)
 	return cmd
 }
 
 func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
-	c := noderun.Config{
-		Sequencer: n.name, Nodes: n.nodes, Window: n.window, Margin: n.margin, Grace: n.grace,
-		AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead,
-		Environ: n.a.environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Logger: n.logFlags.logger(n.a), Now: n.a.clock,
-	}
+	n.Environ, n.Stdin, n.Stdout, n.Stderr = n.a.environ(), os.Stdin, os.Stdout, os.Stderr
+	n.Logger, n.Now = n.logger(n.a), n.a.clock
 	if len(n.env) == 0 {
 		n.env = []string{"NODE_ID={node}"}
 	}
@@ -97,34 +87,34 @@ func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 		if err != nil {
 			return misuse("", "--env: %w", err)
 		}
-		c.Env = append(c.Env, v)
+		n.Env = append(n.Env, v)
 	}
 	for _, text := range args {
 		t, err := noderun.ParseTemplate(text)
 		if err != nil {
 			return misuse("", "%w", err)
 		}
-		c.Command = append(c.Command, t)
+		n.Command = append(n.Command, t)
 	}
 	switch {
-	case n.window <= 0:
-		return misuse("", "--window %v: it must be above 0", n.window)
-	case n.margin < 0:
-		return misuse("", "--margin %v: it cannot be negative", n.margin)
-	case n.grace < 0:
-		return misuse("", "--grace %v: it cannot be negative", n.grace)
+	case n.Window <= 0:
+		return misuse("", "--window %v: it must be above 0", n.Window)
+	case n.Margin < 0:
+		return misuse("", "--margin %v: it cannot be negative", n.Margin)
+	case n.Grace < 0:
+		return misuse("", "--grace %v: it cannot be negative", n.Grace)
 	}
 	// A signal also ends what happens before the command is started.
 	signals := make(chan os.Signal, 16)
-	c.Signals = signals
+	n.Signals = signals
 	if err := n.a.checkDirectory(n.store); err != nil {
 		return err
 	}
 	ctx, stop := untilSignal(ctx, signals, noderun.Signals()...)
 	defer stop()
 	err := n.a.withStore(ctx, n.store, false, func(s grant.Store) error {
-		c.Store = s
-		code, err := noderun.Run(ctx, c)
+		n.Store = s
+		code, err := noderun.Run(ctx, n.Config)
 		var misfit *noderun.RangeError
 		switch {
 		case code != 0:

@@ -88,7 +88,7 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 		return misuse("write --server http://HOST:PORT or https://HOST:PORT", "next asks over HTTP")
 	}
 	if n.name == "" {
-		n.name = nameOf(n.layout)
+		n.name = nameOf(n.Layout)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
