@@ -26,9 +26,9 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s, but records have times from %s to %s: set the clock",
 			name, now.UTC().Format(timeFormat), timeOf(-maxTime).Format(timeFormat), timeOf(maxTime).Format(timeFormat))
 	}
-	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
-		fresh := newConfigRecord(c)
-		fresh.Created = ms(now)
+	info, _, err := changeConfig(ctx, s, name, func(r *Info) (write bool, err error) {
+		fresh := newInfo(name, c)
+		fresh.Created = timeOf(ms(now))
 		if r.Incarnation == 0 || r.State == Purged || r.State == Destroyed {
 			if err := c.checkTime(name, now); err != nil {
 				return false, err
@@ -44,7 +44,7 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			// Its records stay, as the marks of the node IDs.
 		case r.State == Destroyed:
 			kept := c
-			kept.Layout, kept.Prefix = r.Layout, cmp.Or(r.Prefix, c.Prefix)
+			kept.Layout, kept.Prefix = r.Config.Layout, cmp.Or(r.Config.Prefix, c.Prefix)
 			if err := kept.compare(name, c); err != nil {
 				return false, err
 			}
@@ -53,19 +53,17 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 		default:
 			// Nothing depends on this: if the value that was read is lost, so
 			// is an unused sequencer.
-			if want := fresh.Nodes; want.limited && want != r.Nodes {
-				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want.String(), Have: r.Nodes.String()}
+			if want, have := c.Nodes.String(), r.Config.Nodes.String(); c.Nodes != nil && want != have {
+				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want, Have: have}
 			}
-			return false, r.config().compare(name, c)
+			return false, r.Config.compare(name, c)
 		}
 		fresh.Incarnation, fresh.Floor, fresh.LongestWindow = r.Incarnation+1, r.Floor, r.LongestWindow
-		if !fresh.Nodes.limited {
-			fresh.Nodes = r.Nodes
+		fresh.Config.Nodes = cmp.Or(c.Nodes, r.Config.Nodes)
+		if c.LowBits == 0 && r.Config.Layout == c.Layout {
+			fresh.Config.LowBits = r.Config.LowBits
 		}
-		if fresh.LowBits == 0 && r.Layout == c.Layout {
-			fresh.LowBits = r.LowBits
-		}
-		fresh.Prefix = cmp.Or(fresh.Prefix, r.Prefix)
+		fresh.Config.Prefix = cmp.Or(c.Prefix, r.Config.Prefix)
 		*r = fresh
 		return true, nil
 	})
@@ -77,11 +75,8 @@ func Lookup(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	r, _, err := getConfig(ctx, s, name)
-	if err != nil {
-		return Info{}, err
-	}
-	return r.info(name), nil
+	info, _, err := getConfig(ctx, s, name)
+	return info, err
 }
 
 // Sequencers calls yield for every sequencer of the store, ordered by name,
@@ -93,11 +88,9 @@ func Sequencers(ctx context.Context, s Store, yield func(name string, info Info,
 		if !ok || strings.Contains(name, "/") {
 			return true
 		}
-		r, err := decodeConfig(key, value)
-		if err != nil {
-			return yield(name, Info{Name: name}, err)
-		}
-		return yield(name, r.info(name), nil)
+		info, err := decodeConfig(key, value)
+		info.Name = name
+		return yield(name, info, err)
 	})
 }
 
@@ -148,40 +141,39 @@ func get(ctx context.Context, s Store, key string) ([]byte, error) {
 }
 
 // getConfig reads the record of a sequencer. It also returns its bytes.
-func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte, error) {
+func getConfig(ctx context.Context, s Store, name string) (Info, []byte, error) {
 	key := configKey(name)
 	value, err := get(ctx, s, key)
 	if err != nil {
-		return configRecord{}, nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
+		return Info{}, nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
 	if value == nil {
-		return configRecord{}, nil, fmt.Errorf("%w: %s", ErrNotFound, name)
+		return Info{}, nil, fmt.Errorf("%w: %s", ErrNotFound, name)
 	}
-	r, err := decodeConfig(key, value)
-	return r, value, err
+	info, err := decodeConfig(key, value)
+	return info, value, err
 }
 
 // changeConfig changes the record of a sequencer; r has incarnation 0 if there
 // is no record yet. It also returns the bytes of the record. If change returns
 // true, the record is written even if it stays the same, because the value that
 // was read may not be durable. If change returns an error, nothing is written.
-func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (write bool, err error)) (info Info, value []byte, err error) {
-	var r configRecord
+func changeConfig(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (info Info, value []byte, err error) {
 	var refused error
 	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
-		r, value = configRecord{}, old
+		info, value = Info{}, old
 		if old != nil {
-			if r, refused = decodeConfig(configKey(name), old); refused != nil {
+			if info, refused = decodeConfig(configKey(name), old); refused != nil {
 				return nil
 			}
 		}
 		var write bool
-		if write, refused = change(&r); !write {
+		if write, refused = change(&info); refused != nil || !write {
 			return nil
 		}
-		r.Nonce = newToken()
-		r.LongestWindow = max(r.LongestWindow, r.Window)
-		value = r.encode()
+		info.nonce = newToken()
+		info.LongestWindow = max(info.LongestWindow, info.Config.Window)
+		value = info.encode()
 		return value
 	})
 	switch {
@@ -190,15 +182,15 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *conf
 	case err != nil:
 		return Info{}, nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
-	return r.info(name), value, nil
+	return info, value, nil
 }
 
 // changeExisting is changeConfig for a sequencer that must exist.
-func changeExisting(ctx context.Context, s Store, name string, change func(r *configRecord) (write bool, err error)) (info Info, value []byte, err error) {
+func changeExisting(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (info Info, value []byte, err error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, nil, err
 	}
-	return changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
+	return changeConfig(ctx, s, name, func(r *Info) (write bool, err error) {
 		if r.Incarnation == 0 {
 			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
 		}
@@ -207,8 +199,8 @@ func changeExisting(ctx context.Context, s Store, name string, change func(r *co
 }
 
 // changeUsable is changeExisting for a sequencer that this store still has.
-func changeUsable(ctx context.Context, s Store, name string, change func(r *configRecord) (write bool, err error)) (info Info, value []byte, err error) {
-	return changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
+func changeUsable(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (info Info, value []byte, err error) {
+	return changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
 		switch {
 		case r.MovedTo != "":
 			return false, movedError(name, r.MovedTo)
@@ -284,7 +276,7 @@ func clockOr(now func() time.Time) func() time.Time {
 
 // Attach makes a detached sequencer usable again.
 func Attach(ctx context.Context, s Store, name string) (Info, error) {
-	info, _, err := changeUsable(ctx, s, name, func(r *configRecord) (write bool, err error) {
+	info, _, err := changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
 		r.State = Attached // even if it already was
 		return true, nil
 	})
@@ -312,7 +304,7 @@ func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, 
 // That gives up uniqueness between the old and the new IDs: another layout
 // divides the bits differently, so both may contain the same numbers.
 func Purge(ctx context.Context, s Store, name string) (Info, error) {
-	info, _, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
+	info, _, err := changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
 		if r.State != Destroyed && r.State != Purged {
 			return false, fmt.Errorf("grant: sequencer %s is %v: destroy it before you purge it", name, r.State)
 		}
@@ -328,15 +320,10 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 // settings never change: IDs of another layout may equal earlier ones, and a
 // fence relies on MaxAhead.
 func SetWindow(ctx context.Context, s Store, name string, window time.Duration) (Info, error) {
-	info, _, err := changeUsable(ctx, s, name, func(r *configRecord) (write bool, err error) {
-		c := r.config()
-		c.Window = window
-		if err := c.Check(); err != nil {
-			return false, err
-		}
-		written := r.Window != window.Milliseconds()
-		r.Window = window.Milliseconds() // changeConfig raises LongestWindow in the same write
-		return written, nil
+	info, _, err := changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
+		write = r.Config.Window != window
+		r.Config.Window = window // changeConfig raises LongestWindow in the same write
+		return write, r.Config.Check()
 	})
 	return info, err
 }
@@ -351,17 +338,15 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 	done := newEmptying()
 	done.only = nodes
 	return repeat(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
-		info, begun, err := changeUsable(ctx, s, name, func(r *configRecord) (write bool, err error) {
-			switch want := nodes.record(); {
-			case nodes.Check(r.Layout) != nil:
-				return false, nodes.Check(r.Layout)
-			case done.begun != nil && r.Nodes != want:
-				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %v in the meantime, not %v: call it again to change them", name, r.Nodes, want)
+		info, begun, err := changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
+			switch have := r.Config.Nodes.String(); {
+			case done.begun != nil && have != nodes.String():
+				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: call it again to change them", name, have, nodes)
 			case bytes.Equal(r.encode(), done.begun):
 				return false, nil
 			default:
-				r.Nodes = want // even if they are the same: see emptyStep
-				return true, nil
+				r.Config.Nodes = nodes // even if they are the same: see emptyStep
+				return true, nodes.Check(r.Config.Layout)
 			}
 		})
 		if err != nil || nodes == nil {
@@ -459,7 +444,7 @@ func stopped(ctx context.Context, i Info, nodes []uint64) error {
 // emptyStep does what can be done now: it changes the state, prevents every
 // window from growing and, once all have ended, sets the last state.
 func emptyStep(ctx context.Context, s Store, name string, through, last State, done *emptying, now time.Time) (Info, []NodeInfo, error) {
-	info, begun, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
+	info, begun, err := changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
 		switch {
 		case r.State >= Destroying && last == Detached:
 			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
@@ -492,7 +477,7 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	// Different bytes may describe the same state: if the sequencer was
 	// attached and detached again in between, members hold node IDs that were
 	// not closed. Then the step starts over.
-	ended, err := rewrite(ctx, s, name, begun, func(r *configRecord) { r.State = last })
+	ended, err := rewrite(ctx, s, name, begun, func(r *Info) { r.State = last })
 	if ended != nil {
 		info.State = last
 	}
@@ -511,7 +496,7 @@ func undone(name string, last State) error {
 
 // rewrite changes a configuration, and its nonce, if it still has the bytes in
 // value. It returns what it wrote, or nil if the bytes differ.
-func rewrite(ctx context.Context, s Store, name string, value []byte, change func(*configRecord)) (next []byte, err error) {
+func rewrite(ctx context.Context, s Store, name string, value []byte, change func(*Info)) (next []byte, err error) {
 	ours := [][]byte{value}
 	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
 		if !contains(ours, old) {
@@ -520,7 +505,7 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, change fun
 		}
 		r, _ := decodeConfig(configKey(name), old) // the bytes that were written
 		change(&r)
-		r.Nonce = newToken()
+		r.nonce = newToken()
 		next = r.encode()
 		ours = append(ours, next)
 		return next
@@ -556,7 +541,7 @@ func (c *emptying) ended(ctx context.Context, s Store, i Info, begun []byte, now
 		// The values read for these may be lost. A value that is read both
 		// before and after an applied write is durable, because it was there at
 		// that write.
-		begun, err = rewrite(ctx, s, i.Name, begun, func(*configRecord) {})
+		begun, err = rewrite(ctx, s, i.Name, begun, func(*Info) {})
 		if begun == nil {
 			return nil, nil, err
 		}

@@ -45,16 +45,14 @@ type Config struct {
 type Range struct{ Lo, Hi uint64 }
 
 // String returns the range as LO..HI, and nil as all.
-func (r *Range) String() string { return r.record().String() }
+func (r *Range) String() string {
+	if r == nil {
+		return "all"
+	}
+	return fmt.Sprintf("%d..%d", r.Lo, r.Hi)
+}
 
 func (r *Range) has(node uint64) bool { return r.Lo <= node && node <= r.Hi }
-
-func (r *Range) record() nodeRange {
-	if r == nil {
-		return nodeRange{}
-	}
-	return nodeRange{r.Lo, r.Hi, true}
-}
 
 // Check returns an error if a layout does not have the node IDs of the range, or
 // if the range is empty. nil fits every layout.

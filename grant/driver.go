@@ -15,10 +15,7 @@ import (
 // by a clock that never goes back, and used the time up to which its Holder has
 // used the grant.
 func (e event) at(wall time.Time, mono time.Duration, used time.Time) event {
-	e.Wall, e.Mono, e.Used = wall.UnixMilli(), mono.Milliseconds()+1, never
-	if !used.IsZero() {
-		e.Used = ms(used)
-	}
+	e.Wall, e.Mono, e.Used = wall.UnixMilli(), mono.Milliseconds()+1, ms(used)
 	return e
 }
 

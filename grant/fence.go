@@ -90,7 +90,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	}
 	now := clockOr(opt.Now)()
 	latest := never // of the latest record
-	longest := max(config.LongestWindow, given)
+	longest := max(config.LongestWindow.Milliseconds(), given)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, r, err := readNode(name, key, value)
 		if err != nil {
@@ -120,9 +120,9 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	if restored.IsZero() {
 		restored = now.Add(opt.Skew - 24*time.Hour)
 	}
-	report.Unsure = opt.LongestWindow == 0 && (config.Created >= latest || config.Created > ms(restored.Add(-opt.Skew)))
+	report.Unsure = opt.LongestWindow == 0 && (ms(config.Created) >= latest || ms(config.Created) > ms(restored.Add(-opt.Skew)))
 	ahead := max(2*report.LongestWindow, fenceLeast) + opt.Skew
-	floor := max(config.Floor, ms(now.Add(config.config().MaxAhead+ahead)))
+	floor := max(ms(config.Floor), ms(now.Add(config.Config.MaxAhead+ahead)))
 	report.Floor = timeOf(floor)
 	if !inRange(floor) {
 		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock", now)
@@ -140,20 +140,20 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		return report, nil
 	}
 
-	report.Nodes, err = fenceAll(ctx, s, name, func(r *configRecord) {
-		r.Floor = max(r.Floor, floor)
+	report.Nodes, err = fenceAll(ctx, s, name, func(r *Info) {
+		r.Floor = timeOf(max(ms(r.Floor), floor))
 		r.Incarnation++
-		r.LongestWindow = max(r.LongestWindow, given)
+		r.LongestWindow = max(r.LongestWindow, time.Duration(given)*time.Millisecond)
 	}, func(key string) (bool, error) { return fenceNode(ctx, s, key, floor, ms(now)) })
 	return report, err
 }
 
 // fenceAll changes the configuration, rewrites all records, and returns their
 // number.
-func fenceAll(ctx context.Context, s Store, name string, change func(*configRecord), rewrite func(key string) (bool, error)) (n int, err error) {
+func fenceAll(ctx context.Context, s Store, name string, change func(*Info), rewrite func(key string) (bool, error)) (n int, err error) {
 	// The floor comes first, so that a node ID without a record, or one that is
 	// acquired while records are rewritten, begins above it.
-	if _, _, err := changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+	if _, _, err := changeConfig(ctx, s, name, func(r *Info) (bool, error) {
 		change(r)
 		return true, nil
 	}); err != nil {

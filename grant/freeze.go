@@ -64,13 +64,14 @@ func (m *machine) thaws(value []byte) bool {
 	// A fence sets a floor far above all clocks. A floor belongs to a fence
 	// after the store went back, or before anything was lost, if it is new, or
 	// if it is so far above this clock that nothing can have been granted yet.
-	if err != nil || r.Floor <= m.seenFloor && r.Floor <= m.frozenAt+m.sequencer.MaxAhead {
+	floor := ms(r.Floor)
+	if err != nil || floor <= m.seenFloor && floor <= m.frozenAt+m.maxAhead() {
 		return false
 	}
 	m.frozen, m.claim, m.failures, m.notBefore, m.status.Err = false, nil, 0, 0, nil
-	m.seenFloor, m.seenInc = r.Floor, 0 // what was seen before belongs to a state that is lost
+	m.seenFloor, m.seenInc = floor, 0 // what was seen before belongs to a state that is lost
 	if m.hold != nil {
-		m.fenced(r.Floor)
+		m.fenced(floor)
 	}
 	return true
 }

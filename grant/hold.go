@@ -48,7 +48,7 @@ func (m *machine) open() bool { return m.hold.until > m.wall || m.hold.untilAt >
 // while, because the clock was set back since it was chosen. Another node ID
 // may be usable at once.
 func (m *machine) early(from int64) bool {
-	return from > m.wall+m.sequencer.MaxAhead+stepMost && from >= m.used
+	return from > m.wall+m.maxAhead()+stepMost && from >= m.used
 }
 
 // newMargin chooses when to renew: after a third of the window, plus or minus a
@@ -64,7 +64,7 @@ func (m *machine) newMargin() int64 {
 // most MaxAhead plus a window ahead of the clock, however far ahead the
 // generator is: a fence relies on that.
 func (m *machine) end(mark int64) int64 {
-	at := min(max(m.wall, m.used), m.wall+m.sequencer.MaxAhead)
+	at := min(max(m.wall, m.used), m.wall+m.maxAhead())
 	return min(max(mark, at+m.window()), maxMark)
 }
 
@@ -97,7 +97,7 @@ func (m *machine) node(state string, until int64, r nodeRecord) []byte {
 		// A write that settles another one, from before the clock was set back,
 		// has the same end and so needs the same clock: a fence assumes a
 		// window between the two, which may be longer than today's.
-		r.Wall = max(r.Wall, until-m.sequencer.MaxAhead-m.sequencer.LongestWindow)
+		r.Wall = max(r.Wall, until-m.maxAhead()-m.sequencer.LongestWindow.Milliseconds())
 	}
 	return r.encode()
 }
@@ -194,7 +194,7 @@ func (m *machine) probe(e event) {
 func (m *machine) setBack() error {
 	from := max(m.hold.from, m.used)
 	e := &firn.ClockError{
-		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.sequencer.MaxAhead, 1)) * time.Millisecond,
+		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.maxAhead(), 1)) * time.Millisecond,
 	}
 	if m.wall >= maxMark {
 		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", m.set.Name, e.Now.Format(timeFormat))
@@ -294,10 +294,11 @@ func (m *machine) adopt(record []byte, until int64) {
 func (m *machine) readBack(value, config []byte) {
 	h := m.hold
 	c, err := decodeConfig(configKey(m.set.Name), config)
-	fenced := err == nil && c.Floor > m.seenFloor
+	floor := ms(c.Floor)
+	fenced := err == nil && floor > m.seenFloor
 	if fenced {
-		m.seenFloor = c.Floor
-		m.fenced(c.Floor)
+		m.seenFloor = floor
+		m.fenced(floor)
 	}
 	if bytes.Equal(value, h.record) {
 		h.seen = nil

@@ -54,6 +54,13 @@ type Info struct {
 
 	// MovedTo is the URL of the store that has the sequencer now; see Move.
 	MovedTo string
+
+	nonce string // new in every write of the record
+}
+
+// newInfo returns a sequencer that was not created yet: its record has no time.
+func newInfo(name string, c Config) Info {
+	return Info{Name: name, State: Attached, Config: c, Incarnation: 1, LongestWindow: c.Window}
 }
 
 // A NodeInfo is what the store knows about one node ID.

@@ -29,7 +29,7 @@ type machine struct {
 	attached  bool // a node ID is wanted
 	demand    bool // a caller waits for an ID
 	isRefused bool // the configuration forbids acquiring
-	sequencer configRecord
+	sequencer Info
 	config    []byte // the bytes of sequencer, as read
 	seenFloor int64  // the greatest floor ever read, or never
 	seenInc   uint64 // the greatest incarnation ever read
@@ -176,7 +176,7 @@ func (m *machine) Info() (info Info, ok bool) {
 	if m.config == nil {
 		return Info{}, false
 	}
-	return m.sequencer.info(m.set.Name), true
+	return m.sequencer, true
 }
 
 const (
@@ -262,8 +262,11 @@ func (m *machine) request(op operation, a action) {
 	m.do(a)
 }
 
-// window returns the length of a window in ms.
-func (m *machine) window() int64 { return m.sequencer.Window }
+// window and maxAhead return settings of the sequencer in ms, and floor its
+// floor, or never.
+func (m *machine) window() int64   { return m.sequencer.Config.Window.Milliseconds() }
+func (m *machine) maxAhead() int64 { return m.sequencer.Config.MaxAhead.Milliseconds() }
+func (m *machine) floor() int64    { return ms(m.sequencer.Floor) }
 
 // fail records that a request failed, or found nothing, and when to continue.
 func (m *machine) fail(err error, wait int64) {
@@ -436,42 +439,43 @@ func (m *machine) readConfig(value []byte) bool {
 		m.refuse(err)
 		return false
 	}
-	if r.Floor < m.seenFloor || r.Incarnation < m.seenInc && r.Floor <= m.seenFloor {
+	floor := ms(r.Floor)
+	if floor < m.seenFloor || r.Incarnation < m.seenInc && floor <= m.seenFloor {
 		m.freeze()
 		return false
 	}
 	m.configAt = m.mono + configEvery*9/10 - int64(m.set.random()%uint64(configEvery/5))
-	if m.hold != nil && r.Floor > m.seenFloor {
-		m.fenced(r.Floor)
+	if m.hold != nil && floor > m.seenFloor {
+		m.fenced(floor)
 	}
-	m.seenFloor, m.seenInc = r.Floor, max(m.seenInc, r.Incarnation)
+	m.seenFloor, m.seenInc = floor, max(m.seenInc, r.Incarnation)
 	if m.set.Config != nil {
 		want := *m.set.Config
-		want.Window, want.Prefix, want.LowBits = r.config().Window, "", 0 // see SetWindow; the others are not the machine's
-		if err := r.config().compare(m.set.Name, want); err != nil {
+		want.Window, want.Prefix, want.LowBits = r.Config.Window, "", 0 // see SetWindow; the others are not the machine's
+		if err := r.Config.compare(m.set.Name, want); err != nil {
 			m.refuse(err)
 			return false
 		}
 	}
-	if m.config != nil && m.sequencer.Layout != r.Layout {
-		m.refuse(&MismatchError{Sequencer: m.set.Name, Field: "layout", Have: r.Layout.String(), Want: m.sequencer.Layout.String()})
+	if m.config != nil && m.sequencer.Config.Layout != r.Config.Layout {
+		m.refuse(&MismatchError{Sequencer: m.set.Name, Field: "layout", Have: r.Config.Layout.String(), Want: m.sequencer.Config.Layout.String()})
 		return false
 	}
 	m.sequencer, m.config = r, value
-	if err := m.set.Nodes.Check(r.Layout); err != nil {
+	if err := m.set.Nodes.Check(r.Config.Layout); err != nil {
 		m.refuse(err)
 		return false
 	}
-	m.lo, m.hi = 0, r.Layout.MaxNode()
+	m.lo, m.hi = 0, r.Config.Layout.MaxNode()
 	if n := m.set.Nodes; n != nil {
 		m.lo, m.hi = n.Lo, n.Hi
 	}
-	if n := r.Nodes; n.limited {
-		if max(m.lo, n.lo) > min(m.hi, n.hi) {
+	if n := r.Config.Nodes; n != nil {
+		if max(m.lo, n.Lo) > min(m.hi, n.Hi) {
 			m.refuse(fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.set.Name, n, m.lo, m.hi))
 			return false
 		}
-		m.lo, m.hi = max(m.lo, n.lo), min(m.hi, n.hi)
+		m.lo, m.hi = max(m.lo, n.Lo), min(m.hi, n.Hi)
 	}
 	if r.MovedTo != "" {
 		m.refuse(movedError(m.set.Name, r.MovedTo))

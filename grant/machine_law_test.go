@@ -17,37 +17,37 @@ func TestReadConfigLaw(t *testing.T) {
 	layout := firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0")
 	for _, tt := range []struct {
 		name   string
-		change func(c *configRecord)
+		change func(c *Info)
 		set    func(s *KeeperOptions)
 		err    error
 		says   string
 		thaws  bool // or freezes, if it is neither taken nor an error
 	}{
-		{name: "the same", change: func(c *configRecord) {}},
-		{name: "another nonce", change: func(c *configRecord) { c.Nonce = "x" }},
-		{name: "a greater incarnation", change: func(c *configRecord) { c.Incarnation = 9 }},
-		{name: "a smaller incarnation", change: func(c *configRecord) { c.Incarnation = 4 }, err: ErrRolledBack},
-		{name: "a smaller incarnation with a higher floor", change: func(c *configRecord) { c.Incarnation, c.Floor = 4, 101 }},
-		{name: "a higher floor", change: func(c *configRecord) { c.Floor = 101 }},
-		{name: "a lower floor", change: func(c *configRecord) { c.Floor = 99 }, err: ErrRolledBack},
-		{name: "a lower floor with a greater incarnation", change: func(c *configRecord) { c.Floor, c.Incarnation = 99, 9 }, err: ErrRolledBack},
-		{name: "no floor any more", change: func(c *configRecord) { c.Floor = never }, err: ErrRolledBack},
-		{name: "another layout", change: func(c *configRecord) { c.Layout = firn.MustParseLayout("default") }, err: ErrMismatch, says: layout.String()},
-		{name: "another window", change: func(c *configRecord) { c.Window, c.LongestWindow = 9000, 9000 }},
-		{name: "the window that is wanted", change: func(c *configRecord) {}, set: func(s *KeeperOptions) {
+		{name: "the same", change: func(c *Info) {}},
+		{name: "another nonce", change: func(c *Info) { c.nonce = "x" }},
+		{name: "a greater incarnation", change: func(c *Info) { c.Incarnation = 9 }},
+		{name: "a smaller incarnation", change: func(c *Info) { c.Incarnation = 4 }, err: ErrRolledBack},
+		{name: "a smaller incarnation with a higher floor", change: func(c *Info) { c.Incarnation, c.Floor = 4, timeOf(101) }},
+		{name: "a higher floor", change: func(c *Info) { c.Floor = timeOf(101) }},
+		{name: "a lower floor", change: func(c *Info) { c.Floor = timeOf(99) }, err: ErrRolledBack},
+		{name: "a lower floor with a greater incarnation", change: func(c *Info) { c.Floor, c.Incarnation = timeOf(99), 9 }, err: ErrRolledBack},
+		{name: "no floor any more", change: func(c *Info) { c.Floor = time.Time{} }, err: ErrRolledBack},
+		{name: "another layout", change: func(c *Info) { c.Config.Layout = firn.MustParseLayout("default") }, err: ErrMismatch, says: layout.String()},
+		{name: "another window", change: func(c *Info) { c.Config.Window, c.LongestWindow = 9*time.Second, 9*time.Second }},
+		{name: "the window that is wanted", change: func(c *Info) {}, set: func(s *KeeperOptions) {
 			s.Config = &Config{Layout: layout, MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second}
 		}},
-		{name: "another max-ahead than is wanted", change: func(c *configRecord) {}, set: func(s *KeeperOptions) {
+		{name: "another max-ahead than is wanted", change: func(c *Info) {}, set: func(s *KeeperOptions) {
 			s.Config = &Config{Layout: layout, MaxAhead: 51 * time.Millisecond, Window: 7 * time.Second}
 		}, err: ErrMismatch, says: "51ms"},
-		{name: "detaching", change: func(c *configRecord) { c.State = Detaching }, err: ErrDetached, says: "s is detaching"},
-		{name: "destroyed", change: func(c *configRecord) { c.State = Destroyed }, err: ErrDestroyed, says: "s is destroyed"},
-		{name: "all of the numbers", change: func(c *configRecord) {}, set: func(s *KeeperOptions) { s.Nodes = &Range{Lo: 0, Hi: 15} }},
-		{name: "one number", change: func(c *configRecord) {}, set: func(s *KeeperOptions) { s.Nodes = &Range{Lo: 15, Hi: 15} }},
-		{name: "a number too many", change: func(c *configRecord) {}, set: func(s *KeeperOptions) { s.Nodes = &Range{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
-		{name: "no numbers", change: func(c *configRecord) {}, set: func(s *KeeperOptions) { s.Nodes = &Range{Lo: 5, Hi: 4} }, says: "5..4: the first must not exceed the last"},
+		{name: "detaching", change: func(c *Info) { c.State = Detaching }, err: ErrDetached, says: "s is detaching"},
+		{name: "destroyed", change: func(c *Info) { c.State = Destroyed }, err: ErrDestroyed, says: "s is destroyed"},
+		{name: "all of the numbers", change: func(c *Info) {}, set: func(s *KeeperOptions) { s.Nodes = &Range{Lo: 0, Hi: 15} }},
+		{name: "one number", change: func(c *Info) {}, set: func(s *KeeperOptions) { s.Nodes = &Range{Lo: 15, Hi: 15} }},
+		{name: "a number too many", change: func(c *Info) {}, set: func(s *KeeperOptions) { s.Nodes = &Range{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
+		{name: "no numbers", change: func(c *Info) {}, set: func(s *KeeperOptions) { s.Nodes = &Range{Lo: 5, Hi: 4} }, says: "5..4: the first must not exceed the last"},
 	} {
-		r := newRig(t, 4, func(c *configRecord) { c.Floor, c.Incarnation = 100, 5 })
+		r := newRig(t, 4, func(c *Info) { c.Floor, c.Incarnation = timeOf(100), 5 })
 		if tt.set != nil {
 			tt.set(&r.m.set)
 		}
@@ -64,7 +64,7 @@ func TestReadConfigLaw(t *testing.T) {
 			if lo, hi := r.m.lo, r.m.hi; lo != n.Lo || hi != n.Hi {
 				t.Errorf("%s: the numbers %d..%d", tt.name, lo, hi)
 			}
-			if r.m.seenFloor != max(c.Floor, 100) || r.m.seenInc != max(c.Incarnation, 5) {
+			if r.m.seenFloor != max(ms(c.Floor), 100) || r.m.seenInc != max(c.Incarnation, 5) {
 				t.Errorf("%s: floor %d, incarnation %d", tt.name, r.m.seenFloor, r.m.seenInc)
 			}
 		case ok || tt.err != nil && !errors.Is(err, tt.err) || err == nil || !strings.Contains(err.Error(), tt.says) || r.m.frozen != (tt.err == ErrRolledBack):
@@ -75,9 +75,9 @@ func TestReadConfigLaw(t *testing.T) {
 	// The error about another layout contains both layouts.
 	r := newRig(t, 4, nil)
 	c := r.m.sequencer
-	c.Layout = firn.MustParseLayout("default")
+	c.Config.Layout = firn.MustParseLayout("default")
 	r.m.readConfig(c.encode())
-	if m := (*MismatchError)(nil); !errors.As(r.m.status.Err, &m) || *m != (MismatchError{Sequencer: "s", Field: "layout", Have: c.Layout.String(), Want: layout.String()}) {
+	if m := (*MismatchError)(nil); !errors.As(r.m.status.Err, &m) || *m != (MismatchError{Sequencer: "s", Field: "layout", Have: c.Config.Layout.String(), Want: layout.String()}) {
 		t.Errorf("another layout: %#v", r.m.status.Err)
 	}
 
@@ -94,7 +94,7 @@ func TestReadConfigLaw(t *testing.T) {
 		t.Error("it knows a configuration that it has not read")
 	}
 	r = newRig(t, 4, nil)
-	if info, ok := r.m.Info(); !ok || info != r.m.sequencer.info("s") {
+	if info, ok := r.m.Info(); !ok || info != r.m.sequencer {
 		t.Errorf("it knows %+v, %t", info, ok)
 	}
 	if r.m.readConfig(nil) || !r.m.frozen || !errors.Is(r.m.status.Err, ErrRolledBack) {

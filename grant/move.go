@@ -45,11 +45,11 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 		return Info{}, err
 	}
 	if source.MovedTo != "" && target.MovedTo == "" {
-		return target.info(name), nil
+		return target, nil
 	}
 	for _, s := range []struct {
 		at Store
-		r  configRecord
+		r  Info
 	}{{from.Store, source}, {to.Store, target}} {
 		if s.r.Incarnation > 0 && s.r.State < Destroying {
 			if _, err := Detach(ctx, s.at, name, o); err != nil {
@@ -61,7 +61,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	// Only a List after a write of our own shows every record, and the bytes of
 	// that write tell whether the sequencer was attached meanwhile.
 	var refused error
-	_, begun, err := changeExisting(ctx, from.Store, name, func(r *configRecord) (write bool, err error) {
+	_, begun, err := changeExisting(ctx, from.Store, name, func(r *Info) (write bool, err error) {
 		source = *r
 		if r.State != Detached && r.State < Destroyed || r.MovedTo != "" && r.MovedTo != to.URL {
 			refused = changedError(name, from)
@@ -71,15 +71,15 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	if err = cmp.Or(refused, err); err != nil {
 		return Info{}, err
 	}
-	_, _, err = changeConfig(ctx, to.Store, name, func(r *configRecord) (write bool, err error) {
+	_, _, err = changeConfig(ctx, to.Store, name, func(r *Info) (write bool, err error) {
 		if r.Incarnation > 0 && r.State != Detached && r.State < Destroyed {
 			return false, changedError(name, to)
 		}
 		next := source
 		next.MovedTo = from.URL
 		if r.Incarnation > 0 {
-			next.Incarnation, next.Floor = max(r.Incarnation, next.Incarnation), max(r.Floor, next.Floor)
-			next.LongestWindow, next.Created = max(r.LongestWindow, next.LongestWindow), min(r.Created, next.Created)
+			next.Incarnation, next.Floor = max(r.Incarnation, next.Incarnation), timeOf(max(ms(r.Floor), ms(next.Floor)))
+			next.LongestWindow, next.Created = max(r.LongestWindow, next.LongestWindow), timeOf(min(ms(r.Created), ms(next.Created)))
 		}
 		*r = next
 		return true, nil
@@ -89,7 +89,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	}
 	var worn error
 	err = eachNode(ctx, from.Store, name, func(node uint64) {
-		worn = damaged(nodeKey(name, node, source.Layout.MaxNode()), "it was changed during the move")
+		worn = damaged(nodeKey(name, node, source.Config.Layout.MaxNode()), "it was changed during the move")
 	}, func(_ uint64, key string, _ []byte, r nodeRecord) error {
 		return copyNode(ctx, to.Store, key, r)
 	})
@@ -98,14 +98,14 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	}
 
 	// From here on it is usable in neither, and then in the other store.
-	moved, err := rewrite(ctx, from.Store, name, begun, func(r *configRecord) { r.MovedTo = to.URL })
+	moved, err := rewrite(ctx, from.Store, name, begun, func(r *Info) { r.MovedTo = to.URL })
 	switch {
 	case err != nil:
 		return Info{}, err
 	case moved == nil:
 		return Info{}, changedError(name, from)
 	}
-	info, _, err := changeExisting(ctx, to.Store, name, func(r *configRecord) (write bool, err error) {
+	info, _, err := changeExisting(ctx, to.Store, name, func(r *Info) (write bool, err error) {
 		switch r.MovedTo {
 		case from.URL:
 			if r.MovedTo = ""; r.State == Detached {
@@ -122,7 +122,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 
 // checkMove returns the configurations of a sequencer in both stores, or why it
 // cannot be moved. The target's incarnation is 0 if it has no configuration.
-func checkMove(ctx context.Context, name string, from, to Place, now int64) (source, target configRecord, err error) {
+func checkMove(ctx context.Context, name string, from, to Place, now int64) (source, target Info, err error) {
 	source, value, err := getConfig(ctx, from.Store, name)
 	if err != nil {
 		return source, target, err
@@ -143,8 +143,8 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 		err = fmt.Errorf("in %s: %w", to.URL, movedError(name, target.MovedTo))
 	case source.MovedTo == "" && source.State == Destroying, target.MovedTo == "" && target.State == Destroying:
 		err = fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
-	case !absent && target.State != Purged && source.Layout != target.Layout:
-		err = fmt.Errorf("in %s: %w", to.URL, &MismatchError{Sequencer: name, Field: "layout", Want: source.Layout.String(), Have: target.Layout.String()})
+	case !absent && target.State != Purged && source.Config.Layout != target.Config.Layout:
+		err = fmt.Errorf("in %s: %w", to.URL, &MismatchError{Sequencer: name, Field: "layout", Want: source.Config.Layout.String(), Have: target.Config.Layout.String()})
 	default:
 		err = checkNodes(ctx, name, from, math.MaxInt64)
 		if err == nil && source.MovedTo == "" && target.MovedTo == "" {

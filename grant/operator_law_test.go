@@ -63,9 +63,9 @@ func (s *mapStore) CAS(_ context.Context, key string, old, next []byte) (bool, e
 }
 
 // sequencerStore returns a store with a sequencer "s", and its configuration.
-func sequencerStore(change func(*configRecord)) (*mapStore, configRecord) {
-	c := newConfigRecord(Config{Layout: firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0"), MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second})
-	c.Nonce, c.Created = "n", rigTime-1_000_000
+func sequencerStore(change func(*Info)) (*mapStore, Info) {
+	c := newInfo("s", Config{Layout: firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0"), MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second})
+	c.nonce, c.Created = "n", timeOf(rigTime-1_000_000)
 	if change != nil {
 		change(&c)
 	}
@@ -81,7 +81,7 @@ func TestClosingLaw(t *testing.T) {
 	const contested, fails = 1, 2
 	seen := make(map[string]int)
 	for range 20_000 {
-		s, c := sequencerStore(func(c *configRecord) { c.LongestWindow = 9000 })
+		s, c := sequencerStore(func(c *Info) { c.LongestWindow = 9 * time.Second })
 		longest := int64(50 + 9000)
 		now := int64(rigTime)
 		done := emptying{records: make(map[string][]byte), sure: make(map[string]bool)}
@@ -155,7 +155,7 @@ func TestClosingLaw(t *testing.T) {
 		}
 		before := maps.Clone(s.values)
 		known := maps.Clone(done.records)
-		waiting, gotFree, err := done.windows(t.Context(), s, c.info("s"), now)
+		waiting, gotFree, err := done.windows(t.Context(), s, c, now)
 		what := fmt.Sprintf("%s of %s: wait for %v, free %v, %v", before, known, waiting, gotFree, err)
 		if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) || wantErr == errNoAnswer && errors.Is(err, errContested) {
 			t.Fatalf("%s: want %v", what, wantErr)
@@ -265,9 +265,9 @@ func TestRepairRaces(t *testing.T) {
 		"without a nonce":                 {change: func(n *nodeRecord) { n.Nonce = "" }},
 		"a mark at the floor when listed": {floor: ahead.Until, change: func(n *nodeRecord) {}},
 	} {
-		s, _ := sequencerStore(func(c *configRecord) {
+		s, _ := sequencerStore(func(c *Info) {
 			if tt.floor != 0 {
-				c.Floor = tt.floor
+				c.Floor = timeOf(tt.floor)
 			}
 		})
 		s.values[key] = ahead.encode()
@@ -314,15 +314,17 @@ func (s *meddledStore) List(ctx context.Context, prefix string, yield func(strin
 // TestExtrasAreKept: every operation carries on the optional fields of a
 // configuration, and members do not claim against them.
 func TestExtrasAreKept(t *testing.T) {
-	extras := configExtras{Nodes: nodeRange{3, 9, true}, MovedTo: "etcd://other", Prefix: "ord", LowBits: 3}
-	s, c := sequencerStore(func(c *configRecord) { c.Layout, c.configExtras = firn.MustParseLayout("default,node-bits=4"), extras })
+	s, c := sequencerStore(func(c *Info) {
+		c.Config.Layout, c.Config.Nodes, c.Config.Prefix, c.Config.LowBits = firn.MustParseLayout("default,node-bits=4"), &Range{3, 9}, "ord", 3
+		c.MovedTo = "etcd://other"
+	})
 	ctx, admin := t.Context(), &AdminOptions{Now: at(rigTime)}
 	_, attach := Attach(ctx, s, "s")
-	_, create := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime))
+	_, create := Create(ctx, s, "s", c.Config, time.UnixMilli(rigTime))
 	if !errors.Is(attach, ErrMoved) || !errors.Is(create, ErrMoved) {
 		t.Errorf("attach, create of a moved sequencer: %v, %v", attach, create)
 	}
-	extras.MovedTo, c.MovedTo = "", ""
+	c.MovedTo = ""
 	s.values[configKey("s")] = c.encode()
 	for i, do := range []func() error{
 		func() error { _, err := Fence(ctx, s, "s", &FenceOptions{Now: at(rigTime)}); return err },
@@ -330,15 +332,15 @@ func TestExtrasAreKept(t *testing.T) {
 		func() error { _, err := Detach(ctx, s, "s", admin); return err },
 		func() error { _, err := Attach(ctx, s, "s"); return err },
 		func() error { _, err := Destroy(ctx, s, "s", admin); return err },
-		func() error { _, err := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime)); return err },
+		func() error { _, err := Create(ctx, s, "s", c.Config, time.UnixMilli(rigTime)); return err },
 		func() error { _, err := Destroy(ctx, s, "s", admin); return err },
 		func() error { _, err := Purge(ctx, s, "s"); return err },
-		func() error { _, err := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime)); return err },
+		func() error { _, err := Create(ctx, s, "s", c.Config, time.UnixMilli(rigTime)); return err },
 	} {
 		err := do()
 		got, decodeErr := decodeConfig("k", s.values[configKey("s")])
-		if err != nil || decodeErr != nil || got.configExtras != extras {
-			t.Errorf("operation %d: %v, %v, %+v", i, err, decodeErr, got.configExtras)
+		if err != nil || decodeErr != nil || got.MovedTo != "" || *got.Config.Nodes != *c.Config.Nodes || got.Config.Prefix != "ord" || got.Config.LowBits != 3 {
+			t.Errorf("operation %d: %v, %v, %+v", i, err, decodeErr, got)
 		}
 	}
 
@@ -360,7 +362,7 @@ func TestExtrasAreKept(t *testing.T) {
 		r := newRig(t, 4, nil)
 		r.m.set.Nodes = &Range{tt.lo, tt.hi}
 		c := r.m.sequencer
-		c.Nodes, c.MovedTo, c.Nonce = nodeRange{5, 7, true}, tt.moved, "limited"
+		c.Config.Nodes, c.MovedTo, c.nonce = &Range{5, 7}, tt.moved, "limited"
 		r.tokens()
 		r.step(event{Kind: eventAttach})
 		r.answer(event{Values: [][]byte{c.encode()}})
@@ -378,7 +380,7 @@ func TestExtrasAreKept(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.holding()
 	moved := r.m.sequencer
-	moved.MovedTo, moved.Nonce = "etcd://other", "moved"
+	moved.MovedTo, moved.nonce = "etcd://other", "moved"
 	r.step(event{Kind: eventHint})
 	if r.answer(event{Values: [][]byte{moved.encode()}}); r.did(actionSeal) == nil || !errors.Is(r.m.Status().Err, ErrDetached) {
 		t.Errorf("%+v, %+v", r.m.Status(), r.out)

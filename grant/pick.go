@@ -142,14 +142,14 @@ func sooner(a, b int64) int64 {
 // the zero one if there is no record.
 func (m *machine) place(c *candidate, r nodeRecord) {
 	c.base = c.old
-	c.from = max(m.wall, c.mark, m.sequencer.Floor)
+	c.from = max(m.wall, c.mark, m.floor())
 	c.gap, c.spoiled, c.over = r.Gap, r.Spoiled, over{}
 	if r.Nonce != "" {
 		c.over = over{r.Until, r.Nonce}
 	}
 	unused := span{m.unusedFrom(c.mark), c.from} // no window ever covered it
 	if s := c.spoiled; s.length() > 0 {
-		if max(c.from, m.used) <= s[0]-m.sequencer.config().minWindow().Milliseconds() {
+		if max(c.from, m.used) <= s[0]-m.sequencer.Config.minWindow().Milliseconds() {
 			c.limit = s[0]
 		} else {
 			// Too little is left before the spoiled span: begin after it.
@@ -169,7 +169,7 @@ func (m *machine) usableAt(c candidate) int64 {
 	if m.used != never {
 		at = max(at, m.used-m.window()+1)
 	}
-	return at - m.sequencer.MaxAhead
+	return at - m.maxAhead()
 }
 
 // unusedFrom returns the beginning of the time that no window ever covered
@@ -180,11 +180,11 @@ func (m *machine) unusedFrom(mark int64) int64 {
 	if mark != never {
 		return mark
 	}
-	from := m.sequencer.Created
+	from := ms(m.sequencer.Created)
 	if lead, ok := m.storeLead(); ok && from > m.wall-lead.least+aheadMost {
-		from = max(ms(m.sequencer.Layout.Epoch()), -maxTime)
+		from = max(ms(m.sequencer.Config.Layout.Epoch()), -maxTime)
 	}
-	return max(from, m.sequencer.Floor)
+	return max(from, m.floor())
 }
 
 // leaveGap makes the record of a claim remember the longest span that no window
@@ -196,7 +196,7 @@ func (m *machine) leaveGap(c *candidate, unused span) {
 		if c.gap[1] <= over {
 			c.gap = span{}
 		}
-		if unused[1] <= over+lead.most-lead.least+m.sequencer.MaxAhead+aheadMost {
+		if unused[1] <= over+lead.most-lead.least+m.maxAhead()+aheadMost {
 			return
 		}
 	}
@@ -365,7 +365,7 @@ func (m *machine) exhausted(s sighting) {
 		m.fail(s.bad, 1000)
 		return
 	}
-	m.fail(&ExhaustedError{Sequencer: m.set.Name, Nodes: Range{m.lo, m.hi}, Free: timeOf(free), Ahead: ahead, Fenced: ahead && free <= m.sequencer.Floor}, 0)
+	m.fail(&ExhaustedError{Sequencer: m.set.Name, Nodes: Range{m.lo, m.hi}, Free: timeOf(free), Ahead: ahead, Fenced: ahead && free <= m.floor()}, 0)
 	wait := listEvery
 	if free != never {
 		wait = min(wait, max(free-m.wall+1, backoffMin))
@@ -543,5 +543,5 @@ func (m *machine) someKeys(n int) []string {
 }
 
 func (m *machine) key(node uint64) string {
-	return nodeKey(m.set.Name, node, m.sequencer.Layout.MaxNode())
+	return nodeKey(m.set.Name, node, m.sequencer.Config.Layout.MaxNode())
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 )
 
 // judged is the evaluation of a record according to docs/protocol.md: a rank
@@ -23,13 +24,13 @@ type judged struct {
 // Pick, and returns when it may be claimed. The store's clock, if known, shows
 // a time in [store, store+within]. If it was found to be off, it does not
 // determine which windows have ended.
-func judge(node uint64, n *nodeRecord, c configRecord, now, used int64, known, off bool, store, within int64) (j judged, usable int64) {
+func judge(node uint64, n *nodeRecord, c Info, now, used int64, known, off bool, store, within int64) (j judged, usable int64) {
 	j = judged{node: node, mark: never, limit: maxMark}
-	gapFrom := c.Created
+	maxAhead, window, floor, gapFrom := c.Config.MaxAhead.Milliseconds(), c.Config.Window.Milliseconds(), ms(c.Floor), ms(c.Created)
 	if known && gapFrom > store+within+10_000 { // the clock of its creator was wrong
-		gapFrom = ms(c.Layout.Epoch())
+		gapFrom = ms(c.Config.Layout.Epoch())
 	}
-	gapFrom = max(gapFrom, c.Floor)
+	gapFrom = max(gapFrom, floor)
 	if n != nil {
 		j.mark, gapFrom = n.Until, n.Until
 		j.gap, j.spoiled = n.Gap, n.Spoiled
@@ -41,18 +42,18 @@ func judge(node uint64, n *nodeRecord, c configRecord, now, used int64, known, o
 			}
 		}
 	}
-	j.from = max(now, j.mark, c.Floor)
+	j.from = max(now, j.mark, floor)
 	gapTo := j.from
 	if b := j.spoiled[0]; j.spoiled.length() > 0 {
-		if max(j.from, used) > b-c.config().minWindow().Milliseconds() {
+		if max(j.from, used) > b-c.Config.minWindow().Milliseconds() {
 			j.from, gapTo, j.spoiled = max(j.from, j.spoiled[1]), min(gapTo, b), span{}
 		} else {
 			j.limit = b
 		}
 	}
-	usable = j.from - c.MaxAhead
+	usable = j.from - maxAhead
 	if used != never { // a window written then ends MaxAhead plus its length ahead
-		usable = max(usable, used-c.MaxAhead-c.Window+1)
+		usable = max(usable, used-maxAhead-window+1)
 	}
 	if usable > now && j.rank >= 0 {
 		j.rank = -2 // not yet
@@ -60,7 +61,7 @@ func judge(node uint64, n *nodeRecord, c configRecord, now, used int64, known, o
 	if known && j.gap[1] <= store {
 		j.gap = span{}
 	}
-	if (!known || gapTo > store+within+c.MaxAhead+10_000) && gapTo-gapFrom > max(j.gap[1]-j.gap[0], 0) {
+	if (!known || gapTo > store+within+maxAhead+10_000) && gapTo-gapFrom > max(j.gap[1]-j.gap[0], 0) {
 		j.gap = span{gapFrom, gapTo}
 	}
 	return j, usable
@@ -76,10 +77,10 @@ func TestLookLaw(t *testing.T) {
 			by := pickOne(random, 0, 50, 100, 150, 10_000, 10_050, 6000, random.Int64N(20_000))
 			return rigTime + pickOne(random, by, -by) + pickOne[int64](random, -1, 0, 0, 1)
 		}
-		r := newRig(t, 4, func(c *configRecord) {
-			c.Created = near()
+		r := newRig(t, 4, func(c *Info) {
+			c.Created = timeOf(near())
 			if random.IntN(2) == 0 {
-				c.Floor = near()
+				c.Floor = timeOf(near())
 			}
 		})
 		m := r.m
@@ -299,7 +300,7 @@ func TestExhaustedLaw(t *testing.T) {
 			for _, pending := range []int64{never, rigTime + 10, rigTime + 700} {
 				for _, bad := range []error{nil, ErrDamaged} {
 					r := newRig(t, 4, nil)
-					r.m.sequencer.Window, r.m.lo, r.m.hi = window, 3, 7
+					r.m.sequencer.Config.Window, r.m.lo, r.m.hi = time.Duration(window)*time.Millisecond, 3, 7
 					r.m.exhausted(sighting{free: free, pending: pending, bad: bad})
 					first := free
 					if pending != never && (free == never || pending < free) {
@@ -362,7 +363,10 @@ func TestDisputed(t *testing.T) {
 // TestDroughts: lists of all records that find none free become less frequent.
 func TestDroughts(t *testing.T) {
 	for _, window := range []int64{100, 6000, 60_000, 31_622_400_000} {
-		r := newRig(t, 1, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
+		r := newRig(t, 1, func(c *Info) {
+			c.Config.Window = time.Duration(window) * time.Millisecond
+			c.LongestWindow = c.Config.Window
+		})
 		e := event{Keys: []string{r.key(0), r.key(1)}}
 		for i := range e.Keys {
 			e.Values = append(e.Values, r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = nodeHeld, r.wall+int64(i)+5, r.wall }))
@@ -483,7 +487,7 @@ func TestClaimWrites(t *testing.T) {
 		if tt.used != never {
 			r.used = r.wall + tt.used
 		}
-		r.m.sequencer.MaxAhead, r.m.hi = 50, 0
+		r.m.hi = 0
 		var record []byte
 		if tt.mark != never {
 			record = r.record(func(n *nodeRecord) {

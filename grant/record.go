@@ -62,8 +62,11 @@ func nodeOf(name, key string) (uint64, error) {
 	return n, nil
 }
 
-// ms returns t in Unix milliseconds, rounded up.
+// ms returns t in Unix milliseconds, rounded up; of the zero time, never.
 func ms(t time.Time) int64 {
+	if t.IsZero() {
+		return never
+	}
 	v := t.UnixMilli()
 	if t.Sub(time.UnixMilli(v)) > 0 {
 		v++
@@ -79,49 +82,9 @@ func timeOf(v int64) time.Time {
 	return time.UnixMilli(v).UTC()
 }
 
-// A configRecord is the record of a sequencer. Times and durations are in
-// milliseconds.
-type configRecord struct {
-	Layout        firn.Layout
-	MaxAhead      int64
-	Window        int64
-	LongestWindow int64 // the longest Window it ever had
-	State         State
-	Incarnation   uint64 // 0: there is no record yet
-	Floor         int64  // never if it was never fenced
-	Created       int64
-	Nonce         string
-	configExtras
-}
-
-// configExtras are optional fields that every writer carries on. Members claim
-// only Nodes, and nothing if MovedTo is set.
-type configExtras struct {
-	Nodes   nodeRange // zero: all node IDs of the layout
-	MovedTo string    // URL of the store that has the sequencer now
-	Prefix  string    // of its IDs as typed text
-	LowBits int64     // Config.LowBits
-}
-
-const (
-	movedToMost = 512 // bytes
-)
-
-// A nodeRange is a range of node IDs, both ends inclusive; the zero nodeRange
-// is no limit.
-type nodeRange struct {
-	lo, hi  uint64
-	limited bool
-}
-
-func (r nodeRange) String() string {
-	if !r.limited {
-		return "all"
-	}
-	return fmt.Sprintf("%d..%d", r.lo, r.hi)
-}
-
-// A configJSON is the written form of a configRecord: JSON in this order.
+// A configJSON is the record of a sequencer: an Info as JSON, in this order. Times
+// and durations are in milliseconds. Members claim only Nodes, and nothing if
+// MovedTo is set.
 type configJSON struct {
 	Version       int         `json:"v"`
 	Layout        firn.Layout `json:"layout"`
@@ -130,98 +93,73 @@ type configJSON struct {
 	LongestWindow int64       `json:"longest_window"`
 	State         string      `json:"state"`
 	Incarnation   uint64      `json:"incarnation"`
-	Floor         *int64      `json:"floor"` // null without a fence
+	Floor         *int64      `json:"floor"` // null without one
 	Created       int64       `json:"created"`
 	Nonce         string      `json:"nonce"`
 	Nodes         []uint64    `json:"nodes,omitempty"` // two numbers
 	MovedTo       string      `json:"moved_to,omitempty"`
 	Prefix        string      `json:"prefix,omitempty"`
-	LowBits       int64       `json:"low_bits,omitempty"`
+	LowBits       int         `json:"low_bits,omitempty"`
 }
 
-func newConfigRecord(c Config) configRecord {
-	return configRecord{
-		Layout: c.Layout, State: Attached, Incarnation: 1, Floor: never,
-		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: c.Window.Milliseconds(),
-		configExtras: configExtras{Nodes: c.Nodes.record(), Prefix: c.Prefix, LowBits: int64(c.LowBits)},
-	}
-}
+const movedToMost = 512 // bytes
 
-func (r configRecord) config() Config {
-	var nodes *Range
-	if r.Nodes.limited {
-		nodes = &Range{r.Nodes.lo, r.Nodes.hi}
-	}
-	return Config{
-		Nodes:    nodes,
-		Prefix:   r.Prefix,
-		LowBits:  int(r.LowBits),
-		Layout:   r.Layout,
-		MaxAhead: time.Duration(r.MaxAhead) * time.Millisecond,
-		Window:   time.Duration(r.Window) * time.Millisecond,
-	}
-}
-
-func (r configRecord) info(name string) Info {
-	return Info{
-		Name: name, State: r.State, Config: r.config(), Incarnation: r.Incarnation,
-		Floor: timeOf(r.Floor), Created: timeOf(r.Created),
-		LongestWindow: time.Duration(r.LongestWindow) * time.Millisecond, MovedTo: r.MovedTo,
-	}
-}
-
-func (r configRecord) encode() []byte {
+func (i Info) encode() []byte {
+	c := i.Config
 	j := configJSON{
-		Version: version, Layout: r.Layout, MaxAhead: r.MaxAhead, Window: r.Window, LongestWindow: r.LongestWindow, State: r.State.String(),
-		Incarnation: r.Incarnation, Created: r.Created, Nonce: r.Nonce, MovedTo: r.MovedTo, Prefix: r.Prefix, LowBits: r.LowBits,
+		Version: version, Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: i.LongestWindow.Milliseconds(),
+		State: i.State.String(), Incarnation: i.Incarnation, Created: ms(i.Created), Nonce: i.nonce, MovedTo: i.MovedTo, Prefix: c.Prefix, LowBits: c.LowBits,
 	}
-	if r.Floor != never {
-		j.Floor = &r.Floor
+	if !i.Floor.IsZero() {
+		j.Floor = new(ms(i.Floor))
 	}
-	if r.Nodes.limited {
-		j.Nodes = []uint64{r.Nodes.lo, r.Nodes.hi}
+	if c.Nodes != nil {
+		j.Nodes = []uint64{c.Nodes.Lo, c.Nodes.Hi}
 	}
 	return encode(j)
 }
 
 // decodeConfig parses the record of a sequencer.
-func decodeConfig(key string, value []byte) (configRecord, error) {
+func decodeConfig(key string, value []byte) (i Info, err error) {
 	var j configJSON
-	err := decode(key, value, &j, &j.Version)
-	r := configRecord{
-		Layout: j.Layout, MaxAhead: j.MaxAhead, Window: j.Window, LongestWindow: j.LongestWindow,
-		State: State(max(slices.Index(stateNames[:], j.State), 0)), Incarnation: j.Incarnation, Floor: never, Created: j.Created, Nonce: j.Nonce,
-		configExtras: configExtras{MovedTo: j.MovedTo, Prefix: j.Prefix, LowBits: j.LowBits},
+	if err := decode(key, value, &j, &j.Version); err != nil {
+		return i, err
 	}
-	if j.Floor != nil {
-		r.Floor = *j.Floor
-	}
-	if err != nil {
-		return r, err
-	}
-	if most := int64(maxWindow / time.Millisecond); r.Window > most || r.MaxAhead > r.Window || r.LongestWindow > most {
-		return r, damaged(key, "window, longest_window or max_ahead is out of range")
-	}
-	switch err := r.config().Check(); {
-	case err != nil:
-		return r, damaged(key, err.Error())
-	case r.LongestWindow < r.Window:
-		return r, damaged(key, "longest_window is shorter than window")
-	case r.State < Attached:
-		return r, damaged(key, fmt.Sprintf("state is %q", j.State))
-	case r.Incarnation == 0:
-		return r, damaged(key, "it has no incarnation")
-	case r.Floor != never && !inRange(r.Floor) || !inRange(r.Created):
-		return r, damaged(key, "a time is out of range")
+	switch most := maxWindow.Milliseconds(); {
+	case j.Window > most || j.MaxAhead > j.Window || j.LongestWindow > most:
+		return i, damaged(key, "window, longest_window or max_ahead is out of range")
+	case j.LongestWindow < j.Window:
+		return i, damaged(key, "longest_window is shorter than window")
 	case j.Nodes != nil && (len(j.Nodes) != 2 || j.Nodes[0] > j.Nodes[1]):
-		return r, damaged(key, "nodes is not a range of node IDs")
-	case !printable(r.MovedTo, movedToMost):
-		return r, damaged(key, fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost))
+		return i, damaged(key, "nodes is not a range of node IDs")
+	case j.Floor != nil && !inRange(*j.Floor) || !inRange(j.Created):
+		return i, damaged(key, "a time is out of range")
+	case j.Incarnation == 0:
+		return i, damaged(key, "it has no incarnation")
+	case !printable(j.MovedTo, movedToMost):
+		return i, damaged(key, fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost))
+	}
+	c := Config{
+		Layout: j.Layout, MaxAhead: time.Duration(j.MaxAhead) * time.Millisecond, Window: time.Duration(j.Window) * time.Millisecond,
+		Prefix: j.Prefix, LowBits: j.LowBits,
+	}
+	if err := c.Check(); err != nil {
+		return i, damaged(key, err.Error())
 	}
 	if j.Nodes != nil {
-		r.Nodes = nodeRange{j.Nodes[0], j.Nodes[1], true}
+		c.Nodes = &Range{j.Nodes[0], j.Nodes[1]} // another layout may have had them
 	}
-	return r, nil
+	i = Info{
+		Name: strings.TrimSuffix(strings.TrimPrefix(key, root), "/config"), Config: c, Incarnation: j.Incarnation, Created: timeOf(j.Created),
+		LongestWindow: time.Duration(j.LongestWindow) * time.Millisecond, MovedTo: j.MovedTo, nonce: j.Nonce,
+	}
+	if j.Floor != nil {
+		i.Floor = timeOf(*j.Floor)
+	}
+	if i.State = State(slices.Index(stateNames[:], j.State)); i.State < Attached || i.State > Purged {
+		return i, damaged(key, fmt.Sprintf("state is %q", j.State))
+	}
+	return i, nil
 }
 
 // printable reports whether a text has at most so many bytes, all printable
@@ -249,22 +187,29 @@ type nodeRecord struct {
 
 	// From is where the owner's grant began, and Over the record that its claim
 	// replaced. A fence and a repair, which end the grant, drop both.
-	From maybe `json:"-"`
-	Over over  `json:"-"`
+	From maybe `json:"from,omitzero"`
+	Over over  `json:"over,omitzero"`
 
 	// Gap is the longest span below the mark that no window ever covered. A
 	// repair gives it back.
-	Gap span `json:"-"`
+	Gap span `json:"gap,omitzero"`
 
 	// Spoiled is a span above the mark that windows have already covered, left
 	// by a repair. No window reaches into it.
-	Spoiled span `json:"-"`
+	Spoiled span `json:"spoiled,omitzero"`
 }
 
 // A maybe is a time that a record may lack.
 type maybe struct {
 	time int64
 	set  bool
+}
+
+func (m maybe) MarshalJSON() ([]byte, error) { return json.Marshal(m.time) }
+
+func (m *maybe) UnmarshalJSON(text []byte) error {
+	m.set = true
+	return json.Unmarshal(text, &m.time)
 }
 
 // An over identifies the record that a claim replaced. The zero over means that
@@ -278,10 +223,6 @@ type over struct {
 type nodeJSON struct {
 	Version int `json:"v"`
 	nodeRecord
-	From    *int64 `json:"from,omitempty"`
-	Over    *over  `json:"over,omitempty"`
-	Gap     *span  `json:"gap,omitempty"`
-	Spoiled *span  `json:"spoiled,omitempty"`
 }
 
 // A span is the time from the first value up to the second, exclusive, in Unix
@@ -303,23 +244,15 @@ func (s *span) UnmarshalJSON(text []byte) error {
 
 func (s span) length() int64 { return max(s[1]-s[0], 0) }
 
-func (s span) orNil() *span {
-	if s.length() == 0 {
-		return nil
-	}
-	return &s
+// IsZero makes a record omit the span if it is empty.
+func (s span) IsZero() bool { return s.length() == 0 }
+
+// valid reports whether a span that was read can be one, or is absent.
+func (s span) valid() bool {
+	return s == span{} || s.length() > 0 && inRange(s[0]) && inRange(s[1])
 }
 
-func (r nodeRecord) encode() []byte {
-	j := nodeJSON{Version: version, nodeRecord: r, Gap: r.Gap.orNil(), Spoiled: r.Spoiled.orNil()}
-	if r.From.set {
-		j.From = &r.From.time
-	}
-	if r.Over != (over{}) {
-		j.Over = &r.Over
-	}
-	return encode(j)
-}
+func (r nodeRecord) encode() []byte { return encode(nodeJSON{version, r}) }
 
 // held reports whether the owner may use the node ID until the mark.
 func (r nodeRecord) held() bool { return r.State != nodeFree }
@@ -349,42 +282,27 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 	if err != nil {
 		return r, err
 	}
-	if j.From != nil {
-		if r.From = (maybe{*j.From, true}); !inRange(*j.From) || *j.From > r.Until {
-			return r, damaged(key, "from is out of range")
-		}
-	}
-	if j.Over != nil {
-		if r.Over = *j.Over; r.Over.Nonce == "" || !inRange(r.Over.Until) {
-			return r, damaged(key, "over is not the mark and the nonce of a record")
-		}
-	}
-	for _, s := range []struct {
-		name string
-		from *span
-		to   *span
-	}{{"gap", j.Gap, &r.Gap}, {"spoiled", j.Spoiled, &r.Spoiled}} {
-		switch {
-		case s.from == nil:
-			continue
-		case s.from.length() == 0 || !inRange(s.from[0]) || !inRange(s.from[1]):
-			return r, damaged(key, s.name+" is not a span of time")
-		}
-		*s.to = *s.from
-	}
 	switch {
 	case r.State != nodeHeld && r.State != nodeClosing && r.State != nodeFree:
-		return r, damaged(key, fmt.Sprintf("state is %q", r.State))
+		err = damaged(key, fmt.Sprintf("state is %q", r.State))
 	case r.Nonce == "":
-		return r, damaged(key, "it has no nonce")
+		err = damaged(key, "it has no nonce")
 	case !inRange(r.Until) || !inRange(r.Wall):
-		return r, damaged(key, "a time is out of range")
+		err = damaged(key, "a time is out of range")
+	case r.From.set && (!inRange(r.From.time) || r.From.time > r.Until):
+		err = damaged(key, "from is out of range")
+	case r.Over != over{} && (r.Over.Nonce == "" || !inRange(r.Over.Until)):
+		err = damaged(key, "over is not the mark and the nonce of a record")
+	case !r.Gap.valid():
+		err = damaged(key, "gap is not a span of time")
+	case !r.Spoiled.valid():
+		err = damaged(key, "spoiled is not a span of time")
 	case r.Gap.length() > 0 && r.Gap[1] > r.Until:
-		return r, damaged(key, "gap ends above until")
+		err = damaged(key, "gap ends above until")
 	case r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until:
-		return r, damaged(key, "spoiled begins below until")
+		err = damaged(key, "spoiled begins below until")
 	}
-	return r, nil
+	return r, err
 }
 
 // readNode parses the key and the record of a node ID.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -23,38 +24,29 @@ func TestConfigRecordLaw(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
 		c := newConfig(firn.MustParseLayout([]string{"default", "snowcast", "hazelcast"}[r.IntN(3)]), time.Duration(r.IntN(100))*time.Second)
-		want := configRecord{
-			Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(),
-			State: Attached + State(r.IntN(int(Purged))), Incarnation: 1 + r.Uint64N(3), Floor: never, Created: someTime(r), Nonce: "n",
+		want := Info{
+			Name: "s", Config: c, State: Attached + State(r.IntN(int(Purged))), Incarnation: 1 + r.Uint64N(3), Created: timeOf(someTime(r)), nonce: "n",
+			LongestWindow: pickOne(r, c.Window, c.Window+time.Millisecond, maxWindow),
 		}
-		want.LongestWindow = want.Window + []int64{0, 1, maxWindow.Milliseconds() - want.Window}[r.IntN(3)]
 		floor := `"floor":null,`
 		if r.IntN(2) == 0 {
-			want.Floor = someTime(r)
-			floor = fmt.Sprintf(`"floor":%d,`, want.Floor)
+			want.Floor = timeOf(someTime(r))
+			floor = fmt.Sprintf(`"floor":%d,`, want.Floor.UnixMilli())
 		}
 		if r.IntN(2) == 0 {
-			want.configExtras = someExtras(r)
+			want.Config.Nodes = &Range{r.Uint64N(3), 2 + r.Uint64()}
+			want.MovedTo, want.Config.Prefix = strings.Repeat("&", movedToMost), strings.Repeat("a", r.IntN(64)) // the greatest lengths
 			if c.Layout == firn.Default() {
-				want.LowBits = r.Int64N(11)
+				want.Config.LowBits = r.IntN(11)
 			}
 		}
 		text := string(want.encode())
-		if got, err := decodeConfig("k", []byte(text)); err != nil || got != want {
+		if got, err := decodeConfig(configKey("s"), []byte(text)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
 		}
 		if !strings.HasPrefix(text, `{"v":3,`) || !strings.Contains(text, floor) || len(text) > maxValue {
 			t.Errorf("%s lacks its version or %s, or has more than %d bytes", text, floor, maxValue)
 		}
-	}
-}
-
-// someExtras returns optional fields of a configuration, of the greatest length
-// in a record.
-func someExtras(r *rand.Rand) configExtras {
-	return configExtras{
-		Nodes:   nodeRange{r.Uint64N(3), 2 + r.Uint64(), true},
-		MovedTo: strings.Repeat("&", movedToMost), Prefix: strings.Repeat("a", r.IntN(64)),
 	}
 }
 
@@ -207,7 +199,7 @@ func TestRecordLimits(t *testing.T) {
 		{node, `[100,110]`, `[100,` + end + `]`, ""},
 		{node, `[100,110]`, `[100,` + past + `]`, "spoiled is not a span"},
 		{node, `[100,110]`, `[110,110]`, "spoiled is not a span"},
-		{node, `"spoiled":[100,110]`, `"spoiled":null`, ""},
+		{node, `"spoiled":[100,110]`, `"spoiled":null`, "2 numbers"},
 		{node, `"wall"`, `wall`, "not JSON"},
 		{node, `"wall":90`, `"wall":"90"`, "wall"},
 		{node, `[100,110]}`, `[100,`, "not JSON"},
@@ -309,13 +301,14 @@ func testConfig(t testing.TB) Config {
 // FuzzRecords: reading any value ends in a record or an error, and a record
 // reads the same after it is written again.
 func FuzzRecords(f *testing.F) {
-	c := newConfigRecord(testConfig(f))
+	c := newInfo("s", testConfig(f))
+	c.Created = timeOf(0)
 	f.Add(c.encode())
 	f.Add((nodeRecord{Nonce: "n", Owner: "o", Until: 7, State: nodeHeld}).encode())
 	f.Add([]byte(`{"v":2}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if r, err := decodeConfig("k", value); err == nil {
-			if again, err := decodeConfig("k", r.encode()); err != nil || again != r {
+			if again, err := decodeConfig("k", r.encode()); err != nil || !reflect.DeepEqual(again, r) {
 				t.Errorf("%s: read as %+v, written and read as %+v, %v", value, r, again, err)
 			}
 		} else if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewerVersion) {

@@ -47,7 +47,7 @@ func checkRecords(t *testing.T, page string) {
 		var again []byte
 		switch kind {
 		case "config":
-			var r configRecord
+			var r Info
 			r, err = decodeConfig(key, []byte(text))
 			again = r.encode()
 			if key != configKey(name) {
@@ -123,7 +123,7 @@ func checkConstants(t *testing.T, page string) {
 
 	// How much of a window is used before it is renewed.
 	m := newMachine(KeeperOptions{random: func() uint64 { return 0 }})
-	m.sequencer.Window = 60_000
+	m.sequencer.Config.Window = time.Minute
 	early := m.window() - m.newMargin()
 	m.set.random = func() uint64 { return 2 * 60_000 / 15 }
 	late := m.window() - m.newMargin()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestReadBackLaw: how a member evaluates each record that can be in place of
@@ -130,7 +131,7 @@ func TestReadBackLaw(t *testing.T) {
 			}
 			c := r.m.sequencer
 			if tt.floor != 0 {
-				c.Floor, c.Nonce = rigTime+tt.floor, "fenced"
+				c.Floor, c.nonce = timeOf(rigTime+tt.floor), "fenced"
 			}
 			r.answer(event{Values: [][]byte{value, c.encode()}})
 			got := result{phase: r.m.Status().Phase, alarm: r.alarm(), seals: r.did(actionSeal) != nil}
@@ -197,7 +198,7 @@ func TestReadBackLaw(t *testing.T) {
 func TestFencedSealsAtOnce(t *testing.T) {
 	for _, lost := range []bool{false, true} { // and wants another number
 		for _, state := range []State{Attached, Detaching, Destroyed} {
-			r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
+			r := newRig(t, 4, func(c *Info) { c.Config.Window, c.LongestWindow = 10*time.Minute, 10*time.Minute })
 			r.holding()
 			r.m.hold.lost = lost
 			r.later(configEvery)
@@ -205,7 +206,7 @@ func TestFencedSealsAtOnce(t *testing.T) {
 				t.Fatalf("it reads %s", a.Key)
 			}
 			c := r.m.sequencer
-			c.State, c.Floor, c.Incarnation, c.Nonce = state, r.wall, c.Incarnation+1, "fenced"
+			c.State, c.Floor, c.Incarnation, c.nonce = state, timeOf(r.wall), c.Incarnation+1, "fenced"
 			r.answer(event{Values: [][]byte{c.encode()}})
 			if r.did(actionSeal) == nil {
 				t.Errorf("lost %t, the sequencer is fenced and %v, and the generator is not sealed", lost, state)

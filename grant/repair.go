@@ -58,17 +58,17 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 	}
 	// A mark this far ahead does not come from a clock that is right.
 	now := ms(clockOr(opt.Now)())
-	limit := now + config.MaxAhead + 2*config.LongestWindow
+	limit := max(now+(config.Config.MaxAhead+2*config.LongestWindow).Milliseconds(), ms(config.Floor))
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, err := nodeOf(name, key)
-		if err != nil || key != nodeKey(name, node, config.Layout.MaxNode()) {
+		if err != nil || key != nodeKey(name, node, config.Config.Layout.MaxNode()) {
 			return true // belongs to a layout of another width, before a purge
 		}
 		r, err := decodeNode(key, value)
 		switch {
 		case err != nil:
 			report.Damaged = append(report.Damaged, err)
-		case r.Until <= max(limit, config.Floor):
+		case r.Until <= limit:
 		case !r.repairable(now):
 			report.Left = append(report.Left, RepairedNode{NodeInfo: r.info(node)})
 		default:
@@ -90,7 +90,7 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 		return report, nil
 	}
 	for _, n := range report.Nodes {
-		if err := repairNode(ctx, s, nodeKey(name, n.Node, config.Layout.MaxNode()), now, max(limit, config.Floor)); err != nil {
+		if err := repairNode(ctx, s, nodeKey(name, n.Node, config.Config.Layout.MaxNode()), now, limit); err != nil {
 			return report, fmt.Errorf("grant: sequencer %s: half repaired, run it again: node ID %d: %w", name, n.Node, err)
 		}
 	}

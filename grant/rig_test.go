@@ -27,13 +27,13 @@ const rigTime = 1_795_132_800_000
 // newRig makes the machine of a sequencer "s" with 2^bits node IDs, a MaxAhead
 // of 50 ms and a window of 6000 ms; the minimum window is 100 ms. It has read
 // the configuration, and is not attached.
-func newRig(t *testing.T, bits int, change func(*configRecord)) *rig {
+func newRig(t *testing.T, bits int, change func(*Info)) *rig {
 	t.Helper()
-	c := newConfigRecord(Config{
+	c := newInfo("s", Config{
 		Layout:   firn.MustParseLayout(fmt.Sprintf("bits=time:48.node:%d,unit=1ms,epoch=0", bits)),
 		MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second,
 	})
-	c.Nonce, c.Created = "n", rigTime-1_000_000
+	c.nonce, c.Created = "n", timeOf(rigTime-1_000_000)
 	if change != nil {
 		change(&c)
 	}

@@ -357,8 +357,8 @@ func (s *story) describe(key string, value []byte) string {
 			return err.Error()
 		}
 		floor := "no floor"
-		if r.Floor != never {
-			floor = fmt.Sprint("floor ", r.Floor)
+		if !r.Floor.IsZero() {
+			floor = fmt.Sprint("floor ", r.Floor.UnixMilli())
 		}
 		return fmt.Sprintf("config %v, incarnation %d, %s", r.State, r.Incarnation, floor)
 	}
