@@ -78,13 +78,9 @@ func readPage(t *testing.T, name string) string {
 // its epoch, and there are no other rows. A change here changes the meaning of
 // stored IDs.
 func TestPresets(t *testing.T) {
-	page, err := os.ReadFile("docs/layouts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	said := make(map[string]string)
-	for _, m := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| `(bits=[^`]*)` \\|$").FindAllSubmatch(page, -1) {
-		said[string(m[1])] = string(m[2])
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| `(bits=[^`]*)` \\|$").FindAllStringSubmatch(readPage(t, "docs/layouts.md"), -1) {
+		said[m[1]] = m[2]
 	}
 	for p := range Presets() {
 		want := fmt.Sprintf("bits=%s,unit=%v,epoch=%s", p.Layout.Fields(), p.Layout.Unit(), p.Layout.epochText())
