@@ -17,6 +17,8 @@ exec 2>&1 # output and errors, in order
 if [ "${1:-}" = all ] || [ "${CI:-}" = true ]; then FIRN_ALL=1; fi
 FIRN_ALL=${FIRN_ALL:-}
 export FIRN_ALL # tests and scripts read it too
+# As releases are built; and programs that tests build compile nothing a second time.
+export CGO_ENABLED=0
 
 modules=$(sh scripts/modules.sh)
 mkdir -p bin build
@@ -57,10 +59,10 @@ check_alone() {
 # The root module must compile on the system. go vet checks the types in all
 # files, tests included, but compiles most of the standard library first.
 check_system() {
-	test -z "$FIRN_ALL" || GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go vet ./... || return 1
+	test -z "$FIRN_ALL" || GOOS=${1%/*} GOARCH=${1#*/} go vet ./... || return 1
 	case $1 in
 	*/386) ;; # vet is enough to check the sizes of types
-	*) GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go build -buildvcs=false ./... ;;
+	*) GOOS=${1%/*} GOARCH=${1#*/} go build -buildvcs=false ./... ;;
 	esac
 }
 
@@ -140,10 +142,9 @@ build_kube() {
 # The programs that tests of stores and protocols start.
 install_packages() {
 	{
-		sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools \
-			php=php-cli php=php-redis ruby=ruby-redis
+		sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools
 		sh scripts/packages.sh chromium=chromium # separately, because it is large
-		sh scripts/packages.sh rpm=rpm promtool=prometheus
+		test -z "$FIRN_ALL" || sh scripts/packages.sh php=php-cli php=php-redis ruby=ruby-redis rpm=rpm promtool=prometheus
 	} |
 		sed 's/^SKIPPED: /skipped packages: /' | tee -a $facts
 }
@@ -238,8 +239,9 @@ awk '
 awk '$1 == "slow" { printf "slow: %s %d s\n", $2, $3 }' $facts
 grep '^skipped ' $facts | grep -v 'make test-all' || true
 if [ -z "$FIRN_ALL" ]; then
-	echo 'left out, make test-all has it: staticcheck, other systems, modules without go.work, the generated code, tools, bench,' \
-		'known vulnerabilities, releases and deploy/, most runs of the model and the simulator, building etcd and kube-apiserver, Prisma and TypeORM, and' \
+	echo 'left out, make test-all has it: staticcheck, other systems, modules without go.work, examples/gorm, the generated code, tools,' \
+		'bench, known vulnerabilities, releases and deploy/, most of the model, the simulator and the mistakes, building etcd and' \
+		'kube-apiserver, Prisma and TypeORM, and' \
 		"$(grep -c '^skipped .*make test-all' $facts) tests"
 fi
 awk '

@@ -3,7 +3,7 @@
 # sources that tools/DIR/go.mod names. It does nothing if bin/NAME already has that
 # version. The output of the build goes to stderr.
 #
-# With FIRN_CACHED=1 it fails, instead of compiling what Go has not cached.
+# With FIRN_CACHED=1 it fails, instead of downloading or compiling what Go has not cached.
 #
 #	scripts/tool.sh NAME DIR PACKAGE
 set -eu
@@ -31,7 +31,7 @@ while outdated; do
 		trap 'exit 1' INT TERM HUP
 		echo $$ >"$lock/pid"
 		if outdated; then
-			if [ -n "${FIRN_CACHED:-}" ] && build -n 2>&1 | grep -q '/compile '; then
+			if [ -n "${FIRN_CACHED:-}" ] && { ! plan=$(export GOPROXY=off; build -n 2>&1) || echo "$plan" | grep -q '/compile '; }; then
 				echo "$name is not built here yet: make test-all builds it" >&2
 				exit 1
 			fi
