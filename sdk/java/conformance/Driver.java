@@ -10,6 +10,7 @@ import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -25,7 +26,7 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * The driver of the conformance suite in server/internal/test/conformance, which documents the commands.
  *
- * <pre>java -cp firn-client.jar Driver.java --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--wide]</pre>
+ * <pre>java -cp firn-client.jar Driver.java --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--wide] [--patient]</pre>
  */
 final class Driver {
     /** What sequencers of both widths have in common; an ID is a Long or a UUID. */
@@ -52,6 +53,7 @@ final class Driver {
                 }
                 case "--ca" -> b.ca(Path.of(args[++i]));
                 case "--wide" -> wide = true;
+                case "--patient" -> b.timeout(Duration.ofMinutes(10)).patience(Duration.ofMinutes(10));
                 default -> throw new IllegalArgumentException("unknown argument " + args[i]);
             }
         }

@@ -1,6 +1,6 @@
 """Lets the conformance tests drive this client; they start the servers.
 
-driver.py --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--wide] [--aio]
+driver.py --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--wide] [--patient] [--aio]
 
 Reads a command a line, and answers each with a line: ok …, skip or error.
 """
@@ -119,6 +119,7 @@ def main() -> None:
     parser.add_argument("--token-file")
     parser.add_argument("--ca")
     parser.add_argument("--wide", action="store_true")  # the client finds out by itself
+    parser.add_argument("--patient", action="store_true")
     parser.add_argument("--aio", action="store_true")
     args = parser.parse_args()
     token: Callable[[], str] | None = None
@@ -129,10 +130,11 @@ def main() -> None:
             return file.read_text().strip()
 
     servers = args.servers.split(",")
+    timeout, patience = (600.0, 600.0) if args.patient else (5.0, 10.0)
     loop = asyncio.new_event_loop()
     client: firn.Client | AsyncClient
     if args.aio:
-        client = AsyncClient(servers, token=token, ca=args.ca)
+        client = AsyncClient(servers, token=token, ca=args.ca, timeout=timeout, patience=patience)
         tasks = client.sequencer(args.sequencer)
 
         def take(n: int) -> list[ID]:
@@ -141,7 +143,7 @@ def main() -> None:
         def many(n: int, of: int) -> tuple[list[ID], float]:
             return loop.run_until_complete(burst_aio(tasks, n, of))
     else:
-        client = firn.Client(servers, token=token, ca=args.ca)
+        client = firn.Client(servers, token=token, ca=args.ca, timeout=timeout, patience=patience)
         sequencer = client.sequencer(args.sequencer)
 
         def take(n: int) -> list[ID]:

@@ -1,7 +1,7 @@
 // The driver of the conformance suite: it reads a command from each line of its input, and answers
 // it in a line of its output.
 //
-//     driver.mjs --servers URL,URL --sequencer NAME [--token-file FILE] [--ca FILE] [--wide]
+//     driver.mjs --servers URL,URL --sequencer NAME [--token-file FILE] [--ca FILE] [--wide] [--patient]
 //
 //     next N         ok ID…        N calls of next, one after the other
 //     take N         ok ID…
@@ -30,12 +30,14 @@ const { values, positionals } = parseArgs({
     "token-file": { type: "string" },
     ca: { type: "string" },
     wide: { type: "boolean" }, // IDs of 128 bits
+    patient: { type: "boolean" },
   },
 });
-const { servers, sequencer, ca, wide, "token-file": tokenFile } = values;
+const { servers, sequencer, ca, wide, patient, "token-file": tokenFile } = values;
 if (servers === undefined || sequencer === undefined) throw new Error("write --servers and --sequencer");
 const client = new Client(servers.split(","), {
   ...(tokenFile && { token: () => readFileSync(tokenFile, "utf8") }),
+  ...(patient && { timeout: 600_000, patience: 600_000 }),
   ...(ca && { tls: () => ({ ca: readFileSync(ca) }) }),
 });
 const ids = /** @type {import("@firnid/client").Sequencer<bigint | string>} */ (wide ? client.sequencer128(sequencer) : client.sequencer(sequencer));

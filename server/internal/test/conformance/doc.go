@@ -5,7 +5,7 @@
 // Each package in sdk/ supplies a driver, a program that reads one command a
 // line and answers each with one line:
 //
-//	driver --servers URL,URL --sequencer NAME [--token-file FILE] [--ca FILE] [--wide]
+//	driver --servers URL,URL --sequencer NAME [--token-file FILE] [--ca FILE] [--wide] [--patient]
 //
 //	next N           ok ID…       N calls of next, one after the other
 //	take N           ok ID…       a batch from a server
@@ -18,5 +18,6 @@
 //
 // A failure is answered with error CLASS MESSAGE. The token file is read for
 // each request, and the file of authorities for each connection. With --wide,
-// IDs have 128 bits and are written as UUIDs.
+// IDs have 128 bits and are written as UUIDs. With --patient, the limits of the
+// client are minutes: a slow machine is not a fault.
 package conformance

@@ -254,7 +254,7 @@ func TestAllTogether(t *testing.T) {
 	servers := startServers(t, 3, "http")
 	var drivers []*driver
 	for _, l := range usable {
-		drivers = append(drivers, l.start(t, urls(servers)))
+		drivers = append(drivers, l.start(t, urls(servers), "--patient"))
 	}
 	total := 200_000
 	if os.Getenv("FIRN_ALL") != "" {
