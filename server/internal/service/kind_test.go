@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"go/format"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -130,8 +131,8 @@ func TestStoreErrors(t *testing.T) {
 		{&silentError{6 * time.Second, nil}, "has not answered for 6s"}, {context.DeadlineExceeded, "did not answer in time"},
 	} {
 		f := FaultOf(storeError(t.Context(), c.err), time.Second, false)
-		if f.Kind != StoreUnavailable || !strings.Contains(f.Detail, c.says) || strings.Contains(f.Detail, "10.1.2.3") {
-			t.Errorf("%v: %s: %s, want %q", c.err, f.Kind, f.Detail, c.says)
+		if f.Kind != StoreUnavailable || !strings.Contains(f.Detail, c.says) || strings.Contains(f.Detail, "10.1.2.3") || f.Level() != slog.LevelDebug {
+			t.Errorf("%v: %s: %s at level %v, want %q at DEBUG", c.err, f.Kind, f.Detail, f.Level(), c.says)
 		}
 	}
 	if err := storeError(ended, nil); err != nil {

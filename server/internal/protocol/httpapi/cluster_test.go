@@ -39,41 +39,13 @@ func newCluster(t *testing.T, c service.ClusterConfig) *service.Cluster {
 	return cluster
 }
 
-// TestClusterLayouts: an existing sequencer keeps its layout, whatever the
-// server's.
-func TestClusterLayouts(t *testing.T) {
-	store := new(memstore.Store)
-	ctx := t.Context()
-	for name, layout := range map[string]string{"short": "hazelcast", "long": "uuidv7"} {
-		if _, err := grant.Create(ctx, store, name, servicetest.Config(firn.MustParseLayout(layout)), time.Now()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ahead := 77 * time.Millisecond
-	config := sequencer.Config{Layout: firn.MustParseLayout("twitter"), MaxAhead: &ahead, Nodes: &grant.Range{Lo: 5, Hi: 900}}
-	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), MaxNames: 3, Config: config})
-	h := NewHandler(Config{Backend: c})
-	for name, want := range map[string]string{"short": "hazelcast", "long": "uuidv7", "new": "twitter"} {
-		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
-			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
-		}
-		s, err := c.Sequencer(ctx, name, nil)
-		if err != nil || s.Layout.String() != want {
-			t.Errorf("%s has layout %v, %v, want %s", name, s.Layout, err, want)
-		}
-	}
-	if info, err := grant.Lookup(ctx, store, "new"); err != nil || info.Config.MaxAhead != ahead {
-		t.Errorf("the new one is %+v, %v, want MaxAhead %v", info, err, ahead)
-	}
-	wantProblem(t, do(h, "POST", "/v1/sequencers/fourth/next"), service.TooManyNames)
-
-	// Node IDs that the layout does not have.
-	if _, err := grant.Create(ctx, store, "small", servicetest.Config(firn.MustParseLayout("js53")), time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	h = NewHandler(Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: config})})
-	wantProblem(t, do(h, "POST", "/v1/sequencers/small/next"), service.Internal)
+// TestNodesOutsideLayout: node IDs that the layout does not have are an error of
+// the server's configuration, not of its store.
+func TestNodesOutsideLayout(t *testing.T) {
+	var log strings.Builder
+	config := sequencer.Config{Layout: firn.MustParseLayout("js53"), Nodes: &grant.Range{Lo: 5, Hi: 900}}
+	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Config: config})
+	wantProblem(t, do(NewHandler(Config{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))}), "POST", "/v1/sequencers/orders/next"), service.Internal)
 	if !strings.Contains(log.String(), "has 0..31") {
 		t.Errorf("the log says %s", &log)
 	}
@@ -81,70 +53,42 @@ func TestClusterLayouts(t *testing.T) {
 
 // TestClusterLife: what a server answers while other servers change its
 // sequencer.
-func TestClusterLife(t *testing.T) { synctest.Test(t, testClusterLife) }
-
-func testClusterLife(t *testing.T) {
-	time.Sleep(time.Until(day))
-	store := newFlaky()
-	ctx := t.Context()
-	var log bytes.Buffer
-	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Window: 2 * time.Second}})
-	h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	next := func() int { return do(h, "POST", "/v1/sequencers/orders/next").Code }
-	wait := func(code int) {
-		t.Helper()
-		for end := time.Now().Add(10 * time.Second); next() != code; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("there is no answer %d", code)
+func TestClusterLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(day))
+		store := new(memstore.Store)
+		ctx := t.Context()
+		c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Window: 2 * time.Second}})
+		h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond})
+		next := func() *httptest.ResponseRecorder { return do(h, "POST", "/v1/sequencers/orders/next") }
+		wantIDs := func() {
+			t.Helper()
+			for end := time.Now().Add(10 * time.Second); next().Code != 200; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("no IDs")
+				}
 			}
 		}
-	}
-	if next() != 200 {
-		t.Fatal("no ID")
-	}
-	must := func(_ grant.Info, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+		must := func(_ grant.Info, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	must(grant.Detach(ctx, store, "orders", nil))
-	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Detached, "orders")
-	must(grant.Attach(ctx, store, "orders"))
-	wait(200)
-	must(grant.Destroy(ctx, store, "orders", nil))
-	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Destroyed, "orders")
-	must(grant.Purge(ctx, store, "orders"))
-	must(grant.Create(ctx, store, "orders", servicetest.Config(firn.MustParseLayout("uuidv7")), time.Now()))
-	wait(200)
-	if s, err := c.Sequencer(ctx, "orders", nil); err != nil || s.Layout.String() != "uuidv7" {
-		t.Errorf("the new one has layout %v, %v", s.Layout, err)
-	}
-
-	// Without the store, a held node ID is good for its window; other names wait.
-	if w := do(h, "GET", "/readyz"); w.Code != 200 {
-		t.Errorf("/readyz: %d %s", w.Code, w.Body)
-	}
-	store.Cut.Store(true)
-	if got := next(); got != 200 {
-		t.Errorf("status %d without the store, within the window", got)
-	}
-	if w := do(h, "GET", "/readyz"); w.Code != 200 {
-		t.Errorf("/readyz: %d %s, want 200 while there is a window", w.Code, w.Body)
-	}
-	w := do(h, "POST", "/v1/sequencers/others/next")
-	p := wantProblem(t, w, service.StoreUnavailable, "could not be reached, read or written", "log")
-	if strings.Contains(p.Detail, "secret") || w.Header().Get("Retry-After") != "1" || !strings.Contains(log.String(), "secret") ||
-		strings.Contains(log.String(), "level=ERROR") { // the log reports once that the store is unreachable
-		t.Errorf("%+v, and the log says\n%s", p, &log)
-	}
-	empty := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})})
-	wantProblem(t, do(empty, "GET", "/readyz"), service.StoreUnavailable)
-	store.Cut.Store(false)
-	if w := do(empty, "GET", "/readyz"); w.Code != 200 {
-		t.Errorf("/readyz: %d %s", w.Code, w.Body)
-	}
-	wait(200)
+		wantIDs()
+		must(grant.Detach(ctx, store, "orders", nil))
+		wantProblem(t, next(), service.Detached, "orders")
+		must(grant.Attach(ctx, store, "orders"))
+		wantIDs()
+		must(grant.Destroy(ctx, store, "orders", nil))
+		wantProblem(t, next(), service.Destroyed, "orders")
+		must(grant.Purge(ctx, store, "orders"))
+		must(grant.Create(ctx, store, "orders", servicetest.Config(firn.MustParseLayout("uuidv7")), time.Now()))
+		wantIDs()
+		if s, err := c.Sequencer(ctx, "orders", nil); err != nil || s.Layout.String() != "uuidv7" {
+			t.Errorf("the new one has layout %v, %v", s.Layout, err)
+		}
+	})
 }
 
 // A writes counter counts writes.
@@ -255,42 +199,6 @@ func TestReadyCreatesNothing(t *testing.T) {
 	}
 	if _, err := grant.Lookup(t.Context(), empty, "orders"); !errors.Is(err, grant.ErrNotFound) {
 		t.Errorf("it was created: %v", err)
-	}
-}
-
-// TestTemplates: a sequencer is created with the template of its name. A name
-// that must exist and does not is an error that suggests the most similar one.
-func TestTemplates(t *testing.T) {
-	store := new(memstore.Store)
-	ahead := 2 * time.Second
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Template: func(name string, c *sequencer.Config) error {
-		switch name {
-		case "wide":
-			c.Layout, c.MaxAhead, c.Window, c.Nodes = firn.MustParseLayout("hazelcast"), &ahead, 90*time.Second, &grant.Range{Lo: 7, Hi: 7}
-		case "torn":
-			return errors.New("two patterns")
-		case "orders":
-		default:
-			c.MustExist = true
-		}
-		return nil
-	}})})
-	for _, name := range []string{"orders", "wide"} {
-		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
-			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
-		}
-	}
-	w := do(h, "GET", "/v1/sequencers/wide")
-	for _, want := range []string{`"layout":"hazelcast"`, `"max_ahead":"2s"`, `"window":"1m30s"`, `"node":7`} {
-		if !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%s has no %s", w.Body, want)
-		}
-	}
-	wantProblem(t, do(h, "POST", "/v1/sequencers/order/next"), service.NoSequencer, "create it first")
-	wantProblem(t, do(h, "POST", "/v1/sequencers/quite-another/next"), service.NoSequencer, "create it first")
-	wantProblem(t, do(h, "POST", "/v1/sequencers/torn/next"), service.BadConfig)
-	if w := do(h, "GET", "/v1/sequencers/order"); w.Code != 404 {
-		t.Errorf("it was created: %s", w.Body)
 	}
 }
 
