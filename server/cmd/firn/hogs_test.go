@@ -65,13 +65,17 @@ func TestHogs(t *testing.T) {
 	h2 := h2Preface + framed(4, 0, 0, "")
 	message := callMessage("\x10" + string(binary.AppendUvarint(nil, service.MaxCount)))          // count
 	credit := callMessage("\x10" + string(binary.AppendUvarint(nil, 1_000_000_000)) + "\x18\x01") // in batches of 1
-	var calls, streams, resets strings.Builder
+	var calls, streams, resets, opened strings.Builder
 	for id := uint32(1); id < 2*250; id += 2 {
 		calls.WriteString(framed(1, 4, id, block) + framed(0, 1, id, message))
 	}
 	for id := uint32(1); id < 2*20_000; id += 2 {
 		resets.WriteString(framed(1, 5, id, block) + framed(3, 0, id, "\x00\x00\x00\x08"))
+		opened.WriteString(framed(1, 4, id, block))
 	}
+	// A header of 4,000 bytes for the table of the connection, and then a byte for
+	// each of its repetitions.
+	table := block + "\x40\x01x\x7f\xa1\x1e" + strings.Repeat("y", 4000) + strings.Repeat("\xbe", 4000)
 	// Windows as large as they can be, and all credit for small messages.
 	streams.WriteString(framed(4, 0, 0, "\x00\x04\x7f\xff\xff\xff") + framed(8, 0, 0, "\x40\x00\x00\x00"))
 	for id := uint32(1); id < 2*100; id += 2 {
@@ -100,9 +104,13 @@ func TestHogs(t *testing.T) {
 		"grpc streams":       {hog{h2Preface + streams.String(), ""}, 64, 184},
 		"grpc long settings": {hog{h2, framed(4, 0, 0, strings.Repeat("\xbe\xef\x00\x00\x00\x01", 2000))}, 64, 84},
 		"grpc acks":          {hog{h2, framed(6, 1, 0, "firnfirn") + framed(4, 1, 0, "")}, 64, 84},
-		"grpc windows":       {hog{h2, framed(8, 0, 0, "\x00\x00\x00\x01")}, 64, 84},
+		"grpc windows":       {hog{h2, framed(8, 0, 0, "\x00\x00\x00\x01")}, 64, 184},
 		"grpc priorities":    {hog{h2, framed(2, 0, 1, "\x00\x00\x00\x00\x01")}, 64, 84},
 		"grpc resets":        {hog{h2 + resets.String(), ""}, 64, 84},
+		"grpc header table":  {hog{h2 + framed(1, 5, 1, table), ""}, 64, 84},
+		"grpc no header":     {hog{h2 + framed(1, 0, 1, block), framed(9, 0, 1, "")}, 64, 84},
+		"grpc open calls":    {hog{h2 + opened.String(), ""}, 64, 184},
+		"grpc unknown":       {hog{h2, framed(0xbe, 0, 0, strings.Repeat("x", 1000))}, 64, 84},
 		"grpc empty data":    {hog{h2 + framed(1, 4, 1, block), framed(0, 0, 1, "")}, 64, 84},
 		"resp arrays":        {hog{"", "*1048576\r\n"}, 64, 84},
 		"bytes of no use":    {hog{"\x16\x03\x01", strings.Repeat("\x00", 1<<10)}, 64, 84},

@@ -1,7 +1,6 @@
 package rpcapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -345,94 +343,6 @@ func TestBusyStream(t *testing.T) {
 	}
 	if n := dials.Load(); n != 1 {
 		t.Errorf("%d connections, want 1", n)
-	}
-}
-
-// TestFloods: connections that send as fast as they can what has to be answered
-// or remembered, and read nothing, cost little and do not affect other clients.
-// TestHogs in cmd/firn does the same for a process, for longer.
-func TestFloods(t *testing.T) {
-	const conns, most, size = 10, 64 << 20, 1 << 20
-	// A header of 4,000 bytes for the table of the connection, and then one byte
-	// for each time that it is repeated.
-	header := append([]byte{0x40, 1, 'x', 0x7f, 0xa1, 0x1e}, make([]byte, 4000)...)
-	for i := range header[6:] {
-		header[6+i] = 'y'
-	}
-	block := blockOf("/firn.v1.IDs/Next")
-	floods := map[string]func() (first, then []byte){
-		"pings":    func() (first, then []byte) { return nil, frameOf(6, 0, 0, []byte("firnfirn")) },
-		"settings": func() (first, then []byte) { return nil, frameOf(4, 0, 0, []byte{0, 4, 0, 0, 0, 1}) },
-		"long settings": func() (first, then []byte) {
-			return nil, frameOf(4, 0, 0, bytes.Repeat([]byte{0xbe, 0xef, 0, 0, 0, 1}, 2000))
-		},
-		"acks":       func() (first, then []byte) { return nil, frameOf(6, 1, 0, []byte("firnfirn")) },
-		"windows":    func() (first, then []byte) { return nil, frameOf(8, 0, 0, []byte{0, 0, 0, 1}) },
-		"priorities": func() (first, then []byte) { return nil, frameOf(2, 0, 1, []byte{0, 0, 0, 0, 1}) },
-		"unknown":    func() (first, then []byte) { return nil, frameOf(0xbe, 0, 0, make([]byte, 1000)) },
-		"empty data": func() (first, then []byte) {
-			return frameOf(frameHeaders, 4, 1, block), frameOf(frameData, 0, 1, nil)
-		},
-		"continuations": func() (first, then []byte) {
-			return frameOf(frameHeaders, 0, 1, block), frameOf(9, 0, 1, append([]byte{0, 1, 'x', 100}, make([]byte, 100)...))
-		},
-		"empty continuations": func() (first, then []byte) {
-			return frameOf(frameHeaders, 0, 1, block), frameOf(9, 0, 1, nil)
-		},
-		"headers from the table": func() (first, then []byte) {
-			all := slices.Concat(block, header)
-			for range 4000 {
-				all = append(all, 0x80|62) // the first entry of the table
-			}
-			return frameOf(frameHeaders, 4|1, 1, all), nil
-		},
-		"streams": func() (first, then []byte) { return nil, nil },
-		"resets":  func() (first, then []byte) { return nil, nil },
-	}
-	for what, flood := range floods {
-		t.Run(what, func(t *testing.T) {
-			l := listening(t, Config{Backend: static(t, "default")})
-			before, used := heap(), uint64(0)
-			var all sync.WaitGroup
-			for range conns {
-				r := dialRaw(t, l)
-				all.Go(func() {
-					_ = r.conn.SetWriteDeadline(time.Now().Add(time.Second))
-					first, then := flood()
-					if _, err := r.conn.Write(first); err != nil {
-						return
-					}
-					for sent := 0; sent < size && what != "headers from the table"; {
-						out := slices.Repeat(then, 1+(64<<10)/(1+len(then)))
-						if then == nil {
-							out = nil
-							for range 500 {
-								out = append(out, frameOf(frameHeaders, 4, r.next, block)...)
-								if what == "resets" {
-									out = append(out, frameOf(frameReset, 0, r.next, []byte{0, 0, 0, 8})...) // CANCEL
-								}
-								r.next += 2
-							}
-						}
-						n, err := r.conn.Write(out)
-						if sent += n; err != nil {
-							return // the server stopped reading, or closed the connection
-						}
-					}
-				})
-			}
-			all.Wait()
-			if now := heap(); now > before {
-				used = now - before
-			}
-			conn := nettest.DialGRPC(t, l.Addr().String())
-			if _, err := firnv1.NewIDsClient(conn).Next(t.Context(), new(firnv1.NextRequest)); err != nil {
-				t.Errorf("another client: %v", err)
-			}
-			if used > most {
-				t.Errorf("%d connections cost %d MiB, want %d at most", conns, used>>20, most>>20)
-			}
-		})
 	}
 }
 
