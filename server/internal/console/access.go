@@ -9,9 +9,9 @@ import (
 
 // A visitor is the user of a page, and what they may do.
 type visitor struct {
-	Known  bool
-	Signed bool // in by a session, so that they can sign out
-	p      *auth.Principal
+	Known    bool
+	SignedIn bool // in by a session, so that they can sign out
+	p        *auth.Principal
 }
 
 // Name returns the visitor's name in the token file; empty without
@@ -45,7 +45,7 @@ func (k *Console) visitor(r *http.Request) visitor {
 	}
 	now, state := k.c.Now(), r.TLS
 	if p, ok := k.sessions.Principal(r, k.c.Guard.Set(), state != nil, now); ok {
-		return visitor{Known: true, Signed: true, p: p}
+		return visitor{Known: true, SignedIn: true, p: p}
 	}
 	// Tokens in headers are for the API. As there, a request with a token is not
 	// identified by its certificate.
@@ -67,7 +67,7 @@ func (k *Console) signInForm(v *visit) {
 	v.show(http.StatusOK, "sign-in", page{Title: "Sign in", Body: signIn{Next: next}})
 }
 
-type signIn struct{ Next, Fault string }
+type signIn struct{ Next, Error string }
 
 // signIn begins a session with a token.
 func (k *Console) signIn(v *visit) {

@@ -113,12 +113,12 @@ type confirmPage struct {
 	Action action
 	Held   uint64 // node IDs in use
 	Until  time.Time
-	Fault  string
+	Error  string
 	Typed  string
 }
 
-// by returns the StoreAdmin for a visitor's changes, which are logged.
-func (k *Console) by(v *visit) *service.StoreAdmin {
+// adminFor returns the StoreAdmin for a visitor's changes, which are logged.
+func (k *Console) adminFor(v *visit) *service.StoreAdmin {
 	return k.admin.By(service.Client{Name: v.who.Name(), Address: v.r.RemoteAddr}, k.c.Logger)
 }
 
@@ -154,12 +154,12 @@ func (k *Console) confirm(v *visit) {
 }
 
 func (k *Console) showConfirm(v *visit, status int, name string, a action, typed, fault string) {
-	p := confirmPage{Name: name, Title: strings.Replace(a.Title, "%s", name, 1), Action: a, Typed: typed, Fault: fault}
+	p := confirmPage{Name: name, Title: strings.Replace(a.Title, "%s", name, 1), Action: a, Typed: typed, Error: fault}
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
 	q, s, err := k.snapshots.lookup(ctx, name)
 	if err = cmp.Or(err, s.Err); err != nil {
-		v.failed(err, ctx.Err() != nil)
+		v.failWith(err, ctx.Err() != nil)
 		return
 	}
 	if !slices.Contains(actionsOf[q.Info.State], a.Verb) {
@@ -180,8 +180,8 @@ func (k *Console) perform(v *visit) {
 		k.showConfirm(v, http.StatusBadRequest, name, a, typed, "The typed name does not match: type "+name+" to confirm.")
 		return
 	}
-	if err := k.start(v.r.Context(), k.by(v), name, a); err != nil {
-		v.failed(err, false)
+	if err := k.start(v.r.Context(), k.adminFor(v), name, a); err != nil {
+		v.failWith(err, false)
 		return
 	}
 	k.snapshots.forget()
@@ -192,7 +192,7 @@ func (k *Console) perform(v *visit) {
 type createPage struct {
 	Name, Layout, Prefix, LowBits, MaxAhead, Window string
 	Presets                                         []firn.PresetInfo
-	Fault                                           string
+	Error                                           string
 }
 
 func (k *Console) newSequencer(v *visit) {
@@ -216,9 +216,10 @@ func (k *Console) showCreate(v *visit, status int, p createPage) {
 // createSequencer creates a sequencer from the form.
 func (k *Console) createSequencer(v *visit) {
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
-	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"), LowBits: form("low-bits"), MaxAhead: form("max-ahead"), Window: form("window")}
+	duration := func(key string) string { return strings.ReplaceAll(form(key), " ", "") } // 40 s
+	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"), LowBits: form("low-bits"), MaxAhead: duration("max-ahead"), Window: duration("window")}
 	again := func(status int, fault string) {
-		p.Fault = fault
+		p.Error = fault
 		k.showCreate(v, status, p)
 	}
 	if err := service.CheckName(p.Name); err != nil {
@@ -239,16 +240,15 @@ func (k *Console) createSequencer(v *visit) {
 		}
 		return &text
 	}
-	length := func(text string) *string { return given(strings.ReplaceAll(text, " ", "")) }
-	n := service.Creation{Layout: given(p.Layout), MaxAhead: length(p.MaxAhead), Window: length(p.Window), Prefix: given(p.Prefix), LowBits: given(p.LowBits)}
+	n := service.Creation{Layout: given(p.Layout), MaxAhead: given(p.MaxAhead), Window: given(p.Window), Prefix: given(p.Prefix), LowBits: given(p.LowBits)}
 	c, wrong := n.Config(k.admin)
 	if wrong != nil {
-		again(http.StatusBadRequest, title(wrong[0].Text)+".")
+		again(http.StatusBadRequest, sentence(wrong[0].Text)+".")
 		return
 	}
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
-	_, err := k.by(v).Create(ctx, p.Name, c)
+	_, err := k.adminFor(v).Create(ctx, p.Name, c)
 	k.snapshots.forget()
 	switch {
 	case errors.Is(err, grant.ErrMismatch):
@@ -258,7 +258,7 @@ func (k *Console) createSequencer(v *visit) {
 		again(http.StatusBadRequest, detail(err)+".")
 		return
 	case err != nil:
-		v.failed(err, ctx.Err() != nil)
+		v.failWith(err, ctx.Err() != nil)
 		return
 	}
 	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(p.Name), http.StatusSeeOther)

@@ -64,8 +64,8 @@ var pages = sync.OnceValue(func() map[string]*template.Template {
 
 // functions are the functions of the templates.
 var functions = template.FuncMap{
-	"number": number, "count": count, "utc": utc, "iso": iso, "clock": clock, "day": day, "ago": ago, "left": left,
-	"length": length, "plural": plural, "short": short, "title": title, "elsewhere": randomElsewhere,
+	"number": number, "count": count, "utc": utc, "iso": iso, "clock": clock, "day": day, "ago": ago, "timeLeft": timeLeft,
+	"duration": duration, "plural": plural, "moment": momentOf, "sentence": sentence, "elsewhere": randomElsewhere,
 	"hasnode": func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.NodeBits() > 0 },
 	"hasseq":  func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.SeqBits() > 0 },
 }

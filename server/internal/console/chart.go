@@ -12,12 +12,12 @@ import (
 // the rest. It is SVG in units of its own, which the page stretches; labels
 // stand beside it.
 type chart struct {
-	Line, Area, Grid string // SVG paths
-	Wide, High       int
-	Label            string   // for screen readers
-	Rates            []string // labels of the vertical axis, from the top down
-	Times            []string // labels of the horizontal axis
-	Peak, PeakAt     string   // empty if there was no ID
+	Line, Grid   string // SVG paths
+	Wide, High   int
+	Label        string   // for screen readers
+	Rates        []string // labels of the vertical axis, from the top down
+	Times        []string // labels of the horizontal axis
+	Peak, PeakAt string   // empty if there was no ID
 }
 
 // height is where a rate lies on the axis: 0, 1, 10, 100 and so on have equal
@@ -34,51 +34,40 @@ const (
 	rowHigh   = 20 // of a power of ten
 	sparkWide = 120
 	sparkHigh = 24
-	perMinute = 6 // points that a sparkline draws as one
+	perMinute = 6 // samples that a sparkline draws as one
 )
 
 // newChart draws the rates between consecutive times.
 func newChart(times []time.Time, rates []float64) chart {
-	rows := 1
-	peak, at := 0.0, 0
-	for i, r := range rates {
-		if r > peak {
-			peak, at = r, i
-		}
+	peak := 0.0
+	if len(rates) > 0 {
+		peak = slices.Max(rates)
 	}
-	for height(peak) > float64(rows) {
-		rows++
-	}
+	rows := max(1, int(math.Ceil(height(peak))))
 	c := chart{Wide: chartWide, High: rows * rowHigh, Label: "no IDs"}
 	for row := range rows + 1 {
 		label := "0"
 		if power := rows - row - 1; power >= 0 {
-			label = strings.Repeat("0", power%3)
-			label = "1" + label + []string{"", " k", " M", " G", " T"}[min(power/3, 4)]
+			label = "1" + strings.Repeat("0", power%3) + []string{"", " k", " M", " G", " T"}[min(power/3, 4)]
 		}
 		c.Rates = append(c.Rates, label)
 		c.Grid += fmt.Sprintf("M0 %dH%d", row*rowHigh, chartWide)
 	}
-	if len(rates) < 2 || !times[0].Before(times[len(rates)]) {
+	if len(rates) < 2 {
 		return c
 	}
-	from, to := times[0], times[len(rates)]
-	for _, t := range []time.Time{from, from.Add(to.Sub(from) / 2), to} {
+	for _, t := range []time.Time{times[0], times[len(times)/2], times[len(times)-1]} {
 		c.Times = append(c.Times, clock(t))
 	}
-	c.draw(rates, float64(rows), func(i int) float64 {
-		return float64(times[i].Sub(from)+times[i+1].Sub(from)) / 2 / float64(to.Sub(from))
-	})
-	c.Area = fmt.Sprintf("%sV%dH%sZ", c.Line, c.High, c.Line[1:strings.IndexByte(c.Line, ' ')])
+	c.draw(rates, float64(rows))
 	if peak > 0 {
-		c.Peak, c.PeakAt = count(peak), clock(times[at+1])
+		c.Peak, c.PeakAt = count(peak), clock(times[slices.Index(rates, peak)+1])
 		c.Label = fmt.Sprintf("up to %s IDs per second, at %s", c.Peak, c.PeakAt)
 	}
 	return c
 }
 
-// newSpark draws rates small, without axes: a point for each minute, and the
-// latest on the right.
+// newSpark draws rates small, without axes: a point for each minute.
 func newSpark(rates []float64) chart {
 	var minutes []float64
 	for minute := range slices.Chunk(rates[len(rates)%perMinute:], perMinute) {
@@ -96,21 +85,17 @@ func newSpark(rates []float64) chart {
 	if most > 0 {
 		c.Label = fmt.Sprintf("up to %s IDs per second in the last hour", count(most))
 	}
-	left := historyLen/perMinute - len(minutes)
-	c.draw(minutes, height(most), func(i int) float64 { return float64(left+i+1) / (historyLen / perMinute) })
+	c.draw(minutes, height(most))
 	return c
 }
 
-// draw sets Line. x is from 0 to 1, and top the height of the upper edge.
-func (c *chart) draw(rates []float64, top float64, x func(i int) float64) {
-	var b strings.Builder
+// draw sets Line. top is the height of the upper edge.
+func (c *chart) draw(rates []float64, top float64) {
 	for i, r := range rates {
 		y := float64(c.High - 1)
 		if top > 0 {
 			y -= height(r) / top * float64(c.High-2)
 		}
-		b.WriteByte("ML"[min(i, 1)])
-		fmt.Fprintf(&b, "%.0f %.1f", x(i)*float64(c.Wide), y)
+		c.Line += fmt.Sprintf("%c%d %.1f", "ML"[min(i, 1)], i*c.Wide/(len(rates)-1), y)
 	}
-	c.Line = b.String()
 }

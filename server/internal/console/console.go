@@ -49,7 +49,7 @@ type Config struct {
 
 	Version string
 	Now     func() time.Time // the clock; nil means the system's
-	Every   time.Duration    // how often figures are sampled and pages request themselves; 0 means 2 s
+	Every   time.Duration    // how often pages request themselves; 0 means 2 s
 	Logger  *slog.Logger     // receives the server's own failures; nil discards them
 }
 
@@ -124,7 +124,7 @@ func (k *Console) background(f func()) bool {
 // authentication.
 func (k *Console) routes() {
 	get := func(path string, f func(*visit)) { k.mux.HandleFunc("GET "+path, k.signedIn(f)) }
-	post := func(path string, f func(*visit)) { k.mux.HandleFunc("POST "+path, k.signedIn(k.same(f))) }
+	post := func(path string, f func(*visit)) { k.mux.HandleFunc("POST "+path, k.signedIn(k.sameOrigin(f))) }
 
 	get("/{$}", k.overview)
 	get("/create", k.newSequencer)
@@ -140,20 +140,21 @@ func (k *Console) routes() {
 	post("/sign-out", k.signOut)
 
 	k.mux.HandleFunc("GET /sign-in", k.public(k.signInForm))
-	k.mux.HandleFunc("POST /sign-in", k.public(k.same(k.signIn)))
+	k.mux.HandleFunc("POST /sign-in", k.public(k.sameOrigin(k.signIn)))
 	k.mux.HandleFunc("GET /console/{version}/{file}", asset)
+	k.mux.HandleFunc(anyPath, k.signedIn(func(v *visit) {
+		v.fail(http.StatusNotFound, "Page not found", "The address may be mistyped, or come from another version of Firn.")
+	}))
 }
+
+// anyPath is the pattern of all paths without a page.
+const anyPath = "/"
 
 // Matches reports whether the console answers a request: on its own paths, and
 // on any path if a browser asks for a page. The API's paths come first.
 func (k *Console) Matches(r *http.Request) bool {
-	if r.URL.Path == "/" {
-		return wantsPage(r)
-	}
-	if _, pattern := k.mux.Handler(r); pattern != "" {
-		return true
-	}
-	return wantsPage(r)
+	_, pattern := k.mux.Handler(r)
+	return wantsPage(r) || r.URL.Path != "/" && pattern != anyPath
 }
 
 // wantsPage reports whether a browser asks for a page.
@@ -173,12 +174,6 @@ func (k *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if _, pattern := k.mux.Handler(r); pattern == "" {
-		k.signedIn(func(v *visit) {
-			v.fail(http.StatusNotFound, "Page not found", "The address may be mistyped, or come from another version of Firn.")
-		})(w, r)
-		return
-	}
 	k.mux.ServeHTTP(w, r)
 }
 
@@ -227,9 +222,9 @@ func (k *Console) public(f func(*visit)) http.HandlerFunc {
 	}
 }
 
-// same refuses requests from pages of another origin, and reads the form of
+// sameOrigin refuses requests from pages of another origin, and reads the form of
 // others.
-func (k *Console) same(f func(*visit)) func(*visit) {
+func (k *Console) sameOrigin(f func(*visit)) func(*visit) {
 	return func(v *visit) {
 		if err := k.origins.Check(v.r); err != nil {
 			v.fail(http.StatusForbidden, "Request from another web site", "Only Firn's own pages can make changes. Open the console itself and try again.")
@@ -278,8 +273,8 @@ func (v *visit) fail(status int, title, text string) {
 	v.show(status, "failure", page{Title: title, Body: failure{title, text}})
 }
 
-// failed shows an error of the backend.
-func (v *visit) failed(err error, late bool) {
+// failWith shows an error of the backend.
+func (v *visit) failWith(err error, late bool) {
 	if errors.Is(err, grant.ErrNotFound) || errors.Is(err, errNoSequencer) {
 		name := v.r.PathValue("name")
 		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, v.who.may(auth.Change, name) && v.k.admin != nil}})
@@ -289,7 +284,7 @@ func (v *visit) failed(err error, late bool) {
 	if f.Cause != nil {
 		v.k.c.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
 	}
-	v.fail(f.Kind.Status(), "The request failed", title(f.Detail)+".")
+	v.fail(f.Kind.Status(), "The request failed", sentence(f.Detail)+".")
 }
 
 // forbidden reports that the token does not allow something.

@@ -459,15 +459,15 @@ func TestTroubles(t *testing.T) {
 		{"detaching until 10:01:02 UTC, in 62 seconds;", func(q *sequencerInfo) { q.Info.State, q.Nodes = grant.Detaching, nodes[:3] }, nil},
 		{"moved ;", func(q *sequencerInfo) { q.Info.MovedTo = "etcd://a" }, nil},
 		{"", func(q *sequencerInfo) { q.Info.State = grant.Destroyed }, nil},
-		{"damaged ;", func(q *sequencerInfo) { q.Fault = "it is cut" }, nil},
-		{"damaged ;", func(q *sequencerInfo) { q.Broken = []grant.NodeInfo{{}} }, nil},
+		{"damaged ;", func(q *sequencerInfo) { q.Damage = "it is cut" }, nil},
+		{"damaged ;", func(q *sequencerInfo) { q.Damaged = []grant.NodeInfo{{}} }, nil},
 		{"time over since 2026-09-07;", func(q *sequencerInfo) { q.Info.Config.Layout = firn.MustParseLayout("js53,epoch=1957-01-01T00:00:00Z") }, nil},
 		{"not renewed IDs until 10:00:20 UTC, in 20 seconds;", nil, &metrics.Sequencer{Attached: true, WindowLeft: 20 * time.Second, Err: sequencer.ErrUnavailable}},
 		{"no IDs here ;", nil, &metrics.Sequencer{Err: sequencer.ErrUnavailable}},
 		{"", nil, &metrics.Sequencer{Err: sequencer.ErrClosed}},
 		{"cloned since this server started;", nil, &metrics.Sequencer{KeeperStats: grant.KeeperStats{Alarms: metrics.AlarmCounts{1: 1}}}},
 	} {
-		q := sequencerInfo{Name: "orders", Looked: true, Info: grant.Info{State: grant.Attached, Config: servicetest.Config(firn.MustParseLayout("js53"))}}
+		q := sequencerInfo{Name: "orders", NodesRead: true, Info: grant.Info{State: grant.Attached, Config: servicetest.Config(firn.MustParseLayout("js53"))}}
 		if row.change != nil {
 			row.change(&q)
 		}

@@ -93,13 +93,13 @@ func (f *field) explain(l firn.Layout) {
 	switch f.Key {
 	case "time":
 		f.Value = "until " + day(l.Last())
-		say("Counts every %s since %s.", tick(l.Unit()), day(l.Epoch()))
+		say("Counts every %s since %s.", unitName(l.Unit()), day(l.Epoch()))
 	case "node":
 		f.Value = "0 to " + number(l.MaxNode())
 		say("The generator that makes the ID. Each of %s has its own number.", power(l.NodeBits()))
 	case "seq":
 		f.Value = "0 to " + number(l.MaxSeq())
-		say("Counts the IDs of one %s: a node makes up to %s in it.", tick(l.Unit()), power(l.SeqBits()))
+		say("Counts the IDs of one %s: a node makes up to %s in it.", unitName(l.Unit()), power(l.SeqBits()))
 	case "rand":
 		say("Random, which makes IDs hard to guess.")
 	case "const":

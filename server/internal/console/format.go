@@ -81,16 +81,16 @@ func ago(t, now time.Time) string {
 	return inspect.Span(s) + " ago"
 }
 
-// left formats how much time there is until t, in words.
-func left(t, now time.Time) string {
+// timeLeft formats how much time there is until t, in words.
+func timeLeft(t, now time.Time) string {
 	if s := -inspect.Age(t, now); s > 0 {
 		return inspect.Span(s)
 	}
 	return "over"
 }
 
-// length formats a duration to three digits or more.
-func length(d time.Duration) string {
+// duration formats a duration to three digits or more.
+func duration(d time.Duration) string {
 	switch {
 	case d.Abs() >= time.Second:
 		return d.Round(10 * time.Millisecond).String()
@@ -101,24 +101,24 @@ func length(d time.Duration) string {
 }
 
 // detail formats an error as a sentence for people.
-func detail(err error) string { return title(textfmt.Message(err)) }
+func detail(err error) string { return sentence(textfmt.Message(err)) }
 
-// title begins a sentence.
-func title(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
+// sentence begins a sentence.
+func sentence(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
 
-// tick formats a layout's unit to follow "in": "this millisecond".
-func tick(d time.Duration) string {
+// unitName formats a layout's unit to follow "in": "this millisecond".
+func unitName(d time.Duration) string {
 	switch d {
 	case time.Millisecond:
 		return "millisecond"
 	case time.Second:
 		return "second"
 	}
-	return length(d) + " tick"
+	return duration(d) + " tick"
 }
 
-// short formats a time of day, with the date if it is another day.
-func short(t, now time.Time) string {
+// momentOf formats a time of day, with the date if it is another day.
+func momentOf(t, now time.Time) string {
 	if day(t) == day(now) {
 		return clock(t)
 	}

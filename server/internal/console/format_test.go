@@ -31,8 +31,8 @@ func TestNumbers(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 100 * time.Microsecond: "100µs", 1234567 * time.Microsecond: "1.23s", 3125678 * time.Nanosecond: "3.13ms", -3 * time.Millisecond: "-3ms", time.Minute: "1m0s",
 	} {
-		if got := length(d); got != want {
-			t.Errorf("length(%v) = %s, want %s", d, got, want)
+		if got := duration(d); got != want {
+			t.Errorf("duration(%v) = %s, want %s", d, got, want)
 		}
 	}
 	for n, want := range map[uint64]string{1: "1 bit", 2: "2 bits", 1024: "1,024 bits"} {
@@ -48,10 +48,10 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("ago(%v) = %s, want %s", at, got, want)
 		}
 	}
-	if got, want := left(now.AddDate(68, 1, 0), now), "68 years"; got != want {
+	if got, want := timeLeft(now.AddDate(68, 1, 0), now), "68 years"; got != want {
 		t.Errorf("left = %s, want %s", got, want)
 	}
-	if got := left(now, now); got != "over" {
+	if got := timeLeft(now, now); got != "over" {
 		t.Errorf("left of nothing = %s, want over", got)
 	}
 }
@@ -124,26 +124,26 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestHistory: rates are means over points, a count that restarts is not a
+// TestHistory: rates are means over samples, a count that restarts is not a
 // negative rate, and one hour is kept.
 func TestHistory(t *testing.T) {
 	h := new(history)
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	for i, ids := range []uint64{1000, 1020, 1040, 1060, 1080, 1100, 1200, 50, 60} {
-		h.add(at.Add(time.Duration(i)*2*time.Second), []metrics.Sequencer{{Name: "a", Stats: firn.Stats{IDs: ids}}})
+	for i, ids := range []uint64{1000, 1100, 50, 60} {
+		h.add(at.Add(time.Duration(i)*10*time.Second), []metrics.Sequencer{{Name: "a", Stats: firn.Stats{IDs: ids}}})
 	}
-	times, got, now := h.ratesOf("a")
-	if want := []float64{10, 110. / 6}; !slices.Equal(got, want) || now != 210./16 || times[1].Sub(times[0]) != 10*time.Second {
-		t.Errorf("the rates are %v from %v, %v now, want %v", got, times, now, want)
+	times, got, latest := h.ratesOf("a")
+	if want := []float64{10, 0, 1}; !slices.Equal(got, want) || latest != 1 || times[1].Sub(times[0]) != 10*time.Second {
+		t.Errorf("the rates are %v from %v, the latest %v, want %v", got, times, latest, want)
 	}
-	for i := range historyLen * samplesPerPoint {
-		h.add(at.Add(time.Duration(10+i)*2*time.Second), nil)
+	for i := range historyLen {
+		h.add(at.Add(time.Duration(10+i)*10*time.Second), nil)
 	}
 	times, rates, _ := h.rates(func(string) bool { return true })
 	if len(rates) != historyLen || times[historyLen].Sub(times[0]) < 59*time.Minute {
 		t.Errorf("%d rates from %v to %v are kept, want an hour", len(rates), times[0], times[len(times)-1])
 	}
-	if slices.ContainsFunc(h.points[1:], func(p point) bool { return len(p.made) > 0 }) || len(h.ids) != 0 {
+	if slices.ContainsFunc(h.samples[1:], func(s sample) bool { return len(s.made) > 0 }) || len(h.ids) != 0 {
 		t.Error("a sequencer without IDs in the last hour is kept")
 	}
 }

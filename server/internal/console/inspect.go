@@ -29,7 +29,7 @@ type inspectPage struct {
 	Of      string // the sequencer of the ID, if known
 	Made    bool   // just made by this console
 	Presets []string
-	Fault   string // why no ID can be read
+	Error   string // why no ID can be read
 	One     *reading
 	Many    *many
 	Maker   bool // the visitor may make IDs
@@ -95,10 +95,10 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 		title = ids[0]
 	}
 	if err := k.readAll(v, &p, ids); err != nil {
-		p.Fault = detail(err)
+		p.Error = detail(err)
 	}
 	status := http.StatusOK
-	if p.Fault != "" {
+	if p.Error != "" {
 		status = http.StatusBadRequest
 	}
 	v.show(status, "inspect", page{Title: title, Section: "inspect", Body: p})
@@ -138,26 +138,23 @@ type reading struct {
 	*inspect.Reading
 	ID, Text string // as pasted, and in its layout's own format
 	Now      time.Time
-	Asked    bool   // the visitor chose this layout
+	Chosen   bool   // by the visitor: this layout
 	Known    bool   // a known layout is more likely than none
 	Other    string // what it may be instead, if not Known
 	Anatomy  anatomy
 	Texts    []text
 	Matches  []match // sequencers of the store that it may be from
-	Behind   []match // the others that have such a layout
-	Others   []candidate
-	Hidden   int    // number of unlikely candidates
+	Misses   []match // the others that have such a layout
+	Others   []alternative
+	Hidden   int    // number of unlikely ones
 	Range    string // the command that prints the IDs of the same second
 }
 
-// A candidate is another way to read an ID.
-type candidate struct {
-	Name   string
-	As     string // the encoding, if it differs
-	Share  string
-	Time   string
-	Reason string
-	Link   string
+// An alternative is another way to read an ID.
+type alternative struct {
+	*inspect.Reading
+	As   string // the encoding, if it differs
+	Link string
 }
 
 // readOne reads an ID and everything that can be said about it. A sequencer
@@ -168,13 +165,13 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*r
 		return nil, err
 	}
 	best, known := &result.Readings[0], result.Known()
-	matches, behind := k.matches(v, id, o, of)
+	matches, misses := k.matches(v, id, o, of)
 	if o.Layout.IsZero() && len(matches) > 0 {
 		best, known = matches[0].x, true
 	}
 	r := &reading{
-		Reading: best, ID: id, Now: v.now, Asked: !o.Layout.IsZero(), Known: known, Other: result.Other,
-		Anatomy: dissect(best), Texts: textsOf(best), Matches: matches, Behind: behind,
+		Reading: best, ID: id, Now: v.now, Chosen: !o.Layout.IsZero(), Known: known, Other: result.Other,
+		Anatomy: dissect(best), Texts: textsOf(best), Matches: matches, Misses: misses,
 	}
 	r.Text = r.Texts[0].Text
 	if best.HasParts && !best.Layout.IsZero() && !best.Layout.ReadOnly() {
@@ -188,25 +185,22 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*r
 		case x.Likelihood() == inspect.Unlikely:
 			r.Hidden++
 		default:
-			r.Others = append(r.Others, otherReading(id, x, best))
+			r.Others = append(r.Others, alternativeTo(best, x, id))
 		}
 	}
 	return r, nil
 }
 
-// otherReading describes a reading other than the best one.
-func otherReading(id string, x, best *inspect.Reading) candidate {
-	c := candidate{Name: x.Name, Share: x.Likelihood().String(), Reason: x.Reason()}
+// alternativeTo returns a reading that is not the best one.
+func alternativeTo(best, x *inspect.Reading, id string) alternative {
+	a := alternative{Reading: x}
 	if x.Form != best.Form {
-		c.As = x.Form.String()
+		a.As = x.Form.String()
 	}
 	if !x.Layout.IsZero() {
-		c.Link = inspectAddress([]string{id}, url.Values{"from": {x.Form.String()}, "layout": {x.Layout.String()}})
+		a.Link = inspectAddress([]string{id}, url.Values{"from": {x.Form.String()}, "layout": {x.Layout.String()}})
 	}
-	if x.HasParts {
-		c.Time = utc(x.Time)
-	}
-	return c
+	return a
 }
 
 // rangeCommand returns the command that prints an SQL condition for the IDs of

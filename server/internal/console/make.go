@@ -27,7 +27,7 @@ func (k *Console) makeID(v *visit) {
 	defer cancel()
 	id, layout, err := k.next(ctx, name, v.who)
 	if err != nil {
-		v.failed(err, ctx.Err() != nil)
+		v.failWith(err, ctx.Err() != nil)
 		return
 	}
 	k.snapshots.forget() // the node ID may be new

@@ -22,12 +22,12 @@ type match struct {
 // matches compares an ID with the sequencers of the store whose layout it can
 // have: those that it may be from, and the others. The one that it is said to be
 // of comes first. Without an answer of the store, there are none.
-func (k *Console) matches(v *visit, id string, o inspect.Options, of string) (matches, behind []match) {
+func (k *Console) matches(v *visit, id string, o inspect.Options, of string) (matches, misses []match) {
 	s := k.snapshots.recent(v.r.Context())
 	readings := make(map[firn.Layout]*inspect.Reading)
 	for _, q := range s.Sequencers {
 		l := q.Info.Config.Layout
-		if q.Fault != "" || !v.who.MayRead("") || !v.who.MayRead(q.Name) || !o.Layout.IsZero() && o.Layout != l {
+		if q.Damage != "" || !v.who.MayRead("") || !v.who.MayRead(q.Name) || !o.Layout.IsZero() && o.Layout != l {
 			continue
 		}
 		x, ok := readings[l]
@@ -37,27 +37,20 @@ func (k *Console) matches(v *visit, id string, o inspect.Options, of string) (ma
 			}
 			readings[l] = x
 		}
-		if x != nil {
-			to := &behind
-			fits, why := s.compare(q, id, of, x, v)
-			if fits {
-				to = &matches
-			}
-			*to = append(*to, match{q.Name, why, x})
+		if x == nil {
+			continue
 		}
-	}
-	first := func(a, b match) int {
-		switch of {
-		case a.Name:
-			return -1
-		case b.Name:
-			return 1
+		fits, why := s.compare(q, id, of, x, v)
+		to, at := &misses, 0
+		if fits {
+			to = &matches
 		}
-		return 0
+		if q.Name != of {
+			at = len(*to)
+		}
+		*to = slices.Insert(*to, at, match{q.Name, why, x})
 	}
-	slices.SortStableFunc(matches, first)
-	slices.SortStableFunc(behind, first)
-	return matches, behind
+	return matches, misses
 }
 
 // compare says whether an ID may be from a sequencer: its prefix, its time, and
@@ -77,7 +70,7 @@ func (s *snapshot) compare(q sequencerInfo, id, of string, x *inspect.Reading, v
 	}
 	i := slices.IndexFunc(q.Nodes, func(n grant.NodeInfo) bool { return n.Node == x.Node })
 	switch {
-	case !q.Looked:
+	case !q.NodesRead:
 		return true, "Its node IDs were not compared."
 	case i < 0:
 		return false, fmt.Sprintf("No server has ever held node %d.", x.Node)

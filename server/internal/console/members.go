@@ -25,11 +25,7 @@ type memberRow struct {
 	Rate  float64
 	Made  uint64
 	Held  []members.Held // held now, if the visitor may see them
-	Some  int            // number of further ones
 }
-
-// maxHeldShown is how many node IDs a row lists.
-const maxHeldShown = 6
 
 func (k *Console) members(v *visit) {
 	if !v.who.MayRead("") {
@@ -52,9 +48,6 @@ func (k *Console) membersNow(v *visit) membersPage {
 			r.State = lateState
 		}
 		r.Held = slices.DeleteFunc(slices.Clone(r.Holds), func(h members.Held) bool { return !h.Until.After(v.now) })
-		if len(r.Held) > maxHeldShown {
-			r.Some, r.Held = len(r.Held)-maxHeldShown, r.Held[:maxHeldShown]
-		}
 		p.Rows = append(p.Rows, r)
 	}
 	// Members are sorted by host and address; those in trouble come first.

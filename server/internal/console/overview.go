@@ -39,17 +39,17 @@ type overviewPage struct {
 
 // An overviewRow is a sequencer in the list.
 type overviewRow struct {
-	Name   string
-	State  state
-	Layout string
-	Spark  chart
-	Rate   float64
-	Made   uint64
-	Held   uint64
-	Free   uint64
-	Looked bool
-	Last   time.Time
-	Left   string
+	Name      string
+	State     state
+	Layout    string
+	Spark     chart
+	Rate      float64
+	Made      uint64
+	Held      uint64
+	Free      uint64
+	NodesRead bool
+	Last      time.Time
+	Left      string
 }
 
 // A sortLink sorts the list by a column.
@@ -157,10 +157,10 @@ func (p *overviewPage) addMembers(k *Console, s *snapshot, who visitor, rows map
 		if m.ID == k.c.Self() {
 			continue
 		}
-		shown := k.memberFor(who, m)
-		p.Rate += shown.Rate
-		p.Made += shown.Made
-		for _, h := range shown.Holds {
+		visible := k.memberFor(who, m)
+		p.Rate += visible.Rate
+		p.Made += visible.Made
+		for _, h := range visible.Holds {
 			if row := rows[h.Sequencer]; row != nil {
 				row.Made += h.IDs
 				row.Rate += m.Rates[h.Sequencer]
@@ -171,13 +171,13 @@ func (p *overviewPage) addMembers(k *Console, s *snapshot, who visitor, rows map
 
 // rowOf returns a row of the list, without rates and IDs made.
 func rowOf(q sequencerInfo, at time.Time) *overviewRow {
-	row := &overviewRow{Name: q.Name, Looked: q.Looked}
-	if q.Fault != "" {
+	row := &overviewRow{Name: q.Name, NodesRead: q.NodesRead}
+	if q.Damage != "" {
 		return row
 	}
 	l := q.Info.Config.Layout
 	row.State, row.Layout = states[q.Info.State], l.String()
-	row.Last, row.Left = l.Last(), left(l.Last(), at)
+	row.Last, row.Left = l.Last(), timeLeft(l.Last(), at)
 	n, _ := nodeCounts(q, at)
 	row.Held, row.Free = n.Held, n.Free
 	return row

@@ -65,8 +65,8 @@ func (k *Console) sequencer(v *visit) {
 		return
 	}
 	p, err := k.sequencerNow(v, name)
-	if err != nil && p.Store.Fault == "" {
-		v.failed(err, false)
+	if err != nil && p.Store.Error == "" {
+		v.failWith(err, false)
 		return
 	}
 	status := http.StatusOK
@@ -108,7 +108,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		return p, err
 	}
 	p.Info, p.State, p.Troubles = q.Info, states[q.Info.State], troublesOf(q, p.Here, v.now)
-	if q.Fault != "" {
+	if q.Damage != "" {
 		p.State = p.Troubles[0].State
 		return p, nil
 	}
@@ -124,13 +124,13 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 
 func (p *sequencerPage) setLayout(l firn.Layout, at time.Time) {
 	p.Layout, p.Anatomy = l, anatomyOf(l)
-	p.Second, p.Left = count(l.IDsPerSecond()), left(l.Last(), at)
+	p.Second, p.Left = count(l.IDsPerSecond()), timeLeft(l.Last(), at)
 	p.Range = rangeCommand(l, at.Add(-time.Hour).Truncate(time.Minute), at.Truncate(time.Minute))
 }
 
 // A storeNote says that the store does not answer.
 type storeNote struct {
-	Fault string    // empty if it does
+	Error string    // empty if it does
 	At    time.Time // time of the data on the page; zero if there is none
 }
 
@@ -138,15 +138,15 @@ func noteOf(s *snapshot) storeNote {
 	if s.Err == nil {
 		return storeNote{}
 	}
-	return storeNote{storeFault(s.Err), s.At}
+	return storeNote{storeError(s.Err), s.At}
 }
 
-// storeFault explains to people why the store does not answer.
-func storeFault(err error) string {
+// storeError explains to people why the store does not answer.
+func storeError(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "It did not answer in time; see the server's log."
 	}
-	return title(cmp.Or(service.FaultOf(err, 0, false).Detail, "see the server's log")) + "."
+	return sentence(cmp.Or(service.FaultOf(err, 0, false).Detail, "see the server's log")) + "."
 }
 
 // stateOfNode describes a node ID's state to people.

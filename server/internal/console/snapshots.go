@@ -35,12 +35,12 @@ type snapshot struct {
 
 // A sequencerInfo is a sequencer with its node IDs.
 type sequencerInfo struct {
-	Name   string
-	Info   grant.Info
-	Fault  string           // why its record cannot be read
-	Nodes  []grant.NodeInfo // in ascending order
-	Looked bool             // Nodes was read
-	Broken []grant.NodeInfo // node IDs whose records cannot be read
+	Name      string
+	Info      grant.Info
+	Damage    string           // why its record cannot be read
+	Nodes     []grant.NodeInfo // in ascending order, if NodesRead
+	Damaged   []grant.NodeInfo // node IDs whose records cannot be read
+	NodesRead bool
 }
 
 // A memberInfo is a server and what is known about it.
@@ -92,14 +92,14 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	err := ss.k.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 		q := sequencerInfo{Name: name, Info: info}
 		if err != nil {
-			q.Fault = detail(err)
+			q.Damage = detail(err)
 		}
 		s.Sequencers = append(s.Sequencers, q)
 		return true
 	})
 	for i := range s.Sequencers {
 		q := &s.Sequencers[i]
-		if err != nil || i >= maxCounted || q.Fault != "" {
+		if err != nil || i >= maxCounted || q.Damage != "" {
 			break
 		}
 		err = ss.readNodes(ctx, q)
@@ -121,10 +121,10 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 
 // readNodes reads the node IDs of a sequencer.
 func (ss *snapshots) readNodes(ctx context.Context, q *sequencerInfo) error {
-	q.Nodes, q.Looked, q.Broken = nil, true, nil
+	q.Nodes, q.NodesRead, q.Damaged = nil, true, nil
 	err := ss.k.admin.Nodes(ctx, q.Name, func(n grant.NodeInfo, err error) bool {
 		if err != nil {
-			q.Broken = append(q.Broken, n)
+			q.Damaged = append(q.Damaged, n)
 			return true
 		}
 		q.Nodes = append(q.Nodes, n)
@@ -149,7 +149,7 @@ func (ss *snapshots) lookup(ctx context.Context, name string) (q sequencerInfo, 
 		return q, s, cmp.Or(s.Err, errNoSequencer)
 	}
 	q = s.Sequencers[i]
-	if !q.Looked && q.Fault == "" {
+	if !q.NodesRead && q.Damage == "" {
 		err = ss.readNodes(ctx, &q)
 	}
 	return q, s, err

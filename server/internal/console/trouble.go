@@ -32,9 +32,9 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	add := func(tone, word, when, format string, args ...any) {
 		all = append(all, trouble{q.Name, "/sequencers/" + url.PathEscape(q.Name), state{word, tone, fmt.Sprintf(format, args...)}, when})
 	}
-	until := func(t time.Time) string { return "until " + short(t, at) + ", " + ago(t, at) }
-	if q.Fault != "" {
-		add("bad", "damaged", "", "%s. Do not delete the record: IDs would be handed out again.", strings.TrimSuffix(q.Fault, "."))
+	until := func(t time.Time) string { return "until " + momentOf(t, at) + ", " + ago(t, at) }
+	if q.Damage != "" {
+		add("bad", "damaged", "", "%s. Do not delete the record: IDs would be handed out again.", strings.TrimSuffix(q.Damage, "."))
 		return all
 	}
 	if here != nil {
@@ -61,19 +61,19 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 		add("bad", "time over", "since "+day(c.Layout.Last()), "Layout %s has no IDs for this time.", c.Layout)
 	case fenced.After(at):
 		add("bad", "fenced", until(fenced), "It makes no IDs. Servers continue by themselves then.")
-	case q.Looked && counts.Free == 0:
+	case q.NodesRead && counts.Free == 0:
 		add("bad", "no node ID free", "the first window ends "+ago(first, at), "All node IDs are held or blocked. A server that starts now gets no IDs of it.")
 	case c.Layout.Last().Sub(at) < soon:
 		add("busy", "time ends", until(c.Layout.Last()), "Layout %s has no IDs after that.", c.Layout)
 	}
-	if n := len(q.Broken); n > 0 {
+	if n := len(q.Damaged); n > 0 {
 		add("bad", "damaged", "", "%s of node IDs cannot be read. They are left unchanged, and their node IDs are not used.", plural(uint64(n), "record"))
 	}
 	if here == nil || here.Err == nil || q.Info.State != grant.Attached {
 		return all
 	}
 	f := service.FaultOf(here.Err, 0, false)
-	why := title(cmp.Or(f.Detail, f.Kind.String())) + "."
+	why := sentence(cmp.Or(f.Detail, f.Kind.String())) + "."
 	switch {
 	case f.Kind == service.Draining:
 	case here.Attached:
@@ -96,7 +96,7 @@ func nodeCounts(q sequencerInfo, at time.Time) (n service.NodeCounts, first time
 		for _, n := range q.Nodes {
 			yield(n, nil)
 		}
-		for _, n := range q.Broken {
+		for _, n := range q.Damaged {
 			yield(n, grant.ErrDamaged)
 		}
 		return nil
