@@ -1,12 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -17,14 +17,15 @@ import (
 // modules that the linker put into it, as recorded in the binary.
 func (r *release) makeSBOMs() error {
 	for _, t := range r.targets {
-		info, err := buildinfo.ReadFile(r.binary(t))
+		binary, err := os.ReadFile(r.binary(t))
 		if err != nil {
 			return err
 		}
-		bom, err := r.bom(t, info)
+		info, err := buildinfo.Read(bytes.NewReader(binary))
 		if err != nil {
 			return err
 		}
+		bom := r.bom(t, info, sha256.Sum256(binary))
 		err = r.writeFile(r.name(t)+".cdx.json", func(w io.Writer) error {
 			return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
 		})
@@ -36,29 +37,23 @@ func (r *release) makeSBOMs() error {
 }
 
 // bom returns the bill of materials of a binary.
-func (r *release) bom(t target, info *debug.BuildInfo) (*cdx.BOM, error) {
-	data, err := os.ReadFile(r.binary(t))
-	if err != nil {
-		return nil, err
-	}
+func (r *release) bom(t target, info *buildinfo.BuildInfo, sum [sha256.Size]byte) *cdx.BOM {
 	purl := "pkg:golang/" + info.Main.Path + "@" + r.version + "?goos=" + t.os + "&goarch=" + t.arch + "#cmd/firn"
 	main := cdx.Component{
 		BOMRef: purl, Type: cdx.ComponentTypeApplication, Name: "firn", Version: r.version, PackageURL: purl,
 		Licenses:           &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
-		Hashes:             &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sha256.Sum256(data))}},
+		Hashes:             &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sum)}},
 		ExternalReferences: &[]cdx.ExternalReference{{Type: cdx.ERTypeVCS, URL: "git+https://github.com/firnid/firn@" + r.commit}},
 	}
-	toolchain := "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")
-	components := []cdx.Component{{BOMRef: toolchain, Type: cdx.ComponentTypeLibrary, Name: "std", Version: info.GoVersion, PackageURL: toolchain}}
-	refs := []string{toolchain}
+	var components []cdx.Component
+	var refs []string
+	add := func(name, version, purl string) {
+		components = append(components, cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: purl})
+		refs = append(refs, purl)
+	}
+	add("std", info.GoVersion, "pkg:golang/std@"+strings.TrimPrefix(info.GoVersion, "go"))
 	for _, dep := range info.Deps {
-		if dep.Replace != nil {
-			return nil, fmt.Errorf("%s is replaced by %s in a binary of a release", dep.Path, dep.Replace.Path)
-		}
-		c := cdx.Component{Type: cdx.ComponentTypeLibrary, Name: dep.Path, Version: dep.Version, PackageURL: "pkg:golang/" + dep.Path + "@" + dep.Version}
-		c.BOMRef = c.PackageURL
-		components = append(components, c)
-		refs = append(refs, c.BOMRef)
+		add(dep.Path, dep.Version, "pkg:golang/"+dep.Path+"@"+dep.Version)
 	}
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Timestamp: r.time.Format(time.RFC3339), Component: &main, Properties: &[]cdx.Property{ // how to build the same file
@@ -68,5 +63,5 @@ func (r *release) bom(t target, info *debug.BuildInfo) (*cdx.BOM, error) {
 	}}
 	bom.Components = &components
 	bom.Dependencies = &[]cdx.Dependency{{Ref: main.BOMRef, Dependencies: &refs}}
-	return bom, nil
+	return bom
 }
