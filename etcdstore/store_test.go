@@ -19,11 +19,8 @@ func TestStore(t *testing.T) {
 	e := sharedEtcd(t)
 	storetest.Run(t, func(t *testing.T) grant.Store {
 		return open(t, Options{Endpoints: []string{e.endpoint}, Prefix: newPrefix()})
-	}, &storetest.Options{
-		Reopen: func(t *testing.T, first grant.Store) grant.Store {
-			return open(t, Options{Endpoints: []string{e.endpoint}, Prefix: first.(*store).prefix})
-		},
-		Time: 3 * time.Second,
+	}, func(t *testing.T, first grant.Store) grant.Store {
+		return open(t, Options{Endpoints: []string{e.endpoint}, Prefix: first.(*store).prefix})
 	})
 }
 

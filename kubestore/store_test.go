@@ -79,10 +79,7 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) grant.Store {
 		namespace := newNamespace(t, c)
 		return open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
-	}, &storetest.Options{
-		Reopen: func(t *testing.T, first grant.Store) grant.Store {
-			return open(t, Options{Kubeconfig: c.Kubeconfig("", first.(*store).namespace, "")})
-		},
-		Time: 3 * time.Second,
+	}, func(t *testing.T, first grant.Store) grant.Store {
+		return open(t, Options{Kubeconfig: c.Kubeconfig("", first.(*store).namespace, "")})
 	})
 }

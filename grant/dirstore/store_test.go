@@ -27,7 +27,7 @@ func open(t testing.TB, path string) *store {
 }
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) grant.Store { return open(t, t.TempDir()) }, &storetest.Options{
-		Reopen: func(t *testing.T, first grant.Store) grant.Store { return open(t, first.(*store).path) },
-	})
+	storetest.Run(t,
+		func(t *testing.T) grant.Store { return open(t, t.TempDir()) },
+		func(t *testing.T, first grant.Store) grant.Store { return open(t, first.(*store).path) })
 }

@@ -23,9 +23,9 @@ func TestStore(t *testing.T) {
 		databases[s] = f
 		return s
 	}
-	storetest.Run(t, func(t *testing.T) grant.Store { return open(t, newFake()) }, &storetest.Options{
-		Reopen: func(t *testing.T, first grant.Store) grant.Store { return open(t, databases[first]) },
-	})
+	storetest.Run(t,
+		func(t *testing.T) grant.Store { return open(t, newFake()) },
+		func(t *testing.T, first grant.Store) grant.Store { return open(t, databases[first]) })
 }
 
 // TestUnknown: how each kind of failure of a CAS is evaluated, and whether the

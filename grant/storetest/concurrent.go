@@ -205,7 +205,7 @@ func testCloseMeanwhile(t *testing.T, su suite) {
 // testTwoAtOnce uses two stores over the same data.
 func testTwoAtOnce(t *testing.T, su suite) {
 	if su.reopen == nil {
-		t.Skip("the store's data cannot be opened again: no Options.Reopen")
+		t.Skip("the store's data cannot be opened again: reopen is nil")
 	}
 	one := su.new(t)
 	two := su.again(t, one)

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -9,25 +8,16 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Options configure Run. Nil and the zero Options mean the defaults.
-type Options struct {
-	// Reopen opens another Store over the data of first, which may still be
-	// open or may be closed already. It lets the tests check that values
-	// survive Close, and that two Stores can use the same data at once. It is
-	// nil for a Store whose data cannot be opened twice.
-	Reopen func(t *testing.T, first grant.Store) grant.Store
-
-	// Time is how long concurrent histories are made and checked. Zero means
-	// one second. There are never more than 20,000 histories.
-	Time time.Duration
-}
-
 // Run tests the stores that open returns. Each call of open must return an
-// empty Store that shares its data with no other. Nil Options mean the defaults.
-func Run(t *testing.T, open func(t *testing.T) grant.Store, o *Options) {
+// empty Store that shares its data with no other.
+//
+// reopen opens another Store over the data of first, which may still be open or
+// may be closed already. It lets the tests check that values survive Close, and
+// that two Stores can use the same data at once. It is nil for a Store whose
+// data cannot be opened twice.
+func Run(t *testing.T, open func(t *testing.T) grant.Store, reopen func(t *testing.T, first grant.Store) grant.Store) {
 	t.Helper()
-	o = cmp.Or(o, new(Options))
-	su := suite{open: open, reopen: o.Reopen, time: cmp.Or(o.Time, time.Second)}
+	su := suite{open, reopen}
 	// TestMistakes shows for each test that some broken store fails it.
 	for _, c := range []struct {
 		name string
@@ -78,7 +68,6 @@ const (
 type suite struct {
 	open   func(t *testing.T) grant.Store
 	reopen func(t *testing.T, first grant.Store) grant.Store // or nil
-	time   time.Duration                                     // as in Options
 }
 
 // new opens an empty store, and closes it at the end of the test.

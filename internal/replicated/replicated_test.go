@@ -2,7 +2,6 @@ package replicated
 
 import (
 	"testing"
-	"time"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
@@ -10,5 +9,5 @@ import (
 
 // TestStore: while its standby follows, it is a store like any other.
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(*testing.T) grant.Store { return new(Store) }, &storetest.Options{Time: 100 * time.Millisecond})
+	storetest.Run(t, func(*testing.T) grant.Store { return new(Store) }, nil)
 }
