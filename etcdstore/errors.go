@@ -32,14 +32,6 @@ var (
 // errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: etcdstore: the store is closed", grant.ErrNotSent)
 
-// notSent makes err match grant.ErrNotSent.
-func notSent(err error) error {
-	if errors.Is(err, grant.ErrNotSent) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
-}
-
 // isRefusal reports whether err is an answer of etcd that guarantees that
 // nothing was or will be applied. Such answers are given before a request is
 // proposed, or by the check that precedes applying it. ErrNoSpace is not among

@@ -110,8 +110,7 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 // as any endpoint belongs to the previous cluster: a read is repeated, and a CAS
 // has an unknown result.
 //
-// The Store also has a method Check(context.Context) ([]string, error). It
-// returns the dangers of this etcd, one sentence each, and changes nothing.
+// The Store is also a grant.Checker.
 func Open(ctx context.Context, o Options) (grant.Store, error) {
 	s, err := openStore(ctx, o)
 	if err != nil {

@@ -25,6 +25,7 @@ var (
 	_ grant.MultiGetter = (*store)(nil)
 	_ grant.Watcher     = (*store)(nil)
 	_ grant.Lineage     = (*store)(nil)
+	_ grant.Checker     = (*store)(nil)
 )
 
 const (
@@ -58,7 +59,7 @@ type store struct {
 // begins. The caller must call leave.
 func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, nil, notSent(err)
+		return nil, nil, grant.NotSent(err)
 	}
 	if s.ctx.Err() != nil {
 		return nil, nil, errClosed
@@ -154,7 +155,7 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	if a.unknown() {
 		return false, err
 	}
-	return false, notSent(err)
+	return false, grant.NotSent(err)
 }
 
 // GetMany returns the values of all keys. Each group of 128 keys is read at one

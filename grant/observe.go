@@ -169,16 +169,11 @@ func (o *observed) Time(ctx context.Context) (now time.Time, resolution time.Dur
 
 // Check returns the dangers that the store reports about itself.
 func (o *observed) Check(ctx context.Context) (dangers []string, err error) {
-	s, ok := As[checker](o.Store)
+	s, ok := As[Checker](o.Store)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
 	return s.Check(ctx)
-}
-
-// A checker is a Store that reports its dangers, as servers log them.
-type checker interface {
-	Check(context.Context) (dangers []string, err error)
 }
 
 // Window returns the default window of the store, or 0 if it has none.

@@ -47,13 +47,11 @@ import (
 // call, the call has no effect, and its error matches both ErrNotSent and the
 // context's error.
 //
-// A Store may also be a MultiGetter, a Watcher, a Lineage or a Clock. Two more
-// methods are optional. Window returns the default of Config.Window, which is
-// otherwise 60 s. Check returns a sentence for each setting of the database
-// because of which an applied CAS may be lost; firn doctor prints them.
+// A Store may also be a MultiGetter, a Watcher, a Lineage, a Clock or a Checker.
+// One more method is optional: Window returns the default of Config.Window,
+// which is otherwise 60 s.
 //
 //	Window() time.Duration
-//	Check(ctx context.Context) (dangers []string, err error)
 type Store interface {
 	// Get returns the value of a key, or nil if the key is absent. The caller
 	// owns the value. Get sees every CAS that returned true before, and in a
@@ -145,6 +143,24 @@ type Lineage interface {
 // may be wrong, and may be set back. An error means nothing about the clock.
 type Clock interface {
 	Time(ctx context.Context) (now time.Time, resolution time.Duration, err error)
+}
+
+// A Checker is a Store that looks for conditions under which an applied CAS may
+// be lost, or Firn may stop, such as a setting of a database. Check changes
+// nothing, and returns a sentence for each danger, whose text stays the same
+// while the danger lasts. firn serve calls it now and then and logs them, and
+// firn doctor prints them.
+type Checker interface {
+	Check(ctx context.Context) (dangers []string, err error)
+}
+
+// NotSent returns an error that matches err and ErrNotSent, or nil if err is
+// nil. It is for implementations of Store.
+func NotSent(err error) error {
+	if err == nil || errors.Is(err, ErrNotSent) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNotSent, err)
 }
 
 // maxKey and maxValue are the maximum lengths of a key and a value, in bytes.

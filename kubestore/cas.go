@@ -53,7 +53,7 @@ func (s *store) create(ctx context.Context, key string, next []byte) (bool, erro
 	r, refused := errors.AsType[*refusal](err)
 	switch {
 	case !sent:
-		return false, notSent(err)
+		return false, grant.NotSent(err)
 	case err == nil:
 		return s.confirm(got, "", mark, next)
 	case !refused || !r.ofLease("AlreadyExists", name) && !r.isDenial():
@@ -74,11 +74,11 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 	for {
 		l, err := s.fetch(ctx, name)
 		if l == nil || err != nil {
-			return false, notSent(err)
+			return false, grant.NotSent(err)
 		}
 		value, err := l.value()
 		if err != nil {
-			return false, notSent(err)
+			return false, grant.NotSent(err)
 		}
 		if !bytes.Equal(value, old) {
 			return false, nil
@@ -89,7 +89,7 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 		r, refused := errors.AsType[*refusal](err)
 		switch {
 		case !sent:
-			return false, notSent(err)
+			return false, grant.NotSent(err)
 		case err == nil:
 			return s.confirm(got, from, mark, next)
 		case !refused || !r.ofLease("Conflict", name) && !r.isDenial():
@@ -114,13 +114,13 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 func (r *refusal) verdict(now *lease, e error, annotation, mark string) error {
 	switch {
 	case r.isDenial() && is(e, r.code): // reading is not allowed either
-		return notSent(r)
+		return grant.NotSent(r)
 	case e != nil:
 		return fmt.Errorf("%w; looking for the write in its place: %w", r, e)
 	case now != nil && now.Metadata.Annotations[annotation] == mark:
 		return fmt.Errorf("%w, and yet this write was applied: it was sent twice", r)
 	case r.isDenial():
-		return notSent(r)
+		return grant.NotSent(r)
 	}
 	return nil
 }

@@ -14,14 +14,6 @@ import (
 // errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: kubestore: the store is closed", grant.ErrNotSent)
 
-// notSent makes an error match grant.ErrNotSent.
-func notSent(err error) error {
-	if err == nil || errors.Is(err, grant.ErrNotSent) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
-}
-
 // A refusal is an answer other than success, of the API server or of a proxy.
 type refusal struct {
 	code       int

@@ -108,9 +108,8 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 // Get and List are linearizable. Reads are repeated up to three times if the
 // API server is overloaded or does not answer. A write is sent once.
 //
-// The Store also has a method Check(context.Context) ([]string, error). It
-// returns the dangers of this cluster and of the user's permissions, one
-// sentence each, and changes nothing.
+// The Store is also a grant.Checker, which finds dangers of this cluster and of
+// the user's permissions.
 func Open(ctx context.Context, o Options) (grant.Store, error) {
 	s, err := openStore(ctx, o)
 	if err != nil {

@@ -21,6 +21,7 @@ var (
 	_ grant.MultiGetter = (*store)(nil)
 	_ grant.Watcher     = (*store)(nil)
 	_ grant.Lineage     = (*store)(nil)
+	_ grant.Checker     = (*store)(nil)
 )
 
 const (
@@ -62,7 +63,7 @@ func (s *store) Window() time.Duration { return defaultWindow }
 // begins. The caller must call leave.
 func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, nil, notSent(err)
+		return nil, nil, grant.NotSent(err)
 	}
 	if s.ctx.Err() != nil {
 		return nil, nil, errClosed

@@ -49,13 +49,13 @@ func (s *store) isClosed() bool {
 // enter begins a call. Each success must be followed by one s.calls.Done.
 func (s *store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return notSent(err)
+		return grant.NotSent(err)
 	}
 	if f := s.failed.Load(); f != nil {
-		return notSent(*f)
+		return grant.NotSent(*f)
 	}
 	if n := s.abandoned.Load(); n >= maxAbandoned {
-		return notSent(fmt.Errorf("dirstore: the disk of %s does not answer: check the disk and its mount; this call was not tried because %d others wait for the disk", s.path, n))
+		return grant.NotSent(fmt.Errorf("dirstore: the disk of %s does not answer: check the disk and its mount; this call was not tried because %d others wait for the disk", s.path, n))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

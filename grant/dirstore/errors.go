@@ -35,11 +35,3 @@ var (
 	// value is unknown, so the key can be neither read nor replaced.
 	errDamaged = fmt.Errorf("dirstore: %w", grant.ErrDamaged)
 )
-
-// notSent makes err match grant.ErrNotSent.
-func notSent(err error) error {
-	if errors.Is(err, grant.ErrNotSent) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
-}

@@ -63,7 +63,7 @@ func (s *store) getNow(ctx context.Context, key string) ([]byte, error) {
 	}
 	unlock, err := s.lock(ctx, name)
 	if err != nil {
-		return nil, notSent(err)
+		return nil, grant.NotSent(err)
 	}
 	defer unlock()
 	return s.settled(ctx, name, key)
@@ -77,14 +77,14 @@ func (s *store) read(name, key string) (value []byte, settled bool, err error) {
 		return nil, true, nil
 	}
 	if err != nil {
-		return nil, false, notSent(err)
+		return nil, false, grant.NotSent(err)
 	}
 	found, value, err := decodeRecord(data)
 	if err == nil && found != key {
 		err = fmt.Errorf("%w: it belongs to key %q", errDamaged, found)
 	}
 	if err != nil {
-		return nil, false, notSent(fmt.Errorf("key %q, file %s in %s: %w", key, recordPrefix+name, s.path, err))
+		return nil, false, grant.NotSent(fmt.Errorf("key %q, file %s in %s: %w", key, recordPrefix+name, s.path, err))
 	}
 	return value, settled, nil
 }
@@ -125,12 +125,12 @@ func (s *store) casNow(ctx context.Context, key string, old, next []byte) (bool,
 	name := fileName(key)
 	unlock, err := s.lock(ctx, name)
 	if err != nil {
-		return false, notSent(err)
+		return false, grant.NotSent(err)
 	}
 	defer unlock()
 	now, err := s.settled(ctx, name, key)
 	if err != nil {
-		return false, notSent(err) // whatever the record holds, it is not next
+		return false, grant.NotSent(err) // whatever the record holds, it is not next
 	}
 	if !bytes.Equal(now, old) {
 		return false, nil
@@ -153,14 +153,14 @@ func (s *store) write(ctx context.Context, name, key string, value []byte) error
 		// It may exist in part, and it takes space. If it cannot be removed
 		// now, the next write of this key or the next Open will do it.
 		_ = s.disk.remove(temp)
-		return notSent(err)
+		return grant.NotSent(err)
 	}
 	// Open it now, so that no write error is reported to another process
 	// instead.
 	dir, err := s.disk.directory()
 	if err != nil {
 		_ = s.disk.remove(temp)
-		return notSent(err)
+		return grant.NotSent(err)
 	}
 	defer func() { _ = dir.Close() }()
 	if err := s.rename(ctx, temp, record); err != nil {
@@ -217,7 +217,7 @@ func (s *store) rename(ctx context.Context, from, to string) error {
 			}
 		}
 		_ = s.disk.remove(from)
-		return notSent(err)
+		return grant.NotSent(err)
 	}
 }
 
@@ -323,7 +323,7 @@ func (s *store) List(ctx context.Context, prefix string, yield func(key string, 
 func (s *store) keys(ctx context.Context, prefix string) ([]string, error) {
 	files, err := s.disk.names()
 	if err != nil {
-		return nil, notSent(err)
+		return nil, grant.NotSent(err)
 	}
 	var keys []string
 	for _, f := range files {
@@ -357,7 +357,7 @@ func (s *store) longKey(ctx context.Context, name string) (key string, ok bool, 
 	if readsTakeLock {
 		unlock, err := s.lock(ctx, name)
 		if err != nil {
-			return "", false, notSent(err)
+			return "", false, grant.NotSent(err)
 		}
 		defer unlock()
 	}
@@ -366,14 +366,14 @@ func (s *store) longKey(ctx context.Context, name string) (key string, ok bool, 
 		return "", false, nil // only a lock
 	}
 	if err != nil {
-		return "", false, notSent(err)
+		return "", false, grant.NotSent(err)
 	}
 	key, _, err = decodeRecord(data)
 	if err == nil && fileName(key) != name {
 		err = fmt.Errorf("%w: it belongs to key %q", errDamaged, key)
 	}
 	if err != nil {
-		return "", false, notSent(fmt.Errorf("file %s in %s: %w", recordPrefix+name, s.path, err))
+		return "", false, grant.NotSent(fmt.Errorf("file %s in %s: %w", recordPrefix+name, s.path, err))
 	}
 	return key, true, nil
 }

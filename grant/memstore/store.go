@@ -38,7 +38,7 @@ type Store struct {
 // caller holds s.mu, so that nothing happens between the check and the call.
 func (s *Store) refuse(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
+		return grant.NotSent(err)
 	}
 	if s.closed {
 		return fmt.Errorf("%w: memstore: the store is closed", grant.ErrNotSent)

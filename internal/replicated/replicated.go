@@ -88,7 +88,7 @@ func (r *Store) enter(ctx context.Context, keys ...string) error {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
+		return grant.NotSent(err)
 	}
 	r.mu.Lock()
 	if r.closed {

@@ -17,7 +17,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
 	"github.com/firnid/firn/internal/proc"
-	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
@@ -228,7 +227,7 @@ func mixed(t *testing.T, old, promoted *sqltest.Server) {
 // checked returns what Check says of a Store, in lines.
 func checked(t *testing.T, s grant.Store) string {
 	t.Helper()
-	dangers, err := s.(health.Checker).Check(t.Context())
+	dangers, err := s.(grant.Checker).Check(t.Context())
 	if err != nil {
 		t.Error(err)
 	}

@@ -54,12 +54,8 @@ const defaultTimeout = 5 * time.Second
 // mysql://USER@HOST/DATABASE, and waits for its first answer. The parameters of
 // URLs are in docs/operations.md. Every error is an *Error.
 //
-// A Store in anything but a directory has the method
-//
-//	Check(context.Context) (dangers []string, err error)
-//
-// which returns a sentence for each danger that does not prevent its use. Call
-// it now and then; package server does so by itself.
+// A Store in anything but a directory is also a grant.Checker. Call its Check now
+// and then; package server does so by itself.
 func Open(ctx context.Context, text string) (grant.Store, error) {
 	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
 		return openDirectory(rest)

@@ -25,7 +25,6 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/readfile"
-	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service/forwarding"
@@ -207,7 +206,7 @@ func (r *report) store(ctx context.Context) {
 	} else {
 		r.add("store", OK, "", "the store answers in %v", median)
 	}
-	if c, ok := grant.As[health.Checker](r.c.Store); ok {
+	if c, ok := grant.As[grant.Checker](r.c.Store); ok {
 		dangers, err := c.Check(ctx)
 		if err != nil {
 			r.add("store", Unknown, "", "cannot check the store: %v", err)

@@ -178,7 +178,7 @@ func (w *waiting) Time(ctx context.Context) (now time.Time, resolution time.Dura
 }
 
 func (w *waiting) Check(ctx context.Context) (dangers []string, err error) {
-	s, err := part[Checker](w)
+	s, err := part[grant.Checker](w)
 	if err != nil {
 		return nil, err
 	}

@@ -10,19 +10,13 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A Checker is a Store that can report its dangers, one sentence each. The text
-// of a danger stays the same while it lasts.
-type Checker interface {
-	Check(context.Context) (dangers []string, err error)
-}
-
 // checkEvery is how often Watch checks a Store.
 const checkEvery = 10 * time.Second
 
 // Watch checks a Store now and periodically until ctx is done, and logs when a
 // danger appears and when it is resolved.
 func Watch(ctx context.Context, s grant.Store, log *slog.Logger) {
-	c, ok := grant.As[Checker](s)
+	c, ok := grant.As[grant.Checker](s)
 	if !ok {
 		return
 	}
