@@ -23,7 +23,6 @@ const (
 // A Dialect is what is specific to a kind of database. It must be made by
 // PostgreSQL or MySQL.
 type Dialect struct {
-	name     string
 	quote    string
 	numbered bool   // parameters are $1, $2 and so on, not ?
 	schema   string // of a table whose name has none; "" is the database of the connection

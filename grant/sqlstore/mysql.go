@@ -24,7 +24,6 @@ import (
 // a transaction that other servers lack.
 func MySQL(number func(error) uint16) *Dialect {
 	return &Dialect{
-		name:   "MySQL",
 		quote:  "`",
 		insert: "INSERT INTO {T} (k, v, n) VALUES (?, ?, 1)",
 		update: "UPDATE {T} SET v = ?, n = n + 1 WHERE k = ? AND v = ?",

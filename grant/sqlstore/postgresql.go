@@ -24,7 +24,6 @@ const settings = `(SELECT
 // CAS needs Options.Warnings to detect that a wait for a standby was canceled.
 func PostgreSQL() *Dialect {
 	return &Dialect{
-		name:     "PostgreSQL",
 		quote:    `"`,
 		numbered: true,
 		schema:   "public",

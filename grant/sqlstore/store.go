@@ -23,6 +23,7 @@ var (
 	_ grant.MultiGetter = (*store)(nil)
 	_ grant.Lineage     = (*store)(nil)
 	_ grant.Clock       = (*store)(nil)
+	_ grant.Checker     = (*store)(nil)
 )
 
 // Errors of New and of calls that a caller may want to distinguish.
@@ -138,9 +139,8 @@ func Schema(d *Dialect, table string) ([]string, error) {
 // finds a dead connection, or conflicts with others, retries for about half a
 // second, and never beyond its context.
 //
-// The Store also has a method Check(context.Context) ([]string, error). It
-// returns the dangers of the database, one sentence each: for example, replicas
-// that may lack commits when they are promoted.
+// The Store is also a grant.Checker, which finds, for example, replicas that may
+// lack commits when they are promoted.
 func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (grant.Store, error) {
 	s, err := newStore(ctx, db, d, o)
 	if err != nil {
@@ -183,16 +183,11 @@ func (s *store) in(statement string) string {
 // errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: sqlstore: the store is closed", grant.ErrNotSent)
 
-// notSent makes err match grant.ErrNotSent.
-func notSent(what string, err error) error {
-	return fmt.Errorf("%w: sqlstore: %s: %w", grant.ErrNotSent, what, err)
-}
-
 // enter begins a call, unless the database is unfit. Its context is also done
 // when Close begins.
 func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if unfit := s.unfit.Load(); unfit != nil {
-		return nil, nil, fmt.Errorf("%w: %w", grant.ErrNotSent, *unfit)
+		return nil, nil, grant.NotSent(*unfit)
 	}
 	return s.begun(ctx)
 }
@@ -200,7 +195,7 @@ func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err
 // begun is enter for any database.
 func (s *store) begun(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", grant.ErrNotSent, err)
+		return nil, nil, grant.NotSent(err)
 	}
 	if s.ctx.Err() != nil {
 		return nil, nil, errClosed
@@ -283,10 +278,11 @@ func (s *store) begin(ctx context.Context, conn *sql.Conn) (err error) {
 // read runs f, which only reads, on a connection to the primary, and repeats it
 // if necessary. f returns the value of primary at the time of the read.
 func (s *store) read(ctx context.Context, f func(*sql.Conn) (state int64, err error)) error {
+	var before error // of the previous attempt
 	for dead, again := 0, 0; ; {
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
-			return err
+			return because(ctx, err, before)
 		}
 		err = s.begin(ctx, conn)
 		var state int64
@@ -311,9 +307,19 @@ func (s *store) read(ctx context.Context, f func(*sql.Conn) (state int64, err er
 				return err
 			}
 		default:
-			return err
+			return because(ctx, err, before)
 		}
+		before = err
 	}
+}
+
+// because returns err, the error of an attempt, with that of the attempt before
+// if it says no more than that ctx has ended.
+func because(ctx context.Context, err, before error) error {
+	if before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%w, after: %w", err, before)
+	}
+	return err
 }
 
 // readRow makes a call that reads one row: the values of dest and that of
@@ -375,40 +381,46 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 		return false, err
 	}
 	defer leave()
-	what := fmt.Sprintf("replace key %q", key)
-	var dead error // of an attempt that may have been applied
-	for deads, again := 0, 0; ; {
-		conn, err := s.db.Conn(call)
-		if err != nil {
-			if dead != nil {
-				return false, failed(ctx, what, err)
-			}
-			return false, notSent(what, failed(ctx, "connect", err))
+	applied, unknown, err := s.replace(call, key, old, next)
+	if err == nil {
+		return applied, nil
+	}
+	err = failed(ctx, fmt.Sprintf("replace key %q", key), err)
+	if !unknown {
+		err = grant.NotSent(err)
+	}
+	return false, err
+}
+
+// replace makes the attempts of a CAS. unknown reports whether one that failed
+// may have been applied.
+func (s *store) replace(ctx context.Context, key string, old, next []byte) (applied, unknown bool, err error) {
+	var before error // of the previous attempt
+	for dead, again := 0, 0; ; before = err {
+		var conn *sql.Conn
+		if conn, err = s.db.Conn(ctx); err != nil {
+			return false, dead > 0, because(ctx, fmt.Errorf("connect: %w", err), before)
 		}
-		changed, err := s.send(call, conn, key, old, next)
-		var doubt *doubtError
+		var changed int64
+		changed, err = s.send(ctx, conn, key, old, next)
+		_, doubt := errors.AsType[*doubtError](err)
 		switch {
-		case err == nil && changed == 0 && dead != nil:
-			return false, failed(ctx, what, fmt.Errorf("refused at the second attempt, but the first may have been applied: %w", dead))
+		case err == nil && changed == 0 && dead > 0:
+			return false, true, fmt.Errorf("refused, but an earlier attempt may have been applied: %w", before)
 		case err == nil:
-			return changed > 0, nil
-		case errors.As(err, &doubt):
-			return false, failed(ctx, what, err)
+			return changed > 0, false, nil
+		case doubt:
+			return false, true, err
 		case errors.Is(err, driver.ErrBadConn):
-			dead = err
-			if deads++; deads > maxDead {
-				return false, failed(ctx, what, dead)
+			if dead++; dead > maxDead {
+				return false, true, err
 			}
 		case s.d.is(err, s.d.refused):
-			if again++; s.d.is(err, s.d.again) && pause(call, again) {
-				continue
+			if again++; !s.d.is(err, s.d.again) || !pause(ctx, again) {
+				return false, dead > 0, err
 			}
-			if dead == nil {
-				return false, notSent(what, failed(ctx, s.d.name, err))
-			}
-			return false, failed(ctx, what, err)
 		default:
-			return false, failed(ctx, what, err)
+			return false, true, because(ctx, err, before)
 		}
 	}
 }

@@ -375,3 +375,28 @@ func TestLeftOpen(t *testing.T) {
 		t.Errorf("CAS on another connection = %v, %v", ok, err)
 	}
 }
+
+// TestReason: an attempt that the context ends does not hide why the attempt
+// before it failed.
+func TestReason(t *testing.T) {
+	for what, call := range map[string]func(context.Context, *store) error{
+		"Get": func(ctx context.Context, s *store) error { _, err := s.Get(ctx, "a"); return err },
+		"CAS": func(ctx context.Context, s *store) error { _, err := s.CAS(ctx, "a", nil, []byte("1")); return err },
+	} {
+		f := newFake()
+		s := f.store(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		f.mu.Lock()
+		f.fault = func(what string, _ func()) error {
+			if what != "CONNECT" {
+				return driver.ErrBadConn
+			}
+			cancel()
+			return ctx.Err()
+		}
+		f.mu.Unlock()
+		if err := call(ctx, s); !errors.Is(err, context.Canceled) || !errors.Is(err, driver.ErrBadConn) {
+			t.Errorf("%s = %v, want context.Canceled and ErrBadConn of the first attempt", what, err)
+		}
+	}
+}
