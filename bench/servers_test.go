@@ -442,7 +442,7 @@ func etcd(b *testing.B) func(prefix string) grant.Store {
 	}
 	all.Wait()
 	return func(prefix string) grant.Store {
-		s := must(etcdstore.Open(background, etcdstore.Options{Endpoints: clients, Prefix: prefix, DialTimeout: time.Minute}))
+		s := must(etcdstore.Open(background, &etcdstore.Options{Endpoints: clients, Prefix: prefix, Timeout: time.Minute}))
 		b.Cleanup(func() { _ = s.Close() })
 		return s
 	}
@@ -509,7 +509,7 @@ func BenchmarkServerCAS(b *testing.B) {
 		}
 	}
 	b.Run("directory", func(b *testing.B) {
-		s := must(dirstore.Open(b.TempDir()+"/s", &dirstore.Options{Create: true, AllowVolatile: true}))
+		s := must(dirstore.Open(background, b.TempDir()+"/s", &dirstore.Options{Create: true, AllowVolatile: true}))
 		defer s.Close()
 		cas(b, s)
 	})

@@ -97,7 +97,7 @@ func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	defer leave()
 	members := s.status(call)
 	if !slices.ContainsFunc(members, func(m member) bool { return m.err == nil || isAuth(m.err) }) {
-		return nil, s.failed(ctx, "ask for the status", members[0].err)
+		return nil, failed(call, "ask for the status", members[0].err)
 	}
 	for _, err := range []error{tooOld(members), oneCluster(members)} {
 		if err != nil {

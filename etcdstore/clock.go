@@ -72,7 +72,7 @@ func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 		}
 	}
 	if len(read) == 0 {
-		return time.Time{}, 0, s.failed(ctx, "read the time", errors.Join(faults...))
+		return time.Time{}, 0, failed(call, "read the time", errors.Join(faults...))
 	}
 	return read[(len(read)-1)/2].date, dateResolution, nil
 }

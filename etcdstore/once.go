@@ -5,31 +5,43 @@ import (
 	"sync/atomic"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
 
-// An attempt is the state of the one request of a CAS. It is carried by the
-// request's context.
-type attempt struct {
-	sent atomic.Bool // it was passed to a connection
-	last error       // the error of the last attempt; used by the calling goroutine
+// An outcome is what has become of the requests of one call of a Store. It is
+// carried by their context.
+type outcome struct {
+	isCAS  bool
+	sent   atomic.Bool           // the request of the CAS was passed to a connection
+	failed atomic.Pointer[error] // the last error; of a CAS, that of its own request
 }
 
-type attemptKey struct{}
+type outcomeKey struct{}
 
-func attemptOf(ctx context.Context, method string) *attempt {
-	if method != pb.KV_Txn_FullMethodName {
-		return nil // a token request, for example, with the context of the CAS
+// outcomeOf returns the outcome to which a request counts, or nil. With the
+// context of a CAS, the client also requests a token, for example.
+func outcomeOf(ctx context.Context, method string) *outcome {
+	o, _ := ctx.Value(outcomeKey{}).(*outcome)
+	if o != nil && o.isCAS && method != pb.KV_Txn_FullMethodName {
+		return nil
 	}
-	a, _ := ctx.Value(attemptKey{}).(*attempt)
-	return a
+	return o
 }
 
-// unknown reports whether the request may be applied, now or later.
-func (a *attempt) unknown() bool { return a.sent.Load() && !isRefusal(a.last) }
+// last returns the last error, or nil.
+func (o *outcome) last() error {
+	if err := o.failed.Load(); err != nil {
+		return rpctypes.Error(*err)
+	}
+	return nil
+}
+
+// unknown reports whether a CAS may be applied, now or later.
+func (o *outcome) unknown() bool { return o.sent.Load() && !isRefusal(o.last()) }
 
 // sendOnce prevents the client from sending a CAS again if its result is
 // unknown.
@@ -39,17 +51,23 @@ func (a *attempt) unknown() bool { return a.sent.Load() && !isRefusal(a.last) }
 // servers and proxies also return these codes, after the request was applied,
 // and then the second request would be refused because of the first.
 // TestSendOnce has such a server.
+//
+// Of every request it keeps the error, because the client returns nothing but
+// the end of its context, once it has ended.
 func sendOnce(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	a := attemptOf(ctx, method)
-	if a == nil {
+	o := outcomeOf(ctx, method)
+	if o == nil {
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}
-	if a.unknown() {
-		return status.Error(codes.Aborted, a.last.Error()) // a code that is not retried
+	if o.isCAS && o.unknown() {
+		return status.Error(codes.Aborted, o.last().Error()) // a code that is not retried
 	}
-	a.sent.Store(false) // everything sent before was refused
-	a.last = invoke(ctx, method, req, reply, conn, opts...)
-	return a.last
+	o.sent.Store(false) // everything sent before was refused
+	err := invoke(ctx, method, req, reply, conn, opts...)
+	if err != nil {
+		o.failed.Store(&err)
+	}
+	return err
 }
 
 // An observer records when the request of a CAS is passed to a connection. gRPC
@@ -61,8 +79,8 @@ var _ stats.Handler = observer{}
 
 func (observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	if h, ok := s.(*stats.OutHeader); ok {
-		if a := attemptOf(ctx, h.FullMethod); a != nil {
-			a.sent.Store(true)
+		if o := outcomeOf(ctx, h.FullMethod); o != nil {
+			o.sent.Store(true)
 		}
 	}
 }

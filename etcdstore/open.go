@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/url"
+	"net"
+	"slices"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -40,59 +42,68 @@ type Options struct {
 	Username string
 	Password string
 
-	// DialTimeout is how long Open waits for an answer, and how long connecting
-	// may take later. Zero means five seconds.
-	DialTimeout time.Duration
+	// Timeout is how long Open waits for an answer, and how long connecting may
+	// take later. Zero means five seconds.
+	Timeout time.Duration
 }
 
-// defaultDialTimeout is longer than an election takes with etcd's default
-// settings.
-const defaultDialTimeout = 5 * time.Second
+// defaultTimeout is longer than an election takes with etcd's default settings.
+const defaultTimeout = 5 * time.Second
 
-// check returns the endpoints in the form for the client, the namespace, and
-// whether TLS is used, or an error with everything that is wrong.
-func (o *Options) check() (endpoints []string, prefix string, encrypted bool, err error) {
+// Check returns an error with everything that is wrong with the Options. It
+// does not contact etcd.
+func (o *Options) Check() error {
+	_, _, _, err := o.check()
+	return err
+}
+
+// check returns the endpoints in the form for the client, the beginning of all
+// keys, and the configuration of TLS, which is nil without TLS.
+func (o *Options) check() (endpoints []string, prefix string, config *tls.Config, err error) {
 	var faults []error
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("%w: %s", grant.ErrOptions, fmt.Sprintf(format, args...)))
 	}
-	prefix, err = namespace(o.Prefix)
-	if err != nil {
-		faults = append(faults, err)
+	prefix = cmp.Or(strings.Trim(o.Prefix, "/"), "firn")
+	if grant.CheckKey(prefix) != nil {
+		fault("prefix %q: use parts like those of a key, joined by one slash, such as /firn/production", o.Prefix)
 	}
 	if len(o.Endpoints) == 0 {
 		fault("no endpoints: name the members of etcd, such as 10.0.0.1:2379")
 	}
-	scheme := "http"
-	if o.TLS != nil {
-		scheme = "https"
+	config = o.TLS
+	if config == nil && slices.ContainsFunc(o.Endpoints, func(e string) bool { return strings.HasPrefix(e, "https://") }) {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	for i, e := range o.Endpoints {
-		if !strings.Contains(e, "://") {
-			e = scheme + "://" + e
+	usual := "http"
+	if config != nil {
+		usual = "https"
+	}
+	for _, e := range o.Endpoints {
+		scheme, address, ok := strings.Cut(strings.TrimSuffix(e, "/"), "://")
+		if !ok {
+			scheme, address = usual, scheme
 		}
-		u, err := url.Parse(e)
-		if err != nil || u.Hostname() == "" || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" {
-			fault("endpoint %q is not host:port, such as 10.0.0.1:2379, optionally after http:// or https://", o.Endpoints[i])
-			continue
-		}
-		if i > 0 && (u.Scheme == "https") != encrypted || u.Scheme == "http" && o.TLS != nil {
+		host, port, err := net.SplitHostPort(address)
+		switch {
+		case err != nil || host == "" || port == "" || scheme != "http" && scheme != "https":
+			fault("endpoint %q is not host:port, such as 10.0.0.1:2379, optionally after http:// or https://", e)
+		case scheme != usual:
 			fault("endpoint %q does not use TLS as TLS and the other endpoints say: all must be the same", e)
 		}
-		encrypted = u.Scheme == "https"
-		endpoints = append(endpoints, u.Scheme+"://"+u.Host)
+		endpoints = append(endpoints, usual+"://"+address)
 	}
 	if (o.Username == "") != (o.Password == "") {
 		fault("set both the user and the password, or neither")
 	}
-	if o.DialTimeout < 0 {
-		fault("DialTimeout is %v", o.DialTimeout)
+	if o.Timeout < 0 {
+		fault("Timeout is %v", o.Timeout)
 	}
-	return endpoints, prefix, encrypted, errors.Join(faults...)
+	return endpoints, "/" + prefix + "/", config, errors.Join(faults...)
 }
 
 // Open returns a Store once etcd has answered a read that needs its majority.
-// It fails if that takes longer than DialTimeout or ctx is done, if etcd
+// It fails if that takes longer than Timeout or ctx is done, if etcd
 // rejects the user, if a member is too old, and if the endpoints are members of
 // different clusters.
 //
@@ -111,8 +122,8 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 // has an unknown result.
 //
 // The Store is also a grant.Checker.
-func Open(ctx context.Context, o Options) (grant.Store, error) {
-	s, err := openStore(ctx, o)
+func Open(ctx context.Context, o *Options) (grant.Store, error) {
+	s, err := openStore(ctx, *cmp.Or(o, new(Options)))
 	if err != nil {
 		return nil, err
 	}
@@ -120,21 +131,17 @@ func Open(ctx context.Context, o Options) (grant.Store, error) {
 }
 
 func openStore(ctx context.Context, o Options) (*store, error) {
-	endpoints, prefix, encrypted, err := o.check()
+	endpoints, prefix, config, err := o.check()
 	if err != nil {
 		return nil, err
 	}
-	timeout := cmp.Or(o.DialTimeout, defaultDialTimeout)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	timeout := cmp.Or(o.Timeout, defaultTimeout)
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	config := o.TLS
-	if encrypted && config == nil {
-		config = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	clientConfig := clientv3.Config{
+	client, err := dial(within, clientv3.Config{
 		Endpoints:   endpoints,
 		TLS:         config,
 		DialTimeout: timeout,
@@ -153,44 +160,49 @@ func openStore(ctx context.Context, o Options) (*store, error) {
 				MinConnectTimeout: min(timeout, 3*time.Second),
 			}),
 		},
-	}
-	client, err := dial(within, clientConfig)
+	})
 	if err != nil {
-		return nil, unreachable(ctx, endpoints, config, o.Username, prefix, err)
+		return nil, o.explain(err, prefix)
 	}
 	s := &store{client: client, prefix: prefix, endpoints: endpoints, tls: config}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.begin(within); err != nil {
+	if err = retry(within, func() error { _, _, err := s.Lineage(within); return err }); err != nil {
+		err = o.explain(err, prefix)
+	} else {
+		members := s.status(within)
+		err = cmp.Or(tooOld(members), oneCluster(members))
+	}
+	if err != nil {
 		_ = s.Close()
-		if errors.Is(err, errVersion) || errors.Is(err, grant.ErrOptions) {
-			return nil, err
-		}
-		return nil, unreachable(ctx, endpoints, config, o.Username, prefix, err)
+		return nil, err
 	}
 	return s, nil
 }
 
 // dial makes the client, which fetches a token if there is a user. The client
 // lives as long as its context; while it is being made, ctx ends it.
-func dial(ctx context.Context, c clientv3.Config) (*clientv3.Client, error) {
-	life, end := context.WithCancel(context.Background())
+func dial(ctx context.Context, c clientv3.Config) (client *clientv3.Client, err error) {
+	o := new(outcome)
+	life, end := context.WithCancel(context.WithValue(context.Background(), outcomeKey{}, o))
 	c.Context = life
 	stop := context.AfterFunc(ctx, end)
+	err = retry(ctx, func() (err error) { client, err = clientv3.New(c); return err })
+	if err == nil && stop() {
+		return client, nil
+	}
+	end()
+	if err == nil { // ctx was done at the last moment
+		_ = client.Close()
+	}
+	return nil, failed(context.WithValue(ctx, outcomeKey{}, o), "connect", err)
+}
+
+// retry calls f until it succeeds, etcd rejects the user, or ctx is done: an
+// election may be in progress, or the first endpoint may be down.
+func retry(ctx context.Context, f func() error) error {
 	for {
-		client, err := clientv3.New(c)
-		switch {
-		case err == nil && stop():
-			return client, nil
-		case err == nil: // ctx was done at the last moment
-			_ = client.Close()
-			return nil, ctx.Err()
-		}
-		// The token is requested only once; an election may be in progress, or
-		// the first endpoint may be down.
-		if isAuth(err) || ctx.Err() != nil {
-			stop()
-			end()
-			return nil, err
+		if err := f(); err == nil || isAuth(err) || ctx.Err() != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -199,25 +211,16 @@ func dial(ctx context.Context, c clientv3.Config) (*clientv3.Client, error) {
 	}
 }
 
-// begin checks that etcd answers, and determines its cluster.
-func (s *store) begin(ctx context.Context) error {
-	for {
-		_, _, err := s.Lineage(ctx)
-		if err == nil {
-			break
-		}
-		if isAuth(errors.Unwrap(err)) || ctx.Err() != nil {
-			return err
-		}
-		select { // the client has retried several times
-		case <-ctx.Done():
-			return err
-		case <-time.After(50 * time.Millisecond):
-		}
+// explain returns the error of Open, which failed with err.
+func (o *Options) explain(err error, prefix string) error {
+	text := err.Error()
+	switch {
+	case isOneOf(err, rpctypes.ErrPermissionDenied):
+		return fmt.Errorf("%w: %w: user %q needs a role with: etcdctl role grant-permission ROLE readwrite --prefix=true %s", errAuth, err, o.Username, prefix)
+	case isAuth(err):
+		return fmt.Errorf("%w: %w: check the name and the password of user %q", errAuth, err, o.Username)
+	case strings.Contains(text, "tls: "), strings.Contains(text, "x509: "): // waiting does not help
+		return fmt.Errorf("%w: %w", errTLS, err)
 	}
-	members := s.status(ctx)
-	if err := tooOld(members); err != nil {
-		return err
-	}
-	return oneCluster(members)
+	return fmt.Errorf("%w: %w: check that %s are etcd's client ports, that it has a leader, and that both sides use TLS or neither", grant.ErrUnreachable, err, strings.Join(o.Endpoints, ", "))
 }

@@ -1,7 +1,6 @@
 package etcdstore
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -64,15 +63,18 @@ func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err
 	if s.ctx.Err() != nil {
 		return nil, nil, errClosed
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, outcomeKey{}, new(outcome)))
 	stop := context.AfterFunc(s.ctx, cancel)
 	return ctx, func() { stop(); cancel() }, nil
 }
 
-// failed returns the error of a call that ended with err. ctx is the context of
-// the caller or that of enter.
-func (s *store) failed(ctx context.Context, what string, err error) error {
-	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+// failed returns the error of a call that ended with err. ctx is that of enter.
+func failed(ctx context.Context, what string, err error) error {
+	cause, last := ctx.Err(), ctx.Value(outcomeKey{}).(*outcome).last()
+	switch {
+	case cause != nil && last != nil: // the client only returns that the context has ended
+		return fmt.Errorf("etcdstore: %s: %w: %s", what, cause, rpctypes.ErrorDesc(last))
+	case cause != nil && !errors.Is(err, cause):
 		return fmt.Errorf("etcdstore: %s: %w: %w", what, cause, err)
 	}
 	return fmt.Errorf("etcdstore: %s: %w", what, err)
@@ -94,7 +96,7 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 		return (*pb.RangeResponse)(r).GetHeader(), err
 	})
 	if err != nil {
-		return nil, s.failed(ctx, fmt.Sprintf("get key %q", key), err)
+		return nil, failed(call, fmt.Sprintf("get key %q", key), err)
 	}
 	return s.value(r.Kvs)
 }
@@ -137,8 +139,8 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	if len(old) == 0 {
 		same = clientv3.Compare(clientv3.CreateRevision(name), "=", 0)
 	}
-	a := new(attempt)
-	call = context.WithValue(call, attemptKey{}, a)
+	o := call.Value(outcomeKey{}).(*outcome)
+	o.isCAS = true
 	r, err := s.client.Txn(call).If(same).Then(clientv3.OpPut(name, string(next))).Commit()
 	if err == nil {
 		current := s.cluster.Load()
@@ -146,13 +148,13 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 			return r.Succeeded, nil
 		}
 		_ = s.belongs(call, r.Header.ClusterId)
-		return false, s.failed(ctx, fmt.Sprintf("replace key %q", key), foreign(r.Header.ClusterId, current))
+		return false, failed(call, fmt.Sprintf("replace key %q", key), foreign(r.Header.ClusterId, current))
 	}
-	if a.last != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		err = rpctypes.Error(a.last) // err may be that of sendOnce
+	if last := o.last(); last != nil {
+		err = last // err may be that of sendOnce
 	}
-	err = s.failed(ctx, fmt.Sprintf("replace key %q", key), err)
-	if a.unknown() {
+	err = failed(call, fmt.Sprintf("replace key %q", key), err)
+	if o.unknown() {
 		return false, err
 	}
 	return false, grant.NotSent(err)
@@ -182,7 +184,7 @@ func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			return (*pb.TxnResponse)(r).GetHeader(), err
 		})
 		if err != nil {
-			return nil, s.failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
+			return nil, failed(call, fmt.Sprintf("get %d keys", len(keys)), err)
 		}
 		for _, response := range r.Responses {
 			values = append(values, s.shown(response.GetResponseRange().Kvs))
@@ -214,14 +216,14 @@ func (s *store) List(ctx context.Context, prefix string, yield func(key string, 
 			continue
 		}
 		if err != nil {
-			return s.failed(ctx, fmt.Sprintf("list keys with %q", prefix), err)
+			return failed(call, fmt.Sprintf("list keys with %q", prefix), err)
 		}
 		if revision == 0 {
 			revision = r.Header.Revision
 		}
 		for _, kv := range r.Kvs {
 			if call.Err() != nil {
-				return s.failed(ctx, fmt.Sprintf("list keys with %q", prefix), call.Err())
+				return failed(call, fmt.Sprintf("list keys with %q", prefix), call.Err())
 			}
 			key := strings.TrimPrefix(string(kv.Key), s.prefix)
 			if grant.CheckKey(key) != nil {
@@ -254,7 +256,7 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 		return (*pb.RangeResponse)(r).GetHeader(), err
 	})
 	if err != nil {
-		return "", 0, s.failed(ctx, "read the revision", err)
+		return "", 0, failed(call, "read the revision", err)
 	}
 	return strconv.FormatUint(r.Header.ClusterId, 16), r.Header.Revision, nil
 }
@@ -276,16 +278,4 @@ func (s *store) Close() error {
 		return fmt.Errorf("etcdstore: close: %w", err)
 	}
 	return nil
-}
-
-// namespace returns the beginning of all keys with a prefix.
-func namespace(prefix string) (string, error) {
-	trimmed := strings.Trim(prefix, "/")
-	if trimmed == "" {
-		trimmed = "firn"
-	}
-	if err := grant.CheckKey(trimmed); err != nil || bytes.ContainsRune([]byte(prefix), 0) {
-		return "", fmt.Errorf("%w: prefix %q: use parts like those of a key, joined by one slash, such as /firn/production", grant.ErrOptions, prefix)
-	}
-	return "/" + trimmed + "/", nil
 }

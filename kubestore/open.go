@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Options configure Open. The zero Options mean what kubectl would use: in a
-// pod, its service account and its namespace.
+// Options configure Open. Nil and the zero Options mean what kubectl would use:
+// in a pod, its service account and its namespace.
 type Options struct {
 	// Namespace is the namespace of the Leases. Empty means the namespace of
 	// the kubeconfig's context, or of the pod.
@@ -50,7 +50,7 @@ const (
 
 // Check returns an error if the Options, or the kubeconfig that they name, are
 // invalid. It does not contact the API server.
-func (o Options) Check() error {
+func (o *Options) Check() error {
 	_, err := o.check()
 	if err == nil && o.Kubeconfig+o.Context != "" {
 		_, _, err = o.config()
@@ -110,8 +110,8 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 //
 // The Store is also a grant.Checker, which finds dangers of this cluster and of
 // the user's permissions.
-func Open(ctx context.Context, o Options) (grant.Store, error) {
-	s, err := openStore(ctx, o)
+func Open(ctx context.Context, o *Options) (grant.Store, error) {
+	s, err := openStore(ctx, *cmp.Or(o, new(Options)))
 	if err != nil {
 		return nil, err
 	}

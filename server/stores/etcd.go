@@ -5,21 +5,21 @@ package stores
 import "github.com/firnid/firn/etcdstore"
 
 // etcdOptions converts a URL to the options of etcd.
-func etcdOptions(u *parsed) (o etcdstore.Options, err error) {
+func etcdOptions(u *parsed) (*etcdstore.Options, error) {
 	c, err := u.tls()
 	if err != nil {
-		return o, err
+		return nil, err
 	}
 	if err := u.nothingElse("tls, ca, cert, key, password-file and timeout"); err != nil {
-		return o, err
+		return nil, err
 	}
 	endpoints, err := u.addresses("2379")
 	if err != nil {
-		return o, err
+		return nil, err
 	}
-	return etcdstore.Options{
+	o := &etcdstore.Options{
 		Endpoints: endpoints, Prefix: u.path, TLS: c,
-		Username: u.user, Password: u.password,
-		DialTimeout: u.timeout,
-	}, nil
+		Username: u.user, Password: u.password, Timeout: u.timeout,
+	}
+	return o, o.Check()
 }

@@ -20,13 +20,13 @@ func openRemote(ctx context.Context, u *parsed) (grant.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return etcdstore.Open(ctx, o) // has its own timeout, after which it looks for the cause
+		return etcdstore.Open(ctx, o)
 	case "kubernetes":
 		o, err := kubernetesOptions(u)
 		if err != nil {
 			return nil, err
 		}
-		return kubestore.Open(ctx, o) // has its own timeout too
+		return kubestore.Open(ctx, o)
 	case "mysql":
 		return openMySQL(within, u)
 	}

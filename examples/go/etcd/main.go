@@ -20,7 +20,7 @@ func main() {
 }
 
 func run(ctx context.Context, endpoints []string) error {
-	store, err := etcdstore.Open(ctx, etcdstore.Options{Endpoints: endpoints})
+	store, err := etcdstore.Open(ctx, &etcdstore.Options{Endpoints: endpoints})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	store, err := kubestore.Open(ctx, kubestore.Options{}) // as kubectl, or a pod's service account
+	store, err := kubestore.Open(ctx, nil) // as kubectl, or a pod's service account
 	if err != nil {
 		return err
 	}
