@@ -13,7 +13,7 @@ import (
 // machine can run it at the same time. The README shows it.
 func Example() {
 	run := func(ctx context.Context) error {
-		store, err := dirstore.Open("/srv/ids", &dirstore.Options{Create: true}) // yours to write
+		store, err := dirstore.Open(ctx, "/srv/ids", &dirstore.Options{Create: true}) // yours to write
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func child(dir, log string) error {
 	if err != nil {
 		return err
 	}
-	s, err := dirstore.Open(dir, &dirstore.Options{AllowVolatile: true})
+	s, err := dirstore.Open(ctx, dir, &dirstore.Options{AllowVolatile: true})
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func TestProcesses(t *testing.T) {
 		wantIDs, wantKills = 500_000, 10
 	}
 	dir, logs := t.TempDir(), t.TempDir()
-	s, err := dirstore.Open(dir, &dirstore.Options{Create: true, AllowVolatile: true})
+	s, err := dirstore.Open(t.Context(), dir, &dirstore.Options{Create: true, AllowVolatile: true})
 	if err != nil {
 		t.Fatal(err)
 	}

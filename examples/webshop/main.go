@@ -67,7 +67,7 @@ func OpenShop(ctx context.Context, database, keyFile string) (*Shop, error) {
 		return nil, err
 	}
 	// Any number of shops may run: the store keeps their IDs apart.
-	store, err := sqlstore.New(ctx, db, sqlstore.PostgreSQL(), &sqlstore.Options{Create: true})
+	store, err := sqlstore.Open(ctx, db, sqlstore.PostgreSQL(), &sqlstore.Options{Create: true})
 	if err != nil {
 		return nil, err
 	}

@@ -226,7 +226,7 @@ func (r *simRun) run() error {
 	for n, scripts := range r.scenario.processes {
 		p := &simProcess{name: fmt.Sprint("process ", n+1)}
 		disk := r.disk(p)
-		store, err := openDisk(disk, "simulated", false)
+		store, err := openDisk(context.Background(), disk, "simulated", false)
 		if err != nil {
 			return err
 		}
@@ -458,7 +458,7 @@ func (ch *checker) recover(r *simRun, state simState, ops map[string][]history.O
 		}
 	}
 	disk := &simDisk{world: w, trace: failsAgain}
-	s, err := openDisk(disk, "simulated", false)
+	s, err := openDisk(context.Background(), disk, "simulated", false)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}

@@ -14,10 +14,6 @@ var (
 	// Options.Create was not set.
 	ErrNoStore = errors.New("dirstore: no store found")
 
-	// ErrFileSystem means that the directory is on a file system on which a
-	// store would not be safe.
-	ErrFileSystem = errors.New("dirstore: unsuitable file system")
-
 	// ErrFailed means that the disk has failed in a way that leaves its content
 	// uncertain. From then on the Store refuses all calls; a new Store,
 	// preferably in a restarted process, determines what is there.
@@ -25,6 +21,9 @@ var (
 )
 
 var (
+	// errFileSystem: a store on this file system would not be safe.
+	errFileSystem = errors.New("dirstore: unsuitable file system")
+
 	// errNotStore: the directory contains other files, or its marker is invalid.
 	errNotStore = errors.New("dirstore: the directory is not a store")
 

@@ -26,7 +26,7 @@ func storeWorld(values map[string]string) *simWorld {
 func openWorld(t *testing.T, w *simWorld) (*store, *simDisk) {
 	t.Helper()
 	d := &simDisk{world: w, process: new(simProcess)}
-	s, err := openDisk(d, "simulated", false)
+	s, err := openDisk(t.Context(), d, "simulated", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,10 +202,10 @@ func TestCreationCrashes(t *testing.T) {
 				continue
 			}
 			states[state.text] = true
-			if _, err := openDisk(&simDisk{world: newWorld(state.files)}, "simulated", false); err != nil && !errors.Is(err, ErrNoStore) {
+			if _, err := openDisk(t.Context(), &simDisk{world: newWorld(state.files)}, "simulated", false); err != nil && !errors.Is(err, ErrNoStore) {
 				failed = fmt.Errorf("open after a crash that leaves %s: %w", state.text, err)
 			}
-			s, err := openDisk(&simDisk{world: newWorld(state.files)}, "simulated", true)
+			s, err := openDisk(t.Context(), &simDisk{world: newWorld(state.files)}, "simulated", true)
 			if err != nil {
 				failed = fmt.Errorf("create after a crash that leaves %s: %w", state.text, err)
 				continue
@@ -216,7 +216,7 @@ func TestCreationCrashes(t *testing.T) {
 		}
 	}
 	d.trace = check
-	s, err := openDisk(d, "simulated", true)
+	s, err := openDisk(t.Context(), d, "simulated", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestCreationCrashes(t *testing.T) {
 	mustCAS(t, s, "k", "", "1")
 	// Acknowledged values are in a store with its marker.
 	for _, state := range w.crashStates() {
-		s, err := openDisk(&simDisk{world: newWorld(state.files)}, "simulated", false)
+		s, err := openDisk(t.Context(), &simDisk{world: newWorld(state.files)}, "simulated", false)
 		if err != nil {
 			t.Errorf("open after a crash that leaves %s: %v", state.text, err)
 			continue
@@ -247,7 +247,9 @@ func TestOpenWhileAnotherOpens(t *testing.T) {
 		for _, w := range []*simWorld{storeWorld(nil), newWorld(nil)} {
 			other := &simDisk{world: w}
 			locked(t, other, lockPrefix)
-			_, err := openDisk(&simDisk{world: w}, "simulated", true)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := openDisk(ctx, &simDisk{world: w}, "simulated", true)
 			if there := w.see(markerName) != nil; there != (err == nil) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("open while another process holds the marker's lock = %v, the store is there: %v", err, there)
 			}

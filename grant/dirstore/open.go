@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/firnid/firn/grant"
 )
@@ -32,7 +31,8 @@ type Options struct {
 }
 
 // Open opens the store in a directory. Several Stores, in one process or many,
-// may have the same directory open.
+// may have the same directory open. ctx limits the wait for another process that
+// is creating the store.
 //
 // All processes must be able to read and write the store's files, as processes
 // of one user can. For several users, create a directory that belongs to a
@@ -53,18 +53,21 @@ type Options struct {
 // suspended keeps those that it holds, which are at most those of the records
 // that it was writing. If the disk does not answer, the call returns soon after
 // its context is done, and its operation keeps the lock until the disk answers.
-func Open(path string, o *Options) (grant.Store, error) {
-	s, err := openStore(path, o)
+func Open(ctx context.Context, path string, o *Options) (grant.Store, error) {
+	s, err := openStore(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func openStore(path string, o *Options) (*store, error) {
+func openStore(ctx context.Context, path string, o *Options) (*store, error) {
 	o = cmp.Or(o, new(Options))
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if path == "" {
-		return nil, errors.New("dirstore: the path of the directory is empty")
+		return nil, fmt.Errorf("%w: the path of the directory is empty", grant.ErrOptions)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -74,7 +77,7 @@ func openStore(path string, o *Options) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := openDisk(d, path, o.Create)
+	s, err := openDisk(ctx, d, path, o.Create)
 	if err != nil {
 		_ = d.close()
 		return nil, err
@@ -83,11 +86,11 @@ func openStore(path string, o *Options) (*store, error) {
 }
 
 // openDisk opens the store on a disk.
-func openDisk(d disk, path string, create bool) (*store, error) {
+func openDisk(ctx context.Context, d disk, path string, create bool) (*store, error) {
 	s := &store{disk: d, path: path, closing: make(chan struct{})}
 	found, err := s.readMarker()
 	if err == nil && !found {
-		err = s.create(create)
+		err = s.create(ctx, create)
 	}
 	if err != nil {
 		return nil, err
@@ -99,7 +102,7 @@ func openDisk(d disk, path string, create bool) (*store, error) {
 }
 
 // create creates the store, unless another process does.
-func (s *store) create(allowed bool) error {
+func (s *store) create(ctx context.Context, allowed bool) error {
 	if err := s.mayCreate(allowed); err != nil {
 		// Unless another process has just created it.
 		if found, markerErr := s.readMarker(); found && markerErr == nil {
@@ -107,10 +110,6 @@ func (s *store) create(allowed bool) error {
 		}
 		return err
 	}
-	// The marker's own lock is held only briefly, so there is no context for
-	// the wait, but there is a limit.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
 	unlock, err := s.lock(ctx, "")
 	if err != nil {
 		return fmt.Errorf("dirstore: create %s: %w", s.path, err)

@@ -97,7 +97,7 @@ func TestOpenRefuses(t *testing.T) {
 			before := tree(t, dir)
 			test.options.AllowVolatile = true
 			path := filepath.Join(dir, test.path)
-			s, err := openStore(path, &test.options)
+			s, err := openStore(t.Context(), path, &test.options)
 			if err == nil {
 				_ = s.Close()
 				t.Fatalf("Open succeeds")
@@ -110,8 +110,8 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := openStore("", nil); err == nil {
-		t.Errorf("openStore(\"\") succeeds")
+	if _, err := openStore(t.Context(), "", nil); err == nil {
+		t.Errorf("openStore(t.Context(), \"\") succeeds")
 	}
 }
 
@@ -140,7 +140,7 @@ func TestCreate(t *testing.T) {
 		}
 	}
 	// From here on it exists, and opens without options.
-	again, err := openStore(path, &Options{AllowVolatile: true})
+	again, err := openStore(t.Context(), path, &Options{AllowVolatile: true})
 	if err != nil {
 		t.Fatal(err)
 	}

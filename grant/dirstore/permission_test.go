@@ -18,7 +18,7 @@ import (
 
 // tryStore is the role: it opens the store, and uses it.
 func tryStore() error {
-	s, err := openStore(os.Getenv("FIRN_DIRSTORE_DIR"), &Options{AllowVolatile: true, Create: true})
+	s, err := openStore(context.Background(), os.Getenv("FIRN_DIRSTORE_DIR"), &Options{AllowVolatile: true, Create: true})
 	if err != nil {
 		fmt.Println("open:", err)
 		return nil
@@ -166,7 +166,7 @@ func TestIrregularFiles(t *testing.T) {
 				if ok, err := s.CAS(t.Context(), "b", []byte("1"), []byte("2")); !ok || err != nil {
 					t.Errorf("another record: %v, %v", ok, err)
 				}
-				again, err := openStore(dir, &Options{AllowVolatile: true})
+				again, err := openStore(t.Context(), dir, &Options{AllowVolatile: true})
 				if err == nil {
 					_ = again.Close()
 				}

@@ -14,7 +14,7 @@ func forTests() *Options { return &Options{Create: true, AllowVolatile: true} }
 
 func open(t testing.TB, path string) *store {
 	t.Helper()
-	s, err := openStore(path, forTests())
+	s, err := openStore(t.Context(), path, forTests())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func shareStore() error {
 	defer cancel()
 	for i := range counters {
 		// Each opens the store again, as short commands do.
-		s, err := openStore(dir, &Options{AllowVolatile: true, Create: true})
+		s, err := openStore(ctx, dir, &Options{AllowVolatile: true, Create: true})
 		if err != nil {
 			return fmt.Errorf("open: %w", err)
 		}

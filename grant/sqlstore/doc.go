@@ -11,7 +11,7 @@
 // (Galera, group replication). MySQL's semi-synchronous replication is not
 // safe: it stops waiting without an error.
 //
-// New rejects a database that is a replica or is configured to lose commits,
+// Open rejects a database that is a replica or is configured to lose commits,
 // and an unsuitable table. An open Store repeats these checks every 10 seconds,
 // except for writing rows, and its calls fail while one of them fails. Check
 // reports other dangers, such as replicas for which the primary does not wait,
@@ -46,7 +46,7 @@
 // The row with the k !identity identifies the table by a random text that is
 // created with it. Rows are never deleted. Do not delete them by hand: IDs
 // repeat if a record is missing. Options.Create creates the table with the
-// statements that Schema returns. New rejects a table whose types, collations,
+// statements that Schema returns. Open rejects a table whose types, collations,
 // indexes or triggers change or lose what is written: it writes rows that it
 // rolls back, and looks in the catalog for what these may not show.
 //

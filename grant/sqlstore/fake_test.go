@@ -274,7 +274,7 @@ func (r *fakeRows) Next(dest []driver.Value) error {
 // store opens a Store over the fake, and creates its table.
 func (f *fake) store(t *testing.T) *store {
 	t.Helper()
-	s, err := newStore(t.Context(), f.open(), PostgreSQL(), &Options{Create: true, CloseDB: true, Warnings: warnings})
+	s, err := openStore(t.Context(), f.open(), PostgreSQL(), &Options{Create: true, CloseDB: true, Warnings: warnings})
 	if err != nil {
 		t.Fatal(err)
 	}

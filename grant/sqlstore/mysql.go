@@ -15,7 +15,7 @@ import (
 // InnoDB. The function number returns the server's error number for an error of
 // the driver, or 0 if it has none.
 //
-// Connections must commit each statement by itself: New rejects a database
+// Connections must commit each statement by itself: Open rejects a database
 // whose sessions begin with autocommit = 0, so set it to 1 in the driver's
 // options. A connection that other code left inside a transaction, or with
 // autocommit off, does no harm: each call begins with ROLLBACK, and a CAS ends

@@ -26,7 +26,7 @@ var (
 	_ grant.Checker     = (*store)(nil)
 )
 
-// Errors of New and of calls that a caller may want to distinguish.
+// Errors of Open and of calls that a caller may want to distinguish.
 var (
 	// ErrNoTable means that the table does not exist. Options.Create creates
 	// it.
@@ -55,7 +55,7 @@ const page = 512
 // maxKeys is how many keys GetMany asks for at once.
 const maxKeys = 128
 
-// Options configure New. Nil and the zero Options mean the defaults.
+// Options configure Open. Nil and the zero Options mean the defaults.
 type Options struct {
 	// Table is the name of the table, optionally after its schema and a dot. A
 	// name without a schema is in the schema public of PostgreSQL, and in
@@ -84,7 +84,7 @@ type Options struct {
 	Warnings func(driverConn any) []string
 }
 
-// A store is the grant.Store that New returns.
+// A store is the grant.Store that Open returns.
 type store struct {
 	db *sql.DB
 	d  *Dialect
@@ -95,7 +95,7 @@ type store struct {
 	primary      string // see Dialect
 
 	promoted atomic.Int64          // the greatest value that primary had
-	unfit    atomic.Pointer[error] // why New would reject the database now, or nil
+	unfit    atomic.Pointer[error] // why Open would reject the database now, or nil
 	waited   atomic.Bool           // see Dialect.dangers
 
 	ctx    context.Context // done when Close begins
@@ -118,7 +118,7 @@ func Schema(d *Dialect, table string) ([]string, error) {
 	}, nil
 }
 
-// New returns a Store over a database. It checks that the database is suitable,
+// Open returns a Store over a database. It checks that the database is suitable,
 // a primary that writes its commits to disk, and that the table is like one
 // made by Schema. For the latter it writes rows that it rolls back. If the
 // database is unreachable, the error is the driver's.
@@ -134,22 +134,22 @@ func Schema(d *Dialect, table string) ([]string, error) {
 // Reads from a replica fail with an error that matches ErrReplica; the error of
 // a CAS there also matches grant.ErrNotSent. In PostgreSQL, a primary counts as
 // a replica once the Store has used one that was promoted later. While the
-// database is in a state in which New would reject its settings or the table,
-// all calls fail with New's error, from the next check on. A call that
+// database is in a state in which Open would reject its settings or the table,
+// all calls fail with Open's error, from the next check on. A call that
 // finds a dead connection, or conflicts with others, retries for about half a
 // second, and never beyond its context.
 //
 // The Store is also a grant.Checker, which finds, for example, replicas that may
 // lack commits when they are promoted.
-func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (grant.Store, error) {
-	s, err := newStore(ctx, db, d, o)
+func Open(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (grant.Store, error) {
+	s, err := openStore(ctx, db, d, o)
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func newStore(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*store, error) {
+func openStore(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*store, error) {
 	s := &store{db: db, d: d, o: *cmp.Or(o, new(Options))}
 	var err error
 	if s.schema, s.name, err = d.split(cmp.Or(s.o.Table, defaultTable)); err != nil {
@@ -157,7 +157,7 @@ func newStore(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*store, 
 	}
 	s.table = d.quoted(s.schema, s.name)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.open(ctx); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		s.cancel()
 		return nil, err
 	}

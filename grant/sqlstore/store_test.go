@@ -132,8 +132,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestNew: a problem with a database is reported, and the database is not used.
-func TestNew(t *testing.T) {
+// TestOpen: a problem with a database is reported, and the database is not used.
+func TestOpen(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		spoil func(f *fake, o *Options)
@@ -147,8 +147,8 @@ func TestNew(t *testing.T) {
 		{"session", func(f *fake, _ *Options) { f.settings[2] = "on" }, ErrReplica, "default_transaction_read_only"},
 		{"unlogged", func(f *fake, _ *Options) { f.kind = "u" }, ErrUnfit, "is unlogged"},
 		{"a copy", func(f *fake, _ *Options) { f.copied = true }, ErrReplica, "is a copy"},
-		{"name", func(_ *fake, o *Options) { o.Table = "a; DROP TABLE b" }, nil, "a-z, 0-9 and _"},
-		{"deep name", func(_ *fake, o *Options) { o.Table = "a.b.c" }, nil, "a-z, 0-9 and _"},
+		{"name", func(_ *fake, o *Options) { o.Table = "a; DROP TABLE b" }, grant.ErrOptions, "a-z, 0-9 and _"},
+		{"deep name", func(_ *fake, o *Options) { o.Table = "a.b.c" }, grant.ErrOptions, "a-z, 0-9 and _"},
 		{"emptied", func(f *fake, o *Options) { f.rows = map[string]fakeRow{}; o.Create = false }, ErrUnfit, "emptied"},
 		{"identity lost", func(f *fake, o *Options) { f.rows = map[string]fakeRow{"a": {[]byte("1"), 1}} }, ErrUnfit, "emptied"},
 	} {
@@ -156,15 +156,15 @@ func TestNew(t *testing.T) {
 		o := &Options{Create: true}
 		test.spoil(f, o)
 		db := f.open()
-		_, err := newStore(t.Context(), db, PostgreSQL(), o)
-		if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.words) {
+		_, err := openStore(t.Context(), db, PostgreSQL(), o)
+		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.words) {
 			t.Errorf("%s: %v, want %v with %q", test.name, err, test.want, test.words)
 		}
 		_ = db.Close()
 	}
 }
 
-// TestBecomesUnfit: a database that New would reject by now fails all calls from
+// TestBecomesUnfit: a database that Open would reject by now fails all calls from
 // the next check on, until it is right again.
 func TestBecomesUnfit(t *testing.T) {
 	for _, test := range []struct {
@@ -343,7 +343,7 @@ func TestEmptyValue(t *testing.T) {
 func TestSharedDatabase(t *testing.T) {
 	db := newFake().open()
 	defer db.Close()
-	s, err := newStore(t.Context(), db, PostgreSQL(), &Options{Create: true})
+	s, err := openStore(t.Context(), db, PostgreSQL(), &Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}

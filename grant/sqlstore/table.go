@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// open finds the table, creates it if requested, and checks that it keeps what
+// prepare finds the table, creates it if requested, and checks that it keeps what
 // is written to it.
-func (s *store) open(ctx context.Context) error {
+func (s *store) prepare(ctx context.Context) error {
 	if err := s.choosePrimary(ctx); err != nil {
 		return err
 	}

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// checkEvery is how often a Store checks whether New would still accept the
+// checkEvery is how often a Store checks whether Open would still accept the
 // database.
 const checkEvery = 10 * time.Second
 
 // Check returns the dangers of the database, one sentence each: for example,
 // replicas that may lack commits when they are promoted, or nodes that may show
-// stale data, what New would reject, and a list of standbys that was emptied
+// stale data, what Open would reject, and a list of standbys that was emptied
 // since an earlier call. The text of a danger stays the same while it lasts.
 func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	call, leave, err := s.begun(ctx)
@@ -33,7 +33,7 @@ func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	return dangers, nil
 }
 
-// judge makes calls fail while New would reject the database.
+// judge makes calls fail while Open would reject the database.
 func (s *store) judge(ctx context.Context) error {
 	unfit := s.d.check(ctx, s.db)
 	if unfit == nil || errors.Is(unfit, ErrReplica) { // every call finds a replica

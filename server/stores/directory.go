@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -42,7 +43,7 @@ func parseDirectory(rest string) (path string, o dirstore.Options, err error) {
 }
 
 // openDirectory opens the directory of a URL without its scheme.
-func openDirectory(rest string) (grant.Store, error) {
+func openDirectory(ctx context.Context, rest string) (grant.Store, error) {
 	path, o, err := parseDirectory(rest)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,9 @@ func openDirectory(rest string) (grant.Store, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, &Error{Err: err}
 	}
-	s, err := dirstore.Open(path, &o)
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
+	s, err := dirstore.Open(ctx, path, &o)
 	if err == nil {
 		return s, nil
 	}

@@ -242,10 +242,8 @@ func tableOptions(u *parsed, d *sqlstore.Dialect) (*sqlstore.Options, error) {
 		return nil, err
 	}
 	o := &sqlstore.Options{Table: u.take("table"), Create: create, CloseDB: true}
-	if _, err := sqlstore.Schema(d, o.Table); err != nil {
-		return nil, &Error{Err: err, URL: true}
-	}
-	return o, nil
+	_, err = sqlstore.Schema(d, o.Table)
+	return o, err
 }
 
 // openTable opens the table of a database, and closes the database if that
@@ -254,18 +252,14 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	schema, err := sqlstore.Schema(d, o.Table)
-	if err != nil {
-		_ = db.Close()
-		return nil, &Error{Err: err, URL: true}
-	}
-	s, err := sqlstore.New(ctx, db, d, o)
+	s, err := sqlstore.Open(ctx, db, d, o)
 	if err == nil {
 		return s, nil
 	}
 	_ = db.Close()
 	switch {
 	case errors.Is(err, sqlstore.ErrNoTable):
+		schema, _ := sqlstore.Schema(d, o.Table)
 		return nil, fault("check the database name; to create the table, add ?create=true once, or run: "+strings.Join(schema, "; "), "%s: %w in database %q", u.scheme, err, u.path)
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
 		return nil, fault("do not drop the table: IDs would repeat; see docs/stores.md for what Firn needs of a database", "%s: %w", u.scheme, err)

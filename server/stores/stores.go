@@ -58,7 +58,7 @@ const defaultTimeout = 5 * time.Second
 // and then; package server does so by itself.
 func Open(ctx context.Context, text string) (grant.Store, error) {
 	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
-		return openDirectory(rest)
+		return openDirectory(ctx, rest)
 	}
 	u, err := parse(text)
 	if err != nil {

@@ -283,7 +283,7 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 		}
 		return e.Number
 	}
-	s, err := sqlstore.New(t.Context(), db, sqlstore.MySQL(number), &sqlstore.Options{Create: true, Table: "left_open"})
+	s, err := sqlstore.Open(t.Context(), db, sqlstore.MySQL(number), &sqlstore.Options{Create: true, Table: "left_open"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func run(ctx context.Context, database string) error {
 	db := stdlib.OpenDBFromPool(pool) // or your *sql.DB, of any driver
 	defer db.Close()
 
-	store, err := sqlstore.New(ctx, db, sqlstore.PostgreSQL(), &sqlstore.Options{Create: true})
+	store, err := sqlstore.Open(ctx, db, sqlstore.PostgreSQL(), &sqlstore.Options{Create: true})
 	if err != nil {
 		return err
 	}

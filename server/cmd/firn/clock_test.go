@@ -109,7 +109,7 @@ func TestDetachBlocked(t *testing.T) {
 		t.Fatal(code, body)
 	}
 	key := "v1/orders/n/0003"
-	s, err := dirstore.Open(dir, &dirstore.Options{AllowVolatile: true})
+	s, err := dirstore.Open(t.Context(), dir, &dirstore.Options{AllowVolatile: true})
 	if err != nil {
 		t.Fatal(err)
 	}

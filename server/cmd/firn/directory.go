@@ -62,8 +62,6 @@ func (a *app) openOwn(ctx context.Context, note func(format string, args ...any)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, failed("make it writable for this user again. If it was never used, another store will do: --store machine, or --store dir:PATH; otherwise that would repeat IDs", "%w", err)
-	case errors.Is(err, dirstore.ErrFileSystem):
-		return nil, failed("name a store on a local disk: --store machine, or --store dir:PATH", "%w", err)
 	case err != nil:
 		return nil, storeError(err)
 	}

@@ -81,7 +81,7 @@ func TestScripts(t *testing.T) {
 			case "root":
 				return os.Geteuid() == 0, nil
 			case "durable":
-				s, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), &dirstore.Options{Create: true})
+				s, err := dirstore.Open(t.Context(), filepath.Join(t.TempDir(), "store"), &dirstore.Options{Create: true})
 				if err == nil {
 					err = s.Close()
 				}
@@ -94,7 +94,7 @@ func TestScripts(t *testing.T) {
 				if neg || len(args) != 2 {
 					ts.Fatalf("usage: put KEY VALUE")
 				}
-				s, err := dirstore.Open(ts.MkAbs("s"), &dirstore.Options{AllowVolatile: true})
+				s, err := dirstore.Open(t.Context(), ts.MkAbs("s"), &dirstore.Options{AllowVolatile: true})
 				ts.Check(err)
 				defer s.Close()
 				old, err := s.Get(t.Context(), args[0])

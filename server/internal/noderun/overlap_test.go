@@ -69,7 +69,7 @@ func stamps(dir string, now func() time.Time) int {
 const shortWindow, shortMargin = 4 * time.Second, 1600 * time.Millisecond
 
 func supervise(dir string, now func() time.Time) int {
-	store, err := dirstore.Open(filepath.Join(dir, "store"), &dirstore.Options{Create: true, AllowVolatile: true})
+	store, err := dirstore.Open(context.Background(), filepath.Join(dir, "store"), &dirstore.Options{Create: true, AllowVolatile: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 96

@@ -47,7 +47,7 @@ var kinds = []struct {
 	{"directory", func(b *testing.B) func() grant.Store {
 		path := b.TempDir()
 		return func() grant.Store {
-			s, err := dirstore.Open(path, &dirstore.Options{Create: true, AllowVolatile: true})
+			s, err := dirstore.Open(b.Context(), path, &dirstore.Options{Create: true, AllowVolatile: true})
 			if err != nil {
 				b.Fatal(err)
 			}
