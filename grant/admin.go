@@ -17,18 +17,21 @@ import (
 // exists with another one, the error is a *MismatchError. If it was moved to
 // another store, the error matches ErrMoved. A destroyed sequencer keeps its
 // layout, so that new IDs never repeat old ones. A layout whose time has ended
-// is refused with an error that matches firn.ErrTimeOver.
-func Create(ctx context.Context, s Store, name string, c Config, now time.Time) (Info, error) {
+// is refused with an error that matches firn.ErrTimeOver. A floor that is later
+// than that of an existing sequencer is another configuration.
+func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions) (Info, error) {
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err
 	}
-	if !inRange(ms(now)) {
-		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s, but records have times from %s to %s: set the clock",
-			name, now.UTC().Format(timeFormat), timeOf(-maxTime).Format(timeFormat), timeOf(maxTime).Format(timeFormat))
+	opt := *cmp.Or(o, new(AdminOptions))
+	now := clockOr(opt.Now)()
+	if !inRange(ms(now)) || !inRange(ms(cmp.Or(opt.Floor, now))) {
+		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s and the floor is %s, but records have times from %s to %s",
+			name, timeText(now), timeText(opt.Floor), timeText(timeOf(-maxTime)), timeText(timeOf(maxTime)))
 	}
 	info, _, err := changeConfig(ctx, s, name, func(r *Info) (write bool, err error) {
 		fresh := newInfo(name, c)
-		fresh.Created = timeOf(ms(now))
+		fresh.Created, fresh.Floor = timeOf(ms(now)), timeOf(max(ms(r.Floor), ms(opt.Floor)))
 		if r.Incarnation == 0 || r.State == Purged || r.State == Destroyed {
 			if err := c.checkTime(name, now); err != nil {
 				return false, err
@@ -56,9 +59,12 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			if want, have := c.Nodes.String(), r.Config.Nodes.String(); c.Nodes != nil && want != have {
 				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want, Have: have}
 			}
+			if r.Floor.Before(fresh.Floor) {
+				return false, &MismatchError{Sequencer: name, Field: "floor", Want: timeText(fresh.Floor), Have: timeText(r.Floor)}
+			}
 			return false, r.Config.compare(name, c)
 		}
-		fresh.Incarnation, fresh.Floor, fresh.LongestWindow = r.Incarnation+1, r.Floor, r.LongestWindow
+		fresh.Incarnation, fresh.LongestWindow = r.Incarnation+1, r.LongestWindow
 		fresh.Config.Nodes = cmp.Or(c.Nodes, r.Config.Nodes)
 		if c.LowBits == 0 && r.Config.Layout == c.Layout {
 			fresh.Config.LowBits = r.Config.LowBits
@@ -260,6 +266,10 @@ func newToken() string { return fmt.Sprintf("%016x%016x", random(), random()) }
 type AdminOptions struct {
 	// Now is the clock; nil means the system clock.
 	Now func() time.Time
+
+	// Floor is a time before which a sequencer that Create creates makes no IDs,
+	// such as that of another generator's last ID; the zero time means none.
+	Floor time.Time
 
 	// Waiting is called with the node IDs whose windows have not yet ended,
 	// whenever that list changes. It may be nil.

@@ -42,15 +42,57 @@ func keys(t *testing.T, s grant.Store) map[string]string {
 // create creates a sequencer.
 func create(t *testing.T, s grant.Store, name string, c grant.Config, now time.Time) {
 	t.Helper()
-	if _, err := grant.Create(t.Context(), s, name, c, now); err != nil {
+	if _, err := grant.Create(t.Context(), s, name, c, at(now)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCreateFloor: the first record of a sequencer has its floor, and no later
+// call changes it but one that creates the sequencer again.
+func TestCreateFloor(t *testing.T) {
+	s := new(memstore.Store)
+	floor := now.Add(time.Hour)
+	for _, tt := range []struct {
+		name        string
+		floor, want time.Time
+		have        string // of a *MismatchError
+		says        string
+	}{
+		{name: "out of range", floor: time.Date(2120, 1, 1, 0, 0, 0, 0, time.UTC), says: "2120-01-01"},
+		{name: "new", floor: floor, want: floor},
+		{name: "again", floor: floor, want: floor},
+		{name: "earlier", floor: now, want: floor},
+		{name: "none", want: floor},
+		{name: "later", floor: floor.Add(1), have: floor.Format("2006-01-02T15:04:05.000Z")},
+		{name: "destroyed, earlier", floor: now, want: floor},
+		{name: "destroyed, later", floor: floor.Add(time.Second), want: floor.Add(time.Second)},
+	} {
+		if strings.HasPrefix(tt.name, "destroyed") {
+			if _, err := grant.Destroy(t.Context(), s, "s", at(now)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := fmt.Sprint(keys(t, s))
+		o := at(now)
+		o.Floor = tt.floor
+		info, err := grant.Create(t.Context(), s, "s", config("default"), o)
+		if tt.have != "" || tt.says != "" {
+			m, _ := errors.AsType[*grant.MismatchError](err)
+			if err == nil || !strings.Contains(err.Error(), tt.says) || tt.have != "" && (m == nil || m.Field != "floor" || m.Have != tt.have) || fmt.Sprint(keys(t, s)) != before {
+				t.Errorf("%s: %+v, %v", tt.name, info, err)
+			}
+			continue
+		}
+		if err != nil || !info.Floor.Equal(tt.want) {
+			t.Errorf("%s: %+v, %v; want the floor %v", tt.name, info, err, tt.want)
+		}
 	}
 }
 
 func TestCreate(t *testing.T) {
 	s := new(memstore.Store)
 	now := time.UnixMilli(1_800_000_000_000)
-	info, err := grant.Create(t.Context(), s, "orders", config("hazelcast"), now)
+	info, err := grant.Create(t.Context(), s, "orders", config("hazelcast"), at(now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +100,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("Create = %+v", info)
 	}
 	before := keys(t, s)
-	if again, err := grant.Create(t.Context(), s, "orders", config("hazelcast"), now.Add(time.Hour)); err != nil || again != info {
+	if again, err := grant.Create(t.Context(), s, "orders", config("hazelcast"), at(now.Add(time.Hour))); err != nil || again != info {
 		t.Errorf("the same again: %+v, %v; want %+v", again, err, info)
 	}
 	if found, err := grant.Lookup(t.Context(), s, "orders"); err != nil || found != info {
@@ -77,7 +119,7 @@ func TestCreate(t *testing.T) {
 		{config: ahead, field: "max-ahead", have: "15s", want: "7s"},
 		{config: window, field: "window", have: "30s", want: "1m17s"},
 	} {
-		_, err := grant.Create(t.Context(), s, "orders", tt.config, now)
+		_, err := grant.Create(t.Context(), s, "orders", tt.config, at(now))
 		var m *grant.MismatchError
 		if !errors.As(err, &m) || !errors.Is(err, grant.ErrMismatch) || m.Field != tt.field || m.Have != tt.have || m.Want != tt.want {
 			t.Errorf("another %s: %#v, want have %s, want %s", tt.field, err, tt.have, tt.want)
@@ -87,22 +129,22 @@ func TestCreate(t *testing.T) {
 	short := config("hazelcast")
 	short.Window = time.Second
 	for name, c := range map[string]grant.Config{"a b": config("default"), "": config("default"), "good": short, "none": {}} {
-		if _, err := grant.Create(t.Context(), s, name, c, now); err == nil {
+		if _, err := grant.Create(t.Context(), s, name, c, at(now)); err == nil {
 			t.Errorf("Create(%q, %+v) is fine, want an error", name, c)
 		}
 	}
 	// 31 bits of milliseconds end in 2014.
 	end := time.UnixMilli(1<<31 + 1_388_534_400_000)
-	if _, err := grant.Create(t.Context(), s, "ended", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), end); !errors.Is(err, firn.ErrTimeOver) {
+	if _, err := grant.Create(t.Context(), s, "ended", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), at(end)); !errors.Is(err, firn.ErrTimeOver) {
 		t.Errorf("a layout whose time has ended: %v, want firn.ErrTimeOver", err)
 	}
 	if after := keys(t, s); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("refused calls wrote: %v, before %v", after, before)
 	}
-	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), end.Add(-time.Millisecond)); err != nil {
+	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), at(end.Add(-time.Millisecond))); err != nil {
 		t.Errorf("a layout in its last millisecond: %v", err)
 	}
-	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), end); err != nil {
+	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), at(end)); err != nil {
 		t.Errorf("the same again, after its end: %v", err)
 	}
 	for _, remove := range []func() (grant.Info, error){
@@ -113,7 +155,7 @@ func TestCreate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := grant.Create(t.Context(), s, "ending", was.Config, end); !errors.Is(err, firn.ErrTimeOver) {
+		if _, err := grant.Create(t.Context(), s, "ending", was.Config, at(end)); !errors.Is(err, firn.ErrTimeOver) {
 			t.Errorf("a %v one after its end: %v, want firn.ErrTimeOver", was.State, err)
 		}
 	}
@@ -152,7 +194,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	for _, name := range []string{"newer", "old", "worn"} {
 		want := got[name]
 		for what, call := range map[string]func() error{
-			"Create":  func() error { _, err := grant.Create(ctx, s, name, config("default"), now); return err },
+			"Create":  func() error { _, err := grant.Create(ctx, s, name, config("default"), at(now)); return err },
 			"Lookup":  func() error { _, err := grant.Lookup(ctx, s, name); return err },
 			"Attach":  func() error { _, err := grant.Attach(ctx, s, name); return err },
 			"Detach":  func() error { _, err := grant.Detach(ctx, s, name, nil); return err },
@@ -284,7 +326,7 @@ func TestDestroy(t *testing.T) {
 		if last := told[len(told)-1]; len(told) > 2 || len(last) != 1 || last[0].Node != bStatus.Node {
 			t.Errorf("it waited for %+v, want node %d alone, once: a was told", told, bStatus.Node)
 		}
-		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); !errors.Is(err, grant.ErrDestroyed) {
+		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), nil); !errors.Is(err, grant.ErrDestroyed) {
 			t.Errorf("Create meanwhile = %v, want ErrDestroyed", err)
 		}
 		info, err := grant.Destroy(ctx, s, "s", nil)
@@ -294,12 +336,12 @@ func TestDestroy(t *testing.T) {
 		if took := time.Since(began); took < 25*time.Second || took > 31*time.Second {
 			t.Errorf("it took %v, want until the window of the one that is gone is over", took)
 		}
-		if _, err := grant.Create(ctx, s, "s", config("default,epoch=1"), time.Now()); !errors.Is(err, grant.ErrMismatch) {
+		if _, err := grant.Create(ctx, s, "s", config("default,epoch=1"), nil); !errors.Is(err, grant.ErrMismatch) {
 			t.Errorf("Create with another epoch = %v, want ErrMismatch", err)
 		}
 		marks := make(map[uint64]time.Time)
 		_ = grant.Nodes(ctx, s, "s", func(n grant.NodeInfo, err error) bool { marks[n.Node] = n.Until; return err == nil })
-		info, err = grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now())
+		info, err = grant.Create(ctx, s, "s", config("default,epoch=0"), nil)
 		if err != nil || info.Incarnation != 2 {
 			t.Errorf("Create again = %+v, %v", info, err)
 		}
@@ -325,7 +367,7 @@ func TestDestroy(t *testing.T) {
 		if info, err := grant.Purge(ctx, s, "s"); err != nil || info.State != grant.Purged {
 			t.Errorf("Purge = %+v, %v", info, err)
 		}
-		if info, err := grant.Create(ctx, s, "s", config("snowcast"), time.Now()); err != nil || info.Incarnation != 3 {
+		if info, err := grant.Create(ctx, s, "s", config("snowcast"), nil); err != nil || info.Incarnation != 3 {
 			t.Errorf("Create with another layout after Purge = %+v, %v", info, err)
 		}
 	})

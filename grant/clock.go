@@ -199,7 +199,7 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 // whose names.
 func (m *machine) aheadError(by lead, whose string, kind error) error {
 	return errorOf(kind, "sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is claimed: set the clock, or allow it explicitly (AllowClockAhead)",
-		m.set.Name, time.Duration(by.least)*time.Millisecond, whose, timeOf(m.wall).Format(timeFormat), timeOf(m.wall-by.least).Format(timeFormat))
+		m.set.Name, time.Duration(by.least)*time.Millisecond, whose, timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by.least)))
 }
 
 // clockBehind rejects a clock that is far behind those of others, unless the

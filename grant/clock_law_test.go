@@ -146,7 +146,7 @@ func TestMayClaimLaw(t *testing.T) {
 			}
 			comparing = !byOthers && !long && alive >= 2
 			text = fmt.Sprintf("grant: sequencer s: this machine's clock is %v ahead of %s (%s, not %s)", time.Duration(by)*time.Millisecond, whose,
-				timeOf(m.wall).Format(timeFormat), timeOf(m.wall-by).Format(timeFormat))
+				timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by)))
 		}
 		switch err := m.status.Err; {
 		case text == "" && err != nil, text != "" && (!errors.Is(err, ErrClockAhead) || errors.Is(err, ErrComparingClocks) != comparing || !strings.HasPrefix(err.Error(), text) || m.notBefore != m.mono+1000):

@@ -152,7 +152,7 @@ func (c Config) checkTime(name string, now time.Time) error {
 		return nil
 	}
 	return fmt.Errorf("grant: sequencer %s: the time of layout %s ended at %s, and the clock reads %s: %w",
-		name, c.Layout, end.Format(timeFormat), now.UTC().Format(timeFormat), firn.ErrTimeOver)
+		name, c.Layout, timeText(end), timeText(now), firn.ErrTimeOver)
 }
 
 // compare returns an error if want differs from the configuration of the

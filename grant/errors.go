@@ -65,7 +65,7 @@ var (
 // sequencer was created with. It matches ErrMismatch.
 type MismatchError struct {
 	Sequencer string
-	Field     string // "layout", "max-ahead", "window", "nodes", "prefix" or "low-bits"
+	Field     string // "layout", "max-ahead", "window", "nodes", "floor", "prefix" or "low-bits"
 	Want      string // what the caller asked for
 	Have      string // what the sequencer was created with
 }
@@ -94,14 +94,14 @@ func (e *ExhaustedError) Error() string {
 	}
 	switch {
 	case e.Fenced:
-		return fmt.Sprintf("grant: sequencer %s was fenced, continuing at %s", e.Sequencer, e.Free.UTC().Format(timeFormat))
+		return fmt.Sprintf("grant: sequencer %s was fenced, continuing at %s", e.Sequencer, timeText(e.Free))
 	case e.Ahead:
 		return fmt.Sprintf("grant: no node ID %d..%d of sequencer %s may be used before %s: this machine's clock is behind the marks",
-			e.Nodes.Lo, e.Nodes.Hi, e.Sequencer, e.Free.UTC().Format(timeFormat))
+			e.Nodes.Lo, e.Nodes.Hi, e.Sequencer, timeText(e.Free))
 	case e.Free.IsZero():
 		return "grant: " + what
 	}
-	return fmt.Sprintf("grant: %s; the first window ends at %s unless it is renewed", what, e.Free.UTC().Format(timeFormat))
+	return fmt.Sprintf("grant: %s; the first window ends at %s unless it is renewed", what, timeText(e.Free))
 }
 
 // Is reports whether target is ErrNodesExhausted.
@@ -125,7 +125,13 @@ func movedError(name, url string) error {
 	return errorOf(ErrMoved, "sequencer %s was moved to %s: use that store", name, url)
 }
 
-const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+// timeText formats a time for an error, and the zero time as none.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "none"
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
 
 // final lists the errors of a member for which waiting does not help.
 var final = [...]error{

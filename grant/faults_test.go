@@ -128,7 +128,7 @@ func testFaults(t *testing.T) {
 func TestNames(t *testing.T) {
 	f := &faultyStore{Store: new(memstore.Store)}
 	for _, name := range []string{"", "a/b", ".", strings.Repeat("a", 128+1)} {
-		_, create := grant.Create(t.Context(), f, name, config("default"), now)
+		_, create := grant.Create(t.Context(), f, name, config("default"), at(now))
 		_, lookup := grant.Lookup(t.Context(), f, name)
 		_, attach := grant.Attach(t.Context(), f, name)
 		_, detach := grant.Detach(t.Context(), f, name, nil)

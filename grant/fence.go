@@ -131,9 +131,9 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		const text = "the clock reads %s, which is %v %s the latest record of sequencer %s was written: set the clock, or allow it explicitly"
 		switch by := now.Sub(timeOf(latest)); {
 		case by < -24*time.Hour:
-			return report, errorOf(ErrClockBehind, text, now.UTC().Format(timeFormat), -by, "before", name)
+			return report, errorOf(ErrClockBehind, text, timeText(now), -by, "before", name)
 		case by > maxWindow:
-			return report, errorOf(ErrClockAhead, text, now.UTC().Format(timeFormat), by, "after", name)
+			return report, errorOf(ErrClockAhead, text, timeText(now), by, "after", name)
 		}
 	}
 	if opt.DryRun {

@@ -197,10 +197,10 @@ func (m *machine) setBack() error {
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.maxAhead(), 1)) * time.Millisecond,
 	}
 	if m.wall >= maxMark {
-		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", m.set.Name, e.Now.Format(timeFormat))
+		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", m.set.Name, timeText(e.Now))
 	}
 	return errorOf(e, "sequencer %s: this process made IDs for times up to %s and its clock was set back since, so it makes no more until then: set the clock, or restart the process",
-		m.set.Name, e.Last.Format(timeFormat))
+		m.set.Name, timeText(e.Last))
 }
 
 // renewed continues after a renewal. If its result is unknown, or it was

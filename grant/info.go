@@ -46,7 +46,7 @@ type Info struct {
 	State       State
 	Config      Config
 	Incarnation uint64    // grows with every creation and every fence
-	Floor       time.Time // no new grant begins before it; set by Fence, zero if never fenced
+	Floor       time.Time // no new grant begins before it; set by Create or Fence, zero if none was
 	Created     time.Time // by its creator's clock
 
 	// LongestWindow is the longest window that the sequencer ever had.

@@ -69,7 +69,7 @@ func checkMoved(t *testing.T, what string, from, to *memstore.Store) {
 		t.Errorf("%s: here it is %+v, %v", what, info, err)
 	}
 	_, attach := grant.Attach(t.Context(), from, "s")
-	_, create := grant.Create(t.Context(), from, "s", config("default,epoch=0"), time.UnixMilli(moveNow))
+	_, create := grant.Create(t.Context(), from, "s", config("default,epoch=0"), at(time.UnixMilli(moveNow)))
 	for _, err := range []error{attach, create} {
 		if !errors.Is(err, grant.ErrMoved) || !strings.Contains(err.Error(), "moved to etcd://b") {
 			t.Errorf("%s: attach or create here: %v, want the target's URL", what, err)
@@ -134,7 +134,7 @@ func TestMoveRefused(t *testing.T) {
 		held := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"there"}`, moveNow+60_000, moveNow)
 		create := func(layout string) func(from, to *memstore.Store) error {
 			return func(_, to *memstore.Store) error {
-				_, err := grant.Create(ctx, to, "s", config(layout), time.UnixMilli(moveNow))
+				_, err := grant.Create(ctx, to, "s", config(layout), at(time.UnixMilli(moveNow)))
 				return err
 			}
 		}

@@ -21,7 +21,7 @@ func TestSetNodes(t *testing.T) {
 		create(t, s, "s", c, time.Now())
 		other := c
 		other.Nodes = &grant.Range{Lo: 0, Hi: 3}
-		if _, err := grant.Create(ctx, s, "s", other, time.Now()); !errors.Is(err, grant.ErrMismatch) {
+		if _, err := grant.Create(ctx, s, "s", other, nil); !errors.Is(err, grant.ErrMismatch) {
 			t.Errorf("created with another range: %v", err)
 		}
 		var all []*member

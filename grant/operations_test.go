@@ -90,7 +90,7 @@ func operations() []operation {
 	}
 	purge := func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Purge(ctx, s, "s") }
 	create := func(ctx context.Context, s grant.Store) (grant.Info, error) {
-		return grant.Create(ctx, s, "s", config("default"), now)
+		return grant.Create(ctx, s, "s", config("default"), at(now))
 	}
 	return []operation{
 		{"create", admin(grant.Attached, create), state(grant.Attached)},

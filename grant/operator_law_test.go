@@ -320,7 +320,7 @@ func TestExtrasAreKept(t *testing.T) {
 	})
 	ctx, admin := t.Context(), &AdminOptions{Now: at(rigTime)}
 	_, attach := Attach(ctx, s, "s")
-	_, create := Create(ctx, s, "s", c.Config, time.UnixMilli(rigTime))
+	_, create := Create(ctx, s, "s", c.Config, admin)
 	if !errors.Is(attach, ErrMoved) || !errors.Is(create, ErrMoved) {
 		t.Errorf("attach, create of a moved sequencer: %v, %v", attach, create)
 	}
@@ -332,10 +332,10 @@ func TestExtrasAreKept(t *testing.T) {
 		func() error { _, err := Detach(ctx, s, "s", admin); return err },
 		func() error { _, err := Attach(ctx, s, "s"); return err },
 		func() error { _, err := Destroy(ctx, s, "s", admin); return err },
-		func() error { _, err := Create(ctx, s, "s", c.Config, time.UnixMilli(rigTime)); return err },
+		func() error { _, err := Create(ctx, s, "s", c.Config, admin); return err },
 		func() error { _, err := Destroy(ctx, s, "s", admin); return err },
 		func() error { _, err := Purge(ctx, s, "s"); return err },
-		func() error { _, err := Create(ctx, s, "s", c.Config, time.UnixMilli(rigTime)); return err },
+		func() error { _, err := Create(ctx, s, "s", c.Config, admin); return err },
 	} {
 		err := do()
 		got, decodeErr := decodeConfig("k", s.values[configKey("s")])

@@ -93,7 +93,7 @@ type configJSON struct {
 	LongestWindow int64       `json:"longest_window"`
 	State         string      `json:"state"`
 	Incarnation   uint64      `json:"incarnation"`
-	Floor         *int64      `json:"floor"` // null without one
+	Floor         *int64      `json:"floor"` // null if none was set
 	Created       int64       `json:"created"`
 	Nonce         string      `json:"nonce"`
 	Nodes         []uint64    `json:"nodes,omitempty"` // two numbers

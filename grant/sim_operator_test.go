@@ -17,11 +17,11 @@ func (w *world) admin() *AdminOptions { return &AdminOptions{Now: w.time} }
 // create creates the sequencer at the beginning of the world.
 func (w *world) create() {
 	w.announced(w.config)
-	at := w.time()
+	now := w.time()
 	if w.Chance(0.5) {
-		at = at.Add(-48 * time.Hour) // so that a fence does not consider it too young
+		now = now.Add(-48 * time.Hour) // so that a fence does not consider it too young
 	}
-	if _, err := Create(done, operator{w, true}, simName, w.config, at); err != nil {
+	if _, err := Create(done, operator{w, true}, simName, w.config, &AdminOptions{Now: func() time.Time { return now }}); err != nil {
 		w.Fail("create: %v", err)
 	}
 	w.created(w.config)
@@ -172,7 +172,7 @@ func (w *world) revive(f fault) {
 			}
 			w.called(callPurge)
 		}
-		_, err := Create(done, operator{w: w}, simName, c, w.time())
+		_, err := Create(done, operator{w: w}, simName, c, &AdminOptions{Now: w.time})
 		return err
 	}, func(err error) {
 		if err == nil {
@@ -387,7 +387,7 @@ func (w *world) fenceNow() error {
 		w.fault(younger)
 		c := w.anyConfig(formatFor(w.config.Layout))
 		w.announced(c)
-		if _, err = Create(done, s, simName, c, w.time()); err == nil {
+		if _, err = Create(done, s, simName, c, &AdminOptions{Now: w.time}); err == nil {
 			w.created(c)
 			report, err = Fence(done, s, simName, o)
 		}

@@ -187,7 +187,7 @@ func testOptions(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "use Open") {
 		t.Errorf("Open128 of 64 bits: %v", err)
 	}
-	if _, err := grant.Create(t.Context(), s, "wide", grant.Config{Layout: firn.MustParseLayout("boundary"), Window: time.Minute}, time.Now()); err != nil {
+	if _, err := grant.Create(t.Context(), s, "wide", grant.Config{Layout: firn.MustParseLayout("boundary"), Window: time.Minute}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []*Config{nil, {Layout: firn.MustParseLayout("boundary")}} {

@@ -156,7 +156,7 @@ func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check 
 	}
 	info, err = grant.Lookup(ctx, s, name)
 	if given != nil && !c.MustExist && errors.Is(err, grant.ErrNotFound) {
-		info, err = grant.Create(ctx, s, name, *given, c.now())
+		info, err = grant.Create(ctx, s, name, *given, &grant.AdminOptions{Now: c.Now})
 		if errors.Is(err, grant.ErrMismatch) {
 			info, err = grant.Lookup(ctx, s, name) // another process has created it in the meantime
 		}

@@ -64,7 +64,7 @@ func create(t *testing.T, s grant.Store, l firn.Layout, window time.Duration) {
 	}
 	c, err := grant.DefaultConfig(s, l, nil, given)
 	if err == nil {
-		_, err = grant.Create(t.Context(), s, "orders", c, time.Now())
+		_, err = grant.Create(t.Context(), s, "orders", c, nil)
 	}
 	if err != nil {
 		t.Error(err)

@@ -130,7 +130,7 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 			return err
 		}
 		config.Nodes = nodes
-		info, err := createAbove(ctx, s, c.name, config, floor, c.a.now())
+		info, err := grant.Create(ctx, s, c.name, config, &grant.AdminOptions{Now: c.a.now, Floor: floor})
 		c.a.audit("created", c.name, err)
 		if err != nil {
 			return err
@@ -220,42 +220,6 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, er
 			"no node ID is free: the sequencer and the other generator cannot both run")
 	}
 	return &grant.Range{Lo: lo, Hi: hi}, floor, nil
-}
-
-// createAbove creates a sequencer whose IDs do not lie before floor; the zero
-// time means no floor. It is the floor of a fence, which would take node IDs from
-// members.
-func createAbove(ctx context.Context, s grant.Store, name string, c grant.Config, floor, now time.Time) (grant.Info, error) {
-	if floor.Year() >= 2100 { // a fence refuses times soon after, when the sequencer exists already
-		return grant.Info{}, misuse("", "no ID can be made above %s: the time must be before 2100", stamp(floor))
-	}
-	info, err := grant.Create(ctx, s, name, c, now)
-	if err != nil || !info.Floor.Before(floor) {
-		return info, err
-	}
-	held := false
-	err = grant.Nodes(ctx, s, name, func(n grant.NodeInfo, err error) bool {
-		held = held || err != nil || n.Held
-		return true
-	})
-	switch {
-	case err != nil:
-		return info, err
-	case held:
-		return info, refused("choose another name", "sequencer %s already makes IDs: only a new one can begin at a given time", name)
-	}
-	// A fence adds to the time what the windows of members need: take that off.
-	at := floor
-	fence := &grant.FenceOptions{DryRun: true, AnyClock: true, Now: func() time.Time { return at }}
-	report, err := grant.Fence(ctx, s, name, fence)
-	if err != nil {
-		return info, err
-	}
-	at, fence.DryRun = floor.Add(floor.Sub(report.Floor)), false
-	if _, err := grant.Fence(ctx, s, name, fence); err != nil {
-		return info, err
-	}
-	return grant.Lookup(ctx, s, name)
 }
 
 // runShadow compares the other generator's IDs with those of the sequencer.

@@ -104,6 +104,9 @@ func newSequencerCreate(a *app) *cobra.Command {
 			if layout.ReadOnly() {
 				return misuse("run firn layout for the layouts that can be made", "%w", readOnlyError(layout))
 			}
+			if floor.Year() >= 2100 {
+				return misuse("", "no ID can be made above %s: the time must be before 2100", stamp(floor))
+			}
 			return nil
 		},
 	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
@@ -112,7 +115,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		if err = cmp.Or(err, c.Check()); err != nil {
 			return misuse("", "%w", err)
 		}
-		info, err := createAbove(ctx, s, args[0], c, floor, a.now())
+		info, err := grant.Create(ctx, s, args[0], c, &grant.AdminOptions{Now: a.now, Floor: floor})
 		a.audit("created", args[0], err)
 		if err != nil {
 			return err

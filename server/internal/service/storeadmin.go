@@ -90,7 +90,7 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 		return grant.Info{}, err // not an error of the store
 	}
 	info, err := a.change(ctx, created, name, func(ctx context.Context) (grant.Info, error) {
-		return grant.Create(ctx, a.store, name, config, time.Now())
+		return grant.Create(ctx, a.store, name, config, nil)
 	})
 	if err == nil {
 		a.reattach(ctx, name)

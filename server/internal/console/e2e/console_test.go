@@ -52,7 +52,7 @@ func fleet(t *testing.T) (a, b *server, store *nettest.Store) {
 	for name, layout := range map[string]string{
 		"orders": "default", "invoices": "hazelcast", "sessions": "uuidv7", "web.carts": "js53",
 	} {
-		if _, err := grant.Create(t.Context(), store, name, servicetest.Config(firn.MustParseLayout(layout)), time.Now()); err != nil {
+		if _, err := grant.Create(t.Context(), store, name, servicetest.Config(firn.MustParseLayout(layout)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -348,13 +348,12 @@ func TestForty(t *testing.T) {
 	store := new(memstore.Store)
 	a := start(t, options{store: store, host: "ids.example.com"})
 	start(t, options{store: store, host: "ids.example.com"})
-	now := time.Now()
 	for i := range 40 {
 		config := servicetest.Config(firn.MustParseLayout([]string{"default", "hazelcast", "uuidv7", "js53"}[i%4]))
 		if i == 7 {
 			config.Nodes = &grant.Range{}
 		}
-		if _, err := grant.Create(t.Context(), store, fmt.Sprintf("app-%02d.entity", i), config, now); err != nil {
+		if _, err := grant.Create(t.Context(), store, fmt.Sprintf("app-%02d.entity", i), config, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

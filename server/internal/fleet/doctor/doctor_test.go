@@ -123,7 +123,7 @@ func TestRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := grant.Create(t.Context(), s, "orders", config, time.Now()); err != nil {
+	if _, err := grant.Create(t.Context(), s, "orders", config, nil); err != nil {
 		t.Fatal(err)
 	}
 	want(t, Run(t.Context(), Config{Store: s}), "records", "1 records", OK)
@@ -189,7 +189,7 @@ func TestAddress(t *testing.T) {
 // it, and what would fail there is found.
 func TestForwards(t *testing.T) {
 	store := new(memstore.Store)
-	if _, err := grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), time.Now()); err != nil {
+	if _, err := grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), nil); err != nil {
 		t.Fatal(err)
 	}
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Layout: firn.Default()}})

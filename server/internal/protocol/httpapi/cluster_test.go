@@ -83,7 +83,7 @@ func TestClusterLife(t *testing.T) {
 		must(grant.Destroy(ctx, store, "orders", nil))
 		wantProblem(t, next(), service.Destroyed, "orders")
 		must(grant.Purge(ctx, store, "orders"))
-		must(grant.Create(ctx, store, "orders", servicetest.Config(firn.MustParseLayout("uuidv7")), time.Now()))
+		must(grant.Create(ctx, store, "orders", servicetest.Config(firn.MustParseLayout("uuidv7")), nil))
 		wantIDs()
 		if s, err := c.Sequencer(ctx, "orders", nil); err != nil || s.Layout.String() != "uuidv7" {
 			t.Errorf("the new one has layout %v, %v", s.Layout, err)
@@ -227,7 +227,7 @@ func TestUnreadableConfiguration(t *testing.T) {
 			}
 			create := func(name string) {
 				t.Helper()
-				if _, err := grant.Create(t.Context(), store, name, config, time.Now()); err != nil {
+				if _, err := grant.Create(t.Context(), store, name, config, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

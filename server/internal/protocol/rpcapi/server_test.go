@@ -307,7 +307,7 @@ func TestGet(t *testing.T) {
 	conn := serve(t, Config{Backend: cluster})
 	config := servicetest.Config(firn.Default())
 	config.Nodes = &grant.Range{Lo: 0, Hi: 511}
-	if _, err := grant.Create(t.Context(), store, "orders", config, time.Now()); err != nil {
+	if _, err := grant.Create(t.Context(), store, "orders", config, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"}); err != nil {

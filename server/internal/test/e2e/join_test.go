@@ -46,7 +46,7 @@ func join(t *testing.T, c *etcdtest.Cluster, members int, layout firn.Layout) {
 		defer s.Close()
 		open[i] = s
 	}
-	if _, err := grant.Create(t.Context(), open[0], "join", servicetest.Config(layout), time.Now()); err != nil {
+	if _, err := grant.Create(t.Context(), open[0], "join", servicetest.Config(layout), nil); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
