@@ -36,7 +36,7 @@ type source struct {
 func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error) {
 	if c.Static != nil {
 		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node, Options: c.Static.Options, MaxNames: c.MaxNames, Veil: c.VeilKeys})
-		s.backend = service.NewReadiness(s.static, c.Limit)
+		s.backend = s.static
 		return s, err
 	}
 	s.answers = &health.Answers{Logger: c.Logger}
@@ -59,7 +59,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		cluster.Peers = s.peers
 	}
 	s.cluster = service.NewCluster(cluster)
-	s.backend = service.NewReadiness(s.cluster, c.Limit)
+	s.backend = service.NewReadiness(s.cluster)
 	return s, nil
 }
 

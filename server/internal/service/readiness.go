@@ -11,58 +11,42 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
-// readyMost limits how many times a second a Backend is asked whether it is
-// ready.
-const readyMost = 20
+// readyFor is how long an answer is given again: docs/security.md has the limit
+// that follows.
+const readyFor = 50 * time.Millisecond
 
 // A Readiness is a Backend that is asked whether it is ready by all protocols.
 // Anyone may ask a server that, without a token, and an answer can cost the
 // store reads, a List and a claim. So a Readiness asks the Backend once for all
-// waiting callers, up to readyMost times a second. It must be made by
+// waiting callers, and gives its answer again for a moment. It must be made by
 // NewReadiness, and is safe for concurrent use.
 type Readiness struct {
 	Backend
-	limit time.Duration
-	turn  chan struct{} // of size 1: guards the fields below
-	err   error         // last answer of the Backend
-	at    time.Time     // when it answered
-	since time.Time     // when the current second began
-	asked int           // questions in that second
+	turn chan struct{} // of size 1: guards the fields below
+	err  error         // last answer of the Backend
+	at   time.Time     // when it answered
 }
 
-// NewReadiness makes a Readiness. limit is how long the Backend may take; 0
-// means ReadyLimit, which is also the maximum.
-func NewReadiness(b Backend, limit time.Duration) *Readiness {
-	if limit <= 0 || limit > ReadyLimit {
-		limit = ReadyLimit
-	}
-	return &Readiness{Backend: b, limit: limit, turn: make(chan struct{}, 1)}
+// NewReadiness makes a Readiness.
+func NewReadiness(b Backend) *Readiness {
+	return &Readiness{Backend: b, turn: make(chan struct{}, 1)}
 }
 
-// Ready returns the answer of the Backend, or a recent one if it was asked
-// often enough in the last second. The context ends the wait but not the
-// question, because others may wait for it too.
+// Ready returns an answer of the Backend, which may take ReadyLimit. The context
+// ends the wait but not the question, because others may wait for it too.
 func (r *Readiness) Ready(ctx context.Context) error {
-	came := time.Now()
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if r.at.After(came) {
-		return r.err // of a question that was in progress
+	if time.Since(r.at) >= readyFor {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReadyLimit)
+		defer cancel()
+		r.err = r.Backend.Ready(limited)
+		r.at = time.Now()
 	}
-	if came.Sub(r.since) >= time.Second {
-		r.since, r.asked = came, 0
-	}
-	if r.asked++; r.asked > readyMost {
-		return r.err
-	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limit)
-	defer cancel()
-	r.err = r.Backend.Ready(limited)
-	r.at = time.Now()
 	return r.err
 }
 

@@ -15,7 +15,6 @@ import (
 type counted struct {
 	Backend
 	asked, at atomic.Int64
-	quick     atomic.Bool
 	err       atomic.Pointer[error]
 }
 
@@ -25,9 +24,7 @@ func (c *counted) Ready(context.Context) error {
 		return errors.New("asked twice at a time")
 	}
 	defer c.at.Add(-1)
-	if !c.quick.Load() {
-		time.Sleep(100 * time.Millisecond)
-	}
+	time.Sleep(100 * time.Millisecond)
 	if err := c.err.Load(); err != nil {
 		return *err
 	}
@@ -35,12 +32,12 @@ func (c *counted) Ready(context.Context) error {
 }
 
 // TestReadiness: many callers at once, of which some give up, cost the Backend
-// one question. Callers in sequence cost no more than the limit per second. All
-// of them get a changed answer.
+// one question, and so does a caller right after them. A moment later the answer
+// is a new one.
 func TestReadiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(counted)
-		r := NewReadiness(b, 0)
+		r := NewReadiness(b)
 		wrong := errors.New("wrong")
 		ask := func(patience time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -63,15 +60,11 @@ func TestReadiness(t *testing.T) {
 			if n := b.asked.Load(); n != 1 {
 				t.Errorf("100 at once: %d questions, want 1", n)
 			}
-			b.quick.Store(true)
-			for range 1000 {
-				ask(time.Second)
+			ask(time.Second)
+			if n := b.asked.Load(); n != 1 {
+				t.Errorf("right after them: %d questions, want 1", n)
 			}
-			if n := b.asked.Load(); n != readyMost {
-				t.Errorf("1000 in a row: %d questions, want %d", n, readyMost)
-			}
-			b.quick.Store(false)
-			time.Sleep(time.Second)
+			time.Sleep(readyFor)
 		}
 	})
 }
