@@ -35,7 +35,7 @@ type Cluster struct {
 	closed  bool
 	sound   bool // no configuration was found unreadable since Ready has looked
 
-	census    census
+	nodes     nodeCounter
 	creations pace // sequencers created by use
 	missed    pace // reads of the store for names that it does not have
 

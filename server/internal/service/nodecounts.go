@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -24,73 +23,57 @@ const countEvery = time.Minute
 // countMost is how long a count may take.
 const countMost = 10 * time.Second
 
-// A census has the counts of sequencers by name. The zero value is empty.
-type census struct {
-	mu     sync.Mutex
-	counts map[string]tallied
-	busy   bool // recount runs
+// A nodeCounter has the last counts of open sequencers by name. The zero value
+// has none.
+type nodeCounter struct {
+	mu      sync.Mutex // guards the fields below
+	counts  map[string]NodeCounts
+	began   time.Time // the last round
+	running bool
 }
 
-type tallied struct {
-	NodeCounts
-	ok    bool      // they were counted
-	tried time.Time // the beginning of the last count
-}
-
-// NodeCounts returns the last counts of an open sequencer. If they are old, it
-// lets all old ones be counted again in the background. ok is false before the
-// first successful count.
+// NodeCounts returns the last counts of an open sequencer. If they are old, a
+// round in the background counts those of all. ok is false before the first
+// successful count.
 func (c *Cluster) NodeCounts(name string, now time.Time) (n NodeCounts, ok bool) {
-	s := &c.census
+	s := &c.nodes
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.counts[name]
-	if !s.busy && now.Sub(last.tried) >= countEvery {
+	n, ok = s.counts[name]
+	if !s.running && now.Sub(s.began) >= countEvery {
 		c.mu.Lock()
+		defer c.mu.Unlock()
 		if !c.closed {
-			s.busy = true
-			c.openings.Go(c.recount)
+			s.running, s.began = true, now
+			c.openings.Go(c.countAll)
 		}
-		c.mu.Unlock()
 	}
-	return last.NodeCounts, last.ok
+	return n, ok
 }
 
-// recount counts the node IDs of the open sequencers whose counts are old, one
-// sequencer after the other, and drops the counts of closed ones.
-func (c *Cluster) recount() {
-	open := c.opened()
-	for name := range open {
-		c.count(name)
-	}
-	s := &c.census
+// countAll counts the node IDs of the open sequencers, one sequencer after the
+// other. If a count fails, the one before it is kept.
+func (c *Cluster) countAll() {
+	s := &c.nodes
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.counts, func(name string, _ tallied) bool { return open[name] == nil })
-	s.busy = false
-}
-
-// count counts the node IDs of a sequencer if its counts are old.
-func (c *Cluster) count(name string) {
-	s, now := &c.census, time.Now()
-	s.mu.Lock()
-	last := s.counts[name]
+	before := s.counts
 	s.mu.Unlock()
-	if now.Sub(last.tried) < countEvery {
-		return
-	}
-	ctx, cancel := context.WithTimeout(c.openingUntil, countMost)
-	defer cancel()
-	n, err := countNodes(ctx, c.store, name, now)
-	if err != nil {
-		n = last.NodeCounts // firn_store_up shows the failure
+	counts := make(map[string]NodeCounts)
+	for name := range c.opened() {
+		ctx, cancel := context.WithTimeout(c.openingUntil, countMost)
+		n, err := countNodes(ctx, c.store, name, time.Now())
+		cancel()
+		old, counted := before[name]
+		if err != nil { // firn_store_up shows the failure
+			n = old
+		}
+		if err == nil || counted {
+			counts[name] = n
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.counts == nil {
-		s.counts = make(map[string]tallied)
-	}
-	s.counts[name] = tallied{n, last.ok || err == nil, now}
+	s.counts, s.running = counts, false
 }
 
 func countNodes(ctx context.Context, s grant.Store, name string, now time.Time) (n NodeCounts, err error) {
