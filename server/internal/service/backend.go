@@ -53,8 +53,19 @@ type Sequencer struct {
 	// Veil returns what writes its veiled IDs; nil if this server has no keys.
 	Veil func() (form.Veil, error)
 
-	try  func(n int) (Batch, error) // nil if it cannot
+	try  func(n int) (Batch, error)
 	wait func(ctx context.Context, n int, refusal error) (Batch, error)
+}
+
+// A source makes the IDs of a Sequencer: a generator, or a sequencer of a store.
+// It answers calls in the order of their arrival, however many IDs each
+// requests.
+type source[I firn.AnyID[I]] interface {
+	firn.SourceOf[I]
+
+	// TryNextBatch makes IDs that are available and that no earlier call waits
+	// for.
+	TryNextBatch(n int) (firn.BatchOf[I], error)
 }
 
 // NewSequencer makes the Sequencer of a source. The source must return exactly
@@ -62,10 +73,17 @@ type Sequencer struct {
 // take IDs afterwards, so that a call that returns an error has taken nothing,
 // as far as possible (see firn.Generator's NextBatch). A wait must end with the
 // context.
-func NewSequencer[I firn.AnyID[I]](l firn.Layout, source firn.SourceOf[I]) *Sequencer {
+func NewSequencer[I firn.AnyID[I]](l firn.Layout, from source[I]) *Sequencer {
 	s := &Sequencer{Layout: l}
-	m := makerOf(&s.Layout, source)
-	s.try, s.wait = m.try, m.wait
+	s.try = func(n int) (Batch, error) {
+		b, err := from.TryNextBatch(n)
+		return BatchOf(&s.Layout, b, n, err)
+	}
+	calls := &line{layout: &s.Layout, next: func(ctx context.Context, n int) (Batch, error) {
+		b, err := from.NextBatch(ctx, n)
+		return BatchOf(&s.Layout, b, n, err)
+	}}
+	s.wait = calls.wait
 	return s
 }
 
@@ -94,12 +112,7 @@ func veilOf(keys veil.Keys, name string, l firn.Layout) func() (form.Veil, error
 }
 
 // Try takes n IDs that are available and that no earlier call waits for.
-func (s *Sequencer) Try(n int) (Batch, error) {
-	if s.try == nil {
-		return Batch{}, errNotTried
-	}
-	return s.try(n)
-}
+func (s *Sequencer) Try(n int) (Batch, error) { return s.try(n) }
 
 // Take tries to take n IDs. If they are not free yet, it waits for its turn and
 // for the IDs.

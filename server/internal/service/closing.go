@@ -32,7 +32,7 @@ func (c *Cluster) idle() (all []idler) {
 	now := time.Now()
 	for name, e := range c.opened() { // not under the lock: statistics read the clock
 		i := idler{name, e, e.since}
-		s := e.stats()
+		s := e.Stats()
 		if used := now.Add(min(s.Lead, 0)); s.Status.Phase == grant.Holding && used.After(i.used) {
 			i.used = used
 		}
@@ -104,7 +104,7 @@ func (c *Cluster) retireLocked(name string, e *entry) {
 	c.retiring.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
 		defer cancel()
-		_ = e.close(ctx) // a node ID that is not given back is free when its window ends
+		_ = e.Close(ctx) // a node ID that is not given back is free when its window ends
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.byName, name)
@@ -170,7 +170,7 @@ func giveBack(ctx context.Context, open []*entry) (failed int, first error) {
 				defer func() { <-turns }()
 			case <-ctx.Done(): // stop using the store
 			}
-			err := e.close(ctx)
+			err := e.Close(ctx)
 			if err == nil {
 				stalled.Reset(closingStalls)
 				return

@@ -91,12 +91,18 @@ type entry struct {
 	panicked any           // the panic of a user's clock or template
 
 	// Set when it is open.
-	since  time.Time
-	q      *Sequencer
-	attach func(context.Context) error
-	close  func(context.Context) error
-	stats  func() sequencer.Stats
-	status func() grant.Status
+	since time.Time
+	q     *Sequencer
+	openSequencer
+}
+
+// An openSequencer is a sequencer.Sequencer or a sequencer.Sequencer128.
+type openSequencer interface {
+	Config() grant.Config
+	Attach(context.Context) error
+	Close(context.Context) error
+	Stats() sequencer.Stats
+	Status() grant.Status
 }
 
 // A phase is what an entry does.
@@ -312,9 +318,9 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) e
 		return err
 	}
 	if config.Layout.Bits() == 128 {
-		err = openInto[firn.ID128](ctx, c, name, e, &config, sequencer.Open128)
+		err = openAs[firn.ID128](ctx, c, name, e, &config, sequencer.Open128)
 	} else {
-		err = openInto[firn.ID](ctx, c, name, e, &config, sequencer.Open)
+		err = openAs[firn.ID](ctx, c, name, e, &config, sequencer.Open)
 	}
 	if err != nil {
 		return err
@@ -357,13 +363,19 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, config *seq
 	return creator, nil
 }
 
-// openInto opens a sequencer, and sets the fields of e for it.
-func openInto[I firn.AnyID[I], M member[I]](ctx context.Context, c *Cluster, name string, e *entry, config *sequencer.Config, open func(context.Context, grant.Store, string, *sequencer.Config) (M, error)) error {
+// openAs opens a sequencer, and sets the fields of e for it.
+func openAs[I firn.AnyID[I], Q interface {
+	source[I]
+	openSequencer
+}](ctx context.Context, c *Cluster, name string, e *entry, config *sequencer.Config, open func(context.Context, grant.Store, string, *sequencer.Config) (Q, error)) error {
 	q, err := open(ctx, c.store, name, config)
 	if err != nil {
 		return storeError(ctx, err)
 	}
-	setOpened[I](c, name, e, q)
+	is := q.Config()
+	r := &reopener{NewSequencer(is.Layout, q), c, name, e}
+	e.openSequencer = q
+	e.q = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(c.c.Veil, name, is.Layout), try: r.try, wait: r.wait}
 	return nil
 }
 
@@ -379,7 +391,7 @@ func (c *Cluster) publish(ctx context.Context, e *entry) error {
 	if stops {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateClose)
 		defer cancel()
-		_ = e.close(late) // a node ID that is not given back is free when its window ends
+		_ = e.Close(late) // a node ID that is not given back is free when its window ends
 		return errStops
 	}
 	return nil
@@ -403,7 +415,7 @@ func storeError(ctx context.Context, err error) error {
 // Stats calls yield for every sequencer that is open.
 func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
 	for name, e := range c.opened() {
-		yield(name, e.stats())
+		yield(name, e.Stats())
 	}
 }
 
@@ -424,7 +436,7 @@ func (c *Cluster) opened() map[string]*entry {
 // not open.
 func (c *Cluster) Status(name string) (s grant.Status, ok bool) {
 	if e := c.openEntry(name); e != nil {
-		return e.status(), true
+		return e.Status(), true
 	}
 	return s, false
 }

@@ -82,7 +82,11 @@ func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (*Seque
 func (c *Cluster) ofPeers(name string, f failure) *Sequencer {
 	name = strings.Clone(name)
 	l := f.config.Layout
-	return &Sequencer{Layout: l, Prefix: f.config.Prefix, Veil: veilOf(c.c.Veil, name, l), wait: func(ctx context.Context, n int, _ error) (Batch, error) {
-		return c.c.Peers.Take(ctx, name, l, n, f.err)
-	}}
+	return &Sequencer{
+		Layout: l, Prefix: f.config.Prefix, Veil: veilOf(c.c.Veil, name, l),
+		try: func(int) (Batch, error) { return Batch{}, errNotTried },
+		wait: func(ctx context.Context, n int, _ error) (Batch, error) {
+			return c.c.Peers.Take(ctx, name, l, n, f.err)
+		},
+	}
 }

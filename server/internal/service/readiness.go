@@ -91,7 +91,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	c.mu.RUnlock()
 	isOpen := false
 	for _, e := range c.opened() { // not under the lock: statistics read the clock
-		s := e.stats().Status
+		s := e.Stats().Status
 		if s.Phase == grant.Holding && s.Until.After(now) {
 			return nil
 		}

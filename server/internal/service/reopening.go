@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 )
@@ -16,34 +15,15 @@ import (
 // created again with another layout, the error is returned, and the next call
 // for the name opens it with the new layout.
 type reopener struct {
-	m    *maker
+	of   *Sequencer
 	c    *Cluster
 	name string
 	e    *entry
 }
 
-// A member is a sequencer.Sequencer or a sequencer.Sequencer128.
-type member[I firn.AnyID[I]] interface {
-	firn.SourceOf[I]
-	Config() grant.Config
-	Attach(context.Context) error
-	Close(context.Context) error
-	Stats() sequencer.Stats
-	Status() grant.Status
-}
-
-// setOpened sets the fields of e for an opened sequencer.
-func setOpened[I firn.AnyID[I]](c *Cluster, name string, e *entry, q member[I]) {
-	e.attach, e.close, e.stats, e.status = q.Attach, q.Close, q.Stats, q.Status
-	s := &Sequencer{Layout: q.Config().Layout, Prefix: q.Config().Prefix, Veil: veilOf(c.c.Veil, name, q.Config().Layout)}
-	r := &reopener{m: makerOf(&s.Layout, q), c: c, name: name, e: e}
-	s.try, s.wait = r.try, r.wait
-	e.q = s
-}
-
 // try takes IDs that are available without waiting.
 func (r *reopener) try(n int) (Batch, error) {
-	b, err := r.m.try(n)
+	b, err := r.of.try(n)
 	return b, r.seen(err)
 }
 
@@ -53,7 +33,7 @@ func (r *reopener) wait(ctx context.Context, n int, refusal error) (b Batch, err
 	err = refusal
 	if isWait(refusal) {
 		err = r.c.patience.during(ctx, need{writes: true, over: r.e.lapsed}, func(ctx context.Context) error {
-			b, err = r.m.wait(ctx, n, refusal)
+			b, err = r.of.wait(ctx, n, refusal)
 			return r.seen(err)
 		})
 	}
@@ -92,7 +72,7 @@ func (r *reopener) seen(err error) error {
 
 // lapsed reports whether no window is open.
 func (e *entry) lapsed() bool {
-	s := e.status()
+	s := e.Status()
 	return s.Phase != grant.Holding && s.Phase != grant.Losing || !s.Until.After(time.Now())
 }
 
@@ -111,7 +91,7 @@ func (c *Cluster) reattach(ctx context.Context, name string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reattachMost)
 	defer cancel()
-	if err := e.attach(ctx); errors.Is(err, grant.ErrMismatch) {
+	if err := e.Attach(ctx); errors.Is(err, grant.ErrMismatch) {
 		c.retire(name, e) // it has another layout now
 	}
 }

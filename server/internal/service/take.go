@@ -152,33 +152,11 @@ func (by Creator) allowed(name, prefix string) (*auth.Credentials, error) {
 // errNotTried means that a source cannot make IDs without waiting.
 var errNotTried = errors.New("IDs are not available without waiting")
 
-// A maker makes the IDs of a Sequencer: a generator, or a sequencer of a store.
-// It answers calls in the order of their arrival, however many IDs each
-// requests.
-type maker struct {
+// A line is the calls that wait for the IDs of a source.
+type line struct {
 	layout  *firn.Layout
-	try     func(n int) (Batch, error)
 	next    func(ctx context.Context, n int) (Batch, error)
 	waiting atomic.Int64 // calls that wait for their turn
-}
-
-// A trier makes IDs that are available and that no earlier call waits for.
-type trier[I firn.AnyID[I]] interface {
-	TryNextBatch(n int) (firn.BatchOf[I], error)
-}
-
-func makerOf[I firn.AnyID[I]](l *firn.Layout, m firn.SourceOf[I]) *maker {
-	is := &maker{layout: l, next: func(ctx context.Context, n int) (Batch, error) {
-		b, err := m.NextBatch(ctx, n)
-		return BatchOf(l, b, n, err)
-	}}
-	if m, ok := m.(trier[I]); ok {
-		is.try = func(n int) (Batch, error) {
-			b, err := m.TryNextBatch(n)
-			return BatchOf(l, b, n, err)
-		}
-	}
-	return is
 }
 
 // isWait reports whether an error of a call that does not wait means that a
@@ -190,18 +168,18 @@ func isWait(err error) bool {
 
 // wait waits for its turn, and for the IDs, after a refusal of try. The first
 // call that waits has its turn, and all of its limit.
-func (m *maker) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
+func (l *line) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	if !isWait(refusal) {
 		return b, refusal
 	}
-	first := m.waiting.Add(1) == 1
-	defer m.waiting.Add(-1)
+	first := l.waiting.Add(1) == 1
+	defer l.waiting.Add(-1)
 	if first || !errors.Is(refusal, firn.ErrExhausted) {
-		return m.next(ctx, n)
+		return l.next(ctx, n)
 	}
-	limited, cancel := WithTurn(ctx, m.layout, n)
+	limited, cancel := WithTurn(ctx, l.layout, n)
 	defer cancel()
-	b, err = m.next(limited, n)
+	b, err = l.next(limited, n)
 	if wait := (*firn.WaitError)(nil); limited.Err() != nil && ctx.Err() == nil && errors.As(err, &wait) {
 		return b, wait // the caller's own limit has not passed
 	}

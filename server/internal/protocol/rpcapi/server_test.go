@@ -23,6 +23,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
@@ -145,6 +146,8 @@ func fast() *slow {
 func (s *slow) Sequencer(context.Context, string, service.Creator) (*service.Sequencer, error) {
 	return service.NewSequencer(firn.Default(), s), nil
 }
+
+func (*slow) TryNextBatch(int) (firn.Batch, error) { return firn.Batch{}, sequencer.ErrNotYet }
 
 func (*slow) Ready(context.Context) error      { return nil }
 func (*slow) Admin() *service.StoreAdmin       { return nil }
