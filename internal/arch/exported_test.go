@@ -8,7 +8,6 @@ import (
 	"go/ast"
 	"go/types"
 	"maps"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -44,7 +43,7 @@ func public(r *repo) (all []*pkg) {
 //
 //	go test ./internal/arch -run TestExported -update
 func TestExported(t *testing.T) {
-	const golden = "testdata/exported.txt"
+	const golden = "internal/arch/testdata/exported.txt"
 	r := repository(t)
 	c := &checker{repo: r, done: make(map[string]*types.Package)}
 	var got []string
@@ -63,24 +62,19 @@ func TestExported(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(golden, []byte(strings.Join(got, "")), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, golden, strings.Join(got, ""))
+		return
 	}
-	text, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := strings.SplitAfter(strings.TrimSuffix(string(text), "\n")+"\n", "\n")
-	want = want[:len(want)-1]
+	want := slices.Collect(strings.Lines(r.texts[golden]))
+	const otherwise = ": run go test ./internal/arch -run TestExported -update if it is meant"
 	for _, line := range got {
 		if !slices.Contains(want, line) {
-			t.Errorf("%s lacks %s: run go test ./internal/arch -run TestExported -update if it is meant", golden, line)
+			t.Errorf("%s lacks %s%s", golden, strings.TrimSpace(line), otherwise)
 		}
 	}
 	for _, line := range want {
 		if !slices.Contains(got, line) {
-			t.Errorf("%s has %s, which is gone: run go test ./internal/arch -run TestExported -update if it is meant", golden, line)
+			t.Errorf("%s has %s, which is gone%s", golden, strings.TrimSpace(line), otherwise)
 		}
 	}
 }

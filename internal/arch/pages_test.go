@@ -18,12 +18,8 @@ var indexLink = regexp.MustCompile(`\]\(([^)#:]+)`)
 //
 //	go test ./internal/arch -run TestLLMs -update
 func TestLLMs(t *testing.T) {
-	name := path.Join("../..", "llms.txt")
-	index, err := os.ReadFile(path.Join("../..", "docs/README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, pages, _ := strings.Cut(string(index), "\n\n")
+	r := repository(t)
+	_, pages, _ := strings.Cut(r.texts["docs/README.md"], "\n\n")
 	want := "# Firn\n\n> Unique, time-ordered 64- and 128-bit IDs for distributed systems: a Go library, the server firn,\n" +
 		"> and packages for Python, TypeScript and Java. Begin with [docs/assistants.md](docs/assistants.md).\n" +
 		"> Store the number in a bigint; show typed text (order_…) internally and veiled text in public\n" +
@@ -32,13 +28,17 @@ func TestLLMs(t *testing.T) {
 			return "](" + path.Join("docs", strings.TrimPrefix(link, "]("))
 		})
 	if *update {
-		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, "llms.txt", want)
+	} else if r.texts["llms.txt"] != want {
+		t.Error("llms.txt is not the index of docs/README.md: run go test ./internal/arch -run TestLLMs -update")
 	}
-	got, err := os.ReadFile(name)
-	if err != nil || string(got) != want {
-		t.Errorf("%s is not the index of docs/README.md (%v): run go test ./internal/arch -run TestLLMs -update", name, err)
+}
+
+// write writes a file of the repository.
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(path.Join("../..", name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -46,29 +46,19 @@ func TestLLMs(t *testing.T) {
 // With -update, the translations are marked as those of today's originals.
 func TestTranslations(t *testing.T) {
 	mark := regexp.MustCompile(`^<!-- A translation of (\S+) in the version (\S+)\. `)
+	r := repository(t)
 	for _, name := range []string{"docs/zh/README.md", "docs/zh/worker-ids.md"} {
 		t.Run(name, func(t *testing.T) {
-			file := path.Join("../..", name)
-			page, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m := mark.FindSubmatchIndex(page)
+			m := mark.FindStringSubmatch(r.texts[name])
 			if m == nil {
 				t.Fatal("the page does not begin with the version it translates")
 			}
-			original, err := os.ReadFile(path.Join("../..", string(page[m[2]:m[3]])))
-			if err != nil {
-				t.Fatal(err)
-			}
+			original := r.texts[m[1]]
 			version := fmt.Sprintf("%x", sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(original), original))) // as git hash-object
 			if *update {
-				page = append(page[:m[4]:m[4]], append([]byte(version), page[m[5]:]...)...)
-				if err := os.WriteFile(file, page, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if string(page[m[4]:m[5]]) != version {
-				t.Skipf("translates an earlier version of %s", page[m[2]:m[3]])
+				write(t, name, strings.Replace(r.texts[name], m[2], version, 1))
+			} else if m[2] != version {
+				t.Skipf("translates an earlier version of %s", m[1])
 			}
 		})
 	}

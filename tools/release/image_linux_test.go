@@ -16,7 +16,9 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/match"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
@@ -54,26 +56,15 @@ func openImage(t *testing.T, file string) v1.ImageIndex {
 // imageOf returns the image of one system.
 func imageOf(t *testing.T, index v1.ImageIndex, want target) (v1.Image, *v1.ConfigFile) {
 	t.Helper()
-	manifest, err := index.IndexManifest()
+	found, err := partial.FindImages(index, match.Platforms(v1.Platform{OS: want.os, Architecture: want.arch}))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%d images for %s: %v", len(found), want, err)
+	}
+	config, err := found[0].ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range manifest.Manifests {
-		if d.Platform == nil || d.Platform.OS != want.os || d.Platform.Architecture != want.arch {
-			continue
-		}
-		image, err := index.Image(d.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config, err := image.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return image, config
-	}
-	t.Fatalf("no image for %s among %v", want, manifest.Manifests)
-	return nil, nil
+	return found[0], config
 }
 
 // TestImageSystems: the image of each system contains the binary of that
