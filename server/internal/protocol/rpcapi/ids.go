@@ -259,7 +259,7 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 		n, err := c.take(batch)
 		switch {
 		case errors.Is(err, io.EOF):
-			return o.wait(waits, maxOutbox) // until all messages have left
+			return o.empty(waits)
 		case err != nil:
 			return err
 		case n == 0:
@@ -275,7 +275,7 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 		}
 		a, err := s.takeAgain(ctx, w, int(n))
 		if err != nil {
-			o.m.unreserve(maxPiece)
+			o.unreserve(maxPiece)
 			return err
 		}
 		for runs := a.Runs; len(runs) > maxRuns; runs = a.Runs {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is wrapped
 	"google.golang.org/grpc/mem"
@@ -42,7 +43,7 @@ var errStalled = errors.New("the client does not read")
 // An outbox holds what one stream has encoded and not sent.
 type outbox struct {
 	m     *meter
-	left  chan struct{}           // receives a value when a message has left
+	room  *semaphore.Weighted     // of maxOutbox
 	stall context.CancelCauseFunc // called when messages stay for too long
 
 	// Guarded by m.mu.
@@ -54,7 +55,7 @@ type outbox struct {
 func (m *meter) newOutbox(stall context.CancelCauseFunc) *outbox {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := &outbox{m: m, left: make(chan struct{}, 1), stall: stall}
+	o := &outbox{m: m, room: semaphore.NewWeighted(maxOutbox), stall: stall}
 	m.outboxes[o] = struct{}{}
 	return o
 }
@@ -65,30 +66,28 @@ func (o *outbox) close() {
 	delete(o.m.outboxes, o)
 }
 
-// wait waits until the outbox has room for n bytes.
-func (o *outbox) wait(ctx context.Context, n int64) error {
-	for {
-		o.m.mu.Lock()
-		room := maxOutbox - o.held
-		o.m.mu.Unlock()
-		if room >= n {
-			return nil
-		}
-		select {
-		case <-o.left:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // reserve waits until the outbox, the connection and the server have room for a
 // message of the maximum size. add or unreserve must give the room back.
 func (o *outbox) reserve(ctx context.Context) error {
-	if err := o.wait(ctx, maxPiece); err != nil {
-		return err
+	if o.room.Acquire(ctx, maxPiece) != nil {
+		return context.Cause(ctx)
 	}
 	if o.m.reserve(ctx, maxPiece) != nil {
+		o.room.Release(maxPiece)
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// unreserve gives n bytes back.
+func (o *outbox) unreserve(n int64) {
+	o.room.Release(n)
+	o.m.unreserve(n)
+}
+
+// empty waits until all messages have left.
+func (o *outbox) empty(ctx context.Context) error {
+	if o.room.Acquire(ctx, maxOutbox) != nil {
 		return context.Cause(ctx)
 	}
 	return nil
@@ -99,7 +98,7 @@ func (o *outbox) reserve(ctx context.Context) error {
 func (o *outbox) add(message proto.Message) *tracked {
 	size := proto.Size(message)
 	cost := int64(costOf(size))
-	o.m.unreserve(maxPiece - cost)
+	o.unreserve(maxPiece - cost)
 	o.m.mu.Lock()
 	if o.held == 0 {
 		o.moved = time.Now()
@@ -107,12 +106,9 @@ func (o *outbox) add(message proto.Message) *tracked {
 	o.held += cost
 	o.m.mu.Unlock()
 	return o.m.track(message, size, cost, func() {
+		o.room.Release(cost)
 		o.held -= cost
 		o.moved = time.Now()
-		select {
-		case o.left <- struct{}{}:
-		default:
-		}
 	})
 }
 
