@@ -9,13 +9,13 @@ func (c *conn) command(args [][]byte) {
 	case len(args) == 1, isWord(args[1], "info") && len(args) == 2:
 		c.out = appendArray(c.out, len(all))
 		for i := range all {
-			c.out = all[i].appendInfo(c.out, c.resp3)
+			c.out = all[i].appendInfo(c.out)
 		}
 	case isWord(args[1], "info"):
 		c.out = appendArray(c.out, len(args[2:]))
 		for _, name := range args[2:] {
 			if cmd := c.s.find(name); cmd != nil {
-				c.out = cmd.appendInfo(c.out, c.resp3)
+				c.out = cmd.appendInfo(c.out)
 			} else {
 				c.out = appendNull(c.out, c.resp3)
 			}
@@ -32,27 +32,23 @@ func (c *conn) command(args [][]byte) {
 	}
 }
 
-// appendInfo appends a command in the form of COMMAND since Redis 7.
-func (c *command) appendInfo(b []byte, resp3 bool) []byte {
-	arity, key, flags := int64(-c.min), int64(0), []string{"fast"}
+// appendInfo appends a command in the form of COMMAND since Redis 7. Sets are
+// arrays, which clients read as well.
+func (c *command) appendInfo(b []byte) []byte {
+	arity, key, flag := int64(-c.min), int64(0), "fast"
 	if c.min == c.max {
 		arity = int64(c.min)
 	}
 	if c.take != nil {
-		key, flags = 1, []string{"write", "fast"}
+		key, flag = 1, "write"
 	}
-	b = appendArray(b, 10)
-	b = appendBulk(b, c.name)
-	b = appendInt(b, arity)
-	b = appendSet(b, resp3, len(flags))
-	for _, f := range flags {
-		b = appendSimple(b, f)
-	}
+	b = appendInt(appendBulk(appendArray(b, 10), c.name), arity)
+	b = appendSimple(appendArray(b, 1), flag)
 	for range 3 { // the first key, the last key and the step
 		b = appendInt(b, key)
 	}
-	b = appendSet(b, resp3, 0) // ACL categories
-	b = appendArray(b, 0)      // tips
-	b = appendArray(b, 0)      // key specifications: the three numbers suffice
-	return appendArray(b, 0)   // subcommands
+	for range 4 { // no ACL categories, tips, key specifications or subcommands
+		b = appendArray(b, 0)
+	}
+	return b
 }

@@ -80,10 +80,10 @@ func line(text string) string { return cmd(strings.Split(text, " ")...) }
 type value struct {
 	kind  byte
 	text  string
-	items []value // of arrays, sets and maps (twice as many)
+	items []value // of arrays and maps (twice as many)
 }
 
-// String formats a value for people: [a b], {k:v}, ~{a}, -ERR …, nil.
+// String formats a value for people: (a b), map(k v), -ERR …, nil.
 func (v value) String() string {
 	var b strings.Builder
 	v.write(&b)
@@ -92,8 +92,8 @@ func (v value) String() string {
 
 func (v value) write(b *strings.Builder) {
 	switch v.kind {
-	case '*', '~', '%':
-		fmt.Fprintf(b, "%s(", map[byte]string{'*': "", '~': "set", '%': "map"}[v.kind])
+	case '*', '%':
+		fmt.Fprintf(b, "%s(", map[byte]string{'*': "", '%': "map"}[v.kind])
 		for i, item := range v.items {
 			if i > 0 {
 				b.WriteByte(' ')
@@ -159,7 +159,7 @@ func readValue(r *bufio.Reader) (v value, err error) {
 			return v, fmt.Errorf("after %d bytes comes %q", n, b[n:])
 		}
 		v.text = string(b[:n])
-	case '*', '~', '%':
+	case '*', '%':
 		if v.kind == '%' {
 			n *= 2
 		}

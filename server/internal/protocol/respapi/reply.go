@@ -34,14 +34,6 @@ func appendMap(b []byte, resp3 bool, n int) []byte {
 	return appendHead(b, '*', 2*n)
 }
 
-// appendSet begins a set of n. In RESP2 it is an array.
-func appendSet(b []byte, resp3 bool, n int) []byte {
-	if resp3 {
-		return appendHead(b, '~', n)
-	}
-	return appendHead(b, '*', n)
-}
-
 func appendNull(b []byte, resp3 bool) []byte {
 	if resp3 {
 		return append(b, "_\r\n"...)

@@ -79,18 +79,18 @@ func TestEtcdChaos(t *testing.T) {
 		"member isolated":                  func() (time.Duration, func()) { return isolate(member()) },
 		"one-way cut":                      func() (time.Duration, func()) { i := member(); return cut(i, other(i)) },
 		"clients cut": func() (time.Duration, func()) {
-			first, second := member(), member()
-			c.Clients.Cut(first, true)
-			c.Clients.Cut(second, true)
-			return 0, func() { c.Clients.Cut(first, false); c.Clients.Cut(second, false) }
+			first, second := c.Clients[member()], c.Clients[member()]
+			first.Cut(true)
+			second.Cut(true)
+			return 0, func() { first.Cut(false); second.Cut(false) }
 		},
 		"answers cut": func() (time.Duration, func()) {
-			for i := range etcdtest.Members {
-				c.Clients.CutAnswers(i, true)
+			for _, l := range c.Clients {
+				l.CutAnswers(true)
 			}
 			return time.Second, func() { // longer than anybody waits for one
-				for i := range etcdtest.Members {
-					c.Clients.CutAnswers(i, false)
+				for _, l := range c.Clients {
+					l.CutAnswers(false)
 				}
 			}
 		},
@@ -102,9 +102,9 @@ func TestEtcdChaos(t *testing.T) {
 		"leader not heard by one":          func() (time.Duration, func()) { i := leader(); return cut(i, other(i)) },
 		"leader deaf to one":               func() (time.Duration, func()) { i := leader(); return cut(other(i), i) },
 		"leader's clients cut": func() (time.Duration, func()) {
-			i := leader()
-			c.Clients.Cut(i, true)
-			return 0, func() { c.Clients.Cut(i, false) }
+			l := c.Clients[leader()]
+			l.Cut(true)
+			return 0, func() { l.Cut(false) }
 		},
 	}
 	e := &chaos{t: t, r: r, f: f, faults: faults, least: 1500 * time.Millisecond}

@@ -33,8 +33,8 @@ const Members = 3
 // proxies that can be cut. Its methods are safe for concurrent use, except
 // Kill, Start and Ready.
 type Cluster struct {
-	// Clients is the link of all clients that use URL.
-	Clients *Link
+	// Clients are the links of clients that use URL, to each of the members.
+	Clients [Members]*proc.Link
 
 	t       testing.TB
 	dir     string
@@ -92,9 +92,9 @@ func Start(t testing.TB) *Cluster {
 	for i := range c.members {
 		m := &c.members[i]
 		m.listenPeer, m.listenHTTP = nettest.FreeAddress(t), nettest.FreeAddress(t)
-		m.peer = c.listen(m.listenPeer, func(in net.Conn) (pipe, error) { return c.fromMember(in, i) })
+		m.peer = c.listen(m.listenPeer, i)
+		c.Clients[i] = proc.NewLink(t, m.listenHTTP)
 	}
-	c.Clients = c.NewLink()
 	for i := range c.members {
 		c.Start(i)
 	}
@@ -103,7 +103,13 @@ func Start(t testing.TB) *Cluster {
 }
 
 // URL returns the URL of a store in the cluster, by way of Clients.
-func (c *Cluster) URL(prefix string) string { return c.Clients.URL(prefix) }
+func (c *Cluster) URL(prefix string) string {
+	var endpoints []string
+	for _, l := range c.Clients {
+		endpoints = append(endpoints, l.Address)
+	}
+	return "etcd://" + strings.Join(endpoints, ",") + "/" + prefix
+}
 
 // Start starts a member that is not running.
 func (c *Cluster) Start(i int) {
@@ -115,7 +121,7 @@ func (c *Cluster) Start(i int) {
 	m.Process = proc.Start(c.t, c.binary, "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(c.dir, strconv.Itoa(i)),
 		"--log-level", "error", "--heartbeat-interval", "50", "--election-timeout", "500",
 		"--listen-peer-urls", "http://"+m.listenPeer, "--initial-advertise-peer-urls", "http://"+m.peer,
-		"--listen-client-urls", "http://"+m.listenHTTP, "--advertise-client-urls", "http://"+c.Clients.endpoints[i],
+		"--listen-client-urls", "http://"+m.listenHTTP, "--advertise-client-urls", "http://"+c.Clients[i].Address,
 		"--initial-cluster", strings.Join(peers, ","))
 }
 

@@ -51,54 +51,15 @@ func (g *gate) wait(done <-chan struct{}) bool {
 // always is a gate that is open.
 var always = newGate()
 
-// A Link is a way for clients to reach the members, which can be cut on its
-// own.
-type Link struct {
-	endpoints []string
-	requests  [Members]*gate
-	answers   [Members]*gate
-}
-
-// NewLink returns another way to the members. It ends with the test.
-func (c *Cluster) NewLink() *Link {
-	l := new(Link)
-	for i := range Members {
-		requests, answers := newGate(), newGate()
-		l.requests[i], l.answers[i] = requests, answers
-		l.endpoints = append(l.endpoints, c.listen(c.members[i].listenHTTP, func(net.Conn) (pipe, error) {
-			return pipe{
-				request: func() *gate { return requests },
-				answer:  func() *gate { return answers },
-			}, nil
-		}))
-	}
-	return l
-}
-
-// URL returns the URL of a store, by this link.
-func (l *Link) URL(prefix string) string {
-	return "etcd://" + strings.Join(l.endpoints, ",") + "/" + prefix
-}
-
-// Cut holds all traffic between clients and a member.
-func (l *Link) Cut(i int, cut bool) {
-	l.requests[i].set(!cut)
-	l.answers[i].set(!cut)
-}
-
-// CutAnswers holds traffic from a member to clients; requests still arrive.
-func (l *Link) CutAnswers(i int, cut bool) { l.answers[i].set(!cut) }
-
-// A pipe is a connection to a member: the current gates of both directions, and
-// what was already read from it.
+// A pipe is a connection between two members: the current gates of both
+// directions, and what was already read from it.
 type pipe struct {
 	head            []byte
 	request, answer func() *gate
 }
 
-// listen passes connections on to a member. begin returns the gates that they
-// pass through.
-func (c *Cluster) listen(target string, begin func(net.Conn) (pipe, error)) (address string) {
+// listen passes connections of other members on to a member, through the gates.
+func (c *Cluster) listen(target string, to int) (address string) {
 	c.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -113,16 +74,16 @@ func (c *Cluster) listen(target string, begin func(net.Conn) (pipe, error)) (add
 			if err != nil {
 				return
 			}
-			c.proxies.Go(func() { c.pass(in, target, begin) })
+			c.proxies.Go(func() { c.pass(in, target, to) })
 		}
 	})
 	return l.Addr().String()
 }
 
-// pass copies in both directions, through the gates.
-func (c *Cluster) pass(in net.Conn, target string, begin func(net.Conn) (pipe, error)) {
+// pass copies in both directions.
+func (c *Cluster) pass(in net.Conn, target string, to int) {
 	defer in.Close()
-	p, err := begin(in)
+	p, err := c.fromMember(in, to)
 	if err != nil || !p.request().wait(c.done) {
 		return
 	}
