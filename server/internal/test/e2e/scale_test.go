@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,8 +29,7 @@ import (
 
 // The figures of docs/scale.md are from
 //
-//	go test ./e2e -run '^$' -bench 'Member|FirstID' -benchtime 1x
-//	go test ./e2e -run '^$' -bench Store -benchtime 2s
+//	go test ./internal/test/e2e -run '^$' -bench 'Sequencers|Store' -benchtime 2s
 //
 // in server/.
 
@@ -107,119 +105,31 @@ func cpu(b *testing.B) time.Duration {
 	return used
 }
 
-func memory() float64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc + m.StackInuse)
-}
-
-// BenchmarkMember is one process that uses a thousand sequencers, an ID of each
-// ten times in a second. Windows are of ten seconds, so that there are as many
-// renewals as 6,000 sequencers have with the usual window; in etcd, which is
-// busy with that, of 60 s, and in Kubernetes of 60 s and of its usual 10 min.
-func BenchmarkMember(b *testing.B) {
-	const sequencers, drawers = 1000, 20
-	for _, run := range []struct {
-		kind   int
-		window time.Duration
-	}{{0, 10 * time.Second}, {1, 10 * time.Second}, {2, time.Minute}, {3, time.Minute}, {3, 10 * time.Minute}} {
-		kind, window := kinds[run.kind], run.window
-		b.Run(fmt.Sprint(kind.name, " ", window), func(b *testing.B) {
+// BenchmarkSequencers opens a thousand sequencers in one process, and measures
+// the time and the memory of each.
+func BenchmarkSequencers(b *testing.B) {
+	const sequencers = 1000
+	memory := func() float64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc + m.StackInuse)
+	}
+	for _, kind := range kinds {
+		b.Run(kind.name, func(b *testing.B) {
 			store := kind.open(b)()
 			defer store.Close()
-			before, running := memory(), runtime.NumGoroutine()
-			begin := time.Now()
-			all := make([]*sequencer.Sequencer, sequencers)
-			for i := range all {
-				q, err := sequencer.Open(b.Context(), store, fmt.Sprintf("orders-%03d", i), &sequencer.Config{Layout: firn.Default(), Window: window})
+			before, begin := memory(), time.Now()
+			for i := range sequencers {
+				q, err := sequencer.Open(b.Context(), store, fmt.Sprintf("orders-%03d", i), &sequencer.Config{Layout: firn.Default()})
 				if err != nil {
 					b.Fatal(err)
 				}
 				defer q.Close(b.Context())
-				all[i] = q
 			}
 			b.ReportMetric(float64(time.Since(begin).Microseconds())/sequencers, "µs/open")
-			draw := func(d time.Duration) int {
-				var ids atomic.Int64
-				var group sync.WaitGroup
-				end := time.Now().Add(d)
-				for mine := range slices.Chunk(all, sequencers/drawers) {
-					group.Go(func() {
-						ticker := time.NewTicker(100 * time.Millisecond)
-						defer ticker.Stop()
-						for ; time.Now().Before(end); <-ticker.C {
-							for _, q := range mine {
-								if _, err := q.Next(b.Context()); err != nil {
-									b.Error(err)
-									return
-								}
-								ids.Add(1)
-							}
-						}
-					})
-				}
-				group.Wait()
-				return int(ids.Load())
-			}
-			stats := func() (renewed, waits uint64) {
-				for _, q := range all {
-					s := q.Stats()
-					renewed += s.Keeper.Renewed
-					waits += s.Waits
-				}
-				return renewed, waits
-			}
-			draw(window / 2) // so that renewals are no longer all at once
-			used, was := cpu(b), time.Now()
-			renewed, waits := stats()
-			ids := draw(30 * time.Second)
-			lasted := time.Since(was).Seconds()
-			used = cpu(b) - used
-			now, waited := stats()
-			b.ReportMetric(float64(now-renewed)/lasted, "writes/s")
-			b.ReportMetric(float64(waited-waits), "waits")
-			b.ReportMetric(used.Seconds()*1000/lasted, "ms-cpu/s")
-			b.ReportMetric(float64(used.Microseconds())/float64(now-renewed), "µs-cpu/write")
-			b.ReportMetric(float64(ids)/lasted, "ids/s")
 			b.ReportMetric((memory()-before)/sequencers, "B/sequencer")
-			b.ReportMetric(float64(runtime.NumGoroutine()-running)/sequencers, "goroutines/sequencer")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-// BenchmarkFirstID opens a store and a sequencer, which others use too, makes
-// an ID, and gives the number back, a hundred times.
-func BenchmarkFirstID(b *testing.B) {
-	const times = 100
-	for _, kind := range kinds {
-		b.Run(kind.name, func(b *testing.B) {
-			open := kind.open(b)
-			took := make([]time.Duration, times)
-			for i := range took {
-				begin := time.Now()
-				s := open()
-				q, err := sequencer.Open(b.Context(), s, "orders", &sequencer.Config{Layout: firn.Default()})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := q.Next(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-				took[i] = time.Since(begin)
-				if err := q.Close(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-				if kind.name != "memory" {
-					_ = s.Close()
-				}
-			}
-			slices.Sort(took[1:]) // the first has created it
-			b.ReportMetric(float64(took[0].Microseconds())/1000, "ms/created")
-			b.ReportMetric(float64(took[times/2].Microseconds())/1000, "ms/p50")
-			b.ReportMetric(float64(took[times-1].Microseconds())/1000, "ms/most")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
