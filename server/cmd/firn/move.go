@@ -65,7 +65,6 @@ no members. --yes does not ask for confirmation.
 		return nil
 	}
 	storeVar(cmd, &from)
-	cmd.ValidArgsFunction = a.names(&from)
 	cmd.Flags().Var(&value[string]{&to, notEmpty, nil, "URL"}, "to", "store that gets the sequencer: machine, or a URL")
 	require(cmd, "to")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")

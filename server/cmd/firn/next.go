@@ -79,7 +79,6 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	layoutVar(cmd, &n.Layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
-	complete(cmd, "sequencer", a.names(&n.store))
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &n.Nodes)
 	cmd.Flags().BoolVar(&n.MustExist, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")

@@ -65,7 +65,6 @@ apply: 128 plus the number of the signal if one interrupts it.
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
 	f.Var(&value[string]{&n.Sequencer, notEmpty, asIs, "NAME"}, "sequencer", "name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
-	complete(cmd, "sequencer", a.names(&n.store))
 	f.Var(&value[*grant.Range]{&n.Nodes, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
 	f.DurationVar(&n.Window, "window", n.Window, "window of a sequencer that is created")

@@ -70,9 +70,6 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error { return run(cmd.Context(), s, args, asJSON) })
 	}
 	storeVar(cmd, &store)
-	if !create && strings.Contains(cmd.Use, " NAME") || strings.Contains(cmd.Use, "SEQUENCER") {
-		cmd.ValidArgsFunction = a.names(&store)
-	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }
