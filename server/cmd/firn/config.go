@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -74,42 +73,11 @@ func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// unknownVars returns variables that look like those of keys but are not. It
-// skips the one that node names, those that begin with FIRN_TEST_, and those
-// that Kubernetes sets for a service named firn.
-func unknownVars(environ []string, node string) (all []string) {
-	known := []string{configEnv}
-	for _, k := range configKeys {
-		known = append(known, envOf(k.key))
-	}
-	for _, v := range environ {
-		name, value, _ := strings.Cut(v, "=")
-		rest, ours := strings.CutPrefix(name, "FIRN_")
-		if !ours || value == "" || slices.Contains(known, name) || node == "env:"+name ||
-			strings.HasPrefix(rest, "TEST_") || serviceVariable.MatchString(name) {
-			continue
-		}
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
-}
-
-// serviceVariable matches the variables that Kubernetes sets for services.
-var serviceVariable = regexp.MustCompile(`^FIRN_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
-
-// environment returns all variables, if they are known.
-func (a *app) environment() []string {
-	if a.environ == nil {
-		return nil
-	}
-	return a.environ()
-}
-
 // configHelp explains the file.
 const configHelp = `The file is YAML. Its keys are flags of firn serve; firn config print lists all of them
 with their meanings and defaults. A flag overrides an environment variable (FIRN_LISTEN,
-FIRN_TLS_CERT, …), which overrides the file.
+FIRN_TLS_CERT, …), which overrides the file. firn config print shows which variables it uses;
+others are ignored.
 
   listen: 127.0.0.1:3476
   store: etcd://etcd-1,etcd-2,etcd-3/firn
@@ -317,9 +285,6 @@ func newConfigPrint(a *app) *cobra.Command {
 			all, err := s.load(flags, strings.Join(args, ""), a.getenv)
 			if err := cmp.Or(err, all.error(s.from)); err != nil {
 				return err
-			}
-			for _, name := range unknownVars(a.environment(), s.node) {
-				a.note("unknown environment variable %s", name)
 			}
 			printConfig(a.stdout, flags, s.file.Load(), s.from)
 			return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -84,34 +83,6 @@ func TestListenAlone(t *testing.T) {
 		}
 		if strings.Join(got, ", ") != tt.want {
 			t.Errorf("%q, %s, %q: it listens on %q, want %q", tt.args, tt.env, tt.yaml, got, tt.want)
-		}
-	}
-}
-
-// TestSlips: an unknown variable is reported. Variables for other purposes are
-// not.
-func TestSlips(t *testing.T) {
-	environ := []string{
-		"FIRN_LIMITS_CONECTIONS=4", "FIRN_TLS_CRT=x", "FIRN_ZZZZZZZZZZZZ=1", "FIRN_LIMITS_CONNECTION_S=", "firn_listen=x", "PATH=/bin",
-		"FIRN_LISTEN=x", "FIRN_CONFIG=x", "FIRN_STORE=x", "FIRN_TEST_SERVE=x", "FIRN_NUMBER=5",
-		"FIRN_SERVICE_HOST=10.0.0.1", "FIRN_SERVICE_PORT=3476", "FIRN_SERVICE_PORT_HTTP=3476", "FIRN_PORT=tcp://10.0.0.1:3476", "FIRN_PORT_3476_TCP=x",
-		"FIRN_PORT_3476_TCP_ADDR=x", "FIRN_HEADLESS_SERVICE_HOST=x", "FIRN_HEADLESS_PORT_3476_TCP_PROTO=x",
-	}
-	want := []string{"FIRN_LIMITS_CONECTIONS", "FIRN_TLS_CRT", "FIRN_ZZZZZZZZZZZZ"}
-	if got := unknownVars(environ, "env:FIRN_NUMBER"); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := unknownVars([]string{"FIRN_NUMBER=5"}, "env:OTHER"); len(got) != 1 {
-		t.Errorf("%q, want FIRN_NUMBER", got)
-	}
-	for _, args := range [][]string{{"serve", "--store", "ftp://x"}, {"config", "print"}} {
-		a, _, stderr := serveApp(t)
-		a.environ = func() []string { return []string{"FIRN_LIMITS_CONECTIONS=4"} }
-		ctx, stop := context.WithCancel(t.Context())
-		stop() // the server stops before it begins
-		run(ctx, a, args)
-		if !strings.Contains(stderr.String(), "unknown environment variable") || !strings.Contains(stderr.String(), "FIRN_LIMITS_CONECTIONS") {
-			t.Errorf("%q does not name the unknown variable: %s", args, stderr)
 		}
 	}
 }

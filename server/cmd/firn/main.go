@@ -45,7 +45,6 @@ func execute(container func() string, machine string, clock func() time.Time) (c
 
 		clock: clock,
 
-		environ:   os.Environ,
 		container: container,
 		machine:   machine,
 	}, os.Args[1:])
@@ -59,10 +58,9 @@ type app struct {
 	now       func() time.Time
 	clock     func() time.Time // of members of a store; nil means the system's, which they read faster
 	getenv    func(string) string
-	environ   func() []string // as in os.Environ; nil for none
-	container func() string   // the evidence of a container, or ""
-	machine   string          // the directory of the machine; "" for the system's
-	log       *logWriter      // of a command that logs, also for its error; nil for others
+	container func() string // the evidence of a container, or ""
+	machine   string        // the directory of the machine; "" for the system's
+	log       *logWriter    // of a command that logs, also for its error; nil for others
 
 	started time.Time // the time to which all times of a command are relative
 	args    []string  // the command line

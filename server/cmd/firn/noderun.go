@@ -76,7 +76,7 @@ apply: 128 plus the number of the signal if one interrupts it.
 }
 
 func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
-	n.Environ, n.Stdin, n.Stdout, n.Stderr = n.a.environ(), os.Stdin, os.Stdout, os.Stderr
+	n.Environ, n.Stdin, n.Stdout, n.Stderr = os.Environ(), os.Stdin, os.Stdout, os.Stderr
 	n.Logger, n.Now = n.logger(n.a), n.a.clock
 	if len(n.env) == 0 {
 		n.env = []string{"NODE_ID={node}"}

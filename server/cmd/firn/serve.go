@@ -193,9 +193,6 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	endpoints, more := s.check(true)
 	wrong = append(wrong, more...)
 	log := s.logger(a)
-	for _, name := range unknownVars(a.environment(), s.node) {
-		log.Warn("ignoring unknown environment variable", "name", name)
-	}
 	if err := append(wrong, s.checkFiles()...).error(s.from); err != nil {
 		return err
 	}
