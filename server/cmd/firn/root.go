@@ -70,11 +70,7 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			// cobra's own command shows its help for an unknown shell.
-			parent(c)
-			for _, shell := range c.Commands() {
-				shell.Args = noArgs
-			}
+			parent(c) // cobra's own shows its help for an unknown shell
 		}
 	}
 	a.watch(root)
@@ -135,27 +131,18 @@ func newHelp() *cobra.Command {
 // find returns the command with that path.
 func find(root *cobra.Command, path []string) (*cobra.Command, error) {
 	cmd, rest, err := root.Find(path)
-	switch {
-	case err != nil:
-		return nil, misuse("run firn help for all commands", "%w", err)
-	case len(rest) > 0:
-		return nil, noCommand(cmd, rest[0])
+	if err == nil && len(rest) > 0 {
+		err = noCommand(cmd, rest[0])
 	}
-	return cmd, nil
+	return cmd, err
 }
 
 // noCommand returns the error for an unknown subcommand of cmd.
 func noCommand(cmd *cobra.Command, name string) error {
 	path := cmd.CommandPath()
-	hint := "run firn help for all commands"
-	if cmd.HasParent() {
-		hint = "run firn help " + cmd.Name() + " for its commands"
-	}
+	hint := "run " + path + " --help for its commands"
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = "did you mean " + path + " " + strings.Join(near, " or "+path+" ") + "?"
-	}
-	if !cmd.HasParent() {
-		return misuse(hint, "unknown command %q", name)
 	}
 	return misuse(hint, "%s has no command %q", path, name)
 }
