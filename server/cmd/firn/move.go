@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -72,35 +70,14 @@ no members. --yes does not ask for confirmation.
 	return cmd
 }
 
-// move prints the plan, asks for confirmation, and moves.
+// move prints what it will do, asks for confirmation, and moves.
 func (a *app) move(ctx context.Context, name string, from, to grant.Place, yes bool) (grant.Info, error) {
 	info, err := grant.Lookup(ctx, from.Store, name)
 	if err != nil {
 		return info, err
 	}
-	records, held, last := 0, 0, a.now()
-	err = grant.Nodes(ctx, from.Store, name, func(n grant.NodeInfo, bad error) bool {
-		records++
-		if bad == nil && n.Held && n.Until.After(a.now()) {
-			held++
-			if n.Until.After(last) {
-				last = n.Until
-			}
-		}
-		return true
-	})
-	if err != nil {
-		return info, err
-	}
 	if info.MovedTo == "" {
-		wait := "no member holds one"
-		if held > 0 {
-			wait = fmt.Sprintf("members give %d back, by %s at the latest", held, textfmt.Stamp(last))
-		}
-		a.note("to move %s from %s to %s:", name, from.URL, to.URL)
-		a.note("1. detach it, so that no IDs are made: %s", wait)
-		a.note("2. copy the records of %d node IDs: new IDs begin above all old ones", records)
-		a.note("3. attach it in %s; the old store refuses it from then on", to.URL)
+		a.note("to move %s from %s to %s: detach it and wait until members have given their node IDs back; copy their records; attach it in %[3]s, and refuse it in the old store from then on", name, from.URL, to.URL)
 		if err := a.confirm(yes, name, "move"); err != nil {
 			return info, err
 		}
