@@ -27,21 +27,11 @@ func (s *serveCmd) checkFiles() (all faults) {
 		}
 	}
 	if s.tls != (tlsconf.Files{}) {
-		flag := "tls-cert"
-		switch {
-		case s.tls.Cert != "":
-		case s.tls.Key != "":
-			flag = "tls-key"
-		case s.tls.ClientCA != "":
-			flag = "client-ca"
-		default:
-			flag = "require-client-cert"
-		}
 		if err = s.tls.Check(); err != nil {
-			all.add(flag, "", "give --tls-cert and --tls-key, and --client-ca with --require-client-cert", "%w", err)
+			all.add("tls-cert", "", "give --tls-cert and --tls-key, and --client-ca with --require-client-cert", "%w", err)
 		} else {
 			s.opened.certificates, err = tlsconf.Load(s.tls, nil)
-			check(flag, "--tls-cert, --tls-key and --client-ca must be PEM files")
+			check("tls-cert", "--tls-cert, --tls-key and --client-ca must be PEM files")
 		}
 	}
 	if s.Tokens != "" {

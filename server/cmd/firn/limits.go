@@ -67,3 +67,10 @@ func within[T cmp.Ordered](all *faults, flag string, v, from, to T, show func(T)
 		all.add(flag, show(v), "", "it must be from %s to %s", show(from), show(to))
 	}
 }
+
+// atLeast adds a fault if the value of a flag is too short.
+func atLeast(all *faults, flag string, v, least time.Duration) {
+	if v < least {
+		all.add(flag, v.String(), "", "it must be at least %v", least)
+	}
+}

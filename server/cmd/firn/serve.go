@@ -345,20 +345,10 @@ func (s *serveCmd) ahead() time.Duration {
 
 // checkValues validates values that depend on nothing else.
 func (s *serveCmd) checkValues() (all faults) {
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-		least time.Duration
-	}{
-		{"max-ahead", s.ahead(), 0},
-		{"request-timeout", s.Limit, time.Millisecond},
-		{"drain-delay", s.drainDelay, 0},
-		{"drain-timeout", s.drainTimeout, 0},
-	} {
-		if d.value < d.least {
-			all.add(d.flag, d.value.String(), "", "it must be at least %v", d.least)
-		}
-	}
+	atLeast(&all, "max-ahead", s.ahead(), 0)
+	atLeast(&all, "request-timeout", s.Limit, time.Millisecond)
+	atLeast(&all, "drain-delay", s.drainDelay, 0)
+	atLeast(&all, "drain-timeout", s.drainTimeout, 0)
 	within(&all, "max-connections", s.MaxConns, 1, 1_000_000, strconv.Itoa)
 	within(&all, "max-sequencers", s.MaxNames, 1, 1<<30, strconv.Itoa)
 	if s.isStatic() && !s.create {
