@@ -100,27 +100,16 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 // report prints the result.
 func (b *benchCmd) report(a *app, l load.Result) {
 	if b.asJSON {
-		v := struct {
-			Connections int              `json:"connections"`
-			Count       int              `json:"count"`
-			Seconds     float64          `json:"seconds"`
-			Requests    uint64           `json:"requests"`
-			IDs         uint64           `json:"ids"`
-			PerSecond   float64          `json:"ids_per_second"`
-			Failures    uint64           `json:"failures"`
-			Failure     string           `json:"last_failure,omitempty"`
-			Duplicates  uint64           `json:"duplicates"`
-			Micros      map[string]int64 `json:"latency_us"`
-		}{
-			Connections: b.Connections, Count: b.Count, Seconds: l.Took.Seconds(),
-			Requests: l.Requests, IDs: l.IDs, PerSecond: float64(l.IDs) / l.Took.Seconds(), Failures: l.Failures, Duplicates: l.Duplicates,
-			Micros: map[string]int64{
+		v := map[string]any{
+			"connections": b.Connections, "count": b.Count, "seconds": l.Took.Seconds(), "requests": l.Requests, "ids": l.IDs,
+			"ids_per_second": float64(l.IDs) / l.Took.Seconds(), "failures": l.Failures, "duplicates": l.Duplicates,
+			"latency_us": map[string]int64{
 				"p50": l.Quantile(50).Microseconds(), "p90": l.Quantile(90).Microseconds(), "p99": l.Quantile(99).Microseconds(),
 				"p999": l.Quantile(99.9).Microseconds(), "max": l.Quantile(100).Microseconds(),
 			},
 		}
 		if l.Failure != nil {
-			v.Failure = l.Failure.Error()
+			v["last_failure"] = l.Failure.Error()
 		}
 		a.printJSON(v)
 		return

@@ -97,16 +97,10 @@ func unsure(ctx context.Context, s grant.Store, name string, r grant.FenceReport
 
 func (a *app) printFence(name string, r grant.FenceReport, why string, given bool, m *mendCmd) {
 	if m.asJSON {
-		a.printJSON(struct {
-			Sequencer string `json:"sequencer"`
-			Applied   bool   `json:"applied"`
-			Floor     string `json:"floor"`
-			Records   int    `json:"records"`
-			Held      int    `json:"held"`
-			Damaged   int    `json:"damaged"`
-			Longest   string `json:"longest_window"`
-			Unsure    bool   `json:"unsure"`
-		}{name, m.apply, textfmt.Stamp(r.Floor), r.Nodes, len(r.Held), len(r.Damaged), r.LongestWindow.String(), r.Unsure})
+		a.printJSON(map[string]any{
+			"sequencer": name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Nodes, "held": len(r.Held),
+			"damaged": len(r.Damaged), "longest_window": r.LongestWindow.String(), "unsure": r.Unsure,
+		})
 		return
 	}
 	var t rows

@@ -51,36 +51,24 @@ time.
 	})
 }
 
-// A repairedJSON is a blocked node ID in JSON.
-type repairedJSON struct {
-	Node  uint64 `json:"node"`
-	Host  string `json:"host"`
-	Owner string `json:"owner"`
-	Until string `json:"until"`
-	From  string `json:"from,omitempty"` // this and the fields below are for those given back
-	To    string `json:"to,omitempty"`
-	Kept  string `json:"kept_until,omitempty"`
+// blockedJSON returns blocked node IDs for JSON. Those that can be given back have
+// the span that is, and until when the rest is kept.
+func blockedJSON(nodes []grant.RepairedNode) any {
+	all := make([]map[string]any, len(nodes))
+	for i, n := range nodes {
+		all[i] = map[string]any{"node": n.Node, "host": n.Host, "owner": n.Owner, "until": textfmt.Stamp(n.Until)}
+		if !n.To.IsZero() {
+			all[i]["from"], all[i]["to"], all[i]["kept_until"] = textfmt.Stamp(n.From), textfmt.Stamp(n.To), textfmt.Stamp(n.Kept)
+		}
+	}
+	return all
 }
 
 func (a *app) printRepair(name string, r grant.RepairReport, m *mendCmd) {
 	if m.asJSON {
-		inJSON := func(nodes []grant.RepairedNode) []repairedJSON {
-			all := make([]repairedJSON, len(nodes))
-			for i, n := range nodes {
-				all[i] = repairedJSON{Node: n.Node, Host: n.Host, Owner: n.Owner, Until: textfmt.Stamp(n.Until)}
-				if !n.To.IsZero() {
-					all[i].From, all[i].To, all[i].Kept = textfmt.Stamp(n.From), textfmt.Stamp(n.To), textfmt.Stamp(n.Kept)
-				}
-			}
-			return all
-		}
-		a.printJSON(struct {
-			Sequencer string         `json:"sequencer"`
-			Applied   bool           `json:"applied"`
-			Repaired  []repairedJSON `json:"repaired"`
-			Left      []repairedJSON `json:"left"`
-			Damaged   int            `json:"damaged"`
-		}{name, m.apply, inJSON(r.Nodes), inJSON(r.Left), len(r.Damaged)})
+		a.printJSON(map[string]any{
+			"sequencer": name, "applied": m.apply, "repaired": blockedJSON(r.Nodes), "left": blockedJSON(r.Left), "damaged": len(r.Damaged),
+		})
 		return
 	}
 	var t rows

@@ -188,21 +188,14 @@ func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
 			expires += " (expired)"
 		}
 		credential := v.Certificate
-		switch len(e.SHA256) {
-		case 0:
-		case 1:
-			credential = "token " + shortHash(e.SHA256[0])
-		default:
-			credential = fmt.Sprintf("tokens %s (old), %s", shortHash(e.SHA256[0]), shortHash(e.SHA256[1]))
+		for i, hash := range e.SHA256 { // the beginning is enough for people to recognize it
+			credential += []string{"token ", ", new token "}[i] + hash[:8] + "…"
 		}
 		names := cmp.Or(strings.Join(e.Sequencers, ","), "all")
 		l.add(v, e.Name, string(e.Role), credential, names, strconv.FormatBool(v.Create), expires)
 	}
 	return l.end("the file has no entries; firn token new adds one")
 }
-
-// shortHash returns enough of a hash for people to recognize it.
-func shortHash(hash string) string { return hash[:8] + "…" }
 
 // newTokenRotate makes the command that replaces a token.
 func newTokenRotate(a *app) *cobra.Command {
