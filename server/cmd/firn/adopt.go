@@ -54,9 +54,7 @@ file. If the layout is wrong or has another epoch, name it with --layout.
 
 --shadow checks while both run: it reads IDs of the other generator from the standard input,
 takes one from the sequencer for each, and reports every ID that both made, or that the
-sequencer may make. It remembers the last ` + group(check.Remembered) + ` IDs, and exits with 1 after a contact.
-
-` + storeHelp,
+sequencer may make. It remembers the last ` + group(check.Remembered) + ` IDs, and exits with 1 after a contact.`,
 		Example: `  firn adopt orders --csv order_id orders.csv
   firn adopt orders ids.txt --apply --store postgres://firn@db.example.com/app
   firn adopt orders ids.txt --stopped --apply

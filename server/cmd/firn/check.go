@@ -51,8 +51,7 @@ number from 1 in a file without names. With --from raw it reads bytes.
 
 Check keeps all IDs in memory: 20 bytes each, up to --memory. The default is enough for
 53 million IDs.`,
-		Example: `  firn next -n 1000000 | firn check
-  firn check --layout twitter ids.txt
+		Example: `  firn check --layout twitter ids.txt
   firn check --csv order_id orders.csv
   psql -Atc 'select id from orders' | firn check --layout default --json
   firn check --from raw --bits 64 ids.bin`,

@@ -45,8 +45,7 @@ for each in order:
 Values may be numbers or strings and are read exactly. Missing keys have the values of
 the flags, and unknown keys are errors. For a bad line it prints {"error":"…"},
 continues, and exits with 1.`,
-		Example: `  firn compose --time 2026-11-20T10:00:00Z --node 7 --seq 3
-  firn compose --layout flake-idgen --time 1700000000000 --node datacenter=9,worker=7
+		Example: `  firn compose --layout flake-idgen --time 1700000000000 --node datacenter=9,worker=7
   firn compose - < parts.ndjson`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "-" {
@@ -92,7 +91,7 @@ continues, and exits with 1.`,
 	}
 	layoutVar(cmd, &layout, "layout of the ID")
 	timeVar(cmd, a, &t, "time", "time of the ID: RFC 3339, a date, Unix milliseconds, now or -1h")
-	nodeVar(cmd, &node, "node of the ID")
+	nodeVar(cmd, &node, "node of the ID, 0 by default")
 	numberVar(cmd, &seq, "seq", "", "sequence number within the tick")
 	formVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	prefixVar(cmd, &prefix, "prefix of typed text")

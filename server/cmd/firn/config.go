@@ -217,11 +217,10 @@ func newConfig(a *app) *cobra.Command {
 
 func newConfigCheck(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "check FILE",
-		Short:   "Check a configuration file",
-		Long:    "Check reads a file, and the files that it names, as firn serve would, and reports\nerrors.\n\n  firn config check /etc/firn/firn.yaml\n\nIt starts nothing and does not contact the store. It exits with 1 if there is an error.\nIt does not look up a node of env:, hostname or if:, which depends on where serve runs.\n\n" + configHelp,
-		Example: "  firn config check /etc/firn/firn.yaml",
-		Args:    takes("the file", 1, 1),
+		Use:   "check FILE",
+		Short: "Check a configuration file",
+		Long:  "Check reads a file, and the files that it names, as firn serve would, and reports\nerrors.\n\n  firn config check /etc/firn/firn.yaml\n\nIt starts nothing and does not contact the store. It exits with 1 if there is an error.\nIt does not look up a node of env:, hostname or if:, which depends on where serve runs.\n\n" + configHelp,
+		Args:  takes("the file", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := serveFlags()
 			all, err := s.load(flags, args[0], func(string) string { return "" })
@@ -275,11 +274,10 @@ func (a *app) configured(file, store string) (*serveCmd, error) {
 
 func newConfigPrint(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "print [FILE]",
-		Short:   "Print all keys with their meaning, default and value",
-		Long:    "Print prints a complete configuration: every key with its meaning, default and current\nvalue.\n\n  firn config print > firn.yaml\n\nKeys that are not set are commented out. The current values are those of FILE and of the\nenvironment.\n\n" + configHelp,
-		Example: "  firn config print > firn.yaml\n  firn config print /etc/firn/firn.yaml",
-		Args:    takes("the file", 0, 1),
+		Use:   "print [FILE]",
+		Short: "Print all keys with their meaning, default and value",
+		Long:  "Print prints a complete configuration: every key with its meaning, default and current\nvalue.\n\n  firn config print > firn.yaml\n\nKeys that are not set are commented out. The current values are those of FILE and of the\nenvironment.\n\n" + configHelp,
+		Args:  takes("the file", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := serveFlags()
 			all, err := s.load(flags, strings.Join(args, ""), a.getenv)
@@ -341,8 +339,7 @@ Sequencers without a generator get Hazelcast's default layout, as in Hazelcast.
 
 Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Renamed
 generators, and their settings that have no place in a firn.yaml, are listed on stderr.`,
-		Example: "  firn config import hazelcast.xml > firn.yaml\n  firn config check firn.yaml",
-		Args:    takes("the file", 1, 1),
+		Args: takes("the file", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := readfile.Read(args[0])
 			if err != nil {

@@ -57,8 +57,7 @@ func newConvert(a *app) *cobra.Command {
 		Use:   "convert [--from FORMAT] [--to FORMAT] {ID|FILE|-}…",
 		Short: "Convert IDs to another format",
 		Long:  convertHelp,
-		Example: `  firn convert --to base62 7130316800004390912
-  firn convert --from base62 --to uuid AboKHPfZvePUStfgB6
+		Example: `  firn convert --from base62 --to uuid AboKHPfZvePUStfgB6
   firn convert --to bin --group 8 0x8c20543b1
   firn convert --to hex --csv order_id orders.csv
   firn next -n 3 | firn convert --from dec --to hex -`,

@@ -44,7 +44,6 @@ or make their times wrong.
 Run it as the server's user, with the same FIRN_… variables and --config. It changes
 nothing. If something needs fixing, it prints what to do and exits with 1.`,
 		Example: `  firn doctor
-  sudo -u firn firn doctor --config /etc/firn/firn.yaml
   firn doctor --json | jq '.[] | select(.level == "fix")'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -40,9 +40,7 @@ the restore: then only a configuration that was created later counts as younger.
 --all, both apply to all sequencers.
 
 The clock must be right: fence compares it with the store's, if the store reports its
-time, and with the records.
-
-` + storeHelp,
+time, and with the records.`,
 		Example: "  firn node fence orders\n  firn node fence --all --apply\n  firn node fence orders --longest-window 10m --apply",
 	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		o := grant.FenceOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored, AnyClock: m.anyClock, Now: a.now}

@@ -59,8 +59,7 @@ func newInspect(a *app) *cobra.Command {
 		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
 		Short: "Show the time, node, sequence and bits of IDs",
 		Long:  inspectHelp,
-		Example: `  firn inspect 1212092628029698048
-  firn inspect --layout hazelcast 1051272366497366035
+		Example: `  firn inspect --layout hazelcast 1051272366497366035
   firn inspect --summary --csv order_id orders.csv
   firn inspect 0190163d-8694-739b-aea5-966c26f8ad91
   firn next -n 1000 | firn inspect --layout default --json -`,

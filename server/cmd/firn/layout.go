@@ -44,7 +44,6 @@ for always.
 bits (exact in JavaScript). --years counts from now; --rate is the IDs per second of one
 node.`,
 		Example: `  firn layout
-  firn layout hazelcast
   firn layout snowcast,nodes=300
   firn layout --plan --years 50 --nodes 1000 --rate 1e6`,
 		Args:              cobra.ArbitraryArgs,

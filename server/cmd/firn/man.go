@@ -21,8 +21,7 @@ func newMan(a *app) *cobra.Command {
   firn man serve | man -l -
 
 The page has the same contents as --help. Firn's packages install the pages.`,
-		Example: `  firn man serve | man -l -
-  firn man --dir ~/.local/share/man/man1`,
+		Example: "  firn man --dir ~/.local/share/man/man1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, err := find(cmd.Root(), args)
 			switch {

@@ -22,9 +22,7 @@ func newMember(a *app) *cobra.Command {
   firn member list
 
 Programs that use the store without a server, such as firn next, do not announce
-themselves: firn node list shows them too.
-
-` + storeHelp,
+themselves: firn node list shows them too.`,
 		Example: "  firn member list",
 	}, newMemberList(a))
 }
@@ -39,11 +37,8 @@ func newMemberList(a *app) *cobra.Command {
 
 It prints the address for other servers, the version, the uptime, the number of node IDs
 held, and the number of IDs made. SEEN is how long ago a server wrote this, by its own
-clock. A server that crashed is listed for up to 30 seconds.
-
-` + storeHelp,
-		Example: "  firn member list\n  firn member list --json",
-		Args:    noArgs,
+clock. A server that crashed is listed for up to 30 seconds.`,
+		Args: noArgs,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		now := a.now()
 		all, err := members.List(ctx, s, now)

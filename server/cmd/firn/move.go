@@ -33,11 +33,8 @@ create the sequencer there, and repeat IDs.
 
 It can be interrupted at any time (ctrl-C); run it again to continue. To go back, exchange
 --store and --to. A sequencer of that name in the other store must have the same layout, and
-no members. --yes does not ask for confirmation.
-
-` + storeHelp,
-		Example: "  firn sequencer move orders --to postgres://firn@db.example.com/app\n  firn sequencer move orders --store machine --to kubernetes://ids --yes",
-		Args:    oneName,
+no members. --yes does not ask for confirmation.`,
+		Args: oneName,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, name := cmd.Context(), args[0]

@@ -50,16 +50,7 @@ store make at the same time. A sequencer is created when it is first used, with 
 layout; without --sequencer, next uses one named after the layout. With --format raw it
 writes packed IDs of 8 or 16 bytes.
 
-` + storeHelp + `
-
-With --node and no --store, no store is used: the node ID is static, and you have to keep
-it unique. Two processes with the same static node ID make the same IDs if they run at the
-same time. NODE is a number, or the named pieces of the layout (datacenter=9,worker=7);
-env:NAME takes it from an environment variable, hostname from the number at the end of the
-host name (ids-7), and if:NAME from the MAC address of a network card.
-
-With --store, --node pins the node ID: it is acquired only while no other process holds
-it.
+` + nodeHelp + `
 
 With --server, the server at that URL makes the IDs, with its own settings.`,
 		Example: `  firn next
@@ -67,8 +58,7 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
   firn next --sequencer orders --store dir:/srv/firn
   firn next --sequencer orders --server https://ids:3476 --token-file orders.token
   firn next --layout flake-idgen --node datacenter=9,worker=7 --format base62
-  firn next --layout uuidv7 --node env:NODE_ID --json
-  firn next --layout boundary --node if:eth0`,
+  firn next --layout uuidv7 --node env:NODE_ID --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n.ownLayout, n.ownFormat = !cmd.Flags().Changed("layout"), !cmd.Flags().Changed("format")
@@ -79,7 +69,7 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	layoutVar(cmd, &n.Layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
-	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
+	nodeVar(cmd, &n.node, "static node ID, or pinned with --store")
 	nodesVar(cmd, &n.Nodes)
 	cmd.Flags().BoolVar(&n.MustExist, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
 	clockVars(cmd, &n.AllowClockBehind, &n.AllowClockAhead)

@@ -22,11 +22,8 @@ func newNode(a *app) *cobra.Command {
 
   firn node list
 
-The window is recorded in the store, and renewed while the process makes IDs.
-
-` + storeHelp,
-		Example: `  firn node list
-  firn node fence orders
+The window is recorded in the store, and renewed while the process makes IDs.`,
+		Example: `  firn node fence orders
   firn node repair orders`,
 	}, newNodeList(a), newNodeFence(a), newNodeRepair(a), newNodeRun(a))
 }
@@ -99,11 +96,8 @@ WRITTEN is how long ago the owner wrote this, by its own clock. If it is in the 
 that clock is ahead of this one.
 
 A node ID is blocked if a process with a clock far ahead has acquired it: no member can
-acquire it until the time that this clock showed. firn node repair gives it back.
-
-` + storeHelp,
-		Example: "  firn node list\n  firn node list orders --all --json",
-		Args:    atMostOneName,
+acquire it until the time that this clock showed. firn node repair gives it back.`,
+		Args: atMostOneName,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		names, err := names(ctx, s, args)
 		if err != nil {

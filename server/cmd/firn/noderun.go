@@ -52,9 +52,7 @@ processes that COMMAND has started; Windows kills all; on other systems COMMAND 
 Run passes signals on to COMMAND. The exit code is that of COMMAND, or 128 plus the number
 of the signal that ended it. It is 124 if COMMAND was stopped because of its window, 126 if
 it cannot be run, and 127 if it is not found. Before COMMAND starts, firn's own exit codes
-apply: 128 plus the number of the signal if one interrupts it.
-
-` + storeHelp,
+apply: 128 plus the number of the signal if one interrupts it.`,
 		Example: `  firn node run --store dir:/srv/firn -- ./server
   firn node run --sequencer workers --nodes 0..31 --env WORKER_ID={node} -- java -jar app.jar
   firn node run -- ./server --datacenter={node/32} --worker={node%32}`,

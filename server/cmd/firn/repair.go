@@ -34,10 +34,7 @@ A node ID whose span has passed cannot be given back. It is free at the printed 
 then, members acquire others. The exit code is 1 if there is one.
 
 The clock must be right: repair compares it with the store's, if the store reports its
-time.
-
-` + storeHelp,
-		Example: "  firn node repair orders\n  firn node repair --all --apply",
+time.`,
 	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: !m.apply, Now: a.now})
 		if m.apply {

@@ -24,9 +24,7 @@ func newSequencer(a *app) *cobra.Command {
 		Long: `A sequencer is a named ID space. Its layout and settings are the same for every process that
 makes IDs of it. Only its window and its range of node IDs can change later.
 
-  firn sequencer create orders --layout hazelcast
-
-` + storeHelp,
+  firn sequencer create orders --layout hazelcast`,
 		Example: `  firn sequencer create orders --layout hazelcast
   firn sequencer list
   firn sequencer destroy orders`,
@@ -94,7 +92,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	cmd := a.onStore(&cobra.Command{
 		Use:     "create NAME [--layout LAYOUT]",
 		Short:   "Create a sequencer, or create it again",
-		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nWith --prefix, its IDs can be written with a type in front (--format typed). With\n--low-bits even:4, id % 16 is even at low rates too.\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
+		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nWith --prefix, its IDs can be written with a type in front (--format typed). With\n--low-bits even:4, id % 16 is even at low rates too.\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.",
 		Example: "  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z\n  firn sequencer create events --max-ahead 100ms --window 10s",
 		Args:    oneName,
 		PreRunE: func(*cobra.Command, []string) error {
@@ -174,11 +172,10 @@ func windowOf(i grant.Info) string {
 
 func newSequencerList(a *app) *cobra.Command {
 	return a.onStore(&cobra.Command{
-		Use:     "list",
-		Short:   "List all sequencers of the store",
-		Long:    "List lists all sequencers of the store, sorted by name.\n\n  firn sequencer list --json\n\n" + storeHelp,
-		Example: "  firn sequencer list\n  firn sequencer list --json",
-		Args:    noArgs,
+		Use:   "list",
+		Short: "List all sequencers of the store",
+		Long:  "List lists all sequencers of the store, sorted by name.\n\n  firn sequencer list --json",
+		Args:  noArgs,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		l := a.list(asJSON, "SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW")
 		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
@@ -211,7 +208,7 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 	return a.onStore(&cobra.Command{
 		Use:     name + " NAME",
 		Short:   short,
-		Long:    strings.TrimPrefix(long+"\n\n", "\n\n") + storeHelp,
+		Long:    long,
 		Example: "  firn sequencer " + name + " orders",
 		Args:    oneName,
 	}, false, "print the sequencer as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {

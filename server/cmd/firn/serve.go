@@ -92,8 +92,6 @@ func newServe(a *app) *cobra.Command {
 		Long: `Serve hands out IDs over HTTP, gRPC and the Redis protocol (RESP), all on one port.
 
   curl -s http://127.0.0.1:3476/v1/sequencers/orders/next
-  curl -s 'http://127.0.0.1:3476/v1/sequencers/orders/next?count=5&format=base62'
-  curl -s -H 'Accept: text/plain' http://127.0.0.1:3476/v1/sequencers/orders/next
   redis-cli -p 3476 NEXT orders 3
   grpcurl -plaintext -d '{"sequencer":"orders","count":3}' localhost:3476 firn.v1.IDs/Next
 
@@ -106,15 +104,9 @@ existing one keeps its settings. A mistyped name creates a sequencer too, whose 
 equal those of the intended one. --create-on-first-use=false refuses unknown names;
 create sequencers with firn sequencer create.
 
-` + storeHelp + `
-
-With --node and no --store, no store is used: the node ID is static, and you have to keep
-it unique. Two servers with the same static node ID make the same IDs if they run at the
-same time. It is safe to start one after the other, even right after a crash, as long as
-the clock is not set back in between and --max-ahead is not reduced. With --store, --node
-pins the node ID: it is acquired only while no other process holds it.
-
-NODE is ` + nodeUsage + `.
+` + nodeHelp + ` A server can follow
+another one with the same node ID, even right after a crash, as long as the clock is not set
+back in between and --max-ahead is not reduced.
 
 --listen takes HOST:PORT, or unix:PATH for a socket that only its owner can connect to
 (unix:PATH?mode=0660 also admits a group), and may be repeated. --listen-http,
@@ -132,10 +124,8 @@ signal stops it at once, without giving node IDs back. Behind a load balancer, s
 --drain-delay to longer than the balancer takes to notice a 503 from /readyz, such as 10s:
 serve answers requests until then.`,
 		Example: `  firn serve
-  firn serve --layout hazelcast
   firn serve --store dir:/srv/firn --nodes 0..511
-  firn serve --node env:NODE_ID --log-format json
-  firn serve --listen 127.0.0.1:0`,
+  firn serve --node env:NODE_ID --log-format json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, s.args, _ = cmd.Root().Find(a.args)
@@ -167,7 +157,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	numberVar(cmd, &s.MaxConns, "max-connections", "", "maximum number of connections per address")
 	layoutVar(cmd, &s.Sequencers.Layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
-	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
+	nodeVar(cmd, &s.node, "static node ID, or pinned with --store")
 	nodesVar(cmd, &s.Sequencers.Nodes)
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	clockVars(cmd, &s.Sequencers.AllowClockBehind, &s.Sequencers.AllowClockAhead)

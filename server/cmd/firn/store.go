@@ -54,8 +54,9 @@ Commands of another user, under sudo or in a service do not: give them all the s
     databases: ?create=true creates the table if it does not exist, &table=NAME
                sets its name (default firn_grants)`
 
-// storeVar adds --store.
+// storeVar adds --store, and explains it in the help.
 func storeVar(cmd *cobra.Command, store *string) {
+	cmd.Long = strings.TrimSpace(cmd.Long + "\n\n" + storeHelp)
 	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store", "store of node IDs: machine, or a URL (default $"+storeEnv+", or the user's own directory)")
 }
 

@@ -107,11 +107,10 @@ To replace the token of an entry, use firn token rotate.
 
 func newTokenHash(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "hash",
-		Short:   "Print the hash of a token read from stdin",
-		Long:    "Hash reads a token from stdin and prints its hash for the token file.\n\n  firn token hash <billing.token\n\n" + tokenHelp,
-		Example: "  firn token hash <token.txt",
-		Args:    noArgs,
+		Use:   "hash",
+		Short: "Print the hash of a token read from stdin",
+		Long:  "Hash reads a token from stdin and prints its hash for the token file.\n\n  firn token hash <billing.token\n\n" + tokenHelp,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			line, _ := bufio.NewReader(a.stdin).ReadString('\n')
 			token := strings.TrimSpace(line)
@@ -137,8 +136,7 @@ it expires.
   firn token list --file tokens.yaml
 
 An entry with two tokens is being rotated: see firn token rotate.`,
-		Example: "  firn token list --file tokens.yaml\n  firn token list --file tokens.yaml --json",
-		Args:    noArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			data, err := readTokens(file)
 			if err != nil {
@@ -215,8 +213,7 @@ that clients can change one after another:
 A server with a copy of the file needs the new copy in step 1, before any client has the
 new token. If a token has leaked, skip steps 2 and 3: clients with the old token then fail
 until they have the new one.`,
-		Example: "  firn token rotate billing --file tokens.yaml",
-		Args:    takes("the name of the entry", 1, 1),
+		Args: takes("the name of the entry", 1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			token, hash := auth.NewToken()
 			err := changeEntry(file, args[0], func(data []byte) ([]byte, error) { return auth.Rotate(data, file, args[0], hash) })
@@ -246,8 +243,7 @@ func newTokenRemove(*app) *cobra.Command {
 Servers read the file within 5 seconds; then they refuse the token, even on open
 connections. With --old, the entry keeps its new token and loses the one that firn token
 rotate has replaced.`,
-		Example: "  firn token remove billing --file tokens.yaml\n  firn token remove billing --old --file tokens.yaml",
-		Args:    takes("the name of the entry", 1, 1),
+		Args: takes("the name of the entry", 1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return changeEntry(file, args[0], func(data []byte) ([]byte, error) {
 				if old {
