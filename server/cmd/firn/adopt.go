@@ -207,7 +207,7 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, er
 		if err := c.nodes.Check(c.layout); err != nil {
 			return nil, floor, misuse("", "%w", err)
 		}
-		if met := r.Meets(c.nodes.Lo, c.nodes.Hi); len(met) > 0 {
+		if met := r.UsedIn(c.nodes.Lo, c.nodes.Hi); len(met) > 0 {
 			return nil, floor, refused("leave out --nodes for free ones", "node IDs of %v are in use: %s", c.nodes, someNodes(met))
 		}
 		return c.nodes, floor, nil

@@ -135,7 +135,7 @@ const maxParts = 100_000
 func newIDReader(a *app, csv string, from form.Form, bits int, memory uint64) *idReader {
 	return &idReader{
 		idInput: idInput{a: a, out: newRecordWriter(io.Discard), csv: csv, from: from, bits: bits},
-		Checker: check.Checker{Max: memory / check.Each}, memory: memory,
+		Checker: check.Checker{Max: memory / check.BytesPerID}, memory: memory,
 	}
 }
 
@@ -178,7 +178,7 @@ func (c *idReader) keep(where place, id form.ID) error {
 	count := c.Count()
 	if err := c.Add(id); errors.Is(err, check.ErrMemory) {
 		return failed("allow more with --memory "+formatSize(2*c.memory),
-			"more than %s IDs need more than %s of memory: %d bytes each", group(count), formatSize(c.memory), check.Each)
+			"more than %s IDs need more than %s of memory: %d bytes each", group(count), formatSize(c.memory), check.BytesPerID)
 	} else if err != nil {
 		return err
 	}

@@ -28,8 +28,8 @@ func (r *Report) Free(l firn.Layout) (lo, hi uint64, ok bool) {
 	return 0, 0, false
 }
 
-// Meets returns the node IDs in use from lo to hi.
-func (r *Report) Meets(lo, hi uint64) (met []uint64) {
+// UsedIn returns the node IDs in use from lo to hi.
+func (r *Report) UsedIn(lo, hi uint64) (met []uint64) {
 	for _, node := range r.Nodes {
 		if lo <= node && node <= hi {
 			met = append(met, node)

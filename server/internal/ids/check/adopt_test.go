@@ -34,13 +34,13 @@ func TestFree(t *testing.T) {
 		best := 0
 		for size := 1; size <= len(free)/2; size *= 2 {
 			for lo := 0; lo < len(free); lo += size {
-				if len(report.Meets(uint64(lo), uint64(lo+size-1))) == 0 {
+				if len(report.UsedIn(uint64(lo), uint64(lo+size-1))) == 0 {
 					best = size
 				}
 			}
 		}
 		lo, hi, ok := report.Free(l)
-		if !ok && best > 0 || ok && (int(hi-lo)+1 != best || len(report.Meets(lo, hi)) > 0 || hi > l.MaxNode()) {
+		if !ok && best > 0 || ok && (int(hi-lo)+1 != best || len(report.UsedIn(lo, hi)) > 0 || hi > l.MaxNode()) {
 			t.Fatalf("nodes %v of %d: %d..%d %t, want a block of %d", report.Nodes, len(free), lo, hi, ok, best)
 		}
 	}

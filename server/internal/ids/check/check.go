@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn/server/internal/ids/form"
 )
 
-// Each is how many bytes of memory an ID takes.
-const Each = 20
+// BytesPerID is how many bytes of memory an ID takes.
+const BytesPerID = 20
 
 // ErrMemory means that a Checker has Max IDs.
 var ErrMemory = errors.New("too many IDs for the memory")
@@ -30,11 +30,12 @@ var ErrWide = errors.New("IDs of up to 128 bits can be checked")
 type Checker struct {
 	Max uint64 // how many IDs it takes
 
-	size       int // bytes of the longest ID
-	order      order
-	min, max   key
-	inversions uint64
+	size   int // bytes of the longest ID
+	count  uint64
+	chunks [][]key // of chunkKeys
 }
+
+const chunkKeys = 1 << 16
 
 // A Report is the result of a check. The place of an ID is the number of IDs
 // before it.
@@ -75,7 +76,7 @@ type Duplicate struct {
 }
 
 // Count returns how many IDs were added.
-func (c *Checker) Count() uint64 { return c.order.count }
+func (c *Checker) Count() uint64 { return c.count }
 
 // Add adds the next ID. The check can continue after ErrWide, but not after
 // ErrMemory.
@@ -83,37 +84,28 @@ func (c *Checker) Add(id form.ID) error {
 	switch {
 	case len(id) > 16:
 		return ErrWide
-	case c.order.count == min(c.Max, math.MaxUint32):
+	case c.count == min(c.Max, math.MaxUint32):
 		return ErrMemory
 	}
 	c.size = max(c.size, len(id))
-	k := keyOf(id)
-	if c.order.count == 0 {
-		c.min, c.max = k, k
+	if c.count%chunkKeys == 0 {
+		c.chunks = append(c.chunks, make([]key, 0, chunkKeys))
 	}
-	if k.less(c.max) {
-		c.inversions++
-	} else {
-		c.max = k
-	}
-	if k.less(c.min) {
-		c.min = k
-	}
-	c.order.add(k)
+	end := &c.chunks[len(c.chunks)-1]
+	*end = append(*end, keyOf(id))
+	c.count++
 	return nil
 }
+
+// at returns the ID at a place.
+func (c *Checker) at(place uint32) key { return c.chunks[place/chunkKeys][place%chunkKeys] }
 
 // Report ends the stream and returns the result: with times, nodes and foreign
 // IDs by a layout, unless that is zero.
 func (c *Checker) Report(l firn.Layout) Report {
-	f := c.order.find()
-	r := Report{Count: c.order.count, Duplicates: f.repeats, Inversions: c.inversions, Increasing: f.increases, K: f.k, Place: f.kFrom}
-	if r.Count > 0 {
-		r.Min, r.Max = c.min.id(c.size), c.max.id(c.size)
-		r.Furthest = c.order.at(uint32(f.kFrom)).id(c.size)
-	}
-	for _, x := range f.repeated {
-		r.Duplicated = append(r.Duplicated, Duplicate{x.key.id(c.size), x.times, x.places})
+	r := Report{Count: c.count, Increasing: true}
+	if c.count > 0 {
+		c.order(&r)
 	}
 	if !l.IsZero() {
 		c.read(&r, l)
@@ -124,8 +116,8 @@ func (c *Checker) Report(l firn.Layout) Report {
 // read adds what the IDs say by a layout.
 func (c *Checker) read(r *Report, l firn.Layout) {
 	nodes := make(map[uint64]struct{})
-	for place := range c.order.count {
-		id := c.order.at(uint32(place)).id(l.Bits() / 8)
+	for place := range c.count {
+		id := c.at(uint32(place)).id(l.Bits() / 8)
 		p, err := l.DecomposeBytes(id)
 		if err != nil {
 			if r.Foreign++; r.Foreign == 1 {

@@ -35,103 +35,80 @@ func (k key) id(size int) form.ID {
 	return id[16-size:]
 }
 
-// An order determines exactly how a stream of keys is ordered: which keys
-// repeat, and how far the keys are from their sorted positions. It keeps all
-// keys, and sorts their places.
-type order struct {
-	count    uint64
-	last     key
-	disorder bool    // some key is not greater than the one before
-	chunks   [][]key // of chunkKeys
-}
-
-const chunkKeys = 1 << 16
-
-// add takes the next key of the stream.
-func (o *order) add(k key) {
-	o.disorder = o.disorder || o.count > 0 && !o.last.less(k)
-	o.last = k
-	if o.count%chunkKeys == 0 {
-		o.chunks = append(o.chunks, make([]key, 0, chunkKeys))
+// order adds how the IDs are ordered.
+func (c *Checker) order(r *Report) {
+	low, high := c.at(0), c.at(0)
+	for place := range uint32(c.count) {
+		switch k := c.at(place); {
+		case high.less(k):
+			high = k
+		case place > 0:
+			r.Increasing = false
+			if k.less(high) {
+				r.Inversions++
+			}
+			if k.less(low) {
+				low = k
+			}
+		}
 	}
-	end := &o.chunks[len(o.chunks)-1]
-	*end = append(*end, k)
-	o.count++
+	r.Min, r.Max = low.id(c.size), high.id(c.size)
+	if !r.Increasing {
+		c.sort(r)
+	}
+	r.Furthest = c.at(uint32(r.Place)).id(c.size)
 }
 
-// at returns the key at a place.
-func (o *order) at(place uint32) key { return o.chunks[place/chunkKeys][place%chunkKeys] }
-
-// A finding is the result of an order.
-type finding struct {
-	repeats   uint64 // keys that had already occurred
-	repeated  []repeat
-	k         uint64 // the largest distance of a key from its sorted position
-	kFrom     uint64 // the place of the key with this distance
-	increases bool   // every key is greater than the one before
-}
-
-// A repeat is a key that occurs more than once.
-type repeat struct {
-	key    key
-	places []uint64 // the first few, in order
-	times  uint64
-}
-
-// How many repeats are reported in full.
+// How many duplicates are reported in full.
 const (
-	maxRepeats = 10
-	maxPlaces  = 4
+	maxDuplicated = 10
+	maxPlaces     = 4
 )
 
-// find sorts the added keys.
-func (o *order) find() finding {
-	if !o.disorder {
-		return finding{increases: true}
-	}
-	places := make([]uint32, o.count)
+// sort sorts the places of the IDs, and adds which IDs are duplicates, and how
+// far IDs are from their sorted positions.
+func (c *Checker) sort(r *Report) {
+	places := make([]uint32, c.count)
 	for i := range places {
 		places[i] = uint32(i)
 	}
 	slices.SortFunc(places, func(a, b uint32) int {
-		if k, other := o.at(a), o.at(b); k != other {
+		if k, other := c.at(a), c.at(b); k != other {
 			return k.compare(other)
 		}
 		return cmp.Compare(a, b)
 	})
-
-	var f finding
-	var run repeat // of the current key
+	var last key
+	var run Duplicate // of the last key
 	for position, place := range places {
-		k := o.at(place)
-		if distance := uint64(max(position-int(place), int(place)-position)); distance > f.k {
-			f.k, f.kFrom = distance, uint64(place)
+		k := c.at(place)
+		if distance := uint64(max(position-int(place), int(place)-position)); distance > r.K {
+			r.K, r.Place = distance, uint64(place)
 		}
-		if position > 0 && k == run.key {
-			f.repeats++
-			run.times++
-			if len(run.places) < maxPlaces {
-				run.places = append(run.places, uint64(place))
+		if position > 0 && k == last {
+			r.Duplicates++
+			run.Times++
+			if len(run.Places) < maxPlaces {
+				run.Places = append(run.Places, uint64(place))
 			}
-		} else {
-			f.note(run)
-			run = repeat{key: k, places: append(run.places[:0], uint64(place)), times: 1}
+			continue
 		}
+		r.keep(run, last.id(c.size))
+		last, run = k, Duplicate{Times: 1, Places: append(run.Places[:0], uint64(place))}
 	}
-	f.note(run)
-	return f
+	r.keep(run, last.id(c.size))
 }
 
-// note keeps the repeats that occur first in the stream.
-func (f *finding) note(r repeat) {
-	if r.times < 2 {
+// keep keeps the duplicates that occur first in the stream.
+func (r *Report) keep(d Duplicate, id form.ID) {
+	if d.Times < 2 {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(f.repeated, r, func(a, b repeat) int { return cmp.Compare(a.places[1], b.places[1]) })
-	if i >= maxRepeats {
+	i, _ := slices.BinarySearchFunc(r.Duplicated, d, func(a, b Duplicate) int { return cmp.Compare(a.Places[1], b.Places[1]) })
+	if i >= maxDuplicated {
 		return
 	}
-	r.places = slices.Clone(r.places)
-	f.repeated = slices.Insert(f.repeated, i, r)
-	f.repeated = f.repeated[:min(len(f.repeated), maxRepeats)]
+	d.ID, d.Places = id, slices.Clone(d.Places)
+	r.Duplicated = slices.Insert(r.Duplicated, i, d)
+	r.Duplicated = r.Duplicated[:min(len(r.Duplicated), maxDuplicated)]
 }

@@ -11,35 +11,43 @@ import (
 )
 
 // orderSlowly counts, for each key, the keys that sort before it.
-func orderSlowly(keys []key) finding {
-	var f finding
-	var farthest key
+func orderSlowly(keys []key) Report {
+	r := Report{Count: uint64(len(keys)), Increasing: true}
+	var high, farthest key
 	for place, k := range keys {
-		position, run := uint64(0), repeat{key: k}
+		position, run := uint64(0), Duplicate{}
 		for p, other := range keys {
 			if other.less(k) || other == k && p < place {
 				position++
 			}
 			if other == k {
-				run.times++
-				if len(run.places) < maxPlaces {
-					run.places = append(run.places, uint64(p))
+				run.Times++
+				if len(run.Places) < maxPlaces {
+					run.Places = append(run.Places, uint64(p))
 				}
 			}
 		}
-		if distance := max(position, uint64(place)) - min(position, uint64(place)); distance > f.k || distance == f.k && f.k > 0 && k.less(farthest) {
-			f.k, f.kFrom, farthest = distance, uint64(place), k
+		if distance := max(position, uint64(place)) - min(position, uint64(place)); distance > r.K || distance == r.K && r.K > 0 && k.less(farthest) {
+			r.K, r.Place, farthest = distance, uint64(place), k
 		}
-		if run.places[0] == uint64(place) {
-			f.repeats += run.times - 1
-			f.note(run)
+		if run.Places[0] == uint64(place) {
+			r.Duplicates += run.Times - 1
+			r.keep(run, k.id(16))
 		}
+		if k.less(high) {
+			r.Inversions++
+		} else {
+			high = k
+		}
+		r.Increasing = r.Increasing && (place == 0 || keys[place-1].less(k))
 	}
-	f.increases = slices.IsSortedFunc(keys, key.compare) && f.repeats == 0
-	return f
+	if len(keys) > 0 {
+		r.Min, r.Max, r.Furthest = slices.MinFunc(keys, key.compare).id(16), high.id(16), keys[r.Place].id(16)
+	}
+	return r
 }
 
-// TestOrder compares order with a slow and simple algorithm, for streams of all
+// TestOrder compares a Checker with a slow and simple algorithm, for streams of all
 // kinds.
 func TestOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
@@ -85,11 +93,13 @@ func TestOrder(t *testing.T) {
 		"high ones last":  append(jitter(increasing(10, ones), 3), increasing(10, wide)...),
 		"repeats":         repeats,
 	} {
-		var o order
+		c := Checker{Max: 1 << 20}
 		for _, k := range keys {
-			o.add(k)
+			if err := c.Add(k.id(16)); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if got, want := o.find(), orderSlowly(keys); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got, want := c.Report(firn.Layout{}), orderSlowly(keys); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s, %d keys:\n got %+v\nwant %+v", name, len(keys), got, want)
 		}
 	}
