@@ -18,29 +18,29 @@ import (
 	"github.com/firnid/firn/veil"
 )
 
-// A Number is a text read in one form.
-type Number struct {
-	Text  string
-	Form  Form
-	Bytes ID
-	About string // what the text looks like, if that matters
-	Loose bool   // the form fits many texts that are not IDs
+// A Decoding is a text decoded in one form.
+type Decoding struct {
+	Text      string
+	Form      Form
+	Bytes     ID
+	About     string // what the text looks like, if that matters
+	Ambiguous bool   // the form fits many texts that are not IDs
 }
 
 // Bits returns the size of the ID.
-func (n *Number) Bits() int { return 8 * len(n.Bytes) }
+func (n *Decoding) Bits() int { return 8 * len(n.Bytes) }
 
 // Uint64 returns an ID of 64 bits.
-func (n *Number) Uint64() uint64 { return binary.BigEndian.Uint64(n.Bytes) }
+func (n *Decoding) Uint64() uint64 { return binary.BigEndian.Uint64(n.Bytes) }
 
 // A shape is a way in which texts of some lengths are read when the form is
 // unknown.
 type shape struct {
-	form    Form
-	lengths []int // nil for any
-	bits    int   // 0: as many as the number needs
-	loose   bool
-	about   string
+	form      Form
+	lengths   []int // nil for any
+	bits      int   // 0: as many as the number needs
+	ambiguous bool
+	about     string
 }
 
 // shapes are what Guess tries: first the forms whose texts hardly look like
@@ -66,23 +66,23 @@ var shapes = []shape{
 	{Of(firn.Base62), []int{18, 19, 20, 21, 22}, 128, true, "digits of base 62"},
 }
 
-// Numbers reads text in every way that the Form allows: in itself, and auto in
+// Decodings reads text in every way that the Form allows: in itself, and auto in
 // every form that the text fits. bits is the size of the IDs, or 0 if it is
-// unknown. Without an error there is at least one Number.
-func (f Form) Numbers(text string, bits int) (found []*Number, err error) {
+// unknown. Without an error there is at least one Decoding.
+func (f Form) Decodings(text string, bits int) (found []*Decoding, err error) {
 	if !f.IsAuto() {
 		id, err := f.decode(text, bits)
 		if err == nil && bits != 0 && bits != 8*len(id) {
 			err = fmt.Errorf("%s has %d bits, not %d", textfmt.Quote(text), 8*len(id), bits)
 		}
-		return []*Number{{Text: text, Form: f, Bytes: id}}, err
+		return []*Decoding{{Text: text, Form: f, Bytes: id}}, err
 	}
 	add := func(s shape, bits int) {
 		id, err := s.form.decode(text, bits)
 		if err != nil || bits != 0 && bits != 8*len(id) {
 			return
 		}
-		n := &Number{Text: text, Form: s.form, Bytes: id, Loose: s.loose}
+		n := &Decoding{Text: text, Form: s.form, Bytes: id, Ambiguous: s.ambiguous}
 		if s.about != "" {
 			n.About = fmt.Sprintf("it has %d %s", len(text), s.about)
 		}
@@ -90,7 +90,7 @@ func (f Form) Numbers(text string, bits int) (found []*Number, err error) {
 	}
 	switch {
 	case strings.Contains(text, "_"):
-		if found, err = TypedAs("").Numbers(text, bits); err == nil {
+		if found, err = TypedAs("").Decodings(text, bits); err == nil {
 			prefix, _, _ := typed.Cut(text)
 			found[0].About = "it has the prefix " + prefix
 		}
@@ -137,14 +137,14 @@ func (f Form) Decode(text string, bits int) (ID, Form, error) {
 			return id, as, nil
 		}
 	}
-	found, err := f.Numbers(text, bits)
+	found, err := f.Decodings(text, bits)
 	if err != nil {
 		return nil, f, err
 	}
-	var sure []*Number
+	var sure []*Decoding
 	var names []string
 	for _, n := range found {
-		if !n.Loose {
+		if !n.Ambiguous {
 			sure = append(sure, n)
 		}
 		names = append(names, n.Form.String())

@@ -1,8 +1,8 @@
 package inspect
 
 import (
+	"fmt"
 	"math"
-	"math/big"
 	"strconv"
 	"time"
 
@@ -25,15 +25,10 @@ func Number(v uint64) any {
 // Millis returns t in Unix milliseconds as a value for JSON, like Number, also
 // if it exceeds int64. It rounds down.
 func Millis(t time.Time) any {
-	if sec := t.Unix(); sec >= 0 && sec < maxExact/1000 {
+	if t.Unix() <= maxExact/1000 && t.UnixMilli() <= maxExact {
 		return t.UnixMilli()
 	}
-	v := new(big.Int).Mul(big.NewInt(t.Unix()), big.NewInt(1000))
-	v.Add(v, big.NewInt(int64(t.Nanosecond()/1e6)))
-	if v.CmpAbs(big.NewInt(maxExact)) <= 0 {
-		return v.Int64()
-	}
-	return v.String()
+	return fmt.Sprintf("%d%03d", t.Unix(), t.Nanosecond()/1e6)
 }
 
 // PartsJSON is the parts of an ID in JSON. Integers above 2^53 are strings.
@@ -69,7 +64,7 @@ func (r *Result) JSON() ReadingJSON {
 	for i := range r.Readings[1:] {
 		best.Others = append(best.Others, r.Readings[1+i].json())
 	}
-	if known := r.Known(); !r.asked {
+	if known := r.Known(); !r.layoutGiven {
 		best.Known = &known
 		if !known {
 			best.Note = r.Other

@@ -25,8 +25,8 @@ import (
 // more probable than large ones, except in formats that fill these fields with
 // hashes, addresses or counters that never restart.
 
-// A habit is what is known of a preset's IDs apart from their bits.
-type habit struct {
+// A profile is what is known of a preset's IDs apart from their bits.
+type profile struct {
 	prior    float64   // how common these IDs are among those that people look up
 	born     time.Time // when the format came into use; zero if that is its epoch
 	anyNode  bool      // all node IDs are equally probable
@@ -37,7 +37,7 @@ type habit struct {
 
 const randomElsewhere = "other generators of this format put random bits in place of node and sequence"
 
-var habits = map[string]habit{
+var profiles = map[string]profile{
 	"default": {prior: 1.5, anyNode: true},
 	// Clients take a hundred IDs at a time, more than a tick has.
 	"hazelcast": {prior: -0.5, born: time.Date(2018, 3, 1, 0, 0, 0, 0, time.UTC), anySeq: true},
@@ -59,20 +59,20 @@ var habits = map[string]habit{
 
 // others are default layouts of libraries that have no name in Firn.
 var others = [...]struct {
-	layout string
-	format firn.Format
-	habit  habit
+	layout  string
+	format  firn.Format
+	profile profile
 }{
 	// Version 2 of sonyflake has another epoch.
-	{"sonyflake,epoch=2025-01-01T00:00:00Z", firn.Decimal, habit{prior: 1, anyNode: true}},
+	{"sonyflake,epoch=2025-01-01T00:00:00Z", firn.Decimal, profile{prior: 1, anyNode: true}},
 	// TSIDs of hypersistence and tsid-creator, as numbers or in base32; their
 	// counter begins with a random number.
-	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32, habit{anyNode: true, anySeq: true}},
+	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32, profile{anyNode: true, anySeq: true}},
 }
 
 // A candidate is a layout with what is known of its IDs.
 type candidate struct {
-	habit
+	profile
 	layout firn.Layout
 	name   string
 	preset string
@@ -82,7 +82,7 @@ type candidate struct {
 
 func newCandidate(l firn.Layout) *candidate {
 	c := &candidate{layout: l, name: l.String(), preset: l.Preset(), format: l.Format()}
-	c.habit = habits[c.preset]
+	c.profile = profiles[c.preset]
 	for _, p := range l.NodeParts(l.MaxNode()) {
 		c.nodes = append(c.nodes, bits.Len64(p.Value))
 	}
@@ -113,16 +113,16 @@ var presets = sync.OnceValue(func() map[int][]*candidate {
 	}
 	for _, x := range others {
 		c := newCandidate(firn.MustParseLayout(x.layout))
-		c.habit, c.format = x.habit, x.format
+		c.profile, c.format = x.profile, x.format
 		bySize[64] = append(bySize[64], c)
 	}
 	return bySize
 })
 
-// of returns the candidate for a number. The IDs of Lable contain which of
-// Lable's layouts they have. It returns nil if the text of the number has
+// of returns the candidate for a text. The IDs of Lable contain which of
+// Lable's layouts they have. It returns nil if the text has
 // another format.
-func (c *candidate) of(n *form.Number) *candidate {
+func (c *candidate) of(n *form.Decoding) *candidate {
 	switch {
 	case c.preset == "lable":
 		return lables()[n.Bytes[6]>>4&1][n.Bytes[7]&15]
@@ -143,8 +143,8 @@ var lables = sync.OnceValue(func() (layouts [2][16]*candidate) {
 	return layouts
 })
 
-// read reads a number by the layout.
-func (c *candidate) read(n *form.Number, now time.Time) (Reading, error) {
+// read reads a decoded text by the layout.
+func (c *candidate) read(n *form.Decoding, now time.Time) (Reading, error) {
 	p, err := c.layout.DecomposeBytes(n.Bytes)
 	if err != nil {
 		return Reading{}, err
@@ -168,7 +168,7 @@ func (r *Reading) weigh() {
 }
 
 // formWeight weighs whether a format writes its own IDs like this text.
-func formWeight(n *form.Number, own firn.Format) (w float64) {
+func formWeight(n *form.Decoding, own firn.Format) (w float64) {
 	f, ok := n.Form.Format()
 	if ok && f == firn.Decimal && n.Form != form.OfDigits(n.Text) {
 		w = -12
@@ -193,12 +193,12 @@ const Year = 365.2425 * 86400
 
 // Probable ages of IDs, in seconds.
 const (
-	minute  = 60.0
-	usual   = 20 * Year // most IDs are younger
-	longAgo = 60 * Year
+	minute   = 60.0
+	usualAge = 20 * Year // most IDs are younger
+	oldAge   = 60 * Year
 )
 
-var logUsual = math.Log(usual / minute)
+var logUsualAge = math.Log(usualAge / minute)
 
 // timeWeight weighs the time of an ID. Half of the IDs that people look up are
 // spread over the last 20 years. Of the other half, as many are from the last
@@ -212,10 +212,10 @@ func (c *candidate) timeWeight(t, now time.Time) float64 {
 		density = 1e-5 / (100 * Year)
 	case age < -minute:
 		density = 1e-3 / Year
-	case age < usual:
-		density = 0.5/((max(age, 0)+minute)*logUsual) + 0.5/usual
-	case age < longAgo:
-		density = 0.01 / (longAgo - usual)
+	case age < usualAge:
+		density = 0.5/((max(age, 0)+minute)*logUsualAge) + 0.5/usualAge
+	case age < oldAge:
+		density = 0.01 / (oldAge - usualAge)
 	}
 	w := math.Log2(density * c.layout.Unit().Seconds())
 	if t.Before(c.born) {
@@ -235,22 +235,22 @@ func (c *candidate) isFirstDay(t, now time.Time) bool {
 	return epoch.Year() > 1970 && t.Sub(epoch) < 24*time.Hour && Age(t, now) > 86400
 }
 
-// small is the share of IDs with a small number in a field that formats fill
+// smallShare is the share of IDs with a small number in a field that formats fill
 // from 0 up. The others are spread over all values.
-const small = 0.75
+const smallShare = 0.75
 
 // probability returns the probability of a number in a field of that width. If
-// alike is set, all numbers are equally probable; if few is set, the field is 0
+// uniform is set, all numbers are equally probable; if few is set, the field is 0
 // in most IDs, and 1 in most of the rest.
-func probability(v uint64, width int, alike, few bool) float64 {
+func probability(v uint64, width int, uniform, few bool) float64 {
 	n, each := float64(v)+1, math.Ldexp(1, -width)
 	switch {
-	case alike || width == 0:
+	case uniform || width == 0:
 		return each
 	case few:
-		return small*6/(math.Pi*math.Pi)/(n*n) + (1-small)*each
+		return smallShare*6/(math.Pi*math.Pi)/(n*n) + (1-smallShare)*each
 	}
-	return small/(float64(width)*math.Ln2+0.6)/n + (1-small)*each
+	return smallShare/(float64(width)*math.Ln2+0.6)/n + (1-smallShare)*each
 }
 
 // nodeWeight weighs each piece of a node on its own: worker 1 of process 0 is
@@ -293,14 +293,14 @@ func (r *Reading) ago() string {
 // timeIs begins a sentence about the time of the ID.
 func (r *Reading) timeIs() string { return "the time " + r.Stamp() + " is " }
 
-// A list collects the reasons for and against a reading.
-type list struct{ pros, cons []string }
+// evidence is the reasons for and against a reading.
+type evidence struct{ pros, cons []string }
 
-func (l *list) pro(format string, a ...any) { l.pros = append(l.pros, fmt.Sprintf(format, a...)) }
+func (l *evidence) pro(format string, a ...any) { l.pros = append(l.pros, fmt.Sprintf(format, a...)) }
 
-func (l *list) con(format string, a ...any) { l.cons = append(l.cons, fmt.Sprintf(format, a...)) }
+func (l *evidence) con(format string, a ...any) { l.cons = append(l.cons, fmt.Sprintf(format, a...)) }
 
-func (r *Reading) reasons() (l list) {
+func (r *Reading) reasons() (l evidence) {
 	n := r.n
 	if n.About != "" {
 		l.pro("%s", n.About)
@@ -312,7 +312,7 @@ func (r *Reading) reasons() (l list) {
 		l.con("decimal numbers have no leading zeros")
 	case f == firn.Hex && form.IsDigits(n.Text) && n.Bits() == 64:
 		l.con("it could also be a decimal number: write 0x for hexadecimal if in doubt")
-	case n.Loose && n.Bits() == 64 && r.c != nil && r.c.format != f:
+	case n.Ambiguous && n.Bits() == 64 && r.c != nil && r.c.format != f:
 		l.con("the format does not write its IDs like this, and a word can look the same")
 	}
 	if r.Layout.IsZero() || r.Layout == uuidv6() {
@@ -328,7 +328,7 @@ func (r *Reading) reasons() (l list) {
 }
 
 // layoutReasons adds what the parts of an ID say about its layout.
-func (r *Reading) layoutReasons(l *list) {
+func (r *Reading) layoutReasons(l *evidence) {
 	c := r.c
 	if c.note != "" {
 		l.con("%s", c.note)
@@ -336,7 +336,7 @@ func (r *Reading) layoutReasons(l *list) {
 	switch age := Age(r.Time, r.now); {
 	case r.Time.Before(c.born):
 		l.con("%solder than the format, which came into use about %d", r.timeIs(), c.born.Year())
-	case age < -minute || age >= usual:
+	case age < -minute || age >= usualAge:
 		l.con("%s%s", r.timeIs(), r.ago())
 	default:
 		l.pro("%s%s", r.timeIs(), r.ago())
@@ -357,7 +357,7 @@ func (r *Reading) layoutReasons(l *list) {
 // isRounded reports whether JavaScript or a spreadsheet has rounded a decimal
 // number: it has not the digits of the double, but the fewest that identify it,
 // padded with zeros. Many numbers below 2^56 look like this by chance.
-func isRounded(n *form.Number) bool {
+func isRounded(n *form.Decoding) bool {
 	if !n.Form.Is(firn.Decimal) || n.Bits() != 64 {
 		return false
 	}

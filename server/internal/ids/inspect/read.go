@@ -38,8 +38,8 @@ type Result struct {
 	Unknown float64
 	Other   string // what the text may be instead of an ID, or ""
 
-	asked bool      // Options name the layout
-	none  noneOfAll // no known layout made the ID
+	layoutGiven bool     // Options name the layout
+	none        noLayout // no known layout made the ID
 }
 
 // Known reports whether some known layout is more likely than none.
@@ -105,7 +105,7 @@ type Reading struct {
 	Plausible bool    // the time is within the years in which IDs were made
 
 	c      *candidate // how to judge its parts; nil for UUIDs without a time
-	n      *form.Number
+	n      *form.Decoding
 	now    time.Time
 	weight float64 // base-2 logarithm of the probability of such a text
 }
@@ -153,28 +153,28 @@ func Read(text string, o Options) (Result, error) {
 	if o.Now.IsZero() {
 		o.Now = time.Now()
 	}
-	numbers, err := o.From.Numbers(text, o.Layout.Bits())
+	decodings, err := o.From.Decodings(text, o.Layout.Bits())
 	if err != nil {
 		return Result{}, err
 	}
 	if o.From.IsVeiled() {
-		numbers[0].Form, numbers[0].About = form.VeiledBy(form.Veil{}), "it was veiled; with another key, it would be another ID"
+		decodings[0].Form, decodings[0].About = form.VeiledBy(form.Veil{}), "it was veiled; with another key, it would be another ID"
 		if o.Layout.IsZero() {
 			// Another layout has other veiled IDs: these are the ones that Veil reads.
 			o.Layout = firn.Default()
-			if numbers[0].Bits() == 128 {
+			if decodings[0].Bits() == 128 {
 				o.Layout = firn.MustParseLayout("uuidv7")
 			}
 		}
 	}
-	r := Result{Text: text, asked: !o.Layout.IsZero()}
-	if r.asked {
-		r.none = noneOfAll{weight: math.Inf(-1)}
-		err = r.readBy(candidateOf(o.Layout), numbers, o.Now)
+	r := Result{Text: text, layoutGiven: !o.Layout.IsZero()}
+	if r.layoutGiven {
+		r.none = noLayout{weight: math.Inf(-1)}
+		err = r.readBy(candidateOf(o.Layout), decodings, o.Now)
 	} else {
-		r.none = judgeNone(numbers, o.Now)
+		r.none = judgeNoLayout(decodings, o.Now)
 		r.Other = r.none.other
-		r.readAll(numbers, o.Now)
+		r.readAll(decodings, o.Now)
 	}
 	if len(r.Readings) == 0 {
 		return Result{}, cmp.Or(err, errors.New("the ID would be from a time before or after all IDs"))
@@ -183,15 +183,15 @@ func Read(text string, o Options) (Result, error) {
 	return r, nil
 }
 
-// readBy reads numbers by a layout. The error is that of the first one.
-func (r *Result) readBy(c *candidate, numbers []*form.Number, now time.Time) (refused error) {
-	for _, n := range numbers {
+// readBy reads the decodings of a text by a layout. The error is that of the first one.
+func (r *Result) readBy(c *candidate, decodings []*form.Decoding, now time.Time) (refused error) {
+	for _, n := range decodings {
 		x, err := c.read(n, now)
 		refused = cmp.Or(refused, err)
 		if err != nil {
 			continue
 		}
-		if len(numbers) > 1 {
+		if len(decodings) > 1 {
 			x.weigh()
 		}
 		r.Readings = append(r.Readings, x)
@@ -199,9 +199,9 @@ func (r *Result) readBy(c *candidate, numbers []*form.Number, now time.Time) (re
 	return refused
 }
 
-// readAll reads numbers by all known layouts.
-func (r *Result) readAll(numbers []*form.Number, now time.Time) {
-	for _, n := range numbers {
+// readAll reads the decodings of a text by all known layouts.
+func (r *Result) readAll(decodings []*form.Decoding, now time.Time) {
+	for _, n := range decodings {
 		if x, ok := readUUID(n, now); ok {
 			r.Readings = append(r.Readings, x)
 		}
@@ -209,7 +209,7 @@ func (r *Result) readAll(numbers []*form.Number, now time.Time) {
 			if c = c.of(n); c == nil {
 				continue
 			}
-			if x, err := c.read(n, now); err == nil && (x.Plausible || !n.Loose) {
+			if x, err := c.read(n, now); err == nil && (x.Plausible || !n.Ambiguous) {
 				x.weigh()
 				r.Readings = append(r.Readings, x)
 			}
@@ -224,7 +224,7 @@ func (r *Result) readAll(numbers []*form.Number, now time.Time) {
 func (r *Result) rank() {
 	digits := form.OfDigits(r.Text)
 	slices.SortStableFunc(r.Readings, func(a, b Reading) int {
-		if isFirst := a.Form == digits; r.asked && isFirst != (b.Form == digits) {
+		if isFirst := a.Form == digits; r.layoutGiven && isFirst != (b.Form == digits) {
 			return map[bool]int{true: -1, false: 1}[isFirst]
 		}
 		return cmp.Compare(b.weight, a.weight)

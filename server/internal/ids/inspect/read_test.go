@@ -140,13 +140,6 @@ func TestUUIDs(t *testing.T) {
 	}
 }
 
-// TestReadings holds every reading of every text to the laws.
-func TestReadings(t *testing.T) {
-	for _, text := range texts() {
-		checkResult(t, mustRead(t, text, Options{}))
-	}
-}
-
 // checkResult checks what is true of every result.
 func checkResult(t *testing.T, r Result) {
 	t.Helper()
@@ -320,6 +313,7 @@ func TestSpan(t *testing.T) {
 // FuzzRead reads whatever text there is, with and without a layout.
 func FuzzRead(f *testing.F) {
 	for i, text := range texts() {
+		f.Add(text, uint8(0), uint8(0))
 		f.Add(text, uint8(i), uint8(0))
 		f.Add(text, uint8(0), uint8(i))
 	}

@@ -14,15 +14,15 @@ import (
 // concurrent use.
 type Summary struct {
 	o       Options
-	by      map[string]*tallyOf
+	by      map[string]*tally
 	unknown float64 // sum of how well IDs fit no layout
 	last    string  // the previous ID
 
 	count, repeats, rounded int // as in Report
 }
 
-// A tallyOf is a column read by one layout.
-type tallyOf struct {
+// A tally is a column read by one layout.
+type tally struct {
 	Report           // of this layout alone
 	prior    float64 // how common its IDs are
 	weight   float64 // sum of how well IDs fit it
@@ -37,7 +37,7 @@ type tallyOf struct {
 // total weighs the layout for the column. If its IDs have few different nodes,
 // it counts the cost of each node once, and for each ID only which of these
 // nodes it has.
-func (t *tallyOf) total() float64 {
+func (t *tally) total() float64 {
 	few := t.each
 	if len(t.nodes) > 0 {
 		few -= float64(t.plausible) * math.Log2(float64(len(t.nodes)))
@@ -74,7 +74,7 @@ const leastShare = -30
 // NewSummary makes a Summary that judges IDs by the time now.
 func NewSummary(o Options, now time.Time) *Summary {
 	o.Now = now
-	return &Summary{o: o, by: make(map[string]*tallyOf)}
+	return &Summary{o: o, by: make(map[string]*tally)}
 }
 
 // Add adds the next ID. After an error the next one can be added.
@@ -122,7 +122,7 @@ func share(weight, best float64) float64 { return max(weight-best, leastShare) -
 func (s *Summary) add(x *Reading, top float64) {
 	t := s.by[x.Name]
 	if t == nil {
-		t = &tallyOf{prior: x.weight - x.fit(), previous: x.Time, nodes: make(map[uint64]struct{})}
+		t = &tally{prior: x.weight - x.fit(), previous: x.Time, nodes: make(map[uint64]struct{})}
 		t.Report = Report{Known: true, Name: x.Name, Layout: x.Layout, HasTime: x.HasParts, First: x.Time, Last: x.Time}
 		s.by[x.Name] = t
 	}
@@ -157,7 +157,7 @@ func (s *Summary) add(x *Reading, top float64) {
 
 // Report returns the result so far.
 func (s *Summary) Report() Report {
-	var best *tallyOf
+	var best *tally
 	for _, t := range s.by {
 		if best == nil || t.total() > best.total() || t.total() == best.total() && t.Name < best.Name {
 			best = t

@@ -20,7 +20,7 @@ var uuidv6 = sync.OnceValue(func() firn.Layout {
 // uuidTimes judges the parts of versions 1 and 6.
 var uuidTimes = sync.OnceValue(func() *candidate {
 	c := newCandidate(uuidv6())
-	c.habit, c.format = habit{anyNode: true, anySeq: true}, firn.UUID
+	c.profile, c.format = profile{anyNode: true, anySeq: true}, firn.UUID
 	return c
 })
 
@@ -35,7 +35,7 @@ var uuidAbout = [16]string{
 
 // readUUID reads the UUIDs of RFC 9562 that are not a preset. Version 7 is a
 // preset.
-func readUUID(n *form.Number, now time.Time) (Reading, bool) {
+func readUUID(n *form.Decoding, now time.Time) (Reading, bool) {
 	if n.Bits() != 128 {
 		return Reading{}, false
 	}
@@ -57,7 +57,7 @@ func readUUID(n *form.Number, now time.Time) (Reading, bool) {
 	if uuidAbout[version] != "" {
 		r.Name = name
 		r.weight -= 122
-		return r, !n.Loose || version == 4 // the others are too improbable in so few characters
+		return r, !n.Ambiguous || version == 4 // the others are too improbable in so few characters
 	}
 
 	// Version 1 is read as the version 6 UUID with the same fields.
@@ -80,7 +80,7 @@ func readUUID(n *form.Number, now time.Time) (Reading, bool) {
 }
 
 // uuidReasons adds what the version of a UUID says.
-func (r *Reading) uuidReasons(l *list) {
+func (r *Reading) uuidReasons(l *evidence) {
 	if r.Name == "uuid-nil" || r.Name == "uuid-max" {
 		l.pro("it is the nil or max UUID of RFC 9562, which stands for no ID")
 		return

@@ -45,10 +45,8 @@ func Span(seconds float64) string {
 			return "1 " + u.name
 		case n < 1e6:
 			return fmt.Sprintf("%.0f %ss", n, u.name)
-		case n < 1e9:
-			return fmt.Sprintf("%.0f million %ss", n/1e6, u.name)
 		}
-		return fmt.Sprintf("%.3g %ss", n, u.name)
+		return fmt.Sprintf("%.0f million %ss", n/1e6, u.name)
 	}
 	return fmt.Sprintf("%.0f ms", seconds*1000)
 }
