@@ -105,60 +105,50 @@ func (r *release) image(t target) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := r.layer(
+	var files bytes.Buffer
+	err = writeTar(&files, []entry{
 		directory("etc"), directory("etc/ssl"), directory("etc/ssl/certs"),
 		file("etc/ssl/certs/ca-certificates.crt", authorities(), 0o644),
 		file("etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nfirn:x:%d:%[1]d:firn:/var/lib/firn:/sbin/nologin\n", imageUser), 0o644),
 		file("etc/group", fmt.Appendf(nil, "root:x:0:\nfirn:x:%d:\n", imageUser), 0o644),
+		directory("usr"), directory("usr/bin"), file("usr/bin/firn", binary, 0o755),
 		directory("var"), directory("var/lib"),
-		entry{name: "var/lib/firn/", mode: 0o700, owner: imageUser}, // a new volume that is mounted here gets its owner
-	)
+		{name: "var/lib/firn/", mode: 0o700, owner: imageUser}, // a new volume that is mounted here gets its owner
+	}, r.time)
 	if err != nil {
 		return nil, err
 	}
-	program, err := r.layer(directory("usr"), directory("usr/bin"), file("usr/bin/firn", binary, 0o755))
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
-	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	if image, err = mutate.AppendLayers(image, base, program); err != nil {
-		return nil, err
-	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		return nil, err
-	}
-	config = config.DeepCopy()
-	config.OS, config.Architecture = t.os, t.arch
-	config.Created = v1.Time{Time: r.time}
-	config.Config = v1.Config{
-		User:         fmt.Sprintf("%d:%[1]d", imageUser),
-		Env:          []string{"PATH=/usr/bin"},
-		Entrypoint:   []string{"/usr/bin/firn"},
-		Cmd:          []string{"serve"},
-		ExposedPorts: map[string]struct{}{"3476/tcp": {}},
-		WorkingDir:   "/",
-		Healthcheck: &v1.HealthConfig{
-			Test:     []string{"CMD", "/usr/bin/firn", "health"},
-			Interval: 10 * time.Second, Timeout: 5 * time.Second, StartPeriod: 10 * time.Second, Retries: 3,
+	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+		OS: t.os, Architecture: t.arch, Created: v1.Time{Time: r.time},
+		RootFS: v1.RootFS{Type: "layers"},
+		Config: v1.Config{
+			User:         fmt.Sprintf("%d:%[1]d", imageUser),
+			Env:          []string{"PATH=/usr/bin"},
+			Entrypoint:   []string{"/usr/bin/firn"},
+			Cmd:          []string{"serve"},
+			ExposedPorts: map[string]struct{}{"3476/tcp": {}},
+			WorkingDir:   "/",
+			Healthcheck: &v1.HealthConfig{
+				Test:     []string{"CMD", "/usr/bin/firn", "health"},
+				Interval: 10 * time.Second, Timeout: 5 * time.Second, StartPeriod: 10 * time.Second, Retries: 3,
+			},
+			Labels: r.labels(),
 		},
-		Labels: r.labels(),
+	})
+	if err != nil {
+		return nil, err
 	}
-	return mutate.ConfigFile(image, config)
+	image = mutate.ConfigMediaType(mutate.MediaType(image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	return mutate.AppendLayers(image, layer)
 }
 
 // directory returns an entry for a directory that all users may read.
 func directory(name string) entry { return entry{name: name + "/", mode: 0o755} }
-
-// layer makes a layer of files.
-func (r *release) layer(entries ...entry) (v1.Layer, error) {
-	var b bytes.Buffer
-	if err := writeTar(&b, entries, r.time); err != nil {
-		return nil, err
-	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil },
-		tarball.WithMediaType(types.OCILayer))
-}
 
 // authorities returns the certificates of the public authorities that Mozilla
 // trusts, in PEM: without them the image could not connect to a store with a
