@@ -69,7 +69,7 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	layoutVar(cmd, &n.Layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
-	nodeVar(cmd, &n.node, "static node ID, or pinned with --store")
+	nodeVar(cmd, &n.node, "static node ID, pinned by --store")
 	nodesVar(cmd, &n.Nodes)
 	cmd.Flags().BoolVar(&n.MustExist, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
 	clockVars(cmd, &n.AllowClockBehind, &n.AllowClockAhead)

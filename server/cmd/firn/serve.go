@@ -157,7 +157,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	numberVar(cmd, &s.MaxConns, "max-connections", "", "maximum number of connections per address")
 	layoutVar(cmd, &s.Sequencers.Layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
-	nodeVar(cmd, &s.node, "static node ID, or pinned with --store")
+	nodeVar(cmd, &s.node, "static node ID, pinned by --store")
 	nodesVar(cmd, &s.Sequencers.Nodes)
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	clockVars(cmd, &s.Sequencers.AllowClockBehind, &s.Sequencers.AllowClockAhead)
