@@ -42,43 +42,42 @@ import (
 // any other base n, flaken is another name of basen.
 type Format uint16
 
-// Formats with their own names. ParseFormat returns those of other bases.
+// Formats with their own names. ParseFormat returns those of other bases. An odd
+// number is the format before it with the other width.
 const (
-	Decimal Format = iota // dec
-	Hex                   // hex: lower case, fixed width
-	Binary                // bin: fixed width
-	Base32                // base32: Crockford's alphabet, fixed width
-	Base36                // base36: upper case
-	Base58                // base58: Bitcoin's alphabet
-	Base62                // base62: 0-9A-Za-z
-	UUID                  // uuid: 8-4-4-4-12, lower case; for 128 bits only
-	Raw                   // raw: 8 or 16 bytes, big-endian
+	Decimal Format = 2 * iota // dec
+	Hex                       // hex: lower case, fixed width
+	Binary                    // bin: fixed width
+	Base32                    // base32: Crockford's alphabet, fixed width
+	Base36                    // base36: upper case
+	Base58                    // base58: Bitcoin's alphabet
+	Base62                    // base62: 0-9A-Za-z
+	UUID                      // uuid: 8-4-4-4-12, lower case; for 128 bits only
+	Raw                       // raw: 8 or 16 bytes, big-endian
 )
 
-// A formatInfo is what is known of a Format.
+// A formatInfo is what is known of an even Format and the odd one after it.
 type formatInfo struct {
-	name  string
+	name  string     // of the even one
 	base  basen.Base // not for UUID and Raw
-	fixed bool       // the width
-	twin  Format     // with the other width; the Format itself if it has only one
+	fixed bool       // the width of the even one
 }
 
-// formats has the constants above, then the other bases of Boundary's flake,
-// and then all of these with the other width. formatNamed has their names
-// without a suffix.
+// formats has the constants above and the other bases of Boundary's flake.
+// formatNamed has their names without a suffix.
 var formats, formatNamed = makeFormats()
 
 func makeFormats() (all []formatInfo, named map[string]Format) {
 	all = []formatInfo{
-		Decimal: {name: "dec", base: basen.Boundary(10)},
-		Hex:     {name: "hex", base: basen.Hex(), fixed: true},
-		Binary:  {name: "bin", base: basen.Boundary(2), fixed: true},
-		Base32:  {name: "base32", base: basen.Crockford(), fixed: true},
-		Base36:  {name: "base36", base: basen.Boundary(36)},
-		Base58:  {name: "base58", base: basen.Bitcoin()},
-		Base62:  {name: "base62", base: basen.Boundary(62)},
-		UUID:    {name: "uuid", fixed: true},
-		Raw:     {name: "raw", fixed: true},
+		Decimal / 2: {name: "dec", base: basen.Boundary(10)},
+		Hex / 2:     {name: "hex", base: basen.Hex(), fixed: true},
+		Binary / 2:  {name: "bin", base: basen.Boundary(2), fixed: true},
+		Base32 / 2:  {name: "base32", base: basen.Crockford(), fixed: true},
+		Base36 / 2:  {name: "base36", base: basen.Boundary(36)},
+		Base58 / 2:  {name: "base58", base: basen.Bitcoin()},
+		Base62 / 2:  {name: "base62", base: basen.Boundary(62)},
+		UUID / 2:    {name: "uuid", fixed: true},
+		Raw / 2:     {name: "raw", fixed: true},
 	}
 	for n := basen.Min; n <= basen.Max; n++ {
 		switch n {
@@ -89,24 +88,9 @@ func makeFormats() (all []formatInfo, named map[string]Format) {
 			all = append(all, formatInfo{name: fmt.Sprint("base", n), base: basen.Boundary(n)})
 		}
 	}
-	named = map[string]Format{"base10": Decimal}
-	for i := range all {
-		own, twin := Format(i), Format(len(all))
-		named[all[own].name] = own
-		all[own].twin = own
-		if own == UUID || own == Raw {
-			continue
-		}
-		all[own].twin = twin
-		other := formatInfo{name: all[own].name + "-fixed", base: all[own].base, fixed: true, twin: own}
-		if all[own].fixed {
-			other.name, other.fixed = all[own].name+"-short", false
-		}
-		if own == Binary {
-			other.name = "base2"
-			named["base2"] = twin
-		}
-		all = append(all, other)
+	named = map[string]Format{"base2": binaryShort, "base10": Decimal}
+	for i, info := range all {
+		named[info.name] = Format(2 * i)
 	}
 	for n := basen.Min; n <= basen.Max; n++ {
 		if flake := fmt.Sprint("flake", n); n != 32 && n != 58 {
@@ -116,19 +100,25 @@ func makeFormats() (all []formatInfo, named map[string]Format) {
 	return all, named
 }
 
+// binaryShort is Binary with the other width. Its name is base2.
+const binaryShort = Binary + 1
+
 // info returns what is known of f, or nil if it is not a format.
 func (f Format) info() *formatInfo {
-	if int(f) < len(formats) {
-		return &formats[f]
+	if int(f/2) >= len(formats) || f == UUID+1 || f == Raw+1 {
+		return nil
 	}
-	return nil
+	return &formats[f/2]
 }
+
+// isFixed reports whether f has a fixed width. It is a format.
+func (f Format) isFixed() bool { return f.info().fixed != (f%2 == 1) }
 
 // base returns the digits of f. It reports false for UUID and Raw, which are
 // not number bases, and for an invalid Format.
 func (f Format) base() (b basen.Base, ok bool) {
-	if info := f.info(); info != nil && f != UUID && f != Raw {
-		return info.base, true
+	if i := f / 2; int(i) < len(formats) && i != UUID/2 && i != Raw/2 {
+		return formats[i].base, true
 	}
 	return b, false
 }
@@ -137,8 +127,8 @@ func (f Format) base() (b basen.Base, ok bool) {
 // the greatest ID. Such texts of IDs of one size, compared byte by byte, sort
 // like the IDs, because all alphabets are in ASCII order.
 func (f Format) Fixed() Format {
-	if info := f.info(); info != nil && !info.fixed {
-		return info.twin
+	if f.info() != nil && !f.isFixed() {
+		return f ^ 1
 	}
 	return f
 }
@@ -164,11 +154,11 @@ func (f Format) Fits(bits int) error {
 func ParseFormat(s string) (Format, error) {
 	name, width, hasWidth := strings.Cut(s, "-")
 	f, ok := formatNamed[name]
-	switch {
-	case ok && (!hasWidth || width == "fixed" && f.info().fixed || width == "short" && !f.info().fixed):
+	if ok && hasWidth && f.isFixed() != (width == "fixed") {
+		f ^= 1
+	}
+	if ok && f.info() != nil && (!hasWidth || width == "fixed" || width == "short") {
 		return f, nil
-	case ok && (width == "fixed" || width == "short") && f.info().twin != f:
-		return f.info().twin, nil
 	}
 	return 0, newParseError("format", []byte(s), -1, "unknown format; the formats are dec, hex, bin, base2 to base62 "+
 		"(base32 is Crockford's, base58 Bitcoin's), flake32, flake58, uuid and raw, each with the suffix -fixed or -short if wanted")
@@ -176,10 +166,18 @@ func ParseFormat(s string) (Format, error) {
 
 // String returns the name of f, and "Format(n)" if f is not a format.
 func (f Format) String() string {
-	if info := f.info(); info != nil {
+	info := f.info()
+	switch {
+	case info == nil:
+		return "Format(" + strconv.Itoa(int(f)) + ")"
+	case f == binaryShort:
+		return "base2"
+	case f%2 == 0:
 		return info.name
+	case info.fixed:
+		return info.name + "-short"
 	}
-	return "Format(" + strconv.Itoa(int(f)) + ")"
+	return info.name + "-fixed"
 }
 
 // MarshalText returns the name of f. It is an error if f is not a format.
@@ -214,7 +212,7 @@ func (f Format) Append(b []byte, id ID) []byte {
 	if !ok {
 		panic(f.Fits(64).Error())
 	}
-	return base.Append64(b, v, f.info().fixed)
+	return base.Append64(b, v, f.isFixed())
 }
 
 // Append128 appends id in format f to b. It panics if f is not a format.
@@ -234,7 +232,7 @@ func (f Format) Append128(b []byte, id ID128) []byte {
 	if !ok {
 		panic(f.Fits(128).Error())
 	}
-	return base.Append128(b, hi, lo, f.info().fixed)
+	return base.Append128(b, hi, lo, f.isFixed())
 }
 
 // Parse parses an ID in format f. It accepts the short text and a text with
@@ -262,16 +260,14 @@ func (f Format) parse(text []byte) (ID, error) {
 		}
 	}
 	if base, ok := f.base(); ok {
-		skip := f.prefix(text)
-		if v, ok := base.Parse64(text[skip:]); ok {
+		if v, ok := base.Parse64(text[f.prefix(text):]); ok {
 			return ID(v), nil
 		}
-		return 0, f.fault(f.String()+" ID", text, skip, 64)
 	}
 	if f == Raw && len(text) == 8 {
 		return ID(binary.BigEndian.Uint64(text)), nil
 	}
-	return 0, f.fault(f.String()+" ID", text, 0, 64)
+	return 0, f.fault(f.String()+" ID", text, 64)
 }
 
 // Parse128 parses a 128-bit ID in format f, as Parse does.
@@ -291,11 +287,9 @@ func (f Format) parse128(text []byte) (ID128, error) {
 		}
 	}
 	if base, ok := f.base(); ok {
-		skip := f.prefix(text)
-		if hi, lo, ok := base.Parse128(text[skip:]); ok {
+		if hi, lo, ok := base.Parse128(text[f.prefix(text):]); ok {
 			return ID128FromUint64s(hi, lo), nil
 		}
-		return ID128{}, f.fault(f.String()+" ID128", text, skip, 128)
 	}
 	if f == UUID {
 		if hi, lo, ok := basen.ParseUUID(text); ok {
@@ -305,13 +299,13 @@ func (f Format) parse128(text []byte) (ID128, error) {
 	if f == Raw && len(text) == 16 {
 		return ID128(text), nil
 	}
-	return ID128{}, f.fault(f.String()+" ID128", text, 0, 128)
+	return ID128{}, f.fault(f.String()+" ID128", text, 128)
 }
 
 // prefix returns the number of bytes at the start of text that are not digits:
 // those of 0x, which only Hex may have.
 func (f Format) prefix(text []byte) int {
-	if f.Fixed() == Hex && hasHexPrefix(text) {
+	if f&^1 == Hex && hasHexPrefix(text) {
 		return 2
 	}
 	return 0
@@ -322,8 +316,8 @@ func hasHexPrefix(text []byte) bool {
 }
 
 // fault returns the error for a text that f rejects as an ID with that many
-// bits. The first skip bytes are a valid prefix.
-func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
+// bits.
+func (f Format) fault(what string, text []byte, bits int) *ParseError {
 	fail := func(pos int, format string, args ...any) *ParseError {
 		return newParseError(what, text, pos, fmt.Sprintf(format, args...))
 	}
@@ -334,7 +328,7 @@ func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
 	case Raw:
 		return fail(-1, "it has %d bytes; a %d-bit ID has exactly %d, big-endian", len(text), bits, bits/8)
 	case UUID:
-		return faultUUID(what, text)
+		return fail(-1, "it is not 36 characters in the form 8-4-4-4-12, of hexadecimal digits")
 	}
 
 	base, _ := f.base()
@@ -342,6 +336,7 @@ func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
 	if bits == 128 {
 		width, greatest = base.Width128(), base.Append128(nil, 1<<64-1, 1<<64-1, false)
 	}
+	skip := f.prefix(text)
 	digits := text[skip:]
 	if len(digits) == 0 {
 		reason := "it is empty"
@@ -356,7 +351,7 @@ func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
 		}
 		pos := skip + i
 		at := characterAt(text, pos)
-		switch kind := min(f, f.info().twin); {
+		switch kind := f &^ 1; {
 		case pos == 0 && (r == '-' || r == '+'):
 			return fail(pos, "%s is a sign; IDs have none", at)
 		case kind == Decimal && slices.Contains(text, '_'):
@@ -374,25 +369,6 @@ func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
 		return fail(-1, "it has %d digits; a %d-bit ID has at most %d", len(digits), bits, width)
 	}
 	return fail(-1, "it is more than the greatest %d-bit ID, %s%s", bits, string(text[:skip]), greatest)
-}
-
-// faultUUID returns the error for a text that does not have the form
-// 8-4-4-4-12.
-func faultUUID(what string, text []byte) *ParseError {
-	const form = "the form is 8-4-4-4-12 hexadecimal digits"
-	fail := func(pos int, format string, args ...any) *ParseError {
-		return newParseError(what, text, pos, fmt.Sprintf(format, args...))
-	}
-	for i, r := range string(text[:min(len(text), 36)]) {
-		dash := i == 8 || i == 13 || i == 18 || i == 23
-		switch {
-		case dash && r != '-':
-			return fail(i, "%s should be '-': %s", characterAt(text, i), form)
-		case !dash && (r >= utf8.RuneSelf || !basen.Hex().Has(byte(r))):
-			return fail(i, "%s is not a hexadecimal digit: %s", characterAt(text, i), form)
-		}
-	}
-	return fail(-1, "it has %d characters; %s, a total of 36 characters", len(text), form)
 }
 
 // characterAt describes the character of text at byte pos.

@@ -37,11 +37,10 @@ func parseID(text []byte) (ID, error) {
 	}
 	f := textFormat(text)
 	base, _ := f.base()
-	skip := f.prefix(text)
-	if v, ok := base.Parse64(text[skip:]); ok {
+	if v, ok := base.Parse64(text[f.prefix(text):]); ok {
 		return ID(v), nil
 	}
-	return 0, hintHex(f.fault("ID", text, skip, 64))
+	return 0, hintHex(f.fault("ID", text, 64))
 }
 
 // textFormat returns Hex for a text that begins with 0x, and Decimal otherwise.
@@ -118,7 +117,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(make([]byt
 // unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
-		return Raw.fault("binary ID", data, 0, 64)
+		return Raw.fault("binary ID", data, 64)
 	}
 	*id = ID(binary.BigEndian.Uint64(data))
 	return nil

@@ -35,15 +35,14 @@ func parseID128(text []byte) (ID128, error) {
 	}
 	f := textFormat(text)
 	base, _ := f.base()
-	skip := f.prefix(text)
-	if hi, lo, ok := base.Parse128(text[skip:]); ok {
+	if hi, lo, ok := base.Parse128(text[f.prefix(text):]); ok {
 		return ID128FromUint64s(hi, lo), nil
 	}
 	// A dash shows that the UUID form was meant; at the start it is a sign.
 	if slices.Index(text, '-') > 0 {
-		return ID128{}, UUID.fault("ID128", text, 0, 128)
+		return ID128{}, UUID.fault("ID128", text, 128)
 	}
-	return ID128{}, hintHex(f.fault("ID128", text, skip, 128))
+	return ID128{}, hintHex(f.fault("ID128", text, 128))
 }
 
 // ID128FromUint64s returns the ID with the number hi<<64 | lo.
@@ -121,7 +120,7 @@ func (id ID128) MarshalBinary() ([]byte, error) { return id.AppendBinary(make([]
 // UnmarshalBinary sets id from exactly 16 bytes. On error, id is unchanged.
 func (id *ID128) UnmarshalBinary(data []byte) error {
 	if len(data) != 16 {
-		return Raw.fault("binary ID128", data, 0, 128)
+		return Raw.fault("binary ID128", data, 128)
 	}
 	*id = ID128(data)
 	return nil
