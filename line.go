@@ -85,20 +85,13 @@ func (l *line) remove(w *waiter) {
 	l.n.Add(-1)
 }
 
-// wantedBefore returns how many slots the calls before w want. w has left the
-// line without a turn. The result is an upper bound, as some of those calls may
-// have left as well.
-func (l *line) wantedBefore(w *waiter) uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return min(w.before-min(w.before, l.served-w.served), l.want.Load())
-}
-
-// notYourTurn returns the error of a call for n IDs that comes after calls for
-// before IDs. It does not read the clock: the leader has read it.
-func (c *core) notYourTurn(before, n uint64) error {
-	all := before + min(n, math.MaxUint64-before)
-	return &WaitError{Wait: c.spanOf(all), n: n, before: before}
+// notYourTurn returns the error of a call for n IDs that is not in line while
+// other calls are: it comes after all of them. It does not read the clock: the
+// leader has read it.
+func (c *core) notYourTurn(n uint64) error {
+	others := c.line.want.Load()
+	all := others + min(n, math.MaxUint64-others)
+	return &WaitError{Wait: c.spanOf(all), n: n, others: others}
 }
 
 // leave removes w from the line. It reports whether w was still in it, which
@@ -213,7 +206,7 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 		case <-done:
 			if c.line.leave(&w) {
 				if err == nil || errors.Is(err, ErrExhausted) {
-					err = c.notYourTurn(c.line.wantedBefore(&w), w.want)
+					err = c.notYourTurn(w.want)
 				}
 				return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 			}
