@@ -6,14 +6,9 @@ import (
 	"time"
 )
 
-// A clock counts ticks since a layout's epoch. Every decision whether an ID may
-// be made depends only on reading; waits are measured by the runtime's clock.
-type clock struct {
-	now    func() time.Time
-	layout *Layout
-}
-
-// A reading is a reading of the clock: rest nanoseconds into a tick.
+// A reading is a reading of the clock: rest nanoseconds into a tick, counted
+// since the layout's epoch. Every decision whether an ID may be made depends
+// only on readings; waits are measured by the runtime's clock.
 type reading struct{ tick, rest uint64 }
 
 // before reports whether r is earlier than s.
@@ -23,7 +18,7 @@ func (r reading) before(s reading) bool {
 
 // reading converts a time of the clock. It returns a *ClockError if that is
 // before the epoch.
-func (c *clock) reading(now time.Time) (reading, error) {
+func (c *core) reading(now time.Time) (reading, error) {
 	tick, rest, where := c.layout.tickAt(now)
 	switch {
 	case where < 0:

@@ -25,7 +25,7 @@ import (
 // one: see term.quick.
 type core struct {
 	layout   Layout
-	clock    clock
+	now      func() time.Time
 	watch    freshness.Watch
 	maxAhead time.Duration
 	maxLag   time.Duration
@@ -74,9 +74,9 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 		return fmt.Errorf("firn: MaxAhead is %v and MaxLag %v: neither can be negative", o.MaxAhead, o.MaxLag)
 	}
 	c.layout = layout
-	c.clock = clock{now: o.Now, layout: &c.layout}
-	if c.clock.now == nil {
-		c.clock.now = time.Now
+	c.now = o.Now
+	if c.now == nil {
+		c.now = time.Now
 		// Half a tick, so that no ID is more than a tick old.
 		c.watch.Init(layout.unit / 2)
 	}
@@ -220,20 +220,20 @@ func (c *core) reference(v *view) (r reading, ok bool) {
 	if ref.IsZero() || !isReal(v.at) {
 		return r, false
 	}
-	r, err := c.clock.reading(ref)
+	r, err := c.reading(ref)
 	return r, err == nil && r.tick < c.endTick
 }
 
 // readClock reads the clock, and the counter before and after it.
 func (c *core) readClock(v *view) (err error) {
 	if !c.watch.On() {
-		v.at = c.clock.now()
+		v.at = c.now()
 	} else {
 		o := c.watch.Begin()
-		v.at = c.clock.now()
+		v.at = c.now()
 		v.seen = c.watch.End(o, v.at)
 	}
-	v.now, err = c.clock.reading(v.at)
+	v.now, err = c.reading(v.at)
 	return err
 }
 

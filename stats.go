@@ -56,7 +56,7 @@ func (c *core) countAll() bool {
 // swap have left it. That is the only place where the package spins; a way to
 // wait for it would cost every swap.
 func (c *core) Stats() Stats {
-	now := c.clock.now()
+	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.countAll() && c.isSealed {
