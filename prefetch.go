@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,22 +113,10 @@ type PrefetchOptions struct {
 // fill returns the options with defaults filled in. It panics if they
 // contradict each other.
 func (o *PrefetchOptions) fill() PrefetchOptions {
-	var filled PrefetchOptions
-	if o != nil {
-		filled = *o
-	}
-	if filled.Count == 0 {
-		filled.Count = 100
-		if filled.MaxCount > 0 {
-			filled.Count = min(filled.Count, filled.MaxCount)
-		}
-	}
-	if filled.MaxCount == 0 {
-		filled.MaxCount = max(filled.Count, 10_000)
-	}
-	if filled.Validity == 0 {
-		filled.Validity = 10 * time.Minute
-	}
+	filled := *cmp.Or(o, new(PrefetchOptions))
+	filled.Count = cmp.Or(filled.Count, min(100, cmp.Or(filled.MaxCount, 100)))
+	filled.MaxCount = cmp.Or(filled.MaxCount, max(filled.Count, 10_000))
+	filled.Validity = cmp.Or(filled.Validity, 10*time.Minute)
 	if filled.Count < 1 || filled.MaxCount < filled.Count {
 		panic(fmt.Sprintf("firn: StartPrefetcher needs a Count of at least 1 and a MaxCount of at least Count, not %d and %d", filled.Count, filled.MaxCount))
 	}

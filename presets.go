@@ -64,19 +64,13 @@ var presets = [...]preset{
 	{
 		name: "default", about: "Firn's own: 41 bits of time since 2026, 10 of node, 12 of sequence",
 		epoch: firnEpoch,
-		bits: func(a args) (string, error) {
-			node, seq, err := nodeAndSeq(a)
-			return fmt.Sprintf("time:%d.node:%d.seq:%d", 63-node-seq, node, seq), err
-		},
-		keys: []presetKey{keyNodeBits("10"), keySeqBits("12")},
+		bits:  nodeAndSeq("time:%[1]d.node:%[2]d.seq:%[3]d"),
+		keys:  []presetKey{keyNodeBits("10"), keySeqBits("12")},
 	},
 	{
 		name: "hazelcast", about: "Hazelcast's Flake ID generator: time, sequence, and the node lowest",
 		epoch: 1514764800000, maxAhead: 15 * time.Second,
-		bits: func(a args) (string, error) {
-			node, seq, err := nodeAndSeq(a)
-			return fmt.Sprintf("time:%d.seq:%d.node:%d", 63-node-seq, seq, node), err
-		},
+		bits: nodeAndSeq("time:%[1]d.seq:%[3]d.node:%[2]d"),
 		keys: []presetKey{keyNodeBits("16"), keySeqBits("6")},
 	},
 	{
@@ -203,15 +197,17 @@ func keySeqBits(byDefault string) presetKey {
 	}
 }
 
-// nodeAndSeq parses node-bits and seq-bits, which share 63 bits with the time.
-func nodeAndSeq(a args) (node, seq uint64, err error) {
-	if node, err = a.number("node-bits", 0, 62); err != nil {
-		return 0, 0, err
+// nodeAndSeq returns the bits of a preset with the keys node-bits and seq-bits,
+// which share 63 bits with the time.
+func nodeAndSeq(bits string) func(args) (string, error) {
+	return func(a args) (string, error) {
+		node, err := a.number("node-bits", 0, 62)
+		if err != nil {
+			return "", err
+		}
+		seq, err := a.number("seq-bits", 0, 62-node)
+		return fmt.Sprintf(bits, 63-node-seq, node, seq), err
 	}
-	if seq, err = a.number("seq-bits", 0, 62-node); err != nil {
-		return 0, 0, err
-	}
-	return node, seq, nil
 }
 
 // noPreset is the preset of layouts that are defined by their bits. It has no
