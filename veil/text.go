@@ -42,10 +42,8 @@ func ParseKeys(text string) (Keys, error) {
 		secret = strings.TrimSpace(secret)
 		key, err := hex.DecodeString(secret)
 		switch {
-		case err != nil && !errors.Is(err, hex.ErrLength):
-			return nil, fmt.Errorf("veil: line %d: the key is not hexadecimal", i+1)
-		case len(secret) != 32 && len(secret) != 48 && len(secret) != 64:
-			return nil, fmt.Errorf("veil: line %d: the key has %d hexadecimal digits: use 32, 48 or 64", i+1, len(secret))
+		case err != nil || len(key) != 16 && len(key) != 24 && len(key) != 32:
+			return nil, fmt.Errorf("veil: line %d: the key is not 32, 48 or 64 hexadecimal digits", i+1)
 		case keys[number] != nil:
 			return nil, fmt.Errorf("veil: line %d: key %d is there twice", i+1, number)
 		}

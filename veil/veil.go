@@ -58,16 +58,14 @@ func domain(l firn.Layout) (int, error) {
 	case l.Bits() != 64:
 		return 0, fmt.Errorf("veil: IDs of layout %s cannot be veiled: it must have 64 bits, or be uuidv7", l)
 	}
-	top := 0
-	for _, p := range l.Pieces() {
-		if p.Field != "zero" {
-			top = max(top, p.Pos+p.Width)
-		}
+	used := 64
+	if top := l.Pieces()[0]; top.Field == "zero" {
+		used -= top.Width
 	}
 	switch {
-	case top <= 53:
+	case used <= 53:
 		return 53, nil
-	case top <= 63:
+	case used <= 63:
 		return 63, nil
 	}
 	return 64, nil

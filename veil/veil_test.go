@@ -194,9 +194,9 @@ func TestParseKeys(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                      "no key found",
 		"# only\n":              "no key found",
-		"secret":                "line 1: the key is not hexadecimal",
-		strings.Repeat("a", 63): "line 1: the key has 63 hexadecimal digits: use 32, 48 or 64",
-		"\n1:" + a[:30]:         "line 2: the key has 30 hexadecimal digits",
+		"secret":                "line 1: the key is not 32, 48 or 64 hexadecimal digits",
+		strings.Repeat("a", 63): "line 1: the key is not",
+		"\n1:" + a[:30]:         "line 2: the key is not",
 		"0:" + a:                "the number before the colon must be 1 to 9999",
 		"01:" + a:               "the number before the colon",
 		"10000:" + a:            "the number before the colon",
