@@ -48,10 +48,7 @@ type respConn struct {
 func newPool(c *Config, a address) *pool {
 	p := &pool{address: a.resp, dial: new(net.Dialer).DialContext}
 	if a.secure {
-		p.tls = new(tls.Config)
-		if c.TLS != nil {
-			p.tls = c.TLS.Clone()
-		}
+		p.tls = cmp.Or(c.TLS, new(tls.Config)).Clone()
 		if p.tls.ServerName == "" {
 			p.tls.ServerName, _, _ = net.SplitHostPort(a.resp)
 		}

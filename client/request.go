@@ -33,8 +33,8 @@ func (e *tokenError) Unwrap() error { return e.err }
 
 // isTimeout reports whether a request took too long.
 func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }
 
 // nonceHeader carries a value that is new in every request and returned with
@@ -179,7 +179,10 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 
 	resp, err := to.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), reasonOf(err))
+		if of, ok := errors.AsType[*url.Error](err); ok {
+			err = of.Err // the URL only repeats the names of server and sequencer
+		}
+		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -212,16 +215,6 @@ func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept stri
 		return nil, s.unusable(to, "%v", err)
 	}
 	return runs, nil
-}
-
-// reasonOf returns an error of net/http without the URL, which only repeats the
-// names of server and sequencer.
-func reasonOf(err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
-		return of.Err
-	}
-	return err
 }
 
 // maxProblem is how much of a problem is read. Those of servers are shorter.
