@@ -39,10 +39,8 @@ func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	if _, err := os.Stat(path.Join(serviceAccount, "token")); err == nil && may.allows("delete") {
 		dangers = append(dangers, fmt.Sprintf("this service account can delete leases in namespace %s, and a deleted lease makes IDs repeat: remove the verb delete from its role", s.namespace))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.wentBack != "" {
-		dangers = append(dangers, s.wentBack)
+	if back := s.wentBack.Load(); back != nil {
+		dangers = append(dangers, *back)
 	}
 	return dangers, nil
 }

@@ -11,7 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/firnid/firn/grant"
 )
@@ -28,10 +31,6 @@ const (
 	// page is how many Leases a List fetches at once.
 	page = 500
 
-	// inOrder is how many keys GetMany reads one after the other, as
-	// grant.MultiGetter requires. More keys are read concurrently.
-	inOrder = 8
-
 	// defaultWindow is longer than an upgrade of a control plane with one
 	// server.
 	defaultWindow = 10 * time.Minute
@@ -40,18 +39,20 @@ const (
 // A store is the grant.Store that Open returns.
 type store struct {
 	client    *http.Client
-	leases    *url.URL // of all Leases in the namespace
-	reviews   *url.URL // where the API server reports this user's permissions
+	dialer    *connrotation.Dialer // of the client; has its connections
+	leases    *url.URL             // of all Leases in the namespace
+	reviews   *url.URL             // where the API server reports this user's permissions
 	namespace string
 	prefix    string
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
 
-	mu       sync.Mutex // guards the fields below, and adding to watchers
+	revision atomic.Uint64          // the last that Lineage has seen
+	wentBack atomic.Pointer[string] // that the revision went back; nil if it never did
+
+	mu       sync.Mutex // guards closed and adding to watchers
 	closed   bool
-	revision uint64         // the greatest that Lineage has seen
-	wentBack string         // that the revision went back; "" if it never did
 	watchers sync.WaitGroup // goroutines of Watch
 }
 
@@ -126,9 +127,8 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 	return value, nil
 }
 
-// GetMany returns the values of all keys. Each is as fresh as that of Get, and
-// up to 8 keys are read in order. The API reads one object per request, so 8
-// keys are 8 requests.
+// GetMany returns the values of all keys, in order, each as fresh as that of
+// Get. The API reads one object per request, so 8 keys are 8 requests.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	if err := grant.CheckKey(keys...); err != nil {
 		return nil, err
@@ -138,28 +138,16 @@ func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 		return nil, err
 	}
 	defer leave()
-	call, cancel := context.WithCancelCause(call)
-	defer cancel(nil)
 	values := make([][]byte, len(keys))
-	var reading sync.WaitGroup
-	for from := range (len(keys) + inOrder - 1) / inOrder {
-		reading.Go(func() {
-			for i := from * inOrder; i < min((from+1)*inOrder, len(keys)); i++ {
-				name, _ := nameOf(s.prefix, keys[i])
-				l, err := s.fetch(call, name)
-				if err != nil {
-					cancel(err) // the first error counts
-					return
-				}
-				if l != nil {
-					values[i] = l.shown()
-				}
-			}
-		})
-	}
-	reading.Wait()
-	if call.Err() != nil {
-		return nil, s.failed(ctx, fmt.Sprintf("get %d keys", len(keys)), context.Cause(call))
+	for i, key := range keys {
+		name, _ := nameOf(s.prefix, key)
+		l, err := s.fetch(call, name)
+		if err != nil {
+			return nil, s.failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
+		}
+		if l != nil {
+			values[i] = l.shown()
+		}
 	}
 	return values, nil
 }
@@ -255,7 +243,7 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 	}
 	defer leave()
 	for range 2 { // before and after creating it
-		before := s.seen()
+		before := s.revision.Load()
 		list, err := s.list(call, url.Values{"fieldSelector": {"metadata.name=" + identityName}})
 		if err != nil {
 			return "", 0, s.failed(ctx, "read lease "+identityName, err)
@@ -277,28 +265,15 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 	return "", 0, s.failed(ctx, "create lease "+identityName, fmt.Errorf("it is gone again: does another program delete leases in namespace %s?", s.namespace))
 }
 
-// seen returns the greatest resourceVersion that Lineage has seen.
-func (s *store) seen() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.revision
-}
-
 // observe compares a resourceVersion with one that was seen before the request.
 func (s *store) observe(before uint64, resourceVersion string) {
 	now, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.revision
-	wentBack := now < before && last == before // otherwise another call has noticed it
-	if wentBack || now > last {
-		s.revision = now
-	}
-	if wentBack {
-		s.wentBack = fmt.Sprintf("the resourceVersion of the cluster went back from %d to %d: if its etcd was restored from a backup, fence every sequencer at once (firn node fence)", before, now)
+	s.revision.Store(now)
+	if now < before {
+		s.wentBack.Store(new(fmt.Sprintf("the resourceVersion of the cluster went back from %d to %d: if its etcd was restored from a backup, fence every sequencer at once (firn node fence)", before, now)))
 	}
 }
 
@@ -313,6 +288,7 @@ func (s *store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.cancel()
+	s.dialer.CloseAll()
 	s.watchers.Wait()
 	return nil
 }

@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,8 +33,8 @@ func open(t *testing.T, url string) grant.Store {
 	return s
 }
 
-// TestDatabases: the contract of a store, over real servers; then what is said
-// of one that cannot be used; then kills while a counter is raised.
+// TestDatabases: the contract of a store, over real servers, and what is said of
+// one that cannot be used. TestDatabasesKilled in e2e kills them.
 func TestDatabases(t *testing.T) {
 	for kind, start := range sqltest.Both() {
 		t.Run(kind, func(t *testing.T) {
@@ -58,7 +56,6 @@ func TestDatabases(t *testing.T) {
 				t.Run("other locale", func(t *testing.T) { otherLocale(t, server) })
 			}
 			t.Run("stops", func(t *testing.T) { stops(t, server) })
-			t.Run("kills", func(t *testing.T) { kills(t, kind, server) })
 		})
 	}
 }
@@ -226,65 +223,6 @@ func faults(t *testing.T, server *sqltest.Server) {
 	}
 	url := fmt.Sprintf("%s://firn@%s/ids?create=true&password-file=%s", scheme, server.Address(), file)
 	open(t, url) // the password comes from the file
-}
-
-// kills: while eight raise a counter, the server is killed and started again.
-// No increment that was acknowledged is lost, and none that was refused is
-// applied.
-func kills(t *testing.T, kind string, server *sqltest.Server) {
-	const times, counter = 8, "counter"
-	s := open(t, server.URL("create=true", "table=kills", "timeout=30s"))
-	number := func(value []byte) int64 {
-		text, _, _ := strings.Cut(string(value), " ")
-		n, err := strconv.ParseInt("0"+text, 10, 64)
-		if err != nil {
-			t.Errorf("the value is %q", value)
-		}
-		return n
-	}
-	var acknowledged, certain, unknown atomic.Int64
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var members sync.WaitGroup
-	for i := range 8 {
-		members.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				call, cancel := context.WithTimeout(ctx, 10*time.Second)
-				if old, err := s.Get(call, counter); err == nil {
-					ok, err := s.CAS(call, counter, old, fmt.Appendf(nil, "%d %d-%d", number(old)+1, i, n))
-					switch {
-					case ok:
-						acknowledged.Add(1)
-					case errors.Is(err, grant.ErrNotSent):
-						certain.Add(1)
-					case err != nil:
-						unknown.Add(1)
-					}
-				}
-				cancel()
-			}
-		})
-	}
-	for range times {
-		before := acknowledged.Load()
-		eventually(t, "more is acknowledged", func() bool { return acknowledged.Load() >= before+50 })
-		server.Kill()
-		server.Start()
-	}
-	stop()
-	members.Wait()
-	var value []byte
-	eventually(t, "the counter is read", func() bool {
-		var err error
-		value, err = s.Get(t.Context(), counter)
-		return err == nil
-	})
-	count, least := number(value), acknowledged.Load()
-	if count < least || count > least+unknown.Load() {
-		t.Errorf("the counter is %d, and it was raised %d to %d times", count, least, least+unknown.Load())
-	}
-	t.Logf("report: %s killed %d times: %d increments acknowledged, %d certainly not, %d unknown of which %d applied",
-		kind, times, least, certain.Load(), unknown.Load(), count-least)
 }
 
 // TestReadOnly: a server that takes no writes for a while is refused for that

@@ -130,11 +130,16 @@ func (h *record) ask(ctx context.Context, s grant.Store, key string, op history.
 	return value, known
 }
 
-// happened reports whether every kind of answer was given.
-func (h *record) happened() bool {
+// count returns how often an answer was given.
+func (h *record) count(answer string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.counts["applied"] > 0 && h.counts["refused"] > 0 && h.counts["unknown"] > 0
+	return h.counts[answer]
+}
+
+// happened reports whether every kind of answer was given.
+func (h *record) happened() bool {
+	return h.count("applied") > 0 && h.count("refused") > 0 && h.count("unknown") > 0
 }
 
 // check ends the clients, reads every key a last time, so that no acknowledged
