@@ -65,18 +65,24 @@ func TestTranslations(t *testing.T) {
 }
 
 var (
-	link     = regexp.MustCompile(`\]\(([^()\s]*(?:\([^()]*\))?[^()\s]*)\)`)
-	heading  = regexp.MustCompile(`(?m)^#{1,6} +(.*?)#*$`)
-	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	fenced   = regexp.MustCompile("(?s)```.*?```")
-	unsaid   = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	link         = regexp.MustCompile(`\]\(([^()\s]*(?:\([^()]*\))?[^()\s]*)\)`)
+	heading      = regexp.MustCompile(`(?m)^#{1,6} +(.*?)#*$`)
+	linkText     = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	fenced       = regexp.MustCompile("(?s)```.*?```")
+	declaredTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	namedTest    = regexp.MustCompile("`(?:Test|Fuzz|Benchmark)[A-Z]\\w*`")
+	unsaid       = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// TestLinks checks that links of pages lead to existing files and headings.
+// TestLinks checks that links of pages lead to existing files and headings, and
+// that the tests that they name exist.
 func TestLinks(t *testing.T) {
 	pages, headings := make(map[string]string), make(map[string][]string)
 	exists := make(map[string]bool)
 	for name, text := range repository(t).texts {
+		for _, m := range declaredTest.FindAllStringSubmatch(text, -1) {
+			exists[m[1]] = true
+		}
 		for dir := name; dir != "."; dir = path.Dir(dir) {
 			exists[dir] = true
 		}
@@ -86,6 +92,11 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	for name, text := range pages {
+		for _, test := range namedTest.FindAllString(text, -1) {
+			if !exists[strings.Trim(test, "`")] {
+				t.Errorf("%s: no test %s", name, test)
+			}
+		}
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, ":") { // external
