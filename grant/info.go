@@ -63,6 +63,16 @@ func newInfo(name string, c Config) Info {
 	return Info{Name: name, State: Attached, Config: c, Incarnation: 1, LongestWindow: c.Window}
 }
 
+// Check returns an error if the sequencer has another configuration than a
+// process wants, or can make no more IDs. Nodes are not compared, and the prefix
+// and low bits only if want has them.
+func (i Info) Check(want Config, now time.Time) error {
+	if err := i.Config.compare(i.Name, want); err != nil {
+		return err
+	}
+	return i.Config.checkTime(i.Name, now)
+}
+
 // A NodeInfo is what the store knows about one node ID.
 type NodeInfo struct {
 	Node    uint64

@@ -145,11 +145,11 @@ func testOptions(t *testing.T) {
 	s := new(memstore.Store)
 	now := func() time.Time { return time.Now().Add(-time.Second) }
 	ahead := 300 * time.Millisecond
-	q, err := Open(t.Context(), s, "s", &Config{Layout: someLayout, MaxAhead: &ahead, Now: now, MaxLag: 77, Host: "here", Window: 7 * time.Second})
+	q, err := Open(t.Context(), s, "s", &Config{Layout: someLayout, MaxAhead: &ahead, Now: now, Host: "here", Window: 7 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := q.options; o.MaxAhead != ahead || o.MaxLag != 77 || o.Now == nil || time.Since(o.Now()) < time.Second {
+	if o := q.options; o.MaxAhead != ahead || o.Now == nil || time.Since(o.Now()) < time.Second {
 		t.Errorf("%+v", o)
 	}
 	info, err := grant.Lookup(t.Context(), s, "s")

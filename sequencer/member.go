@@ -76,7 +76,7 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		c.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one", "sequencer", name, "window", info.Config.Window, "configured", c.Window)
 	}
 	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
-	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag, LowBits: m.config.LowBits}
+	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, LowBits: m.config.LowBits}
 	set := grant.KeeperOptions{
 		Name: m.name, Config: &m.config, Nodes: c.Nodes, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead,
 		Host: c.Host, Now: c.Now, Timeout: c.Timeout, Logger: c.Logger,

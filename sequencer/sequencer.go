@@ -76,10 +76,8 @@ type Config struct {
 	// is then blocked for others until the time that this clock shows.
 	AllowClockAhead bool
 
-	// Now is the clock; nil means the system clock. MaxLag is
-	// firn.Options.MaxLag.
-	Now    func() time.Time
-	MaxLag time.Duration
+	// Now is the clock; nil means the system clock.
+	Now func() time.Time
 
 	// Timeout is how long a request to the store may take; zero means 5
 	// seconds.
@@ -135,9 +133,6 @@ func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequence
 // prepare looks up or creates the sequencer. check returns an error if its
 // layout is unsuitable.
 func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check func(firn.Layout) error) (info grant.Info, err error) {
-	if c.MaxLag < 0 {
-		return info, fmt.Errorf("sequencer: MaxLag is %v: it cannot be negative", c.MaxLag)
-	}
 	var given *grant.Config
 	if !c.Layout.IsZero() {
 		if err := check(c.Layout); err != nil {
@@ -164,41 +159,12 @@ func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check 
 	if err != nil {
 		return info, err
 	}
-	return info, cmp.Or(c.compare(info), check(info.Config.Layout), checkTime(info, c.now()))
-}
-
-// checkTime returns an error if the sequencer can make no more IDs.
-func checkTime(info grant.Info, now time.Time) error {
-	l := info.Config.Layout
-	end := l.Last().Add(l.Unit())
-	if now.Before(end) {
-		return nil
+	want := info.Config
+	want.Layout, want.Prefix, want.LowBits = cmp.Or(c.Layout, want.Layout), cmp.Or(c.Prefix, want.Prefix), cmp.Or(c.LowBits, want.LowBits)
+	if c.MaxAhead != nil {
+		want.MaxAhead = *c.MaxAhead
 	}
-	return fmt.Errorf("sequencer: the time of sequencer %s ended at %s, and the clock reads %s: %w",
-		info.Name, end.Format(time.RFC3339), now.UTC().Format(time.RFC3339), firn.ErrTimeOver)
-}
-
-// compare returns an error if the sequencer differs from what was requested.
-func (c *Config) compare(info grant.Info) error {
-	switch have := info.Config; {
-	case !c.Layout.IsZero() && c.Layout != have.Layout:
-		return &grant.MismatchError{Sequencer: info.Name, Field: "layout", Want: c.Layout.String(), Have: have.Layout.String()}
-	case c.MaxAhead != nil && *c.MaxAhead != have.MaxAhead:
-		return &grant.MismatchError{Sequencer: info.Name, Field: "max-ahead", Want: c.MaxAhead.String(), Have: have.MaxAhead.String()}
-	case c.Prefix != "" && c.Prefix != have.Prefix:
-		return &grant.MismatchError{Sequencer: info.Name, Field: "prefix", Want: c.Prefix, Have: cmp.Or(have.Prefix, "none")}
-	case c.LowBits != 0 && c.LowBits != have.LowBits:
-		return &grant.MismatchError{Sequencer: info.Name, Field: "low-bits", Want: lowBits(c.LowBits), Have: lowBits(have.LowBits)}
-	}
-	return nil
-}
-
-// lowBits writes Config.LowBits as the errors of grant do.
-func lowBits(k int) string {
-	if k == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("even:%d", k)
+	return info, cmp.Or(info.Check(want, c.now()), check(info.Config.Layout))
 }
 
 func (c *Config) now() time.Time {

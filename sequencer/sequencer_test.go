@@ -119,7 +119,6 @@ func TestOpenCompares(t *testing.T) {
 			"range":          {Layout: layout, Nodes: &grant.Range{Lo: 1020, Hi: 1024}},
 			"reversed range": {Layout: layout, Nodes: &grant.Range{Lo: 2, Hi: 1}},
 			"128 bits":       {Layout: firn.MustParseLayout("boundary")},
-			"negative lag":   {Layout: layout, MaxLag: -1},
 		} {
 			if _, err := sequencer.Open(ctx, s, "orders", &c); err == nil {
 				t.Errorf("%s: Open is fine, want an error", what)
