@@ -148,8 +148,7 @@ func (m *machine) begin() {
 	m.claim = nil
 	from := max(c.from, m.used) // the order of IDs within the process
 	m.hold = &hold{
-		node: c.node, key: c.key, record: c.next, from: c.from, until: c.until, untilAt: m.mono + c.until - m.wall,
-		limit: c.limit, over: c.over, gap: c.gap, spoiled: c.spoiled, renewed: max(m.used, c.from), margin: m.newMargin(),
+		nodeGrant: c.nodeGrant, record: c.next, untilAt: m.mono + c.until - m.wall, renewed: max(m.used, c.from), margin: m.newMargin(),
 	}
 	m.prefer = int64(c.node)
 	m.succeeded()

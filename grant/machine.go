@@ -19,51 +19,60 @@ import (
 //
 // docs/protocol.md describes what it does, and why IDs stay unique.
 type machine struct {
-	set KeeperOptions
+	set   KeeperOptions
+	owner string
 
 	// The times of the current event.
 	wall, mono, used int64
 	out              []action
 
-	owner     string
-	attached  bool // a node ID is wanted
-	demand    bool // a caller waits for an ID
-	isRefused bool // the configuration forbids acquiring
-	sequencer Info
-	config    []byte // the bytes of sequencer, as read
-	seenFloor int64  // the greatest floor ever read, or never
-	seenInc   uint64 // the greatest incarnation ever read
-	lo, hi    uint64
-
-	op    operation // the request in progress
-	hold  *hold     // the node ID in use
-	claim *claim    // a node ID that is being acquired
-
-	wantConfig bool  // the configuration may have changed
-	configAt   int64 // Mono when to read the configuration again while a window is open
-	frozen     bool  // the store was found to have gone back
-	frozenAt   int64 // the clock at that moment
-	frozenFor  error // why
-	gaveBack   bool  // the last node ID was given back
-	kept       error // why it was not, if no other was wanted
-	prefer     int64 // the node ID held before, or -1
-	rounds     int   // rounds of picking without a candidate
-	droughts   int   // consecutive lists of all records that found none free
-	listAfter  int64 // Mono of the next list after these
-	listFree   int64 // when the first would be free, by the last one; never if unknown
-	refusals   int   // refused claims since a node ID was last acquired
-	crowded    bool  // a claim was refused since then: others want the same
-	failures   int   // consecutive failed requests
-	notBefore  int64 // Mono before which no request is made
-	probed     bool  // the clock was compared before a large renewal
-
-	renewFailed bool // the last renewal failed; the configuration is read before the next
-	clocks      clocks
-
 	started            bool  // there was an event before
 	lastWall, lastMono int64 // at that event
-	status             Status
-	reported           error // the error of the last report
+
+	attached bool // a node ID is wanted
+	demand   bool // a caller waits for an ID
+
+	// The sequencer, as last read.
+	sequencer  Info
+	config     []byte // its bytes
+	lo, hi     uint64 // the node IDs that the member may take
+	isRefused  bool   // it forbids acquiring
+	wantConfig bool   // it may have changed
+	configAt   int64  // Mono when to read it again while a window is open
+	seenFloor  int64  // the greatest floor ever read, or never
+	seenInc    uint64 // the greatest incarnation ever read
+
+	op        operation // the request in progress
+	failures  int       // consecutive failed requests
+	notBefore int64     // Mono before which no request is made
+
+	claim *claim // a node ID that is being acquired
+	search
+	clocks clocks
+
+	hold        *hold // the node ID in use
+	probed      bool  // the clock was compared before a large renewal
+	renewFailed bool  // the last renewal failed; the configuration is read before the next
+	gaveBack    bool  // the last node ID was given back
+	kept        error // why it was not, if no other was wanted
+
+	frozen    bool  // the store was found to have gone back
+	frozenAt  int64 // the clock at that moment
+	frozenFor error // why
+
+	status   Status
+	reported error // the error of the last report
+}
+
+// A search is what a member remembers while it looks for a free node ID.
+type search struct {
+	prefer    int64 // the node ID held before, or -1
+	rounds    int   // rounds of picking without a candidate
+	droughts  int   // consecutive lists of all records that found none free
+	listAfter int64 // Mono of the next list after these
+	listFree  int64 // when the first would be free, by the last one; never if unknown
+	refusals  int   // refused claims since a node ID was last acquired
+	crowded   bool  // a claim was refused since then: others want the same
 }
 
 // An operation is the purpose of the request in progress.
@@ -88,45 +97,53 @@ const (
 	opThaw                   // read the configuration, and the record in use, while frozen
 )
 
+// A nodeGrant is a node ID with its window, and with what every write of its
+// record carries on.
+type nodeGrant struct {
+	node    uint64
+	key     string
+	from    int64 // where the grant begins
+	until   int64 // exclusive end of what may be used
+	limit   int64 // no window of this node ID ends beyond
+	over    over  // of the record, like the spans
+	gap     span
+	spoiled span
+}
+
+// carried returns a record with what every write carries on.
+func (g *nodeGrant) carried() nodeRecord {
+	return nodeRecord{From: maybe{g.from, true}, Over: g.over, Gap: g.gap, Spoiled: g.spoiled}
+}
+
 // A hold is a node ID in use.
 type hold struct {
-	node     uint64
-	key      string
+	nodeGrant
+	untilAt int64 // Mono when until would be, by the clock at the last acquire or renewal
+	renewed int64 // used, when the last renewal was requested
+	margin  int64 // renew when less than this is left
+
 	record   []byte   // as the last applied write of this member left it
-	from     int64    // where the grant began
-	until    int64    // exclusive end of what may be used
-	untilAt  int64    // Mono when that would be, by the clock at the last acquire or renewal
-	limit    int64    // no window of this node ID ends beyond
-	over     over     // of the record
-	gap      span     // of the record
-	spoiled  span     // of the record
+	old      [][]byte // records before record, newest last, to detect a store that went back
 	attempts [][]byte // renewals since record with an unknown result
 	seen     []byte   // the attempt that a read has shown; another write must confirm it
 	seenTo   int64    // and its until
-	old      [][]byte // records before record, newest last, to detect a store that went back
-	renewed  int64    // used, when the last renewal was requested
-	margin   int64    // renew when less than this is left
-	waiting  bool     // nothing of it may be used yet: see use
-	lost     bool     // the record is no longer ours; the rest of the window may be used
-	closing  bool     // the record says closing
-	sealing  bool     // actionSeal was requested, eventSealed has not come
-	sealed   bool     // nothing more is used
-	next     []byte   // the record that the write in progress would store
-	nextTo   int64    // and its until
-	nextUsed int64    // and what was used when it was requested
-	release  int      // attempts to release it so far
+
+	next     []byte // the record that the write in progress would store
+	nextTo   int64  // and its until
+	nextUsed int64  // and what was used when it was requested
+	release  int    // attempts to release it so far
+
+	waiting bool // nothing of it may be used yet: see use
+	lost    bool // the record is no longer ours; the rest of the window may be used
+	closing bool // the record says closing
+	sealing bool // actionSeal was requested, eventSealed has not come
+	sealed  bool // nothing more is used
 }
 
 // A claim is a node ID that is being acquired.
 type claim struct {
-	node        uint64
-	key         string
-	old, next   []byte // of the write in progress, or of the last one
-	from, until int64
-	limit       int64 // no window of this node ID ends beyond
-	over        over  // of the record
-	gap         span  // of the record
-	spoiled     span  // of the record
+	nodeGrant
+	old, next []byte // of the write in progress, or of the last one
 
 	config   []byte   // of the sequencer, when the node ID was picked
 	base     []byte   // the record when the node ID was picked
@@ -135,20 +152,10 @@ type claim struct {
 	retry    bool     // the record is old, as a read has shown: write again
 }
 
-// carried returns what every write of the member carries on.
-func (h *hold) carried() nodeRecord {
-	return nodeRecord{From: maybe{h.from, true}, Over: h.over, Gap: h.gap, Spoiled: h.spoiled}
-}
-
-// carried returns what every write of the claim carries on.
-func (c *claim) carried() nodeRecord {
-	return nodeRecord{From: maybe{c.from, true}, Over: c.over, Gap: c.gap, Spoiled: c.spoiled}
-}
-
 // newMachine returns the machine of a member that holds nothing.
 func newMachine(s KeeperOptions) *machine {
 	s.Host = cut(s.Host, 64)
-	m := &machine{set: s, prefer: -1, used: never, seenFloor: never}
+	m := &machine{set: s, search: search{prefer: -1}, used: never, seenFloor: never}
 	m.owner = m.token()
 	return m
 }

@@ -121,7 +121,7 @@ func TestReportLaw(t *testing.T) {
 	holds := []*hold{nil}
 	for i := range 64 {
 		holds = append(holds, &hold{
-			node: uint64(i & 1), until: rigTime + int64(i>>1&1), closing: i>>2&1 == 1, sealing: i>>3&1 == 1, sealed: i>>4&1 == 1, lost: i>>5&1 == 1,
+			nodeGrant: nodeGrant{node: uint64(i & 1), until: rigTime + int64(i>>1&1)}, closing: i>>2&1 == 1, sealing: i>>3&1 == 1, sealed: i>>4&1 == 1, lost: i>>5&1 == 1,
 		})
 	}
 	random := rand.New(rand.NewPCG(1, 1))
@@ -134,7 +134,7 @@ func TestReportLaw(t *testing.T) {
 		m.status.Err = pickOne(random, errs...)
 		m.claim = nil
 		if random.IntN(3) == 0 {
-			m.claim = &claim{node: 9, until: 99}
+			m.claim = &claim{nodeGrant: nodeGrant{node: 9, until: 99}}
 		}
 		m.owner = pickOne(random, "us", "we")
 		err := m.status.Err
@@ -174,7 +174,7 @@ func TestReportLaw(t *testing.T) {
 		t.Errorf("%d changes", changes)
 	}
 	// A new owner alone counts as a change.
-	r.m.hold, r.m.attached, r.m.status.Err = &hold{until: rigTime}, true, nil
+	r.m.hold, r.m.attached, r.m.status.Err = &hold{nodeGrant: nodeGrant{until: rigTime}}, true, nil
 	r.m.report()
 	r.m.owner, r.m.out = "another", nil
 	if r.m.report(); len(r.m.out) != 1 || r.m.out[0].Status.Owner != "another" {

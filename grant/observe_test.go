@@ -18,7 +18,7 @@ import (
 
 // optional lists the interfaces that a Store may have, in the order of
 // abilities.
-var optional = [...]string{"MultiGetter", "Watcher", "Lineage", "Clock"}
+var optional = [...]string{"MultiGetter", "Watcher", "Lineage", "Clock", "Checker"}
 
 // abilities returns which of these a Store has.
 func abilities(s grant.Store) [len(optional)]bool {
@@ -26,7 +26,8 @@ func abilities(s grant.Store) [len(optional)]bool {
 	_, watch := grant.As[grant.Watcher](s)
 	_, line := grant.As[grant.Lineage](s)
 	_, time := grant.As[grant.Clock](s)
-	return [...]bool{many, watch, line, time}
+	_, checks := grant.As[grant.Checker](s)
+	return [...]bool{many, watch, line, time, checks}
 }
 
 // TestOptional: these are all interfaces that store.go declares beside Store.
@@ -57,10 +58,6 @@ type (
 	plain struct{ grant.Store }
 	fixed struct{ grant.Store }
 )
-
-type checker interface {
-	Check(context.Context) ([]string, error)
-}
 
 func (fixed) Lineage(context.Context) (string, int64, error) { return "here", 7, nil }
 
@@ -96,12 +93,10 @@ func TestObserve(t *testing.T) {
 			if got := abilities(s); got != with {
 				t.Errorf("it has the abilities %v, want %v", got, with)
 			}
-			if c, ok := grant.As[checker](s); ok {
+			if c, ok := grant.As[grant.Checker](s); ok {
 				if got, err := c.Check(ctx); !slices.Equal(got, []string{"full"}) || err != nil {
 					t.Errorf("Check = %q, %v", got, err)
 				}
-			} else if _, checks := inner.(checker); checks {
-				t.Error("it has no Check")
 			}
 			want, err := grant.DefaultConfig(inner, firn.Default(), nil, nil)
 			if err != nil {

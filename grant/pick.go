@@ -80,7 +80,7 @@ func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 		if m.hold != nil && node == m.hold.node && !m.hold.lost {
 			continue
 		}
-		c := candidate{claim: claim{node: node, key: key, limit: maxMark}, mark: never, rank: rankAbsent}
+		c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: key, limit: maxMark}}, mark: never, rank: rankAbsent}
 		var r nodeRecord
 		if i < len(values) && len(values[i]) > 0 {
 			c.old = values[i]
@@ -292,7 +292,7 @@ func (m *machine) listed(e event) {
 	}
 	s := m.evaluate(e.Keys, e.Values)
 	if node, ok := m.absent(e.Keys); ok {
-		c := candidate{claim: claim{node: node, key: m.key(node), limit: maxMark}, mark: never}
+		c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: m.key(node), limit: maxMark}}, mark: never}
 		m.place(&c, nodeRecord{})
 		if at := m.usableAt(c); at <= m.wall {
 			if m.mayClaim(s) {

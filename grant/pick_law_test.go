@@ -97,7 +97,7 @@ func TestLookLaw(t *testing.T) {
 			m.clocks = clocks{store: near(), within: within, at: m.mono} // what it returned once
 		}
 		if random.IntN(3) == 0 {
-			m.hold = &hold{node: random.Uint64N(16), lost: random.IntN(2) == 0}
+			m.hold = &hold{nodeGrant: nodeGrant{node: random.Uint64N(16)}, lost: random.IntN(2) == 0}
 		}
 
 		var keys []string
@@ -236,7 +236,7 @@ func TestChooseLaw(t *testing.T) {
 	}{{[]int{0}, 1}, {[]int{0, 0, 1, 2}, 3}, {[]int{1, 1, 2}, 2}, {[]int{2, 2, 2}, 3}, {[]int{1, 2}, 1}, {[]int{0, 2, 2}, 1}, {[]int{0, 1}, 2}} {
 		var best []candidate
 		for i, rank := range tt.ranks {
-			best = append(best, candidate{claim: claim{node: uint64(i)}, rank: rank})
+			best = append(best, candidate{claim: claim{nodeGrant: nodeGrant{node: uint64(i)}}, rank: rank})
 		}
 		for _, crowded := range []bool{false, true} {
 			r.m.crowded = crowded
