@@ -7,22 +7,11 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// An AmbiguityError means that two patterns match a name equally well.
-type AmbiguityError struct {
-	Name     string
-	Patterns [2]string
-}
-
-func (e *AmbiguityError) Error() string {
-	return fmt.Sprintf("config: %q matches the patterns %q and %q equally well: make one of them longer, or configure the name itself",
-		e.Name, e.Patterns[0], e.Patterns[1])
-}
-
 // Match finds the pattern for a name, by Hazelcast's rules: the name itself if
 // it is among the patterns; otherwise the pattern with a * that matches and has
 // the most other characters. A * stands for any characters, also none, and a
-// pattern has at most one. Two matches of equal length are an *AmbiguityError.
-// ok is false if no pattern matches; the caller then applies a default.
+// pattern has at most one. Two matches of equal length are an error. ok is false
+// if no pattern matches; the caller then applies a default.
 //
 // Unlike in Hazelcast, the parts before and after the * must not overlap in the
 // name: ab*ba does not match aba.
@@ -46,7 +35,7 @@ func Match(patterns []string, name string) (pattern string, ok bool, err error) 
 		}
 	}
 	if rival != "" {
-		return "", false, &AmbiguityError{Name: name, Patterns: [2]string{pattern, rival}}
+		return "", false, fmt.Errorf("config: %q matches the patterns %q and %q equally well: make one of them longer, or configure the name itself", name, pattern, rival)
 	}
 	return pattern, best >= 0, nil
 }

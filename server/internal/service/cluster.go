@@ -432,21 +432,15 @@ func (c *Cluster) opened() map[string]*entry {
 	return all
 }
 
-// Status returns the status of a sequencer at this server; ok is false if it is
-// not open.
-func (c *Cluster) Status(name string) (s grant.Status, ok bool) {
-	if e := c.openEntry(name); e != nil {
-		return e.Status(), true
-	}
-	return s, false
-}
-
 // Owner returns the owner of this server's node ID of a sequencer, as in its
 // record; "" if it holds none.
 func (c *Cluster) Owner(name string) string {
-	s, ok := c.Status(name)
-	if !ok || s.Phase != grant.Holding && s.Phase != grant.Losing {
+	e := c.openEntry(name)
+	if e == nil {
 		return ""
 	}
-	return s.Owner
+	if s := e.Status(); s.Phase == grant.Holding || s.Phase == grant.Losing {
+		return s.Owner
+	}
+	return ""
 }

@@ -84,19 +84,20 @@ func (s *Static) make() (generator, error) {
 	return generator{NewSequencer(s.c.Layout, g), g.Stats}, nil
 }
 
-// Sequencer returns the sequencer of a name and makes it at the first call.
-func (s *Static) Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error) {
-	known, err := s.find(name)
-	if known != nil || err != nil { // before counting a creation of the client
-		return known, err
+// Sequencer returns the sequencer of a name and makes it at the first call. No
+// name is ever forgotten to make room: if it came back it would begin anew, and
+// repeat IDs if the clock was set back meanwhile.
+func (s *Static) Sequencer(_ context.Context, name string, by Creator) (*Sequencer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q, ok := s.byName[name]; ok {
+		return q.Sequencer, nil
+	}
+	if len(s.byName) >= s.c.MaxNames { // before counting a creation of the client
+		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
 	}
 	if _, err := by.allowed(name, ""); err != nil {
 		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known, err := s.findLocked(name); known != nil || err != nil {
-		return known, err
 	}
 	q, err := s.make()
 	if err != nil {
@@ -106,27 +107,6 @@ func (s *Static) Sequencer(ctx context.Context, name string, by Creator) (*Seque
 	q.Veil = veilOf(s.c.Veil, name, s.c.Layout)
 	s.byName[name] = q
 	return q.Sequencer, nil
-}
-
-// find returns the sequencer of a name, nil if there is room for it, or an
-// error.
-func (s *Static) find(name string) (*Sequencer, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.findLocked(name)
-}
-
-// findLocked is find for a caller that holds s.mu. No name is ever forgotten to
-// make room: if it came back it would begin anew, and repeat IDs if the clock
-// was set back meanwhile.
-func (s *Static) findLocked(name string) (*Sequencer, error) {
-	if q, ok := s.byName[name]; ok {
-		return q.Sequencer, nil
-	}
-	if len(s.byName) >= s.c.MaxNames {
-		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
-	}
-	return nil, nil
 }
 
 // Opened returns the sequencer of a name that was used before.

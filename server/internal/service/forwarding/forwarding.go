@@ -93,16 +93,6 @@ func New(admin *service.StoreAdmin, c Config) *Peers {
 // Close closes idle connections. Requests end with their contexts.
 func (p *Peers) Close() { p.web.CloseIdleConnections() }
 
-// Take takes IDs from another server.
-func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, lacks error) (service.Batch, error) {
-	if l.Bits() == 128 {
-		b, err := take(ctx, p, name, l, n, lacks, l.Decompose128, func(b []byte) firn.ID128 { return firn.ID128(b) })
-		return service.BatchOf(&l, b, n, err)
-	}
-	b, err := take(ctx, p, name, l, n, lacks, l.Decompose, func(b []byte) firn.ID { return firn.ID(binary.BigEndian.Uint64(b)) })
-	return service.BatchOf(&l, b, n, err)
-}
-
 // CanHelp reports whether no call has failed lately.
 func (p *Peers) CanHelp() bool {
 	return time.Since(time.Unix(0, p.failed.Load())) > unready
@@ -132,9 +122,10 @@ type Error struct {
 // Unwrap returns why this server lacks a node ID.
 func (e *Error) Unwrap() error { return e.error }
 
-// take asks the servers one by one, until one gives n IDs that may be passed
-// on. Otherwise the error is an *Error.
-func take[I firn.AnyID[I]](ctx context.Context, p *Peers, name string, l firn.Layout, n int, lacks error, decompose func(I) (firn.Parts, error), read func([]byte) I) (b firn.BatchOf[I], err error) {
+// Take asks the servers one by one, until one gives n IDs that may be passed
+// on. Otherwise the error says why this server lacks a node ID, and what the
+// others answered.
+func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, lacks error) (b service.Batch, err error) {
 	var got [numResults]int
 	first := int(p.next.Add(1)) % len(p.peers)
 	for _, to := range slices.Concat(p.peers[first:], p.peers[:first]) {
@@ -143,23 +134,22 @@ func take[I firn.AnyID[I]](ctx context.Context, p *Peers, name string, l firn.La
 			got[unreachable]++
 			continue
 		}
-		var owner string
-		b, owner, err = ask(ctx, p, to, name, l, n, read)
+		packed, owner, err := p.ask(ctx, to, name, &l, n)
 		if err == nil {
-			var made span
-			if made, err = spanOf(b, decompose); err == nil {
+			var made origin
+			if made, err = originOf(&l, packed); err == nil {
 				err = p.windows.check(ctx, name, l, owner, made, sent, time.Now())
 			}
 		}
 		if ctx.Err() != nil {
-			return firn.BatchOf[I]{}, ctx.Err()
+			return b, ctx.Err()
 		}
 		r := resultOf(err)
 		p.counts[r].Add(1)
 		p.c.Logger.DebugContext(ctx, "forwarded", "sequencer", name, "count", n, "to", to.url, "result", results[r].name, "took", time.Since(sent))
 		if r == gave {
 			p.failed.Store(0)
-			return b, nil
+			return unpack(&l, packed, n)
 		}
 		if r == unreachable {
 			to.paused.Store(time.Now().Add(max(peerPause, time.Since(sent))).UnixNano())
@@ -167,7 +157,7 @@ func take[I firn.AnyID[I]](ctx context.Context, p *Peers, name string, l firn.La
 		p.warn(name, to.url, r, err)
 		p.failed.Store(time.Now().UnixNano())
 		if errors.Is(err, errUnchecked) {
-			return firn.BatchOf[I]{}, err
+			return b, err
 		}
 		got[r]++
 	}
@@ -177,8 +167,7 @@ func take[I firn.AnyID[I]](ctx context.Context, p *Peers, name string, l firn.La
 			parts = append(parts, fmt.Sprintf("%d %s", n, results[r].text))
 		}
 	}
-	last := results[resultOf(err)]
-	return firn.BatchOf[I]{}, &Error{fmt.Errorf("%w; other servers: %s", lacks, strings.Join(parts, ", ")), err, last.name, last.hint}
+	return b, fmt.Errorf("%w; other servers: %s", lacks, strings.Join(parts, ", "))
 }
 
 // An answerError is an answer that has no IDs.
@@ -192,9 +181,9 @@ func (e *answerError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("status %d: %s %s", e.status, e.kind, e.detail))
 }
 
-// ask takes IDs from one server, with the owner that it names. It sends one
-// request and does not repeat it.
-func ask[I firn.AnyID[I]](ctx context.Context, p *Peers, to *peer, name string, l firn.Layout, n int, read func([]byte) I) (b firn.BatchOf[I], owner string, err error) {
+// ask takes packed IDs from one server, with the owner that it names. It sends
+// one request and does not repeat it.
+func (p *Peers) ask(ctx context.Context, to *peer, name string, l *firn.Layout, n int) (packed []byte, owner string, err error) {
 	limit := peerLimit
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(deadline)/2) // so that another one can be asked
@@ -204,7 +193,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, p *Peers, to *peer, name string, 
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s/v1/sequencers/%s/next?format=raw&count=%d", to.url, name, n), http.NoBody)
 	if err != nil {
-		return b, "", err
+		return nil, "", err
 	}
 	q.Header.Set(service.ForwardedHeader, "1")
 	q.Header.Set("Accept", "application/octet-stream")
@@ -221,7 +210,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, p *Peers, to *peer, name string, 
 	}
 	answer, err := p.web.Do(q)
 	if err != nil {
-		return b, "", err
+		return nil, "", err
 	}
 	defer answer.Body.Close()
 	size := l.Bits() / 8
@@ -229,33 +218,40 @@ func ask[I firn.AnyID[I]](ctx context.Context, p *Peers, to *peer, name string, 
 		var problem struct{ Type, Detail string }
 		_ = json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&problem)
 		kind, _ := strings.CutPrefix(problem.Type, "urn:firn:problem:")
-		return b, "", &answerError{answer.StatusCode, kind, problem.Detail}
+		return nil, "", &answerError{answer.StatusCode, kind, problem.Detail}
 	}
-	packed, err := io.ReadAll(io.LimitReader(answer.Body, int64(n*size)+1))
+	packed, err = io.ReadAll(io.LimitReader(answer.Body, int64(n*size)+1))
 	switch {
 	case err != nil:
-		return b, "", err
+		return nil, "", err
 	case answer.Header.Get("Content-Type") != "application/octet-stream" || len(packed) != n*size:
-		return b, "", reject("the answer is not %d IDs of %d bits", n, l.Bits())
+		return nil, "", reject("the answer is not %d IDs of %d bits", n, l.Bits())
 	}
-	return firn.BatchFromRuns(runsOf(packed, size, read)...), answer.Header.Get(service.OwnerHeader), nil
+	return packed, answer.Header.Get(service.OwnerHeader), nil
+}
+
+// unpack returns n packed IDs of a layout as a batch.
+func unpack(l *firn.Layout, packed []byte, n int) (service.Batch, error) {
+	if l.Bits() == 128 {
+		runs := runsOf(packed, 16, func(b []byte) firn.ID128 { return firn.ID128(b) })
+		return service.BatchOf(l, firn.BatchFromRuns(runs...), n, nil)
+	}
+	runs := runsOf(packed, 8, func(b []byte) firn.ID { return firn.ID(binary.BigEndian.Uint64(b)) })
+	return service.BatchOf(l, firn.BatchFromRuns(runs...), n, nil)
 }
 
 // runsOf returns packed IDs of a size as few runs.
 func runsOf[I firn.AnyID[I]](packed []byte, size int, read func([]byte) I) (runs []firn.RunOf[I]) {
-	var last []byte
-	for ; len(packed) > 0; packed = packed[size:] {
-		id := packed[:size]
+	for at := 0; at < len(packed); at += size {
+		id := packed[at : at+size]
 		if k := len(runs) - 1; k >= 0 {
-			if d := distance(last, id); d > 0 && (runs[k].Count == 1 || runs[k].Step == d) {
+			if d := distance(packed[at-size:at], id); d > 0 && (runs[k].Count == 1 || runs[k].Step == d) {
 				runs[k].Step = d
 				runs[k].Count++
-				last = id
 				continue
 			}
 		}
 		runs = append(runs, firn.RunOf[I]{First: read(id), Step: 1, Count: 1})
-		last = id
 	}
 	return runs
 }

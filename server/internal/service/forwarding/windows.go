@@ -2,6 +2,7 @@ package forwarding
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,34 +26,38 @@ func reject(format string, a ...any) error {
 // clockSkew is how far the clocks of two servers of a store may differ.
 const clockSkew = 10 * time.Second
 
-// A span is what IDs contain: the node ID that made them, and the first and
-// last ticks of their times.
-type span struct {
+// An origin is where IDs come from: the node ID that made them, and the first
+// and last ticks of their times.
+type origin struct {
 	node        uint64
 	first, last time.Time
 }
 
-// spanOf decomposes the IDs of a batch. They must have one node ID and ascend,
-// so that none is repeated.
-func spanOf[I firn.AnyID[I]](b firn.BatchOf[I], decompose func(I) (firn.Parts, error)) (s span, err error) {
+// originOf decomposes packed IDs. They must have one node ID and ascend, so that
+// none is repeated.
+func originOf(l *firn.Layout, packed []byte) (o origin, err error) {
 	var before firn.Parts
-	n := 0
-	for id := range b.All() {
-		p, err := decompose(id)
+	for size, rest := l.Bits()/8, packed; len(rest) > 0; rest = rest[size:] {
+		var p firn.Parts
+		if size == 16 {
+			p, err = l.Decompose128(firn.ID128(rest[:size]))
+		} else {
+			p, err = l.Decompose(firn.ID(binary.BigEndian.Uint64(rest)))
+		}
 		switch {
 		case err != nil:
-			return s, reject("ID %v: %v", id, err)
-		case n == 0:
-			s.node, s.first = p.Node, p.Time
-		case p.Node != s.node:
-			return s, reject("they have the node IDs %d and %d", s.node, p.Node)
+			return o, reject("ID %x: %v", rest[:size], err)
+		case len(rest) == len(packed):
+			o.node, o.first = p.Node, p.Time
+		case p.Node != o.node:
+			return o, reject("they have the node IDs %d and %d", o.node, p.Node)
 		case p.Time.Before(before.Time) || p.Time.Equal(before.Time) && p.Seq <= before.Seq:
-			return s, reject("ID %v does not follow the one before it", id)
+			return o, reject("ID %x does not follow the one before it", rest[:size])
 		}
-		before, n = p, n+1
+		before = p
 	}
-	s.last = before.Time
-	return s, nil
+	o.last = before.Time
+	return o, nil
 }
 
 // mostWindows is how many records of node IDs are cached.
@@ -90,18 +95,18 @@ func newWindows(s grant.Store, lookup func(ctx context.Context, name string) (gr
 // contains them, and their times are near this server's clock. No other owner
 // has IDs in that window, whichever store the other server uses: see
 // docs/protocol.md.
-func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner string, s span, sent, got time.Time) error {
-	key := numbered{name, s.node}
+func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner string, o origin, sent, got time.Time) error {
+	key := numbered{name, o.node}
 	w.mu.Lock()
 	have, known := w.known[key]
 	w.mu.Unlock()
-	if !known || have.judge(l, owner, s, sent, got) != nil {
+	if !known || have.judge(l, owner, o, sent, got) != nil {
 		var err error
 		if have, err = w.read(ctx, key); err != nil {
 			return err
 		}
 	}
-	return have.judge(l, owner, s, sent, got)
+	return have.judge(l, owner, o, sent, got)
 }
 
 // errUnchecked is matched by errors for IDs that could not be checked because
@@ -139,17 +144,17 @@ func (w *windows) read(ctx context.Context, key numbered) (have heldWindow, err 
 }
 
 // judge is check for a record of the store.
-func (w heldWindow) judge(l firn.Layout, owner string, s span, sent, got time.Time) error {
+func (w heldWindow) judge(l firn.Layout, owner string, o origin, sent, got time.Time) error {
 	unit := l.Unit()
 	switch earliest, latest := sent.Add(-clockSkew-unit), got.Add(clockSkew+unit+w.config.MaxAhead); {
 	case w.config.Layout != l:
 		return reject("the sequencer has layout %s, not %s", w.config.Layout, l)
 	case owner == "" || owner != w.owner:
-		return reject("in this server's store, node ID %d is held by %s, not by %s", s.node, ownerText(w.owner), ownerText(owner))
-	case s.last.Add(unit).After(w.until):
-		return reject("they are from %s, but in this server's store the window of node ID %d ends at %s", textfmt.Stamp(s.last), s.node, textfmt.Stamp(w.until))
-	case s.first.Before(earliest) || s.last.After(latest):
-		return reject("they are from %s to %s, but this server's clock reads %s", textfmt.Stamp(s.first), textfmt.Stamp(s.last), textfmt.Stamp(got))
+		return reject("in this server's store, node ID %d is held by %s, not by %s", o.node, ownerText(w.owner), ownerText(owner))
+	case o.last.Add(unit).After(w.until):
+		return reject("they are from %s, but in this server's store the window of node ID %d ends at %s", textfmt.Stamp(o.last), o.node, textfmt.Stamp(w.until))
+	case o.first.Before(earliest) || o.last.After(latest):
+		return reject("they are from %s to %s, but this server's clock reads %s", textfmt.Stamp(o.first), textfmt.Stamp(o.last), textfmt.Stamp(got))
 	}
 	return nil
 }

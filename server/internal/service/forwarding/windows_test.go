@@ -22,14 +22,14 @@ func TestWindows(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	config := servicetest.Config(l)
 	config.MaxAhead = time.Second
-	at := func(d time.Duration) span { return span{42, now.Add(d), now.Add(d)} }
+	at := func(d time.Duration) origin { return origin{42, now.Add(d), now.Add(d)} }
 	held := heldWindow{config, owner, now.Add(time.Minute)}
 	for _, row := range []struct {
 		what  string
 		c     heldWindow
 		owner string
 		l     firn.Layout
-		s     span
+		from  origin
 		want  bool
 	}{
 		{"now", held, owner, l, at(0), true},
@@ -43,10 +43,10 @@ func TestWindows(t *testing.T) {
 		{"far ahead", held, owner, l, at(12 * time.Second), false},
 		{"the last tick of the window", heldWindow{config, owner, now.Add(time.Second)}, owner, l, at(time.Second - time.Millisecond), true},
 		{"after the window", heldWindow{config, owner, now.Add(time.Second)}, owner, l, at(time.Second), false},
-		{"the end of the batch is after it", heldWindow{config, owner, now.Add(time.Second)}, owner, l, span{42, now, now.Add(time.Second)}, false},
-		{"the beginning is far behind", held, owner, l, span{42, now.Add(-time.Minute), now}, false},
+		{"the end of the batch is after it", heldWindow{config, owner, now.Add(time.Second)}, owner, l, origin{42, now, now.Add(time.Second)}, false},
+		{"the beginning is far behind", held, owner, l, origin{42, now.Add(-time.Minute), now}, false},
 	} {
-		if err := row.c.judge(row.l, row.owner, row.s, now, now); (err == nil) != row.want || err != nil && !errors.Is(err, errRejected) {
+		if err := row.c.judge(row.l, row.owner, row.from, now, now); (err == nil) != row.want || err != nil && !errors.Is(err, errRejected) {
 			t.Errorf("%s: %v, want that it is used: %t", row.what, err, row.want)
 		}
 	}
@@ -74,11 +74,11 @@ func TestWindowsAreReadAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := spanOf(b, l.Decompose)
+			from, err := originOf(&l, b.AppendRaw(nil, 0, b.Len()))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return c.check(t.Context(), "orders", l, q.Status().Owner, s, sent, time.Now())
+			return c.check(t.Context(), "orders", l, q.Status().Owner, from, sent, time.Now())
 		}
 		want := func(what string, q *sequencer.Sequencer) {
 			t.Helper()
