@@ -210,9 +210,12 @@ func (p *parser) sequencers(n *yaml.Node) {
 			p.fault(k.Line, "sequencers: %q is neither a sequencer name nor a pattern with one *", k.Value)
 		}
 		for k, v := range p.pairs(v, fmt.Sprintf("sequencers: %q", t.Pattern)) {
-			if err := t.set(k.Value, resolved(v)); err != nil {
-				text := textfmt.Message(err)
-				p.fault(k.Line, "sequencers: %q: %s: %s", t.Pattern, k.Value, text)
+			v, err := resolved(v), errors.New("it must be a single value")
+			if v.Kind == yaml.ScalarNode && v.ShortTag() != "!!null" {
+				err = t.Set(k.Value, v.Value)
+			}
+			if err != nil {
+				p.fault(k.Line, "sequencers: %q: %s: %s", t.Pattern, k.Value, textfmt.Message(err))
 			}
 		}
 		p.f.Templates = append(p.f.Templates, t)
@@ -226,12 +229,8 @@ func (p *parser) sequencers(n *yaml.Node) {
 	p.f.Sequencers = text.String()
 }
 
-// set sets the value of a key of a template.
-func (t *Template) set(key string, v *yaml.Node) (err error) {
-	text := v.Value
-	if v.Kind != yaml.ScalarNode || v.ShortTag() == "!!null" {
-		return errors.New("it must be a single value")
-	}
+// Set sets the value of a key of a template.
+func (t *Template) Set(key, text string) (err error) {
 	switch key {
 	case "layout":
 		if t.Layout, err = firn.ParseLayout(text); err == nil && t.Layout.ReadOnly() {
@@ -275,28 +274,32 @@ func CheckTime(l firn.Layout, now time.Time) error {
 // are applied to, as in server.Config.
 func (f *File) Check(c sequencer.Config, now time.Time) (all []error) {
 	for _, t := range f.Templates {
-		c := c
-		t.Apply(&c)
-		var window *time.Duration
-		if c.Window != 0 {
-			window = &c.Window
-		}
-		g, err := grant.DefaultConfig(nil, c.Layout, c.MaxAhead, window)
-		if err == nil {
-			g.Nodes, g.Prefix, g.LowBits = c.Nodes, c.Prefix, c.LowBits
-			err = cmp.Or(g.Check(), CheckTime(t.Layout, now))
-		}
-		if err != nil {
+		if err := t.check(c, now); err != nil {
 			all = append(all, f.fault(t.Line, "sequencers: %q: %s", t.Pattern, textfmt.Message(err)))
 		}
 	}
 	return all
 }
 
+// check is Check for one template.
+func (t *Template) check(c sequencer.Config, now time.Time) error {
+	t.Apply(&c)
+	var window *time.Duration
+	if c.Window != 0 {
+		window = &c.Window
+	}
+	g, err := grant.DefaultConfig(nil, c.Layout, c.MaxAhead, window)
+	if err != nil {
+		return err
+	}
+	g.Nodes, g.Prefix, g.LowBits = c.Nodes, c.Prefix, c.LowBits
+	return cmp.Or(g.Check(), CheckTime(t.Layout, now))
+}
+
 func duration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is not a duration such as 200ms or 60s", text)
+		return 0, fmt.Errorf("%.40q is not a duration such as 200ms or 60s", text)
 	}
 	return d, nil
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -15,8 +16,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -37,8 +38,8 @@ type hazelcast struct {
 // flakeKeys are the settings that a template can have, with the defaults and
 // ranges of Hazelcast's FlakeIdGeneratorConfig.
 var flakeKeys = []struct {
-	name          string
-	usual, lo, hi int64
+	name              string
+	byDefault, lo, hi int64
 }{
 	{"epoch-start", 1_514_764_800_000, math.MinInt64, math.MaxInt64},
 	{"node-id-offset", 0, 0, math.MaxInt64},
@@ -195,7 +196,7 @@ func (w *writer) generator(generator string, settings map[string]string) error {
 	w.names[name] = generator
 	number := make(map[string]int64)
 	for _, k := range flakeKeys {
-		number[k.name] = k.usual
+		number[k.name] = k.byDefault
 		text, given := settings[k.name]
 		if !given {
 			continue
@@ -206,9 +207,18 @@ func (w *writer) generator(generator string, settings map[string]string) error {
 		}
 		number[k.name] = n
 	}
-	layout, err := w.layout(number)
+	layout, err := layoutOf(number)
 	if err != nil {
 		return err
+	}
+	ahead := time.Duration(number["allowed-future-millis"]) * time.Millisecond
+	t := Template{MaxAhead: &ahead}
+	offset, last := number["node-id-offset"], int64(1)<<number["bits-node-id"]-1
+	if offset != 0 {
+		t.Nodes = &grant.Range{Lo: uint64(offset), Hi: uint64(last)}
+	}
+	if err := cmp.Or(t.Set("layout", layout), t.check(sequencer.Config{}, w.now)); err != nil {
+		return errors.New(textfmt.Message(err))
 	}
 	fmt.Fprintf(&w.text, "  %q:", name)
 	if name != generator {
@@ -216,11 +226,11 @@ func (w *writer) generator(generator string, settings map[string]string) error {
 		w.notes = append(w.notes, fmt.Sprintf("%q became %q: clients must use the new name", generator, name))
 	}
 	fmt.Fprintf(&w.text, "\n    layout: %q\n", layout)
-	if ahead := number["allowed-future-millis"]; ahead != 15_000 {
-		fmt.Fprintf(&w.text, "    max-ahead: %v\n", time.Duration(ahead)*time.Millisecond)
+	if ahead != 15*time.Second {
+		fmt.Fprintf(&w.text, "    max-ahead: %v\n", ahead)
 	}
-	if offset := number["node-id-offset"]; offset != 0 {
-		fmt.Fprintf(&w.text, "    nodes: %d..%d # node-id-offset; give the other cluster 0..%d, or less\n", offset, int64(1)<<number["bits-node-id"]-1, offset-1)
+	if offset != 0 {
+		fmt.Fprintf(&w.text, "    nodes: %d..%d # node-id-offset; give the other cluster 0..%d, or less\n", offset, last, offset-1)
 	}
 	var others []string
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
@@ -234,9 +244,8 @@ func (w *writer) generator(generator string, settings map[string]string) error {
 	return nil
 }
 
-// layout returns the layout of a generator, if sequencers can be created with
-// it.
-func (w *writer) layout(number map[string]int64) (string, error) {
+// layoutOf returns the layout of a generator.
+func layoutOf(number map[string]int64) (string, error) {
 	seq, node := number["bits-sequence"], number["bits-node-id"]
 	if seq+node >= 63 {
 		return "", fmt.Errorf("bits-sequence %d and bits-node-id %d leave no bits for the time", seq, node)
@@ -247,20 +256,6 @@ func (w *writer) layout(number map[string]int64) (string, error) {
 	}
 	if epoch := number["epoch-start"]; epoch != 1_514_764_800_000 {
 		text += ",epoch=" + strconv.FormatInt(epoch, 10)
-	}
-	layout, err := firn.ParseLayout(text)
-	if err == nil {
-		err = CheckTime(layout, w.now)
-	}
-	if err != nil {
-		return "", errors.New(textfmt.Message(err))
-	}
-	ahead := time.Duration(number["allowed-future-millis"]) * time.Millisecond
-	if _, err := grant.DefaultConfig(nil, layout, &ahead, nil); err != nil {
-		return "", fmt.Errorf("allowed-future-millis: %s", textfmt.Message(err))
-	}
-	if offset, last := number["node-id-offset"], int64(1)<<node-1; offset > last {
-		return "", fmt.Errorf("node-id-offset %d is above %d, the last node ID of %d bits", offset, last, node)
 	}
 	return text, nil
 }

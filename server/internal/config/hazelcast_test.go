@@ -87,7 +87,7 @@ func TestImportFaults(t *testing.T) {
 		{"text", "f: yaml"},
 		{in("<bits-node-id>64</bits-node-id>"), `generator "a": bits-node-id: "64" is not a number from 0 to 63`},
 		{in("<bits-node-id>40</bits-node-id><bits-sequence>30</bits-sequence>"), "leave no bits for the time"},
-		{in("<node-id-offset>65536</node-id-offset>"), "above 65535"},
+		{in("<node-id-offset>65536</node-id-offset>"), "node IDs 65536..65535: the first must not exceed the last"},
 		{in("<epoch-start>${epoch}</epoch-start>"), `"${epoch}" is not a number`},
 		{in("<epoch-start>4102444800000</epoch-start>"), "no ID can be made before its epoch, 2100-01-01T00:00:00Z"},
 		{in("<bits-node-id>20</bits-node-id><bits-sequence>12</bits-sequence><epoch-start>0</epoch-start>"), "its time range ended"},

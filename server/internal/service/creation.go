@@ -1,9 +1,9 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/firnid/firn"
@@ -29,48 +29,35 @@ type FieldError struct{ Field, Text string }
 // it.
 func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 	fail := func(field string, err error) { wrong = append(wrong, FieldError{field, textfmt.Message(err)}) }
-	duration := func(field string, text *string) *time.Duration {
-		if text == nil {
-			return nil
+	var t config.Template
+	for _, f := range []struct {
+		field, key string
+		text       *string
+	}{
+		{"layout", "layout", n.Layout}, {"max_ahead", "max-ahead", n.MaxAhead}, {"window", "window", n.Window},
+		{"prefix", "prefix", n.Prefix}, {"low_bits", "low-bits", n.LowBits},
+	} {
+		if f.text == nil {
+			continue
 		}
-		d, err := time.ParseDuration(*text)
-		if err != nil || d < 0 {
-			fail(field, fmt.Errorf("%.40q is not a duration such as 200ms or 60s", *text))
-		}
-		return &d
-	}
-	layout, low := firn.Default(), 0
-	var err error
-	if n.Layout != nil {
-		if layout, err = firn.ParseLayout(*n.Layout); err == nil && layout.ReadOnly() {
-			err = fmt.Errorf("layout %s is only for reading IDs", layout)
-		}
-		if err != nil {
-			fail("layout", err)
-		}
-	}
-	ahead, window := duration("max_ahead", n.MaxAhead), duration("window", n.Window)
-	if n.LowBits != nil {
-		if low, err = config.ParseLowBits(*n.LowBits); err != nil {
-			fail("low_bits", err)
+		if err := t.Set(f.key, *f.text); err != nil {
+			fail(f.field, err)
 		}
 	}
 	if wrong != nil {
 		return c, wrong
 	}
-	if c, err = a.Configure(layout, ahead, window); err != nil {
+	var window *time.Duration
+	if t.Window != 0 {
+		window = &t.Window
+	}
+	c, err := a.Configure(cmp.Or(t.Layout, firn.Default()), t.MaxAhead, window)
+	if err != nil {
 		fail("window", err)
 		return c, wrong
 	}
-	if n.Prefix != nil {
-		c.Prefix = *n.Prefix
-	}
-	if err = c.Check(); err != nil {
-		fail("prefix", err)
-		return c, wrong
-	}
-	c.LowBits = low
-	if err = c.Check(); err != nil {
+	c.Prefix, c.LowBits = t.Prefix, t.LowBits
+	if err := c.Check(); err != nil {
 		fail("low_bits", err)
 	}
 	return c, wrong
