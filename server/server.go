@@ -47,6 +47,8 @@ type Server struct {
 
 	watching     context.Context // done when requests have ended
 	stopWatching context.CancelFunc
+	listing      context.Context // done when the members of the store should no longer list the Server
+	stopListing  context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below, except for calls of Wait
 	muxes   []*listen.Mux
@@ -85,6 +87,7 @@ func New(c Config) (*Server, error) {
 	s.web.RegisterOnShutdown(s.pages.Close) // page streams do not end by themselves
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
 	s.watching, s.stopWatching = context.WithCancel(context.Background())
+	s.listing, s.stopListing = context.WithCancel(s.watching)
 	if c.Tokens != "" {
 		s.logTokens("tokens loaded")
 	}
@@ -160,7 +163,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	s.watched.Go(func() { s.watchFiles(s.watching) })
 	if s.source.cluster != nil {
 		describe := s.describe(listeners)
-		s.watched.Go(func() { s.source.announcer.Run(s.watching, describe) })
+		s.watched.Go(func() { s.source.announcer.Run(s.listing, describe) })
 		s.watched.Go(func() { health.Watch(s.watching, s.c.Store, s.c.Logger) })
 	}
 	return done, nil
@@ -198,9 +201,7 @@ func (s *Server) open(protocol listen.Protocol) (n int64) {
 func (s *Server) Drain() {
 	s.handler.Drain()
 	s.rpc.Drain()
-	if s.source.announcer != nil {
-		s.source.announcer.Leave()
-	}
+	s.stopListing()
 }
 
 // Shutdown closes the listeners, lets requests finish until ctx is done, and

@@ -19,7 +19,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/firnid/firn/grant"
@@ -74,8 +73,8 @@ const prefix = "members/v1/"
 
 func key(n int) string { return fmt.Sprintf("%s%04d", prefix, n) }
 
-// most is the maximum number of members.
-const most = 10_000
+// maxMembers is the maximum number of members.
+const maxMembers = 10_000
 
 // List returns the present members of a store, sorted by host: those whose
 // record has not expired by the clock now. A member's own clock determines when
@@ -118,8 +117,6 @@ type Announcer struct {
 	store grant.Store
 	o     Options
 	id    string
-	left  chan struct{} // closed by Leave
-	leave sync.Once
 
 	// Used by Run only.
 	slot  int // -1 if none
@@ -137,14 +134,11 @@ func New(s grant.Store, o Options) *Announcer {
 		o.Now = time.Now
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &Announcer{store: s, o: o, id: rand.Text(), left: make(chan struct{}), slot: -1}
+	return &Announcer{store: s, o: o, id: rand.Text(), slot: -1}
 }
 
 // ID returns the ID under which the member is listed.
 func (a *Announcer) ID() string { return a.id }
-
-// Leave makes Run write at once that the member is gone, and nothing more.
-func (a *Announcer) Leave() { a.leave.Do(func() { close(a.left) }) }
 
 // Run writes the record until ctx is done, and then, within a second, that the
 // member is gone. It calls describe before each write, and fills in ID, Seen,
@@ -167,32 +161,21 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 		}
 		select {
 		case <-tick.C:
-		case <-a.left:
-			a.end(ctx, describe())
-			<-ctx.Done()
-			return
 		case <-ctx.Done():
-			a.end(ctx, describe())
+			if a.slot >= 0 {
+				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+				_ = a.write(last, describe(), 0) // otherwise the record expires a little later
+				cancel()
+			}
 			return
 		}
 	}
 }
 
-// end writes that the member is gone. If that fails, its record expires a
-// little later.
-func (a *Announcer) end(ctx context.Context, described Member) {
-	if a.slot < 0 {
-		return
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = a.write(last, described, 0)
-}
-
-// write writes the record, which is valid for long.
-func (a *Announcer) write(ctx context.Context, m Member, long time.Duration) error {
+// write writes the record, which is valid for a time.
+func (a *Announcer) write(ctx context.Context, m Member, valid time.Duration) error {
 	now := a.o.Now().Truncate(time.Millisecond)
-	m.ID, m.Seen, m.Until = a.id, now, now.Add(long)
+	m.ID, m.Seen, m.Until = a.id, now, now.Add(valid)
 	if len(m.Holds) > MaxHeld {
 		m.Holds = m.Holds[:MaxHeld]
 	}
@@ -222,8 +205,8 @@ func (a *Announcer) write(ctx context.Context, m Member, long time.Duration) err
 			a.slot = -1 // another member took this one for gone
 		}
 	}
-	if a.slot < 0 && long > 0 {
-		if err := a.take(ctx, now, value); err != nil {
+	if a.slot < 0 && valid > 0 {
+		if err := a.claim(ctx, now, value); err != nil {
 			return err
 		}
 	}
@@ -231,10 +214,10 @@ func (a *Announcer) write(ctx context.Context, m Member, long time.Duration) err
 	return nil
 }
 
-// take finds a free record and writes into it. If the store reports its time,
+// claim finds a free record and writes into it. If the store reports its time,
 // the record must be free by that too: otherwise a clock that is ahead would
 // take the records of live members.
-func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error {
+func (a *Announcer) claim(ctx context.Context, now time.Time, value []byte) error {
 	if c, ok := grant.As[grant.Clock](a.store); ok {
 		if t, _, err := c.Time(ctx); err == nil && t.Before(now) {
 			now = t
@@ -262,7 +245,7 @@ func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error
 		if err != nil {
 			return err
 		}
-		for n := last + 1; n < min(last+9, most); n++ {
+		for n := last + 1; n < min(last+9, maxMembers); n++ {
 			found = append(found, free{n, nil})
 		}
 		// Choose among the first ones, so that servers that start together do not all

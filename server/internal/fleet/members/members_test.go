@@ -203,32 +203,6 @@ func TestClockAheadTakesNoRecord(t *testing.T) {
 	})
 }
 
-// TestLeave: a member that leaves is not listed from then on.
-func TestLeave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memstore.Store)
-		a := New(s, Options{})
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { a.Run(ctx, host("leaves")); close(ended) }()
-		time.Sleep(15 * time.Second)
-		if n := len(list(t, s)); n != 1 {
-			t.Fatalf("%d members, want one", n)
-		}
-		a.Leave()
-		a.Leave()
-		for range 10 {
-			synctest.Wait()
-			if n := len(list(t, s)); n != 0 {
-				t.Errorf("%d members, want none", n)
-			}
-			time.Sleep(10 * time.Second)
-		}
-		stop()
-		<-ended
-	})
-}
-
 // TestDamage: what is no member is not listed, and its record is used again.
 func TestDamage(t *testing.T) {
 	s := new(memstore.Store)
