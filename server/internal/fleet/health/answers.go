@@ -24,8 +24,8 @@ type Answers struct {
 	reads, writes silence
 	began         time.Time // when the current outage began; zero without one
 	failed        int       // calls since then
-	said          bool      // the outage was logged
-	last          time.Time // when an outage was last logged
+	warned        bool      // of the current outage
+	lastWarned    time.Time // when an outage was last logged
 }
 
 // A silence is the time without an answer to calls of one kind.
@@ -35,13 +35,13 @@ type silence struct {
 	failed   time.Time // when the last failed call ended
 	why      error     // of that call; nil if it had no answer in time
 
-	pending int       // calls in progress
-	waiting time.Time // since when some call is in progress and none was answered
+	pending      int       // calls in progress
+	pendingSince time.Time // since when some call is in progress and none was answered
 }
 
 const (
-	tellEvery = 10 * time.Second       // between warnings of a Store that comes and goes
-	littleOf  = 500 * time.Millisecond // failed calls with less time are not logged
+	warnEvery = 10 * time.Second       // between warnings of a Store that comes and goes
+	shortCall = 500 * time.Millisecond // failed calls with less time are not logged
 )
 
 // Observe is a grant.Observer. It ignores calls that their caller has
@@ -59,7 +59,7 @@ func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.C
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if s.pending++; s.pending == 1 {
-		s.waiting = begin
+		s.pendingSince = begin
 	}
 	return ctx, func(_ bool, err error) {
 		now := time.Now()
@@ -67,7 +67,7 @@ func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.C
 			err = nil // a Store that finds a record damaged has answered
 		}
 		givenUp := err != nil && errors.Is(context.Cause(ctx), context.Canceled)
-		hasty := err != nil && ctx.Err() != nil && now.Sub(begin) < littleOf
+		tooShort := err != nil && ctx.Err() != nil && now.Sub(begin) < shortCall
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		s.pending--
@@ -86,7 +86,7 @@ func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.C
 		default:
 			s.end(now)
 		}
-		if a.Logger != nil && !hasty {
+		if a.Logger != nil && !tooShort {
 			a.log(begin, now, what, err)
 		}
 	}
@@ -102,8 +102,8 @@ func (a *Answers) log(begin, now time.Time, what string, err error) {
 		}
 		a.failed++
 		level := slog.LevelDebug
-		if !a.said && (a.last.IsZero() || now.Sub(a.last) >= tellEvery) {
-			a.said, a.last, level = true, now, slog.LevelWarn
+		if !a.warned && (a.lastWarned.IsZero() || now.Sub(a.lastWarned) >= warnEvery) {
+			a.warned, a.lastWarned, level = true, now, slog.LevelWarn
 		}
 		a.Logger.Log(context.Background(), level, "store call failed", "call", what, "error", err)
 		return
@@ -111,10 +111,10 @@ func (a *Answers) log(begin, now time.Time, what string, err error) {
 	if a.began.IsZero() || !a.up() {
 		return
 	}
-	if a.said {
+	if a.warned {
 		a.Logger.Info("store works again", "after", now.Sub(a.began).Round(time.Millisecond).String(), "failed", a.failed)
 	}
-	a.began, a.said = time.Time{}, false
+	a.began, a.warned = time.Time{}, false
 }
 
 // up reports whether the last read and the last write succeeded. The caller
@@ -123,7 +123,7 @@ func (a *Answers) up() bool { return a.reads.since.IsZero() && a.writes.since.Is
 
 // end records a call that was answered.
 func (s *silence) end(now time.Time) {
-	s.answered, s.since, s.why, s.waiting = now, time.Time{}, nil, now
+	s.answered, s.since, s.why, s.pendingSince = now, time.Time{}, nil, now
 }
 
 // fail records a call that was not.
@@ -164,15 +164,15 @@ func (a *Answers) Silent() (reads, writes time.Duration, why error) {
 	if why = a.writes.why; why == nil {
 		why = a.reads.why
 	}
-	return a.reads.lasts(now), a.writes.lasts(now), why
+	return a.reads.duration(now), a.writes.duration(now), why
 }
 
-func (s *silence) lasts(now time.Time) (d time.Duration) {
+func (s *silence) duration(now time.Time) (d time.Duration) {
 	if !s.since.IsZero() && now.Sub(s.failed) <= silentFor {
 		d = s.failed.Sub(s.since)
 	}
 	if s.pending > 0 {
-		d = max(d, now.Sub(s.waiting))
+		d = max(d, now.Sub(s.pendingSince))
 	}
 	return d
 }

@@ -131,7 +131,7 @@ func TestOutage(t *testing.T) {
 
 		// Cancelled calls, and calls without time, say nothing.
 		inner.hangs.Store(true)
-		ctx, cancel := context.WithTimeout(t.Context(), littleOf/2)
+		ctx, cancel := context.WithTimeout(t.Context(), shortCall/2)
 		_, _ = s.Get(ctx, "k")
 		cancel()
 		ctx, cancel = context.WithCancel(t.Context())

@@ -26,17 +26,17 @@ func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, er
 		return s, err
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	w := &waiting{open: open, log: log, failed: failed, end: end, ended: make(chan struct{}), err: err}
+	w := &pendingStore{open: open, log: log, failed: failed, end: end, ended: make(chan struct{}), err: err}
 	log.Warn("store unreachable: starting without it and retrying", "error", err, "hint", e.Hint)
 	go w.run(life)
 	return w, nil
 }
 
-// A waiting is a Store that is being opened in the background.
+// A pendingStore is a Store that is being opened in the background.
 //
 // It has all optional interfaces. So have the stores that can be waited for,
 // except Watcher, whose channel may be closed at once.
-type waiting struct {
+type pendingStore struct {
 	open   func(context.Context) (grant.Store, error)
 	log    *slog.Logger
 	failed func(error)
@@ -56,10 +56,10 @@ const (
 	remindEvery  = time.Minute
 )
 
-func (w *waiting) run(ctx context.Context) {
+func (w *pendingStore) run(ctx context.Context) {
 	defer close(w.ended)
 	begin := time.Now()
-	reminded, pause := begin, firstPause
+	warned, pause := begin, firstPause
 	for {
 		select {
 		case <-ctx.Done():
@@ -82,22 +82,22 @@ func (w *waiting) run(ctx context.Context) {
 			return
 		}
 		w.note(nil, err)
-		if now := time.Now(); now.Sub(reminded) >= remindEvery {
-			reminded = now
+		if now := time.Now(); now.Sub(warned) >= remindEvery {
+			warned = now
 			w.log.Warn("store still unreachable", "for", now.Sub(begin).Round(time.Second).String(), "error", err, "hint", e.Hint)
 		}
 	}
 }
 
 // note records the result of an attempt.
-func (w *waiting) note(s grant.Store, err error) {
+func (w *pendingStore) note(s grant.Store, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.store, w.err = s, err
 }
 
 // get returns the store once it is open.
-func (w *waiting) get() (grant.Store, error) {
+func (w *pendingStore) get() (grant.Store, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.store == nil {
@@ -106,8 +106,8 @@ func (w *waiting) get() (grant.Store, error) {
 	return w.store, nil
 }
 
-// part returns the store as one of its optional interfaces.
-func part[T any](w *waiting) (t T, err error) {
+// optional returns the store as one of its optional interfaces.
+func optional[T any](w *pendingStore) (t T, err error) {
 	s, err := w.get()
 	if err != nil {
 		return t, err
@@ -119,7 +119,7 @@ func part[T any](w *waiting) (t T, err error) {
 	return t, nil
 }
 
-func (w *waiting) Get(ctx context.Context, key string) ([]byte, error) {
+func (w *pendingStore) Get(ctx context.Context, key string) ([]byte, error) {
 	s, err := w.get()
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (w *waiting) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.Get(ctx, key)
 }
 
-func (w *waiting) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (w *pendingStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	s, err := w.get()
 	if err != nil {
 		return false, err
@@ -135,7 +135,7 @@ func (w *waiting) CAS(ctx context.Context, key string, old, next []byte) (bool, 
 	return s.CAS(ctx, key, old, next)
 }
 
-func (w *waiting) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+func (w *pendingStore) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	s, err := w.get()
 	if err != nil {
 		return err
@@ -143,16 +143,16 @@ func (w *waiting) List(ctx context.Context, prefix string, yield func(key string
 	return s.List(ctx, prefix, yield)
 }
 
-func (w *waiting) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	s, err := part[grant.MultiGetter](w)
+func (w *pendingStore) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	s, err := optional[grant.MultiGetter](w)
 	if err != nil {
 		return nil, err
 	}
 	return s.GetMany(ctx, keys)
 }
 
-func (w *waiting) Watch(ctx context.Context, key string) <-chan struct{} {
-	s, err := part[grant.Watcher](w)
+func (w *pendingStore) Watch(ctx context.Context, key string) <-chan struct{} {
+	s, err := optional[grant.Watcher](w)
 	if err != nil {
 		nothing := make(chan struct{})
 		close(nothing)
@@ -161,24 +161,24 @@ func (w *waiting) Watch(ctx context.Context, key string) <-chan struct{} {
 	return s.Watch(ctx, key)
 }
 
-func (w *waiting) Lineage(ctx context.Context) (identity string, revision int64, err error) {
-	s, err := part[grant.Lineage](w)
+func (w *pendingStore) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+	s, err := optional[grant.Lineage](w)
 	if err != nil {
 		return "", 0, err
 	}
 	return s.Lineage(ctx)
 }
 
-func (w *waiting) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
-	s, err := part[grant.Clock](w)
+func (w *pendingStore) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
+	s, err := optional[grant.Clock](w)
 	if err != nil {
 		return now, 0, err
 	}
 	return s.Time(ctx)
 }
 
-func (w *waiting) Check(ctx context.Context) (dangers []string, err error) {
-	s, err := part[grant.Checker](w)
+func (w *pendingStore) Check(ctx context.Context) (dangers []string, err error) {
+	s, err := optional[grant.Checker](w)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (w *waiting) Check(ctx context.Context) (dangers []string, err error) {
 }
 
 // Window returns the default window of the store.
-func (w *waiting) Window() time.Duration {
+func (w *pendingStore) Window() time.Duration {
 	s, err := w.get()
 	if of, ok := s.(interface{ Window() time.Duration }); err == nil && ok {
 		return of.Window()
@@ -194,7 +194,7 @@ func (w *waiting) Window() time.Duration {
 	return 0
 }
 
-func (w *waiting) Close() error {
+func (w *pendingStore) Close() error {
 	w.end()
 	<-w.ended
 	w.mu.Lock()
