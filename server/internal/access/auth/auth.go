@@ -72,9 +72,6 @@ type subject struct {
 	name string
 }
 
-// Ends reports whether the principal has an expiry time.
-func (p *Principal) Ends() bool { return !p.expires.IsZero() }
-
 // A Set is a set of principals. It is immutable, and safe for concurrent use.
 type Set struct {
 	all       []*Principal // one per hash or certificate
@@ -91,7 +88,7 @@ var anyCertificate = &Set{anyone: true}
 // Token returns the principal of a token. Looking it up by hash leaks nothing
 // through timing: a client cannot search for a hash digit by digit.
 func (s *Set) Token(token string, now time.Time) (*Principal, bool) {
-	return alive(s.byToken[sha256.Sum256([]byte(token))], now)
+	return unexpired(s.byToken[sha256.Sum256([]byte(token))], now)
 }
 
 // Replaced returns the names of the entries whose old token was used since the
@@ -105,8 +102,8 @@ func (s *Set) Replaced() (names []string) {
 	return names
 }
 
-// note records that a token that is being replaced was used.
-func (p *Principal) note() {
+// markUsed records that a token that is being replaced was used.
+func (p *Principal) markUsed() {
 	if p.used != nil && !p.used.Load() {
 		p.used.Store(true)
 	}
@@ -117,11 +114,11 @@ func (p *Principal) note() {
 // that controls URIs may let clients choose their common name.
 func (s *Set) Certificate(c *x509.Certificate, now time.Time) (*Principal, bool) {
 	if s.anyone {
-		return certified(c), true
+		return certificateAlone(c), true
 	}
 	for _, of := range subjectsOf(c) {
 		if p := s.bySubject[of]; p != nil {
-			return alive(p, now)
+			return unexpired(p, now)
 		}
 	}
 	return nil, false
@@ -141,8 +138,8 @@ func subjectsOf(c *x509.Certificate) (all []subject) {
 	return all
 }
 
-// certified returns the principal of a certificate if there is no token file.
-func certified(c *x509.Certificate) *Principal {
+// certificateAlone returns the principal of a certificate if there is no token file.
+func certificateAlone(c *x509.Certificate) *Principal {
 	p := &Principal{Name: "certificate", Role: Generate}
 	if all := subjectsOf(c); len(all) > 0 {
 		p.Name, p.subject = all[0].name, all[0]
@@ -150,7 +147,8 @@ func certified(c *x509.Certificate) *Principal {
 	return p
 }
 
-func alive(p *Principal, now time.Time) (*Principal, bool) {
+// unexpired returns a principal that is not nil and has not expired.
+func unexpired(p *Principal, now time.Time) (*Principal, bool) {
 	if p == nil || !p.expires.IsZero() && !now.Before(p.expires) {
 		return nil, false
 	}

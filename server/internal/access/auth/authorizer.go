@@ -84,16 +84,14 @@ func FromHeader(values []string, state *tls.ConnectionState) *Credentials {
 // whether an authority is still trusted to sign client certificates.
 func (s *Set) who(c *Credentials, now time.Time, trusted func(*x509.Certificate) bool) (*Principal, bool) {
 	ofCertificate := !c.Given && c.TLS != nil && len(c.TLS.VerifiedChains) > 0
-	if ofCertificate && !holds(c.TLS.VerifiedChains, now, trusted) {
+	if ofCertificate && !isTrusted(c.TLS.VerifiedChains, now, trusted) {
 		return nil, false
-	}
-	if c.set == s && !c.p.Ends() {
-		c.p.note()
-		return c.p, true
 	}
 	var p *Principal
 	ok := false
 	switch {
+	case c.set == s: // found before
+		p, ok = unexpired(c.p, now)
 	case c.Given:
 		if c.Token != "" {
 			p, ok = s.Token(c.Token, now)
@@ -103,15 +101,15 @@ func (s *Set) who(c *Credentials, now time.Time, trusted func(*x509.Certificate)
 	}
 	c.set, c.p = nil, nil
 	if ok {
-		p.note()
+		p.markUsed()
 		c.set, c.p = s, p
 	}
 	return p, ok
 }
 
-// holds reports whether a chain that was verified at the handshake is still
+// isTrusted reports whether a chain that was verified at the handshake is still
 // valid: a connection can outlive a certificate, or the trust in its authority.
-func holds(chains [][]*x509.Certificate, now time.Time, trusted func(*x509.Certificate) bool) bool {
+func isTrusted(chains [][]*x509.Certificate, now time.Time, trusted func(*x509.Certificate) bool) bool {
 	for _, chain := range chains {
 		valid := len(chain) > 0 && trusted(chain[len(chain)-1])
 		for _, c := range chain {

@@ -56,12 +56,12 @@ const maxTokens = 2
 // Check returns all that is wrong with the entry, joined.
 func (e *Entry) Check() error {
 	var all []error
-	fault := func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) }
+	fail := func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) }
 	if e.Name == "" || len(e.Name) > 128 || strings.ContainsFunc(e.Name, unicode.IsControl) {
-		fault("name must have 1 to 128 bytes and no control characters")
+		fail("name must have 1 to 128 bytes and no control characters")
 	}
 	if !slices.Contains(roles[:], e.Role) {
-		fault("role is %q: it must be generate, read or admin", e.Role)
+		fail("role is %q: it must be generate, read or admin", e.Role)
 	}
 	by := 0
 	for _, given := range []bool{e.SHA256 != nil, e.URI != "", e.DNS != "", e.CN != ""} {
@@ -70,29 +70,29 @@ func (e *Entry) Check() error {
 		}
 	}
 	if by != 1 {
-		fault("an entry needs exactly one of sha256, uri, dns and cn")
+		fail("an entry needs exactly one of sha256, uri, dns and cn")
 	}
 	if n := len(e.SHA256); e.SHA256 != nil && (n == 0 || n > maxTokens) {
-		fault("sha256 has %d hashes: it must have one, or the old and the new one during a rotation", n)
+		fail("sha256 has %d hashes: it must have one, or the old and the new one during a rotation", n)
 	}
 	for _, text := range e.SHA256 {
 		switch sum, err := hex.DecodeString(text); {
 		case strings.HasPrefix(text, prefix):
-			fault("sha256 holds a token, not its hash: replace the token, as this file was not kept secret, and write the hash here (firn token hash)")
+			fail("sha256 holds a token, not its hash: replace the token, as this file was not kept secret, and write the hash here (firn token hash)")
 		case err != nil || len(sum) != sha256.Size:
-			fault("sha256 must have 64 hexadecimal digits")
+			fail("sha256 must have 64 hexadecimal digits")
 		}
 	}
 	if e.Sequencers != nil && len(e.Sequencers) == 0 {
-		fault("sequencers must be a list of names, or patterns with one *; leave it out for all")
+		fail("sequencers must be a list of names, or patterns with one *; leave it out for all")
 	}
 	for _, pattern := range e.Sequencers {
 		if !config.IsPattern(pattern) {
-			fault("%q is neither a sequencer name nor a pattern with one *", pattern)
+			fail("%q is neither a sequencer name nor a pattern with one *", pattern)
 		}
 	}
 	if _, err := time.Parse(time.RFC3339, e.Expires); err != nil && e.Expires != "" {
-		fault("expires is %q: it must be a time such as 2027-01-01T00:00:00Z", e.Expires)
+		fail("expires is %q: it must be a time such as 2027-01-01T00:00:00Z", e.Expires)
 	}
 	return errors.Join(all...)
 }
@@ -197,25 +197,25 @@ func read(data []byte, file string) (*document, error) {
 // check returns all faults of the entries.
 func (d *document) check() error {
 	var all []error
-	fault := func(line int, format string, args ...any) {
+	fail := func(line int, format string, args ...any) {
 		all = append(all, fmt.Errorf("%s:%d: %s", d.file, line, fmt.Sprintf(format, args...)))
 	}
 	lines := make(map[string]int)
 	for i, n := range d.list().Content {
 		e := d.entries[i]
 		if n.Kind != yaml.MappingNode {
-			fault(n.Line, "an entry needs name, role, and one of sha256, uri, dns and cn")
+			fail(n.Line, "an entry needs name, role, and one of sha256, uri, dns and cn")
 			continue
 		}
 		for k := 0; k+1 < len(n.Content); k += 2 {
 			// The decoder takes null for a key that is not there, which allows more.
 			if v := n.Content[k+1]; v.Kind == yaml.AliasNode || v.ShortTag() == "!!null" || n.Content[k].ShortTag() == "!!merge" {
-				fault(v.Line, "%s needs a value", n.Content[k].Value)
+				fail(v.Line, "%s needs a value", n.Content[k].Value)
 			}
 		}
 		if err := e.Check(); err != nil {
 			for text := range strings.SplitSeq(err.Error(), "\n") {
-				fault(n.Line, "%s", text)
+				fail(n.Line, "%s", text)
 			}
 		}
 		keys := []string{fmt.Sprintf("name %q", e.Name), e.Certificate()}
@@ -224,7 +224,7 @@ func (d *document) check() error {
 		}
 		for _, key := range keys {
 			if line := lines[key]; line != 0 && key != "" {
-				fault(n.Line, "this name, token or certificate is already used on line %d", line)
+				fail(n.Line, "this name, token or certificate is already used on line %d", line)
 			}
 			lines[key] = n.Line
 		}

@@ -61,7 +61,7 @@ const maxSessions = 100_000
 // principal expires.
 func (s *Sessions) Cookie(p *Principal, secure bool, now time.Time) *http.Cookie {
 	until := now.Add(s.life)
-	if p.Ends() && p.expires.Before(until) {
+	if !p.expires.IsZero() && p.expires.Before(until) {
 		until = p.expires
 	}
 	value := rand.Text()
@@ -117,9 +117,9 @@ func (s *Sessions) principal(value string, set *Set, secure bool, now time.Time)
 	if !ok || !now.Before(is.until) {
 		return nil, false
 	}
-	p, ok := alive(set.byToken[is.token], now)
+	p, ok := unexpired(set.byToken[is.token], now)
 	if ok {
-		p.note()
+		p.markUsed()
 	}
 	return p, ok
 }

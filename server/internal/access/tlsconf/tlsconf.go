@@ -66,7 +66,7 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 		return nil, err
 	}
 	l := &Loader{f, warn, content}
-	l.judge(l.leaf())
+	l.warnOf(l.leaf())
 	return l, nil
 }
 
@@ -112,8 +112,8 @@ func (l *Loader) Trusts(authority *x509.Certificate) bool {
 // Requires reports whether clients without a certificate are refused.
 func (l *Loader) Requires() bool { return l.files.Require }
 
-// judge warns of what is usable but dangerous. Windows has no file modes.
-func (l *Loader) judge(leaf *x509.Certificate) {
+// warnOf warns of what is usable but dangerous. Windows has no file modes.
+func (l *Loader) warnOf(leaf *x509.Certificate) {
 	if l.warn == nil {
 		return
 	}
@@ -135,7 +135,7 @@ func (l *Loader) judge(leaf *x509.Certificate) {
 func (l *Loader) Reload() (changed bool, err error) {
 	changed, err = l.content.Reload()
 	if changed && err == nil {
-		l.judge(l.leaf())
+		l.warnOf(l.leaf())
 	}
 	return changed, err
 }

@@ -236,7 +236,7 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 	*warned = nil
-	l.judge(&x509.Certificate{NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(24 * 30 * time.Hour)})
+	l.warnOf(&x509.Certificate{NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(24 * 30 * time.Hour)})
 	if len(*warned) != 1 || !strings.Contains((*warned)[0], "is not valid before") {
 		t.Errorf("the warnings are %q", *warned)
 	}
