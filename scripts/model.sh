@@ -9,9 +9,9 @@
 #	scripts/model.sh full           some minutes more, for larger ones
 #	scripts/model.sh fast NAME…     only these configurations
 #
-# It needs spin and a C compiler. If they are missing and it runs as root, it
-# installs them with apt-get. Otherwise it prints SKIPPED and succeeds. It writes
-# only to build/model (or MODELDIR). Two run at a time, each within 1.4 GB (full: 3 GB).
+# It needs spin and a C compiler. If they are missing and scripts/packages.sh cannot
+# install them, it prints SKIPPED and succeeds. It writes only to build/model (or
+# MODELDIR). Two run at a time, each within 1.4 GB (full: 3 GB).
 #
 # docs/protocol/states.txt lists the number of states of every configuration that
 # must hold. Another number means that the model has changed: if that was
@@ -252,11 +252,7 @@ esac
 test $# = 0 || shift
 
 have() { command -v spin >/dev/null 2>&1 && command -v cc >/dev/null 2>&1; }
-if ! have && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-	install='DEBIAN_FRONTEND=noninteractive timeout 1800 apt-get install -y -qq --no-install-recommends spin gcc libc6-dev'
-	sh -c "$install" </dev/null >/dev/null 2>&1 ||
-		{ timeout 600 apt-get update -qq </dev/null >/dev/null 2>&1 && sh -c "$install" </dev/null >/dev/null 2>&1; } || true
-fi
+sh scripts/packages.sh spin=spin cc=gcc cc=libc6-dev >&2
 if ! have; then
 	echo "SKIPPED: the model of the coordination protocol was NOT checked: spin or a C compiler is missing (Debian: apt-get install spin gcc)"
 	exit 0
