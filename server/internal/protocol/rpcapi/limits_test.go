@@ -2,7 +2,6 @@ package rpcapi
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -13,12 +12,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // TestShutdownEndsStreams: a stream that waits for credit does not delay the
@@ -51,7 +52,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 // up waiting.
 func TestShutdownWaits(t *testing.T) {
 	var running atomic.Int64
-	s := NewServer(Config{Limit: time.Hour, Backend: seeing(func(ctx context.Context) {
+	s := NewServer(Config{Limit: time.Hour, Backend: blocking(func(ctx context.Context) {
 		running.Add(1)
 		<-ctx.Done()
 		time.Sleep(50 * time.Millisecond)
@@ -75,8 +76,8 @@ func TestShutdownWaits(t *testing.T) {
 // it.
 func TestStreamChecksAgain(t *testing.T) {
 	var revoked atomic.Bool
-	s := fast()
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s, Auth: guardFunc(func(string, *tls.ConnectionState) error {
+	s := newOpen()
+	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s, Auth: guardFunc(func() error {
 		if revoked.Load() {
 			return auth.ErrUnauthorized
 		}
@@ -182,8 +183,15 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-type guardFunc func(token string, state *tls.ConnectionState) error
+// A guardFunc is an Authorizer that decides for all clients at once.
+type guardFunc func() error
 
-func (g guardFunc) Allow(c *auth.Credentials, _ auth.Action, _ string) error {
-	return g(c.Token, c.TLS)
+func (g guardFunc) Allow(*auth.Credentials, auth.Action, string) error { return g() }
+
+// blocking is a Backend without node IDs that calls f first.
+func blocking(f func(ctx context.Context)) service.Backend {
+	return servicetest.Backend(func(ctx context.Context, _ string) (*service.Sequencer, error) {
+		f(ctx)
+		return nil, grant.ErrNodesExhausted
+	})
 }

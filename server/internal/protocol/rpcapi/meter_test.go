@@ -118,7 +118,7 @@ func TestReserve(t *testing.T) {
 // TestRoomForOthers: a connection whose client reads nothing for a while closes
 // if others wait for the room that it holds.
 func TestRoomForOthers(t *testing.T) {
-	m := NewServer(Config{Backend: fast()}).newMeter(new(net.TCPConn))
+	m := NewServer(Config{Backend: newOpen()}).newMeter(new(net.TCPConn))
 	m.track(nil, 0, 1, func() {})
 	for waiting, want := range []bool{false, true} {
 		m.total.waiting.Store(int64(waiting))
@@ -130,7 +130,7 @@ func TestRoomForOthers(t *testing.T) {
 
 // TestLostMessage: what a message holds is given back if gRPC loses it.
 func TestLostMessage(t *testing.T) {
-	m := NewServer(Config{Backend: fast()}).newMeter(new(net.TCPConn))
+	m := NewServer(Config{Backend: newOpen()}).newMeter(new(net.TCPConn))
 	if err := m.reserve(t.Context(), maxHeld); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestLostMessage(t *testing.T) {
 // TestManyLongAnswers: a client that reads gets all that it asks for, however
 // much at once.
 func TestManyLongAnswers(t *testing.T) {
-	s := fast()
+	s := newOpen()
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
 	const calls = 100
 	var all sync.WaitGroup
@@ -162,7 +162,7 @@ func TestManyLongAnswers(t *testing.T) {
 // TestUnreadAnswers: a client that does not read its answers gets an error when
 // it requests more, and no ID is taken; it can always get a short answer.
 func TestUnreadAnswers(t *testing.T) {
-	s := fast()
+	s := newOpen()
 	server := NewServer(Config{Backend: s, Limit: 50 * time.Millisecond})
 	ctx := within(t.Context(), server)
 	if err := callOf(ctx).m.reserve(ctx, maxHeld); err != nil {
@@ -209,6 +209,27 @@ func TestMeterCalls(t *testing.T) {
 	want("and what comes later", 0)
 }
 
+// TestManyCalls: while very many calls are open, each connection may have a few,
+// so that every client can still make some.
+func TestManyCalls(t *testing.T) {
+	s := NewServer(Config{Backend: newOpen()})
+	m := s.newMeter(new(net.TCPConn))
+	for stream := uint32(1); stream <= 2*fewCalls+1; stream += 2 {
+		for _, row := range []struct {
+			others int64
+			want   bool
+		}{{0, true}, {manyCalls, len(m.open) < fewCalls}} {
+			m.received(frameHeaders, 4, stream)
+			s.total.calls.Add(row.others)
+			k := &call{m: m}
+			if err := m.admit(k, true); (err == nil) != row.want || err != nil && kindOf(err) != service.Busy {
+				t.Errorf("call %d beside %d others: %v, want it admitted: %t", stream/2+1, row.others, err, row.want)
+			}
+			s.total.calls.Add(-row.others)
+		}
+	}
+}
+
 // TestControls: a client that sends SETTINGS or PING without reading answers
 // loses its connection; one that reads keeps it.
 func TestControls(t *testing.T) {
@@ -232,7 +253,7 @@ func TestControls(t *testing.T) {
 		{"acknowledgements", []any{slices.Repeat(append(frame(framePing, flagAck, 0, 8), frame(frameSettings, flagAck, 0, 0)...), 100)}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			m := NewServer(Config{Backend: &slow{}}).newMeter(new(net.TCPConn))
+			m := NewServer(Config{Backend: newOpen()}).newMeter(new(net.TCPConn))
 			m.in.skip = 0
 			for _, step := range row.steps {
 				switch step := step.(type) {

@@ -23,7 +23,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
@@ -129,44 +128,42 @@ func TestNextFaults(t *testing.T) {
 	wantField(t, "sequencer", err, "bad-name")
 }
 
-// A slow source gives nothing until it is released, and counts what it has
-// given.
-type slow struct {
-	calls atomic.Int64
+// A gatedBackend gives IDs of one source for all names, once its gate is open,
+// and counts them.
+type gatedBackend struct {
+	service.Backend
 	given atomic.Int64
-	free  chan struct{}
+	gate  chan struct{}
 }
 
-func fast() *slow {
-	s := &slow{free: make(chan struct{})}
-	close(s.free)
+func newGated() *gatedBackend {
+	s := &gatedBackend{gate: make(chan struct{})}
+	s.Backend = servicetest.Open(func(ctx context.Context, n int) (firn.Batch, error) {
+		select {
+		case <-s.gate:
+		default:
+			select {
+			case <-s.gate:
+			case <-ctx.Done():
+				return firn.Batch{}, ctx.Err()
+			}
+		}
+		first := uint64(s.given.Add(int64(n))) - uint64(n) + 1
+		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
+	})
 	return s
 }
 
-func (s *slow) Sequencer(context.Context, string, service.Creator) (*service.Sequencer, error) {
-	return service.NewSequencer(firn.Default(), s), nil
-}
-
-func (*slow) TryNextBatch(int) (firn.Batch, error) { return firn.Batch{}, sequencer.ErrNotYet }
-
-func (*slow) Ready(context.Context) error      { return nil }
-func (*slow) Admin() *service.StoreAdmin       { return nil }
-func (*slow) Opened(string) *service.Sequencer { return nil }
-
-func (s *slow) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
-	s.calls.Add(1)
-	select {
-	case <-s.free:
-		first := uint64(s.given.Add(int64(n))) - uint64(n) + 1
-		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
-	case <-ctx.Done():
-		return firn.Batch{}, ctx.Err()
-	}
+// newOpen makes a gatedBackend whose gate is open.
+func newOpen() *gatedBackend {
+	s := newGated()
+	close(s.gate)
+	return s
 }
 
 // TestDeadline: a call whose deadline passes has taken nothing.
 func TestDeadline(t *testing.T) {
-	s := &slow{free: make(chan struct{})}
+	s := newGated()
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -178,7 +175,7 @@ func TestDeadline(t *testing.T) {
 
 // TestStream: no more is sent than there is credit for, and all of that.
 func TestStream(t *testing.T) {
-	s := fast()
+	s := newOpen()
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
 	stream, err := ids.Stream(t.Context())
 	if err != nil {
@@ -388,53 +385,54 @@ func TestListIsOfWhoAsks(t *testing.T) {
 	}
 }
 
+// TestGuard: a call needs a token that allows it, and without one gets that
+// error before any other.
 func TestGuard(t *testing.T) {
 	conn := serve(t, Config{Auth: needs{}})
 	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
-	for token, call := range map[string]func(ctx context.Context) error{
-		"generate orders": func(ctx context.Context) error {
+	for _, row := range []struct {
+		token string
+		call  func(ctx context.Context) error
+		code  codes.Code // with the token
+	}{
+		{"generate orders", func(ctx context.Context) error {
 			_, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"})
 			return err
-		},
-		"generate default": func(ctx context.Context) error {
-			return streamOnce(ctx, ids, &firnv1.StreamRequest{Credit: 1})
-		},
-		"read ": func(ctx context.Context) error { _, err := q.List(ctx, &firnv1.ListRequest{}); return err },
-		"admin orders": func(ctx context.Context) error {
+		}, codes.OK},
+		{"generate default", func(ctx context.Context) error { return streamOnce(ctx, ids, &firnv1.StreamRequest{Credit: 1}) }, codes.OK},
+		{"generate default", func(ctx context.Context) error { _, err := ids.Next(ctx, &firnv1.NextRequest{Count: 1e6}); return err }, codes.InvalidArgument},
+		{"generate default", func(ctx context.Context) error { _, err := ids.Next(ctx, &firnv1.NextRequest{Form: 7}); return err }, codes.InvalidArgument},
+		{"generate -", func(ctx context.Context) error {
+			_, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "-"})
+			return err
+		}, codes.InvalidArgument},
+		{"generate -", func(ctx context.Context) error {
+			return streamOnce(ctx, ids, &firnv1.StreamRequest{Sequencer: "-", Credit: 1})
+		}, codes.InvalidArgument},
+		{"read ", func(ctx context.Context) error { _, err := q.List(ctx, &firnv1.ListRequest{}); return err }, codes.OK},
+		{"read ", func(ctx context.Context) error { _, err := q.Get(ctx, &firnv1.GetRequest{}); return err }, codes.InvalidArgument},
+		{"admin orders", func(ctx context.Context) error {
 			_, err := q.Attach(ctx, &firnv1.AttachRequest{Name: "orders"})
 			return err
-		},
+		}, codes.OK},
+		{"admin -", func(ctx context.Context) error { _, err := q.Create(ctx, &firnv1.CreateRequest{Name: "-"}); return err }, codes.InvalidArgument},
+		{"admin none", func(ctx context.Context) error {
+			_, err := q.Destroy(ctx, &firnv1.DestroyRequest{Name: "none"})
+			return err
+		}, codes.NotFound},
 	} {
-		wantCode(t, token+": nobody", call(t.Context()), codes.Unauthenticated, "unauthorized")
-		wantCode(t, token+": another", call(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer x")), codes.PermissionDenied, "forbidden")
-		if err := call(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)); err != nil && status.Code(err) != codes.NotFound {
-			t.Errorf("%s: %v", token, err)
+		with := func(token string) context.Context {
+			return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+		}
+		wantCode(t, row.token+": without a token", row.call(t.Context()), codes.Unauthenticated, "unauthorized")
+		wantCode(t, row.token+": another", row.call(with("x")), codes.PermissionDenied, "forbidden")
+		if err := row.call(with(row.token)); status.Code(err) != row.code {
+			t.Errorf("%s: %v, want %v", row.token, err, row.code)
 		}
 	}
 	if r, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil || r.Status != healthpb.HealthCheckResponse_SERVING {
 		t.Error(r, err)
 	}
-}
-
-// TestWhoAsksFirst: an unauthorized caller gets that error first, not an error
-// in the call.
-func TestWhoAsksFirst(t *testing.T) {
-	conn := serve(t, Config{Auth: needs{}})
-	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
-	for what, call := range map[string]func() error{
-		"Get":          func() error { _, err := q.Get(t.Context(), &firnv1.GetRequest{}); return err },
-		"Create":       func() error { _, err := q.Create(t.Context(), &firnv1.CreateRequest{Name: "-"}); return err },
-		"Destroy":      func() error { _, err := q.Destroy(t.Context(), &firnv1.DestroyRequest{}); return err },
-		"Next, name":   func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "-"}); return err },
-		"Next, count":  func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: 1e6}); return err },
-		"Next, form":   func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Form: 7}); return err },
-		"Stream, name": func() error { return streamOnce(t.Context(), ids, &firnv1.StreamRequest{Sequencer: "-", Credit: 1}) },
-	} {
-		wantCode(t, what, call(), codes.Unauthenticated, "unauthorized")
-	}
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer read ")
-	_, err := q.Get(ctx, &firnv1.GetRequest{})
-	wantCode(t, "Get of who may", err, codes.InvalidArgument, "bad-name")
 }
 
 // streamOnce is the error of a stream's first answer.
@@ -479,17 +477,6 @@ func TestReflection(t *testing.T) {
 		}
 	}
 }
-
-type seeing func(ctx context.Context)
-
-func (s seeing) Sequencer(ctx context.Context, _ string, _ service.Creator) (*service.Sequencer, error) {
-	s(ctx)
-	return nil, grant.ErrNodesExhausted
-}
-
-func (seeing) Ready(context.Context) error      { return nil }
-func (seeing) Admin() *service.StoreAdmin       { return nil }
-func (seeing) Opened(string) *service.Sequencer { return nil }
 
 // idsOf are the IDs of an answer, in whatever form they are.
 func idsOf(t *testing.T, ids []uint64, ids128 []byte, runs []*firnv1.Run) (all []uint64) {
