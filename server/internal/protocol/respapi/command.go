@@ -18,8 +18,8 @@ type command struct {
 	usage    string                                        // syntax
 	take     func(c *conn, args [][]byte) (request, error) // reads a command for IDs, whose first argument is the name of a sequencer
 	do       func(c *conn, args [][]byte)
-	open     bool    // allowed before AUTH
-	in       inMulti // what happens to it between MULTI and EXEC
+	open     bool // allowed before AUTH
+	atOnce   bool // not queued between MULTI and EXEC
 }
 
 // commands lists all commands, the most frequent first. Methods of conn use
@@ -30,22 +30,22 @@ var commands = []command{
 	{name: "incr", min: 2, max: 2, usage: "INCR name", take: (*conn).readIncr},
 	{name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", take: (*conn).readIncrBy},
 	{name: "nextr", min: 3, max: 3, usage: "NEXTR name count", take: (*conn).readNextR},
-	{name: "multi", min: 1, max: 1, usage: "MULTI", do: (*conn).multi, in: atOnce},
-	{name: "exec", min: 1, max: 1, usage: "EXEC", do: (*conn).exec, in: atOnce},
-	{name: "discard", min: 1, max: 1, usage: "DISCARD", do: (*conn).discard, in: atOnce},
+	{name: "multi", min: 1, max: 1, usage: "MULTI", do: (*conn).multi, atOnce: true},
+	{name: "exec", min: 1, max: 1, usage: "EXEC", do: (*conn).exec, atOnce: true},
+	{name: "discard", min: 1, max: 1, usage: "DISCARD", do: (*conn).discard, atOnce: true},
 	{name: "inspect", min: 2, max: 4, usage: "INSPECT id [layout | SEQUENCER name]", do: (*conn).inspect},
 	{name: "ping", min: 1, max: 2, usage: "PING [message]", do: (*conn).ping},
 	{name: "echo", min: 2, max: 2, usage: "ECHO message", do: (*conn).ping},
-	{name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", do: (*conn).hello, open: true, in: refused},
-	{name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", do: (*conn).auth, open: true, in: refused},
+	{name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", do: (*conn).hello, open: true},
+	{name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", do: (*conn).auth, open: true},
 	{name: "client", min: 2, usage: "CLIENT ID|INFO|GETNAME|SETNAME name|SETINFO attribute value", do: (*conn).client},
 	{name: "info", min: 1, usage: "INFO [section ...]", do: (*conn).info},
 	{name: "role", min: 1, max: 1, usage: "ROLE", do: (*conn).role},
 	{name: "command", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]]", do: (*conn).command},
 	{name: "select", min: 2, max: 2, usage: "SELECT 0", do: (*conn).selectDB},
 	{name: "cluster", min: 1, usage: "CLUSTER", do: (*conn).cluster},
-	{name: "quit", min: 1, usage: "QUIT", do: (*conn).quit, open: true, in: atOnce},
-	{name: "reset", min: 1, max: 1, usage: "RESET", do: (*conn).reset, open: true, in: atOnce},
+	{name: "quit", min: 1, usage: "QUIT", do: (*conn).quit, open: true, atOnce: true},
+	{name: "reset", min: 1, max: 1, usage: "RESET", do: (*conn).reset, open: true, atOnce: true},
 }
 
 // find returns the command with a name, or nil.
@@ -88,7 +88,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		c.fail(unknownCommand(args))
 	case len(args) < cmd.min || cmd.max > 0 && len(args) > cmd.max:
 		c.fail(fmt.Sprintf("wrong number of arguments for '%s' command: use %s", cmd.name, cmd.usage))
-	case c.tx != nil && cmd.in != atOnce:
+	case c.tx != nil && !cmd.atOnce:
 		if c.queue(args, raw) {
 			return // it is reported when EXEC has executed it
 		}

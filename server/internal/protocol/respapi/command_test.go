@@ -421,7 +421,7 @@ func TestVeiled(t *testing.T) {
 		{"INSPECT " + id, "-ERR bad-parameter: \"" + id + "\" is a veiled ID: name its sequencer"},
 		{"INSPECT " + id + " default", "-ERR bad-parameter: \"" + id + "\" is a veiled ID: name its sequencer"},
 		{"INSPECT " + strings.Replace(id, "v7", "v8", 1) + " SEQUENCER orders", "it was veiled with key 8, and this key is not known"},
-		{"INSPECT " + id + " SEQUENCER a/b", "-ERR invalid sequencer name"},
+		{"INSPECT " + id + " SEQUENCER a/b", "-ERR bad-name: invalid sequencer name"},
 		{"INSPECT " + id + " default orders", "-ERR syntax error: use INSPECT id [layout | SEQUENCER name]"},
 	} {
 		if got := values(t, talk(s, line(row.in)))[0].String(); !strings.Contains(got, row.want) {

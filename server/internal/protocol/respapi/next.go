@@ -154,13 +154,13 @@ func (c *conn) parseCount(arg []byte) (int, error) {
 	return n, nil
 }
 
-// sequencerName returns a valid name as a string. Commands for one name, one after
-// another, share it.
+// sequencerName returns a valid name as a string. Commands for one name, one
+// after another, share it.
 func (c *conn) sequencerName(name []byte) (string, error) {
 	if string(name) != c.lastName || len(name) == 0 {
 		text := string(name)
 		if err := service.CheckName(text); err != nil {
-			return "", err
+			return "", requestErrorf("%s: %v", service.BadName, err)
 		}
 		c.lastName = text
 	}
@@ -171,7 +171,7 @@ func (c *conn) sequencerName(name []byte) (string, error) {
 func (c *conn) serveIDs(q request) (ids int) {
 	name, err := c.sequencerName(q.name)
 	if err != nil {
-		c.fail(service.BadName.String() + ": " + err.Error())
+		c.fail(err.Error())
 		return 0
 	}
 	if err := c.may(auth.Take, name); err != nil {

@@ -7,15 +7,6 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// inMulti says what happens to a command between MULTI and EXEC.
-type inMulti uint8
-
-const (
-	queued  inMulti = iota
-	atOnce          // executed at once, as outside
-	refused         // an error
-)
-
 // A transaction is what a connection has queued since MULTI. EXEC takes the
 // IDs, so a connection that is lost earlier has taken nothing. EXEC answers the
 // commands as if they were pipelined: a command that fails is an error among
@@ -42,23 +33,18 @@ func (c *conn) multi([][]byte) {
 // queue handles a command between MULTI and EXEC, and reports whether it is
 // queued. An error that can be found without taking an ID is returned at once.
 func (c *conn) queue(args [][]byte, raw []byte) bool {
-	if c.cmd.in == refused {
-		c.fail(fmt.Sprintf("%s inside MULTI is not allowed", c.cmd.name))
-		return false
-	}
 	if c.cmd.take != nil {
 		q, err := c.cmd.take(c, args)
+		name := ""
 		if err == nil {
-			if err = service.CheckName(string(q.name)); err != nil {
-				err = fmt.Errorf("%s: %w", service.BadName, err)
-			}
+			name, err = c.sequencerName(q.name)
 		}
 		if err != nil {
 			c.fail(err.Error())
 			return false
 		}
-		if err := c.may(auth.Take, string(q.name)); err != nil {
-			c.denyTake(err, string(q.name))
+		if err := c.may(auth.Take, name); err != nil {
+			c.denyTake(err, name)
 			return false
 		}
 	}

@@ -51,7 +51,7 @@ func TestTransactions(t *testing.T) {
 		"amount":  {{"MULTI", "+OK"}, {"INCRBY a 5", `-ERR INCRBY makes one ID, so its amount must be 1: for several IDs use NEXT a 5`}, {"EXEC", aborted}},
 		"count":   {{"MULTI", "+OK"}, {"NEXT a 0", "-ERR bad-parameter: count is"}, {"EXEC", aborted}},
 		"name":    {{"MULTI", "+OK"}, {"NEXT a/b", "-ERR bad-name: invalid sequencer name"}, {"EXEC", aborted}},
-		"hello":   {{"MULTI", "+OK"}, {"HELLO 3", "-ERR hello inside MULTI is not allowed"}, {"DISCARD", "+OK"}, {"HELLO 3", "map("}},
+		"hello":   {{"MULTI", "+OK"}, {"HELLO 3", "+QUEUED"}, {"EXEC", "(map("}, {"HELLO 2", "(server"}},
 		// What follows EXEC in the same packet is not part of it, even if it is
 		// equal.
 		"after": {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"EXEC", "(:1)"}, {"INCR a", ":2"}, {"INCR a", ":3"}, {"INCR a", ":4"}, {"INCR a", ":5"}, {"INCR a", ":6"}, {"INCR a", ":7"}},
@@ -120,7 +120,7 @@ func TestTransactionOfStrangers(t *testing.T) {
 	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
 		{"MULTI", "-NOAUTH"}, {"EXEC", "-NOAUTH"}, {"AUTH right", "+OK"},
 		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM permission denied: this client may not take IDs of sequencer users"}, {"EXEC", "-EXECABORT"},
-		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"AUTH right", "-ERR auth inside MULTI"}, {"EXEC", "-EXECABORT"},
+		{"MULTI", "+OK"}, {"AUTH wrong", "+QUEUED"}, {"INCR orders", "+QUEUED"}, {"EXEC", "(-WRONGPASS invalid username-password pair or user is disabled: the password must be a token from this server's token file :1)"},
 		{"CLIENT INFO", "id=1 "},
 	})
 	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}}), [][2]string{
