@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -145,40 +144,36 @@ func (s *Server) reserveAnswer(ctx context.Context, l *firn.Layout, n int) error
 	return fail(service.Busy, fmt.Sprintf("earlier answers were not read in %v, %d MiB of this connection or %d MiB of all: no ID was taken; take fewer at a time, or use another connection or server", s.c.Limit, maxHeld>>20, maxHeldAll>>20), time.Second)
 }
 
-// A credit is how many more IDs a stream may send.
+// A credit is how many more IDs a stream may send, or why there will be no more
+// credit: io.EOF if the client is done.
 type credit struct {
-	mu     sync.Mutex
-	left   uint64
-	err    error // why there will be no more credit; io.EOF if the client is done
-	change chan struct{}
+	n   uint64
+	err error
 }
 
-func (c *credit) add(n uint64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.left > math.MaxUint64-n {
-		n = math.MaxUint64 - c.left
+// receive passes on the credit of a stream's messages, the first of which has
+// arrived, until there will be no more or the stream ends.
+func receive(stream grpc.BidiStreamingServer[firnv1.StreamRequest, firnv1.StreamResponse], first *firnv1.StreamRequest, to chan<- credit) {
+	r, err := first, error(nil)
+	for {
+		c := credit{r.GetCredit(), err}
+		switch {
+		case err != nil:
+		case c.n > maxCredit:
+			c.err = invalid(service.BadParameter, "credit", fmt.Sprintf("credit is %d: a message can give up to %d", c.n, maxCredit))
+		case r != first && (r.GetSequencer() != "" || r.GetBatch() != 0 || r.GetForm() != 0):
+			c.err = invalid(service.BadParameter, "sequencer", "only the first message may set sequencer, batch and form")
+		}
+		select {
+		case to <- c:
+		case <-stream.Context().Done():
+			return
+		}
+		if c.err != nil {
+			return
+		}
+		r, err = stream.Recv()
 	}
-	c.left += n
-	if err != nil {
-		c.err = err
-	}
-	select {
-	case c.change <- struct{}{}:
-	default:
-	}
-}
-
-// take takes up to n of the credit. It returns 0 without credit at the
-// moment, and an error if there will be no more.
-func (c *credit) take(n uint64) (uint64, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if got := min(n, c.left); got > 0 && (c.err == nil || errors.Is(c.err, io.EOF)) {
-		c.left -= got
-		return got, nil
-	}
-	return 0, c.err
 }
 
 // Stream makes as many IDs as the client gives credit for.
@@ -208,42 +203,16 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	if err != nil {
 		return err
 	}
-	c := &credit{change: make(chan struct{}, 1)}
-	grant := func(r *firnv1.StreamRequest) error {
-		if r.GetCredit() > maxCredit {
-			return invalid(service.BadParameter, "credit", fmt.Sprintf("credit is %d: a message can give up to %d", r.GetCredit(), maxCredit))
-		}
-		c.add(r.GetCredit(), nil)
-		return nil
-	}
-	if err := grant(first); err != nil {
-		return err
-	}
-	// The goroutine ends with the stream's context, which ends when this method
-	// returns.
-	go func() {
-		for {
-			r, err := stream.Recv()
-			if err == nil && (r.GetSequencer() != "" || r.GetBatch() != 0 || r.GetForm() != 0) {
-				err = invalid(service.BadParameter, "sequencer", "only the first message may set sequencer, batch and form")
-			}
-			if err == nil {
-				err = grant(r)
-			}
-			if err != nil {
-				c.add(0, err)
-				return
-			}
-		}
-	}()
-	if err := s.pump(ctx, stream, w, c, batch); !errors.Is(err, errStalled) {
+	credits := make(chan credit)
+	go receive(stream, first, credits) // ends with the stream's context, which ends when this method returns
+	if err := s.pump(ctx, stream, w, credits, batch); !errors.Is(err, errStalled) {
 		return err
 	}
 	return s.stall(callOf(ctx).m)
 }
 
 // pump sends IDs for credit until there will be no more credit, or Shutdown.
-func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *credit, batch uint64) error {
+func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, credits <-chan credit, batch uint64) error {
 	if !w.runs {
 		batch = min(batch, uint64(maxPiece/(idOctets*w.s.Layout.Bits()/64)-1))
 	}
@@ -252,23 +221,35 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 	defer context.AfterFunc(s.stopped, func() { cancel(context.Cause(s.stopped)) })()
 	o := callOf(ctx).m.newOutbox(cancel)
 	defer o.close()
-	for {
+	left := uint64(0)
+	for done := false; !done || left > 0; {
 		if waits.Err() != nil {
 			return context.Cause(waits)
 		}
-		n, err := c.take(batch)
-		switch {
-		case errors.Is(err, io.EOF):
-			return o.empty(waits)
-		case err != nil:
-			return err
-		case n == 0:
+		var more credit
+		if left > 0 {
 			select {
-			case <-c.change:
+			case more = <-credits:
+			default:
+			}
+		} else {
+			select {
+			case more = <-credits:
 			case <-waits.Done():
 			}
+		}
+		switch {
+		case errors.Is(more.err, io.EOF):
+			done = true
+		case more.err != nil:
+			return more.err
+		}
+		left += min(more.n, math.MaxUint64-left)
+		n := min(batch, left)
+		if n == 0 {
 			continue
 		}
+		left -= n
 		// Reserve room before taking IDs: IDs that waited would be too old, or lost.
 		if err := o.reserve(waits); err != nil {
 			return err
@@ -291,6 +272,7 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 			return err
 		}
 	}
+	return o.empty(waits)
 }
 
 // takeAgain takes IDs for a stream, which can outlast the token that began it.
