@@ -54,8 +54,8 @@ func newReference() time.Time {
 // in a bubble, it has no monotonic part.
 func isReal(now time.Time) bool { return now != now.Round(0) }
 
-// span returns the length of n ticks of a unit, or the longest Duration.
-func span(n uint64, unit time.Duration) time.Duration {
+// durationOf returns the length of n ticks of a unit, or the longest Duration.
+func durationOf(n uint64, unit time.Duration) time.Duration {
 	if n > uint64(math.MaxInt64/unit) {
 		return math.MaxInt64
 	}

@@ -408,7 +408,7 @@ func (c *core) tooLarge(t *term, n uint64) error {
 // spanOf returns the time that n slots span.
 func (c *core) spanOf(n uint64) time.Duration {
 	ticks := (n-1)>>c.layout.seqBits + 1
-	return span(ticks, c.layout.unit)
+	return durationOf(ticks, c.layout.unit)
 }
 
 // takeAll takes n slots at once, regardless of MaxAhead, and returns how long
@@ -437,7 +437,7 @@ func (c *core) takeAll(n uint64) (t *term, slot uint64, hold time.Duration, err 
 			}
 			return nil, 0, 0, err
 		}
-		hold = max(0, span((v.slot+n-c.clockSlot(v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
+		hold = max(0, durationOf((v.slot+n-c.clockSlot(v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
 		if v.slot+n > v.ahead {
 			v.term.debt.Store(&debt{from: v.slot, to: v.slot + n, now: v.now})
 		}
@@ -473,7 +473,7 @@ func (c *core) notYet(v view, slot, n uint64) error {
 	case d != nil && d.covers(reached):
 		// The last ID was reserved ahead of the clock.
 		if v.now.before(d.now) {
-			back = span(d.now.tick-v.now.tick, c.layout.unit)
+			back = durationOf(d.now.tick-v.now.tick, c.layout.unit)
 		}
 	default:
 		// The last ID's time was allowed when it was made.
@@ -491,7 +491,7 @@ func (c *core) until(tick uint64, now reading) time.Duration {
 	if tick <= now.tick {
 		return 0
 	}
-	return span(tick-now.tick, c.layout.unit) - time.Duration(now.rest) - c.maxAhead
+	return durationOf(tick-now.tick, c.layout.unit) - time.Duration(now.rest) - c.maxAhead
 }
 
 // changes returns a channel that is closed at the next change of the grant. A

@@ -42,8 +42,7 @@ import (
 // any other base n, flaken is another name of basen.
 type Format uint16
 
-// Formats with their own names. ParseFormat returns those of other bases. An odd
-// number is the format before it with the other width.
+// Formats with their own names. ParseFormat returns those of other bases.
 const (
 	Decimal Format = 2 * iota // dec
 	Hex                       // hex: lower case, fixed width
@@ -56,7 +55,8 @@ const (
 	Raw                       // raw: 8 or 16 bytes, big-endian
 )
 
-// A formatInfo is what is known of an even Format and the odd one after it.
+// A formatInfo is what is known of an even Format and of the odd one after it,
+// which is the same with the other width.
 type formatInfo struct {
 	name  string     // of the even one
 	base  basen.Base // not for UUID and Raw

@@ -100,9 +100,10 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 
 // takeOrFetch takes the next IDs from the current block, or from the one that
 // is ready to replace it. Without IDs, it returns the fetch in progress, or
-// begins one if may is set, which the caller should run if own is set. A caller
-// that waited for a background batch gets IDs from it however old it is.
-func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may, own bool) (n int, f *fetch[I], began bool, err error) {
+// begins one if mayFetch is set. If it has begun one that is own, the caller
+// must run it; that can only be if mayRun is set. A caller that waited for a
+// background batch gets IDs from it however old it is.
+func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], mayFetch, mayRun bool) (n int, f *fetch[I], began bool, err error) {
 	p.mu.Lock()
 	b := p.block.Load()
 	defer func() {
@@ -137,15 +138,15 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may, own bool) 
 	if waited == nil {
 		p.waits++
 	}
-	if f = p.fetching; !may {
+	if f = p.fetching; !mayFetch {
 		return 0, f, false, nil
 	}
 	if spent && (f == nil || !f.late) {
-		p.count = p.pace.grow(p.count, p.least, p.most)
+		p.count = p.growth.next(p.count, p.least, p.most)
 		p.early = p.background && time.Since(b.arrived) > worthAhead
 	}
 	if f == nil {
-		f, began = p.start(own && !p.abandoned), true
+		f, began = p.start(mayRun && !p.abandoned), true
 	}
 	f.late = spent
 	if f.done == nil && !(began && f.own) {
@@ -227,7 +228,7 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 			p.idle = f.err != errNoReturn // if so, serve waits from now on
 		}
 		if f.err == nil && p.background {
-			p.pace.record(f.count, time.Since(f.began))
+			p.growth.record(f.count, time.Since(f.began))
 		}
 		switch b := p.block.Load(); {
 		case f.err == nil && !f.own:

@@ -425,7 +425,7 @@ func TestAllowanceIsMade(t *testing.T) {
 		t.Skip("its monotonic clock may go in steps that are longer than an allowance")
 	}
 	g := newGenerator(t, MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(testTimeout); ; {
 		mustNext(t, g)
 		if _, end := g.term.Load().allowed.Read(&g.watch); end > 0 {
 			return

@@ -49,7 +49,7 @@ type PrefetcherOf[I AnyID[I]] struct {
 
 	mu        sync.Mutex // guards the fields below, and replacing the block
 	count     int        // number of IDs to ask for
-	pace      pace       // whether asking for more is worthwhile
+	growth    growth     // of count
 	early     bool       // whether fetching ahead is worthwhile
 	abandoned bool       // a call gave up its fetch, and no fetch has succeeded since
 	ready     *block[I]  // fetched in the background and not yet in use

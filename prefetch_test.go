@@ -832,7 +832,7 @@ func TestPrefetcherBetweenReadings(t *testing.T) {
 		case asked.Sub(arrived) >= validity:
 			t.Fatalf("call %d got an ID of a batch that arrived %v before it, want less than %v", calls, asked.Sub(arrived), validity)
 		}
-		if time.Since(begin) > patience {
+		if time.Since(begin) > testTimeout {
 			t.Fatalf("%d fetches and %d calls that needed no clock, of %d", fetches, without, calls)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A pacedSource takes a round trip, plus a constant time for every ID; one
+// A limitedSource takes a round trip, plus a constant time for every ID; one
 // fetch after the other.
-type pacedSource struct {
+type limitedSource struct {
 	trip time.Duration
 	free time.Time // it is busy until this time
 	next uint64
@@ -23,20 +23,20 @@ type pacedSource struct {
 }
 
 // most returns the size of the largest batch so far.
-func (s *pacedSource) most() int {
+func (s *limitedSource) most() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.largest
 }
 
-// pace sets the time per ID from the next fetch on.
-func (s *pacedSource) pace(each time.Duration) {
+// setEach sets the time per ID from the next fetch on.
+func (s *limitedSource) setEach(each time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.each = each
 }
 
-func (s *pacedSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
+func (s *limitedSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	s.mu.Lock()
 	s.largest = max(s.largest, n)
 	each := s.each
@@ -52,9 +52,9 @@ func (s *pacedSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
 }
 
-// drainPaced takes n IDs as fast as they arrive, and returns how long that took
+// drainLimited takes n IDs as fast as they arrive, and returns how long that took
 // and the longest wait for one after the first tenth.
-func drainPaced(t *testing.T, p *firn.Prefetcher, n int) (took, longest time.Duration) {
+func drainLimited(t *testing.T, p *firn.Prefetcher, n int) (took, longest time.Duration) {
 	t.Helper()
 	begin := time.Now()
 	for i := range n {
@@ -88,17 +88,17 @@ func TestPrefetcherGrowth(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &pacedSource{trip: tt.trip, each: tt.each}
+				s := &limitedSource{trip: tt.trip, each: tt.each}
 				p := firn.StartPrefetcher(s, nil)
 				defer p.Close(t.Context())
-				took, longest := drainPaced(t, p, 200_000)
+				took, longest := drainLimited(t, p, 200_000)
 				if s.most() < tt.largest || s.most() > tt.atMost || longest > tt.wait {
 					t.Errorf("the largest batch had %d IDs, want %d to %d; the longest wait was %v, want at most %v", s.most(), tt.largest, tt.atMost, longest, tt.wait)
 				}
 				// A fixed prefetcher with the same source is not much faster.
-				fixed := firn.StartPrefetcher(&pacedSource{trip: tt.trip, each: tt.each}, &firn.PrefetchOptions{Count: 100, MaxCount: 100})
+				fixed := firn.StartPrefetcher(&limitedSource{trip: tt.trip, each: tt.each}, &firn.PrefetchOptions{Count: 100, MaxCount: 100})
 				defer fixed.Close(t.Context())
-				tookFixed, longestFixed := drainPaced(t, fixed, 200_000)
+				tookFixed, longestFixed := drainLimited(t, fixed, 200_000)
 				t.Logf("report: growing prefetcher, %s: %v for 200,000 IDs, waits up to %v; fixed: %v, up to %v", tt.name, took, longest, tookFixed, longestFixed)
 				if took > tookFixed+tookFixed/20 {
 					t.Errorf("it took %v, and with a fixed count %v", took, tookFixed)
@@ -111,15 +111,15 @@ func TestPrefetcherGrowth(t *testing.T) {
 // If a source stops limiting its rate, fetches grow again.
 func TestPrefetcherGrowsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &pacedSource{trip: time.Millisecond, each: time.Millisecond}
+		s := &limitedSource{trip: time.Millisecond, each: time.Millisecond}
 		p := firn.StartPrefetcher(s, nil)
 		defer p.Close(t.Context())
-		drainPaced(t, p, 10_000)
+		drainLimited(t, p, 10_000)
 		if s.most() > 200 {
 			t.Fatalf("the largest batch had %d IDs", s.most())
 		}
-		s.pace(0)
-		drainPaced(t, p, 300_000)
+		s.setEach(0)
+		drainLimited(t, p, 300_000)
 		if s.most() < 10_000 {
 			t.Errorf("without the rate the largest batch had %d IDs, want 10000", s.most())
 		}

@@ -1,0 +1,56 @@
+package firn
+
+import "time"
+
+// A growth decides how many IDs to fetch: it measures how long fetches take, and
+// whether larger ones help. If the time of a fetch is mostly the round trip,
+// more IDs take no longer. If the source has a limited rate, twice as many IDs
+// take twice as long: callers get no more IDs per second, and wait longer each
+// time.
+type growth struct {
+	count   int           // the size of the measured fetches
+	best    time.Duration // the shortest of these
+	fetches int           // number of these
+	half    time.Duration // the shortest fetch of half as many IDs, just before; 0 if unknown
+
+	pause int // how often growth is not tried yet
+}
+
+// pauseFor is how often growth is not tried after it did not help: a slow
+// fetch may have been an accident, and sources change.
+const pauseFor = 256
+
+// record records how long a fetch took.
+func (g *growth) record(count int, took time.Duration) {
+	if count == g.count {
+		g.best = min(g.best, took)
+		g.fetches++
+		return
+	}
+	g.half = 0
+	if count == 2*g.count {
+		g.half = g.best
+	}
+	g.count, g.best, g.fetches = count, took, 1
+}
+
+// next returns the count to ask for after a caller had to wait, between least
+// and most.
+func (g *growth) next(count, least, most int) int {
+	if g.pause > 0 {
+		g.pause--
+		return count
+	}
+	if g.count != count {
+		return count // no fetch has completed yet
+	}
+	// Growing is worthwhile if it shortens the time per ID by a fifth.
+	if g.half > 0 && g.best > g.half+g.half*3/5 {
+		if g.fetches == 1 {
+			return count // measure again: one fetch may be slow by accident
+		}
+		g.pause = pauseFor
+		return max(count/2, least)
+	}
+	return min(2*count, most)
+}
