@@ -166,15 +166,3 @@ func (c *composer) low(slot uint64) uint64 {
 	}
 	return c.byMoves(slot).lo
 }
-
-// cutsReversed reports whether a reversed piece is cut to the slot's 63 bits.
-// Its bits would end up in the wrong place, so NewGenerator rejects such a
-// layout.
-func cutsReversed(l *Layout) bool {
-	for _, p := range l.pieces[:l.n] {
-		if p.field == fieldTime && p.reverse && int(p.low)+int(p.width)+int(l.seqBits) > 63 {
-			return true
-		}
-	}
-	return false
-}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,7 +100,7 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 	} else {
 		// One tick less than fits, so that no limit reaches the bit sealed.
 		c.endTick = 1<<(63-layout.seqBits) - 1
-		if cutsReversed(&layout) {
+		if int(layout.timeBits)+int(layout.seqBits) > 63 && strings.Contains(layout.Fields(), "~") {
 			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a reversed time must fit as a whole: use at most %d bits of time and sequence",
 				layout, 63)
 		}
@@ -287,15 +288,15 @@ func (c *core) waitOne(ctx context.Context) (t *term, slot uint64, err error) {
 }
 
 // takeUpTo is take, but does not read the clock if the last reading is fresh
-// and allows all wanted slots.
+// and allows any of the wanted slots.
 func (c *core) takeUpTo(want uint64) (*term, uint64, uint64, error) {
 	t := c.term.Load()
 	end := t.allowed.End(freshness.Cycles())
 	if end == 0 {
 		end = t.allowed.EndBy(&c.watch)
 	}
-	if slot, ok := t.allBelow(want, end); ok {
-		return t, slot, want, nil
+	if slot, n, ok := t.someBelow(want, end); ok {
+		return t, slot, n, nil
 	}
 	return c.take(want)
 }

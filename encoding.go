@@ -373,10 +373,7 @@ func (f Format) fault(what string, text []byte, bits int) *ParseError {
 
 // characterAt describes the character of text at byte pos.
 func characterAt(text []byte, pos int) string {
-	r, size := utf8.DecodeRune(text[pos:])
-	if r == utf8.RuneError && size <= 1 {
-		return fmt.Sprintf("byte 0x%02x at offset %d", text[pos], pos)
-	}
+	r, _ := utf8.DecodeRune(text[pos:])
 	return fmt.Sprintf("%q at offset %d", r, pos)
 }
 

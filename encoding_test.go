@@ -404,7 +404,7 @@ func TestParseErrors(t *testing.T) {
 		{"JSON", 64, `true`, 0, []string{"'t' at offset 0"}},
 		{"JSON", 128, `1e2`, 1, []string{"'e' at offset 1"}},
 		{"dec", 64, "+1", 0, []string{"'+' at offset 0", "sign"}},
-		{"dec", 64, "12\xff4", 2, []string{"byte 0xff at offset 2"}},
+		{"dec", 64, "12\xff4", 2, []string{"'�' at offset 2"}},
 		{"dec", 64, "12\n", 2, []string{`'\n' at offset 2`}},
 		{"hex", 64, "0x", -1, []string{"nothing follows the 0x", "1 to 16"}},
 		{"hex", 64, "0x12g", 4, []string{"'g' at offset 4", "hexadecimal digit"}},

@@ -8,25 +8,24 @@ import (
 // Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number,
 // with the flags of integers; %v, %s and %q print the text of String.
 func (id ID) Format(f fmt.State, verb rune) {
-	switch {
-	case isNumber(f, verb):
-		fmt.Fprintf(f, fmt.FormatString(f, verb), uint64(id))
-	default:
-		fmt.Fprintf(f, fmt.FormatString(f, verb), id.String())
+	var v any = id.String()
+	if isNumber(f, verb) {
+		v = uint64(id)
 	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v)
 }
 
 // Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number,
 // with the flags of integers; %v, %s and %q print the text of String.
 func (id ID128) Format(f fmt.State, verb rune) {
+	var v any = id.String()
 	switch {
 	case verb == 'v' && f.Flag('#'):
-		fmt.Fprintf(f, "%#v", [16]byte(id))
+		v = [16]byte(id)
 	case isNumber(f, verb):
-		fmt.Fprintf(f, fmt.FormatString(f, verb), new(big.Int).SetBytes(id[:]))
-	default:
-		fmt.Fprintf(f, fmt.FormatString(f, verb), id.String())
+		v = new(big.Int).SetBytes(id[:])
 	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v)
 }
 
 // isNumber reports whether a verb prints the number instead of the text.

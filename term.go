@@ -145,19 +145,6 @@ func (t *term) someBelow(n, end uint64) (slot, got uint64, ok bool) {
 	}
 }
 
-// allBelow takes the next n slots if all of them lie below end.
-func (t *term) allBelow(n, end uint64) (slot uint64, ok bool) {
-	for {
-		v := t.word.Load()
-		if v >= end || n > end-v {
-			return 0, false
-		}
-		if t.word.CompareAndSwap(v, v+n) {
-			return v, true
-		}
-	}
-}
-
 // swap moves the word from v over the slots [s, s+n). It reports whether the
 // word was still v.
 func (t *term) swap(v, s, n uint64) bool {
