@@ -264,6 +264,11 @@ func TestRights(t *testing.T) {
 			if w.Code != want {
 				t.Errorf("%s %s as %q: status %d, want %d", row.method, row.path, who, w.Code, want)
 			}
+			for role, hidden := range map[string]string{"generate": `href="/members"`, "read": `href="/create"`} {
+				if who == role && strings.Contains(w.Body.String(), hidden) {
+					t.Errorf("%s %s as %q offers %s", row.method, row.path, who, hidden)
+				}
+			}
 			if want == see && !strings.Contains(w.Body.String(), row.shows) {
 				t.Errorf("%s %s as %q does not show %q", row.method, row.path, who, row.shows)
 			}
@@ -336,9 +341,8 @@ func TestForeignOrigins(t *testing.T) {
 	}
 }
 
-// TestLifeWithoutABrowser does by forms what TestLifeOfASequencer in e2e does
-// by clicks.
-func TestLifeWithoutABrowser(t *testing.T) {
+// TestLife creates a sequencer, and does by forms what can be done to it.
+func TestLife(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	state := func(want grant.State) {
 		t.Helper()
@@ -355,7 +359,7 @@ func TestLifeWithoutABrowser(t *testing.T) {
 		{"name": {"parcels"}, "window": {"1ms"}}, {"name": {"parcels"}, "max-ahead": {"soon"}},
 		{"name": {"parcels"}, "low-bits": {"4"}}, {"name": {"parcels"}, "layout": {"hazelcast"}, "low-bits": {"even:4"}},
 	} {
-		if w := post(h, "/create", form); w.Code != 400 || !strings.Contains(w.Body.String(), `role="alert"`) {
+		if w := post(h, "/create", form); w.Code != 400 || !strings.Contains(w.Body.String(), `role="alert"`) || !strings.Contains(w.Body.String(), `value="`+form.Get("name")+`"`) {
 			t.Errorf("create %v: status %d, want 400", form, w.Code)
 		}
 	}

@@ -265,26 +265,13 @@ func TestStoreAway(t *testing.T) {
 	b.wait("the note to go", `!document.body.innerText.includes("The store is unavailable.")`)
 }
 
-// TestLifeOfASequencer creates one, destroys it, and creates it again.
-func TestLifeOfASequencer(t *testing.T) {
+// TestDestroy destroys a sequencer, which needs its name.
+func TestDestroy(t *testing.T) {
 	browser := newBrowser(t)
 	s := start(t, options{host: "one"})
+	s.take("parcels", 1)
 	b := newTab(t, browser, s.url())
 	b.permit("400")
-	b.permit("409")
-	b.open("/")
-	b.do(click(`a[href="/create"]`), visible("#layout"))
-	b.do(keys("#name", "parcels"), keys("#layout", "nonsense"), click("button.main"))
-	b.has("nonsense")
-	b.wait("the fault", `document.querySelector(".note.bad") !== null`)
-	b.do(value("#layout", "hazelcast"), click("button.main"))
-	b.wait("its page", `location.pathname === "/sequencers/parcels"`)
-	b.has("attached")
-	b.has("No node ID was ever used")
-	b.do(click(".head.title button"))
-	b.has("Just made by the sequencer parcels")
-	b.has("hazelcast")
-
 	b.open("/sequencers/parcels")
 	b.do(click(`a[href="/sequencers/parcels/destroy"]`), visible(".means"))
 	if !js[bool](b, `document.querySelector(".confirm button").disabled`) {
@@ -297,16 +284,8 @@ func TestLifeOfASequencer(t *testing.T) {
 	b.do(keys("#confirm", "parcels"))
 	b.wait("the button", `!document.querySelector(".confirm button").disabled`)
 	b.do(click(".confirm button"))
-	state := func(want string) {
-		b.wait("the state", `document.querySelector(".title .state").textContent === `+quote(want))
-	}
-	state("destroyed")
+	b.wait("the state", `document.querySelector(".title .state").textContent === "destroyed"`)
 	b.looks("destroyed")
-	b.do(click(`a[href="/sequencers/parcels/recreate"]`), visible(".means"), click(".confirm button"))
-	state("attached")
-	if id := s.take("parcels", 1); len(id) != 1 {
-		t.Error("it makes no IDs")
-	}
 }
 
 // TestWithoutScript does what pages do without JavaScript.
@@ -407,60 +386,34 @@ func TestForty(t *testing.T) {
 	b.has("ids.example.com, " + a.address)
 }
 
-// TestRoles signs in with each role, and sees what that allows.
-func TestRoles(t *testing.T) {
+// TestSignIn signs in with tokens that may take IDs alone, or see them, and out.
+func TestSignIn(t *testing.T) {
 	browser := newBrowser(t)
-	store := new(memstore.Store)
-	file := "tokens:\n"
-	tokens := make(map[string]string)
-	for _, role := range []string{"generate", "read", "admin"} {
-		token, hash := auth.NewToken()
-		tokens[role] = token
-		file += fmt.Sprintf("  - name: a-%s\n    sha256: %s\n    role: %s\n", role, hash, role)
+	token, hash := auth.NewToken()
+	reader, readerHash := auth.NewToken()
+	s := start(t, options{host: "one", tokens: "tokens: [{name: shop, role: generate, sha256: " + hash + "}, {name: desk, role: read, sha256: " + readerHash + "}]"})
+	b := newTab(t, browser, s.url())
+	b.permit("401")
+	b.open("/inspect/5")
+	b.has("This server requires a token")
+	b.looks("sign-in")
+	b.do(keys("#token", "firn_wrong"), click("button.main"))
+	b.has("Unknown token")
+	b.do(keys("#token", token), click("button.main"))
+	b.has("shop")
+	b.wait("the page that was asked for", `location.pathname === "/inspect/5"`)
+	if got := js[string](b, `document.cookie`); got != "" {
+		t.Errorf("scripts see the cookie %q", got)
 	}
-	s := start(t, options{store: store, host: "one", tokens: file})
-	s.take("orders", 1)
-	for _, role := range []string{"generate", "read", "admin"} {
-		t.Run(role, func(t *testing.T) {
-			b := newTab(t, browser, s.url())
-			b.permit("401")
-			b.permit("403")
-			b.open("/sequencers/orders")
-			b.has("This server requires a token")
-			if role == "generate" {
-				b.looks("sign-in")
-			}
-			b.do(keys("#token", "firn_wrong"), click("button.main"))
-			b.has("Unknown token")
-			b.do(keys("#token", tokens[role]), click("button.main"))
-			b.has("a-" + role)
-			b.wait("the page that was asked for", `location.pathname === "/sequencers/orders"`)
-			b.open("/")
-			switch role {
-			case "generate":
-				b.wait("the page for those who see nothing of the fleet", `location.pathname === "/inspect"`)
-				if js[bool](b, `document.body.innerText.includes("Members")`) {
-					t.Error("it is shown what it cannot see")
-				}
-				b.do(click(".inline button"))
-				b.has("Just made by the sequencer orders")
-			case "read":
-				b.has("Live")
-				if js[bool](b, `document.querySelector(".inline") !== null || document.querySelector("a[href='/create']") !== null`) {
-					t.Error("it is offered what it may not do")
-				}
-			case "admin":
-				b.has("New sequencer")
-			}
-			if role == "read" { // in another tab
-				b.do(chromedp.Evaluate[chromedp.Void](`fetch("/sign-out", {method: "POST"}); 0`))
-			} else {
-				b.do(click(".who button"))
-			}
-			b.has("This server requires a token")
-			if got := js[string](b, `document.cookie`); got != "" {
-				t.Errorf("scripts see the cookie %q", got)
-			}
-		})
-	}
+	b.open("/")
+	b.wait("the page for those who see nothing of the fleet", `location.pathname === "/inspect"`)
+	b.do(click(".inline button"))
+	b.has("Just made by the sequencer orders")
+	b.do(click(".who button"))
+	b.has("This server requires a token")
+	// A live page notices that the user has signed out in another tab.
+	b.do(keys("#token", reader), click("button.main"))
+	b.has("Live")
+	b.do(chromedp.Evaluate[chromedp.Void](`fetch("/sign-out", {method: "POST"}); 0`))
+	b.has("This server requires a token")
 }

@@ -37,7 +37,6 @@ type server struct {
 type options struct {
 	store  grant.Store
 	host   string
-	layout string
 	tokens string
 }
 
@@ -47,11 +46,8 @@ func start(t *testing.T, o options) *server {
 	if o.store == nil {
 		o.store = new(memstore.Store)
 	}
-	if o.layout == "" {
-		o.layout = "default"
-	}
 	s := &server{t: t}
-	s.cluster = service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(o.store, nil), Config: sequencer.Config{Layout: firn.MustParseLayout(o.layout), Host: o.host}})
+	s.cluster = service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(o.store, nil), Config: sequencer.Config{Layout: firn.Default(), Host: o.host}})
 	figures := func() (all []metrics.Sequencer) {
 		s.cluster.Stats(func(name string, q sequencer.Stats) {
 			now := time.Now()

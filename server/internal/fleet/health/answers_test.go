@@ -9,31 +9,6 @@ import (
 	"time"
 )
 
-// TestAnswers: what counts is the last call that was not given up.
-func TestAnswers(t *testing.T) {
-	var a Answers
-	fail := errors.New("away")
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	late, stop := context.WithTimeout(t.Context(), 0)
-	defer stop()
-	for i, step := range []struct {
-		ctx       context.Context
-		err       error
-		up, known bool
-	}{
-		{cancelled, context.Canceled, false, false},
-		{t.Context(), nil, true, true}, {cancelled, context.Canceled, true, true}, {t.Context(), fail, false, true},
-		{cancelled, context.Canceled, false, true}, {t.Context(), nil, true, true}, {late, context.DeadlineExceeded, false, true}, {cancelled, nil, true, true},
-	} {
-		_, end := a.Observe(step.ctx, "get", "k")
-		end(false, step.err)
-		if up, known := a.Up(); up != step.up || known != step.known {
-			t.Errorf("step %d: up %t, known %t", i, up, known)
-		}
-	}
-}
-
 // TestSilent: how long a store has been silent is what calls have shown, apart
 // for reads and writes.
 func TestSilent(t *testing.T) {
@@ -57,7 +32,14 @@ func TestSilent(t *testing.T) {
 				t.Errorf("up %t, want %t", up, want)
 			}
 		}
-		want("no call", 0, 0)
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, end := a.Observe(cancelled, "get", "k")
+		end(false, context.Canceled)
+		want("no call but one that was given up", 0, 0)
+		if _, known := a.Up(); known {
+			t.Error("a call that was given up says how the store is")
+		}
 		call("get", time.Second, nil)
 		want("one that was answered", 0, 0)
 		call("list", 5*time.Second, fail)
@@ -79,7 +61,7 @@ func TestSilent(t *testing.T) {
 		call("get", 0, nil)
 		want("it takes none", 0, 2*time.Second)
 		wantUp(false)
-		_, end := a.Observe(t.Context(), "get many", "")
+		_, end = a.Observe(t.Context(), "get many", "")
 		time.Sleep(3 * time.Second)
 		want("one is under way", 3*time.Second, 2*time.Second)
 		call("get", 0, nil)
