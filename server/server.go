@@ -11,11 +11,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
-
-	"google.golang.org/grpc"
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/console"
@@ -116,7 +113,7 @@ func (s *Server) Serve(listeners ...Listener) error {
 }
 
 // start accepts connections and starts the background work. The channel has
-// room for the errors of all its goroutines; it is nil if Shutdown came first.
+// room for the errors of all listeners; it is nil if Shutdown came first.
 func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,16 +135,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 			TLS: s.files.tlsConfig(), Only: only, MaxConns: conns, Hello: s.c.Limits.Read, Logger: s.c.Logger,
 		}))
 	}
-	done = make(chan error, (1+len(protocols))*len(s.muxes))
-	accept := func(f func() error) {
-		s.running.Go(func() {
-			err := f()
-			if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
-				err = nil // its Mux reports the error
-			}
-			done <- err
-		})
-	}
+	done = make(chan error, len(s.muxes))
 	for _, mux := range s.muxes {
 		s.running.Go(func() {
 			err := mux.Serve()
@@ -156,9 +144,10 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 			}
 			done <- err
 		})
-		accept(func() error { return s.web.Serve(mux.Listener(listen.HTTP)) })
-		accept(func() error { return s.rpc.Serve(mux.Listener(listen.GRPC)) })
-		accept(func() error { return s.resp.Serve(mux.Listener(listen.RESP)) })
+		// These end with the Mux, which reports its error.
+		s.running.Go(func() { _ = s.web.Serve(mux.Listener(listen.HTTP)) })
+		s.running.Go(func() { _ = s.rpc.Serve(mux.Listener(listen.GRPC)) })
+		s.running.Go(func() { _ = s.resp.Serve(mux.Listener(listen.RESP)) })
 	}
 	s.watched.Go(func() { s.watchFiles(s.watching) })
 	if s.source.cluster != nil {

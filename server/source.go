@@ -77,13 +77,7 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 	}
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(leastClosing):
-			cancel()
-		case <-within.Done():
-		}
-	})()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(leastClosing, cancel) })()
 	if err := s.cluster.Close(within); err != nil {
 		log.Warn("node IDs not released: they become free when their windows end", "error", err)
 	}

@@ -36,17 +36,12 @@ func NewStoreAdmin(s grant.Store, silent Silence) *StoreAdmin {
 func (a *StoreAdmin) Store() grant.Store { return a.store }
 
 // ask calls the store, unless it has been silent for too long.
-func (a *StoreAdmin) ask(ctx context.Context, n need, call func(context.Context) error) error {
-	return storeError(ctx, a.patience.during(ctx, n, call))
-}
-
-// askFor is ask for a call that has a result.
-func askFor[T any](ctx context.Context, a *StoreAdmin, n need, call func(context.Context) (T, error)) (result T, err error) {
-	err = a.ask(ctx, n, func(ctx context.Context) (err error) {
+func ask[T any](ctx context.Context, a *StoreAdmin, n need, call func(context.Context) (T, error)) (result T, err error) {
+	err = a.patience.during(ctx, n, func(ctx context.Context) (err error) {
 		result, err = call(ctx)
 		return err
 	})
-	return result, err
+	return result, storeError(ctx, err)
 }
 
 // By returns the StoreAdmin of one client: each change is logged with that
@@ -60,12 +55,12 @@ func (a *StoreAdmin) By(c Client, log *slog.Logger) *StoreAdmin {
 // Sequencers calls yield for each sequencer, in the order of names. An error
 // with a name concerns the record of that sequencer.
 func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, info grant.Info, err error) bool) error {
-	return a.ask(ctx, need{}, func(ctx context.Context) error { return grant.Sequencers(ctx, a.store, yield) })
+	return storeError(ctx, a.patience.during(ctx, need{}, func(ctx context.Context) error { return grant.Sequencers(ctx, a.store, yield) }))
 }
 
 // Lookup returns one sequencer, or an error that matches grant.ErrNotFound.
 func (a *StoreAdmin) Lookup(ctx context.Context, name string) (grant.Info, error) {
-	return askFor(ctx, a, need{}, func(ctx context.Context) (grant.Info, error) { return grant.Lookup(ctx, a.store, name) })
+	return ask(ctx, a, need{}, func(ctx context.Context) (grant.Info, error) { return grant.Lookup(ctx, a.store, name) })
 }
 
 // Configure is grant.DefaultConfig with the store of the StoreAdmin.
@@ -75,12 +70,12 @@ func (a *StoreAdmin) Configure(layout firn.Layout, maxAhead, window *time.Durati
 
 // Nodes calls yield for each node ID of a sequencer that was ever used.
 func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.NodeInfo, err error) bool) error {
-	return a.ask(ctx, need{}, func(ctx context.Context) error { return grant.Nodes(ctx, a.store, name, yield) })
+	return storeError(ctx, a.patience.during(ctx, need{}, func(ctx context.Context) error { return grant.Nodes(ctx, a.store, name, yield) }))
 }
 
 // Members returns the servers that have announced themselves in the store.
 func (a *StoreAdmin) Members(ctx context.Context) ([]members.Member, error) {
-	return askFor(ctx, a, need{}, func(ctx context.Context) ([]members.Member, error) { return members.List(ctx, a.store, time.Now()) })
+	return ask(ctx, a, need{}, func(ctx context.Context) ([]members.Member, error) { return members.List(ctx, a.store, time.Now()) })
 }
 
 // Create creates a sequencer, or creates it again. Then, as after Attach, this
@@ -120,7 +115,7 @@ func (a *StoreAdmin) Destroy(ctx context.Context, name string) (grant.Info, erro
 
 // change makes a change of a sequencer, and logs it.
 func (a *StoreAdmin) change(ctx context.Context, done change, name string, call func(context.Context) (grant.Info, error)) (grant.Info, error) {
-	info, err := askFor(ctx, a, need{writes: true}, call)
+	info, err := ask(ctx, a, need{writes: true}, call)
 	if a.log != nil {
 		audit(ctx, a.log, a.client, done, name, err)
 	}
