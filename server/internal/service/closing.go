@@ -55,15 +55,12 @@ func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	if c.evict(fewIdle) {
 		return nil
 	}
-	err := c.patience.during(ctx, need{}, func(ctx context.Context) error {
-		_, err := grant.Lookup(ctx, c.store, name)
-		return err
-	})
+	_, err := c.Lookup(ctx, name)
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
 		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManyNames, c.c.MaxNames, name)
 	case err != nil:
-		return storeError(ctx, err)
+		return err
 	}
 	c.evict(0)
 	return nil // if there is still no room, enter returns the error
@@ -130,7 +127,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 		}
 	}
 	c.mu.Unlock()
-	c.patience.close()
+	c.silence.close()
 	// Each opening closes what it opened. Cancelling one may leave its node ID
 	// claimed, so it is cancelled only when ctx ends.
 	stop := context.AfterFunc(ctx, c.stopOpening)

@@ -181,7 +181,7 @@ func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer,
 		if err != nil {
 			return nil, err
 		}
-		err = c.patience.during(ctx, need{writes: true}, func(ctx context.Context) error {
+		err = c.silence.do(ctx, need{writes: true}, func(ctx context.Context) error {
 			select {
 			case <-changed:
 				return nil

@@ -103,7 +103,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	if _, err := c.store.Get(ctx, readyKey); err != nil {
 		return storeError(ctx, err)
 	}
-	if silent := c.patience.vain(need{writes: true}); silent != nil { // it may answer reads and refuse writes
+	if silent := c.silence.tooLong(need{writes: true}); silent != nil { // it may answer reads and refuse writes
 		return silent
 	}
 	if !sound {

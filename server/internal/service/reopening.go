@@ -32,7 +32,7 @@ func (r *reopener) try(n int) (Batch, error) {
 func (r *reopener) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	err = refusal
 	if isWait(refusal) {
-		err = r.c.patience.during(ctx, need{writes: true, over: r.e.lapsed}, func(ctx context.Context) error {
+		err = r.c.silence.do(ctx, need{writes: true, onlyIf: r.e.lapsed}, func(ctx context.Context) error {
 			b, err = r.of.wait(ctx, n, refusal)
 			return r.seen(err)
 		})

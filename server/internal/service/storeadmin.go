@@ -15,8 +15,8 @@ import (
 // five seconds. It is safe for concurrent use. It must be made by NewStoreAdmin,
 // and is closed by its Cluster.
 type StoreAdmin struct {
-	store    grant.Store
-	patience *patience
+	store   grant.Store
+	silence *silenceWatch
 
 	// reattach lets a sequencer of this server follow a Create or an Attach.
 	reattach func(ctx context.Context, name string)
@@ -29,7 +29,7 @@ type StoreAdmin struct {
 // NewStoreAdmin makes a StoreAdmin. silent is nil if it is unknown whether the
 // store answers: then calls wait until their contexts are done.
 func NewStoreAdmin(s grant.Store, silent Silence) *StoreAdmin {
-	return &StoreAdmin{store: s, patience: newPatience(s, silent), reattach: func(context.Context, string) {}}
+	return &StoreAdmin{store: s, silence: newSilenceWatch(s, silent), reattach: func(context.Context, string) {}}
 }
 
 // Store returns the store of the StoreAdmin.
@@ -37,7 +37,7 @@ func (a *StoreAdmin) Store() grant.Store { return a.store }
 
 // ask calls the store, unless it has been silent for too long.
 func ask[T any](ctx context.Context, a *StoreAdmin, n need, call func(context.Context) (T, error)) (result T, err error) {
-	err = a.patience.during(ctx, n, func(ctx context.Context) (err error) {
+	err = a.silence.do(ctx, n, func(ctx context.Context) (err error) {
 		result, err = call(ctx)
 		return err
 	})
@@ -55,7 +55,7 @@ func (a *StoreAdmin) By(c Client, log *slog.Logger) *StoreAdmin {
 // Sequencers calls yield for each sequencer, in the order of names. An error
 // with a name concerns the record of that sequencer.
 func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, info grant.Info, err error) bool) error {
-	return storeError(ctx, a.patience.during(ctx, need{}, func(ctx context.Context) error { return grant.Sequencers(ctx, a.store, yield) }))
+	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error { return grant.Sequencers(ctx, a.store, yield) }))
 }
 
 // Lookup returns one sequencer, or an error that matches grant.ErrNotFound.
@@ -70,7 +70,7 @@ func (a *StoreAdmin) Configure(layout firn.Layout, maxAhead, window *time.Durati
 
 // Nodes calls yield for each node ID of a sequencer that was ever used.
 func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.NodeInfo, err error) bool) error {
-	return storeError(ctx, a.patience.during(ctx, need{}, func(ctx context.Context) error { return grant.Nodes(ctx, a.store, name, yield) }))
+	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error { return grant.Nodes(ctx, a.store, name, yield) }))
 }
 
 // Members returns the servers that have announced themselves in the store.

@@ -48,9 +48,9 @@ func (s *sluggish) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestHastyClients: clients that are less patient than opening a sequencer
+// TestImpatientClients: clients that are less patient than opening a sequencer
 // takes get their IDs in the end, and do not use up the node IDs.
-func TestHastyClients(t *testing.T) {
+func TestImpatientClients(t *testing.T) {
 	for _, each := range []time.Duration{150, 180, 190, 210, 240, 300} {
 		t.Run(fmt.Sprint(int(each)), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -29,23 +29,23 @@ func (m *mute) Get(ctx context.Context, key string) ([]byte, error) {
 	return m.Store.Get(ctx, key)
 }
 
-// TestPatienceEnds: a client that goes away, or a limit that passes, is not
+// TestSilenceWatch: a client that goes away, or a limit that passes, is not
 // reported as the store's silence; and no goroutine runs when all is well.
-func TestPatienceEnds(t *testing.T) {
+func TestSilenceWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(mute)
 		answers := new(health.Answers)
-		p := newPatience(grant.Observe(m, answers.Observe), answers.Silent)
+		p := newSilenceWatch(grant.Observe(m, answers.Observe), answers.Silent)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		err := p.during(ctx, need{}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		err := p.do(ctx, need{}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		if !errors.Is(err, context.Canceled) || errors.Is(err, sequencer.ErrUnavailable) {
 			t.Errorf("a client that goes away: %v", err)
 		}
 		m.hangs.Store(true)
 		store := p.store
 		asked := time.Now()
-		err = p.during(t.Context(), need{}, func(ctx context.Context) error {
+		err = p.do(t.Context(), need{}, func(ctx context.Context) error {
 			for ctx.Err() == nil {
 				once, cancel := context.WithTimeout(ctx, time.Second)
 				_, _ = store.Get(once, "k")
@@ -63,16 +63,16 @@ func TestPatienceEnds(t *testing.T) {
 		m.hangs.Store(false)
 		_, _ = store.Get(t.Context(), "k")
 		m.hangs.Store(true)
-		err = p.during(t.Context(), need{}, func(ctx context.Context) error {
+		err = p.do(t.Context(), need{}, func(ctx context.Context) error {
 			_, _ = store.Get(ctx, "k") // until it is ended
 			return nil
 		})
 		if took := time.Since(began); err != nil || took < silentMost {
 			t.Errorf("a call that succeeds as it is ended, after %v: %v", took, err)
 		}
-		over := false
+		needed := false
 		ran := false
-		err = p.during(t.Context(), need{over: func() bool { return over }}, func(context.Context) error { ran = true; return grant.ErrDetached })
+		err = p.do(t.Context(), need{onlyIf: func() bool { return needed }}, func(context.Context) error { ran = true; return grant.ErrDetached })
 		if !ran || !errors.Is(err, grant.ErrDetached) {
 			t.Errorf("a call that may not need the store: %v, it ran: %t", err, ran)
 		}

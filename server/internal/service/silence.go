@@ -49,13 +49,13 @@ func (e *silentError) what() string {
 
 func (e *silentError) Is(target error) bool { return target == sequencer.ErrUnavailable }
 
-// A patience ends the waits of calls for a silent store: a client can then ask
-// another server, and thousands of waiting calls do not pile up. Sequencers
-// that hold a node ID keep trying to renew it. It must be made by newPatience,
-// and ends with close.
-type patience struct {
+// A silenceWatch ends the waits of calls for a silent store: a client can then
+// ask another server, and thousands of waiting calls do not pile up. Sequencers
+// that hold a node ID keep trying to renew it. It must be made by
+// newSilenceWatch, and ends with close.
+type silenceWatch struct {
 	store  grant.Store
-	silent Silence         // nil if unknown: then calls wait
+	silent Silence
 	ctx    context.Context // of the probes
 	end    context.CancelFunc
 	ended  sync.WaitGroup
@@ -72,54 +72,54 @@ type Silence func() (reads, writes time.Duration, why error)
 // call that only reads.
 type need struct {
 	writes bool        // the call writes too
-	over   func() bool // reports whether the call is useless without the store; nil: always
+	onlyIf func() bool // it needs the store only if this returns true; nil: in any case
 }
 
-// vain returns an error if the store has been silent for so long that waiting is
-// pointless, otherwise nil. It has a silent store asked whether it answers again.
-func (p *patience) vain(n need) *silentError {
-	if p.silent == nil {
-		return nil
-	}
-	silent, writes, why := p.silent()
+// tooLong returns an error if the store has been silent for so long that waiting
+// is pointless, otherwise nil. It has a silent store asked whether it answers
+// again.
+func (w *silenceWatch) tooLong(n need) *silentError {
+	silent, writes, why := w.silent()
 	if silent >= probeEvery {
-		p.probe()
+		w.probe()
 	}
 	if n.writes {
 		silent = max(silent, writes)
 	}
-	if silent < silentMost || n.over != nil && !n.over() {
+	if silent < silentMost || n.onlyIf != nil && !n.onlyIf() {
 		return nil
 	}
 	return &silentError{silent, why}
 }
 
-func newPatience(s grant.Store, silent Silence) *patience {
-	p := &patience{store: s, silent: silent}
-	p.ctx, p.end = context.WithCancel(context.Background())
-	return p
+// newSilenceWatch makes a silenceWatch. silent is nil if it is unknown whether
+// the store answers: then calls wait.
+func newSilenceWatch(s grant.Store, silent Silence) *silenceWatch {
+	if silent == nil {
+		silent = func() (reads, writes time.Duration, why error) { return 0, 0, nil }
+	}
+	w := &silenceWatch{store: s, silent: silent}
+	w.ctx, w.end = context.WithCancel(context.Background())
+	return w
 }
 
 // close ends the probes. Waiting calls continue until their contexts are done.
-func (p *patience) close() {
-	p.mu.Lock()
-	p.end() // no probe begins after that
-	p.mu.Unlock()
-	p.ended.Wait()
+func (w *silenceWatch) close() {
+	w.mu.Lock()
+	w.end() // no probe begins after that
+	w.mu.Unlock()
+	w.ended.Wait()
 }
 
-// during makes a call that may wait for the store. If waiting is pointless, it
-// ends the call, or does not start it, and returns a silentError.
-func (p *patience) during(ctx context.Context, n need, call func(context.Context) error) error {
-	if p.silent == nil {
-		return call(ctx)
-	}
-	if silent := p.vain(n); silent != nil {
+// do makes a call that may wait for the store. If waiting is pointless, it ends
+// the call, or does not start it, and returns a silentError.
+func (w *silenceWatch) do(ctx context.Context, n need, call func(context.Context) error) error {
+	if silent := w.tooLong(n); silent != nil {
 		return silent
 	}
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer p.look(limited, n, stop).Stop()
+	defer w.endWhenSilent(limited, n, stop).Stop()
 	err := call(limited)
 	if e := (*silentError)(nil); err != nil && ctx.Err() == nil && errors.As(context.Cause(limited), &e) {
 		return e
@@ -127,45 +127,45 @@ func (p *patience) during(ctx context.Context, n need, call func(context.Context
 	return err
 }
 
-// look looks after a while, and again and again, whether the wait of a call is
-// pointless, and then ends it.
-func (p *patience) look(ctx context.Context, n need, stop context.CancelCauseFunc) *time.Timer {
+// endWhenSilent checks every lookEvery whether the wait of a call is pointless,
+// and then ends it.
+func (w *silenceWatch) endWhenSilent(ctx context.Context, n need, stop context.CancelCauseFunc) *time.Timer {
 	return time.AfterFunc(lookEvery, func() {
 		if ctx.Err() != nil {
 			return
 		}
-		if silent := p.vain(n); silent != nil {
+		if silent := w.tooLong(n); silent != nil {
 			stop(silent)
 			return
 		}
-		p.look(ctx, n, stop)
+		w.endWhenSilent(ctx, n, stop)
 	})
 }
 
 // probe reads from a silent store until it answers.
-func (p *patience) probe() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.probing || p.ctx.Err() != nil {
+func (w *silenceWatch) probe() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.probing || w.ctx.Err() != nil {
 		return
 	}
-	p.probing = true
-	p.ended.Go(func() {
+	w.probing = true
+	w.ended.Go(func() {
 		tick := time.NewTicker(probeEvery)
 		defer tick.Stop()
-		for silent := true; silent && p.ctx.Err() == nil; {
-			ctx, cancel := context.WithTimeout(p.ctx, probeEvery)
-			_, _ = p.store.Get(ctx, readyKey)
+		for silent := true; silent && w.ctx.Err() == nil; {
+			ctx, cancel := context.WithTimeout(w.ctx, probeEvery)
+			_, _ = w.store.Get(ctx, readyKey)
 			cancel()
 			select {
 			case <-tick.C:
-			case <-p.ctx.Done():
+			case <-w.ctx.Done():
 			}
-			reads, _, _ := p.silent()
+			reads, _, _ := w.silent()
 			silent = reads >= probeEvery
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.probing = false
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.probing = false
 	})
 }
