@@ -29,7 +29,7 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s and the floor is %s, but records have times from %s to %s",
 			name, timeText(now), timeText(opt.Floor), timeText(timeOf(-maxTime)), timeText(timeOf(maxTime)))
 	}
-	info, _, err := changeConfig(ctx, s, name, func(r *Info) (write bool, err error) {
+	return changeConfig(ctx, s, name, func(r *Info) (write bool, err error) {
 		fresh := newInfo(name, c)
 		fresh.Created, fresh.Floor = timeOf(ms(now)), timeOf(max(ms(r.Floor), ms(opt.Floor)))
 		if r.Incarnation == 0 || r.State == Purged || r.State == Destroyed {
@@ -73,7 +73,6 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 		*r = fresh
 		return true, nil
 	})
-	return info, err
 }
 
 // Lookup returns a sequencer. The error is ErrNotFound if it was never created.
@@ -81,8 +80,15 @@ func Lookup(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	info, _, err := getConfig(ctx, s, name)
-	return info, err
+	key := configKey(name)
+	value, err := get(ctx, s, key)
+	if err != nil {
+		return Info{}, fmt.Errorf("grant: sequencer %s: %w", name, err)
+	}
+	if value == nil {
+		return Info{}, fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	return decodeConfig(key, value)
 }
 
 // Sequencers calls yield for every sequencer of the store, ordered by name,
@@ -146,28 +152,14 @@ func get(ctx context.Context, s Store, key string) ([]byte, error) {
 	return value, err
 }
 
-// getConfig reads the record of a sequencer. It also returns its bytes.
-func getConfig(ctx context.Context, s Store, name string) (Info, []byte, error) {
-	key := configKey(name)
-	value, err := get(ctx, s, key)
-	if err != nil {
-		return Info{}, nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
-	}
-	if value == nil {
-		return Info{}, nil, fmt.Errorf("%w: %s", ErrNotFound, name)
-	}
-	info, err := decodeConfig(key, value)
-	return info, value, err
-}
-
-// changeConfig changes the record of a sequencer; r has incarnation 0 if there
-// is no record yet. It also returns the bytes of the record. If change returns
-// true, the record is written even if it stays the same, because the value that
-// was read may not be durable. If change returns an error, nothing is written.
-func changeConfig(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (info Info, value []byte, err error) {
+// changeConfig changes the record of a sequencer, and returns it; r has
+// incarnation 0 if there is no record yet. If change returns true, the record is
+// written even if it stays the same, because the value that was read may not be
+// durable. If change returns an error, nothing is written.
+func changeConfig(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (info Info, err error) {
 	var refused error
 	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
-		info, value = Info{}, old
+		info = Info{}
 		if old != nil {
 			if info, refused = decodeConfig(configKey(name), old); refused != nil {
 				return nil
@@ -179,22 +171,21 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *Info
 		}
 		info.nonce = newToken()
 		info.LongestWindow = max(info.LongestWindow, info.Config.Window)
-		value = info.encode()
-		return value
+		return info.encode()
 	})
 	switch {
 	case refused != nil:
-		return Info{}, nil, refused
+		return Info{}, refused
 	case err != nil:
-		return Info{}, nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
+		return Info{}, fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
-	return info, value, nil
+	return info, nil
 }
 
 // changeExisting is changeConfig for a sequencer that must exist.
-func changeExisting(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (info Info, value []byte, err error) {
+func changeExisting(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (Info, error) {
 	if err := CheckName(name); err != nil {
-		return Info{}, nil, err
+		return Info{}, err
 	}
 	return changeConfig(ctx, s, name, func(r *Info) (write bool, err error) {
 		if r.Incarnation == 0 {
@@ -205,7 +196,7 @@ func changeExisting(ctx context.Context, s Store, name string, change func(r *In
 }
 
 // changeUsable is changeExisting for a sequencer that this store still has.
-func changeUsable(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (info Info, value []byte, err error) {
+func changeUsable(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (Info, error) {
 	return changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
 		switch {
 		case r.MovedTo != "":
@@ -286,11 +277,10 @@ func clockOr(now func() time.Time) func() time.Time {
 
 // Attach makes a detached sequencer usable again.
 func Attach(ctx context.Context, s Store, name string) (Info, error) {
-	info, _, err := changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
+	return changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
 		r.State = Attached // even if it already was
 		return true, nil
 	})
-	return info, err
 }
 
 // Detach makes all members of a sequencer give their node IDs back, and
@@ -314,14 +304,13 @@ func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, 
 // That gives up uniqueness between the old and the new IDs: another layout
 // divides the bits differently, so both may contain the same numbers.
 func Purge(ctx context.Context, s Store, name string) (Info, error) {
-	info, _, err := changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
+	return changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
 		if r.State != Destroyed && r.State != Purged {
 			return false, fmt.Errorf("grant: sequencer %s is %v: destroy it before you purge it", name, r.State)
 		}
 		r.State = Purged
 		return true, nil
 	})
-	return info, err
 }
 
 // SetWindow changes how long the windows of a sequencer are, with one write,
@@ -330,12 +319,11 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 // settings never change: IDs of another layout may equal earlier ones, and a
 // fence relies on MaxAhead.
 func SetWindow(ctx context.Context, s Store, name string, window time.Duration) (Info, error) {
-	info, _, err := changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
+	return changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
 		write = r.Config.Window != window
 		r.Config.Window = window // changeConfig raises LongestWindow in the same write
 		return write, r.Config.Check()
 	})
-	return info, err
 }
 
 // SetNodes changes the node IDs that members of a sequencer may take in this
@@ -348,11 +336,11 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 	done := newEmptying()
 	done.only = nodes
 	return repeat(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
-		info, begun, err := changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
+		info, err = changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
 			switch have := r.Config.Nodes.String(); {
-			case done.begun != nil && have != nodes.String():
+			case done.begun != "" && have != nodes.String():
 				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: call it again to change them", name, have, nodes)
-			case bytes.Equal(r.encode(), done.begun):
+			case r.nonce == done.begun:
 				return false, nil
 			default:
 				r.Config.Nodes = nodes // even if they are the same: see emptyStep
@@ -362,11 +350,8 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 		if err != nil || nodes == nil {
 			return info, nil, true, err
 		}
-		if !bytes.Equal(begun, done.begun) {
-			done.begun, done.sure = begun, make(map[string]bool)
-		}
-		begun, waiting, err = done.ended(ctx, s, info, begun, ms(now))
-		return info, waiting, begun != nil, err
+		waiting, finished, err = done.ended(ctx, s, info, ms(now))
+		return info, waiting, finished, err
 	})
 }
 
@@ -454,15 +439,15 @@ func stopped(ctx context.Context, i Info, nodes []uint64) error {
 // emptyStep does what can be done now: it changes the state, prevents every
 // window from growing and, once all have ended, sets the last state.
 func emptyStep(ctx context.Context, s Store, name string, through, last State, done *emptying, now time.Time) (Info, []NodeInfo, error) {
-	info, begun, err := changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
+	info, err := changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
 		switch {
 		case r.State >= Destroying && last == Detached:
 			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
-		case done.begun != nil && r.State < through:
+		case done.begun != "" && r.State < through:
 			return false, undone(name, last)
 		case r.State == last || r.State == Purged:
 			return true, nil
-		case bytes.Equal(r.encode(), done.begun):
+		case r.nonce == done.begun:
 			return false, nil
 		}
 		// Written even if the state was set already: only a List after a write
@@ -474,21 +459,16 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	if err != nil || info.State != through {
 		return info, nil, err
 	}
-	if !bytes.Equal(begun, done.begun) {
-		// Another process wrote the configuration. Members may have acquired
-		// node IDs in between.
-		done.begun, done.sure = begun, make(map[string]bool)
-	}
-	begun, waiting, err := done.ended(ctx, s, info, begun, ms(now))
-	if begun == nil {
+	waiting, ended, err := done.ended(ctx, s, info, ms(now))
+	if !ended {
 		return info, waiting, err
 	}
-	// The records were read after these bytes were in the configuration.
-	// Different bytes may describe the same state: if the sequencer was
-	// attached and detached again in between, members hold node IDs that were
-	// not closed. Then the step starts over.
-	ended, err := rewrite(ctx, s, name, begun, func(r *Info) { r.State = last })
-	if ended != nil {
+	// The records were read after the configuration had this nonce. With
+	// another one, it may describe the same state: if the sequencer was attached
+	// and detached again in between, members hold node IDs that were not closed.
+	// Then the step starts over.
+	nonce, err := rewrite(ctx, s, name, done.begun, func(r *Info) { r.State = last })
+	if nonce != "" {
 		info.State = last
 	}
 	return info, nil, err
@@ -504,24 +484,24 @@ func undone(name string, last State) error {
 	return fmt.Errorf("grant: sequencer %s was attached again in the meantime and stays attached: call it again to detach it", name)
 }
 
-// rewrite changes a configuration, and its nonce, if it still has the bytes in
-// value. It returns what it wrote, or nil if the bytes differ.
-func rewrite(ctx context.Context, s Store, name string, value []byte, change func(*Info)) (next []byte, err error) {
-	ours := [][]byte{value}
+// rewrite changes a configuration, and its nonce, if it still has the given one.
+// It returns the nonce of what it wrote, or "" if the configuration has another.
+func rewrite(ctx context.Context, s Store, name, nonce string, change func(*Info)) (next string, err error) {
+	ours := []string{nonce}
 	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
-		if !contains(ours, old) {
-			next = nil
+		r, err := decodeConfig(configKey(name), old)
+		if err != nil || !slices.Contains(ours, r.nonce) {
+			next = ""
 			return nil
 		}
-		r, _ := decodeConfig(configKey(name), old) // the bytes that were written
 		change(&r)
-		r.nonce = newToken()
-		next = r.encode()
+		next = newToken()
+		r.nonce = next
 		ours = append(ours, next)
-		return next
+		return r.encode()
 	})
 	if err != nil {
-		return nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
+		return "", fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
 	return next, nil
 }
@@ -530,7 +510,7 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, change fun
 // and what was applied.
 type emptying struct {
 	only    *Range               // node IDs outside of it are closed; nil: all
-	begun   []byte               // the bytes of the configuration
+	begun   string               // the nonce of the configuration
 	records map[string][]byte    // the records of node IDs, by key
 	sure    map[string]bool      // keys of records that were there after begun was written
 	damaged map[uint64]time.Time // when damaged records were found
@@ -540,28 +520,33 @@ func newEmptying() *emptying {
 	return &emptying{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
 }
 
-// ended closes windows, and returns the bytes of the configuration if all had
-// ended when it had these bytes; otherwise nil, and those that it waits for.
-func (c *emptying) ended(ctx context.Context, s Store, i Info, begun []byte, now int64) ([]byte, []NodeInfo, error) {
+// ended closes windows, and reports whether all had ended when the configuration
+// was the given one, or begun if that is newer. Otherwise it returns those that
+// it waits for.
+func (c *emptying) ended(ctx context.Context, s Store, i Info, now int64) (waiting []NodeInfo, ended bool, err error) {
+	if i.nonce != c.begun {
+		// Members may have acquired node IDs since the last step.
+		c.begun, c.sure = i.nonce, make(map[string]bool)
+	}
 	waiting, free, err := c.windows(ctx, s, i, now)
 	if err != nil || len(waiting) > 0 {
-		return nil, waiting, err
+		return waiting, false, err
 	}
 	if len(free) > 0 {
 		// The values read for these may be lost. A value that is read both
 		// before and after an applied write is durable, because it was there at
 		// that write.
-		begun, err = rewrite(ctx, s, i.Name, begun, func(*Info) {})
-		if begun == nil {
-			return nil, nil, err
+		next, err := rewrite(ctx, s, i.Name, c.begun, func(*Info) {})
+		if next == "" {
+			return nil, false, err
 		}
-		c.begun = begun
+		c.begun = next
 		waiting, again, err := c.windows(ctx, s, i, now)
 		if err != nil || len(waiting) > 0 || !maps.EqualFunc(free, again, bytes.Equal) {
-			return nil, waiting, err
+			return waiting, false, err
 		}
 	}
-	return begun, nil, nil
+	return nil, true, nil
 }
 
 // windows rewrites the record of every held node ID, so that its owner can no

@@ -77,14 +77,11 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		opt.Skew = 10 * time.Second
 	}
 	var report FenceReport
-	if err := CheckName(name); err != nil {
-		return report, err
-	}
 	if opt.LongestWindow < 0 || opt.LongestWindow > maxWindow {
 		return report, fmt.Errorf("grant: the longest window is %v: it must be from 0 to %v", opt.LongestWindow, maxWindow)
 	}
 	given := (opt.LongestWindow + time.Millisecond - 1).Milliseconds()
-	config, _, err := getConfig(ctx, s, name)
+	config, err := Lookup(ctx, s, name)
 	if err != nil {
 		return report, err
 	}
@@ -153,7 +150,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 func fenceAll(ctx context.Context, s Store, name string, change func(*Info), rewrite func(key string) (bool, error)) (n int, err error) {
 	// The floor comes first, so that a node ID without a record, or one that is
 	// acquired while records are rewritten, begins above it.
-	if _, _, err := changeConfig(ctx, s, name, func(r *Info) (bool, error) {
+	if _, err := changeConfig(ctx, s, name, func(r *Info) (bool, error) {
 		change(r)
 		return true, nil
 	}); err != nil {

@@ -61,7 +61,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	// Only a List after a write of our own shows every record, and the bytes of
 	// that write tell whether the sequencer was attached meanwhile.
 	var refused error
-	_, begun, err := changeExisting(ctx, from.Store, name, func(r *Info) (write bool, err error) {
+	begun, err := changeExisting(ctx, from.Store, name, func(r *Info) (write bool, err error) {
 		source = *r
 		if r.State != Detached && r.State < Destroyed || r.MovedTo != "" && r.MovedTo != to.URL {
 			refused = changedError(name, from)
@@ -71,7 +71,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	if err = cmp.Or(refused, err); err != nil {
 		return Info{}, err
 	}
-	_, _, err = changeConfig(ctx, to.Store, name, func(r *Info) (write bool, err error) {
+	_, err = changeConfig(ctx, to.Store, name, func(r *Info) (write bool, err error) {
 		if r.Incarnation > 0 && r.State != Detached && r.State < Destroyed {
 			return false, changedError(name, to)
 		}
@@ -98,14 +98,14 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	}
 
 	// From here on it is usable in neither, and then in the other store.
-	moved, err := rewrite(ctx, from.Store, name, begun, func(r *Info) { r.MovedTo = to.URL })
+	moved, err := rewrite(ctx, from.Store, name, begun.nonce, func(r *Info) { r.MovedTo = to.URL })
 	switch {
 	case err != nil:
 		return Info{}, err
-	case moved == nil:
+	case moved == "":
 		return Info{}, changedError(name, from)
 	}
-	info, _, err := changeExisting(ctx, to.Store, name, func(r *Info) (write bool, err error) {
+	return changeExisting(ctx, to.Store, name, func(r *Info) (write bool, err error) {
 		switch r.MovedTo {
 		case from.URL:
 			if r.MovedTo = ""; r.State == Detached {
@@ -117,23 +117,22 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 		}
 		return true, nil
 	})
-	return info, err
 }
 
 // checkMove returns the configurations of a sequencer in both stores, or why it
 // cannot be moved. The target's incarnation is 0 if it has no configuration.
 func checkMove(ctx context.Context, name string, from, to Place, now int64) (source, target Info, err error) {
-	source, value, err := getConfig(ctx, from.Store, name)
+	source, err = Lookup(ctx, from.Store, name)
 	if err != nil {
 		return source, target, err
 	}
-	target, same, err := getConfig(ctx, to.Store, name)
+	target, err = Lookup(ctx, to.Store, name)
 	absent := errors.Is(err, ErrNotFound)
 	if err != nil && !absent {
 		return source, target, fmt.Errorf("in %s: %w", to.URL, err)
 	}
 	switch {
-	case from.URL == to.URL, !absent && string(value) == string(same): // its nonce is random
+	case from.URL == to.URL, !absent && source.nonce == target.nonce: // it is random
 		err = fmt.Errorf("grant: sequencer %s: %s and %s are the same store", name, from.URL, to.URL)
 	case source.MovedTo != "" && source.MovedTo != to.URL:
 		err = movedError(name, source.MovedTo)

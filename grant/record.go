@@ -136,6 +136,8 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 		return i, damaged(key, "a time is out of range")
 	case j.Incarnation == 0:
 		return i, damaged(key, "it has no incarnation")
+	case j.Nonce == "":
+		return i, damaged(key, "it has no nonce")
 	case !printable(j.MovedTo, movedToMost):
 		return i, damaged(key, fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost))
 	}

@@ -159,6 +159,7 @@ func TestRecordLimits(t *testing.T) {
 		{config, `"max_ahead":1000`, `"max_ahead":-1`, "max-ahead"},
 		{config, `"state":"attached",`, ``, `state is ""`},
 		{config, `"incarnation":1`, `"incarnation":0`, "no incarnation"},
+		{config, `"nonce":"n"`, `"nonce":""`, "no nonce"},
 		{config, `"floor":null`, `"floor":` + end, ""},
 		{config, `"floor":null`, `"floor":` + past, "time is out of range"},
 		{config, `"floor":null`, `"floor":-` + end, ""},
@@ -302,7 +303,7 @@ func testConfig(t testing.TB) Config {
 // reads the same after it is written again.
 func FuzzRecords(f *testing.F) {
 	c := newInfo("s", testConfig(f))
-	c.Created = timeOf(0)
+	c.Created, c.nonce = timeOf(0), "n"
 	f.Add(c.encode())
 	f.Add((nodeRecord{Nonce: "n", Owner: "o", Until: 7, State: nodeHeld}).encode())
 	f.Add([]byte(`{"v":2}`))

@@ -49,10 +49,7 @@ type RepairReport struct {
 func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (RepairReport, error) {
 	opt := *cmp.Or(o, new(RepairOptions))
 	var report RepairReport
-	if err := CheckName(name); err != nil {
-		return report, err
-	}
-	config, _, err := getConfig(ctx, s, name)
+	config, err := Lookup(ctx, s, name)
 	if err != nil {
 		return report, err
 	}
