@@ -34,7 +34,7 @@ began=$(date +%s)
 
 # Tests that run for the time in FIRN_SOAK: module, package, test.
 timed='. ./grant TestSimulator
-. ./sequencer TestProcesses
+server ./internal/test/e2e TestDirectoryChaos
 server ./internal/test/e2e TestEtcdChaos
 server ./internal/test/e2e TestKubernetesChaos
 server ./cmd/firn TestRolloutOnKubernetes

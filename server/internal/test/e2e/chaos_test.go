@@ -42,14 +42,14 @@ func (c *chaos) step(least, more time.Duration) {
 const mostRounds = 20
 
 // run has all faults happen, by turns, for as long as the budget says and until
-// the history has what it needs.
-func (c *chaos) run(budget time.Duration, h *record) {
+// what the test needs has happened.
+func (c *chaos) run(budget time.Duration, happened func() bool) {
 	c.counts = make(map[string]int)
 	kinds := slices.Sorted(maps.Keys(c.faults))
 	c.kinds = append(slices.Clone(kinds), workerKilled, workerStopped, workerPaused, workerEnded)
 	begin := time.Now()
 	enough := func() bool {
-		return time.Since(begin) >= budget && h.happened() && !slices.ContainsFunc(c.kinds, func(kind string) bool { return c.counts[kind] == 0 })
+		return time.Since(begin) >= budget && happened() && !slices.ContainsFunc(c.kinds, func(kind string) bool { return c.counts[kind] == 0 })
 	}
 	for rounds := 0; !enough(); rounds++ {
 		if rounds >= mostRounds && time.Since(begin) >= budget {

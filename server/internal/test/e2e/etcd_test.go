@@ -108,7 +108,7 @@ func TestEtcdChaos(t *testing.T) {
 		},
 	}
 	e := &chaos{t: t, r: r, f: f, faults: faults, least: 1500 * time.Millisecond}
-	e.run(lasts(), h)
+	e.run(lasts(), h.happened)
 	c.Ready()
 	f.kill()
 	e.report("etcd")

@@ -59,7 +59,7 @@ func TestKubernetesChaos(t *testing.T) {
 		"connections cut": func() (time.Duration, func()) { link.Reset(); return 0, func() {} },
 	}
 	e := &chaos{t: t, r: r, f: f, faults: faults, least: time.Second, ready: c.Ready}
-	e.run(lasts(), h)
+	e.run(lasts(), h.happened)
 	h.check("kubernetes")
 	const restored = "etcd restored"
 	restoreAndFence(t, c, link, f, namespace, func() { e.step(3*window, time.Second) })
