@@ -23,13 +23,13 @@ import (
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// A narrow listener's connections buffer little of what is not read.
-type narrow struct {
+// A narrowListener's connections buffer little of what is not read.
+type narrowListener struct {
 	net.Listener
 	server *Server
 }
 
-func (l *narrow) Accept() (net.Conn, error) {
+func (l *narrowListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err == nil {
 		_ = conn.(*net.TCPConn).SetWriteBuffer(64 << 10) // or the system takes MiBs
@@ -37,11 +37,11 @@ func (l *narrow) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// listening serves until the test ends.
-func listening(t *testing.T, c Config) *narrow {
+// serveNarrow serves until the test ends.
+func serveNarrow(t *testing.T, c Config) *narrowListener {
 	t.Helper()
 	s := NewServer(c)
-	l := &narrow{nettest.Listen(t), s}
+	l := &narrowListener{nettest.Listen(t), s}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -55,8 +55,8 @@ func listening(t *testing.T, c Config) *narrow {
 	return l
 }
 
-// A raw is a client that speaks HTTP/2 as no library would.
-type raw struct {
+// A rawClient is a client that speaks HTTP/2 as no library would.
+type rawClient struct {
 	t    *testing.T
 	conn net.Conn
 	next uint32
@@ -71,12 +71,12 @@ func frameOf(kind, flags byte, stream uint32, payload []byte) []byte {
 
 // dialRaw connects. The windows of the client are as large as they can be, so
 // that only the server's own limits hold it back.
-func dialRaw(t *testing.T, l *narrow) *raw {
+func dialRaw(t *testing.T, l *narrowListener) *rawClient {
 	t.Helper()
 	conn := nettest.Dial(t, l.Addr().String())
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-	r := &raw{t, conn, 1}
+	r := &rawClient{t, conn, 1}
 	hello := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
 		string(frameOf(4, 0, 0, []byte{0, 4, 0x7f, 0xff, 0xff, 0xff})) + // SETTINGS_INITIAL_WINDOW_SIZE
 		string(frameOf(8, 0, 0, []byte{0x40, 0, 0, 0})) // WINDOW_UPDATE of the connection
@@ -99,7 +99,7 @@ func blockOf(method string, headers ...string) (block []byte) {
 }
 
 // call sends the head of a call, and its message if there is one.
-func (r *raw) call(method string, m proto.Message, headers ...string) (stream uint32, err error) {
+func (r *rawClient) call(method string, m proto.Message, headers ...string) (stream uint32, err error) {
 	stream = r.next
 	r.next += 2
 	out := frameOf(frameHeaders, 4, stream, blockOf(method, headers...)) // END_HEADERS
@@ -116,7 +116,7 @@ func (r *raw) call(method string, m proto.Message, headers ...string) (stream ui
 
 // closedWithin reports whether the server closes the connection in so long.
 // Frames that come meanwhile are read and not answered.
-func (r *raw) closedWithin(d time.Duration) bool {
+func (r *rawClient) closedWithin(d time.Duration) bool {
 	_ = r.conn.SetReadDeadline(time.Now().Add(d))
 	_, err := io.Copy(io.Discard, r.conn)
 	return !errors.Is(err, os.ErrDeadlineExceeded)
@@ -147,7 +147,7 @@ func TestAnswersNotRead(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newOpen()
-			l := listening(t, Config{Backend: s, Limits: service.Limits{Write: write}})
+			l := serveNarrow(t, Config{Backend: s, Limits: service.Limits{Write: write}})
 			before := heap()
 			for range conns {
 				r := dialRaw(t, l)
@@ -240,20 +240,20 @@ func testStreamNotRead(t *testing.T) {
 // held back by that.
 func TestStrangers(t *testing.T) {
 	const read = 3 * time.Second
-	l := listening(t, Config{Backend: static(t, "default"), Auth: needs{}, Limits: service.Limits{Read: read}})
-	silent := func(method string) func(r *raw) error {
-		return func(r *raw) (err error) {
+	l := serveNarrow(t, Config{Backend: static(t, "default"), Auth: tokenGuard{}, Limits: service.Limits{Read: read}})
+	silent := func(method string) func(r *rawClient) error {
+		return func(r *rawClient) (err error) {
 			for i := 0; i < maxStreams && err == nil; i++ {
 				_, err = r.call(method, nil)
 			}
 			return err
 		}
 	}
-	for what, do := range map[string]func(r *raw) error{
-		"it says nothing":                 func(*raw) error { return nil },
+	for what, do := range map[string]func(r *rawClient) error{
+		"it says nothing":                 func(*rawClient) error { return nil },
 		"calls without a message":         silent("/firn.v1.IDs/Next"),
 		"health checks without a message": silent("/grpc.health.v1.Health/Check"),
-		"a watch": func(r *raw) error {
+		"a watch": func(r *rawClient) error {
 			_, err := r.call("/grpc.health.v1.Health/Watch", &firnv1.GetRequest{})
 			return err
 		},
@@ -301,13 +301,13 @@ func TestMessageNeverComes(t *testing.T) {
 // A controlsConn counts the SETTINGS and PINGs that a client writes.
 type controlsConn struct {
 	net.Conn
-	out frames
+	out frameScanner
 	got *atomic.Int64
 }
 
 func (c *controlsConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
-	c.out.parse(b[:n], func(kind, flags byte, _ uint32) {
+	c.out.scan(b[:n], func(kind, flags byte, _ uint32) {
 		if (kind == frameSettings || kind == framePing) && flags&flagAck == 0 {
 			c.got.Add(1)
 		}
@@ -319,12 +319,12 @@ func (c *controlsConn) Write(b []byte) (int, error) {
 // to estimate the bandwidth, and keeps its connection.
 func TestBusyStream(t *testing.T) {
 	s := newOpen()
-	l := listening(t, Config{Backend: s})
+	l := serveNarrow(t, Config{Backend: s})
 	var controls, dials atomic.Int64
 	conn := nettest.DialGRPC(t, "firn", grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		dials.Add(1)
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-		return &controlsConn{c, frames{skip: len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}, &controls}, err
+		return &controlsConn{c, frameScanner{skip: len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}, &controls}, err
 	}))
 	stream, err := firnv1.NewIDsClient(conn).Stream(t.Context())
 	if err != nil {

@@ -45,12 +45,12 @@ const (
 
 // A call is one whose header has arrived.
 type call struct {
-	m      *meter
-	creds  *auth.Credentials
-	ctx    context.Context
-	cancel context.CancelFunc
-	begun  time.Time
-	booked int64 // bytes reserved for its long answer; used by its handler alone
+	m        *meter
+	creds    *auth.Credentials
+	ctx      context.Context
+	cancel   context.CancelFunc
+	begun    time.Time
+	reserved int64 // bytes for its long answer; used by its handler alone
 
 	// Guarded by m.mu.
 	arrived  bool // its first message has
@@ -85,9 +85,9 @@ func (m *meter) admit(k *call, known bool) error {
 	case m.total.calls.Load() > manyCalls && len(m.open) > fewCalls:
 		return fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
 	case known:
-		m.known = true
+		m.authenticated = true
 	case m.strangers >= maxStrangers:
-		if m.turned++; m.turned > maxTurnedAway {
+		if m.turnedAway++; m.turnedAway > maxTurnedAway {
 			_ = m.Conn.Close()
 		}
 		return fail(service.Unauthorized, "too many concurrent calls without a valid token: send one in the metadata, authorization: Bearer firn_…", 0)
@@ -112,19 +112,19 @@ func (k *call) leave(well bool) {
 	// waiting Recv would send a status of its own.
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
-	if k.booked > 0 {
-		k.m.unreserve(k.booked) // there is no answer
+	if k.reserved > 0 {
+		k.m.unreserve(k.reserved) // there is no answer
 	}
 	k.m.forget(k)
 	if well {
-		k.m.since = time.Now()
+		k.m.lastSuccess = time.Now()
 	}
 }
 
 // forget removes a call. The caller holds m.mu.
 func (m *meter) forget(k *call) {
 	if !m.unread() {
-		m.moved = time.Now() // its answer begins to wait
+		m.lastSent = time.Now() // its answer begins to wait
 	}
 	delete(m.calls, k)
 	if k.stranger {
@@ -141,7 +141,7 @@ func (m *meter) unread() bool { return len(m.open) > len(m.calls) || m.held > 0 
 func (m *meter) watch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	every := min(m.read, m.write) / 2
+	every := min(m.readLimit, m.writeLimit) / 2
 	m.timer = time.AfterFunc(every, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -164,17 +164,17 @@ func (m *meter) expire(now time.Time) (end bool) {
 		switch {
 		case k.ctx.Err() != nil:
 			m.forget(k) // its handler may never begin
-		case !k.arrived && now.Sub(k.begun) >= m.read:
+		case !k.arrived && now.Sub(k.begun) >= m.readLimit:
 			k.cancel()
 		}
 	}
 	for o := range m.outboxes {
-		if o.held > 0 && now.Sub(o.moved) >= m.write {
+		if o.held > 0 && now.Sub(o.lastLeft) >= m.writeLimit {
 			o.stall(errStalled)
 		}
 	}
-	pause := now.Sub(m.moved)
-	return !m.known && now.Sub(m.since) >= m.read || m.unread() && pause >= m.write ||
+	pause := now.Sub(m.lastSent)
+	return !m.authenticated && now.Sub(m.lastSuccess) >= m.readLimit || m.unread() && pause >= m.writeLimit ||
 		m.held > 0 && pause >= maxPause && m.total.waiting.Load() > 0
 }
 
@@ -183,8 +183,8 @@ func (m *meter) expire(now time.Time) (end bool) {
 func (m *meter) tooManyControls() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now := time.Now(); m.controls == 0 || now.Sub(m.controlled) > controlWindow {
-		m.controlled, m.controls = now, 0
+	if now := time.Now(); m.controls == 0 || now.Sub(m.controlsSince) > controlWindow {
+		m.controlsSince, m.controls = now, 0
 	}
 	m.controls++
 	return m.controls > maxControls

@@ -15,13 +15,13 @@ import (
 // watchEvery is how often a Watch checks whether the server is ready.
 const watchEvery = 5 * time.Second
 
-// A healthy is the health service. It reports the same as /readyz.
-type healthy struct {
+// A healthServer is the health service. It reports the same as /readyz.
+type healthServer struct {
 	healthpb.UnimplementedHealthServer
 	s *Server
 }
 
-func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
+func (h *healthServer) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
 	if h.s.drained.Err() != nil {
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
@@ -38,7 +38,7 @@ func services() []string {
 }
 
 // Check reports whether a service accepts calls.
-func (h *healthy) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+func (h *healthServer) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if !slices.Contains(services(), r.GetService()) {
 		return nil, status.Error(codes.NotFound, "unknown service")
 	}
@@ -46,7 +46,7 @@ func (h *healthy) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*h
 }
 
 // Watch reports the status whenever it changes, until the server stops.
-func (h *healthy) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
+func (h *healthServer) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	last := healthpb.HealthCheckResponse_UNKNOWN

@@ -34,8 +34,8 @@ const (
 // maxCredit is how many IDs one message of Stream can allow.
 const maxCredit = 1_000_000_000
 
-// A want is a parsed call.
-type want struct {
+// A request is a parsed call for IDs.
+type request struct {
 	name string
 	runs bool
 	s    *service.Sequencer
@@ -48,52 +48,52 @@ func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFu
 
 // find validates a call and finds the sequencer. n is how many IDs it takes at
 // once.
-func (s *Server) find(ctx context.Context, name string, form firnv1.Form, n int64) (want, error) {
-	w := want{name: name}
+func (s *Server) find(ctx context.Context, name string, form firnv1.Form, n int64) (request, error) {
+	q := request{name: name}
 	if n > int64(s.c.Limits.Count) {
-		return w, invalid(service.BadParameter, "count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.c.Limits.Count))
+		return q, invalid(service.BadParameter, "count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.c.Limits.Count))
 	}
 	if err := service.CheckName(name); err != nil {
-		return w, invalid(service.BadName, "sequencer", err.Error())
+		return q, invalid(service.BadName, "sequencer", err.Error())
 	}
 	switch form {
 	case firnv1.Form_FORM_UNSPECIFIED, firnv1.Form_FORM_IDS:
 	case firnv1.Form_FORM_RUNS:
-		w.runs = true
+		q.runs = true
 	default:
-		return w, invalid(service.BadParameter, "form", fmt.Sprintf("form is %d: it must be FORM_IDS or FORM_RUNS", form))
+		return q, invalid(service.BadParameter, "form", fmt.Sprintf("form is %d: it must be FORM_IDS or FORM_RUNS", form))
 	}
 	var err error
 	take := service.Taker{Backend: s.c.Backend, Auth: s.c.Auth}
-	if w.s, err = take.Find(ctx, name, credsOf(ctx)); err != nil {
-		return w, s.failed(ctx, err)
+	if q.s, err = take.Find(ctx, name, credsOf(ctx)); err != nil {
+		return q, s.failed(ctx, err)
 	}
-	if w.runs && !w.s.Layout.HasRuns() {
-		return w, invalid(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: use FORM_IDS", w.s.Layout))
+	if q.runs && !q.s.Layout.HasRuns() {
+		return q, invalid(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: use FORM_IDS", q.s.Layout))
 	}
-	return w, nil
+	return q, nil
 }
 
 // take takes n IDs, or returns an error.
-func (s *Server) take(ctx context.Context, w want, n int) (*firnv1.StreamResponse, error) {
-	b, err := w.s.Take(ctx, n)
+func (s *Server) take(ctx context.Context, q request, n int) (*firnv1.StreamResponse, error) {
+	b, err := q.s.Take(ctx, n)
 	if err != nil {
 		return nil, s.failed(ctx, err)
 	}
 	a := new(firnv1.StreamResponse)
 	switch {
-	case w.runs:
+	case q.runs:
 		for _, r := range b.Runs() {
 			raw := form.Of(firn.Raw)
 			run := &firnv1.Run{Step: r.Step, Count: uint32(r.Count)}
-			if w.s.Layout.Bits() == 128 {
+			if q.s.Layout.Bits() == 128 {
 				run.First128 = r.First.Append(nil, &raw)
 			} else {
 				run.First = r.First.Uint64()
 			}
 			a.Runs = append(a.Runs, run)
 		}
-	case w.s.Layout.Bits() == 128:
+	case q.s.Layout.Bits() == 128:
 		a.Ids128 = b.AppendRaw(nil, 0, n)
 	default:
 		a.Ids = make([]uint64, 0, n)
@@ -107,26 +107,26 @@ func (s *Server) take(ctx context.Context, w want, n int) (*firnv1.StreamRespons
 // Next makes IDs and returns them at once.
 func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
 	name := cmp.Or(r.GetSequencer(), defaultName)
-	if err := s.check(ctx, auth.Take, name); err != nil {
+	if err := s.authorize(ctx, auth.Take, name); err != nil {
 		return nil, err
 	}
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	n := max(1, int64(r.GetCount())) // also if int has 32 bits
-	w, err := s.find(ctx, name, r.GetForm(), n)
+	q, err := s.find(ctx, name, r.GetForm(), n)
 	if err != nil {
 		return nil, err
 	}
-	if octets := n * int64(w.s.Layout.Bits()) / 8; octets > manyOctets && !w.runs {
-		if err := s.reserveAnswer(ctx, &w.s.Layout, int(n)); err != nil {
+	if octets := n * int64(q.s.Layout.Bits()) / 8; octets > manyOctets && !q.runs {
+		if err := s.reserveAnswer(ctx, &q.s.Layout, int(n)); err != nil {
 			return nil, err
 		}
 	}
-	a, err := s.take(ctx, w, int(n))
+	a, err := s.take(ctx, q, int(n))
 	if err != nil {
 		return nil, err
 	}
-	return &firnv1.NextResponse{Ids: a.Ids, Ids128: a.Ids128, Runs: a.Runs, Layout: w.s.Layout.String(), Prefix: w.s.Prefix}, nil
+	return &firnv1.NextResponse{Ids: a.Ids, Ids128: a.Ids128, Runs: a.Runs, Layout: q.s.Layout.String(), Prefix: q.s.Prefix}, nil
 }
 
 // reserveAnswer waits until the call may make a long answer of n IDs.
@@ -135,7 +135,7 @@ func (s *Server) reserveAnswer(ctx context.Context, l *firn.Layout, n int) error
 	defer cancel()
 	k, size := callOf(ctx), min(int64(2*n*l.Bits()/8), maxHeld) // the IDs, and the message
 	if k.m.reserve(turn, size) == nil {
-		k.booked = size
+		k.reserved = size
 		return nil
 	}
 	if err := k.ctx.Err(); err != nil {
@@ -194,27 +194,27 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	case batch > uint64(min(maxBatch, s.c.Limits.Count)):
 		return invalid(service.BadParameter, "batch", fmt.Sprintf("batch is %d: it must be a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
 	}
-	if err := s.check(ctx, auth.Take, name); err != nil {
+	if err := s.authorize(ctx, auth.Take, name); err != nil {
 		return err
 	}
 	limited, cancel := s.limited(ctx)
-	w, err := s.find(limited, name, first.GetForm(), 0)
+	q, err := s.find(limited, name, first.GetForm(), 0)
 	cancel()
 	if err != nil {
 		return err
 	}
 	credits := make(chan credit)
 	go receive(stream, first, credits) // ends with the stream's context, which ends when this method returns
-	if err := s.pump(ctx, stream, w, credits, batch); !errors.Is(err, errStalled) {
+	if err := s.pump(ctx, stream, q, credits, batch); !errors.Is(err, errStalled) {
 		return err
 	}
 	return s.stall(callOf(ctx).m)
 }
 
 // pump sends IDs for credit until there will be no more credit, or Shutdown.
-func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, credits <-chan credit, batch uint64) error {
-	if !w.runs {
-		batch = min(batch, uint64(maxPiece/(idOctets*w.s.Layout.Bits()/64)-1))
+func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, q request, credits <-chan credit, batch uint64) error {
+	if !q.runs {
+		batch = min(batch, uint64(maxPiece/(idOctets*q.s.Layout.Bits()/64)-1))
 	}
 	waits, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -254,7 +254,7 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, cre
 		if err := o.reserve(waits); err != nil {
 			return err
 		}
-		a, err := s.takeAgain(ctx, w, int(n))
+		a, err := s.takeAuthorized(ctx, q, int(n))
 		if err != nil {
 			o.unreserve(maxPiece)
 			return err
@@ -275,12 +275,12 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, cre
 	return o.empty(waits)
 }
 
-// takeAgain takes IDs for a stream, which can outlast the token that began it.
-func (s *Server) takeAgain(ctx context.Context, w want, n int) (*firnv1.StreamResponse, error) {
-	if err := s.check(ctx, auth.Take, w.name); err != nil {
+// takeAuthorized takes IDs for a stream, which can outlast the token that began it.
+func (s *Server) takeAuthorized(ctx context.Context, q request, n int) (*firnv1.StreamResponse, error) {
+	if err := s.authorize(ctx, auth.Take, q.name); err != nil {
 		return nil, err
 	}
 	limited, cancel := s.limited(ctx)
 	defer cancel()
-	return s.take(limited, w, n)
+	return s.take(limited, q, n)
 }

@@ -133,13 +133,13 @@ func TestAdminLimit(t *testing.T) {
 	}
 }
 
-// A readying Backend is ready when ready is set.
-type readying struct {
+// A switchedBackend is ready when ready is set.
+type switchedBackend struct {
 	service.Backend
 	ready atomic.Bool
 }
 
-func (r *readying) Ready(context.Context) error {
+func (r *switchedBackend) Ready(context.Context) error {
 	if r.ready.Load() {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (r *readying) Ready(context.Context) error {
 
 // TestHealth: as /readyz, for each service.
 func TestHealth(t *testing.T) {
-	b := &readying{Backend: static(t, "default")}
+	b := &switchedBackend{Backend: static(t, "default")}
 	s := NewServer(Config{Backend: b})
 	l := nettest.Listen(t)
 	go s.Serve(l)

@@ -16,38 +16,38 @@ import (
 // closes the connection if its client blocks it. It is safe for concurrent use.
 type meter struct {
 	net.Conn
-	in, out     frames        // each is used by one goroutine, like Read and Write
-	read, write time.Duration // limits
-	total       *totals
-	tls         *tls.ConnectionState // nil without TLS
+	in, out               frameScanner  // each is used by one goroutine, like Read and Write
+	readLimit, writeLimit time.Duration // of service.Limits
+	total                 *totals
+	tls                   *tls.ConnectionState // nil without TLS
 
 	room *semaphore.Weighted // of maxHeld
 
-	mu     sync.Mutex          // guards the fields below
-	open   map[uint32]struct{} // streams whose last frame was neither received nor sent
-	last   uint32              // the newest stream
-	held   int64               // bytes reserved for messages that gRPC has not sent
-	stalls int                 // streams that ended because the client did not read them
-	moved  time.Time           // when a frame of an answer was sent, or began to wait
-	closed bool
+	mu       sync.Mutex          // guards the fields below
+	open     map[uint32]struct{} // streams whose last frame was neither received nor sent
+	last     uint32              // the newest stream
+	held     int64               // bytes reserved for messages that gRPC has not sent
+	stalls   int                 // streams that ended because the client did not read them
+	lastSent time.Time           // when a frame of an answer was sent, or began to wait
+	closed   bool
 
-	calls      map[*call]struct{} // whose handlers have not ended
-	outboxes   map[*outbox]struct{}
-	strangers  int       // calls of unauthenticated clients
-	turned     int       // calls beyond maxStrangers
-	known      bool      // some call was authenticated, or none needs to be
-	since      time.Time // when the connection began, or a call last succeeded
-	timer      *time.Timer
-	controls   int // SETTINGS, PING and resets since controlled, or since the last answer
-	controlled time.Time
+	calls         map[*call]struct{} // whose handlers have not ended
+	outboxes      map[*outbox]struct{}
+	strangers     int       // calls of unauthenticated clients
+	turnedAway    int       // calls beyond maxStrangers
+	authenticated bool      // some call was, or none needs to be
+	lastSuccess   time.Time // when a call last succeeded, or the connection began
+	timer         *time.Timer
+	controls      int // SETTINGS, PING and resets since controlsSince, or since the last answer
+	controlsSince time.Time
 }
 
 func (s *Server) newMeter(conn net.Conn) *meter {
 	m := &meter{
-		Conn: conn, read: s.c.Limits.Read, write: s.c.Limits.Write, total: &s.total,
+		Conn: conn, readLimit: s.c.Limits.Read, writeLimit: s.c.Limits.Write, total: &s.total,
 		tls: listen.StateOf(conn), room: semaphore.NewWeighted(maxHeld),
-		open: make(map[uint32]struct{}), moved: time.Now(),
-		calls: make(map[*call]struct{}), outboxes: make(map[*outbox]struct{}), known: s.c.Auth == nil, since: time.Now(),
+		open: make(map[uint32]struct{}), lastSent: time.Now(),
+		calls: make(map[*call]struct{}), outboxes: make(map[*outbox]struct{}), authenticated: s.c.Auth == nil, lastSuccess: time.Now(),
 	}
 	m.in.skip = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	return m
@@ -55,14 +55,14 @@ func (s *Server) newMeter(conn net.Conn) *meter {
 
 func (m *meter) Read(b []byte) (int, error) {
 	n, err := m.Conn.Read(b)
-	m.in.parse(b[:n], m.received)
+	m.in.scan(b[:n], m.received)
 	return n, err
 }
 
 func (m *meter) Write(b []byte) (int, error) {
-	_ = m.Conn.SetWriteDeadline(time.Now().Add(m.write)) // fails only if Write does
+	_ = m.Conn.SetWriteDeadline(time.Now().Add(m.writeLimit)) // fails only if Write does
 	n, err := m.Conn.Write(b)
-	m.out.parse(b[:n], m.sent)
+	m.out.scan(b[:n], m.sent)
 	if err != nil {
 		_ = m.Close() // gRPC would keep reading
 	}
@@ -110,7 +110,7 @@ func (m *meter) received(kind, flags byte, stream uint32) {
 func (m *meter) sent(kind, flags byte, stream uint32) {
 	if kind == frameData || kind == frameHeaders {
 		m.mu.Lock()
-		m.moved = time.Now()
+		m.lastSent = time.Now()
 		m.controls = 0
 		m.mu.Unlock()
 	}
@@ -144,15 +144,15 @@ func (m *meter) Close() error {
 	return m.Conn.Close()
 }
 
-// frames finds the headers of frames in a stream of bytes.
-type frames struct {
+// A frameScanner finds the headers of frames in a stream of bytes.
+type frameScanner struct {
 	head [frameHeaderLen]byte
 	have int // bytes of head so far
 	skip int // bytes until the next header
 }
 
-// parse parses the next bytes. During each, skip is the size of the frame.
-func (f *frames) parse(b []byte, each func(kind, flags byte, stream uint32)) {
+// scan scans the next bytes. During each, skip is the size of the frame.
+func (f *frameScanner) scan(b []byte, each func(kind, flags byte, stream uint32)) {
 	for len(b) > 0 {
 		if f.skip > 0 {
 			n := min(f.skip, len(b))

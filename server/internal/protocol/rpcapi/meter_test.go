@@ -39,11 +39,11 @@ func TestFrames(t *testing.T) {
 			want = append(want, fmt.Sprint(kind, flags, stream))
 		}
 		for range 20 {
-			f := frames{skip: len("preface!")}
+			f := frameScanner{skip: len("preface!")}
 			var got []string
 			for rest := all; len(rest) > 0; {
 				n := 1 + r.IntN(min(len(rest), 40))
-				f.parse(rest[:n], func(kind, flags byte, stream uint32) { got = append(got, fmt.Sprint(kind, flags, stream)) })
+				f.scan(rest[:n], func(kind, flags byte, stream uint32) { got = append(got, fmt.Sprint(kind, flags, stream)) })
 				rest = rest[n:]
 			}
 			if !slices.Equal(got, want) {
@@ -66,7 +66,7 @@ func TestReserve(t *testing.T) {
 		s := NewServer(Config{Backend: static(t, "default")})
 		m := s.newMeter(new(net.TCPConn))
 		const size = maxHeld / 4
-		var sent []*tracked
+		var sent []*trackedMessage
 		send := func() { sent = append(sent, m.track(nil, 0, size, func() {})) }
 		for range maxHeld / size {
 			if err := m.reserve(t.Context(), size); err != nil {
@@ -258,11 +258,11 @@ func TestControls(t *testing.T) {
 			for _, step := range row.steps {
 				switch step := step.(type) {
 				case []byte:
-					m.in.parse(step, m.received)
+					m.in.scan(step, m.received)
 				case time.Duration:
 					time.Sleep(step)
 				default:
-					m.out.parse(frame(frameHeaders, 0, 1, 0), m.sent)
+					m.out.scan(frame(frameHeaders, 0, 1, 0), m.sent)
 				}
 			}
 			if m.closed != row.closed {

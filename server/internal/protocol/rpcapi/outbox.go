@@ -47,8 +47,8 @@ type outbox struct {
 	stall context.CancelCauseFunc // called when messages stay for too long
 
 	// Guarded by m.mu.
-	held  int64     // bytes of gRPC's buffers
-	moved time.Time // when a message left, or was added to an empty outbox
+	held     int64     // bytes of gRPC's buffers
+	lastLeft time.Time // when a message left, or was added to an empty outbox
 }
 
 // newOutbox makes an outbox, which must be closed. The connection watches it.
@@ -95,20 +95,20 @@ func (o *outbox) empty(ctx context.Context) error {
 
 // add uses what reserve took for a message, and returns it in a form that gRPC
 // can send.
-func (o *outbox) add(message proto.Message) *tracked {
+func (o *outbox) add(message proto.Message) *trackedMessage {
 	size := proto.Size(message)
 	cost := int64(costOf(size))
 	o.unreserve(maxPiece - cost)
 	o.m.mu.Lock()
 	if o.held == 0 {
-		o.moved = time.Now()
+		o.lastLeft = time.Now()
 	}
 	o.held += cost
 	o.m.mu.Unlock()
 	return o.m.track(message, size, cost, func() {
 		o.room.Release(cost)
 		o.held -= cost
-		o.moved = time.Now()
+		o.lastLeft = time.Now()
 	})
 }
 
@@ -117,7 +117,7 @@ func (o *outbox) add(message proto.Message) *tracked {
 func (s *Server) stall(m *meter) error {
 	m.mu.Lock()
 	m.stalls++
-	end := m.stalls >= maxStalled || time.Since(m.moved) >= s.c.Limits.Write
+	end := m.stalls >= maxStalled || time.Since(m.lastSent) >= s.c.Limits.Write
 	m.mu.Unlock()
 	if end {
 		_ = m.Close()
@@ -125,9 +125,9 @@ func (s *Server) stall(m *meter) error {
 	return fail(service.Busy, fmt.Sprintf("the client has not read the stream for %v", s.c.Limits.Write), 0)
 }
 
-// A tracked is a message that reports, at least once, when gRPC has sent or
+// A trackedMessage is a message that reports, at least once, when gRPC has sent or
 // dropped its bytes.
-type tracked struct {
+type trackedMessage struct {
 	m    proto.Message
 	size int
 	gone func()
@@ -136,18 +136,18 @@ type tracked struct {
 // track returns a message for which so many bytes were reserved in a form that
 // gRPC can send. They are given back when it has left, or with the connection.
 // gone is then called with m.mu held.
-func (m *meter) track(message proto.Message, size int, reserved int64, gone func()) *tracked {
+func (m *meter) track(message proto.Message, size int, reserved int64, gone func()) *trackedMessage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.held == 0 {
-		m.moved = time.Now()
+		m.lastSent = time.Now()
 	}
 	m.held += reserved
 	if m.closed {
 		m.unreserve(reserved) // it will not be sent
 	}
 	done := false
-	return &tracked{message, size, func() {
+	return &trackedMessage{message, size, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if !m.closed && !done {
@@ -168,7 +168,7 @@ func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
 
 // Marshal encodes a message.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	t, ok := v.(*tracked)
+	t, ok := v.(*trackedMessage)
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
@@ -181,19 +181,19 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		return nil, err
 	}
 	*buf = out
-	r := &reporting{pool, t.gone}
+	r := &reportingPool{pool, t.gone}
 	runtime.AddCleanup(r, func(gone func()) { gone() }, t.gone) // gRPC loses messages of a stream that was just reset
 	return mem.BufferSlice{mem.NewBuffer(buf, r)}, nil
 }
 
-// A reporting pool reports the buffers that it gets back.
-type reporting struct {
+// A reportingPool reports the buffers that it gets back.
+type reportingPool struct {
 	mem.BufferPool
 	gone func()
 }
 
 // Put takes a buffer back.
-func (r *reporting) Put(b *[]byte) {
+func (r *reportingPool) Put(b *[]byte) {
 	r.BufferPool.Put(b)
 	r.gone()
 }

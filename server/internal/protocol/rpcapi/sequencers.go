@@ -18,7 +18,7 @@ import (
 // admin authorizes the caller and finds the StoreAdmin. A required name is
 // checked after that.
 func (s *Server) admin(ctx context.Context, need auth.Action, name string, needsName bool) (*service.StoreAdmin, error) {
-	if err := s.check(ctx, need, name); err != nil {
+	if err := s.authorize(ctx, need, name); err != nil {
 		return nil, err
 	}
 	if needsName {
@@ -59,7 +59,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 	defer cancel()
 	r := new(firnv1.ListResponse)
 	err = a.Sequencers(limited, func(name string, info grant.Info, err error) bool {
-		if s.check(ctx, auth.See, name) != nil {
+		if s.authorize(ctx, auth.See, name) != nil {
 			return true
 		}
 		if err != nil {

@@ -76,7 +76,6 @@ type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
 	c     Config
-	h     healthy
 	total totals
 	grpc  *grpc.Server
 
@@ -96,7 +95,6 @@ func NewServer(c Config) *Server {
 	s := &Server{c: c, total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
-	s.h = healthy{s: s}
 	s.grpc = s.newGRPC()
 	return s
 }
@@ -105,7 +103,7 @@ func NewServer(c Config) *Server {
 func (s *Server) newGRPC() *grpc.Server {
 	c := s.c
 	g := grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(handshaken{insecure.NewCredentials(), s}),
+		grpc.Creds(meteredCredentials{insecure.NewCredentials(), s}),
 		grpc.InTapHandle(s.tap),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(c.Limits.Body),
@@ -120,7 +118,7 @@ func (s *Server) newGRPC() *grpc.Server {
 	}, c.Options...)...)
 	firnv1.RegisterIDsServer(g, s)
 	firnv1.RegisterSequencersServer(g, s)
-	healthpb.RegisterHealthServer(g, &s.h)
+	healthpb.RegisterHealthServer(g, &healthServer{s: s})
 	reflection.Register(g)
 	return g
 }
@@ -147,14 +145,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// handshaken are the credentials of connections whose handshake is already
+// meteredCredentials are the credentials of connections whose handshake is already
 // done.
-type handshaken struct {
+type meteredCredentials struct {
 	credentials.TransportCredentials
 	s *Server
 }
 
-func (h handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (h meteredCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	m := h.s.newMeter(conn)
 	m.watch()
 	return m, m, nil
@@ -173,9 +171,9 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	k := callOf(ctx)
 	k.arrive()
 	answer, err = handle(ctx, req) // each method authorizes the caller
-	if message, ok := answer.(proto.Message); ok && err == nil && k.booked > 0 {
-		answer = k.m.track(message, proto.Size(message), k.booked, func() {})
-		k.booked = 0
+	if message, ok := answer.(proto.Message); ok && err == nil && k.reserved > 0 {
+		answer = k.m.track(message, proto.Size(message), k.reserved, func() {})
+		k.reserved = 0
 	}
 	return answer, err
 }
@@ -184,7 +182,7 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	ctx := withRequestID(stream.Context())
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
 	if !isPublic(info.FullMethod) { // before the first message, which may never arrive
-		if err := s.check(ctx, auth.Anything, ""); err != nil {
+		if err := s.authorize(ctx, auth.Anything, ""); err != nil {
 			return err
 		}
 	}
@@ -235,8 +233,8 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 	}
 }
 
-// check calls the Authorizer, if there is one.
-func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
+// authorize calls the Authorizer, if there is one.
+func (s *Server) authorize(ctx context.Context, do auth.Action, name string) error {
 	if s.c.Auth == nil {
 		return nil
 	}

@@ -333,10 +333,10 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// needs is a Guard that knows the tokens of needs.
-type needs struct{}
+// A tokenGuard is an Authorizer whose tokens are a role and a sequencer.
+type tokenGuard struct{}
 
-func (needs) Allow(c *auth.Credentials, do auth.Action, name string) error {
+func (tokenGuard) Allow(c *auth.Credentials, do auth.Action, name string) error {
 	switch {
 	case c.Token == "":
 		return auth.ErrUnauthorized
@@ -350,10 +350,10 @@ func (needs) Allow(c *auth.Credentials, do auth.Action, name string) error {
 	return auth.ErrForbidden
 }
 
-// seesOrders is a Guard that allows lists, and seeing the sequencer orders.
-type seesOrders struct{}
+// An ordersGuard is an Authorizer that allows lists, and seeing the sequencer orders.
+type ordersGuard struct{}
 
-func (seesOrders) Allow(_ *auth.Credentials, do auth.Action, name string) error {
+func (ordersGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error {
 	if do == auth.See && (name == "" || name == "orders") {
 		return nil
 	}
@@ -369,7 +369,7 @@ func TestListIsOfWhoAsks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	some := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Auth: seesOrders{}}))
+	some := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Auth: ordersGuard{}}))
 	for q, want := range map[firnv1.SequencersClient][]string{all: {"orders", "users"}, some: {"orders"}} {
 		r, err := q.List(t.Context(), &firnv1.ListRequest{})
 		if err != nil {
@@ -388,7 +388,7 @@ func TestListIsOfWhoAsks(t *testing.T) {
 // TestGuard: a call needs a token that allows it, and without one gets that
 // error before any other.
 func TestGuard(t *testing.T) {
-	conn := serve(t, Config{Auth: needs{}})
+	conn := serve(t, Config{Auth: tokenGuard{}})
 	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
 	for _, row := range []struct {
 		token string
