@@ -22,17 +22,17 @@ import (
 // about all if the path has no name.
 type adminCall struct {
 	*service.StoreAdmin
-	w    http.ResponseWriter
-	r    *http.Request
-	who  *auth.Credentials
-	name string
+	w     http.ResponseWriter
+	r     *http.Request
+	creds *auth.Credentials
+	name  string
 }
 
 // admin returns a route's function that checks the name, and refuses a change
 // that a page of another origin sent. Changes are logged with the client, which
-// check has accepted. The context has the limit of a request.
+// authorize has accepted. The context has the limit of a request.
 func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Handler, http.ResponseWriter, *http.Request, *auth.Credentials) *problem {
-	return func(h *Handler, w http.ResponseWriter, r *http.Request, who *auth.Credentials) *problem {
+	return func(h *Handler, w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *problem {
 		name := r.PathValue("name")
 		if err := service.CheckName(name); err != nil && r.Pattern != "/v1/sequencers" {
 			return problemf(service.BadName, "%v", err)
@@ -40,7 +40,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Han
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
 			return problemf(service.CrossSite, "a page of another origin cannot change sequencers")
 		}
-		a, fault := service.AdminFor(h.c.Backend, who, h.c.Logger)
+		a, fault := service.AdminFor(h.c.Backend, creds, h.c.Logger)
 		if fault != nil {
 			return &problem{Fault: *fault}
 		}
@@ -49,7 +49,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Han
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), h.c.Limit)
 		defer cancel()
-		return serve(h, ctx, &adminCall{a, w, r, who, name})
+		return serve(h, ctx, &adminCall{a, w, r, creds, name})
 	}
 }
 
@@ -66,7 +66,7 @@ func (h *Handler) sequencers(ctx context.Context, c *adminCall) *problem {
 	all := []textfmt.SequencerJSON{}
 	err := c.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 		switch {
-		case !h.sees(c.who, name):
+		case !h.maySee(c.creds, name):
 		case err != nil:
 			all = append(all, textfmt.SequencerJSON{Name: name, Error: textfmt.Message(err)})
 		default:
@@ -86,7 +86,7 @@ func (h *Handler) sequencer(ctx context.Context, c *adminCall) *problem {
 	case http.MethodPut:
 		return h.create(ctx, c)
 	case http.MethodDelete:
-		return h.empty(ctx, c, service.Destroy)
+		return h.detachOrDestroy(ctx, c, service.Destroy)
 	}
 	info, err := c.Lookup(ctx, c.name)
 	type node struct {
@@ -161,12 +161,12 @@ func (h *Handler) attach(ctx context.Context, c *adminCall) *problem {
 }
 
 func (h *Handler) detach(ctx context.Context, c *adminCall) *problem {
-	return h.empty(ctx, c, service.Detach)
+	return h.detachOrDestroy(ctx, c, service.Detach)
 }
 
-// empty detaches or destroys a sequencer. If that is not done within the
-// request's limit, it answers 202.
-func (h *Handler) empty(ctx context.Context, c *adminCall, do func(context.Context, *service.StoreAdmin, string, time.Duration) (grant.Info, bool, error)) *problem {
+// detachOrDestroy detaches or destroys a sequencer. If that is not done within
+// the request's limit, it answers 202.
+func (h *Handler) detachOrDestroy(ctx context.Context, c *adminCall, do func(context.Context, *service.StoreAdmin, string, time.Duration) (grant.Info, bool, error)) *problem {
 	info, pending, err := do(c.r.Context(), c.StoreAdmin, c.name, h.c.Limit)
 	status := http.StatusOK
 	if pending {
@@ -177,7 +177,7 @@ func (h *Handler) empty(ctx context.Context, c *adminCall, do func(context.Conte
 
 // members answers with the servers of the store. Of their node IDs and counts
 // of IDs it shows those that the caller may see.
-func (h *Handler) members(w http.ResponseWriter, r *http.Request, who *auth.Credentials) *problem {
+func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *problem {
 	all := []members.Member{}
 	if a := h.c.Backend.Admin(); a != nil {
 		ctx, cancel := context.WithTimeout(r.Context(), h.c.Limit)
@@ -188,9 +188,9 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request, who *auth.Cred
 		}
 		all = append(all, listed...)
 	}
-	if h.check(who, auth.SeeAll, "") != nil {
+	if h.authorize(creds, auth.SeeAll, "") != nil {
 		for i := range all {
-			all[i] = all[i].For(func(name string) bool { return h.sees(who, name) })
+			all[i] = all[i].For(func(name string) bool { return h.maySee(creds, name) })
 		}
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
@@ -202,5 +202,5 @@ func writeJSON(w http.ResponseWriter, status int, v any) *problem {
 	if err != nil {
 		return &problem{Fault: service.Fault{Detail: "see the server's log", Kind: service.Internal, Cause: err}}
 	}
-	return whole(w, status, "application/json", append(body, '\n'))
+	return writeWhole(w, status, "application/json", append(body, '\n'))
 }

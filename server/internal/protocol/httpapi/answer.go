@@ -10,14 +10,14 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// A frame is the text around IDs or runs. No format has a character that JSON
-// has to escape.
-type frame struct{ before, between, after string }
+// A punctuation is the text around IDs or runs. No format has a character that
+// JSON has to escape.
+type punctuation struct{ before, between, after string }
 
 var (
-	jsonFrame = frame{`{"ids":["`, `","`, "\"]}\n"}
-	textFrame = frame{"", "\n", "\n"}
-	runsFrame = frame{`{"runs":[{"first":"`, `},{"first":"`, "}]}\n"}
+	jsonPunctuation = punctuation{`{"ids":["`, `","`, "\"]}\n"}
+	textPunctuation = punctuation{"", "\n", "\n"}
+	runsPunctuation = punctuation{`{"runs":[{"first":"`, `},{"first":"`, "}]}\n"}
 )
 
 // An idWriter writes IDs or runs to a client, in pieces of about chunkSize. For
@@ -25,7 +25,7 @@ var (
 // call close last. It is not safe for concurrent use.
 type idWriter struct {
 	w http.ResponseWriter
-	frame
+	punctuation
 	separator string // before the next ID or run
 	buf       []byte
 }
@@ -35,9 +35,9 @@ type idWriter struct {
 // take 13 MB.
 const chunkSize = 32 << 10
 
-// fewTexts is how many IDs or runs have at most 2048 bytes in any format: the
+// fewItems is how many IDs or runs have at most 2048 bytes in any format: the
 // longest has fewer than 160. Net/http sets the length of such an answer.
-const fewTexts = 2048 / 160
+const fewItems = 2048 / 160
 
 // idWriters pools idWriters for their buffers. These are slightly larger than
 // chunkSize, because IDs are appended before the size is checked.
@@ -47,16 +47,16 @@ var idWriters = sync.Pool{New: func() any { return &idWriter{buf: make([]byte, 0
 // thousands of them, and wakes the client.
 const packedChunk = 128 << 10
 
-// packings pools the buffers of packed IDs.
-var packings = sync.Pool{New: func() any { return new([]byte) }}
+// packedBuffers pools the buffers of packed IDs.
+var packedBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // writePacked answers with the packed IDs of a batch.
 func writePacked(w http.ResponseWriter, b *service.Batch) {
 	h, size := w.Header(), b.Layout().Bits()/8
 	h["Content-Type"] = contentTypes[mediaOctets]
 	h["Content-Length"] = []string{strconv.Itoa(b.Len() * size)}
-	buf := packings.Get().(*[]byte)
-	defer packings.Put(buf)
+	buf := packedBuffers.Get().(*[]byte)
+	defer packedBuffers.Put(buf)
 	for lo := 0; lo < b.Len(); {
 		hi := min(lo+packedChunk/size, b.Len())
 		*buf = b.AppendRaw(slices.Grow((*buf)[:0], (hi-lo)*size), lo, hi)
@@ -77,12 +77,12 @@ var contentTypes = [...][]string{
 // newIDWriter begins the answer to a request for IDs in text or JSON.
 func newIDWriter(w http.ResponseWriter, q *nextRequest) *idWriter {
 	a := idWriters.Get().(*idWriter)
-	*a = idWriter{w: w, frame: jsonFrame, buf: a.buf[:0]}
+	*a = idWriter{w: w, punctuation: jsonPunctuation, buf: a.buf[:0]}
 	switch {
 	case q.runs:
-		a.frame = runsFrame
+		a.punctuation = runsPunctuation
 	case q.media == mediaText:
-		a.frame = textFrame
+		a.punctuation = textPunctuation
 	}
 	a.buf = append(a.buf, a.before...)
 	w.Header()["Content-Type"] = contentTypes[q.media]

@@ -13,16 +13,16 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// A null ResponseWriter discards everything.
-type null struct {
+// A nullWriter discards everything.
+type nullWriter struct {
 	header http.Header
 	writes int
 	err    error
 }
 
-func (w *null) Header() http.Header { return w.header }
-func (w *null) WriteHeader(int)     {}
-func (w *null) Write(b []byte) (int, error) {
+func (w *nullWriter) Header() http.Header { return w.header }
+func (w *nullWriter) WriteHeader(int)     {}
+func (w *nullWriter) Write(b []byte) (int, error) {
 	w.writes++
 	return len(b), w.err
 }
@@ -50,7 +50,7 @@ func TestAnswerAllocs(t *testing.T) {
 			// are the same.
 			allocs := func(count int) float64 {
 				q.count = count
-				w := &null{header: make(http.Header)}
+				w := &nullWriter{header: make(http.Header)}
 				return testing.AllocsPerRun(100, func() {
 					b, err := seq.Take(context.Background(), q.count)
 					if err != nil {
@@ -75,7 +75,7 @@ func TestAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &null{header: make(http.Header)}
+	w := &nullWriter{header: make(http.Header)}
 	r := httptest.NewRequest("GET", "/v1/sequencers/orders/next", nil)
 	r.Host = "localhost"
 	h := NewHandler(Config{Backend: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})

@@ -39,8 +39,8 @@ func newCluster(t *testing.T, c service.ClusterConfig) *service.Cluster {
 	return cluster
 }
 
-// TestNodesOutsideLayout: node IDs that the layout does not have are an error of
-// the server's configuration, not of its store.
+// TestNodesOutsideLayout: node IDs that the layout does not have are an error
+// of the server's configuration, not of its store.
 func TestNodesOutsideLayout(t *testing.T) {
 	var log strings.Builder
 	config := sequencer.Config{Layout: firn.MustParseLayout("js53"), Nodes: &grant.Range{Lo: 5, Hi: 900}}
@@ -91,10 +91,10 @@ func TestClusterLife(t *testing.T) {
 	})
 }
 
-// A writes counter counts writes.
-type writes struct{ n atomic.Int64 }
+// A writeCounter counts writes.
+type writeCounter struct{ n atomic.Int64 }
 
-func (w *writes) Write(p []byte) (int, error) {
+func (w *writeCounter) Write(p []byte) (int, error) {
 	w.n.Add(1)
 	return len(p), nil
 }
@@ -111,10 +111,10 @@ func TestReadyWithoutNumber(t *testing.T) {
 	}
 	var log bytes.Buffer
 	var elsewhere atomic.Bool
-	tries := new(writes)
+	tries := new(writeCounter)
 	tried := one
 	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
-	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: tried, Peers: helping{&elsewhere}})
+	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: tried, Peers: helpfulPeers{&elsewhere}})
 	h := NewHandler(Config{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
 	if w := ready(); w.Code != 200 {
@@ -168,15 +168,15 @@ func TestReadyWithoutNumber(t *testing.T) {
 	}
 }
 
-// helping are Peers that give nothing, and report that they can help with
+// helpfulPeers are Peers that give nothing, and report that they can help with
 // orders while can is set.
-type helping struct{ can *atomic.Bool }
+type helpfulPeers struct{ can *atomic.Bool }
 
-func (h helping) Take(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (service.Batch, error) {
+func (h helpfulPeers) Take(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (service.Batch, error) {
 	return service.Batch{}, lacks
 }
 
-func (h helping) CanHelp() bool { return h.can.Load() }
+func (h helpfulPeers) CanHelp() bool { return h.can.Load() }
 
 // TestReadyCreatesNothing: a readiness probe does not recreate a sequencer that
 // is gone.

@@ -14,17 +14,17 @@ func (h *Handler) credentials(r *http.Request) *auth.Credentials {
 	return c
 }
 
-// sees reports whether the caller may see a sequencer in a list.
-func (h *Handler) sees(who *auth.Credentials, name string) bool {
-	return h.c.Auth == nil || h.c.Auth.Allow(who, auth.See, name) == nil
+// maySee reports whether the caller may see a sequencer in a list.
+func (h *Handler) maySee(creds *auth.Credentials, name string) bool {
+	return h.c.Auth == nil || h.c.Auth.Allow(creds, auth.See, name) == nil
 }
 
-// check calls the Authorizer, if there is one.
-func (h *Handler) check(who *auth.Credentials, do auth.Action, name string) *problem {
+// authorize calls the Authorizer, if there is one.
+func (h *Handler) authorize(creds *auth.Credentials, do auth.Action, name string) *problem {
 	if h.c.Auth == nil || do == auth.Anything {
 		return nil
 	}
-	if err := h.c.Auth.Allow(who, do, name); err != nil {
+	if err := h.c.Auth.Allow(creds, do, name); err != nil {
 		return &problem{Fault: service.DeniedFault(err, "in the header Authorization: Bearer firn_…")}
 	}
 	return nil

@@ -182,7 +182,7 @@ func (h *Handler) handle(r route, observe func(service.Kind, time.Duration), tra
 		}
 		defer func() {
 			if what := recover(); what != nil {
-				h.panicked(w, req, what)
+				h.logPanic(w, req, what)
 				if observe != nil {
 					observe(service.Internal, time.Since(begin))
 				}
@@ -202,11 +202,11 @@ func (h *Handler) handle(r route, observe func(service.Kind, time.Duration), tra
 
 // answer answers a request that the client may make, or returns a problem.
 func (h *Handler) answer(r route, w http.ResponseWriter, req *http.Request) *problem {
-	who, need := h.credentials(req), r.need
+	creds, need := h.credentials(req), r.need
 	if need == auth.See && req.Method != http.MethodGet && req.Method != http.MethodHead {
 		need = auth.Change
 	}
-	if p := h.check(who, need, req.PathValue("name")); p != nil {
+	if p := h.authorize(creds, need, req.PathValue("name")); p != nil {
 		return p
 	}
 	if !r.query {
@@ -214,7 +214,7 @@ func (h *Handler) answer(r route, w http.ResponseWriter, req *http.Request) *pro
 			return errs.problem()
 		}
 	}
-	return r.serve(h, w, req, who)
+	return r.serve(h, w, req, creds)
 }
 
 // Headers with constant values are set without an allocation.
@@ -293,9 +293,9 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// panicked logs a request that has panicked; other requests are not affected.
+// logPanic logs a request that has panicked; other requests are not affected.
 // Logs and traces show status 500.
-func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, what any) {
+func (h *Handler) logPanic(w http.ResponseWriter, r *http.Request, what any) {
 	for watched, ok := w.(*statusWriter); ok; watched, ok = watched.ResponseWriter.(*statusWriter) {
 		watched.status = http.StatusInternalServerError
 	}
@@ -330,7 +330,7 @@ func (h *Handler) Drain() { h.draining.Store(true) }
 
 // healthz reports that the server runs.
 func (h *Handler) healthz(w http.ResponseWriter, _ *http.Request, _ *auth.Credentials) *problem {
-	return plain(w, "ok\n")
+	return writeText(w, "ok\n")
 }
 
 // readyz reports whether requests should be sent to this server.
@@ -342,16 +342,16 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credent
 	if r.Context().Err() != nil {
 		return problemf(service.Cancelled, "the request was cancelled") // says nothing about the server
 	}
-	if p := h.noteReady(r.Context(), err); p != nil {
+	if p := h.logReadiness(r.Context(), err); p != nil {
 		return p
 	}
-	return plain(w, "ready\n")
+	return writeText(w, "ready\n")
 }
 
-// noteReady returns the problem of a server that is not ready. It logs when the
-// server becomes unready, when the reason changes, and when it is ready again,
-// but not every probe.
-func (h *Handler) noteReady(ctx context.Context, err error) *problem {
+// logReadiness returns the problem of a server that is not ready. It logs when
+// the server becomes unready, when the reason changes, and when it is ready
+// again, but not every probe.
+func (h *Handler) logReadiness(ctx context.Context, err error) *problem {
 	if err == nil {
 		if h.unready.Load() != nil && h.unready.Swap(nil) != nil {
 			h.c.Logger.LogAttrs(ctx, slog.LevelInfo, "ready again")
@@ -373,7 +373,7 @@ func (h *Handler) index(w http.ResponseWriter, r *http.Request, _ *auth.Credenti
 	if r.TLS != nil {
 		url = "https://" + r.Host
 	}
-	return plain(w, `This is Firn. It hands out unique, time-ordered IDs.
+	return writeText(w, `This is Firn. It hands out unique, time-ordered IDs.
 
 Make one, of a sequencer with a name of your choice:
 
@@ -391,14 +391,14 @@ Read one:
 `)
 }
 
-// plain answers with a text.
-func plain(w http.ResponseWriter, text string) *problem {
-	return whole(w, http.StatusOK, "text/plain; charset=utf-8", []byte(text))
+// writeText answers with a text.
+func writeText(w http.ResponseWriter, text string) *problem {
+	return writeWhole(w, http.StatusOK, "text/plain; charset=utf-8", []byte(text))
 }
 
-// whole writes an answer that is complete in memory. Each has a Content-Length:
-// net/http sets that of short ones only.
-func whole(w http.ResponseWriter, status int, media string, body []byte) *problem {
+// writeWhole writes an answer that is complete in memory. Each has a
+// Content-Length: net/http sets that of short ones only.
+func writeWhole(w http.ResponseWriter, status int, media string, body []byte) *problem {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

@@ -12,7 +12,7 @@ import (
 )
 
 // inspect answers with the likeliest reading of an ID, and with others.
-func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Credentials) *problem {
+func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *problem {
 	values, errs := readParams(r.URL.RawQuery, "layout", "from", "sequencer")
 	var o inspect.Options
 	var err error
@@ -29,7 +29,7 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Cred
 	if p := errs.problem(); p != nil {
 		return p
 	}
-	if p := h.sequencerOf(r, who, values[2], &o); p != nil {
+	if p := h.sequencerOf(r, creds, values[2], &o); p != nil {
 		return p
 	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {
@@ -44,9 +44,9 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Cred
 
 // sequencerOf completes the options with what is known of the ID's sequencer.
 // The client must be allowed to take IDs of it, or to see it.
-func (h *Handler) sequencerOf(r *http.Request, who *auth.Credentials, name string, o *inspect.Options) *problem {
+func (h *Handler) sequencerOf(r *http.Request, creds *auth.Credentials, name string, o *inspect.Options) *problem {
 	if name != "" && service.CheckName(name) == nil {
-		if p := h.check(who, auth.See, name); p != nil && h.check(who, auth.Take, name) != nil {
+		if p := h.authorize(creds, auth.See, name); p != nil && h.authorize(creds, auth.Take, name) != nil {
 			return p
 		}
 	}

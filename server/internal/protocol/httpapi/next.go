@@ -82,7 +82,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 const nonceHeader = "Firn-Nonce"
 
 // next answers with new IDs.
-func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Credentials) *problem {
+func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *problem {
 	if isCrossSite(r) {
 		return problemf(service.CrossSite, "a page of another origin cannot take IDs: send the request from that page's server")
 	}
@@ -109,7 +109,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Credent
 		r = r.WithContext(service.WithForwarded(r.Context()))
 	}
 
-	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
+	b, err := h.take.Take(r.Context(), name, creds, q.count, service.Terms{Fit: q.fit, Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
 		r = withRequestID(w, r) // IDs that are available need no request ID
 		return r.Context()
 	}})
@@ -138,7 +138,7 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 	defer a.close()
 	if q.runs {
 		runs := b.Runs()
-		if len(runs) > fewTexts {
+		if len(runs) > fewItems {
 			total := 0
 			for _, r := range runs {
 				total += len(appendRun(a.scratch(), r, &q.format))
@@ -152,7 +152,7 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 		}
 		return
 	}
-	if q.count > fewTexts {
+	if q.count > fewItems {
 		a.setLength(q.count, textLength(a, b, &q.format))
 	}
 	for id := range b.All {

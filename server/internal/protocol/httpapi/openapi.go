@@ -14,5 +14,5 @@ var openAPI []byte
 
 // openapi answers with the description of the API.
 func (h *Handler) openapi(w http.ResponseWriter, _ *http.Request, _ *auth.Credentials) *problem {
-	return whole(w, http.StatusOK, "application/yaml", openAPI)
+	return writeWhole(w, http.StatusOK, "application/yaml", openAPI)
 }

@@ -20,9 +20,9 @@ import (
 // it.
 const silentMost = 5 * time.Second
 
-// A mute store does not answer some calls: they return an error at once, or
+// A silentStore does not answer some calls: they return an error at once, or
 // when their contexts end.
-type mute struct {
+type silentStore struct {
 	memstore.Store
 	reads, writes atomic.Int32 // how they end
 	only          string       // writes of other keys than these work
@@ -34,7 +34,7 @@ const (
 	hangs
 )
 
-func (m *mute) now(ctx context.Context, how int32) error {
+func (m *silentStore) now(ctx context.Context, how int32) error {
 	switch how {
 	case refuses:
 		return errDown
@@ -45,43 +45,43 @@ func (m *mute) now(ctx context.Context, how int32) error {
 	return nil
 }
 
-func (m *mute) Get(ctx context.Context, key string) ([]byte, error) {
+func (m *silentStore) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := m.now(ctx, m.reads.Load()); err != nil {
 		return nil, err
 	}
 	return m.Store.Get(ctx, key)
 }
 
-func (m *mute) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+func (m *silentStore) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	if err := m.now(ctx, m.reads.Load()); err != nil {
 		return nil, err
 	}
 	return m.Store.GetMany(ctx, keys)
 }
 
-func (m *mute) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (m *silentStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if how := m.writes.Load(); how != works && strings.HasPrefix(key, m.only) {
 		return false, m.now(ctx, how)
 	}
 	return m.Store.CAS(ctx, key, old, next)
 }
 
-func (m *mute) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+func (m *silentStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 	if err := m.now(ctx, m.reads.Load()); err != nil {
 		return err
 	}
 	return m.Store.List(ctx, prefix, yield)
 }
 
-func (m *mute) set(reads, writes int32) {
+func (m *silentStore) set(reads, writes int32) {
 	m.reads.Store(reads)
 	m.writes.Store(writes)
 }
 
-// A world is a Cluster on a mute store, configured as in a server.
+// A world is a Cluster on a silentStore, configured as in a server.
 type world struct {
 	t     *testing.T
-	store *mute
+	store *silentStore
 	c     *service.Cluster
 	h     *Handler
 }
@@ -91,7 +91,7 @@ type world struct {
 func inWorld(t *testing.T, run func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
-		m := new(mute)
+		m := new(silentStore)
 		answers := new(health.Answers)
 		c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(grant.Observe(m, answers.Observe), answers.Silent), Config: sequencer.Config{Window: 30 * time.Second}})
 		w := &world{t, m, c, NewHandler(Config{Backend: c})}
@@ -233,7 +233,8 @@ func TestShortSilence(t *testing.T) {
 }
 
 // TestOneKeyFails: a store that takes no writes of one sequencer, whose row is
-// locked or for whose prefix there is no permission, does not affect the others.
+// locked or for whose prefix there is no permission, does not affect the
+// others.
 func TestOneKeyFails(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.wantFor("first", "POST", "/v1/sequencers/users/next", 200, 0)

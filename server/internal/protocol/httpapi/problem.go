@@ -52,5 +52,5 @@ func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 		Instance  string `json:"instance"`
 		RequestID string `json:"request_id,omitempty"`
 	}{"urn:firn:problem:" + p.Kind.String(), p.Kind.Title(), status, p.Detail, r.URL.EscapedPath(), requestid.Of(r.Context())})
-	whole(w, status, "application/problem+json", body.Bytes())
+	writeWhole(w, status, "application/problem+json", body.Bytes())
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// firstWho returns the credentials of a client before AUTH: those of its
+// initialCreds returns the credentials of a client before AUTH: those of its
 // certificate, or nil if the client has to authenticate.
-func (s *Server) firstWho(nc net.Conn) *auth.Credentials {
+func (s *Server) initialCreds(nc net.Conn) *auth.Credentials {
 	c := &auth.Credentials{TLS: listen.StateOf(nc), Address: nc.RemoteAddr().String()}
 	if s.c.Auth != nil && s.c.Auth.Allow(c, auth.Anything, "") != nil {
 		return nil
@@ -19,16 +19,16 @@ func (s *Server) firstWho(nc net.Conn) *auth.Credentials {
 	return c
 }
 
-// may returns nil if the client may perform an action. It is called for every
-// command, so that access ends when a token expires or is removed.
-func (c *conn) may(do auth.Action, name string) error {
+// authorize returns nil if the client may perform an action. It is called for
+// every command, so that access ends when a token expires or is removed.
+func (c *conn) authorize(do auth.Action, name string) error {
 	switch {
-	case c.who == nil:
+	case c.creds == nil:
 		return auth.ErrUnauthorized
 	case c.s.c.Auth == nil:
 		return nil
 	}
-	return c.s.c.Auth.Allow(c.who, do, name)
+	return c.s.c.Auth.Allow(c.creds, do, name)
 }
 
 // deny answers a command that the client is not authorized for.
@@ -61,12 +61,12 @@ func (c *conn) login(secret []byte) bool {
 		c.fail("Client sent AUTH, but no password is set: this server needs no token; leave it out")
 		return false
 	}
-	who := &auth.Credentials{Token: string(secret), Given: true, Address: c.nc.RemoteAddr().String()}
-	if c.s.c.Auth.Allow(who, auth.Anything, "") != nil {
+	creds := &auth.Credentials{Token: string(secret), Given: true, Address: c.nc.RemoteAddr().String()}
+	if c.s.c.Auth.Allow(creds, auth.Anything, "") != nil {
 		// As in Redis, a client that was authenticated remains so.
 		c.failAs(service.Unauthorized, "WRONGPASS", "invalid username-password pair or user is disabled: the password must be a token from this server's token file")
 		return false
 	}
-	c.who = who
+	c.creds = creds
 	return true
 }

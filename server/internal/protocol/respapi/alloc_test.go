@@ -41,7 +41,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 			if layout == "uuidv7" && strings.Contains(tt.name, "INCR") {
 				continue
 			}
-			c := &conn{s: NewServer(Config{Backend: newStatic(t, layout)}), nc: &discarding{}, who: new(auth.Credentials)}
+			c := &conn{s: NewServer(Config{Backend: newStatic(t, layout)}), nc: &discardConn{}, creds: new(auth.Credentials)}
 			c.buf = []byte(tt.input)
 			run := func() {
 				c.r, c.w = 0, len(c.buf)
@@ -59,7 +59,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A discarding connection throws away what is written.
-type discarding struct{ scripted }
+// A discardConn throws away what is written.
+type discardConn struct{ scriptedConn }
 
-func (*discarding) Write(p []byte) (int, error) { return len(p), nil }
+func (*discardConn) Write(p []byte) (int, error) { return len(p), nil }

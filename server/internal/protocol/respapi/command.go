@@ -13,13 +13,13 @@ import (
 // A command is what COMMAND returns about it, the rules that apply to every
 // call, and the function that answers it: either take or do.
 type command struct {
-	name     string
-	min, max int                                           // arguments, including the name; max 0 means any number
-	usage    string                                        // syntax
-	take     func(c *conn, args [][]byte) (request, error) // reads a command for IDs, whose first argument is the name of a sequencer
-	do       func(c *conn, args [][]byte)
-	open     bool // allowed before AUTH
-	atOnce   bool // not queued between MULTI and EXEC
+	name       string
+	min, max   int                                           // arguments, including the name; max 0 means any number
+	usage      string                                        // syntax
+	take       func(c *conn, args [][]byte) (request, error) // reads a command for IDs, whose first argument is the name of a sequencer
+	do         func(c *conn, args [][]byte)
+	beforeAuth bool // allowed before AUTH
+	atOnce     bool // not queued between MULTI and EXEC
 }
 
 // commands lists all commands, the most frequent first. Methods of conn use
@@ -36,16 +36,16 @@ var commands = []command{
 	{name: "inspect", min: 2, max: 4, usage: "INSPECT id [layout | SEQUENCER name]", do: (*conn).inspect},
 	{name: "ping", min: 1, max: 2, usage: "PING [message]", do: (*conn).ping},
 	{name: "echo", min: 2, max: 2, usage: "ECHO message", do: (*conn).ping},
-	{name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", do: (*conn).hello, open: true},
-	{name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", do: (*conn).auth, open: true},
+	{name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", do: (*conn).hello, beforeAuth: true},
+	{name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", do: (*conn).auth, beforeAuth: true},
 	{name: "client", min: 2, usage: "CLIENT ID|INFO|GETNAME|SETNAME name|SETINFO attribute value", do: (*conn).client},
 	{name: "info", min: 1, usage: "INFO [section ...]", do: (*conn).info},
 	{name: "role", min: 1, max: 1, usage: "ROLE", do: (*conn).role},
 	{name: "command", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]]", do: (*conn).command},
 	{name: "select", min: 2, max: 2, usage: "SELECT 0", do: (*conn).selectDB},
 	{name: "cluster", min: 1, usage: "CLUSTER", do: (*conn).cluster},
-	{name: "quit", min: 1, usage: "QUIT", do: (*conn).quit, open: true, atOnce: true},
-	{name: "reset", min: 1, max: 1, usage: "RESET", do: (*conn).reset, open: true, atOnce: true},
+	{name: "quit", min: 1, usage: "QUIT", do: (*conn).quit, beforeAuth: true, atOnce: true},
+	{name: "reset", min: 1, max: 1, usage: "RESET", do: (*conn).reset, beforeAuth: true, atOnce: true},
 }
 
 // find returns the command with a name, or nil.
@@ -69,7 +69,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	observe, debug := c.s.c.Observe, c.s.c.Logger.Enabled(c.s.ctx, slog.LevelDebug)
 	if observe != nil || debug {
 		// The end of the previous command is the beginning of this one.
-		if began = c.ended; began.IsZero() {
+		if began = c.lastEnd; began.IsZero() {
 			began = time.Now()
 		}
 	}
@@ -82,7 +82,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		c.refuse(protocolError("this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves HTTP"))
 		return
 	// Commands for IDs check access to the sequencer, which includes this.
-	case (cmd == nil || !cmd.open) && (c.who == nil || (cmd == nil || cmd.take == nil) && c.may(auth.Anything, "") != nil):
+	case (cmd == nil || !cmd.beforeAuth) && (c.creds == nil || (cmd == nil || cmd.take == nil) && c.authorize(auth.Anything, "") != nil):
 		c.failKind(service.Unauthorized, authRequired)
 	case cmd == nil:
 		c.fail(unknownCommand(args))
@@ -111,8 +111,8 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	if observe == nil {
 		return
 	}
-	c.ended = time.Now()
-	observe(n, c.ended.Sub(began)/time.Duration(n), c.kind)
+	c.lastEnd = time.Now()
+	observe(n, c.lastEnd.Sub(began)/time.Duration(n), c.kind)
 }
 
 // ping answers PING and ECHO.
@@ -145,14 +145,14 @@ func (c *conn) cluster([][]byte) { c.fail("This instance has cluster support dis
 // quit answers QUIT.
 func (c *conn) quit([][]byte) {
 	c.out = appendSimple(c.out, "OK")
-	c.ending = true
+	c.closing = true
 	c.linger = c.r < c.w
 }
 
 // reset answers RESET.
 func (c *conn) reset([][]byte) {
 	c.resp3, c.name, c.library, c.tx = false, "", library{}, nil
-	c.who = c.s.firstWho(c.nc)
+	c.creds = c.s.initialCreds(c.nc)
 	c.out = appendSimple(c.out, "RESET")
 }
 
@@ -206,7 +206,7 @@ func (c *conn) hello(args [][]byte) {
 	if secret != nil && !c.login(secret) {
 		return
 	}
-	if c.may(auth.Anything, "") != nil {
+	if c.authorize(auth.Anything, "") != nil {
 		c.failKind(service.Unauthorized, "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}

@@ -33,31 +33,31 @@ type conn struct {
 
 	ctx     context.Context // of the current commands
 	request string          // ID of the current command; "" until it is needed
-	done    tally           // of the commands that arrived together
+	tally   tally           // of the commands that arrived together
 
-	who     *auth.Credentials // nil before authentication
+	creds   *auth.Credentials // nil before authentication
 	name    string            // set by CLIENT SETNAME
 	library library
 	resp3   bool
 	tx      *transaction // after MULTI, otherwise nil
-	ending  bool         // close the connection after the pending answers
+	closing bool         // close the connection after the pending answers
 	linger  bool         // and then read what still arrives
 
-	buf      []byte // bytes read; buf[r:w] is not processed yet
-	r, w     int
-	full     bool // the last read filled buf
-	began    bool // part of a command has arrived, and its deadline is set
-	timed    bool // a read deadline is set
-	args     [][]byte
-	cmd      *command     // the current one, nil if it is unknown
-	kind     service.Kind // of the answer to it
-	ids      [128]byte    // scratch: one ID as text
-	lastName string       // of a sequencer, that CheckName accepted
+	buf         []byte // bytes read; buf[r:w] is not processed yet
+	r, w        int
+	full        bool // the last read filled buf
+	began       bool // part of a command has arrived, and its deadline is set
+	hasDeadline bool // a read deadline is set
+	args        [][]byte
+	cmd         *command     // the current one, nil if it is unknown
+	kind        service.Kind // of the answer to it
+	ids         [128]byte    // scratch: one ID as text
+	lastName    string       // of a sequencer, that CheckName accepted
 
 	out     []byte    // answers not sent yet
 	err     error     // error of sending: the client has gone
 	writeBy time.Time // write deadline; zero before the first write
-	ended   time.Time // when the previous command ended; zero if unknown
+	lastEnd time.Time // when the previous command ended; zero if unknown
 
 	stopMu   sync.Mutex // guards stopping and the read deadline
 	stopping bool
@@ -73,12 +73,12 @@ type tally struct {
 func (c *conn) serve() {
 	for {
 		c.answer()
-		c.send(c.ended)
-		if c.ending || c.err != nil {
+		c.send(c.lastEnd)
+		if c.closing || c.err != nil {
 			break
 		}
 		if err := c.fill(); err != nil {
-			c.endOf(err)
+			c.readFailed(err)
 			break
 		}
 	}
@@ -93,22 +93,22 @@ func (c *conn) answer() {
 	if c.r == c.w {
 		return
 	}
-	c.done, c.ctx = tally{}, c.s.ctx
+	c.tally, c.ctx = tally{}, c.s.ctx
 	if c.s.c.Trace != nil {
 		ctx, end := c.s.c.Trace(c.s.ctx)
 		c.ctx = ctx
-		defer func() { end(c.done.first, c.done.commands, c.done.ids, c.done.errors) }()
+		defer func() { end(c.tally.first, c.tally.commands, c.tally.ids, c.tally.errors) }()
 	}
 	c.answerBuffer()
 }
 
 // answerBuffer answers all commands that the buffer has completely.
 func (c *conn) answerBuffer() {
-	c.ended = time.Time{}
-	for c.r < c.w && !c.ending && c.err == nil {
-		l := c.s.ours
-		if c.who == nil {
-			l = c.s.others
+	c.lastEnd = time.Time{}
+	for c.r < c.w && !c.closing && c.err == nil {
+		l := c.s.limits
+		if c.creds == nil {
+			l = c.s.limitsBeforeAuth
 		}
 		n, args, err := parse(c.buf[c.r:c.w], c.args[:0], l)
 		c.args = args
@@ -127,7 +127,7 @@ func (c *conn) answerBuffer() {
 		}
 		if len(c.out) >= flushAt {
 			c.flush()
-			c.ended = time.Time{} // sending is not part of a command
+			c.lastEnd = time.Time{} // sending is not part of a command
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (c *conn) repeats(raw []byte, most int) (n int) {
 // refuse answers invalid input, after which nothing can be read.
 func (c *conn) refuse(err error) {
 	c.fail(err.Error())
-	c.ending, c.linger = true, true
+	c.closing, c.linger = true, true
 	c.count("invalid", 1, 0)
 	if c.s.c.Observe != nil {
 		c.s.c.Observe(1, 0, c.kind)
@@ -153,13 +153,13 @@ func (c *conn) refuse(err error) {
 
 // count counts n commands of a name, which gave so many IDs.
 func (c *conn) count(name string, n, ids int) {
-	if c.done.commands == 0 {
-		c.done.first = name
+	if c.tally.commands == 0 {
+		c.tally.first = name
 	}
-	c.done.commands += n
-	c.done.ids += ids
+	c.tally.commands += n
+	c.tally.ids += ids
 	if c.kind != service.NoProblem {
-		c.done.errors += n
+		c.tally.errors += n
 	}
 }
 
@@ -256,7 +256,7 @@ func (c *conn) fill() error {
 // setTimeout sets the deadline of the next read.
 func (c *conn) setTimeout() error {
 	d := c.s.c.IdleTimeout
-	if c.who == nil && (d == 0 || d > c.s.c.Limits.Read) {
+	if c.creds == nil && (d == 0 || d > c.s.c.Limits.Read) {
 		d = c.s.c.Limits.Read
 	}
 	switch {
@@ -264,12 +264,12 @@ func (c *conn) setTimeout() error {
 		return nil // the whole command has one deadline
 	case c.w > 0:
 		c.began, d = true, c.s.c.Limits.Read
-	case d == 0 && !c.timed:
+	case d == 0 && !c.hasDeadline:
 		return nil
 	}
-	c.timed = d > 0
+	c.hasDeadline = d > 0
 	var at time.Time
-	if c.timed {
+	if c.hasDeadline {
 		at = time.Now().Add(d)
 	}
 	c.stopMu.Lock()
@@ -290,8 +290,8 @@ func (c *conn) stop() {
 	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
 }
 
-// endOf sends a last answer if reading has failed.
-func (c *conn) endOf(err error) {
+// readFailed sends a last answer if reading has failed.
+func (c *conn) readFailed(err error) {
 	c.stopMu.Lock()
 	stopping := c.stopping
 	c.stopMu.Unlock()

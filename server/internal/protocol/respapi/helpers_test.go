@@ -32,33 +32,33 @@ func counting() service.Backend {
 	})
 }
 
-// A scripted connection has a client that has already sent everything. It
+// A scriptedConn has a client that has already sent everything. It
 // records every write.
-type scripted struct {
+type scriptedConn struct {
 	in     io.Reader
 	mu     sync.Mutex
 	writes [][]byte
 	closed bool
 }
 
-func (s *scripted) Read(p []byte) (int, error) { return s.in.Read(p) }
-func (s *scripted) Write(p []byte) (int, error) {
+func (s *scriptedConn) Read(p []byte) (int, error) { return s.in.Read(p) }
+func (s *scriptedConn) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writes = append(s.writes, bytes.Clone(p))
 	return len(p), nil
 }
-func (s *scripted) Close() error                     { s.closed = true; return nil }
-func (s *scripted) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (s *scripted) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (s *scripted) SetDeadline(time.Time) error      { return nil }
-func (s *scripted) SetReadDeadline(time.Time) error  { return nil }
-func (s *scripted) SetWriteDeadline(time.Time) error { return nil }
+func (s *scriptedConn) Close() error                     { s.closed = true; return nil }
+func (s *scriptedConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (s *scriptedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (s *scriptedConn) SetDeadline(time.Time) error      { return nil }
+func (s *scriptedConn) SetReadDeadline(time.Time) error  { return nil }
+func (s *scriptedConn) SetWriteDeadline(time.Time) error { return nil }
 
 // talk sends a server all of a client's bytes, in one piece if they fit, and
 // returns the answers.
 func talk(s *Server, in string) string {
-	c := &scripted{in: strings.NewReader(in)}
+	c := &scriptedConn{in: strings.NewReader(in)}
 	s.serveConn(c)
 	return string(bytes.Join(c.writes, nil))
 }

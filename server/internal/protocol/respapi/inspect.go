@@ -18,7 +18,7 @@ const maxID = 256
 // inspect answers INSPECT with the likeliest reading, under the names of the
 // HTTP API. As there, integers above 2^53 are strings.
 func (c *conn) inspect(args [][]byte) {
-	if err := c.may(auth.Inspect, ""); err != nil {
+	if err := c.authorize(auth.Inspect, ""); err != nil {
 		c.deny(err, "permission denied: this client may not use INSPECT")
 		return
 	}
@@ -41,15 +41,15 @@ func (c *conn) inspect(args [][]byte) {
 		c.fail(textfmt.Message(err))
 		return
 	}
-	if name != "" && c.may(auth.See, name) != nil {
-		if err := c.may(auth.Take, name); err != nil {
+	if name != "" && c.authorize(auth.See, name) != nil {
+		if err := c.authorize(auth.Take, name); err != nil {
 			c.denyTake(err, name)
 			return
 		}
 	}
 	reader := service.Reader{Backend: c.s.c.Backend, Veil: c.s.c.Veil, Limit: c.s.c.Limit, How: "name its sequencer with SEQUENCER name"}
 	if f := reader.Options(c.requestContext(), name, string(args[1]), &o); f != nil {
-		c.fault(*f, name)
+		c.failWith(*f, name)
 		return
 	}
 	result, err := inspect.Read(string(args[1]), o)

@@ -43,7 +43,8 @@ const fewRepeats = 4
 const maxRepeats = 1024
 
 // next answers a command for IDs. It returns how many IDs it gave and how many
-// commands it answered, which is more than one if the same command was repeated.
+// commands it answered, which is more than one if the same command was
+// repeated.
 func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 	q, err := c.cmd.take(c, args)
 	switch {
@@ -51,7 +52,7 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		c.fail(err.Error())
 		return 0, 1
 	case q.shape == shapeOne, q.shape == shapeInt:
-		return c.serveAlike(q, raw)
+		return c.serveRepeated(q, raw)
 	}
 	return c.serveIDs(q), 1
 }
@@ -110,15 +111,15 @@ func (c *conn) readIncrBy(args [][]byte) (q request, err error) {
 	return c.readIncr(args)
 }
 
-// serveAlike answers a command for one ID, and the equal commands after it. It
-// returns how many IDs it gave and how many commands it answered.
+// serveRepeated answers a command for one ID, and the equal commands after it.
+// It returns how many IDs it gave and how many commands it answered.
 //
 // Equal commands in a pipeline are answered from one batch if that is available
 // without waiting. The client cannot tell the difference: each command gets its
 // own ID, in order. Otherwise they are answered one by one.
-func (c *conn) serveAlike(q request, raw []byte) (ids, n int) {
+func (c *conn) serveRepeated(q request, raw []byte) (ids, n int) {
 	if more := c.repeats(raw, min(maxRepeats, c.s.c.Limits.Count)); more >= fewRepeats {
-		if name, err := c.sequencerName(q.name); err == nil && c.may(auth.Take, name) == nil {
+		if name, err := c.sequencerName(q.name); err == nil && c.authorize(auth.Take, name) == nil {
 			all := q
 			all.count = 1 + more
 			if b, err := c.s.take.Try(name, all.count, service.Terms{Fit: c.fit(&all)}); err == nil {
@@ -174,11 +175,11 @@ func (c *conn) serveIDs(q request) (ids int) {
 		c.fail(err.Error())
 		return 0
 	}
-	if err := c.may(auth.Take, name); err != nil {
+	if err := c.authorize(auth.Take, name); err != nil {
 		c.denyTake(err, name)
 		return 0
 	}
-	b, err := c.s.take.Take(c.ctx, name, c.who, q.count, service.Terms{Fit: c.fit(&q), Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
+	b, err := c.s.take.Take(c.ctx, name, c.creds, q.count, service.Terms{Fit: c.fit(&q), Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
 		c.flush() // the pending answers
 		return c.requestContext()
 	}})
@@ -190,12 +191,12 @@ func (c *conn) serveIDs(q request) (ids int) {
 		c.fail(wrong.Error())
 		return 0
 	}
-	c.fault(service.FaultOf(err, c.s.c.Limit, false), name)
+	c.failWith(service.FaultOf(err, c.s.c.Limit, false), name)
 	return 0
 }
 
-// fault answers a command for a sequencer with an error.
-func (c *conn) fault(f service.Fault, name string) {
+// failWith answers a command for a sequencer with an error.
+func (c *conn) failWith(f service.Fault, name string) {
 	if f.Cause != nil {
 		c.s.c.Logger.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("error", f.Cause))
 	}

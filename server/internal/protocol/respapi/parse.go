@@ -18,8 +18,8 @@ type limits struct {
 // own. bulk is the size of an argument. Firn's own commands are far smaller.
 func limitsOf(bulk int) limits { return limits{args: 64, bulk: bulk, command: 2 * bulk} }
 
-// strangerLimits are for clients that are not authenticated, as in Redis.
-func strangerLimits(bulk int) limits {
+// limitsBeforeAuth are for clients that are not authenticated, as in Redis.
+func limitsBeforeAuth(bulk int) limits {
 	bulk = min(16<<10, bulk)
 	return limits{args: 10, bulk: bulk, command: 2 * bulk, when: " before AUTH"}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // The default limits.
-var usual, strangers = limitsOf(service.DefaultBody), strangerLimits(service.DefaultBody)
+var normalLimits, firstLimits = limitsOf(service.DefaultBody), limitsBeforeAuth(service.DefaultBody)
 
 func TestParse(t *testing.T) {
 	long := strings.Repeat("x", 64<<10)
@@ -62,7 +62,7 @@ func TestParse(t *testing.T) {
 		{"PI\x00NG", "byte '\\x00' in an inline request"},
 		{"+OK\r\n", `["+OK"]`},
 	} {
-		n, args, err := parse([]byte(tt.in), nil, usual)
+		n, args, err := parse([]byte(tt.in), nil, normalLimits)
 		got := fmt.Sprintf("%q", args)
 		switch {
 		case err != nil:
@@ -82,8 +82,8 @@ func TestParse(t *testing.T) {
 		{"*1\r\n$16385\r\n", "Protocol error: invalid bulk length: $ must be followed by the bytes of an argument, up to 16384 before AUTH, and CR LF"},
 		{long[:32<<10], "Protocol error: too big inline request: a line may have up to 32768 bytes"},
 	} {
-		if _, _, err := parse([]byte(tt.in), nil, strangers); err == nil || err.Error() != tt.want {
-			t.Errorf("parse(%.100q) of a stranger = %v, want %s", tt.in, err, tt.want)
+		if _, _, err := parse([]byte(tt.in), nil, firstLimits); err == nil || err.Error() != tt.want {
+			t.Errorf("parse(%.100q) before AUTH = %v, want %s", tt.in, err, tt.want)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func FuzzParser(f *testing.F) {
 	f.Add([]byte("*3\r\n$-1\r\n*64\r\n$65537\r\n"), 2)
 	f.Add([]byte("*1\r\n$0\r\n\r\n\x16"), 1)
 	f.Fuzz(func(t *testing.T, in []byte, cut int) {
-		for _, l := range []limits{usual, strangers} {
+		for _, l := range []limits{normalLimits, firstLimits} {
 			before := bytes.Clone(in)
 			n, args, err := parse(in, nil, l)
 			if !bytes.Equal(before, in) {
@@ -129,7 +129,7 @@ func FuzzParser(f *testing.F) {
 			case partErr == nil && part > 0 && (part != n || fmt.Sprintf("%q", few) != fmt.Sprintf("%q", args)):
 				t.Fatalf("parse(%q) = %q, and with more it is %q, %v", in[:cut], few, args, err)
 			}
-			if err == nil && n > 0 && l == usual && in[0] == '*' {
+			if err == nil && n > 0 && l == normalLimits && in[0] == '*' {
 				b := appendArray(nil, len(args))
 				for _, a := range args {
 					b = appendBulk(b, a)
@@ -154,7 +154,7 @@ func FuzzServer(f *testing.F) {
 	closedTo := NewServer(Config{Backend: counting(), Limits: service.Limits{Count: 1000}, Auth: guard{}})
 	f.Fuzz(func(t *testing.T, in []byte, piece uint16) {
 		for _, s := range []*Server{s, closedTo} {
-			c := &scripted{in: &pieces{in, int(piece) + 1}}
+			c := &scriptedConn{in: &pieceReader{in, int(piece) + 1}}
 			s.serveConn(c)
 			if !c.closed {
 				t.Fatal("the connection is open yet")
@@ -165,7 +165,7 @@ func FuzzServer(f *testing.F) {
 					t.Errorf("a write of %d bytes", len(w))
 				}
 			}
-			whole := &scripted{in: bytes.NewReader(in)}
+			whole := &scriptedConn{in: bytes.NewReader(in)}
 			s.serveConn(whole)
 			if want := values(t, string(bytes.Join(whole.writes, nil))); len(got) != len(want) {
 				t.Fatalf("%d answers in pieces of %d bytes, want %d\n%v\n%v", len(got), int(piece)+1, len(want), got, want)
@@ -177,13 +177,13 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// A pieces reader returns a few bytes at a time.
-type pieces struct {
+// A pieceReader returns a few bytes at a time.
+type pieceReader struct {
 	rest []byte
 	size int
 }
 
-func (p *pieces) Read(b []byte) (int, error) {
+func (p *pieceReader) Read(b []byte) (int, error) {
 	n, err := bytes.NewReader(p.rest).Read(b[:min(p.size, len(b))])
 	p.rest = p.rest[n:]
 	return n, err

@@ -68,22 +68,22 @@ type Config struct {
 	Trace func(ctx context.Context) (_ context.Context, end func(first string, commands, ids, errors int))
 
 	// Observe is called for all commands, also for input that is none: how many
-	// equal ones were served together, how long each took as its share of the time,
-	// and the kind of problem. It must be fast and safe for concurrent use; nil is
-	// allowed.
+	// equal ones were served together, how long each took as its share of the
+	// time, and the kind of problem. It must be fast and safe for concurrent use;
+	// nil is allowed.
 	Observe func(n int, d time.Duration, k service.Kind)
 }
 
 // A Server answers RESP. It must be made by NewServer, and is safe for
 // concurrent use.
 type Server struct {
-	c        Config
-	take     service.Taker
-	commands []command
-	ctx      context.Context // of all commands; done when Shutdown ends them
-	cancel   context.CancelFunc
-	ours     limits // for authenticated clients
-	others   limits // for clients that are not authenticated
+	c                Config
+	take             service.Taker
+	commands         []command
+	ctx              context.Context // of all commands; done when Shutdown ends them
+	cancel           context.CancelFunc
+	limits           limits // for authenticated clients
+	limitsBeforeAuth limits
 
 	lastID atomic.Int64 // ID of the last connection
 	warned atomic.Bool  // about an integer above 2^53
@@ -105,7 +105,7 @@ func NewServer(c Config) *Server {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
 		c: c, commands: commands, conns: make(map[*conn]struct{}),
-		ours: limitsOf(c.Limits.Body), others: strangerLimits(c.Limits.Body),
+		limits: limitsOf(c.Limits.Body), limitsBeforeAuth: limitsBeforeAuth(c.Limits.Body),
 		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -141,7 +141,7 @@ func (s *Server) serveConn(nc net.Conn) {
 			}
 		}
 	}()
-	c.who = s.firstWho(nc)
+	c.creds = s.initialCreds(nc)
 	c.serve()
 }
 

@@ -54,7 +54,7 @@ func TestOneWrite(t *testing.T) {
 		strings.Repeat(line("NEXT orders")+line("PING")+line("NEXT users 3")+"INCR x\r\n", 20),
 		session,
 	} {
-		c := &scripted{in: strings.NewReader(in)}
+		c := &scriptedConn{in: strings.NewReader(in)}
 		NewServer(Config{Backend: counting()}).serveConn(c)
 		if len(c.writes) != 1 {
 			t.Errorf("%d writes for %d bytes of commands, want 1", len(c.writes), len(in))
@@ -65,7 +65,7 @@ func TestOneWrite(t *testing.T) {
 // TestLongAnswers: answers of any length are sent in pieces.
 func TestLongAnswers(t *testing.T) {
 	in := strings.Repeat(line("NEXT orders 100000"), 20) + line("NEXTB orders 100000") + line("PING")
-	c := &scripted{in: strings.NewReader(in)}
+	c := &scriptedConn{in: strings.NewReader(in)}
 	NewServer(Config{Backend: counting()}).serveConn(c)
 	most := 0
 	for _, w := range c.writes {
@@ -99,8 +99,8 @@ func TestMemory(t *testing.T) {
 		"unknown":  io.LimitReader(endless(cmd(strings.Repeat("x", 60<<10), strings.Repeat("y", 60<<10))), 20<<20),
 		"COMMAND":  io.LimitReader(endless("COMMAND\n"), 1<<20),
 	} {
-		nc := &discarding{scripted: scripted{in: in}}
-		c := &conn{s: NewServer(Config{Backend: counting()}), nc: nc, who: new(auth.Credentials)}
+		nc := &discardConn{scriptedConn: scriptedConn{in: in}}
+		c := &conn{s: NewServer(Config{Backend: counting()}), nc: nc, creds: new(auth.Credentials)}
 		c.serve()
 		if len(c.buf) > 256<<10 || cap(c.out) > 512<<10 {
 			t.Errorf("%s: %d bytes to read, %d to write", name, len(c.buf), cap(c.out))

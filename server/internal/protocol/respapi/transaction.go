@@ -43,14 +43,14 @@ func (c *conn) queue(args [][]byte, raw []byte) bool {
 			c.fail(err.Error())
 			return false
 		}
-		if err := c.may(auth.Take, name); err != nil {
+		if err := c.authorize(auth.Take, name); err != nil {
 			c.denyTake(err, name)
 			return false
 		}
 	}
 	if t := c.tx; !t.aborted {
-		if len(t.raw)+len(raw) > c.s.ours.command {
-			c.fail(fmt.Sprintf("transaction too large: the limit is %d bytes; use pipelines without MULTI", c.s.ours.command))
+		if len(t.raw)+len(raw) > c.s.limits.command {
+			c.fail(fmt.Sprintf("transaction too large: the limit is %d bytes; use pipelines without MULTI", c.s.limits.command))
 			return false
 		}
 		t.raw = append(t.raw, raw...)

@@ -275,7 +275,8 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, q request, 
 	return o.empty(waits)
 }
 
-// takeAuthorized takes IDs for a stream, which can outlast the token that began it.
+// takeAuthorized takes IDs for a stream, which can outlast the token that began
+// it.
 func (s *Server) takeAuthorized(ctx context.Context, q request, n int) (*firnv1.StreamResponse, error) {
 	if err := s.authorize(ctx, auth.Take, q.name); err != nil {
 		return nil, err

@@ -209,8 +209,8 @@ func TestMeterCalls(t *testing.T) {
 	want("and what comes later", 0)
 }
 
-// TestManyCalls: while very many calls are open, each connection may have a few,
-// so that every client can still make some.
+// TestManyCalls: while very many calls are open, each connection may have a
+// few, so that every client can still make some.
 func TestManyCalls(t *testing.T) {
 	s := NewServer(Config{Backend: newOpen()})
 	m := s.newMeter(new(net.TCPConn))

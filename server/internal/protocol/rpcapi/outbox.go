@@ -125,8 +125,8 @@ func (s *Server) stall(m *meter) error {
 	return fail(service.Busy, fmt.Sprintf("the client has not read the stream for %v", s.c.Limits.Write), 0)
 }
 
-// A trackedMessage is a message that reports, at least once, when gRPC has sent or
-// dropped its bytes.
+// A trackedMessage is a message that reports, at least once, when gRPC has sent
+// or dropped its bytes.
 type trackedMessage struct {
 	m    proto.Message
 	size int

@@ -52,8 +52,8 @@ type Config struct {
 	// nil is allowed.
 	Observe func(k service.Kind, d time.Duration)
 
-	// Logger receives the server's own failures, and every call at level debug; nil
-	// discards them. The context of a line has the request ID, see package
+	// Logger receives the server's own failures, and every call at level debug;
+	// nil discards them. The context of a line has the request ID, see package
 	// requestid.
 	Logger *slog.Logger
 
@@ -145,8 +145,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// meteredCredentials are the credentials of connections whose handshake is already
-// done.
+// meteredCredentials are the credentials of connections whose handshake is
+// already done.
 type meteredCredentials struct {
 	credentials.TransportCredentials
 	s *Server
@@ -189,8 +189,8 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	return handle(srv, identifiedStream{stream, ctx})
 }
 
-// withRequestID returns the context of a call with a request ID, which the header
-// of the answer has too.
+// withRequestID returns the context of a call with a request ID, which the
+// header of the answer has too.
 func withRequestID(ctx context.Context) context.Context {
 	id := requestid.Values(metadata.ValueFromIncomingContext(ctx, requestid.Metadata))
 	ctx = requestid.WithID(ctx, id[0])

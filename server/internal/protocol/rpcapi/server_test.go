@@ -350,7 +350,8 @@ func (tokenGuard) Allow(c *auth.Credentials, do auth.Action, name string) error 
 	return auth.ErrForbidden
 }
 
-// An ordersGuard is an Authorizer that allows lists, and seeing the sequencer orders.
+// An ordersGuard is an Authorizer that allows lists, and seeing the sequencer
+// orders.
 type ordersGuard struct{}
 
 func (ordersGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error {
