@@ -69,29 +69,16 @@ func (r *Range) Check(l firn.Layout) error {
 // defaultWindow is the window of a store that has no default of its own.
 const defaultWindow = 60 * time.Second
 
-// newConfig returns the configuration for a layout with the given window, or a
-// longer one if the layout requires it, and defaults for everything else. A
-// window of 0 means 60 seconds.
-func newConfig(layout firn.Layout, window time.Duration) Config {
-	if window <= 0 {
-		window = defaultWindow
-	}
-	c := Config{Layout: layout, MaxAhead: layout.MaxAhead().Truncate(time.Millisecond)}
-	c.Window = max(window, c.minWindow())
-	return c
-}
-
 // DefaultConfig returns the configuration for a layout with defaults for
 // everything else: the layout's MaxAhead, and the store's window, or a longer
-// one if the layout requires it. If maxAhead or window is not nil, it replaces
-// the default. A longer maxAhead alone also makes the window longer if
-// necessary. The error is that of Check. The store may be nil.
+// one if MaxAhead or the layout requires it. If maxAhead or window is not nil,
+// it replaces the default. The error is that of Check. The store may be nil.
 func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration) (Config, error) {
-	c := newConfig(layout, windowOf(s))
+	c := Config{Layout: layout, MaxAhead: layout.MaxAhead().Truncate(time.Millisecond)}
 	if maxAhead != nil {
 		c.MaxAhead = *maxAhead
-		c.Window = max(c.Window, c.minWindow())
 	}
+	c.Window = max(cmp.Or(windowOf(s), defaultWindow), c.minWindow())
 	if window != nil {
 		c.Window = *window
 	}

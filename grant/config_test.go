@@ -15,6 +15,15 @@ type windowStore struct{ Store }
 
 func (windowStore) Window() time.Duration { return 42 * time.Second }
 
+// testConfig returns the configuration for a layout with a window.
+func testConfig(layout string, window time.Duration) Config {
+	c, err := DefaultConfig(nil, firn.MustParseLayout(layout), nil, &window)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
 func ptr[T any](v T) *T { return &v }
 
 // TestDefaultConfig: the defaults for settings that are not given.
@@ -41,24 +50,18 @@ func TestDefaultConfig(t *testing.T) {
 	if _, err := DefaultConfig(nil, layout, nil, ptr(time.Millisecond)); err == nil || !strings.Contains(err.Error(), "at least") {
 		t.Errorf("a window of 1 ms: %v", err)
 	}
-	for given, want := range map[time.Duration]time.Duration{-1: defaultWindow, 0: defaultWindow, 1: newConfig(layout, 1).minWindow(), time.Hour: time.Hour} {
-		if got := newConfig(layout, given).Window; got != want {
-			t.Errorf("newConfig with a usual window of %v has %v, want %v", given, got, want)
-		}
-	}
 	if err := (Config{Window: time.Minute}).Check(); err == nil || !strings.Contains(err.Error(), "no layout") {
 		t.Errorf("no layout: %v", err)
 	}
 	// The layout's MaxAhead, in whole milliseconds; and every layout that can be
 	// generated has a usable configuration.
 	for p := range firn.Presets() {
-		for _, usual := range []time.Duration{0, time.Second, time.Hour} {
-			if err := newConfig(p.Layout, usual).Check(); err != nil && !p.Layout.ReadOnly() {
-				t.Errorf("newConfig(%s, %v): %v", p.Name, usual, err)
-			}
+		c, err := DefaultConfig(nil, p.Layout, nil, nil)
+		if err != nil && !p.Layout.ReadOnly() {
+			t.Errorf("%s: %v", p.Name, err)
 		}
-		if got, want := newConfig(p.Layout, 0).MaxAhead, p.Layout.MaxAhead()/time.Millisecond*time.Millisecond; got != want {
-			t.Errorf("newConfig(%s).MaxAhead = %v, want %v", p.Name, got, want)
+		if want := p.Layout.MaxAhead() / time.Millisecond * time.Millisecond; c.MaxAhead != want {
+			t.Errorf("MaxAhead of %s = %v, want %v", p.Name, c.MaxAhead, want)
 		}
 	}
 }

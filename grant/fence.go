@@ -137,21 +137,18 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		return report, nil
 	}
 
-	report.Nodes, err = fenceAll(ctx, s, name, func(r *Info) {
-		r.Floor = timeOf(max(ms(r.Floor), floor))
-		r.Incarnation++
-		r.LongestWindow = max(r.LongestWindow, time.Duration(given)*time.Millisecond)
-	}, func(key string) (bool, error) { return fenceNode(ctx, s, key, floor, ms(now)) })
+	report.Nodes, err = fenceAll(ctx, s, name, floor, given, ms(now))
 	return report, err
 }
 
-// fenceAll changes the configuration, rewrites all records, and returns their
-// number.
-func fenceAll(ctx context.Context, s Store, name string, change func(*Info), rewrite func(key string) (bool, error)) (n int, err error) {
+// fenceAll raises the floor, rewrites all records, and returns their number.
+func fenceAll(ctx context.Context, s Store, name string, floor, longest, now int64) (n int, err error) {
 	// The floor comes first, so that a node ID without a record, or one that is
 	// acquired while records are rewritten, begins above it.
 	if _, err := changeConfig(ctx, s, name, func(r *Info) (bool, error) {
-		change(r)
+		r.Floor = timeOf(max(ms(r.Floor), floor))
+		r.Incarnation++
+		r.LongestWindow = max(r.LongestWindow, time.Duration(longest)*time.Millisecond)
 		return true, nil
 	}); err != nil {
 		return 0, err
@@ -165,7 +162,7 @@ func fenceAll(ctx context.Context, s Store, name string, change func(*Info), rew
 		return 0, fmt.Errorf("grant: sequencer %s: only some records are fenced; run the fence again: %w", name, err)
 	}
 	for _, key := range keys {
-		done, err := rewrite(key)
+		done, err := fenceNode(ctx, s, key, floor, now)
 		if err != nil {
 			return n, fmt.Errorf("grant: sequencer %s: only some records are fenced; run the fence again: %s: %w", name, key, err)
 		}

@@ -52,7 +52,7 @@ func newFleet(p plan) *fleet {
 	for n := range w.layout.MaxNode() + 1 {
 		w.keys = append(w.keys, nodeKey(simName, n, w.layout.MaxNode()))
 	}
-	r := newInfo(simName, newConfig(w.layout, p.Window))
+	r := newInfo(simName, testConfig(w.layout.String(), p.Window))
 	r.Created, r.nonce = timeOf(fleetBegins), newToken()
 	w.values[w.config] = r.encode()
 	return w

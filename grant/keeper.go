@@ -286,9 +286,7 @@ func (k *Keeper) act(m *machine, a action) {
 		k.mu.Lock()
 		before := k.status
 		k.status = a.Status
-		if info, ok := m.Info(); ok {
-			k.info, k.known = info, true
-		}
+		k.info, k.known = m.Info()
 		close(k.changed)
 		k.changed = make(chan struct{})
 		k.mu.Unlock()

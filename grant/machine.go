@@ -180,10 +180,7 @@ func (m *machine) Status() Status { return m.status }
 // Info returns the sequencer as it was last read. ok is false if it was not
 // read yet.
 func (m *machine) Info() (info Info, ok bool) {
-	if m.config == nil {
-		return Info{}, false
-	}
-	return m.sequencer, true
+	return m.sequencer, m.config != nil
 }
 
 const (

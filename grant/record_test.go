@@ -23,7 +23,7 @@ func someTime(r *rand.Rand) int64 {
 func TestConfigRecordLaw(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
-		c := newConfig(firn.MustParseLayout([]string{"default", "snowcast", "hazelcast"}[r.IntN(3)]), time.Duration(r.IntN(100))*time.Second)
+		c := testConfig(pickOne(r, "default", "snowcast", "hazelcast"), time.Duration(30+r.IntN(100))*time.Second)
 		want := Info{
 			Name: "s", Config: c, State: Attached + State(r.IntN(int(Purged))), Incarnation: 1 + r.Uint64N(3), Created: timeOf(someTime(r)), nonce: "n",
 			LongestWindow: pickOne(r, c.Window, c.Window+time.Millisecond, maxWindow),
@@ -294,15 +294,10 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-func testConfig(t testing.TB) Config {
-	t.Helper()
-	return newConfig(firn.MustParseLayout("default"), 30*time.Second)
-}
-
 // FuzzRecords: reading any value ends in a record or an error, and a record
 // reads the same after it is written again.
 func FuzzRecords(f *testing.F) {
-	c := newInfo("s", testConfig(f))
+	c := newInfo("s", testConfig("default", 30*time.Second))
 	c.Created, c.nonce = timeOf(0), "n"
 	f.Add(c.encode())
 	f.Add((nodeRecord{Nonce: "n", Owner: "o", Until: 7, State: nodeHeld}).encode())

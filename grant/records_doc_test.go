@@ -74,7 +74,7 @@ func checkRecords(t *testing.T, page string) {
 			t.Errorf("%s: written as\n%s\nand the page has\n%s", key, again, text)
 		}
 		if kind != "config" {
-			if node, err := nodeOf(name, key); err != nil || nodeKey(name, node, testConfig(t).Layout.MaxNode()) != key {
+			if node, err := nodeOf(name, key); err != nil || nodeKey(name, node, testConfig("default", time.Minute).Layout.MaxNode()) != key {
 				t.Errorf("%s is not the key of a number of the default layout (%v)", key, err)
 			}
 		}

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/firnid/firn"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories; explain every change")
@@ -129,7 +127,7 @@ func (s *story) do(f []string) {
 		if len(f) > 2 {
 			window = s.number(f[2])
 		}
-		result(Create(ctx, s, "s", newConfig(firn.MustParseLayout("default,epoch=0"), time.Duration(window)*time.Millisecond), &AdminOptions{Now: now}))
+		result(Create(ctx, s, "s", testConfig("default,epoch=0", time.Duration(window)*time.Millisecond), &AdminOptions{Now: now}))
 	case "detach", "destroy":
 		through, last := Detaching, Detached
 		if f[0] == "destroy" {
