@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -117,7 +118,8 @@ func TestUpgrade(t *testing.T) {
 			servers = servers[1:]
 		}
 		address := freeAddress(t)
-		servers = append(servers, start(t, address, exec.Command(binary, "serve", "--listen", address, "--store", store)))
+		create := fmt.Sprintf("--create-on-first-use=%v", i == 0) // later servers must find what the first one wrote
+		servers = append(servers, start(t, address, exec.Command(binary, "serve", "--listen", address, "--store", store, create)))
 		for range 50 {
 			for _, s := range servers {
 				take(s, "orders")
