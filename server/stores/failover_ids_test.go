@@ -157,7 +157,7 @@ func failoverIDs(t *testing.T) {
 	if alarms := c.Stats().Keeper.Alarms; alarms != (grant.KeeperStats{}).Alarms {
 		t.Errorf("c has %d alarms after the failover: %+v", alarms, c.Status())
 	}
-	primary.Go() // it is back, and believes that it is the primary
+	primary.Continue() // it is back, and believes that it is the primary
 	var both sync.WaitGroup
 	both.Go(func() { during(window+time.Second, "a", a) })
 	both.Go(func() { during(window+time.Second, "b", b) })

@@ -159,7 +159,7 @@ func TestCutWaits(t *testing.T) {
 
 	// The old primary comes back and does not know. What it shows is old, and what
 	// it is asked to write is never known to be durable.
-	primary.Go()
+	primary.Continue()
 	for _, c := range cuts {
 		eventually(t, "the old primary answers", func() bool { _, err := s.Get(t.Context(), "read/"+c.name); return err == nil })
 		if got := value(s, "read/"+c.name); got != "1" {

@@ -11,7 +11,7 @@ import (
 // TestLocalBuild: the build of make run has no clients of remote stores, which
 // are a third of what a first build compiles.
 func TestLocalBuild(t *testing.T) {
-	nettest.All(t)
+	nettest.Long(t)
 	out, err := exec.Command("go", "list", "-deps", "-tags", "firn_local", "../cmd/firn").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -33,10 +33,10 @@ func open(t *testing.T, url string) grant.Store {
 	return s
 }
 
-// TestDatabases: the contract of a store, over real servers, and what is said of
-// one that cannot be used. TestDatabasesKilled in e2e kills them.
+// TestDatabases: the contract of a store, over real servers, and what is said
+// of one that cannot be used. TestDatabasesKilled in e2e kills them.
 func TestDatabases(t *testing.T) {
-	for kind, start := range sqltest.Both() {
+	for kind, start := range sqltest.Kinds() {
 		t.Run(kind, func(t *testing.T) {
 			server := start(t)
 			t.Run("documented", func(t *testing.T) { documented(t, kind, server) })
@@ -117,7 +117,7 @@ func stops(t *testing.T, server *sqltest.Server) {
 	if ok || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("CAS at a server that stands still = %v, %v", ok, err)
 	}
-	server.Go()
+	server.Continue()
 	server.Wait()
 	value, err := s.Get(t.Context(), "a")
 	if got := string(value); err != nil || got != "1" && got != "2" {

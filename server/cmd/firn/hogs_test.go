@@ -55,7 +55,7 @@ func callMessage(m string) string {
 // TestHogs: many clients that send without end and read nothing cost a server
 // no more memory than its limits allow, and do not affect other clients.
 func TestHogs(t *testing.T) {
-	nettest.All(t)
+	nettest.Long(t)
 	const (
 		most     = 32 << 20 // bytes that a client sends, where it can
 		patience = time.Second

@@ -17,11 +17,11 @@ import (
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// TestGenerators: generators of others, run under node IDs as docs/worker-ids.md
-// says, and killed and stopped at random, repeat no ID.
+// TestGenerators: generators of others, run under node IDs as
+// docs/worker-ids.md says, and killed and stopped at random, repeat no ID.
 func TestGenerators(t *testing.T) {
 	t.Parallel()
-	nettest.All(t)
+	nettest.Long(t)
 	lives := 6
 	if os.Getenv("FIRN_SOAK") != "" {
 		lives = 201

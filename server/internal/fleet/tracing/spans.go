@@ -180,7 +180,7 @@ func casResult(applied bool, err error) string {
 // NewHandler returns a Handler that adds trace_id and span_id to log lines
 // whose context has a sampled span.
 func NewHandler(h slog.Handler) slog.Handler {
-	return requestid.Adding(h, func(ctx context.Context) (attrs []slog.Attr) {
+	return requestid.WithAttrs(h, func(ctx context.Context) (attrs []slog.Attr) {
 		if sc := api.SpanContextFromContext(ctx); sc.IsSampled() {
 			attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
 		}

@@ -10,7 +10,8 @@ import (
 	"unsafe"
 )
 
-// A direct is a TCP connection whose reads and writes are plain system calls.
+// A directConn is a TCP connection whose reads and writes are plain system
+// calls.
 //
 // Package net announces every system call to the runtime, because some block,
 // and the monitor thread then wakes up every 20 µs to look for blocked ones.
@@ -19,14 +20,14 @@ import (
 // closing are still those of package net.
 //
 // Like any net.Conn it is safe for concurrent use.
-type direct struct {
+type directConn struct {
 	net.Conn
 	raw syscall.RawConn
 	in  transfer
 	out transfer
 }
 
-// A transfer is one direction of a direct.
+// A transfer is one direction of a directConn.
 type transfer struct {
 	mu    sync.Mutex // held during a call; guards the fields below
 	b     []byte
@@ -35,13 +36,13 @@ type transfer struct {
 	step  func(fd uintptr) (done bool)
 }
 
-// directMost is how many bytes one system call reads or writes: the runtime
+// maxTransfer is how many bytes one system call reads or writes: the runtime
 // cannot stop a thread during it.
-const directMost = 128 << 10
+const maxTransfer = 128 << 10
 
-// newDirect returns a connection that makes its own system calls, or conn if
-// that is not a TCP connection.
-func newDirect(conn net.Conn) net.Conn {
+// newDirectConn returns a connection that makes its own system calls, or conn
+// if that is not a TCP connection.
+func newDirectConn(conn net.Conn) net.Conn {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		return conn
@@ -50,7 +51,7 @@ func newDirect(conn net.Conn) net.Conn {
 	if err != nil {
 		return conn
 	}
-	d := &direct{Conn: conn, raw: raw}
+	d := &directConn{Conn: conn, raw: raw}
 	d.in.step, d.out.step = d.in.read, d.out.write
 	return d
 }
@@ -79,10 +80,10 @@ func (t *transfer) write(fd uintptr) bool {
 	return true
 }
 
-// rawCall reads or writes up to directMost bytes of b, and returns how many; 0
+// rawCall reads or writes up to maxTransfer bytes of b, and returns how many; 0
 // with an error.
 func rawCall(trap, fd uintptr, b []byte) (n int, errno syscall.Errno) {
-	b = b[:min(len(b), directMost)]
+	b = b[:min(len(b), maxTransfer)]
 	for {
 		n, _, errno := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
 		switch errno {
@@ -108,7 +109,7 @@ func (t *transfer) do(b []byte, name string, wait func(func(uintptr) bool) error
 	return t.n, err
 }
 
-func (d *direct) Read(b []byte) (int, error) {
+func (d *directConn) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return d.Conn.Read(b)
 	}
@@ -122,7 +123,7 @@ func (d *direct) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (d *direct) Write(b []byte) (int, error) {
+func (d *directConn) Write(b []byte) (int, error) {
 	n, err := d.out.do(b, "write", d.raw.Write)
 	if err != nil {
 		err = d.errorOf("write", err)
@@ -131,7 +132,7 @@ func (d *direct) Write(b []byte) (int, error) {
 }
 
 // errorOf returns an error in the form of package net.
-func (d *direct) errorOf(op string, err error) error {
+func (d *directConn) errorOf(op string, err error) error {
 	if o := (*net.OpError)(nil); errors.As(err, &o) {
 		err = o.Err // whose op is raw-read or raw-write
 	}
@@ -139,4 +140,4 @@ func (d *direct) errorOf(op string, err error) error {
 }
 
 // CloseWrite closes the sending half.
-func (d *direct) CloseWrite() error { return closeWrite(d.Conn) }
+func (d *directConn) CloseWrite() error { return closeWrite(d.Conn) }

@@ -4,5 +4,6 @@ package listen
 
 import "net"
 
-// newDirect returns conn: on other systems package net makes the system calls.
-func newDirect(conn net.Conn) net.Conn { return conn }
+// newDirectConn returns conn: on other systems package net makes the system
+// calls.
+func newDirectConn(conn net.Conn) net.Conn { return conn }

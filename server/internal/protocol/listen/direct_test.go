@@ -14,7 +14,8 @@ import (
 )
 
 // directPair returns both ends of a TCP connection on loopback; the first is
-// made by newDirect. Their buffers are small, whatever the system's defaults.
+// made by newDirectConn. Their buffers are small, whatever the system's
+// defaults.
 func directPair(t *testing.T) (net.Conn, *net.TCPConn) {
 	t.Helper()
 	l := nettest.Listen(t)
@@ -29,7 +30,7 @@ func directPair(t *testing.T) (net.Conn, *net.TCPConn) {
 			t.Fatal("the buffers of a connection cannot be set")
 		}
 	}
-	d := newDirect(near)
+	d := newDirectConn(near)
 	t.Cleanup(func() { _, _ = d.Close(), far.Close() })
 	return d, far.(*net.TCPConn)
 }

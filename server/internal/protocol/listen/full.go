@@ -20,12 +20,12 @@ const (
 	warnEvery = 10 * time.Second
 )
 
-// full is the message to a refused client.
-const full = "too many connections: the server has reached --max-connections; retry later, or use another server"
+// fullMessage is the message to a refused client.
+const fullMessage = "too many connections: the server has reached --max-connections; retry later, or use another server"
 
 // admit gives a connection a slot, or has it refused without one. It waits
 // only while the maximum number is being refused.
-func (m *Mux) admit(c *limited) {
+func (m *Mux) admit(c *countedConn) {
 	do := m.hello
 	if c.slot = m.slots.Add(1) <= int64(m.c.MaxConns); !c.slot {
 		m.slots.Add(-1)
@@ -42,7 +42,7 @@ func (m *Mux) admit(c *limited) {
 
 // turnAway refuses a connection in its own protocol. A client of gRPC reports a
 // connection that is closed as UNAVAILABLE, and reconnects by itself.
-func (m *Mux) turnAway(raw *limited) {
+func (m *Mux) turnAway(raw *countedConn) {
 	defer func() { <-m.refusals }()
 	defer raw.Close()
 	defer context.AfterFunc(m.ctx, func() { _ = raw.Close() })()
@@ -53,7 +53,7 @@ func (m *Mux) turnAway(raw *limited) {
 	case err != nil:
 	case p == HTTP:
 		answer(conn, "503 Service Unavailable\r\nRetry-After: 1", "application/problem+json",
-			`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"`+full+`"}`+"\n")
+			`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"`+fullMessage+`"}`+"\n")
 	case p == RESP:
 		// These are Redis's words, which clients recognize.
 		if _, err := io.WriteString(conn, "-ERR max number of clients reached\r\n"); err == nil {

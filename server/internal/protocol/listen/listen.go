@@ -77,7 +77,7 @@ const (
 type Mux struct {
 	c      Config
 	l      net.Listener
-	accept [protocols]*sub
+	accept [protocols]*protocolListener
 	slots  atomic.Int64 // connections that count toward MaxConns
 	open   [protocols]atomic.Int64
 
@@ -99,7 +99,7 @@ func New(l net.Listener, c Config) *Mux {
 	m := &Mux{c: c, l: l, refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
-		m.accept[p] = &sub{m: m, conns: make(chan net.Conn)}
+		m.accept[p] = &protocolListener{m: m, conns: make(chan net.Conn)}
 	}
 	return m
 }
@@ -138,7 +138,7 @@ func (m *Mux) Serve() error {
 			}
 			continue
 		}
-		m.admit(&limited{Conn: newDirect(raw), m: m})
+		m.admit(&countedConn{Conn: newDirectConn(raw), m: m})
 	}
 }
 
@@ -153,7 +153,7 @@ func (m *Mux) Close() (err error) {
 }
 
 // hello determines the protocol of a connection and passes it to its server.
-func (m *Mux) hello(raw *limited) {
+func (m *Mux) hello(raw *countedConn) {
 	stop := context.AfterFunc(m.ctx, func() { _ = raw.Close() })
 	_ = raw.SetDeadline(time.Now().Add(m.c.Hello))
 	conn, p, err := m.detect(raw)
@@ -295,13 +295,13 @@ func StateOf(conn net.Conn) *tls.ConnectionState {
 	}
 }
 
-// A sub is the listener of one protocol.
-type sub struct {
+// A protocolListener is the listener of one protocol.
+type protocolListener struct {
 	m     *Mux
 	conns chan net.Conn
 }
 
-func (s *sub) Accept() (net.Conn, error) {
+func (s *protocolListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-s.conns:
 		return c, nil
@@ -310,8 +310,8 @@ func (s *sub) Accept() (net.Conn, error) {
 	}
 }
 
-func (s *sub) Close() error   { return s.m.Close() }
-func (s *sub) Addr() net.Addr { return s.m.l.Addr() }
+func (s *protocolListener) Close() error   { return s.m.Close() }
+func (s *protocolListener) Addr() net.Addr { return s.m.l.Addr() }
 
 // A prefixedConn is a connection whose first bytes were already read.
 type prefixedConn struct {
@@ -338,8 +338,8 @@ func closeWrite(c net.Conn) error {
 	return errors.ErrUnsupported
 }
 
-// A limited is a connection that may count toward the limit.
-type limited struct {
+// A countedConn is a connection that may count toward the limit.
+type countedConn struct {
 	net.Conn
 	m        *Mux
 	slot     bool         // it counts
@@ -347,7 +347,7 @@ type limited struct {
 	once     sync.Once
 }
 
-func (l *limited) Close() error {
+func (l *countedConn) Close() error {
 	l.once.Do(func() {
 		if l.slot {
 			l.m.slots.Add(-1)
@@ -361,4 +361,4 @@ func (l *limited) Close() error {
 }
 
 // CloseWrite closes the sending half, if the connection supports that.
-func (l *limited) CloseWrite() error { return closeWrite(l.Conn) }
+func (l *countedConn) CloseWrite() error { return closeWrite(l.Conn) }

@@ -71,7 +71,7 @@ func Of(ctx context.Context) string {
 // NewHandler returns a Handler that adds the request ID to log lines whose
 // context has one, as request_id.
 func NewHandler(h slog.Handler) slog.Handler {
-	return Adding(h, func(ctx context.Context) (attrs []slog.Attr) {
+	return WithAttrs(h, func(ctx context.Context) (attrs []slog.Attr) {
 		if id := Of(ctx); id != "" {
 			attrs = append(attrs, slog.String(LogKey, id))
 		}
@@ -79,18 +79,19 @@ func NewHandler(h slog.Handler) slog.Handler {
 	})
 }
 
-// Adding returns a Handler that adds to log lines what their context says.
-func Adding(h slog.Handler, says func(context.Context) []slog.Attr) slog.Handler {
-	return handler{h, says}
+// WithAttrs returns a Handler that adds attributes of their context to log
+// lines.
+func WithAttrs(h slog.Handler, attrsOf func(context.Context) []slog.Attr) slog.Handler {
+	return handler{h, attrsOf}
 }
 
 type handler struct {
 	slog.Handler
-	says func(context.Context) []slog.Attr
+	attrsOf func(context.Context) []slog.Attr
 }
 
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if attrs := h.says(ctx); attrs != nil {
+	if attrs := h.attrsOf(ctx); attrs != nil {
 		r = r.Clone()
 		r.AddAttrs(attrs...)
 	}
@@ -98,9 +99,9 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return handler{h.Handler.WithAttrs(attrs), h.says}
+	return handler{h.Handler.WithAttrs(attrs), h.attrsOf}
 }
 
 func (h handler) WithGroup(name string) slog.Handler {
-	return handler{h.Handler.WithGroup(name), h.says}
+	return handler{h.Handler.WithGroup(name), h.attrsOf}
 }

@@ -112,7 +112,7 @@ const examples = "../../../../../../examples/"
 // do with them, by their own methods. The first run installs them into
 // build/clients.
 func TestClients(t *testing.T) {
-	nettest.All(t)
+	nettest.Long(t)
 	cache, err := filepath.Abs("../../../../build/clients")
 	if err != nil {
 		t.Fatal(err)

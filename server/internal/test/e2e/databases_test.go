@@ -11,10 +11,10 @@ import (
 // TestDatabasesKilled: clients read and write keys in a database that is killed
 // and started again. Every answer is checked.
 func TestDatabasesKilled(t *testing.T) {
-	for kind, start := range sqltest.Both() {
+	for kind, start := range sqltest.Kinds() {
 		t.Run(kind, func(t *testing.T) {
 			server := start(t)
-			h := newRecord(t, server.URL("create=true"))
+			h := newRecorder(t, server.URL("create=true"))
 			for kills := 0; kills < 8 || !h.happened(); kills++ {
 				before := h.count("applied")
 				until(t, "more is applied", func() bool { return h.count("applied") >= before+50 })

@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 )
 
-// lasts is how long the faults continue, once each has happened. FIRN_SOAK=1h
-// makes it an hour in all.
-func lasts() time.Duration {
+// soakTime is how long the faults continue, once each has happened.
+// FIRN_SOAK=1h makes it an hour in all.
+func soakTime() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("FIRN_SOAK")); err == nil && d > 0 {
 		return d
 	}
@@ -24,9 +24,9 @@ func lasts() time.Duration {
 	return 0
 }
 
-// seeded is what decides on faults. FIRN_SEED repeats their order; what they
-// meet is another matter.
-func seeded(t *testing.T) *rand.Rand {
+// newRand returns what decides on faults. FIRN_SEED repeats their order; what
+// they meet is another matter.
+func newRand(t *testing.T) *rand.Rand {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("FIRN_SEED"); text != "" {
 		var err error
@@ -42,14 +42,14 @@ func seeded(t *testing.T) *rand.Rand {
 // members, while members and processes are killed, stopped and cut off. Every
 // ID is checked; so is the history of reads and writes of others.
 func TestEtcdChaos(t *testing.T) {
-	r := seeded(t)
+	r := newRand(t)
 	c := etcdtest.Start(t)
 	const size = 6
 	f := newFleet(t, chaosTask(c.URL("chaos")+"?timeout=1s"))
 	for i := range size {
 		f.start(i)
 	}
-	h := newRecord(t, c.URL("history")+"?timeout=1s")
+	h := newRecorder(t, c.URL("history")+"?timeout=1s")
 
 	window := f.task.Window
 	member := func() int { return r.IntN(etcdtest.Members) }
@@ -65,7 +65,7 @@ func TestEtcdChaos(t *testing.T) {
 			}
 		}
 	}
-	stop := func(i int) (time.Duration, func()) { c.Stop(i); return window, func() { c.Go(i) } }
+	stop := func(i int) (time.Duration, func()) { c.Stop(i); return window, func() { c.Continue(i) } }
 	isolate := func(i int) (time.Duration, func()) { c.Isolate(i, true); return 0, func() { c.Isolate(i, false) } }
 	cut := func(from, to int) (time.Duration, func()) {
 		c.CutMember(from, to, true)
@@ -108,7 +108,7 @@ func TestEtcdChaos(t *testing.T) {
 		},
 	}
 	e := &chaos{t: t, r: r, f: f, faults: faults, least: 1500 * time.Millisecond}
-	e.run(lasts(), h.happened)
+	e.run(soakTime(), h.happened)
 	c.Ready()
 	f.kill()
 	e.report("etcd")

@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// A record is what some clients have requested of keys, and the answers.
-type record struct {
+// A recorder has what some clients have requested of keys, and the answers.
+type recorder struct {
 	t     *testing.T
 	url   string
 	stop  context.CancelFunc
@@ -40,10 +40,10 @@ const (
 	callsOfKeys = history.Max - 1
 )
 
-// newRecord has clients ask until check.
-func newRecord(t *testing.T, url string) *record {
+// newRecorder has clients ask until check.
+func newRecorder(t *testing.T, url string) *recorder {
 	ctx, stop := context.WithCancel(context.Background())
-	h := &record{t: t, url: url, stop: stop, begin: time.Now(), ops: make(map[string][]history.Operation), counts: make(map[string]int)}
+	h := &recorder{t: t, url: url, stop: stop, begin: time.Now(), ops: make(map[string][]history.Operation), counts: make(map[string]int)}
 	t.Cleanup(func() { stop(); h.all.Wait() })
 	for id := range 4 {
 		h.all.Go(func() {
@@ -76,7 +76,7 @@ func newRecord(t *testing.T, url string) *record {
 }
 
 // open is a store, or nil if ctx is done before there is one.
-func (h *record) open(ctx context.Context) grant.Store {
+func (h *recorder) open(ctx context.Context) grant.Store {
 	for ctx.Err() == nil {
 		if s, err := stores.Open(ctx, h.url); err == nil {
 			return s
@@ -87,7 +87,7 @@ func (h *record) open(ctx context.Context) grant.Store {
 
 // ask sends one request and records the answer. It returns the value of the key
 // afterwards, if that is known.
-func (h *record) ask(ctx context.Context, s grant.Store, key string, op history.Operation) (value string, known bool) {
+func (h *recorder) ask(ctx context.Context, s grant.Store, key string, op history.Operation) (value string, known bool) {
 	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	op.From = time.Since(h.begin).Nanoseconds()
@@ -131,21 +131,21 @@ func (h *record) ask(ctx context.Context, s grant.Store, key string, op history.
 }
 
 // count returns how often an answer was given.
-func (h *record) count(answer string) int {
+func (h *recorder) count(answer string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.counts[answer]
 }
 
 // happened reports whether every kind of answer was given.
-func (h *record) happened() bool {
+func (h *recorder) happened() bool {
 	return h.count("applied") > 0 && h.count("refused") > 0 && h.count("unknown") > 0
 }
 
 // check ends the clients, reads every key a last time, so that no acknowledged
 // write may be missing, and checks that all answers are those of one register
 // per key.
-func (h *record) check(store string) {
+func (h *recorder) check(store string) {
 	h.t.Helper()
 	h.stop()
 	h.all.Wait()

@@ -27,7 +27,7 @@ func kubeURL(t *testing.T, c *kubetest.Cluster, l *proc.Link, namespace string) 
 // then its etcd is restored from a backup, and fenced. Every ID is checked; so
 // is the history of reads and writes of others, but for the restore.
 func TestKubernetesChaos(t *testing.T) {
-	r := seeded(t)
+	r := newRand(t)
 	c := kubetest.Start(t)
 	const namespace, size = "chaos", 6
 	c.Namespace(namespace)
@@ -37,7 +37,7 @@ func TestKubernetesChaos(t *testing.T) {
 	for i := range size {
 		f.start(i)
 	}
-	h := newRecord(t, strings.Replace(kubeURL(t, c, link, namespace), "://", ":///history", 1))
+	h := newRecorder(t, strings.Replace(kubeURL(t, c, link, namespace), "://", ":///history", 1))
 
 	window := f.task.Window
 	faults := map[string]fault{
@@ -59,7 +59,7 @@ func TestKubernetesChaos(t *testing.T) {
 		"connections cut": func() (time.Duration, func()) { link.Reset(); return 0, func() {} },
 	}
 	e := &chaos{t: t, r: r, f: f, faults: faults, least: time.Second, ready: c.Ready}
-	e.run(lasts(), h.happened)
+	e.run(soakTime(), h.happened)
 	h.check("kubernetes")
 	const restored = "etcd restored"
 	restoreAndFence(t, c, link, f, namespace, func() { e.step(3*window, time.Second) })
@@ -73,8 +73,8 @@ func TestKubernetesChaos(t *testing.T) {
 
 // restoreAndFence restores a backup of the etcd from some windows ago, and
 // fences the sequencer before any member reaches the API server again: the link
-// is cut as by a firewall, and one member is killed and started again behind it.
-// Members make IDs after it.
+// is cut as by a firewall, and one member is killed and started again behind
+// it. Members make IDs after it.
 func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *proc.Link, f *fleet, namespace string, later func()) {
 	t.Helper()
 	stopped := func(what func()) {

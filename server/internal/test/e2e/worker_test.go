@@ -333,8 +333,8 @@ func (f *fleet) step(r *rand.Rand, counts map[string]int) {
 	counts[what]++
 }
 
-// A span is slots of one node, both ends inclusive.
-type span struct{ first, last uint64 }
+// A slotRange is slots of one node, both ends inclusive.
+type slotRange struct{ first, last uint64 }
 
 func (f *fleet) parts(id firn.ID) firn.Parts {
 	f.t.Helper()
@@ -393,7 +393,7 @@ type tally struct {
 func (f *fleet) check() tally {
 	f.t.Helper()
 	var c tally
-	spans := make(map[uint64][]span)
+	ranges := make(map[uint64][]slotRange)
 	files, err := filepath.Glob(filepath.Join(f.logs, "*"+runsFile))
 	if err != nil {
 		f.t.Fatal(err)
@@ -408,12 +408,12 @@ func (f *fleet) check() tally {
 			if same != node || end-begin != count-1 {
 				f.t.Fatalf("%s: a run of %d IDs from %v is not of one node and tick after tick", log, count, first)
 			}
-			s := spans[node]
+			s := ranges[node]
 			if n := len(s); n > 0 && s[n-1].last+1 == begin {
 				s[n-1].last = end // continues where this worker's last run ended, or another's
 				return
 			}
-			spans[node] = append(s, span{begin, end})
+			ranges[node] = append(s, slotRange{begin, end})
 		})
 		if b, err := os.ReadFile(log + statsFile); err == nil && len(b) > 0 {
 			var s grant.KeeperStats
@@ -431,8 +431,8 @@ func (f *fleet) check() tally {
 			}
 		}
 	}
-	for node, s := range spans {
-		slices.SortFunc(s, func(a, b span) int {
+	for node, s := range ranges {
+		slices.SortFunc(s, func(a, b slotRange) int {
 			switch {
 			case a.first < b.first:
 				return -1
@@ -441,8 +441,8 @@ func (f *fleet) check() tally {
 			}
 			return 0
 		})
-		// All slots from a span's first to the greatest seen are of the span that has
-		// the greatest, as that one began no later.
+		// All slots from a range's first to the greatest seen are of the range that
+		// has the greatest, as that one began no later.
 		for i, seen := 1, s[0]; i < len(s); i++ {
 			if s[i].first <= seen.last {
 				c.twice += int(min(s[i].last, seen.last) - s[i].first + 1)

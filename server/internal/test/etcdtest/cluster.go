@@ -41,12 +41,12 @@ type Cluster struct {
 	binary  string
 	members [Members]member
 	web     http.Client
-	rules   [Members][Members]*gate // traffic from one member to another
+	gates   [Members][Members]*gate // traffic from one member to another
 	done    chan struct{}           // closed when the test has ended
 	proxies sync.WaitGroup
 
-	mu        sync.Mutex // guards the fields below
-	names     map[string]int
+	mu        sync.Mutex     // guards the fields below
+	memberOf  map[string]int // by the ID that etcd gave it
 	listeners []net.Listener
 }
 
@@ -66,7 +66,7 @@ func Start(t testing.TB) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{t: t, dir: dir, binary: etcd, done: make(chan struct{}), names: make(map[string]int)}
+	c := &Cluster{t: t, dir: dir, binary: etcd, done: make(chan struct{}), memberOf: make(map[string]int)}
 	c.web.Timeout = 10 * time.Second
 	t.Cleanup(func() {
 		for i := range c.members {
@@ -84,9 +84,9 @@ func Start(t testing.TB) *Cluster {
 		c.web.CloseIdleConnections()
 		_ = os.RemoveAll(dir)
 	})
-	for from := range c.rules {
-		for to := range c.rules[from] {
-			c.rules[from][to] = newGate()
+	for from := range c.gates {
+		for to := range c.gates[from] {
+			c.gates[from][to] = newGate()
 		}
 	}
 	for i := range c.members {
@@ -128,15 +128,15 @@ func (c *Cluster) Start(i int) {
 // Kill kills a member with SIGKILL, even a paused one.
 func (c *Cluster) Kill(i int) { c.members[i].Kill() }
 
-// Stop pauses a member, and Go resumes it.
+// Stop pauses a member, and Continue resumes it.
 func (c *Cluster) Stop(i int) { c.members[i].Signal(syscall.SIGSTOP) }
 
-// Go resumes a paused member.
-func (c *Cluster) Go(i int) { c.members[i].Signal(syscall.SIGCONT) }
+// Continue resumes a paused member.
+func (c *Cluster) Continue(i int) { c.members[i].Signal(syscall.SIGCONT) }
 
 // CutMember holds traffic from one member to another, whichever side made the
 // connection.
-func (c *Cluster) CutMember(from, to int, cut bool) { c.rules[from][to].set(!cut) }
+func (c *Cluster) CutMember(from, to int, cut bool) { c.gates[from][to].set(!cut) }
 
 // Isolate holds all traffic between a member and the other two.
 func (c *Cluster) Isolate(i int, cut bool) {
@@ -283,7 +283,7 @@ func (c *Cluster) Ready() {
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.names[strconv.FormatUint(id, 16)] = i
+			c.memberOf[strconv.FormatUint(id, 16)] = i
 			return nil
 		})
 	}

@@ -156,7 +156,7 @@ func (c *Cluster) fromMember(in net.Conn, to int) (pipe, error) {
 	between := func(rule func(from int) *gate) func() *gate {
 		return func() *gate {
 			c.mu.Lock()
-			from, ok := c.names[name]
+			from, ok := c.memberOf[name]
 			c.mu.Unlock()
 			if !ok {
 				return always
@@ -166,8 +166,8 @@ func (c *Cluster) fromMember(in net.Conn, to int) (pipe, error) {
 	}
 	return pipe{
 		head:    head,
-		request: between(func(from int) *gate { return c.rules[from][to] }),
-		answer:  between(func(from int) *gate { return c.rules[to][from] }),
+		request: between(func(from int) *gate { return c.gates[from][to] }),
+		answer:  between(func(from int) *gate { return c.gates[to][from] }),
 	}, nil
 }
 

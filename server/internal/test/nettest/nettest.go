@@ -29,8 +29,8 @@ import (
 // only a test that hangs: no test may pass or fail by the speed of a machine.
 const Patience = 10 * time.Minute
 
-// All skips a test that takes long, unless FIRN_ALL or FIRN_SOAK is set.
-func All(t testing.TB) {
+// Long skips a test that takes long, unless FIRN_ALL or FIRN_SOAK is set.
+func Long(t testing.TB) {
 	t.Helper()
 	if os.Getenv("FIRN_ALL") == "" && os.Getenv("FIRN_SOAK") == "" {
 		t.Skip("it takes long: make test-all runs it, or FIRN_ALL=1")

@@ -34,15 +34,15 @@ func (Backend) Admin() *service.StoreAdmin { return nil }
 // open.
 func Open(f Source) service.Backend {
 	s := service.NewSequencer(firn.Default(), f)
-	return open{func(context.Context, string) (*service.Sequencer, error) { return s, nil }, s}
+	return openBackend{func(context.Context, string) (*service.Sequencer, error) { return s, nil }, s}
 }
 
-type open struct {
+type openBackend struct {
 	Backend
 	s *service.Sequencer
 }
 
-func (o open) Opened(string) *service.Sequencer { return o.s }
+func (o openBackend) Opened(string) *service.Sequencer { return o.s }
 
 // A Source is a source of IDs that is a function. It does not wait if the
 // context is done.

@@ -82,15 +82,15 @@ func (s *Server) Kill() {
 	<-s.ended
 }
 
-// Stop pauses all its processes, and Go resumes them.
+// Stop pauses all its processes, and Continue resumes them.
 func (s *Server) Stop() {
 	for _, pid := range s.stopped() {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)
 	}
 }
 
-// Go resumes the server after Stop.
-func (s *Server) Go() {
+// Continue resumes the server after Stop.
+func (s *Server) Continue() {
 	for _, pid := range s.stopped() {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
@@ -364,7 +364,7 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// Both returns the servers of all kinds by their URL schemes.
-func Both() map[string]func(testing.TB, ...string) *Server {
+// Kinds returns what starts each kind of server, by URL scheme.
+func Kinds() map[string]func(testing.TB, ...string) *Server {
 	return map[string]func(testing.TB, ...string) *Server{"postgres": PostgreSQL, "mysql": MariaDB}
 }
