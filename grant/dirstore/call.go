@@ -2,7 +2,6 @@ package dirstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,10 +30,6 @@ const (
 
 // errClosed is the error of calls after Close, and of those that Close ends.
 var errClosed = fmt.Errorf("%w: dirstore: the store is closed", grant.ErrNotSent)
-
-// errQuit is the error of a call whose disk ended the goroutine, as a disk in a
-// test may.
-var errQuit = errors.New("dirstore: the disk ended the goroutine that called it (runtime.Goexit)")
 
 // isClosed reports whether Close has begun. The caller holds s.mu.
 func (s *store) isClosed() bool {
@@ -83,15 +78,12 @@ func do[T any](ctx context.Context, s *store, f func() (T, error)) (value T, err
 	results, abandoned, began := make(chan result), make(chan struct{}), time.Now()
 	go func() {
 		defer s.calls.Done()
-		r := result{err: errQuit}
-		defer func() {
-			select {
-			case results <- r:
-			case <-abandoned:
-				s.abandoned.Add(-1)
-			}
-		}()
-		r.value, r.err = f()
+		value, err := f()
+		select {
+		case results <- result{value, err}:
+		case <-abandoned:
+			s.abandoned.Add(-1)
+		}
 	}()
 	select {
 	case r := <-results:

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/firnid/firn/grant"
 )
 
 // A dir is a disk in a real directory. It accesses files through the directory
@@ -191,7 +193,7 @@ func (d *dir) settle(name string) error { return settle(d, name) }
 
 func (d *dir) rename(from, to string) error {
 	if err := d.same(); err != nil {
-		return refusal{err}
+		return grant.NotSent(err)
 	}
 	return d.explain(rename(d, from, to))
 }
@@ -266,15 +268,9 @@ func (l *fileLock) release() {
 	_ = l.file.Close()
 }
 
-// A refusal is an error after which certainly nothing has changed.
-type refusal struct{ error }
-
-func (r refusal) Unwrap() error { return r.error }
-
 // isRefusal reports whether rename certainly changed nothing.
 func isRefusal(err error) bool {
-	_, ok := errors.AsType[refusal](err)
-	return ok || isFull(err) || isBusy(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || isReadOnly(err)
+	return errors.Is(err, grant.ErrNotSent) || isFull(err) || isBusy(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || isReadOnly(err)
 }
 
 // explain adds the path to an error and, if known, what to do about it.
