@@ -23,6 +23,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
 // maxConns keeps the pool small: renewals are short and rarely concurrent.
@@ -87,24 +88,18 @@ func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
 	}
 	c.OnNotice = keepWarning
 	o.Warnings = takeWarnings
-	s, err := openTable(ctx, stdlib.OpenDB(*c), sqlstore.PostgreSQL(), o, u)
-	if err == nil {
-		return s, nil
-	}
-	where := "postgres " + u.hosts
-	e, known := errors.AsType[*Error](err)
-	if known {
-		return nil, e
-	}
-	pg, answered := errors.AsType[*pgconn.PgError](err)
-	if !answered {
-		return nil, networkFault(where, err, "sslrootcert=FILE", "sslcert=FILE and sslkey=FILE")
-	}
-	e = fault(hintsPostgreSQL[pg.Code], "%s: %s", where, pg.Message) // earlier errors, such as of TLS, matter less
-	e.URL = pg.Code == "42704" && pg.Severity == "FATAL"             // an unknown setting, when connecting
-	// It is starting or shutting down, has too many connections, or lost this one.
-	e.Unreachable = slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, pg.Code) || strings.HasPrefix(pg.Code, "08")
-	return nil, e
+	return openTable(ctx, stdlib.OpenDB(*c), sqlstore.PostgreSQL(), o, u, func(err error) error {
+		where := "postgres " + u.hosts
+		pg, answered := errors.AsType[*pgconn.PgError](err)
+		if !answered {
+			return networkFault(where, err, "sslrootcert=FILE", "sslcert=FILE and sslkey=FILE")
+		}
+		e := fault(hintsPostgreSQL[pg.Code], "%s: %s", where, pg.Message) // earlier errors, such as of TLS, matter less
+		e.URL = pg.Code == "42704" && pg.Severity == "FATAL"              // an unknown setting, when connecting
+		// It is starting or shutting down, has too many connections, or lost this one.
+		e.Unreachable = slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, pg.Code) || strings.HasPrefix(pg.Code, "08")
+		return e
+	})
 }
 
 // hintsPostgreSQL says what to do, by the server's code.
@@ -209,23 +204,16 @@ func openMySQL(ctx context.Context, u *parsed) (grant.Store, error) {
 		}
 		return 0
 	}
-	s, err := openTable(ctx, sql.OpenDB(connector), sqlstore.MySQL(number), o, u)
-	if err == nil {
-		return s, nil
-	}
-	where := "mysql " + c.Addr
-	e, known := errors.AsType[*Error](err)
-	if known {
-		return nil, e
-	}
-	n := number(err)
-	if hint := hintsMySQL[n]; hint != "" {
-		return nil, fault(hint, "%s: %w", where, innermost(err))
-	}
-	e = networkFault(where, err, "tls=true and ca=FILE", "cert=FILE and key=FILE")
-	// Too many connections, shutting down, or it closed the connection.
-	e.Unreachable = e.Unreachable || slices.Contains([]uint16{1040, 1053, 1077, 1203}, n) || errors.Is(err, mysql.ErrInvalidConn)
-	return nil, e
+	return openTable(ctx, sql.OpenDB(connector), sqlstore.MySQL(number), o, u, func(err error) error {
+		where, n := "mysql "+c.Addr, number(err)
+		if hint := hintsMySQL[n]; hint != "" {
+			return fault(hint, "%s: %w", where, innermost(err))
+		}
+		e := networkFault(where, err, "tls=true and ca=FILE", "cert=FILE and key=FILE")
+		// Too many connections, shutting down, or it closed the connection.
+		e.Unreachable = e.Unreachable || slices.Contains([]uint16{1040, 1053, 1077, 1203}, n) || errors.Is(err, mysql.ErrInvalidConn)
+		return e
+	})
 }
 
 // hintsMySQL says what to do, by the server's number.
@@ -247,8 +235,8 @@ func tableOptions(u *parsed, d *sqlstore.Dialect) (*sqlstore.Options, error) {
 }
 
 // openTable opens the table of a database, and closes the database if that
-// fails.
-func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed) (grant.Store, error) {
+// fails. explain makes an *Error of an error that is not sqlstore's.
+func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed, explain func(error) error) (grant.Store, error) {
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
@@ -264,7 +252,7 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
 		return nil, fault("do not drop the table: IDs would repeat; see docs/stores.md for what Firn needs of a database", "%s: %w", u.scheme, err)
 	}
-	return nil, err
+	return nil, explain(err)
 }
 
 // innermost returns the error of the network, which names the address, or the
@@ -289,11 +277,8 @@ func innermost(err error) error {
 // unknown error. ca and cert name the URL parameters for TLS files.
 func networkFault(where string, err error, ca, cert string) *Error {
 	_, isNetworkOp := errors.AsType[*net.OpError](err)
-	hint := ""
-	switch {
-	case isTLS(err):
-		hint = fmt.Sprintf("name the authority that signed the server's certificate with %s in the URL, and a certificate for a server that requires one with %s; the certificate must be valid for the host in the URL", ca, cert)
-	case isNetworkOp, errors.Is(err, context.DeadlineExceeded):
+	hint := tlsconf.Hint(err, ca, cert)
+	if hint == "" && (isNetworkOp || errors.Is(err, context.DeadlineExceeded)) {
 		hint = "check that it is running, that host and port are right, and that no firewall is in between"
 	}
 	e := fault(hint, "%s: %w", where, innermost(err))
