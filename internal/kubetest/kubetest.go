@@ -42,23 +42,34 @@ type Cluster struct {
 	// Address is where the API server listens, as HOST:PORT.
 	Address string
 
-	t         testing.TB
-	dir       string
-	api, etcd *server
-	client    *http.Client
+	API, Etcd *Server
+
+	t      testing.TB
+	dir    string
+	client *http.Client
 }
 
-// A server is one of the two.
-type server struct {
+// A Server is one of the two.
+type Server struct {
+	*proc.Process
+
+	t    testing.TB
 	path string
 	args []string
-	*proc.Process
 }
 
-func (s *server) start(t testing.TB) {
-	t.Helper()
-	s.Process = proc.Start(t, s.path, s.args...)
+// Start starts it, with its existing data. The API server answers some seconds
+// later.
+func (s *Server) Start() {
+	s.t.Helper()
+	s.Process = proc.Start(s.t, s.path, s.args...)
 }
+
+// Stop suspends it with SIGSTOP.
+func (s *Server) Stop() { s.Signal(syscall.SIGSTOP) }
+
+// Continue resumes it after Stop.
+func (s *Server) Continue() { s.Signal(syscall.SIGCONT) }
 
 // For returns the Cluster for another test, which fails in place of the one
 // that started it. The Cluster ends with the test that started it.
@@ -79,21 +90,21 @@ func Start(t testing.TB) *Cluster {
 		c.Address = proc.FreeAddress(t)
 		client := "http://" + proc.FreeAddress(t)
 		_, port, _ := net.SplitHostPort(c.Address)
-		c.etcd = &server{path: etcd, args: proc.EtcdArgs(t, filepath.Join(c.dir, "etcd"), client)}
-		c.api = &server{path: apiserver, args: []string{
+		c.Etcd = &Server{t: t, path: etcd, args: proc.EtcdArgs(t, filepath.Join(c.dir, "etcd"), client)}
+		c.API = &Server{t: t, path: apiserver, args: []string{
 			"--etcd-servers", client, "--secure-port", port, "--bind-address", "127.0.0.1", "--cert-dir", filepath.Join(c.dir, "certs"),
 			"--service-account-issuer", "https://kubernetes.default.svc", "--api-audiences", "api",
 			"--service-account-key-file", filepath.Join(c.dir, "sa.pub"), "--service-account-signing-key-file", filepath.Join(c.dir, "sa.key"),
 			"--authorization-mode", "RBAC", "--token-auth-file", filepath.Join(c.dir, "tokens.csv"), "--service-cluster-ip-range", "10.0.0.0/24",
 		}}
-		c.StartEtcd()
-		c.StartAPI()
+		c.Etcd.Start()
+		c.API.Start()
 		t.Cleanup(c.end)
 		if c.ready() {
 			return c
 		}
 		c.end()
-		t.Logf("the API server does not start: %s %s", c.api.Log(), c.etcd.Log())
+		t.Logf("the API server does not start: %s %s", c.API.Log(), c.Etcd.Log())
 		if err := os.RemoveAll(filepath.Join(c.dir, "etcd")); err != nil {
 			t.Fatal(err)
 		}
@@ -128,33 +139,9 @@ func (c *Cluster) write(name string, content []byte) string {
 
 func (c *Cluster) end() {
 	c.client.CloseIdleConnections()
-	c.api.Kill()
-	c.etcd.Kill()
+	c.API.Kill()
+	c.Etcd.Kill()
 }
-
-// KillAPI kills the API server with SIGKILL.
-func (c *Cluster) KillAPI() { c.api.Kill() }
-
-// KillEtcd kills the etcd with SIGKILL.
-func (c *Cluster) KillEtcd() { c.etcd.Kill() }
-
-// StartAPI starts the API server, which answers some seconds later.
-func (c *Cluster) StartAPI() { c.api.start(c.t) }
-
-// StartEtcd starts the etcd with its existing data.
-func (c *Cluster) StartEtcd() { c.etcd.start(c.t) }
-
-// StopAPI suspends the API server with SIGSTOP. ContinueAPI resumes it.
-func (c *Cluster) StopAPI() { c.api.Signal(syscall.SIGSTOP) }
-
-// ContinueAPI resumes a suspended API server.
-func (c *Cluster) ContinueAPI() { c.api.Signal(syscall.SIGCONT) }
-
-// StopEtcd suspends the etcd with SIGSTOP.
-func (c *Cluster) StopEtcd() { c.etcd.Signal(syscall.SIGSTOP) }
-
-// ContinueEtcd resumes a suspended etcd.
-func (c *Cluster) ContinueEtcd() { c.etcd.Signal(syscall.SIGCONT) }
 
 // Backup copies the data of the etcd, which must not be running, and returns
 // the copy.
@@ -201,9 +188,9 @@ func (c *Cluster) ready() bool {
 			}
 		}
 		select {
-		case <-c.api.Ended:
+		case <-c.API.Ended:
 			return false
-		case <-c.etcd.Ended:
+		case <-c.Etcd.Ended:
 			return false
 		case <-time.After(50 * time.Millisecond):
 		}

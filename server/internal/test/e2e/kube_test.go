@@ -41,16 +41,16 @@ func TestKubernetesChaos(t *testing.T) {
 
 	window := f.task.Window
 	faults := map[string]fault{
-		"API server killed": func() (time.Duration, func()) { c.KillAPI(); return 0, c.StartAPI },
-		"etcd killed":       func() (time.Duration, func()) { c.KillEtcd(); return 0, c.StartEtcd },
+		"API server killed": func() (time.Duration, func()) { c.API.Kill(); return 0, c.API.Start },
+		"etcd killed":       func() (time.Duration, func()) { c.Etcd.Kill(); return 0, c.Etcd.Start },
 		"both killed": func() (time.Duration, func()) {
-			c.KillAPI()
-			c.KillEtcd()
-			return 0, func() { c.StartEtcd(); c.StartAPI() }
+			c.API.Kill()
+			c.Etcd.Kill()
+			return 0, func() { c.Etcd.Start(); c.API.Start() }
 		},
-		"API server stopped":                   func() (time.Duration, func()) { c.StopAPI(); return 0, c.ContinueAPI },
-		"API server stopped beyond the window": func() (time.Duration, func()) { c.StopAPI(); return window, c.ContinueAPI },
-		"etcd stopped beyond the window":       func() (time.Duration, func()) { c.StopEtcd(); return window, c.ContinueEtcd },
+		"API server stopped":                   func() (time.Duration, func()) { c.API.Stop(); return 0, c.API.Continue },
+		"API server stopped beyond the window": func() (time.Duration, func()) { c.API.Stop(); return window, c.API.Continue },
+		"etcd stopped beyond the window":       func() (time.Duration, func()) { c.Etcd.Stop(); return window, c.Etcd.Continue },
 		"API server cut off":                   func() (time.Duration, func()) { link.Cut(true); return 0, func() { link.Cut(false) } },
 		"answers cut": func() (time.Duration, func()) {
 			link.CutAnswers(true)
@@ -78,11 +78,11 @@ func TestKubernetesChaos(t *testing.T) {
 func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *proc.Link, f *fleet, namespace string, later func()) {
 	t.Helper()
 	stopped := func(what func()) {
-		c.KillAPI()
-		c.KillEtcd()
+		c.API.Kill()
+		c.Etcd.Kill()
 		what()
-		c.StartEtcd()
-		c.StartAPI()
+		c.Etcd.Start()
+		c.API.Start()
 		c.Ready()
 	}
 	var copied string
