@@ -123,9 +123,9 @@ type Error struct {
 func (e *Error) Unwrap() error { return e.error }
 
 // Take asks the servers one by one, until one gives n IDs that may be passed
-// on. Otherwise the error says why this server lacks a node ID, and what the
-// others answered.
+// on. If none does, the error is an *Error.
 func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, lacks error) (b service.Batch, err error) {
+	var refused Error
 	var got [numResults]int
 	first := int(p.next.Add(1)) % len(p.peers)
 	for _, to := range slices.Concat(p.peers[first:], p.peers[:first]) {
@@ -160,6 +160,7 @@ func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, lac
 			return b, err
 		}
 		got[r]++
+		refused.Cause, refused.Result, refused.Hint = err, results[r].name, results[r].hint
 	}
 	var parts []string
 	for r, n := range got {
@@ -167,7 +168,8 @@ func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, lac
 			parts = append(parts, fmt.Sprintf("%d %s", n, results[r].text))
 		}
 	}
-	return b, fmt.Errorf("%w; other servers: %s", lacks, strings.Join(parts, ", "))
+	refused.error = fmt.Errorf("%w; other servers: %s", lacks, strings.Join(parts, ", "))
+	return b, &refused
 }
 
 // An answerError is an answer that has no IDs.
