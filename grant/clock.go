@@ -53,7 +53,7 @@ func (m *machine) asksTime() bool {
 	if !c.known {
 		serves = clockFail
 	}
-	return m.set.storeClock && !(c.asked && m.mono-c.at < serves)
+	return m.options.storeClock && !(c.asked && m.mono-c.at < serves)
 }
 
 // timed records the store's time. If the store returned none, only the records
@@ -84,7 +84,7 @@ func (m *machine) mayClaim(s sighting) bool {
 		m.fail(err, 1000)
 		return false
 	}
-	if m.set.AllowClockAhead || known && store.least <= aheadMost {
+	if m.options.AllowClockAhead || known && store.least <= aheadMost {
 		m.clocks.watching = false
 		return true
 	}
@@ -106,7 +106,7 @@ func (m *machine) mayClaim(s sighting) bool {
 		// Only the store indicates it, and few of many records were read:
 		// others may know better.
 		c.listed = true
-		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.set.Name)})
+		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.Name)})
 		return false
 	case known:
 		kind := ErrClockAhead
@@ -119,7 +119,7 @@ func (m *machine) mayClaim(s sighting) bool {
 		c.clear, c.clearAt, c.watching = true, m.mono, false
 		return true
 	}
-	m.fail(errorOf(ErrComparingClocks, "sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", m.set.Name), watchEach)
+	m.fail(errorOf(ErrComparingClocks, "sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", m.options.Name), watchEach)
 	return false
 }
 
@@ -199,7 +199,7 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 // whose names.
 func (m *machine) aheadError(by lead, whose string, kind error) error {
 	return errorOf(kind, "sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is claimed: set the clock, or allow it explicitly (AllowClockAhead)",
-		m.set.Name, time.Duration(by.least)*time.Millisecond, whose, timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by.least)))
+		m.options.Name, time.Duration(by.least)*time.Millisecond, whose, timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by.least)))
 }
 
 // clockBehind rejects a clock that is far behind those of others, unless the
@@ -214,12 +214,12 @@ func (m *machine) clockBehind(s sighting) error {
 		} else if known && store.least <= aheadMost {
 			m.clocks.alarmed = 0
 		}
-	case m.set.AllowClockBehind:
+	case m.options.AllowClockBehind:
 	case known && store.most >= -behindMost:
 		m.alarmOnce(alarmMembersAhead, by)
 	default:
 		return errorOf(ErrClockBehind, "sequencer %s: this machine's clock is %v behind those of the members that wrote node IDs %v: compare both with a time server; if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
-			m.set.Name, time.Duration(by)*time.Millisecond, s.nodes)
+			m.options.Name, time.Duration(by)*time.Millisecond, s.nodes)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestMayClaimLaw(t *testing.T) {
 		} else {
 			c.store, c.at = m.wall+around(random, -90_000, 0, 90_000), m.mono
 		}
-		m.set.AllowClockAhead = random.IntN(10) == 0
+		m.options.AllowClockAhead = random.IntN(10) == 0
 		c.clear, c.clearAt = random.IntN(3) == 0, m.mono-around(random, 0, 60_000)
 		clear, clearAt := c.clear, c.clearAt
 		c.listed = random.IntN(2) == 0 // at an earlier time of watching
@@ -89,7 +89,7 @@ func TestMayClaimLaw(t *testing.T) {
 		long := m.mono-since > 3000
 		want := ""
 		switch {
-		case m.set.AllowClockAhead, known && store <= 10_000:
+		case m.options.AllowClockAhead, known && store <= 10_000:
 			want = "fit"
 		case !known && clear && m.mono-clearAt < 60_000:
 			want = "fit"
@@ -115,7 +115,7 @@ func TestMayClaimLaw(t *testing.T) {
 		if c.clear != clear || c.clearAt != clearAt {
 			t.Fatalf("want %s: clear %t %d ago, want %t %d", want, c.clear, m.mono-c.clearAt, clear, m.mono-clearAt)
 		}
-		if (m.set.AllowClockAhead || known && store <= 10_000) && c.watching {
+		if (m.options.AllowClockAhead || known && store <= 10_000) && c.watching {
 			t.Fatal("it watches on, and nothing depends on it")
 		}
 		if c.watching && (c.since != since || c.read != m.mono || len(m.watched()) != len(c.records)) {

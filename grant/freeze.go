@@ -60,7 +60,7 @@ func (m *machine) usesFrozen() bool { return m.hold != nil && !m.hold.sealed && 
 // thaws ends a freeze if the configuration shows that the sequencer was fenced
 // after the store went back, and reports whether it does.
 func (m *machine) thaws(value []byte) bool {
-	r, err := decodeConfig(configKey(m.set.Name), value)
+	r, err := decodeConfig(configKey(m.options.Name), value)
 	// A fence sets a floor far above all clocks. A floor belongs to a fence
 	// after the store went back, or before anything was lost, if it is new, or
 	// if it is so far above this clock that nothing can have been granted yet.

@@ -56,7 +56,7 @@ func (m *machine) early(from int64) bool {
 func (m *machine) newMargin() int64 {
 	third := m.window() / 3
 	fifth := third / 5
-	used := third - fifth + int64(m.set.random()%uint64(2*fifth+1))
+	used := third - fifth + int64(m.options.random()%uint64(2*fifth+1))
 	return m.window() - used
 }
 
@@ -92,7 +92,7 @@ func (m *machine) renew() {
 
 // node returns a new record of the member, with what it carries on.
 func (m *machine) node(state string, until int64, r nodeRecord) []byte {
-	r.Nonce, r.Owner, r.Until, r.Wall, r.State, r.Host = m.token(), m.owner, until, m.wall, state, m.set.Host
+	r.Nonce, r.Owner, r.Until, r.Wall, r.State, r.Host = m.token(), m.owner, until, m.wall, state, m.options.Host
 	if r.held() {
 		// A write that settles another one, from before the clock was set back,
 		// has the same end and so needs the same clock: a fence assumes a
@@ -196,10 +196,10 @@ func (m *machine) setBack() error {
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.maxAhead(), 1)) * time.Millisecond,
 	}
 	if m.wall >= maxMark {
-		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", m.set.Name, timeText(e.Now))
+		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", m.options.Name, timeText(e.Now))
 	}
 	return errorOf(e, "sequencer %s: this process made IDs for times up to %s and its clock was set back since, so it makes no more until then: set the clock, or restart the process",
-		m.set.Name, timeText(e.Last))
+		m.options.Name, timeText(e.Last))
 }
 
 // renewed continues after a renewal. If its result is unknown, or it was
@@ -235,7 +235,7 @@ func (m *machine) renewed(op operation, e event, v, config []byte) {
 // it: a fence that rewrote the record raised the floor before. If that fails
 // again and again, the record alone shows whether another's window overlaps.
 func (m *machine) readAgain(op operation) {
-	keys := []string{m.hold.key, configKey(m.set.Name)}
+	keys := []string{m.hold.key, configKey(m.options.Name)}
 	if m.failures >= checkTry {
 		keys = keys[:1]
 	}
@@ -292,7 +292,7 @@ func (m *machine) adopt(record []byte, until int64) {
 // write was applied.
 func (m *machine) readBack(value, config []byte) {
 	h := m.hold
-	c, err := decodeConfig(configKey(m.set.Name), config)
+	c, err := decodeConfig(configKey(m.options.Name), config)
 	floor := ms(c.Floor)
 	fenced := err == nil && floor > m.seenFloor
 	if fenced {

@@ -48,10 +48,10 @@ type Holder interface {
 //
 // A Keeper must be made by NewKeeper and ends with Close.
 type Keeper struct {
-	store  Store
-	holder Holder
-	set    KeeperOptions // with defaults filled in
-	start  time.Time
+	store   Store
+	holder  Holder
+	options KeeperOptions // with defaults filled in
+	start   time.Time
 
 	wake    chan struct{} // of size 1: a wish is new
 	answers chan event
@@ -148,7 +148,7 @@ func NewKeeper(store Store, s KeeperOptions, holder Holder) *Keeper {
 	}
 	_, s.storeClock = As[Clock](store)
 	k := &Keeper{
-		store: store, holder: holder, set: s, start: time.Now(),
+		store: store, holder: holder, options: s, start: time.Now(),
 		wake: make(chan struct{}, 1), answers: make(chan event, 2),
 		done: make(chan struct{}), changed: make(chan struct{}), hears: make(chan struct{}),
 	}
@@ -174,12 +174,12 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 	defer k.wakeAll()
 	var timer <-chan time.Time
 	var ending <-chan time.Time // when a window ends that could not be renewed
-	outage := outage{log: k.set.Logger}
+	outage := outage{log: k.options.Logger}
 	var requests sync.WaitGroup
 
 	hints := make(<-chan struct{})
 	if w, ok := As[Watcher](k.store); ok {
-		hints = w.Watch(ctx, configKey(k.set.Name))
+		hints = w.Watch(ctx, configKey(k.options.Name))
 	}
 	lineage := lineageOf{store: k.store, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 	for {
@@ -258,12 +258,12 @@ func (k *Keeper) wakeAll() {
 
 // step passes an event to the machine with the current times.
 func (k *Keeper) step(m *machine, e event) []action {
-	return m.step(e.at(k.set.Now(), time.Since(k.start), k.holder.Used()))
+	return m.step(e.at(k.options.Now(), time.Since(k.start), k.holder.Used()))
 }
 
 // act performs an action that is not a request.
 func (k *Keeper) act(m *machine, a action) {
-	log := k.set.Logger
+	log := k.options.Logger
 	switch a.Kind {
 	case actionBegin:
 		g := a.Grant()
@@ -316,7 +316,7 @@ func (k *Keeper) count(add func(*KeeperStats)) {
 
 // logAlarm logs an alarm.
 func (k *Keeper) logAlarm(a alarm) {
-	log := k.set.Logger
+	log := k.options.Logger
 	switch {
 	case a.By != 0:
 		log = log.With("by", a.By)
@@ -330,13 +330,13 @@ func (k *Keeper) logAlarm(a alarm) {
 
 // ask makes a request. back is not nil if the store is known to have gone back.
 func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back *event) {
-	limit := k.set.Timeout
+	limit := k.options.Timeout
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
 	}
 	// Also before the configuration is read, so that a fence's floor is not
 	// known before its reason.
-	if a.Kind == actionCAS || a.Key == configKey(k.set.Name) || slices.Contains(a.Keys, configKey(k.set.Name)) {
+	if a.Kind == actionCAS || a.Key == configKey(k.options.Name) || slices.Contains(a.Keys, configKey(k.options.Name)) {
 		back, e.Err = k.askLineage(ctx, limit, l)
 	}
 	if e.Err == nil {
@@ -376,7 +376,7 @@ func (k *Keeper) askLineage(ctx context.Context, limit time.Duration, l *lineage
 		return nil, nil
 	}
 	back = &event{Kind: eventWentBack}
-	if config, err := get(ctx, k.store, configKey(k.set.Name)); err == nil { // it may have been fenced since
+	if config, err := get(ctx, k.store, configKey(k.options.Name)); err == nil { // it may have been fenced since
 		back.Values = [][]byte{config}
 	}
 	return back, fmt.Errorf("%w: the store went back to an earlier state", ErrNotSent)
@@ -597,7 +597,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		case <-k.done:
 			return nil
 		case <-ctx.Done():
-			return fmt.Errorf("grant: sequencer %s: another Close has not returned yet: %w", k.set.Name, ctx.Err())
+			return fmt.Errorf("grant: sequencer %s: another Close has not returned yet: %w", k.options.Name, ctx.Err())
 		}
 	}
 	// Deferred, because the context is the caller's and may panic: the Keeper
@@ -615,7 +615,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("grant: sequencer %s: the node ID was not given back and becomes free when its window ends: %w", k.set.Name, err)
+		return fmt.Errorf("grant: sequencer %s: the node ID was not given back and becomes free when its window ends: %w", k.options.Name, err)
 	}
 	return nil
 }

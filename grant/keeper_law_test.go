@@ -94,7 +94,7 @@ func TestAskLaw(t *testing.T) {
 				for _, err := range []error{nil, errNoAnswer, fmt.Errorf("no: %w", ErrNotSent)} {
 					for window, limit := range map[time.Duration]time.Duration{0: 5 * time.Second, 30 * time.Second: 5 * time.Second, 29_994 * time.Millisecond: 4999 * time.Millisecond, time.Second: time.Second / 6} {
 						s := &tellingStore{value: []byte("v"), applied: applied, err: err, delay: 3 * time.Millisecond}
-						k := &Keeper{store: s, set: KeeperOptions{Name: "s", Timeout: 5 * time.Second}}
+						k := &Keeper{store: s, options: KeeperOptions{Name: "s", Timeout: 5 * time.Second}}
 						if window > 0 {
 							k.info, k.known = Info{Config: Config{Window: window}}, true
 						}
@@ -174,7 +174,7 @@ func TestAskLaw(t *testing.T) {
 	})
 	// A damaged record is not the one to be replaced.
 	s := &tellingStore{err: fmt.Errorf("%w: %w", ErrNotSent, ErrDamaged)}
-	k := &Keeper{store: s, set: KeeperOptions{Name: "s", Timeout: 5 * time.Second}}
+	k := &Keeper{store: s, options: KeeperOptions{Name: "s", Timeout: 5 * time.Second}}
 	if e, _ := k.ask(t.Context(), action{Kind: actionCAS, Key: "k"}, &lineageOf{store: plainStore{}}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
 		t.Errorf("a write over a damaged record: %+v, %+v", e, k.Stats())
 	}
@@ -199,7 +199,7 @@ func testAskLineage(t *testing.T) {
 		for _, lost := range []error{nil, errNoAnswer} {
 			for _, wentBack := range []bool{false, true} {
 				s := &tellingStore{identity: "one", revision: 5, lost: lost, delay: 3 * time.Second}
-				k := &Keeper{store: s, set: KeeperOptions{Name: "s", Timeout: 5 * time.Second}}
+				k := &Keeper{store: s, options: KeeperOptions{Name: "s", Timeout: 5 * time.Second}}
 				l := &lineageOf{store: s, identity: "one", durable: 5}
 				time.Sleep(time.Second) // after an earlier answer
 				if wentBack {
@@ -307,7 +307,7 @@ func TestActLaw(t *testing.T) {
 	var log bytes.Buffer
 	acting := func(h Holder) *Keeper {
 		log.Reset()
-		return &Keeper{holder: h, changed: make(chan struct{}), set: KeeperOptions{
+		return &Keeper{holder: h, changed: make(chan struct{}), options: KeeperOptions{
 			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		}}
 	}
@@ -411,7 +411,7 @@ func TestNewKeeperLaw(t *testing.T) {
 		if err := k.Close(t.Context()); err != nil || seals != 1 { // whatever the machine did
 			t.Errorf("Close: %v after %d seals", err, seals)
 		}
-		return k.set
+		return k.options
 	}
 	s := made(KeeperOptions{})
 	if one, two := s.random(), s.random(); s.Host != name || one == two || s.storeClock {

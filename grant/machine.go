@@ -19,8 +19,8 @@ import (
 //
 // docs/protocol.md describes what it does, and why IDs stay unique.
 type machine struct {
-	set   KeeperOptions
-	owner string
+	options KeeperOptions
+	owner   string
 
 	// The times of the current event.
 	wall, mono, used int64
@@ -155,7 +155,7 @@ type claim struct {
 // newMachine returns the machine of a member that holds nothing.
 func newMachine(s KeeperOptions) *machine {
 	s.Host = cut(s.Host, 64)
-	m := &machine{set: s, search: search{prefer: -1}, used: never, seenFloor: never}
+	m := &machine{options: s, search: search{prefer: -1}, used: never, seenFloor: never}
 	m.owner = m.token()
 	return m
 }
@@ -172,7 +172,9 @@ func cut(s string, n int) string {
 }
 
 // token returns a random text of 128 bits.
-func (m *machine) token() string { return fmt.Sprintf("%016x%016x", m.set.random(), m.set.random()) }
+func (m *machine) token() string {
+	return fmt.Sprintf("%016x%016x", m.options.random(), m.options.random())
+}
 
 // Status returns the current status.
 func (m *machine) Status() Status { return m.status }
@@ -299,7 +301,7 @@ func (m *machine) backoff() int64 {
 	if w := m.window(); w > 0 {
 		d = min(d, w/6)
 	}
-	return d/2 + int64(m.set.random()%uint64(d/2+1))
+	return d/2 + int64(m.options.random()%uint64(d/2+1))
 }
 
 // advance starts the next operation, unless a request is in progress.
@@ -327,16 +329,16 @@ func (m *machine) advance() {
 	case m.claim != nil:
 		m.settleClaim()
 	case m.frozen && m.attached && m.usesFrozen():
-		m.request(opThaw, action{Kind: actionGetMany, Keys: []string{h.key, configKey(m.set.Name)}})
+		m.request(opThaw, action{Kind: actionGetMany, Keys: []string{h.key, configKey(m.options.Name)}})
 	case m.frozen && m.attached:
-		m.request(opThaw, action{Kind: actionGet, Key: configKey(m.set.Name)})
+		m.request(opThaw, action{Kind: actionGet, Key: configKey(m.options.Name)})
 	case h != nil && (!m.attached || h.sealed || h.closing):
 		m.leave()
 	case !m.attached:
 	case h == nil || h.lost:
 		// A caller may be waiting for the configuration to change.
 		m.wantConfig = false
-		m.request(opConfig, action{Kind: actionGet, Key: configKey(m.set.Name)})
+		m.request(opConfig, action{Kind: actionGet, Key: configKey(m.options.Name)})
 	case m.wantConfig:
 		m.watchConfig()
 	case m.due() && !(m.renewFailed && m.configDue()):
@@ -354,7 +356,7 @@ func (m *machine) configDue() bool { return m.open() && m.mono >= m.configAt }
 // watchConfig reads the configuration while a node ID is held.
 func (m *machine) watchConfig() {
 	m.wantConfig = false
-	m.request(opWatch, action{Kind: actionGet, Key: configKey(m.set.Name)})
+	m.request(opWatch, action{Kind: actionGet, Key: configKey(m.options.Name)})
 }
 
 // mustSeal reports whether nothing more may be used and the generator is not
@@ -429,13 +431,13 @@ func (m *machine) answer(e event) {
 // readConfig evaluates the configuration. It reports whether node IDs may be
 // acquired. If not, it has recorded the reason and when to look again.
 func (m *machine) readConfig(value []byte) bool {
-	key := configKey(m.set.Name)
+	key := configKey(m.options.Name)
 	if value == nil {
 		if m.config != nil {
 			m.freeze()
 			return false
 		}
-		m.refuse(fmt.Errorf("%w: %s", ErrNotFound, m.set.Name))
+		m.refuse(fmt.Errorf("%w: %s", ErrNotFound, m.options.Name))
 		return false
 	}
 	r, err := decodeConfig(key, value)
@@ -448,45 +450,45 @@ func (m *machine) readConfig(value []byte) bool {
 		m.freeze()
 		return false
 	}
-	m.configAt = m.mono + configEvery*9/10 - int64(m.set.random()%uint64(configEvery/5))
+	m.configAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
 	if m.hold != nil && floor > m.seenFloor {
 		m.fenced(floor)
 	}
 	m.seenFloor, m.seenInc = floor, max(m.seenInc, r.Incarnation)
-	if m.set.Config != nil {
-		want := *m.set.Config
+	if m.options.Config != nil {
+		want := *m.options.Config
 		want.Window, want.Prefix, want.LowBits = r.Config.Window, "", 0 // see SetWindow; the others are not the machine's
-		if err := r.Config.compare(m.set.Name, want); err != nil {
+		if err := r.Config.compare(m.options.Name, want); err != nil {
 			m.refuse(err)
 			return false
 		}
 	}
 	if m.config != nil && m.sequencer.Config.Layout != r.Config.Layout {
-		m.refuse(&MismatchError{Sequencer: m.set.Name, Field: "layout", Have: r.Config.Layout.String(), Want: m.sequencer.Config.Layout.String()})
+		m.refuse(&MismatchError{Sequencer: m.options.Name, Field: "layout", Have: r.Config.Layout.String(), Want: m.sequencer.Config.Layout.String()})
 		return false
 	}
 	m.sequencer, m.config = r, value
-	if err := m.set.Nodes.Check(r.Config.Layout); err != nil {
+	if err := m.options.Nodes.Check(r.Config.Layout); err != nil {
 		m.refuse(err)
 		return false
 	}
 	m.lo, m.hi = 0, r.Config.Layout.MaxNode()
-	if n := m.set.Nodes; n != nil {
+	if n := m.options.Nodes; n != nil {
 		m.lo, m.hi = n.Lo, n.Hi
 	}
 	if n := r.Config.Nodes; n != nil {
 		if max(m.lo, n.Lo) > min(m.hi, n.Hi) {
-			m.refuse(fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.set.Name, n, m.lo, m.hi))
+			m.refuse(fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.options.Name, n, m.lo, m.hi))
 			return false
 		}
 		m.lo, m.hi = max(m.lo, n.Lo), min(m.hi, n.Hi)
 	}
 	if r.MovedTo != "" {
-		m.refuse(movedError(m.set.Name, r.MovedTo))
+		m.refuse(movedError(m.options.Name, r.MovedTo))
 		return false
 	}
 	if err := r.State.err(); err != nil {
-		m.refuse(fmt.Errorf("%w: %s is %v", err, m.set.Name, r.State))
+		m.refuse(fmt.Errorf("%w: %s is %v", err, m.options.Name, r.State))
 		return false
 	}
 	return true

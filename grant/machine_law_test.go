@@ -49,7 +49,7 @@ func TestReadConfigLaw(t *testing.T) {
 	} {
 		r := newRig(t, 4, func(c *Info) { c.Floor, c.Incarnation = timeOf(100), 5 })
 		if tt.set != nil {
-			tt.set(&r.m.set)
+			tt.set(&r.m.options)
 		}
 		c := r.m.sequencer
 		tt.change(&c)
@@ -60,7 +60,7 @@ func TestReadConfigLaw(t *testing.T) {
 			if !ok || r.m.frozen || string(r.m.config) != string(c.encode()) || r.m.sequencer != c {
 				t.Errorf("%s: %t, %v", tt.name, ok, err)
 			}
-			n := cmp.Or(r.m.set.Nodes, &Range{Lo: 0, Hi: 15})
+			n := cmp.Or(r.m.options.Nodes, &Range{Lo: 0, Hi: 15})
 			if lo, hi := r.m.lo, r.m.hi; lo != n.Lo || hi != n.Hi {
 				t.Errorf("%s: the numbers %d..%d", tt.name, lo, hi)
 			}
@@ -187,7 +187,7 @@ func TestReportLaw(t *testing.T) {
 func TestHost(t *testing.T) {
 	for name, want := range map[string]int{"": 0, "h": 1, strings.Repeat("a", 64): 64, strings.Repeat("a", 65): 64, strings.Repeat("ü", 40): 64, "a" + strings.Repeat("ü", 40): 63, strings.Repeat("\x80", 70): 0} {
 		m := newMachine(KeeperOptions{Host: name, random: func() uint64 { return 7 }})
-		if got := m.set.Host; len(got) != want || !strings.HasPrefix(name, got) {
+		if got := m.options.Host; len(got) != want || !strings.HasPrefix(name, got) {
 			t.Errorf("%q is cut to %q", name, got)
 		}
 		if m.owner != "00000000000000070000000000000007" {

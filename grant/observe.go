@@ -25,8 +25,8 @@ type Observer func(ctx context.Context, request, key string) (_ context.Context,
 func Observe(s Store, o Observer) Store { return &observed{Store: s, observe: o} }
 
 // As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
-// Lineage, Clock). Use it instead of a type assertion, which always succeeds
-// for a Store from Observe.
+// Lineage, Clock, Checker). Use it instead of a type assertion, which always
+// succeeds for a Store from Observe.
 func As[T any](s Store) (t T, ok bool) {
 	t, ok = s.(T)
 	if _, watches := any(&t).(*Watcher); watches {

@@ -360,7 +360,7 @@ func TestExtrasAreKept(t *testing.T) {
 		{lo: 0, hi: 15, moved: "etcd://other", says: "s was moved to etcd://other"},
 	} {
 		r := newRig(t, 4, nil)
-		r.m.set.Nodes = &Range{tt.lo, tt.hi}
+		r.m.options.Nodes = &Range{tt.lo, tt.hi}
 		c := r.m.sequencer
 		c.Config.Nodes, c.MovedTo, c.nonce = &Range{5, 7}, tt.moved, "limited"
 		r.tokens()

@@ -70,7 +70,7 @@ type other struct {
 func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 	s := sighting{free: never, pending: never}
 	for i, key := range keys {
-		node, err := nodeOf(m.set.Name, key)
+		node, err := nodeOf(m.options.Name, key)
 		if err != nil || key != m.key(node) {
 			continue // belongs to a layout of another width, before a purge
 		}
@@ -250,7 +250,7 @@ func (m *machine) picked(e event) {
 		m.exhausted(s)
 		return
 	}
-	m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.set.Name)})
+	m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.Name)})
 }
 
 // disputed continues if node IDs are left alone only because of the store's
@@ -258,7 +258,7 @@ func (m *machine) picked(e event) {
 // store's clock is wrong. If none does, the error reports that, and not that
 // all node IDs are held.
 func (m *machine) disputed(s sighting) bool {
-	if m.set.AllowClockAhead || !s.byStore {
+	if m.options.AllowClockAhead || !s.byStore {
 		return false // a member that may claim ahead of the store leaves what others hold
 	}
 	if m.mayClaim(s) {
@@ -278,7 +278,7 @@ func (m *machine) choose(best []candidate) candidate {
 	for n < len(best) && max(best[n].rank, 1) == max(best[0].rank, 1) {
 		n++
 	}
-	return best[m.set.random()%uint64(n)]
+	return best[m.options.random()%uint64(n)]
 }
 
 // listed chooses among all records: a node ID without one, otherwise one of the
@@ -312,7 +312,7 @@ func (m *machine) listed(e event) {
 			alike = len(s.best)
 		}
 		oldest := max(alike/8, min(alike, picks))
-		m.acquire(s.best[m.set.random()%uint64(oldest)])
+		m.acquire(s.best[m.options.random()%uint64(oldest)])
 		return
 	}
 	if err := m.clockBehind(s); err != nil {
@@ -334,12 +334,12 @@ func (m *machine) listed(e event) {
 func (m *machine) absent(keys []string) (uint64, bool) {
 	known := make(map[uint64]bool, len(keys))
 	for _, key := range keys {
-		if node, err := nodeOf(m.set.Name, key); err == nil && key == m.key(node) {
+		if node, err := nodeOf(m.options.Name, key); err == nil && key == m.key(node) {
 			known[node] = true
 		}
 	}
 	size := m.hi - m.lo
-	start := m.set.random()
+	start := m.options.random()
 	if size+1 != 0 {
 		start %= size + 1
 	}
@@ -365,12 +365,12 @@ func (m *machine) exhausted(s sighting) {
 		m.fail(s.bad, 1000)
 		return
 	}
-	m.fail(&ExhaustedError{Sequencer: m.set.Name, Nodes: Range{m.lo, m.hi}, Free: timeOf(free), Ahead: ahead, Fenced: ahead && free <= m.floor()}, 0)
+	m.fail(&ExhaustedError{Sequencer: m.options.Name, Nodes: Range{m.lo, m.hi}, Free: timeOf(free), Ahead: ahead, Fenced: ahead && free <= m.floor()}, 0)
 	wait := listEvery
 	if free != never {
 		wait = min(wait, max(free-m.wall+1, backoffMin))
 	}
-	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.set.random()%64)
+	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.options.random()%64)
 }
 
 // acquire writes a claim on a node ID.
@@ -463,7 +463,7 @@ func (m *machine) acquired(op operation, e event, v []byte) {
 // server of the store that shows the claim shows everything written before it,
 // and one that was left behind in a failover does not show it.
 func (m *machine) recheck() {
-	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.set.Name)}})
+	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.options.Name)}})
 }
 
 func (m *machine) rechecked(e event) {
@@ -526,7 +526,7 @@ func (m *machine) someKeys(n int) []string {
 		nodes = append(nodes, uint64(m.prefer))
 	}
 	for len(nodes) < n {
-		node := m.set.random()
+		node := m.options.random()
 		if size+1 != 0 {
 			node %= size + 1
 		}
@@ -543,5 +543,5 @@ func (m *machine) someKeys(n int) []string {
 }
 
 func (m *machine) key(node uint64) string {
-	return nodeKey(m.set.Name, node, m.sequencer.Config.Layout.MaxNode())
+	return nodeKey(m.options.Name, node, m.sequencer.Config.Layout.MaxNode())
 }

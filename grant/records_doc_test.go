@@ -125,7 +125,7 @@ func checkConstants(t *testing.T, page string) {
 	m := newMachine(KeeperOptions{random: func() uint64 { return 0 }})
 	m.sequencer.Config.Window = time.Minute
 	early := m.window() - m.newMargin()
-	m.set.random = func() uint64 { return 2 * 60_000 / 15 }
+	m.options.random = func() uint64 { return 2 * 60_000 / 15 }
 	late := m.window() - m.newMargin()
 	if early != 60_000/3-60_000/15 || late != 60_000/3+60_000/15 {
 		t.Errorf("a window of 60 s is renewed when %d to %d ms are used, and the page has another formula", early, late)
