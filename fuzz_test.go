@@ -67,20 +67,23 @@ func FuzzParseLayout(f *testing.F) {
 	})
 }
 
+// pickedLayout returns a preset, or a random layout, by its number, and a source
+// of random numbers.
+func pickedLayout(t *testing.T, pick uint64) (firn.Layout, *rand.Rand) {
+	r, presets := rand.New(rand.NewPCG(pick, 0)), presetLayouts()
+	if pick < uint64(len(presets)) {
+		return presets[pick], r
+	}
+	return randomLayout(t, r, false), r
+}
+
 func FuzzComposeDecompose(f *testing.F) {
 	for i := range uint64(len(presetLayouts())) {
 		f.Add(i, uint64(1)<<41, uint64(3), uint64(5), uint64(0), ^uint64(0))
 	}
 	f.Add(uint64(12345), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), uint64(0))
 	f.Fuzz(func(t *testing.T, pick, tick, node, seq, hi, lo uint64) {
-		r := rand.New(rand.NewPCG(pick, 0))
-		presets := presetLayouts()
-		var l firn.Layout
-		if pick < uint64(len(presets)) {
-			l = presets[pick]
-		} else {
-			l = randomLayout(t, r, false)
-		}
+		l, r := pickedLayout(t, pick)
 		m := modelOf(t, l)
 		checkCompose(t, m, tick&m.most("time"), node&m.most("node"), seq&m.most("seq"), r)
 		// In the other direction: any bits are either rejected or parsed to
@@ -122,14 +125,7 @@ func FuzzRange(f *testing.F) {
 	}
 	f.Add(uint64(999), int64(-5), int64(999999999), int64(0), int64(1))
 	f.Fuzz(func(t *testing.T, pick uint64, sec, nsec, length, rest int64) {
-		r := rand.New(rand.NewPCG(pick, 0))
-		presets := presetLayouts()
-		var l firn.Layout
-		if pick < uint64(len(presets)) {
-			l = presets[pick]
-		} else {
-			l = randomLayout(t, r, false)
-		}
+		l, _ := pickedLayout(t, pick)
 		if l.ReadOnly() {
 			return
 		}
