@@ -200,7 +200,7 @@ func (f Format) Append(b []byte, id ID) []byte {
 	v := uint64(id)
 	switch f {
 	case Decimal:
-		return basen.AppendDec(b, v)
+		return strconv.AppendUint(b, v, 10)
 	case Hex:
 		return basen.AppendHex64(b, v)
 	case Base32:
@@ -246,10 +246,6 @@ func (f Format) Parse(s string) (ID, error) { return f.parse([]byte(s)) }
 // nothing.
 func (f Format) parse(text []byte) (ID, error) {
 	switch f { // the most common texts; what these cases reject is tried again below
-	case Decimal:
-		if v, ok := basen.ParseDec(text); ok {
-			return ID(v), nil
-		}
 	case Base32:
 		if v, ok := basen.ParseCrockford64(text); ok {
 			return ID(v), nil

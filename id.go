@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-
-	"github.com/firnid/firn/internal/basen"
 )
 
 // An ID is a unique 64-bit number. IDs compare as unsigned numbers, with == and
@@ -32,9 +30,6 @@ func ParseID(s string) (ID, error) { return parseID([]byte(s)) }
 // parseID neither keeps nor changes text, so the conversion in ParseID costs
 // nothing.
 func parseID(text []byte) (ID, error) {
-	if v, ok := basen.ParseDec(text); ok {
-		return ID(v), nil
-	}
 	f := textFormat(text)
 	base, _ := f.base()
 	if v, ok := base.Parse64(text[f.prefix(text):]); ok {

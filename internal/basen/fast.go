@@ -1,98 +1,13 @@
 package basen
 
-import (
-	"encoding/binary"
-	"math/bits"
-	"slices"
-	"strconv"
-)
+import "encoding/binary"
 
-// This file handles the most common texts, eight digits at a time: a digit is a
-// byte of a 64-bit number. Other texts take the general path, which gives the
-// same results; TestQuickWays compares the two.
+// This file handles common texts, of hexadecimal digits eight at a time: a digit
+// is a byte of a 64-bit number. Other texts take the general path, which gives
+// the same results; TestQuickWays compares the two.
 
 // ones times n has n in each byte.
 const ones = 0x01010101_01010101
-
-// AppendDec appends v in decimal to b, without leading zeros.
-func AppendDec(b []byte, v uint64) []byte {
-	const e8, e16 = 1e8, 1e16
-	if v < e16 {
-		return strconv.AppendUint(b, v, 10)
-	}
-	top, low := v/e16, v%e16 // top has one to four digits
-	n := len(b)
-	b = slices.Grow(b, 20)[:n+20]
-	d := b[n : n+20]
-	t := 1
-	switch {
-	case top >= 1000:
-		t = 4
-		d[0], d[1] = '0'+byte(top/1000), '0'+byte(top/100%10)
-		d[2], d[3] = '0'+byte(top/10%10), '0'+byte(top%10)
-	case top >= 100:
-		t = 3
-		d[0], d[1], d[2] = '0'+byte(top/100), '0'+byte(top/10%10), '0'+byte(top%10)
-	case top >= 10:
-		t = 2
-		d[0], d[1] = '0'+byte(top/10), '0'+byte(top%10)
-	default:
-		d[0] = '0' + byte(top)
-	}
-	d = d[t : t+16]
-	binary.LittleEndian.PutUint64(d, dec8(low/e8))
-	binary.LittleEndian.PutUint64(d[8:], dec8(low%e8))
-	return b[:n+t+16]
-}
-
-// dec8 returns the eight decimal digits of v < 10^8, the first in the lowest
-// byte.
-func dec8(v uint64) uint64 {
-	// Four digits per half, two per quarter, one per byte. The reciprocals are
-	// exact for the numbers that they divide.
-	h := v / 10000
-	x := h | (v-h*10000)<<32
-	q := x * 10486 >> 20 & 0x7f_0000007f
-	x = q | (x-q*100)<<16
-	q = x * 103 >> 10 & 0x000f_000f_000f_000f
-	x = q | (x-q*10)<<8
-	return x + '0'*ones
-}
-
-// ParseDec parses a decimal number of 1 to 20 digits, as Base.Parse64 does.
-func ParseDec(s []byte) (v uint64, ok bool) {
-	if len(s) < 16 || len(s) > 20 {
-		return Boundary(10).Parse64(s)
-	}
-	top, s := s[:len(s)-16], s[len(s)-16:]
-	mid, ok1 := parseDec8(binary.LittleEndian.Uint64(s))
-	low, ok2 := parseDec8(binary.LittleEndian.Uint64(s[8:]))
-	for _, c := range top {
-		if c -= '0'; c > 9 {
-			return 0, false
-		}
-		v = v*10 + uint64(c)
-	}
-	over, high := bits.Mul64(v, 1e16)
-	v, carry := bits.Add64(high, mid*1e8+low, 0)
-	if !ok1 || !ok2 || over|carry != 0 {
-		return 0, false
-	}
-	return v, true
-}
-
-// parseDec8 parses eight decimal digits, the first in the lowest byte.
-func parseDec8(x uint64) (v uint64, ok bool) {
-	d := x ^ '0'*ones
-	// A valid digit is 0 to 9 now. Anything else exceeds 15 after adding 6, or
-	// already had its upper half set.
-	if (d+6*ones|d)&(0xf0*ones) != 0 {
-		return 0, false
-	}
-	d = d*10 + d>>8 // each second byte is a pair
-	const pair = 0x000000ff_000000ff
-	return (d&pair*(100+1e6<<32) + d>>16&pair*(1+1e4<<32)) >> 32, true
-}
 
 // parse10 parses ten digits of a base from 57 to 62. A character that is not a
 // digit has the value 255; in bases 57 to 61, a smaller value may also be too
