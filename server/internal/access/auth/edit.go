@@ -160,8 +160,13 @@ func EditFile(file string, change func(data []byte) ([]byte, error)) (err error)
 		return err
 	}
 	if old != nil {
-		if err := cmp.Or(f.Chmod(old.Mode().Perm()), ownAs(f, old)); err != nil {
+		if err := f.Chmod(old.Mode().Perm()); err != nil {
 			return err
+		}
+		if uid, gid, ok := readfile.OwnerOf(old); ok {
+			if err := f.Chown(uid, gid); err != nil {
+				return err
+			}
 		}
 	}
 	if _, err := f.Write(text); err != nil {

@@ -67,9 +67,7 @@ func (s *Sessions) Cookie(p *Principal, secure bool, now time.Time) *http.Cookie
 	value := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) >= maxSessions {
-		maps.DeleteFunc(s.open, func(_ [sha256.Size]byte, old session) bool { return !now.Before(old.until) })
-	}
+	maps.DeleteFunc(s.open, func(_ [sha256.Size]byte, old session) bool { return !now.Before(old.until) })
 	if len(s.open) >= maxSessions {
 		clear(s.open) // all must sign in again
 	}

@@ -4,5 +4,5 @@ package readfile
 
 import "io/fs"
 
-// ownerOf reports that the system has no owners with numbers.
-func ownerOf(fs.FileInfo) (uid int, ok bool) { return 0, false }
+// OwnerOf reports that the system has no owners with numbers.
+func OwnerOf(fs.FileInfo) (uid, gid int, ok bool) { return 0, 0, false }

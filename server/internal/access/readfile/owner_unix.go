@@ -7,11 +7,12 @@ import (
 	"syscall"
 )
 
-// ownerOf returns the user that a file belongs to.
-func ownerOf(info fs.FileInfo) (uid int, ok bool) {
+// OwnerOf returns the user and the group that a file belongs to. ok is false on
+// a system that has none with numbers.
+func OwnerOf(info fs.FileInfo) (uid, gid int, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return 0, false
+		return 0, 0, false
 	}
-	return int(st.Uid), true
+	return int(st.Uid), int(st.Gid), true
 }

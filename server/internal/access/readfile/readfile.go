@@ -93,7 +93,7 @@ func (c *Content[T]) Reload() (changed bool, err error) {
 // pipe, or if it belongs to a user who is neither root nor that of this
 // process. Windows has no such modes.
 func CheckTrust(path string, info fs.FileInfo) error {
-	uid, ok := ownerOf(info)
+	uid, _, ok := OwnerOf(info)
 	mode := info.Mode()
 	switch {
 	case !ok, !mode.IsRegular() && !mode.IsDir() && mode.Type() != fs.ModeNamedPipe:
