@@ -215,10 +215,9 @@ func (p *idPrinter) addParts(r *rows, x *inspect.Reading, now time.Time) {
 	if !x.HasParts {
 		return
 	}
-	seconds := inspect.Age(x.Time, now)
-	age := painted(inspect.Span(seconds) + " ago")
-	if seconds < 0 {
-		age = p.style.yellow(inspect.Span(-seconds) + " in the future")
+	age := painted(x.Ago())
+	if x.Time.After(now) {
+		age = p.style.yellow(x.Ago())
 	}
 	r.add("time", "%s", p.style.bold(x.Stamp()))
 	r.add("local", "%s", x.Time.Local().Format("2006-01-02 15:04:05.000 -0700 MST"))

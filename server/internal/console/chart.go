@@ -71,11 +71,7 @@ func newChart(times []time.Time, rates []float64) chart {
 func newSpark(rates []float64) chart {
 	var minutes []float64
 	for minute := range slices.Chunk(rates[len(rates)%perMinute:], perMinute) {
-		sum := 0.0
-		for _, r := range minute {
-			sum += r
-		}
-		minutes = append(minutes, sum/perMinute)
+		minutes = append(minutes, slices.Max(minute))
 	}
 	c := chart{Wide: sparkWide, High: sparkHigh, Label: "no IDs in the last hour"}
 	if len(minutes) < 2 {

@@ -17,7 +17,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -364,7 +363,7 @@ func (r *report) directory() {
 	if r.c.Directory == "" {
 		return
 	}
-	free, err := freeBytes(existing(r.c.Directory))
+	free, err := freeBytes(r.c.Directory)
 	switch {
 	case err != nil:
 		r.add("file system", Unknown, "", "cannot determine the free space of %s: %v", r.c.Directory, err)
@@ -372,16 +371,6 @@ func (r *report) directory() {
 		r.add("file system", Fix, "free some space: without any, windows cannot be renewed and no more IDs are made", "%s has %d MiB free", r.c.Directory, free>>20)
 	default:
 		r.add("file system", OK, "", "%s has %d MiB free", r.c.Directory, free>>20)
-	}
-}
-
-// existing returns the nearest parent directory that exists.
-func existing(dir string) string {
-	for {
-		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
-			return dir
-		}
-		dir = filepath.Dir(dir)
 	}
 }
 

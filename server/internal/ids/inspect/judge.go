@@ -278,11 +278,11 @@ func (r *Reading) Reason() string {
 	if !r.HasParts {
 		return "contains no time"
 	}
-	return r.ago()
+	return r.Ago()
 }
 
-// ago says how long ago the time of the ID was.
-func (r *Reading) ago() string {
+// Ago says how long ago the time of the ID was.
+func (r *Reading) Ago() string {
 	age := Age(r.Time, r.now)
 	if age < 0 {
 		return Span(-age) + " in the future"
@@ -337,9 +337,9 @@ func (r *Reading) layoutReasons(l *evidence) {
 	case r.Time.Before(c.born):
 		l.con("%solder than the format, which came into use about %d", r.timeIs(), c.born.Year())
 	case age < -minute || age >= usualAge:
-		l.con("%s%s", r.timeIs(), r.ago())
+		l.con("%s%s", r.timeIs(), r.Ago())
 	default:
-		l.pro("%s%s", r.timeIs(), r.ago())
+		l.pro("%s%s", r.timeIs(), r.Ago())
 	}
 	if c.isFirstDay(r.Time, r.now) {
 		l.con("the time is only %s after the layout's epoch: the number is too small for an ID", Span(r.Time.Sub(c.layout.Epoch()).Seconds()))

@@ -99,16 +99,11 @@ func (g *generator) runs(field string) (list []run) {
 		if p.Field != field {
 			continue
 		}
-		step, turn := p.Width, 0
-		if p.Reversed {
-			step, turn = 1, p.Width-1
-		}
 		for at := 0; at < p.Width; {
 			pos := p.Pos + at
-			width := min(step, p.Width-at, 64-pos%64)
-			low := at
+			width, low := min(p.Width-at, 64-pos%64), at
 			if p.Reversed {
-				low = turn - at
+				width, low = 1, p.Width-1-at
 			}
 			list = append(list, run{pos / 64, pos % 64, p.Low + low, width})
 			at += width
@@ -159,7 +154,7 @@ func (g *generator) word(word int) string {
 func (g *generator) Read(field string) string {
 	var terms []string
 	for _, r := range g.runs(field) {
-		terms = append(terms, shifted(g.masked(g.word(r.word), ">>", r.pos, r.width), r.low))
+		terms = append(terms, shifted(masked(g.word(r.word), r.pos, r.width), r.low))
 	}
 	switch text := strings.Join(terms, " | "); len(terms) {
 	case 0:
@@ -171,10 +166,10 @@ func (g *generator) Read(field string) string {
 	}
 }
 
-// masked returns the lowest bits of a shifted expression.
-func (g *generator) masked(x, shift string, by, width int) string {
-	if by > 0 {
-		x = fmt.Sprintf("(%s %s %d)", x, shift, by)
+// masked returns the bits of an expression from a position on.
+func masked(x string, pos, width int) string {
+	if pos > 0 {
+		x = fmt.Sprintf("(%s >> %d)", x, pos)
 	}
 	if width == 64 {
 		return x
@@ -231,7 +226,7 @@ func (g *generator) place(tick string, ones bool) string {
 		var terms []string
 		for _, r := range g.runs("time") {
 			if r.word == i {
-				terms = append(terms, shifted(g.masked(tick, ">>", r.low, r.width), r.pos))
+				terms = append(terms, shifted(masked(tick, r.low, r.width), r.pos))
 			}
 		}
 		fixed := g.constant(i)
