@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,20 +118,18 @@ func (h *Handler) sequencer(ctx context.Context, c *adminCall) *problem {
 
 // create creates a sequencer with the settings in the body.
 func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
-	text, err := io.ReadAll(io.LimitReader(a.r.Body, int64(h.c.Limits.Body)+1))
-	switch {
-	case err != nil:
-		return problemf(service.BadBody, "the body cannot be read")
-	case len(text) > h.c.Limits.Body:
-		return problemf(service.BadBody, "the body is larger than %d bytes", h.c.Limits.Body)
-	}
 	body := new(service.Creation)
-	if len(text) > 0 {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.DisallowUnknownFields()
-		if d.Decode(&body) != nil || body == nil || d.Decode(new(any)) != io.EOF {
-			return problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window, prefix or low_bits, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
-		}
+	d := json.NewDecoder(http.MaxBytesReader(a.w, a.r.Body, int64(h.c.Limits.Body)))
+	d.DisallowUnknownFields()
+	err := d.Decode(body)
+	if err == nil {
+		err = d.Decode(new(any)) // io.EOF: no more than the object
+	}
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
+		return problemf(service.BadBody, "the body is larger than %d bytes", h.c.Limits.Body)
+	case err != io.EOF:
+		return problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window, prefix or low_bits, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
 	}
 	c, wrong := body.Config(a.StoreAdmin)
 	if wrong != nil {
