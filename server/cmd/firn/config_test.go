@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"os"
@@ -185,9 +186,9 @@ func TestConfigRight(t *testing.T) {
 	}
 }
 
-// TestReloadFaults: at SIGHUP templates are checked with what counts, and a
-// file with one that nothing can be created with does not.
-func TestReloadFaults(t *testing.T) {
+// TestReload: at SIGHUP the templates of the file apply, and its level of the log
+// if no flag sets one. A file with an invalid value changes nothing.
+func TestReload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	write := func(text string) {
 		t.Helper()
@@ -195,23 +196,41 @@ func TestReloadFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("max-ahead: 1s")
-	s := loadedServe(t, file, func(string) string { return "" }, "--layout", "hazelcast")
-	for _, tt := range []struct{ text, want string }{
-		{"max-ahead: 1s\nsequencers: {x: {nodes: 0..4000}}", ""}, // the layout is that of the flag
-		{"sequencers: {x: {nodes: 0..70000}}", "node IDs 0..70000 do not fit"},
-		{"max-ahead: 1s\nsequencers: {x: {window: 1s}}", "the window is 1s"},
-		{"advertise: x", `1: advertise is "x"`},
-		{"layout: default\nmax-ahead: 2s\nsequencers: {x: {nodes: 0..4000}}", ""},
-	} {
-		write(tt.text)
-		before := s.file.Load()
-		_, err := s.reload()
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%q: %v, want %q", tt.text, err, tt.want)
-		}
-		if counts := s.file.Load() != before; counts != (tt.want == "") {
-			t.Errorf("%q counts: %t", tt.text, counts)
+	for _, args := range [][]string{{"--layout", "hazelcast"}, {"--layout", "hazelcast", "--log-level", "info"}} {
+		write("max-ahead: 1s")
+		s := loadedServe(t, file, func(string) string { return "" }, args...)
+		var out bytes.Buffer
+		a := &app{stderr: &out}
+		log := s.logger(a)
+		defer a.log.Close()
+		for _, tt := range []struct {
+			text    string
+			err     string
+			restart string // keys that need one
+			debug   bool   // the level that applies
+		}{
+			{"max-ahead: 1s\nsequencers: {x: {nodes: 0..4000}}", "", "", false}, // the layout is that of the flag
+			{"sequencers: {x: {nodes: 0..70000}}", "node IDs 0..70000 do not fit", "", false},
+			{"max-ahead: 1s\nsequencers: {x: {window: 1s}}", "the window is 1s", "", false},
+			{"log: {level: debug}\nadvertise: x", `2: advertise is "x"`, "", false},
+			{"max-ahead: 1s\nlog: {level: debug}", "", "", true},
+			{"log: {level: error}\nlimits: {body: 1B}", "limits.body", "", true},
+			{"layout: default\nmax-ahead: 2s\nlog: {level: error}", "", "layout max-ahead", false},
+		} {
+			write(tt.text)
+			before := s.file.Load()
+			restart, err := s.reload()
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || strings.Join(restart, " ") != tt.restart {
+				t.Errorf("%q: %v, %q, want %q, %q", tt.text, err, restart, tt.err, tt.restart)
+			}
+			if applies := s.file.Load() != before; applies != (tt.err == "") {
+				t.Errorf("%q applies: %t", tt.text, applies)
+			}
+			out.Reset()
+			log.Debug("here")
+			if got, want := out.Len() > 0, tt.debug && len(args) == 2; got != want {
+				t.Errorf("%q, %q: debug is logged: %t, want %t", args, tt.text, got, want)
+			}
 		}
 	}
 }

@@ -61,50 +61,6 @@ func TestLogsAreVisible(t *testing.T) {
 	}
 }
 
-// TestLogLevelReload: at SIGHUP the level of the file counts, where nothing
-// else says it.
-func TestLogLevelReload(t *testing.T) {
-	for _, given := range []bool{false, true} {
-		file := filepath.Join(t.TempDir(), "firn.yaml")
-		write := func(level string) {
-			t.Helper()
-			if err := os.WriteFile(file, []byte("log: {level: "+level+"}\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write("info")
-		var args []string
-		if given {
-			args = []string{"--log-level", "info"}
-		}
-		s := loadedServe(t, file, func(string) string { return "" }, args...)
-		var out bytes.Buffer
-		a := &app{stderr: &out}
-		log := s.logger(a)
-		defer a.log.Close()
-		for _, step := range []struct {
-			level   string
-			debug   bool
-			restart string
-			wrong   bool
-		}{{"debug", true, "", false}, {"loud", true, "", true}, {"error}\nlimits: {body: 1B", true, "", true}, {"error", false, "", false}, {"error", false, "", false}} {
-			write(step.level)
-			before := out.Len()
-			restart, err := s.reload()
-			if (err != nil) != (step.wrong && !(given && step.level == "loud")) { // a flag overrides it
-				t.Errorf("%s: %v", step.level, err)
-			}
-			log.Debug("here")
-			if got, want := out.Len() > before, step.debug && !given; got != want {
-				t.Errorf("given %t, level %s: debug is logged: %t, want %t", given, step.level, got, want)
-			}
-			if got := strings.Join(restart, " "); got != "" && !given {
-				t.Errorf("level %s: %s at the next start", step.level, got)
-			}
-		}
-	}
-}
-
 // TestServeReload: SIGHUP reaches a process that runs.
 func TestServeReload(t *testing.T) {
 	dir := t.TempDir()
