@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -19,7 +18,7 @@ import (
 
 func newLayout(a *app) *cobra.Command {
 	var (
-		p       plan
+		p       = plan{years: 60, nodes: 32, rate: 32_000}
 		doPlan  bool
 		asJSON  bool
 		diagram = "auto"
@@ -102,7 +101,8 @@ func needVar(cmd *cobra.Command, need *float64, name, usage string, least, most 
 		}
 		return v, nil
 	}
-	cmd.Flags().Var(&value[float64]{need, parse, nil, "N"}, name, "with --plan: "+usage)
+	show := func(v float64) string { return fmt.Sprintf("%.0f", v) }
+	cmd.Flags().Var(&value[float64]{need, parse, show, "N"}, name, "with --plan: "+usage)
 }
 
 // listPresets lists the named layouts. A narrow terminal shows the first
@@ -311,8 +311,7 @@ func untilText(l firn.Layout, bit int, never, always, from string) string {
 	}
 }
 
-// A plan has the flags of layout --plan: what a layout must offer. Zero means
-// no need.
+// A plan has the flags of layout --plan: what a layout must offer.
 type plan struct {
 	years, nodes float64
 	rate         float64 // sustained IDs per second of one node
@@ -356,12 +355,11 @@ type split struct{ time, node, seq int }
 // total returns the number of bits of all fields.
 func (s split) total() int { return s.time + s.node + s.seq }
 
-// least returns the narrowest split that meets the needs. A need that is not
-// stated has a modest value.
+// least returns the narrowest split that meets the needs.
 func (p *plan) least(now time.Time) split {
 	elapsed := now.Sub(firn.Default().Epoch()).Seconds()
 	return split{
-		time: bitsFor((max(elapsed, 0) + cmp.Or(p.years, 30)*inspect.Year) * 1000),
+		time: bitsFor((max(elapsed, 0) + p.years*inspect.Year) * 1000),
 		node: bitsFor(max(p.nodes, 1)),
 		seq:  bitsFor(max(p.rate/1000, 1)),
 	}
@@ -373,9 +371,6 @@ func bitsFor(n float64) int { return int(math.Ceil(math.Log2(n))) }
 // splits lists splits of total bits that meet the needs: the spare bits go to
 // all fields, or to one of them. No field has more than 48 bits.
 func (p *plan) splits(least split, total int) []split {
-	if *p == (plan{}) {
-		return usualSplits(total)
-	}
 	spare := total - least.total()
 	if spare < 0 {
 		return nil
@@ -385,16 +380,6 @@ func (p *plan) splits(least split, total int) []split {
 	}
 	third := spare / 3
 	return slices.Compact([]split{s(third, third, spare-2*third), s(0, 0, spare), s(0, spare, 0), s(spare, 0, 0)})
-}
-
-// usualSplits are common splits.
-func usualSplits(total int) (list []split) {
-	for _, w := range [][2]int{{41, 0}, {41, 5}, {41, 8}, {41, 10}, {41, 13}, {41, 16}, {42, 5}, {42, 10}, {40, 5}, {40, 10}} {
-		if seq := total - w[0] - w[1]; seq >= 5 && seq <= 24 {
-			list = append(list, split{w[0], w[1], seq})
-		}
-	}
-	return list
 }
 
 // layout returns the split as a layout with Firn's epoch.

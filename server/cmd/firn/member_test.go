@@ -57,7 +57,10 @@ func TestMemberList(t *testing.T) {
 	}
 	shown := 0
 	for line := range strings.Lines(list("node", "list", "--json")) {
-		var n nodeJSON
+		var n struct {
+			Server string
+			Node   uint64
+		}
 		if err := json.Unmarshal([]byte(line), &n); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}

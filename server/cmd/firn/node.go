@@ -49,21 +49,6 @@ func names(ctx context.Context, s grant.Store, args []string) (names []string, e
 	return names, err
 }
 
-// nodeJSON is a node ID in JSON.
-type nodeJSON struct {
-	Sequencer string  `json:"sequencer"`
-	Node      uint64  `json:"node"`
-	State     string  `json:"state"`
-	Host      string  `json:"host"`
-	Server    string  `json:"server,omitempty"` // its holder, if it is a known server
-	Owner     string  `json:"owner"`
-	Until     string  `json:"until"`
-	Left      float64 `json:"left_seconds"`
-	Written   string  `json:"written"`
-	Ahead     float64 `json:"clock_ahead_seconds"`
-	Blocked   bool    `json:"blocked,omitempty"` // until then, by a clock that was far ahead
-}
-
 // stateOf returns the state of a node ID as a word.
 func stateOf(n grant.NodeInfo, now time.Time) string {
 	switch {
@@ -166,16 +151,20 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 	case (state == "free" || state == "over") && !l.all && !isBlocked:
 		l.hidden++
 	default:
-		v := nodeJSON{
-			Sequencer: sequencer, Node: n.Node, State: state, Host: n.Host, Server: server, Owner: n.Owner,
-			Until: textfmt.Stamp(n.Until), Left: max(0, n.Until.Sub(l.now).Seconds()),
-			Written: textfmt.Stamp(n.Written), Ahead: max(0, n.Written.Sub(l.now).Seconds()),
-			Blocked: isBlocked,
+		until := textfmt.Stamp(n.Until)
+		v := map[string]any{
+			"sequencer": sequencer, "node": n.Node, "state": state, "host": n.Host, "owner": n.Owner,
+			"until": until, "left_seconds": max(0, n.Until.Sub(l.now).Seconds()),
+			"written": textfmt.Stamp(n.Written), "clock_ahead_seconds": max(0, n.Written.Sub(l.now).Seconds()),
+		}
+		if server != "" {
+			v["server"] = server // its holder, if it is a known server
 		}
 		if isBlocked {
+			v["blocked"] = true // until then, by a clock that was far ahead
 			state = "blocked"
 		}
-		l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), v.Until, left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Written)))
+		l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), until, left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Written)))
 	}
 }
 

@@ -88,7 +88,9 @@ func TestTraceRESP(t *testing.T) {
 	if lines := asks.lines("protocol", "resp"); len(lines) == 0 || answer.Attributes["firn.request_id"] != lines[0]["request_id"] {
 		t.Errorf("%+v is not of the requests %v", answer, lines)
 	}
-	if !slices.ContainsFunc(all, func(s tracingtest.Span) bool { return s.Name == "store cas" && s.Attributes["firn.cas.result"] == "applied" }) {
+	if !slices.ContainsFunc(all, func(s tracingtest.Span) bool {
+		return s.Name == "store cas" && s.Attributes["firn.cas.result"] == "applied"
+	}) {
 		t.Errorf("no span is of a compare-and-swap that was applied: %+v", all)
 	}
 }
