@@ -11,7 +11,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/ids/check"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
@@ -54,7 +53,7 @@ file. If the layout is wrong or has another epoch, name it with --layout.
 
 --shadow checks while both run: it reads IDs of the other generator from the standard input,
 takes one from the sequencer for each, and reports every ID that both made, or that the
-sequencer may make. It remembers the last ` + group(check.Remembered) + ` IDs, and exits with 1 after a contact.`,
+sequencer may make. It remembers the last ` + groupDigits(check.Remembered) + ` IDs, and exits with 1 after a contact.`,
 		Example: `  firn adopt orders --csv order_id orders.csv
   firn adopt orders ids.txt --apply --store postgres://firn@db.example.com/app
   firn adopt orders ids.txt --stopped --apply
@@ -76,7 +75,7 @@ sequencer may make. It remembers the last ` + group(check.Remembered) + ` IDs, a
 	layoutVar(cmd, &c.layout, "layout of the IDs (default the one that they fit best)")
 	encodingVar(cmd, &c.from)
 	csvVar(cmd, &c.csv)
-	cmd.Flags().Var(&value[*grant.Range]{&c.nodes, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs of the sequencer (default the largest free half, quarter, …)")
+	nodesVar(cmd, &c.nodes, "node IDs of the sequencer (default the largest free half, quarter, …)")
 	cmd.Flags().BoolVar(&c.stopped, "stopped", false, "the other generator has stopped: use all node IDs, above the highest ID")
 	cmd.Flags().BoolVar(&c.apply, "apply", false, "create the sequencer")
 	cmd.Flags().BoolVar(&c.shadow, "shadow", false, "compare a stream of the other generator's IDs with those of the sequencer")
@@ -144,7 +143,7 @@ const adoptSample = 10_000
 // read reads the IDs, and determines the layout.
 func (c *adoptCmd) read(ctx context.Context, files []string) (check.Report, error) {
 	summary := inspect.NewSummary(inspect.Options{From: c.from}, c.a.now())
-	r := newIDReader(c.a, c.csv, c.from, c.layout.Bits(), c.memory)
+	r := newCheckInput(c.a, c.csv, c.from, c.layout.Bits(), c.memory)
 	for _, name := range files {
 		err := r.file(ctx, name, func(where place, text string) (bad, err error) {
 			if c.layout.IsZero() && r.Count() < adoptSample {
@@ -177,24 +176,24 @@ func (c *adoptCmd) read(ctx context.Context, files []string) (check.Report, erro
 }
 
 func (c *adoptCmd) print(r check.Report) {
-	l := c.a.style()
+	st := c.a.style()
 	var x rows
-	x.add("IDs", "%s", number(l, r.Count))
-	x.add("layout", "%s", l.bold(c.layout.String()))
+	x.add("IDs", "%s", countText(st, r.Count))
+	x.add("layout", "%s", st.bold(c.layout.String()))
 	if r.Foreign > 0 {
-		x.add("foreign", "%s", l.red(number(l, r.Foreign)+" IDs do not fit"))
+		x.add("foreign", "%s", st.red(countText(st, r.Foreign)+" IDs do not fit"))
 	}
-	x.add("duplicates", "%s", number(l, r.Duplicates))
+	x.add("duplicates", "%s", countText(st, r.Duplicates))
 	if r.Times {
 		x.add("first", "%s", stamp(r.First))
 		x.add("last", "%s", stamp(r.Last))
 	}
-	x.add("nodes", "%s of %s in use: %s", number(l, uint64(len(r.Nodes))), number(l, c.layout.MaxNode()+1), someNodes(r.Nodes))
-	x.print(c.a.stdout, l)
+	x.add("nodes", "%s of %s in use: %s", countText(st, uint64(len(r.Nodes))), countText(st, c.layout.MaxNode()+1), firstNodes(r.Nodes))
+	x.print(c.a.stdout, st)
 }
 
-func someNodes(nodes []uint64) string {
-	return some(nodes, func(node uint64) string { return fmt.Sprint(node) })
+func firstNodes(nodes []uint64) string {
+	return firstFew(nodes, func(node uint64) string { return fmt.Sprint(node) })
 }
 
 // plan returns the node IDs of the sequencer, nil for all, and the time that its
@@ -208,7 +207,7 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, er
 			return nil, floor, misuse("", "%w", err)
 		}
 		if met := r.UsedIn(c.nodes.Lo, c.nodes.Hi); len(met) > 0 {
-			return nil, floor, refused("leave out --nodes for free ones", "node IDs of %v are in use: %s", c.nodes, someNodes(met))
+			return nil, floor, refused("leave out --nodes for free ones", "node IDs of %v are in use: %s", c.nodes, firstNodes(met))
 		}
 		return c.nodes, floor, nil
 	}
@@ -237,7 +236,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	if info.Floor.After(shadow.Since) {
 		shadow.Since = info.Floor
 	}
-	join, cancel := context.WithTimeout(ctx, joining)
+	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	q, err := sequencer.Open(join, s, c.name, &sequencer.Config{Layout: config.Layout, MustExist: true, Now: c.a.clock})
 	if err != nil {
@@ -263,7 +262,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 		meets(text, contact)
 		return bad, nil
 	})
-	late, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	late, stop := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer stop()
 	if e := q.Close(late); e != nil {
 		c.a.note("%s", textfmt.Message(e))

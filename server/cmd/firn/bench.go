@@ -77,7 +77,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		second := 0
 		watch = func(ids, requests uint64) {
 			second++
-			fmt.Fprintf(a.stderr, "\r\x1b[K%d s of %v: %s IDs/s in %s requests/s", second, b.Duration, group(ids), group(requests))
+			fmt.Fprintf(a.stderr, "\r\x1b[K%d s of %v: %s IDs/s in %s requests/s", second, b.Duration, groupDigits(ids), groupDigits(requests))
 		}
 	}
 	l, err := load.Run(ctx, b.Options, watch)
@@ -92,7 +92,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 	}
 	b.report(a, l)
 	if l.Duplicates > 0 {
-		return refused("check whether two servers use the same static node or different stores, or whether a store was copied", "%s duplicate IDs", group(l.Duplicates))
+		return refused("check whether two servers use the same static node or different stores, or whether a store was copied", "%s duplicate IDs", groupDigits(l.Duplicates))
 	}
 	return nil
 }
@@ -115,12 +115,12 @@ func (b *benchCmd) report(a *app, l load.Result) {
 		return
 	}
 	var r rows
-	r.add("IDs", "%s in %.1f s: %s per second", group(l.IDs), l.Took.Seconds(), group(uint64(float64(l.IDs)/l.Took.Seconds())))
-	r.add("requests", "%s: %s per second, from %d clients", group(l.Requests), group(uint64(float64(l.Requests)/l.Took.Seconds())), b.Connections)
+	r.add("IDs", "%s in %.1f s: %s per second", groupDigits(l.IDs), l.Took.Seconds(), groupDigits(uint64(float64(l.IDs)/l.Took.Seconds())))
+	r.add("requests", "%s: %s per second, from %d clients", groupDigits(l.Requests), groupDigits(uint64(float64(l.Requests)/l.Took.Seconds())), b.Connections)
 	r.add("latency", "p50 %v, p90 %v, p99 %v, p99.9 %v, longest %v", l.Quantile(50), l.Quantile(90), l.Quantile(99), l.Quantile(99.9), l.Quantile(100))
 	if l.Failures > 0 {
-		r.add("failed", "%s; the last: %v", group(l.Failures), l.Failure)
+		r.add("failed", "%s; the last: %v", groupDigits(l.Failures), l.Failure)
 	}
-	r.add("duplicates", "%s", map[bool]string{true: "none", false: group(l.Duplicates)}[l.Duplicates == 0])
+	r.add("duplicates", "%s", map[bool]string{true: "none", false: groupDigits(l.Duplicates)}[l.Duplicates == 0])
 	r.print(a.stdout, a.style())
 }

@@ -82,7 +82,7 @@ Check keeps all IDs in memory: 20 bytes each, up to --memory. The default is eno
 			// Otherwise the collector would let the heap grow to twice the size of the
 			// data.
 			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
-			c := newIDReader(a, csv, from, bits, memory)
+			c := newCheckInput(a, csv, from, bits, memory)
 			c.onBad = c.keepBad
 			began := time.Now()
 			for _, name := range args {
@@ -111,29 +111,29 @@ Check keeps all IDs in memory: 20 bytes each, up to --memory. The default is eno
 	return cmd
 }
 
-// An idReader reads files of IDs for a check.
-type idReader struct {
+// A checkInput reads files of IDs for a check.
+type checkInput struct {
 	idInput
 	check.Checker
 	memory   uint64
 	badFirst []string // lines that are not IDs
 
-	parts []part
-	last  place // of the last ID
+	sections []section
+	last     place // of the last ID
 }
 
-// A part is a run of IDs on consecutive lines of one file.
-type part struct {
+// A section is a run of IDs on consecutive lines of one file.
+type section struct {
 	first uint64 // number of IDs before it in the stream
 	place        // place of its first ID
 }
 
-// maxParts bounds the memory for finding the lines again.
-const maxParts = 100_000
+// maxSections bounds the memory for finding the lines again.
+const maxSections = 100_000
 
-// newIDReader returns an idReader that keeps IDs in so many bytes of memory.
-func newIDReader(a *app, csv string, from form.Form, bits int, memory uint64) *idReader {
-	return &idReader{
+// newCheckInput returns a checkInput that keeps IDs in so many bytes of memory.
+func newCheckInput(a *app, csv string, from form.Form, bits int, memory uint64) *checkInput {
+	return &checkInput{
 		idInput: idInput{a: a, out: newRecordWriter(io.Discard), csv: csv, from: from, bits: bits},
 		Checker: check.Checker{Max: memory / check.BytesPerID}, memory: memory,
 	}
@@ -141,7 +141,7 @@ func newIDReader(a *app, csv string, from form.Form, bits int, memory uint64) *i
 
 // read reads one file, or the standard input. With bytes, the number of an ID
 // takes the place of its line.
-func (c *idReader) read(ctx context.Context, name string) error {
+func (c *checkInput) read(ctx context.Context, name string) error {
 	if !c.from.Is(firn.Raw) {
 		return c.file(ctx, name, c.add)
 	}
@@ -158,7 +158,7 @@ func (c *idReader) read(ctx context.Context, name string) error {
 }
 
 // add adds the next ID. The first one determines the form of all.
-func (c *idReader) add(where place, text string) (bad, err error) {
+func (c *checkInput) add(where place, text string) (bad, err error) {
 	id, as, err := c.from.Decode(text, c.bits)
 	if doubt, ok := errors.AsType[*form.AmbiguousError](err); ok {
 		return nil, misuse("--from "+doubt.Names[0], "%w", err)
@@ -174,23 +174,23 @@ func (c *idReader) add(where place, text string) (bad, err error) {
 }
 
 // keep keeps an ID and its place.
-func (c *idReader) keep(where place, id form.ID) error {
+func (c *checkInput) keep(where place, id form.ID) error {
 	count := c.Count()
 	if err := c.Add(id); errors.Is(err, check.ErrMemory) {
 		return failed("allow more with --memory "+formatSize(2*c.memory),
-			"more than %s IDs need more than %s of memory: %d bytes each", group(count), formatSize(c.memory), check.BytesPerID)
+			"more than %s IDs need more than %s of memory: %d bytes each", groupDigits(count), formatSize(c.memory), check.BytesPerID)
 	} else if err != nil {
 		return err
 	}
-	if c.last.line++; (count == 0 || where != c.last) && len(c.parts) < maxParts {
-		c.parts = append(c.parts, part{count, where})
+	if c.last.line++; (count == 0 || where != c.last) && len(c.sections) < maxSections {
+		c.sections = append(c.sections, section{count, where})
 	}
 	c.last = where
 	return nil
 }
 
 // keepBad remembers the first lines that are not IDs, for the report.
-func (c *idReader) keepBad(where place, err error) error {
+func (c *checkInput) keepBad(where place, err error) error {
 	if len(c.badFirst) < 3 {
 		c.badFirst = append(c.badFirst, where.String()+": "+textfmt.Message(err))
 	}
@@ -198,22 +198,22 @@ func (c *idReader) keepBad(where place, err error) error {
 }
 
 // where names the place of an ID in the stream.
-func (c *idReader) where(n uint64) string {
-	i := len(c.parts) - 1
-	for i >= 0 && c.parts[i].first > n {
+func (c *checkInput) where(n uint64) string {
+	i := len(c.sections) - 1
+	for i >= 0 && c.sections[i].first > n {
 		i--
 	}
-	if i < 0 || len(c.parts) == maxParts {
+	if i < 0 || len(c.sections) == maxSections {
 		return fmt.Sprintf("ID %d", n+1)
 	}
-	p := c.parts[i]
+	p := c.sections[i]
 	return place{p.file, p.line + int(n-p.first)}.String()
 }
 
 // A report prints the result of a check.
 type report struct {
 	check.Report
-	c      *idReader
+	c      *checkInput
 	layout firn.Layout
 	took   time.Duration
 }
@@ -227,13 +227,13 @@ func (r *report) text(id form.ID) string {
 }
 
 func (r *report) print() {
-	l := r.c.a.style()
+	st := r.c.a.style()
 	var x rows
-	x.add("IDs", "%s", l.bold(number(l, r.Count)))
+	x.add("IDs", "%s", st.bold(countText(st, r.Count)))
 	if r.Duplicates == 0 {
-		x.add("duplicates", "%s", l.green("0"))
+		x.add("duplicates", "%s", st.green("0"))
 	} else {
-		x.add("duplicates", "%s", l.red(number(l, r.Duplicates)))
+		x.add("duplicates", "%s", st.red(countText(st, r.Duplicates)))
 	}
 	for _, d := range r.Duplicated {
 		x.add("duplicate", "%s", r.repeatText(d))
@@ -243,10 +243,10 @@ func (r *report) print() {
 	case r.Increasing:
 		x.add("inversions", "0: every ID is greater than the previous one")
 	default:
-		x.add("inversions", "%s: IDs after a greater one; a single generator makes none", number(l, r.Inversions))
+		x.add("inversions", "%s: IDs after a greater one; a single generator makes none", countText(st, r.Inversions))
 	}
 	if r.K > 0 {
-		x.add("k", "%s: %s, %s, is this far from its sorted position", number(l, r.K), r.text(r.Furthest), r.c.where(r.Place))
+		x.add("k", "%s: %s, %s, is this far from its sorted position", countText(st, r.K), r.text(r.Furthest), r.c.where(r.Place))
 	} else if r.Count > 1 {
 		x.add("k", "0")
 	}
@@ -263,18 +263,18 @@ func (r *report) print() {
 		x.add("span", "%s", inspect.Span(inspect.Age(r.First, r.Last)))
 	}
 	if r.Foreign > 0 {
-		x.add("foreign", "%s", l.red(number(l, r.Foreign)+" IDs do not fit layout "+r.layout.String()))
+		x.add("foreign", "%s", st.red(countText(st, r.Foreign)+" IDs do not fit layout "+r.layout.String()))
 		x.add("foreign", "%s: %s: %v", r.c.where(r.ForeignPlace), r.text(r.FirstForeign), textfmt.Plain(r.ForeignError))
 	}
 	if r.c.bad > 0 {
-		x.add("bad lines", "%s", l.red(number(l, uint64(r.c.bad))))
+		x.add("bad lines", "%s", st.red(countText(st, uint64(r.c.bad))))
 		for _, text := range r.c.badFirst {
 			x.add("bad line", "%s", text)
 		}
 	}
 	x.add("read as", "%s", r.c.from)
-	x.add("took", "%.2f s, %s IDs/s", r.took.Seconds(), count(float64(r.Count)/max(r.took.Seconds(), 1e-6)))
-	x.print(r.c.a.stdout, l)
+	x.add("took", "%.2f s, %s IDs/s", r.took.Seconds(), shortNumber(float64(r.Count)/max(r.took.Seconds(), 1e-6)))
+	x.print(r.c.a.stdout, st)
 }
 
 // places names the places of a duplicate.
@@ -307,10 +307,10 @@ func (r *report) repeatText(d check.Duplicate) string {
 	return text
 }
 
-// number groups digits for people but not for programs.
-func number(l style, n uint64) string {
-	if l.terminal {
-		return group(n)
+// countText groups digits for people but not for programs.
+func countText(st style, n uint64) string {
+	if st.terminal {
+		return groupDigits(n)
 	}
 	return strconv.FormatUint(n, 10)
 }

@@ -17,8 +17,8 @@ func clockVars(cmd *cobra.Command, behind, ahead *bool) {
 	cmd.Flags().BoolVar(ahead, "allow-clock-ahead", false, "acquire a node ID even if this clock is more than 10s ahead of the store's or other members'")
 }
 
-// clockMost is how far the clock may differ from the store's.
-const clockMost = 10 * time.Second
+// clockTolerance is how far the clock may differ from the store's.
+const clockTolerance = 10 * time.Second
 
 // anyClockHint says what to do if a command refuses the clock.
 const anyClockHint = "check the clock (date -u); if it is right, override this with --any-clock"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -160,11 +161,27 @@ func (s *serveCmd) load(flags *pflag.FlagSet, path string, getenv func(string) s
 		s.file.Store(f)
 	}
 	s.from, all = applyConfig(flags, f, getenv)
-	s.anyLayout = slices.ContainsFunc(all, func(e *exitError) bool { return e.flag == "layout" })
+	s.badLayout = slices.ContainsFunc(all, func(e *exitError) bool { return e.flag == "layout" })
 	if s.listenOf != [3]string{} && !flags.Changed("listen") {
 		s.listen = nil
 	}
 	return all, nil
+}
+
+// reloadConfig reloads the configuration, if it is in a file, and logs the
+// result.
+func (s *serveCmd) reloadConfig(log *slog.Logger) {
+	if s.file.Load() == nil {
+		return
+	}
+	switch restart, err := s.reload(); {
+	case err != nil:
+		log.Error("invalid configuration: keeping the previous one", "error", err)
+	case len(restart) > 0:
+		log.Warn("configuration reloaded: templates and log.level apply now, other keys after a restart", "keys", strings.Join(restart, " "))
+	default:
+		log.Info("configuration reloaded: templates apply to sequencers that are not in use yet, log.level applies now")
+	}
 }
 
 // reload reads the file again and applies what can change while the server
@@ -237,14 +254,14 @@ func newConfigCheck(a *app) *cobra.Command {
 				return refused(exit.hint, "%w", exit.err)
 			}
 			f := s.file.Load()
-			fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], howMany(len(f.Settings), "key"), howMany(len(f.Templates), "template"))
+			fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], countOf(len(f.Settings), "key"), countOf(len(f.Templates), "template"))
 			return nil
 		},
 	}
 }
 
-// howMany formats 1 key, or 2 keys.
-func howMany(n int, what string) string {
+// countOf formats 1 key, or 2 keys.
+func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -164,8 +164,8 @@ func (a *app) ownDirectory() (string, error) {
 // machineDirectory returns the directory of the machine's store.
 func (a *app) machineDirectory() (string, error) {
 	switch {
-	case a.machine != "":
-		return a.machine, nil
+	case a.machineDir != "":
+		return a.machineDir, nil
 	case runtime.GOOS != "windows":
 		return "/var/lib/firn", nil
 	}

@@ -61,12 +61,12 @@ nothing. If something needs fixing, it prints what to do and exits with 1.`,
 	return cmd
 }
 
-// examination bounds the time of the checks.
-const examination = time.Minute
+// doctorLimit bounds the time of the checks.
+const doctorLimit = time.Minute
 
 // doctor runs the checks of a server and prints the findings.
 func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool) error {
-	ctx, cancel := context.WithTimeout(ctx, examination)
+	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
 	defer cancel()
 	given := func(texts ...string) []string {
 		return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })

@@ -75,7 +75,7 @@ func (p *endpoint) resolve(s *serveCmd) error {
 		if err == nil {
 			err = errors.New("the address is empty")
 		}
-		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%w", cause(err))
+		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%w", rootCause(err))
 	}
 	p.address = address
 	if address.IP.IsLoopback() || s.insecure || s.guarded() {
@@ -116,7 +116,7 @@ func (p *endpoint) open() error {
 	if p.address != nil {
 		at = p.address.String()
 	}
-	return failed(hint, "listen on %s: %w", at, cause(err))
+	return failed(hint, "listen on %s: %w", at, rootCause(err))
 }
 
 // socketMode is the default mode of a socket: only its owner can connect.
@@ -151,11 +151,12 @@ func (p *endpoint) url(scheme string) string {
 	if len(p.only) == 1 && p.only[0] != server.HTTP {
 		scheme = map[server.Protocol]string{server.RESP: "redis", server.GRPC: "grpc"}[p.only[0]]
 	}
-	return scheme + "://" + reachable(p.listener.Addr())
+	return scheme + "://" + reachableAddress(p.listener.Addr())
 }
 
-// reachable returns the address at which programs on this machine reach addr.
-func reachable(addr net.Addr) string {
+// reachableAddress returns the address at which programs on this machine reach
+// addr.
+func reachableAddress(addr net.Addr) string {
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return fmt.Sprintf("localhost:%d", tcp.Port)
 	}

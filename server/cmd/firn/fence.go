@@ -15,7 +15,7 @@ import (
 func newNodeFence(a *app) *cobra.Command {
 	var longest time.Duration
 	var restored time.Time
-	m := &mendCmd{verb: "fence", done: "fenced", skew: clockMost}
+	m := &applyCmd{verb: "fence", done: "fenced", skew: clockTolerance}
 	cmd := m.command(a, &cobra.Command{
 		Use:   "fence SEQUENCER | --all [--longest-window D] [--apply]",
 		Short: "Make node IDs safe after restoring the store",
@@ -47,7 +47,7 @@ time, and with the records.`,
 		r, err := grant.Fence(ctx, s, name, &o)
 		why := ""
 		if err == nil && r.Unsure {
-			why, err = unsure(ctx, s, name, r)
+			why, err = whyUnsure(ctx, s, name, r)
 		}
 		if err == nil && m.apply {
 			if why != "" {
@@ -84,8 +84,8 @@ time, and with the records.`,
 	return cmd
 }
 
-// unsure says why a fence cannot know the longest window.
-func unsure(ctx context.Context, s grant.Store, name string, r grant.FenceReport) (string, error) {
+// whyUnsure says why a fence cannot know the longest window.
+func whyUnsure(ctx context.Context, s grant.Store, name string, r grant.FenceReport) (string, error) {
 	if r.Nodes == 0 {
 		return "no record shows how long its windows were", nil
 	}
@@ -93,7 +93,7 @@ func unsure(ctx context.Context, s grant.Store, name string, r grant.FenceReport
 	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(info.Created)), err
 }
 
-func (a *app) printFence(name string, r grant.FenceReport, why string, given bool, m *mendCmd) {
+func (a *app) printFence(name string, r grant.FenceReport, why string, given bool, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
 			"sequencer": name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Nodes, "held": len(r.Held),

@@ -165,14 +165,14 @@ func bitsVar(cmd *cobra.Command, bits *int, usage string) {
 	complete(cmd, "bits", wordsOf("auto", "64", "128"))
 }
 
-// diagramVar adds --diagram, which drawn reads.
+// diagramVar adds --diagram, which drawsDiagram reads.
 func diagramVar(cmd *cobra.Command, diagram *string) {
 	wordVar(cmd, diagram, "diagram", "WHEN", "draw the bits: auto (on a terminal), always or never", "auto", "always", "never")
 }
 
-// drawn reports whether to draw the bits.
-func drawn(diagram string, l style) bool {
-	return diagram == "always" || diagram == "auto" && l.terminal
+// drawsDiagram reports whether to draw the bits.
+func drawsDiagram(diagram string, st style) bool {
+	return diagram == "always" || diagram == "auto" && st.terminal
 }
 
 // timeVar adds a flag for a point in time.

@@ -93,7 +93,7 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 	answer, body, err := doctor.Ask(ctx, address, path)
 	if err != nil {
 		return failed("check that the server is running and listens there; if it requires client certificates, let it also listen on a socket: --listen unix:PATH",
-			"the server at %s does not answer: %w", address, cause(err))
+			"the server at %s does not answer: %w", address, rootCause(err))
 	}
 	if answer.StatusCode == http.StatusOK {
 		fmt.Fprintln(a.stdout, plainLines(strings.TrimSpace(string(body))))

@@ -39,12 +39,12 @@ type idInput struct {
 	stdin bool // the standard input was read
 }
 
-// A takeID takes the next ID. It returns why the text is not an ID, or an error
-// that ends the command.
-type takeID func(p place, text string) (bad, err error)
+// An idHandler takes the next ID. It returns why the text is not an ID, or an
+// error that ends the command.
+type idHandler func(p place, text string) (bad, err error)
 
 // take passes a text on, unless it is bad already.
-func (in *idInput) take(p place, text string, bad error, do takeID) (err error) {
+func (in *idInput) take(p place, text string, bad error, do idHandler) (err error) {
 	in.all++
 	if bad == nil {
 		bad, err = do(p, text)
@@ -100,7 +100,7 @@ func (p place) String() string {
 
 // each calls do for every ID. An argument that is not an ID but names a file is
 // read as that file; - is the standard input.
-func (in *idInput) each(ctx context.Context, args []string, do takeID) error {
+func (in *idInput) each(ctx context.Context, args []string, do idHandler) error {
 	files := 0
 	for _, arg := range args {
 		var err error
@@ -137,7 +137,7 @@ func (in *idInput) isFile(arg string) bool {
 }
 
 // file reads the IDs in a file, or in the standard input for -.
-func (in *idInput) file(ctx context.Context, name string, do takeID) error {
+func (in *idInput) file(ctx context.Context, name string, do idHandler) error {
 	r, name, err := in.open(name)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (in *idInput) open(name string) (io.ReadCloser, string, error) {
 }
 
 // column reads the IDs in a column of CSV. Empty cells are skipped.
-func (in *idInput) column(ctx context.Context, r io.Reader, name string, do takeID) error {
+func (in *idInput) column(ctx context.Context, r io.Reader, name string, do idHandler) error {
 	from, stop := readInput(ctx, r, in.out, byteOrderMark)
 	defer stop()
 	table := csv.NewReader(from)
@@ -196,7 +196,7 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, do take
 		line, _ := table.FieldPos(0)
 		if column < 0 {
 			if column = slices.Index(cells, in.csv); column < 0 {
-				return misuse("the columns are "+some(cells, textfmt.Quote), "%s: column %s not found", place{name, line}, textfmt.Quote(in.csv))
+				return misuse("the columns are "+firstFew(cells, textfmt.Quote), "%s: column %s not found", place{name, line}, textfmt.Quote(in.csv))
 			}
 			continue
 		}
@@ -215,8 +215,8 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, do take
 	}
 }
 
-// some lists the first few of values.
-func some[T any](values []T, show func(T) string) string {
+// firstFew lists the first few of values.
+func firstFew[T any](values []T, show func(T) string) string {
 	var list []string
 	for i, v := range values {
 		if i == 12 {

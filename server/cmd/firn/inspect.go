@@ -79,7 +79,7 @@ func newInspect(a *app) *cobra.Command {
 			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{o: o, all: all, style: a.style()}
-			p.diagram = drawn(diagram, p.style)
+			p.diagram = drawsDiagram(diagram, p.style)
 			in := idInput{a: a, out: newRecordWriter(a.stdout.Writer), csv: csv, from: from}
 			if bits := layout.Bits(); bits == 64 || bits == 128 {
 				in.bits = bits
@@ -204,7 +204,7 @@ func (p *idPrinter) print(w io.Writer, result *inspect.Result, now time.Time, ap
 	p.others(w, best, others)
 }
 
-func (p *idPrinter) likelihood(r *inspect.Reading) painted {
+func (p *idPrinter) likelihood(r *inspect.Reading) terminalText {
 	if l := r.Likelihood(); l != inspect.Likely {
 		return p.style.yellow(l.String())
 	}
@@ -215,7 +215,7 @@ func (p *idPrinter) addParts(r *rows, x *inspect.Reading, now time.Time) {
 	if !x.HasParts {
 		return
 	}
-	age := painted(x.Ago())
+	age := terminalText(x.Ago())
 	if x.Time.After(now) {
 		age = p.style.yellow(x.Ago())
 	}
@@ -317,7 +317,7 @@ func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspec
 		t.print(w, p.style)
 	}
 	if hidden > 0 {
-		fmt.Fprintf(w, "\n%s\n", p.style.dim(howMany(hidden, "unlikely reading")+" not shown; --all shows more"))
+		fmt.Fprintf(w, "\n%s\n", p.style.dim(countOf(hidden, "unlikely reading")+" not shown; --all shows more"))
 	}
 }
 
@@ -340,7 +340,7 @@ func inspectSummary(ctx context.Context, in *idInput, args []string, o inspect.O
 func anomalies(r inspect.Report, bad int) (list []string) {
 	add := func(n int, what string) {
 		if n > 0 {
-			list = append(list, fmt.Sprintf(what, group(uint64(n))))
+			list = append(list, fmt.Sprintf(what, groupDigits(uint64(n))))
 		}
 	}
 	add(bad, "not IDs: %s")
@@ -365,15 +365,15 @@ func rateOf(r inspect.Report) (perSecond float64, ok bool) {
 }
 
 func printSummary(a *app, r inspect.Report, t tally) {
-	l := a.style()
+	st := a.style()
 	var x rows
-	x.add("IDs", "%s", l.bold(number(l, uint64(r.Count))))
+	x.add("IDs", "%s", st.bold(countText(st, uint64(r.Count))))
 	switch {
 	case r.Count == 0:
 	case !r.Known:
-		x.add("layout", "%s", l.yellow("no known layout"))
+		x.add("layout", "%s", st.yellow("no known layout"))
 	default:
-		x.add("layout", "%s  fits %s of %s", l.bold(r.Name), number(l, uint64(r.Fits)), number(l, uint64(r.Count)))
+		x.add("layout", "%s  fits %s of %s", st.bold(r.Name), countText(st, uint64(r.Fits)), countText(st, uint64(r.Count)))
 	}
 	if r.HasTime {
 		x.add("first", "%s", inspect.Stamp(r.First, r.Unit()))
@@ -386,16 +386,16 @@ func printSummary(a *app, r inspect.Report, t tally) {
 		if r.NodesMore {
 			more = "more than "
 		}
-		x.add("nodes", "%s%s", more, number(l, uint64(r.Nodes)))
+		x.add("nodes", "%s%s", more, countText(st, uint64(r.Nodes)))
 	}
 	list := anomalies(r, t.bad)
 	for _, text := range list {
-		x.add("anomaly", "%s", l.yellow(text))
+		x.add("anomaly", "%s", st.yellow(text))
 	}
 	if len(list) == 0 && r.Count > 0 {
-		x.add("anomalies", "%s", l.green("none"))
+		x.add("anomalies", "%s", st.green("none"))
 	}
-	x.print(a.stdout, l)
+	x.print(a.stdout, st)
 }
 
 // summaryJSON returns the summary for JSON.

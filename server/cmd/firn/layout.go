@@ -48,7 +48,7 @@ node.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: wordsOf(presetNames()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l := a.style()
+			st := a.style()
 			switch {
 			case len(args) > 1:
 				return misuse("join the settings with commas: hazelcast,node-bits=10", "%d layouts given, %d too many", len(args), len(args)-1)
@@ -66,7 +66,7 @@ node.`,
 				if cmd.Flags().Changed("diagram") {
 					return misuse("firn layout hazelcast --diagram "+diagram, "--diagram needs one layout")
 				}
-				return listPresets(a, l, asJSON)
+				return listPresets(a, st, asJSON)
 			}
 			layout, err := firn.ParseLayout(args[0])
 			switch {
@@ -75,7 +75,7 @@ node.`,
 			case asJSON:
 				a.printJSON(jsonOf(layout))
 			default:
-				showLayout(a.stdout, l, layout, drawn(diagram, l))
+				showLayout(a.stdout, st, layout, drawsDiagram(diagram, st))
 			}
 			return nil
 		},
@@ -116,7 +116,7 @@ func listPresets(a *app, st style, asJSON bool) error {
 	t.right = map[int]bool{2: true, 3: true, 4: true}
 	for p := range firn.Presets() {
 		l := p.Layout
-		cells := []string{p.Name, fields(l), nodes(l), rate(l), fmt.Sprint(l.Bits()), year(l.Epoch()), year(l.Last()), p.About}
+		cells := []string{p.Name, widthsText(l), nodesText(l), rateText(l), fmt.Sprint(l.Bits()), dateText(l.Epoch()), dateText(l.Last()), p.About}
 		t.add(jsonOf(l), cells[:len(head)]...)
 	}
 	return t.end("")
@@ -178,8 +178,8 @@ func epochText(l firn.Layout) string {
 	return fmt.Sprint(l.Epoch().UnixMilli())
 }
 
-// fields lists the widths, such as time 41 seq 6 node 16.
-func fields(l firn.Layout) string {
+// widthsText lists the widths, such as time 41 seq 6 node 16.
+func widthsText(l firn.Layout) string {
 	var parts []string
 	for _, p := range l.Pieces() {
 		if p.Field == "zero" {
@@ -194,8 +194,8 @@ func fields(l firn.Layout) string {
 	return strings.Join(parts, " ")
 }
 
-// year formats a date, or only the year if it is far away.
-func year(t time.Time) string {
+// dateText formats a date, or only the year if it is far away.
+func dateText(t time.Time) string {
 	switch {
 	case t.Year() > 999_999:
 		return fmt.Sprintf("year %d M", t.Year()/1e6)
@@ -205,30 +205,30 @@ func year(t time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-func nodes(l firn.Layout) string {
+func nodesText(l firn.Layout) string {
 	if l.NodeBits() == 0 {
 		return "1"
 	}
-	return power(l.NodeBits())
+	return powerText(l.NodeBits())
 }
 
-// power formats 2 to the n, in full if that is short.
-func power(n int) string {
+// powerText formats 2 to the n, in full if that is short.
+func powerText(n int) string {
 	if n > 20 {
 		return fmt.Sprintf("2^%d", n)
 	}
 	return fmt.Sprint(1 << n)
 }
 
-func rate(l firn.Layout) string {
+func rateText(l firn.Layout) string {
 	if l.SeqBits() == 0 && l.RandomBits() > 0 {
 		return "-"
 	}
-	return count(l.IDsPerSecond())
+	return shortNumber(l.IDsPerSecond())
 }
 
-// count formats a number of IDs for people.
-func count(x float64) string {
+// shortNumber formats a number of IDs for people.
+func shortNumber(x float64) string {
 	for _, u := range []struct {
 		size float64
 		name string
@@ -256,7 +256,7 @@ func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
 			keys = p.Keys
 		}
 	}
-	r.add("bits", "%d: %s", l.Bits(), fields(l))
+	r.add("bits", "%d: %s", l.Bits(), widthsText(l))
 	r.add("as fields", "bits=%s,unit=%v,epoch=%s", l.Fields(), l.Unit(), epochText(l))
 	r.add("first", "%s", inspect.Stamp(l.Epoch(), l.Unit()))
 	r.add("last", "%s", inspect.Stamp(l.Last(), l.Unit()))
@@ -264,7 +264,7 @@ func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
 	case l.NodeBits() == 0:
 		r.add("nodes", "1: the layout has no node bits")
 	default:
-		text := fmt.Sprintf("%s (0 to %d)", power(l.NodeBits()), l.MaxNode())
+		text := fmt.Sprintf("%s (0 to %d)", powerText(l.NodeBits()), l.MaxNode())
 		if parts := l.NodeParts(0); len(parts) > 0 {
 			var names []string
 			for _, p := range l.NodeParts(l.MaxNode()) {
@@ -277,7 +277,7 @@ func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
 	if l.SeqBits() == 0 {
 		r.add("sequence", "none: a node makes one ID in %v, or as many as its random bits distinguish", l.Unit())
 	} else {
-		r.add("sequence", "%s IDs in %v, %s per second, for each node", power(l.SeqBits()), l.Unit(), count(l.IDsPerSecond()))
+		r.add("sequence", "%s IDs in %v, %s per second, for each node", powerText(l.SeqBits()), l.Unit(), shortNumber(l.IDsPerSecond()))
 	}
 	if l.RandomBits() > 0 {
 		r.add("random", "%d bits", l.RandomBits())
@@ -340,7 +340,7 @@ func (p *plan) print(a *app, asJSON bool) error {
 				return err
 			}
 			found = true
-			t.add(jsonOf(l), fmt.Sprint(total), count(l.IDsPerSecond()), nodes(l), year(l.Last()), fmt.Sprint(s.time), fmt.Sprint(s.node), fmt.Sprint(s.seq), l.String())
+			t.add(jsonOf(l), fmt.Sprint(total), shortNumber(l.IDsPerSecond()), nodesText(l), dateText(l.Last()), fmt.Sprint(s.time), fmt.Sprint(s.node), fmt.Sprint(s.seq), l.String())
 		}
 	}
 	if !found {

@@ -45,26 +45,26 @@ func execute(container func() string, machine string, clock func() time.Time) (c
 
 		clock: clock,
 
-		container: container,
-		machine:   machine,
+		container:  container,
+		machineDir: machine,
 	}, os.Args[1:])
 }
 
 // An app is the environment of the commands.
 type app struct {
-	stdin     io.Reader
-	stdout    *output
-	stderr    io.Writer
-	now       func() time.Time
-	clock     func() time.Time // of members of a store; nil means the system's, which they read faster
-	getenv    func(string) string
-	container func() string // the evidence of a container, or ""
-	machine   string        // the directory of the machine; "" for the system's
-	log       *logWriter    // of a command that logs, also for its error; nil for others
+	stdin      io.Reader
+	stdout     *output
+	stderr     io.Writer
+	now        func() time.Time
+	clock      func() time.Time // of members of a store; nil means the system's, which they read faster
+	getenv     func(string) string
+	container  func() string // the evidence of a container, or ""
+	machineDir string        // the directory of the machine; "" for the system's
+	log        *logWriter    // of a command that logs, also for its error; nil for others
 
 	started time.Time // the time to which all times of a command are relative
 	args    []string  // the command line
-	running bool      // the command line was valid
+	began   bool      // the command has begun: cobra has found its line valid
 }
 
 // Exit codes.
@@ -132,7 +132,7 @@ func run(ctx context.Context, a *app, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if a.stdout.err != nil {
 		err = failed("", "%w", a.stdout.err)
-	} else if err != nil && !a.running && !errors.As(err, new(*exitError)) {
+	} else if err != nil && !a.began && !errors.As(err, new(*exitError)) {
 		err = misuse(usage(cmd), "%w", err)
 	}
 	code := exitCode(err)

@@ -70,7 +70,7 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
 	nodeVar(cmd, &n.node, "static node ID, pinned by --store")
-	nodesVar(cmd, &n.Nodes)
+	nodesVar(cmd, &n.Nodes, "node IDs that may be taken from the store (default all of the layout)")
 	cmd.Flags().BoolVar(&n.MustExist, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
 	clockVars(cmd, &n.AllowClockBehind, &n.AllowClockAhead)
 	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
@@ -104,7 +104,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 		if n.a.getenv(storeEnv) != "" {
 			n.a.note("ignoring $%s: --node without --store is a static node ID", storeEnv)
 		}
-		r, err := n.record()
+		r, err := n.lineForm()
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return generate(ctx, n.a, n.Layout, node, n.count, r)
+		return fromGenerator(ctx, n.a, n.Layout, node, n.count, r)
 	}
 	if n.name != "" {
 		if err := service.CheckName(n.name); err != nil {
@@ -141,15 +141,15 @@ func (n *nextCmd) run(ctx context.Context) error {
 	return n.a.withStore(ctx, n.store, false, func(s grant.Store) error { return n.fromStore(ctx, s) })
 }
 
-// record returns the format of the output.
-func (n *nextCmd) record() (record, error) {
+// lineForm returns the form of the output.
+func (n *nextCmd) lineForm() (lineForm, error) {
 	if n.ownFormat {
 		n.format = form.Of(n.Layout.Format())
 	}
 	if err := n.format.Fits(n.Layout.Bits()); err != nil {
-		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, textfmt.Plain(err))
+		return lineForm{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, textfmt.Plain(err))
 	}
-	return recordOf(n.format, n.asJSON), n.a.checkRaw("format", &n.format, n.asJSON)
+	return lineFormOf(n.format, n.asJSON), n.a.checkRaw("format", &n.format, n.asJSON)
 }
 
 // checkRaw rejects raw output that JSON cannot contain or a terminal cannot show.
@@ -163,9 +163,9 @@ func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
 	return nil
 }
 
-// resolve returns the record, and pins the node ID of --node.
-func (n *nextCmd) resolve() (r record, err error) {
-	if r, err = n.record(); err != nil || n.node == "" {
+// resolve returns the form of the output, and pins the node ID of --node.
+func (n *nextCmd) resolve() (r lineForm, err error) {
+	if r, err = n.lineForm(); err != nil || n.node == "" {
 		return r, err
 	}
 	node, err := readNode(n.Layout, n.node, n.allowLocal)
@@ -205,38 +205,38 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 	if err := n.Nodes.Check(n.Layout); err != nil {
 		return misuse("run firn sequencer show for the settings of a sequencer", "%w", err)
 	}
-	return n.sequence(ctx, s, r)
+	return n.fromSequencer(ctx, s, r)
 }
 
-// joining bounds how long a command waits for a node ID. A server keeps trying,
+// joinLimit bounds how long a command waits for a node ID. A server keeps trying,
 // but a user at a terminal wants to know what is wrong.
-const joining = 10 * time.Second
+const joinLimit = 10 * time.Second
 
-// sequence writes IDs of the sequencer.
-func (n *nextCmd) sequence(ctx context.Context, s grant.Store, r record) error {
-	join, cancel := context.WithTimeout(ctx, joining)
+// fromSequencer writes IDs of the sequencer.
+func (n *nextCmd) fromSequencer(ctx context.Context, s grant.Store, r lineForm) error {
+	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	if n.Layout.Bits() == 64 {
 		q, err := sequencer.Open(join, s, n.name, &n.Config)
 		if err != nil {
 			return err
 		}
-		return writeFrom(ctx, n.a, q, q.Fill, r.append, n.count)
+		return writeAndClose(ctx, n.a, q, q.Fill, r.append, n.count)
 	}
 	q, err := sequencer.Open128(join, s, n.name, &n.Config)
 	if err != nil {
 		return err
 	}
-	return writeFrom(ctx, n.a, q, q.Fill, r.append128, n.count)
+	return writeAndClose(ctx, n.a, q, q.Fill, r.append128, n.count)
 }
 
-// writeFrom writes count IDs of an open sequencer, and closes it.
-func writeFrom[I any](ctx context.Context, a *app, q interface {
+// writeAndClose writes count IDs of an open sequencer, and closes it.
+func writeAndClose[I any](ctx context.Context, a *app, q interface {
 	Status() grant.Status
 	Close(context.Context) error
 }, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
-	err := stream(ctx, a.stdout.Writer, func(ctx context.Context, ids []I) error {
-		late := time.AfterFunc(joining/2, func() {
+	err := writeIDs(ctx, a.stdout.Writer, func(ctx context.Context, ids []I) error {
+		late := time.AfterFunc(joinLimit/2, func() {
 			if err := q.Status().Err; err != nil {
 				a.note("waiting for the store: %v", err)
 			}
@@ -244,7 +244,7 @@ func writeFrom[I any](ctx context.Context, a *app, q interface {
 		defer late.Stop()
 		return fill(ctx, ids)
 	}, write, count)
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	if closeErr := q.Close(late); closeErr != nil && err == nil {
 		a.note("%s", textfmt.Message(closeErr)) // the IDs are valid
@@ -252,49 +252,50 @@ func writeFrom[I any](ctx context.Context, a *app, q interface {
 	return err
 }
 
-// A record is the form of an ID: format, with text before and after.
-type record struct {
+// A lineForm is the form of an ID in the output: its format, with text before and
+// after.
+type lineForm struct {
 	format        form.Form
 	before, after string
 }
 
-func recordOf(f form.Form, asJSON bool) record {
+func lineFormOf(f form.Form, asJSON bool) lineForm {
 	switch {
 	case asJSON:
-		return record{f, `{"id":"`, "\"}\n"}
+		return lineForm{f, `{"id":"`, "\"}\n"}
 	case f.Is(firn.Raw):
-		return record{f, "", ""}
+		return lineForm{f, "", ""}
 	}
-	return record{f, "", "\n"}
+	return lineForm{f, "", "\n"}
 }
 
-func (r *record) append(b []byte, id firn.ID) []byte {
+func (r *lineForm) append(b []byte, id firn.ID) []byte {
 	return append(r.format.Append(append(b, r.before...), id), r.after...)
 }
 
-func (r *record) append128(b []byte, id firn.ID128) []byte {
+func (r *lineForm) append128(b []byte, id firn.ID128) []byte {
 	return append(r.format.Append128(append(b, r.before...), id), r.after...)
 }
 
-// generate writes count IDs of a new generator.
-func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r record) error {
+// fromGenerator writes count IDs of a new generator.
+func fromGenerator(ctx context.Context, a *app, l firn.Layout, node, count uint64, r lineForm) error {
 	static := firn.StaticGrant(node)
 	if l.Bits() == 64 {
 		g, err := firn.NewGenerator(l, static, nil)
 		if err != nil {
 			return misuse("", "%w", err)
 		}
-		return stream(ctx, a.stdout.Writer, g.Fill, r.append, count)
+		return writeIDs(ctx, a.stdout.Writer, g.Fill, r.append, count)
 	}
 	g, err := firn.NewGenerator128(l, static, nil)
 	if err != nil {
 		return misuse("", "%w", err)
 	}
-	return stream(ctx, a.stdout.Writer, g.Fill, r.append128, count)
+	return writeIDs(ctx, a.stdout.Writer, g.Fill, r.append128, count)
 }
 
-// stream writes IDs as they come, one batch at a time.
-func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
+// writeIDs writes IDs as they come, one batch at a time.
+func writeIDs[I any](ctx context.Context, w io.Writer, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
 	ids := make([]I, min(count, 4096))
 	out := newRecordWriter(w)
 	for count > 0 {

@@ -36,8 +36,9 @@ func atMostOneName(cmd *cobra.Command, args []string) error {
 	return oneName(cmd, args)
 }
 
-// names returns the sequencers to look at: the one in the arguments, or all.
-func names(ctx context.Context, s grant.Store, args []string) (names []string, err error) {
+// sequencerNames returns the sequencers to look at: the one in the arguments, or
+// all.
+func sequencerNames(ctx context.Context, s grant.Store, args []string) (names []string, err error) {
 	if len(args) > 0 {
 		_, err := grant.Lookup(ctx, s, args[0])
 		return args, err
@@ -84,7 +85,7 @@ A node ID is blocked if a process with a clock far ahead has acquired it: no mem
 acquire it until the time that this clock showed. firn node repair gives it back.`,
 		Args: atMostOneName,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
-		names, err := names(ctx, s, args)
+		names, err := sequencerNames(ctx, s, args)
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ acquire it until the time that this clock showed. firn node repair gives it back
 			store:   s, all: all, now: a.now(), servers: a.holders(ctx, s),
 		}
 		l.right = map[int]bool{1: true, 6: true}
-		if by, _ := a.storeLead(ctx, s); by.Abs() > clockMost {
+		if by, _ := a.storeLead(ctx, s); by.Abs() > clockTolerance {
 			a.note("this machine's clock is %s the store's: compare both with a time server", doctor.AheadOf(by))
 		}
 		for _, name := range names {
@@ -119,7 +120,7 @@ type nodeList struct {
 
 // sequencer adds the node IDs of a sequencer.
 func (l *nodeList) sequencer(ctx context.Context, name string) error {
-	blocked := blocked(ctx, l.store, name, l.a.now)
+	blocked := blockedNodes(ctx, l.store, name, l.a.now)
 	repairable := 0
 	err := grant.Nodes(ctx, l.store, name, func(n grant.NodeInfo, err error) bool {
 		free, isBlocked := blocked[n.Node]
@@ -164,7 +165,7 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 			v["blocked"] = true // until then, by a clock that was far ahead
 			state = "blocked"
 		}
-		l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), until, left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Written)))
+		l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), until, leftText(n.Until.Sub(l.now)), agoText(l.now.Sub(n.Written)))
 	}
 }
 
@@ -180,16 +181,16 @@ func (l *nodeList) finish() error {
 	return err
 }
 
-// left formats how much of a window is left.
-func left(d time.Duration) string {
+// leftText formats how much of a window is left.
+func leftText(d time.Duration) string {
 	if d <= 0 {
 		return "-"
 	}
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// ago formats how long ago something was.
-func ago(d time.Duration) string {
+// agoText formats how long ago something was.
+func agoText(d time.Duration) string {
 	if d < 0 {
 		return "in " + (-d).Round(100*time.Millisecond).String()
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/noderun"
 )
 
@@ -63,7 +62,7 @@ apply: 128 plus the number of the signal if one interrupts it.`,
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
 	f.Var(&value[string]{&n.Sequencer, notEmpty, asIs, "NAME"}, "sequencer", "name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
-	f.Var(&value[*grant.Range]{&n.Nodes, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
+	nodesVar(cmd, &n.Nodes, "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
 	f.DurationVar(&n.Window, "window", n.Window, "window of a sequencer that is created")
 	f.DurationVar(&n.Margin, "margin", 0, "stop COMMAND this long before the window ends (default a fifth of the window, up to 2m)")

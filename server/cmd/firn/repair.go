@@ -13,7 +13,7 @@ import (
 )
 
 func newNodeRepair(a *app) *cobra.Command {
-	m := &mendCmd{verb: "repair", done: "repaired", skew: clockMost}
+	m := &applyCmd{verb: "repair", done: "repaired", skew: clockTolerance}
 	return m.command(a, &cobra.Command{
 		Use:   "repair SEQUENCER | --all [--apply]",
 		Short: "Give back node IDs that a wrong clock has blocked",
@@ -61,7 +61,7 @@ func blockedJSON(nodes []grant.RepairedNode) any {
 	return all
 }
 
-func (a *app) printRepair(name string, r grant.RepairReport, m *mendCmd) {
+func (a *app) printRepair(name string, r grant.RepairReport, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
 			"sequencer": name, "applied": m.apply, "repaired": blockedJSON(r.Nodes), "left": blockedJSON(r.Left), "damaged": len(r.Damaged),
@@ -88,9 +88,9 @@ func (a *app) printRepair(name string, r grant.RepairReport, m *mendCmd) {
 	t.print(a.stdout, a.style())
 }
 
-// blocked returns the node IDs of a sequencer that need a repair, and whether
+// blockedNodes returns the node IDs of a sequencer that need a repair, and whether
 // it can give them back. It skips records that cannot be read.
-func blocked(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
+func blockedNodes(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
 	r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: true, Now: now})
 	if err != nil {
 		return nil

@@ -23,9 +23,9 @@ import (
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
 
-// A restoring is a way in which docs/restore.md restores a store. Its scripts
+// A restoreCase is a way in which docs/restore.md restores a store. Its scripts
 // are run by bash in $DIR, with $PORT; see restorePrelude for what they call.
-type restoring struct {
+type restoreCase struct {
 	name    string
 	program string // which must be installed, from the Debian package
 	pkg     string
@@ -84,7 +84,7 @@ mariadb --socket="$DIR/s" -e "CREATE DATABASE firn; CREATE USER firn@'127.0.0.1'
 `
 )
 
-var restorings = []restoring{
+var restoreCases = []restoreCase{
 	{
 		name: "directory", program: "bash", pkg: "bash", account: "root",
 		store:  "dir:$DIR/firn?volatile=true&create=true", // it creates a store wherever it can
@@ -187,7 +187,7 @@ func TestRestore(t *testing.T) {
 	if err != nil {
 		t.Skip("the module stands alone, without the docs")
 	}
-	for _, r := range restorings {
+	for _, r := range restoreCases {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			r.run(t, string(page))
@@ -195,7 +195,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-func (r *restoring) run(t *testing.T, page string) {
+func (r *restoreCase) run(t *testing.T, page string) {
 	sqltest.Find(t, r.program, r.pkg)
 	dir, as := sqltest.Directory(t, "restore", r.account)
 	binary, err := os.ReadFile(os.Args[0]) // the account cannot reach it

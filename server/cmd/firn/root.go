@@ -72,21 +72,21 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 			parent(c) // cobra's own shows its help for an unknown shell
 		}
 	}
-	a.watch(root)
+	a.noteBegin(root)
 	return root
 }
 
-// watch notes when a command begins: until then, cobra has found the command
+// noteBegin notes when a command begins: until then, cobra has found the command
 // line invalid.
-func (a *app) watch(cmd *cobra.Command) {
+func (a *app) noteBegin(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			a.running = true
+			a.began = true
 			return run(cmd, args)
 		}
 	}
 	for _, c := range cmd.Commands() {
-		a.watch(c)
+		a.noteBegin(c)
 	}
 }
 

@@ -121,7 +121,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	layoutVar(cmd, &layout, "layout of the IDs")
 	cmd.Flags().Var(&value[int]{&lowBits, config.ParseLowBits, nil, "even:K"}, "low-bits", "make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
-	cmd.Flags().Var(&value[*grant.Range]{&nodes, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
+	nodesVar(cmd, &nodes, "node IDs that members of this store may take (default all of the layout)")
 	timeVar(cmd, a, &floor, "floor", "time before which it makes no IDs, such as that of another generator's last ID (default none)")
 	durationVar(cmd, &maxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	durationVar(cmd, &window, "window", "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
@@ -144,7 +144,7 @@ func (a *app) printInfo(i grant.Info, asJSON bool) {
 	if i.Config.LowBits != 0 {
 		r.add("low bits", "even:%d", i.Config.LowBits)
 	}
-	if all := group(i.Config.Layout.MaxNode() + 1); i.Config.Nodes == nil {
+	if all := groupDigits(i.Config.Layout.MaxNode() + 1); i.Config.Nodes == nil {
 		r.add("nodes", "%s", all)
 	} else {
 		r.add("nodes", "%v of %s", i.Config.Nodes, all)
@@ -197,9 +197,9 @@ func newSequencerList(a *app) *cobra.Command {
 	})
 }
 
-// changes has what the audit line says for each command that changes a
+// auditWords has what the audit line says for each command that changes a
 // sequencer.
-var changes = map[string]string{
+var auditWords = map[string]string{
 	"attach": "attached", "detach": "detached", "destroy": "destroyed", "purge": "purged", "nodes": "node range changed", "window": "window changed",
 }
 
@@ -213,7 +213,7 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 		Args:    oneName,
 	}, false, "print the sequencer as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		info, err := change(ctx, s, args[0])
-		if done := changes[name]; done != "" {
+		if done := auditWords[name]; done != "" {
 			a.audit(done, args[0], err)
 		}
 		if err != nil {
@@ -247,7 +247,7 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 // tellWaiting returns what prints the node IDs for which an operation waits.
 func (a *app) tellWaiting(ctx context.Context, s grant.Store, name string) func([]grant.NodeInfo) {
 	return func(waiting []grant.NodeInfo) {
-		for _, free := range blocked(ctx, s, name, a.now) {
+		for _, free := range blockedNodes(ctx, s, name, a.now) {
 			if free {
 				a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", name)
 				break

@@ -54,7 +54,7 @@ type serveCmd struct {
 	tls        tlsconf.Files
 	veilKeys   string // path of the file
 	opened     openedFiles
-	anyLayout  bool // the given layout could not be read
+	badLayout  bool // the given layout could not be read
 	store      string
 	node       string
 	allowLocal bool
@@ -158,7 +158,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	layoutVar(cmd, &s.Sequencers.Layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
 	nodeVar(cmd, &s.node, "static node ID, pinned by --store")
-	nodesVar(cmd, &s.Sequencers.Nodes)
+	nodesVar(cmd, &s.Sequencers.Nodes, "node IDs that may be taken from the store (default all of the layout)")
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	clockVars(cmd, &s.Sequencers.AllowClockBehind, &s.Sequencers.AllowClockAhead)
 	durationVar(cmd, &s.Sequencers.MaxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
@@ -233,9 +233,9 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	return nil
 }
 
-// cause returns the last error of a chain: users need no more than "address
+// rootCause returns the last error of a chain: users need no more than "address
 // already in use".
-func cause(err error) error {
+func rootCause(err error) error {
 	for {
 		next := errors.Unwrap(err)
 		if next == nil {
@@ -325,8 +325,8 @@ func (s *serveCmd) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	return endpoints, all
 }
 
-// ahead returns the value of --max-ahead, or 0.
-func (s *serveCmd) ahead() time.Duration {
+// maxAhead returns the value of --max-ahead, or 0.
+func (s *serveCmd) maxAhead() time.Duration {
 	if s.Sequencers.MaxAhead == nil {
 		return 0
 	}
@@ -335,7 +335,7 @@ func (s *serveCmd) ahead() time.Duration {
 
 // checkValues validates values that depend on nothing else.
 func (s *serveCmd) checkValues() (all faults) {
-	atLeast(&all, "max-ahead", s.ahead(), 0)
+	atLeast(&all, "max-ahead", s.maxAhead(), 0)
 	atLeast(&all, "request-timeout", s.Limit, time.Millisecond)
 	atLeast(&all, "drain-delay", s.drainDelay, 0)
 	atLeast(&all, "drain-timeout", s.drainTimeout, 0)
@@ -384,7 +384,7 @@ func isHostPort(text string) bool {
 // and, if these are valid, of its templates.
 func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	layout, nodes := s.Sequencers.Layout, s.Sequencers.Nodes
-	if s.anyLayout || layout.ReadOnly() || s.ahead() < 0 {
+	if s.badLayout || layout.ReadOnly() || s.maxAhead() < 0 {
 		return nil // reported already
 	}
 	node := uint64(0)
@@ -456,7 +456,7 @@ func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *ser
 	alive, dead := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	background.Go(func() { manager.Watch(alive) })
-	background.Go(func() { s.reloadAt(alive, hup, log, srv) })
+	background.Go(func() { s.reloadOnSignal(alive, hup, log, srv) })
 	defer background.Wait()
 	defer dead()
 
@@ -465,7 +465,7 @@ func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *ser
 	case <-ctx.Done():
 		log.Info("signal received", "hint", "a second signal stops the server at once, without giving node IDs back")
 	}
-	manager.Stopping(s.drainDelay + s.drainTimeout + closingTime)
+	manager.Stopping(s.drainDelay + s.drainTimeout + closeLimit)
 	srv.Drain()
 	if s.drainDelay > 0 {
 		// Load balancers must be able to ask /readyz, so the port stays open.
@@ -495,13 +495,13 @@ func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *ser
 // log a line. Of signals that come sooner, one is handled later.
 const hupEvery = time.Second
 
-// reloadAt reloads files at signals from hup, also while the server drains,
+// reloadOnSignal reloads files at signals from hup, also while the server drains,
 // until ctx is done.
-func (s *serveCmd) reloadAt(ctx context.Context, hup <-chan os.Signal, log *slog.Logger, srv *server.Server) {
+func (s *serveCmd) reloadOnSignal(ctx context.Context, hup <-chan os.Signal, log *slog.Logger, srv *server.Server) {
 	for {
 		select {
 		case <-hup:
-			s.reloadAll(log)
+			s.reloadConfig(log)
 			srv.Reload()
 		case <-ctx.Done():
 			return
@@ -513,10 +513,6 @@ func (s *serveCmd) reloadAt(ctx context.Context, hup <-chan os.Signal, log *slog
 		}
 	}
 }
-
-// closingTime is how long giving node IDs back may take after requests have
-// finished.
-const closingTime = 5 * time.Second
 
 // scheme returns the scheme of the server's URLs.
 func scheme(secure bool) string {
@@ -543,6 +539,6 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 	if !isTerminal(a.stderr) || !strings.HasPrefix(url, "http") {
 		return
 	}
-	host, port, _ := net.SplitHostPort(reachable(endpoints[0].listener.Addr()))
+	host, port, _ := net.SplitHostPort(reachableAddress(endpoints[0].listener.Addr()))
 	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
 }

@@ -140,12 +140,13 @@ func nameOf(l firn.Layout) string {
 }
 
 // nodesVar adds --nodes.
-func nodesVar(cmd *cobra.Command, r **grant.Range) {
-	cmd.Flags().Var(&value[*grant.Range]{r, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be taken from the store (default all of the layout)")
+func nodesVar(cmd *cobra.Command, r **grant.Range, usage string) {
+	cmd.Flags().Var(&value[*grant.Range]{r, config.ParseNodes, nil, "LO..HI"}, "nodes", usage)
 }
 
-// closing bounds how long a command takes to give its node ID back.
-const closing = 5 * time.Second
+// closeLimit bounds how long a command, or a server without requests, takes to
+// give its node IDs back.
+const closeLimit = 5 * time.Second
 
 // storeHints say what to do about errors of a store, a sequencer or a generator.
 // The first that matches applies.

@@ -47,23 +47,23 @@ func (st style) fits(box string) bool {
 	return st.width == 0 || utf8.RuneCountInString(line) <= st.width
 }
 
-// A painted is text for a terminal, with nothing in it but what this program
+// A terminalText is text for a terminal, with nothing in it but what this program
 // means to say.
-type painted string
+type terminalText string
 
-func (st style) paint(code, s string) painted {
+func (st style) paint(code, s string) terminalText {
 	s = plain(s)
 	if !st.colour || s == "" {
-		return painted(s)
+		return terminalText(s)
 	}
-	return painted("\x1b[" + code + "m" + s + "\x1b[0m")
+	return terminalText("\x1b[" + code + "m" + s + "\x1b[0m")
 }
 
-func (st style) bold(s string) painted   { return st.paint("1", s) }
-func (st style) dim(s string) painted    { return st.paint("2", s) }
-func (st style) red(s string) painted    { return st.paint("31", s) }
-func (st style) green(s string) painted  { return st.paint("32", s) }
-func (st style) yellow(s string) painted { return st.paint("33", s) }
+func (st style) bold(s string) terminalText   { return st.paint("1", s) }
+func (st style) dim(s string) terminalText    { return st.paint("2", s) }
+func (st style) red(s string) terminalText    { return st.paint("31", s) }
+func (st style) green(s string) terminalText  { return st.paint("32", s) }
+func (st style) yellow(s string) terminalText { return st.paint("33", s) }
 
 // plain escapes what a terminal obeys and does not print, such as colors and the
 // direction of text: hosts, addresses and errors come from other programs. The
@@ -105,7 +105,7 @@ type rows struct {
 func (r *rows) add(key, format string, a ...any) {
 	r.keys = append(r.keys, key)
 	for _, v := range a {
-		if _, ok := v.(painted); ok {
+		if _, ok := v.(terminalText); ok {
 			r.values = append(r.values, fmt.Sprintf(format, a...))
 			return
 		}
@@ -149,7 +149,7 @@ func (t *table) print(w io.Writer, st style) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	line := func(row []string, paint func(string) painted) {
+	line := func(row []string, paint func(string) terminalText) {
 		var b strings.Builder
 		for i, cell := range row {
 			fill := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
@@ -166,7 +166,7 @@ func (t *table) print(w io.Writer, st style) {
 	}
 	line(t.head, st.dim)
 	for _, row := range t.rows {
-		line(row, func(s string) painted { return painted(s) })
+		line(row, func(s string) terminalText { return terminalText(s) })
 	}
 }
 
@@ -228,8 +228,8 @@ func (l *listing) end(empty string) error {
 	return nil
 }
 
-// group formats a count with spaces between groups of three digits.
-func group(n uint64) string {
+// groupDigits formats a count with spaces between groups of three digits.
+func groupDigits(n uint64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + " " + s[i:]

@@ -22,8 +22,8 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// shown is what inspect shows of an ID to a reader with this look.
-func shown(t *testing.T, l style, layout, id string) string {
+// inspectOutput is what inspect shows of an ID to a reader with this look.
+func inspectOutput(t *testing.T, l style, layout, id string) string {
 	t.Helper()
 	p := idPrinter{style: l, diagram: l.terminal}
 	p.o.Now = time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
@@ -43,20 +43,20 @@ func shown(t *testing.T, l style, layout, id string) string {
 // where boxes are too wide.
 func TestTerminal(t *testing.T) {
 	const colour = "\x1b["
-	wide := shown(t, style{terminal: true, colour: true, width: 100}, "", "117398450593894403")
+	wide := inspectOutput(t, style{terminal: true, colour: true, width: 100}, "", "117398450593894403")
 	for _, want := range []string{colour + "1mdefault", "┌───┬", "│ 0 │ time 27989971779 ", "│ node 329 │ seq 3 ", "28 seconds ago"} {
 		if !strings.Contains(wide, want) {
 			t.Errorf("a terminal does not show %q:\n%s", want, wide)
 		}
 	}
-	if plain := shown(t, style{terminal: true, width: 100}, "", "117398450593894403"); strings.Contains(plain, colour) || !strings.Contains(plain, "┌───┬") {
+	if plain := inspectOutput(t, style{terminal: true, width: 100}, "", "117398450593894403"); strings.Contains(plain, colour) || !strings.Contains(plain, "┌───┬") {
 		t.Errorf("a terminal without colours shows\n%s", plain)
 	}
-	narrow := shown(t, style{terminal: true, width: 50}, "uuidv7", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
+	narrow := inspectOutput(t, style{terminal: true, width: 50}, "uuidv7", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
 	if strings.Contains(narrow, "┌") {
 		t.Errorf("a narrow terminal shows\n%s", narrow)
 	}
-	pipe := shown(t, style{}, "", "117398450593894403")
+	pipe := inspectOutput(t, style{}, "", "117398450593894403")
 	if strings.Contains(pipe, colour) || strings.Contains(pipe, "┌") || strings.Count(pipe, "\nfor  ") < 1 {
 		t.Errorf("a pipe gets\n%s", pipe)
 	}
@@ -81,13 +81,13 @@ func TestTerminal(t *testing.T) {
 
 func TestGroup(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1 000", 1234567: "1 234 567"} {
-		if got := group(n); got != want {
-			t.Errorf("group(%d) = %q, want %q", n, got, want)
+		if got := groupDigits(n); got != want {
+			t.Errorf("groupDigits(%d) = %q, want %q", n, got, want)
 		}
 	}
 	for x, want := range map[float64]string{0: "0", 12: "12", 999: "999", 1000: "1 k", 25600: "25.6 k", 4096000: "4 M", 2.5e9: "2.5 G", 3e12: "3 T"} {
-		if got := count(x); got != want {
-			t.Errorf("count(%g) = %q, want %q", x, got, want)
+		if got := shortNumber(x); got != want {
+			t.Errorf("shortNumber(%g) = %q, want %q", x, got, want)
 		}
 	}
 }

@@ -65,20 +65,20 @@ func (h *household) share(mode fs.FileMode) {
 	}
 }
 
-// A typed is what a user has typed.
-type typed struct {
+// A userCommand is a command that a user has typed.
+type userCommand struct {
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
 }
 
 // start has a user type a command, with the strictest umask.
-func (h *household) start(uid uint32, env []string, args ...string) *typed {
+func (h *household) start(uid uint32, env []string, args ...string) *userCommand {
 	h.t.Helper()
 	groups := []uint32{groupOfBoth}
 	if uid == userCarl {
 		groups = []uint32{uid}
 	}
-	p := &typed{cmd: exec.CommandContext(h.t.Context(), h.exe)}
+	p := &userCommand{cmd: exec.CommandContext(h.t.Context(), h.exe)}
 	p.cmd.Args = append([]string{"firn"}, args...)
 	p.cmd.Env = append([]string{"HOME=" + h.homes[uid], machineEnv + "=" + h.machine, "GORACE=atexit_sleep_ms=0"}, env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid, Groups: groups}}
@@ -90,7 +90,7 @@ func (h *household) start(uid uint32, env []string, args ...string) *typed {
 }
 
 // end waits for the command, and returns how it ends.
-func (p *typed) end() int {
+func (p *userCommand) end() int {
 	_ = p.cmd.Wait()
 	return p.cmd.ProcessState.ExitCode()
 }
@@ -100,7 +100,7 @@ func (p *typed) end() int {
 // machine's.
 func TestUsersOfOneMachine(t *testing.T) {
 	h := newHousehold(t)
-	next := func(uid uint32, env []string, args ...string) *typed {
+	next := func(uid uint32, env []string, args ...string) *userCommand {
 		return h.start(uid, env, append([]string{"next", "-n", "20000"}, args...)...)
 	}
 
@@ -126,7 +126,7 @@ func TestUsersOfOneMachine(t *testing.T) {
 	// All users who are in its group share it, however they name it.
 	h.share(0o770 | fs.ModeSetgid)
 	seen := make(map[string]bool)
-	var all []*typed
+	var all []*userCommand
 	for range 2 {
 		all = append(all, next(userAna, nil, "--store", "machine"), next(userBen, []string{"FIRN_STORE=machine"}))
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// A mendCmd is a command that mends the node IDs of one sequencer or of all.
+// An applyCmd is a command that changes the node IDs of one sequencer or of all.
 // Without --apply it only prints what it would do.
-type mendCmd struct {
+type applyCmd struct {
 	verb, done string // "fence", "fenced"
 
 	apply, all, asJSON, anyClock bool
@@ -21,9 +21,9 @@ type mendCmd struct {
 	skew time.Duration // how far the clock may differ from the store's
 }
 
-// command completes the command. each mends a sequencer and reports whether it
-// could do all of it.
-func (m *mendCmd) command(a *app, cmd *cobra.Command, each func(ctx context.Context, s grant.Store, name string) (bool, error)) *cobra.Command {
+// command completes the command. each changes the node IDs of a sequencer and
+// reports whether it could do all of it.
+func (m *applyCmd) command(a *app, cmd *cobra.Command, each func(ctx context.Context, s grant.Store, name string) (bool, error)) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if m.all && len(args) > 0 {
 			return misuse("", "either --all or a name, not both")
@@ -42,8 +42,8 @@ func (m *mendCmd) command(a *app, cmd *cobra.Command, each func(ctx context.Cont
 	})
 }
 
-func (m *mendCmd) run(ctx context.Context, a *app, s grant.Store, args []string, each func(context.Context, grant.Store, string) (bool, error)) error {
-	list, err := names(ctx, s, args)
+func (m *applyCmd) run(ctx context.Context, a *app, s grant.Store, args []string, each func(context.Context, grant.Store, string) (bool, error)) error {
+	list, err := sequencerNames(ctx, s, args)
 	if err != nil {
 		return err
 	}

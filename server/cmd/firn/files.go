@@ -1,9 +1,6 @@
 package main
 
 import (
-	"log/slog"
-	"strings"
-
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
@@ -45,19 +42,4 @@ func (s *serveCmd) checkFiles() (all faults) {
 	s.opened.veilKeys, err = readVeilKeys(s.veilKeys)
 	check("veil-keys", "firn convert --help explains the file")
 	return all
-}
-
-// reloadAll reloads the configuration, if it is in a file, and logs the result.
-func (s *serveCmd) reloadAll(log *slog.Logger) {
-	if s.file.Load() == nil {
-		return
-	}
-	switch restart, err := s.reload(); {
-	case err != nil:
-		log.Error("invalid configuration: keeping the previous one", "error", err)
-	case len(restart) > 0:
-		log.Warn("configuration reloaded: templates and log.level apply now, other keys after a restart", "keys", strings.Join(restart, " "))
-	default:
-		log.Info("configuration reloaded: templates apply to sequencers that are not in use yet, log.level applies now")
-	}
 }
