@@ -146,6 +146,11 @@ func TestOpenCompares(t *testing.T) {
 		if b.Config() != a.Config() || b.Config().MaxAhead != 0 || b.Config().Window != 45*time.Second {
 			t.Errorf("opened with %+v, created with %+v", b.Config(), a.Config())
 		}
+		other := time.Second
+		_, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{MaxAhead: &other})
+		if m, ok := errors.AsType[*grant.MismatchError](err); !ok || m.Field != "max-ahead" || m.Want != "1s" || m.Have != "0s" {
+			t.Errorf("opened with another MaxAhead: %v", err)
+		}
 	})
 }
 
