@@ -133,7 +133,7 @@ func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequence
 // prepare looks up or creates the sequencer. check returns an error if its
 // layout is unsuitable.
 func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check func(firn.Layout) error) (info grant.Info, err error) {
-	var given *grant.Config
+	var created grant.Config // if it does not exist
 	if !c.Layout.IsZero() {
 		if err := check(c.Layout); err != nil {
 			return info, err
@@ -142,16 +142,15 @@ func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check 
 		if c.Window != 0 {
 			window = &c.Window
 		}
-		g, err := grant.DefaultConfig(s, c.Layout, c.MaxAhead, window)
-		g.Prefix, g.LowBits = c.Prefix, c.LowBits
-		if err = cmp.Or(err, g.Check()); err != nil {
+		created, err = grant.DefaultConfig(s, c.Layout, c.MaxAhead, window)
+		created.Prefix, created.LowBits = c.Prefix, c.LowBits
+		if err = cmp.Or(err, created.Check()); err != nil {
 			return info, err
 		}
-		given = &g
 	}
 	info, err = grant.Lookup(ctx, s, name)
-	if given != nil && !c.MustExist && errors.Is(err, grant.ErrNotFound) {
-		info, err = grant.Create(ctx, s, name, *given, &grant.AdminOptions{Now: c.Now})
+	if errors.Is(err, grant.ErrNotFound) && !c.Layout.IsZero() && !c.MustExist {
+		info, err = grant.Create(ctx, s, name, created, &grant.AdminOptions{Now: c.Now})
 		if errors.Is(err, grant.ErrMismatch) {
 			info, err = grant.Lookup(ctx, s, name) // another process has created it in the meantime
 		}
