@@ -229,11 +229,9 @@ func (p *overviewPage) sort() {
 
 // address returns the address of the page in an order.
 func (p *overviewPage) address(sort string) string {
-	q := url.Values{}
-	for key, value := range map[string]string{"q": p.Query, "sort": sort} {
-		if value != "" {
-			q.Set(key, value)
-		}
+	q := url.Values{"sort": {sort}}
+	if p.Query != "" {
+		q.Set("q", p.Query)
 	}
 	return "/?" + q.Encode()
 }

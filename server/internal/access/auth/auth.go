@@ -1,7 +1,7 @@
 // Package auth decides what a client may do: tokens and certificates, with
 // roles.
 //
-// A token is "firn_" followed by 43 base62 digits, which encode 256 random
+// A token is "firn_" followed by 43 random base62 digits, which are 256 random
 // bits. Files hold only its SHA-256: it identifies the token but cannot be used
 // in its place. Because a token is random, a fast hash is enough.
 package auth
@@ -30,18 +30,14 @@ const prefix = "firn_"
 // digits are the base62 digits that all of Firn uses.
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// length is the number of base62 digits of 256 bits.
+// length is the number of digits for 256 bits.
 const length = 43
 
 // NewToken returns a token and its hash, which goes into a token file.
 func NewToken() (token, hash string) {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails
-	n := new(big.Int).SetBytes(b[:])
 	text := make([]byte, length)
-	base, digit := big.NewInt(62), new(big.Int)
-	for i := length - 1; i >= 0; i-- {
-		n.DivMod(n, base, digit)
+	for i := range text {
+		digit, _ := rand.Int(rand.Reader, big.NewInt(int64(len(digits)))) // never fails
 		text[i] = digits[digit.Int64()]
 	}
 	token = prefix + string(text)

@@ -41,7 +41,6 @@ type Loader struct {
 type state struct {
 	server  *tls.Config
 	clients map[string]struct{} // the authorities of clients, in DER
-	members *x509.CertPool      // the authorities of other servers; nil for those of the system
 }
 
 // Check returns an error if a file is missing that the others need.
@@ -80,7 +79,7 @@ func (l *Loader) Client() *tls.Config {
 		// VerifyConnection does what is skipped here, with the current authorities.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(c tls.ConnectionState) error {
-			o := x509.VerifyOptions{Roots: l.content.Get().members, DNSName: c.ServerName, Intermediates: x509.NewCertPool()}
+			o := x509.VerifyOptions{Roots: l.content.Get().server.ClientCAs, DNSName: c.ServerName, Intermediates: x509.NewCertPool()}
 			for _, between := range c.PeerCertificates[1:] {
 				o.Intermediates.AddCert(between)
 			}
@@ -157,7 +156,6 @@ func (f Files) parse(texts [][]byte) (*state, error) {
 		for _, one := range all {
 			s.clients[string(one.Raw)] = struct{}{}
 		}
-		s.members = c.ClientCAs
 		c.ClientAuth = tls.VerifyClientCertIfGiven
 		if f.Require {
 			c.ClientAuth = tls.RequireAndVerifyClientCert

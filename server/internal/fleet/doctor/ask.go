@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -47,9 +46,7 @@ func Ask(ctx context.Context, address, path string) (answer *http.Response, body
 			_ = answer.Body.Close()
 		}
 		// A server with TLS answers 400 to plain HTTP, or ends the connection.
-		op, noConnection := errors.AsType[*net.OpError](err)
-		noConnection = noConnection && op.Op == "dial"
-		if err == nil && answer.StatusCode != http.StatusBadRequest || noConnection || ctx.Err() != nil {
+		if err == nil && answer.StatusCode != http.StatusBadRequest || ctx.Err() != nil {
 			break
 		}
 	}

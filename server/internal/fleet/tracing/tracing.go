@@ -224,24 +224,20 @@ func (c *Config) exporter(ctx context.Context) (trace.SpanExporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := ""
-	if c.Endpoint != "" {
-		if at, err = c.url(); err != nil {
-			return nil, err
+	if c.Endpoint == "" { // then the exporters read the variables themselves
+		if p == HTTP {
+			return otlptracehttp.New(ctx)
 		}
+		return otlptracegrpc.New(ctx)
+	}
+	at, err := c.url()
+	if err != nil {
+		return nil, err
 	}
 	if p == HTTP {
-		var options []otlptracehttp.Option
-		if at != "" {
-			options = append(options, otlptracehttp.WithEndpointURL(at))
-		}
-		return otlptracehttp.New(ctx, options...)
+		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(at))
 	}
-	var options []otlptracegrpc.Option
-	if at != "" {
-		options = append(options, otlptracegrpc.WithEndpointURL(at))
-	}
-	return otlptracegrpc.New(ctx, options...)
+	return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(at))
 }
 
 // resource returns the resource of all spans.
