@@ -49,8 +49,7 @@ type store struct {
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
 
-	mu       sync.Mutex // guards closed and adding to watchers
-	closed   bool
+	mu       sync.Mutex     // held while adding to watchers, and while Close begins
 	watchers sync.WaitGroup // goroutines of Watch
 }
 
@@ -265,13 +264,8 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 // error.
 func (s *store) Close() error {
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil
-	}
-	s.closed = true
-	s.mu.Unlock()
 	s.cancel()
+	s.mu.Unlock()
 	err := s.client.Close()
 	s.watchers.Wait()
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -51,8 +51,7 @@ type store struct {
 	revision atomic.Uint64          // the last that Lineage has seen
 	wentBack atomic.Pointer[string] // that the revision went back; nil if it never did
 
-	mu       sync.Mutex // guards closed and adding to watchers
-	closed   bool
+	mu       sync.Mutex     // held while adding to watchers, and while Close begins
 	watchers sync.WaitGroup // goroutines of Watch
 }
 
@@ -281,13 +280,8 @@ func (s *store) observe(before uint64, resourceVersion string) {
 // error.
 func (s *store) Close() error {
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil
-	}
-	s.closed = true
-	s.mu.Unlock()
 	s.cancel()
+	s.mu.Unlock()
 	s.dialer.CloseAll()
 	s.watchers.Wait()
 	return nil

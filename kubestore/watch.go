@@ -31,7 +31,7 @@ func (s *store) Watch(ctx context.Context, key string) <-chan struct{} {
 	changes := make(chan struct{}, 1) // so that notifying never waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || ctx.Err() != nil || grant.CheckKey(key) != nil {
+	if s.ctx.Err() != nil || ctx.Err() != nil || grant.CheckKey(key) != nil {
 		close(changes) // no change can follow
 		return changes
 	}

@@ -31,16 +31,6 @@ const (
 // errClosed is the error of calls after Close, and of those that Close ends.
 var errClosed = fmt.Errorf("%w: dirstore: the store is closed", grant.ErrNotSent)
 
-// isClosed reports whether Close has begun. The caller holds s.mu.
-func (s *store) isClosed() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
-	}
-}
-
 // enter begins a call. Each success must be followed by one s.calls.Done.
 func (s *store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -54,7 +44,7 @@ func (s *store) enter(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isClosed() {
+	if s.ctx.Err() != nil {
 		return errClosed
 	}
 	s.calls.Add(1)

@@ -87,7 +87,8 @@ func openStore(ctx context.Context, path string, o *Options) (*store, error) {
 
 // openDisk opens the store on a disk.
 func openDisk(ctx context.Context, d disk, path string, create bool) (*store, error) {
-	s := &store{disk: d, path: path, closing: make(chan struct{})}
+	s := &store{disk: d, path: path}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	found, err := s.readMarker()
 	if err == nil && !found {
 		err = s.create(ctx, create)

@@ -32,9 +32,11 @@ type store struct {
 
 	abandoned atomic.Int32 // calls whose callers have left, and that have not ended
 
-	mu      sync.Mutex     // held while adding to calls, and while Close begins
-	calls   sync.WaitGroup // calls that have not ended, even if their callers have left
-	closing chan struct{}  // closed when Close begins, to end waits
+	ctx    context.Context // done when Close begins
+	cancel context.CancelFunc
+
+	mu    sync.Mutex     // held while adding to calls, and while Close begins
+	calls sync.WaitGroup // calls that have not ended, even if their callers have left
 }
 
 // fail makes the store refuse all calls, and returns the reason.
@@ -209,7 +211,7 @@ func (s *store) rename(ctx context.Context, from, to string) error {
 			if err = s.disk.rename(from, to); err == nil {
 				return nil
 			}
-			if isBusy(err) && w.waits < maxBusy && w.wait(ctx, s.closing) == nil {
+			if isBusy(err) && w.waits < maxBusy && w.wait(ctx, s.ctx.Done()) == nil {
 				continue
 			}
 			if !isRefusal(err) {
@@ -226,7 +228,7 @@ func (s *store) rename(ctx context.Context, from, to string) error {
 func (s *store) lock(ctx context.Context, name string) (unlock func(), err error) {
 	var w waiter
 	l, err := s.disk.lock(lockPrefix + name)
-	for errors.Is(err, fs.ErrPermission) && w.waits < maxUnshared && w.wait(ctx, s.closing) == nil {
+	for errors.Is(err, fs.ErrPermission) && w.waits < maxUnshared && w.wait(ctx, s.ctx.Done()) == nil {
 		l, err = s.disk.lock(lockPrefix + name)
 	}
 	if err != nil {
@@ -235,7 +237,7 @@ func (s *store) lock(ctx context.Context, name string) (unlock func(), err error
 	for {
 		ok, err := l.try()
 		if err == nil && !ok {
-			if err = w.wait(ctx, s.closing); err == nil {
+			if err = w.wait(ctx, s.ctx.Done()); err == nil {
 				continue
 			}
 			if !errors.Is(err, errClosed) {
@@ -400,12 +402,12 @@ func (s *store) Window() time.Duration { return 30 * time.Second }
 // 10 s, it returns an error, and the last call to end closes the directory.
 func (s *store) Close() error {
 	s.mu.Lock()
-	if s.isClosed() {
-		s.mu.Unlock()
+	again := s.ctx.Err() != nil
+	s.cancel()
+	s.mu.Unlock()
+	if again {
 		return nil
 	}
-	close(s.closing)
-	s.mu.Unlock()
 	closed := make(chan error, 1)
 	go func() {
 		s.calls.Wait()
