@@ -131,17 +131,13 @@ func NewHandler(c Config) *Handler {
 		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
 	}
 	for _, r := range routes {
-		if r.need == auth.Anything {
-			h.handle(r, nil, nil)
-		} else {
-			h.handle(r, c.Observe, c.Trace)
-		}
+		h.handle(r, r.need != auth.Anything)
 	}
 	if c.Metrics != nil {
 		h.handle(route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *problem {
 			c.Metrics.ServeHTTP(w, r)
 			return nil
-		}, true}, nil, nil)
+		}, true}, false)
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
 		req = withRequestID(w, req)
@@ -154,8 +150,12 @@ func NewHandler(c Config) *Handler {
 	return h
 }
 
-// handle registers a route.
-func (h *Handler) handle(r route, observe func(service.Kind, time.Duration), trace func(*http.Request, string) (context.Context, func(int))) {
+// handle registers a route, whose requests may be observed and traced.
+func (h *Handler) handle(r route, isObserved bool) {
+	observe, trace := h.c.Observe, h.c.Trace
+	if !isObserved {
+		observe, trace = nil, nil
+	}
 	h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
 		if r.need != auth.Take || trace != nil { // next does so itself if necessary
 			req = withRequestID(w, req)
