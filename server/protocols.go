@@ -19,8 +19,8 @@ import (
 // protocols are the protocols that the Server speaks.
 var protocols = [...]listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP}
 
-// shown returns what the metrics show.
-func (s *Server) shown() metrics.Config {
+// metricsConfig returns what the metrics show.
+func (s *Server) metricsConfig() metrics.Config {
 	m := metrics.Config{
 		Version: s.c.Version, Sequencers: s.source.figures,
 		Ready: func() bool { return s.source.backend.Ready(context.Background()) == nil }, // which it bounds

@@ -77,7 +77,7 @@ func New(c Config) (*Server, error) {
 	if s.source, err = newSource(c, &s.files, s.tracer); err != nil {
 		return nil, err
 	}
-	s.metrics = metrics.New(s.shown())
+	s.metrics = metrics.New(s.metricsConfig())
 	s.pages = s.newConsole()
 	s.handler = s.newHandler()
 	s.web = httpapi.NewServer(s.handler)

@@ -79,9 +79,9 @@ const (
 	jobWait  = 1500 * time.Millisecond
 )
 
-// start starts an action and waits a little for it. The action continues after
-// its page was answered.
-func (k *Console) start(ctx context.Context, admin *service.StoreAdmin, name string, a action) error {
+// startAction starts an action and waits a little for it. The action continues
+// after its page was answered.
+func (k *Console) startAction(ctx context.Context, admin *service.StoreAdmin, name string, a action) error {
 	result := make(chan error, 1)
 	if !k.background(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobLimit)
@@ -153,8 +153,8 @@ func (k *Console) confirm(v *visit) {
 	}
 }
 
-func (k *Console) showConfirm(v *visit, status int, name string, a action, typed, fault string) {
-	p := confirmPage{Name: name, Title: strings.Replace(a.Title, "%s", name, 1), Action: a, Typed: typed, Error: fault}
+func (k *Console) showConfirm(v *visit, status int, name string, a action, typed, problem string) {
+	p := confirmPage{Name: name, Title: strings.Replace(a.Title, "%s", name, 1), Action: a, Typed: typed, Error: problem}
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
 	q, s, err := k.snapshots.lookup(ctx, name)
@@ -166,7 +166,7 @@ func (k *Console) showConfirm(v *visit, status int, name string, a action, typed
 		v.fail(http.StatusConflict, "Not possible now", "The sequencer "+name+" is "+q.Info.State.String()+".")
 		return
 	}
-	p.Held, p.Until = windows(q.Nodes, v.now)
+	p.Held, p.Until = heldWindows(q.Nodes, v.now)
 	v.show(status, "confirm", page{Title: p.Title, Section: "overview", Body: p})
 }
 
@@ -180,7 +180,7 @@ func (k *Console) perform(v *visit) {
 		k.showConfirm(v, http.StatusBadRequest, name, a, typed, "The typed name does not match: type "+name+" to confirm.")
 		return
 	}
-	if err := k.start(v.r.Context(), k.adminFor(v), name, a); err != nil {
+	if err := k.startAction(v.r.Context(), k.adminFor(v), name, a); err != nil {
 		v.failWith(err, false)
 		return
 	}
@@ -218,8 +218,8 @@ func (k *Console) createSequencer(v *visit) {
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
 	duration := func(key string) string { return strings.ReplaceAll(form(key), " ", "") } // 40 s
 	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"), LowBits: form("low-bits"), MaxAhead: duration("max-ahead"), Window: duration("window")}
-	again := func(status int, fault string) {
-		p.Error = fault
+	again := func(status int, problem string) {
+		p.Error = problem
 		k.showCreate(v, status, p)
 	}
 	if err := service.CheckName(p.Name); err != nil {

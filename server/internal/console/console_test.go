@@ -142,7 +142,7 @@ func TestBudget(t *testing.T) {
 
 func makeOne(t *testing.T, k *Console, name string) string {
 	t.Helper()
-	id, _, err := k.next(t.Context(), name, visitor{Known: true})
+	id, _, err := k.takeID(t.Context(), name, visitor{Known: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,7 +419,7 @@ func TestActionWaits(t *testing.T) {
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 2 {
-		if err := k.start(ctx, k.admin, "orders", slow); err != nil {
+		if err := k.startAction(ctx, k.admin, "orders", slow); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -431,14 +431,14 @@ func TestActionWaits(t *testing.T) {
 	failing := action{do: func(*service.StoreAdmin, context.Context, string) (grant.Info, error) {
 		return grant.Info{}, sequencer.ErrUnavailable
 	}}
-	if err := k.start(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrUnavailable) {
+	if err := k.startAction(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrUnavailable) {
 		t.Errorf("an action that fails at once: %v", err)
 	}
 	k.Close()
 	if err := <-ended; err == nil {
 		t.Error("the action has not ended with the console")
 	}
-	if err := k.start(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrClosed) {
+	if err := k.startAction(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrClosed) {
 		t.Errorf("an action after the end: %v", err)
 	}
 }

@@ -181,7 +181,7 @@ func TestLate(t *testing.T) {
 		rate       float64
 	}{{0, -3, 100, false, 0}, {2, -3, 100, false, 0}, {12, 7, 150, false, 5}, {26, 7, 150, false, 5}, {28, 7, 150, true, 5}, {30, 27, 40, false, 0}} {
 		seen := at.Add(time.Duration(row.wrote) * time.Second)
-		list := ss.hear([]members.Member{{ID: "x", Seen: seen, Until: seen.Add(30 * time.Second), Holds: []members.Held{{Sequencer: "orders", IDs: row.ids}}}}, at.Add(time.Duration(row.now)*time.Second))
+		list := ss.withRates([]members.Member{{ID: "x", Seen: seen, Until: seen.Add(30 * time.Second), Holds: []members.Held{{Sequencer: "orders", IDs: row.ids}}}}, at.Add(time.Duration(row.now)*time.Second))
 		if got := list[0]; got.Late != row.late || got.Rates["orders"] != row.rate {
 			t.Errorf("after %d s: %+v, want late %t and %v IDs per second", row.now, got, row.late, row.rate)
 		}

@@ -33,8 +33,8 @@ type inspectPage struct {
 	Made    bool   // just made by this console
 	Presets []string
 	Error   string // why no ID can be read
-	One     *reading
-	Many    *many
+	One     *explanation
+	Many    *idList
 	Maker   bool // the visitor may make IDs
 }
 
@@ -153,8 +153,8 @@ func (k *Console) unveil(v *visit, id, of string, o *inspect.Options) error {
 	return nil
 }
 
-// A reading is one ID explained.
-type reading struct {
+// An explanation is one ID explained.
+type explanation struct {
 	*inspect.Reading
 	ID, Text string // as pasted, and in its layout's own format
 	Now      time.Time
@@ -179,7 +179,7 @@ type alternative struct {
 
 // readOne reads an ID and everything that can be said about it. A sequencer
 // that the ID matches decides its layout, unless the visitor has chosen one.
-func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*reading, error) {
+func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*explanation, error) {
 	result, err := inspect.Read(id, o)
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*r
 	if o.Layout.IsZero() && len(matches) > 0 {
 		best, known = matches[0].x, true
 	}
-	r := &reading{
+	r := &explanation{
 		Reading: best, ID: id, Now: v.now, Chosen: !o.Layout.IsZero(), Known: known, Other: result.Other,
 		Anatomy: dissect(best), Texts: textsOf(best), Matches: matches, Misses: misses,
 	}
@@ -229,17 +229,17 @@ func rangeCommand(l firn.Layout, from, to time.Time) string {
 	return fmt.Sprintf("firn range --layout %s --from %s --to %s --sql id", l, from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
 }
 
-// A many is several IDs, read by one layout.
-type many struct {
+// An idList is several IDs, read by one layout.
+type idList struct {
 	Layout  string // empty if none fits
 	Guessed bool
-	Rows    []row
+	Rows    []listedID
 	Verdict string
 	Fine    bool
 }
 
-// A row is one of several IDs.
-type row struct {
+// A listedID is one of several IDs.
+type listedID struct {
 	*inspect.Reading // nil if the text cannot be read
 	N                int
 	Text, Link       string
@@ -248,8 +248,8 @@ type row struct {
 
 // readMany reads IDs by one layout: the chosen one, or the one that fits most
 // of them best.
-func readMany(ids []string, o inspect.Options) *many {
-	m := &many{Guessed: o.Layout.IsZero()}
+func readMany(ids []string, o inspect.Options) *idList {
+	m := &idList{Guessed: o.Layout.IsZero()}
 	if m.Guessed {
 		guess := inspect.NewSummary(o, o.Now)
 		for _, id := range ids {
@@ -267,7 +267,7 @@ func readMany(ids []string, o inspect.Options) *many {
 	seen := make(map[string]int)
 	bad, duplicates, inversions, previous := 0, 0, 0, ""
 	for i, id := range ids {
-		w := row{N: i + 1, Text: id, Link: inspectAddress([]string{id}, q)}
+		w := listedID{N: i + 1, Text: id, Link: inspectAddress([]string{id}, q)}
 		result, err := inspect.Read(id, o)
 		if err != nil {
 			w.Note = detail(err)

@@ -25,7 +25,7 @@ func (k *Console) makeID(v *visit) {
 	}
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
-	id, layout, err := k.next(ctx, name, v.who)
+	id, layout, err := k.takeID(ctx, name, v.who)
 	if err != nil {
 		v.failWith(err, ctx.Err() != nil)
 		return
@@ -40,9 +40,9 @@ func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc)
 	return context.WithTimeout(r.Context(), k.c.Limit)
 }
 
-// next makes an ID of a sequencer, typed if it has a prefix, or else in its
+// takeID makes an ID of a sequencer, typed if it has a prefix, or else in its
 // layout's format.
-func (k *Console) next(ctx context.Context, name string, who visitor) (string, *firn.Layout, error) {
+func (k *Console) takeID(ctx context.Context, name string, who visitor) (string, *firn.Layout, error) {
 	var may auth.Authorizer
 	if who.p != nil {
 		may = who.p

@@ -72,8 +72,8 @@ var states = map[grant.State]state{
 	grant.Purged:     {"purged", "idle", "It can be created again with any layout."},
 }
 
-// static is the state of a sequencer without a store.
-var static = state{"static", "good", "This server has a static node ID and knows no other servers."}
+// staticState is the state of a sequencer without a store.
+var staticState = state{"static", "good", "This server has a static node ID and knows no other servers."}
 
 // maxRows is how many sequencers the list shows, and maxTroubles how many
 // troubles.
@@ -113,7 +113,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 		}
 		figures[f.Name] = &f
 		if k.admin == nil {
-			rows[f.Name] = &overviewRow{Name: f.Name, State: static}
+			rows[f.Name] = &overviewRow{Name: f.Name, State: staticState}
 		}
 		p.Made += f.IDs
 		if row := rows[f.Name]; row != nil {

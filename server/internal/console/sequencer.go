@@ -97,7 +97,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		if p.Here == nil || s == nil {
 			return p, errNoSequencer
 		}
-		p.State = static
+		p.State = staticState
 		p.setLayout(s.Layout, v.now)
 		return p, nil
 	}

@@ -107,7 +107,7 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	if err == nil {
 		var all []members.Member
 		if all, err = ss.k.admin.Members(ctx); err == nil {
-			s.Members = ss.hear(all, ss.k.c.Now())
+			s.Members = ss.withRates(all, ss.k.c.Now())
 			nameMembers(s.Members)
 		}
 	}
@@ -182,8 +182,8 @@ func nameMembers(list []memberInfo) {
 	}
 }
 
-// hear returns the listed servers, with what their previous records add.
-func (ss *snapshots) hear(all []members.Member, now time.Time) (list []memberInfo) {
+// withRates returns the listed servers, with what their previous records add.
+func (ss *snapshots) withRates(all []members.Member, now time.Time) (list []memberInfo) {
 	heard := make(map[string]memberInfo, len(all))
 	for _, m := range all {
 		is, last := memberInfo{Member: m, Heard: now, Rates: make(map[string]float64)}, ss.heard[m.ID]

@@ -52,7 +52,7 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	case q.Info.MovedTo != "":
 		add("idle", "moved", "", "Its IDs now come from another store.")
 	case q.Info.State == grant.Detaching || q.Info.State == grant.Destroying:
-		held, last := windows(q.Nodes, at)
+		held, last := heldWindows(q.Nodes, at)
 		add(s.Tone, s.Word, until(last), "It waits for %s to be given back, at the latest when their windows end.", plural(held, "node ID"))
 	case q.Info.State == grant.Detached:
 		add(s.Tone, s.Word, "", "Every request for its IDs is refused until you attach it.")
@@ -104,9 +104,9 @@ func nodeCounts(q sequencerInfo, at time.Time) (n service.NodeCounts, first time
 	return n, first
 }
 
-// windows returns how many node IDs are held now, also outside the range, and
-// when the last of their windows ends.
-func windows(nodes []grant.NodeInfo, at time.Time) (held uint64, until time.Time) {
+// heldWindows returns how many node IDs are held now, also outside the range,
+// and when the last of their windows ends.
+func heldWindows(nodes []grant.NodeInfo, at time.Time) (held uint64, until time.Time) {
 	for _, n := range nodes {
 		if n.Held && n.Until.After(at) {
 			held++

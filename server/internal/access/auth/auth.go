@@ -30,12 +30,12 @@ const prefix = "firn_"
 // digits are the base62 digits that all of Firn uses.
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// length is the number of digits for 256 bits.
-const length = 43
+// tokenLen is the number of digits for 256 bits.
+const tokenLen = 43
 
 // NewToken returns a token and its hash, which goes into a token file.
 func NewToken() (token, hash string) {
-	text := make([]byte, length)
+	text := make([]byte, tokenLen)
 	for i := range text {
 		digit, _ := rand.Int(rand.Reader, big.NewInt(int64(len(digits)))) // never fails
 		text[i] = digits[digit.Int64()]

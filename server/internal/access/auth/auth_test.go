@@ -18,7 +18,7 @@ func TestNewToken(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
 		token, hash := NewToken()
-		if len(token) != len(prefix)+length || !strings.HasPrefix(token, prefix) || Hash(token) != hash || len(hash) != 64 || seen[token] {
+		if len(token) != len(prefix)+tokenLen || !strings.HasPrefix(token, prefix) || Hash(token) != hash || len(hash) != 64 || seen[token] {
 			t.Fatalf("NewToken() = %q, %q", token, hash)
 		}
 		seen[token] = true

@@ -173,9 +173,9 @@ func (r *report) synchronized() {
 // The number of timed requests, the latency of a slow store, and the clock
 // difference that is an error: from ten seconds on, members refuse node IDs.
 const (
-	requests  = 9
-	slowStore = 250 * time.Millisecond
-	maxOffset = time.Second
+	timedReads = 9
+	slowStore  = 250 * time.Millisecond
+	maxOffset  = time.Second
 )
 
 // store checks the store, its clock, and the records of other servers in it.
@@ -191,7 +191,7 @@ func (r *report) store(ctx context.Context) {
 		return
 	}
 	var took []time.Duration
-	for range requests {
+	for range timedReads {
 		begin := time.Now()
 		if _, err := r.c.Store.Get(ctx, "doctor/latency"); err != nil {
 			r.add("store", Fix, "check the store's own log, and the network", "cannot read from the store: %v", err)
@@ -200,7 +200,7 @@ func (r *report) store(ctx context.Context) {
 		took = append(took, time.Since(begin))
 	}
 	slices.Sort(took)
-	if median := took[requests/2].Round(time.Microsecond); median > slowStore {
+	if median := took[timedReads/2].Round(time.Microsecond); median > slowStore {
 		r.add("store", Fix, "move it closer, or give it a faster disk; with longer windows it is needed less often (docs/operations.md)", "the store answers in %v: slow", median)
 	} else {
 		r.add("store", OK, "", "the store answers in %v", median)

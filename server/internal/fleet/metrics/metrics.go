@@ -89,7 +89,7 @@ func stored(f func(*Sequencer) uint64) func(*Sequencer, put) {
 	}
 }
 
-func one(yes bool) uint64 {
+func oneIf(yes bool) uint64 {
 	if yes {
 		return 1
 	}
@@ -109,7 +109,7 @@ func All() []Metric {
 		{"firn_waits_total", Counter, "calls", bySequencer, "Calls that had to wait for the clock or a node ID.", count(func(s *Sequencer) uint64 { return s.Waits }), nil},
 		{"firn_wait_seconds_total", Counter, "seconds", bySequencer, "Total time that calls have waited.", func(s *Sequencer, put put) { put(s.TotalWait.Seconds()) }, nil},
 		{"firn_lead_seconds", Gauge, "seconds", bySequencer, "How far the time of the last ID is ahead of the clock; negative while no IDs are made. Near MaxAhead, callers wait.", func(s *Sequencer, put put) { put(s.Lead.Seconds()) }, nil},
-		{"firn_attached", Gauge, "", bySequencer, "1 if this server holds a node ID of the sequencer, otherwise 0.", stored(func(s *Sequencer) uint64 { return one(s.Attached) }), nil},
+		{"firn_attached", Gauge, "", bySequencer, "1 if this server holds a node ID of the sequencer, otherwise 0.", stored(func(s *Sequencer) uint64 { return oneIf(s.Attached) }), nil},
 		{"firn_node", Gauge, "", bySequencer, "The node ID, if this server holds one.", func(s *Sequencer, put put) {
 			if s.Stored && s.Attached {
 				put(float64(s.Node))
@@ -148,7 +148,7 @@ func All() []Metric {
 		}, nil},
 		{"firn_ready", Gauge, "", nil, "1 if the server can give IDs, as /readyz reports, also while it is idle; otherwise 0.", nil, func(s *Set, put put) {
 			if s.c.Ready != nil {
-				put(float64(one(s.c.Ready())))
+				put(float64(oneIf(s.c.Ready())))
 			}
 		}},
 		{"firn_certificate_expiry_timestamp_seconds", Gauge, "seconds", nil, "When the server's certificate expires, since 1970. Absent without TLS.", nil, func(s *Set, put put) {
@@ -161,7 +161,7 @@ func All() []Metric {
 				return
 			}
 			if up, known := s.c.StoreUp(); known {
-				put(float64(one(up)))
+				put(float64(oneIf(up)))
 			}
 		}},
 		{"firn_forwards_total", Counter, "calls", []string{"result"}, "Calls to another server for IDs because this one had no node ID, by result.", nil, func(s *Set, put put) {

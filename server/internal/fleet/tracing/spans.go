@@ -92,14 +92,14 @@ func (t *Tracer) GRPCServer() []grpc.ServerOption {
 		return nil
 	}
 	return []grpc.ServerOption{
-		grpc.StatsHandler(otelgrpc.NewServerHandler(append(t.otelgrpc(), otelgrpc.WithFilter(hasSpan))...)),
+		grpc.StatsHandler(otelgrpc.NewServerHandler(append(t.grpcOptions(), otelgrpc.WithFilter(hasSpan))...)),
 		// These run after the interceptor that sets the request ID.
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			nameSpan(ctx)
+			addRequestID(ctx)
 			return handle(ctx, req)
 		}),
 		grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-			nameSpan(s.Context())
+			addRequestID(s.Context())
 			return handle(srv, s)
 		}),
 	}
@@ -121,12 +121,12 @@ func hasSpan(call *stats.RPCTagInfo) bool {
 	return !strings.HasPrefix(name, "/grpc.") && shortPath(name) == name
 }
 
-func (t *Tracer) otelgrpc() []otelgrpc.Option {
+func (t *Tracer) grpcOptions() []otelgrpc.Option {
 	return []otelgrpc.Option{otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(t.propagate)}
 }
 
-// nameSpan adds the request ID to the span of a context.
-func nameSpan(ctx context.Context) {
+// addRequestID adds the request ID to the span of a context.
+func addRequestID(ctx context.Context) {
 	if span := api.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(keyRequest.String(requestid.Of(ctx)))
 	}

@@ -57,8 +57,8 @@ var profiles = map[string]profile{
 	"boundary":  {anyNode: true},
 }
 
-// others are default layouts of libraries that have no name in Firn.
-var others = [...]struct {
+// otherLayouts are default layouts of libraries that have no name in Firn.
+var otherLayouts = [...]struct {
 	layout  string
 	format  firn.Format
 	profile profile
@@ -111,7 +111,7 @@ var presets = sync.OnceValue(func() map[int][]*candidate {
 	for p := range firn.Presets() {
 		bySize[p.Layout.Bits()] = append(bySize[p.Layout.Bits()], newCandidate(p.Layout))
 	}
-	for _, x := range others {
+	for _, x := range otherLayouts {
 		c := newCandidate(firn.MustParseLayout(x.layout))
 		c.profile, c.format = x.profile, x.format
 		bySize[64] = append(bySize[64], c)

@@ -124,9 +124,9 @@ func (g *generator) constant(word int) (v uint64) {
 	return v
 }
 
-// others returns the bits of a word that belong to node, sequence and random
+// otherBits returns the bits of a word that belong to node, sequence and random
 // fields.
-func (g *generator) others(word int) (v uint64) {
+func (g *generator) otherBits(word int) (v uint64) {
 	for _, field := range []string{"node", "seq", "rand"} {
 		for _, r := range g.runs(field) {
 			if r.word == word {
@@ -231,7 +231,7 @@ func (g *generator) place(tick string, ones bool) string {
 		}
 		fixed := g.constant(i)
 		if ones {
-			fixed |= g.others(i)
+			fixed |= g.otherBits(i)
 		}
 		if fixed > 0 || len(terms) == 0 {
 			terms = append(terms, g.number(fixed))
