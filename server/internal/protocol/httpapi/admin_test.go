@@ -176,9 +176,9 @@ func (g nameGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error
 	return auth.ErrForbidden
 }
 
-// TestListsAreOfWhoAsks: lists have only the sequencers that the caller may
-// see, and metrics, which have all, need a caller who may see all.
-func TestListsAreOfWhoAsks(t *testing.T) {
+// TestListsShowWhatCallerMaySee: lists have only the sequencers that the caller
+// may see, and metrics, which have all, need a caller who may see all.
+func TestListsShowWhatCallerMaySee(t *testing.T) {
 	store := new(memstore.Store)
 	backend := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
 	h := NewHandler(Config{Backend: backend})

@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// A scripted is a connection whose client has sent all that it will ever send,
-// in pieces.
-type scripted struct {
+// A scriptedConn is a connection whose client has sent all that it will ever
+// send, in pieces.
+type scriptedConn struct {
 	net.Conn
 	rest []byte
 	size int
 	read int
 }
 
-func (s *scripted) Read(p []byte) (int, error) {
+func (s *scriptedConn) Read(p []byte) (int, error) {
 	if len(s.rest) == 0 {
 		return 0, io.EOF
 	}
@@ -36,9 +36,9 @@ func FuzzSniff(f *testing.F) {
 	f.Add([]byte("PRI"), uint8(0))
 	f.Add([]byte("OPTIONS"), uint8(1))
 	f.Fuzz(func(t *testing.T, text []byte, size uint8) {
-		whole := &scripted{rest: text, size: len(text) + 1}
+		whole := &scriptedConn{rest: text, size: len(text) + 1}
 		_, want, wantErr := sniff(whole)
-		pieces := &scripted{rest: text, size: int(size) + 1}
+		pieces := &scriptedConn{rest: text, size: int(size) + 1}
 		conn, p, err := sniff(pieces)
 		if p != want || (err == nil) != (wantErr == nil) || (err != nil) != (len(text) == 0) {
 			t.Fatalf("%q is %v, %v, and in pieces of %d %v, %v", text, want, wantErr, int(size)+1, p, err)

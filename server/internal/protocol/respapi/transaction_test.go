@@ -60,9 +60,9 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// TestTransactionOfWhatFails: a command that fails in EXEC is one of the
+// TestTransactionWithFailures: a command that fails in EXEC is one of the
 // answers.
-func TestTransactionOfWhatFails(t *testing.T) {
+func TestTransactionWithFailures(t *testing.T) {
 	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
 	all := values(t, talk(s, line("MULTI")+line("NEXT u")+line("INCR u")+line("NEXT u")+line("EXEC")+line("PING")))
 	got := all[4]
@@ -113,10 +113,10 @@ func TestTransactionBounds(t *testing.T) {
 	}
 }
 
-// TestTransactionOfStrangers: a client that may not take IDs of a name gets the
+// TestTransactionPermissions: a client that may not take IDs of a name gets the
 // error when it queues the command, and a token that ends before EXEC takes
 // nothing.
-func TestTransactionOfStrangers(t *testing.T) {
+func TestTransactionPermissions(t *testing.T) {
 	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
 		{"MULTI", "-NOAUTH"}, {"EXEC", "-NOAUTH"}, {"AUTH right", "+OK"},
 		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM permission denied: this client may not take IDs of sequencer users"}, {"EXEC", "-EXECABORT"},

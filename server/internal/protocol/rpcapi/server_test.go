@@ -361,8 +361,9 @@ func (ordersGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error
 	return auth.ErrForbidden
 }
 
-// TestListIsOfWhoAsks: a list has only the sequencers that the caller may see.
-func TestListIsOfWhoAsks(t *testing.T) {
+// TestListShowsWhatCallerMaySee: a list has only the sequencers that the caller
+// may see.
+func TestListShowsWhatCallerMaySee(t *testing.T) {
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 	all := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster}))
 	for _, name := range []string{"users", "orders"} {

@@ -41,7 +41,6 @@ type Collector struct {
 	mu     sync.Mutex // guards the fields below
 	spans  []Span
 	refuse bool
-	calls  int
 }
 
 // New starts a Collector, which ends with the test.
@@ -69,13 +68,6 @@ func (c *Collector) Refuse(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refuse = on
-}
-
-// Calls returns how many requests it received.
-func (c *Collector) Calls() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls
 }
 
 // Spans returns the spans received so far.
@@ -114,7 +106,6 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (c *Collector) take(r *collector.ExportTraceServiceRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls++
 	if c.refuse {
 		return false
 	}
