@@ -104,9 +104,9 @@ func (e *answerError) Error() string {
 // A giveUpError is the error of a batch that no server returned: the last
 // failure of each.
 type giveUpError struct {
-	what  string
-	cause error // the context's; nil if Config.Patience ended the call
-	errs  []error
+	sequencer string
+	cause     error // the context's; nil if Config.Patience ended the call
+	errs      []error
 }
 
 func (e *giveUpError) Error() string {
@@ -114,7 +114,11 @@ func (e *giveUpError) Error() string {
 	for i, err := range e.errs {
 		texts[i] = strings.TrimPrefix(err.Error(), "client: ")
 	}
-	return "client: " + e.what + ": " + strings.Join(texts, "; ")
+	what := "no server gives IDs of " + quote(e.sequencer)
+	if e.cause != nil {
+		what = quote(e.sequencer) + ": " + e.cause.Error()
+	}
+	return "client: " + what + ": " + strings.Join(texts, "; ")
 }
 
 func (e *giveUpError) Unwrap() []error {

@@ -17,10 +17,6 @@ func (f fetcher[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], erro
 	return f.s.fetch(ctx, n)
 }
 
-// errPatience is the cause of a context that ends because of Config.Patience,
-// not because of its caller.
-var errPatience = errors.New("client: Config.Patience has passed")
-
 // fetch gets one request for up to n IDs answered.
 func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], error) {
 	none := firn.BatchOf[I]{}
@@ -29,7 +25,7 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 	}
 	ctx := caller
 	if p := s.client.config.Patience; p > 0 {
-		limited, cancel := context.WithTimeoutCause(caller, p, errPatience)
+		limited, cancel := context.WithTimeout(caller, p)
 		defer cancel()
 		ctx = limited
 	}
@@ -39,7 +35,7 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 			return none, ErrClosed
 		}
 		if ctx.Err() != nil {
-			return none, s.ended(ctx)
+			return none, s.failure(caller.Err())
 		}
 		i := s.pick(ctx, &c)
 		if i >= 0 {
@@ -47,7 +43,7 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 				return b, err
 			}
 		} else if ctx.Err() == nil {
-			return none, s.giveUp()
+			return none, s.failure(nil)
 		}
 	}
 }
@@ -234,31 +230,18 @@ func (s *SequencerOf[I]) probe(i int) {
 	})
 }
 
-// ended returns the error of a context that is done: the caller's, or that of
-// Patience.
-func (s *SequencerOf[I]) ended(ctx context.Context) error {
-	if context.Cause(ctx) == errPatience {
-		return s.giveUp()
-	}
-	return s.interrupted(ctx.Err())
-}
-
-// giveUp returns the error of a batch that no server returned.
-func (s *SequencerOf[I]) giveUp() error {
+// failure returns the error of a call without an answer, with the reasons. cause
+// is the error of the caller's context; if that is nil, Config.Patience has
+// passed, or no server will be available before.
+func (s *SequencerOf[I]) failure(cause error) error {
 	errs := s.view.errors()
-	if len(errs) == 0 { // too early to say that a server has failed
+	switch {
+	case len(errs) == 0 && cause != nil:
+		return fmt.Errorf("client: %s: %w", quote(s.name), cause)
+	case len(errs) == 0: // too early to say that a server has failed
 		errs = append(errs, fmt.Errorf("no answer in time: %w", context.DeadlineExceeded))
 	}
-	return &giveUpError{"no server gives IDs of " + quote(s.name), nil, errs}
-}
-
-// interrupted returns the error of a caller's context, with the reasons for the
-// wait.
-func (s *SequencerOf[I]) interrupted(err error) error {
-	if errs := s.view.errors(); len(errs) > 0 {
-		return &giveUpError{quote(s.name) + ": " + err.Error(), err, errs}
-	}
-	return fmt.Errorf("client: %s: %w", quote(s.name), err)
+	return &giveUpError{s.name, cause, errs}
 }
 
 // failed records that a server has failed, and logs it if it answered before.

@@ -156,7 +156,7 @@ func (s *SequencerOf[I]) explain(err error) error {
 	case errors.Is(err, firn.ErrClosed):
 		return ErrClosed
 	case err == context.DeadlineExceeded, err == context.Canceled:
-		return s.interrupted(err)
+		return s.failure(err)
 	}
 	return err
 }
