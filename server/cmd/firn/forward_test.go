@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,27 +68,6 @@ func startProcess(t *testing.T, listen string, args ...string) *process {
 	}
 	t.Cleanup(p.stop)
 	return p
-}
-
-// metric is the value of a series in a server's metrics; 0 if it is not there.
-func (r *running) metric(t *testing.T, series string) float64 {
-	t.Helper()
-	resp, err := http.Get(r.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), series+" "); ok {
-			v, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return v
-		}
-	}
-	return 0
 }
 
 // TestReusedAddress: the address of a server that was killed is at once that of
@@ -257,52 +235,6 @@ func (r *running) overGRPC(t *testing.T) (o outcome) {
 		}
 	}
 	return o
-}
-
-// TestAfterFence: after a fence all protocols say the same: which kind of
-// problem it is, and how long it lasts.
-func TestAfterFence(t *testing.T) {
-	store := testStore(t)
-	if code, out := runLine(t, "sequencer create orders --max-ahead 0s --window 1s --store "+store); code != exitFine {
-		t.Fatal(code, out)
-	}
-	r := startServe(t, nil, "--store", store)
-	if o := r.overHTTP(t); o.kind != "" {
-		t.Fatal(o)
-	}
-	if code, out := runLine(t, "node fence orders --apply --skew 30m --longest-window 1s --store "+store); code != exitFine {
-		t.Fatal(code, out)
-	}
-	var web outcome
-	for begin := time.Now(); web.kind != "not-yet"; time.Sleep(10 * time.Millisecond) { // until its window has ended
-		if web = r.overHTTP(t); time.Since(begin) > nettest.Patience {
-			t.Fatal(web)
-		}
-	}
-	free, ok := strings.CutPrefix(web.detail, "sequencer orders was fenced, continuing at ")
-	at, err := time.Parse(time.RFC3339, free)
-	if !ok || err != nil {
-		t.Fatalf("the detail is %q", web.detail)
-	}
-	near := func(what string, got time.Duration) {
-		t.Helper()
-		// From the answer to here takes a moment, and seconds are whole in HTTP.
-		if off := got - time.Until(at); off < 0 || off > time.Minute {
-			t.Errorf("%s says to wait for %v, and the time is in %v", what, got, time.Until(at))
-		}
-	}
-	near("HTTP", web.retry)
-	if want := "503 No node ID can be used yet"; web.code != want {
-		t.Errorf("HTTP has %q, want %q", web.code, want)
-	}
-	rpc := r.overGRPC(t)
-	near("gRPC", rpc.retry)
-	if rpc.kind != "not-yet" || rpc.code != codes.Unavailable.String() || rpc.detail != web.detail {
-		t.Errorf("gRPC has %+v, and HTTP %+v", rpc, web)
-	}
-	if resp := r.overRESP(t); resp.kind != "not-yet" || resp.code != "UNAVAILABLE" || !strings.HasPrefix(resp.detail, web.detail+"; retry after ") {
-		t.Errorf("RESP has %+v, and HTTP %+v", resp, web)
-	}
 }
 
 // TestSilentStore: a database that is gone, while the last window has ended, is

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -160,6 +161,27 @@ func (r *running) post(t *testing.T, name string, header ...string) (status int,
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, resp.Header, string(text)
+}
+
+// metric is the value of a series in a server's metrics; 0 if it is not there.
+func (r *running) metric(t *testing.T, series string) float64 {
+	t.Helper()
+	resp, err := http.Get(r.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), series+" "); ok {
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+	}
+	return 0
 }
 
 // servePipes runs a server without a store until stop, on connections that the
@@ -366,9 +388,13 @@ func TestServeFlags(t *testing.T) {
 				t.Errorf("%q: the ID %v has parts %+v, %v, want node %d", row.args, id, parts, err, row.node)
 			}
 		}
+		up, applied := server.metric(t, "firn_store_up"), server.metric(t, `firn_cas_total{result="applied",sequencer="orders"}`)
 		server.stop()
 		stderr := server.log
 		isStatic := slices.Contains(row.args, "--node") && !slices.Contains(row.args, "--store")
+		if (up == 1) == isStatic || (applied > 0) == (isStatic || row.status != 200) {
+			t.Errorf("%q: metrics have the store up: %v, and %v writes", row.args, up, applied)
+		}
 		if got := strings.Contains(stderr.String(), "static node"); got != isStatic {
 			t.Errorf("%q: the log says that the node is static: %t, want %t:\n%s", row.args, got, isStatic, stderr)
 		}
