@@ -72,7 +72,7 @@ sequencer may make. It remembers the last ` + groupDigits(check.Remembered) + ` 
 			return c.run(cmd.Context(), args)
 		},
 	}
-	layoutVar(cmd, &c.layout, "layout of the IDs (default the one that they fit best)")
+	layoutVar(cmd, &c.layout, firn.ParseLayout, "layout of the IDs (default the one that they fit best)")
 	encodingVar(cmd, &c.from)
 	csvVar(cmd, &c.csv)
 	nodesVar(cmd, &c.nodes, "node IDs of the sequencer (default the largest free half, quarter, …)")

@@ -102,7 +102,7 @@ Check keeps all IDs in memory: 20 bytes each, up to --memory. The default is eno
 			return nil
 		},
 	}
-	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
+	layoutVar(cmd, &layout, firn.ParseLayout, "layout of the IDs, for times (default none)")
 	encodingVar(cmd, &from)
 	bitsVar(cmd, &bits, "size of the IDs: auto, 64 or 128; --from raw needs it")
 	csvVar(cmd, &csv)

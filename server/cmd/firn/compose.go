@@ -63,9 +63,6 @@ continues, and exits with 1.`,
 			if !cmd.Flags().Changed("time") {
 				return misuse("firn compose --time now", "--time is missing")
 			}
-			if layout.ReadOnly() {
-				return misuse("", "%w", readOnlyError(layout))
-			}
 			if err := outputForm(cmd, &format, layout, prefix); err != nil {
 				return err
 			}
@@ -89,7 +86,7 @@ continues, and exits with 1.`,
 			return nil
 		},
 	}
-	layoutVar(cmd, &layout, "layout of the ID")
+	layoutVar(cmd, &layout, parseMadeLayout, "layout of the ID")
 	timeVar(cmd, a, &t, "time", "time of the ID: RFC 3339, a date, Unix milliseconds, now or -1h")
 	nodeVar(cmd, &node, "node of the ID, 0 by default")
 	numberVar(cmd, &seq, "seq", "", "sequence number within the tick")

@@ -110,7 +110,7 @@ func newConvert(a *app) *cobra.Command {
 	formVar(cmd, &to, "to", "", "output format (default dec)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
 	veiled.flags(cmd)
-	layoutVar(cmd, &layout, "layout of veiled IDs (default default, or uuidv7 for 128 bits)")
+	layoutVar(cmd, &layout, firn.ParseLayout, "layout of veiled IDs (default default, or uuidv7 for 128 bits)")
 	bitsVar(cmd, &bits, "size of the IDs: auto, 64 or 128")
 	csvVar(cmd, &csv)
 	numberVar(cmd, &groups, "group", "", "with --to bin: insert a space after every N bits, from the right")

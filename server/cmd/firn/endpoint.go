@@ -136,13 +136,6 @@ func cutMode(text string) (path string, mode fs.FileMode, err error) {
 	return path, fs.FileMode(n), nil
 }
 
-// close stops listening.
-func (p *endpoint) close() {
-	if p.listener != nil {
-		_ = p.listener.Close()
-	}
-}
-
 // url returns the URL of the endpoint for programs on this machine.
 func (p *endpoint) url(scheme string) string {
 	if p.address == nil {

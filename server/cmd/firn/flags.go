@@ -95,15 +95,24 @@ func wordVar(cmd *cobra.Command, word *string, name, kind, usage string, words .
 	complete(cmd, name, wordsOf(words...))
 }
 
+// parseMadeLayout parses a layout whose IDs can be made, and not only read.
+func parseMadeLayout(s string) (firn.Layout, error) {
+	l, err := firn.ParseLayout(s)
+	if err == nil && l.ReadOnly() {
+		err = readOnlyError(l)
+	}
+	return l, err
+}
+
 // layoutVar adds --layout. The zero layout means that there is no default.
-func layoutVar(cmd *cobra.Command, l *firn.Layout, usage string) {
+func layoutVar(cmd *cobra.Command, l *firn.Layout, parse func(string) (firn.Layout, error), usage string) {
 	show := func(l firn.Layout) string {
 		if l.IsZero() {
 			return ""
 		}
 		return strconv.Quote(l.String())
 	}
-	cmd.Flags().VarP(&value[firn.Layout]{l, firn.ParseLayout, show, "LAYOUT"}, "layout", "l", usage)
+	cmd.Flags().VarP(&value[firn.Layout]{l, parse, show, "LAYOUT"}, "layout", "l", usage)
 	complete(cmd, "layout", wordsOf(presetNames()...))
 }
 

@@ -123,7 +123,7 @@ func newInspect(a *app) *cobra.Command {
 			return in.result(a, "IDs")
 		},
 	}
-	layoutVar(cmd, &layout, "layout of the IDs (default all known layouts)")
+	layoutVar(cmd, &layout, firn.ParseLayout, "layout of the IDs (default all known layouts)")
 	encodingVar(cmd, &from)
 	veiled.flags(cmd)
 	csvVar(cmd, &csv)

@@ -56,17 +56,12 @@ func (l *logFlags) logger(a *app) *slog.Logger {
 	// With a handler, a write to a pipe without a reader returns an error instead
 	// of ending the program. Commands that it starts do not inherit the handler.
 	signal.Notify(brokenPipes, syscall.SIGPIPE)
-	a.log = newLogWriter(a.stderr, missingLines(handler))
-	return slog.New(requestid.NewHandler(tracing.NewHandler(handler(a.log))))
-}
-
-// missingLines returns a function that formats the line about missing lines.
-func missingLines(handler func(io.Writer) slog.Handler) func(int) []byte {
-	return func(lines int) []byte {
+	a.log = newLogWriter(a.stderr, func(lines int) []byte {
 		var b bytes.Buffer
 		slog.New(handler(&b)).Warn("log lines dropped: nothing read the log", "lines", lines)
 		return b.Bytes()
-	}
+	})
+	return slog.New(requestid.NewHandler(tracing.NewHandler(handler(a.log))))
 }
 
 // A visibleJSON writes lines of JSON. It escapes what encoding/json leaves as it

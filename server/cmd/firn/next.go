@@ -66,7 +66,7 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 		},
 	}
 	numberVar(cmd, &n.count, "count", "n", "number of IDs")
-	layoutVar(cmd, &n.Layout, "layout of the IDs")
+	layoutVar(cmd, &n.Layout, parseMadeLayout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
 	nodeVar(cmd, &n.node, "static node ID, pinned by --store")
@@ -87,8 +87,6 @@ func (n *nextCmd) run(ctx context.Context) error {
 	switch {
 	case n.count == 0:
 		return misuse("", "--count 0: it must be 1 or more")
-	case n.Layout.ReadOnly():
-		return misuse("run firn layout for the layouts that can be made", "%w", readOnlyError(n.Layout))
 	case static && (n.name != "" || n.Nodes != nil || n.MustExist || n.AllowClockBehind || n.AllowClockAhead):
 		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, --allow-clock-behind and --allow-clock-ahead")
 	case n.node != "" && n.Nodes != nil:

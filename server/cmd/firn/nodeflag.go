@@ -58,14 +58,12 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 	if err != nil {
 		return 0, wrongFlag("node", spec, "", "%w", err)
 	}
-	if node > l.MaxNode() {
+	if _, err := l.ParseNode(strconv.FormatUint(node, 10)); err != nil {
 		hint := fmt.Sprintf("layout %s has nodes 0 to %d", l, l.MaxNode())
 		if kind == "if" {
 			hint = fmt.Sprintf("a MAC address needs a layout with 48 node bits, such as boundary: %s has %d", l, l.NodeBits())
 		}
-		return 0, wrongFlag("node", spec, hint, "it is %d: %w", node, textfmt.Plain(&firn.RangeError{
-			Field: "node", Value: strconv.FormatUint(node, 10), Min: "0", Max: strconv.FormatUint(l.MaxNode(), 10),
-		}))
+		return 0, wrongFlag("node", spec, hint, "it is %d: %w", node, textfmt.Plain(err))
 	}
 	return node, nil
 }

@@ -47,9 +47,6 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
   firn range --layout uuidv7 --from 2026-11-01 --to 2026-12-01 --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if layout.ReadOnly() {
-				return misuse("", "IDs of layout %s have %d bits: range needs 64 or 128", layout, layout.Bits())
-			}
 			if err := outputForm(cmd, &format, layout, prefix); err != nil {
 				return err
 			}
@@ -94,7 +91,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 			return nil
 		},
 	}
-	layoutVar(cmd, &layout, "layout of the IDs")
+	layoutVar(cmd, &layout, parseMadeLayout, "layout of the IDs")
 	timeVar(cmd, a, &from, "from", "beginning of the range, inclusive")
 	timeVar(cmd, a, &to, "to", "end of the range, exclusive")
 	formVar(cmd, &format, "format", "f", "output format (default the layout's own)")

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,9 +98,6 @@ func newSequencerCreate(a *app) *cobra.Command {
 		Example: "  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z\n  firn sequencer create events --max-ahead 100ms --window 10s",
 		Args:    oneName,
 		PreRunE: func(*cobra.Command, []string) error {
-			if layout.ReadOnly() {
-				return misuse("run firn layout for the layouts that can be made", "%w", readOnlyError(layout))
-			}
 			if floor.Year() >= 2100 {
 				return misuse("", "no ID can be made above %s: the time must be before 2100", stamp(floor))
 			}
@@ -118,7 +117,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		a.printInfo(info, asJSON)
 		return nil
 	})
-	layoutVar(cmd, &layout, "layout of the IDs")
+	layoutVar(cmd, &layout, parseMadeLayout, "layout of the IDs")
 	cmd.Flags().Var(&value[int]{&lowBits, config.ParseLowBits, nil, "even:K"}, "low-bits", "make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	nodesVar(cmd, &nodes, "node IDs that members of this store may take (default all of the layout)")
@@ -247,11 +246,8 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 // tellWaiting returns what prints the node IDs for which an operation waits.
 func (a *app) tellWaiting(ctx context.Context, s grant.Store, name string) func([]grant.NodeInfo) {
 	return func(waiting []grant.NodeInfo) {
-		for _, free := range blockedNodes(ctx, s, name, a.now) {
-			if free {
-				a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", name)
-				break
-			}
+		if slices.Contains(slices.Collect(maps.Values(blockedNodes(ctx, s, name, a.now))), true) {
+			a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", name)
 		}
 		for i, n := range waiting {
 			if i == 4 && len(waiting) > 5 {

@@ -155,7 +155,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.StringVar(&s.Tokens, "tokens", "", "`FILE` with the permissions of tokens and certificates")
 	f.StringVar(&s.Advertise, "advertise", "", "`ADDRESS` of this server in lists of servers (default the host's name and port)")
 	numberVar(cmd, &s.MaxConns, "max-connections", "", "maximum number of connections per address")
-	layoutVar(cmd, &s.Sequencers.Layout, "layout of the IDs")
+	layoutVar(cmd, &s.Sequencers.Layout, parseMadeLayout, "layout of the IDs")
 	storeVar(cmd, &s.store)
 	nodeVar(cmd, &s.node, "static node ID, pinned by --store")
 	nodesVar(cmd, &s.Sequencers.Nodes, "node IDs that may be taken from the store (default all of the layout)")
@@ -212,12 +212,10 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	}
 	for _, p := range endpoints {
 		if err := p.open(); err != nil {
-			for _, q := range endpoints {
-				q.close()
-			}
 			_ = srv.Shutdown(context.WithoutCancel(ctx))
 			return err
 		}
+		defer p.listener.Close() // the server has closed it, if all could be opened
 	}
 	// After the first signal, a second one ends the program at once.
 	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
@@ -344,10 +342,8 @@ func (s *serveCmd) checkValues() (all faults) {
 	if s.isStatic() && !s.create {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
-	if layout := s.Sequencers.Layout; layout.ReadOnly() {
-		all.add("layout", layout.String(), "run firn layout for the layouts that can be made", "%w", readOnlyError(layout))
-	} else if err := config.CheckTime(layout, time.Now()); err != nil {
-		all.add("layout", layout.String(), "", "%w", err)
+	if err := config.CheckTime(s.Sequencers.Layout, time.Now()); err != nil {
+		all.add("layout", s.Sequencers.Layout.String(), "", "%w", err)
 	}
 	if s.Advertise != "" && !isHostPort(s.Advertise) {
 		all.add("advertise", s.Advertise, "", "it must be HOST:PORT, such as ids-1.example:3476")
@@ -384,7 +380,7 @@ func isHostPort(text string) bool {
 // and, if these are valid, of its templates.
 func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	layout, nodes := s.Sequencers.Layout, s.Sequencers.Nodes
-	if s.badLayout || layout.ReadOnly() || s.maxAhead() < 0 {
+	if s.badLayout || s.maxAhead() < 0 {
 		return nil // reported already
 	}
 	node := uint64(0)

@@ -36,7 +36,7 @@ The functions make no IDs: take those from Firn.`,
 			return nil
 		},
 	}
-	layoutVar(cmd, &layout, "layout of the IDs")
+	layoutVar(cmd, &layout, firn.ParseLayout, "layout of the IDs")
 	parse := func(s string) (string, error) {
 		if !regexp.MustCompile("^[a-z_][a-z0-9_]{0,39}$").MatchString(s) {
 			return "", errors.New("it must have 1 to 40 characters of a-z, 0-9 and _, and not begin with a digit")
