@@ -71,9 +71,9 @@ func TestOutcomes(t *testing.T) {
 		_, err := firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: name})
 		return err
 	}
-	all := func(t *testing.T, store *moody, outcome string, fault service.Fault) {
+	all := func(t *testing.T, store *moody, outcome string, problem service.Problem) {
 		t.Helper()
-		kind := fault.Kind
+		kind := problem.Kind
 		check(t, store, fmt.Sprintf("grpc %s, http %[1]s, resp %[1]s", outcome), func(t *testing.T, address string) {
 			st := status.Convert(next(t.Context(), t, address, "orders"))
 			answers := []string{fmt.Sprint(st.Details(), st.Message())}
@@ -95,7 +95,7 @@ func TestOutcomes(t *testing.T) {
 			if kind != service.NoProblem && (!strings.Contains(answers[1], fmt.Sprintf("HTTP/1.1 %d ", kind.Status())) || !strings.HasPrefix(answers[2], "-"+kind.RESP()+" ")) {
 				t.Errorf("%s: the answers are %q", kind, answers)
 			}
-			retry := int(math.Ceil(fault.Retry.Seconds()))
+			retry := int(math.Ceil(problem.Retry.Seconds()))
 			for i, want := range []string{"retry_delay:{seconds:%d", "Retry-After: %d\r\n", "; retry after %d s\r\n"} {
 				if want = fmt.Sprintf(want, retry); strings.Contains(answers[i], want) != (retry > 0) {
 					t.Errorf("%s: the answer is %q, want %q: %t", kind, answers[i], want, retry > 0)
@@ -111,18 +111,18 @@ func TestOutcomes(t *testing.T) {
 		},
 	} {
 		for _, err := range errs {
-			fault := service.FaultOf(err, time.Second, false)
-			if fault.Kind == service.Internal {
-				fault = service.FaultOf(sequencer.ErrUnavailable, time.Second, false) // the error is the store's
+			problem := service.ProblemOf(err, time.Second, false)
+			if problem.Kind == service.Internal {
+				problem = service.ProblemOf(sequencer.ErrUnavailable, time.Second, false) // the error is the store's
 			}
-			t.Run(fault.Kind.String(), func(t *testing.T) { all(t, &moody{err: err}, want, fault) })
+			t.Run(problem.Kind.String(), func(t *testing.T) { all(t, &moody{err: err}, want, problem) })
 		}
 	}
-	t.Run("ok", func(t *testing.T) { all(t, new(moody), "ok", service.Fault{Kind: service.NoProblem}) })
+	t.Run("ok", func(t *testing.T) { all(t, new(moody), "ok", service.Problem{Kind: service.NoProblem}) })
 	t.Run("panic", func(t *testing.T) {
 		store := new(moody)
 		store.panics.Store(true)
-		all(t, store, "failed", service.Fault{Kind: service.NoProblem})
+		all(t, store, "failed", service.Problem{Kind: service.NoProblem})
 	})
 	t.Run("the client leaves", func(t *testing.T) {
 		store := &moody{asked: make(chan struct{}, 100)}

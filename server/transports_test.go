@@ -219,7 +219,7 @@ var scenarios = map[string]struct {
 		} {
 			l.backend.err.Store(&err)
 			// Another sequencer each time, because the pauses of one do not end here.
-			l.ask(c, "of-"+service.FaultOf(err, time.Second, false).Kind.String(), 3)
+			l.ask(c, "of-"+service.ProblemOf(err, time.Second, false).Kind.String(), 3)
 		}
 		l.backend.err.Store(nil)
 		l.ask(c, "orders", 3)

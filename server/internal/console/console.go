@@ -280,7 +280,7 @@ func (v *visit) failWith(err error, late bool) {
 		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, v.who.may(auth.Change, name) && v.k.admin != nil}})
 		return
 	}
-	f := service.FaultOf(err, v.k.c.Limit, late)
+	f := service.ProblemOf(err, v.k.c.Limit, late)
 	if f.Cause != nil {
 		v.k.c.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
 	}

@@ -146,7 +146,7 @@ func storeError(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "It did not answer in time; see the server's log."
 	}
-	return sentence(cmp.Or(service.FaultOf(err, 0, false).Detail, "see the server's log")) + "."
+	return sentence(cmp.Or(service.ProblemOf(err, 0, false).Detail, "see the server's log")) + "."
 }
 
 // stateOfNode describes a node ID's state to people.

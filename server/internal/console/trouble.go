@@ -72,7 +72,7 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	if here == nil || here.Err == nil || q.Info.State != grant.Attached {
 		return all
 	}
-	f := service.FaultOf(here.Err, 0, false)
+	f := service.ProblemOf(here.Err, 0, false)
 	why := sentence(cmp.Or(f.Detail, f.Kind.String())) + "."
 	switch {
 	case f.Kind == service.Draining:

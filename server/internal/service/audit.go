@@ -45,11 +45,11 @@ func audit(ctx context.Context, log *slog.Logger, c Client, done change, name st
 }
 
 // AdminFor returns the StoreAdmin of a Backend for a client with accepted
-// credentials, or a Fault if there is no store.
-func AdminFor(b Backend, c *auth.Credentials, log *slog.Logger) (*StoreAdmin, *Fault) {
+// credentials, or a Problem if there is no store.
+func AdminFor(b Backend, c *auth.Credentials, log *slog.Logger) (*StoreAdmin, *Problem) {
 	a := b.Admin()
 	if a == nil {
-		return nil, &Fault{Kind: NoStore, Detail: "this server runs with a static node ID and without a store: start it with --store to administer sequencers"}
+		return nil, &Problem{Kind: NoStore, Detail: "this server runs with a static node ID and without a store: start it with --store to administer sequencers"}
 	}
 	return a.By(ClientOf(c), log), nil
 }

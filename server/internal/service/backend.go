@@ -22,7 +22,7 @@ type Backend interface {
 	// create one if by allows it or is nil, and may wait until ctx is done. The
 	// name may be part of a longer string: clone it to keep it.
 	//
-	// An error in causes (fault.go) gets a Kind of its own; the text of any other
+	// An error in causes (problem.go) gets a Kind of its own; the text of any other
 	// error is logged and not shown to the client.
 	Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error)
 

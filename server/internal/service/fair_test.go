@@ -37,7 +37,7 @@ func crowded(t *testing.T, run func(t *testing.T, b Backend)) {
 // A tally counts the results of requests.
 type tally struct {
 	answered, refused int
-	last              Fault
+	last              Problem
 }
 
 // ask requests n IDs repeatedly, like a client that honors Retry-After.
@@ -55,7 +55,7 @@ func (y *tally) ask(ctx context.Context, b Backend, n int) error {
 			y.answered++
 		} else {
 			y.refused++
-			y.last = FaultOf(err, DefaultLimit, late)
+			y.last = ProblemOf(err, DefaultLimit, late)
 			if f := y.last; f.Kind != Busy || f.Retry <= 0 || f.Retry > 15*time.Second || !strings.Contains(f.Detail, fmt.Sprintf("%d IDs are not free for another %v", n, f.Retry)) {
 				return fmt.Errorf("a request for %d IDs: %+v, want that it says how long these take", n, f)
 			}

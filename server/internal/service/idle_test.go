@@ -151,7 +151,7 @@ func TestPace(t *testing.T) {
 			takeOne(t, c, fmt.Sprint("a-", i))
 		}
 		_, err := c.Sequencer(t.Context(), "b", nil)
-		if f := FaultOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > createEvery {
+		if f := ProblemOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > createEvery {
 			t.Errorf("after a burst: %+v, want busy for up to %v", f, createEvery)
 		}
 		takeOne(t, c, "a-1")
@@ -165,7 +165,7 @@ func TestPace(t *testing.T) {
 			}
 		}
 		_, err = c.Sequencer(t.Context(), "no", nil)
-		if f := FaultOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > missEvery {
+		if f := ProblemOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > missEvery {
 			t.Errorf("after many unknown names: %+v, want busy for up to %v", f, missEvery)
 		}
 		takeOne(t, c, "a-1")
@@ -192,7 +192,7 @@ func TestCreateIsARight(t *testing.T) {
 				_, err := take.Take(t.Context(), name, &auth.Credentials{Token: token, Given: true}, 1, Terms{})
 				return err
 			}
-			if err := find("x", "a-1"); FaultOf(err, time.Second, false).Kind != Forbidden {
+			if err := find("x", "a-1"); ProblemOf(err, time.Second, false).Kind != Forbidden {
 				t.Errorf("%s: %v, want forbidden", what, err)
 			}
 			if err := find("create", "a-1"); err != nil {
@@ -226,7 +226,7 @@ func TestRefusedBesideOthers(t *testing.T) {
 		if _, err := take.Take(t.Context(), "orders", &auth.Credentials{Token: "create"}, 1, Terms{}); err != nil {
 			t.Errorf("a client that may create it: %v", err)
 		}
-		if err := <-refused; FaultOf(err, time.Second, false).Kind != Forbidden {
+		if err := <-refused; ProblemOf(err, time.Second, false).Kind != Forbidden {
 			t.Errorf("one that may not: %v, want forbidden", err)
 		}
 	})

@@ -74,7 +74,7 @@ const (
 // (client/kinds.go is generated from it). Statuses follow these rules:
 //
 //   - 400 and other 4xx: the same request never succeeds here.
-//   - 503: it can succeed later. Fault.Retry says when, if that is known.
+//   - 503: it can succeed later. Problem.Retry says when, if that is known.
 //   - 500 and 507: an operator has to change something at the server first.
 var kinds = [numKinds]struct {
 	name   string

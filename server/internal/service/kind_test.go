@@ -67,9 +67,9 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestFaults: an error has its kind, and the time to retry that it knows,
+// TestProblems: an error has its kind, and the time to retry that it knows,
 // however deeply it is wrapped.
-func TestFaults(t *testing.T) {
+func TestProblems(t *testing.T) {
 	for _, row := range []struct {
 		err   error
 		kind  Kind
@@ -89,7 +89,7 @@ func TestFaults(t *testing.T) {
 		{&grant.MismatchError{Sequencer: "orders", Field: "layout", Want: "default", Have: "twitter"}, Recreated, time.Second},
 	} {
 		for _, err := range []error{row.err, fmt.Errorf("read grant of node 7: %w", row.err)} {
-			if f := FaultOf(err, time.Second, false); f.Kind != row.kind || f.Retry != row.retry || strings.HasPrefix(f.Detail, "firn:") {
+			if f := ProblemOf(err, time.Second, false); f.Kind != row.kind || f.Retry != row.retry || strings.HasPrefix(f.Detail, "firn:") {
 				t.Errorf("%v: %s, retry after %v: %s, want %s and %v", err, f.Kind, f.Retry, f.Detail, row.kind, row.retry)
 			}
 		}
@@ -112,7 +112,7 @@ func TestStoreErrors(t *testing.T) {
 			t.Errorf("%v becomes %v", err, got)
 		}
 	}
-	clock := FaultOf(storeError(ended, fmt.Errorf("sequencer s: %w: %w", context.DeadlineExceeded, known[1])), time.Second, true)
+	clock := ProblemOf(storeError(ended, fmt.Errorf("sequencer s: %w: %w", context.DeadlineExceeded, known[1])), time.Second, true)
 	if clock.Kind != ClockWrong || clock.Retry != time.Minute {
 		t.Errorf("a clock that was set back: %+v", clock)
 	}
@@ -130,7 +130,7 @@ func TestStoreErrors(t *testing.T) {
 		{full, "could not be reached, read or written"}, {&silentError{6 * time.Second, full}, "refused calls for 6s"},
 		{&silentError{6 * time.Second, nil}, "has not answered for 6s"}, {context.DeadlineExceeded, "did not answer in time"},
 	} {
-		f := FaultOf(storeError(t.Context(), c.err), time.Second, false)
+		f := ProblemOf(storeError(t.Context(), c.err), time.Second, false)
 		if f.Kind != StoreUnavailable || !strings.Contains(f.Detail, c.says) || strings.Contains(f.Detail, "10.1.2.3") || f.Level() != slog.LevelDebug {
 			t.Errorf("%v: %s: %s at level %v, want %q at DEBUG", c.err, f.Kind, f.Detail, f.Level(), c.says)
 		}

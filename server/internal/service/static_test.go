@@ -40,7 +40,7 @@ func TestStaticTable(t *testing.T) {
 		_, err := take.Find(t.Context(), name, &auth.Credentials{Token: "create"})
 		return err
 	}
-	if err := find("a-new"); !errors.Is(err, ErrTooManyNames) || FaultOf(err, time.Second, false).Kind != TooManyNames || a.asked.Load() != 0 {
+	if err := find("a-new"); !errors.Is(err, ErrTooManyNames) || ProblemOf(err, time.Second, false).Kind != TooManyNames || a.asked.Load() != 0 {
 		t.Errorf("one more: %v, want that there are too many; %d creations were counted", err, a.asked.Load())
 	}
 	if err := find(name(DefaultMaxNames - 1)); err != nil {

@@ -39,9 +39,9 @@ func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Han
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
 			return problemf(service.CrossSite, "a page of another origin cannot change sequencers")
 		}
-		a, fault := service.AdminFor(h.c.Backend, creds, h.c.Logger)
-		if fault != nil {
-			return &problem{Fault: *fault}
+		a, none := service.AdminFor(h.c.Backend, creds, h.c.Logger)
+		if none != nil {
+			return &problem{Problem: *none}
 		}
 		if r.Method == http.MethodPost && hasBody(w, r) {
 			return problemf(service.UnexpectedBody, "this path reads no body")
@@ -55,7 +55,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Han
 // answer answers with a sequencer, or with a problem if err is not nil.
 func (c *adminCall) answer(h *Handler, ctx context.Context, status int, info grant.Info, err error) *problem {
 	if err != nil {
-		return &problem{Fault: service.AdminFault(c.name, err, h.c.Limit, ctx.Err() != nil)}
+		return &problem{Problem: service.AdminProblem(c.name, err, h.c.Limit, ctx.Err() != nil)}
 	}
 	return writeJSON(c.w, status, textfmt.InJSON(info))
 }
@@ -74,7 +74,7 @@ func (h *Handler) sequencers(ctx context.Context, c *adminCall) *problem {
 		return true
 	})
 	if err != nil {
-		return &problem{Fault: service.FaultOf(err, h.c.Limit, ctx.Err() != nil)}
+		return &problem{Problem: service.ProblemOf(err, h.c.Limit, ctx.Err() != nil)}
 	}
 	return writeJSON(c.w, http.StatusOK, map[string]any{"sequencers": all})
 }
@@ -181,7 +181,7 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Cr
 		defer cancel()
 		listed, err := a.Members(ctx)
 		if err != nil {
-			return &problem{Fault: service.FaultOf(err, h.c.Limit, ctx.Err() != nil)}
+			return &problem{Problem: service.ProblemOf(err, h.c.Limit, ctx.Err() != nil)}
 		}
 		all = append(all, listed...)
 	}
@@ -197,7 +197,7 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Cr
 func writeJSON(w http.ResponseWriter, status int, v any) *problem {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return &problem{Fault: service.Fault{Detail: "see the server's log", Kind: service.Internal, Cause: err}}
+		return &problem{Problem: service.Problem{Detail: "see the server's log", Kind: service.Internal, Cause: err}}
 	}
 	return writeWhole(w, status, "application/json", append(body, '\n'))
 }

@@ -25,7 +25,7 @@ func (h *Handler) authorize(creds *auth.Credentials, do auth.Action, name string
 		return nil
 	}
 	if err := h.c.Auth.Allow(creds, do, name); err != nil {
-		return &problem{Fault: service.DeniedFault(err, "in the header Authorization: Bearer firn_…")}
+		return &problem{Problem: service.DeniedProblem(err, "in the header Authorization: Bearer firn_…")}
 	}
 	return nil
 }

@@ -358,7 +358,7 @@ func (h *Handler) logReadiness(ctx context.Context, err error) *problem {
 		}
 		return nil
 	}
-	p := &problem{Fault: service.FaultOf(err, h.c.Limit, false)}
+	p := &problem{Problem: service.ProblemOf(err, h.c.Limit, false)}
 	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
 		h.c.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
 	}

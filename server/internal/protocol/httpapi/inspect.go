@@ -52,7 +52,7 @@ func (h *Handler) sequencerOf(r *http.Request, creds *auth.Credentials, name str
 	}
 	reader := service.Reader{Backend: h.c.Backend, Veil: h.c.Veil, Limit: h.c.Limit, How: "name its sequencer with sequencer=NAME"}
 	if f := reader.Options(r.Context(), name, r.PathValue("id"), o); f != nil {
-		return &problem{Fault: *f}
+		return &problem{Problem: *f}
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 		return p
 	}
 	if err != nil {
-		return &problem{Fault: service.FaultOf(err, h.c.Limit, false)}
+		return &problem{Problem: service.ProblemOf(err, h.c.Limit, false)}
 	}
 	if isForwarded && h.c.Owner != nil {
 		// If the node ID was lost meanwhile, the owner does not match the IDs, and

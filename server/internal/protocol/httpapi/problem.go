@@ -15,7 +15,7 @@ import (
 
 // A problem is the answer to a failed request (RFC 9457).
 type problem struct {
-	service.Fault
+	service.Problem
 	allow  string // value of the Allow header
 	status int    // instead of that of the kind, if not 0
 }
@@ -25,7 +25,7 @@ func (p *problem) Error() string { return p.Detail }
 
 // problemf returns a problem with a formatted detail.
 func problemf(k service.Kind, format string, a ...any) *problem {
-	return &problem{Fault: service.Fault{Kind: k, Detail: fmt.Sprintf(format, a...)}}
+	return &problem{Problem: service.Problem{Kind: k, Detail: fmt.Sprintf(format, a...)}}
 }
 
 // write answers with the problem.

@@ -191,12 +191,12 @@ func (c *conn) serveIDs(q request) (ids int) {
 		c.fail(wrong.Error())
 		return 0
 	}
-	c.failWith(service.FaultOf(err, c.s.c.Limit, false), name)
+	c.failWith(service.ProblemOf(err, c.s.c.Limit, false), name)
 	return 0
 }
 
 // failWith answers a command for a sequencer with an error.
-func (c *conn) failWith(f service.Fault, name string) {
+func (c *conn) failWith(f service.Problem, name string) {
 	if f.Cause != nil {
 		c.s.c.Logger.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("error", f.Cause))
 	}

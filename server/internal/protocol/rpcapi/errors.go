@@ -17,7 +17,7 @@ import (
 
 // A callError is why a call failed.
 type callError struct {
-	service.Fault
+	service.Problem
 	field string // of the request that is invalid; "" if none is
 }
 
@@ -41,29 +41,29 @@ func (e *callError) GRPCStatus() *status.Status {
 
 // fail returns the error of a call.
 func fail(k service.Kind, text string, retry time.Duration) error {
-	return &callError{Fault: service.Fault{Kind: k, Detail: text, Retry: retry}}
+	return &callError{Problem: service.Problem{Kind: k, Detail: text, Retry: retry}}
 }
 
 // invalid returns the error of a call with an invalid field.
 func invalid(k service.Kind, field, text string) error {
-	return &callError{service.Fault{Kind: k, Detail: text}, field}
+	return &callError{service.Problem{Kind: k, Detail: text}, field}
 }
 
 // failed returns what a client sees of an error of a Backend or its sources.
 func (s *Server) failed(ctx context.Context, err error) error {
-	return s.fault(ctx, service.FaultOf(err, s.c.Limit, isLate(err)))
+	return s.problem(ctx, service.ProblemOf(err, s.c.Limit, isLate(err)))
 }
 
 // failedOn is failed for an error of a StoreAdmin, about the named
 // sequencer.
 func (s *Server) failedOn(ctx context.Context, name string, err error) error {
-	return s.fault(ctx, service.AdminFault(name, err, s.c.Limit, isLate(err)))
+	return s.problem(ctx, service.AdminProblem(name, err, s.c.Limit, isLate(err)))
 }
 
 func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// fault logs a failure of the server, and returns the error of the call.
-func (s *Server) fault(ctx context.Context, f service.Fault) error {
+// problem logs a failure of the server, and returns the error of the call.
+func (s *Server) problem(ctx context.Context, f service.Problem) error {
 	if err := callOf(ctx).ctx.Err(); err != nil { // the client's: the server's limit is another context
 		return status.FromContextError(err).Err()
 	}
@@ -71,7 +71,7 @@ func (s *Server) fault(ctx context.Context, f service.Fault) error {
 		method, _ := grpc.Method(ctx)
 		s.c.Logger.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
 	}
-	return &callError{Fault: f}
+	return &callError{Problem: f}
 }
 
 // kindOf returns the kind of a call's error. If the client's deadline passes,

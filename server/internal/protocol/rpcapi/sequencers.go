@@ -26,9 +26,9 @@ func (s *Server) admin(ctx context.Context, need auth.Action, name string, needs
 			return nil, invalid(service.BadName, "name", err.Error())
 		}
 	}
-	a, fault := service.AdminFor(s.c.Backend, credsOf(ctx), s.c.Logger)
-	if fault != nil {
-		return nil, &callError{Fault: *fault}
+	a, problem := service.AdminFor(s.c.Backend, credsOf(ctx), s.c.Logger)
+	if problem != nil {
+		return nil, &callError{Problem: *problem}
 	}
 	return a, nil
 }

@@ -239,7 +239,7 @@ func (s *Server) authorize(ctx context.Context, do auth.Action, name string) err
 		return nil
 	}
 	if err := s.c.Auth.Allow(credsOf(ctx), do, name); err != nil {
-		return &callError{Fault: service.DeniedFault(err, "in the metadata, authorization: Bearer firn_…")}
+		return &callError{Problem: service.DeniedProblem(err, "in the metadata, authorization: Bearer firn_…")}
 	}
 	return nil
 }

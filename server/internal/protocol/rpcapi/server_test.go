@@ -116,7 +116,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestNextFaults(t *testing.T) {
+func TestNextProblems(t *testing.T) {
 	ids := firnv1.NewIDsClient(serve(t, Config{}))
 	for what, q := range map[string]*firnv1.NextRequest{
 		"count": {Count: service.MaxCount + 1}, "form": {Form: 7},

@@ -204,8 +204,8 @@ func TestDenied(t *testing.T) {
 	b := setup{store: store, to: []string{a.url}}.start(t)
 	err := b.wantNone(t)
 	b.wantForwards(t, map[result]uint64{unauthorized: 1})
-	if fault := service.FaultOf(err, time.Second, false); fault.Kind != service.NodesExhausted || !strings.Contains(fault.Detail, "1 denied this server access") || strings.Contains(fault.Detail, a.url) {
-		t.Errorf("%+v", fault)
+	if problem := service.ProblemOf(err, time.Second, false); problem.Kind != service.NodesExhausted || !strings.Contains(problem.Detail, "1 denied this server access") || strings.Contains(problem.Detail, a.url) {
+		t.Errorf("%+v", problem)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 // another name.
 var ErrTooManyNames = errors.New("too many sequencers")
 
-// A Fault is why a request failed, as every protocol reports it.
-type Fault struct {
+// A Problem is why a request failed, as every protocol reports it.
+type Problem struct {
 	Kind   Kind
 	Detail string        // what is wrong, and what to do
 	Retry  time.Duration // when to retry; 0 if unknown
@@ -100,17 +100,17 @@ func knownKind(err error) (Kind, bool) {
 	return ClockWrong, errors.As(err, &clock)
 }
 
-// FaultOf returns the Fault of an error of a Backend or its sources. limit is
+// ProblemOf returns the Problem of an error of a Backend or its sources. limit is
 // the limit of the request, and late reports whether it has passed; an error of
 // Take knows that itself.
-func FaultOf(err error, limit time.Duration, late bool) Fault {
+func ProblemOf(err error, limit time.Duration, late bool) Problem {
 	if e, ok := errors.AsType[*lateError](err); ok {
 		err, late = e.error, true
 	}
-	f := Fault{Kind: kindOf(err), Detail: textfmt.Message(err)}
-	f.Retry = kinds[f.Kind].retry
-	if kinds[f.Kind].logged {
-		f.Cause = err
+	p := Problem{Kind: kindOf(err), Detail: textfmt.Message(err)}
+	p.Retry = kinds[p.Kind].retry
+	if kinds[p.Kind].logged {
+		p.Cause = err
 	}
 	var (
 		wait  *firn.WaitError
@@ -120,65 +120,65 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 	var pace *PaceError
 	switch {
 	case errors.As(err, &pace):
-		f.Retry = pace.Wait
-	case f.Kind == NotYet && errors.As(err, &none):
-		f.Retry = max(time.Until(none.Free), time.Second)
-	case f.Kind == ClockAhead && errors.Is(err, grant.ErrComparingClocks):
-		f.Retry = time.Second
-	case f.Kind == Busy && errors.As(err, &wait):
-		f.Detail, f.Retry = textfmt.Message(wait), wait.Wait
-	case f.Kind == ClockWrong && errors.As(err, &clock):
-		f.Retry, f.Cause = clock.Wait, nil // the wait ends by itself
+		p.Retry = pace.Wait
+	case p.Kind == NotYet && errors.As(err, &none):
+		p.Retry = max(time.Until(none.Free), time.Second)
+	case p.Kind == ClockAhead && errors.Is(err, grant.ErrComparingClocks):
+		p.Retry = time.Second
+	case p.Kind == Busy && errors.As(err, &wait):
+		p.Detail, p.Retry = textfmt.Message(wait), wait.Wait
+	case p.Kind == ClockWrong && errors.As(err, &clock):
+		p.Retry, p.Cause = clock.Wait, nil // the wait ends by itself
 	}
-	switch f.Kind {
+	switch p.Kind {
 	case StoreUnavailable:
 		// The log has the store's error, which may name hosts.
-		f.Detail = "the store of node IDs could not be reached, read or written; see the server's log"
+		p.Detail = "the store of node IDs could not be reached, read or written; see the server's log"
 		switch silent := (*silentError)(nil); {
 		case errors.As(err, &silent):
-			f.Detail = fmt.Sprintf("the store of node IDs %s; the server keeps trying; see its log", silent.what())
+			p.Detail = fmt.Sprintf("the store of node IDs %s; the server keeps trying; see its log", silent.what())
 		case errors.Is(err, context.DeadlineExceeded):
-			f.Detail = "the store of node IDs did not answer in time; see the server's log"
+			p.Detail = "the store of node IDs did not answer in time; see the server's log"
 		}
 	case BatchTooLarge:
-		f.Detail += fmt.Sprintf(": a request must be done in %v; ask for fewer IDs at a time", limit)
+		p.Detail += fmt.Sprintf(": a request must be done in %v; ask for fewer IDs at a time", limit)
 	case Internal:
-		f.Detail = "see the server's log"
+		p.Detail = "see the server's log"
 	}
-	if late && f.Retry > 0 {
-		f.Detail = fmt.Sprintf("the limit of %v for a request has passed: %s", limit, f.Detail)
+	if late && p.Retry > 0 {
+		p.Detail = fmt.Sprintf("the limit of %v for a request has passed: %s", limit, p.Detail)
 	}
-	if f.Retry > maxRetry {
-		f.Retry = 0
+	if p.Retry > maxRetry {
+		p.Retry = 0
 	}
-	return f
+	return p
 }
 
-// AdminFault is FaultOf for an error of a StoreAdmin about the named
+// AdminProblem is ProblemOf for an error of a StoreAdmin about the named
 // sequencer.
-func AdminFault(name string, err error, limit time.Duration, late bool) Fault {
+func AdminProblem(name string, err error, limit time.Duration, late bool) Problem {
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
-		return Fault{Kind: NoSequencer, Detail: fmt.Sprintf("sequencer %s not found", name)}
+		return Problem{Kind: NoSequencer, Detail: fmt.Sprintf("sequencer %s not found", name)}
 	case errors.Is(err, grant.ErrMismatch):
-		return Fault{Kind: Different, Detail: textfmt.Message(err) + ": the settings of a sequencer never change; use the existing one, or choose another name, whose IDs may collide with those of this one"}
+		return Problem{Kind: Different, Detail: textfmt.Message(err) + ": the settings of a sequencer never change; use the existing one, or choose another name, whose IDs may collide with those of this one"}
 	}
-	return FaultOf(err, limit, late)
+	return ProblemOf(err, limit, late)
 }
 
-// DeniedFault returns the Fault of a request that an Authorizer denied. how
+// DeniedProblem returns the Problem of a request that an Authorizer denied. how
 // says how clients send a token.
-func DeniedFault(err error, how string) Fault {
+func DeniedProblem(err error, how string) Problem {
 	if errors.Is(err, auth.ErrForbidden) {
-		return Fault{Kind: Forbidden, Detail: err.Error()}
+		return Problem{Kind: Forbidden, Detail: err.Error()}
 	}
-	return Fault{Kind: Unauthorized, Detail: err.Error() + ": send a token " + how}
+	return Problem{Kind: Unauthorized, Detail: err.Error() + ": send a token " + how}
 }
 
 // Level is the level at which to log the Cause. If the store does not answer or
 // went back, every request fails: its watcher or the member logs that once.
-func (f Fault) Level() slog.Level {
-	if f.Kind == StoreUnavailable || f.Kind == StoreRolledBack {
+func (p Problem) Level() slog.Level {
+	if p.Kind == StoreUnavailable || p.Kind == StoreRolledBack {
 		return slog.LevelDebug
 	}
 	return slog.LevelError
