@@ -82,25 +82,20 @@ func collect() ([]byte, error) {
 // modules returns the directories of the modules that a program consists of, by
 // path and version, and that of Go.
 func modules() (map[string]string, error) {
-	all := make(map[string]string)
+	const format = "{{if .Standard}}Go, its runtime and standard library\t{{.Root}}{{else}}{{.Module.Path}} {{.Module.Version}}\t{{.Module.Dir}}{{end}}"
+	all := map[string]string{"Firn": filepath.Join(module, "..")}
 	for _, system := range systems {
-		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}", pkg)
+		cmd := exec.Command("go", "list", "-deps", "-f", format, pkg)
 		cmd.Dir, cmd.Env, cmd.Stderr = module, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+system), os.Stderr
 		text, err := cmd.Output()
 		if err != nil {
 			return nil, fmt.Errorf("go list for %s: %w", system, err)
 		}
 		for line := range strings.Lines(string(text)) {
-			if name, at, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && !strings.HasPrefix(name, "github.com/firnid/firn") {
-				all[name] = at
+			if name, dir, _ := strings.Cut(strings.TrimSpace(line), "\t"); !strings.HasPrefix(name, "github.com/firnid/firn") {
+				all[name] = dir
 			}
 		}
 	}
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return nil, err
-	}
-	all["Go, its runtime and standard library"] = strings.TrimSpace(string(root))
-	all["Firn"] = filepath.Join(module, "..")
 	return all, nil
 }
