@@ -70,7 +70,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 		for i, m := range offers {
 			names[i] = m.String()
 		}
-		return q, problemf(service.NotAcceptable, "Accept is %s: with these parameters, IDs are available as %s", textfmt.Quote(accept[0]), list(names))
+		return q, problemf(service.NotAcceptable, "Accept is %s: IDs are available as %s", textfmt.Quote(accept[0]), list(names))
 	}
 	q.media = m
 	return q, nil
