@@ -252,17 +252,12 @@ func (p *idPrinter) addReasons(r *rows, x *inspect.Reading) {
 
 // addTexts adds the ID in all encodings.
 func (p *idPrinter) addTexts(r *rows, x *inspect.Reading) {
-	if x.Bits() != 64 && x.Bits() != 128 {
-		r.add("dec", "%s", x.Dec())
-		r.add("hex", "%s", x.Hex())
-	}
-	for _, f := range []firn.Format{firn.UUID, firn.Decimal, firn.Hex, firn.Binary, firn.Base32, firn.Base36, firn.Base58, firn.Base62} {
+	for _, text := range x.Texts() {
 		switch {
-		case f.Fits(x.Bits()) != nil:
-		case f != firn.Binary:
-			r.add(f.String(), "%s", x.Bytes.Append(nil, form.Of(f)))
+		case text.Name != firn.Binary.String():
+			r.add(text.Name, "%s", text.Text)
 		case x.Bits() == 64: // 128 are wider than a terminal
-			r.add("bin", "%s", appendGroups(nil, x.Bytes.Append(nil, form.Of(f)), 8))
+			r.add("bin", "%s", appendGroups(nil, []byte(text.Text), 8))
 		}
 	}
 	if id, err := strconv.ParseUint(x.Dec(), 10, 64); x.Bits() == 64 && err == nil && id > math.MaxInt64 {

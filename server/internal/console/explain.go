@@ -143,20 +143,3 @@ func power(n int) string { return count(math.Exp2(float64(n))) }
 // randomElsewhere reports whether other generators of a format fill node and
 // sequence with random bits.
 func randomElsewhere(l firn.Layout) bool { return l.Preset() == "uuidv7" || l.Preset() == "ulid" }
-
-// A text is an ID in one encoding.
-type text struct{ Name, Text string }
-
-// textsOf returns the ID in all encodings: first as its layout writes it, if
-// that is a number or a UUID.
-func textsOf(x *inspect.Reading) (texts []text) {
-	for _, f := range []firn.Format{firn.UUID, firn.Decimal, firn.Hex, firn.Base32, firn.Base36, firn.Base58, firn.Base62, firn.Binary} {
-		if f.Fits(x.Bits()) == nil {
-			texts = append(texts, text{f.String(), string(x.Bytes.Append(nil, form.Of(f)))})
-		}
-	}
-	if texts == nil {
-		texts = []text{{"hex", x.Hex()}, {"dec", x.Dec()}}
-	}
-	return texts
-}

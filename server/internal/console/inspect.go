@@ -162,7 +162,7 @@ type explanation struct {
 	Known    bool   // a known layout is more likely than none
 	Other    string // what it may be instead, if not Known
 	Anatomy  anatomy
-	Texts    []text
+	Texts    []inspect.Text
 	Matches  []match // sequencers of the store that it may be from
 	Misses   []match // the others that have such a layout
 	Others   []alternative
@@ -191,7 +191,7 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*e
 	}
 	r := &explanation{
 		Reading: best, ID: id, Now: v.now, Chosen: !o.Layout.IsZero(), Known: known, Other: result.Other,
-		Anatomy: dissect(best), Texts: textsOf(best), Matches: matches, Misses: misses,
+		Anatomy: dissect(best), Texts: best.Texts(), Matches: matches, Misses: misses,
 	}
 	r.Text = r.Texts[0].Text
 	if best.HasParts && !best.Layout.IsZero() && !best.Layout.ReadOnly() {

@@ -68,32 +68,25 @@ func (w *pendingStore) run(ctx context.Context) {
 		}
 		pause = min(2*pause, longestPause)
 		s, err := w.open(ctx)
+		w.mu.Lock()
+		w.store, w.err = s, err
+		w.mu.Unlock()
 		var e *stores.Error
 		switch {
 		case err == nil:
-			w.note(s, nil)
 			w.log.Info("store reachable", "after", time.Since(begin).Round(time.Millisecond).String())
 			return
 		case ctx.Err() != nil:
 			return
 		case !errors.As(err, &e) || !e.Unreachable:
-			w.note(nil, err)
 			w.failed(err)
 			return
 		}
-		w.note(nil, err)
 		if now := time.Now(); now.Sub(warned) >= remindEvery {
 			warned = now
 			w.log.Warn("store still unreachable", "for", now.Sub(begin).Round(time.Second).String(), "error", err, "hint", e.Hint)
 		}
 	}
-}
-
-// note records the result of an attempt.
-func (w *pendingStore) note(s grant.Store, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.store, w.err = s, err
 }
 
 // get returns the store once it is open.

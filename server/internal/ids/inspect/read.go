@@ -146,6 +146,23 @@ func (r *Reading) Dec() string {
 // Hex returns the ID in hexadecimal, two digits for each byte, without 0x.
 func (r *Reading) Hex() string { return hex.EncodeToString(r.Bytes) }
 
+// A Text is an ID in one encoding.
+type Text struct{ Name, Text string }
+
+// Texts returns the ID in all encodings: first as its layout writes it, if that
+// is a number or a UUID.
+func (r *Reading) Texts() (texts []Text) {
+	for _, f := range []firn.Format{firn.UUID, firn.Decimal, firn.Hex, firn.Binary, firn.Base32, firn.Base36, firn.Base58, firn.Base62} {
+		if f.Fits(r.Bits()) == nil {
+			texts = append(texts, Text{f.String(), string(r.Bytes.Append(nil, form.Of(f)))})
+		}
+	}
+	if texts == nil {
+		texts = []Text{{"hex", r.Hex()}, {"dec", r.Dec()}}
+	}
+	return texts
+}
+
 // Read reads an ID in every way that o allows. The error says what is wrong
 // with the text, or which bits do not fit the layout. Read is safe for
 // concurrent use.
