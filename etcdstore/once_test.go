@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -22,6 +23,8 @@ type failingEtcd struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedMaintenanceServer
 
+	read func(ctx context.Context) error // called for each read; nil is success
+
 	mu      sync.Mutex // guards the fields below
 	answers []error    // to transactions; nil is success, as is whatever comes after the last
 	asked   int
@@ -29,7 +32,12 @@ type failingEtcd struct {
 
 var header = &pb.ResponseHeader{ClusterId: 7, MemberId: 1, Revision: 1, RaftTerm: 1}
 
-func (f *failingEtcd) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (f *failingEtcd) Range(ctx context.Context, _ *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if f.read != nil {
+		if err := f.read(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return &pb.RangeResponse{Header: header}, nil
 }
 
@@ -60,14 +68,12 @@ func (f *failingEtcd) says(answers ...error) (asked int) {
 	return asked
 }
 
-// TestSendOnce: a CAS is sent once, whatever the answer. Its result is unknown,
-// unless the answer guarantees that nothing was done.
-func TestSendOnce(t *testing.T) {
+// serve serves until the end of the test, and returns the endpoint.
+func (f *failingEtcd) serve(t *testing.T) (endpoint string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := new(failingEtcd)
 	g := grpc.NewServer()
 	pb.RegisterKVServer(g, f)
 	pb.RegisterMaintenanceServer(g, f)
@@ -77,7 +83,33 @@ func TestSendOnce(t *testing.T) {
 		g.Stop()
 		serving.Wait()
 	})
-	s := open(t, Options{Endpoints: []string{l.Addr().String()}})
+	return l.Addr().String()
+}
+
+// TestReason: an attempt that the context ends does not hide why the attempt
+// before it failed.
+func TestReason(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var reads atomic.Int64
+	f := &failingEtcd{read: func(asked context.Context) error {
+		if reads.Add(1) == 1 {
+			return status.Error(codes.Unknown, "a proxy's own words")
+		}
+		cancel()
+		<-asked.Done()
+		return asked.Err()
+	}}
+	_, err := openStore(ctx, Options{Endpoints: []string{f.serve(t)}, Timeout: patience})
+	wantError(t, "Open", err, context.Canceled, "a proxy's own words")
+	wantError(t, "Open", err, grant.ErrUnreachable)
+}
+
+// TestSendOnce: a CAS is sent once, whatever the answer. Its result is unknown,
+// unless the answer guarantees that nothing was done.
+func TestSendOnce(t *testing.T) {
+	f := new(failingEtcd)
+	s := open(t, Options{Endpoints: []string{f.serve(t)}})
 	for _, tt := range []struct {
 		err     error
 		refused bool

@@ -200,10 +200,16 @@ func dial(ctx context.Context, c clientv3.Config) (client *clientv3.Client, err 
 // retry calls f until it succeeds, etcd rejects the user, or ctx is done: an
 // election may be in progress, or the first endpoint may be down.
 func retry(ctx context.Context, f func() error) error {
+	var before error
 	for {
-		if err := f(); err == nil || isAuth(err) || ctx.Err() != nil {
+		err := f()
+		switch {
+		case before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()): // which says less
+			return fmt.Errorf("%w, after: %w", err, before)
+		case err == nil, isAuth(err), ctx.Err() != nil:
 			return err
 		}
+		before = err
 		select {
 		case <-ctx.Done():
 		case <-time.After(50 * time.Millisecond):

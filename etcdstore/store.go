@@ -71,7 +71,7 @@ func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err
 func failed(ctx context.Context, what string, err error) error {
 	cause, last := ctx.Err(), ctx.Value(outcomeKey{}).(*outcome).last()
 	switch {
-	case cause != nil && last != nil: // the client only returns that the context has ended
+	case cause != nil && last != nil && rpctypes.ErrorDesc(last) != cause.Error(): // the client returns no more than cause
 		return fmt.Errorf("etcdstore: %s: %w: %s", what, cause, rpctypes.ErrorDesc(last))
 	case cause != nil && !errors.Is(err, cause):
 		return fmt.Errorf("etcdstore: %s: %w: %w", what, cause, err)
@@ -149,7 +149,7 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 		_ = s.belongs(call, r.Header.ClusterId)
 		return false, failed(call, fmt.Sprintf("replace key %q", key), foreign(r.Header.ClusterId, current))
 	}
-	if last := o.last(); last != nil {
+	if last := o.last(); last != nil && call.Err() == nil {
 		err = last // err may be that of sendOnce
 	}
 	err = failed(call, fmt.Sprintf("replace key %q", key), err)
