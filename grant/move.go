@@ -58,8 +58,8 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 		}
 	}
 
-	// Only a List after a write of our own shows every record, and the bytes of
-	// that write tell whether the sequencer was attached meanwhile.
+	// Only a List after a write of our own shows every record, and the nonce of
+	// that write tells whether the sequencer was attached meanwhile.
 	var refused error
 	begun, err := changeExisting(ctx, from.Store, name, func(r *Info) (write bool, err error) {
 		source = *r
