@@ -68,7 +68,7 @@ func TestSecretsStayOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := new(nettest.Output)
-	_, address := served(t, Config{Tokens: path, Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))})
+	_, address := served(t, Config{TokenFile: path, Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))})
 	const wrong = "firn_hunter2hunter2hunter2"
 	var answers strings.Builder
 	for _, secret := range []string{token, wrong} {

@@ -32,7 +32,7 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := new(nettest.Output)
-	_, address := served(t, Config{Tokens: file, Logger: slog.New(requestid.NewHandler(slog.NewJSONHandler(log, nil)))})
+	_, address := served(t, Config{TokenFile: file, Logger: slog.New(requestid.NewHandler(slog.NewJSONHandler(log, nil)))})
 
 	web := func(method, path string) {
 		t.Helper()

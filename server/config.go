@@ -33,8 +33,9 @@ type Config struct {
 	// VeilKeys are the keys of veiled IDs (format=veiled); nil gives none.
 	VeilKeys veil.Keys
 
-	// MaxNames is how many sequencers are in use at once; 0 means DefaultMaxNames.
-	MaxNames int
+	// MaxSequencers is how many sequencers are in use at once; 0 means
+	// DefaultMaxSequencers.
+	MaxSequencers int
 
 	// Template sets in c, a copy of Sequencers, what is different for the sequencer
 	// of a name. It is called when a name is first used, concurrently for several
@@ -47,31 +48,32 @@ type Config struct {
 	// and otherwise by one that the system trusts.
 	ForwardTo []string
 
-	// ForwardToken is the path of a file with the token for servers in ForwardTo;
-	// "" sends none. The Server reads the file again when it changes.
-	ForwardToken string
+	// ForwardTokenFile is the path of a file with the token for servers in
+	// ForwardTo; "" sends none. The Server reads the file again when it changes.
+	ForwardTokenFile string
 
 	// Advertise is the HOST:PORT of this server that lists of servers show; ""
 	// means the address of a listener.
 	Advertise string
 
-	// Tokens is the path of the file that says what each client may do, as firn
+	// TokenFile is the path of the file that says what each client may do, as firn
 	// token new writes it. "" allows everything to everyone, unless TLS requires
 	// client certificates: their owners may then take IDs, and nothing more. The
 	// Server reads the file again when it changes.
-	Tokens string
+	TokenFile string
 
 	// TLS encrypts connections; nil means plain text. The Server reads the files
 	// again when they change.
 	TLS *TLS
 
 	// AnyHost answers HTTP requests for any host name. Otherwise a server without
-	// Tokens answers only localhost, 127.0.0.0/8 and [::1]: any web page could
+	// TokenFile answers only localhost, 127.0.0.0/8 and [::1]: any web page could
 	// reach it through a host name that resolves to this machine (DNS rebinding).
 	AnyHost bool
 
-	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
-	Limit time.Duration
+	// RequestTimeout is how long a request may wait for its IDs; 0 means
+	// DefaultRequestTimeout.
+	RequestTimeout time.Duration
 
 	// Limits bound requests and connections of all protocols.
 	Limits Limits
@@ -110,9 +112,9 @@ func (c *Config) layout() firn.Layout {
 
 // Values that zero fields of Config stand for.
 const (
-	DefaultMaxConns = listen.DefaultMaxConns
-	DefaultMaxNames = service.DefaultMaxNames
-	DefaultLimit    = service.DefaultLimit
+	DefaultMaxConns       = listen.DefaultMaxConns
+	DefaultMaxSequencers  = service.DefaultMaxNames
+	DefaultRequestTimeout = service.DefaultLimit
 )
 
 // Static is the node ID of a Server without a Store. Two processes that use the
@@ -142,7 +144,7 @@ type Limits struct {
 	Body   int           // bytes of a body; 0 means 64 KiB
 	Header int           // bytes of a header, to which HTTP/1.1 adds 4 KiB; 0 means 16 KiB
 	Read   time.Duration // for a header, and again for a body; 0 means 10 s
-	Write  time.Duration // for the answer, after Config.Limit; 0 means 30 s
+	Write  time.Duration // for the answer, after Config.RequestTimeout; 0 means 30 s
 	Idle   time.Duration // between requests; 0 means 2 min
 }
 

@@ -38,8 +38,8 @@ func guarded(t *testing.T, tokens string, f func(*TLS)) (*Server, string, *tls.C
 		f(c.TLS)
 	}
 	if tokens != "" {
-		c.Tokens = filepath.Join(dir, "tokens.yaml")
-		if err := os.WriteFile(c.Tokens, []byte(tokens), 0o600); err != nil {
+		c.TokenFile = filepath.Join(dir, "tokens.yaml")
+		if err := os.WriteFile(c.TokenFile, []byte(tokens), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

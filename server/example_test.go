@@ -33,9 +33,9 @@ func Example() {
 	}
 	defer store.Close()
 	srv, err := server.New(server.Config{
-		Store:      store,
-		Sequencers: sequencer.Config{Layout: firn.MustParseLayout("twitter")},
-		Limit:      5 * time.Second,
+		Store:          store,
+		Sequencers:     sequencer.Config{Layout: firn.MustParseLayout("twitter")},
+		RequestTimeout: 5 * time.Second,
 	})
 	if err != nil {
 		log.Fatal(err)

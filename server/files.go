@@ -23,13 +23,13 @@ func readFiles(c *Config) (f files, err error) {
 			return f, err
 		}
 	}
-	if c.Tokens != "" {
-		if f.tokens, err = auth.Open(c.Tokens, warn); err != nil {
+	if c.TokenFile != "" {
+		if f.tokens, err = auth.Open(c.TokenFile, warn); err != nil {
 			return f, err
 		}
 	}
-	if c.ForwardToken != "" {
-		f.forward, err = auth.OpenToken(c.ForwardToken)
+	if c.ForwardTokenFile != "" {
+		f.forward, err = auth.OpenToken(c.ForwardTokenFile)
 	}
 	return f, err
 }

@@ -68,7 +68,7 @@ func newStack(t *testing.T, l net.Listener, certificates *server.TLS) *stack {
 	t.Helper()
 	logs := new(nettest.Output)
 	srv, err := server.New(server.Config{
-		Store: new(memstore.Store), MaxNames: 8, TLS: certificates, Logger: slog.New(slog.NewTextHandler(logs, nil)),
+		Store: new(memstore.Store), MaxSequencers: 8, TLS: certificates, Logger: slog.New(slog.NewTextHandler(logs, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func TestOutcomes(t *testing.T) {
 	// check fails if the requests of f are not counted as want.
 	check := func(t *testing.T, store *moody, want string, f func(t *testing.T, address string)) {
 		t.Helper()
-		c := Config{Store: store, Limit: 10 * time.Second}
+		c := Config{Store: store, RequestTimeout: 10 * time.Second}
 		c.Sequencers.Layout, c.Sequencers.Window = firn.Default(), time.Minute
 		s, address := served(t, c)
 		f(t, address)

@@ -45,7 +45,7 @@ func (s *Server) metricsConfig() metrics.Config {
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
 		Backend: s.source.backend, Veil: s.c.VeilKeys, Figures: s.source.figures,
-		Layout: s.c.layout(), Limit: s.c.Limit, Version: s.c.Version, Logger: s.c.Logger,
+		Layout: s.c.layout(), Limit: s.c.RequestTimeout, Version: s.c.Version, Logger: s.c.Logger,
 	}
 	if s.source.announcer != nil {
 		c.Self = s.source.announcer.ID
@@ -57,8 +57,8 @@ func (s *Server) newConsole() *console.Console {
 func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
 		Backend: s.source.backend, Veil: s.c.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
-		Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
-		AnyHost: s.c.AnyHost || s.c.Tokens != "", Auth: s.authorizer(),
+		Limit: s.c.RequestTimeout, Limits: service.Limits(s.c.Limits),
+		AnyHost: s.c.AnyHost || s.c.TokenFile != "", Auth: s.authorizer(),
 		Trace: s.tracer.HTTP(s.c.TLS != nil), Logger: s.c.Logger,
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
 	}
@@ -70,7 +70,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 
 func (s *Server) newRPC() *rpcapi.Server {
 	return rpcapi.NewServer(rpcapi.Config{
-		Backend: s.source.backend, Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
+		Backend: s.source.backend, Limit: s.c.RequestTimeout, Limits: service.Limits(s.c.Limits),
 		Auth: s.authorizer(), Logger: s.c.Logger, Options: s.tracer.GRPCServer(),
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
 	})
@@ -78,7 +78,7 @@ func (s *Server) newRPC() *rpcapi.Server {
 
 func (s *Server) newRESP() *respapi.Server {
 	return respapi.NewServer(respapi.Config{
-		Backend: s.source.backend, Veil: s.c.VeilKeys, Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
+		Backend: s.source.backend, Veil: s.c.VeilKeys, Limit: s.c.RequestTimeout, Limits: service.Limits(s.c.Limits),
 		IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe, Auth: s.authorizer(),
 		Version: s.c.Version, Logger: s.c.Logger, Trace: s.tracer.RESP(),
 		Observe: func(n int, d time.Duration, k service.Kind) { s.metrics.ObserveMany("resp", outcomeOf(k), d, n) },

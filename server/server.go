@@ -63,7 +63,7 @@ func New(c Config) (*Server, error) {
 	if (c.Store == nil) == (c.Static == nil) {
 		return nil, errors.New("server: set either Config.Store or Config.Static")
 	}
-	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)
 	c.Limits = Limits(service.Limits(c.Limits).WithDefaults())
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
@@ -85,7 +85,7 @@ func New(c Config) (*Server, error) {
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
 	s.watching, s.stopWatching = context.WithCancel(context.Background())
 	s.listing, s.stopListing = context.WithCancel(s.watching)
-	if c.Tokens != "" {
+	if c.TokenFile != "" {
 		s.logTokens("tokens loaded")
 	}
 	return s, nil

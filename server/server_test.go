@@ -169,7 +169,7 @@ func TestTokenEndsWhileDraining(t *testing.T) {
 		}
 		token, hash := auth.NewToken()
 		write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
-		srv, err := server.New(server.Config{Static: new(server.Static), Tokens: path})
+		srv, err := server.New(server.Config{Static: new(server.Static), TokenFile: path})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ type source struct {
 // newSource makes the source of a complete Config.
 func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error) {
 	if c.Static != nil {
-		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node, Options: c.Static.Options, MaxNames: c.MaxNames, Veil: c.VeilKeys})
+		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node, Options: c.Static.Options, MaxNames: c.MaxSequencers, Veil: c.VeilKeys})
 		s.backend = s.static
 		return s, err
 	}
@@ -44,7 +44,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 	s.announcer = members.New(store, members.Options{Logger: c.Logger})
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Logger)
 	cluster := service.ClusterConfig{
-		Admin: service.NewStoreAdmin(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames,
+		Admin: service.NewStoreAdmin(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxSequencers,
 		Veil: c.VeilKeys, Template: c.Template,
 	}
 	if len(c.ForwardTo) > 0 {

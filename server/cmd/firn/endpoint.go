@@ -52,7 +52,7 @@ func (s *serveCmd) endpoints() (all []*endpoint, wrong faults) {
 // guarded reports whether other machines may connect: clients are
 // authenticated, and connections are encrypted.
 func (s *serveCmd) guarded() bool {
-	return s.tls.Cert != "" && (s.Tokens != "" || s.tls.Require)
+	return s.tls.Cert != "" && (s.TokenFile != "" || s.tls.Require)
 }
 
 // resolve parses the text.
@@ -85,7 +85,7 @@ func (p *endpoint) resolve(s *serveCmd) error {
 	switch {
 	case s.tls.Cert != "":
 		lacks = "clients are not authenticated: add --tokens, or --client-ca and --require-client-cert"
-	case s.Tokens != "":
+	case s.TokenFile != "":
 		lacks = "tokens would be sent unencrypted: add --tls-cert and --tls-key"
 	}
 	return misuse(fmt.Sprintf("use --listen %s, or --insecure if only trusted programs can reach it",

@@ -31,12 +31,12 @@ func (s *serveCmd) checkFiles() (all faults) {
 			check("tls-cert", "--tls-cert, --tls-key and --client-ca must be PEM files")
 		}
 	}
-	if s.Tokens != "" {
-		_, err = auth.Open(s.Tokens, nil)
+	if s.TokenFile != "" {
+		_, err = auth.Open(s.TokenFile, nil)
 		check("tokens", "run firn token new to add an entry, and firn token --help for the format")
 	}
-	if s.ForwardToken != "" {
-		s.opened.forwardToken, err = auth.OpenToken(s.ForwardToken)
+	if s.ForwardTokenFile != "" {
+		s.opened.forwardToken, err = auth.OpenToken(s.ForwardTokenFile)
 		check("forward-token", "the file must contain one token, as printed by firn token new")
 	}
 	s.opened.veilKeys, err = readVeilKeys(s.veilKeys)

@@ -17,9 +17,9 @@ import (
 func wantRefused(t *testing.T, file, want string) {
 	t.Helper()
 	for name, s := range map[string]*serveCmd{
-		"tokens":        {Config: server.Config{Tokens: file}},
+		"tokens":        {Config: server.Config{TokenFile: file}},
 		"tls-cert":      {tls: tlsconf.Files{Cert: file, Key: file}},
-		"forward-token": {Config: server.Config{ForwardToken: file}},
+		"forward-token": {Config: server.Config{ForwardTokenFile: file}},
 	} {
 		if err := s.checkFiles().error(nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)

@@ -106,7 +106,7 @@ func TestEmptiedTokens(t *testing.T) {
 	token, hash := auth.NewToken()
 	write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
 	var log nettest.Output
-	srv, err := server.New(server.Config{Static: new(server.Static), Tokens: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	srv, err := server.New(server.Config{Static: new(server.Static), TokenFile: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

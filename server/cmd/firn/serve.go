@@ -72,7 +72,7 @@ type serveCmd struct {
 func newServeCmd() *serveCmd {
 	return &serveCmd{
 		Config: server.Config{
-			MaxConns: server.DefaultMaxConns, MaxNames: server.DefaultMaxNames, Limit: server.DefaultLimit, Limits: defaultLimits,
+			MaxConns: server.DefaultMaxConns, MaxSequencers: server.DefaultMaxSequencers, RequestTimeout: server.DefaultRequestTimeout, Limits: defaultLimits,
 			Sequencers: sequencer.Config{Layout: firn.Default()},
 		},
 		logFlags:     defaultLog(),
@@ -152,7 +152,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.StringVar(&s.tls.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "PEM `FILE` with the authorities of client certificates")
 	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate signed by --client-ca")
-	f.StringVar(&s.Tokens, "tokens", "", "`FILE` with the permissions of tokens and certificates")
+	f.StringVar(&s.TokenFile, "tokens", "", "`FILE` with the permissions of tokens and certificates")
 	f.StringVar(&s.Advertise, "advertise", "", "`ADDRESS` of this server in lists of servers (default the host's name and port)")
 	numberVar(cmd, &s.MaxConns, "max-connections", "", "maximum number of connections per address")
 	layoutVar(cmd, &s.Sequencers.Layout, parseMadeLayout, "layout of the IDs")
@@ -162,8 +162,8 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	clockVars(cmd, &s.Sequencers.AllowClockBehind, &s.Sequencers.AllowClockAhead)
 	durationVar(cmd, &s.Sequencers.MaxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
-	numberVar(cmd, &s.MaxNames, "max-sequencers", "", "maximum number of sequencers in use")
-	f.DurationVar(&s.Limit, "request-timeout", s.Limit, "how long a request may wait for its IDs")
+	numberVar(cmd, &s.MaxSequencers, "max-sequencers", "", "maximum number of sequencers in use")
+	f.DurationVar(&s.RequestTimeout, "request-timeout", s.RequestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after a signal; /readyz answers 503 and HTTP clients are asked to reconnect")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
 	s.limitFlags(cmd)
@@ -171,7 +171,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	s.traceFlags(cmd)
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address and host name, even without TLS or tokens")
 	f.StringSliceVar(&s.ForwardTo, "forward-to", nil, "`URL`s of other servers of the store, to ask while this one has no node ID")
-	f.StringVar(&s.ForwardToken, "forward-token", "", "`FILE` with this server's token for --forward-to")
+	f.StringVar(&s.ForwardTokenFile, "forward-token", "", "`FILE` with this server's token for --forward-to")
 	f.StringVar(&s.veilKeys, "veil-keys", "", "`FILE` with the keys of veiled IDs (format=veiled)")
 	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "if the store is unreachable, start without it and keep trying; otherwise exit")
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; false refuses unknown names")
@@ -334,11 +334,11 @@ func (s *serveCmd) maxAhead() time.Duration {
 // checkValues validates values that depend on nothing else.
 func (s *serveCmd) checkValues() (all faults) {
 	atLeast(&all, "max-ahead", s.maxAhead(), 0)
-	atLeast(&all, "request-timeout", s.Limit, time.Millisecond)
+	atLeast(&all, "request-timeout", s.RequestTimeout, time.Millisecond)
 	atLeast(&all, "drain-delay", s.drainDelay, 0)
 	atLeast(&all, "drain-timeout", s.drainTimeout, 0)
 	within(&all, "max-connections", s.MaxConns, 1, 1_000_000, strconv.Itoa)
-	within(&all, "max-sequencers", s.MaxNames, 1, 1<<30, strconv.Itoa)
+	within(&all, "max-sequencers", s.MaxSequencers, 1, 1<<30, strconv.Itoa)
 	if s.isStatic() && !s.create {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
@@ -353,15 +353,15 @@ func (s *serveCmd) checkValues() (all faults) {
 		switch {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || !isHostPort(u.Host) || strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host:
 			all.add("forward-to", text, "", "it must be a URL of a server, such as https://ids-1.example:3476")
-		case u.Scheme == "http" && s.ForwardToken != "" && !s.insecure:
+		case u.Scheme == "http" && s.ForwardTokenFile != "" && !s.insecure:
 			all.add("forward-to", text, "use an https URL, or --insecure on a private network", "--forward-token would be sent without TLS")
 		}
 	}
 	switch {
 	case len(s.ForwardTo) > 0 && s.isStatic():
 		all.add("forward-to", s.ForwardTo[0], "add --store", "with a static node ID, no store knows the windows of other servers")
-	case len(s.ForwardTo) == 0 && s.ForwardToken != "":
-		all.add("forward-token", s.ForwardToken, "", "it needs --forward-to")
+	case len(s.ForwardTo) == 0 && s.ForwardTokenFile != "":
+		all.add("forward-token", s.ForwardTokenFile, "", "it needs --forward-to")
 	}
 	return append(append(all, s.checkLimits()...), s.checkTraces()...)
 }

@@ -222,7 +222,7 @@ func TestServeDrain(t *testing.T) {
 			time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 			s := newServeCmd()
 			s.Sequencers.Layout = firn.MustParseLayout("bits=time:40.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z")
-			s.Limit, s.drainTimeout = time.Hour, row.drain
+			s.RequestTimeout, s.drainTimeout = time.Hour, row.drain
 			listener, stderr, stop, ended := servePipes(t, s)
 
 			client, conn := net.Pipe()
@@ -254,7 +254,7 @@ func TestServeDrainDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 		s := newServeCmd()
-		s.Limit, s.drainDelay, s.drainTimeout = time.Second, 10*time.Second, time.Second
+		s.RequestTimeout, s.drainDelay, s.drainTimeout = time.Second, 10*time.Second, time.Second
 		listener, stderr, stop, ended := servePipes(t, s)
 		want := func(path string, want int) {
 			t.Helper()
