@@ -75,15 +75,15 @@ func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Resu
 	watchUntil(done, &requests, &ids, watch)
 
 	r := Result{Took: time.Since(begin), Requests: requests.Load(), IDs: ids.Load()}
-	var spans []span
+	var intervals []interval
 	for _, l := range loaders {
 		r.times = append(r.times, l.times...)
-		spans = append(spans, l.spans...)
+		intervals = append(intervals, l.intervals...)
 		r.Failures += l.failed
 		if l.err != nil {
 			r.Failure = l.err
 		}
-		l.spans = nil
+		l.intervals = nil
 	}
 	if r.Requests == 0 {
 		if r.Failure == nil {
@@ -92,7 +92,7 @@ func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Resu
 		return r, r.Failure
 	}
 	slices.Sort(r.times)
-	r.Duplicates = countDuplicates(spans)
+	r.Duplicates = countDuplicates(intervals)
 	return r, nil
 }
 
@@ -115,26 +115,26 @@ func watchUntil(done <-chan struct{}, requests, ids *atomic.Uint64, watch func(i
 	}
 }
 
-// A span is a range of consecutive IDs with the same upper half.
-type span struct{ hi, first, last uint64 }
+// An interval is a range of consecutive IDs with the same upper half.
+type interval struct{ hi, first, last uint64 }
 
 // A loader is the work of one connection.
 type loader struct {
-	client *client.Client
-	take   [2]func(ctx context.Context, b []byte) ([]byte, error) // appends packed IDs of 64 and of 128 bits
-	wide   int                                                    // 1: the IDs have 128 bits
-	packed []byte
-	spans  []span
-	times  []time.Duration // of requests
-	failed uint64
-	err    error // the last failure
+	client    *client.Client
+	take      [2]func(ctx context.Context, b []byte) ([]byte, error) // appends packed IDs of 64 and of 128 bits
+	wide      int                                                    // 1: the IDs have 128 bits
+	packed    []byte
+	intervals []interval
+	times     []time.Duration // of requests
+	failed    uint64
+	err       error // the last failure
 }
 
-// patience is how long a request may take, including connecting.
-const patience = 10 * time.Second
+// requestTimeout is how long a request may take, including connecting.
+const requestTimeout = 10 * time.Second
 
 func newLoader(o Options) (*loader, error) {
-	o.Client.Timeout, o.Client.Patience = patience, -1 // a failure is counted, not retried
+	o.Client.Timeout, o.Client.Patience = requestTimeout, -1 // a failure is counted, not retried
 	c, err := client.New(o.Client)
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (l *loader) load(ctx context.Context, end time.Time, requests, ids *atomic.
 func (l *loader) request(ctx context.Context) (ids uint64) {
 	var err error
 	l.packed, err = l.take[l.wide](ctx, l.packed[:0])
-	if _, refused := errors.AsType[*client.Error](err); err != nil && !refused && len(l.spans) == 0 && l.wide == 0 {
+	if _, refused := errors.AsType[*client.Error](err); err != nil && !refused && len(l.intervals) == 0 && l.wide == 0 {
 		if l.packed, err = l.take[1](ctx, l.packed[:0]); err == nil {
 			l.wide = 1
 		}
@@ -209,10 +209,10 @@ func (l *loader) note(size int) (n uint64) {
 			hi = binary.BigEndian.Uint64(packed)
 		}
 		lo := binary.BigEndian.Uint64(packed[size-8:])
-		if last := len(l.spans) - 1; n > 0 && l.spans[last].hi == hi && l.spans[last].last+1 == lo && lo != 0 {
-			l.spans[last].last = lo
+		if last := len(l.intervals) - 1; n > 0 && l.intervals[last].hi == hi && l.intervals[last].last+1 == lo && lo != 0 {
+			l.intervals[last].last = lo
 		} else {
-			l.spans = append(l.spans, span{hi, lo, lo})
+			l.intervals = append(l.intervals, interval{hi, lo, lo})
 		}
 		n++
 	}
@@ -220,10 +220,10 @@ func (l *loader) note(size int) (n uint64) {
 }
 
 // countDuplicates counts IDs that had already occurred.
-func countDuplicates(spans []span) (n uint64) {
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.first, b.first)) })
-	for i := 1; i < len(spans); i++ {
-		before, s := spans[i-1], &spans[i]
+func countDuplicates(intervals []interval) (n uint64) {
+	slices.SortFunc(intervals, func(a, b interval) int { return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.first, b.first)) })
+	for i := 1; i < len(intervals); i++ {
+		before, s := intervals[i-1], &intervals[i]
 		if s.hi != before.hi || s.first > before.last {
 			continue
 		}

@@ -33,7 +33,7 @@ func ClientOf(c *auth.Credentials) Client { return Client{c.Name(), c.Address} }
 func audit(ctx context.Context, log *slog.Logger, c Client, done change, name string, err error) {
 	result := slog.String("result", "done")
 	if err != nil && ctx.Err() != nil {
-		result = slog.String("result", "pending") // other members have yet to follow
+		result = slog.String("result", "pending") // other processes have yet to follow
 	} else if err != nil {
 		result = slog.String("result", "failed")
 	}

@@ -36,8 +36,8 @@ type Cluster struct {
 	sound   bool // no configuration was found unreadable since Ready has looked
 
 	nodes     nodeCounter
-	creations pace // sequencers created by use
-	missed    pace // reads of the store for names that it does not have
+	creations rateLimit // sequencers created by use
+	missed    rateLimit // reads of the store for names that it does not have
 
 	retiring     sync.WaitGroup  // retired sequencers that are not closed yet
 	openings     sync.WaitGroup  // sequencers that are being opened
@@ -267,7 +267,7 @@ var errNotOpened = errors.New("the attempt to open the sequencer did not finish"
 // isRefusal reports whether a sequencer was not created because the client may
 // not do that, or does it too fast.
 func isRefusal(err error) bool {
-	return errors.As(err, new(*CreateError)) || errors.As(err, new(*PaceError)) || errors.Is(err, errNoPrefix)
+	return errors.As(err, new(*CreateError)) || errors.As(err, new(*RateError)) || errors.Is(err, errNoPrefix)
 }
 
 // mostFailed is how many failures are remembered.
@@ -336,7 +336,7 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) e
 // client that creates it, if that is allowed.
 func (c *Cluster) find(ctx context.Context, name string, by Creator, config *sequencer.Config) (creator *auth.Credentials, err error) {
 	if wait := c.missed.wait(missBurst, missEvery); wait > 0 {
-		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name, &PaceError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
+		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name, &RateError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
 	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
@@ -352,7 +352,7 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, config *seq
 	}
 	if err == nil {
 		if wait := c.creations.wait(createBurst, createEvery); wait > 0 {
-			err = &CreateError{Name: name, Cause: &PaceError{wait, fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
+			err = &CreateError{Name: name, Cause: &RateError{wait, fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
 		}
 	}
 	if err != nil {

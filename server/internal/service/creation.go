@@ -64,8 +64,8 @@ func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 }
 
 // Detach detaches a sequencer within the limit of a request. pending reports
-// that members have yet to follow: the store has the state that keeps windows
-// from growing, and repeating the call shows whether it is done.
+// that other processes have yet to follow: the store has the state that keeps
+// windows from growing, and repeating the call shows whether it is done.
 func Detach(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
 	return empty(ctx, a, name, limit, a.Detach, grant.Detaching, grant.Detached)
 }

@@ -143,9 +143,9 @@ func (a *creators) Allow(c *auth.Credentials, do auth.Action, _ string) error {
 	return nil
 }
 
-// TestPace: a server creates sequencers by use at a pace, and reads its store
-// for unknown names at a pace. Neither affects names that are open.
-func TestPace(t *testing.T) {
+// TestRateLimits: a server creates sequencers by use, and reads its store for
+// unknown names, at limited rates. Neither affects names that are open.
+func TestRateLimits(t *testing.T) {
 	inCluster(t, ClusterConfig{MaxNames: 10 * createBurst}, new(memstore.Store), func(t *testing.T, c *Cluster) {
 		for i := range createBurst {
 			takeOne(t, c, fmt.Sprint("a-", i))
@@ -171,7 +171,7 @@ func TestPace(t *testing.T) {
 		takeOne(t, c, "a-1")
 		time.Sleep(missEvery)
 		if _, err := c.Sequencer(t.Context(), "no", nil); !errors.Is(err, ErrNoSequencer) {
-			t.Errorf("a pace later: %v", err)
+			t.Errorf("a moment later: %v", err)
 		}
 	})
 }

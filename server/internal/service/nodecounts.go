@@ -8,10 +8,10 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// NodeCounts are the node IDs of a sequencer by state, of those that members of
+// NodeCounts are the node IDs of a sequencer by state, of those that users of
 // this store may take.
 type NodeCounts struct {
-	Held    uint64 // by a member
+	Held    uint64 // by a process
 	Blocked uint64 // by a fence, or by a clock far ahead
 	Free    uint64
 }
@@ -86,7 +86,7 @@ func countNodes(ctx context.Context, s grant.Store, name string, now time.Time) 
 }
 
 // CountNodes counts the node IDs of a sequencer, whose records each yields, as
-// far as members of this store may take them. first is when the first of those
+// far as users of this store may take them. first is when the first of those
 // that are not free becomes free if its window is not renewed.
 func CountNodes(info grant.Info, now time.Time, each func(yield func(grant.NodeInfo, error) bool) error) (n NodeCounts, first time.Time, err error) {
 	lo, hi := uint64(0), info.Config.Layout.MaxNode()

@@ -78,10 +78,10 @@ func knownKind(err error) (Kind, bool) {
 		none     *grant.ExhaustedError
 		clock    *firn.ClockError
 		creation *CreateError
-		pace     *PaceError
+		rate     *RateError
 	)
 	switch {
-	case errors.As(err, &pace):
+	case errors.As(err, &rate):
 		return Busy, true
 	case errors.As(err, &creation) && errors.Is(err, auth.ErrUnauthorized):
 		return Unauthorized, true
@@ -117,10 +117,10 @@ func ProblemOf(err error, limit time.Duration, late bool) Problem {
 		clock *firn.ClockError
 		none  *grant.ExhaustedError
 	)
-	var pace *PaceError
+	var rate *RateError
 	switch {
-	case errors.As(err, &pace):
-		p.Retry = pace.Wait
+	case errors.As(err, &rate):
+		p.Retry = rate.Wait
 	case p.Kind == NotYet && errors.As(err, &none):
 		p.Retry = max(time.Until(none.Free), time.Second)
 	case p.Kind == ClockAhead && errors.Is(err, grant.ErrComparingClocks):
@@ -176,7 +176,7 @@ func DeniedProblem(err error, how string) Problem {
 }
 
 // Level is the level at which to log the Cause. If the store does not answer or
-// went back, every request fails: its watcher or the member logs that once.
+// went back, every request fails: its watcher or the sequencer logs that once.
 func (p Problem) Level() slog.Level {
 	if p.Kind == StoreUnavailable || p.Kind == StoreRolledBack {
 		return slog.LevelDebug

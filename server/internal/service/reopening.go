@@ -83,7 +83,7 @@ const reattachMost = 2 * time.Second
 // reattach makes an open sequencer without a node ID read its configuration
 // again, after it was created again or attached. Otherwise the next call would
 // be answered from an outdated state. Detach and Destroy need nothing alike: the
-// store notifies members of them (grant.Observe).
+// store notifies their Keepers (grant.Observe).
 func (c *Cluster) reattach(ctx context.Context, name string) {
 	e := c.openEntry(name)
 	if e == nil || !e.lapsed() {

@@ -17,37 +17,37 @@ const (
 	missEvery   = 10 * time.Millisecond
 )
 
-// A PaceError means that clients create sequencers, or use unknown names, too
+// A RateError means that clients create sequencers, or use unknown names, too
 // fast.
-type PaceError struct {
+type RateError struct {
 	Wait time.Duration
 	what string
 }
 
-func (e *PaceError) Error() string {
+func (e *RateError) Error() string {
 	return fmt.Sprintf("%s: retry in %v", e.what, e.Wait.Round(time.Millisecond))
 }
 
-// A pace limits how often something happens: burst times at once, then once per
-// interval. The zero value has not been used.
-type pace struct {
+// A rateLimit limits how often something happens: burst times at once, then once
+// per interval. The zero value has not been used.
+type rateLimit struct {
 	mu   sync.Mutex // guards paid
 	paid time.Time  // when what has happened is paid off
 }
 
 // wait returns how long the next one must wait.
-func (p *pace) wait(burst int, every time.Duration) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return max(time.Until(p.paid), 0) - time.Duration(burst-1)*every
+func (r *rateLimit) wait(burst int, every time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(time.Until(r.paid), 0) - time.Duration(burst-1)*every
 }
 
 // note counts one.
-func (p *pace) note(every time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now := time.Now(); p.paid.Before(now) {
-		p.paid = now
+func (r *rateLimit) note(every time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); r.paid.Before(now) {
+		r.paid = now
 	}
-	p.paid = p.paid.Add(every)
+	r.paid = r.paid.Add(every)
 }
