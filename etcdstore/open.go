@@ -103,9 +103,9 @@ func (o *Options) check() (endpoints []string, prefix string, config *tls.Config
 }
 
 // Open returns a Store once etcd has answered a read that needs its majority.
-// It fails if that takes longer than Timeout or ctx is done, if etcd
-// rejects the user, if a member is too old, and if the endpoints are members of
-// different clusters.
+// It fails if that takes longer than Timeout or ctx is done, if etcd rejects the
+// user, if a member is too old, and if the endpoints are members of different
+// clusters.
 //
 // The Store is safe for concurrent use by multiple goroutines, which share one
 // connection to each endpoint, and any number of Stores may use a prefix.
