@@ -9,7 +9,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,17 +43,22 @@ Integers above 2^53 are strings. Without --layout there are also "from", "score"
 least possible, with --all every reading. For a text that is not an ID it prints
 {"error":"…"}, continues, and exits with 1.`
 
+// An inspectCmd has the flags of the command inspect.
+type inspectCmd struct {
+	inspect.Options // the layout, zero if none is given; the encoding; the time
+
+	a                    *app
+	asJSON, all, summary bool
+	csv                  string
+	diagram              string
+	veiled               veilFlags
+
+	style style
+	draws bool // the bits of an ID that is shown in full
+}
+
 func newInspect(a *app) *cobra.Command {
-	var (
-		layout  firn.Layout
-		from    form.Form
-		asJSON  bool
-		all     bool
-		summary bool
-		csv     string
-		diagram = "auto"
-		veiled  veilFlags
-	)
+	c := inspectCmd{a: a, diagram: "auto"}
 	cmd := &cobra.Command{
 		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
 		Short: "Show the time, node, sequence and bits of IDs",
@@ -65,76 +69,81 @@ func newInspect(a *app) *cobra.Command {
   firn next -n 1000 | firn inspect --layout default --json -`,
 		Args: takes("the ID", 1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if from.Is(firn.Raw) {
+			switch {
+			case c.From.Is(firn.Raw):
 				return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")
-			}
-			if veiled.file != "" || from.IsVeiled() {
-				v, err := veiled.veil(a, layout)
+			case c.veiled.file != "" || c.From.IsVeiled():
+				v, err := c.veiled.veil(a, c.Layout)
 				if err != nil {
 					return err
 				}
-				from = form.VeiledBy(v)
-			} else if cmd.Flags().Changed("sequencer") {
+				c.From = form.VeiledBy(v)
+			case cmd.Flags().Changed("sequencer"):
 				return misuse("", "--sequencer needs --veil-key-file")
 			}
-			o := inspect.Options{Layout: layout, From: from}
-			p := idPrinter{o: o, all: all, style: a.style()}
-			p.diagram = drawsDiagram(diagram, p.style)
-			in := idInput{a: a, out: newRecordWriter(a.stdout.Writer), csv: csv, from: from}
-			if bits := layout.Bits(); bits == 64 || bits == 128 {
-				in.bits = bits
-			}
-			if summary {
-				return inspectSummary(cmd.Context(), &in, args, o, asJSON)
-			}
-			if asJSON {
-				in.onBad = in.badJSON
-			}
-			to := json.NewEncoder(in.out)
-			var one bytes.Buffer
-			first := true // of a column
-			err := in.each(cmd.Context(), args, func(where place, text string) (bad, err error) {
-				o.Now = a.now()
-				r, bad := inspect.Read(text, o)
-				if bad != nil {
-					return bad, nil
-				}
-				one.Reset()
-				switch {
-				case asJSON && !layout.IsZero():
-					return nil, to.Encode(r.Readings[0].Parts())
-				case asJSON:
-					if where.line > 0 && !all {
-						r.DropUnlikely()
-					}
-					return nil, to.Encode(r.JSON())
-				case where.line > 0 && !all && diagram != "always":
-					printLine(&one, &r, first, !layout.IsZero())
-					first = false
-				default:
-					p.print(&one, &r, o.Now, in.all > 1)
-				}
-				_, err = in.out.Write(one.Bytes())
-				return nil, err
-			})
-			if err != nil {
-				return err
-			}
-			return in.result(a, "IDs")
+			return c.run(cmd.Context(), args)
 		},
 	}
-	layoutVar(cmd, &layout, firn.ParseLayout, "layout of the IDs (default all known layouts)")
-	encodingVar(cmd, &from)
-	veiled.flags(cmd)
-	csvVar(cmd, &csv)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	cmd.Flags().BoolVar(&summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
-	cmd.Flags().BoolVar(&all, "all", false, "also show unlikely readings")
-	diagramVar(cmd, &diagram)
+	layoutVar(cmd, &c.Layout, firn.ParseLayout, "layout of the IDs (default all known layouts)")
+	encodingVar(cmd, &c.From)
+	c.veiled.flags(cmd)
+	csvVar(cmd, &c.csv)
+	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print one JSON object per line")
+	cmd.Flags().BoolVar(&c.summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
+	cmd.Flags().BoolVar(&c.all, "all", false, "also show unlikely readings")
+	diagramVar(cmd, &c.diagram)
 	cmd.MarkFlagsMutuallyExclusive("summary", "all")
 	cmd.MarkFlagsMutuallyExclusive("summary", "diagram")
 	cmd.MarkFlagsMutuallyExclusive("json", "diagram")
 	return cmd
+}
+
+// run shows the IDs, each or all together.
+func (c *inspectCmd) run(ctx context.Context, args []string) error {
+	c.style = c.a.style()
+	c.draws = drawsDiagram(c.diagram, c.style)
+	in := idInput{a: c.a, out: newRecordWriter(c.a.stdout.Writer), csv: c.csv, from: c.From}
+	if bits := c.Layout.Bits(); bits == 64 || bits == 128 {
+		in.bits = bits
+	}
+	if c.summary {
+		return c.summarize(ctx, &in, args)
+	}
+	if c.asJSON {
+		in.onBad = in.badJSON
+	}
+	to := json.NewEncoder(in.out)
+	var one bytes.Buffer
+	first := true // of a column
+	err := in.each(ctx, args, func(where place, text string) (bad, err error) {
+		c.Now = c.a.now()
+		r, bad := inspect.Read(text, c.Options)
+		if bad != nil {
+			return bad, nil
+		}
+		one.Reset()
+		inColumn := where.line > 0 && !c.all
+		switch {
+		case c.asJSON && !c.Layout.IsZero():
+			return nil, to.Encode(r.Readings[0].Parts())
+		case c.asJSON:
+			if inColumn {
+				r.DropUnlikely()
+			}
+			return nil, to.Encode(r.JSON())
+		case inColumn && c.diagram != "always":
+			printLine(&one, &r, first, !c.Layout.IsZero())
+			first = false
+		default:
+			c.print(&one, &r, in.all > 1)
+		}
+		_, err = in.out.Write(one.Bytes())
+		return nil, err
+	})
+	if err != nil {
+		return err
+	}
+	return in.result(c.a, "IDs")
 }
 
 // printLine shows an ID of a column to people, on one line below the names of
@@ -161,65 +170,57 @@ func printLine(w io.Writer, r *inspect.Result, first, asked bool) {
 	}
 }
 
-// An idPrinter shows IDs to people.
-type idPrinter struct {
-	o       inspect.Options
-	style   style
-	diagram bool
-	all     bool
-}
-
 // print shows one ID, after an empty line if apart is set.
-func (p *idPrinter) print(w io.Writer, result *inspect.Result, now time.Time, apart bool) {
+func (c *inspectCmd) print(w io.Writer, result *inspect.Result, apart bool) {
 	if apart {
 		fmt.Fprintln(w)
 	}
 	best, others := &result.Readings[0], result.Readings[1:]
 	known := result.Known()
 	var r rows
-	r.add("id", "%s", p.style.bold(result.Text))
+	r.add("id", "%s", c.style.bold(result.Text))
 	switch {
 	case !known:
-		r.add("layout", "%s", p.style.yellow("no known layout"))
+		r.add("layout", "%s", c.style.yellow("no known layout"))
 		others = result.Readings
-	case !p.o.Layout.IsZero():
-		r.add("layout", "%s", p.style.bold(best.Name))
+	case !c.Layout.IsZero():
+		r.add("layout", "%s", c.style.bold(best.Name))
 	default:
-		r.add("layout", "%s  %s", p.style.bold(best.Name), p.likelihood(best))
+		r.add("layout", "%s  %s", c.style.bold(best.Name), c.likelihood(best))
 	}
-	if p.o.From.IsAuto() {
+	if c.From.IsAuto() {
 		r.add("read as", "%s, %d bits", best.Form, best.Bits())
 	}
 	if known {
-		p.addParts(&r, best, now)
-		p.addReasons(&r, best)
+		c.addParts(&r, best)
+		c.addReasons(&r, best)
 	} else if result.Other != "" {
 		r.add("note", "%s", result.Other)
 	}
-	p.addTexts(&r, best)
-	r.print(w, p.style)
-	if known && p.diagram && !best.Layout.IsZero() {
-		p.draw(w, best)
+	c.addTexts(&r, best)
+	r.print(w, c.style)
+	if known && c.draws && !best.Layout.IsZero() {
+		c.draw(w, best)
 	}
-	p.others(w, best, others)
+	c.others(w, best, others)
 }
 
-func (p *idPrinter) likelihood(r *inspect.Reading) terminalText {
+func (c *inspectCmd) likelihood(r *inspect.Reading) terminalText {
 	if l := r.Likelihood(); l != inspect.Likely {
-		return p.style.yellow(l.String())
+		return c.style.yellow(l.String())
 	}
-	return p.style.green(inspect.Likely.String())
+	return c.style.green(inspect.Likely.String())
 }
 
-func (p *idPrinter) addParts(r *rows, x *inspect.Reading, now time.Time) {
+func (c *inspectCmd) addParts(r *rows, x *inspect.Reading) {
 	if !x.HasParts {
 		return
 	}
 	age := terminalText(x.Ago())
-	if x.Time.After(now) {
-		age = p.style.yellow(x.Ago())
+	if x.Time.After(c.Now) {
+		age = c.style.yellow(x.Ago())
 	}
-	r.add("time", "%s", p.style.bold(x.Stamp()))
+	r.add("time", "%s", c.style.bold(x.Stamp()))
 	r.add("local", "%s", x.Time.Local().Format("2006-01-02 15:04:05.000 -0700 MST"))
 	r.add("age", "%s", age)
 	r.add("unix ms", "%v", inspect.Millis(x.Time))
@@ -238,20 +239,20 @@ func (p *idPrinter) addParts(r *rows, x *inspect.Reading, now time.Time) {
 	}
 }
 
-func (p *idPrinter) addReasons(r *rows, x *inspect.Reading) {
-	if !p.o.Layout.IsZero() {
+func (c *inspectCmd) addReasons(r *rows, x *inspect.Reading) {
+	if !c.Layout.IsZero() {
 		return
 	}
 	for _, reason := range x.For() {
 		r.add("for", "%s", reason)
 	}
 	for _, reason := range x.Against() {
-		r.add("against", "%s", p.style.yellow(reason))
+		r.add("against", "%s", c.style.yellow(reason))
 	}
 }
 
 // addTexts adds the ID in all encodings.
-func (p *idPrinter) addTexts(r *rows, x *inspect.Reading) {
+func (c *inspectCmd) addTexts(r *rows, x *inspect.Reading) {
 	for _, text := range x.Texts() {
 		switch {
 		case text.Name != firn.Binary.String():
@@ -267,7 +268,7 @@ func (p *idPrinter) addTexts(r *rows, x *inspect.Reading) {
 
 // draw shows the bits with their values in a box, if the terminal is wide
 // enough.
-func (p *idPrinter) draw(w io.Writer, x *inspect.Reading) {
+func (c *inspectCmd) draw(w io.Writer, x *inspect.Reading) {
 	box := x.Layout.Diagram(func(piece firn.Piece) string {
 		v := piece.Value(x.Bytes)
 		switch {
@@ -282,18 +283,18 @@ func (p *idPrinter) draw(w io.Writer, x *inspect.Reading) {
 		}
 		return fmt.Sprintf("%s %d", piece.Field, v)
 	})
-	if p.style.fits(box) {
+	if c.style.fits(box) {
 		fmt.Fprintf(w, "\n%s", box)
 	}
 }
 
 // others shows the other readings, one per line.
-func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspect.Reading) {
+func (c *inspectCmd) others(w io.Writer, best *inspect.Reading, readings []inspect.Reading) {
 	t := table{head: []string{"other", "", "time", ""}}
 	hidden := 0
 	for i := range readings {
 		x := &readings[i]
-		if !p.all && x.Likelihood() == inspect.Unlikely {
+		if !c.all && x.Likelihood() == inspect.Unlikely {
 			hidden++
 			continue
 		}
@@ -309,21 +310,21 @@ func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspec
 	}
 	if len(t.rows) > 0 {
 		fmt.Fprintln(w)
-		t.print(w, p.style)
+		t.print(w, c.style)
 	}
 	if hidden > 0 {
-		fmt.Fprintf(w, "\n%s\n", p.style.dim(countOf(hidden, "unlikely reading")+" not shown; --all shows more"))
+		fmt.Fprintf(w, "\n%s\n", c.style.dim(countOf(hidden, "unlikely reading")+" not shown; --all shows more"))
 	}
 }
 
-// inspectSummary reports on all IDs together.
-func inspectSummary(ctx context.Context, in *idInput, args []string, o inspect.Options, asJSON bool) error {
-	s := inspect.NewSummary(o, in.a.now())
+// summarize reports on all IDs together.
+func (c *inspectCmd) summarize(ctx context.Context, in *idInput, args []string) error {
+	s := inspect.NewSummary(c.Options, c.a.now())
 	err := in.each(ctx, args, func(_ place, text string) (bad, err error) { return s.Add(text), nil })
 	if err != nil {
 		return err
 	}
-	if r := s.Report(); asJSON {
+	if r := s.Report(); c.asJSON {
 		in.a.printJSON(summaryJSON(r, in.tally))
 	} else {
 		printSummary(in.a, r, in.tally)

@@ -25,17 +25,17 @@ func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 // inspectOutput is what inspect shows of an ID to a reader with this look.
 func inspectOutput(t *testing.T, l style, layout, id string) string {
 	t.Helper()
-	p := idPrinter{style: l, diagram: l.terminal}
-	p.o.Now = time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
+	c := inspectCmd{style: l, draws: l.terminal}
+	c.Now = time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
 	if layout != "" {
-		p.o.Layout = firn.MustParseLayout(layout)
+		c.Layout = firn.MustParseLayout(layout)
 	}
-	r, err := inspect.Read(id, p.o)
+	r, err := inspect.Read(id, c.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	p.print(&b, &r, p.o.Now, false)
+	c.print(&b, &r, false)
 	return b.String()
 }
 
