@@ -57,7 +57,7 @@ func openDirectory(ctx context.Context, rest string) (grant.Store, error) {
 	if err == nil {
 		return s, nil
 	}
-	e := &Error{Err: err, Dir: true}
+	e := &Error{Err: err, Directory: true}
 	if errors.Is(err, dirstore.ErrNoStore) {
 		e.Hint = fmt.Sprintf("check the path and that it is mounted; only if no store was there before, create one: 'dir:%s?create=true'", path)
 	}

@@ -95,7 +95,7 @@ func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
 			return networkFault(where, err, "sslrootcert=FILE", "sslcert=FILE and sslkey=FILE")
 		}
 		e := fault(hintsPostgreSQL[pg.Code], "%s: %s", where, pg.Message) // earlier errors, such as of TLS, matter less
-		e.URL = pg.Code == "42704" && pg.Severity == "FATAL"              // an unknown setting, when connecting
+		e.InvalidURL = pg.Code == "42704" && pg.Severity == "FATAL"       // an unknown setting, when connecting
 		// It is starting or shutting down, has too many connections, or lost this one.
 		e.Unreachable = slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, pg.Code) || strings.HasPrefix(pg.Code, "08")
 		return e

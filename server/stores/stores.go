@@ -26,12 +26,10 @@ import (
 type Error struct {
 	Err  error
 	Hint string // what to do about it; may be empty
-	URL  bool   // the URL itself is invalid
-	Dir  bool   // the store is a directory, and Err is from dirstore
 
-	// Unreachable: the store did not answer, but may do so later with the same
-	// URL.
-	Unreachable bool
+	InvalidURL  bool // the URL itself is invalid
+	Directory   bool // the store is a directory, and Err is from dirstore
+	Unreachable bool // the store did not answer, but may do so later
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -39,7 +37,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
 func wrong(hint, format string, args ...any) *Error {
-	return &Error{Err: fmt.Errorf(format, args...), Hint: hint, URL: true}
+	return &Error{Err: fmt.Errorf(format, args...), Hint: hint, InvalidURL: true}
 }
 
 func fault(hint, format string, args ...any) *Error {
@@ -52,7 +50,7 @@ const defaultTimeout = 5 * time.Second
 // Open opens the store with a URL, such as dir:/var/lib/firn, etcd://HOST,
 // kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or
 // mysql://USER@HOST/DATABASE, and waits for its first answer. The parameters of
-// URLs are in docs/operations.md. Every error is an *Error.
+// URLs are in docs/stores.md. Every error is an *Error.
 //
 // A Store in anything but a directory is also a grant.Checker. Call its Check now
 // and then; package server does so by itself.
@@ -92,7 +90,7 @@ func Check(text string) error {
 func (u *parsed) hide(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
-		e = &Error{Err: err, URL: errors.Is(err, grant.ErrOptions), Unreachable: isNetwork(err) || errors.Is(err, grant.ErrUnreachable)}
+		e = &Error{Err: err, InvalidURL: errors.Is(err, grant.ErrOptions), Unreachable: isNetwork(err) || errors.Is(err, grant.ErrUnreachable)}
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
 		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, Redacted))

@@ -114,9 +114,9 @@ func checkStoreURL(text string) error {
 func urlError(err error) error {
 	var e *stores.Error
 	switch {
-	case errors.As(err, &e) && e.URL:
+	case errors.As(err, &e) && e.InvalidURL:
 		return wrongFlag("store", "", e.Hint, "%w", err)
-	case e != nil && e.Dir && e.Hint == "":
+	case e != nil && e.Directory && e.Hint == "":
 		return storeError(e.Err)
 	case e != nil:
 		return failed(e.Hint, "%w", err)
