@@ -25,6 +25,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service/forwarding"
 )
@@ -151,7 +152,13 @@ type report struct {
 	found []Finding
 }
 
+// add adds a finding. Errors in it lose the names of packages.
 func (r *report) add(check string, level Level, fix, format string, args ...any) {
+	for i, arg := range args {
+		if err, ok := arg.(error); ok {
+			args[i] = textfmt.Message(err)
+		}
+	}
 	r.found = append(r.found, Finding{check, level, fmt.Sprintf(format, args...), fix})
 }
 
