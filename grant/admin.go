@@ -31,7 +31,8 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 	}
 	return changeConfig(ctx, s, name, func(r *Info) (write bool, err error) {
 		fresh := newInfo(name, c)
-		fresh.Created, fresh.Floor = timeOf(ms(now)), timeOf(max(ms(r.Floor), ms(opt.Floor)))
+		fresh.Created, fresh.fence = timeOf(ms(now)), r.fence
+		fresh.begin = timeOf(max(ms(r.begin), ms(opt.Floor)))
 		if r.Incarnation == 0 || r.State == Purged || r.State == Destroyed {
 			if err := c.checkTime(name, now); err != nil {
 				return false, err
@@ -59,8 +60,8 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 			if want, have := c.Nodes.String(), r.Config.Nodes.String(); c.Nodes != nil && want != have {
 				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want, Have: have}
 			}
-			if r.Floor.Before(fresh.Floor) {
-				return false, &MismatchError{Sequencer: name, Field: "floor", Want: timeText(fresh.Floor), Have: timeText(r.Floor)}
+			if r.Floor.Before(fresh.floor()) {
+				return false, &MismatchError{Sequencer: name, Field: "floor", Want: timeText(fresh.floor()), Have: timeText(r.Floor)}
 			}
 			return false, r.Config.compare(name, c)
 		}
@@ -169,7 +170,7 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *Info
 		if write, refused = change(&info); refused != nil || !write {
 			return nil
 		}
-		info.nonce = newToken()
+		info.nonce, info.Floor = newToken(), info.floor()
 		info.LongestWindow = max(info.LongestWindow, info.Config.Window)
 		return info.encode()
 	})

@@ -83,8 +83,10 @@ type ExhaustedError struct {
 	Sequencer string
 	Nodes     Range     // that the member may take
 	Free      time.Time // when the first known window ends unless it is renewed; zero if unknown
-	Ahead     bool      // none is held, but none may be used before Free: the sequencer was fenced, or this clock is behind the marks
-	Fenced    bool      // Ahead, because of a fence
+	Ahead     bool      // none is held, but none may be used before Free: the sequencer was fenced or begins then, or this clock is behind the marks
+	Fenced    bool      // Ahead, because of the floor that a fence set, or the creation
+
+	begins bool // the floor is that of the creation
 }
 
 func (e *ExhaustedError) Error() string {
@@ -93,6 +95,8 @@ func (e *ExhaustedError) Error() string {
 		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.Nodes.Lo, e.Sequencer)
 	}
 	switch {
+	case e.begins:
+		return fmt.Sprintf("grant: sequencer %s begins at %s", e.Sequencer, timeText(e.Free))
 	case e.Fenced:
 		return fmt.Sprintf("grant: sequencer %s was fenced, continuing at %s", e.Sequencer, timeText(e.Free))
 	case e.Ahead:

@@ -146,7 +146,7 @@ func fenceAll(ctx context.Context, s Store, name string, floor, longest, now int
 	// The floor comes first, so that a node ID without a record, or one that is
 	// acquired while records are rewritten, begins above it.
 	if _, err := changeConfig(ctx, s, name, func(r *Info) (bool, error) {
-		r.Floor = timeOf(max(ms(r.Floor), floor))
+		r.fence = timeOf(max(ms(r.fence), floor))
 		r.Incarnation++
 		r.LongestWindow = max(r.LongestWindow, time.Duration(longest)*time.Millisecond)
 		return true, nil

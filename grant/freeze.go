@@ -61,10 +61,11 @@ func (m *machine) usesFrozen() bool { return m.hold != nil && !m.hold.sealed && 
 // after the store went back, and reports whether it does.
 func (m *machine) thaws(value []byte) bool {
 	r, err := decodeConfig(configKey(m.options.Name), value)
-	// A fence sets a floor far above all clocks. A floor belongs to a fence
-	// after the store went back, or before anything was lost, if it is new, or
-	// if it is so far above this clock that nothing can have been granted yet.
-	floor := ms(r.Floor)
+	// A fence sets a floor far above all clocks, a creation any. The floor of a
+	// fence belongs to one after the store went back, or before anything was
+	// lost, if it is new, or if it is so far above this clock that nothing can
+	// have been granted yet.
+	floor := ms(r.fence)
 	if err != nil || floor <= m.seenFloor && floor <= m.frozenAt+m.maxAhead() {
 		return false
 	}

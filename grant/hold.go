@@ -293,7 +293,7 @@ func (m *machine) adopt(record []byte, until int64) {
 func (m *machine) readBack(value, config []byte) {
 	h := m.hold
 	c, err := decodeConfig(configKey(m.options.Name), config)
-	floor := ms(c.Floor)
+	floor := ms(c.fence)
 	fenced := err == nil && floor > m.seenFloor
 	if fenced {
 		m.seenFloor = floor

@@ -46,7 +46,7 @@ type Info struct {
 	State       State
 	Config      Config
 	Incarnation uint64    // grows with every creation and every fence
-	Floor       time.Time // no new grant begins before it; set by Create or Fence, zero if none was
+	Floor       time.Time // no new grant begins before it; the later one of Create and Fence, zero if none was set
 	Created     time.Time // by its creator's clock
 
 	// LongestWindow is the longest window that the sequencer ever had.
@@ -56,7 +56,14 @@ type Info struct {
 	MovedTo string
 
 	nonce string // new in every write of the record
+
+	// The two parts of Floor. Only that of a fence lies above all windows that
+	// may have been granted, so that a frozen member may continue.
+	begin, fence time.Time
 }
+
+// floor returns the later one of begin and fence.
+func (i Info) floor() time.Time { return timeOf(max(ms(i.begin), ms(i.fence))) }
 
 // newInfo returns a sequencer that was not created yet: its record has no time.
 func newInfo(name string, c Config) Info {

@@ -39,7 +39,7 @@ type machine struct {
 	isRefused  bool   // it forbids acquiring
 	wantConfig bool   // it may have changed
 	configAt   int64  // Mono when to read it again while a window is open
-	seenFloor  int64  // the greatest floor ever read, or never
+	seenFloor  int64  // the greatest floor of a fence ever read, or never
 	seenInc    uint64 // the greatest incarnation ever read
 
 	op        operation // the request in progress
@@ -272,7 +272,7 @@ func (m *machine) request(op operation, a action) {
 // floor, or never.
 func (m *machine) window() int64   { return m.sequencer.Config.Window.Milliseconds() }
 func (m *machine) maxAhead() int64 { return m.sequencer.Config.MaxAhead.Milliseconds() }
-func (m *machine) floor() int64    { return ms(m.sequencer.Floor) }
+func (m *machine) floor() int64    { return ms(m.sequencer.floor()) }
 
 // fail records that a request failed, or found nothing, and when to continue.
 func (m *machine) fail(err error, wait int64) {
@@ -445,7 +445,7 @@ func (m *machine) readConfig(value []byte) bool {
 		m.refuse(err)
 		return false
 	}
-	floor := ms(r.Floor)
+	floor := ms(r.fence)
 	if floor < m.seenFloor || r.Incarnation < m.seenInc && floor <= m.seenFloor {
 		m.freeze()
 		return false

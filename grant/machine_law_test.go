@@ -27,11 +27,13 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "another nonce", change: func(c *Info) { c.nonce = "x" }},
 		{name: "a greater incarnation", change: func(c *Info) { c.Incarnation = 9 }},
 		{name: "a smaller incarnation", change: func(c *Info) { c.Incarnation = 4 }, err: ErrRolledBack},
-		{name: "a smaller incarnation with a higher floor", change: func(c *Info) { c.Incarnation, c.Floor = 4, timeOf(101) }},
-		{name: "a higher floor", change: func(c *Info) { c.Floor = timeOf(101) }},
-		{name: "a lower floor", change: func(c *Info) { c.Floor = timeOf(99) }, err: ErrRolledBack},
-		{name: "a lower floor with a greater incarnation", change: func(c *Info) { c.Floor, c.Incarnation = timeOf(99), 9 }, err: ErrRolledBack},
-		{name: "no floor any more", change: func(c *Info) { c.Floor = time.Time{} }, err: ErrRolledBack},
+		{name: "a smaller incarnation with a higher floor", change: func(c *Info) { c.Incarnation, c.fence = 4, timeOf(101) }},
+		{name: "a higher floor", change: func(c *Info) { c.fence = timeOf(101) }},
+		{name: "a lower floor", change: func(c *Info) { c.fence = timeOf(99) }, err: ErrRolledBack},
+		{name: "a lower floor with a greater incarnation", change: func(c *Info) { c.fence, c.Incarnation = timeOf(99), 9 }, err: ErrRolledBack},
+		{name: "no floor any more", change: func(c *Info) { c.fence = time.Time{} }, err: ErrRolledBack},
+		{name: "no floor but a later beginning", change: func(c *Info) { c.fence, c.begin = time.Time{}, timeOf(101) }, err: ErrRolledBack},
+		{name: "a later beginning", change: func(c *Info) { c.begin = timeOf(101) }},
 		{name: "another layout", change: func(c *Info) { c.Config.Layout = firn.MustParseLayout("default") }, err: ErrMismatch, says: layout.String()},
 		{name: "another window", change: func(c *Info) { c.Config.Window, c.LongestWindow = 9*time.Second, 9*time.Second }},
 		{name: "the window that is wanted", change: func(c *Info) {}, set: func(s *KeeperOptions) {
@@ -47,12 +49,13 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "a number too many", change: func(c *Info) {}, set: func(s *KeeperOptions) { s.Nodes = &Range{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
 		{name: "no numbers", change: func(c *Info) {}, set: func(s *KeeperOptions) { s.Nodes = &Range{Lo: 5, Hi: 4} }, says: "5..4: the first must not exceed the last"},
 	} {
-		r := newRig(t, 4, func(c *Info) { c.Floor, c.Incarnation = timeOf(100), 5 })
+		r := newRig(t, 4, func(c *Info) { c.fence, c.Incarnation = timeOf(100), 5 })
 		if tt.set != nil {
 			tt.set(&r.m.options)
 		}
 		c := r.m.sequencer
 		tt.change(&c)
+		c.Floor = c.floor()
 		ok := r.m.readConfig(c.encode())
 		err := r.m.status.Err
 		switch {
@@ -64,7 +67,7 @@ func TestReadConfigLaw(t *testing.T) {
 			if lo, hi := r.m.lo, r.m.hi; lo != n.Lo || hi != n.Hi {
 				t.Errorf("%s: the numbers %d..%d", tt.name, lo, hi)
 			}
-			if r.m.seenFloor != max(ms(c.Floor), 100) || r.m.seenInc != max(c.Incarnation, 5) {
+			if r.m.seenFloor != max(ms(c.fence), 100) || r.m.seenInc != max(c.Incarnation, 5) {
 				t.Errorf("%s: floor %d, incarnation %d", tt.name, r.m.seenFloor, r.m.seenInc)
 			}
 		case ok || tt.err != nil && !errors.Is(err, tt.err) || err == nil || !strings.Contains(err.Error(), tt.says) || r.m.frozen != (tt.err == ErrRolledBack):

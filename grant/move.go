@@ -78,7 +78,8 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 		next := source
 		next.MovedTo = from.URL
 		if r.Incarnation > 0 {
-			next.Incarnation, next.Floor = max(r.Incarnation, next.Incarnation), timeOf(max(ms(r.Floor), ms(next.Floor)))
+			next.Incarnation = max(r.Incarnation, next.Incarnation)
+			next.begin, next.fence = timeOf(max(ms(r.begin), ms(next.begin))), timeOf(max(ms(r.fence), ms(next.fence)))
 			next.LongestWindow, next.Created = max(r.LongestWindow, next.LongestWindow), timeOf(min(ms(r.Created), ms(next.Created)))
 		}
 		*r = next

@@ -267,7 +267,7 @@ func TestRepairRaces(t *testing.T) {
 	} {
 		s, _ := sequencerStore(func(c *Info) {
 			if tt.floor != 0 {
-				c.Floor = timeOf(tt.floor)
+				c.fence = timeOf(tt.floor)
 			}
 		})
 		s.values[key] = ahead.encode()

@@ -365,7 +365,11 @@ func (m *machine) exhausted(s sighting) {
 		m.fail(s.bad, 1000)
 		return
 	}
-	m.fail(&ExhaustedError{Sequencer: m.options.Name, Nodes: Range{m.lo, m.hi}, Free: timeOf(free), Ahead: ahead, Fenced: ahead && free <= m.floor()}, 0)
+	fenced := ahead && free <= m.floor()
+	m.fail(&ExhaustedError{
+		Sequencer: m.options.Name, Nodes: Range{m.lo, m.hi}, Free: timeOf(free), Ahead: ahead,
+		Fenced: fenced, begins: fenced && ms(m.sequencer.fence) < free,
+	}, 0)
 	wait := listEvery
 	if free != never {
 		wait = min(wait, max(free-m.wall+1, backoffMin))

@@ -26,7 +26,7 @@ type judged struct {
 // determine which windows have ended.
 func judge(node uint64, n *nodeRecord, c Info, now, used int64, known, off bool, store, within int64) (j judged, usable int64) {
 	j = judged{node: node, mark: never, limit: maxMark}
-	maxAhead, window, floor, gapFrom := c.Config.MaxAhead.Milliseconds(), c.Config.Window.Milliseconds(), ms(c.Floor), ms(c.Created)
+	maxAhead, window, floor, gapFrom := c.Config.MaxAhead.Milliseconds(), c.Config.Window.Milliseconds(), ms(c.fence), ms(c.Created)
 	if known && gapFrom > store+within+10_000 { // the clock of its creator was wrong
 		gapFrom = ms(c.Config.Layout.Epoch())
 	}
@@ -80,7 +80,7 @@ func TestLookLaw(t *testing.T) {
 		r := newRig(t, 4, func(c *Info) {
 			c.Created = timeOf(near())
 			if random.IntN(2) == 0 {
-				c.Floor = timeOf(near())
+				c.fence = timeOf(near())
 			}
 		})
 		m := r.m

@@ -93,13 +93,14 @@ type configJSON struct {
 	LongestWindow int64       `json:"longest_window"`
 	State         string      `json:"state"`
 	Incarnation   uint64      `json:"incarnation"`
-	Floor         *int64      `json:"floor"` // null if none was set
+	Floor         *int64      `json:"floor"` // that of the last fence; null if there was none
 	Created       int64       `json:"created"`
 	Nonce         string      `json:"nonce"`
 	Nodes         []uint64    `json:"nodes,omitempty"` // two numbers
 	MovedTo       string      `json:"moved_to,omitempty"`
 	Prefix        string      `json:"prefix,omitempty"`
 	LowBits       int         `json:"low_bits,omitempty"`
+	Begin         *int64      `json:"begin,omitempty"` // the floor given at creation
 }
 
 const movedToMost = 512 // bytes
@@ -110,8 +111,11 @@ func (i Info) encode() []byte {
 		Version: version, Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: i.LongestWindow.Milliseconds(),
 		State: i.State.String(), Incarnation: i.Incarnation, Created: ms(i.Created), Nonce: i.nonce, MovedTo: i.MovedTo, Prefix: c.Prefix, LowBits: c.LowBits,
 	}
-	if !i.Floor.IsZero() {
-		j.Floor = new(ms(i.Floor))
+	if !i.fence.IsZero() {
+		j.Floor = new(ms(i.fence))
+	}
+	if !i.begin.IsZero() {
+		j.Begin = new(ms(i.begin))
 	}
 	if c.Nodes != nil {
 		j.Nodes = []uint64{c.Nodes.Lo, c.Nodes.Hi}
@@ -132,7 +136,7 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 		return i, damaged(key, "longest_window is shorter than window")
 	case j.Nodes != nil && (len(j.Nodes) != 2 || j.Nodes[0] > j.Nodes[1]):
 		return i, damaged(key, "nodes is not a range of node IDs")
-	case j.Floor != nil && !inRange(*j.Floor) || !inRange(j.Created):
+	case j.Floor != nil && !inRange(*j.Floor) || j.Begin != nil && !inRange(*j.Begin) || !inRange(j.Created):
 		return i, damaged(key, "a time is out of range")
 	case j.Incarnation == 0:
 		return i, damaged(key, "it has no incarnation")
@@ -156,8 +160,12 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 		LongestWindow: time.Duration(j.LongestWindow) * time.Millisecond, MovedTo: j.MovedTo, nonce: j.Nonce,
 	}
 	if j.Floor != nil {
-		i.Floor = timeOf(*j.Floor)
+		i.fence = timeOf(*j.Floor)
 	}
+	if j.Begin != nil {
+		i.begin = timeOf(*j.Begin)
+	}
+	i.Floor = i.floor()
 	if i.State = State(slices.Index(stateNames[:], j.State)); i.State < Attached || i.State > Purged {
 		return i, damaged(key, fmt.Sprintf("state is %q", j.State))
 	}

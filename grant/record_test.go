@@ -30,9 +30,13 @@ func TestConfigRecordLaw(t *testing.T) {
 		}
 		floor := `"floor":null,`
 		if r.IntN(2) == 0 {
-			want.Floor = timeOf(someTime(r))
-			floor = fmt.Sprintf(`"floor":%d,`, want.Floor.UnixMilli())
+			want.fence = timeOf(someTime(r))
+			floor = fmt.Sprintf(`"floor":%d,`, want.fence.UnixMilli())
 		}
+		if r.IntN(2) == 0 {
+			want.begin = timeOf(someTime(r))
+		}
+		want.Floor = want.floor()
 		if r.IntN(2) == 0 {
 			want.Config.Nodes = &Range{r.Uint64N(3), 2 + r.Uint64()}
 			want.MovedTo, want.Config.Prefix = strings.Repeat("&", movedToMost), strings.Repeat("a", r.IntN(64)) // the greatest lengths

@@ -131,7 +131,7 @@ func TestReadBackLaw(t *testing.T) {
 			}
 			c := r.m.sequencer
 			if tt.floor != 0 {
-				c.Floor, c.nonce = timeOf(rigTime+tt.floor), "fenced"
+				c.fence, c.nonce = timeOf(rigTime+tt.floor), "fenced"
 			}
 			r.answer(event{Values: [][]byte{value, c.encode()}})
 			got := result{phase: r.m.Status().Phase, alarm: r.alarm(), seals: r.did(actionSeal) != nil}
@@ -206,7 +206,7 @@ func TestFencedSealsAtOnce(t *testing.T) {
 				t.Fatalf("it reads %s", a.Key)
 			}
 			c := r.m.sequencer
-			c.State, c.Floor, c.Incarnation, c.nonce = state, timeOf(r.wall), c.Incarnation+1, "fenced"
+			c.State, c.fence, c.Incarnation, c.nonce = state, timeOf(r.wall), c.Incarnation+1, "fenced"
 			r.answer(event{Values: [][]byte{c.encode()}})
 			if r.did(actionSeal) == nil {
 				t.Errorf("lost %t, the sequencer is fenced and %v, and the generator is not sealed", lost, state)

@@ -123,11 +123,14 @@ func (s *story) do(f []string) {
 	case "now":
 		s.now = s.number(f[1])
 	case "create":
-		window := int64(30_000)
-		if len(f) > 2 {
+		window, o := int64(30_000), &AdminOptions{Now: now}
+		switch {
+		case len(f) > 2 && f[1] == "floor":
+			o.Floor = time.UnixMilli(s.number(f[2]))
+		case len(f) > 2:
 			window = s.number(f[2])
 		}
-		result(Create(ctx, s, "s", testConfig("default,epoch=0", time.Duration(window)*time.Millisecond), &AdminOptions{Now: now}))
+		result(Create(ctx, s, "s", testConfig("default,epoch=0", time.Duration(window)*time.Millisecond), o))
 	case "detach", "destroy":
 		through, last := Detaching, Detached
 		if f[0] == "destroy" {

@@ -155,7 +155,7 @@ func (a *app) printInfo(i grant.Info, asJSON bool) {
 		r.add("moved to", "%s", i.MovedTo)
 	}
 	if !i.Floor.IsZero() {
-		r.add("fenced", "no grant begins before %s", textfmt.Stamp(i.Floor))
+		r.add("floor", "no grant begins before %s", textfmt.Stamp(i.Floor))
 	}
 	r.print(a.stdout, a.style())
 }

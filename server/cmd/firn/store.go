@@ -191,7 +191,7 @@ func storeError(err error) error {
 	case errors.As(err, &mismatch):
 		return no("a sequencer's %s cannot change: use the existing one (firn sequencer show %s), or choose another name, whose IDs may collide with those of this one", mismatch.Field, mismatch.Sequencer)
 	case errors.As(err, &exhausted) && exhausted.Fenced:
-		return no("wait until then: a fence keeps members out until the time of all windows that the store may have lost has passed")
+		return no("wait until then: IDs begin above the floor that a fence, or firn sequencer create --floor, has set")
 	case errors.As(err, &exhausted) && exhausted.Ahead:
 		return no("wait until then, or set the clock that is wrong: firn node list shows the members' clocks, and firn node repair gives back node IDs that a clock far ahead has blocked")
 	case errors.Is(err, grant.ErrComparingClocks):

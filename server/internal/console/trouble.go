@@ -46,7 +46,7 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	}
 	c := q.Info.Config
 	counts, first := nodeCounts(q, at)
-	fenced := q.Info.Floor.Add(-c.MaxAhead)
+	begins := q.Info.Floor.Add(-c.MaxAhead)
 	s := states[q.Info.State]
 	switch {
 	case q.Info.MovedTo != "":
@@ -59,8 +59,8 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	case q.Info.State != grant.Attached:
 	case !c.Layout.Last().After(at):
 		add("bad", "time over", "since "+day(c.Layout.Last()), "Layout %s has no IDs for this time.", c.Layout)
-	case fenced.After(at):
-		add("bad", "fenced", until(fenced), "It makes no IDs. Servers continue by themselves then.")
+	case begins.After(at):
+		add("bad", "no IDs", until(begins), "It was fenced, or created to begin then. Servers begin by themselves.")
 	case q.NodesRead && counts.Free == 0:
 		add("bad", "no node ID free", "the first window ends "+ago(first, at), "All node IDs are held or blocked. A server that starts now gets no IDs of it.")
 	case c.Layout.Last().Sub(at) < soon:

@@ -246,7 +246,7 @@ func (r *report) records(ctx context.Context) {
 		fine++
 		names = append(names, name)
 		if at := i.Floor.Add(-i.Config.MaxAhead); i.State == grant.Attached && at.After(r.c.Now()) {
-			r.add("records", Fix, "wait: members continue by themselves", "sequencer %s was fenced, continuing at %s, in %v",
+			r.add("records", Fix, "wait: members begin by themselves", "sequencer %s makes no IDs before %s, in %v: it was fenced, or created to begin then",
 				name, at.UTC().Format(time.RFC3339), at.Sub(r.c.Now()).Round(time.Second))
 		}
 		return true
