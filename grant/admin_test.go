@@ -282,7 +282,7 @@ func newMember(s grant.Store, name string) *member {
 // hold makes a Keeper acquire a node ID.
 func hold(t *testing.T, k *grant.Keeper) {
 	t.Helper()
-	if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), phase(grant.Holding))); err != nil {
+	if err := errors.Join(k.Join(t.Context()), k.Wait(t.Context(), phase(grant.Holding))); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,8 +13,8 @@ type eventKind uint8
 // The kinds of events.
 const (
 	eventTick     eventKind = iota // the time of an actionTimer has come, or just time has passed
-	eventAttach                    // a node ID is wanted
-	eventRelease                   // the node ID is no longer wanted
+	eventJoin                      // a node ID is wanted
+	eventLeave                     // the node ID is no longer wanted
 	eventDemand                    // a caller waits for an ID that the window does not allow
 	eventHint                      // the configuration may have changed
 	eventAnswered                  // the store answered the last request

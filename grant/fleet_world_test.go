@@ -237,7 +237,7 @@ func (w *fleet) open(p *fleetProcess) {
 		case e.Err != nil:
 			w.after(time.Second+w.upTo(time.Second), func() { w.open(p) })
 		default:
-			w.deliver(p, event{Kind: eventAttach})
+			w.deliver(p, event{Kind: eventJoin})
 		}
 	})
 }
@@ -257,7 +257,7 @@ func (w *fleet) stop(p *fleetProcess, then func()) {
 	w.waited(p)
 	p.ended = func() { w.end(p, then) }
 	w.after(10*time.Second, p.ended)
-	w.deliver(p, event{Kind: eventRelease})
+	w.deliver(p, event{Kind: eventLeave})
 }
 
 // stand records that a process has no IDs from now on.

@@ -134,7 +134,7 @@ func (m *machine) mark() int64 { return min(max(m.hold.from, m.used), m.hold.unt
 // forget ends the use of a node ID, which is never read again. If it was not
 // given back and does not belong to another member, err is the reason.
 func (m *machine) forget(gaveBack bool, err error) {
-	if m.gaveBack = gaveBack; !m.attached {
+	if m.gaveBack = gaveBack; !m.wanted {
 		m.kept = err
 	}
 	m.hold = nil

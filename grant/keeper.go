@@ -43,7 +43,7 @@ type Holder interface {
 // The Keeper's goroutine calls KeeperOptions.Now, the Logger and the Holder;
 // another goroutine calls the Store. A panic in any of them ends the process. None may
 // end its goroutine (runtime.Goexit, as in t.Fatal). A function that blocks
-// delays renewals. It must not call Attach, Release, Demand, Wait or Close, nor
+// delays renewals. It must not call Join, Leave, Demand, Wait or Close, nor
 // wait for an ID of the same sequencer.
 //
 // A Keeper must be made by NewKeeper and ends with Close.
@@ -66,7 +66,7 @@ type Keeper struct {
 	stats   KeeperStats
 	closed  bool
 	wish    eventKind     // the next one that the machine will get; eventTick: none
-	wishes  uint64        // number of calls of Attach, Release and Demand
+	wishes  uint64        // number of calls of Join, Leave and Demand
 	heard   uint64        // of how many of them the machine has heard
 	hears   chan struct{} // closed and replaced when heard grows
 }
@@ -82,7 +82,7 @@ type KeeperOptions struct {
 
 	// Nodes are the node IDs that the member may take: for example, one of two
 	// ranges for two clusters that share a database. If Lo and Hi are equal, the
-	// node ID is pinned. If Hi exceeds the layout's greatest node ID, attaching
+	// node ID is pinned. If Hi exceeds the layout's greatest node ID, joining
 	// fails. Nil means all of the layout.
 	Nodes *Range
 
@@ -133,7 +133,7 @@ type KeeperStats struct {
 	Alarms   [numAlarms]uint64 // by kind, see AlarmName
 }
 
-// NewKeeper returns a Keeper that holds nothing until Attach is called.
+// NewKeeper returns a Keeper that holds nothing until Join is called.
 func NewKeeper(store Store, s KeeperOptions, holder Holder) *Keeper {
 	s.Now = clockOr(s.Now)
 	if s.Timeout <= 0 {
@@ -492,7 +492,7 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 // or of a later one.
 func (k *Keeper) tell(ctx context.Context, wish eventKind) error {
 	k.mu.Lock()
-	if k.closed && wish == eventAttach {
+	if k.closed && wish == eventJoin {
 		k.mu.Unlock()
 		return errKeeperClosed
 	}
@@ -525,17 +525,17 @@ func (k *Keeper) tell(ctx context.Context, wish eventKind) error {
 
 var errKeeperClosed = errors.New("grant: the keeper is closed")
 
-// Attach requests a node ID. It does not wait for it (see Wait), but after it
+// Join requests a node ID. It does not wait for it (see Wait), but after it
 // has returned nil, Status no longer reports an earlier attempt. After Close,
 // it has no effect and returns an error.
 //
-// The last call of Attach and Release counts, even if its context has ended:
+// The last call of Join and Leave counts, even if its context has ended:
 // the contexts of these and of Demand end only the wait until the Keeper knows.
-func (k *Keeper) Attach(ctx context.Context) error { return k.tell(ctx, eventAttach) }
+func (k *Keeper) Join(ctx context.Context) error { return k.tell(ctx, eventJoin) }
 
-// Release reports that no node ID is wanted any more. It does not wait until
+// Leave reports that no node ID is wanted any more. It does not wait until
 // the current one is given back; see Wait.
-func (k *Keeper) Release(ctx context.Context) error { return k.tell(ctx, eventRelease) }
+func (k *Keeper) Leave(ctx context.Context) error { return k.tell(ctx, eventLeave) }
 
 // Demand reports that a caller waits for an ID that the window does not allow.
 func (k *Keeper) Demand(ctx context.Context) error { return k.tell(ctx, eventDemand) }
@@ -607,7 +607,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		<-k.done
 		k.holder.Seal()
 	}()
-	err := k.Release(ctx)
+	err := k.Leave(ctx)
 	if err == nil {
 		var kept error
 		if err = k.Wait(ctx, func(s Status) bool { kept = s.Err; return s.Phase == Idle }); err == nil {

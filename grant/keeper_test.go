@@ -142,7 +142,7 @@ func panicAt(t *testing.T, site string) {
 	case "Used", "Now": // while a request hangs
 		f.hangs.Store(true)
 		k = f.keeper(t)
-		_ = k.Attach(ctx)
+		_ = k.Join(ctx)
 		f.armed.Store(true)
 		_ = k.Demand(ctx)
 	case "Extend", "Seal":
@@ -151,13 +151,13 @@ func panicAt(t *testing.T, site string) {
 		f.armed.Store(true)
 		f.ahead.Store(int64(50 * time.Second))
 		if site == "Seal" {
-			_ = k.Release(ctx)
+			_ = k.Leave(ctx)
 		}
 		_ = k.Demand(ctx)
 	default:
 		f.armed.Store(true)
 		k = f.keeper(t)
-		_ = k.Attach(ctx)
+		_ = k.Join(ctx)
 	}
 	_ = k.Wait(ctx, func(grant.Status) bool { return false })
 	select {}
@@ -192,8 +192,8 @@ func TestCloseTwice(t *testing.T) {
 		first := make(chan error)
 		go func() { first <- k.Close(t.Context()) }()
 		synctest.Wait()
-		if err := k.Attach(t.Context()); err == nil {
-			t.Error("Attach during Close: no error")
+		if err := k.Join(t.Context()); err == nil {
+			t.Error("Join during Close: no error")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -206,32 +206,32 @@ func TestCloseTwice(t *testing.T) {
 	})
 }
 
-// TestStatusAfterAttach: after Attach has returned, Status does not describe an
+// TestStatusAfterJoin: after Join has returned, Status does not describe an
 // earlier attempt.
-func TestStatusAfterAttach(t *testing.T) {
+func TestStatusAfterJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreignCode{site: "Get", fail: func() { time.Sleep(time.Second) }}
 		k := f.keeper(t)
 		hold(t, k)
-		if err := k.Release(t.Context()); err != nil {
+		if err := k.Leave(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if status, _ := k.Status(); status.Phase != grant.Leaving && status.Phase != grant.Idle {
-			t.Errorf("after Release: %v", status.Phase)
+			t.Errorf("after Leave: %v", status.Phase)
 		}
 		synctest.Wait()
 		if _, err := grant.Detach(t.Context(), f, "orders", nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), func(s grant.Status) bool { return s.Err != nil })); err != nil {
+		if err := errors.Join(k.Join(t.Context()), k.Wait(t.Context(), func(s grant.Status) bool { return s.Err != nil })); err != nil {
 			t.Fatal(err)
 		}
 		f.armed.Store(true)
-		if err := k.Attach(t.Context()); err != nil {
+		if err := k.Join(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if status, _ := k.Status(); status.Err != nil {
-			t.Errorf("after Attach: %v, and nothing was tried yet", status.Err)
+			t.Errorf("after Join: %v, and nothing was tried yet", status.Err)
 		}
 		if err := k.Close(t.Context()); err != nil {
 			t.Error(err)

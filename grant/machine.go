@@ -29,8 +29,8 @@ type machine struct {
 	started            bool  // there was an event before
 	lastWall, lastMono int64 // at that event
 
-	attached bool // a node ID is wanted
-	demand   bool // a caller waits for an ID
+	wanted bool // a node ID is: the last event of the two was eventJoin, not eventLeave
+	demand bool // a caller waits for an ID
 
 	// The sequencer, as last read.
 	sequencer  Info
@@ -222,12 +222,12 @@ func (m *machine) step(e event) []action {
 	m.started, m.lastWall, m.lastMono = true, m.wall, m.mono
 
 	switch e.Kind {
-	case eventAttach:
-		m.attached, m.demand = true, true
+	case eventJoin:
+		m.wanted, m.demand = true, true
 		m.notBefore, m.failures, m.kept = 0, 0, nil
 		m.status.Err = nil
-	case eventRelease:
-		m.attached, m.demand = false, false
+	case eventLeave:
+		m.wanted, m.demand = false, false
 		m.notBefore = 0
 		if m.hold != nil {
 			m.hold.release = 0
@@ -291,7 +291,7 @@ func (m *machine) fail(err error, wait int64) {
 func (m *machine) backoff() int64 {
 	d := backoffMin << min(m.failures, 12)
 	most := backoffMax
-	if h := m.hold; h != nil && m.attached && !h.sealed {
+	if h := m.hold; h != nil && m.wanted && !h.sealed {
 		// A member with much of its window left waits longer, so that a large
 		// fleet does not return all at once when a store recovers. It still
 		// learns of a fence in time.
@@ -328,13 +328,13 @@ func (m *machine) advance() {
 		m.watchConfig() // otherwise a claim that is never settled would hide a fence
 	case m.claim != nil:
 		m.settleClaim()
-	case m.frozen && m.attached && m.usesFrozen():
+	case m.frozen && m.wanted && m.usesFrozen():
 		m.request(opThaw, action{Kind: actionGetMany, Keys: []string{h.key, configKey(m.options.Name)}})
-	case m.frozen && m.attached:
+	case m.frozen && m.wanted:
 		m.request(opThaw, action{Kind: actionGet, Key: configKey(m.options.Name)})
-	case h != nil && (!m.attached || h.sealed || h.closing):
+	case h != nil && (!m.wanted || h.sealed || h.closing):
 		m.leave()
-	case !m.attached:
+	case !m.wanted:
 	case h == nil || h.lost:
 		// A caller may be waiting for the configuration to change.
 		m.wantConfig = false
@@ -395,7 +395,7 @@ func (m *machine) answer(e event) {
 	case opDrop:
 		// Whether it was given back or not, none of it was used.
 		m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
-		if !m.attached {
+		if !m.wanted {
 			m.kept = e.Err
 		}
 	case opProbe:
@@ -508,7 +508,7 @@ func (m *machine) refuse(err error) {
 func (m *machine) report() {
 	s := Status{Err: m.status.Err}
 	switch h := m.hold; {
-	case h == nil && m.attached:
+	case h == nil && m.wanted:
 		s.Phase = Joining
 	case h == nil && m.claim != nil:
 		s.Phase, s.Node, s.Until = Leaving, m.claim.node, timeOf(m.claim.until)
@@ -520,7 +520,7 @@ func (m *machine) report() {
 		}
 		s.Node, s.Until = h.node, timeOf(h.until)
 		switch {
-		case !m.attached || h.closing || h.sealing || h.sealed:
+		case !m.wanted || h.closing || h.sealing || h.sealed:
 			s.Phase = Leaving
 		case h.lost:
 			s.Phase, s.Owner = Losing, m.owner
@@ -551,7 +551,7 @@ func (m *machine) timer() {
 	switch h := m.hold; {
 	case m.mono < m.notBefore:
 		at = m.notBefore
-	case h == nil || h.sealing || h.lost || !m.attached:
+	case h == nil || h.sealing || h.lost || !m.wanted:
 		return
 	default:
 		if left := h.until - max(m.wall, m.used); left > 0 {

@@ -110,7 +110,7 @@ func TestEmptyIsNone(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.m.config = nil
 	r.tokens()
-	r.step(event{Kind: eventAttach})
+	r.step(event{Kind: eventJoin})
 	r.answer(event{Values: [][]byte{{}}})
 	if err := r.m.Status().Err; !errors.Is(err, ErrNotFound) {
 		t.Errorf("an empty configuration: %v", err)
@@ -133,7 +133,7 @@ func TestReportLaw(t *testing.T) {
 	changes := 0
 	for range 20_000 {
 		m := r.m
-		m.hold, m.attached, m.out = pickOne(random, holds...), random.IntN(2) == 0, nil
+		m.hold, m.wanted, m.out = pickOne(random, holds...), random.IntN(2) == 0, nil
 		m.status.Err = pickOne(random, errs...)
 		m.claim = nil
 		if random.IntN(3) == 0 {
@@ -145,7 +145,7 @@ func TestReportLaw(t *testing.T) {
 		h := m.hold
 		want := Status{Err: err}
 		switch {
-		case h == nil && m.attached:
+		case h == nil && m.wanted:
 			want.Phase = Joining
 		case h == nil && m.claim != nil:
 			want.Phase, want.Node, want.Until = Leaving, 9, timeOf(99)
@@ -154,7 +154,7 @@ func TestReportLaw(t *testing.T) {
 		default:
 			want.Node, want.Until = h.node, timeOf(h.until)
 			switch {
-			case !m.attached || h.closing || h.sealing || h.sealed:
+			case !m.wanted || h.closing || h.sealing || h.sealed:
 				want.Phase = Leaving
 			case h.lost:
 				want.Phase, want.Owner = Losing, m.owner
@@ -177,7 +177,7 @@ func TestReportLaw(t *testing.T) {
 		t.Errorf("%d changes", changes)
 	}
 	// A new owner alone counts as a change.
-	r.m.hold, r.m.attached, r.m.status.Err = &hold{nodeGrant: nodeGrant{until: rigTime}}, true, nil
+	r.m.hold, r.m.wanted, r.m.status.Err = &hold{nodeGrant: nodeGrant{until: rigTime}}, true, nil
 	r.m.report()
 	r.m.owner, r.m.out = "another", nil
 	if r.m.report(); len(r.m.out) != 1 || r.m.out[0].Status.Owner != "another" {

@@ -75,9 +75,9 @@ func (h *scriptedHolder) Used() time.Time {
 	return time.Time{}
 }
 
-// attached returns a Keeper of this Holder that holds a node ID of a new
+// joined returns a Keeper of this Holder that holds a node ID of a new
 // sequencer.
-func attached(t *testing.T, s grant.Store, h *scriptedHolder, now func() time.Time) *grant.Keeper {
+func joined(t *testing.T, s grant.Store, h *scriptedHolder, now func() time.Time) *grant.Keeper {
 	t.Helper()
 	create(t, s, "s", config("default,epoch=-86400000"), now())
 	k := grant.NewKeeper(s, grant.KeeperOptions{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}, Now: now}, h)
@@ -86,7 +86,7 @@ func attached(t *testing.T, s grant.Store, h *scriptedHolder, now func() time.Ti
 	return k
 }
 
-// mark returns the mark of the node ID that attached holds.
+// mark returns the mark of the node ID that joined holds.
 func mark(t *testing.T, s grant.Store) (until time.Time) {
 	t.Helper()
 	if err := grant.Nodes(t.Context(), s, "s", func(n grant.NodeInfo, err error) bool {
@@ -101,7 +101,7 @@ func mark(t *testing.T, s grant.Store) (until time.Time) {
 // givenBack returns the mark after a Keeper has given its node ID back.
 func givenBack(t *testing.T, s grant.Store, k *grant.Keeper) time.Time {
 	t.Helper()
-	if err := k.Release(t.Context()); err != nil {
+	if err := k.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.Wait(t.Context(), phase(grant.Idle)); err != nil {
@@ -121,7 +121,7 @@ func checkSealed(t *testing.T) string {
 			h.used.Store(&used)
 		}
 	}
-	until := givenBack(t, s, attached(t, s, h, time.Now))
+	until := givenBack(t, s, joined(t, s, h, time.Now))
 	time.Sleep(2 * time.Second)
 	if used := h.Used(); until.Before(used) {
 		return fmt.Sprintf("the number is given back up to %v, and was used up to %v", until, used)
@@ -161,7 +161,7 @@ func (s *silentStore) CAS(ctx context.Context, key string, old, next []byte) (bo
 // checkLineage: a store that may have gone back is not written to.
 func checkLineage(t *testing.T) string {
 	s := new(silentStore)
-	k := attached(t, s, new(scriptedHolder), time.Now)
+	k := joined(t, s, new(scriptedHolder), time.Now)
 	s.fails.Store(true)
 	before := s.cas.Load()
 	for range 20 {
@@ -183,7 +183,7 @@ func checkZero(t *testing.T) string {
 		began := time.Now()
 		clock := func() time.Time { return time.Unix(0, 0).Add(at + time.Since(began)) }
 		h := new(scriptedHolder)
-		k := attached(t, new(memstore.Store), h, clock)
+		k := joined(t, new(memstore.Store), h, clock)
 		want := firn.Grant{Node: 7, From: time.Unix(0, 0).Add(at), Until: time.Unix(0, 0).Add(at + 30*time.Second)}
 		if got := h.grants()[0]; got.From.IsZero() || got.Until.IsZero() || !got.From.Equal(want.From) || !got.Until.Equal(want.Until) {
 			return fmt.Sprintf("a window that begins at %v is %v, want %v", at, got, want)
@@ -198,7 +198,7 @@ func checkZero(t *testing.T) string {
 // checkRounding: the mark of a node ID lies at or above what was used of it.
 func checkRounding(t *testing.T) string {
 	s, h := new(memstore.Store), new(scriptedHolder)
-	k := attached(t, s, h, time.Now)
+	k := joined(t, s, h, time.Now)
 	used := time.Now().Add(700 * time.Microsecond)
 	h.used.Store(&used)
 	if until := givenBack(t, s, k); until.Before(used) {

@@ -364,7 +364,7 @@ func TestExtrasAreKept(t *testing.T) {
 		c := r.m.sequencer
 		c.Config.Nodes, c.MovedTo, c.nonce = &Range{5, 7}, tt.moved, "limited"
 		r.tokens()
-		r.step(event{Kind: eventAttach})
+		r.step(event{Kind: eventJoin})
 		r.answer(event{Values: [][]byte{c.encode()}})
 		if tt.says != "" {
 			if err := r.m.Status().Err; r.request != nil || err == nil || !strings.Contains(err.Error(), tt.says) {

@@ -401,7 +401,7 @@ func (m *machine) settleClaim() {
 		m.recheck()
 	case !c.retry:
 		m.request(opAcquireCheck, action{Kind: actionGet, Key: c.key})
-	case m.attached && c.from+m.window() > m.wall && !m.early(c.from):
+	case m.wanted && c.from+m.window() > m.wall && !m.early(c.from):
 		m.writeClaim()
 	case bytes.Equal(c.old, c.base):
 		m.claim = nil // it is no longer wanted, and was not applied as far as is known
@@ -448,7 +448,7 @@ func (m *machine) acquired(op operation, e event, v []byte) {
 	}
 	switch {
 	case e.Err != nil:
-		if m.fail(e.Err, 0); !m.attached {
+		if m.fail(e.Err, 0); !m.wanted {
 			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the node ID until its mark
 		}
 	case bytes.Equal(v, c.base) || contains(c.attempts, v):
@@ -477,7 +477,7 @@ func (m *machine) rechecked(e event) {
 	}
 	if e.Err != nil || len(e.Values) != 2 {
 		m.fail(cmp.Or(e.Err, errAnswer), 0) // advance reads it again
-		if c.until <= m.wall || !m.attached {
+		if c.until <= m.wall || !m.wanted {
 			m.drop()
 		}
 		return
@@ -487,7 +487,7 @@ func (m *machine) rechecked(e event) {
 		m.drop()
 		return
 	}
-	if !m.isConfig(e.Values[1]) || !m.attached || m.early(c.from) {
+	if !m.isConfig(e.Values[1]) || !m.wanted || m.early(c.from) {
 		m.drop()
 		return
 	}

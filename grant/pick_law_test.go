@@ -258,7 +258,7 @@ func TestListedLaw(t *testing.T) {
 	const size = 128
 	for _, free := range []int{0, 1, 7, 8, 9, 64, 71, 72, 127, 128} {
 		r := newRig(t, 7, nil)
-		r.m.attached, r.m.options.AllowClockAhead = true, true // because the records are old
+		r.m.wanted, r.m.options.AllowClockAhead = true, true // because the records are old
 		e := event{}
 		for node := range uint64(size) {
 			// The least recently used is the last one.
@@ -405,7 +405,7 @@ func TestRounds(t *testing.T) {
 		{name: "listed just now, and nothing was said", after: 1, none: true, errFree: 5},
 	} {
 		r := newRig(t, 10, nil)
-		r.m.attached = true
+		r.m.wanted = true
 		r.m.listAfter, r.m.listFree = r.mono+tt.after, r.wall+tt.free
 		if tt.none {
 			r.m.listFree = never
@@ -528,7 +528,7 @@ func TestClaimWrites(t *testing.T) {
 		if limit := tt.spoiled[0]; limit != 0 && h.limit != r.wall+limit {
 			t.Errorf("%s: it may go until %d", tt.name, h.limit-r.wall)
 		}
-		r.step(event{Kind: eventRelease})
+		r.step(event{Kind: eventLeave})
 		r.step(event{Kind: eventSealed})
 		if given := r.read(r.asks(actionCAS).Next); given.Gap != n.Gap || given.Spoiled != n.Spoiled || given.From != n.From || given.Over != n.Over || given.State != nodeFree {
 			t.Errorf("%s: %+v is given back as %+v", tt.name, n, given)

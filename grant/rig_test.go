@@ -26,7 +26,7 @@ const rigTime = 1_795_132_800_000
 
 // newRig makes the machine of a sequencer "s" with 2^bits node IDs, a MaxAhead
 // of 50 ms and a window of 6000 ms; the minimum window is 100 ms. It has read
-// the configuration, and is not attached.
+// the configuration, and has not joined.
 func newRig(t *testing.T, bits int, change func(*Info)) *rig {
 	t.Helper()
 	c := newInfo("s", Config{
@@ -150,7 +150,7 @@ func (r *rig) tokens() {
 func (r *rig) pickable() action {
 	r.t.Helper()
 	r.tokens()
-	r.step(event{Kind: eventAttach})
+	r.step(event{Kind: eventJoin})
 	if r.asks(actionGet).Key != "v1/s/config" {
 		r.t.Fatalf("it reads %q", r.request.Key)
 	}

@@ -9,7 +9,7 @@ const (
 	lateSeal                   // between deciding to seal and sealing
 	suspended                  // the whole process, for up to 5 minutes
 	crashed                    // memory lost, and restarted
-	released                   // the node ID is given back properly, and the process attaches again
+	released                   // the node ID is given back properly, and the process joins again
 	clockStep                  // up to a minute
 	clockSet                   // up to an hour
 	clockDrift                 // of up to 200 ppm
@@ -78,7 +78,7 @@ func (w *world) disturb() {
 		w.fault(f)
 		w.crash(p, w.upTo(minute))
 	case released:
-		w.release(p)
+		w.leave(p)
 	case clockStep, clockSet, clock2050:
 		w.disturbClock(p, f)
 	case partition:
@@ -109,17 +109,17 @@ func (w *world) disturb() {
 	}
 }
 
-// release makes a member give its node ID back, and attach again.
-func (w *world) release(p *member) {
-	if !p.attached {
+// leave makes a member give its node ID back, and join again.
+func (w *world) leave(p *member) {
+	if !p.wanted {
 		return
 	}
 	w.fault(released)
-	p.attached, p.disturbed = false, w.Now
-	w.step(p, event{Kind: eventRelease})
+	p.wanted, p.disturbed = false, w.Now
+	w.step(p, event{Kind: eventLeave})
 	w.alive(p, w.upTo(30*second), func() {
-		p.attached, p.disturbed = true, w.Now
-		w.step(p, event{Kind: eventAttach})
+		p.wanted, p.disturbed = true, w.Now
+		w.step(p, event{Kind: eventJoin})
 	})
 }
 

@@ -170,17 +170,17 @@ func (s stage) promise(ok bool, what string) {
 	}
 }
 
-func (s stage) release(p *member) {
-	p.attached = false
-	s.step(p, event{Kind: eventRelease})
+func (s stage) leave(p *member) {
+	p.wanted = false
+	s.step(p, event{Kind: eventLeave})
 	for range 3 {
 		s.sleep(0, p) // requests in progress, and the seal
 	}
 }
 
-func (s stage) attach(p *member) {
-	p.attached = true
-	s.step(p, event{Kind: eventAttach})
+func (s stage) join(p *member) {
+	p.wanted = true
+	s.step(p, event{Kind: eventJoin})
 	s.settle(p)
 }
 
@@ -222,9 +222,9 @@ func earlierTerm(s stage) {
 	for range 3 {
 		for _, p := range []*member{a, b} {
 			if other := s.members[1-p.id]; s.holds(other) {
-				s.release(other)
+				s.leave(other)
 			}
-			s.attach(p)
+			s.join(p)
 			s.sleep(2500, p)
 			s.setup(s.make(p, 14_000) == 14_000, "a burst runs ahead of the clock")
 		}
@@ -311,7 +311,7 @@ func closeForeign(s stage) {
 	s.make(a, 50)
 	b := s.process(0, 0)
 	s.passOn(b) // a is suspended
-	s.release(a)
+	s.leave(a)
 	c := s.process(0, 0)
 	s.settle(c)
 	made := s.busy(60_000, b, c)
@@ -367,7 +367,7 @@ func allRestart(s stage) {
 			s.promise(s.make(p, 1000) == 1000, "a little back is no reason to refuse")
 		}
 		for _, p := range all {
-			s.release(p)
+			s.leave(p)
 			s.end(p)
 		}
 	}
@@ -432,7 +432,7 @@ func slowerClock(s stage) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 1000)
-	s.release(a)
+	s.leave(a)
 	b := s.slow(0, 0, 900)
 	s.settle(b)
 	s.promise(s.busy(20_000, b)[0] > 0, "the next one has the number, and IDs")

@@ -32,14 +32,14 @@ type process struct {
 	f *format         // of g
 	t *term           // what g uses
 
-	mark     time.Time // what sealed generators have used
-	asked    *action   // the last claim or renewal
-	owner    string    // of the last claim
-	late     bool      // the node ID was acquired after the sequencer had ended
-	last     uint64    // the last slot taken
-	lastOf   *format
-	attached bool
-	numbers  [2]uint64 // the range that it may take, both inclusive
+	mark    time.Time // what sealed generators have used
+	asked   *action   // the last claim or renewal
+	owner   string    // of the last claim
+	late    bool      // the node ID was acquired after the sequencer had ended
+	last    uint64    // the last slot taken
+	lastOf  *format
+	wanted  bool
+	numbers [2]uint64 // the range that it may take, both inclusive
 
 	// The clock, against true time.
 	offset  int64
@@ -86,7 +86,7 @@ func (w *world) start(p *member) {
 		w.alive(p, second+w.upTo(second), func() { w.start(p) })
 		return
 	}
-	p.attached = true
+	p.wanted = true
 	switch {
 	case p.loops:
 		w.fault(clockYear)
@@ -126,7 +126,7 @@ func (w *world) start(p *member) {
 		set.Config = &config
 	}
 	p.m = newMachine(set)
-	w.step(p, event{Kind: eventAttach})
+	w.step(p, event{Kind: eventJoin})
 	if w.byHand {
 		return
 	}
@@ -451,7 +451,7 @@ func (w *world) fine(p *member) bool {
 	const a = 20 * second
 	clock := w.clock(p)
 	switch {
-	case !p.attached || p.loops:
+	case !p.wanted || p.loops:
 		return false
 	case max(w.closing, w.store.down, p.cut, p.began, p.shaky) >= w.Now-a || p.disturbed >= w.Now-2*minute:
 		return false

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories
 //
 //	now T                       the time of all, in ms
 //	create [window W]           the sequencer, with a window of 30000 ms
-//	NAME attach|release|demand|hint|tick|wentback
+//	NAME join|leave|demand|hint|tick|wentback
 //	NAME used T                 the generator has used all before T
 //	NAME clock OFFSET           from now on, against all others
 //	NAME answer                 the store handles the request, and answers
@@ -212,7 +212,7 @@ func (s *story) member(f []string) {
 		s.members[f[0]] = a
 		s.names[a.m.owner] = f[0]
 	}
-	kinds := map[string]eventKind{"attach": eventAttach, "release": eventRelease, "demand": eventDemand, "hint": eventHint, "tick": eventTick, "wentback": eventWentBack}
+	kinds := map[string]eventKind{"join": eventJoin, "leave": eventLeave, "demand": eventDemand, "hint": eventHint, "tick": eventTick, "wentback": eventWentBack}
 	switch f[1] {
 	case "nodes":
 	case "used":

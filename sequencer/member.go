@@ -42,7 +42,7 @@ type member[I firn.AnyID[I]] struct {
 	mu       sync.Mutex // guards the fields below; held only briefly
 	mark     time.Time  // exclusive end of the times that sealed generators used
 	before   firn.Stats // of sealed generators
-	attached bool       // by this process: the last call was Attach, not Detach
+	wanted   bool       // a node ID is: the last call was Join, not Leave
 	closed   bool
 	unusable error // why the last grant could not be used
 }
@@ -63,7 +63,7 @@ func (m *member[I]) check(l firn.Layout, c *Config, name string, bits int, twin 
 }
 
 // open opens a member of a sequencer and, unless the Config says otherwise,
-// attaches it.
+// joins it.
 func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Config, bits int, twin string) error {
 	if c == nil {
 		c = new(Config)
@@ -82,7 +82,7 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		Host: c.Host, Now: c.Now, Timeout: c.Timeout, Logger: c.Logger,
 	}
 	m.keeper = grant.NewKeeper(s, set, holder[I]{m})
-	if c.Detached {
+	if c.Idle {
 		return nil
 	}
 	isOpen := false
@@ -106,7 +106,7 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		case <-ctx.Done():
 		}
 	}()
-	if err := m.Attach(ctx); err != nil {
+	if err := m.Join(ctx); err != nil {
 		return err
 	}
 	isOpen = true
@@ -115,17 +115,17 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 
 // inform informs the Keeper whether a node ID is wanted, and waits until it
 // knows. The context ends only the wait.
-func (m *member[I]) inform(ctx context.Context, attached bool) error {
+func (m *member[I]) inform(ctx context.Context, wanted bool) error {
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
 		return ErrClosed
 	}
-	m.attached = attached
-	if attached { // under the lock, so that the Keeper gets concurrent calls in this order
-		_ = m.keeper.Attach(ended)
+	m.wanted = wanted
+	if wanted { // under the lock, so that the Keeper gets concurrent calls in this order
+		_ = m.keeper.Join(ended)
 	} else {
-		_ = m.keeper.Release(ended)
+		_ = m.keeper.Leave(ended)
 	}
 	m.mu.Unlock()
 	return m.keeper.Demand(ctx) // the Keeper knows what came before
@@ -291,12 +291,12 @@ func saysWhy(err error) bool {
 // refused returns why waiting for a window does not help, or nil.
 func (m *member[I]) refused(status grant.Status) error {
 	m.mu.Lock()
-	closed, attached, unusable := m.closed, m.attached, m.unusable
+	closed, wanted, unusable := m.closed, m.wanted, m.unusable
 	m.mu.Unlock()
 	switch {
 	case closed:
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
-	case !attached:
+	case !wanted:
 		return fmt.Errorf("%w: this process is detached from sequencer %s", grant.ErrDetached, m.name)
 	case status.Err == nil:
 		return unusable
@@ -306,14 +306,14 @@ func (m *member[I]) refused(status grant.Status) error {
 	return nil
 }
 
-// Attach acquires a node ID, so that IDs can be made, and waits until it has
+// Join acquires a node ID, so that IDs can be made, and waits until it has
 // one. If none is free, the error is grant.ErrNodesExhausted, unless
-// Config.WaitForNode is set. If the sequencer is already attached, Attach does
+// Config.WaitForNode is set. If the process has already joined, Join does
 // nothing. The context only ends the wait: the process keeps trying to acquire
-// a node ID until Detach.
-func (m *member[I]) Attach(ctx context.Context) error {
+// a node ID until Leave.
+func (m *member[I]) Join(ctx context.Context) error {
 	// Even if a node ID is held: the Keeper may be giving it back because of a
-	// recently abandoned Detach.
+	// recently abandoned Leave.
 	if err := m.inform(ctx, true); err != nil {
 		return m.gaveUp(err)
 	}
@@ -334,13 +334,13 @@ func (m *member[I]) Attach(ctx context.Context) error {
 	return m.gaveUp(err)
 }
 
-// Detach gives the node ID back and waits until the store has recorded that. No
-// IDs are made until Attach. If the context ends first, Detach returns an
+// Leave gives the node ID back and waits until the store has recorded that. No
+// IDs are made until Join. If the context ends first, Leave returns an
 // error, and the node ID is given back when the store answers. If the store
-// fails 20 times, or went back to an earlier state, Detach returns an error,
-// and the node ID becomes free when its window ends. A concurrent Attach also
+// fails 20 times, or went back to an earlier state, Leave returns an error,
+// and the node ID becomes free when its window ends. A concurrent Join also
 // ends the wait.
-func (m *member[I]) Detach(ctx context.Context) error {
+func (m *member[I]) Leave(ctx context.Context) error {
 	err := m.inform(ctx, false)
 	if err == nil {
 		var kept error
@@ -350,7 +350,7 @@ func (m *member[I]) Detach(ctx context.Context) error {
 			if s.Phase == grant.Idle {
 				kept = s.Err
 			}
-			return s.Phase == grant.Idle || m.attached
+			return s.Phase == grant.Idle || m.wanted
 		})
 		if err == nil {
 			err = kept
@@ -372,7 +372,7 @@ func (m *member[I]) Detach(ctx context.Context) error {
 // then becomes free when its window ends. Calling Close again has no effect.
 func (m *member[I]) Close(ctx context.Context) error {
 	m.mu.Lock()
-	m.closed, m.attached = true, false
+	m.closed, m.wanted = true, false
 	m.mu.Unlock()
 	return m.keeper.Close(ctx)
 }

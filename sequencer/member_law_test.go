@@ -18,8 +18,8 @@ import (
 type twin struct {
 	calls map[string]func(context.Context) error // each makes at least one ID
 	at    interface {
-		Attach(context.Context) error
-		Detach(context.Context) error
+		Join(context.Context) error
+		Leave(context.Context) error
 		Close(context.Context) error
 		Status() grant.Status
 		Stats() sequencer.Stats
@@ -62,7 +62,7 @@ func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
 func TestStatesOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
 		s := &failingStore{Store: mem}
-		for name, q := range twins(t, s, sequencer.Config{Window: time.Minute, Detached: true}) {
+		for name, q := range twins(t, s, sequencer.Config{Window: time.Minute, Idle: true}) {
 			every := func(when string, want error) {
 				t.Helper()
 				for call, do := range q.calls {
@@ -78,43 +78,43 @@ func TestStatesOfMembers(t *testing.T) {
 					t.Errorf("%s, %s: it is %+v, want %v, %v", name, when, got, want, wantErr)
 				}
 			}
-			state("before Attach", grant.Idle, nil)
-			every("before Attach", grant.ErrDetached)
+			state("before Join", grant.Idle, nil)
+			every("before Join", grant.ErrDetached)
 
 			s.fail(errRefused, errRefused)
 			brief, cancel := context.WithTimeout(t.Context(), time.Second)
-			if err := q.at.Attach(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: Attach without a store: %v", name, err)
+			if err := q.at.Join(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: Join without a store: %v", name, err)
 			}
-			state("attaching", grant.Joining, errRefused)
+			state("joining", grant.Joining, errRefused)
 			cancel()
 			s.fail(nil, nil)
-			if err := q.at.Attach(t.Context()); err != nil {
+			if err := q.at.Join(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			state("attached", grant.Holding, nil)
-			every("attached", nil)
+			state("joined", grant.Holding, nil)
+			every("joined", nil)
 			if got := q.at.Stats(); got.IDs != 11 {
 				t.Errorf("%s: %d IDs, want 11", name, got.IDs)
 			}
 
 			s.fail(errRefused, errRefused)
 			brief, cancel = context.WithTimeout(t.Context(), time.Second)
-			if err := q.at.Detach(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: Detach without a store: %v", name, err)
+			if err := q.at.Leave(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: Leave without a store: %v", name, err)
 			}
 			cancel()
-			state("detaching", grant.Leaving, errRefused)
-			every("detaching", grant.ErrDetached)
+			state("leaving", grant.Leaving, errRefused)
+			every("leaving", grant.ErrDetached)
 			s.fail(nil, nil)
-			if err := q.at.Detach(t.Context()); err != nil {
+			if err := q.at.Leave(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			state("detached", grant.Idle, nil)
-			if err := q.at.Attach(t.Context()); err != nil {
+			state("left", grant.Idle, nil)
+			if err := q.at.Join(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			every("attached again", nil)
+			every("joined again", nil)
 			if got := q.at.Stats(); got.IDs != 22 { // including those of the sealed generator
 				t.Errorf("%s: %d IDs, want 22", name, got.IDs)
 			}
@@ -131,11 +131,11 @@ func TestStatesOfMembers(t *testing.T) {
 			}
 			state("closed", grant.Idle, sequencer.ErrClosed)
 			every("closed", sequencer.ErrClosed)
-			if err := q.at.Attach(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
-				t.Errorf("%s: Attach of a closed one: %v", name, err)
+			if err := q.at.Join(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
+				t.Errorf("%s: Join of a closed one: %v", name, err)
 			}
-			if err := q.at.Detach(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
-				t.Errorf("%s: Detach of a closed one: %v", name, err)
+			if err := q.at.Leave(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
+				t.Errorf("%s: Leave of a closed one: %v", name, err)
 			}
 		}
 	})

@@ -46,8 +46,8 @@ func TestPanicsOfCallers(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		q := open(t, s, nil)
 		for _, call := range []func(context.Context){
-			func(ctx context.Context) { _ = q.Detach(ctx) },
-			func(ctx context.Context) { _ = q.Attach(ctx) },
+			func(ctx context.Context) { _ = q.Leave(ctx) },
+			func(ctx context.Context) { _ = q.Join(ctx) },
 			func(ctx context.Context) { _, _ = q.Next(ctx) },
 			func(ctx context.Context) { _, _ = q.NextBatch(ctx, 100) },
 		} {
@@ -61,7 +61,7 @@ func TestPanicsOfCallers(t *testing.T) {
 					defer func() { _ = recover() }()
 					call(ctx)
 				}()
-				if err := q.Attach(t.Context()); err != nil {
+				if err := q.Join(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				one(t, q)

@@ -64,11 +64,11 @@ type Config struct {
 	// free. Without it, they fail at once with grant.ErrNodesExhausted.
 	WaitForNode bool
 
-	// Detached opens the sequencer without a node ID, until Attach.
-	Detached bool
+	// Idle opens the sequencer without a node ID, until Join.
+	Idle bool
 
-	// AllowClockBehind attaches even if this machine's clock is more than ten
-	// seconds behind those of others.
+	// AllowClockBehind acquires a node ID even if this machine's clock is more
+	// than ten seconds behind those of others.
 	AllowClockBehind bool
 
 	// AllowClockAhead acquires a node ID even if this machine's clock is more

@@ -154,25 +154,25 @@ func TestOpenCompares(t *testing.T) {
 	})
 }
 
-// TestLife: IDs stay unique while a process is attached and detached, and while
+// TestLife: IDs stay unique while a process joins and leaves, and while
 // the sequencer is detached, destroyed and created again. TestStatesOfMembers
 // has the results of calls in each state.
 func TestLife(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		ctx := t.Context()
 		var all ids
-		q := open(t, s, &sequencer.Config{Layout: layout, Detached: true})
+		q := open(t, s, &sequencer.Config{Layout: layout, Idle: true})
 		var made []firn.ID
 		for range 3 {
-			if err := errors.Join(q.Attach(ctx), q.Attach(ctx)); err != nil {
+			if err := errors.Join(q.Join(ctx), q.Join(ctx)); err != nil {
 				t.Fatal(err)
 			}
 			made = append(made, next(t, q, 5000)...)
-			if err := errors.Join(q.Detach(ctx), q.Detach(ctx)); err != nil {
+			if err := errors.Join(q.Leave(ctx), q.Leave(ctx)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := q.Attach(ctx); err != nil {
+		if err := q.Join(ctx); err != nil {
 			t.Fatal(err)
 		}
 		made = append(made, next(t, q, 1)...)

@@ -271,7 +271,7 @@ func (r *runner) notify() {
 
 // run acquires a node ID and runs the command under it.
 func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error) {
-	if err := k.Attach(ctx); err != nil {
+	if err := k.Join(ctx); err != nil {
 		return 0, err
 	}
 	every := min(beyond/4, r.c.Margin/8)

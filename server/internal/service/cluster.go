@@ -99,7 +99,7 @@ type entry struct {
 // An openSequencer is a sequencer.Sequencer or a sequencer.Sequencer128.
 type openSequencer interface {
 	Config() grant.Config
-	Attach(context.Context) error
+	Join(context.Context) error
 	Close(context.Context) error
 	Stats() sequencer.Stats
 	Status() grant.Status
@@ -129,7 +129,7 @@ func NewCluster(c ClusterConfig) *Cluster {
 	until, stop := context.WithCancel(context.Background())
 	admin := *c.Admin
 	cluster := &Cluster{StoreAdmin: &admin, c: c, byName: make(map[string]*entry), failed: make(map[string]failure), openingUntil: until, stopOpening: stop}
-	admin.reattach = cluster.reattach
+	admin.rejoin = cluster.rejoin
 	return cluster
 }
 

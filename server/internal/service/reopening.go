@@ -76,22 +76,22 @@ func (e *entry) lapsed() bool {
 	return s.Phase != grant.Holding && s.Phase != grant.Losing || !s.Until.After(time.Now())
 }
 
-// reattachMost is how long reattach waits. After that, callers who want an ID
+// rejoinMost is how long rejoin waits. After that, callers who want an ID
 // get the error.
-const reattachMost = 2 * time.Second
+const rejoinMost = 2 * time.Second
 
-// reattach makes an open sequencer without a node ID read its configuration
+// rejoin makes an open sequencer without a node ID read its configuration
 // again, after it was created again or attached. Otherwise the next call would
 // be answered from an outdated state. Detach and Destroy need nothing alike: the
 // store notifies their Keepers (grant.Observe).
-func (c *Cluster) reattach(ctx context.Context, name string) {
+func (c *Cluster) rejoin(ctx context.Context, name string) {
 	e := c.openEntry(name)
 	if e == nil || !e.lapsed() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, reattachMost)
+	ctx, cancel := context.WithTimeout(ctx, rejoinMost)
 	defer cancel()
-	if err := e.Attach(ctx); errors.Is(err, grant.ErrMismatch) {
+	if err := e.Join(ctx); errors.Is(err, grant.ErrMismatch) {
 		c.retire(name, e) // it has another layout now
 	}
 }

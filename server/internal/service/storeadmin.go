@@ -18,8 +18,8 @@ type StoreAdmin struct {
 	store   grant.Store
 	silence *silenceWatch
 
-	// reattach lets a sequencer of this server follow a Create or an Attach.
-	reattach func(ctx context.Context, name string)
+	// rejoin lets a sequencer of this server follow a Create or an Attach.
+	rejoin func(ctx context.Context, name string)
 
 	// Changes are logged with this client; nil logs none.
 	log    *slog.Logger
@@ -29,7 +29,7 @@ type StoreAdmin struct {
 // NewStoreAdmin makes a StoreAdmin. silent is nil if it is unknown whether the
 // store answers: then calls wait until their contexts are done.
 func NewStoreAdmin(s grant.Store, silent Silence) *StoreAdmin {
-	return &StoreAdmin{store: s, silence: newSilenceWatch(s, silent), reattach: func(context.Context, string) {}}
+	return &StoreAdmin{store: s, silence: newSilenceWatch(s, silent), rejoin: func(context.Context, string) {}}
 }
 
 // Store returns the store of the StoreAdmin.
@@ -88,7 +88,7 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 		return grant.Create(ctx, a.store, name, config, nil)
 	})
 	if err == nil {
-		a.reattach(ctx, name)
+		a.rejoin(ctx, name)
 	}
 	return info, err
 }
@@ -97,7 +97,7 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error) {
 	info, err := a.change(ctx, attached, name, func(ctx context.Context) (grant.Info, error) { return grant.Attach(ctx, a.store, name) })
 	if err == nil {
-		a.reattach(ctx, name)
+		a.rejoin(ctx, name)
 	}
 	return info, err
 }

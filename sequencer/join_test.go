@@ -46,9 +46,9 @@ func TestLastWord(t *testing.T) {
 					defer cancel()
 					switch kind {
 					case 0:
-						_ = q.Attach(ctx)
+						_ = q.Join(ctx)
 					case 1:
-						_ = q.Detach(ctx)
+						_ = q.Leave(ctx)
 					default:
 						if id, err := q.Next(ctx); err == nil {
 							made.add(t, id)
@@ -60,9 +60,9 @@ func TestLastWord(t *testing.T) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			if seed%2 == 0 {
-				_ = q.Attach(ended)
+				_ = q.Join(ended)
 			} else {
-				_ = q.Detach(ended)
+				_ = q.Leave(ended)
 			}
 			all.Wait()
 			time.Sleep(time.Minute)
@@ -78,13 +78,13 @@ func TestLastWord(t *testing.T) {
 			}
 			began := time.Now()
 			closing := make(chan error)
-			go func() { closing <- q.Attach(t.Context()) }()
+			go func() { closing <- q.Join(t.Context()) }()
 			err = q.Close(t.Context())
 			if passed := time.Since(began); err != nil || passed > 20*time.Second {
 				t.Errorf("seed %d: Close: %v after %v", seed, err, passed)
 			}
 			if err := <-closing; err != nil && !errors.Is(err, sequencer.ErrClosed) {
-				t.Errorf("seed %d: Attach: %v", seed, err)
+				t.Errorf("seed %d: Join: %v", seed, err)
 			}
 		})
 	}
@@ -100,11 +100,11 @@ func (s *lineageStore) Lineage(context.Context) (string, int64, error) {
 	return s.identity.Load().(string), 1, nil
 }
 
-// TestNotGivenBack: if Close and Detach stop trying to give a node ID back,
+// TestNotGivenBack: if Close and Leave stop trying to give a node ID back,
 // they return an error, and it does not count as given back.
 func TestNotGivenBack(t *testing.T) {
 	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
-		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
+		"Close": (*sequencer.Sequencer).Close, "Leave": (*sequencer.Sequencer).Leave,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &failingStore{Store: new(memstore.Store)}
@@ -150,11 +150,11 @@ func TestWhatWasAwaited(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		pinned := &grant.Range{Lo: 3, Hi: 3}
 		a := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned})
-		b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, WaitForNode: true, Detached: true})
+		b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, WaitForNode: true, Idle: true})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := b.Attach(ctx); !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
-			t.Errorf("Attach: %v", err)
+		if err := b.Join(ctx); !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
+			t.Errorf("Join: %v", err)
 		}
 		if err := in(t, time.Second, "held by another", b); !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
 			t.Error(err)
@@ -165,11 +165,11 @@ func TestWhatWasAwaited(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		create(t, s, layout, 0)
 		var years atomic.Int32
-		q := open(t, s, &sequencer.Config{Detached: true, Now: func() time.Time { return time.Now().AddDate(int(years.Load()), 0, 0) }})
+		q := open(t, s, &sequencer.Config{Idle: true, Now: func() time.Time { return time.Now().AddDate(int(years.Load()), 0, 0) }})
 		years.Store(130)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_ = q.Attach(ctx) // begins to claim
+		_ = q.Join(ctx) // begins to claim
 		var clock *firn.ClockError
 		if err := in(t, time.Second, "after all times", q); !errors.As(err, &clock) || errors.Is(err, sequencer.ErrUnavailable) || strings.Contains(err.Error(), "set back") {
 			t.Error(err)
