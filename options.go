@@ -5,10 +5,10 @@ import "time"
 // Options configure a generator. A nil pointer means the defaults.
 type Options struct {
 	// Now is the clock. If it is nil, the generator uses the system's wall
-	// clock, and reads it again when the last reading is 50 µs old, or half a
-	// tick if that is less. A clock given here is called every time, by
-	// multiple goroutines concurrently, and may jump in any direction: IDs stay
-	// unique.
+	// clock, and reads it again for every batch, after 8,192 IDs, and when the
+	// last reading is 50 µs old, or half a tick if that is less. A clock given
+	// here is called every time, by multiple goroutines concurrently, and may
+	// jump in any direction: IDs stay unique.
 	Now func() time.Time
 
 	// MaxAhead is how far the time of IDs may run ahead of the clock in a

@@ -26,8 +26,8 @@ type Config struct {
 	// Store.
 	Static *Static
 
-	// Sequencers is how the sequencers of the Store are created and opened. If it
-	// has no Logger, Log is used.
+	// Sequencers is how the sequencers of the Store are created and opened. If its
+	// Logger is nil, the Logger below is used.
 	Sequencers sequencer.Config
 
 	// VeilKeys are the keys of veiled IDs (format=veiled); nil gives none.

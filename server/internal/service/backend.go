@@ -39,9 +39,9 @@ type Backend interface {
 	Admin() *StoreAdmin
 }
 
-// A Creator returns the client that uses a sequencer, and nil if that client may
-// create it, with this prefix of typed text, by using it. A nil Creator may
-// create every sequencer.
+// A Creator returns the client that uses a sequencer, or an error if that client
+// may not create it, with this prefix of typed text, by using it. A nil Creator
+// allows every sequencer to be created.
 type Creator func(prefix string) (*auth.Credentials, error)
 
 // A Sequencer is a named ID space. It must be made by a Backend or by

@@ -1,6 +1,5 @@
 // Package textfmt formats times and sequencers for all of Firn: HTTP answers,
-// output of the command, and web pages. It also parses the times that the
-// command accepts. Package firn formats IDs.
+// output of the command, and web pages. Package firn formats IDs.
 package textfmt
 
 import (

@@ -1,6 +1,6 @@
 // Package httpapi serves IDs over HTTP: batches of a named sequencer as JSON,
-// text or packed octets, and readings of single IDs. docs/http.md describes the
-// API for users and runs as a test of this package.
+// text or packed octets, readings of single IDs, and changes of sequencers.
+// docs/http.md describes the API for users, and a test runs its commands.
 //
 // A Handler turns requests into calls of a service.Backend, and errors into
 // problems (RFC 9457). It makes no IDs itself, opens no port and knows no
