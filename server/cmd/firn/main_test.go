@@ -154,11 +154,12 @@ func runFirn(t testing.TB, stdin string, args ...string) (stdout, stderr string,
 	return out.String(), errs.String(), code
 }
 
-// TestHelp wants a usage, an example and a group for every command.
+// TestHelp wants a usage, an example and a group for every command, topics of
+// the help aside.
 func TestHelp(t *testing.T) {
 	root := newRoot(&app{now: time.Now})
 	for _, c := range root.Commands() {
-		if c.Name() == "help" || c.Name() == "completion" {
+		if c.Name() == "help" || c.Name() == "completion" || c.IsAdditionalHelpTopicCommand() {
 			continue
 		}
 		if c.Short == "" || c.Example == "" || c.GroupID == "" {

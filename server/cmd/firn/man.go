@@ -62,7 +62,9 @@ func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.Command
 
 // subcommands returns the subcommands that have a page.
 func subcommands(cmd *cobra.Command) []*cobra.Command {
-	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() || c.Name() == "help" })
+	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool {
+		return c.Name() == "help" || !c.IsAvailableCommand() && !c.IsAdditionalHelpTopicCommand()
+	})
 }
 
 // pageOf returns the manual page of one command in the language of man(7): its

@@ -63,6 +63,7 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 	add(groupLayout, newLayout(a))
 	add(groupServer, newServe(a), newAdopt(a), newHealth(a), newDoctor(a), newBench(a), newConfig(a), newSequencer(a), newToken(a), newNode(a), newMember(a))
 	add(groupOther, newMan(a), newVersion(a))
+	root.AddCommand(newStores())
 	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)

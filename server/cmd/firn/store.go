@@ -24,9 +24,15 @@ import (
 // storeEnv is the environment variable with the default of --store.
 const storeEnv = "FIRN_STORE"
 
-// storeHelp is the part of the help that explains --store.
-const storeHelp = `Node IDs are kept in a store. Processes that share a store never make the same ID of a
+// newStores makes the help's topic about --store.
+func newStores() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stores",
+		Short: "Stores of node IDs and their URLs",
+		Long: `Node IDs are kept in a store. Processes that share a store never make the same ID of a
 sequencer; processes with different stores can.
+
+  firn next --store 'dir:/tmp/firn?create=true'
 
 Without --store and FIRN_STORE, the store is a directory of the current user:
 $STATE_DIRECTORY, which systemd sets, $XDG_STATE_HOME/firn, ~/.local/state/firn, or
@@ -52,12 +58,13 @@ Commands of another user, under sudo or in a service do not: give them all the s
     postgres:  PostgreSQL's own parameters, such as ?sslmode=verify-full; for a
                socket postgres://USER@/DATABASE?host=DIRECTORY
     databases: ?create=true creates the table if it does not exist, &table=NAME
-               sets its name (default firn_grants)`
+               sets its name (default firn_grants)`,
+	}
+}
 
-// storeVar adds --store, and explains it in the help.
+// storeVar adds --store.
 func storeVar(cmd *cobra.Command, store *string) {
-	cmd.Long = strings.TrimSpace(cmd.Long + "\n\n" + storeHelp)
-	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store", "store of node IDs: machine, or a URL (default $"+storeEnv+", or the user's own directory)")
+	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store", "store of node IDs: see firn help stores (default $"+storeEnv+", or the user's own directory)")
 }
 
 // openStore opens the store at url, or that of the environment, or the user's
