@@ -44,7 +44,7 @@ type Server struct {
 
 	watching     context.Context // done when requests have ended
 	stopWatching context.CancelFunc
-	listing      context.Context // done when the members of the store should no longer list the Server
+	listing      context.Context // done when the store should no longer list the Server
 	stopListing  context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below, except for calls of Wait

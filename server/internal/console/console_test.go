@@ -242,7 +242,7 @@ func TestRights(t *testing.T) {
 		shows                               string // to those who see it
 	}{
 		{"GET", "/", in, in, see, see, see, nil, "Sequencers"},
-		{"GET", "/members", in, no, see, see, see, nil, "Members"},
+		{"GET", "/members", in, no, see, see, see, nil, "Servers"},
 		{"GET", "/inspect/" + id, in, see, see, see, see, nil, "Made"},
 		{"GET", "/sequencers/secret", in, no, see, see, no, nil, "secret"},
 		{"GET", "/sequencers/orders", in, no, see, see, see, nil, "orders"},

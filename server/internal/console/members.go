@@ -32,7 +32,7 @@ func (k *Console) members(v *visit) {
 		v.forbidden("You may not see the servers.")
 		return
 	}
-	v.show(http.StatusOK, "members", page{Title: "Members", Section: "members", Live: true, Body: k.membersNow(v)})
+	v.show(http.StatusOK, "members", page{Title: "Servers", Section: "members", Live: true, Body: k.membersNow(v)})
 }
 
 func (k *Console) membersNow(v *visit) membersPage {

@@ -13,7 +13,7 @@ type Role string
 // The roles.
 const (
 	Generate Role = "generate" // take and inspect IDs; not see the fleet
-	Read     Role = "read"     // see sequencers, members and metrics, inspect IDs; not take them
+	Read     Role = "read"     // see sequencers, servers and metrics, inspect IDs; not take them
 	Admin    Role = "admin"    // everything
 )
 

@@ -2,7 +2,7 @@
 // them regularly writes a record about itself into the store, which anyone can
 // read.
 //
-// The records are for people. A member may exist without being listed, or be
+// The records are for people. A server may run without being listed, or be
 // listed up to half a minute after it has gone, when another program may
 // already have its address.
 package members
@@ -40,12 +40,12 @@ type Member struct {
 	Forwarded uint64    `json:"forwarded"`         // calls that it forwarded since it started
 }
 
-// A Held is a node ID of a member.
+// A Held is a node ID of a server.
 type Held struct {
 	Sequencer string    `json:"sequencer"`
 	Node      uint64    `json:"node"`
 	Until     time.Time `json:"until"`
-	IDs       uint64    `json:"ids"` // IDs of the sequencer made since the member started
+	IDs       uint64    `json:"ids"` // IDs of the sequencer made since the server started
 }
 
 // For returns the Member for a user who may see only some sequencers: with the
@@ -73,7 +73,7 @@ const prefix = "members/v1/"
 
 func key(n int) string { return fmt.Sprintf("%s%04d", prefix, n) }
 
-// maxMembers is the maximum number of members.
+// maxMembers is the maximum number of servers listed.
 const maxMembers = 10_000
 
 // List returns the present members of a store, sorted by host: those whose
@@ -216,7 +216,7 @@ func (a *Announcer) write(ctx context.Context, m Member, valid time.Duration) er
 
 // claim finds a free record and writes into it. If the store reports its time,
 // the record must be free by that too: otherwise a clock that is ahead would
-// take the records of live members.
+// take the records of live servers.
 func (a *Announcer) claim(ctx context.Context, now time.Time, value []byte) error {
 	if c, ok := grant.As[grant.Clock](a.store); ok {
 		if t, _, err := c.Time(ctx); err == nil && t.Before(now) {
@@ -263,5 +263,5 @@ func (a *Announcer) claim(ctx context.Context, now time.Time, value []byte) erro
 			}
 		}
 	}
-	return errors.New("members: other members took every free record first")
+	return errors.New("members: other servers took every free record first")
 }
