@@ -21,10 +21,6 @@ var (
 	// request, for example because its disk is full. Trying again later may
 	// help.
 	ErrUnavailable = errors.New("sequencer: the store is unavailable")
-
-	// ErrNotYet is returned by TryNext if an ID first needs an answer of the
-	// store. The store was asked; trying again a moment later may help.
-	ErrNotYet = errors.New("sequencer: no window is open at this moment")
 )
 
 // Config configures how a sequencer is opened. The settings in the first part
@@ -179,8 +175,10 @@ func (c *Config) now() time.Time {
 // package grant explain why no node ID can be acquired.
 func (q *Sequencer) Next(ctx context.Context) (firn.ID, error) { return q.next(ctx) }
 
-// TryNext returns the next ID without waiting. In addition to the errors of
-// firn.Generator.TryNext and of Next, it may return ErrNotYet.
+// TryNext returns the next ID without waiting. Its errors are those of
+// firn.Generator.TryNext and of Next. If an ID first needs an answer of the
+// store, the error matches firn.ErrExhausted too, but is not a *firn.WaitError:
+// the store was asked, and trying again a moment later may help.
 func (q *Sequencer) TryNext() (firn.ID, error) { return q.tryNext() }
 
 // Fill fills dst with the next len(dst) IDs, in order, in pieces as they become
@@ -195,8 +193,7 @@ func (q *Sequencer) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
 	return q.nextBatch(ctx, n)
 }
 
-// TryNextBatch is like NextBatch but never waits. In addition to the errors of
-// firn.Generator.TryNextBatch and of Next, it may return ErrNotYet.
+// TryNextBatch is like NextBatch but never waits; see TryNext.
 func (q *Sequencer) TryNextBatch(n int) (firn.Batch, error) { return q.tryNextBatch(n) }
 
 // A Sequencer128 is a Sequencer of 128-bit IDs.
@@ -251,17 +248,17 @@ func (m *member[I]) tryNext() (id I, err error) {
 			return id, err
 		}
 	}
-	return id, m.notYet()
+	return id, m.noWindow()
 }
 
-// notYet requests a window and returns why there is no open one.
-func (m *member[I]) notYet() error {
+// noWindow requests a window and returns why there is no open one.
+func (m *member[I]) noWindow() error {
 	status, _ := m.keeper.Status()
 	m.want()
 	if err := m.refused(status); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s", ErrNotYet, m.name)
+	return fmt.Errorf("%w: no window of sequencer %s is open", firn.ErrExhausted, m.name)
 }
 
 func (m *member[I]) tryNextBatch(n int) (b firn.BatchOf[I], err error) {
@@ -273,7 +270,7 @@ func (m *member[I]) tryNextBatch(n int) (b firn.BatchOf[I], err error) {
 			return b, err
 		}
 	}
-	return b, m.notYet()
+	return b, m.noWindow()
 }
 
 func (m *member[I]) nextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {

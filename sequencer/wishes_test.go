@@ -26,7 +26,7 @@ func TestLapsedCalls(t *testing.T) {
 				t.Errorf("Next: %v", err)
 				return nil
 			}
-			return sequencer.ErrNotYet
+			return firn.ErrExhausted
 		},
 	} {
 		bubble(t, func(t *testing.T, s grant.Store) {
@@ -34,8 +34,8 @@ func TestLapsedCalls(t *testing.T) {
 			defer closeIt(t, q)
 			one(t, q)
 			time.Sleep(time.Hour)
-			if err := call(q); !errors.Is(err, sequencer.ErrNotYet) || errors.Is(err, firn.ErrGrantOver) {
-				t.Errorf("%s after an hour: %v, want ErrNotYet", name, err)
+			if err := call(q); !errors.Is(err, firn.ErrExhausted) || errors.Is(err, firn.ErrGrantOver) {
+				t.Errorf("%s after an hour: %v, want ErrExhausted", name, err)
 			}
 			time.Sleep(time.Second)
 			if _, err := q.TryNext(); err != nil {

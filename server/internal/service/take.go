@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
@@ -162,7 +161,7 @@ type line struct {
 // isWait reports whether an error of a call that does not wait means that a
 // waiting call would have waited.
 func isWait(err error) bool {
-	return err == errNotTried || errors.Is(err, firn.ErrExhausted) || errors.Is(err, sequencer.ErrNotYet) || errors.As(err, new(*firn.ClockError)) ||
+	return err == errNotTried || errors.Is(err, firn.ErrExhausted) || errors.As(err, new(*firn.ClockError)) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
@@ -174,7 +173,7 @@ func (l *line) wait(ctx context.Context, n int, refusal error) (b Batch, err err
 	}
 	first := l.waiting.Add(1) == 1
 	defer l.waiting.Add(-1)
-	if first || !errors.Is(refusal, firn.ErrExhausted) {
+	if first || !errors.As(refusal, new(*firn.WaitError)) { // no line: the sequencer has no window, for one
 		return l.next(ctx, n)
 	}
 	limited, cancel := WithTurn(ctx, l.layout, n)
