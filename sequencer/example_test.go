@@ -17,7 +17,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Config{Layout: firn.Default()})
+		orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Options{Layout: firn.Default()})
 		if err != nil {
 			return err
 		}

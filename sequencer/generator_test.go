@@ -137,7 +137,7 @@ func TestUsedAndCounted(t *testing.T) {
 	}
 }
 
-// TestOptions: how Open uses its Config: for generators, for the Keeper, and in
+// TestOptions: how Open uses its Options: for generators, for the Keeper, and in
 // the store.
 func TestOptions(t *testing.T) { synctest.Test(t, testOptions) }
 
@@ -145,7 +145,7 @@ func testOptions(t *testing.T) {
 	s := new(memstore.Store)
 	now := func() time.Time { return time.Now().Add(-time.Second) }
 	ahead := 300 * time.Millisecond
-	q, err := Open(t.Context(), s, "s", &Config{Layout: someLayout, MaxAhead: &ahead, Now: now, Host: "here", Window: 7 * time.Second})
+	q, err := Open(t.Context(), s, "s", &Options{Layout: someLayout, MaxAhead: &ahead, Now: now, Host: "here", Window: 7 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func testOptions(t *testing.T) {
 	if _, err := grant.Create(t.Context(), s, "wide", grant.Config{Layout: firn.MustParseLayout("boundary"), Window: time.Minute}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []*Config{nil, {Layout: firn.MustParseLayout("boundary")}} {
+	for _, c := range []*Options{nil, {Layout: firn.MustParseLayout("boundary")}} {
 		if q, err := Open(t.Context(), s, "wide", c); err == nil || q != nil || !strings.Contains(err.Error(), "use Open128") {
 			t.Errorf("Open of 128 bits: %v", err)
 		}

@@ -108,7 +108,7 @@ func TestNotGivenBack(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &failingStore{Store: new(memstore.Store)}
-			q := open(t, s, &sequencer.Config{Layout: layout, Window: 10 * time.Minute})
+			q := open(t, s, &sequencer.Options{Layout: layout, Window: 10 * time.Minute})
 			one(t, q)
 			s.fail(nil, errRefused)
 			if err := call(q, t.Context()); err == nil {
@@ -149,8 +149,8 @@ func TestWhatWasAwaited(t *testing.T) {
 	}
 	bubble(t, func(t *testing.T, s grant.Store) {
 		pinned := &grant.Range{Lo: 3, Hi: 3}
-		a := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned})
-		b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, WaitForNode: true, Idle: true})
+		a := open(t, s, &sequencer.Options{Layout: layout, Nodes: pinned})
+		b := open(t, s, &sequencer.Options{Layout: layout, Nodes: pinned, WaitForNode: true, Idle: true})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := b.Join(ctx); !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
@@ -165,7 +165,7 @@ func TestWhatWasAwaited(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		create(t, s, layout, 0)
 		var years atomic.Int32
-		q := open(t, s, &sequencer.Config{Idle: true, Now: func() time.Time { return time.Now().AddDate(int(years.Load()), 0, 0) }})
+		q := open(t, s, &sequencer.Options{Idle: true, Now: func() time.Time { return time.Now().AddDate(int(years.Load()), 0, 0) }})
 		years.Store(130)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -178,7 +178,7 @@ func TestWhatWasAwaited(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := &failingStore{Store: new(memstore.Store)}
-		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
+		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute})
 		s.fail(errRefused, errRefused)
 		time.Sleep(2 * time.Minute)
 		if err := in(t, time.Second, "a store that is gone", q); !errors.Is(err, sequencer.ErrUnavailable) {

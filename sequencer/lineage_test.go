@@ -24,7 +24,7 @@ func TestLineageAfterFailover(t *testing.T) {
 		at := &movedStore{Store: s}
 		var members []*sequencer.Sequencer
 		for range 4 {
-			members = append(members, open(t, at, &sequencer.Config{Layout: firn.Default(), Window: time.Minute}))
+			members = append(members, open(t, at, &sequencer.Options{Layout: firn.Default(), Window: time.Minute}))
 		}
 		defer func() {
 			for _, q := range members {

@@ -49,11 +49,11 @@ type member[I firn.AnyID[I]] struct {
 
 // check returns an error if a layout does not suit this process. twin is the
 // function for the other width.
-func (m *member[I]) check(l firn.Layout, c *Config, name string, bits int, twin string) error {
+func (m *member[I]) check(l firn.Layout, o *Options, name string, bits int, twin string) error {
 	if l.Bits() != bits {
 		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
 	}
-	if err := c.Nodes.Check(l); err != nil {
+	if err := o.Nodes.Check(l); err != nil {
 		return err
 	}
 	// A layout that cannot be generated is reported now, not when a grant
@@ -62,27 +62,27 @@ func (m *member[I]) check(l firn.Layout, c *Config, name string, bits int, twin 
 	return err
 }
 
-// open opens a member of a sequencer and, unless the Config says otherwise,
+// open opens a member of a sequencer and, unless the Options say otherwise,
 // joins it.
-func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Config, bits int, twin string) error {
-	if c == nil {
-		c = new(Config)
+func (m *member[I]) open(ctx context.Context, s grant.Store, name string, o *Options, bits int, twin string) error {
+	if o == nil {
+		o = new(Options)
 	}
-	info, err := c.prepare(ctx, s, name, func(l firn.Layout) error { return m.check(l, c, name, bits, twin) })
+	info, err := o.prepare(ctx, s, name, func(l firn.Layout) error { return m.check(l, o, name, bits, twin) })
 	if err != nil {
 		return err
 	}
-	if c.Window != 0 && c.Window != info.Config.Window && c.Logger != nil {
-		c.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one", "sequencer", name, "window", info.Config.Window, "configured", c.Window)
+	if o.Window != 0 && o.Window != info.Config.Window && o.Logger != nil {
+		o.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one", "sequencer", name, "window", info.Config.Window, "configured", o.Window)
 	}
-	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
-	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, LowBits: m.config.LowBits}
+	m.name, m.config, m.patient = info.Name, info.Config, o.WaitForNode
+	m.options = firn.Options{Now: o.Now, MaxAhead: m.config.MaxAhead, LowBits: m.config.LowBits}
 	set := grant.KeeperOptions{
-		Name: m.name, Config: &m.config, Nodes: c.Nodes, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead,
-		Host: c.Host, Now: c.Now, Timeout: c.Timeout, Logger: c.Logger,
+		Name: m.name, Config: &m.config, Nodes: o.Nodes, AllowClockBehind: o.AllowClockBehind, AllowClockAhead: o.AllowClockAhead,
+		Host: o.Host, Now: o.Now, Timeout: o.Timeout, Logger: o.Logger,
 	}
 	m.keeper = grant.NewKeeper(s, set, holder[I]{m})
-	if c.Idle {
+	if o.Idle {
 		return nil
 	}
 	isOpen := false
@@ -97,7 +97,7 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		go func() {
 			defer close(closed)
 			// One request in progress, and the one that gives it back.
-			late, cancel := context.WithTimeout(context.Background(), cmp.Or(max(2*c.Timeout, 0), 10*time.Second))
+			late, cancel := context.WithTimeout(context.Background(), cmp.Or(max(2*o.Timeout, 0), 10*time.Second))
 			defer cancel()
 			_ = m.Close(late)
 		}()
@@ -308,7 +308,7 @@ func (m *member[I]) refused(status grant.Status) error {
 
 // Join acquires a node ID, so that IDs can be made, and waits until it has
 // one. If none is free, the error is grant.ErrNodesExhausted, unless
-// Config.WaitForNode is set. If the process has already joined, Join does
+// Options.WaitForNode is set. If the process has already joined, Join does
 // nothing. The context only ends the wait: the process keeps trying to acquire
 // a node ID until Leave.
 func (m *member[I]) Join(ctx context.Context) error {

@@ -27,7 +27,7 @@ type twin struct {
 }
 
 // twins opens one of each, with separate stores.
-func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
+func twins(t *testing.T, s grant.Store, c sequencer.Options) map[string]twin {
 	t.Helper()
 	c.Layout = layout
 	narrow, err := sequencer.Open(t.Context(), s, "narrow", &c)
@@ -62,7 +62,7 @@ func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
 func TestStatesOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
 		s := &failingStore{Store: mem}
-		for name, q := range twins(t, s, sequencer.Config{Window: time.Minute, Idle: true}) {
+		for name, q := range twins(t, s, sequencer.Options{Window: time.Minute, Idle: true}) {
 			every := func(when string, want error) {
 				t.Helper()
 				for call, do := range q.calls {
@@ -147,7 +147,7 @@ func TestWindowChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		create(t, s, layout, time.Minute)
 		var log bytes.Buffer
-		q, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: layout, Window: 5 * time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		q, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Options{Layout: layout, Window: 5 * time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

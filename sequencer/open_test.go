@@ -18,7 +18,7 @@ func TestOpenEnded(t *testing.T) {
 	s := new(memstore.Store)
 	layout := firn.MustParseLayout("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z")
 	at := layout.Last()
-	open := func(c *sequencer.Config) error {
+	open := func(c *sequencer.Options) error {
 		c.Now = func() time.Time { return at }
 		q, err := sequencer.Open(t.Context(), s, "orders", c)
 		if err == nil {
@@ -26,17 +26,17 @@ func TestOpenEnded(t *testing.T) {
 		}
 		return err
 	}
-	if err := open(&sequencer.Config{Layout: layout}); err != nil {
+	if err := open(&sequencer.Options{Layout: layout}); err != nil {
 		t.Errorf("in the last millisecond: %v", err)
 	}
 	at = at.Add(layout.Unit())
-	for what, c := range map[string]*sequencer.Config{"its own": {}, "the same": {Layout: layout}} {
+	for what, c := range map[string]*sequencer.Options{"its own": {}, "the same": {Layout: layout}} {
 		if err := open(c); !errors.Is(err, firn.ErrTimeOver) {
 			t.Errorf("with %s settings, after the last millisecond: %v, want firn.ErrTimeOver", what, err)
 		}
 	}
 	s = new(memstore.Store)
-	if err := open(&sequencer.Config{Layout: layout}); !errors.Is(err, firn.ErrTimeOver) {
+	if err := open(&sequencer.Options{Layout: layout}); !errors.Is(err, firn.ErrTimeOver) {
 		t.Errorf("a new one: %v, want firn.ErrTimeOver", err)
 	}
 	_ = s.List(t.Context(), "", func(key string, _ []byte) bool {
@@ -86,7 +86,7 @@ func TestOpenRetried(t *testing.T) {
 			for range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), patience*time.Millisecond)
 				began := time.Now()
-				q, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Nodes: nodes})
+				q, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{Nodes: nodes})
 				if took := time.Since(began); took > patience*time.Millisecond {
 					t.Errorf("Open took %v under a context of %v", took, patience*time.Millisecond)
 				}
@@ -109,16 +109,16 @@ func TestOpenForms(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		s := new(memstore.Store)
 		for _, row := range []struct {
-			config sequencer.Config
+			config sequencer.Options
 			ok     bool
 		}{
-			{sequencer.Config{Layout: firn.Default(), LowBits: 11}, false},
-			{sequencer.Config{Layout: firn.Default(), Prefix: "Order"}, false},
-			{sequencer.Config{Layout: firn.Default(), Prefix: "order", LowBits: 4}, true},
-			{sequencer.Config{Layout: firn.Default()}, true},
-			{sequencer.Config{LowBits: 4}, true},
-			{sequencer.Config{LowBits: 3}, false},
-			{sequencer.Config{Prefix: "purchase"}, false},
+			{sequencer.Options{Layout: firn.Default(), LowBits: 11}, false},
+			{sequencer.Options{Layout: firn.Default(), Prefix: "Order"}, false},
+			{sequencer.Options{Layout: firn.Default(), Prefix: "order", LowBits: 4}, true},
+			{sequencer.Options{Layout: firn.Default()}, true},
+			{sequencer.Options{LowBits: 4}, true},
+			{sequencer.Options{LowBits: 3}, false},
+			{sequencer.Options{Prefix: "purchase"}, false},
 		} {
 			q, err := sequencer.Open(t.Context(), s, "orders", &row.config)
 			if (err == nil) != row.ok {

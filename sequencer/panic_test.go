@@ -86,7 +86,7 @@ func TestPanicsOfCallers(t *testing.T) {
 			ctx.left.Store(n)
 			func() {
 				defer func() { _ = recover() }()
-				if q, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Layout: layout}); err == nil {
+				if q, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{Layout: layout}); err == nil {
 					_ = q.Close(t.Context())
 				}
 			}()
@@ -126,7 +126,7 @@ func strike(f func()) {
 func TestClockThatPanics(t *testing.T) {
 	for name, explode := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		b := &bomb{explode: explode}
-		q := open(t, new(memstore.Store), &sequencer.Config{Layout: layout, Window: 30 * time.Second, Now: func() time.Time {
+		q := open(t, new(memstore.Store), &sequencer.Options{Layout: layout, Window: 30 * time.Second, Now: func() time.Time {
 			if !inKeeper() {
 				b.touch()
 			}

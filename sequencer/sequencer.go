@@ -23,11 +23,11 @@ var (
 	ErrUnavailable = errors.New("sequencer: the store is unavailable")
 )
 
-// Config configures how a sequencer is opened. The settings in the first part
+// Options configure how a sequencer is opened. The settings in the first part
 // are the same for every process that opens it, and set when it is created.
 // If they are zero, an existing sequencer's settings apply, or defaults if it
 // is created now. The second part is the process's own.
-type Config struct {
+type Options struct {
 	// Layout is the layout of the IDs. If it is zero, the sequencer must exist,
 	// and its layout is used.
 	Layout firn.Layout
@@ -103,24 +103,24 @@ var (
 	_ firn.SourceOf[firn.ID128] = (*Sequencer128)(nil)
 )
 
-// Open opens a sequencer and acquires a node ID of it. With a nil Config, it
+// Open opens a sequencer and acquires a node ID of it. With nil Options, it
 // opens an existing one with its settings.
 //
-// If the sequencer does not exist and the Config has a layout, Open creates it.
-// If it exists with another configuration, the error is a *grant.MismatchError
-// that contains both. If it was destroyed, the error matches
+// If the sequencer does not exist and the Options have a layout, Open creates
+// it. If it exists with another configuration, the error is a
+// *grant.MismatchError that contains both. If it was destroyed, the error matches
 // grant.ErrDestroyed: create it again explicitly, with grant.Create. If the
 // time of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
 // before all arguments are checked.
 //
 // If the context ends first, Open returns at once. It gives back a node ID that
-// it has claimed in the background, for at most twice Config.Timeout.
-func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequencer, error) {
+// it has claimed in the background, for at most twice Options.Timeout.
+func Open(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer, error) {
 	q := new(Sequencer)
 	q.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[firn.ID], error) {
 		return firn.NewGenerator(l, g, o)
 	}
-	if err := q.open(ctx, s, name, c, 64, "Open128"); err != nil {
+	if err := q.open(ctx, s, name, o, 64, "Open128"); err != nil {
 		return nil, err
 	}
 	return q, nil
@@ -128,25 +128,25 @@ func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequence
 
 // prepare looks up or creates the sequencer. check returns an error if its
 // layout is unsuitable.
-func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check func(firn.Layout) error) (info grant.Info, err error) {
+func (o *Options) prepare(ctx context.Context, s grant.Store, name string, check func(firn.Layout) error) (info grant.Info, err error) {
 	var created grant.Config // if it does not exist
-	if !c.Layout.IsZero() {
-		if err := check(c.Layout); err != nil {
+	if !o.Layout.IsZero() {
+		if err := check(o.Layout); err != nil {
 			return info, err
 		}
 		var window *time.Duration
-		if c.Window != 0 {
-			window = &c.Window
+		if o.Window != 0 {
+			window = &o.Window
 		}
-		created, err = grant.DefaultConfig(s, c.Layout, c.MaxAhead, window)
-		created.Prefix, created.LowBits = c.Prefix, c.LowBits
+		created, err = grant.DefaultConfig(s, o.Layout, o.MaxAhead, window)
+		created.Prefix, created.LowBits = o.Prefix, o.LowBits
 		if err = cmp.Or(err, created.Check()); err != nil {
 			return info, err
 		}
 	}
 	info, err = grant.Lookup(ctx, s, name)
-	if errors.Is(err, grant.ErrNotFound) && !c.Layout.IsZero() && !c.MustExist {
-		info, err = grant.Create(ctx, s, name, created, &grant.AdminOptions{Now: c.Now})
+	if errors.Is(err, grant.ErrNotFound) && !o.Layout.IsZero() && !o.MustExist {
+		info, err = grant.Create(ctx, s, name, created, &grant.AdminOptions{Now: o.Now})
 		if errors.Is(err, grant.ErrMismatch) {
 			info, err = grant.Lookup(ctx, s, name) // another process has created it in the meantime
 		}
@@ -155,16 +155,16 @@ func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check 
 		return info, err
 	}
 	want := info.Config
-	want.Layout, want.Prefix, want.LowBits = cmp.Or(c.Layout, want.Layout), cmp.Or(c.Prefix, want.Prefix), cmp.Or(c.LowBits, want.LowBits)
-	if c.MaxAhead != nil {
-		want.MaxAhead = *c.MaxAhead
+	want.Layout, want.Prefix, want.LowBits = cmp.Or(o.Layout, want.Layout), cmp.Or(o.Prefix, want.Prefix), cmp.Or(o.LowBits, want.LowBits)
+	if o.MaxAhead != nil {
+		want.MaxAhead = *o.MaxAhead
 	}
-	return info, cmp.Or(info.Check(want, c.now()), check(info.Config.Layout))
+	return info, cmp.Or(info.Check(want, o.now()), check(info.Config.Layout))
 }
 
-func (c *Config) now() time.Time {
-	if c.Now != nil {
-		return c.Now()
+func (o *Options) now() time.Time {
+	if o.Now != nil {
+		return o.Now()
 	}
 	return time.Now()
 }
@@ -200,12 +200,12 @@ func (q *Sequencer) TryNextBatch(n int) (firn.Batch, error) { return q.tryNextBa
 type Sequencer128 struct{ member[firn.ID128] }
 
 // Open128 is like Open, for layouts of 128 bits.
-func Open128(ctx context.Context, s grant.Store, name string, c *Config) (*Sequencer128, error) {
+func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer128, error) {
 	q := new(Sequencer128)
 	q.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[firn.ID128], error) {
 		return firn.NewGenerator128(l, g, o)
 	}
-	if err := q.open(ctx, s, name, c, 128, "Open"); err != nil {
+	if err := q.open(ctx, s, name, o, 128, "Open"); err != nil {
 		return nil, err
 	}
 	return q, nil

@@ -36,10 +36,10 @@ func bubble(t *testing.T, f func(t *testing.T, s grant.Store)) {
 	synctest.Test(t, func(t *testing.T) { f(t, new(memstore.Store)) })
 }
 
-func open(t *testing.T, s grant.Store, c *sequencer.Config) *sequencer.Sequencer {
+func open(t *testing.T, s grant.Store, c *sequencer.Options) *sequencer.Sequencer {
 	t.Helper()
 	if c == nil {
-		c = &sequencer.Config{Layout: layout}
+		c = &sequencer.Options{Layout: layout}
 	}
 	q, err := sequencer.Open(t.Context(), s, "orders", c)
 	if err != nil {
@@ -110,11 +110,11 @@ func TestOpenCompares(t *testing.T) {
 		if _, err := sequencer.Open(ctx, s, "orders", nil); !errors.Is(err, grant.ErrNotFound) {
 			t.Errorf("Open of none = %v, want ErrNotFound", err)
 		}
-		if _, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Layout: layout, MustExist: true}); !errors.Is(err, grant.ErrNotFound) {
+		if _, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{Layout: layout, MustExist: true}); !errors.Is(err, grant.ErrNotFound) {
 			t.Errorf("Open of one that must exist = %v, want ErrNotFound", err)
 		}
 		zero := time.Duration(0)
-		for what, c := range map[string]sequencer.Config{
+		for what, c := range map[string]sequencer.Options{
 			"short window":   {Layout: layout, Window: time.Second},
 			"range":          {Layout: layout, Nodes: &grant.Range{Lo: 1020, Hi: 1024}},
 			"reversed range": {Layout: layout, Nodes: &grant.Range{Lo: 2, Hi: 1}},
@@ -127,7 +127,7 @@ func TestOpenCompares(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"", "a/b", "ä"} {
-			if _, err := sequencer.Open(ctx, s, name, &sequencer.Config{Layout: layout}); err == nil {
+			if _, err := sequencer.Open(ctx, s, name, &sequencer.Options{Layout: layout}); err == nil {
 				t.Errorf("Open(%q) is fine, want an error", name)
 			}
 		}
@@ -138,7 +138,7 @@ func TestOpenCompares(t *testing.T) {
 			t.Error(err)
 		}
 
-		a := open(t, s, &sequencer.Config{Layout: layout, MaxAhead: &zero, Window: 45 * time.Second})
+		a := open(t, s, &sequencer.Options{Layout: layout, MaxAhead: &zero, Window: 45 * time.Second})
 		defer closeIt(t, a)
 		// Existing settings are used by default.
 		b := open(t, s, nil)
@@ -147,7 +147,7 @@ func TestOpenCompares(t *testing.T) {
 			t.Errorf("opened with %+v, created with %+v", b.Config(), a.Config())
 		}
 		other := time.Second
-		_, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{MaxAhead: &other})
+		_, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{MaxAhead: &other})
 		if m, ok := errors.AsType[*grant.MismatchError](err); !ok || m.Field != "max-ahead" || m.Want != "1s" || m.Have != "0s" {
 			t.Errorf("opened with another MaxAhead: %v", err)
 		}
@@ -161,7 +161,7 @@ func TestLife(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		ctx := t.Context()
 		var all ids
-		q := open(t, s, &sequencer.Config{Layout: layout, Idle: true})
+		q := open(t, s, &sequencer.Options{Layout: layout, Idle: true})
 		var made []firn.ID
 		for range 3 {
 			if err := errors.Join(q.Join(ctx), q.Join(ctx)); err != nil {
@@ -199,11 +199,11 @@ func TestLife(t *testing.T) {
 		if _, err := grant.Destroy(ctx, s, "orders", nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Layout: layout}); !errors.Is(err, grant.ErrDestroyed) {
+		if _, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{Layout: layout}); !errors.Is(err, grant.ErrDestroyed) {
 			t.Errorf("Open of a destroyed one = %v: it must be created again on purpose", err)
 		}
 		create(t, s, layout, 0)
-		other := open(t, s, &sequencer.Config{Layout: layout, Nodes: &grant.Range{Lo: 0, Hi: 0}})
+		other := open(t, s, &sequencer.Options{Layout: layout, Nodes: &grant.Range{Lo: 0, Hi: 0}})
 		synctest.Wait()
 		made = append(made, next(t, q, 5000)...)
 		all.add(t, made...)
@@ -220,21 +220,21 @@ func TestLife(t *testing.T) {
 func TestExhausted(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		two := &grant.Range{Lo: 10, Hi: 11}
-		a := open(t, s, &sequencer.Config{Layout: layout, Nodes: two})
-		b := open(t, s, &sequencer.Config{Layout: layout, Nodes: two})
-		_, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Nodes: two})
+		a := open(t, s, &sequencer.Options{Layout: layout, Nodes: two})
+		b := open(t, s, &sequencer.Options{Layout: layout, Nodes: two})
+		_, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Options{Nodes: two})
 		var e *grant.ExhaustedError
 		if !errors.As(err, &e) || e.Nodes != *two || e.Free.IsZero() {
 			t.Errorf("Open of a third = %v", err)
 		}
 		// Another range is not affected.
-		other := open(t, s, &sequencer.Config{Nodes: &grant.Range{Lo: 12, Hi: 12}})
+		other := open(t, s, &sequencer.Options{Nodes: &grant.Range{Lo: 12, Hi: 12}})
 		if got := other.Status().Node; got != 12 {
 			t.Errorf("pinned to 12, and has %d", got)
 		}
 		brief, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := sequencer.Open(brief, s, "orders", &sequencer.Config{Nodes: two, WaitForNode: true}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.ErrNodesExhausted) {
+		if _, err := sequencer.Open(brief, s, "orders", &sequencer.Options{Nodes: two, WaitForNode: true}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.ErrNodesExhausted) {
 			t.Errorf("Open of a third that waits = %v", err)
 		}
 		time.AfterFunc(5*time.Second, func() { closeIt(t, a) })
@@ -247,7 +247,7 @@ func TestExhausted(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 			}
 		})
-		c := open(t, s, &sequencer.Config{Nodes: two, WaitForNode: true})
+		c := open(t, s, &sequencer.Options{Nodes: two, WaitForNode: true})
 		if took := time.Since(began); took < 5*time.Second || took > 9*time.Second {
 			t.Errorf("the third had its number after %v, want soon after 5 s", took)
 		}
@@ -264,7 +264,7 @@ func TestExhausted(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		l := firn.MustParseLayout("bits=time:48.node:14.seq:2,epoch=0")
-		q := open(t, s, &sequencer.Config{Layout: l, Window: time.Minute})
+		q := open(t, s, &sequencer.Options{Layout: l, Window: time.Minute})
 		defer closeIt(t, q)
 		for range 2 {
 			start := time.Now()
@@ -295,7 +295,7 @@ func TestTooLarge(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T, s grant.Store) {
 		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
-		q := open(t, s, &sequencer.Config{Layout: small, Window: time.Minute})
+		q := open(t, s, &sequencer.Options{Layout: small, Window: time.Minute})
 		defer closeIt(t, q)
 		const largest = 5500 * 4
 		for _, after := range []time.Duration{0, 2 * time.Second, time.Minute} { // which a window has, whatever was used of it
@@ -313,7 +313,7 @@ func TestTooLarge(t *testing.T) {
 func ExampleOpen() {
 	ctx := context.Background()
 	store := new(memstore.Store) // in a program of yours: dirstore, sqlstore, etcdstore
-	orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Config{Layout: firn.Default()})
+	orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Options{Layout: firn.Default()})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -323,7 +323,7 @@ func ExampleOpen() {
 	b, _ := orders.Next(ctx)
 	fmt.Println(a < b, orders.Status().Phase)
 
-	_, err = sequencer.Open(ctx, store, "orders", &sequencer.Config{Layout: firn.MustParseLayout("twitter")})
+	_, err = sequencer.Open(ctx, store, "orders", &sequencer.Options{Layout: firn.MustParseLayout("twitter")})
 	fmt.Println(errors.Is(err, grant.ErrMismatch))
 	// Output:
 	// true holding

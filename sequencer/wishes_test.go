@@ -30,7 +30,7 @@ func TestLapsedCalls(t *testing.T) {
 		},
 	} {
 		bubble(t, func(t *testing.T, s grant.Store) {
-			q := open(t, &failingStore{Store: s}, &sequencer.Config{Layout: layout, Window: time.Minute})
+			q := open(t, &failingStore{Store: s}, &sequencer.Options{Layout: layout, Window: time.Minute})
 			defer closeIt(t, q)
 			one(t, q)
 			time.Sleep(time.Hour)
@@ -62,7 +62,7 @@ func count(b firn.Batch, err error) error {
 func TestAskedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
 		s := &failingStore{Store: mem}
-		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
+		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute})
 		defer closeIt(t, q)
 		one(t, q)
 		if _, err := grant.Detach(t.Context(), mem, "orders", nil); err != nil {
@@ -120,10 +120,10 @@ func TestWrongClockIsRefused(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := new(clockStore)
 			few := firn.MustParseLayout("bits=time:48.node:2.seq:8,unit=1ms,epoch=0")
-			q := open(t, s, &sequencer.Config{Layout: few, Window: time.Minute})
+			q := open(t, s, &sequencer.Options{Layout: few, Window: time.Minute})
 			defer closeIt(t, q)
 			one(t, q)
-			wrong := &sequencer.Config{Now: func() time.Time { return time.Now().Add(test.off) }, AllowClockBehind: test.behind, AllowClockAhead: test.ahead}
+			wrong := &sequencer.Options{Now: func() time.Time { return time.Now().Add(test.off) }, AllowClockBehind: test.behind, AllowClockAhead: test.ahead}
 			p, err := sequencer.Open(t.Context(), s, "orders", wrong)
 			if !errors.Is(err, test.want) {
 				t.Errorf("%v: %v, want %v", test.off, err, test.want)

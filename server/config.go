@@ -28,7 +28,7 @@ type Config struct {
 
 	// Sequencers is how the sequencers of the Store are created and opened. If its
 	// Logger is nil, the Logger below is used.
-	Sequencers sequencer.Config
+	Sequencers sequencer.Options
 
 	// VeilKeys are the keys of veiled IDs (format=veiled); nil gives none.
 	VeilKeys veil.Keys
@@ -40,7 +40,7 @@ type Config struct {
 	// Template sets in c, a copy of Sequencers, what is different for the sequencer
 	// of a name. It is called when a name is first used, concurrently for several
 	// names; nil changes nothing.
-	Template func(name string, c *sequencer.Config) error
+	Template func(name string, c *sequencer.Options) error
 
 	// ForwardTo are other servers of the Store, as http or https URLs without a
 	// path, to ask for IDs while this one holds no node ID. Their certificates

@@ -34,7 +34,7 @@ func Example() {
 	defer store.Close()
 	srv, err := server.New(server.Config{
 		Store:          store,
-		Sequencers:     sequencer.Config{Layout: firn.MustParseLayout("twitter")},
+		Sequencers:     sequencer.Options{Layout: firn.MustParseLayout("twitter")},
 		RequestTimeout: 5 * time.Second,
 	})
 	if err != nil {

@@ -44,7 +44,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 	s.announcer = members.New(store, members.Options{Logger: c.Logger})
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Logger)
 	cluster := service.ClusterConfig{
-		Admin: service.NewStoreAdmin(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxSequencers,
+		Admin: service.NewStoreAdmin(store, s.answers.Silent), Options: c.Sequencers, MaxNames: c.MaxSequencers,
 		Veil: c.VeilKeys, Template: c.Template,
 	}
 	if len(c.ForwardTo) > 0 {

@@ -55,7 +55,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	ahead := 5 * time.Millisecond
-	config := &sequencer.Config{
+	config := &sequencer.Options{
 		Layout:      firn.Default(),
 		MaxAhead:    &ahead,
 		Window:      2 * time.Second,

@@ -71,7 +71,7 @@ func OpenShop(ctx context.Context, database, keyFile string) (*Shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := sequencer.Open(ctx, store, "orders", &sequencer.Config{Layout: firn.Default(), Prefix: "order"})
+	ids, err := sequencer.Open(ctx, store, "orders", &sequencer.Options{Layout: firn.Default(), Prefix: "order"})
 	return &Shop{db, ids, public}, err
 }
 

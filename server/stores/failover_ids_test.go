@@ -72,7 +72,7 @@ func failoverIDs(t *testing.T) {
 	layout := firn.MustParseLayout("bits=time:44.node:8.seq:4,unit=1ms,epoch=0")
 	ahead := 100 * time.Millisecond
 	member := func(by, url string, node uint64) *sequencer.Sequencer {
-		q, err := sequencer.Open(t.Context(), open(t, url), "orders", &sequencer.Config{
+		q, err := sequencer.Open(t.Context(), open(t, url), "orders", &sequencer.Options{
 			Layout: layout, MaxAhead: &ahead, Window: window, Nodes: &grant.Range{Lo: node, Hi: node}, WaitForNode: true, Host: by})
 		if err != nil {
 			t.Fatal(err)

@@ -25,7 +25,7 @@ func run(ctx context.Context, endpoints []string) error {
 		return err
 	}
 	defer store.Close()
-	orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Config{Layout: firn.Default()})
+	orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Options{Layout: firn.Default()})
 	if err != nil {
 		return err
 	}

@@ -238,7 +238,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	}
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
-	q, err := sequencer.Open(join, s, c.name, &sequencer.Config{Layout: config.Layout, MustExist: true, Now: c.a.clock})
+	q, err := sequencer.Open(join, s, c.name, &sequencer.Options{Layout: config.Layout, MustExist: true, Now: c.a.clock})
 	if err != nil {
 		return err
 	}

@@ -213,7 +213,7 @@ func (s *serveCmd) reload() (restart []string, err error) {
 }
 
 // template applies the template of a name.
-func (s *serveCmd) template(name string, c *sequencer.Config) error {
+func (s *serveCmd) template(name string, c *sequencer.Options) error {
 	f := s.file.Load()
 	if f == nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 
 // A nextCmd has the flags of the command next.
 type nextCmd struct {
-	sequencer.Config
+	sequencer.Options
 	a          *app
 	count      uint64
 	ownLayout  bool // no flag names another one
@@ -37,7 +37,7 @@ type nextCmd struct {
 }
 
 func newNext(a *app) *cobra.Command {
-	n := nextCmd{a: a, count: 1, Config: sequencer.Config{Layout: firn.Default(), Now: a.clock}}
+	n := nextCmd{a: a, count: 1, Options: sequencer.Options{Layout: firn.Default(), Now: a.clock}}
 	cmd := &cobra.Command{
 		Use:   "next [-n N] [--layout LAYOUT] [--store URL | --server URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
 		Short: "Make IDs",
@@ -215,13 +215,13 @@ func (n *nextCmd) fromSequencer(ctx context.Context, s grant.Store, r lineForm) 
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	if n.Layout.Bits() == 64 {
-		q, err := sequencer.Open(join, s, n.name, &n.Config)
+		q, err := sequencer.Open(join, s, n.name, &n.Options)
 		if err != nil {
 			return err
 		}
 		return writeAndClose(ctx, n.a, q, q.Fill, r.append, n.count)
 	}
-	q, err := sequencer.Open128(join, s, n.name, &n.Config)
+	q, err := sequencer.Open128(join, s, n.name, &n.Options)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func newServeCmd() *serveCmd {
 	return &serveCmd{
 		Config: server.Config{
 			MaxConns: server.DefaultMaxConns, MaxSequencers: server.DefaultMaxSequencers, RequestTimeout: server.DefaultRequestTimeout, Limits: defaultLimits,
-			Sequencers: sequencer.Config{Layout: firn.Default()},
+			Sequencers: sequencer.Options{Layout: firn.Default()},
 		},
 		logFlags:     defaultLog(),
 		listen:       []string{defaultListen},

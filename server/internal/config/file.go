@@ -42,7 +42,7 @@ type Template struct {
 }
 
 // Apply sets in c what the template has.
-func (t *Template) Apply(c *sequencer.Config) {
+func (t *Template) Apply(c *sequencer.Options) {
 	c.Layout = cmp.Or(t.Layout, c.Layout)
 	c.MaxAhead = cmp.Or(t.MaxAhead, c.MaxAhead)
 	c.Window = cmp.Or(t.Window, c.Window)
@@ -272,7 +272,7 @@ func CheckTime(l firn.Layout, now time.Time) error {
 
 // Check finds templates with which no sequencer can be created. c is what they
 // are applied to, as in server.Config.
-func (f *File) Check(c sequencer.Config, now time.Time) (all []error) {
+func (f *File) Check(c sequencer.Options, now time.Time) (all []error) {
 	for _, t := range f.Templates {
 		if err := t.check(c, now); err != nil {
 			all = append(all, f.fault(t.Line, "sequencers: %q: %s", t.Pattern, textfmt.Message(err)))
@@ -282,7 +282,7 @@ func (f *File) Check(c sequencer.Config, now time.Time) (all []error) {
 }
 
 // check is Check for one template.
-func (t *Template) check(c sequencer.Config, now time.Time) error {
+func (t *Template) check(c sequencer.Options, now time.Time) error {
 	t.Apply(&c)
 	var window *time.Duration
 	if c.Window != 0 {

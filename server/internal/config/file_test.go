@@ -104,29 +104,29 @@ func TestParseFaults(t *testing.T) {
 // TestCheck: Check finds templates with which nothing can be created, taking
 // defaults into account.
 func TestCheck(t *testing.T) {
-	wide := sequencer.Config{Layout: firn.MustParseLayout("hazelcast")}
+	wide := sequencer.Options{Layout: firn.MustParseLayout("hazelcast")}
 	long := 5 * time.Second
 	for _, tt := range []struct {
 		text     string
-		defaults sequencer.Config
+		defaults sequencer.Options
 		want     string // "" for a valid file
 	}{
-		{"a: {layout: hazelcast, window: 60s, nodes: 0..65535}", sequencer.Config{}, ""},
-		{"a:", sequencer.Config{}, ""},
-		{"a: {max-ahead: 1h}", sequencer.Config{}, ""},
-		{"a:\n    window: 1ms", sequencer.Config{}, `f:2: sequencers: "a": the window is 1ms`},
-		{"a: {max-ahead: 999h}\n  b: {max-ahead: 9999h}", sequencer.Config{}, `f:3: sequencers: "b": max-ahead is 9999h`},
-		{"a: {max-ahead: 1us}", sequencer.Config{}, `f:2: sequencers: "a": max-ahead is 1µs`},
-		{"a: {low-bits: even:10}", sequencer.Config{}, ""},
-		{"a: {low-bits: even:11}", sequencer.Config{}, `f:2: sequencers: "a": number of even low bits 11 is out of range 1..10`},
+		{"a: {layout: hazelcast, window: 60s, nodes: 0..65535}", sequencer.Options{}, ""},
+		{"a:", sequencer.Options{}, ""},
+		{"a: {max-ahead: 1h}", sequencer.Options{}, ""},
+		{"a:\n    window: 1ms", sequencer.Options{}, `f:2: sequencers: "a": the window is 1ms`},
+		{"a: {max-ahead: 999h}\n  b: {max-ahead: 9999h}", sequencer.Options{}, `f:3: sequencers: "b": max-ahead is 9999h`},
+		{"a: {max-ahead: 1us}", sequencer.Options{}, `f:2: sequencers: "a": max-ahead is 1µs`},
+		{"a: {low-bits: even:10}", sequencer.Options{}, ""},
+		{"a: {low-bits: even:11}", sequencer.Options{}, `f:2: sequencers: "a": number of even low bits 11 is out of range 1..10`},
 		{"a: {low-bits: even:4}", wide, `f:2: sequencers: "a": the 4 lowest bits of layout hazelcast cannot be made even`},
-		{"a: {window: 2s}", sequencer.Config{}, ""},
-		{"a: {window: 2s}", sequencer.Config{MaxAhead: &long}, `f:2: sequencers: "a": the window is 2s`},
+		{"a: {window: 2s}", sequencer.Options{}, ""},
+		{"a: {window: 2s}", sequencer.Options{MaxAhead: &long}, `f:2: sequencers: "a": the window is 2s`},
 		{"a: {window: 1s}", wide, `f:2: sequencers: "a": the window is 1s`},
 		{"a: {window: 1s, max-ahead: 1ms}", wide, ""},
-		{"a: {nodes: 0..4000}", sequencer.Config{}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default, which has 0..1023`},
+		{"a: {nodes: 0..4000}", sequencer.Options{}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default, which has 0..1023`},
 		{"a: {nodes: 0..4000}", wide, ""},
-		{"a: {layout: default}", sequencer.Config{Layout: wide.Layout, Nodes: &grant.Range{Hi: 4000}}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default`},
+		{"a: {layout: default}", sequencer.Options{Layout: wide.Layout, Nodes: &grant.Range{Hi: 4000}}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default`},
 	} {
 		f, err := Parse([]byte("sequencers:\n  "+tt.text), "f", known)
 		if err != nil {

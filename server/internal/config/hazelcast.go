@@ -217,7 +217,7 @@ func (w *writer) generator(generator string, settings map[string]string) error {
 	if offset != 0 {
 		t.Nodes = &grant.Range{Lo: uint64(offset), Hi: uint64(last)}
 	}
-	if err := cmp.Or(t.Set("layout", layout), t.check(sequencer.Config{}, w.now)); err != nil {
+	if err := cmp.Or(t.Set("layout", layout), t.check(sequencer.Options{}, w.now)); err != nil {
 		return errors.New(textfmt.Message(err))
 	}
 	fmt.Fprintf(&w.text, "  %q:", name)

@@ -192,7 +192,7 @@ func FuzzImport(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%v:\n%s", err, i.YAML)
 			}
-			if faults := file.Check(sequencer.Config{Layout: firn.Default()}, importNow); len(faults) > 0 {
+			if faults := file.Check(sequencer.Options{Layout: firn.Default()}, importNow); len(faults) > 0 {
 				t.Fatalf("%v:\n%s", faults, i.YAML)
 			}
 		}

@@ -31,7 +31,7 @@ import (
 // has it.
 func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.Cluster) {
 	t.Helper()
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Config: sequencer.Config{Layout: firn.Default(), Host: "one"}})
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{Layout: firn.Default(), Host: "one"}})
 	c := Config{Backend: cluster, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
 		cluster.Stats(func(name string, q sequencer.Stats) { all = append(all, metrics.Sequencer{Name: name, Stats: q.Stats}) })
@@ -491,7 +491,7 @@ func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
 		store := &nettest.Store{Store: new(memstore.Store)}
-		cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Layout: firn.Default()}})
+		cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
 		defer cluster.Close(context.Background())
 		k := New(Config{Backend: cluster})
 		defer k.Close()

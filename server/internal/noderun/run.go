@@ -61,7 +61,7 @@ type Config struct {
 	Margin    time.Duration // how long before the end of the window to stop the command; 0 means a fifth of the window, up to 2 min
 	Grace     time.Duration // between SIGTERM and SIGKILL; 0 means half the margin, up to 10 s
 
-	AllowClockBehind, AllowClockAhead bool // see sequencer.Config
+	AllowClockBehind, AllowClockAhead bool // see sequencer.Options
 
 	Command []Template // the command and its arguments; not empty
 	Env     []Variable // added to Environ

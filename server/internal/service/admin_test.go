@@ -22,7 +22,7 @@ func newMute(t *testing.T, store grant.Store) *service.Cluster {
 	s := grant.Observe(mute{store}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
-	c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(s, nil), Config: sequencer.Config{Window: time.Minute}})
+	c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(s, nil), Options: sequencer.Options{Window: time.Minute}})
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
@@ -141,7 +141,7 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	c := service.NewCluster(service.ClusterConfig{
 		Admin: service.NewStoreAdmin(new(memstore.Store), nil),
-		Template: func(_ string, c *sequencer.Config) error {
+		Template: func(_ string, c *sequencer.Options) error {
 			c.Prefix, c.LowBits = "order", 4
 			return nil
 		},
@@ -154,7 +154,7 @@ func TestTemplate(t *testing.T) {
 	if _, err := c.Admin().Create(t.Context(), "old", old); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]sequencer.Config{"orders": {Prefix: "order", LowBits: 4}, "old": {}} {
+	for name, want := range map[string]sequencer.Options{"orders": {Prefix: "order", LowBits: 4}, "old": {}} {
 		q, err := c.Sequencer(t.Context(), name, nil)
 		if err != nil || q.Prefix != want.Prefix {
 			t.Fatalf("%s: %+v, %v, want prefix %q", name, q, err, want.Prefix)

@@ -56,9 +56,9 @@ type ClusterConfig struct {
 	// which this server has no node ID; nil asks none.
 	Peers Peers
 
-	// Config is how sequencers are opened. Its Layout, MaxAhead and Window apply
+	// Options is how sequencers are opened. Its Layout, MaxAhead and Window apply
 	// to those that are created; a zero layout means firn.Default.
-	Config sequencer.Config
+	Options sequencer.Options
 
 	// MaxNames is how many sequencers may be open at once; 0 means
 	// DefaultMaxNames. Opening one more that exists closes the least recently used
@@ -69,9 +69,9 @@ type ClusterConfig struct {
 	// Veil has the keys of veiled IDs; nil gives none.
 	Veil veil.Keys
 
-	// Template sets in c, a copy of Config, what is different for the sequencer of a
+	// Template sets in c, a copy of Options, what is different for the sequencer of a
 	// name; nil changes nothing. It is called when a name is first used.
-	Template func(name string, c *sequencer.Config) error
+	Template func(name string, c *sequencer.Options) error
 }
 
 // ErrNoSequencer is matched by errors for a sequencer that must be created
@@ -124,7 +124,7 @@ type failure struct {
 
 // NewCluster makes a Cluster. It opens nothing yet.
 func NewCluster(c ClusterConfig) *Cluster {
-	c.Config.Layout = cmp.Or(c.Config.Layout, firn.Default())
+	c.Options.Layout = cmp.Or(c.Options.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
 	until, stop := context.WithCancel(context.Background())
 	admin := *c.Admin
@@ -291,7 +291,7 @@ func (c *Cluster) note(name string, err error) {
 		delete(c.failed, name)
 	}
 	c.mu.Unlock()
-	kind, log := kindOf(err), c.c.Config.Logger
+	kind, log := kindOf(err), c.c.Options.Logger
 	if log == nil || !noted || kind == StoreUnavailable || kind == Draining {
 		return
 	}
@@ -304,51 +304,51 @@ var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed
 
 // open opens the sequencer of a name.
 func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) error {
-	config := c.c.Config
+	options := c.c.Options
 	if c.c.Template != nil {
-		if err := c.c.Template(name, &config); err != nil {
+		if err := c.c.Template(name, &options); err != nil {
 			return fmt.Errorf("%w: %w", ErrTemplate, err)
 		}
 	}
-	creator, err := c.find(ctx, name, by, &config)
+	creator, err := c.find(ctx, name, by, &options)
 	if err != nil {
 		return err
 	}
-	if err := config.Nodes.Check(config.Layout); err != nil {
+	if err := options.Nodes.Check(options.Layout); err != nil {
 		return err
 	}
-	if config.Layout.Bits() == 128 {
-		err = openAs[firn.ID128](ctx, c, name, e, &config, sequencer.Open128)
+	if options.Layout.Bits() == 128 {
+		err = openAs[firn.ID128](ctx, c, name, e, &options, sequencer.Open128)
 	} else {
-		err = openAs[firn.ID](ctx, c, name, e, &config, sequencer.Open)
+		err = openAs[firn.ID](ctx, c, name, e, &options, sequencer.Open)
 	}
 	if err != nil {
 		return err
 	}
 	if creator != nil {
-		audit(ctx, cmp.Or(c.c.Config.Logger, slog.New(slog.DiscardHandler)), ClientOf(creator), created, name, nil)
+		audit(ctx, cmp.Or(c.c.Options.Logger, slog.New(slog.DiscardHandler)), ClientOf(creator), created, name, nil)
 	}
 	return c.publish(ctx, e)
 }
 
 // find looks a sequencer up. If it exists, its own settings replace those of
-// config, which are for sequencers that are created. Otherwise find returns the
+// options, which are for sequencers that are created. Otherwise find returns the
 // client that creates it, if that is allowed.
-func (c *Cluster) find(ctx context.Context, name string, by Creator, config *sequencer.Config) (creator *auth.Credentials, err error) {
+func (c *Cluster) find(ctx context.Context, name string, by Creator, options *sequencer.Options) (creator *auth.Credentials, err error) {
 	if wait := c.missed.wait(missBurst, missEvery); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name, &RateError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
 	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
 	case err == nil:
-		config.Layout, config.MaxAhead, config.Window, config.Prefix, config.LowBits = info.Config.Layout, nil, 0, "", 0
+		options.Layout, options.MaxAhead, options.Window, options.Prefix, options.LowBits = info.Config.Layout, nil, 0, "", 0
 		return nil, nil
 	case !errors.Is(err, grant.ErrNotFound):
 		return nil, storeError(ctx, err)
-	case config.MustExist:
+	case options.MustExist:
 		err = fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
-		creator, err = by.allowed(name, config.Prefix)
+		creator, err = by.allowed(name, options.Prefix)
 	}
 	if err == nil {
 		if wait := c.creations.wait(createBurst, createEvery); wait > 0 {
@@ -367,8 +367,8 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, config *seq
 func openAs[I firn.AnyID[I], Q interface {
 	source[I]
 	openSequencer
-}](ctx context.Context, c *Cluster, name string, e *entry, config *sequencer.Config, open func(context.Context, grant.Store, string, *sequencer.Config) (Q, error)) error {
-	q, err := open(ctx, c.store, name, config)
+}](ctx context.Context, c *Cluster, name string, e *entry, options *sequencer.Options, open func(context.Context, grant.Store, string, *sequencer.Options) (Q, error)) error {
+	q, err := open(ctx, c.store, name, options)
 	if err != nil {
 		return storeError(ctx, err)
 	}

@@ -19,7 +19,7 @@ import (
 func crowded(t *testing.T, run func(t *testing.T, b Backend)) {
 	layout, ahead := firn.MustParseLayout("hazelcast"), time.Second
 	t.Run("cluster", func(t *testing.T) {
-		c := ClusterConfig{Config: sequencer.Config{Layout: layout, MaxAhead: &ahead, Window: time.Minute}}
+		c := ClusterConfig{Options: sequencer.Options{Layout: layout, MaxAhead: &ahead, Window: time.Minute}}
 		inCluster(t, c, new(memstore.Store), func(t *testing.T, c *Cluster) { run(t, c) })
 	})
 	t.Run("static", func(t *testing.T) {

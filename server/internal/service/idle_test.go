@@ -66,7 +66,7 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
-	inCluster(t, ClusterConfig{MaxNames: 2, Config: sequencer.Config{Nodes: &grant.Range{}}}, store, func(t *testing.T, c *Cluster) {
+	inCluster(t, ClusterConfig{MaxNames: 2, Options: sequencer.Options{Nodes: &grant.Range{}}}, store, func(t *testing.T, c *Cluster) {
 		takeOne(t, c, "other")
 		idle, err := c.Sequencer(t.Context(), "idle", nil)
 		if err != nil {
@@ -158,7 +158,7 @@ func TestRateLimits(t *testing.T) {
 		time.Sleep(createEvery)
 		takeOne(t, c, "b")
 		time.Sleep(time.Minute)
-		c.c.Config.MustExist = true
+		c.c.Options.MustExist = true
 		for i := range missBurst {
 			if _, err := c.Sequencer(t.Context(), fmt.Sprint("no-", i), nil); !errors.Is(err, ErrNoSequencer) {
 				t.Fatalf("unknown name %d: %v", i, err)
@@ -236,7 +236,7 @@ func TestRefusedBesideOthers(t *testing.T) {
 // sequencer under way does not fail with it, but tries itself.
 func TestFailureOfAnEarlierAttempt(t *testing.T) {
 	used := 0
-	template := func(string, *sequencer.Config) error {
+	template := func(string, *sequencer.Options) error {
 		if used++; used == 1 {
 			time.Sleep(time.Second)
 			return errors.New("not readable now")
@@ -261,7 +261,7 @@ func TestFailureOfAnEarlierAttempt(t *testing.T) {
 // open the sequencer, and not one that waits for it.
 func TestPanicBesideOthers(t *testing.T) {
 	used := 0
-	template := func(string, *sequencer.Config) error {
+	template := func(string, *sequencer.Options) error {
 		if used++; used == 1 {
 			time.Sleep(time.Second)
 			panic("template")
@@ -296,7 +296,7 @@ func (*asked) CanHelp() bool { return true }
 // servers, but not for a request that was forwarded to it.
 func TestLostNodeID(t *testing.T) {
 	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
-	config := ClusterConfig{Config: sequencer.Config{Nodes: &grant.Range{}, Window: 30 * time.Second, AllowClockAhead: true}, Peers: peers}
+	config := ClusterConfig{Options: sequencer.Options{Nodes: &grant.Range{}, Window: 30 * time.Second, AllowClockAhead: true}, Peers: peers}
 	inCluster(t, config, store, func(t *testing.T, c *Cluster) {
 		takeOne(t, c, "orders")
 		store.Cut.Store(true)

@@ -192,7 +192,7 @@ func TestForwards(t *testing.T) {
 	if _, err := grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), nil); err != nil {
 		t.Fatal(err)
 	}
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Layout: firn.Default()}})
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
 	defer cluster.Close(context.Background())
 	handler := httpapi.NewHandler(httpapi.Config{Backend: cluster, Owner: cluster.Owner})
 	for words, answer := range map[string]http.HandlerFunc{

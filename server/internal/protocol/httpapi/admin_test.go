@@ -110,7 +110,7 @@ func TestEmptyLater(t *testing.T) { synctest.Test(t, testEmptyLater) }
 func testEmptyLater(t *testing.T) {
 	time.Sleep(time.Until(day))
 	cut := newFlaky()
-	q, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Config{Layout: firn.Default()})
+	q, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}

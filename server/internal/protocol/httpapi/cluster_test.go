@@ -43,8 +43,8 @@ func newCluster(t *testing.T, c service.ClusterConfig) *service.Cluster {
 // of the server's configuration, not of its store.
 func TestNodesOutsideLayout(t *testing.T) {
 	var log strings.Builder
-	config := sequencer.Config{Layout: firn.MustParseLayout("js53"), Nodes: &grant.Range{Lo: 5, Hi: 900}}
-	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Config: config})
+	config := sequencer.Options{Layout: firn.MustParseLayout("js53"), Nodes: &grant.Range{Lo: 5, Hi: 900}}
+	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: config})
 	wantProblem(t, do(NewHandler(Config{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))}), "POST", "/v1/sequencers/orders/next"), service.Internal)
 	if !strings.Contains(log.String(), "has 0..31") {
 		t.Errorf("the log says %s", &log)
@@ -58,7 +58,7 @@ func TestClusterLife(t *testing.T) {
 		time.Sleep(time.Until(day))
 		store := new(memstore.Store)
 		ctx := t.Context()
-		c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Window: 2 * time.Second}})
+		c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Window: 2 * time.Second}})
 		h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond})
 		next := func() *httptest.ResponseRecorder { return do(h, "POST", "/v1/sequencers/orders/next") }
 		wantIDs := func() {
@@ -104,8 +104,8 @@ func (w *writeCounter) Write(p []byte) (int, error) {
 // can be asked has one. It logs each change once.
 func TestReadyWithoutNumber(t *testing.T) {
 	store := newFlaky()
-	one := sequencer.Config{Nodes: &grant.Range{Lo: 3, Hi: 3}}
-	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: one})
+	one := sequencer.Options{Nodes: &grant.Range{Lo: 3, Hi: 3}}
+	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
 	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	tries := new(writeCounter)
 	tried := one
 	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
-	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: tried, Peers: helpfulPeers{&elsewhere}})
+	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: tried, Peers: helpfulPeers{&elsewhere}})
 	h := NewHandler(Config{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
 	if w := ready(); w.Code != 200 {
@@ -182,13 +182,13 @@ func (h helpfulPeers) CanHelp() bool { return h.can.Load() }
 // is gone.
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
-	one := sequencer.Config{Nodes: &grant.Range{Lo: 3, Hi: 3}}
-	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: one})
+	one := sequencer.Options{Nodes: &grant.Range{Lo: 3, Hi: 3}}
+	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
 	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
 	}
 	restored := &struct{ *memstore.Store }{store}
-	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(restored, nil), Config: one})
+	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(restored, nil), Options: one})
 	if _, err := c.Sequencer(t.Context(), "orders", nil); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Fatal(err)
 	}

@@ -475,7 +475,7 @@ func TestNonce(t *testing.T) {
 // Typed text has the sequencer's prefix: in JSON, in text, in runs, and as long
 // as the Content-Length says. Inspect reads it.
 func TestTyped(t *testing.T) {
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Template: func(name string, c *sequencer.Config) error {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Template: func(name string, c *sequencer.Options) error {
 		if name == "bills" {
 			c.Prefix = "bill"
 		}

@@ -18,9 +18,9 @@ func TestAfterFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
 		store := new(memstore.Store)
-		config := sequencer.Config{Window: 20 * time.Second}
-		holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: config})
-		late := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: config})
+		config := sequencer.Options{Window: 20 * time.Second}
+		holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: config})
+		late := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: config})
 		if w := do(NewHandler(Config{Backend: holder}), "POST", "/v1/sequencers/orders/next"); w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}

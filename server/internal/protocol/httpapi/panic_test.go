@@ -70,7 +70,7 @@ func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 	where := fmt.Sprintf("%s, open before: %t, a panic at the clock's use %d", target, isOpen, n)
 	var left atomic.Int32
 	ahead := time.Duration(0) // many IDs wait for the clock
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Config: sequencer.Config{
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{
 		Layout: firn.Default(), MaxAhead: &ahead, Host: "one", Now: func() time.Time {
 			if left.Load() > 0 && inRequest() && left.Add(-1) == 0 {
 				panic("clock")

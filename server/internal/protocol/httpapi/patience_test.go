@@ -93,7 +93,7 @@ func inWorld(t *testing.T, run func(w *world)) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
 		m := new(silentStore)
 		answers := new(health.Answers)
-		c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(grant.Observe(m, answers.Observe), answers.Silent), Config: sequencer.Config{Window: 30 * time.Second}})
+		c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(grant.Observe(m, answers.Observe), answers.Silent), Options: sequencer.Options{Window: 30 * time.Second}})
 		w := &world{t, m, c, NewHandler(Config{Backend: c})}
 		w.want("first", 200, 0)
 		run(w)

@@ -108,7 +108,7 @@ func TestAdminLimit(t *testing.T) {
 	cut.Store = store.Store
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 50 * time.Millisecond}))
-	held, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Config{Layout: firn.Default()})
+	held, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}

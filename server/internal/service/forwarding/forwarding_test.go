@@ -51,7 +51,7 @@ func (o setup) start(t *testing.T) *server {
 	t.Helper()
 	v := &server{store: &nettest.Store{Store: o.store}}
 	fleet := service.NewStoreAdmin(v.store, nil)
-	c := service.ClusterConfig{Admin: fleet, Config: sequencer.Config{
+	c := service.ClusterConfig{Admin: fleet, Options: sequencer.Options{
 		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")), Nodes: &o.nodes, Logger: o.log, Timeout: time.Second,
 	}}
 	if o.to != nil {

@@ -64,7 +64,7 @@ func join(t *testing.T, c *etcdtest.Cluster, members int, layout firn.Layout) {
 			start := time.Now()
 			for opened[i] == nil {
 				// Patient, so that a slow machine does not fail the test.
-				q, err := sequencer.Open(t.Context(), open[i%connections], "join", &sequencer.Config{WaitForNode: true, Timeout: time.Minute})
+				q, err := sequencer.Open(t.Context(), open[i%connections], "join", &sequencer.Options{WaitForNode: true, Timeout: time.Minute})
 				if errors.Is(err, sequencer.ErrUnavailable) {
 					again.Add(1)
 					continue

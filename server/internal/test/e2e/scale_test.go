@@ -122,7 +122,7 @@ func BenchmarkSequencers(b *testing.B) {
 			defer store.Close()
 			before, begin := memory(), time.Now()
 			for i := range sequencers {
-				q, err := sequencer.Open(b.Context(), store, fmt.Sprintf("orders-%03d", i), &sequencer.Config{Layout: firn.Default()})
+				q, err := sequencer.Open(b.Context(), store, fmt.Sprintf("orders-%03d", i), &sequencer.Options{Layout: firn.Default()})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -107,7 +107,7 @@ func (j task) work() error {
 			s = opened
 		}
 	}
-	config := &sequencer.Config{
+	config := &sequencer.Options{
 		Layout: firn.MustParseLayout(j.Layout), MaxAhead: &j.Ahead, Window: j.Window, WaitForNode: true,
 		Logger: slog.New(slog.NewTextHandler(files[2], &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
