@@ -8,6 +8,7 @@
 package forwarding
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -17,7 +18,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/bits"
 	"net/http"
 	"slices"
 	"strings"
@@ -258,18 +258,15 @@ func runsOf[I firn.AnyID[I]](packed []byte, size int, read func([]byte) I) (runs
 	return runs
 }
 
-// distance returns b - a for packed IDs, or 0 if it is not from 1 to 2^64-1.
+// distance returns b - a for packed IDs that differ in the last 64 bits only,
+// or 0 for others and if b is less.
 func distance(a, b []byte) uint64 {
 	at := len(a) - 8
-	d, borrow := bits.Sub64(binary.BigEndian.Uint64(b[at:]), binary.BigEndian.Uint64(a[at:]), 0)
-	hi := uint64(0)
-	if at > 0 {
-		hi, borrow = bits.Sub64(binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(a), borrow)
-	}
-	if hi != 0 || borrow != 0 {
+	if !bytes.Equal(a[:at], b[:at]) {
 		return 0
 	}
-	return d
+	from := binary.BigEndian.Uint64(a[at:])
+	return max(from, binary.BigEndian.Uint64(b[at:])) - from
 }
 
 // A result is the result of asking another server.
