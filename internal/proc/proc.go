@@ -67,7 +67,13 @@ type Process struct {
 // Start starts a program. Its output is in Log.
 func Start(t testing.TB, name string, args ...string) *Process {
 	t.Helper()
-	p := &Process{Ended: make(chan struct{}), cmd: exec.Command(name, args...)}
+	return StartCommand(t, exec.Command(name, args...))
+}
+
+// StartCommand is Start of a program that needs more than arguments.
+func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p := &Process{Ended: make(chan struct{}), cmd: cmd}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	EndWithParent(p.cmd)
 	if err := p.cmd.Start(); err != nil {
@@ -76,6 +82,9 @@ func Start(t testing.TB, name string, args ...string) *Process {
 	go func() { _ = p.cmd.Wait(); close(p.Ended) }()
 	return p
 }
+
+// PID returns its process ID.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Signal sends it a signal.
 func (p *Process) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }

@@ -6,12 +6,12 @@ package etcdtest
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -41,13 +41,12 @@ type Cluster struct {
 	binary  string
 	members [Members]member
 	web     http.Client
-	gates   [Members][Members]*gate // traffic from one member to another
-	done    chan struct{}           // closed when the test has ended
+	gates   [Members][Members]gate // traffic from one member to another
+	life    context.Context        // ends with the test
 	proxies sync.WaitGroup
 
-	mu        sync.Mutex     // guards the fields below
-	memberOf  map[string]int // by the ID that etcd gave it
-	listeners []net.Listener
+	mu       sync.Mutex     // guards memberOf
+	memberOf map[string]int // by the ID that etcd gave it
 }
 
 type member struct {
@@ -66,7 +65,8 @@ func Start(t testing.TB) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{t: t, dir: dir, binary: etcd, done: make(chan struct{}), memberOf: make(map[string]int)}
+	life, end := context.WithCancel(context.Background())
+	c := &Cluster{t: t, dir: dir, binary: etcd, life: life, memberOf: make(map[string]int)}
 	c.web.Timeout = 10 * time.Second
 	t.Cleanup(func() {
 		for i := range c.members {
@@ -74,21 +74,11 @@ func Start(t testing.TB) *Cluster {
 				c.Kill(i)
 			}
 		}
-		close(c.done)
-		c.mu.Lock()
-		for _, l := range c.listeners {
-			_ = l.Close()
-		}
-		c.mu.Unlock()
+		end()
 		c.proxies.Wait()
 		c.web.CloseIdleConnections()
 		_ = os.RemoveAll(dir)
 	})
-	for from := range c.gates {
-		for to := range c.gates[from] {
-			c.gates[from][to] = newGate()
-		}
-	}
 	for i := range c.members {
 		m := &c.members[i]
 		m.listenPeer, m.listenHTTP = nettest.FreeAddress(t), nettest.FreeAddress(t)
@@ -164,13 +154,6 @@ func (c *Cluster) post(address, path string, request, answer any) error {
 		return fmt.Errorf("%s: %s", r.Status, text)
 	}
 	return json.NewDecoder(r.Body).Decode(answer)
-}
-
-// put writes a key by way of an address.
-func (c *Cluster) put(address, key, value string) error {
-	in64 := base64.StdEncoding.EncodeToString
-	var answer struct{}
-	return c.post(address, "/v3/kv/put", map[string]string{"key": in64([]byte(key)), "value": in64([]byte(value))}, &answer)
 }
 
 type status struct {
@@ -270,11 +253,9 @@ func (c *Cluster) Ready() {
 				c.Start(i) // the user of the port may go away
 			default:
 			}
-			if err := c.put(m.listenHTTP, "ready", "ready"); err != nil {
-				return err
-			}
+			key := base64.StdEncoding.EncodeToString([]byte("ready"))
 			var s status
-			if err := c.post(m.listenHTTP, "/v3/maintenance/status", struct{}{}, &s); err != nil {
+			if err := c.post(m.listenHTTP, "/v3/kv/put", map[string]string{"key": key, "value": key}, &s); err != nil {
 				return err
 			}
 			id, err := strconv.ParseUint(s.Header.MemberID, 10, 64)

@@ -3,53 +3,53 @@
 package etcdtest
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
 )
 
 // A gate lets bytes pass, or holds them until it is opened again: they arrive
-// late, as on a network, or never, if the connection is given up meanwhile.
+// late, as on a network, or never, if the connection is given up meanwhile. The
+// zero gate is open.
 type gate struct {
 	mu     sync.Mutex
-	opened chan struct{} // closed while it is open
-	open   bool
-}
-
-func newGate() *gate {
-	c := make(chan struct{})
-	close(c)
-	return &gate{opened: c, open: true}
+	opened chan struct{} // closed when it opens; nil while it is open
 }
 
 func (g *gate) set(open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if open && !g.open {
+	if open && g.opened != nil {
 		close(g.opened)
-	} else if !open && g.open {
+		g.opened = nil
+	} else if !open && g.opened == nil {
 		g.opened = make(chan struct{})
 	}
-	g.open = open
 }
 
-func (g *gate) wait(done <-chan struct{}) bool {
+// wait waits until it is open, and reports whether that was before the context
+// ended.
+func (g *gate) wait(ctx context.Context) bool {
 	g.mu.Lock()
 	c := g.opened
 	g.mu.Unlock()
+	if c == nil {
+		return true
+	}
 	select {
 	case <-c:
 		return true
-	case <-done:
+	case <-ctx.Done():
 		return false
 	}
 }
-
-// always is a gate that is open.
-var always = newGate()
 
 // A pipe is a connection between two members: the current gates of both
 // directions, and what was already read from it.
@@ -65,9 +65,7 @@ func (c *Cluster) listen(target string, to int) (address string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.mu.Lock()
-	c.listeners = append(c.listeners, l)
-	c.mu.Unlock()
+	c.t.Cleanup(func() { _ = l.Close() })
 	c.proxies.Go(func() {
 		for {
 			in, err := l.Accept()
@@ -84,7 +82,7 @@ func (c *Cluster) listen(target string, to int) (address string) {
 func (c *Cluster) pass(in net.Conn, target string, to int) {
 	defer in.Close()
 	p, err := c.fromMember(in, to)
-	if err != nil || !p.request().wait(c.done) {
+	if err != nil || !p.request().wait(c.life) {
 		return
 	}
 	out, err := net.DialTimeout("tcp", target, 5*time.Second)
@@ -95,16 +93,14 @@ func (c *Cluster) pass(in net.Conn, target string, to int) {
 	if _, err := out.Write(p.head); err != nil {
 		return
 	}
-	ended := make(chan struct{})
-	var once sync.Once
-	end := func() { once.Do(func() { close(ended); in.Close(); out.Close() }) }
-	var both sync.WaitGroup
+	ctx, end := context.WithCancel(c.life)
+	context.AfterFunc(ctx, func() { _, _ = in.Close(), out.Close() })
 	carry := func(to, from net.Conn, through func() *gate) {
 		defer end()
 		b := make([]byte, 32<<10)
 		for {
 			n, err := from.Read(b)
-			if !through().wait(ended) {
+			if !through().wait(ctx) {
 				return
 			}
 			if n > 0 {
@@ -117,15 +113,9 @@ func (c *Cluster) pass(in net.Conn, target string, to int) {
 			}
 		}
 	}
+	var both sync.WaitGroup
 	both.Go(func() { carry(out, in, p.request) })
 	both.Go(func() { carry(in, out, p.answer) })
-	both.Go(func() {
-		select {
-		case <-c.done:
-			end()
-		case <-ended:
-		}
-	})
 	both.Wait()
 }
 
@@ -138,18 +128,15 @@ var errProbe = errors.New("a probe")
 // whose connections may be reused for messages. Probes are refused, so that no
 // message bypasses the gates.
 func (c *Cluster) fromMember(in net.Conn, to int) (pipe, error) {
-	head, err := firstHead(in)
+	var head bytes.Buffer // and what arrives with it
+	_ = in.SetReadDeadline(time.Now().Add(10 * time.Second))
+	first, err := http.ReadRequest(bufio.NewReader(io.TeeReader(in, &head)))
 	if err != nil {
 		return pipe{}, err
 	}
-	name := ""
-	lines := strings.Split(string(head), "\r\n")
-	for _, line := range lines {
-		if key, value, ok := strings.Cut(line, ": "); ok && strings.EqualFold(key, "X-Server-From") {
-			name = value
-		}
-	}
-	if name == "" && strings.Contains(lines[0], " /raft") {
+	_ = in.SetReadDeadline(time.Time{})
+	name := first.Header.Get("X-Server-From")
+	if name == "" && strings.HasPrefix(first.URL.Path, "/raft") {
 		return pipe{}, errProbe
 	}
 	// IDs are known once the cluster is ready for the first time.
@@ -159,28 +146,14 @@ func (c *Cluster) fromMember(in net.Conn, to int) (pipe, error) {
 			from, ok := c.memberOf[name]
 			c.mu.Unlock()
 			if !ok {
-				return always
+				return new(gate)
 			}
 			return rule(from)
 		}
 	}
 	return pipe{
-		head:    head,
-		request: between(func(from int) *gate { return c.gates[from][to] }),
-		answer:  between(func(from int) *gate { return c.gates[to][from] }),
+		head:    head.Bytes(),
+		request: between(func(from int) *gate { return &c.gates[from][to] }),
+		answer:  between(func(from int) *gate { return &c.gates[to][from] }),
 	}, nil
-}
-
-// firstHead reads the head of the first request, and what arrives with it.
-func firstHead(in net.Conn) (head []byte, err error) {
-	_ = in.SetReadDeadline(time.Now().Add(10 * time.Second))
-	b := make([]byte, 4096)
-	for !bytes.Contains(head, []byte("\r\n\r\n")) && len(head) < 64<<10 {
-		n, err := in.Read(b)
-		head = append(head, b[:n]...)
-		if err != nil {
-			return nil, err
-		}
-	}
-	return head, in.SetReadDeadline(time.Time{})
 }

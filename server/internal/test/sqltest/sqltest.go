@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -52,9 +53,7 @@ type Server struct {
 	start   func() *exec.Cmd
 	sql     []string // the command that runs SQL from its input as the superuser
 	query   []string // the same, and prints rows
-	cmd     *exec.Cmd
-	ended   chan struct{}
-	log     *bytes.Buffer
+	process *proc.Process
 }
 
 // URL returns the URL of a store in it, with parameters such as "create=true".
@@ -72,14 +71,14 @@ func (s *Server) Address() string { return s.address }
 // Kill kills all its processes with SIGKILL.
 func (s *Server) Kill() {
 	select {
-	case <-s.ended:
+	case <-s.process.Ended:
 		return
 	default:
 	}
 	for _, pid := range s.stopped() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	<-s.ended
+	<-s.process.Ended
 }
 
 // Stop pauses all its processes, and Continue resumes them.
@@ -101,7 +100,7 @@ func (s *Server) Continue() {
 // processes of the server, that one last. PostgreSQL gives each of its
 // processes its own session, so a signal to the group would not reach them.
 func (s *Server) stopped() []int {
-	first := s.cmd.Process.Pid
+	first := s.process.PID()
 	_ = syscall.Kill(first, syscall.SIGSTOP)
 	var all []int
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // empty outside Linux
@@ -136,21 +135,7 @@ func (s *Server) Query(sql string) string {
 // Start starts the server again after Kill. Wait waits until it answers.
 func (s *Server) Start() {
 	s.t.Helper()
-	s.log = new(bytes.Buffer)
-	s.cmd = s.start()
-	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	if s.cmd.SysProcAttr == nil {
-		s.cmd.SysProcAttr = new(syscall.SysProcAttr)
-	}
-	s.cmd.SysProcAttr.Setpgid = true // an interrupt of the tests must not reach it
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	s.ended = make(chan struct{})
-	go func(cmd *exec.Cmd, ended chan struct{}) {
-		_ = cmd.Wait()
-		close(ended)
-	}(s.cmd, s.ended)
+	s.process = proc.StartCommand(s.t, s.start())
 }
 
 // Wait waits until the server answers.
@@ -164,8 +149,8 @@ func (s *Server) Wait() {
 			return
 		}
 		select {
-		case <-s.ended:
-			s.t.Fatalf("%s ended: %v: %s", s.scheme, err, s.log)
+		case <-s.process.Ended:
+			s.t.Fatalf("%s ended: %v: %s", s.scheme, err, s.process.Log())
 		default:
 		}
 		if time.Since(begin) > nettest.Patience {
@@ -281,13 +266,7 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 		to, as := Directory(t, "archive", "postgres")
 		cmd := exec.Command(Find(t, "pg_receivewal", "postgresql-client"), "-D", to, "-h", dir, "-p", port, "-U", "postgres", "--synchronous")
 		cmd.Dir, cmd.SysProcAttr = to, as
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		})
+		t.Cleanup(proc.StartCommand(t, cmd).Kill)
 	}
 	s.Start()
 	t.Cleanup(s.Kill)
