@@ -75,23 +75,7 @@ func testContextBefore(t *testing.T, su suite) {
 	late, cancel := context.WithDeadline(s.ctx, time.Now().Add(-time.Second))
 	defer cancel()
 	for _, ctx := range []context.Context{canceled, late} {
-		begin := time.Now()
-		_, err := s.Get(ctx, "a")
-		notSent(t, "Get with a context that is done", err, ctx.Err())
-		for key, old := range map[string][]byte{"a": []byte("1"), "b": nil} {
-			ok, err := s.CAS(ctx, key, old, []byte("2"))
-			if ok {
-				t.Errorf("CAS with a context that is done = true, want an error")
-			}
-			notSent(t, "CAS with a context that is done", err, ctx.Err())
-		}
-		// A CAS that would be refused does not get an answer either.
-		_, err = s.CAS(ctx, "a", []byte("x"), []byte("2"))
-		notSent(t, "CAS with a context that is done", err, ctx.Err())
-		notSent(t, "List with a context that is done", s.List(ctx, "", func(string, []byte) bool { return true }), ctx.Err())
-		if took := time.Since(begin); took > soon {
-			t.Errorf("calls with a context that is done took %v", took)
-		}
+		s.wantRefused(ctx, "with a context that is done", ctx.Err())
 	}
 	s.want("a", "1")
 	s.want("b", "")
@@ -104,11 +88,11 @@ func testClose(t *testing.T, su suite) {
 	if err := s.Close(); err != nil {
 		t.Fatalf("Close = %v", err)
 	}
-	s.wantClosed()
+	s.wantRefused(s.ctx, "after Close", nil)
 	if err := s.Close(); err != nil {
 		t.Errorf("the second Close = %v, want nil", err)
 	}
-	s.wantClosed()
+	s.wantRefused(s.ctx, "after Close", nil)
 	if su.reopen != nil {
 		again := su.again(t, s)
 		again.want("a", "1")
@@ -116,31 +100,35 @@ func testClose(t *testing.T, su suite) {
 	}
 }
 
-// wantClosed fails the test unless every call is refused, and soon.
-func (s *subject) wantClosed() {
+// wantRefused fails the test unless the store sends no call, and says so soon,
+// with an error that matches cause unless that is nil.
+func (s *subject) wantRefused(ctx context.Context, when string, cause error) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, soon)
-	defer cancel()
+	begin := time.Now()
 	_, err := s.Get(ctx, "a")
-	notSent(s.t, "Get after Close", err, nil)
-	if ctx.Err() != nil {
-		s.t.Errorf("Get after Close takes longer than %v", soon)
-	}
-	for key, old := range map[string][]byte{"a": []byte("1"), "b": nil} {
-		ok, err := s.CAS(ctx, key, old, []byte("2"))
+	notSent(s.t, "Get "+when, err, cause)
+	for _, c := range []struct{ key, old string }{{"a", "1"}, {"a", "x"}, {"b", ""}} { // also one that is not applied anyway
+		ok, err := s.CAS(ctx, c.key, valueOf(c.old), []byte("2"))
 		if ok {
-			s.t.Errorf("CAS after Close = true, want an error")
+			s.t.Errorf("CAS %s = true, want an error", when)
 		}
-		notSent(s.t, "CAS after Close", err, nil)
+		notSent(s.t, "CAS "+when, err, cause)
 	}
 	err = s.List(ctx, "", func(string, []byte) bool {
-		s.t.Errorf("List after Close yields")
+		s.t.Errorf("List %s yields", when)
 		return false
 	})
-	notSent(s.t, "List after Close", err, nil)
+	notSent(s.t, "List "+when, err, cause)
 	if m, ok := grant.As[grant.MultiGetter](s.Store); ok {
 		_, err := m.GetMany(ctx, []string{"a", "b"})
-		notSent(s.t, "GetMany after Close", err, nil)
+		notSent(s.t, "GetMany "+when, err, cause)
+	}
+	if c, ok := grant.As[grant.Clock](s.Store); ok {
+		_, _, err := c.Time(ctx)
+		notSent(s.t, "Time "+when, err, cause)
+	}
+	if took := time.Since(begin); took > soon {
+		s.t.Errorf("calls %s took %v", when, took)
 	}
 }
 
@@ -187,7 +175,7 @@ func testCloseMeanwhile(t *testing.T, su suite) {
 	case <-time.After(soon):
 		t.Fatalf("calls are under way %v after Close", soon)
 	}
-	s.wantClosed()
+	s.wantRefused(s.ctx, "after Close", nil)
 	if su.reopen == nil {
 		return
 	}

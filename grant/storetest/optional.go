@@ -57,10 +57,6 @@ func testGetMany(t *testing.T, su suite) {
 
 	_, err = m.GetMany(s.ctx, []string{"many/007", "a//b"})
 	notSent(t, `GetMany of "a//b"`, err, nil)
-	ctx, cancel := context.WithCancel(s.ctx)
-	cancel()
-	_, err = m.GetMany(ctx, ask)
-	notSent(t, "GetMany with a context that is done", err, context.Canceled)
 }
 
 // testGetManyInOrder reads keys together while a goroutine writes each of them
@@ -227,13 +223,4 @@ func testClock(t *testing.T, su suite) {
 		}
 		last = now
 	}
-	ctx, cancel := context.WithCancel(s.ctx)
-	cancel()
-	_, _, err = c.Time(ctx)
-	notSent(t, "Time with a context that is done", err, context.Canceled)
-	if err := s.Close(); err != nil {
-		t.Fatalf("Close = %v", err)
-	}
-	_, _, err = c.Time(s.ctx)
-	notSent(t, "Time after Close", err, nil)
 }
