@@ -70,16 +70,10 @@ func (f *File) Setting(key string) Setting {
 	return f.Settings[key]
 }
 
-// maxFile bounds the size of a file.
-const maxFile = 4 << 20
-
 // Parse reads a firn.yaml: a mapping of known keys, which may be nested, and
 // sequencers with templates. It reports all unknown keys and invalid templates
 // at once, each with the name of the file and the line.
 func Parse(data []byte, name string, known []string) (*File, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
-	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	err := d.Decode(&doc)

@@ -54,9 +54,6 @@ var flakeKeys = []struct {
 // read. Layouts must be usable at the time now. The result is a firn.yaml that
 // Parse and Check accept. All faults of generators are reported at once.
 func ImportHazelcast(data []byte, name string, now time.Time) (*Import, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
-	}
 	read := readYAML
 	if data = bytes.TrimPrefix(data, []byte("\ufeff")); bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")) {
 		read = readXML
