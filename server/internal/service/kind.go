@@ -70,6 +70,24 @@ const (
 	respNoPerm      = "NOPERM"
 )
 
+// A reply is how the protocols report a kind.
+type reply struct {
+	status int    // of HTTP
+	resp   string // the first word of an error over RESP
+	code   codes.Code
+}
+
+// The replies of several kinds.
+var (
+	invalid     = reply{http.StatusBadRequest, respErr, codes.InvalidArgument}
+	denied      = reply{http.StatusForbidden, respNoPerm, codes.PermissionDenied}
+	notFound    = reply{http.StatusNotFound, respErr, codes.NotFound}
+	conflict    = reply{http.StatusConflict, respErr, codes.FailedPrecondition}
+	internal    = reply{http.StatusInternalServerError, respErr, codes.Internal}
+	unavailable = reply{http.StatusServiceUnavailable, respUnavailable, codes.Unavailable}
+	tryAgain    = reply{http.StatusServiceUnavailable, respTryAgain, codes.Unavailable}
+)
+
 // kinds is the registry of problems, which all protocols and the Go client use
 // (client/kinds.go is generated from it). Statuses follow these rules:
 //
@@ -77,11 +95,9 @@ const (
 //   - 503: it can succeed later. Problem.Retry says when, if that is known.
 //   - 500 and 507: an operator has to change something at the server first.
 var kinds = [numKinds]struct {
-	name   string
-	title  string // for people, without a full stop
-	status int    // of HTTP
-	resp   string // the first word of an error over RESP
-	code   codes.Code
+	name  string
+	title string // for people, without a full stop
+	reply
 	retry  time.Duration // when to retry, unless the error knows better; 0: never, or unknown
 	logged bool          // the server has failed and logs the error
 
@@ -89,58 +105,59 @@ var kinds = [numKinds]struct {
 	hint     string // what its user can do; "" if nothing
 	ofServer bool   // the server refuses every request of this client
 }{
-	BadParameter:    {name: "bad-parameter", title: "Invalid parameter", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
-	BadName:         {name: "bad-name", title: "Invalid sequencer name", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
-	BadID:           {name: "bad-id", title: "Invalid ID", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
-	UnexpectedBody:  {name: "unexpected-body", title: "Unexpected request body", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument, hint: "something between this program and the server adds a body to requests"},
-	UnexpectedRange: {name: "unexpected-range", title: "Range requests are not supported", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument, hint: "something between this program and the server asks for parts of answers"},
-	NoRuns:          {name: "no-runs", title: "IDs of this layout have no runs", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
-	BatchTooLarge: {name: "batch-too-large", title: "Too many IDs for one request", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument,
+	BadParameter: {name: "bad-parameter", title: "Invalid parameter", reply: invalid},
+	BadName:      {name: "bad-name", title: "Invalid sequencer name", reply: invalid},
+	BadID:        {name: "bad-id", title: "Invalid ID", reply: invalid},
+	UnexpectedBody: {name: "unexpected-body", title: "Unexpected request body", reply: invalid,
+		hint: "something between this program and the server adds a body to requests"},
+	UnexpectedRange: {name: "unexpected-range", title: "Range requests are not supported", reply: invalid,
+		hint: "something between this program and the server asks for parts of answers"},
+	NoRuns: {name: "no-runs", title: "IDs of this layout have no runs", reply: invalid},
+	BatchTooLarge: {name: "batch-too-large", title: "Too many IDs for one request", reply: invalid,
 		hint: "set a smaller MaxCount in Config.Prefetch"},
-	CrossSite: {name: "cross-site", title: "Request from another web site", status: http.StatusForbidden, resp: respNoPerm, code: codes.PermissionDenied, hint: "something between this program and the server adds the headers of a browser"},
-	BadBody:   {name: "bad-body", title: "Invalid request body", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
-	Unauthorized: {name: "unauthorized", title: "Missing or unknown token", status: http.StatusUnauthorized, resp: respNoAuth, code: codes.Unauthenticated,
+	CrossSite: {name: "cross-site", title: "Request from another web site", reply: denied,
+		hint: "something between this program and the server adds the headers of a browser"},
+	BadBody: {name: "bad-body", title: "Invalid request body", reply: invalid},
+	Unauthorized: {name: "unauthorized", title: "Missing or unknown token", reply: reply{http.StatusUnauthorized, respNoAuth, codes.Unauthenticated},
 		ofServer: true, hint: "check Config.Token"},
-	Forbidden: {name: "forbidden", title: "Permission denied", status: http.StatusForbidden, resp: respNoPerm, code: codes.PermissionDenied,
+	Forbidden: {name: "forbidden", title: "Permission denied", reply: denied,
 		hint: "the token in Config.Token needs the role generate for this sequencer"},
-	NoSequencer: {name: "no-sequencer", title: "Sequencer not found", status: http.StatusNotFound, resp: respErr, code: codes.NotFound,
-		hint: "create it: firn sequencer create"},
-	NoStore: {name: "no-store", title: "The server has no store", status: http.StatusConflict, resp: respErr, code: codes.FailedPrecondition,
-		ofServer: true, hint: "start the server with --store"},
-	Different:        {name: "different", title: "The sequencer exists with other settings", status: http.StatusConflict, resp: respErr, code: codes.AlreadyExists},
-	NotFound:         {name: "not-found", title: "Not found", status: http.StatusNotFound, resp: respErr, code: codes.NotFound, hint: "check the paths in Config.Servers"},
-	MethodNotAllowed: {name: "method-not-allowed", title: "Method not allowed", status: http.StatusMethodNotAllowed, resp: respErr, code: codes.Unimplemented},
-	NotAcceptable:    {name: "not-acceptable", title: "No acceptable response format", status: http.StatusNotAcceptable, resp: respErr, code: codes.InvalidArgument},
-	ForeignHost: {name: "foreign-host", title: "The Host header names another machine", status: http.StatusMisdirectedRequest, resp: respNoPerm, code: codes.PermissionDenied,
+	NoSequencer:      {name: "no-sequencer", title: "Sequencer not found", reply: notFound, hint: "create it: firn sequencer create"},
+	NoStore:          {name: "no-store", title: "The server has no store", reply: conflict, ofServer: true, hint: "start the server with --store"},
+	Different:        {name: "different", title: "The sequencer exists with other settings", reply: reply{http.StatusConflict, respErr, codes.AlreadyExists}},
+	NotFound:         {name: "not-found", title: "Not found", reply: notFound, hint: "check the paths in Config.Servers"},
+	MethodNotAllowed: {name: "method-not-allowed", title: "Method not allowed", reply: reply{http.StatusMethodNotAllowed, respErr, codes.Unimplemented}},
+	NotAcceptable:    {name: "not-acceptable", title: "No acceptable response format", reply: reply{http.StatusNotAcceptable, respErr, codes.InvalidArgument}},
+	ForeignHost: {name: "foreign-host", title: "The Host header names another machine", reply: reply{http.StatusMisdirectedRequest, respNoPerm, codes.PermissionDenied},
 		ofServer: true, hint: "use localhost or a loopback address in Config.Servers, or start the server with --insecure"},
-	BadConfig: {name: "bad-config", title: "Invalid server configuration", status: http.StatusInternalServerError, resp: respErr, code: codes.Internal,
+	BadConfig: {name: "bad-config", title: "Invalid server configuration", reply: internal,
 		logged: true, hint: "run firn config check on the server: its configuration of this sequencer is invalid"},
-	Internal: {name: "internal", title: "Internal server error", status: http.StatusInternalServerError, resp: respErr, code: codes.Internal,
+	Internal: {name: "internal", title: "Internal server error", reply: internal,
 		ofServer: true, logged: true, hint: "see the server's log"},
-	TimeOver: {name: "time-over", title: "The layout's time range has ended", status: http.StatusInternalServerError, resp: respErr, code: codes.OutOfRange,
+	TimeOver: {name: "time-over", title: "The layout's time range has ended", reply: reply{http.StatusInternalServerError, respErr, codes.OutOfRange},
 		hint: "create another sequencer, with more time bits in its layout: with a later epoch, its IDs would repeat"},
-	Busy: {name: "busy", title: "More IDs are requested than can be made in time", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable,
+	Busy: {name: "busy", title: "More IDs are requested than can be made in time", reply: tryAgain,
 		retry: time.Second, hint: "clients ask for more IDs than one node ID can make: add servers"},
-	Cancelled: {name: "cancelled", title: "The request was cancelled", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable},
-	ClockWrong: {name: "clock", title: "The server's clock is wrong", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable,
-		logged: true, hint: "correct the server's clock"},
-	ClockAhead: {name: "clock-ahead", title: "The server's clock seems to be ahead", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable,
+	Cancelled:  {name: "cancelled", title: "The request was cancelled", reply: unavailable},
+	ClockWrong: {name: "clock", title: "The server's clock is wrong", reply: unavailable, logged: true, hint: "correct the server's clock"},
+	ClockAhead: {name: "clock-ahead", title: "The server's clock seems to be ahead", reply: unavailable,
 		logged: true, hint: "compare the server's clock with a time server"},
-	NoGrant: {name: "no-grant", title: "The server holds no node ID", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable, retry: time.Second},
-	NodesExhausted: {name: "nodes-exhausted", title: "All node IDs are in use", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.ResourceExhausted,
+	NoGrant: {name: "no-grant", title: "The server holds no node ID", reply: tryAgain, retry: time.Second},
+	NodesExhausted: {name: "nodes-exhausted", title: "All node IDs are in use", reply: reply{http.StatusServiceUnavailable, respTryAgain, codes.ResourceExhausted},
 		retry: time.Second, hint: "stop a server, or choose a layout with more node bits"},
-	NotYet: {name: "not-yet", title: "No node ID can be used yet", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable, retry: time.Second},
-	StoreUnavailable: {name: "store-unavailable", title: "The store is unavailable", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable,
+	NotYet: {name: "not-yet", title: "No node ID can be used yet", reply: unavailable, retry: time.Second},
+	StoreUnavailable: {name: "store-unavailable", title: "The store is unavailable", reply: unavailable,
 		retry: time.Second, logged: true, hint: "see the server's log"},
-	StoreRolledBack: {name: "store-rolled-back", title: "The store went back to an earlier state", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable,
+	StoreRolledBack: {name: "store-rolled-back", title: "The store went back to an earlier state", reply: unavailable,
 		logged: true, hint: "run firn node fence"},
-	Detached:  {name: "detached", title: "The sequencer is detached", status: http.StatusConflict, resp: respErr, code: codes.FailedPrecondition, hint: "run firn sequencer attach"},
-	Destroyed: {name: "destroyed", title: "The sequencer is destroyed", status: http.StatusGone, resp: respErr, code: codes.FailedPrecondition, hint: "create it again: firn sequencer create"},
-	Recreated: {name: "recreated", title: "The sequencer was recreated with another layout", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable, retry: time.Second},
-	BadRecord: {name: "bad-record", title: "The sequencer's record in the store is unusable", status: http.StatusInternalServerError, resp: respErr, code: codes.Internal,
+	Detached: {name: "detached", title: "The sequencer is detached", reply: conflict, hint: "run firn sequencer attach"},
+	Destroyed: {name: "destroyed", title: "The sequencer is destroyed", reply: reply{http.StatusGone, respErr, codes.FailedPrecondition},
+		hint: "create it again: firn sequencer create"},
+	Recreated: {name: "recreated", title: "The sequencer was recreated with another layout", reply: tryAgain, retry: time.Second},
+	BadRecord: {name: "bad-record", title: "The sequencer's record in the store is unusable", reply: internal,
 		logged: true, hint: "see the server's log"},
-	Draining: {name: "draining", title: "The server is shutting down", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable, ofServer: true},
-	TooManyNames: {name: "too-many-names", title: "Too many sequencers", status: http.StatusInsufficientStorage, resp: respErr, code: codes.ResourceExhausted,
+	Draining: {name: "draining", title: "The server is shutting down", reply: unavailable, ofServer: true},
+	TooManyNames: {name: "too-many-names", title: "Too many sequencers", reply: reply{http.StatusInsufficientStorage, respErr, codes.ResourceExhausted},
 		hint: "start the server with a higher --max-sequencers, or use fewer names"},
 }
 
