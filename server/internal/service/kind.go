@@ -1,7 +1,6 @@
 package service
 
 import (
-	"iter"
 	"net/http"
 	"time"
 
@@ -55,7 +54,7 @@ const (
 	Draining
 	TooManyNames
 
-	numKinds
+	NumKinds // the number of kinds
 )
 
 // First words of RESP errors. Client libraries act on some of Redis's words, so
@@ -94,7 +93,7 @@ var (
 //   - 400 and other 4xx: the same request never succeeds here.
 //   - 503: it can succeed later. Problem.Retry says when, if that is known.
 //   - 500 and 507: an operator has to change something at the server first.
-var kinds = [numKinds]struct {
+var kinds = [NumKinds]struct {
 	name  string
 	title string // for people, without a full stop
 	reply
@@ -132,8 +131,7 @@ var kinds = [numKinds]struct {
 		ofServer: true, hint: "use localhost or a loopback address in Config.Servers, or start the server with --insecure"},
 	BadConfig: {name: "bad-config", title: "Invalid server configuration", reply: internal,
 		logged: true, hint: "run firn config check on the server: its configuration of this sequencer is invalid"},
-	Internal: {name: "internal", title: "Internal server error", reply: internal,
-		ofServer: true, logged: true, hint: "see the server's log"},
+	Internal: {name: "internal", title: "Internal server error", reply: internal, ofServer: true, logged: true, hint: "see the server's log"},
 	TimeOver: {name: "time-over", title: "The layout's time range has ended", reply: reply{http.StatusInternalServerError, respErr, codes.OutOfRange},
 		hint: "create another sequencer, with more time bits in its layout: with a later epoch, its IDs would repeat"},
 	Busy: {name: "busy", title: "More IDs are requested than can be made in time", reply: tryAgain,
@@ -161,20 +159,9 @@ var kinds = [numKinds]struct {
 		hint: "start the server with a higher --max-sequencers, or use fewer names"},
 }
 
-// Kinds returns all kinds, in the order of their constants.
-func Kinds() iter.Seq[Kind] {
-	return func(yield func(Kind) bool) {
-		for k := range numKinds {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
 // ParseKind returns the kind with a name.
 func ParseKind(name string) (k Kind, ok bool) {
-	for k := range numKinds {
+	for k := range NumKinds {
 		if kinds[k].name == name {
 			return k, true
 		}
