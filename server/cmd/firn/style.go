@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // A style is how output looks: the colors and boxes that the reader can see.
@@ -229,10 +231,4 @@ func (l *listing) end(empty string) error {
 }
 
 // groupDigits formats a count with spaces between groups of three digits.
-func groupDigits(n uint64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + " " + s[i:]
-	}
-	return s
-}
+func groupDigits(n uint64) string { return textfmt.Grouped(n, " ") }

@@ -12,13 +12,7 @@ import (
 )
 
 // number formats an integer with thousands separators: 1,234,567.
-func number(v uint64) string {
-	digits := strconv.FormatUint(v, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
+func number(v uint64) string { return textfmt.Grouped(v, ",") }
 
 // count formats a number that may be large or a rate.
 func count(x float64) string {
