@@ -74,27 +74,6 @@ func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// configHelp explains the file.
-const configHelp = `The file is YAML. Its keys are flags of firn serve; firn config print lists all of them
-with their meanings and defaults. A flag overrides an environment variable (FIRN_LISTEN,
-FIRN_TLS_CERT, …), which overrides the file. firn config print shows which variables it uses;
-others are ignored.
-
-  listen: 127.0.0.1:3476
-  store: etcd://etcd-1,etcd-2,etcd-3/firn
-  tokens: /etc/firn/tokens.yaml
-  sequencers:
-    default: {layout: default}
-    "orders-*":
-      layout: hazelcast,epoch=2026-01-01T00:00:00Z
-      max-ahead: 15s      # how far IDs may run ahead of the clock
-      window: 60s         # how long a node ID is held without the store
-      nodes: 0..511       # node IDs that this server may take
-
-sequencers has templates for sequencers that are created when they are first used. The
-template of the name itself is used first, then the matching pattern (with one *) that has
-the most other characters, then default. Two equally good patterns are an error.`
-
 // configHint says where to find the valid keys.
 const configHint = "run firn config print for all keys and their meanings"
 
@@ -225,9 +204,27 @@ func (s *serveCmd) template(name string, c *sequencer.Options) error {
 
 func newConfig(a *app) *cobra.Command {
 	return parent(&cobra.Command{
-		Use:     "config",
-		Short:   "Check, print or import the configuration of firn serve",
-		Long:    configHelp,
+		Use:   "config",
+		Short: "Check, print or import the configuration of firn serve",
+		Long: `The file is YAML. Its keys are flags of firn serve; firn config print lists all of them
+with their meanings and defaults. A flag overrides an environment variable (FIRN_LISTEN,
+FIRN_TLS_CERT, …), which overrides the file. firn config print shows which variables it uses;
+others are ignored.
+
+  listen: 127.0.0.1:3476
+  store: etcd://etcd-1,etcd-2,etcd-3/firn
+  tokens: /etc/firn/tokens.yaml
+  sequencers:
+    default: {layout: default}
+    "orders-*":
+      layout: hazelcast,epoch=2026-01-01T00:00:00Z
+      max-ahead: 15s      # how far IDs may run ahead of the clock
+      window: 60s         # how long a node ID is held without the store
+      nodes: 0..511       # node IDs that this server may take
+
+sequencers has templates for sequencers that are created when they are first used. The
+template of the name itself is used first, then the matching pattern (with one *) that has
+the most other characters, then default. Two equally good patterns are an error.`,
 		Example: "  firn config print > firn.yaml\n  firn config check firn.yaml\n  firn config import hazelcast.xml",
 	}, newConfigCheck(a), newConfigPrint(a), newConfigImport(a))
 }
@@ -236,8 +233,15 @@ func newConfigCheck(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a configuration file",
-		Long:  "Check reads a file, and the files that it names, as firn serve would, and reports\nerrors.\n\n  firn config check /etc/firn/firn.yaml\n\nIt starts nothing and does not contact the store. It exits with 1 if there is an error.\nIt does not look up a node of env:, hostname or if:, which depends on where serve runs.\n\n" + configHelp,
-		Args:  takes("the file", 1, 1),
+		Long: `Check reads a file, and the files that it names, as firn serve would, and reports
+errors.
+
+  firn config check /etc/firn/firn.yaml
+
+It starts nothing and does not contact the store. It exits with 1 if there is an error.
+It does not look up a node of env:, hostname or if:, which depends on where serve runs.
+firn config --help explains the file.`,
+		Args: takes("the file", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := serveFlags()
 			all, err := s.load(flags, args[0], func(string) string { return "" })
@@ -293,8 +297,14 @@ func newConfigPrint(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "print [FILE]",
 		Short: "Print all keys with their meaning, default and value",
-		Long:  "Print prints a complete configuration: every key with its meaning, default and current\nvalue.\n\n  firn config print > firn.yaml\n\nKeys that are not set are commented out. The current values are those of FILE and of the\nenvironment.\n\n" + configHelp,
-		Args:  takes("the file", 0, 1),
+		Long: `Print prints a complete configuration: every key with its meaning, default and current
+value.
+
+  firn config print > firn.yaml
+
+Keys that are not set are commented out. The current values are those of FILE and of the
+environment. firn config --help explains the file.`,
+		Args: takes("the file", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := serveFlags()
 			all, err := s.load(flags, strings.Join(args, ""), a.getenv)

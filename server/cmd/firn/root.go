@@ -51,28 +51,18 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 			root.AddCommand(c)
 		}
 	}
-	add(groupIDs,
-		newNext(a),
-		newInspect(a),
-		newCompose(a),
-		newConvert(a),
-		newRange(a),
-		newSQL(a),
-		newCheck(a),
-	)
+	add(groupIDs, newNext(a), newInspect(a), newCompose(a), newConvert(a), newRange(a), newSQL(a), newCheck(a))
 	add(groupLayout, newLayout(a))
-	add(groupServer, newServe(a), newAdopt(a), newHealth(a), newDoctor(a), newBench(a), newConfig(a), newSequencer(a), newToken(a), newNode(a), newMember(a))
+	add(groupServer, newServe(a), newAdopt(a), newHealth(a), newDoctor(a), newBench(a), newConfig(a))
+	add(groupServer, newSequencer(a), newToken(a), newNode(a), newMember(a))
 	add(groupOther, newMan(a), newVersion(a))
 	root.AddCommand(newStores())
 	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	root.InitDefaultCompletionCmd()
-	for _, c := range root.Commands() {
-		if c.Name() == "completion" {
-			parent(c) // cobra's own shows its help for an unknown shell
-		}
-	}
+	completion, _, _ := root.Find([]string{"completion"})
+	parent(completion) // cobra's own shows its help for an unknown shell
 	a.noteBegin(root)
 	return root
 }

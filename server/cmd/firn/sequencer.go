@@ -92,11 +92,20 @@ func newSequencerCreate(a *app) *cobra.Command {
 	var prefix string
 	var lowBits int
 	cmd := a.onStore(&cobra.Command{
-		Use:     "create NAME [--layout LAYOUT]",
-		Short:   "Create a sequencer, or create it again",
-		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nWith --prefix, its IDs can be written with a type in front (--format typed). With\n--low-bits even:4, id % 16 is even at low rates too.\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.",
-		Example: "  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z\n  firn sequencer create events --max-ahead 100ms --window 10s",
-		Args:    oneName,
+		Use:   "create NAME [--layout LAYOUT]",
+		Short: "Create a sequencer, or create it again",
+		Long: `Create creates a sequencer.
+
+  firn sequencer create orders --layout hazelcast
+
+With --prefix, its IDs can be written with a type in front (--format typed). With
+--low-bits even:4, id % 16 is even at low rates too.
+
+If it already exists with the same settings, nothing happens. With other settings, create
+fails and changes nothing.`,
+		Example: `  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z
+  firn sequencer create events --max-ahead 100ms --window 10s`,
+		Args: oneName,
 		PreRunE: func(*cobra.Command, []string) error {
 			if floor.Year() >= 2100 {
 				return misuse("", "no ID can be made above %s: the time must be before 2100", stamp(floor))

@@ -16,8 +16,11 @@ import (
 	"github.com/firnid/firn/server/internal/access/readfile"
 )
 
-// tokenHelp describes a token file.
-const tokenHelp = `A token file says what each client may do. It holds only hashes, from which no token can be
+func newToken(a *app) *cobra.Command {
+	return parent(&cobra.Command{
+		Use:   "token",
+		Short: "Make, list, rotate and remove tokens for firn serve",
+		Long: `A token file says what each client may do. It holds only hashes, from which no token can be
 recovered, and is read again when it changes:
 
   tokens:
@@ -34,7 +37,7 @@ recovered, and is read again when it changes:
       dns: ops.example.com                   # a name in a client certificate
       role: admin
 
-Roles: generate takes IDs, but does not see the fleet; read sees sequencers, members and
+Roles: generate takes IDs, but does not see the fleet; read sees sequencers, servers and
 metrics, but takes no IDs; admin does everything. Every role may inspect IDs. With
 sequencers: [...], an entry takes, sees and changes only these; lists show no others, and
 metrics, which have the names of all sequencers, are not available.
@@ -45,13 +48,7 @@ the common name. An entry for one kind is not matched by another.
 With create: false, an entry takes IDs only of existing sequencers. Otherwise taking IDs of
 an unknown name creates the sequencer.
 
-Over HTTP, send the token as Authorization: Bearer firn_…; over RESP as AUTH firn_….`
-
-func newToken(a *app) *cobra.Command {
-	return parent(&cobra.Command{
-		Use:     "token",
-		Short:   "Make, list, rotate and remove tokens for firn serve",
-		Long:    tokenHelp,
+Over HTTP, send the token as Authorization: Bearer firn_…; over RESP as AUTH firn_….`,
 		Example: "  firn token new --name billing --role generate --file tokens.yaml\n  firn token list --file tokens.yaml\n  firn token rotate billing --file tokens.yaml",
 	}, newTokenNew(a), newTokenList(a), newTokenRotate(a), newTokenRemove(a), newTokenHash(a))
 }
@@ -69,9 +66,7 @@ func newTokenNew(a *app) *cobra.Command {
   firn token new --name billing --role generate --file tokens.yaml
 
 The entry is added to --file, which is created if it does not exist, or printed on stderr.
-To replace the token of an entry, use firn token rotate.
-
-` + tokenHelp,
+firn token --help explains it. To replace the token of an entry, use firn token rotate.`,
 		Example: "  firn token new --name billing --role generate --sequencers 'orders,invoices-*' --file tokens.yaml\n  firn token new --name ops --role admin --expires 2027-01-01T00:00:00Z",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -109,7 +104,7 @@ func newTokenHash(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "hash",
 		Short: "Print the hash of a token read from stdin",
-		Long:  "Hash reads a token from stdin and prints its hash for the token file.\n\n  firn token hash <billing.token\n\n" + tokenHelp,
+		Long:  "Hash reads a token from stdin and prints its hash for the token file.\n\n  firn token hash <billing.token",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			line, _ := bufio.NewReader(a.stdin).ReadString('\n')
