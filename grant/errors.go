@@ -17,8 +17,8 @@ var (
 	// destroyed. Creating it again with the same layout makes it usable again.
 	ErrDestroyed = errors.New("grant: the sequencer is destroyed")
 
-	// ErrDetached is returned for a sequencer that was detached in the whole
-	// cluster: no member may hold a node ID of it until it is attached again.
+	// ErrDetached is returned for a sequencer that was detached: no process may
+	// hold a node ID of it in this store until it is attached again.
 	ErrDetached = errors.New("grant: the sequencer is detached")
 
 	// ErrMoved is returned for a sequencer that another store has now; see Move.

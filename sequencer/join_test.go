@@ -117,6 +117,9 @@ func TestNotGivenBack(t *testing.T) {
 			if n := q.Stats().Keeper.Released; n > 0 {
 				t.Errorf("%s: %d numbers were given back", what, n)
 			}
+			if got := q.Status(); what == "Leave" && (got.Phase != grant.Idle || got.Err == nil) {
+				t.Errorf("then the status is %+v", got)
+			}
 			_ = q.Close(t.Context())
 		})
 		synctest.Test(t, func(t *testing.T) {

@@ -297,7 +297,7 @@ func (m *member[I]) refused(status grant.Status) error {
 	case closed:
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
 	case !wanted:
-		return fmt.Errorf("%w: this process is detached from sequencer %s", grant.ErrDetached, m.name)
+		return fmt.Errorf("%w: %s", ErrNotJoined, m.name)
 	case status.Err == nil:
 		return unusable
 	case errors.Is(status.Err, grant.ErrNodesExhausted) && !m.patient, grant.IsFinal(status.Err):
@@ -404,21 +404,22 @@ func (m *member[I]) Config() grant.Config {
 }
 
 // Status returns the current status of the sequencer in this process. Its Err is
-// what prevents progress, such as ErrClosed or grant.ErrDestroyed.
+// what prevents progress, such as ErrClosed or grant.ErrDestroyed; if Idle, why
+// the last node ID was not given back.
 func (m *member[I]) Status() grant.Status {
 	status, _ := m.keeper.Status()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if status.Err == nil {
-		status.Err = m.unusable
-	}
 	switch {
 	case m.closed:
 		return grant.Status{Err: ErrClosed}
-	case status.Phase == grant.Joining, errors.Is(status.Err, grant.ErrDestroyed):
-		return grant.Status{Phase: status.Phase, Err: status.Err}
 	case status.Phase == grant.Idle:
-		return grant.Status{}
+		return status
+	case status.Err == nil:
+		status.Err = m.unusable
+	}
+	if status.Phase == grant.Joining || errors.Is(status.Err, grant.ErrDestroyed) {
+		return grant.Status{Phase: status.Phase, Err: status.Err}
 	}
 	return status
 }

@@ -79,7 +79,7 @@ func TestStatesOfMembers(t *testing.T) {
 				}
 			}
 			state("before Join", grant.Idle, nil)
-			every("before Join", grant.ErrDetached)
+			every("before Join", sequencer.ErrNotJoined)
 
 			s.fail(errRefused, errRefused)
 			brief, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -105,7 +105,7 @@ func TestStatesOfMembers(t *testing.T) {
 			}
 			cancel()
 			state("leaving", grant.Leaving, errRefused)
-			every("leaving", grant.ErrDetached)
+			every("leaving", sequencer.ErrNotJoined)
 			s.fail(nil, nil)
 			if err := q.at.Leave(t.Context()); err != nil {
 				t.Fatal(err)

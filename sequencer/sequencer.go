@@ -17,6 +17,10 @@ var (
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("sequencer: the sequencer is closed")
 
+	// ErrNotJoined is returned after Leave until Join, and if Options.Idle is
+	// set, until the first Join.
+	ErrNotJoined = errors.New("sequencer: this process has not joined the sequencer")
+
 	// ErrUnavailable means that the store did not answer in time, or refused the
 	// request, for example because its disk is full. Trying again later may
 	// help.
