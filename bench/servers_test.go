@@ -460,7 +460,7 @@ func BenchmarkServerJoin(b *testing.B) {
 		for i := range stores {
 			stores[i] = open(fmt.Sprintf("join-%d-%d", b.N, round))
 		}
-		must(grant.Create(background, stores[0], "join", must(grant.DefaultConfig(nil, layout, nil, nil)), nil))
+		must(grant.Create(background, stores[0], "join", grant.DefaultConfig(nil, layout, nil), nil))
 		var opened [nodes]*sequencer.Sequencer
 		var numbers sync.Map
 		var all sync.WaitGroup

@@ -18,11 +18,8 @@ import (
 )
 
 func config(layout string) grant.Config {
-	window := 30 * time.Second
-	c, err := grant.DefaultConfig(nil, firn.MustParseLayout(layout), nil, &window)
-	if err != nil {
-		panic(err)
-	}
+	c := grant.DefaultConfig(nil, firn.MustParseLayout(layout), nil)
+	c.Window = 30 * time.Second
 	return c
 }
 

@@ -70,19 +70,13 @@ func (r *Range) Check(l firn.Layout) error {
 const defaultWindow = 60 * time.Second
 
 // DefaultConfig returns the configuration for a layout with defaults for
-// everything else: the layout's MaxAhead, and the store's window, or a longer
-// one if MaxAhead or the layout requires it. If maxAhead or window is not nil,
-// it replaces the default. The error is that of Check. The store may be nil.
-func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration) (Config, error) {
-	c := Config{Layout: layout, MaxAhead: layout.MaxAhead().Truncate(time.Millisecond)}
-	if maxAhead != nil {
-		c.MaxAhead = *maxAhead
-	}
+// everything else: the layout's MaxAhead unless maxAhead is given, and the
+// store's window, or a longer one if MaxAhead or the layout requires it. The
+// caller may change it; Check reports what is invalid. The store may be nil.
+func DefaultConfig(s Store, layout firn.Layout, maxAhead *time.Duration) Config {
+	c := Config{Layout: layout, MaxAhead: *cmp.Or(maxAhead, new(layout.MaxAhead()))}
 	c.Window = max(cmp.Or(windowOf(s), defaultWindow), c.minWindow())
-	if window != nil {
-		c.Window = *window
-	}
-	return c, c.Check()
+	return c
 }
 
 // minWindow returns the shortest valid Window for MaxAhead and the layout:

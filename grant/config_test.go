@@ -17,10 +17,8 @@ func (windowStore) Window() time.Duration { return 42 * time.Second }
 
 // testConfig returns the configuration for a layout with a window.
 func testConfig(layout string, window time.Duration) Config {
-	c, err := DefaultConfig(nil, firn.MustParseLayout(layout), nil, &window)
-	if err != nil {
-		panic(err)
-	}
+	c := DefaultConfig(nil, firn.MustParseLayout(layout), nil)
+	c.Window = window
 	return c
 }
 
@@ -31,36 +29,34 @@ func TestDefaultConfig(t *testing.T) {
 	layout := firn.MustParseLayout("default")
 	usual := layout.MaxAhead()
 	for _, tt := range []struct {
-		name             string
-		store            Store
-		maxAhead, window *time.Duration
-		want             Config
+		name     string
+		store    Store
+		maxAhead *time.Duration
+		want     Config
 	}{
-		{"nothing", nil, nil, nil, Config{Layout: layout, MaxAhead: usual, Window: 60 * time.Second}},
-		{"a store", windowStore{}, nil, nil, Config{Layout: layout, MaxAhead: usual, Window: 42 * time.Second}},
-		{"max-ahead", windowStore{}, ptr(2 * time.Second), nil, Config{Layout: layout, MaxAhead: 2 * time.Second, Window: 42 * time.Second}},
-		{"a max-ahead that needs a longer window", windowStore{}, ptr(30 * time.Second), nil, Config{Layout: layout, MaxAhead: 30 * time.Second, Window: 60 * time.Second}},
-		{"window", windowStore{}, nil, ptr(5 * time.Second), Config{Layout: layout, MaxAhead: usual, Window: 5 * time.Second}},
-		{"both", nil, ptr(time.Second), ptr(9 * time.Second), Config{Layout: layout, MaxAhead: time.Second, Window: 9 * time.Second}},
+		{"nothing", nil, nil, Config{Layout: layout, MaxAhead: usual, Window: 60 * time.Second}},
+		{"a store", windowStore{}, nil, Config{Layout: layout, MaxAhead: usual, Window: 42 * time.Second}},
+		{"max-ahead", windowStore{}, ptr(2 * time.Second), Config{Layout: layout, MaxAhead: 2 * time.Second, Window: 42 * time.Second}},
+		{"a max-ahead that needs a longer window", windowStore{}, ptr(30 * time.Second), Config{Layout: layout, MaxAhead: 30 * time.Second, Window: 60 * time.Second}},
 	} {
-		if got, err := DefaultConfig(tt.store, layout, tt.maxAhead, tt.window); got != tt.want || err != nil {
+		got := DefaultConfig(tt.store, layout, tt.maxAhead)
+		if err := got.Check(); got != tt.want || err != nil {
 			t.Errorf("%s: %+v, %v; want %+v", tt.name, got, err, tt.want)
 		}
 	}
-	if _, err := DefaultConfig(nil, layout, nil, ptr(time.Millisecond)); err == nil || !strings.Contains(err.Error(), "at least") {
+	if err := testConfig("default", time.Millisecond).Check(); err == nil || !strings.Contains(err.Error(), "at least") {
 		t.Errorf("a window of 1 ms: %v", err)
 	}
 	if err := (Config{Window: time.Minute}).Check(); err == nil || !strings.Contains(err.Error(), "no layout") {
 		t.Errorf("no layout: %v", err)
 	}
-	// The layout's MaxAhead, in whole milliseconds; and every layout that can be
-	// generated has a usable configuration.
+	// Every layout that can be generated has a usable configuration.
 	for p := range firn.Presets() {
-		c, err := DefaultConfig(nil, p.Layout, nil, nil)
-		if err != nil && !p.Layout.ReadOnly() {
+		c := DefaultConfig(nil, p.Layout, nil)
+		if err := c.Check(); err != nil && !p.Layout.ReadOnly() {
 			t.Errorf("%s: %v", p.Name, err)
 		}
-		if want := p.Layout.MaxAhead() / time.Millisecond * time.Millisecond; c.MaxAhead != want {
+		if want := p.Layout.MaxAhead(); c.MaxAhead != want {
 			t.Errorf("MaxAhead of %s = %v, want %v", p.Name, c.MaxAhead, want)
 		}
 	}

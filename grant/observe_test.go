@@ -98,12 +98,9 @@ func TestObserve(t *testing.T) {
 					t.Errorf("Check = %q, %v", got, err)
 				}
 			}
-			want, err := grant.DefaultConfig(inner, firn.Default(), nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, err := grant.DefaultConfig(s, firn.Default(), nil, nil); got != want || err != nil {
-				t.Errorf("DefaultConfig = %v, %v, want %v", got, err, want)
+			want := grant.DefaultConfig(inner, firn.Default(), nil)
+			if got := grant.DefaultConfig(s, firn.Default(), nil); got != want {
+				t.Errorf("DefaultConfig = %v, want %v", got, want)
 			}
 
 			_, _ = s.CAS(ctx, key, nil, []byte("a"))

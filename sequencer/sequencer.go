@@ -138,13 +138,10 @@ func (o *Options) prepare(ctx context.Context, s grant.Store, name string, check
 		if err := check(o.Layout); err != nil {
 			return info, err
 		}
-		var window *time.Duration
-		if o.Window != 0 {
-			window = &o.Window
-		}
-		created, err = grant.DefaultConfig(s, o.Layout, o.MaxAhead, window)
+		created = grant.DefaultConfig(s, o.Layout, o.MaxAhead)
+		created.Window = cmp.Or(o.Window, created.Window)
 		created.Prefix, created.LowBits = o.Prefix, o.LowBits
-		if err = cmp.Or(err, created.Check()); err != nil {
+		if err := created.Check(); err != nil {
 			return info, err
 		}
 	}

@@ -1,6 +1,7 @@
 package sequencer_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,15 +59,9 @@ func closeIt(t *testing.T, q interface{ Close(context.Context) error }) {
 // create creates a sequencer, or creates it again.
 func create(t *testing.T, s grant.Store, l firn.Layout, window time.Duration) {
 	t.Helper()
-	var given *time.Duration
-	if window > 0 {
-		given = &window
-	}
-	c, err := grant.DefaultConfig(s, l, nil, given)
-	if err == nil {
-		_, err = grant.Create(t.Context(), s, "orders", c, nil)
-	}
-	if err != nil {
+	c := grant.DefaultConfig(s, l, nil)
+	c.Window = cmp.Or(window, c.Window)
+	if _, err := grant.Create(t.Context(), s, "orders", c, nil); err != nil {
 		t.Error(err)
 	}
 }

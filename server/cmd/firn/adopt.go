@@ -122,10 +122,7 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 		return nil
 	}
 	return c.a.withStore(ctx, c.store, true, func(s grant.Store) error {
-		config, err := grant.DefaultConfig(s, c.layout, nil, nil)
-		if err != nil {
-			return err
-		}
+		config := grant.DefaultConfig(s, c.layout, nil)
 		config.Nodes = nodes
 		info, err := grant.Create(ctx, s, c.name, config, &grant.AdminOptions{Now: c.a.now, Floor: floor})
 		c.a.audit("created", c.name, err)

@@ -113,9 +113,10 @@ fails and changes nothing.`,
 			return nil
 		},
 	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
-		c, err := grant.DefaultConfig(s, layout, maxAhead, window)
+		c := grant.DefaultConfig(s, layout, maxAhead)
+		c.Window = *cmp.Or(window, &c.Window)
 		c.Nodes, c.Prefix, c.LowBits = nodes, prefix, lowBits
-		if err = cmp.Or(err, c.Check()); err != nil {
+		if err := c.Check(); err != nil {
 			return misuse("", "%w", err)
 		}
 		info, err := grant.Create(ctx, s, args[0], c, &grant.AdminOptions{Now: a.now, Floor: floor})

@@ -405,7 +405,7 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 		c := s.static(node)
 		_, err = service.NewStatic(service.StaticConfig{Layout: c.Layout, Node: c.Node, Options: c.Options})
 	} else {
-		_, err = grant.DefaultConfig(nil, layout, s.Sequencers.MaxAhead, nil)
+		err = grant.DefaultConfig(nil, layout, s.Sequencers.MaxAhead).Check()
 	}
 	switch ahead := s.Sequencers.MaxAhead; {
 	case err == nil:

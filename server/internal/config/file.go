@@ -278,14 +278,8 @@ func (f *File) Check(c sequencer.Options, now time.Time) (all []error) {
 // check is Check for one template.
 func (t *Template) check(c sequencer.Options, now time.Time) error {
 	t.Apply(&c)
-	var window *time.Duration
-	if c.Window != 0 {
-		window = &c.Window
-	}
-	g, err := grant.DefaultConfig(nil, c.Layout, c.MaxAhead, window)
-	if err != nil {
-		return err
-	}
+	g := grant.DefaultConfig(nil, c.Layout, c.MaxAhead)
+	g.Window = cmp.Or(c.Window, g.Window)
 	g.Nodes, g.Prefix, g.LowBits = c.Nodes, c.Prefix, c.LowBits
 	return cmp.Or(g.Check(), CheckTime(t.Layout, now))
 }

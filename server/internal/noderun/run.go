@@ -140,9 +140,8 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	}
 	info, err := grant.Lookup(ctx, c.Store, c.Sequencer)
 	if errors.Is(err, grant.ErrNotFound) {
-		var ahead time.Duration
-		config, err := grant.DefaultConfig(c.Store, layout, &ahead, &c.Window)
-		if err != nil {
+		config := grant.Config{Layout: layout, Window: c.Window}
+		if err := config.Check(); err != nil {
 			return info, &RangeError{err.Error()}
 		}
 		if info, err = grant.Create(ctx, c.Store, c.Sequencer, config, &grant.AdminOptions{Now: c.Now}); errors.Is(err, grant.ErrMismatch) {

@@ -42,11 +42,7 @@ func TestHolderActsAtOnce(t *testing.T) {
 			return a.Destroy(ctx, "orders")
 		},
 			func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) {
-				config, err := a.Configure(firn.Default(), nil, nil)
-				if err != nil {
-					return grant.Info{}, err
-				}
-				return a.Create(ctx, "orders", config)
+				return a.Create(ctx, "orders", a.Configure(firn.Default(), nil))
 			}, grant.ErrDestroyed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,10 +116,7 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 		if _, err := grant.Purge(ctx, store, "orders"); err != nil {
 			t.Fatal(err)
 		}
-		config, err := c.Admin().Configure(firn.MustParseLayout("hazelcast"), nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := c.Admin().Configure(firn.MustParseLayout("hazelcast"), nil)
 		if _, err := c.Admin().Create(ctx, "orders", config); err != nil {
 			t.Fatal(err)
 		}
@@ -147,10 +140,7 @@ func TestTemplate(t *testing.T) {
 		},
 	})
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	old, err := c.Admin().Configure(firn.Default(), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := c.Admin().Configure(firn.Default(), nil)
 	if _, err := c.Admin().Create(t.Context(), "old", old); err != nil {
 		t.Fatal(err)
 	}

@@ -47,12 +47,9 @@ func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 	if wrong != nil {
 		return c, wrong
 	}
-	var window *time.Duration
-	if t.Window != 0 {
-		window = &t.Window
-	}
-	c, err := a.Configure(cmp.Or(t.Layout, firn.Default()), t.MaxAhead, window)
-	if err != nil {
+	c = a.Configure(cmp.Or(t.Layout, firn.Default()), t.MaxAhead)
+	c.Window = cmp.Or(t.Window, c.Window)
+	if err := c.Check(); err != nil {
 		fail("window", err)
 		return c, wrong
 	}

@@ -64,8 +64,8 @@ func (a *StoreAdmin) Lookup(ctx context.Context, name string) (grant.Info, error
 }
 
 // Configure is grant.DefaultConfig with the store of the StoreAdmin.
-func (a *StoreAdmin) Configure(layout firn.Layout, maxAhead, window *time.Duration) (grant.Config, error) {
-	return grant.DefaultConfig(a.store, layout, maxAhead, window)
+func (a *StoreAdmin) Configure(layout firn.Layout, maxAhead *time.Duration) grant.Config {
+	return grant.DefaultConfig(a.store, layout, maxAhead)
 }
 
 // Nodes calls yield for each node ID of a sequencer that was ever used.

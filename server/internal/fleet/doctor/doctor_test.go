@@ -119,11 +119,7 @@ func TestStore(t *testing.T) {
 // TestRecords: records that cannot be read are named, with what to do.
 func TestRecords(t *testing.T) {
 	s := new(memstore.Store)
-	config, err := grant.DefaultConfig(s, firn.Default(), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := grant.Create(t.Context(), s, "orders", config, nil); err != nil {
+	if _, err := grant.Create(t.Context(), s, "orders", grant.DefaultConfig(s, firn.Default(), nil), nil); err != nil {
 		t.Fatal(err)
 	}
 	want(t, Run(t.Context(), Config{Store: s}), "records", "1 records", OK)

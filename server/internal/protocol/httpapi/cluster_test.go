@@ -221,13 +221,9 @@ func TestUnreadableConfiguration(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			config, err := grant.DefaultConfig(store, firn.Default(), nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
 			create := func(name string) {
 				t.Helper()
-				if _, err := grant.Create(t.Context(), store, name, config, nil); err != nil {
+				if _, err := grant.Create(t.Context(), store, name, grant.DefaultConfig(store, firn.Default(), nil), nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -60,11 +60,7 @@ func (f Source) TryNextBatch(n int) (firn.Batch, error) {
 
 // Config returns the default configuration of a sequencer.
 func Config(l firn.Layout) grant.Config {
-	c, err := grant.DefaultConfig(nil, l, nil, nil)
-	if err != nil {
-		panic(err)
-	}
-	return c
+	return grant.DefaultConfig(nil, l, nil)
 }
 
 // day is the time at which the clock of NewStatic begins.
