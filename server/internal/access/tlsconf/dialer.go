@@ -16,23 +16,17 @@ import (
 // setting for the file with the server's authority, and cert that for the
 // client's certificate.
 func Hint(err error, ca, cert string) string {
-	var (
-		authority x509.UnknownAuthorityError
-		name      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		other     *tls.CertificateVerificationError
-		plain     tls.RecordHeaderError
-	)
+	var invalid x509.CertificateInvalidError
 	switch {
-	case errors.As(err, &authority):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return fmt.Sprintf("the server's certificate is not signed by an authority that this machine trusts: name the authority's file with %s", ca)
-	case errors.As(err, &name):
+	case errors.As(err, new(x509.HostnameError)):
 		return "the server's certificate is for other names: use one of them as the address, or issue a certificate with this name"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "the server's certificate has expired or is not valid yet: renew it, or correct this machine's clock"
-	case errors.As(err, &other), errors.As(err, &invalid):
+	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, &invalid):
 		return fmt.Sprintf("the server's certificate is invalid; name the file of its authority with %s", ca)
-	case errors.As(err, &plain):
+	case errors.As(err, new(tls.RecordHeaderError)):
 		return "the server does not use TLS there"
 	case isAlert(err):
 		return fmt.Sprintf("the server rejects this client's certificate, or requires one: name it with %s", cert)

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
@@ -31,9 +32,6 @@ const (
 	Password = "secret:/@?"
 	Database = "ids"
 )
-
-// escaped is Password as written in a URL.
-const escaped = "secret%3A%2F%40%3F"
 
 // A Server is a database server that can be killed and restarted. It is not
 // safe for concurrent use.
@@ -58,11 +56,8 @@ type Server struct {
 
 // URL returns the URL of a store in it, with parameters such as "create=true".
 func (s *Server) URL(parameters ...string) string {
-	url := fmt.Sprintf("%s://%s:%s@%s/%s", s.scheme, User, escaped, s.address, Database)
-	if len(parameters) > 0 {
-		url += "?" + strings.Join(parameters, "&")
-	}
-	return url
+	u := url.URL{Scheme: s.scheme, User: url.UserPassword(User, Password), Host: s.address, Path: Database, RawQuery: strings.Join(parameters, "&")}
+	return u.String()
 }
 
 // Address returns HOST:PORT.
@@ -229,7 +224,10 @@ func PostgreSQL(t testing.TB, settings ...string) *Server {
 	dir, as := Directory(t, "postgres", "postgres")
 	run(t, dir, as, "", initdb, "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8")
 	// Only the superuser can use the socket; other users need a password.
-	write(t, filepath.Join(dir, "data", "pg_hba.conf"), "local all,replication postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+	access := "local all,replication postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+	if err := os.WriteFile(filepath.Join(dir, "data", "pg_hba.conf"), []byte(access), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s := postgreSQL(t, dir, as, settings)
 	s.Exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s';\nCREATE DATABASE %s OWNER %s;\n", User, Password, Database, User))
 	return s
@@ -334,13 +332,6 @@ func mariaDB(t testing.TB, settings []string) *Server {
 	t.Cleanup(s.Kill)
 	s.Wait()
 	return s
-}
-
-func write(t testing.TB, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Kinds returns what starts each kind of server, by URL scheme.
