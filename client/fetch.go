@@ -138,21 +138,14 @@ func (s *SequencerOf[I]) hedgeAfter(ctx context.Context) time.Duration {
 
 // isFinal reports whether no other server is asked after an error.
 func isFinal(err error) bool {
-	var (
-		said  *Error
-		token *tokenError
-	)
-	return errors.As(err, &said) && said.final() || errors.As(err, &token)
+	said, ok := errors.AsType[*Error](err)
+	return ok && said.final() || errors.As(err, new(*tokenError))
 }
 
 // settle records the result of a request, and reports whether it is that of the
 // call. gone is the error of the call's context when the request ended.
 func (s *SequencerOf[I]) settle(gone error, c *call, i int, start time.Time, count int, packed bool, b firn.BatchOf[I], err error) (done bool) {
-	var (
-		said   *Error
-		answer *answerError
-	)
-	errors.As(err, &said)
+	said, _ := errors.AsType[*Error](err)
 	ofServer, retryAfter := true, time.Duration(0)
 	switch {
 	case err == nil:
@@ -186,7 +179,7 @@ func (s *SequencerOf[I]) settle(gone error, c *call, i int, start time.Time, cou
 	case said != nil:
 		c.done[i].refused = !said.again()
 		ofServer, retryAfter = said.ofServer(), said.RetryAfter
-	case errors.As(err, &answer):
+	case errors.As(err, new(*answerError)):
 		// IDs of one sequencer may have the other width.
 		c.done[i].refused = true
 		ofServer = false

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -158,7 +159,7 @@ func (p *pool) open(ctx context.Context) (*respConn, error) {
 // a nonce. The server repeats the nonce in front of the answer, so nothing else
 // is taken for it. begun reports whether that has arrived.
 func (c *respConn) ask(token string, command []byte, read reader) (begun bool, err error) {
-	login, nonce := token != c.token, newNonce()
+	login, nonce := token != c.token, rand.Text()
 	command = append(appendCommand(nil, "PING", nonce), command...)
 	if login {
 		command = append(appendCommand(nil, "AUTH", token), command...)

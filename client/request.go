@@ -5,13 +5,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"mime"
 	"net"
 	"net/http"
@@ -40,14 +38,6 @@ func isTimeout(err error) bool {
 // nonceHeader carries a value that is new in every request and returned with
 // its answer.
 const nonceHeader = "Firn-Nonce"
-
-// newNonce returns 128 random bits. They need not be secret.
-func newNonce() string {
-	var raw [16]byte
-	binary.BigEndian.PutUint64(raw[:8], rand.Uint64())
-	binary.BigEndian.PutUint64(raw[8:], rand.Uint64())
-	return hex.EncodeToString(raw[:])
-}
 
 // request requests n IDs from one server, once, as runs or packed.
 func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed bool) (b firn.BatchOf[I], err error) {
@@ -103,12 +93,8 @@ func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n in
 		}
 		return err
 	})
-	var (
-		said   *Error
-		answer *answerError
-	)
 	switch {
-	case err == nil || errors.As(err, &said) || errors.As(err, &answer):
+	case err == nil || errors.As(err, new(*Error)) || errors.As(err, new(*answerError)):
 		return runs, err
 	case err == errFraming:
 		return nil, s.unusable(to, "it is %v: use firn:// only for the address of a Firn server", err)
@@ -171,7 +157,7 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 	// Not sent: it makes net/http retry by itself if the server has just closed
 	// the connection. A retry makes new IDs.
 	req.Header["X-Idempotency-Key"] = []string{}
-	nonce := newNonce()
+	nonce := rand.Text()
 	req.Header[nonceHeader] = []string{nonce}
 	if token != "" {
 		req.Header["Authorization"] = []string{"Bearer " + token}
