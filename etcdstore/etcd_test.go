@@ -87,7 +87,7 @@ func (e *etcd) client(t testing.TB, user, password string) *clientv3.Client {
 // open opens a store, and closes it at the end of the test.
 func open(t testing.TB, o Options) *store {
 	t.Helper()
-	s, err := openStore(t.Context(), o)
+	s, err := Open(t.Context(), &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func open(t testing.TB, o Options) *store {
 			t.Error(err)
 		}
 	})
-	return s
+	return s.(*store)
 }
 
 // shared is an etcd for all tests that do not need their own. The first test

@@ -123,14 +123,7 @@ func (o *Options) check() (endpoints []string, prefix string, config *tls.Config
 //
 // The Store is also a grant.Checker.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
-	s, err := openStore(ctx, *cmp.Or(o, new(Options)))
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-func openStore(ctx context.Context, o Options) (*store, error) {
+	o = cmp.Or(o, new(Options))
 	endpoints, prefix, config, err := o.check()
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func TestOptions(t *testing.T) {
 	} {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel() // so that it connects to nothing first
-		_, err := openStore(ended, c.o)
+		_, err := Open(ended, &c.o)
 		wantError(t, "Open: "+name, err, grant.ErrOptions, c.words...)
 	}
 }
@@ -58,13 +58,13 @@ func TestUnreachable(t *testing.T) {
 	}
 	defer func() { _ = silent.Close() }()
 	dead := proc.FreeAddress(t)
-	_, err = openStore(t.Context(), Options{Endpoints: []string{dead}, Timeout: 500 * time.Millisecond})
+	_, err = Open(t.Context(), &Options{Endpoints: []string{dead}, Timeout: 500 * time.Millisecond})
 	wantError(t, "Open", err, grant.ErrUnreachable, dead, "connection refused", "check that")
-	_, err = openStore(t.Context(), Options{Endpoints: []string{dead}, Timeout: 500 * time.Millisecond, Username: "u", Password: "p"})
+	_, err = Open(t.Context(), &Options{Endpoints: []string{dead}, Timeout: 500 * time.Millisecond, Username: "u", Password: "p"})
 	wantError(t, "Open with a user", err, grant.ErrUnreachable, dead+": connect: connection refused")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = openStore(ctx, Options{Endpoints: []string{silent.Addr().String()}})
+	_, err = Open(ctx, &Options{Endpoints: []string{silent.Addr().String()}})
 	wantError(t, "Open with a context that ends", err, context.DeadlineExceeded)
 }
 
@@ -116,17 +116,21 @@ func TestAuth(t *testing.T) {
 		o.Username, o.Password, o.Prefix = user, password, prefix
 		return o
 	}
+	fails := func(o Options) error {
+		_, err := Open(ctx, &o)
+		return err
+	}
 	usual := o
 	o.Timeout = time.Hour // an error that waits for it exceeds the time limit of the test
-	_, err := openStore(ctx, o)
+	err := fails(o)
 	wantError(t, "Open without a user", err, errAuth, "user name is empty")
-	_, err = openStore(ctx, as("firn", "wrong", ""))
+	err = fails(as("firn", "wrong", ""))
 	wantError(t, "Open with a wrong password", err, errAuth, `password of user "firn"`)
-	_, err = openStore(ctx, as("stranger", "word", ""))
+	err = fails(as("stranger", "word", ""))
 	wantError(t, "Open as a stranger", err, errAuth, `user "stranger"`)
-	_, err = openStore(ctx, as("nobody", "word", ""))
+	err = fails(as("nobody", "word", ""))
 	wantError(t, "Open as a user without a role", err, errAuth, "--prefix=true /firn/")
-	_, err = openStore(ctx, as("firn", "word", "elsewhere"))
+	err = fails(as("firn", "word", "elsewhere"))
 	wantError(t, "Open of a prefix that the user may not read", err, errAuth, "--prefix=true /elsewhere/")
 	o = usual
 	dead := as("firn", "word", "")
@@ -185,7 +189,7 @@ func TestTLS(t *testing.T) {
 	}
 	try := func(endpoint string, config *tls.Config, want error, words ...string) {
 		t.Helper()
-		_, err := openStore(ctx, Options{Endpoints: []string{endpoint}, TLS: config, Timeout: 3 * time.Second})
+		_, err := Open(ctx, &Options{Endpoints: []string{endpoint}, TLS: config, Timeout: 3 * time.Second})
 		wantError(t, "Open of "+endpoint, err, want, words...)
 	}
 	try(address, nil, grant.ErrUnreachable, "both sides use TLS or neither")
@@ -199,7 +203,7 @@ func TestTLS(t *testing.T) {
 // TestTwoClusters: endpoints that belong to different clusters are two stores.
 func TestTwoClusters(t *testing.T) {
 	e, other := sharedEtcd(t), startEtcd(t, nil)
-	s, err := openStore(t.Context(), Options{Endpoints: []string{e.endpoint, other.endpoint}, Prefix: newPrefix()})
+	s, err := Open(t.Context(), &Options{Endpoints: []string{e.endpoint, other.endpoint}, Prefix: newPrefix()})
 	wantError(t, "Open", err, grant.ErrOptions, e.endpoint, other.endpoint, "two different clusters")
 	if err == nil {
 		_ = s.Close()

@@ -64,7 +64,7 @@ func TestPrefixes(t *testing.T) {
 		t.Errorf("Get of the same prefix with other slashes = %q, %v, want %q", v, err, "/ab")
 	}
 	for _, bad := range []string{"a//b", "a b", "a/../b", "ö", "a\x00"} {
-		if _, err := openStore(ctx, Options{Endpoints: []string{e.endpoint}, Prefix: bad}); !errors.Is(err, grant.ErrOptions) {
+		if _, err := Open(ctx, &Options{Endpoints: []string{e.endpoint}, Prefix: bad}); !errors.Is(err, grant.ErrOptions) {
 			t.Errorf("Open with prefix %q = %v, want grant.ErrOptions", bad, err)
 		}
 	}

@@ -125,7 +125,7 @@ func TestDenied(t *testing.T) {
 				tt.o.Timeout = 2 * time.Second
 			}
 		}
-		s, err := openStore(t.Context(), tt.o)
+		s, err := Open(t.Context(), &tt.o)
 		if err == nil {
 			_ = s.Close()
 		}

@@ -112,14 +112,7 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 // The Store is also a grant.Checker, which finds dangers of this cluster and of
 // the user's permissions.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
-	s, err := openStore(ctx, *cmp.Or(o, new(Options)))
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-func openStore(ctx context.Context, o Options) (*store, error) {
+	o = cmp.Or(o, new(Options))
 	prefix, err := o.check()
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ const patience = 10 * time.Minute
 func open(t testing.TB, o Options) *store {
 	t.Helper()
 	o.Timeout = patience
-	s, err := openStore(t.Context(), o)
+	s, err := Open(t.Context(), &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func open(t testing.TB, o Options) *store {
 			t.Error(err)
 		}
 	})
-	return s
+	return s.(*store)
 }
 
 func TestStore(t *testing.T) {
