@@ -36,6 +36,7 @@ var problemKinds = map[string]problemKind{
 	"not-yet":            {status: 503},
 	"store-unavailable":  {status: 503, hint: "see the server's log"},
 	"store-rolled-back":  {status: 503, hint: "run firn node fence"},
+	"moved":              {status: 409, hint: "ask a server of that store, or bring it back: firn sequencer move"},
 	"detached":           {status: 409, hint: "run firn sequencer attach"},
 	"destroyed":          {status: 410, hint: "create it again: firn sequencer create"},
 	"recreated":          {status: 503},

@@ -213,7 +213,7 @@ var scenarios = map[string]struct {
 		l.start("default")
 		c := l.client(client.Config{Patience: -1})
 		for _, err := range []error{
-			&firn.WaitError{Wait: 7 * time.Second}, grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrDetached, grant.ErrDestroyed,
+			&firn.WaitError{Wait: 7 * time.Second}, grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrMoved, grant.ErrDetached, grant.ErrDestroyed,
 			grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged, sequencer.ErrUnavailable, grant.ErrMismatch, firn.ErrBatchTooLarge,
 			firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrNoSequencer, service.ErrTemplate, errors.New("unknown"),
 		} {
@@ -225,7 +225,7 @@ var scenarios = map[string]struct {
 		l.ask(c, "orders", 3)
 		l.note("the server", 0, c.Servers()[0])
 	}, []string{
-		`503 "busy"`, "retry 7s", "is exhausted", `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
+		`503 "busy"`, "retry 7s", "is exhausted", `409 "moved"`, `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
 		`503 "nodes-exhausted"`, `503 "store-unavailable"`, `503 "clock-ahead"`, `500 "bad-record"`, `503 "recreated"`, `400 "batch-too-large"`, "is too large", `500 "internal"`, "orders 3: 3 IDs, <nil>", "the server: 0 IDs, <nil>",
 	}},
 	"patience": {func(l *lab) {

@@ -136,6 +136,7 @@ const hints = new Map([
   ["not-yet", ""],
   ["store-unavailable", "see the server's log"],
   ["store-rolled-back", "run firn node fence"],
+  ["moved", "ask a server of that store, or bring it back: firn sequencer move"],
   ["detached", "run firn sequencer attach"],
   ["destroyed", "create it again: firn sequencer create"],
   ["recreated", ""],

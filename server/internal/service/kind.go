@@ -47,6 +47,7 @@ const (
 	NotYet
 	StoreUnavailable
 	StoreRolledBack
+	Moved
 	Detached
 	Destroyed
 	Recreated
@@ -148,6 +149,8 @@ var kinds = [NumKinds]struct {
 		retry: time.Second, logged: true, hint: "see the server's log"},
 	StoreRolledBack: {name: "store-rolled-back", title: "The store went back to an earlier state", reply: unavailable,
 		logged: true, hint: "run firn node fence"},
+	Moved: {name: "moved", title: "The sequencer is in another store", reply: conflict,
+		hint: "ask a server of that store, or bring it back: firn sequencer move"},
 	Detached: {name: "detached", title: "The sequencer is detached", reply: conflict, hint: "run firn sequencer attach"},
 	Destroyed: {name: "destroyed", title: "The sequencer is destroyed", reply: reply{http.StatusGone, respErr, codes.FailedPrecondition},
 		hint: "create it again: firn sequencer create"},

@@ -38,6 +38,7 @@ type cause struct {
 var causes = [...]cause{
 	{grant.ErrNodesExhausted, NodesExhausted},
 	{grant.ErrRolledBack, StoreRolledBack},
+	{grant.ErrMoved, Moved}, // matches ErrDetached too
 	{grant.ErrDetached, Detached},
 	{grant.ErrDestroyed, Destroyed},
 	{grant.ErrClockBehind, ClockWrong},

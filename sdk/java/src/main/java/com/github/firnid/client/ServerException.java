@@ -99,6 +99,7 @@ public final class ServerException extends FirnException {
             case "foreign-host" ->
                 "use localhost or a loopback address in the option servers, or start the server with --insecure";
             case "batch-too-large", "bad-parameter" -> "ask for fewer IDs, or set a smaller option maxBatch";
+            case "moved" -> "ask a server of that store, or bring it back: firn sequencer move";
             case "detached" -> "run firn sequencer attach " + sequencer;
             case "destroyed" -> "create it again: firn sequencer create " + sequencer;
             case "busy" -> "clients ask for more IDs than one server can make: add servers";
