@@ -26,8 +26,11 @@ type Config struct {
 	// Store.
 	Static *Static
 
-	// Sequencers is how the sequencers of the Store are created and opened. If its
-	// Logger is nil, the Logger below is used.
+	// Sequencers is how the sequencers of the Store are created and opened. All
+	// fields have their effect except Idle, which neither it nor Template may set.
+	// With MustExist, sequencers are not created by using them. With WaitForNode,
+	// requests wait for a node ID until their timeout. If its Logger is nil, the
+	// Logger below is used.
 	Sequencers sequencer.Options
 
 	// VeilKeys are the keys of veiled IDs (format=veiled); nil gives none.

@@ -63,6 +63,9 @@ func New(c Config) (*Server, error) {
 	if (c.Store == nil) == (c.Static == nil) {
 		return nil, errors.New("server: set either Config.Store or Config.Static")
 	}
+	if c.Sequencers.Idle {
+		return nil, errors.New("server: Config.Sequencers.Idle: nothing would join the sequencers")
+	}
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)
 	c.Limits = Limits(service.Limits(c.Limits).WithDefaults())
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)

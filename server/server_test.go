@@ -16,14 +16,15 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// TestConfig: a Server has one source of IDs.
+// TestConfig: a Server has one source of IDs, which can make them.
 func TestConfig(t *testing.T) {
-	for _, c := range []server.Config{{}, {Store: new(memstore.Store), Static: new(server.Static)}, {Static: &server.Static{Node: 1 << 40}}} {
+	for _, c := range []server.Config{{}, {Store: new(memstore.Store), Sequencers: sequencer.Options{Idle: true}}, {Store: new(memstore.Store), Static: new(server.Static)}, {Static: &server.Static{Node: 1 << 40}}} {
 		if srv, err := server.New(c); err == nil {
 			t.Errorf("New(%+v) = %v, want an error", c, srv)
 		}
