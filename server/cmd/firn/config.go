@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 
@@ -72,6 +73,24 @@ var configKeys = []struct{ key, flag string }{
 // envOf returns the environment variable of a key.
 func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+}
+
+// unknownVars returns the variables that may be mistyped ones of keys: not those
+// that node names or that Kubernetes sets for services, such as FIRN_SERVICE_HOST
+// and FIRN_PORT_3476_TCP.
+func unknownVars(environ []string, node string) (all []string) {
+	known := []string{configEnv, strings.TrimPrefix(node, "env:")}
+	for _, k := range configKeys {
+		known = append(known, envOf(k.key))
+	}
+	for _, v := range environ {
+		name, _, _ := strings.Cut(v, "=")
+		ofService := strings.HasSuffix(name, "_SERVICE_HOST") || strings.Contains(name, "_PORT")
+		if strings.HasPrefix(name, "FIRN_") && !slices.Contains(known, name) && !ofService {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // configHint says where to find the valid keys.
@@ -208,8 +227,7 @@ func newConfig(a *app) *cobra.Command {
 		Short: "Check, print or import the configuration of firn serve",
 		Long: `The file is YAML. Its keys are flags of firn serve; firn config print lists all of them
 with their meanings and defaults. A flag overrides an environment variable (FIRN_LISTEN,
-FIRN_TLS_CERT, …), which overrides the file. firn config print shows which variables it uses;
-others are ignored.
+FIRN_TLS_CERT, …), which overrides the file. The log warns of unknown variables.
 
   listen: 127.0.0.1:3476
   store: etcd://etcd-1,etcd-2,etcd-3/firn
@@ -310,6 +328,9 @@ environment. firn config --help explains the file.`,
 			all, err := s.load(flags, strings.Join(args, ""), a.getenv)
 			if err := cmp.Or(err, all.error(s.from)); err != nil {
 				return err
+			}
+			for _, name := range unknownVars(os.Environ(), s.node) {
+				a.note("unknown environment variable %s", name)
 			}
 			printConfig(a.stdout, flags, s.file.Load(), s.from)
 			return nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,24 @@ func TestListenAlone(t *testing.T) {
 		}
 		if strings.Join(got, ", ") != tt.want {
 			t.Errorf("%q, %s, %q: it listens on %q, want %q", tt.args, tt.env, tt.yaml, got, tt.want)
+		}
+	}
+}
+
+// TestSlips: serve and config print name an unknown variable. Variables for
+// other purposes are not unknown.
+func TestSlips(t *testing.T) {
+	environ := []string{"FIRN_STROE=x", "PATH=/bin", "FIRN_LISTEN=x", "FIRN_CONFIG=x", "FIRN_NUMBER=5",
+		"FIRN_SERVICE_HOST=10.0.0.1", "FIRN_HEADLESS_SERVICE_HOST=x", "FIRN_SERVICE_PORT_HTTP=3476", "FIRN_PORT_3476_TCP_ADDR=x"}
+	if got := unknownVars(environ, "env:FIRN_NUMBER"); !slices.Equal(got, []string{"FIRN_STROE"}) {
+		t.Errorf("%q, want FIRN_STROE", got)
+	}
+	t.Setenv("FIRN_STROE", "x")
+	for _, args := range [][]string{{"serve", "--store", "ftp://x"}, {"config", "print"}} {
+		a, _, stderr := serveApp(t)
+		run(t.Context(), a, args)
+		if !strings.Contains(stderr.String(), "unknown environment variable") || !strings.Contains(stderr.String(), "FIRN_STROE") {
+			t.Errorf("%q does not name the unknown variable: %s", args, stderr)
 		}
 	}
 }

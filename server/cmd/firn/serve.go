@@ -183,6 +183,9 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	endpoints, more := s.check(true)
 	wrong = append(wrong, more...)
 	log := s.logger(a)
+	for _, name := range unknownVars(os.Environ(), s.node) {
+		log.Warn("ignoring unknown environment variable", "name", name)
+	}
 	if err := append(wrong, s.checkFiles()...).error(s.from); err != nil {
 		return err
 	}
