@@ -70,7 +70,7 @@ type app struct {
 // Exit codes.
 const (
 	exitFine        = 0
-	exitNo          = 1   // the answer is no: not an ID, duplicates found
+	exitNo          = 1   // the answer is no: not an ID, duplicates found, a detached sequencer
 	exitMisuse      = 2   // invalid flags or arguments
 	exitFailed      = 3   // failed: a file, the network, a store
 	exitSignal      = 128 // + the signal that interrupted the command, as in shells

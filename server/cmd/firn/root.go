@@ -25,9 +25,10 @@ Twitter, Discord, flake-idgen, Boundary, UUIDv7, ULID and more.
 
   firn next -n 3
 
-The exit code is 0 on success, 1 if the answer is no (not an ID, duplicates found), 2 for
-invalid flags or arguments, and 3 for other failures. It is 130 after an interrupt
-(ctrl-C) and 143 after SIGTERM; serve then stops normally, with 0.`,
+The exit code is 0 on success, 1 if the answer is no (not an ID, duplicates found, a
+sequencer that is detached, moved or fenced), 2 for invalid flags or arguments, and 3 for
+other failures. It is 130 after an interrupt (ctrl-C) and 143 after SIGTERM; serve then
+stops normally, with 0.`,
 		Example: `  firn inspect 1212092628029698048
   firn range --layout twitter --from 2024-01-01 --to 2024-01-02 --sql id`,
 		SilenceErrors: true,
