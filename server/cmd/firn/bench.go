@@ -85,10 +85,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return failed(remoteHint(err, b.Sequencer), "no IDs: %w", err)
+		return noIDs(ctx, err, b.Sequencer)
 	}
 	b.report(a, l)
 	if l.Duplicates > 0 {

@@ -144,16 +144,14 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 	if err := c.a.checkRaw("to", &c.to, c.asJSON); err != nil {
 		return err
 	}
-	if c.from.Is(firn.Raw) {
-		if cmd.Flags().Changed("csv") {
-			return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
-		}
-		if len(args) != 1 || args[0] != "-" {
-			return misuse("firn convert --from raw --bits 64 -", "--from raw reads bytes from the standard input")
-		}
-		if !cmd.Flags().Changed("bits") || c.bits == 0 {
-			return misuse("--bits 64 or --bits 128", "--from raw: the size of the IDs is needed")
-		}
+	switch {
+	case !c.from.Is(firn.Raw):
+	case cmd.Flags().Changed("csv"):
+		return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
+	case len(args) != 1 || args[0] != "-":
+		return misuse("firn convert --from raw --bits 64 -", "--from raw reads bytes from the standard input")
+	case !cmd.Flags().Changed("bits") || c.bits == 0:
+		return misuse("--bits 64 or --bits 128", "--from raw: the size of the IDs is needed")
 	}
 	if c.bits != 0 && isFormat {
 		if err := from.Fits(c.bits); err != nil {

@@ -87,16 +87,14 @@ func (a *app) openMachine(ctx context.Context, note func(format string, args ...
 	if err == nil {
 		_, err = os.Stat(path)
 	}
+	var s grant.Store
 	if err == nil {
-		var s grant.Store
-		if s, err = openOrCreate(ctx, path, note); err == nil {
-			return s, nil
-		}
+		s, err = openOrCreate(ctx, path, note)
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil, failed(shareHint, "--store %s: %w", machineStore, err)
 	}
-	return nil, storeError(err)
+	return s, storeError(err)
 }
 
 // openOrCreate opens the store in a directory, and creates it if there is none.

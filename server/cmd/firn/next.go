@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"strings"
 	"time"
 
@@ -113,20 +112,20 @@ func (n *nextCmd) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return fromGenerator(ctx, n.a, n.Layout, node, n.count, r)
+		return n.fromGenerator(ctx, node, r)
 	}
 	if n.name != "" {
 		if err := service.CheckName(n.name); err != nil {
 			return misuse("", "--sequencer: %w", err)
 		}
 	}
+	n.name = cmp.Or(n.name, nameOf(n.Layout))
 	if n.server != "" {
 		if err := n.a.checkRaw("format", &n.format, n.asJSON); err != nil {
 			return err
 		}
 		return n.fromServer(ctx)
 	}
-	n.name = cmp.Or(n.name, nameOf(n.Layout))
 	if !n.ownLayout {
 		// Check before anything is written.
 		if _, err := n.resolve(); err != nil {
@@ -212,40 +211,37 @@ const joinLimit = 10 * time.Second
 
 // fromSequencer writes IDs of the sequencer.
 func (n *nextCmd) fromSequencer(ctx context.Context, s grant.Store, r lineForm) error {
+	if n.Layout.Bits() == 128 {
+		return writeFrom(ctx, n, s, sequencer.Open128, r.append128)
+	}
+	return writeFrom(ctx, n, s, sequencer.Open, r.append)
+}
+
+// writeFrom writes IDs of the sequencer that open opens.
+func writeFrom[I any, Q interface {
+	Fill(context.Context, []I) error
+	Status() grant.Status
+	Close(context.Context) error
+}](ctx context.Context, n *nextCmd, s grant.Store, open func(context.Context, grant.Store, string, *sequencer.Options) (Q, error), write func([]byte, I) []byte) error {
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
-	if n.Layout.Bits() == 64 {
-		q, err := sequencer.Open(join, s, n.name, &n.Options)
-		if err != nil {
-			return err
-		}
-		return writeAndClose(ctx, n.a, q, q.Fill, r.append, n.count)
-	}
-	q, err := sequencer.Open128(join, s, n.name, &n.Options)
+	q, err := open(join, s, n.name, &n.Options)
 	if err != nil {
 		return err
 	}
-	return writeAndClose(ctx, n.a, q, q.Fill, r.append128, n.count)
-}
-
-// writeAndClose writes count IDs of an open sequencer, and closes it.
-func writeAndClose[I any](ctx context.Context, a *app, q interface {
-	Status() grant.Status
-	Close(context.Context) error
-}, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
-	err := writeIDs(ctx, a.stdout.Writer, func(ctx context.Context, ids []I) error {
+	err = writeIDs(ctx, n, func(ctx context.Context, ids []I) error {
 		late := time.AfterFunc(joinLimit/2, func() {
 			if err := q.Status().Err; err != nil {
-				a.note("waiting for the store: %v", err)
+				n.a.note("waiting for the store: %v", err)
 			}
 		})
 		defer late.Stop()
-		return fill(ctx, ids)
-	}, write, count)
+		return q.Fill(ctx, ids)
+	}, write)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	if closeErr := q.Close(late); closeErr != nil && err == nil {
-		a.note("%s", textfmt.Message(closeErr)) // the IDs are valid
+		n.a.note("%s", textfmt.Message(closeErr)) // the IDs are valid
 	}
 	return err
 }
@@ -275,29 +271,29 @@ func (r *lineForm) append128(b []byte, id firn.ID128) []byte {
 	return append(r.format.Append128(append(b, r.before...), id), r.after...)
 }
 
-// fromGenerator writes count IDs of a new generator.
-func fromGenerator(ctx context.Context, a *app, l firn.Layout, node, count uint64, r lineForm) error {
+// fromGenerator writes IDs of a new generator.
+func (n *nextCmd) fromGenerator(ctx context.Context, node uint64, r lineForm) error {
 	static := firn.StaticGrant(node)
-	if l.Bits() == 64 {
-		g, err := firn.NewGenerator(l, static, nil)
+	if n.Layout.Bits() == 128 {
+		g, err := firn.NewGenerator128(n.Layout, static, nil)
 		if err != nil {
 			return misuse("", "%w", err)
 		}
-		return writeIDs(ctx, a.stdout.Writer, g.Fill, r.append, count)
+		return writeIDs(ctx, n, g.Fill, r.append128)
 	}
-	g, err := firn.NewGenerator128(l, static, nil)
+	g, err := firn.NewGenerator(n.Layout, static, nil)
 	if err != nil {
 		return misuse("", "%w", err)
 	}
-	return writeIDs(ctx, a.stdout.Writer, g.Fill, r.append128, count)
+	return writeIDs(ctx, n, g.Fill, r.append)
 }
 
 // writeIDs writes IDs as they come, one batch at a time.
-func writeIDs[I any](ctx context.Context, w io.Writer, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
-	ids := make([]I, min(count, 4096))
-	out := newRecordWriter(w)
-	for count > 0 {
-		ids = ids[:min(count, uint64(len(ids)))]
+func writeIDs[I any](ctx context.Context, n *nextCmd, fill func(context.Context, []I) error, write func([]byte, I) []byte) error {
+	ids := make([]I, min(n.count, 4096))
+	out := newRecordWriter(n.a.stdout.Writer)
+	for left := n.count; left > 0; left -= uint64(len(ids)) {
+		ids = ids[:min(left, uint64(len(ids)))]
 		if err := fill(ctx, ids); err != nil {
 			return storeError(err)
 		}
@@ -309,7 +305,6 @@ func writeIDs[I any](ctx context.Context, w io.Writer, fill func(context.Context
 		if err := out.Flush(); err != nil {
 			return err
 		}
-		count -= uint64(len(ids))
 	}
 	return nil
 }

@@ -57,23 +57,22 @@ func (r *remoteFlags) client(servers []string) (c client.Config, err error) {
 	return c, nil
 }
 
-// remoteHint says what to do if a server gave no IDs.
-func remoteHint(err error, sequencer string) string {
-	if hint := tlsconf.Hint(err, "--ca FILE", "--cert FILE and --key FILE"); hint != "" {
-		return hint
+// noIDs says why servers gave no IDs, and what to do.
+func noIDs(ctx context.Context, err error, sequencer string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	if e, ok := errors.AsType[*client.Error](err); ok {
-		switch e.Status {
-		case http.StatusUnauthorized:
-			return "name a token that the server knows with --token-file FILE; firn token new makes one"
-		case http.StatusForbidden:
-			return "name a token that may take IDs of " + sequencer + " with --token-file FILE, or another sequencer with --sequencer"
-		}
-		if e.Kind != "" {
-			return "" // the detail says it
-		}
+	hint := tlsconf.Hint(err, "--ca FILE", "--cert FILE and --key FILE")
+	switch e, ok := errors.AsType[*client.Error](err); {
+	case hint != "":
+	case ok && e.Status == http.StatusUnauthorized:
+		hint = "name a token that the server knows with --token-file FILE; firn token new makes one"
+	case ok && e.Status == http.StatusForbidden:
+		hint = "name a token that may take IDs of " + sequencer + " with --token-file FILE, or another sequencer with --sequencer"
+	case !ok || e.Kind == "": // otherwise the detail says it
+		hint = "check that firn serve is running there; if it uses TLS, write https:// or firns://"
 	}
-	return "check that firn serve is running there; if it uses TLS, write https:// or firns://"
+	return failed(hint, "no IDs: %w", err)
 }
 
 // fromServer writes IDs that a server makes, in the sequencer's own format
@@ -87,9 +86,6 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 	if !strings.HasPrefix(n.server, "http") {
 		return misuse("write --server http://HOST:PORT or https://HOST:PORT", "next asks over HTTP")
 	}
-	if n.name == "" {
-		n.name = nameOf(n.Layout)
-	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
 	defer transport.CloseIdleConnections()
@@ -99,10 +95,7 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 		count := min(left, service.MaxCount)
 		answer, err := n.ask(ctx, asker, c.Token, count)
 		if err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return failed(remoteHint(err, n.name), "no IDs: %w", err)
+			return noIDs(ctx, err, n.name)
 		}
 		lines := bytes.SplitAfter(answer, []byte("\n"))
 		if n.format.Is(firn.Raw) {

@@ -97,13 +97,10 @@ func openStoreURL(ctx context.Context, text string, create bool) (grant.Store, e
 		text += before + "create=true"
 	}
 	s, err := stores.Open(ctx, text)
-	switch {
-	case err == nil:
-		return s, nil
-	case ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return nil, urlError(err)
+	return s, urlError(err)
 }
 
 // checkStoreURL validates the URL of a store without contacting the store.
@@ -111,16 +108,15 @@ func checkStoreURL(text string) error {
 	if text == machineStore {
 		return nil
 	}
-	if err := stores.Check(text); err != nil {
-		return urlError(err)
-	}
-	return nil
+	return urlError(stores.Check(text))
 }
 
 // urlError adds a hint to an error of stores.
 func urlError(err error) error {
 	var e *stores.Error
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &e) && e.InvalidURL:
 		return wrongFlag("store", "", e.Hint, "%w", err)
 	case e != nil && e.Directory && e.Hint == "":
