@@ -28,9 +28,9 @@ type Config struct {
 	Window time.Duration
 
 	// Nodes are the node IDs that members of this store may take, such as one
-	// of two ranges for two stores that share a database; nil means all of the
-	// layout. SetNodes changes them; they are not compared with those that a
-	// member was opened with.
+	// of two ranges for two stores whose IDs meet in one database; nil means
+	// all of the layout. SetNodes changes them; they are not compared with
+	// those that a member was opened with.
 	Nodes *Range
 
 	// Prefix is the prefix of the IDs as typed text, see package typed; empty

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A State is the state of a sequencer in the whole cluster.
+// A State is the state of a sequencer in a store, for all its processes.
 type State uint8
 
 // The states of a sequencer.
