@@ -34,7 +34,7 @@ type event struct {
 	Err     error    // the request failed; for actionCAS, the result is unknown unless it is ErrNotSent
 	Applied bool     // for actionCAS
 	Values  [][]byte // for actionGet (one), actionGetMany (one per key) and actionList; for eventWentBack, the configuration if it could be read
-	Keys    []string // for actionList: the keys of Values
+	Keys    []string // for actionGetMany and actionList: the keys of Values
 
 	// Only for an answer to actionTime: the store's clock showed a time in
 	// [Time, Time+Within] at this moment.

@@ -53,7 +53,7 @@ type Keeper struct {
 	options KeeperOptions // with defaults filled in
 	start   time.Time
 
-	wake    chan struct{} // of size 1: a wish is new
+	wake    chan struct{} // of size 1: there is a call to pass on
 	answers chan event
 	stop    context.CancelFunc
 	done    chan struct{}
@@ -65,10 +65,10 @@ type Keeper struct {
 	changed chan struct{} // closed and replaced when status changes or a window grows
 	stats   KeeperStats
 	closed  bool
-	wish    eventKind     // the next one that the machine will get; eventTick: none
-	wishes  uint64        // number of calls of Join, Leave and Demand
-	heard   uint64        // of how many of them the machine has heard
-	hears   chan struct{} // closed and replaced when heard grows
+	pending eventKind     // the event of the last call that is to be passed on; eventTick: none
+	calls   uint64        // number of calls of Join, Leave and Demand
+	passed  uint64        // how many of them the machine knows
+	passing chan struct{} // closed and replaced when passed grows
 }
 
 // KeeperOptions are a member's own options for a sequencer. They are not
@@ -81,9 +81,9 @@ type KeeperOptions struct {
 	Config *Config
 
 	// Nodes are the node IDs that the member may take: for example, one of two
-	// ranges for two clusters that share a database. If Lo and Hi are equal, the
-	// node ID is pinned. If Hi exceeds the layout's greatest node ID, joining
-	// fails. Nil means all of the layout.
+	// ranges for two stores whose IDs meet in one database. If Lo and Hi are
+	// equal, the node ID is pinned. If Hi exceeds the layout's greatest node ID,
+	// joining fails. Nil means all of the layout.
 	Nodes *Range
 
 	// AllowClockBehind allows claims even if the clock is far behind those of
@@ -93,9 +93,6 @@ type KeeperOptions struct {
 	// AllowClockAhead allows claims even if the clock is far ahead of the
 	// store's, or of those of other members.
 	AllowClockAhead bool
-
-	// storeClock reports that the driver can answer actionTime.
-	storeClock bool
 
 	// Host is written into the records for people to read; it is truncated to
 	// 64 bytes. Empty means the host's name.
@@ -116,6 +113,9 @@ type KeeperOptions struct {
 	// random returns random numbers that no two members share, for choices,
 	// owners and nonces.
 	random func() uint64
+
+	// storeClock reports that the driver can answer actionTime.
+	storeClock bool
 }
 
 // KeeperStats are statistics of a Keeper since it was made.
@@ -150,7 +150,7 @@ func NewKeeper(store Store, s KeeperOptions, holder Holder) *Keeper {
 	k := &Keeper{
 		store: store, holder: holder, options: s, start: time.Now(),
 		wake: make(chan struct{}, 1), answers: make(chan event, 2),
-		done: make(chan struct{}), changed: make(chan struct{}), hears: make(chan struct{}),
+		done: make(chan struct{}), changed: make(chan struct{}), passing: make(chan struct{}),
 	}
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(context.Background())
@@ -184,14 +184,14 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 	lineage := lineageOf{store: k.store, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 	for {
 		var e event
-		var wishes uint64
+		var calls uint64
 		select {
 		case <-ctx.Done():
 			requests.Wait()
 			return
 		case <-k.wake:
 			k.mu.Lock()
-			e.Kind, k.wish, wishes = k.wish, eventTick, k.wishes
+			e.Kind, k.pending, calls = k.pending, eventTick, k.calls
 			k.mu.Unlock()
 		case e = <-k.answers:
 		case <-timer: // an eventTick
@@ -227,11 +227,11 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 		if outage.ended && !ended {
 			k.count(func(s *KeeperStats) { s.Expired++ })
 		}
-		if wishes > 0 {
+		if calls > 0 {
 			k.mu.Lock()
-			k.heard = wishes
-			close(k.hears)
-			k.hears = make(chan struct{})
+			k.passed = calls
+			close(k.passing)
+			k.passing = make(chan struct{})
 			k.mu.Unlock()
 		}
 	}
@@ -488,19 +488,19 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	return back, nil
 }
 
-// tell makes the machine hear of a wish, and waits until it has heard of that
-// or of a later one.
-func (k *Keeper) tell(ctx context.Context, wish eventKind) error {
+// pass passes an event on to the machine, and waits until it knows that or a
+// later one.
+func (k *Keeper) pass(ctx context.Context, kind eventKind) error {
 	k.mu.Lock()
-	if k.closed && wish == eventJoin {
+	if k.closed && kind == eventJoin {
 		k.mu.Unlock()
 		return errKeeperClosed
 	}
-	if wish != eventDemand || k.wish == eventTick {
-		k.wish = wish
+	if kind != eventDemand || k.pending == eventTick {
+		k.pending = kind
 	}
-	k.wishes++
-	mine := k.wishes
+	k.calls++
+	mine := k.calls
 	k.mu.Unlock()
 	select {
 	case k.wake <- struct{}{}:
@@ -508,13 +508,13 @@ func (k *Keeper) tell(ctx context.Context, wish eventKind) error {
 	}
 	for {
 		k.mu.Lock()
-		heard, hears := k.heard, k.hears
+		passed, passing := k.passed, k.passing
 		k.mu.Unlock()
-		if heard >= mine {
+		if passed >= mine {
 			return nil
 		}
 		select {
-		case <-hears:
+		case <-passing:
 		case <-k.done:
 			return errKeeperClosed
 		case <-ctx.Done():
@@ -531,14 +531,14 @@ var errKeeperClosed = errors.New("grant: the keeper is closed")
 //
 // The last call of Join and Leave counts, even if its context has ended:
 // the contexts of these and of Demand end only the wait until the Keeper knows.
-func (k *Keeper) Join(ctx context.Context) error { return k.tell(ctx, eventJoin) }
+func (k *Keeper) Join(ctx context.Context) error { return k.pass(ctx, eventJoin) }
 
 // Leave reports that no node ID is wanted any more. It does not wait until
 // the current one is given back; see Wait.
-func (k *Keeper) Leave(ctx context.Context) error { return k.tell(ctx, eventLeave) }
+func (k *Keeper) Leave(ctx context.Context) error { return k.pass(ctx, eventLeave) }
 
 // Demand reports that a caller waits for an ID that the window does not allow.
-func (k *Keeper) Demand(ctx context.Context) error { return k.tell(ctx, eventDemand) }
+func (k *Keeper) Demand(ctx context.Context) error { return k.pass(ctx, eventDemand) }
 
 // Status returns the current status, and a channel that is closed when it
 // changes.

@@ -102,17 +102,17 @@ const (
 type nodeGrant struct {
 	node    uint64
 	key     string
-	from    int64 // where the grant begins
-	until   int64 // exclusive end of what may be used
-	limit   int64 // no window of this node ID ends beyond
-	over    over  // of the record, like the spans
+	from    int64    // where the grant begins
+	until   int64    // exclusive end of what may be used
+	limit   int64    // no window of this node ID ends beyond
+	over    recordID // that the claim replaced; of the record, like the spans
 	gap     span
 	spoiled span
 }
 
 // carried returns a record with what every write carries on.
 func (g *nodeGrant) carried() nodeRecord {
-	return nodeRecord{From: maybe{g.from, true}, Over: g.over, Gap: g.gap, Spoiled: g.spoiled}
+	return nodeRecord{From: optionalTime{g.from, true}, Over: g.over, Gap: g.gap, Spoiled: g.spoiled}
 }
 
 // A hold is a node ID in use.

@@ -188,7 +188,7 @@ func copyNode(ctx context.Context, s Store, key string, r nodeRecord) error {
 			next = merge(r, there)
 		}
 		next.State, next.Nonce = nodeFree, newToken()
-		next.From, next.Over = maybe{}, over{}
+		next.From, next.Over = optionalTime{}, recordID{}
 		return next.encode()
 	})
 	return cmp.Or(refused, err)

@@ -95,8 +95,8 @@ func TestClosingLaw(t *testing.T) {
 			n := nodeRecord{Nonce: "n", Owner: pickOne(random, "a", ""), Until: now + pickOne[int64](random, -1, 0, 5), Host: "h"}
 			n.Wall = now + pickOne[int64](random, 0, -longest-1, -longest, 1-longest, longest, longest+1)
 			n.State = pickOne(random, nodeHeld, nodeClosing, nodeFree)
-			n.From, n.Over = maybe{n.Until - random.Int64N(9), true}, over{n.Until - 9, "m"} // carried on
-			ours := random.IntN(3) == 0                                                      // this operation wrote it, or its predecessor
+			n.From, n.Over = optionalTime{n.Until - random.Int64N(9), true}, recordID{n.Until - 9, "m"} // carried on
+			ours := random.IntN(3) == 0                                                                 // this operation wrote it, or its predecessor
 			if ours {
 				done.records[key] = n.encode()
 				if n.State == nodeFree {

@@ -143,9 +143,9 @@ func sooner(a, b int64) int64 {
 func (m *machine) place(c *candidate, r nodeRecord) {
 	c.base = c.old
 	c.from = max(m.wall, c.mark, m.floor())
-	c.gap, c.spoiled, c.over = r.Gap, r.Spoiled, over{}
+	c.gap, c.spoiled, c.over = r.Gap, r.Spoiled, recordID{}
 	if r.Nonce != "" {
-		c.over = over{r.Until, r.Nonce}
+		c.over = recordID{r.Until, r.Nonce}
 	}
 	unused := span{m.unusedFrom(c.mark), c.from} // no window ever covered it
 	if s := c.spoiled; s.length() > 0 {

@@ -178,10 +178,10 @@ func TestLookLaw(t *testing.T) {
 			if i < 0 || c.key != m.key(c.node) || i < len(values) && (string(c.old) != string(values[i]) || string(c.base) != string(values[i])) {
 				t.Fatalf("seed %d: node %d is written over %q and %q", seed, c.node, c.old, c.base)
 			}
-			var replaced over
+			var replaced recordID
 			if len(c.old) > 0 {
 				n := r.read(c.old)
-				replaced = over{n.Until, n.Nonce}
+				replaced = recordID{n.Until, n.Nonce}
 			}
 			if c.over != replaced {
 				t.Fatalf("seed %d: node %d is claimed over %q and says %+v", seed, c.node, c.old, c.over)

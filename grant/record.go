@@ -197,8 +197,8 @@ type nodeRecord struct {
 
 	// From is where the owner's grant began, and Over the record that its claim
 	// replaced. A fence and a repair, which end the grant, drop both.
-	From maybe `json:"from,omitzero"`
-	Over over  `json:"over,omitzero"`
+	From optionalTime `json:"from,omitzero"`
+	Over recordID     `json:"over,omitzero"`
 
 	// Gap is the longest span below the mark that no window ever covered. A
 	// repair gives it back.
@@ -209,22 +209,22 @@ type nodeRecord struct {
 	Spoiled span `json:"spoiled,omitzero"`
 }
 
-// A maybe is a time that a record may lack.
-type maybe struct {
+// An optionalTime is a time that a record may lack.
+type optionalTime struct {
 	time int64
 	set  bool
 }
 
-func (m maybe) MarshalJSON() ([]byte, error) { return json.Marshal(m.time) }
+func (t optionalTime) MarshalJSON() ([]byte, error) { return json.Marshal(t.time) }
 
-func (m *maybe) UnmarshalJSON(text []byte) error {
-	m.set = true
-	return json.Unmarshal(text, &m.time)
+func (t *optionalTime) UnmarshalJSON(text []byte) error {
+	t.set = true
+	return json.Unmarshal(text, &t.time)
 }
 
-// An over identifies the record that a claim replaced. The zero over means that
-// there was none.
-type over struct {
+// A recordID identifies a record of a node ID by its mark and nonce. The zero
+// recordID means that there was none.
+type recordID struct {
 	Until int64  `json:"until"`
 	Nonce string `json:"nonce"`
 }
@@ -274,7 +274,7 @@ func (r nodeRecord) takenAway() bool { return r.State == nodeFree && r.Owner == 
 // takeAway takes the node ID away from its owner, for a fence or a repair.
 func (r *nodeRecord) takeAway(now int64) {
 	r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", nodeFree, now
-	r.From, r.Over = maybe{}, over{}
+	r.From, r.Over = optionalTime{}, recordID{}
 }
 
 func (r nodeRecord) info(node uint64) NodeInfo {
@@ -301,7 +301,7 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 		err = damaged(key, "a time is out of range")
 	case r.From.set && (!inRange(r.From.time) || r.From.time > r.Until):
 		err = damaged(key, "from is out of range")
-	case r.Over != over{} && (r.Over.Nonce == "" || !inRange(r.Over.Until)):
+	case r.Over != recordID{} && (r.Over.Nonce == "" || !inRange(r.Over.Until)):
 		err = damaged(key, "over is not the mark and the nonce of a record")
 	case !r.Gap.valid():
 		err = damaged(key, "gap is not a span of time")

@@ -69,10 +69,10 @@ func TestNodeRecordLaw(t *testing.T) {
 			State: []string{nodeHeld, nodeClosing, nodeFree}[r.IntN(3)], Until: times[3],
 		}
 		if r.IntN(2) == 0 {
-			record.From = maybe{times[2], true}
+			record.From = optionalTime{times[2], true}
 		}
 		if r.IntN(2) == 0 {
-			record.Over = over{someTime(r), "m"}
+			record.Over = recordID{someTime(r), "m"}
 		}
 		want := record
 		if r.IntN(2) == 0 {
@@ -92,7 +92,7 @@ func TestNodeRecordLaw(t *testing.T) {
 			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
 		}
 		for name, has := range map[string]bool{
-			`"v":3`: true, "gap": want.Gap != span{}, "spoiled": want.Spoiled != span{}, "from": want.From.set, "over": want.Over != over{},
+			`"v":3`: true, "gap": want.Gap != span{}, "spoiled": want.Spoiled != span{}, "from": want.From.set, "over": want.Over != recordID{},
 		} {
 			if strings.Contains(string(text), name) != has {
 				t.Errorf("%s: want %s: %t", text, name, has)

@@ -21,12 +21,12 @@ func TestReadBackLaw(t *testing.T) {
 		err         error
 	}
 	const end = 6000 // the member's window, since the grant began; it was used up to 2000 and renewed once, at 1000
-	by := func(from, until int64, at over) func(n *nodeRecord) {
+	by := func(from, until int64, at recordID) func(n *nodeRecord) {
 		return func(n *nodeRecord) {
-			n.Owner, n.From, n.Until, n.Over = "them", maybe{rigTime + from, true}, rigTime+until, at
+			n.Owner, n.From, n.Until, n.Over = "them", optionalTime{rigTime + from, true}, rigTime+until, at
 		}
 	}
-	after := over{rigTime + 1500, "unknown"} // as a copy may leave it
+	after := recordID{rigTime + 1500, "unknown"} // as a copy may leave it
 	var (
 		losing   = result{phase: Losing}
 		taken    = result{phase: Losing, alarm: alarmTakenOver, from: 3000, until: end + 1000}
@@ -70,12 +70,12 @@ func TestReadBackLaw(t *testing.T) {
 		{"of another, and its clock is past our window", func(n *nodeRecord) { by(end+999, end+9000, after)(n); n.Wall = n.Until }, 0, doubt(end + 999)},
 		{"of another, after a copy gave it back", by(1500, end+9000, after), 0, doubt(1500)},
 		{"of another, given back", func(n *nodeRecord) { by(1500, 2000, after)(n); n.State = nodeFree }, 0, doubt(1500)},
-		{"of another, over our last record but one", by(end, end+9000, over{rigTime + end, "first"}), 0, wentBack(end)},
-		{"of another, over what we claimed", by(1500, end+9000, over{rigTime + 1500, "base"}), 0, wentBack(1500)},
-		{"of another, over what was there before", by(1500, end+9000, over{rigTime + 999, "unknown"}), 0, wentBack(1500)},
-		{"of another, over no record", by(1500, end+9000, over{}), 0, wentBack(1500)},
+		{"of another, over our last record but one", by(end, end+9000, recordID{rigTime + end, "first"}), 0, wentBack(end)},
+		{"of another, over what we claimed", by(1500, end+9000, recordID{rigTime + 1500, "base"}), 0, wentBack(1500)},
+		{"of another, over what was there before", by(1500, end+9000, recordID{rigTime + 999, "unknown"}), 0, wentBack(1500)},
+		{"of another, over no record", by(1500, end+9000, recordID{}), 0, wentBack(1500)},
 		{"of another, given back below what was used before", func(n *nodeRecord) { by(500, 999, after)(n); n.State = nodeFree }, 0, wentBack(500)},
-		{"of another, without its beginning", func(n *nodeRecord) { by(0, end+9000, after)(n); n.From = maybe{} }, 0, doubt(0)},
+		{"of another, without its beginning", func(n *nodeRecord) { by(0, end+9000, after)(n); n.From = optionalTime{} }, 0, doubt(0)},
 		{"of another, and fenced since", by(1500, end+9000, after), end + 9000, result{phase: Leaving, alarm: alarmFenced, from: 1500, until: end + 1000, seals: true}},
 		{"of another, and fenced within our window", by(1500, end+9000, after), 1000, result{phase: Leaving, alarm: alarmFenced, from: 1000, until: end + 1000, seals: true}},
 		{"of another, behind the floor of a fence", by(end+9000, end+9000, after), end + 9000, losing},
@@ -109,7 +109,7 @@ func TestReadBackLaw(t *testing.T) {
 			h := r.m.hold
 			old := r.read(first)
 			old.Nonce = "first"
-			h.old, h.over = [][]byte{old.encode()}, over{rigTime, "base"}
+			h.old, h.over = [][]byte{old.encode()}, recordID{rigTime, "base"}
 			r.renewing()
 			if unknown {
 				r.answer(event{Err: errNoAnswer})
