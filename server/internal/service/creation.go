@@ -60,9 +60,12 @@ func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 	return c, wrong
 }
 
-// Detach detaches a sequencer within the limit of a request. pending reports
-// that other processes have yet to follow: the store has the state that keeps
-// windows from growing, and repeating the call shows whether it is done.
+// A LimitedChange changes a sequencer within the limit of a request. pending
+// reports that other processes have yet to follow: the store has the state that
+// keeps windows from growing, and repeating the call shows whether it is done.
+type LimitedChange func(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool, err error)
+
+// Detach is a LimitedChange that detaches a sequencer.
 func Detach(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
 	return empty(ctx, a, name, limit, a.Detach, grant.Detaching, grant.Detached)
 }
@@ -72,7 +75,9 @@ func Destroy(ctx context.Context, a *StoreAdmin, name string, limit time.Duratio
 	return empty(ctx, a, name, limit, a.Destroy, grant.Destroying, grant.Destroyed)
 }
 
-func empty(ctx context.Context, a *StoreAdmin, name string, limit time.Duration, do func(context.Context, string) (grant.Info, error), through, last grant.State) (info grant.Info, pending bool, err error) {
+func empty(ctx context.Context, a *StoreAdmin, name string, limit time.Duration,
+	do func(context.Context, string) (grant.Info, error), through, last grant.State,
+) (info grant.Info, pending bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	info, err = do(limited, name)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -163,7 +162,7 @@ func (h *Handler) detach(ctx context.Context, c *adminCall) *problem {
 
 // detachOrDestroy detaches or destroys a sequencer. If that is not done within
 // the request's limit, it answers 202.
-func (h *Handler) detachOrDestroy(ctx context.Context, c *adminCall, do func(context.Context, *service.StoreAdmin, string, time.Duration) (grant.Info, bool, error)) *problem {
+func (h *Handler) detachOrDestroy(ctx context.Context, c *adminCall, do service.LimitedChange) *problem {
 	info, pending, err := do(c.r.Context(), c.StoreAdmin, c.name, h.c.Limit)
 	status := http.StatusOK
 	if pending {

@@ -92,7 +92,8 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 		if err != nil {
 			r.Damaged = append(r.Damaged, n.Node)
 		} else {
-			r.Nodes = append(r.Nodes, &firnv1.Node{Node: n.Node, Host: n.Host, Held: n.Held, Until: timestamppb.New(n.Until), Written: timestamppb.New(n.Written)})
+			r.Nodes = append(r.Nodes, &firnv1.Node{Node: n.Node, Host: n.Host, Held: n.Held,
+				Until: timestamppb.New(n.Until), Written: timestamppb.New(n.Written)})
 		}
 		return true
 	})
@@ -179,7 +180,7 @@ func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1
 
 // changeSequencer answers with the sequencer as it is, also if the change
 // continues.
-func (s *Server) changeSequencer(ctx context.Context, name string, do func(context.Context, *service.StoreAdmin, string, time.Duration) (grant.Info, bool, error)) (*firnv1.Sequencer, error) {
+func (s *Server) changeSequencer(ctx context.Context, name string, do service.LimitedChange) (*firnv1.Sequencer, error) {
 	a, err := s.admin(ctx, auth.Change, name, true)
 	if err != nil {
 		return nil, err
