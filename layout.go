@@ -423,7 +423,8 @@ func (l *Layout) checkEven(k int) error {
 			continue
 		}
 		if p.field != fieldSeq || p.low != 0 {
-			return fmt.Errorf("firn: the %d lowest bits of layout %s cannot be made even: bits %d..0 are %v, and they must be those of the sequence", k, *l, p.width-1, p.field)
+			return fmt.Errorf("firn: the %d lowest bits of layout %s cannot be made even: bits %d..0 are %v, and they must be those of the sequence",
+				k, *l, p.width-1, p.field)
 		}
 		most = min(most, int(p.width))
 		break

@@ -118,7 +118,8 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 	filled.MaxCount = cmp.Or(filled.MaxCount, max(filled.Count, 10_000))
 	filled.Validity = cmp.Or(filled.Validity, 10*time.Minute)
 	if filled.Count < 1 || filled.MaxCount < filled.Count {
-		panic(fmt.Sprintf("firn: StartPrefetcher needs a Count of at least 1 and a MaxCount of at least Count, not %d and %d", filled.Count, filled.MaxCount))
+		panic(fmt.Sprintf("firn: StartPrefetcher needs a Count of at least 1 and a MaxCount of at least Count, not %d and %d",
+			filled.Count, filled.MaxCount))
 	}
 	return filled
 }

@@ -59,7 +59,8 @@ func tooOld(members []member) error {
 			continue
 		}
 		if v, ok := parseVersion(m.status.Version); ok && slices.Compare(v[:], []int{3, 5, 5}) < 0 {
-			return fmt.Errorf("%w: %s runs %s, but 3.5.5 is the oldest durable version: upgrade it, preferably to the latest 3.6 or 3.7", errVersion, m.endpoint, m.status.Version)
+			return fmt.Errorf("%w: %s runs %s, but 3.5.5 is the oldest durable version: upgrade it, preferably to the latest 3.6 or 3.7",
+				errVersion, m.endpoint, m.status.Version)
 		}
 	}
 	return nil
@@ -75,7 +76,8 @@ func oneCluster(members []member) error {
 		case first == nil:
 			first = &members[i]
 		case m.status.Header.ClusterId != first.status.Header.ClusterId:
-			return fmt.Errorf("%w: %s and %s are members of two different clusters, so IDs would repeat: name the endpoints of one cluster", grant.ErrOptions, first.endpoint, m.endpoint)
+			return fmt.Errorf("%w: %s and %s are members of two different clusters, so IDs would repeat: name the endpoints of one cluster",
+				grant.ErrOptions, first.endpoint, m.endpoint)
 		}
 	}
 	return nil

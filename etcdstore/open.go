@@ -215,11 +215,13 @@ func (o *Options) explain(err error, prefix string) error {
 	text := err.Error()
 	switch {
 	case isOneOf(err, rpctypes.ErrPermissionDenied):
-		return fmt.Errorf("%w: %w: user %q needs a role with: etcdctl role grant-permission ROLE readwrite --prefix=true %s", errAuth, err, o.Username, prefix)
+		return fmt.Errorf("%w: %w: user %q needs a role with: etcdctl role grant-permission ROLE readwrite --prefix=true %s",
+			errAuth, err, o.Username, prefix)
 	case isAuth(err):
 		return fmt.Errorf("%w: %w: check the name and the password of user %q", errAuth, err, o.Username)
 	case strings.Contains(text, "tls: "), strings.Contains(text, "x509: "): // waiting does not help
 		return fmt.Errorf("%w: %w", errTLS, err)
 	}
-	return fmt.Errorf("%w: %w: check that %s are etcd's client ports, that it has a leader, and that both sides use TLS or neither", grant.ErrUnreachable, err, strings.Join(o.Endpoints, ", "))
+	return fmt.Errorf("%w: %w: check that %s are etcd's client ports, that it has a leader, and that both sides use TLS or neither",
+		grant.ErrUnreachable, err, strings.Join(o.Endpoints, ", "))
 }

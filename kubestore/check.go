@@ -33,7 +33,8 @@ func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 		}
 	}
 	if len(missing) > 0 {
-		dangers = append(dangers, fmt.Sprintf("permission denied: this user cannot %s leases in namespace %s: apply deploy/kubernetes/rbac.yaml", strings.Join(missing, ", "), s.namespace))
+		dangers = append(dangers, fmt.Sprintf("permission denied: this user cannot %s leases in namespace %s: apply deploy/kubernetes/rbac.yaml",
+			strings.Join(missing, ", "), s.namespace))
 	}
 	// An administrator at a terminal may have all permissions.
 	if _, err := os.Stat(path.Join(serviceAccount, "token")); err == nil && may.allows("delete") {

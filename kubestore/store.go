@@ -261,7 +261,8 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 			return "", 0, s.failed(ctx, "create lease "+identityName, err)
 		}
 	}
-	return "", 0, s.failed(ctx, "create lease "+identityName, fmt.Errorf("it is gone again: does another program delete leases in namespace %s?", s.namespace))
+	return "", 0, s.failed(ctx, "create lease "+identityName,
+		fmt.Errorf("it is gone again: does another program delete leases in namespace %s?", s.namespace))
 }
 
 // observe compares a resourceVersion with one that was seen before the request.

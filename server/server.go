@@ -170,7 +170,8 @@ func (s *Server) maxConns(listeners int) int {
 	}
 	n := listen.ConnsWithin(files, listeners, s.c.MaxConns)
 	if n < s.c.MaxConns {
-		s.c.Logger.Warn("fewer connections than configured: the system limits open files", "connections", n, "configured", s.c.MaxConns, "files", files, "hint", "raise the limit: ulimit -n, or LimitNOFILE= of systemd")
+		s.c.Logger.Warn("fewer connections than configured: the system limits open files",
+			"connections", n, "configured", s.c.MaxConns, "files", files, "hint", "raise the limit: ulimit -n, or LimitNOFILE= of systemd")
 	}
 	return n
 }

@@ -35,7 +35,8 @@ type source struct {
 // newSource makes the source of a complete Config.
 func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error) {
 	if c.Static != nil {
-		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node, Options: c.Static.Options, MaxNames: c.MaxSequencers, Veil: c.VeilKeys})
+		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node,
+			Options: c.Static.Options, MaxNames: c.MaxSequencers, Veil: c.VeilKeys})
 		s.backend = s.static
 		return s, err
 	}

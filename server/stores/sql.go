@@ -248,7 +248,8 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	switch {
 	case errors.Is(err, sqlstore.ErrNoTable):
 		schema, _ := sqlstore.Schema(d, o.Table)
-		return nil, fault("check the database name; to create the table, add ?create=true once, or run: "+strings.Join(schema, "; "), "%s: %w in database %q", u.scheme, err, u.path)
+		return nil, fault("check the database name; to create the table, add ?create=true once, or run: "+strings.Join(schema, "; "),
+			"%s: %w in database %q", u.scheme, err, u.path)
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
 		return nil, fault("do not drop the table: IDs would repeat; see docs/stores.md for what Firn needs of a database", "%s: %w", u.scheme, err)
 	}

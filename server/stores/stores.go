@@ -114,10 +114,12 @@ type parsed struct {
 func parse(text string) (*parsed, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if scheme == "redis" || scheme == "rediss" {
-		return nil, wrong("docs/redis.md says what to do instead", "%q: Redis cannot be a store, because it may lose writes that it has confirmed", Redact(text))
+		return nil, wrong("docs/redis.md says what to do instead",
+			"%q: Redis cannot be a store, because it may lose writes that it has confirmed", Redact(text))
 	}
 	if !ok || !slices.Contains([]string{"etcd", "kubernetes", "mysql", "postgres", "postgresql"}, scheme) {
-		return nil, wrong("write machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE", "%q: unknown kind of store", Redact(text))
+		return nil, wrong("write machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE",
+			"%q: unknown kind of store", Redact(text))
 	}
 	bad := func(what string) error {
 		return wrong("in a user, a password or a path, %2F is a slash, %40 an @, %3A a colon, %3F a ? and %25 a %", "%q: %s", Redact(text), what)
@@ -257,7 +259,8 @@ func (u *parsed) addresses(port string) ([]string, error) {
 			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
 		}
 		if _, p, err := net.SplitHostPort(host); err != nil || !isPort(p) {
-			return nil, wrong("put an IPv6 address in brackets, such as [::1]:"+port+"; a user and a password come before an @ and the host", "%s: a host is not HOST:PORT", u.scheme)
+			return nil, wrong("put an IPv6 address in brackets, such as [::1]:"+port+"; a user and a password come before an @ and the host",
+				"%s: a host is not HOST:PORT", u.scheme)
 		}
 		all = append(all, host)
 	}

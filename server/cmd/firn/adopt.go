@@ -99,7 +99,8 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 		}
 	}
 	if report.Foreign > 0 {
-		return refused("name the right layout with --layout, or leave these IDs out if another generator made them", "IDs that do not fit layout %s: %d, first %s: %w",
+		return refused("name the right layout with --layout, or leave these IDs out if another generator made them",
+			"IDs that do not fit layout %s: %d, first %s: %w",
 			c.layout, report.Foreign, report.FirstForeign.Append(nil, form.Of(firn.Decimal)), textfmt.Plain(report.ForeignError))
 	}
 	nodes, floor, err := c.plan(report)

@@ -70,7 +70,8 @@ func (m *applyCmd) run(ctx context.Context, a *app, s grant.Store, args []string
 			return err
 		default: // continue: the others need it as well
 			a.report(storeError(err))
-			failure = &exitError{code: exitCode(err), err: fmt.Errorf("not all sequencers could be %s", m.done), hint: "resolve the errors above and run it again"}
+			failure = &exitError{code: exitCode(err), err: fmt.Errorf("not all sequencers could be %s", m.done),
+				hint: "resolve the errors above and run it again"}
 		}
 	}
 	if !m.apply {

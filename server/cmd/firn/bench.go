@@ -20,7 +20,8 @@ type benchCmd struct {
 }
 
 func newBench(a *app) *cobra.Command {
-	b := benchCmd{servers: []string{"http://" + defaultListen}, Options: load.Options{Sequencer: "bench", Connections: 8, Count: 1, Duration: 10 * time.Second}}
+	b := benchCmd{servers: []string{"http://" + defaultListen},
+		Options: load.Options{Sequencer: "bench", Connections: 8, Count: 1, Duration: 10 * time.Second}}
 	cmd := &cobra.Command{
 		Use:   "bench [--server URL] [--connections N] [--count N]",
 		Short: "Check throughput and uniqueness of a server",
@@ -32,9 +33,12 @@ throughput, the latency, and whether any ID is a duplicate.
 The IDs are not used for anything: give bench a sequencer of its own. It keeps all IDs
 until the end, which takes 32 bytes of memory per request or more. A request that fails
 is counted and retried. Bench exits with 1 if there is a duplicate.`,
-		Example: "  firn bench\n  firn bench --server firn://a:3476\n  firn bench --server http://a:3476,http://b:3476 --count 10000 --json\n  firn bench --server https://a:3476 --ca ca.crt --token-file billing.token",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), a) },
+		Example: `  firn bench
+  firn bench --server firn://a:3476
+  firn bench --server http://a:3476,http://b:3476 --count 10000 --json
+  firn bench --server https://a:3476 --ca ca.crt --token-file billing.token`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), a) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http, https, firn or firns")
@@ -89,7 +93,8 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 	}
 	b.report(a, l)
 	if l.Duplicates > 0 {
-		return refused("check whether two servers use the same static node or different stores, or whether a store was copied", "%s duplicate IDs", groupDigits(l.Duplicates))
+		return refused("check whether two servers use the same static node or different stores, or whether a store was copied",
+			"%s duplicate IDs", groupDigits(l.Duplicates))
 	}
 	return nil
 }
@@ -113,7 +118,8 @@ func (b *benchCmd) report(a *app, l load.Result) {
 	}
 	var r rows
 	r.add("IDs", "%s in %.1f s: %s per second", groupDigits(l.IDs), l.Took.Seconds(), groupDigits(uint64(float64(l.IDs)/l.Took.Seconds())))
-	r.add("requests", "%s: %s per second, from %d clients", groupDigits(l.Requests), groupDigits(uint64(float64(l.Requests)/l.Took.Seconds())), b.Connections)
+	r.add("requests", "%s: %s per second, from %d clients", groupDigits(l.Requests),
+		groupDigits(uint64(float64(l.Requests)/l.Took.Seconds())), b.Connections)
 	r.add("latency", "p50 %v, p90 %v, p99 %v, p99.9 %v, longest %v", l.Quantile(50), l.Quantile(90), l.Quantile(99), l.Quantile(99.9), l.Quantile(100))
 	if l.Failures > 0 {
 		r.add("failed", "%s; the last: %v", groupDigits(l.Failures), l.Failure)

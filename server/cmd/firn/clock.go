@@ -14,7 +14,8 @@ import (
 // clockVars adds --allow-clock-behind and --allow-clock-ahead.
 func clockVars(cmd *cobra.Command, behind, ahead *bool) {
 	cmd.Flags().BoolVar(behind, "allow-clock-behind", false, "acquire a node ID even if this clock is more than 10s behind other members'")
-	cmd.Flags().BoolVar(ahead, "allow-clock-ahead", false, "acquire a node ID even if this clock is more than 10s ahead of the store's or other members'")
+	cmd.Flags().BoolVar(ahead, "allow-clock-ahead", false,
+		"acquire a node ID even if this clock is more than 10s ahead of the store's or other members'")
 }
 
 // clockTolerance is how far the clock may differ from the store's.
@@ -27,7 +28,8 @@ const anyClockHint = "check the clock (date -u); if it is right, override this w
 // store that does not report its time agrees with every clock.
 func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration) error {
 	if by, now := a.storeLead(ctx, s); by.Abs() > most {
-		return failed(anyClockHint, "this machine's clock is %s the store's (%s, not %s)", doctor.AheadOf(by), textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
+		return failed(anyClockHint, "this machine's clock is %s the store's (%s, not %s)",
+			doctor.AheadOf(by), textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
 	}
 	return nil
 }

@@ -38,7 +38,8 @@ func (a *app) checkDirectory(url string) error {
 		return nil
 	}
 	if err := readfile.CheckTrust(path, info); err != nil {
-		return failed("in a volume that must stay as it is, create a new store in a directory below it: --store 'dir:"+filepath.Join(path, "firn")+"?create=true'", "store: %w", err)
+		return failed("in a volume that must stay as it is, create a new store in a directory below it: --store 'dir:"+filepath.Join(path, "firn")+"?create=true'",
+			"store: %w", err)
 	}
 	return nil
 }

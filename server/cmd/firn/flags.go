@@ -131,7 +131,8 @@ func prefixVar(cmd *cobra.Command, prefix *string, usage string) {
 func usePrefix(f *form.Form, flag, prefix string) error {
 	switch {
 	case f.IsTyped() && prefix == "":
-		return misuse("firn "+map[string]string{"to": "convert --to", "format": "range --format"}[flag]+" typed --prefix order", "--%s typed needs --prefix", flag)
+		return misuse("firn "+map[string]string{"to": "convert --to", "format": "range --format"}[flag]+" typed --prefix order",
+			"--%s typed needs --prefix", flag)
 	case !f.IsTyped() && prefix != "":
 		return misuse("", "--prefix needs --%s typed", flag)
 	}

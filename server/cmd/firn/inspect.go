@@ -396,7 +396,8 @@ func printSummary(a *app, r inspect.Report, t tally) {
 
 // summaryJSON returns the summary for JSON.
 func summaryJSON(r inspect.Report, t tally) any {
-	v := map[string]any{"count": r.Count, "bad": t.bad, "rounded": r.Rounded, "repeats": r.Repeats, "known": r.Known, "anomalies": append([]string{}, anomalies(r, t.bad)...)}
+	v := map[string]any{"count": r.Count, "bad": t.bad, "rounded": r.Rounded, "repeats": r.Repeats,
+		"known": r.Known, "anomalies": append([]string{}, anomalies(r, t.bad)...)}
 	if r.Known {
 		v["layout"], v["fits"] = r.Name, r.Fits
 	}

@@ -284,8 +284,10 @@ func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
 	}
 	r.add("order", "%s", map[bool]string{true: "IDs sort by time", false: "IDs do not sort by time"}[l.Ordered()])
 	if l.Bits() == 64 {
-		r.add("signed", "%s", untilText(l, 63, "never negative as a signed number", "IDs may be negative as signed numbers", "negative as a signed number from %s"))
-		r.add("JavaScript", "%s", untilText(l, 53, "exact in a JavaScript number (53 bits)", "not exact in a JavaScript number: use strings", "exact in a JavaScript number only before %s: use strings"))
+		r.add("signed", "%s", untilText(l, 63, "never negative as a signed number",
+			"IDs may be negative as signed numbers", "negative as a signed number from %s"))
+		r.add("JavaScript", "%s", untilText(l, 53, "exact in a JavaScript number (53 bits)",
+			"not exact in a JavaScript number: use strings", "exact in a JavaScript number only before %s: use strings"))
 	}
 	if l.ReadOnly() {
 		r.add("made", "not by Firn, which can only read these IDs")
@@ -332,7 +334,8 @@ func (p *plan) print(a *app, asJSON bool) error {
 	for _, total := range totals {
 		splits := p.splits(least, total)
 		if len(splits) == 0 {
-			a.note("no layout of %d bits fits: time %d, node %d and sequence %d are %d too many", total, least.time, least.node, least.seq, least.total()-total)
+			a.note("no layout of %d bits fits: time %d, node %d and sequence %d are %d too many",
+				total, least.time, least.node, least.seq, least.total()-total)
 		}
 		for _, s := range splits {
 			l, err := s.layout()
@@ -340,7 +343,8 @@ func (p *plan) print(a *app, asJSON bool) error {
 				return err
 			}
 			found = true
-			t.add(jsonOf(l), fmt.Sprint(total), shortNumber(l.IDsPerSecond()), nodesText(l), dateText(l.Last()), fmt.Sprint(s.time), fmt.Sprint(s.node), fmt.Sprint(s.seq), l.String())
+			t.add(jsonOf(l), fmt.Sprint(total), shortNumber(l.IDsPerSecond()), nodesText(l),
+				dateText(l.Last()), fmt.Sprint(s.time), fmt.Sprint(s.node), fmt.Sprint(s.seq), l.String())
 		}
 	}
 	if !found {

@@ -33,7 +33,8 @@ func (s *serveCmd) limitFlags(cmd *cobra.Command) {
 	f.DurationVar(&l.Write, "write-timeout", l.Write, "how long a client may take to read an answer, 100ms to 10m")
 	f.DurationVar(&l.Idle, "idle-timeout", l.Idle, "how long HTTP and gRPC connections are kept between requests, 1s to 24h")
 	f.DurationVar(&s.RESPIdle, "resp-idle-timeout", s.RESPIdle, "how long RESP connections are kept between commands, 1s to 24h; 0 means forever")
-	wordVar(cmd, &s.integers, "resp-integers", "MODE", "INCR for IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe", allowIntegers, refuseUnsafe)
+	wordVar(cmd, &s.integers, "resp-integers", "MODE",
+		"INCR for IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe", allowIntegers, refuseUnsafe)
 }
 
 // sizeVar adds a flag for a number of bytes.

@@ -29,7 +29,8 @@ func defaultLog() logFlags { return logFlags{logFormat: "text", logLevel: "info"
 // flags adds the flags of logs.
 func (l *logFlags) flags(cmd *cobra.Command) {
 	wordVar(cmd, &l.logFormat, "log-format", "FORMAT", "format of the log on stderr: text or json", "text", "json")
-	wordVar(cmd, &l.logLevel, "log-level", "LEVEL", "minimum level of log messages: debug (every request), info, warn or error", "debug", "info", "warn", "error")
+	wordVar(cmd, &l.logLevel, "log-level", "LEVEL", "minimum level of log messages: debug (every request), info, warn or error",
+		"debug", "info", "warn", "error")
 }
 
 // setLevel sets the current level to a value of --log-level.

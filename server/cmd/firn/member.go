@@ -58,7 +58,8 @@ clock. A server that crashed is listed for up to 30 seconds.`,
 			if len(m.Holds) == members.MaxHeld {
 				nodes += " or more"
 			}
-			l.add(m, m.Host, serverOf(m), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(), agoText(now.Sub(m.Seen)), nodes, groupDigits(m.IDs), groupDigits(uint64(m.Rate)))
+			l.add(m, m.Host, serverOf(m), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(),
+				agoText(now.Sub(m.Seen)), nodes, groupDigits(m.IDs), groupDigits(uint64(m.Rate)))
 		}
 		return l.end("no server of this store is running; start one with firn serve")
 	})

@@ -74,7 +74,8 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	clockVars(cmd, &n.AllowClockBehind, &n.AllowClockAhead)
 	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	formVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
-	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file", "file with the keys for --format veiled; see firn convert --help")
+	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file",
+		"file with the keys for --format veiled; see firn convert --help")
 	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
 	cmd.Flags().Var(&value[string]{&n.server, notEmpty, nil, "URL"}, "server", "server that makes the IDs, such as http://127.0.0.1:3476")
 	n.remote.vars(cmd)
@@ -94,7 +95,8 @@ func (n *nextCmd) run(ctx context.Context) error {
 		return misuse("", "--allow-local-mac needs --node if:NAME")
 	case n.server == "" && n.remote != (remoteFlags{}):
 		return misuse("add --server URL", "--token, --token-file, --ca, --cert and --key need a server")
-	case n.server != "" && (n.store != "" || n.node != "" || n.Nodes != nil || !n.ownLayout || n.MustExist || n.veiled != "" || n.AllowClockBehind || n.AllowClockAhead):
+	case n.server != "" && (n.store != "" || n.node != "" || n.Nodes != nil || !n.ownLayout ||
+		n.MustExist || n.veiled != "" || n.AllowClockBehind || n.AllowClockAhead):
 		return misuse("leave them out", "with --server, the server decides on store, node ID, layout and keys: of the other flags only --sequencer, --count, --format and --json are possible")
 	}
 	if static {
@@ -106,7 +108,8 @@ func (n *nextCmd) run(ctx context.Context) error {
 			return err
 		}
 		if n.format.IsTyped() || n.format.IsVeiled() {
-			return misuse("use --store, or convert the IDs with firn convert", "--format %s needs a sequencer, but --node without --store is a static node ID", &n.format)
+			return misuse("use --store, or convert the IDs with firn convert",
+				"--format %s needs a sequencer, but --node without --store is a static node ID", &n.format)
 		}
 		node, err := readNode(n.Layout, n.node, n.allowLocal)
 		if err != nil {

@@ -165,7 +165,8 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 			v["blocked"] = true // until then, by a clock that was far ahead
 			state = "blocked"
 		}
-		l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), until, leftText(n.Until.Sub(l.now)), agoText(l.now.Sub(n.Written)))
+		l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"),
+			until, leftText(n.Until.Sub(l.now)), agoText(l.now.Sub(n.Written)))
 	}
 }
 

@@ -61,7 +61,8 @@ apply: 128 plus the number of the signal if one interrupts it.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
-	f.Var(&value[string]{&n.Sequencer, notEmpty, asIs, "NAME"}, "sequencer", "name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
+	f.Var(&value[string]{&n.Sequencer, notEmpty, asIs, "NAME"}, "sequencer",
+		"name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
 	nodesVar(cmd, &n.Nodes, "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
 	f.DurationVar(&n.Window, "window", n.Window, "window of a sequencer that is created")

@@ -122,7 +122,8 @@ func rangeOf(l firn.Layout, from, to time.Time) (lo, hi form.ID, err error) {
 // only those of one width do, and numbers.
 func sortsAsText(f form.Form) error {
 	if fixed := f.Fixed(); f != fixed && !f.Is(firn.Decimal) {
-		return misuse("use --format "+fixed.String()+", if the column has this format", "SQL with --format %s: texts of different widths do not sort like the IDs", f)
+		return misuse("use --format "+fixed.String()+", if the column has this format",
+			"SQL with --format %s: texts of different widths do not sort like the IDs", f)
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ makes IDs of it. Only its window and its range of node IDs can change later.
 	},
 		newSequencerCreate(a),
 		newSequencerList(a),
-		newSequencerChange(a, "show", "Show the settings of a sequencer", "Show shows the settings of a sequencer; firn node list shows its node IDs.", grant.Lookup),
+		newSequencerChange(a, "show", "Show the settings of a sequencer",
+			"Show shows the settings of a sequencer; firn node list shows its node IDs.", grant.Lookup),
 		newSequencerChange(a, "attach", "Allow members to use a detached sequencer again", "", grant.Attach),
 		newSequencerEmpty(a, "detach", "Make all members give their node IDs back",
 			`Detach makes all members of a sequencer give their node IDs back, and prevents them from
@@ -128,7 +129,8 @@ fails and changes nothing.`,
 		return nil
 	})
 	layoutVar(cmd, &layout, parseMadeLayout, "layout of the IDs")
-	cmd.Flags().Var(&value[int]{&lowBits, config.ParseLowBits, nil, "even:K"}, "low-bits", "make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
+	cmd.Flags().Var(&value[int]{&lowBits, config.ParseLowBits, nil, "even:K"}, "low-bits",
+		"make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	nodesVar(cmd, &nodes, "node IDs that members of this store may take (default all of the layout)")
 	timeVar(cmd, a, &floor, "floor", "time before which it makes no IDs, such as that of another generator's last ID (default none)")
@@ -276,7 +278,8 @@ func (a *app) confirm(yes bool, name, what string) error {
 		return nil
 	}
 	if !isTerminal(a.stderr) {
-		return misuse(fmt.Sprintf("add --yes to %s %s without confirmation", what, name), "firn sequencer %s %s needs a terminal to ask for confirmation", what, name)
+		return misuse(fmt.Sprintf("add --yes to %s %s without confirmation", what, name),
+			"firn sequencer %s %s needs a terminal to ask for confirmation", what, name)
 	}
 	fmt.Fprintf(a.stderr, "To %s it, type the name of the sequencer (%s): ", what, name)
 	line, err := bufio.NewReader(a.stdin).ReadString('\n')
@@ -360,7 +363,8 @@ differently. Purge only if no old ID is kept anywhere.`, func(ctx context.Contex
 				return info, err
 			}
 			if info.State != grant.Destroyed && info.State != grant.Purged {
-				return info, refused("destroy it first: firn sequencer destroy "+name, "sequencer %s is %s: only a destroyed sequencer can be purged", name, info.State)
+				return info, refused("destroy it first: firn sequencer destroy "+name,
+					"sequencer %s is %s: only a destroyed sequencer can be purged", name, info.State)
 			}
 			a.note("after a purge, %s can be created with another layout, and its IDs may then equal earlier ones", name)
 			if err := a.confirm(yes, name, "purge"); err != nil {

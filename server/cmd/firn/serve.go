@@ -161,10 +161,12 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	nodesVar(cmd, &s.Sequencers.Nodes, "node IDs that may be taken from the store (default all of the layout)")
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	clockVars(cmd, &s.Sequencers.AllowClockBehind, &s.Sequencers.AllowClockAhead)
-	durationVar(cmd, &s.Sequencers.MaxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
+	durationVar(cmd, &s.Sequencers.MaxAhead, "max-ahead",
+		"how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
 	numberVar(cmd, &s.MaxSequencers, "max-sequencers", "", "maximum number of sequencers in use")
 	f.DurationVar(&s.RequestTimeout, "request-timeout", s.RequestTimeout, "how long a request may wait for its IDs")
-	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after a signal; /readyz answers 503 and HTTP clients are asked to reconnect")
+	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay,
+		"how long to serve after a signal; /readyz answers 503 and HTTP clients are asked to reconnect")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
 	s.limitFlags(cmd)
 	s.logFlags.flags(cmd)
@@ -277,12 +279,14 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		c.Sequencers.Nodes = &grant.Range{Lo: node, Hi: node}
 	}
 	if s.isStatic() {
-		log.Warn("static node ID: another server with the same one makes the same IDs", "node", s.node, "hint", "give each its own --node, or share a --store")
+		log.Warn("static node ID: another server with the same one makes the same IDs",
+			"node", s.node, "hint", "give each its own --node, or share a --store")
 		if a.getenv(storeEnv) != "" {
 			log.Warn("static node ID: ignoring "+storeEnv, "hint", "add --store to pin the number in a store")
 		}
 		if f := s.file.Load(); f != nil && len(f.Templates) > 0 {
-			log.Warn("static node ID: ignoring the templates of the configuration file", "hint", "add --store to use their layouts, prefixes and other settings")
+			log.Warn("static node ID: ignoring the templates of the configuration file",
+				"hint", "add --store to use their layouts, prefixes and other settings")
 		}
 		c.Static = s.static(node)
 		return c, nil

@@ -64,7 +64,8 @@ Commands of another user, under sudo or in a service do not: give them all the s
 
 // storeVar adds --store.
 func storeVar(cmd *cobra.Command, store *string) {
-	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store", "store of node IDs: see firn help stores (default $"+storeEnv+", or the user's own directory)")
+	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store",
+		"store of node IDs: see firn help stores (default $"+storeEnv+", or the user's own directory)")
 }
 
 // openStore opens the store at url, or that of the environment, or the user's

@@ -49,7 +49,9 @@ With create: false, an entry takes IDs only of existing sequencers. Otherwise ta
 an unknown name creates the sequencer.
 
 Over HTTP, send the token as Authorization: Bearer firn_…; over RESP as AUTH firn_….`,
-		Example: "  firn token new --name billing --role generate --file tokens.yaml\n  firn token list --file tokens.yaml\n  firn token rotate billing --file tokens.yaml",
+		Example: `  firn token new --name billing --role generate --file tokens.yaml
+  firn token list --file tokens.yaml
+  firn token rotate billing --file tokens.yaml`,
 	}, newTokenNew(a), newTokenList(a), newTokenRotate(a), newTokenRemove(a), newTokenHash(a))
 }
 
@@ -67,13 +69,15 @@ func newTokenNew(a *app) *cobra.Command {
 
 The entry is added to --file, which is created if it does not exist, or printed on stderr.
 firn token --help explains it. To replace the token of an entry, use firn token rotate.`,
-		Example: "  firn token new --name billing --role generate --sequencers 'orders,invoices-*' --file tokens.yaml\n  firn token new --name ops --role admin --expires 2027-01-01T00:00:00Z",
-		Args:    noArgs,
+		Example: `  firn token new --name billing --role generate --sequencers 'orders,invoices-*' --file tokens.yaml
+  firn token new --name ops --role admin --expires 2027-01-01T00:00:00Z`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			token, hash := auth.NewToken()
 			e.SHA256, e.Role = []string{hash}, auth.Role(role)
 			if err := e.Check(); err != nil {
-				return misuse("the entry is made from --name, --role (generate, read or admin), --sequencers NAME,… and --expires TIME", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+				return misuse("the entry is made from --name, --role (generate, read or admin), --sequencers NAME,… and --expires TIME",
+					"%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 			}
 			if t := e.Ends(); !t.IsZero() && t.Before(time.Now()) {
 				return misuse("", "--expires %s: it is in the past", e.Expires)
@@ -171,7 +175,8 @@ type tokenJSON struct {
 func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
 	l := a.list(asJSON, "NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES")
 	for _, e := range all {
-		v := tokenJSON{Name: e.Name, Role: e.Role, SHA256: e.SHA256, Certificate: e.Certificate(), Sequencers: e.Sequencers, Create: e.Create == nil || *e.Create}
+		v := tokenJSON{Name: e.Name, Role: e.Role, SHA256: e.SHA256, Certificate: e.Certificate(),
+			Sequencers: e.Sequencers, Create: e.Create == nil || *e.Create}
 		expires := "never"
 		if ends := e.Ends(); !ends.IsZero() {
 			v.Expires, v.Expired = ends.UTC().Format(time.RFC3339), !ends.After(a.now())

@@ -18,11 +18,14 @@ import (
 // traceFlags adds the flags of traces.
 func (s *serveCmd) traceFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.traces.Endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
-	wordVar(cmd, &s.traces.Protocol, "tracing-protocol", "PROTOCOL", "protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)", tracing.GRPC, tracing.HTTP)
+	f.StringVar(&s.traces.Endpoint, "tracing-endpoint", "",
+		"`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
+	wordVar(cmd, &s.traces.Protocol, "tracing-protocol", "PROTOCOL",
+		"protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)", tracing.GRPC, tracing.HTTP)
 	f.BoolVar(&s.traces.Insecure, "tracing-insecure", false, "send traces without TLS if the URL has no scheme")
 	show := func(*float64) string { return fmt.Sprint(tracing.DefaultRatio) }
-	f.Var(&value[*float64]{&s.traces.Ratio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "share of requests to trace, 0 to 1, if the client does not decide")
+	f.Var(&value[*float64]{&s.traces.Ratio, parseRatio, show, "RATIO"}, "tracing-sample-ratio",
+		"share of requests to trace, 0 to 1, if the client does not decide")
 	f.StringVar(&s.traces.Service, "tracing-service-name", "", "`NAME` of the service in traces (default $OTEL_SERVICE_NAME, or firn)")
 }
 

@@ -259,7 +259,8 @@ func CheckTime(l firn.Layout, now time.Time) error {
 		return fmt.Errorf("layout %s: no ID can be made before its epoch, %s", l, l.Epoch().UTC().Format(time.RFC3339))
 	}
 	if end := l.Last(); end.Before(now) {
-		return fmt.Errorf("layout %s: its time range ended at %s: choose more time bits or, for a sequencer that was never used, a later epoch", l, end.UTC().Format(time.RFC3339))
+		return fmt.Errorf("layout %s: its time range ended at %s: choose more time bits or, for a sequencer that was never used, a later epoch",
+			l, end.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -217,7 +217,8 @@ func (k *Console) showCreate(v *visit, status int, p createPage) {
 func (k *Console) createSequencer(v *visit) {
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
 	duration := func(key string) string { return strings.ReplaceAll(form(key), " ", "") } // 40 s
-	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"), LowBits: form("low-bits"), MaxAhead: duration("max-ahead"), Window: duration("window")}
+	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"),
+		LowBits: form("low-bits"), MaxAhead: duration("max-ahead"), Window: duration("window")}
 	again := func(status int, problem string) {
 		p.Error = problem
 		k.showCreate(v, status, p)
@@ -240,7 +241,8 @@ func (k *Console) createSequencer(v *visit) {
 		}
 		return &text
 	}
-	n := service.Creation{Layout: given(p.Layout), MaxAhead: given(p.MaxAhead), Window: given(p.Window), Prefix: given(p.Prefix), LowBits: given(p.LowBits)}
+	n := service.Creation{Layout: given(p.Layout), MaxAhead: given(p.MaxAhead),
+		Window: given(p.Window), Prefix: given(p.Prefix), LowBits: given(p.LowBits)}
 	c, wrong := n.Config(k.admin)
 	if wrong != nil {
 		again(http.StatusBadRequest, sentence(wrong[0].Text)+".")

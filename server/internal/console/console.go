@@ -277,7 +277,8 @@ func (v *visit) fail(status int, title, text string) {
 func (v *visit) failWith(err error, late bool) {
 	if errors.Is(err, grant.ErrNotFound) || errors.Is(err, errNoSequencer) {
 		name := v.r.PathValue("name")
-		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, v.who.may(auth.Change, name) && v.k.admin != nil}})
+		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview",
+			Body: missingPage{name, v.who.may(auth.Change, name) && v.k.admin != nil}})
 		return
 	}
 	f := service.ProblemOf(err, v.k.c.Limit, late)

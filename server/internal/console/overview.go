@@ -94,7 +94,8 @@ func (k *Console) overview(v *visit) {
 
 func (k *Console) overviewNow(v *visit) overviewPage {
 	q := v.r.URL.Query()
-	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.mayAny(auth.Take), Admin: v.who.mayAny(auth.Change) && k.admin != nil, Query: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort")}
+	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.mayAny(auth.Take),
+		Admin: v.who.mayAny(auth.Change) && k.admin != nil, Query: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort")}
 	p.Layout, p.Anatomy = k.c.Layout, anatomyOf(k.c.Layout)
 	s := k.snapshots.recent(v.r.Context())
 	p.Store = noteOf(s)

@@ -168,7 +168,8 @@ func stateOfNode(n grant.NodeInfo, at time.Time) state {
 func (p *sequencerPage) addNodes(q sequencerInfo, s *snapshot, at time.Time) {
 	here := p.Here != nil && p.Here.Attached
 	for _, n := range q.Nodes {
-		p.Rows = append(p.Rows, nodeRow{Node: n.Node, Server: s.holder(q.Name, n), State: stateOfNode(n, at), Until: n.Until, Here: here && n.Node == p.Here.Node && n.Held})
+		p.Rows = append(p.Rows, nodeRow{Node: n.Node, Server: s.holder(q.Name, n),
+			State: stateOfNode(n, at), Until: n.Until, Here: here && n.Node == p.Here.Node && n.Held})
 	}
 	slices.SortStableFunc(p.Rows, func(a, b nodeRow) int {
 		return cmp.Or(compareStates(a.State, b.State), b.Until.Compare(a.Until))

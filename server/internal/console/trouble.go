@@ -62,7 +62,8 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	case begins.After(at):
 		add("bad", "no IDs", until(begins), "It was fenced, or created to begin then. Servers begin by themselves.")
 	case q.NodesRead && counts.Free == 0:
-		add("bad", "no node ID free", "the first window ends "+ago(first, at), "All node IDs are held or blocked. A server that starts now gets no IDs of it.")
+		add("bad", "no node ID free", "the first window ends "+ago(first, at),
+			"All node IDs are held or blocked. A server that starts now gets no IDs of it.")
 	case c.Layout.Last().Sub(at) < soon:
 		add("busy", "time ends", until(c.Layout.Last()), "Layout %s has no IDs after that.", c.Layout)
 	}

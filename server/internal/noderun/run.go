@@ -161,7 +161,8 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	case c.Nodes.Lo > c.Nodes.Hi || c.Nodes.Hi > last:
 		return info, &RangeError{fmt.Sprintf("node IDs %d..%d: sequencer %s has only 0..%d", c.Nodes.Lo, c.Nodes.Hi, c.Sequencer, last)}
 	case c.Margin < 0 || c.Margin > c.Window/2:
-		return info, &RangeError{fmt.Sprintf("margin %v: it must be at most half of the window; sequencer %s has windows of %v", c.Margin, c.Sequencer, c.Window)}
+		return info, &RangeError{fmt.Sprintf("margin %v: it must be at most half of the window; sequencer %s has windows of %v",
+			c.Margin, c.Sequencer, c.Window)}
 	case c.Grace < 0 || c.Grace > c.Margin:
 		return info, &RangeError{fmt.Sprintf("grace period %v: it must not exceed the margin, %v", c.Grace, c.Margin)}
 	}

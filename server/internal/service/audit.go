@@ -37,7 +37,8 @@ func audit(ctx context.Context, log *slog.Logger, c Client, done change, name st
 	} else if err != nil {
 		result = slog.String("result", "failed")
 	}
-	attrs := []slog.Attr{slog.String("audit", string(done)), result, slog.String("sequencer", name), slog.String("principal", c.Name), slog.String("address", c.Address)}
+	attrs := []slog.Attr{slog.String("audit", string(done)), result, slog.String("sequencer", name),
+		slog.String("principal", c.Name), slog.String("address", c.Address)}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))
 	}

@@ -128,7 +128,8 @@ func NewCluster(c ClusterConfig) *Cluster {
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
 	until, stop := context.WithCancel(context.Background())
 	admin := *c.Admin
-	cluster := &Cluster{StoreAdmin: &admin, c: c, byName: make(map[string]*entry), failed: make(map[string]failure), openingUntil: until, stopOpening: stop}
+	cluster := &Cluster{StoreAdmin: &admin, c: c, byName: make(map[string]*entry),
+		failed: make(map[string]failure), openingUntil: until, stopOpening: stop}
 	admin.rejoin = cluster.rejoin
 	return cluster
 }
@@ -221,7 +222,8 @@ func (c *Cluster) enter(ctx context.Context, name string, by Creator) (e *entry,
 	case e != nil:
 		return e, e.changed, false, nil
 	case c.full():
-		return nil, nil, false, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, c.c.MaxNames, name)
+		return nil, nil, false, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
+			ErrTooManyNames, c.c.MaxNames, name)
 	}
 	name = strings.Clone(name)
 	e = &entry{changed: make(chan struct{})}
@@ -336,7 +338,8 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) e
 // client that creates it, if that is allowed.
 func (c *Cluster) find(ctx context.Context, name string, by Creator, options *sequencer.Options) (creator *auth.Credentials, err error) {
 	if wait := c.missed.wait(missBurst, missEvery); wait > 0 {
-		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name, &RateError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
+		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
+			&RateError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
 	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
@@ -352,7 +355,8 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, options *se
 	}
 	if err == nil {
 		if wait := c.creations.wait(createBurst, createEvery); wait > 0 {
-			err = &CreateError{Name: name, Cause: &RateError{wait, fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
+			err = &CreateError{Name: name, Cause: &RateError{wait,
+				fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
 		}
 	}
 	if err != nil {

@@ -126,7 +126,8 @@ func (e *Entry) Certificate() string {
 // principals returns the principals of the entry: one per token. All but the
 // last are being replaced.
 func (e *Entry) principals() (all []*Principal) {
-	p := Principal{Name: e.Name, Role: e.Role, sequencers: e.Sequencers, noCreate: e.Create != nil && !*e.Create, subject: e.subject(), expires: e.Ends()}
+	p := Principal{Name: e.Name, Role: e.Role, sequencers: e.Sequencers,
+		noCreate: e.Create != nil && !*e.Create, subject: e.subject(), expires: e.Ends()}
 	if len(e.SHA256) == 0 {
 		return []*Principal{&p}
 	}

@@ -85,7 +85,8 @@ func (l *Loader) Client() *tls.Config {
 			}
 			_, err := c.PeerCertificates[0].Verify(o)
 			if err != nil {
-				return fmt.Errorf("%w: other servers need a certificate signed by --client-ca, or without it by an authority that the system trusts", &tls.CertificateVerificationError{UnverifiedCertificates: c.PeerCertificates, Err: err})
+				return fmt.Errorf("%w: other servers need a certificate signed by --client-ca, or without it by an authority that the system trusts",
+					&tls.CertificateVerificationError{UnverifiedCertificates: c.PeerCertificates, Err: err})
 			}
 			return nil
 		},

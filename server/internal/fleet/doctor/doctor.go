@@ -208,7 +208,8 @@ func (r *report) store(ctx context.Context) {
 	}
 	slices.Sort(took)
 	if median := took[timedReads/2].Round(time.Microsecond); median > slowStore {
-		r.add("store", Fix, "move it closer, or give it a faster disk; with longer windows it is needed less often (docs/operations.md)", "the store answers in %v: slow", median)
+		r.add("store", Fix, "move it closer, or give it a faster disk; with longer windows it is needed less often (docs/operations.md)",
+			"the store answers in %v: slow", median)
 	} else {
 		r.add("store", OK, "", "the store answers in %v", median)
 	}
@@ -375,7 +376,8 @@ func (r *report) directory() {
 	case err != nil:
 		r.add("file system", Unknown, "", "cannot determine the free space of %s: %v", r.c.Directory, err)
 	case free < minFree:
-		r.add("file system", Fix, "free some space: without any, windows cannot be renewed and no more IDs are made", "%s has %d MiB free", r.c.Directory, free>>20)
+		r.add("file system", Fix, "free some space: without any, windows cannot be renewed and no more IDs are made",
+			"%s has %d MiB free", r.c.Directory, free>>20)
 	default:
 		r.add("file system", OK, "", "%s has %d MiB free", r.c.Directory, free>>20)
 	}
@@ -416,7 +418,8 @@ func (r *report) address(ctx context.Context, address string) {
 			return
 		}
 		if !errors.Is(err, syscall.EADDRINUSE) {
-			r.add("address", Fix, "choose another address, or run the server as a user that may listen there", "the server cannot listen on %s: %v", address, err)
+			r.add("address", Fix, "choose another address, or run the server as a user that may listen there",
+				"the server cannot listen on %s: %v", address, err)
 			return
 		}
 	}
@@ -429,7 +432,8 @@ func (r *report) address(ctx context.Context, address string) {
 	case answer.StatusCode == http.StatusOK:
 		r.add("address", OK, "", "a ready server listens on %s", address)
 	default:
-		r.add("address", Fix, "its log has the cause; see docs/runbooks.md", "a server that is not ready listens on %s: %s", address, cmp.Or(detailOf(body), answer.Status))
+		r.add("address", Fix, "its log has the cause; see docs/runbooks.md",
+			"a server that is not ready listens on %s: %s", address, cmp.Or(detailOf(body), answer.Status))
 	}
 }
 
@@ -455,7 +459,8 @@ func (r *report) certificate(file string) {
 			return
 		}
 		found = true
-		text := fmt.Sprintf("%s: the certificate of %q is valid from %s until %s", file, c.Subject, c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
+		text := fmt.Sprintf("%s: the certificate of %q is valid from %s until %s", file, c.Subject,
+			c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
 		switch now := r.c.Now(); {
 		case now.Before(c.NotBefore):
 			r.add("TLS", Fix, "check the clock, or replace the certificate", "%s", text)

@@ -213,7 +213,8 @@ func Start(ctx context.Context, c Config) (*trace.TracerProvider, error) {
 			ratio = *c.Ratio
 		}
 		share := trace.TraceIDRatioBased(ratio)
-		options = append(options, trace.WithSampler(trace.ParentBased(share, trace.WithRemoteParentSampled(&requestedSampler{Sampler: share, now: time.Now}))))
+		options = append(options, trace.WithSampler(trace.ParentBased(share,
+			trace.WithRemoteParentSampled(&requestedSampler{Sampler: share, now: time.Now}))))
 	}
 	return trace.NewTracerProvider(options...), nil
 }

@@ -28,7 +28,8 @@ func Databases() []string { return []string{"postgres", "mysql", "sqlite"} }
 // Write writes the SQL for a layout. The names of functions begin with name and
 // an underscore. It is an error if the database cannot read such IDs.
 func Write(w io.Writer, database, name string, l firn.Layout) error {
-	g := &generator{Layout: l, Name: name, database: database, Tick: l.Unit().Microseconds(), Start: l.Epoch().UnixMicro(), Divide: "/", Least: "least", Greatest: "greatest"}
+	g := &generator{Layout: l, Name: name, database: database, Tick: l.Unit().Microseconds(),
+		Start: l.Epoch().UnixMicro(), Divide: "/", Least: "least", Greatest: "greatest"}
 	finest := time.Microsecond
 	switch database {
 	case "mysql":

@@ -109,7 +109,8 @@ var routes = []route{
 	{"/v1/inspect/{id}", read, auth.Inspect, (*Handler).inspect, true},
 	{"/v1/members", read, auth.See, (*Handler).members, false},
 	{"/v1/sequencers", read, auth.See, admin((*Handler).sequencers), false},
-	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, auth.See, admin((*Handler).sequencer), false},
+	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete},
+		auth.See, admin((*Handler).sequencer), false},
 	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, admin((*Handler).attach), false},
 	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, auth.Change, admin((*Handler).detach), false},
 	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, auth.Take, (*Handler).next, true},
@@ -254,12 +255,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	if !h.c.AnyHost && !isLoopbackHost(r.Host) {
-		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens, this server answers only localhost, 127.0.0.0/8 and [::1]", textfmt.Quote(r.Host)))
+		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens, this server answers only localhost, 127.0.0.0/8 and [::1]",
+			textfmt.Quote(r.Host)))
 		return
 	}
 	// ServeMux would redirect to the cleaned path, which does not exist either.
 	if p := r.URL.EscapedPath(); !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-		h.fail(w, r, problemf(service.NotFound, "no such path: %s: a path begins with / and has no empty, . or .. segments; see GET /", textfmt.Quote(r.URL.Path)))
+		h.fail(w, r, problemf(service.NotFound, "no such path: %s: a path begins with / and has no empty, . or .. segments; see GET /",
+			textfmt.Quote(r.URL.Path)))
 		return
 	}
 	h.mux.ServeHTTP(w, r)

@@ -152,7 +152,8 @@ func (w heldWindow) judge(l firn.Layout, owner string, o origin, sent, got time.
 	case owner == "" || owner != w.owner:
 		return reject("in this server's store, node ID %d is held by %s, not by %s", o.node, ownerText(w.owner), ownerText(owner))
 	case o.last.Add(unit).After(w.until):
-		return reject("they are from %s, but in this server's store the window of node ID %d ends at %s", textfmt.Stamp(o.last), o.node, textfmt.Stamp(w.until))
+		return reject("they are from %s, but in this server's store the window of node ID %d ends at %s",
+			textfmt.Stamp(o.last), o.node, textfmt.Stamp(w.until))
 	case o.first.Before(earliest) || o.last.After(latest):
 		return reject("they are from %s to %s, but this server's clock reads %s", textfmt.Stamp(o.first), textfmt.Stamp(o.last), textfmt.Stamp(got))
 	}

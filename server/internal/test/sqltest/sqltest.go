@@ -256,7 +256,8 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 		t.Helper()
 		backup := Find(t, "pg_basebackup", "postgresql-client")
 		replica, as := Directory(t, "postgres", "postgres")
-		run(t, replica, as, "", backup, "-D", filepath.Join(replica, "data"), "-h", dir, "-p", port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync")
+		run(t, replica, as, "", backup, "-D", filepath.Join(replica, "data"), "-h", dir,
+			"-p", port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync")
 		return postgreSQL(t, replica, as, settings)
 	}
 	s.Archive = func() {
@@ -284,7 +285,8 @@ func ReplicationMariaDB(timeout int) []string {
 func MariaDB(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s := mariaDB(t, settings)
-	s.Exec(fmt.Sprintf("CREATE DATABASE %[1]s; CREATE USER %[2]s@'127.0.0.1' IDENTIFIED BY '%[3]s'; GRANT ALL ON %[1]s.* TO %[2]s@'127.0.0.1';\n", Database, User, Password))
+	s.Exec(fmt.Sprintf("CREATE DATABASE %[1]s; CREATE USER %[2]s@'127.0.0.1' IDENTIFIED BY '%[3]s'; GRANT ALL ON %[1]s.* TO %[2]s@'127.0.0.1';\n",
+		Database, User, Password))
 	s.Standby = func() *Server {
 		t.Helper()
 		if !slices.Contains(settings, "log-bin=log") {
@@ -293,7 +295,8 @@ func MariaDB(t testing.TB, settings ...string) *Server {
 		s.Exec("CREATE USER IF NOT EXISTS replica@'127.0.0.1' IDENTIFIED BY 'replica'; GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1';\n")
 		host, port, _ := net.SplitHostPort(s.address)
 		// The primary's log has everything that it has ever executed.
-		replica := mariaDB(t, []string{"server-id=2", "log-bin=log", "log-slave-updates=1", "sync-binlog=1", "read-only=1", "rpl-semi-sync-slave-enabled=1"})
+		replica := mariaDB(t, []string{"server-id=2", "log-bin=log", "log-slave-updates=1",
+			"sync-binlog=1", "read-only=1", "rpl-semi-sync-slave-enabled=1"})
 		replica.Exec("CHANGE MASTER TO MASTER_HOST='" + host + "', MASTER_PORT=" + port + ", MASTER_USER='replica', MASTER_PASSWORD='replica', " +
 			"MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1; START SLAVE;\n")
 		return replica
