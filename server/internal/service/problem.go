@@ -75,18 +75,13 @@ func kindOf(err error) Kind {
 // knownKind returns the Kind of an error that identifies itself. An error of a
 // store that does not answer may not.
 func knownKind(err error) (Kind, bool) {
-	var (
-		none     *grant.ExhaustedError
-		clock    *firn.ClockError
-		creation *CreateError
-		rate     *RateError
-	)
+	var none *grant.ExhaustedError
 	switch {
-	case errors.As(err, &rate):
+	case errors.As(err, new(*RateError)):
 		return Busy, true
-	case errors.As(err, &creation) && errors.Is(err, auth.ErrUnauthorized):
+	case errors.As(err, new(*CreateError)) && errors.Is(err, auth.ErrUnauthorized):
 		return Unauthorized, true
-	case errors.As(err, &creation):
+	case errors.As(err, new(*CreateError)):
 		return Forbidden, true
 	case errors.Is(err, context.Canceled):
 		return Cancelled, true
@@ -98,7 +93,7 @@ func knownKind(err error) (Kind, bool) {
 			return c.kind, true
 		}
 	}
-	return ClockWrong, errors.As(err, &clock)
+	return ClockWrong, errors.As(err, new(*firn.ClockError))
 }
 
 // ProblemOf returns the Problem of an error of a Backend or its sources. limit is
@@ -117,8 +112,8 @@ func ProblemOf(err error, limit time.Duration, late bool) Problem {
 		wait  *firn.WaitError
 		clock *firn.ClockError
 		none  *grant.ExhaustedError
+		rate  *RateError
 	)
-	var rate *RateError
 	switch {
 	case errors.As(err, &rate):
 		p.Retry = rate.Wait

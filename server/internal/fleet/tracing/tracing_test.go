@@ -3,7 +3,6 @@ package tracing
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -221,8 +220,9 @@ func TestStore(t *testing.T) {
 	if v, err := s.(grant.MultiGetter).GetMany(ctx, []string{"k"}); err != nil || string(v[0]) != "a" {
 		t.Errorf("%q, %v", v, err)
 	}
-	failing := tracer.Store(failingStore{plainStore{new(memstore.Store)}})
-	if _, err := failing.CAS(ctx, "k", nil, []byte("a")); err == nil {
+	failing := &nettest.Store{Store: new(memstore.Store)}
+	failing.Cut.Store(true)
+	if _, err := tracer.Store(failing).CAS(ctx, "k", nil, []byte("a")); err == nil {
 		t.Error("no error")
 	}
 	flush(t, tracer)
@@ -240,15 +240,6 @@ func TestStore(t *testing.T) {
 	if got, want := strings.Join(got, ", "), "store cas k applied, store cas k refused, store get k, store list k, store get many, store cas k unknown failed"; got != want {
 		t.Errorf("spans %s, want %s", got, want)
 	}
-}
-
-// A plainStore can do what a Store must.
-type plainStore struct{ grant.Store }
-
-type failingStore struct{ grant.Store }
-
-func (failingStore) CAS(context.Context, string, []byte, []byte) (bool, error) {
-	return false, errors.New("lost")
 }
 
 // TestCollectorRefuses: a refusal is logged once, and that the collector
