@@ -41,7 +41,7 @@ type WaitError struct {
 	Wait time.Duration // from the last reading of the clock, up to 1 s before the call returns; at least 1 ns
 
 	n      uint64 // IDs of the call; 0 is 1
-	others uint64 // IDs that other calls wait for
+	before uint64 // IDs that calls wait for which came before
 }
 
 func (e *WaitError) Error() string {
@@ -49,8 +49,8 @@ func (e *WaitError) Error() string {
 	if e.n > 1 {
 		text = fmt.Sprintf("firn: %d IDs are not free for another %v", e.n, e.Wait)
 	}
-	if e.others > 0 {
-		text += fmt.Sprintf(": other calls wait for %d", e.others)
+	if e.before > 0 {
+		text += fmt.Sprintf(": earlier calls wait for %d", e.before)
 	}
 	return text
 }

@@ -278,7 +278,7 @@ func tryNextBatch[I AnyID[I]](c *core, n int) (b BatchOf[I], err error) {
 		return b, err
 	}
 	if c.line.busy() {
-		return b, c.notYourTurn(w.want)
+		return b, c.notYourTurn(c.line.want.Load(), w.want) // other calls came first
 	}
 	t, slot, err := c.takeBatch(&w)
 	return batchOf[I](c, t, slot, n, err)

@@ -40,7 +40,7 @@ type line struct {
 	want   atomic.Uint64 // slots that the line waits for; changes under mu
 	mu     sync.Mutex    // guards the fields below
 	queue  list.List     // of *waiter
-	served uint64        // slots that the line has been given so far
+	joined uint64        // slots that all calls so far wanted
 }
 
 // A waiter is a call that waits for at least one and up to want slots, or, if
@@ -50,10 +50,8 @@ type waiter struct {
 	batch bool
 	from  uint64        // lower bound of a batch's slots
 	elem  *list.Element // nil if it is not in line
+	place uint64        // line.joined when it joined
 	woken chan struct{} // receives an element when the waiter becomes leader or gets slots
-
-	// When it joined: the slots that those before it wanted, and line.served.
-	before, served uint64
 
 	// Result, guarded by the line's lock:
 	t       *term // nil: nothing
@@ -67,7 +65,8 @@ func (l *line) busy() bool { return l.n.Load() > 0 }
 func (l *line) join(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.before, w.served = l.want.Load(), l.served
+	w.place = l.joined
+	l.joined += w.want
 	w.elem = l.queue.PushBack(w)
 	l.want.Add(w.want)
 	l.n.Add(1)
@@ -85,29 +84,29 @@ func (l *line) remove(w *waiter) {
 	l.n.Add(-1)
 }
 
-// notYourTurn returns the error of a call for n IDs that is not in line while
-// other calls are: it comes after all of them. It does not read the clock: the
-// leader has read it.
-func (c *core) notYourTurn(n uint64) error {
-	others := c.line.want.Load()
-	all := others + min(n, math.MaxUint64-others)
-	return &WaitError{Wait: c.spanOf(all), n: n, others: others}
+// notYourTurn returns the error of a call for n IDs that comes after calls for
+// before IDs. It does not read the clock: the leader has read it.
+func (c *core) notYourTurn(before, n uint64) error {
+	all := before + min(n, math.MaxUint64-before)
+	return &WaitError{Wait: c.spanOf(all), n: n, before: before}
 }
 
 // leave removes w from the line. It reports whether w was still in it, which
-// means that it got nothing. If w was the leader, the next one becomes leader.
-func (l *line) leave(w *waiter) bool {
+// means that it got nothing, and how many slots the calls before it want: an
+// upper bound, as some of those calls may have left. If w was the leader, the
+// next one becomes leader.
+func (l *line) leave(w *waiter) (before uint64, left bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if w.elem == nil {
-		return false
+		return 0, false
 	}
-	led := l.queue.Front() == w.elem
+	first := l.queue.Front().Value.(*waiter)
 	l.remove(w)
-	if led {
+	if w == first {
 		l.lead()
 	}
-	return true
+	return w.place - first.place, true
 }
 
 // lead makes the first waiter the leader. The caller holds the lock.
@@ -159,7 +158,6 @@ func (l *line) give(c *core, v view) (given bool, err error) {
 	if !v.term.swap(v.word, slot, next-slot) {
 		return false, nil
 	}
-	l.served += next - slot
 	for slot < next {
 		w := l.queue.Front().Value.(*waiter)
 		l.remove(w)
@@ -204,9 +202,9 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 		select {
 		case <-w.woken:
 		case <-done:
-			if c.line.leave(&w) {
+			if before, left := c.line.leave(&w); left {
 				if err == nil || errors.Is(err, ErrExhausted) {
-					err = c.notYourTurn(w.want)
+					err = c.notYourTurn(before, w.want)
 				}
 				return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 			}

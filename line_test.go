@@ -441,8 +441,8 @@ func TestChangesInsideTheLine(t *testing.T) {
 }
 
 // TestNotYourTurn: the error of a call whose turn has not come contains how
-// many IDs the calls in line want, and how long these take, instead of the time
-// for one ID.
+// many IDs the calls before it want, and how long these take, instead of the
+// time for one ID.
 func TestNotYourTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := oneATick(t)
@@ -461,9 +461,10 @@ func TestNotYourTurn(t *testing.T) {
 		wait(100, time.Minute, "")
 		wait(200, 260*time.Millisecond, "firn: 200 IDs are not free for another 200ms: context deadline exceeded")
 		wait(300, 700*time.Millisecond, "")
-		wait(50, 350*time.Millisecond, "firn: 50 IDs are not free for another 350ms: other calls wait for 300: context deadline exceeded")
-		wait(1, 50*time.Millisecond, "firn: no ID is free for another 651ms: other calls wait for 650: context deadline exceeded")
-		if _, err := g.TryNextBatch(5); err == nil || err.Error() != "firn: 5 IDs are not free for another 656ms: other calls wait for 651" {
+		wait(50, 350*time.Millisecond, "firn: 50 IDs are not free for another 350ms: earlier calls wait for 300: context deadline exceeded")
+		wait(1, 50*time.Millisecond, "firn: no ID is free for another 651ms: earlier calls wait for 650: context deadline exceeded")
+		wait(7, time.Minute, "") // counts for later calls only
+		if _, err := g.TryNextBatch(5); err == nil || err.Error() != "firn: 5 IDs are not free for another 663ms: earlier calls wait for 658" {
 			t.Errorf("TryNextBatch: %v", err)
 		}
 		time.Sleep(time.Second)

@@ -56,7 +56,7 @@ func (y *tally) ask(ctx context.Context, b Backend, n int) error {
 		} else {
 			y.refused++
 			y.last = ProblemOf(err, DefaultLimit, late)
-			if f := y.last; f.Kind != Busy || f.Retry <= 0 || f.Retry > 15*time.Second || !strings.Contains(f.Detail, fmt.Sprintf("%d IDs are not free for another %v", n, f.Retry)) {
+			if f := y.last; f.Kind != Busy || f.Retry <= 0 || f.Retry > 12*time.Second || !strings.Contains(f.Detail, fmt.Sprintf("%d IDs are not free for another %v", n, f.Retry)) {
 				return fmt.Errorf("a request for %d IDs: %+v, want that it says how long these take", n, f)
 			}
 			time.Sleep(y.last.Retry)
