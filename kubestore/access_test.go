@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -162,6 +165,56 @@ func TestReason(t *testing.T) {
 		}
 		_ = s.Close()
 		server.Close()
+	}
+}
+
+// TestGetManyInGroups: more than 8 keys are read at the same time, because a
+// member that finds no free node ID asks for 128 within 5 s.
+func TestGetManyInGroups(t *testing.T) {
+	var groups sync.WaitGroup
+	groups.Add(16)
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) <= 16 {
+			groups.Done()
+			groups.Wait()
+		}
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, `{"kind":"Status","reason":"NotFound","details":{"name":%q,"kind":"leases"}}`, path.Base(r.URL.Path))
+	}))
+	defer server.Close()
+	s, err := newStore(&rest.Config{Host: server.URL}, "default", "firn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	keys := make([]string, 128)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("v1/orders/n/%04d", i)
+	}
+	if values, err := s.GetMany(t.Context(), keys); err != nil || len(values) != 128 || n.Load() != 128 {
+		t.Errorf("GetMany = %d values, %v, after %d requests", len(values), err, n.Load())
+	}
+}
+
+// TestDialAfterClose: a connection whose dial ends after Close is closed too.
+func TestDialAfterClose(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s, err := newStore(&rest.Config{Host: l.Addr().String()}, "default", "firn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	conn, err := s.dial(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Read = %v, want net.ErrClosed", err)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/connrotation"
 
 	"github.com/firnid/firn/grant"
 )
@@ -143,9 +142,7 @@ func newStore(config *rest.Config, namespace, prefix string) (*store, error) {
 	config.UserAgent = manager
 	s := &store{namespace: namespace, prefix: prefix}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: 10 * time.Second}
-	s.dialer = connrotation.NewDialer(dialer.DialContext)
-	config.Dial = s.dialer.DialContext // also gives this store its own connections
+	config.Dial = s.dial // also gives this store its own connections
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", grant.ErrOptions, err)
@@ -163,6 +160,28 @@ func newStore(config *rest.Config, namespace, prefix string) (*store, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return s, nil
+}
+
+// dial makes a connection that Close closes, also if it is made after Close.
+func (s *store) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: 10 * time.Second}
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &closedWith{conn, context.AfterFunc(s.ctx, func() { _ = conn.Close() })}, nil
+}
+
+// A closedWith is a connection that its store no longer closes once it is
+// closed.
+type closedWith struct {
+	net.Conn
+	forget func() bool
+}
+
+func (c *closedWith) Close() error {
+	c.forget()
+	return c.Conn.Close()
 }
 
 // begin waits until the API server answers.

@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/client-go/util/connrotation"
-
 	"github.com/firnid/firn/grant"
 )
 
@@ -28,6 +26,10 @@ var (
 )
 
 const (
+	// inOrder is how many keys GetMany reads one after the other, as
+	// grant.MultiGetter requires. More keys are read concurrently.
+	inOrder = 8
+
 	// page is how many Leases a List fetches at once.
 	page = 500
 
@@ -39,9 +41,8 @@ const (
 // A store is the grant.Store that Open returns.
 type store struct {
 	client    *http.Client
-	dialer    *connrotation.Dialer // of the client; has its connections
-	leases    *url.URL             // of all Leases in the namespace
-	reviews   *url.URL             // where the API server reports this user's permissions
+	leases    *url.URL // of all Leases in the namespace
+	reviews   *url.URL // where the API server reports this user's permissions
 	namespace string
 	prefix    string
 
@@ -126,8 +127,9 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 	return value, nil
 }
 
-// GetMany returns the values of all keys, in order, each as fresh as that of
-// Get. The API reads one object per request, so 8 keys are 8 requests.
+// GetMany returns the values of all keys. Each is as fresh as that of Get, and
+// up to 8 keys are read in order. The API reads one object per request, so 8
+// keys are 8 requests; a member that finds no free node ID asks for 128.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	if err := grant.CheckKey(keys...); err != nil {
 		return nil, err
@@ -137,16 +139,28 @@ func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 		return nil, err
 	}
 	defer leave()
+	call, cancel := context.WithCancelCause(call)
+	defer cancel(nil)
 	values := make([][]byte, len(keys))
-	for i, key := range keys {
-		name, _ := nameOf(s.prefix, key)
-		l, err := s.fetch(call, name)
-		if err != nil {
-			return nil, s.failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
-		}
-		if l != nil {
-			values[i] = l.shown()
-		}
+	var reading sync.WaitGroup
+	for from := 0; from < len(keys); from += inOrder {
+		reading.Go(func() {
+			for i := from; i < min(from+inOrder, len(keys)); i++ {
+				name, _ := nameOf(s.prefix, keys[i])
+				l, err := s.fetch(call, name)
+				if err != nil {
+					cancel(err) // the first error counts
+					return
+				}
+				if l != nil {
+					values[i] = l.shown()
+				}
+			}
+		})
+	}
+	reading.Wait()
+	if call.Err() != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("get %d keys", len(keys)), context.Cause(call))
 	}
 	return values, nil
 }
@@ -283,7 +297,6 @@ func (s *store) Close() error {
 	s.mu.Lock()
 	s.cancel()
 	s.mu.Unlock()
-	s.dialer.CloseAll()
 	s.watchers.Wait()
 	return nil
 }
