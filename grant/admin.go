@@ -218,6 +218,7 @@ func changeUsable(ctx context.Context, s Store, name string, change func(r *Info
 // every write has different bytes, and settle returns only when one was
 // applied, or when several in a row had an unknown result.
 func settle(ctx context.Context, s Store, key string, next func(old []byte) []byte) error {
+	var lost error // of the last write with an unknown result
 	for unknown := 0; ; {
 		old, err := get(ctx, s, key)
 		if err != nil {
@@ -233,16 +234,18 @@ func settle(ctx context.Context, s Store, key string, next func(old []byte) []by
 			return nil
 		case err == nil:
 			continue // another process was faster
-		case errors.Is(err, ErrNotSent):
+		case !errors.Is(err, ErrNotSent):
+			lost = err
+		case lost == nil:
 			return err
 		}
 		if unknown++; unknown == settleTry {
-			return fmt.Errorf("the result of %d writes is unknown; try again: %w", unknown, err)
+			return fmt.Errorf("the result of %d writes is unknown; try again: %w", unknown, lost)
 		}
 		select {
 		case <-time.After(time.Duration(unknown) * 100 * time.Millisecond):
 		case <-ctx.Done():
-			return err
+			return lost
 		}
 	}
 }

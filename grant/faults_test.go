@@ -323,11 +323,14 @@ func testRaces(t *testing.T) {
 type unsureStore struct {
 	grant.Store
 	left, writes int
+	down         bool // afterwards, nothing is sent
 }
 
 func (s *unsureStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	s.writes++
-	if s.left--; s.left < 0 {
+	if s.left--; s.left < 0 && s.down {
+		return false, grant.NotSent(errors.New("down"))
+	} else if s.left < 0 {
 		return s.Store.CAS(ctx, key, old, next)
 	}
 	if s.left%2 == 0 {
@@ -359,6 +362,11 @@ func TestSettles(t *testing.T) {
 		s := &unsureStore{Store: &racingStore{Store: populate(t, operations()[:1]), times: 1, write: cancel}, left: 4}
 		if _, err := grant.Attach(ctx, s, "s"); !errors.Is(err, errFault) || s.writes > 2 {
 			t.Errorf("%v after %d writes, of which the context ended in the first or second", err, s.writes)
+		}
+		// A write that was certainly not sent says nothing about an earlier one.
+		s = &unsureStore{Store: populate(t, operations()[:1]), left: 1, down: true}
+		if _, err := grant.Attach(t.Context(), s, "s"); !errors.Is(err, errFault) || errors.Is(err, grant.ErrNotSent) {
+			t.Errorf("one write of unknown result, and others that were not sent: %v", err)
 		}
 	})
 }

@@ -119,8 +119,8 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	}
 	report.Unsure = opt.LongestWindow == 0 && (ms(config.Created) >= latest || ms(config.Created) > ms(restored.Add(-opt.Skew)))
 	ahead := max(2*report.LongestWindow, fenceLeast) + opt.Skew
-	floor := max(ms(config.Floor), ms(now.Add(config.Config.MaxAhead+ahead)))
-	report.Floor = timeOf(floor)
+	floor := max(ms(config.fence), ms(now.Add(config.Config.MaxAhead+ahead)))
+	report.Floor = timeOf(max(floor, ms(config.begin)))
 	if !inRange(floor) {
 		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock", now)
 	}

@@ -218,7 +218,7 @@ type optionalTime struct {
 func (t optionalTime) MarshalJSON() ([]byte, error) { return json.Marshal(t.time) }
 
 func (t *optionalTime) UnmarshalJSON(text []byte) error {
-	t.set = true
+	t.set = string(text) != "null"
 	return json.Unmarshal(text, &t.time)
 }
 

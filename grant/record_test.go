@@ -184,6 +184,7 @@ func TestRecordLimits(t *testing.T) {
 		{node1, `"host"`, `"hast"`, "hast"},
 		{node, `"from":50`, `"from":100`, ""},
 		{node, `"from":50`, `"from":101`, "from is out of range"},
+		{node, `"from":50`, `"from":null`, ""},
 		{node, `"from":50`, `"from":-` + end, ""},
 		{node, `"from":50`, `"from":-` + past, "from is out of range"},
 		{node, `"from":50,`, ``, ""},
