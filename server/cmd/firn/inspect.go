@@ -350,16 +350,6 @@ func anomalies(r inspect.Report, bad int) (list []string) {
 	return list
 }
 
-// rateOf returns the mean number of IDs per second; ok is false if there is no
-// time span.
-func rateOf(r inspect.Report) (perSecond float64, ok bool) {
-	seconds := inspect.Age(r.First, r.Last)
-	if !r.HasTime || seconds <= 0 {
-		return 0, false
-	}
-	return float64(r.Fits) / seconds, true
-}
-
 func printSummary(a *app, r inspect.Report, t tally) {
 	st := a.style()
 	var x rows
@@ -375,8 +365,8 @@ func printSummary(a *app, r inspect.Report, t tally) {
 		x.add("first", "%s", inspect.Stamp(r.First, r.Unit()))
 		x.add("last", "%s", inspect.Stamp(r.Last, r.Unit()))
 		x.add("span", "%s", inspect.Span(inspect.Age(r.First, r.Last)))
-		if perSecond, ok := rateOf(r); ok {
-			x.add("rate", "%.3g IDs per second", perSecond)
+		if r.Rate > 0 {
+			x.add("rate", "%.3g IDs per second", r.Rate)
 		}
 		more := ""
 		if r.NodesMore {
@@ -404,8 +394,8 @@ func summaryJSON(r inspect.Report, t tally) any {
 	if r.HasTime {
 		v["first_ms"], v["last_ms"] = inspect.Millis(r.First), inspect.Millis(r.Last)
 		v["nodes"], v["late"], v["future"] = r.Nodes, r.Late, r.Future
-		if perSecond, ok := rateOf(r); ok {
-			v["rate"] = perSecond
+		if r.Rate > 0 {
+			v["rate"] = r.Rate
 		}
 	}
 	return v

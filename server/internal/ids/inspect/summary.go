@@ -58,10 +58,11 @@ type Report struct {
 
 	HasTime     bool
 	First, Last time.Time
-	Nodes       int  // different node IDs
-	NodesMore   bool // there are more
-	Late        int  // IDs with a time before that of the previous ID
-	Future      int  // IDs with a time more than a minute in the future
+	Rate        float64 // mean number of IDs per second; 0 without a time span
+	Nodes       int     // different node IDs
+	NodesMore   bool    // there are more
+	Late        int     // IDs with a time before that of the previous ID
+	Future      int     // IDs with a time more than a minute in the future
 }
 
 // maxNodes bounds the number of node IDs that are counted.
@@ -167,6 +168,9 @@ func (s *Summary) Report() Report {
 	if best != nil && (!s.o.Layout.IsZero() || s.unknown+randomPrior <= best.total()) {
 		r = best.Report
 		r.Nodes, r.NodesMore = min(len(best.nodes), maxNodes), len(best.nodes) > maxNodes
+	}
+	if seconds := Age(r.First, r.Last); r.HasTime && seconds > 0 {
+		r.Rate = float64(r.Fits) / seconds
 	}
 	r.Count, r.Repeats = s.count, s.repeats
 	if 10*s.rounded > s.count { // 1 of 16 short IDs looks rounded by chance
