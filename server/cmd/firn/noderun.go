@@ -64,7 +64,7 @@ apply: 128 plus the number of the signal if one interrupts it.`,
 	f.Var(&value[string]{&n.Sequencer, notEmpty, asIs, "NAME"}, "sequencer",
 		"name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
 	nodesVar(cmd, &n.Nodes, "node IDs that may be acquired (default 0..1023)")
-	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
+	f.StringArrayVar(&n.env, "env", []string{"NODE_ID={node}"}, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated")
 	f.DurationVar(&n.Window, "window", n.Window, "window of a sequencer that is created")
 	f.DurationVar(&n.Margin, "margin", 0, "stop COMMAND this long before the window ends (default a fifth of the window, up to 2m)")
 	f.DurationVar(&n.Grace, "grace", 0, "time from SIGTERM to SIGKILL (default half the margin, up to 10s)")
@@ -76,9 +76,6 @@ apply: 128 plus the number of the signal if one interrupts it.`,
 func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 	n.Environ, n.Stdin, n.Stdout, n.Stderr = os.Environ(), os.Stdin, os.Stdout, os.Stderr
 	n.Logger, n.Now = n.logger(n.a), n.a.clock
-	if len(n.env) == 0 {
-		n.env = []string{"NODE_ID={node}"}
-	}
 	for _, text := range n.env {
 		v, err := noderun.ParseVariable(text)
 		if err != nil {
