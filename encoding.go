@@ -200,7 +200,7 @@ func (f Format) Append(b []byte, id ID) []byte {
 	v := uint64(id)
 	switch f {
 	case Decimal:
-		return strconv.AppendUint(b, v, 10)
+		return basen.AppendDec(b, v)
 	case Hex:
 		return basen.AppendHex64(b, v)
 	case Base32:

@@ -1,13 +1,41 @@
 package basen
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strconv"
+)
 
-// This file handles common texts, of hexadecimal digits eight at a time: a digit
-// is a byte of a 64-bit number. Other texts take the general path, which gives
-// the same results; TestQuickWays compares the two.
+// This file handles common texts, of decimal and hexadecimal digits eight at a
+// time: a digit is a byte of a 64-bit number. Other texts take the general path,
+// which gives the same results; TestQuickWays compares the two.
 
 // ones times n has n in each byte.
 const ones = 0x01010101_01010101
+
+// AppendDec appends v in decimal to b, as strconv.AppendUint does in twice the
+// time.
+func AppendDec(b []byte, v uint64) []byte {
+	if v < 1e16 {
+		return strconv.AppendUint(b, v, 10)
+	}
+	b = strconv.AppendUint(b, v/1e16, 10)
+	b = binary.LittleEndian.AppendUint64(b, dec8(v/1e8%1e8))
+	return binary.LittleEndian.AppendUint64(b, dec8(v%1e8))
+}
+
+// dec8 returns the eight decimal digits of v < 10^8, the first in the lowest
+// byte.
+func dec8(v uint64) uint64 {
+	// Four digits per half, two per quarter, one per byte. The reciprocals are
+	// exact for the numbers that they divide.
+	h := v / 10000
+	x := h | (v-h*10000)<<32
+	q := x * 10486 >> 20 & 0x7f_0000007f
+	x = q | (x-q*100)<<16
+	q = x * 103 >> 10 & 0x000f_000f_000f_000f
+	x = q | (x-q*10)<<8
+	return x + '0'*ones
+}
 
 // parse10 parses ten digits of a base from 57 to 62. A character that is not a
 // digit has the value 255; in bases 57 to 61, a smaller value may also be too

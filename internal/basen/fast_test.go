@@ -59,7 +59,7 @@ func TestQuickWays(t *testing.T) {
 			exact int // the only number of digits that parse takes, or 0
 			parse func([]byte) (uint64, bool)
 		}{
-			{"decimal", Boundary(10), Boundary(10).Append64(nil, v, false), 0, Boundary(10).Parse64},
+			{"decimal", Boundary(10), AppendDec(nil, v), 0, Boundary(10).Parse64},
 			{"base 62", Boundary(62), Boundary(62).Append64(nil, v, r.IntN(2) == 0), 0, Boundary(62).Parse64},
 			{"base 58", Bitcoin(), Bitcoin().Append64(nil, v, r.IntN(2) == 0), 0, Bitcoin().Parse64},
 			{"base 57", Boundary(57), Boundary(57).Append64(nil, v, false), 0, Boundary(57).Parse64},
