@@ -195,20 +195,25 @@ func TestAnswersNotRead(t *testing.T) {
 	}
 }
 
-// TestStreamNotRead: a stream that is not read ends at the write timeout, and
-// the others of its connection continue.
-func TestStreamNotRead(t *testing.T) { synctest.Test(t, testStreamNotRead) }
-
-func testStreamNotRead(t *testing.T) {
-	s := newOpen()
-	l, server := nettest.NewPipes(), NewServer(Config{Backend: s, Limits: service.Limits{Write: time.Second}})
+// servePipes serves in memory, for synctest, and returns a connection.
+func servePipes(t *testing.T, c Config) *grpc.ClientConn {
+	l, server := nettest.NewPipes(), NewServer(c)
 	go server.Serve(l)
 	conn := nettest.DialGRPC(t, "firn", grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return l.Dial(), nil }))
 	t.Cleanup(func() {
 		_ = conn.Close()
 		_ = server.Shutdown(context.Background())
 	})
-	ids := firnv1.NewIDsClient(conn)
+	return conn
+}
+
+// TestStreamNotRead: a stream that is not read ends at the write timeout, and
+// the others of its connection continue.
+func TestStreamNotRead(t *testing.T) { synctest.Test(t, testStreamNotRead) }
+
+func testStreamNotRead(t *testing.T) {
+	s := newOpen()
+	ids := firnv1.NewIDsClient(servePipes(t, Config{Backend: s, Limits: service.Limits{Write: time.Second}}))
 	unread, err := ids.Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -232,6 +237,38 @@ func testStreamNotRead(t *testing.T) {
 	// What it has in its windows, the server has written ahead, and a response.
 	if n := s.given.Load(); n > 3*64<<10/idOctets+2*maxBatch {
 		t.Errorf("%d IDs were taken", n)
+	}
+}
+
+// TestCreditAhead: the server takes small credits, however many, of a client
+// that does not read yet.
+func TestCreditAhead(t *testing.T) { synctest.Test(t, testCreditAhead) }
+
+func testCreditAhead(t *testing.T) {
+	const credits = 50_000
+	ids := firnv1.NewIDsClient(servePipes(t, Config{Backend: newOpen(), Limits: service.Limits{Write: time.Second}}))
+	stream, err := ids.Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range credits {
+		if err := stream.Send(&firnv1.StreamRequest{Credit: 1}); err != nil {
+			t.Fatalf("after %d: %v", i, err)
+		}
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	got := 0
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) && got == credits {
+			return
+		}
+		if err != nil {
+			t.Fatalf("after %d IDs of %d: %v", got, credits, err)
+		}
+		got += len(r.Ids)
 	}
 }
 

@@ -152,8 +152,9 @@ type credit struct {
 }
 
 // receive passes on the credit of a stream's messages, the first of which has
-// arrived, until there will be no more or the stream ends.
-func receive(stream grpc.BidiStreamingServer[firnv1.StreamRequest, firnv1.StreamResponse], first *firnv1.StreamRequest, to chan<- credit) {
+// arrived, until there will be no more or the stream ends. credits has room for
+// one: it joins what is not taken yet, and never waits for the client to read.
+func receive(stream grpc.BidiStreamingServer[firnv1.StreamRequest, firnv1.StreamResponse], first *firnv1.StreamRequest, credits chan credit) {
 	r, err := first, error(nil)
 	for {
 		c := credit{r.GetCredit(), err}
@@ -165,10 +166,11 @@ func receive(stream grpc.BidiStreamingServer[firnv1.StreamRequest, firnv1.Stream
 			c.err = invalid(service.BadParameter, "sequencer", "only the first message may set sequencer, batch and form")
 		}
 		select {
-		case to <- c:
-		case <-stream.Context().Done():
-			return
+		case earlier := <-credits:
+			c.n += min(earlier.n, math.MaxUint64-c.n)
+		default:
 		}
+		credits <- c
 		if c.err != nil {
 			return
 		}
@@ -203,7 +205,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	if err != nil {
 		return err
 	}
-	credits := make(chan credit)
+	credits := make(chan credit, 1)
 	go receive(stream, first, credits) // ends with the stream's context, which ends when this method returns
 	if err := s.pump(ctx, stream, q, credits, batch); !errors.Is(err, errStalled) {
 		return err
