@@ -46,6 +46,8 @@ func play(mode string) int {
 		return stamps(dir, now)
 	case "supervisor":
 		return supervise(dir, now)
+	case "leaver":
+		return leave()
 	}
 	return 99
 }
@@ -63,6 +65,19 @@ func stamps(dir string, now func() time.Time) int {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// leave ends in another group than that of the command, in which it leaves a
+// process.
+func leave() int {
+	if err := exec.Command("sleep", "1000").Start(); err != nil {
+		return 95
+	}
+	group, err := syscall.Getpgid(os.Getppid())
+	if err != nil || syscall.Setpgid(0, group) != nil {
+		return 94
+	}
+	return 6
 }
 
 // The windows of the test are short, and the machine may be slow.

@@ -71,27 +71,31 @@ func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 // wait waits until the command has ended, and returns its exit code. Meanwhile
 // it reaps what the command leaves behind in its group.
 func (p *process) wait() int {
-	which := -p.group
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGCHLD)
+	defer signal.Stop(changed)
 	for {
-		switch pid, s := reap(which, 0); {
+		pid, s := reap(p.group) // by its own ID: it may have left the group
+		if pid < 0 {
+			return exitUnknown // another part of this program waited for the command
+		}
+		if pid == 0 {
+			pid, s = reap(-p.group)
+		}
+		switch {
 		case pid == p.group:
 			return exitCode(s)
-		case pid < 0 && which == p.group:
-			return exitUnknown // another part of this program waited for the command
-		case pid < 0:
-			which = p.group // the command has left its group
+		case pid <= 0:
+			<-changed
 		}
 	}
 }
 
-// reap waits for children as wait4(2) does, without its error for a signal.
-func reap(which, options int) (pid int, s syscall.WaitStatus) {
-	for {
-		pid, err := syscall.Wait4(which, &s, options, nil)
-		if err != syscall.EINTR {
-			return pid, s
-		}
-	}
+// reap reaps a child that has ended. It returns 0 if none has, and a negative
+// number if there is no such child.
+func reap(which int) (pid int, s syscall.WaitStatus) {
+	pid, _ = syscall.Wait4(which, &s, syscall.WNOHANG, nil)
+	return pid, s
 }
 
 // isForeground reports whether stdin is a terminal that this process may read
@@ -137,7 +141,7 @@ func (p *process) end(grace time.Duration, hurry func() bool) {
 			_ = syscall.Kill(-p.group, syscall.SIGKILL)
 		}
 		for more := p.waited.Load(); more; { // an ended process stays in its group until it is reaped
-			pid, _ := reap(-p.group, syscall.WNOHANG)
+			pid, _ := reap(-p.group)
 			more = pid > 0
 		}
 		if syscall.Kill(-p.group, 0) != nil || p.hasEnded() {

@@ -309,6 +309,16 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// TestLeader: the command has ended when its own process has, even if that left
+// the group and another process of the group lives.
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	r := newTrial(t, os.Args[0])
+	r.config.Environ = append(r.config.Environ, modeVar+"=leaver")
+	r.start()
+	r.ends(6, "")
+}
+
 // TestStubborn: a command that ignores SIGTERM is killed at the end of its
 // window, and a stopped one ends too.
 func TestStubborn(t *testing.T) {
