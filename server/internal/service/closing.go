@@ -128,6 +128,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.silence.close()
+	c.stopCounting()
 	// Each opening closes what it opened. Cancelling one may leave its node ID
 	// claimed, so it is cancelled only when ctx ends.
 	stop := context.AfterFunc(ctx, c.stopOpening)

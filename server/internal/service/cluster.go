@@ -39,10 +39,12 @@ type Cluster struct {
 	creations rateLimit // sequencers created by use
 	missed    rateLimit // reads of the store for names that it does not have
 
-	retiring     sync.WaitGroup  // retired sequencers that are not closed yet
-	openings     sync.WaitGroup  // sequencers that are being opened
-	openingUntil context.Context // done when openings must end
-	stopOpening  context.CancelFunc
+	retiring      sync.WaitGroup  // retired sequencers that are not closed yet
+	openings      sync.WaitGroup  // sequencers that are being opened, and a round of nodes
+	openingUntil  context.Context // done when openings must end
+	stopOpening   context.CancelFunc
+	countingUntil context.Context // done when Close begins
+	stopCounting  context.CancelFunc
 }
 
 var _ Backend = (*Cluster)(nil)
@@ -126,10 +128,10 @@ type failure struct {
 func NewCluster(c ClusterConfig) *Cluster {
 	c.Options.Layout = cmp.Or(c.Options.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
-	until, stop := context.WithCancel(context.Background())
 	admin := *c.Admin
-	cluster := &Cluster{StoreAdmin: &admin, c: c, byName: make(map[string]*entry),
-		failed: make(map[string]failure), openingUntil: until, stopOpening: stop}
+	cluster := &Cluster{StoreAdmin: &admin, c: c, byName: make(map[string]*entry), failed: make(map[string]failure)}
+	cluster.openingUntil, cluster.stopOpening = context.WithCancel(context.Background())
+	cluster.countingUntil, cluster.stopCounting = context.WithCancel(context.Background())
 	admin.rejoin = cluster.rejoin
 	return cluster
 }

@@ -60,7 +60,7 @@ func (c *Cluster) countAll() {
 	s.mu.Unlock()
 	counts := make(map[string]NodeCounts)
 	for name := range c.opened() {
-		ctx, cancel := context.WithTimeout(c.openingUntil, countMost)
+		ctx, cancel := context.WithTimeout(c.countingUntil, countMost)
 		n, err := countNodes(ctx, c.store, name, time.Now())
 		cancel()
 		old, counted := before[name]

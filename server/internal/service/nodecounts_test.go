@@ -103,13 +103,40 @@ func TestNodeCountsFail(t *testing.T) {
 	})
 }
 
-// An unlisted store cannot list keys while fails is set.
+// TestCloseWhileCounting: a server that stops during a count does not wait for
+// it, and gives its node IDs back.
+func TestCloseWhileCounting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &unlisted{Store: new(memstore.Store)}
+		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
+		for _, name := range []string{"orders", "users"} {
+			if _, err := c.Sequencer(t.Context(), name, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store.hangs = true
+		c.NodeCounts("orders", time.Now())
+		synctest.Wait()
+		limited, cancel := context.WithTimeout(t.Context(), countMost/2)
+		defer cancel()
+		if err := c.Close(limited); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An unlisted store cannot list keys while fails is set, and does not answer
+// while hangs is set.
 type unlisted struct {
 	grant.Store
-	fails bool
+	fails, hangs bool
 }
 
 func (s *unlisted) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	if s.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if s.fails {
 		return errors.New("the store refuses to list")
 	}
