@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -371,7 +372,12 @@ func (r *report) directory() {
 	if r.c.Directory == "" {
 		return
 	}
-	free, err := freeBytes(r.c.Directory)
+	there := r.c.Directory // the nearest directory that exists
+	free, err := freeBytes(there)
+	for errors.Is(err, os.ErrNotExist) && there != filepath.Dir(there) {
+		there = filepath.Dir(there)
+		free, err = freeBytes(there)
+	}
 	switch {
 	case err != nil:
 		r.add("file system", Unknown, "", "cannot determine the free space of %s: %v", r.c.Directory, err)

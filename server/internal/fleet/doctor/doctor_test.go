@@ -141,7 +141,7 @@ func TestNoStore(t *testing.T) {
 	if f := find(t, found, "store", "etcd is down"); f.Level != Fix || f.Fix != "start it" {
 		t.Errorf("a store that is down is %+v", f)
 	}
-	found = Run(t.Context(), Config{Directory: t.TempDir(), Missing: true})
+	found = Run(t.Context(), Config{Directory: filepath.Join(t.TempDir(), "not", "yet"), Missing: true})
 	want(t, found, "store", "has no store yet", OK)
 	want(t, found, "file system", "MiB free", OK)
 }
