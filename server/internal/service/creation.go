@@ -13,7 +13,7 @@ import (
 )
 
 // A Creation is a sequencer to create, as clients describe it. A field that is
-// nil has its default.
+// nil has its default; an empty prefix is none.
 type Creation struct {
 	Layout   *string `json:"layout"`
 	MaxAhead *string `json:"max_ahead"`
@@ -37,7 +37,7 @@ func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 		{"layout", "layout", n.Layout}, {"max_ahead", "max-ahead", n.MaxAhead}, {"window", "window", n.Window},
 		{"prefix", "prefix", n.Prefix}, {"low_bits", "low-bits", n.LowBits},
 	} {
-		if f.text == nil {
+		if f.text == nil || f.field == "prefix" && *f.text == "" {
 			continue
 		}
 		if err := t.Set(f.key, *f.text); err != nil {

@@ -78,6 +78,7 @@ func TestAdmin(t *testing.T) {
 	const body = `{"layout":"hazelcast","window":"45s"}`
 	want(send(h, "PUT", path, body), 201, "attached")
 	want(send(h, "PUT", path, body), 200, "attached")
+	want(send(h, "PUT", path, `{"prefix":"",`+body[1:]), 200, "attached") // from a client that sends all fields
 	wantProblem(t, send(h, "PUT", path, ""), service.Different, "layout")
 	if w := do(h, "POST", path+"/next?count=10"); w.Code != 200 {
 		t.Fatalf("%d %s", w.Code, w.Body)
