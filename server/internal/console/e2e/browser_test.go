@@ -214,8 +214,7 @@ func focus(sel string) step {
 	}
 }
 
-func keys(sel, text string) step  { return chromedp.SendKeys(chromedp.CSS(sel), text) }
-func value(sel, text string) step { return chromedp.SetValue(chromedp.CSS(sel), text) }
+func keys(sel, text string) step { return chromedp.SendKeys(chromedp.CSS(sel), text) }
 
 // permit lets an error be whose text has this in it.
 func (b *tab) permit(text string) {
