@@ -166,13 +166,10 @@ func ExampleLayout() {
 		panic(err)
 	}
 	fmt.Printf("%d nodes, %.0f IDs a second each, until %s\n", l.MaxNode()+1, l.IDsPerSecond(), l.Last().Format(time.DateOnly))
-	fmt.Print(l.Diagram(nil))
+	fmt.Println("bits from the top:", l.Fields())
 	// Output:
 	// 1024 nodes, 4096000 IDs a second each, until 2089-09-06
-	//   63 62                                     22 21        10 9        0
-	// ┌───┬─────────────────────────────────────────┬────────────┬──────────┐
-	// │ 0 │ time 41                                 │ seq 12     │ node 10  │
-	// └───┴─────────────────────────────────────────┴────────────┴──────────┘
+	// bits from the top: time:41.seq:12.node:10
 }
 
 // The node that made a tweet's ID, in Twitter's own terms.

@@ -171,16 +171,8 @@ func TestRangeErrors(t *testing.T) {
 	}
 }
 
-func TestDiagram(t *testing.T) {
-	const want = "" +
-		" 63                                      22 21   16 15    13   12 11     4 3  0\n" +
-		"┌──────────────────────────────────────────┬───────┬────────┬────┬────────┬────┐\n" +
-		"│ time~ 42                                 │ seq 6 │ node 3 │ =0 │ node 8 │ =5 │\n" +
-		"└──────────────────────────────────────────┴───────┴────────┴────┴────────┴────┘\n"
-	if got := MustParseLayout("lable,cluster=5").Diagram(nil); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
-	// The values that inspect shows come from the pieces.
+// TestPieceValue: the values that firn inspect shows come from the pieces.
+func TestPieceValue(t *testing.T) {
 	var got []uint64
 	for _, p := range MustParseLayout("lable,cluster=3").Pieces() {
 		got = append(got, p.Value([]byte{0x00, 0x16, 0xa7, 0xf3, 0xd1, 0x80, 0x22, 0xc3}))

@@ -269,7 +269,7 @@ func (c *inspectCmd) addTexts(r *rows, x *inspect.Reading) {
 // draw shows the bits with their values in a box, if the terminal is wide
 // enough.
 func (c *inspectCmd) draw(w io.Writer, x *inspect.Reading) {
-	box := x.Layout.Diagram(func(piece firn.Piece) string {
+	box := bitsBox(x.Layout, func(piece firn.Piece) string {
 		v := piece.Value(x.Bytes)
 		switch {
 		case piece.Field == "zero":

@@ -1,12 +1,5 @@
 package firn
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-	"unicode/utf8"
-)
-
 // A Piece is a run of bits of an ID that belong to one field.
 type Piece struct {
 	Field    string // "time", "node", "seq", "const", "rand" or "zero" (unused bits on top)
@@ -53,44 +46,4 @@ func (p Piece) Value(b []byte) uint64 {
 		v = reverse(v, uint8(p.Width))
 	}
 	return v
-}
-
-// Diagram draws the layout as a box with a cell for each piece and the bit
-// positions above it, up to about 90 columns wide. The function label returns
-// the text of a cell; if it is nil, cells show the field and its width.
-func (l Layout) Diagram(label func(Piece) string) string {
-	if label == nil {
-		label = pieceLabel
-	}
-	var numbers, top, middle, bottom strings.Builder
-	for i, p := range l.Pieces() {
-		text := label(p)
-		high, low := strconv.Itoa(p.Pos+p.Width-1), strconv.Itoa(p.Pos)
-		if p.Width == 1 {
-			high = ""
-		}
-		width := max(p.Width*64/max(int(l.size), 64), utf8.RuneCountInString(text)+2, len(high)+len(low)+1)
-		numbers.WriteString(" " + high + strings.Repeat(" ", width-len(high)-len(low)) + low)
-		left, right := "┬", "┴"
-		if i == 0 {
-			left, right = "┌", "└"
-		}
-		top.WriteString(left + strings.Repeat("─", width))
-		bottom.WriteString(right + strings.Repeat("─", width))
-		fmt.Fprintf(&middle, "│ %-*s", width-1, text)
-	}
-	return numbers.String() + "\n" + top.String() + "┐\n" + middle.String() + "│\n" + bottom.String() + "┘\n"
-}
-
-func pieceLabel(p Piece) string {
-	switch p.Field {
-	case "const":
-		return "=" + strconv.FormatUint(p.Const, 10)
-	case "zero":
-		return "0"
-	}
-	if p.Reversed {
-		return fmt.Sprintf("%s~ %d", p.Field, p.Width)
-	}
-	return fmt.Sprintf("%s %d", p.Field, p.Width)
 }

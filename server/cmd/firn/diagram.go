@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/firnid/firn"
+)
+
+// bitsBox draws a layout as a box with a cell for each piece and the bit
+// positions above it, up to about 90 columns wide. The function label returns
+// the text of a cell.
+func bitsBox(l firn.Layout, label func(firn.Piece) string) string {
+	var numbers, top, middle, bottom strings.Builder
+	for i, p := range l.Pieces() {
+		text := label(p)
+		high, low := strconv.Itoa(p.Pos+p.Width-1), strconv.Itoa(p.Pos)
+		if p.Width == 1 {
+			high = ""
+		}
+		width := max(p.Width*64/max(l.Bits(), 64), utf8.RuneCountInString(text)+2, len(high)+len(low)+1)
+		numbers.WriteString(" " + high + strings.Repeat(" ", width-len(high)-len(low)) + low)
+		left, right := "┬", "┴"
+		if i == 0 {
+			left, right = "┌", "└"
+		}
+		top.WriteString(left + strings.Repeat("─", width))
+		bottom.WriteString(right + strings.Repeat("─", width))
+		fmt.Fprintf(&middle, "│ %-*s", width-1, text)
+	}
+	return numbers.String() + "\n" + top.String() + "┐\n" + middle.String() + "│\n" + bottom.String() + "┘\n"
+}
+
+// pieceLabel returns the field and the width of a piece.
+func pieceLabel(p firn.Piece) string {
+	switch p.Field {
+	case "const":
+		return "=" + strconv.FormatUint(p.Const, 10)
+	case "zero":
+		return "0"
+	}
+	if p.Reversed {
+		return fmt.Sprintf("%s~ %d", p.Field, p.Width)
+	}
+	return fmt.Sprintf("%s %d", p.Field, p.Width)
+}
