@@ -55,15 +55,15 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 		case r.State == Destroying:
 			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 		default:
-			// Nothing depends on this: if the value that was read is lost, so
-			// is an unused sequencer.
+			// If the value that was read is lost, so is an unused sequencer. Its
+			// range and floor must not be: another generator may have the rest.
 			if want, have := c.Nodes.String(), r.Config.Nodes.String(); c.Nodes != nil && want != have {
 				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want, Have: have}
 			}
 			if r.Floor.Before(fresh.floor()) {
 				return false, &MismatchError{Sequencer: name, Field: "floor", Want: timeText(fresh.floor()), Have: timeText(r.Floor)}
 			}
-			return false, r.Config.compare(name, c)
+			return c.Nodes != nil || !opt.Floor.IsZero(), r.Config.compare(name, c)
 		}
 		fresh.Incarnation, fresh.LongestWindow = r.Incarnation+1, r.LongestWindow
 		fresh.Config.Nodes = cmp.Or(c.Nodes, r.Config.Nodes)
@@ -154,12 +154,13 @@ func get(ctx context.Context, s Store, key string) ([]byte, error) {
 }
 
 // changeConfig changes the record of a sequencer, and returns it; r has
-// incarnation 0 if there is no record yet. If change returns true, the record is
-// written even if it stays the same, because the value that was read may not be
-// durable. If change returns an error, nothing is written.
+// incarnation 0 if there is no record yet. If change returns true, or an earlier
+// write had an unknown result, the record is written even if it stays the same,
+// because the value that was read may not be durable. If change returns an
+// error, nothing is written.
 func changeConfig(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (info Info, err error) {
 	var refused error
-	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
+	err = settle(ctx, s, configKey(name), func(old []byte, lost bool) []byte {
 		info = Info{}
 		if old != nil {
 			if info, refused = decodeConfig(configKey(name), old); refused != nil {
@@ -167,7 +168,7 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *Info
 			}
 		}
 		var write bool
-		if write, refused = change(&info); refused != nil || !write {
+		if write, refused = change(&info); refused != nil || !write && !lost {
 			return nil
 		}
 		info.nonce, info.Floor = newToken(), info.floor()
@@ -211,20 +212,21 @@ func changeUsable(ctx context.Context, s Store, name string, change func(r *Info
 
 // settle replaces the value of a key by what next makes of it, and repeats that
 // until a write was applied. next may be called several times, and returns nil
-// to leave the value unchanged.
+// to leave the value unchanged; lost reports whether an earlier write had an
+// unknown result.
 //
 // A write with an unknown result is settled by another write, not by a read,
 // because a value that was read may disappear in a failover of the store. So
 // every write has different bytes, and settle returns only when one was
 // applied, or when several in a row had an unknown result.
-func settle(ctx context.Context, s Store, key string, next func(old []byte) []byte) error {
+func settle(ctx context.Context, s Store, key string, next func(old []byte, lost bool) []byte) error {
 	var lost error // of the last write with an unknown result
 	for unknown := 0; ; {
 		old, err := get(ctx, s, key)
 		if err != nil {
 			return err
 		}
-		value := next(old)
+		value := next(old, lost != nil)
 		if value == nil {
 			return nil
 		}
@@ -319,8 +321,8 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 
 // SetWindow changes how long the windows of a sequencer are, with one write,
 // while its members run. They read it within 20 seconds, and use it from their
-// next renewal on. Windows that were granted before keep their end. Its other
-// settings never change: IDs of another layout may equal earlier ones, and a
+// next renewal on. Windows that were granted before keep their end. Its layout
+// and MaxAhead never change: IDs of another layout may equal earlier ones, and a
 // fence relies on MaxAhead.
 func SetWindow(ctx context.Context, s Store, name string, window time.Duration) (Info, error) {
 	return changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
@@ -492,7 +494,7 @@ func undone(name string, last State) error {
 // It returns the nonce of what it wrote, or "" if the configuration has another.
 func rewrite(ctx context.Context, s Store, name, nonce string, change func(*Info)) (next string, err error) {
 	ours := []string{nonce}
-	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
+	err = settle(ctx, s, configKey(name), func(old []byte, _ bool) []byte {
 		r, err := decodeConfig(configKey(name), old)
 		if err != nil || !slices.Contains(ours, r.nonce) {
 			next = ""

@@ -226,7 +226,7 @@ func TestRecordsOfOthers(t *testing.T) {
 		}
 	}
 	report, err := grant.Fence(ctx, s, "good", &grant.FenceOptions{DryRun: true, AnyClock: true})
-	if err != nil || report.Nodes != 1 || len(report.Damaged) != 1 {
+	if err != nil || report.Records != 1 || len(report.Damaged) != 1 {
 		t.Errorf("Fence = %+v, %v", report, err)
 	}
 	if after := keys(t, s); fmt.Sprint(after) != fmt.Sprint(before) {

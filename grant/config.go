@@ -10,8 +10,8 @@ import (
 	"github.com/firnid/firn/typed"
 )
 
-// A Config is the configuration that all members of a sequencer share. It is
-// fixed when the sequencer is created.
+// A Config is the configuration that all members of a sequencer share. After
+// the creation, only Window and Nodes can change: see SetWindow and SetNodes.
 type Config struct {
 	// Layout is the layout of the IDs, including its epoch and its number of
 	// nodes.

@@ -67,7 +67,7 @@ type MismatchError struct {
 	Sequencer string
 	Field     string // "layout", "max-ahead", "window", "nodes", "floor", "prefix" or "low-bits"
 	Want      string // what the caller asked for
-	Have      string // what the sequencer was created with
+	Have      string // what the sequencer has
 }
 
 func (e *MismatchError) Error() string {

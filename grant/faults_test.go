@@ -363,6 +363,41 @@ func TestSettles(t *testing.T) {
 		if _, err := grant.Attach(ctx, s, "s"); !errors.Is(err, errFault) || s.writes > 2 {
 			t.Errorf("%v after %d writes, of which the context ended in the first or second", err, s.writes)
 		}
+		// What a write of unknown result left is written again, even if it is
+		// what the operation wants: a failover may lose what a read shows.
+		for name, do := range map[string]func(grant.Store) error{
+			"create": func(s grant.Store) error {
+				_, err := grant.Create(t.Context(), s, "new", config("default"), at(now))
+				return err
+			},
+			"create what exists": func(s grant.Store) error {
+				o := at(now)
+				o.Floor = now.Add(-time.Hour)
+				for range 2 { // the first may have ended with an unknown result
+					if _, err := grant.Create(t.Context(), s, "new", config("default"), o); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			"window": func(s grant.Store) error {
+				_, err := grant.SetWindow(t.Context(), s, "s", time.Hour)
+				return err
+			},
+			"repair": func(s grant.Store) error {
+				_, err := grant.Repair(t.Context(), s, "s", &grant.RepairOptions{Now: func() time.Time { return now }})
+				return err
+			},
+		} {
+			s := &unsureStore{Store: populate(t, operations()[:5]), left: 1}
+			want := 2
+			if name == "create what exists" {
+				want = 3
+			}
+			if err := do(s); err != nil || s.writes != want {
+				t.Errorf("%s: %v after %d writes, the first of unknown result; want %d", name, err, s.writes, want)
+			}
+		}
 		// A write that was certainly not sent says nothing about an earlier one.
 		s = &unsureStore{Store: populate(t, operations()[:1]), left: 1, down: true}
 		if _, err := grant.Attach(t.Context(), s, "s"); !errors.Is(err, errFault) || errors.Is(err, grant.ErrNotSent) {

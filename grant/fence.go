@@ -49,9 +49,9 @@ type FenceReport struct {
 	LongestWindow time.Duration
 	Unsure        bool
 
-	Nodes   int // records that were rewritten
-	Held    []NodeInfo
-	Damaged []error // records that cannot be read and were left unchanged
+	Records int        // how many were rewritten
+	Held    []NodeInfo // held when the fence began
+	Damaged []error    // records that cannot be read and were left unchanged
 }
 
 // fenceLeast is the minimum time from a fence to the beginning of the first new
@@ -94,7 +94,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 			report.Damaged = append(report.Damaged, err)
 			return true
 		}
-		report.Nodes++
+		report.Records++
 		latest = max(latest, r.Wall)
 		if n := r.info(node); n.Held && !n.Until.Before(now) {
 			report.Held = append(report.Held, n)
@@ -122,7 +122,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	floor := max(ms(config.fence), ms(now.Add(config.Config.MaxAhead+ahead)))
 	report.Floor = timeOf(max(floor, ms(config.begin)))
 	if !inRange(floor) {
-		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock", now)
+		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock", timeText(now))
 	}
 	if latest != never && !opt.AnyClock {
 		const text = "the clock reads %s, which is %v %s the latest record of sequencer %s was written: set the clock, or allow it explicitly"
@@ -137,7 +137,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		return report, nil
 	}
 
-	report.Nodes, err = fenceAll(ctx, s, name, floor, given, ms(now))
+	report.Records, err = fenceAll(ctx, s, name, floor, given, ms(now))
 	return report, err
 }
 
@@ -177,7 +177,7 @@ func fenceAll(ctx context.Context, s Store, name string, floor, longest, now int
 // and reports whether it did. A damaged record is left unchanged: no
 // member can acquire or extend it.
 func fenceNode(ctx context.Context, s Store, key string, floor, now int64) (done bool, err error) {
-	err = settle(ctx, s, key, func(old []byte) []byte {
+	err = settle(ctx, s, key, func(old []byte, _ bool) []byte {
 		r, err := decodeNode(key, old)
 		if done = err == nil; !done {
 			return nil

@@ -99,7 +99,7 @@ func TestFenceLaw(t *testing.T) {
 			longest = max(longest, other.LongestWindow)
 			report, err := grant.Fence(t.Context(), s, "s", &other)
 			earlier = now.Add(by + ahead + 2*max(c.Window, other.LongestWindow))
-			if err != nil || !report.Floor.Equal(earlier) || report.Nodes != 0 || report.Unsure != (other.LongestWindow == 0) {
+			if err != nil || !report.Floor.Equal(earlier) || report.Records != 0 || report.Unsure != (other.LongestWindow == 0) {
 				t.Fatalf("seed %d: the first fence: %+v, %v; want the floor %v", seed, report, err, earlier)
 			}
 		}
@@ -131,7 +131,7 @@ func TestFenceLaw(t *testing.T) {
 		damaged := len(before) - 1 - len(marks)
 		check := func(what string, report grant.FenceReport, err error) {
 			t.Helper()
-			if err != nil || !report.Floor.Equal(floor) || report.Nodes != len(marks) ||
+			if err != nil || !report.Floor.Equal(floor) || report.Records != len(marks) ||
 				report.LongestWindow != longest || report.Unsure != unsure || !slices.Equal(report.Held, held) || len(report.Damaged) != damaged {
 				t.Fatalf("seed %d: %s: %+v, %v; want floor %v, longest window %v, unsure %t, %d records, held %+v, %d damaged",
 					seed, what, report, err, floor, longest, unsure, len(marks), held, damaged)

@@ -367,19 +367,19 @@ func (m *machine) displaced(r nodeRecord, fenced bool) {
 		return
 	}
 	h.closing = true
-	i := alarm{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
+	a := alarm{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
 	reason := ErrRolledBack
 	switch {
 	case fenced:
-		i.Kind = alarmFenced
+		a.Kind = alarmFenced
 		if !h.sealed {
-			i.Until = min(until, m.seenFloor) // what is above it was reported
+			a.Until = min(until, m.seenFloor) // what is above it was reported
 		}
 	case !m.predates(r.Over.Until, r.Over.Nonce) && !m.predates(r.Until, r.Nonce):
-		i.Kind, reason = alarmOverlapped, errOverlap
+		a.Kind, reason = alarmOverlapped, errOverlap
 	}
-	if i.From < i.Until {
-		m.alarm(i)
+	if a.From < a.Until {
+		m.alarm(a)
 	}
 	if !fenced {
 		m.owner = m.token()

@@ -178,7 +178,7 @@ func changedError(name string, p Place) error {
 // copyNode adds what a record says to that of another store.
 func copyNode(ctx context.Context, s Store, key string, r nodeRecord) error {
 	var refused error
-	err := settle(ctx, s, key, func(old []byte) []byte {
+	err := settle(ctx, s, key, func(old []byte, _ bool) []byte {
 		next := r
 		if old != nil {
 			var there nodeRecord

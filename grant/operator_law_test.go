@@ -210,7 +210,7 @@ func testForeignKeys(t *testing.T) {
 	foreign := map[string][]byte{nodesPrefix("s") + "-": held.encode(), nodesPrefix("s") + "00": []byte("{")}
 	s, _ := sequencerStore(nil)
 	maps.Copy(s.values, foreign)
-	if report, err := Fence(t.Context(), s, "s", &FenceOptions{Now: at(rigTime), DryRun: true}); err != nil || report.Nodes != 0 || len(report.Damaged) != 2 {
+	if report, err := Fence(t.Context(), s, "s", &FenceOptions{Now: at(rigTime), DryRun: true}); err != nil || report.Records != 0 || len(report.Damaged) != 2 {
 		t.Errorf("Fence = %+v, %v", report, err)
 	}
 	s.values[nodeKey("s", 3, 15)] = held.encode()

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -111,13 +112,18 @@ func (r *nodeRecord) repair() {
 
 // repairNode repairs a record, unless another process was faster.
 func repairNode(ctx context.Context, s Store, key string, now, limit int64) error {
-	return settle(ctx, s, key, func(old []byte) []byte {
+	var ours []byte
+	return settle(ctx, s, key, func(old []byte, lost bool) []byte {
 		r, err := decodeNode(key, old)
-		if err != nil || r.Until <= limit || !r.repairable(now) {
+		switch {
+		case lost && bytes.Equal(old, ours): // it may not be durable
+		case err != nil || r.Until <= limit || !r.repairable(now):
 			return nil
+		default:
+			r.repair()
 		}
-		r.repair()
 		r.takeAway(now)
-		return r.encode()
+		ours = r.encode()
+		return ours
 	})
 }

@@ -86,7 +86,7 @@ time, and with the records.`,
 
 // whyUnsure says why a fence cannot know the longest window.
 func whyUnsure(ctx context.Context, s grant.Store, name string, r grant.FenceReport) (string, error) {
-	if r.Nodes == 0 {
+	if r.Records == 0 {
 		return "no record shows how long its windows were", nil
 	}
 	info, err := grant.Lookup(ctx, s, name)
@@ -96,14 +96,14 @@ func whyUnsure(ctx context.Context, s grant.Store, name string, r grant.FenceRep
 func (a *app) printFence(name string, r grant.FenceReport, why string, given bool, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
-			"sequencer": name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Nodes, "held": len(r.Held),
+			"sequencer": name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Records, "held": len(r.Held),
 			"damaged": len(r.Damaged), "longest_window": r.LongestWindow.String(), "unsure": r.Unsure,
 		})
 		return
 	}
 	var t rows
 	t.add("sequencer", "%s", name)
-	t.add("records", "%d, %d of which are held", r.Nodes, len(r.Held))
+	t.add("records", "%d, %d of which are held", r.Records, len(r.Held))
 	window := fmt.Sprintf("%v, the longest known", r.LongestWindow)
 	if !given { // no record shows that it was created again with a longer window
 		window += " to this store; run again with --longest-window if it was ever longer"
