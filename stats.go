@@ -59,7 +59,7 @@ func (c *core) Stats() Stats {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !c.countAll() && c.isSealed {
+	for !c.countAll() && c.sealed {
 		// Some calls are inside swap, which does not wait, and no new ones
 		// begin: this is the last chance to count what they took.
 		c.mu.Unlock()
@@ -73,8 +73,8 @@ func (c *core) Stats() Stats {
 		Waits:     c.waits.count.Load(),
 		TotalWait: time.Duration(c.waits.total.Load()),
 	}
-	slot, any := t.end()
-	if !any {
+	slot, used := t.end()
+	if !used {
 		slot = c.floor
 	}
 	if slot > 0 {

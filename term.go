@@ -169,7 +169,7 @@ func (t *term) made() (n uint64, ok bool) {
 }
 
 // end returns the exclusive end of the slots taken, and whether there are any.
-func (t *term) end() (slot uint64, any bool) {
+func (t *term) end() (slot uint64, used bool) {
 	v := t.word.Load() &^ sealed
 	return v, v > max(t.first, t.start.Load())
 }
