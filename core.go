@@ -22,8 +22,18 @@ import (
 // between can only fail the swap, never go back. Uniqueness depends on the swap
 // alone; the clock pulls the word forward and limits how far it may go.
 //
-// While a reading of the clock is fresh, single IDs are taken without another
-// one: see term.quick.
+// While a reading of the clock is fresh, IDs are taken without another one. A
+// call tries, from the fastest way to the slowest:
+//
+//   - the lease of a Cursor: slots that were taken before, for one goroutine.
+//     It saves the swap, which costs most while other goroutines swap too.
+//   - term.quick: a swap, if the processor's counter shows that the reading is
+//     fresh. It saves reading the clock, 45 of the 70 ns of an ID.
+//   - takeOne: the same by the watch's own counter, where the processor's
+//     cannot be used. takeUpTo does both for several IDs.
+//   - take: reads the clock. It alone decides what the others may take.
+//
+// docs/decisions/generator.md has the reasons.
 type core struct {
 	layout   Layout
 	now      func() time.Time

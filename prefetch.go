@@ -72,8 +72,12 @@ var ErrClosed = errors.New("firn: prefetcher is closed")
 //
 // These are the rules of Hazelcast's prefetch-count and
 // prefetch-validity-millis, which default to 100 and 10 minutes there: a batch
-// becomes invalid exactly validity after it arrived. NewPrefetcher panics if
-// source is nil or count is less than 1.
+// becomes invalid exactly validity after it arrived.
+//
+// NewPrefetcher panics if source is nil or count is less than 1. Other
+// constructors return an error, because a layout or a grant may come from a
+// user or a store. These numbers are the program's own, so a bad one is a
+// mistake in the program.
 //
 // A Prefetcher made by NewPrefetcher starts no goroutine: it fetches when a
 // caller needs an ID and none is left. StartPrefetcher makes one that fetches
@@ -145,7 +149,7 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 // taking a snapshot.
 //
 // StartPrefetcher panics if source is nil, or if the options contradict each
-// other.
+// other, for the reason given at NewPrefetcher.
 func StartPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
 	if source == nil {
 		panic("firn: StartPrefetcher needs a source")
