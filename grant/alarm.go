@@ -22,7 +22,8 @@ const (
 )
 
 // alarms are the kinds of alarms as operators see them: in the metric
-// firn_alarms_total, and in the log.
+// firn_alarms_total, and in the log. Those after which IDs may exist twice, and
+// no others, are logged as errors.
 var alarms = [numAlarms]struct {
 	name    string
 	level   slog.Level
@@ -38,9 +39,13 @@ var alarms = [numAlarms]struct {
 	alarmOverlapped:    {"windows-overlapped", slog.LevelError, "the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence): IDs of this node ID and time span may exist twice"},
 }
 
-// AlarmName returns the name of a kind of alarm, an index of
-// KeeperStats.Alarms, as in the metric firn_alarms_total. Index 0 has none.
-func AlarmName(kind int) string { return alarms[kind].name }
+// DescribeAlarm returns the name of a kind of alarm, an index of
+// KeeperStats.Alarms, as in the metric firn_alarms_total, and whether IDs may
+// exist twice after it. Index 0 is no alarm and has no name.
+func DescribeAlarm(kind int) (name string, twice bool) {
+	a := alarms[kind]
+	return a.name, a.level == slog.LevelError
+}
 
 // An alarm is what an operator should know about.
 type alarm struct {

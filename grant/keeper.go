@@ -130,7 +130,7 @@ type KeeperStats struct {
 	Released uint64            // node IDs that were given back
 	Lost     uint64            // node IDs that another member took over
 	Expired  uint64            // windows that ended because they could not be renewed
-	Alarms   [numAlarms]uint64 // by kind, see AlarmName
+	Alarms   [numAlarms]uint64 // by kind, see DescribeAlarm
 }
 
 // NewKeeper returns a Keeper that holds nothing until Join is called.

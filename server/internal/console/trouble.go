@@ -23,9 +23,6 @@ type trouble struct {
 // soon is the time before the last ID of a layout from which pages warn.
 const soon = 365 * 24 * time.Hour
 
-// seriousAlarms are alarms after which IDs may exist twice.
-var seriousAlarms = []string{"cloned", "store-went-back", "windows-overlapped", "fenced-span"}
-
 // troublesOf returns what is wrong with a sequencer, the worst first. here is
 // what this server knows of it, or nil.
 func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []trouble) {
@@ -39,7 +36,7 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	}
 	if here != nil {
 		for kind, n := range here.Alarms {
-			if name := grant.AlarmName(kind); n > 0 && slices.Contains(seriousAlarms, name) {
+			if name, twice := grant.DescribeAlarm(kind); n > 0 && twice {
 				add("bad", name, "since this server started", "Some IDs may exist twice. This server's log names them.")
 			}
 		}
