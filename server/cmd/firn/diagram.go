@@ -10,12 +10,23 @@ import (
 )
 
 // bitsBox draws a layout as a box with a cell for each piece and the bit
-// positions above it, up to about 90 columns wide. The function label returns
-// the text of a cell.
-func bitsBox(l firn.Layout, label func(firn.Piece) string) string {
+// positions above it, up to about 90 columns wide. The function number returns
+// what a cell shows next to its field; constants and unused bits show
+// themselves.
+func bitsBox(l firn.Layout, number func(firn.Piece) string) string {
 	var numbers, top, middle, bottom strings.Builder
 	for i, p := range l.Pieces() {
-		text := label(p)
+		field := p.Field
+		if p.Reversed {
+			field += "~"
+		}
+		text := strings.TrimSpace(field + " " + number(p))
+		switch p.Field {
+		case "zero":
+			text = "0"
+		case "const":
+			text = "=" + strconv.FormatUint(p.Const, 10)
+		}
 		high, low := strconv.Itoa(p.Pos+p.Width-1), strconv.Itoa(p.Pos)
 		if p.Width == 1 {
 			high = ""
@@ -33,16 +44,5 @@ func bitsBox(l firn.Layout, label func(firn.Piece) string) string {
 	return numbers.String() + "\n" + top.String() + "┐\n" + middle.String() + "│\n" + bottom.String() + "┘\n"
 }
 
-// pieceLabel returns the field and the width of a piece.
-func pieceLabel(p firn.Piece) string {
-	switch p.Field {
-	case "const":
-		return "=" + strconv.FormatUint(p.Const, 10)
-	case "zero":
-		return "0"
-	}
-	if p.Reversed {
-		return fmt.Sprintf("%s~ %d", p.Field, p.Width)
-	}
-	return fmt.Sprintf("%s %d", p.Field, p.Width)
-}
+// pieceWidth is the number of a layout without an ID.
+func pieceWidth(p firn.Piece) string { return strconv.Itoa(p.Width) }

@@ -12,7 +12,7 @@ func TestBitsBox(t *testing.T) {
 		"┌──────────────────────────────────────────┬───────┬────────┬────┬────────┬────┐\n" +
 		"│ time~ 42                                 │ seq 6 │ node 3 │ =0 │ node 8 │ =5 │\n" +
 		"└──────────────────────────────────────────┴───────┴────────┴────┴────────┴────┘\n"
-	if got := bitsBox(firn.MustParseLayout("lable,cluster=5"), pieceLabel); got != want {
+	if got := bitsBox(firn.MustParseLayout("lable,cluster=5"), pieceWidth); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }

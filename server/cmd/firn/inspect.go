@@ -269,19 +269,11 @@ func (c *inspectCmd) addTexts(r *rows, x *inspect.Reading) {
 // draw shows the bits with their values in a box, if the terminal is wide
 // enough.
 func (c *inspectCmd) draw(w io.Writer, x *inspect.Reading) {
-	box := bitsBox(x.Layout, func(piece firn.Piece) string {
-		v := piece.Value(x.Bytes)
-		switch {
-		case piece.Field == "zero":
-			return "0"
-		case piece.Field == "const":
-			return fmt.Sprintf("=%d", v)
-		case piece.Field == "rand":
-			return "rand"
-		case piece.Reversed:
-			return fmt.Sprintf("%s~ %d", piece.Field, v)
+	box := bitsBox(x.Layout, func(p firn.Piece) string {
+		if p.Field == "rand" {
+			return ""
 		}
-		return fmt.Sprintf("%s %d", piece.Field, v)
+		return strconv.FormatUint(p.Value(x.Bytes), 10)
 	})
 	if c.style.fits(box) {
 		fmt.Fprintf(w, "\n%s", box)

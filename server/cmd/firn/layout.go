@@ -243,7 +243,7 @@ func shortNumber(x float64) string {
 // showLayout prints everything about one layout.
 func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
 	if boxed {
-		if box := bitsBox(l, pieceLabel); st.fits(box) {
+		if box := bitsBox(l, pieceWidth); st.fits(box) {
 			fmt.Fprintf(w, "%s\n", box)
 		}
 	}
