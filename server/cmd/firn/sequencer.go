@@ -326,7 +326,7 @@ func newSequencerWindow(a *app) *cobra.Command {
 	var window time.Duration
 	cmd := newSequencerChange(a, "window", "Change how long members hold a node ID without the store",
 		`Window changes the window of a sequencer while its members run: how long each makes IDs
-while the store is unreachable. The other settings never change.
+while the store is unreachable. Of the other settings only the node range can change.
 
   firn sequencer window orders 10m
 
