@@ -33,7 +33,7 @@ type overviewPage struct {
 	Maker    bool
 	Admin    bool
 	Chart    chart
-	Layout   firn.Layout // of the first sequencer
+	Layout   firn.Layout // of new sequencers
 	Anatomy  anatomy     // of that layout
 }
 
@@ -93,9 +93,9 @@ func (k *Console) overview(v *visit) {
 }
 
 func (k *Console) overviewNow(v *visit) overviewPage {
-	q := v.r.URL.Query()
+	query := v.r.URL.Query()
 	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.mayAny(auth.Take),
-		Admin: v.who.mayAny(auth.Change) && k.admin != nil, Query: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort")}
+		Admin: v.who.mayAny(auth.Change) && k.admin != nil, Query: strings.TrimSpace(query.Get("q")), Sort: query.Get("sort")}
 	p.Layout, p.Anatomy = k.c.Layout, anatomyOf(k.c.Layout)
 	s := k.snapshots.recent(v.r.Context())
 	p.Store = noteOf(s)
