@@ -52,19 +52,19 @@ func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Han
 }
 
 // answer answers with a sequencer, or with a problem if err is not nil.
-func (c *adminCall) answer(h *Handler, ctx context.Context, status int, info grant.Info, err error) *problem {
+func (a *adminCall) answer(ctx context.Context, h *Handler, status int, info grant.Info, err error) *problem {
 	if err != nil {
-		return &problem{Problem: service.AdminProblem(c.name, err, h.c.Limit, ctx.Err() != nil)}
+		return &problem{Problem: service.AdminProblem(a.name, err, h.c.Limit, ctx.Err() != nil)}
 	}
-	return writeJSON(c.w, status, textfmt.InJSON(info))
+	return writeJSON(a.w, status, textfmt.InJSON(info))
 }
 
 // sequencers answers with the sequencers that the caller may see.
-func (h *Handler) sequencers(ctx context.Context, c *adminCall) *problem {
+func (h *Handler) sequencers(ctx context.Context, a *adminCall) *problem {
 	all := []textfmt.SequencerJSON{}
-	err := c.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+	err := a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 		switch {
-		case !h.maySee(c.creds, name):
+		case !h.maySee(a.creds, name):
 		case err != nil:
 			all = append(all, textfmt.SequencerJSON{Name: name, Error: textfmt.Message(err)})
 		default:
@@ -75,18 +75,18 @@ func (h *Handler) sequencers(ctx context.Context, c *adminCall) *problem {
 	if err != nil {
 		return &problem{Problem: service.ProblemOf(err, h.c.Limit, ctx.Err() != nil)}
 	}
-	return writeJSON(c.w, http.StatusOK, map[string]any{"sequencers": all})
+	return writeJSON(a.w, http.StatusOK, map[string]any{"sequencers": all})
 }
 
 // sequencer returns, creates or destroys one sequencer.
-func (h *Handler) sequencer(ctx context.Context, c *adminCall) *problem {
-	switch c.r.Method {
+func (h *Handler) sequencer(ctx context.Context, a *adminCall) *problem {
+	switch a.r.Method {
 	case http.MethodPut:
-		return h.create(ctx, c)
+		return h.create(ctx, a)
 	case http.MethodDelete:
-		return h.detachOrDestroy(ctx, c, service.Destroy)
+		return h.detachOrDestroy(ctx, a, service.Destroy)
 	}
-	info, err := c.Lookup(ctx, c.name)
+	info, err := a.Lookup(ctx, a.name)
 	type node struct {
 		Node  uint64 `json:"node"`
 		Held  bool   `json:"held"`
@@ -96,7 +96,7 @@ func (h *Handler) sequencer(ctx context.Context, c *adminCall) *problem {
 	}
 	nodes, damaged := []node{}, []uint64{}
 	if err == nil {
-		err = c.Nodes(ctx, c.name, func(n grant.NodeInfo, err error) bool {
+		err = a.Nodes(ctx, a.name, func(n grant.NodeInfo, err error) bool {
 			if err != nil {
 				damaged = append(damaged, n.Node)
 			} else {
@@ -106,9 +106,9 @@ func (h *Handler) sequencer(ctx context.Context, c *adminCall) *problem {
 		})
 	}
 	if err != nil {
-		return c.answer(h, ctx, 0, info, err)
+		return a.answer(ctx, h, 0, info, err)
 	}
-	return writeJSON(c.w, http.StatusOK, struct {
+	return writeJSON(a.w, http.StatusOK, struct {
 		textfmt.SequencerJSON
 		Nodes   []node   `json:"nodes"`
 		Damaged []uint64 `json:"damaged,omitempty"`
@@ -147,28 +147,28 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 	if lookup != nil || before.Incarnation != info.Incarnation {
 		status = http.StatusCreated
 	}
-	return a.answer(h, ctx, status, info, err)
+	return a.answer(ctx, h, status, info, err)
 }
 
 // attach and detach act on all members.
-func (h *Handler) attach(ctx context.Context, c *adminCall) *problem {
-	info, err := c.Attach(ctx, c.name)
-	return c.answer(h, ctx, http.StatusOK, info, err)
+func (h *Handler) attach(ctx context.Context, a *adminCall) *problem {
+	info, err := a.Attach(ctx, a.name)
+	return a.answer(ctx, h, http.StatusOK, info, err)
 }
 
-func (h *Handler) detach(ctx context.Context, c *adminCall) *problem {
-	return h.detachOrDestroy(ctx, c, service.Detach)
+func (h *Handler) detach(ctx context.Context, a *adminCall) *problem {
+	return h.detachOrDestroy(ctx, a, service.Detach)
 }
 
 // detachOrDestroy detaches or destroys a sequencer. If that is not done within
 // the request's limit, it answers 202.
-func (h *Handler) detachOrDestroy(ctx context.Context, c *adminCall, do service.LimitedChange) *problem {
-	info, pending, err := do(c.r.Context(), c.StoreAdmin, c.name, h.c.Limit)
+func (h *Handler) detachOrDestroy(ctx context.Context, a *adminCall, do service.LimitedChange) *problem {
+	info, pending, err := do(a.r.Context(), a.StoreAdmin, a.name, h.c.Limit)
 	status := http.StatusOK
 	if pending {
 		status = http.StatusAccepted
 	}
-	return c.answer(h, ctx, status, info, err)
+	return a.answer(ctx, h, status, info, err)
 }
 
 // members answers with the servers of the store. Of their node IDs and counts
