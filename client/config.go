@@ -41,8 +41,8 @@ type Config struct {
 	// its context is done, because calls wait for it. Its error ends the call.
 	TokenSource func(context.Context) (string, error)
 
-	// TLS is the configuration for firns:// and https:// servers; nil means the system's
-	// root certificates and no client certificate.
+	// TLS is the configuration for firns:// and https:// servers; nil means the
+	// system's root certificates and no client certificate.
 	TLS *tls.Config
 
 	// HTTPClient sends the requests over HTTP. It must be nil if TLS is set or a

@@ -32,6 +32,8 @@ var (
 // If they are zero, an existing sequencer's settings apply, or defaults if it
 // is created now. The second part is the process's own.
 type Options struct {
+	// First part: the settings of the sequencer.
+
 	// Layout is the layout of the IDs. If it is zero, the sequencer must exist,
 	// and its layout is used.
 	Layout firn.Layout
@@ -51,6 +53,8 @@ type Options struct {
 	// those of an existing sequencer.
 	Prefix  string
 	LowBits int
+
+	// Second part: the settings of this process.
 
 	// MustExist prevents Open from creating the sequencer.
 	MustExist bool
