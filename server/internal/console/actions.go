@@ -254,7 +254,7 @@ func (k *Console) createSequencer(v *visit) {
 	k.snapshots.forget()
 	switch {
 	case errors.Is(err, grant.ErrMismatch):
-		again(http.StatusConflict, detail(err)+": the settings of a sequencer never change. Choose another name, or use the existing settings.")
+		again(http.StatusConflict, sentence(service.AdminProblem(p.Name, err, 0, false).Detail)+".")
 		return
 	case errors.Is(err, firn.ErrTimeOver):
 		again(http.StatusBadRequest, detail(err)+".")

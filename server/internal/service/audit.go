@@ -3,8 +3,6 @@ package service
 import (
 	"context"
 	"log/slog"
-
-	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // A change is what an audit line says was done to a sequencer. docs/security.md
@@ -24,9 +22,6 @@ type Client struct {
 	Address string
 }
 
-// ClientOf returns the Client with accepted credentials.
-func ClientOf(c *auth.Credentials) Client { return Client{c.Name(), c.Address} }
-
 // audit logs that a client has changed a sequencer, or has tried to. The line
 // has a fixed set of attributes, so that it can be filtered. The request ID
 // comes from ctx.
@@ -43,14 +38,4 @@ func audit(ctx context.Context, log *slog.Logger, c Client, done change, name st
 		attrs = append(attrs, slog.Any("error", err))
 	}
 	log.LogAttrs(ctx, slog.LevelInfo, "sequencer "+string(done), attrs...)
-}
-
-// AdminFor returns the StoreAdmin of a Backend for a client with accepted
-// credentials, or a Problem if there is no store.
-func AdminFor(b Backend, c *auth.Credentials, log *slog.Logger) (*StoreAdmin, *Problem) {
-	a := b.Admin()
-	if a == nil {
-		return nil, &Problem{Kind: NoStore, Detail: "this server runs with a static node ID and without a store: start it with --store to administer sequencers"}
-	}
-	return a.By(ClientOf(c), log), nil
 }

@@ -330,7 +330,7 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) e
 		return err
 	}
 	if creator != nil {
-		audit(ctx, cmp.Or(c.c.Options.Logger, slog.New(slog.DiscardHandler)), ClientOf(creator), created, name, nil)
+		audit(ctx, cmp.Or(c.c.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address}, created, name, nil)
 	}
 	return c.publish(ctx, e)
 }

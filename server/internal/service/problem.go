@@ -153,11 +153,14 @@ func ProblemOf(err error, limit time.Duration, late bool) Problem {
 // AdminProblem is ProblemOf for an error of a StoreAdmin about the named
 // sequencer.
 func AdminProblem(name string, err error, limit time.Duration, late bool) Problem {
+	var mismatch *grant.MismatchError
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
 		return Problem{Kind: NoSequencer, Detail: fmt.Sprintf("sequencer %s not found", name)}
+	case errors.As(err, &mismatch) && (mismatch.Field == "nodes" || mismatch.Field == "window"):
+		return Problem{Kind: Different, Detail: fmt.Sprintf("%s: change it with firn sequencer %s %s %s", textfmt.Message(err), mismatch.Field, name, mismatch.Want)}
 	case errors.Is(err, grant.ErrMismatch):
-		return Problem{Kind: Different, Detail: textfmt.Message(err) + ": the settings of a sequencer never change; use the existing one, or choose another name, whose IDs may collide with those of this one"}
+		return Problem{Kind: Different, Detail: textfmt.Message(err) + ": that cannot change; use the existing sequencer, or choose another name, whose IDs may collide with those of this one"}
 	}
 	return ProblemOf(err, limit, late)
 }
