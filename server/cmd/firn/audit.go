@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -22,6 +23,9 @@ func (a *app) audit(done, name string, err error) {
 	attrs := []any{"audit", done, "result", "done", "sequencer", name, "principal", who, "address", host}
 	if err != nil {
 		attrs[3] = "failed"
+		if errors.Is(err, context.Canceled) {
+			attrs[3] = "pending" // interrupted: other processes have yet to follow
+		}
 		attrs = append(attrs, "error", err)
 	}
 	slog.New(slog.NewTextHandler(a.stderr, nil)).Info("sequencer "+done, attrs...)

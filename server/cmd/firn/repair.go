@@ -37,7 +37,7 @@ The clock must be right: repair compares it with the store's, if the store repor
 time.`,
 	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: !m.apply, Now: a.now})
-		if m.apply {
+		if m.apply && (err != nil || len(r.Nodes) > 0) {
 			a.audit("repaired", name, err)
 		}
 		if err != nil {
