@@ -141,7 +141,8 @@ type TLS struct {
 	Require bool
 }
 
-// Limits bound the size of requests and the time of connections.
+// Limits bound the size of requests and the time of connections. New converts
+// them to the Limits of package service, which have the same fields.
 type Limits struct {
 	Count  int           // IDs per request; 0 means 100,000, which is also the maximum
 	Body   int           // bytes of a body; 0 means 64 KiB

@@ -60,11 +60,15 @@ type Server struct {
 // New makes a Server, which does nothing until Serve. Call Shutdown to end it,
 // whether or not it has served.
 func New(c Config) (*Server, error) {
-	if (c.Store == nil) == (c.Static == nil) {
+	switch {
+	case (c.Store == nil) == (c.Static == nil):
 		return nil, errors.New("server: set either Config.Store or Config.Static")
-	}
-	if c.Sequencers.Idle {
+	case c.Sequencers.Idle:
 		return nil, errors.New("server: Config.Sequencers.Idle: nothing would join the sequencers")
+	case c.Limits.Count < 0 || c.Limits.Count > service.MaxCount:
+		return nil, errors.New("server: Config.Limits.Count must be from 0 to 100,000")
+	case len(c.ForwardTo) > 0 && c.Static != nil:
+		return nil, errors.New("server: Config.ForwardTo requires Config.Store")
 	}
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)
 	c.Limits = Limits(service.Limits(c.Limits).WithDefaults())

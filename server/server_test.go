@@ -24,7 +24,11 @@ import (
 
 // TestConfig: a Server has one source of IDs, which can make them.
 func TestConfig(t *testing.T) {
-	for _, c := range []server.Config{{}, {Store: new(memstore.Store), Sequencers: sequencer.Options{Idle: true}}, {Store: new(memstore.Store), Static: new(server.Static)}, {Static: &server.Static{Node: 1 << 40}}} {
+	for _, c := range []server.Config{
+		{}, {Store: new(memstore.Store), Sequencers: sequencer.Options{Idle: true}}, {Store: new(memstore.Store), Static: new(server.Static)},
+		{Static: &server.Static{Node: 1 << 40}}, {Static: new(server.Static), ForwardTo: []string{"https://ids-1.example:3476"}},
+		{Static: new(server.Static), Limits: server.Limits{Count: 100_001}}, {Static: new(server.Static), Limits: server.Limits{Count: -1}},
+	} {
 		if srv, err := server.New(c); err == nil {
 			t.Errorf("New(%+v) = %v, want an error", c, srv)
 		}

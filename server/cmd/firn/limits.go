@@ -18,10 +18,7 @@ const (
 	refuseUnsafe  = "refuse-unsafe"
 )
 
-var defaultLimits = server.Limits{
-	Count: service.MaxCount, Body: service.DefaultBody, Header: service.DefaultHeader,
-	Read: service.DefaultRead, Write: service.DefaultWrite, Idle: service.DefaultIdle,
-}
+var defaultLimits = server.Limits(service.Limits{}.WithDefaults())
 
 // limitFlags adds the flags for limits of requests and connections.
 func (s *serveCmd) limitFlags(cmd *cobra.Command) {
