@@ -178,20 +178,18 @@ func All() []Metric {
 			}},
 		{"firn_store_up", Gauge, "", nil,
 			"1 if the last read from the store and the last write to it succeeded, otherwise 0. Absent with a static node ID.", nil, func(s *Set, put put) {
-				if s.c.StoreUp == nil {
-					return
-				}
-				if up, known := s.c.StoreUp(); known {
-					put(float64(oneIf(up)))
+				if s.c.StoreUp != nil {
+					if up, known := s.c.StoreUp(); known {
+						put(float64(oneIf(up)))
+					}
 				}
 			}},
 		{"firn_forwards_total", Counter, "calls", []string{"result"},
 			"Calls to another server for IDs because this one had no node ID, by result.", nil, func(s *Set, put put) {
-				if s.c.Forwards == nil {
-					return
-				}
-				for result, n := range s.c.Forwards() {
-					put(float64(n), result)
+				if s.c.Forwards != nil {
+					for result, n := range s.c.Forwards() {
+						put(float64(n), result)
+					}
 				}
 			}},
 		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"},
