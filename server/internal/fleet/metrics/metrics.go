@@ -102,112 +102,112 @@ var (
 )
 
 // All returns all metrics of Firn, in the order of docs/metrics.md.
-func All() []Metric {
-	return []Metric{
-		{"firn_ids_total", Counter, "IDs", bySequencer, "IDs made.", count(func(s *Sequencer) uint64 { return s.IDs }), nil},
-		{"firn_batches_total", Counter, "batches", bySequencer,
-			"Batches made. A single ID may count as a batch.", count(func(s *Sequencer) uint64 { return s.Batches }), nil},
-		{"firn_waits_total", Counter, "calls", bySequencer,
-			"Calls that had to wait for the clock or a node ID.", count(func(s *Sequencer) uint64 { return s.Waits }), nil},
-		{"firn_wait_seconds_total", Counter, "seconds", bySequencer,
-			"Total time that calls have waited.", func(s *Sequencer, put put) { put(s.TotalWait.Seconds()) }, nil},
-		{"firn_lead_seconds", Gauge, "seconds", bySequencer,
-			"How far the time of the last ID is ahead of the clock; negative while no IDs are made. Near MaxAhead, callers wait.",
-			func(s *Sequencer, put put) { put(s.Lead.Seconds()) }, nil},
-		{"firn_attached", Gauge, "", bySequencer,
-			"1 if this server holds a node ID of the sequencer, otherwise 0.",
-			stored(func(s *Sequencer) uint64 { return oneIf(s.Attached) }), nil},
-		{"firn_node", Gauge, "", bySequencer, "The node ID, if this server holds one.", func(s *Sequencer, put put) {
+func All() []Metric { return slices.Clone(all) }
+
+var all = []Metric{
+	{"firn_ids_total", Counter, "IDs", bySequencer, "IDs made.", count(func(s *Sequencer) uint64 { return s.IDs }), nil},
+	{"firn_batches_total", Counter, "batches", bySequencer,
+		"Batches made. A single ID may count as a batch.", count(func(s *Sequencer) uint64 { return s.Batches }), nil},
+	{"firn_waits_total", Counter, "calls", bySequencer,
+		"Calls that had to wait for the clock or a node ID.", count(func(s *Sequencer) uint64 { return s.Waits }), nil},
+	{"firn_wait_seconds_total", Counter, "seconds", bySequencer,
+		"Total time that calls have waited.", func(s *Sequencer, put put) { put(s.TotalWait.Seconds()) }, nil},
+	{"firn_lead_seconds", Gauge, "seconds", bySequencer,
+		"How far the time of the last ID is ahead of the clock; negative while no IDs are made. Near MaxAhead, callers wait.",
+		func(s *Sequencer, put put) { put(s.Lead.Seconds()) }, nil},
+	{"firn_attached", Gauge, "", bySequencer,
+		"1 if this server holds a node ID of the sequencer, otherwise 0.",
+		stored(func(s *Sequencer) uint64 { return oneIf(s.Attached) }), nil},
+	{"firn_node", Gauge, "", bySequencer, "The node ID, if this server holds one.", func(s *Sequencer, put put) {
+		if s.Stored && s.Attached {
+			put(float64(s.Node))
+		}
+	}, nil},
+	{"firn_window_left_seconds", Gauge, "seconds", bySequencer,
+		"Time until the node ID expires without renewal in the store. If it is near 0 while IDs are made, renewals fail.", func(s *Sequencer, put put) {
 			if s.Stored && s.Attached {
-				put(float64(s.Node))
+				put(s.WindowLeft.Seconds())
 			}
 		}, nil},
-		{"firn_window_left_seconds", Gauge, "seconds", bySequencer,
-			"Time until the node ID expires without renewal in the store. If it is near 0 while IDs are made, renewals fail.", func(s *Sequencer, put put) {
-				if s.Stored && s.Attached {
-					put(s.WindowLeft.Seconds())
-				}
-			}, nil},
-		{"firn_store_requests_total", Counter, "requests", bySequencer,
-			"Requests to the store.", stored(func(s *Sequencer) uint64 { return s.Requests }), nil},
-		{"firn_store_failures_total", Counter, "requests", bySequencer,
-			"Requests to the store that failed.", stored(func(s *Sequencer) uint64 { return s.Failed }), nil},
-		{"firn_cas_total", Counter, "compare-and-swaps", []string{"sequencer", "result"},
-			"Compare-and-swaps of node IDs by result: applied, refused (another process was faster) or unknown (no answer).", func(s *Sequencer, put put) {
-				if s.Stored {
-					put(float64(s.Applied), "applied")
-					put(float64(s.Refused), "refused")
-					put(float64(s.Unknown), "unknown")
-				}
-			}, nil},
-		{"firn_nodes_acquired_total", Counter, "node IDs", bySequencer, "Node IDs acquired.", stored(func(s *Sequencer) uint64 { return s.Acquired }), nil},
-		{"firn_renewals_total", Counter, "windows", bySequencer, "Windows renewed.", stored(func(s *Sequencer) uint64 { return s.Renewed }), nil},
-		{"firn_nodes_released_total", Counter, "node IDs", bySequencer,
-			"Node IDs given back.", stored(func(s *Sequencer) uint64 { return s.Released }), nil},
-		{"firn_nodes_lost_total", Counter, "node IDs", bySequencer,
-			"Node IDs that another process has taken over, after a pause longer than the window.",
-			stored(func(s *Sequencer) uint64 { return s.Lost }), nil},
-		{"firn_windows_expired_total", Counter, "windows", bySequencer,
-			"Windows that ended because renewal failed, so that no more IDs are made. Unused windows, which end on purpose, do not count.",
-			stored(func(s *Sequencer) uint64 { return s.Expired }), nil},
-		{"firn_alarms_total", Counter, "alarms", []string{"sequencer", "kind"},
-			"Alarms by kind. After cloned, store-went-back, windows-overlapped and fenced-span, IDs may exist twice: see the log.", func(s *Sequencer, put put) {
-				for kind := 1; s.Stored && kind < len(s.Alarms); kind++ {
-					name, _ := grant.DescribeAlarm(kind)
-					put(float64(s.Alarms[kind]), name)
-				}
-			}, nil},
-		{"firn_nodes", Gauge, "node IDs", []string{"sequencer", "state"},
-			"Node IDs in the store by state: held, blocked (by a fence, or by a clock far ahead) or free. Counted once a minute.", func(s *Sequencer, put put) {
-				if s.Counted {
-					put(float64(s.Nodes.Held), "held")
-					put(float64(s.Nodes.Blocked), "blocked")
-					put(float64(s.Nodes.Free), "free")
-				}
-			}, nil},
-		{"firn_ready", Gauge, "", nil, "1 if the server can give IDs, as /readyz reports, also while it is idle; otherwise 0.", nil, func(s *Set, put put) {
-			if s.c.Ready != nil {
-				put(float64(oneIf(s.c.Ready())))
+	{"firn_store_requests_total", Counter, "requests", bySequencer,
+		"Requests to the store.", stored(func(s *Sequencer) uint64 { return s.Requests }), nil},
+	{"firn_store_failures_total", Counter, "requests", bySequencer,
+		"Requests to the store that failed.", stored(func(s *Sequencer) uint64 { return s.Failed }), nil},
+	{"firn_cas_total", Counter, "compare-and-swaps", []string{"sequencer", "result"},
+		"Compare-and-swaps of node IDs by result: applied, refused (another process was faster) or unknown (no answer).", func(s *Sequencer, put put) {
+			if s.Stored {
+				put(float64(s.Applied), "applied")
+				put(float64(s.Refused), "refused")
+				put(float64(s.Unknown), "unknown")
+			}
+		}, nil},
+	{"firn_nodes_acquired_total", Counter, "node IDs", bySequencer, "Node IDs acquired.", stored(func(s *Sequencer) uint64 { return s.Acquired }), nil},
+	{"firn_renewals_total", Counter, "windows", bySequencer, "Windows renewed.", stored(func(s *Sequencer) uint64 { return s.Renewed }), nil},
+	{"firn_nodes_released_total", Counter, "node IDs", bySequencer,
+		"Node IDs given back.", stored(func(s *Sequencer) uint64 { return s.Released }), nil},
+	{"firn_nodes_lost_total", Counter, "node IDs", bySequencer,
+		"Node IDs that another process has taken over, after a pause longer than the window.",
+		stored(func(s *Sequencer) uint64 { return s.Lost }), nil},
+	{"firn_windows_expired_total", Counter, "windows", bySequencer,
+		"Windows that ended because renewal failed, so that no more IDs are made. Unused windows, which end on purpose, do not count.",
+		stored(func(s *Sequencer) uint64 { return s.Expired }), nil},
+	{"firn_alarms_total", Counter, "alarms", []string{"sequencer", "kind"},
+		"Alarms by kind. After cloned, store-went-back, windows-overlapped and fenced-span, IDs may exist twice: see the log.", func(s *Sequencer, put put) {
+			for kind := 1; s.Stored && kind < len(s.Alarms); kind++ {
+				name, _ := grant.DescribeAlarm(kind)
+				put(float64(s.Alarms[kind]), name)
+			}
+		}, nil},
+	{"firn_nodes", Gauge, "node IDs", []string{"sequencer", "state"},
+		"Node IDs in the store by state: held, blocked (by a fence, or by a clock far ahead) or free. Counted once a minute.", func(s *Sequencer, put put) {
+			if s.Counted {
+				put(float64(s.Nodes.Held), "held")
+				put(float64(s.Nodes.Blocked), "blocked")
+				put(float64(s.Nodes.Free), "free")
+			}
+		}, nil},
+	{"firn_ready", Gauge, "", nil, "1 if the server can give IDs, as /readyz reports, also while it is idle; otherwise 0.", nil, func(s *Set, put put) {
+		if s.c.Ready != nil {
+			put(float64(oneIf(s.c.Ready())))
+		}
+	}},
+	{"firn_certificate_expiry_timestamp_seconds", Gauge, "seconds", nil,
+		"When the server's certificate expires, since 1970. Absent without TLS.", nil, func(s *Set, put put) {
+			if s.c.Expiry != nil {
+				put(float64(s.c.Expiry().Unix()))
 			}
 		}},
-		{"firn_certificate_expiry_timestamp_seconds", Gauge, "seconds", nil,
-			"When the server's certificate expires, since 1970. Absent without TLS.", nil, func(s *Set, put put) {
-				if s.c.Expiry != nil {
-					put(float64(s.c.Expiry().Unix()))
+	{"firn_store_up", Gauge, "", nil,
+		"1 if the last read from the store and the last write to it succeeded, otherwise 0. Absent with a static node ID.", nil, func(s *Set, put put) {
+			if s.c.StoreUp != nil {
+				if up, known := s.c.StoreUp(); known {
+					put(float64(oneIf(up)))
 				}
-			}},
-		{"firn_store_up", Gauge, "", nil,
-			"1 if the last read from the store and the last write to it succeeded, otherwise 0. Absent with a static node ID.", nil, func(s *Set, put put) {
-				if s.c.StoreUp != nil {
-					if up, known := s.c.StoreUp(); known {
-						put(float64(oneIf(up)))
-					}
-				}
-			}},
-		{"firn_forwards_total", Counter, "calls", []string{"result"},
-			"Calls to another server for IDs because this one had no node ID, by result.", nil, func(s *Set, put put) {
-				if s.c.Forwards != nil {
-					for result, n := range s.c.Forwards() {
-						put(float64(n), result)
-					}
-				}
-			}},
-		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"},
-			"Requests by outcome: ok, refused (the client's fault), failed (the server's fault) or cancelled (the client left before the answer).", nil, func(s *Set, put put) {
-				for protocol, r := range s.requests {
-					for o := range outcomes {
-						put(float64(r.counts[o].Load()), protocol, outcomeNames[o])
-					}
-				}
-			}},
-		{"firn_request_seconds", Histogram, "seconds", byProtocol, "Duration of requests.", nil, nil},
-		{"firn_connections", Gauge, "connections", byProtocol, "Open connections.", nil, func(s *Set, put put) {
-			for _, protocol := range s.c.Protocols {
-				put(float64(s.c.Connections(protocol)), protocol)
 			}
 		}},
-		{"firn_build_info", Gauge, "", []string{"version"}, "Always 1.", nil, func(s *Set, put put) { put(1, s.c.Version) }},
-	}
+	{"firn_forwards_total", Counter, "calls", []string{"result"},
+		"Calls to another server for IDs because this one had no node ID, by result.", nil, func(s *Set, put put) {
+			if s.c.Forwards != nil {
+				for result, n := range s.c.Forwards() {
+					put(float64(n), result)
+				}
+			}
+		}},
+	{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"},
+		"Requests by outcome: ok, refused (the client's fault), failed (the server's fault) or cancelled (the client left before the answer).", nil, func(s *Set, put put) {
+			for protocol, r := range s.requests {
+				for o := range outcomes {
+					put(float64(r.counts[o].Load()), protocol, outcomeNames[o])
+				}
+			}
+		}},
+	{"firn_request_seconds", Histogram, "seconds", byProtocol, "Duration of requests.", nil, nil},
+	{"firn_connections", Gauge, "connections", byProtocol, "Open connections.", nil, func(s *Set, put put) {
+		for _, protocol := range s.c.Protocols {
+			put(float64(s.c.Connections(protocol)), protocol)
+		}
+	}},
+	{"firn_build_info", Gauge, "", []string{"version"}, "Always 1.", nil, func(s *Set, put put) { put(1, s.c.Version) }},
 }
 
 // An Outcome is how a request ended.
