@@ -13,7 +13,7 @@ import (
 )
 
 // A Creation is a sequencer to create, as clients describe it. A field that is
-// nil has its default; an empty prefix is none.
+// nil means its default; an empty prefix means none.
 type Creation struct {
 	Layout   *string `json:"layout"`
 	MaxAhead *string `json:"max_ahead"`
