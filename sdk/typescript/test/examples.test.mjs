@@ -14,15 +14,18 @@ const env = { ...process.env };
 delete env.NODE_TEST_CONTEXT; // a run of tests of their own
 const run = (/** @type {string[]} */ ...args) => promisify(execFile)(process.execPath, args, { env });
 
-/** Copies the examples to a directory where the package is installed. */
-function copy(/** @type {import("node:test").TestContext} */ t, /** @type {Record<string, string>} */ replace = {}) {
+/**
+ * Copies the examples to a directory where the package is installed. A text
+ * that replaced another is not replaced again: a port may contain another's.
+ */
+function copy(/** @type {import("node:test").TestContext} */ t, /** @type {Record<string, string>} */ replace) {
+  const places = new RegExp(Object.keys(replace).join("|"), "g");
   const dir = mkdtempSync(join(import.meta.dirname, "../examples-"));
   t.after(() => rmSync(dir, { recursive: true }));
   cpSync(`${root}/examples/typescript`, dir, { recursive: true });
   for (const name of readdirSync(dir)) {
-    let text = readFileSync(join(dir, name), "utf8");
-    for (const [from, to] of Object.entries(replace)) text = text.replaceAll(from, to);
-    writeFileSync(join(dir, name), text);
+    const text = readFileSync(join(dir, name), "utf8");
+    writeFileSync(join(dir, name), text.replace(places, (from) => replace[from] ?? ""));
   }
   mkdirSync(join(dir, "node_modules/@firnid"), { recursive: true });
   symlinkSync(join(import.meta.dirname, ".."), join(dir, "node_modules/@firnid/client"));
