@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 unset GOWORK
-export CGO_ENABLED=0 # as in make test
+export CGO_ENABLED=0 GOFLAGS=-gcflags=all=-dwarf=false # as in make test
 
 files=$("$(go env GOROOT)/bin/gofmt" -l .)
 if [ -n "$files" ]; then

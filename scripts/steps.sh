@@ -16,7 +16,7 @@ go_test() {
 	log=$1 module=$2
 	shift 2
 	{
-		(cd "$module" && go test -v -count=1 -vet=off "$@") && code=0 || code=$?
+		(cd "$module" && go test -v -count=1 "$@") && code=0 || code=$?
 		echo "$code" >"$log.status"
 	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts="$facts" -f scripts/tests.awk
 	test "$(cat "$log.status")" = 0

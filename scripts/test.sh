@@ -17,8 +17,9 @@ exec 2>&1 # output and errors, in order
 if [ "${1:-}" = all ] || [ "${CI:-}" = true ]; then FIRN_ALL=1; fi
 FIRN_ALL=${FIRN_ALL:-}
 export FIRN_ALL # tests and scripts read it too
-# As releases are built; and programs that tests build compile nothing a second time.
-export CGO_ENABLED=0
+# As releases are built, but without debugging information: it compiles faster.
+# Programs that tests build compile nothing a second time.
+export CGO_ENABLED=0 GOFLAGS=-gcflags=all=-dwarf=false
 
 modules=$(sh scripts/modules.sh)
 mkdir -p bin build
@@ -43,10 +44,6 @@ build_staticcheck() {
 	(cd tools && GOWORK=off go build -buildvcs=false -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck)
 }
 
-check_vet() {
-	(cd "$1" && go vet ./...)
-}
-
 check_static() {
 	(cd "$1" && "$root/bin/staticcheck" ./...)
 }
@@ -66,14 +63,14 @@ check_system() {
 	esac
 }
 
-# run_tests MODULE runs the tests of a module.
+# run_tests MODULE vets and tests a module.
 run_tests() {
 	case $1 in
 	.) log=build/test.root.log ;;
 	*) log=build/test.$(echo "$1" | tr / -).log ;;
 	esac
-	# Many tests wait for stores and windows: four packages at a time fill two cores.
-	go_test "$log" "$1" -p 4 -timeout 1h ./...
+	# Many tests wait for stores and windows: six packages at a time fill two cores.
+	go_test "$log" "$1" -vet=all -p 6 -timeout 1h ./...
 }
 
 # Some test must have read every row of the golden data.
@@ -171,6 +168,10 @@ lane_packages() {
 	step 'install what tests start' install_packages
 }
 
+lane_root() {
+	step 'go test .' run_tests .
+}
+
 lane_server() {
 	step 'go test server' run_tests server
 }
@@ -179,20 +180,18 @@ lane_rest() {
 	for module in $modules; do
 		case $module in . | server) ;; *) step "go test $module" run_tests "$module" ;; esac
 	done
+	test -n "$FIRN_ALL" || return 0
 	for sdk in sdk/*; do
 		step "test $sdk" check_sdk "$sdk"
 	done
-	test -n "$FIRN_ALL" || return 0
 	step 'check releases' check_side tools/release
 	step 'check deploy' check_side tools/deploy
 }
 
 root=$PWD
 lane packages
+lane root
 step gofmt check_gofmt
-for module in $modules; do
-	step "vet $module" check_vet "$module"
-done
 systems=windows/amd64
 test -z "$FIRN_ALL" || systems='linux/amd64 linux/arm64 linux/386 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64'
 for system in $systems; do
@@ -220,9 +219,8 @@ step 'build kube-apiserver' build_kube
 join packages
 lane server
 lane rest
-step 'go test .' run_tests .
 step 'check the model' check_model "${FIRN_ALL:+fast}"
-join server rest
+join root server rest
 step 'every vector read' check_vectors
 
 echo
@@ -240,8 +238,8 @@ awk '$1 == "slow" { printf "slow: %s %d s\n", $2, $3 }' $facts
 grep '^skipped ' $facts | grep -v 'make test-all' || true
 if [ -z "$FIRN_ALL" ]; then
 	echo 'left out, make test-all has it: staticcheck, other systems, modules without go.work, examples/gorm, the generated code, tools,' \
-		'bench, known vulnerabilities, releases and deploy/, most of the model, the simulator and the mistakes, building etcd and' \
-		'kube-apiserver, Prisma and TypeORM, and' \
+		'bench, known vulnerabilities, releases and deploy/, the packages for other languages, most of the model, the simulator' \
+		'and the mistakes, building etcd and kube-apiserver, and' \
 		"$(grep -c '^skipped .*make test-all' $facts) tests"
 fi
 awk '

@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
 )
@@ -76,6 +77,7 @@ func contract(t *testing.T, server *sqltest.Server, prefix string, parameters ..
 
 // isolation: the contract holds whatever sessions begin with.
 func isolation(t *testing.T, kind string, server *sqltest.Server) {
+	nettest.Long(t)
 	if kind == "postgres" {
 		for i, level := range []string{"serializable", "repeatable%20read"} {
 			t.Run(level, func(t *testing.T) {

@@ -38,6 +38,7 @@ type restoreCase struct {
 	blocks  []string          // the code blocks of the page, by what they contain
 	as      map[string]string // texts of these blocks, and what the test has instead
 	restart bool              // members have to be restarted
+	always  bool              // it runs without FIRN_ALL=1 too
 }
 
 // restorePrelude makes commands of the page those of the test.
@@ -94,7 +95,7 @@ var restoreCases = []restoreCase{
 		blocks: []string{"cp -a /backup/firn-2026-11-21"},
 		as:     map[string]string{"dir:/var/lib/firn-restored": "dir:$DIR/firn-restored?volatile=true", "/var/lib/": "$DIR/", "/backup/": "$DIR/backup/"},
 
-		restart: true,
+		restart: true, always: true,
 	},
 	{
 		name: "PostgreSQL from a base backup", program: "initdb", pkg: "postgresql", account: "postgres",
@@ -121,6 +122,7 @@ var restoreCases = []restoreCase{
 PGDATA="$DIR/replica" PGPORT=$PORT2
 systemctl start postgresql`,
 		blocks: []string{"pg_ctl stop -D \"$PGDATA\" -m fast\n```", "private=$(mktemp -d)                                         #", "pg_promote", "export FIRN_STORE=\"postgres:"},
+		always: true,
 	},
 	{
 		name: "MariaDB from a data directory", program: "mariadbd", pkg: "mariadb-server", account: "mysql",
@@ -189,6 +191,9 @@ func TestRestore(t *testing.T) {
 	}
 	for _, r := range restoreCases {
 		t.Run(r.name, func(t *testing.T) {
+			if !r.always {
+				nettest.Long(t)
+			}
 			t.Parallel()
 			r.run(t, string(page))
 		})
