@@ -191,6 +191,11 @@ lane_rest() {
 root=$PWD
 lane packages
 lane root
+step 'build etcd' build_etcd
+step 'build kube-apiserver' build_kube
+join packages
+lane server
+lane rest
 step gofmt check_gofmt
 systems=windows/amd64
 test -z "$FIRN_ALL" || systems='linux/amd64 linux/arm64 linux/386 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64'
@@ -214,11 +219,6 @@ if [ -n "$FIRN_ALL" ]; then
 	step 'known vulnerabilities' sh scripts/vuln.sh
 	step 'check bench' check_bench
 fi
-step 'build etcd' build_etcd
-step 'build kube-apiserver' build_kube
-join packages
-lane server
-lane rest
 step 'check the model' check_model "${FIRN_ALL:+fast}"
 join root server rest
 step 'every vector read' check_vectors
