@@ -61,8 +61,8 @@ var (
 	ErrDamaged = errors.New("grant: the record is damaged")
 )
 
-// A MismatchError reports how a configuration differs from the one that the
-// sequencer was created with. It matches ErrMismatch.
+// A MismatchError reports how a configuration differs from that of the
+// sequencer. It matches ErrMismatch.
 type MismatchError struct {
 	Sequencer string
 	Field     string // "layout", "max-ahead", "window", "nodes", "floor", "prefix" or "low-bits"
@@ -71,7 +71,7 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("grant: sequencer %s was created with %s %s, not %s", e.Sequencer, e.Field, e.Have, e.Want)
+	return fmt.Sprintf("grant: sequencer %s has %s %s, not %s", e.Sequencer, e.Field, e.Have, e.Want)
 }
 
 // Is reports whether target is ErrMismatch.

@@ -1,7 +1,9 @@
 package grant
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -89,4 +91,70 @@ type NodeInfo struct {
 	Written time.Time // when the record was last written, by its writer's clock
 	Held    bool      // false if it was given back or fenced
 	Closing bool      // its owner must give it back
+}
+
+// Lookup returns a sequencer. The error is ErrNotFound if it was never created.
+func Lookup(ctx context.Context, s Store, name string) (Info, error) {
+	if err := CheckName(name); err != nil {
+		return Info{}, err
+	}
+	key := configKey(name)
+	value, err := get(ctx, s, key)
+	if err != nil {
+		return Info{}, fmt.Errorf("grant: sequencer %s: %w", name, err)
+	}
+	if value == nil {
+		return Info{}, fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	return decodeConfig(key, value)
+}
+
+// Sequencers calls yield for every sequencer of the store, ordered by name,
+// until yield returns false. For a record that cannot be read, yield gets the
+// name and an error; the iteration continues.
+func Sequencers(ctx context.Context, s Store, yield func(name string, info Info, err error) bool) error {
+	return s.List(ctx, root, func(key string, value []byte) bool {
+		name, ok := strings.CutSuffix(strings.TrimPrefix(key, root), "/config")
+		if !ok || strings.Contains(name, "/") {
+			return true
+		}
+		info, err := decodeConfig(key, value)
+		info.Name = name
+		return yield(name, info, err)
+	})
+}
+
+// Nodes calls yield for every node ID of the sequencer that was ever used, in
+// ascending order, until yield returns false. For a record that cannot be read,
+// yield gets the node ID and an error.
+func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err error) bool) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	return s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
+		node, r, err := readNode(name, key, value)
+		if err != nil {
+			return yield(NodeInfo{Node: node}, err)
+		}
+		return yield(r.info(node), nil)
+	})
+}
+
+// LookupNode returns what the store knows about one node ID of a sequencer that
+// Lookup found. For a node ID that was never used, it returns a NodeInfo with
+// only that number.
+func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, error) {
+	key := nodeKey(i.Name, node, i.Config.Layout.MaxNode())
+	value, err := get(ctx, s, key)
+	if err != nil {
+		return NodeInfo{}, fmt.Errorf("grant: sequencer %s: node ID %d: %w", i.Name, node, err)
+	}
+	if value == nil {
+		return NodeInfo{Node: node}, nil
+	}
+	r, err := decodeNode(key, value)
+	if err != nil {
+		return NodeInfo{Node: node}, err
+	}
+	return r.info(node), nil
 }

@@ -1,0 +1,277 @@
+package grant
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// empty moves a sequencer through a state in which its windows end to a last
+// state.
+func empty(ctx context.Context, s Store, name string, through, last State, o *AdminOptions) (Info, error) {
+	done := newEmptying()
+	return repeat(ctx, o, func(now time.Time) (Info, []NodeInfo, bool, error) {
+		info, waiting, err := emptyStep(ctx, s, name, through, last, done, now)
+		return info, waiting, info.State > through, err // the last one, or beyond
+	})
+}
+
+// repeat calls step until it is finished, and tells o for which node IDs it
+// waits.
+func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error)) (Info, error) {
+	opt := *cmp.Or(o, new(AdminOptions))
+	var shown []uint64 // node IDs last passed to Waiting
+	contested := 0     // consecutive steps that other operators undid
+	var was Info
+	for {
+		begun := time.Now()
+		info, waiting, finished, err := step(clockOr(opt.Now)())
+		if errors.Is(err, errContested) {
+			err = nil
+		}
+		switch {
+		case err != nil && (ctx.Err() == nil || shown == nil):
+			return info, err
+		case err != nil:
+			return info, stopped(ctx, was, shown)
+		case finished:
+			return info, nil
+		}
+		was = info
+		nodes := make([]uint64, len(waiting))
+		for i, w := range waiting {
+			nodes[i] = w.Node
+		}
+		if opt.Waiting != nil && !slices.Equal(nodes, shown) {
+			opt.Waiting(waiting)
+		}
+		shown = nodes
+		wait := pollEvery
+		if len(waiting) > 0 {
+			contested = 0
+		} else {
+			// Another operator is changing the sequencer. Two that start over
+			// at the same pace would undo each other's steps forever: each
+			// waits for a random time, so that one of them can complete a step.
+			wait = time.Duration(random() % uint64(max(wait, time.Since(begun))<<min(contested, contestedMost)))
+			contested++
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return info, stopped(ctx, was, shown)
+		}
+	}
+}
+
+// pollEvery is the interval at which windows are checked while waiting for
+// their end.
+const pollEvery = 250 * time.Millisecond
+
+// errContested is returned if another process has written a record since it was
+// read.
+var errContested = errors.New("grant: another process was faster")
+
+// contestedMost is how often the wait after a contested step doubles.
+const contestedMost = 5
+
+// stopped returns the error of an interrupted operation: the state of the
+// sequencer, and what the operation was waiting for.
+func stopped(ctx context.Context, i Info, nodes []uint64) error {
+	name, state := i.Name, i.State
+	if len(nodes) == 0 {
+		return fmt.Errorf("grant: sequencer %s is %v, and another process is changing it; call it again to continue: %w",
+			name, state, context.Cause(ctx))
+	}
+	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %v; call it again to continue: %w",
+		name, state, len(nodes), nodes[:min(len(nodes), 8)], context.Cause(ctx))
+}
+
+// emptyStep does what can be done now: it changes the state, prevents every
+// window from growing and, once all have ended, sets the last state.
+func emptyStep(ctx context.Context, s Store, name string, through, last State, done *emptying, now time.Time) (Info, []NodeInfo, error) {
+	info, err := changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
+		switch {
+		case r.State >= Destroying && last == Detached:
+			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
+		case done.begun != "" && r.State < through:
+			return false, undone(name, last)
+		case r.State == last || r.State == Purged:
+			return true, nil
+		case r.nonce == done.begun:
+			return false, nil
+		}
+		// Written even if the state was set already: only a List after a write
+		// of our own shows every record, because an earlier one may be answered
+		// by a server that was replaced.
+		r.State = through
+		return true, nil
+	})
+	if err != nil || info.State != through {
+		return info, nil, err
+	}
+	waiting, ended, err := done.ended(ctx, s, info, ms(now))
+	if !ended {
+		return info, waiting, err
+	}
+	// The records were read after the configuration had this nonce. With
+	// another one, it may describe the same state: if the sequencer was attached
+	// and detached again in between, members hold node IDs that were not closed.
+	// Then the step starts over.
+	nonce, err := rewrite(ctx, s, name, done.begun, func(r *Info) { r.State = last })
+	if nonce != "" {
+		info.State = last
+	}
+	return info, nil, err
+}
+
+// undone returns the error if another process made a sequencer usable again
+// while it was being detached or destroyed. That was intentional, so the
+// operation does not start over: it could destroy the new sequencer.
+func undone(name string, last State) error {
+	if last == Destroyed {
+		return fmt.Errorf("grant: sequencer %s was destroyed and created again in the meantime; the new one is unchanged: call it again to destroy it", name)
+	}
+	return fmt.Errorf("grant: sequencer %s was attached again in the meantime and stays attached: call it again to detach it", name)
+}
+
+// An emptying holds what one call of Destroy, Detach or SetNodes has written
+// and what was applied.
+type emptying struct {
+	only    *Range               // node IDs outside of it are closed; nil: all
+	begun   string               // the nonce of the configuration
+	records map[string][]byte    // the records of node IDs, by key
+	sure    map[string]bool      // keys of records that were there after begun was written
+	damaged map[uint64]time.Time // when damaged records were found
+}
+
+func newEmptying() *emptying {
+	return &emptying{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
+}
+
+// ended closes windows, and reports whether all had ended when the configuration
+// was the given one, or begun if that is newer. Otherwise it returns those that
+// it waits for.
+func (c *emptying) ended(ctx context.Context, s Store, i Info, now int64) (waiting []NodeInfo, ended bool, err error) {
+	if i.nonce != c.begun {
+		// Members may have acquired node IDs since the last step.
+		c.begun, c.sure = i.nonce, make(map[string]bool)
+	}
+	waiting, free, err := c.windows(ctx, s, i, now)
+	if err != nil || len(waiting) > 0 {
+		return waiting, false, err
+	}
+	if len(free) > 0 {
+		// The values read for these may be lost. A value that is read both
+		// before and after an applied write is durable, because it was there at
+		// that write.
+		next, err := rewrite(ctx, s, i.Name, c.begun, func(*Info) {})
+		if next == "" {
+			return nil, false, err
+		}
+		c.begun = next
+		waiting, again, err := c.windows(ctx, s, i, now)
+		if err != nil || len(waiting) > 0 || !maps.EqualFunc(free, again, bytes.Equal) {
+			return waiting, false, err
+		}
+	}
+	return nil, true, nil
+}
+
+// windows rewrites the record of every held node ID, so that its owner can no
+// longer extend it, and returns those whose windows have not ended. It also
+// closes windows that have ended, because their owners could open them again,
+// and records that another operator has closed, because the value read may not
+// be durable. It returns by key the records that are free, except those freed
+// by an owner that found what windows wrote.
+func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (waiting []NodeInfo, free map[string][]byte, err error) {
+	free = make(map[string][]byte)
+	again := false
+	// How long a window lasts after its last renewal.
+	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
+	keeps := func(node uint64) bool { return c.only != nil && c.only.has(node) }
+	worn := func(node uint64) {
+		if keeps(node) {
+			return
+		}
+		// Its owner cannot extend it, but may use the rest of its window.
+		if c.damaged[node].IsZero() {
+			c.damaged[node] = time.Now()
+		}
+		if time.Since(c.damaged[node]).Milliseconds() <= longest {
+			waiting = append(waiting, NodeInfo{Node: node})
+		}
+	}
+	err = eachNode(ctx, s, i.Name, worn, func(node uint64, key string, value []byte, r nodeRecord) error {
+		ours, _ := decodeNode(key, c.records[key])
+		switch {
+		case keeps(node):
+			return nil
+		case r.takenAway() && max(now-r.Wall, r.Wall-now) <= longest:
+			waiting = append(waiting, r.info(node)) // its owner may not know yet
+			return nil
+		case !r.held():
+			if !c.sure[key] || ours.Owner != r.Owner {
+				free[key] = value
+			}
+			return nil
+		case r.Until >= now:
+			waiting = append(waiting, r.info(node))
+		}
+		if bytes.Equal(value, c.records[key]) {
+			c.sure[key] = true
+			return nil
+		}
+		r.State, r.Nonce = nodeClosing, newToken()
+		next := r.encode()
+		switch applied, err := s.CAS(ctx, key, value, next); {
+		case err != nil:
+			return err
+		case applied:
+			c.records[key], c.sure[key] = next, true
+		default:
+			again = true // its owner was faster
+		}
+		return nil
+	})
+	if err == nil && again {
+		err = errContested
+	}
+	return waiting, free, err
+}
+
+// eachNode calls visit for every record of a node ID, or worn if the record is
+// damaged. It reads all records first, so that visit may use the store.
+func eachNode(ctx context.Context, s Store, name string, worn func(node uint64), visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
+	type entry struct {
+		key   string
+		value []byte
+	}
+	var entries []entry
+	err := s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
+		entries = append(entries, entry{key, bytes.Clone(value)})
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("grant: sequencer %s: %w", name, err)
+	}
+	for _, e := range entries {
+		node, r, err := readNode(name, e.key, e.value)
+		if errors.Is(err, ErrDamaged) {
+			worn(node)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := visit(node, e.key, e.value, r); err != nil {
+			return fmt.Errorf("grant: sequencer %s: node ID %d: %w", name, node, err)
+		}
+	}
+	return nil
+}
