@@ -22,7 +22,7 @@ var protocols = [...]listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP}
 // metricsConfig returns what the metrics show.
 func (s *Server) metricsConfig() metrics.Config {
 	m := metrics.Config{
-		Version: s.c.Version, Sequencers: s.source.figures,
+		Version: s.config.Version, Sequencers: s.source.figures,
 		Ready: func() bool { return s.source.backend.Ready(context.Background()) == nil }, // which it bounds
 	}
 	if s.files.tls != nil {
@@ -44,8 +44,8 @@ func (s *Server) metricsConfig() metrics.Config {
 // newConsole makes the web pages.
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
-		Backend: s.source.backend, Veil: s.c.VeilKeys, Figures: s.source.figures,
-		Layout: s.c.layout(), Limit: s.c.RequestTimeout, Version: s.c.Version, Logger: s.c.Logger,
+		Backend: s.source.backend, Veil: s.config.VeilKeys, Figures: s.source.figures,
+		Layout: s.config.layout(), Limit: s.config.RequestTimeout, Version: s.config.Version, Logger: s.config.Logger,
 	}
 	if s.source.announcer != nil {
 		c.Self = s.source.announcer.ID
@@ -56,10 +56,10 @@ func (s *Server) newConsole() *console.Console {
 
 func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
-		Backend: s.source.backend, Veil: s.c.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
-		Limit: s.c.RequestTimeout, Limits: service.Limits(s.c.Limits),
-		AnyHost: s.c.AnyHost || s.c.TokenFile != "", Auth: s.authorizer(),
-		Trace: s.tracer.HTTP(s.c.TLS != nil), Logger: s.c.Logger,
+		Backend: s.source.backend, Veil: s.config.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
+		Limit: s.config.RequestTimeout, Limits: service.Limits(s.config.Limits),
+		AnyHost: s.config.AnyHost || s.config.TokenFile != "", Auth: s.authorizer(),
+		Trace: s.tracer.HTTP(s.config.TLS != nil), Logger: s.config.Logger,
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
 	}
 	if s.source.cluster != nil {
@@ -70,17 +70,17 @@ func (s *Server) newHandler() *httpapi.Handler {
 
 func (s *Server) newRPC() *rpcapi.Server {
 	return rpcapi.NewServer(rpcapi.Config{
-		Backend: s.source.backend, Limit: s.c.RequestTimeout, Limits: service.Limits(s.c.Limits),
-		Auth: s.authorizer(), Logger: s.c.Logger, Options: s.tracer.GRPCServer(),
+		Backend: s.source.backend, Limit: s.config.RequestTimeout, Limits: service.Limits(s.config.Limits),
+		Auth: s.authorizer(), Logger: s.config.Logger, Options: s.tracer.GRPCServer(),
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
 	})
 }
 
 func (s *Server) newRESP() *respapi.Server {
 	return respapi.NewServer(respapi.Config{
-		Backend: s.source.backend, Veil: s.c.VeilKeys, Limit: s.c.RequestTimeout, Limits: service.Limits(s.c.Limits),
-		IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe, Auth: s.authorizer(),
-		Version: s.c.Version, Logger: s.c.Logger, Trace: s.tracer.RESP(),
+		Backend: s.source.backend, Veil: s.config.VeilKeys, Limit: s.config.RequestTimeout, Limits: service.Limits(s.config.Limits),
+		IdleTimeout: s.config.RESPIdle, RefuseUnsafe: s.config.RESPRefuseUnsafe, Auth: s.authorizer(),
+		Version: s.config.Version, Logger: s.config.Logger, Trace: s.tracer.RESP(),
 		Observe: func(n int, d time.Duration, k service.Kind) { s.metrics.ObserveMany("resp", outcomeOf(k), d, n) },
 	})
 }

@@ -36,7 +36,7 @@ func (s *Server) logReplaced(said map[string]time.Time, now time.Time) {
 	for _, name := range s.files.tokens.Get().Replaced() {
 		if at, ok := said[name]; !ok || now.Sub(at) >= replacedEvery {
 			said[name] = now
-			s.c.Logger.Warn("old token still used", "entry", name, "hint", "give all clients the new token before you remove the old one")
+			s.config.Logger.Warn("old token still used", "entry", name, "hint", "give all clients the new token before you remove the old one")
 		}
 	}
 }
@@ -49,10 +49,10 @@ func (s *Server) Reload() {
 		s.reload("tokens", s.files.tokens.Reload, func() { s.logTokens("tokens reloaded") })
 	}
 	if s.files.tls != nil {
-		s.reload("certificates", s.files.tls.Reload, func() { s.c.Logger.Info("certificates reloaded") })
+		s.reload("certificates", s.files.tls.Reload, func() { s.config.Logger.Info("certificates reloaded") })
 	}
 	if s.files.forward != nil {
-		s.reload("tokens for other servers", s.files.forward.Reload, func() { s.c.Logger.Info("tokens for other servers reloaded") })
+		s.reload("tokens for other servers", s.files.forward.Reload, func() { s.config.Logger.Info("tokens for other servers reloaded") })
 	}
 }
 
@@ -61,7 +61,7 @@ func (s *Server) Reload() {
 func (s *Server) reload(what string, read func() (bool, error), changed func()) {
 	switch is, err := read(); {
 	case err != nil && is:
-		s.c.Logger.Error("invalid "+what+": keeping the previous ones", "error", err)
+		s.config.Logger.Error("invalid "+what+": keeping the previous ones", "error", err)
 	case is:
 		changed()
 	}
@@ -70,8 +70,8 @@ func (s *Server) reload(what string, read func() (bool, error), changed func()) 
 // logTokens logs the number of tokens, or warns about an empty file.
 func (s *Server) logTokens(text string) {
 	n := s.files.tokens.Get().Len()
-	s.c.Logger.Info(text, "entries", n)
+	s.config.Logger.Info(text, "entries", n)
 	if n == 0 {
-		s.c.Logger.Warn("the token file is empty: no client may do anything", "hint", "create a token: firn token new --file")
+		s.config.Logger.Warn("the token file is empty: no client may do anything", "hint", "create a token: firn token new --file")
 	}
 }

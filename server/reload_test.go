@@ -26,7 +26,7 @@ func TestOldTokenIsLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	s := &Server{c: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, files: files{tokens: tokens}}
+	s := &Server{config: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, files: files{tokens: tokens}}
 	g := auth.NewGuard(tokens.Get, nil)
 	said := make(map[string]time.Time)
 	now := time.Now()

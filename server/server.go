@@ -29,7 +29,7 @@ import (
 // A Server hands out IDs. It is safe for concurrent use, and must be made by
 // New.
 type Server struct {
-	c       Config
+	config  Config
 	files   files
 	guard   *auth.Guard // nil if everyone may do everything
 	source  source
@@ -74,7 +74,7 @@ func New(c Config) (*Server, error) {
 	c.Limits = Limits(service.Limits(c.Limits).WithDefaults())
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{c: c}
+	s := &Server{config: c}
 	var err error
 	if s.files, err = readFiles(&c); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 			only = append(only, listen.Protocol(p))
 		}
 		s.muxes = append(s.muxes, listen.New(l, listen.Config{
-			TLS: s.files.tlsConfig(), Only: only, MaxConns: conns, Hello: s.c.Limits.Read, Logger: s.c.Logger,
+			TLS: s.files.tlsConfig(), Only: only, MaxConns: conns, Hello: s.config.Limits.Read, Logger: s.config.Logger,
 		}))
 	}
 	done = make(chan error, len(s.muxes))
@@ -160,7 +160,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	if s.source.cluster != nil {
 		describe := s.describe(listeners)
 		s.watched.Go(func() { s.source.announcer.Run(s.listing, describe) })
-		s.watched.Go(func() { health.Watch(s.watching, s.c.Store, s.c.Logger) })
+		s.watched.Go(func() { health.Watch(s.watching, s.config.Store, s.config.Logger) })
 	}
 	return done, nil
 }
@@ -170,12 +170,12 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 func (s *Server) maxConns(listeners int) int {
 	files, err := listen.OpenFiles()
 	if err != nil {
-		return s.c.MaxConns
+		return s.config.MaxConns
 	}
-	n := listen.ConnsWithin(files, listeners, s.c.MaxConns)
-	if n < s.c.MaxConns {
-		s.c.Logger.Warn("fewer connections than configured: the system limits open files",
-			"connections", n, "configured", s.c.MaxConns, "files", files, "hint", "raise the limit: ulimit -n, or LimitNOFILE= of systemd")
+	n := listen.ConnsWithin(files, listeners, s.config.MaxConns)
+	if n < s.config.MaxConns {
+		s.config.Logger.Warn("fewer connections than configured: the system limits open files",
+			"connections", n, "configured", s.config.MaxConns, "files", files, "hint", "raise the limit: ulimit -n, or LimitNOFILE= of systemd")
 	}
 	return n
 }
@@ -241,7 +241,7 @@ func (s *Server) stop(ctx context.Context) error {
 	s.running.Wait()
 	s.stopWatching()
 	s.pages.Close()
-	s.source.close(ctx, s.c.Logger)
+	s.source.close(ctx, s.config.Logger)
 	s.watched.Wait()
 	return errors.Join(webErr, rpcErr, respErr)
 }

@@ -109,9 +109,9 @@ func holds(s grant.Status, now time.Time) bool {
 // describe returns a function that describes this server to the others of its
 // store.
 func (s *Server) describe(listeners []Listener) func() members.Member {
-	m := members.Member{Version: s.c.Version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.c.TLS != nil}
+	m := members.Member{Version: s.config.Version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.config.TLS != nil}
 	m.Host, _ = os.Hostname()
-	m.Address = cmp.Or(s.c.Advertise, addressOf(listeners, m.Host))
+	m.Address = cmp.Or(s.config.Advertise, addressOf(listeners, m.Host))
 	return func() members.Member {
 		m := m
 		m.Holds = []members.Held{}

@@ -40,11 +40,11 @@ func (v visitor) MayRead(name string) bool { return v.may(auth.See, name) }
 
 // visitor identifies the sender of a request by session or certificate.
 func (k *Console) visitor(r *http.Request) visitor {
-	if k.c.Guard == nil {
+	if k.config.Guard == nil {
 		return visitor{Known: true}
 	}
-	now, state := k.c.Now(), r.TLS
-	if p, ok := k.sessions.Principal(r, k.c.Guard.Set(), state != nil, now); ok {
+	now, state := k.config.Now(), r.TLS
+	if p, ok := k.sessions.Principal(r, k.config.Guard.Set(), state != nil, now); ok {
 		return visitor{Known: true, SignedIn: true, p: p}
 	}
 	// Tokens in headers are for the API. As there, a request with a token is not
@@ -53,7 +53,7 @@ func (k *Console) visitor(r *http.Request) visitor {
 	if creds.Given {
 		return visitor{}
 	}
-	p, ok := k.c.Guard.Who(creds, now)
+	p, ok := k.config.Guard.Who(creds, now)
 	return visitor{Known: ok, p: p}
 }
 
@@ -72,11 +72,11 @@ type signIn struct{ Next, Error string }
 // signIn begins a session with a token.
 func (k *Console) signIn(v *visit) {
 	next := local(v.r.PostForm.Get("next"))
-	if k.c.Guard == nil {
+	if k.config.Guard == nil {
 		http.Redirect(v.w, v.r, next, http.StatusSeeOther)
 		return
 	}
-	p, ok := k.c.Guard.Set().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
+	p, ok := k.config.Guard.Set().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
 	if !ok {
 		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Body: signIn{next, "Unknown token. It may be mistyped, or it has expired."}})
 		return
@@ -87,7 +87,7 @@ func (k *Console) signIn(v *visit) {
 
 // signOut ends the session.
 func (k *Console) signOut(v *visit) {
-	if k.c.Guard != nil {
+	if k.config.Guard != nil {
 		http.SetCookie(v.w, k.sessions.End(v.r, v.r.TLS != nil))
 	}
 	http.Redirect(v.w, v.r, "/sign-in", http.StatusSeeOther)

@@ -56,7 +56,7 @@ type Config struct {
 // A Console serves the pages. It is safe for concurrent use, must be made by
 // New, and ends with Close.
 type Console struct {
-	c         Config
+	config    Config
 	admin     *service.StoreAdmin // nil without a store
 	sessions  *auth.Sessions
 	origins   *http.CrossOriginProtection
@@ -89,7 +89,7 @@ func New(c Config) *Console {
 		c.Self = func() string { return "" }
 	}
 	k := &Console{
-		c: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
+		config: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
 		mux: http.NewServeMux(), history: new(history),
 	}
 	k.snapshots = newSnapshots(k)
@@ -218,7 +218,7 @@ func comesFromElsewhere(r *http.Request) bool {
 func (k *Console) public(f func(*visit)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		f(&visit{k: k, w: w, r: r, who: k.visitor(r), now: k.c.Now()})
+		f(&visit{k: k, w: w, r: r, who: k.visitor(r), now: k.config.Now()})
 	}
 }
 
@@ -254,10 +254,10 @@ type page struct {
 
 // show writes a page.
 func (v *visit) show(status int, name string, p page) {
-	p.Who, p.Now, p.Version, p.Every, p.Assets = v.who, v.now, v.k.c.Version, v.k.c.Every.Milliseconds(), assetDir()
+	p.Who, p.Now, p.Version, p.Every, p.Assets = v.who, v.now, v.k.config.Version, v.k.config.Every.Milliseconds(), assetDir()
 	var b bytes.Buffer
 	if err := pages()[name].ExecuteTemplate(&b, "frame", p); err != nil {
-		v.k.c.Logger.Error("console: rendering a page failed", "page", name, "error", err)
+		v.k.config.Logger.Error("console: rendering a page failed", "page", name, "error", err)
 		http.Error(v.w, "The page cannot be shown; see the server's log.", http.StatusInternalServerError)
 		return
 	}
@@ -281,9 +281,9 @@ func (v *visit) failWith(err error, late bool) {
 			Body: missingPage{name, v.who.may(auth.Change, name) && v.k.admin != nil}})
 		return
 	}
-	f := service.ProblemOf(err, v.k.c.Limit, late)
+	f := service.ProblemOf(err, v.k.config.Limit, late)
 	if f.Cause != nil {
-		v.k.c.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
+		v.k.config.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
 	}
 	v.fail(f.Kind.Status(), "The request failed", sentence(f.Detail)+".")
 }

@@ -30,10 +30,10 @@ const (
 
 // sample samples this server's figures until the console is closed.
 func (k *Console) sample() {
-	tick := time.NewTicker(sampleEvery * k.c.Every)
+	tick := time.NewTicker(sampleEvery * k.config.Every)
 	defer tick.Stop()
 	for {
-		k.history.add(k.c.Now(), k.c.Figures())
+		k.history.add(k.config.Now(), k.config.Figures())
 		select {
 		case <-tick.C:
 		case <-k.ctx.Done():

@@ -146,7 +146,7 @@ func (k *Console) unveil(v *visit, id, of string, o *inspect.Options) error {
 		return errors.New("permission denied: you may not see sequencer " + of)
 	}
 	o.Layout = firn.Layout{} // that of the sequencer
-	reader := service.Reader{Backend: k.c.Backend, Veil: k.c.Veil, Limit: k.c.Limit, How: "name its sequencer under Layout and encoding"}
+	reader := service.Reader{Backend: k.config.Backend, Veil: k.config.Veil, Limit: k.config.Limit, How: "name its sequencer under Layout and encoding"}
 	if fault := reader.Options(v.r.Context(), of, id, o); fault != nil {
 		return errors.New(fault.Detail)
 	}

@@ -37,7 +37,7 @@ func (k *Console) makeID(v *visit) {
 
 // limited returns a request's context with Config.Limit.
 func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), k.c.Limit)
+	return context.WithTimeout(r.Context(), k.config.Limit)
 }
 
 // takeID makes an ID of a sequencer, typed if it has a prefix, or else in its
@@ -47,7 +47,7 @@ func (k *Console) takeID(ctx context.Context, name string, who visitor) (string,
 	if who.p != nil {
 		may = who.p
 	}
-	take := service.Taker{Backend: k.c.Backend, Auth: may, Limit: k.c.Limit}
+	take := service.Taker{Backend: k.config.Backend, Auth: may, Limit: k.config.Limit}
 	var f form.Form
 	b, err := take.Take(ctx, strings.Clone(name), new(auth.Credentials), 1, service.Terms{Fit: func(s *service.Sequencer) error {
 		if f = form.Of(s.Layout.Format()); s.Prefix != "" {

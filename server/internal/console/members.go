@@ -40,7 +40,7 @@ func (k *Console) membersNow(v *visit) membersPage {
 	p := membersPage{Now: v.now, HasStore: k.admin != nil, Store: noteOf(s)}
 	for _, m := range s.Members {
 		r := k.memberFor(v.who, m)
-		if r.Self = m.ID == k.c.Self(); r.Self {
+		if r.Self = m.ID == k.config.Self(); r.Self {
 			_, _, r.Rate = k.history.rates(v.who.MayRead)
 		}
 		r.State = upState

@@ -96,7 +96,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 	query := v.r.URL.Query()
 	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.mayAny(auth.Take),
 		Admin: v.who.mayAny(auth.Change) && k.admin != nil, Query: strings.TrimSpace(query.Get("q")), Sort: query.Get("sort")}
-	p.Layout, p.Anatomy = k.c.Layout, anatomyOf(k.c.Layout)
+	p.Layout, p.Anatomy = k.config.Layout, anatomyOf(k.config.Layout)
 	s := k.snapshots.recent(v.r.Context())
 	p.Store = noteOf(s)
 	times, rates, now := k.history.rates(v.who.MayRead)
@@ -108,7 +108,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 		}
 	}
 	figures := make(map[string]*metrics.Sequencer)
-	for _, f := range k.c.Figures() {
+	for _, f := range k.config.Figures() {
 		if !v.who.MayRead(f.Name) {
 			continue
 		}
@@ -155,7 +155,7 @@ func (p *overviewPage) addMembers(k *Console, s *snapshot, who visitor, rows map
 		if m.Late {
 			p.Troubles = append(p.Troubles, trouble{m.Name, "/members", lateState, "last heard at " + clock(m.Heard)})
 		}
-		if m.ID == k.c.Self() {
+		if m.ID == k.config.Self() {
 			continue
 		}
 		visible := k.memberFor(who, m)

@@ -85,7 +85,7 @@ type missingPage struct {
 // answer and never did, it returns an error, and the page shows why.
 func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err error) {
 	p = sequencerPage{Name: name, Now: v.now, Maker: v.who.may(auth.Take, name), Admin: v.who.may(auth.Change, name), Static: k.admin == nil}
-	for _, f := range k.c.Figures() {
+	for _, f := range k.config.Figures() {
 		if f.Name == name {
 			p.Here = &f
 		}
@@ -93,7 +93,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 	times, rates, now := k.history.ratesOf(name)
 	p.Chart, p.Rate = newChart(times, rates), now
 	if p.Static {
-		s := k.c.Backend.Opened(name)
+		s := k.config.Backend.Opened(name)
 		if p.Here == nil || s == nil {
 			return p, errNoSequencer
 		}

@@ -77,7 +77,7 @@ func (ss *snapshots) recent(ctx context.Context) *snapshot {
 	case <-ctx.Done():
 		return &snapshot{Err: ctx.Err()}
 	}
-	now, version := ss.k.c.Now(), ss.version.Load()
+	now, version := ss.k.config.Now(), ss.version.Load()
 	if age := now.Sub(ss.last.Tried); ss.last.Version != version || age < 0 || age >= keepFor {
 		ss.last = ss.load(now, version)
 	}
@@ -86,7 +86,7 @@ func (ss *snapshots) recent(ctx context.Context) *snapshot {
 
 // load reads the store, within its own limit: other visitors wait for it too.
 func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
-	ctx, cancel := context.WithTimeout(ss.k.ctx, min(loadLimit, ss.k.c.Limit))
+	ctx, cancel := context.WithTimeout(ss.k.ctx, min(loadLimit, ss.k.config.Limit))
 	defer cancel()
 	s := &snapshot{At: now, Version: version}
 	err := ss.k.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
@@ -107,14 +107,14 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	if err == nil {
 		var all []members.Member
 		if all, err = ss.k.admin.Members(ctx); err == nil {
-			s.Members = ss.withRates(all, ss.k.c.Now())
+			s.Members = ss.withRates(all, ss.k.config.Now())
 			nameMembers(s.Members)
 		}
 	}
-	s.Tried = ss.k.c.Now()
+	s.Tried = ss.k.config.Now()
 	if err != nil {
 		s.Sequencers, s.Members, s.At, s.Err = ss.last.Sequencers, ss.last.Members, ss.last.At, err
-		ss.k.c.Logger.Debug("console: store does not answer", "error", err)
+		ss.k.config.Logger.Debug("console: store does not answer", "error", err)
 	}
 	return s
 }
@@ -141,7 +141,7 @@ func (ss *snapshots) lookup(ctx context.Context, name string) (q sequencerInfo, 
 	if ss.k.admin == nil {
 		return q, &snapshot{}, errNoSequencer
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, ss.k.c.Limit))
+	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, ss.k.config.Limit))
 	defer cancel()
 	s = ss.recent(ctx)
 	i := slices.IndexFunc(s.Sequencers, func(q sequencerInfo) bool { return q.Name == name })

@@ -95,7 +95,7 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	r := &runner{c: c, log: c.Logger.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
+	r := &runner{config: c, log: c.Logger.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
 	keeper := grant.NewKeeper(c.Store, grant.KeeperOptions{
 		Name: c.Sequencer, Config: &info.Config, Nodes: c.Nodes,
 		AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Now: c.Now, Logger: c.Logger,
@@ -178,8 +178,8 @@ func (e *RangeError) Error() string { return e.text }
 // A runner is one call of Run. It is the Holder of a Keeper, whose goroutine
 // calls Begin, Extend, Seal and Used.
 type runner struct {
-	c   Config
-	log *slog.Logger
+	config Config
+	log    *slog.Logger
 
 	changed chan struct{} // of size 1: some field below has changed
 
@@ -231,8 +231,8 @@ func (r *runner) seal(why error) {
 	p, g := r.process, r.grant
 	r.mu.Unlock()
 	if p != nil {
-		p.stop(r.c.Grace, func() bool { // kill at once if the time belongs to another holder
-			now := r.c.Now().Round(0)
+		p.stop(r.config.Grace, func() bool { // kill at once if the time belongs to another holder
+			now := r.config.Now().Round(0)
 			return now.Before(g.From) || !now.Before(g.Until)
 		})
 	}
@@ -254,7 +254,7 @@ func (r *runner) Used() time.Time {
 // read reads the clock, and records it if the command runs. The caller holds
 // r.mu.
 func (r *runner) read() time.Time {
-	now := r.c.Now().Round(0) // only the wall clock
+	now := r.config.Now().Round(0) // only the wall clock
 	if r.process != nil && !r.process.hasEnded() && now.After(r.latest) {
 		r.latest = now
 	}
@@ -274,7 +274,7 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 	if err := k.Join(ctx); err != nil {
 		return 0, err
 	}
-	every := min(beyond/4, r.c.Margin/8)
+	every := min(beyond/4, r.config.Margin/8)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	if err := r.acquire(ctx, k, tick.C); err != nil {
@@ -288,7 +288,7 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 		select {
 		case <-p.ended:
 			return r.result(p)
-		case s := <-r.c.Signals:
+		case s := <-r.config.Signals:
 			p.signal(s)
 		case <-r.changed:
 		case <-tick.C:
@@ -296,7 +296,7 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 			case why != nil:
 				r.log.Error("stopping the command", "reason", why)
 				r.seal(why)
-			case left < r.c.Window*2/3:
+			case left < r.config.Window*2/3:
 				// The Keeper's own timer does not follow a clock that was set forward.
 				soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
 				_ = k.Demand(soon) // retried at the next tick
@@ -330,7 +330,7 @@ func (r *runner) acquire(ctx context.Context, k *grant.Keeper, tick <-chan time.
 		case g == firn.Grant{}:
 		case now.Before(g.From):
 			say("waiting until the node ID is free by this machine's clock", "node", g.Node, "from", g.From)
-		case !now.Before(g.Until.Add(-r.c.Margin)):
+		case !now.Before(g.Until.Add(-r.config.Margin)):
 			if err := k.Demand(ctx); err != nil {
 				return err
 			}
@@ -340,7 +340,7 @@ func (r *runner) acquire(ctx context.Context, k *grant.Keeper, tick <-chan time.
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-r.c.Signals:
+		case <-r.config.Signals:
 			return context.Canceled
 		case <-changed:
 		case <-r.changed:
@@ -357,17 +357,17 @@ func (r *runner) start() (p *process, code int, err error) {
 		return nil, 0, r.why
 	}
 	node := r.grant.Node
-	args := make([]string, len(r.c.Command))
-	for i, t := range r.c.Command {
+	args := make([]string, len(r.config.Command))
+	for i, t := range r.config.Command {
 		args[i] = t.expand(node)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.c.Stdin, r.c.Stdout, r.c.Stderr
-	cmd.Env = append([]string{}, r.c.Environ...)
-	for _, v := range r.c.Env {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.config.Stdin, r.config.Stdout, r.config.Stderr
+	cmd.Env = append([]string{}, r.config.Environ...)
+	for _, v := range r.config.Env {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value.expand(node))
 	}
-	r.latest = r.c.Now().Round(0)
+	r.latest = r.config.Now().Round(0)
 	if p, err = startProcess(cmd, r.ended); err != nil {
 		return nil, startCode(err), err
 	}
@@ -394,15 +394,15 @@ func (r *runner) check(k *grant.Keeper) (left time.Duration, why error) {
 	left = g.Until.Sub(now)
 	switch {
 	case sealed:
-		return r.c.Window, nil // it is already being stopped
+		return r.config.Window, nil // it is already being stopped
 	case now.Before(g.From):
 		why = fmt.Errorf("this machine's clock was set back to %s, before the window begins at %s", textfmt.Stamp(now), textfmt.Stamp(g.From))
 	case left <= 0:
 		r.log.Error("the command may have used its node ID after the window ended", "from", g.Until.UTC(), "to", now.UTC(),
 			"hint", "the machine was suspended, its clock was set forward, or firn was stopped for longer than the margin")
 		why = fmt.Errorf("the window ended at %s%s", textfmt.Stamp(g.Until), because(k))
-	case left <= r.c.Margin:
-		why = fmt.Errorf("the window ends at %s, within the margin of %v%s", textfmt.Stamp(g.Until), r.c.Margin, because(k))
+	case left <= r.config.Margin:
+		why = fmt.Errorf("the window ends at %s, within the margin of %v%s", textfmt.Stamp(g.Until), r.config.Margin, because(k))
 	}
 	return left, why
 }

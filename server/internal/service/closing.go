@@ -58,7 +58,7 @@ func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	_, err := c.Lookup(ctx, name)
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
-		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManyNames, c.c.MaxNames, name)
+		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManyNames, c.config.MaxNames, name)
 	case err != nil:
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *Cluster) evict(unused time.Duration) bool {
 	all := c.idle()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, i := range all[:min(len(all), 1+c.c.MaxNames/64)] {
+	for _, i := range all[:min(len(all), 1+c.config.MaxNames/64)] {
 		if time.Since(i.used) < unused {
 			break
 		}

@@ -26,7 +26,7 @@ import (
 // Close.
 type Cluster struct {
 	*StoreAdmin
-	c ClusterConfig
+	config ClusterConfig
 
 	mu      sync.RWMutex // guards the fields below, and those of entries that say so
 	byName  map[string]*entry
@@ -129,7 +129,7 @@ func NewCluster(c ClusterConfig) *Cluster {
 	c.Options.Layout = cmp.Or(c.Options.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
 	admin := *c.Admin
-	cluster := &Cluster{StoreAdmin: &admin, c: c, byName: make(map[string]*entry), failed: make(map[string]failure)}
+	cluster := &Cluster{StoreAdmin: &admin, config: c, byName: make(map[string]*entry), failed: make(map[string]failure)}
 	cluster.openingUntil, cluster.stopOpening = context.WithCancel(context.Background())
 	cluster.countingUntil, cluster.stopCounting = context.WithCancel(context.Background())
 	admin.rejoin = cluster.rejoin
@@ -225,7 +225,7 @@ func (c *Cluster) enter(ctx context.Context, name string, by Creator) (e *entry,
 		return e, e.changed, false, nil
 	case c.full():
 		return nil, nil, false, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
-			ErrTooManyNames, c.c.MaxNames, name)
+			ErrTooManyNames, c.config.MaxNames, name)
 	}
 	name = strings.Clone(name)
 	e = &entry{changed: make(chan struct{})}
@@ -239,7 +239,7 @@ func (c *Cluster) enter(ctx context.Context, name string, by Creator) (e *entry,
 }
 
 // full reports whether there is no room for another name. The caller holds mu.
-func (c *Cluster) full() bool { return len(c.byName)-c.closing >= c.c.MaxNames }
+func (c *Cluster) full() bool { return len(c.byName)-c.closing >= c.config.MaxNames }
 
 // openMost is the longest time for opening a sequencer.
 const openMost = 10 * time.Second
@@ -295,7 +295,7 @@ func (c *Cluster) note(name string, err error) {
 		delete(c.failed, name)
 	}
 	c.mu.Unlock()
-	kind, log := kindOf(err), c.c.Options.Logger
+	kind, log := kindOf(err), c.config.Options.Logger
 	if log == nil || !noted || kind == StoreUnavailable || kind == Draining {
 		return
 	}
@@ -308,9 +308,9 @@ var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed
 
 // open opens the sequencer of a name.
 func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) error {
-	options := c.c.Options
-	if c.c.Template != nil {
-		if err := c.c.Template(name, &options); err != nil {
+	options := c.config.Options
+	if c.config.Template != nil {
+		if err := c.config.Template(name, &options); err != nil {
 			return fmt.Errorf("%w: %w", ErrTemplate, err)
 		}
 	}
@@ -330,7 +330,7 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) e
 		return err
 	}
 	if creator != nil {
-		audit(ctx, cmp.Or(c.c.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address}, created, name, nil)
+		audit(ctx, cmp.Or(c.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address}, created, name, nil)
 	}
 	return c.publish(ctx, e)
 }
@@ -381,7 +381,7 @@ func openAs[I firn.AnyID[I], Q interface {
 	is := q.Config()
 	r := &reopener{NewSequencer(is.Layout, q), c, name, e}
 	e.openSequencer = q
-	e.q = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(c.c.Veil, name, is.Layout), try: r.try, wait: r.wait}
+	e.q = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(c.config.Veil, name, is.Layout), try: r.try, wait: r.wait}
 	return nil
 }
 

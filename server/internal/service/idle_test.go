@@ -158,7 +158,7 @@ func TestRateLimits(t *testing.T) {
 		time.Sleep(createEvery)
 		takeOne(t, c, "b")
 		time.Sleep(time.Minute)
-		c.c.Options.MustExist = true
+		c.config.Options.MustExist = true
 		for i := range missBurst {
 			if _, err := c.Sequencer(t.Context(), fmt.Sprint("no-", i), nil); !errors.Is(err, ErrNoSequencer) {
 				t.Fatalf("unknown name %d: %v", i, err)

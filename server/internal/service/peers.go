@@ -51,7 +51,7 @@ const absentFor = 2 * time.Second
 // absent returns why this server had no node ID of a sequencer, while it does
 // not try to acquire one.
 func (c *Cluster) absent(name string) (f failure, ok bool) {
-	if c.c.Peers == nil {
+	if c.config.Peers == nil {
 		return f, false
 	}
 	c.mu.RLock()
@@ -63,7 +63,7 @@ func (c *Cluster) absent(name string) (f failure, ok bool) {
 // elsewhere returns a sequencer that takes IDs from other servers if err is
 // that this server has no node ID of it.
 func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (*Sequencer, error) {
-	if c.c.Peers == nil || Forwarded(ctx) || !errors.Is(err, grant.ErrNodesExhausted) {
+	if c.config.Peers == nil || Forwarded(ctx) || !errors.Is(err, grant.ErrNodesExhausted) {
 		return nil, err
 	}
 	info, lookup := c.Lookup(ctx, name)
@@ -83,10 +83,10 @@ func (c *Cluster) ofPeers(name string, f failure) *Sequencer {
 	name = strings.Clone(name)
 	l := f.config.Layout
 	return &Sequencer{
-		Layout: l, Prefix: f.config.Prefix, Veil: veilOf(c.c.Veil, name, l),
+		Layout: l, Prefix: f.config.Prefix, Veil: veilOf(c.config.Veil, name, l),
 		try: func(int) (Batch, error) { return Batch{}, errNotTried },
 		wait: func(ctx context.Context, n int, _ error) (Batch, error) {
-			return c.c.Peers.Take(ctx, name, l, n, f.err)
+			return c.config.Peers.Take(ctx, name, l, n, f.err)
 		},
 	}
 }

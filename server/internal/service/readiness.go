@@ -112,7 +112,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		}
 	}
 	switch {
-	case lack.err == nil || errors.As(lack.err, new(*grant.ExhaustedError)) && c.c.Peers != nil && c.c.Peers.CanHelp():
+	case lack.err == nil || errors.As(lack.err, new(*grant.ExhaustedError)) && c.config.Peers != nil && c.config.Peers.CanHelp():
 		return nil
 	case isOpen:
 		return lack.err

@@ -15,10 +15,10 @@ import (
 // created again with another layout, the error is returned, and the next call
 // for the name opens it with the new layout.
 type reopener struct {
-	of   *Sequencer
-	c    *Cluster
-	name string
-	e    *entry
+	of      *Sequencer
+	cluster *Cluster
+	name    string
+	e       *entry
 }
 
 // try takes IDs that are available without waiting.
@@ -32,7 +32,7 @@ func (r *reopener) try(n int) (Batch, error) {
 func (r *reopener) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	err = refusal
 	if isWait(refusal) {
-		err = r.c.silence.do(ctx, need{writes: true, onlyIf: r.e.lapsed}, func(ctx context.Context) error {
+		err = r.cluster.silence.do(ctx, need{writes: true, onlyIf: r.e.lapsed}, func(ctx context.Context) error {
 			b, err = r.of.wait(ctx, n, refusal)
 			return r.seen(err)
 		})
@@ -40,7 +40,7 @@ func (r *reopener) wait(ctx context.Context, n int, refusal error) (b Batch, err
 	if errors.Is(err, sequencer.ErrClosed) {
 		return r.reopened(ctx, n, err)
 	}
-	if peers := r.c.c.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
+	if peers := r.cluster.config.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
 		return peers.Take(ctx, r.name, r.e.q.Layout, n, err)
 	}
 	return b, err
@@ -49,7 +49,7 @@ func (r *reopener) wait(ctx context.Context, n int, refusal error) (b Batch, err
 // reopened takes IDs from the sequencer that replaced that of r, if there is
 // one. closed is the error of r.
 func (r *reopener) reopened(ctx context.Context, n int, closed error) (b Batch, err error) {
-	q, err := r.c.Sequencer(ctx, r.name, nil)
+	q, err := r.cluster.Sequencer(ctx, r.name, nil)
 	switch {
 	case err != nil:
 		return b, err
@@ -65,7 +65,7 @@ func (r *reopener) reopened(ctx context.Context, n int, closed error) (b Batch, 
 // again.
 func (r *reopener) seen(err error) error {
 	if errors.Is(err, grant.ErrMismatch) {
-		r.c.retire(r.name, r.e)
+		r.cluster.retire(r.name, r.e)
 	}
 	return err
 }

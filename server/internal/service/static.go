@@ -21,7 +21,7 @@ import (
 //
 // It is safe for concurrent use, and must be made by NewStatic.
 type Static struct {
-	c StaticConfig
+	config StaticConfig
 
 	mu     sync.RWMutex // guards byName
 	byName map[string]generator
@@ -60,7 +60,7 @@ const DefaultMaxNames = 10_000
 func NewStatic(c StaticConfig) (*Static, error) {
 	c.Layout = cmp.Or(c.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
-	s := &Static{c: c, byName: make(map[string]generator)}
+	s := &Static{config: c, byName: make(map[string]generator)}
 	if _, err := s.make(); err != nil {
 		return nil, err
 	}
@@ -69,19 +69,19 @@ func NewStatic(c StaticConfig) (*Static, error) {
 
 // make makes a sequencer.
 func (s *Static) make() (generator, error) {
-	grant := firn.StaticGrant(s.c.Node)
-	if s.c.Layout.Bits() == 128 {
-		g, err := firn.NewGenerator128(s.c.Layout, grant, s.c.Options)
+	grant := firn.StaticGrant(s.config.Node)
+	if s.config.Layout.Bits() == 128 {
+		g, err := firn.NewGenerator128(s.config.Layout, grant, s.config.Options)
 		if err != nil {
 			return generator{}, err
 		}
-		return generator{NewSequencer(s.c.Layout, g), g.Stats}, nil
+		return generator{NewSequencer(s.config.Layout, g), g.Stats}, nil
 	}
-	g, err := firn.NewGenerator(s.c.Layout, grant, s.c.Options)
+	g, err := firn.NewGenerator(s.config.Layout, grant, s.config.Options)
 	if err != nil {
 		return generator{}, err
 	}
-	return generator{NewSequencer(s.c.Layout, g), g.Stats}, nil
+	return generator{NewSequencer(s.config.Layout, g), g.Stats}, nil
 }
 
 // Sequencer returns the sequencer of a name and makes it at the first call. No
@@ -93,8 +93,8 @@ func (s *Static) Sequencer(_ context.Context, name string, by Creator) (*Sequenc
 	if q, ok := s.byName[name]; ok {
 		return q.Sequencer, nil
 	}
-	if len(s.byName) >= s.c.MaxNames { // before counting a creation of the client
-		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
+	if len(s.byName) >= s.config.MaxNames { // before counting a creation of the client
+		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.config.MaxNames, name)
 	}
 	if _, err := by.allowed(name, ""); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *Static) Sequencer(_ context.Context, name string, by Creator) (*Sequenc
 		return nil, err
 	}
 	name = strings.Clone(name)
-	q.Veil = veilOf(s.c.Veil, name, s.c.Layout)
+	q.Veil = veilOf(s.config.Veil, name, s.config.Layout)
 	s.byName[name] = q
 	return q.Sequencer, nil
 }

@@ -92,7 +92,7 @@ func Run(ctx context.Context, c Config) []Finding {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r := &report{c: c}
+	r := &report{config: c}
 	r.synchronized()
 	r.store(ctx)
 	r.ranges(ctx)
@@ -110,19 +110,19 @@ func Run(ctx context.Context, c Config) []Finding {
 
 // ranges compares the node IDs of sequencers that two stores have.
 func (r *report) ranges(ctx context.Context) {
-	if r.c.Store == nil || r.c.Other == nil {
+	if r.config.Store == nil || r.config.Other == nil {
 		return
 	}
 	const check = "other store"
 	here, all := make(map[string]grant.Info), 0
-	err := grant.Sequencers(ctx, r.c.Store, func(name string, i grant.Info, err error) bool {
+	err := grant.Sequencers(ctx, r.config.Store, func(name string, i grant.Info, err error) bool {
 		if err == nil && i.MovedTo == "" {
 			here[name] = i
 		}
 		return true
 	})
 	if err == nil {
-		err = grant.Sequencers(ctx, r.c.Other, func(name string, there grant.Info, err error) bool {
+		err = grant.Sequencers(ctx, r.config.Other, func(name string, there grant.Info, err error) bool {
 			i, both := here[name]
 			if err != nil || !both || there.MovedTo != "" {
 				return true
@@ -149,8 +149,8 @@ func (r *report) ranges(ctx context.Context) {
 
 // A report collects the findings.
 type report struct {
-	c     Config
-	found []Finding
+	config Config
+	found  []Finding
 }
 
 // add adds a finding. Errors in it lose the names of packages.
@@ -189,19 +189,19 @@ const (
 // store checks the store, its clock, and the records of other servers in it.
 func (r *report) store(ctx context.Context) {
 	switch {
-	case r.c.Missing:
-		r.add("store", OK, "", "%s has no store yet: the server creates it when it starts", r.c.Directory)
+	case r.config.Missing:
+		r.add("store", OK, "", "%s has no store yet: the server creates it when it starts", r.config.Directory)
 		return
-	case r.c.Store == nil && r.c.StoreError == nil:
+	case r.config.Store == nil && r.config.StoreError == nil:
 		return
-	case r.c.StoreError != nil:
-		r.add("store", Fix, r.c.StoreHint, "%v", r.c.StoreError)
+	case r.config.StoreError != nil:
+		r.add("store", Fix, r.config.StoreHint, "%v", r.config.StoreError)
 		return
 	}
 	var took []time.Duration
 	for range timedReads {
 		begin := time.Now()
-		if _, err := r.c.Store.Get(ctx, "doctor/latency"); err != nil {
+		if _, err := r.config.Store.Get(ctx, "doctor/latency"); err != nil {
 			r.add("store", Fix, "check the store's own log, and the network", "cannot read from the store: %v", err)
 			return
 		}
@@ -214,7 +214,7 @@ func (r *report) store(ctx context.Context) {
 	} else {
 		r.add("store", OK, "", "the store answers in %v", median)
 	}
-	if c, ok := grant.As[grant.Checker](r.c.Store); ok {
+	if c, ok := grant.As[grant.Checker](r.config.Store); ok {
 		dangers, err := c.Check(ctx)
 		if err != nil {
 			r.add("store", Unknown, "", "cannot check the store: %v", err)
@@ -240,22 +240,22 @@ func (r *report) records(ctx context.Context) {
 		r.add("records", Fix, hint, "%s: %v", what, err)
 	}
 	var names []string
-	err := grant.Sequencers(ctx, r.c.Store, func(name string, i grant.Info, err error) bool {
+	err := grant.Sequencers(ctx, r.config.Store, func(name string, i grant.Info, err error) bool {
 		if err != nil {
 			found("sequencer "+name+" cannot be used", err)
 			return true
 		}
 		fine++
 		names = append(names, name)
-		if at := i.Floor.Add(-i.Config.MaxAhead); i.State == grant.Attached && at.After(r.c.Now()) {
+		if at := i.Floor.Add(-i.Config.MaxAhead); i.State == grant.Attached && at.After(r.config.Now()) {
 			r.add("records", Fix, "wait: members begin by themselves", "sequencer %s makes no IDs before %s, in %v: it was fenced, or created to begin then",
-				name, at.UTC().Format(time.RFC3339), at.Sub(r.c.Now()).Round(time.Second))
+				name, at.UTC().Format(time.RFC3339), at.Sub(r.config.Now()).Round(time.Second))
 		}
 		return true
 	})
 	for _, name := range names {
 		if err == nil {
-			err = grant.Nodes(ctx, r.c.Store, name, func(n grant.NodeInfo, err error) bool {
+			err = grant.Nodes(ctx, r.config.Store, name, func(n grant.NodeInfo, err error) bool {
 				if err != nil {
 					found(fmt.Sprintf("node ID %d of sequencer %s cannot be used", n.Node, name), err)
 				} else {
@@ -275,7 +275,7 @@ func (r *report) records(ctx context.Context) {
 
 // storeClock compares this machine's clock with the store's.
 func (r *report) storeClock(ctx context.Context) {
-	by, _, err := Lead(ctx, r.c.Store, r.c.Now)
+	by, _, err := Lead(ctx, r.config.Store, r.config.Now)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
@@ -318,8 +318,8 @@ func AheadOf(by time.Duration) string {
 
 // members compares this program with the servers of the store.
 func (r *report) members(ctx context.Context) {
-	now := r.c.Now()
-	all, err := members.List(ctx, r.c.Store, now)
+	now := r.config.Now()
+	all, err := members.List(ctx, r.config.Store, now)
 	switch {
 	case err != nil:
 		r.add("members", Unknown, "", "cannot list the servers of the store: %v", err)
@@ -328,7 +328,7 @@ func (r *report) members(ctx context.Context) {
 		r.add("members", OK, "", "no server is using the store")
 		return
 	}
-	texts, versions := make([]string, len(all)), []string{r.c.Version}
+	texts, versions := make([]string, len(all)), []string{r.config.Version}
 	for i, m := range all {
 		name := cmp.Or(m.Address, m.Host)
 		texts[i] = fmt.Sprintf("%s (%s)", name, cmp.Or(m.Version, "unknown version"))
@@ -342,7 +342,7 @@ func (r *report) members(ctx context.Context) {
 	text := "servers of the store: " + strings.Join(texts, ", ")
 	for _, v := range versions {
 		if slices.ContainsFunc(versions, func(w string) bool { return incompatible(v, w) }) {
-			r.add("members", Fix, "versions on one store may be only one minor version apart (docs/upgrades.md)", "%s; this firn is %s", text, r.c.Version)
+			r.add("members", Fix, "versions on one store may be only one minor version apart (docs/upgrades.md)", "%s; this firn is %s", text, r.config.Version)
 			return
 		}
 	}
@@ -369,10 +369,10 @@ const minFree = 64 << 20
 // directory checks the file system of a store in a directory. Opening the store
 // already refuses unsuitable file systems.
 func (r *report) directory() {
-	if r.c.Directory == "" {
+	if r.config.Directory == "" {
 		return
 	}
-	there := r.c.Directory // the nearest directory that exists
+	there := r.config.Directory // the nearest directory that exists
 	free, err := freeBytes(there)
 	for errors.Is(err, os.ErrNotExist) && there != filepath.Dir(there) {
 		there = filepath.Dir(there)
@@ -380,29 +380,29 @@ func (r *report) directory() {
 	}
 	switch {
 	case err != nil:
-		r.add("file system", Unknown, "", "cannot determine the free space of %s: %v", r.c.Directory, err)
+		r.add("file system", Unknown, "", "cannot determine the free space of %s: %v", r.config.Directory, err)
 	case free < minFree:
 		r.add("file system", Fix, "free some space: without any, windows cannot be renewed and no more IDs are made",
-			"%s has %d MiB free", r.c.Directory, free>>20)
+			"%s has %d MiB free", r.config.Directory, free>>20)
 	default:
-		r.add("file system", OK, "", "%s has %d MiB free", r.c.Directory, free>>20)
+		r.add("file system", OK, "", "%s has %d MiB free", r.config.Directory, free>>20)
 	}
 }
 
 // limits compares the limit of open files with the number of connections that
 // the server accepts.
 func (r *report) limits() {
-	if r.c.Connections == 0 {
+	if r.config.Connections == 0 {
 		return
 	}
 	most, err := listen.OpenFiles()
-	need := listen.FilesFor(len(r.c.Listen), r.c.Connections)
+	need := listen.FilesFor(len(r.config.Listen), r.config.Connections)
 	switch {
 	case err != nil:
 		r.add("limits", Unknown, "", "cannot determine the limit of open files: %v", err)
 	case most < need:
 		r.add("limits", Fix, fmt.Sprintf("raise the limit to %d (LimitNOFILE= in systemd, ulimit -n in a shell), or lower limits.connections", need),
-			"a process here may open %d files, too few for %d connections per address", most, r.c.Connections)
+			"a process here may open %d files, too few for %d connections per address", most, r.config.Connections)
 	default:
 		r.add("limits", OK, "", "a process here may open %d files", most)
 	}
@@ -467,7 +467,7 @@ func (r *report) certificate(file string) {
 		found = true
 		text := fmt.Sprintf("%s: the certificate of %q is valid from %s until %s", file, c.Subject,
 			c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
-		switch now := r.c.Now(); {
+		switch now := r.config.Now(); {
 		case now.Before(c.NotBefore):
 			r.add("TLS", Fix, "check the clock, or replace the certificate", "%s", text)
 		case now.After(c.NotAfter.Add(-soon)):

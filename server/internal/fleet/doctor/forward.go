@@ -13,11 +13,11 @@ import (
 // forwards takes an ID of some sequencer from each server of --forward-to, as
 // the server would.
 func (r *report) forwards(ctx context.Context) {
-	if r.c.Store == nil || len(r.c.Forward.URLs) == 0 {
+	if r.config.Store == nil || len(r.config.Forward.URLs) == 0 {
 		return
 	}
 	var q grant.Info
-	err := grant.Sequencers(ctx, r.c.Store, func(_ string, i grant.Info, err error) bool {
+	err := grant.Sequencers(ctx, r.config.Store, func(_ string, i grant.Info, err error) bool {
 		if err == nil && i.State == grant.Attached && i.MovedTo == "" {
 			q = i
 		}
@@ -30,10 +30,10 @@ func (r *report) forwards(ctx context.Context) {
 		r.add("forward", Unknown, "", "the store has no sequencer whose IDs could be asked for")
 		return
 	}
-	for _, url := range r.c.Forward.URLs {
-		one := r.c.Forward
+	for _, url := range r.config.Forward.URLs {
+		one := r.config.Forward
 		one.URLs = []string{url}
-		peers := forwarding.New(service.NewStoreAdmin(r.c.Store, nil), one)
+		peers := forwarding.New(service.NewStoreAdmin(r.config.Store, nil), one)
 		_, err := peers.Take(ctx, q.Name, q.Config.Layout, 1, grant.ErrNodesExhausted)
 		peers.Close()
 		why, refused := errors.AsType[*forwarding.Error](err)

@@ -167,28 +167,28 @@ var all = []Metric{
 			}
 		}, nil},
 	{"firn_ready", Gauge, "", nil, "1 if the server can give IDs, as /readyz reports, also while it is idle; otherwise 0.", nil, func(s *Set, put put) {
-		if s.c.Ready != nil {
-			put(float64(oneIf(s.c.Ready())))
+		if s.config.Ready != nil {
+			put(float64(oneIf(s.config.Ready())))
 		}
 	}},
 	{"firn_certificate_expiry_timestamp_seconds", Gauge, "seconds", nil,
 		"When the server's certificate expires, since 1970. Absent without TLS.", nil, func(s *Set, put put) {
-			if s.c.Expiry != nil {
-				put(float64(s.c.Expiry().Unix()))
+			if s.config.Expiry != nil {
+				put(float64(s.config.Expiry().Unix()))
 			}
 		}},
 	{"firn_store_up", Gauge, "", nil,
 		"1 if the last read from the store and the last write to it succeeded, otherwise 0. Absent with a static node ID.", nil, func(s *Set, put put) {
-			if s.c.StoreUp != nil {
-				if up, known := s.c.StoreUp(); known {
+			if s.config.StoreUp != nil {
+				if up, known := s.config.StoreUp(); known {
 					put(float64(oneIf(up)))
 				}
 			}
 		}},
 	{"firn_forwards_total", Counter, "calls", []string{"result"},
 		"Calls to another server for IDs because this one had no node ID, by result.", nil, func(s *Set, put put) {
-			if s.c.Forwards != nil {
-				for result, n := range s.c.Forwards() {
+			if s.config.Forwards != nil {
+				for result, n := range s.config.Forwards() {
 					put(float64(n), result)
 				}
 			}
@@ -203,11 +203,11 @@ var all = []Metric{
 		}},
 	{"firn_request_seconds", Histogram, "seconds", byProtocol, "Duration of requests.", nil, nil},
 	{"firn_connections", Gauge, "connections", byProtocol, "Open connections.", nil, func(s *Set, put put) {
-		for _, protocol := range s.c.Protocols {
-			put(float64(s.c.Connections(protocol)), protocol)
+		for _, protocol := range s.config.Protocols {
+			put(float64(s.config.Connections(protocol)), protocol)
 		}
 	}},
-	{"firn_build_info", Gauge, "", []string{"version"}, "Always 1.", nil, func(s *Set, put put) { put(1, s.c.Version) }},
+	{"firn_build_info", Gauge, "", []string{"version"}, "Always 1.", nil, func(s *Set, put put) { put(1, s.config.Version) }},
 }
 
 // An Outcome is how a request ended.
@@ -227,7 +227,7 @@ var outcomeNames = [outcomes]string{"ok", "refused", "failed", "cancelled"}
 // A Set is the metrics of one server. It must be made by New, and is safe for
 // concurrent use.
 type Set struct {
-	c        Config
+	config   Config
 	registry *prometheus.Registry
 	requests map[string]*requests // by protocol; immutable after New
 
@@ -272,7 +272,7 @@ type Config struct {
 
 // New makes a Set.
 func New(c Config) *Set {
-	s := &Set{c: c, registry: prometheus.NewRegistry(), requests: make(map[string]*requests)}
+	s := &Set{config: c, registry: prometheus.NewRegistry(), requests: make(map[string]*requests)}
 	for _, protocol := range c.Protocols {
 		s.requests[protocol] = new(requests)
 	}
@@ -346,7 +346,7 @@ func (m *Metric) putSequencers(all []Sequencer, own int, put put) {
 // sequencers returns all sequencers; the first own ones have metrics of their
 // own.
 func (s *Set) sequencers() (all []Sequencer, own int) {
-	all = s.c.Sequencers()
+	all = s.config.Sequencers()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Known ones come first, then the busiest.

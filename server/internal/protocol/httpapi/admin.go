@@ -38,14 +38,14 @@ func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Han
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
 			return problemf(service.CrossSite, "a page of another origin cannot change sequencers")
 		}
-		a, none := service.AdminFor(h.c.Backend, creds, h.c.Logger)
+		a, none := service.AdminFor(h.config.Backend, creds, h.config.Logger)
 		if none != nil {
 			return &problem{Problem: *none}
 		}
 		if r.Method == http.MethodPost && hasBody(w, r) {
 			return problemf(service.UnexpectedBody, "this path reads no body")
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), h.c.Limit)
+		ctx, cancel := context.WithTimeout(r.Context(), h.config.Limit)
 		defer cancel()
 		return serve(h, ctx, &adminCall{a, w, r, creds, name})
 	}
@@ -54,7 +54,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Han
 // answer answers with a sequencer, or with a problem if err is not nil.
 func (a *adminCall) answer(ctx context.Context, h *Handler, status int, info grant.Info, err error) *problem {
 	if err != nil {
-		return &problem{Problem: service.AdminProblem(a.name, err, h.c.Limit, ctx.Err() != nil)}
+		return &problem{Problem: service.AdminProblem(a.name, err, h.config.Limit, ctx.Err() != nil)}
 	}
 	return writeJSON(a.w, status, textfmt.InJSON(info))
 }
@@ -73,7 +73,7 @@ func (h *Handler) sequencers(ctx context.Context, a *adminCall) *problem {
 		return true
 	})
 	if err != nil {
-		return &problem{Problem: service.ProblemOf(err, h.c.Limit, ctx.Err() != nil)}
+		return &problem{Problem: service.ProblemOf(err, h.config.Limit, ctx.Err() != nil)}
 	}
 	return writeJSON(a.w, http.StatusOK, map[string]any{"sequencers": all})
 }
@@ -118,7 +118,7 @@ func (h *Handler) sequencer(ctx context.Context, a *adminCall) *problem {
 // create creates a sequencer with the settings in the body.
 func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 	body := new(service.Creation)
-	d := json.NewDecoder(http.MaxBytesReader(a.w, a.r.Body, int64(h.c.Limits.Body)))
+	d := json.NewDecoder(http.MaxBytesReader(a.w, a.r.Body, int64(h.config.Limits.Body)))
 	d.DisallowUnknownFields()
 	err := d.Decode(body)
 	if err == nil {
@@ -126,7 +126,7 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 	}
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
-		return problemf(service.BadBody, "the body is larger than %d bytes", h.c.Limits.Body)
+		return problemf(service.BadBody, "the body is larger than %d bytes", h.config.Limits.Body)
 	case err != io.EOF:
 		return problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window, prefix or low_bits, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
 	}
@@ -163,7 +163,7 @@ func (h *Handler) detach(ctx context.Context, a *adminCall) *problem {
 // detachOrDestroy detaches or destroys a sequencer. If that is not done within
 // the request's limit, it answers 202.
 func (h *Handler) detachOrDestroy(ctx context.Context, a *adminCall, do service.LimitedChange) *problem {
-	info, pending, err := do(a.r.Context(), a.StoreAdmin, a.name, h.c.Limit)
+	info, pending, err := do(a.r.Context(), a.StoreAdmin, a.name, h.config.Limit)
 	status := http.StatusOK
 	if pending {
 		status = http.StatusAccepted
@@ -175,12 +175,12 @@ func (h *Handler) detachOrDestroy(ctx context.Context, a *adminCall, do service.
 // of IDs it shows those that the caller may see.
 func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *problem {
 	all := []members.Member{}
-	if a := h.c.Backend.Admin(); a != nil {
-		ctx, cancel := context.WithTimeout(r.Context(), h.c.Limit)
+	if a := h.config.Backend.Admin(); a != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), h.config.Limit)
 		defer cancel()
 		listed, err := a.Members(ctx)
 		if err != nil {
-			return &problem{Problem: service.ProblemOf(err, h.c.Limit, ctx.Err() != nil)}
+			return &problem{Problem: service.ProblemOf(err, h.config.Limit, ctx.Err() != nil)}
 		}
 		all = append(all, listed...)
 	}

@@ -16,15 +16,15 @@ func (h *Handler) credentials(r *http.Request) *auth.Credentials {
 
 // maySee reports whether the caller may see a sequencer in a list.
 func (h *Handler) maySee(creds *auth.Credentials, name string) bool {
-	return h.c.Auth == nil || h.c.Auth.Allow(creds, auth.See, name) == nil
+	return h.config.Auth == nil || h.config.Auth.Allow(creds, auth.See, name) == nil
 }
 
 // authorize calls the Authorizer, if there is one.
 func (h *Handler) authorize(creds *auth.Credentials, do auth.Action, name string) *problem {
-	if h.c.Auth == nil || do == auth.Anything {
+	if h.config.Auth == nil || do == auth.Anything {
 		return nil
 	}
-	if err := h.c.Auth.Allow(creds, do, name); err != nil {
+	if err := h.config.Auth.Allow(creds, do, name); err != nil {
 		return &problem{Problem: service.DeniedProblem(err, "in the header Authorization: Bearer firn_…")}
 	}
 	return nil

@@ -83,7 +83,7 @@ type Console interface {
 // A Handler answers the HTTP API. It is safe for concurrent use, and must be
 // made by NewHandler.
 type Handler struct {
-	c        Config
+	config   Config
 	take     service.Taker
 	mux      *http.ServeMux
 	draining atomic.Bool
@@ -128,7 +128,7 @@ func NewHandler(c Config) *Handler {
 	c.Limit, c.Limits = cmp.Or(c.Limit, service.DefaultLimit), c.Limits.WithDefaults()
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	h := &Handler{
-		c: c, mux: http.NewServeMux(),
+		config: c, mux: http.NewServeMux(),
 		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
 	}
 	for _, r := range routes {
@@ -153,7 +153,7 @@ func NewHandler(c Config) *Handler {
 
 // handle registers a route, whose requests may be observed and traced.
 func (h *Handler) handle(r route, isObserved bool) {
-	observe, trace := h.c.Observe, h.c.Trace
+	observe, trace := h.config.Observe, h.config.Trace
 	if !isObserved {
 		observe, trace = nil, nil
 	}
@@ -161,8 +161,8 @@ func (h *Handler) handle(r route, isObserved bool) {
 		if r.need != auth.Take || trace != nil { // next does so itself if necessary
 			req = withRequestID(w, req)
 		}
-		if r.path == "/{$}" && h.c.Console != nil && h.c.Console.Matches(req) {
-			h.c.Console.ServeHTTP(w, req)
+		if r.path == "/{$}" && h.config.Console != nil && h.config.Console.Matches(req) {
+			h.config.Console.ServeHTTP(w, req)
 			return
 		}
 		if !slices.Contains(r.methods, req.Method) {
@@ -244,17 +244,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header["Connection"] = headerClose
 	}
 	header[requestid.Header] = requestid.Values(r.Header[requestid.Header])
-	if h.c.Logger.Enabled(r.Context(), slog.LevelDebug) {
+	if h.config.Logger.Enabled(r.Context(), slog.LevelDebug) {
 		r = withRequestID(w, r)
 		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}
 		defer func(method, path string) {
-			h.c.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
+			h.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
 				slog.String("path", path), slog.Int("status", watched.sent()), slog.Duration("took", time.Since(begin)))
 		}(r.Method, r.URL.Path)
 		w = watched
 	}
 
-	if !h.c.AnyHost && !isLoopbackHost(r.Host) {
+	if !h.config.AnyHost && !isLoopbackHost(r.Host) {
 		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens, this server answers only localhost, 127.0.0.0/8 and [::1]",
 			textfmt.Quote(r.Host)))
 		return
@@ -304,7 +304,7 @@ func (h *Handler) logPanic(w http.ResponseWriter, r *http.Request, what any) {
 	}
 	if what != http.ErrAbortHandler {
 		r = withRequestID(w, r)
-		h.c.Logger.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		h.config.Logger.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
 			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
 	}
 }
@@ -319,7 +319,7 @@ func (w *statusWriter) sent() int { return cmp.Or(w.status, http.StatusOK) }
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 	r = withRequestID(w, r)
 	if p.Cause != nil {
-		h.c.Logger.LogAttrs(r.Context(), p.Level(), "request failed",
+		h.config.Logger.LogAttrs(r.Context(), p.Level(), "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", p.Cause))
 	}
 	p.write(w, r)
@@ -341,7 +341,7 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credent
 	if h.draining.Load() {
 		return problemf(service.Draining, "the server is shutting down: send requests to another one")
 	}
-	err := h.c.Backend.Ready(r.Context())
+	err := h.config.Backend.Ready(r.Context())
 	if r.Context().Err() != nil {
 		return problemf(service.Cancelled, "the request was cancelled") // says nothing about the server
 	}
@@ -357,13 +357,13 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credent
 func (h *Handler) logReadiness(ctx context.Context, err error) *problem {
 	if err == nil {
 		if h.unready.Load() != nil && h.unready.Swap(nil) != nil {
-			h.c.Logger.LogAttrs(ctx, slog.LevelInfo, "ready again")
+			h.config.Logger.LogAttrs(ctx, slog.LevelInfo, "ready again")
 		}
 		return nil
 	}
-	p := &problem{Problem: service.ProblemOf(err, h.c.Limit, false)}
+	p := &problem{Problem: service.ProblemOf(err, h.config.Limit, false)}
 	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
-		h.c.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
+		h.config.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
 	}
 	p.Cause = nil // already logged
 	p.status = http.StatusServiceUnavailable

@@ -50,7 +50,7 @@ func (h *Handler) sequencerOf(r *http.Request, creds *auth.Credentials, name str
 			return p
 		}
 	}
-	reader := service.Reader{Backend: h.c.Backend, Veil: h.c.Veil, Limit: h.c.Limit, How: "name its sequencer with sequencer=NAME"}
+	reader := service.Reader{Backend: h.config.Backend, Veil: h.config.Veil, Limit: h.config.Limit, How: "name its sequencer with sequencer=NAME"}
 	if f := reader.Options(r.Context(), name, r.PathValue("id"), o); f != nil {
 		return &problem{Problem: *f}
 	}

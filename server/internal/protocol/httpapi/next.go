@@ -93,7 +93,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 	if err := service.CheckName(name); err != nil {
 		return problemf(service.BadName, "%v", err)
 	}
-	q, p := parseNext(r, h.c.Limits.Count)
+	q, p := parseNext(r, h.config.Limits.Count)
 	if p != nil {
 		return p
 	}
@@ -117,12 +117,12 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 		return p
 	}
 	if err != nil {
-		return &problem{Problem: service.ProblemOf(err, h.c.Limit, false)}
+		return &problem{Problem: service.ProblemOf(err, h.config.Limit, false)}
 	}
-	if isForwarded && h.c.Owner != nil {
+	if isForwarded && h.config.Owner != nil {
 		// If the node ID was lost meanwhile, the owner does not match the IDs, and
 		// the other server notices.
-		w.Header().Set(service.OwnerHeader, h.c.Owner(name))
+		w.Header().Set(service.OwnerHeader, h.config.Owner(name))
 	}
 	q.answer(w, &b)
 	return nil
@@ -224,5 +224,5 @@ func hasBody(w http.ResponseWriter, r *http.Request) bool {
 func (h *Handler) closeAfterBody(w http.ResponseWriter) {
 	w.Header()["Connection"] = headerClose
 	// A ResponseWriter without a connection has no deadlines, and needs none.
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.c.Limits.Read))
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.config.Limits.Read))
 }

@@ -29,12 +29,12 @@ func NewServer(h *Handler) *http.Server {
 			}
 			return ctx
 		},
-		MaxHeaderBytes:    h.c.Limits.Header,
-		ReadHeaderTimeout: h.c.Limits.Read,
+		MaxHeaderBytes:    h.config.Limits.Header,
+		ReadHeaderTimeout: h.config.Limits.Read,
 		// At least as long as a whole request: it keeps running during the answer.
-		ReadTimeout:  h.c.Limits.Read + h.c.Limit + h.c.Limits.Write,
-		WriteTimeout: h.c.Limit + h.c.Limits.Write,
-		IdleTimeout:  h.c.Limits.Idle,
-		ErrorLog:     slog.NewLogLogger(h.c.Logger.Handler(), slog.LevelWarn),
+		ReadTimeout:  h.config.Limits.Read + h.config.Limit + h.config.Limits.Write,
+		WriteTimeout: h.config.Limit + h.config.Limits.Write,
+		IdleTimeout:  h.config.Limits.Idle,
+		ErrorLog:     slog.NewLogLogger(h.config.Logger.Handler(), slog.LevelWarn),
 	}
 }

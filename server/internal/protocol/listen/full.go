@@ -27,7 +27,7 @@ const fullMessage = "too many connections: the server has reached --max-connecti
 // only while the maximum number is being refused.
 func (m *Mux) admit(c *countedConn) {
 	do := m.hello
-	if c.slot = m.slots.Add(1) <= int64(m.c.MaxConns); !c.slot {
+	if c.slot = m.slots.Add(1) <= int64(m.config.MaxConns); !c.slot {
 		m.slots.Add(-1)
 		do = m.turnAway
 		select {
@@ -46,7 +46,7 @@ func (m *Mux) turnAway(raw *countedConn) {
 	defer func() { <-m.refusals }()
 	defer raw.Close()
 	defer context.AfterFunc(m.ctx, func() { _ = raw.Close() })()
-	m.warn("refusing connections: --max-connections reached", "limit", m.c.MaxConns, "peer", raw.RemoteAddr())
+	m.warn("refusing connections: --max-connections reached", "limit", m.config.MaxConns, "peer", raw.RemoteAddr())
 	_ = raw.SetDeadline(time.Now().Add(m.refuseWithin))
 	conn, p, err := m.detect(raw)
 	switch {
@@ -67,6 +67,6 @@ func (m *Mux) turnAway(raw *countedConn) {
 func (m *Mux) warn(text string, args ...any) {
 	now, last := time.Now().UnixNano(), m.warned.Load()
 	if now-last > int64(warnEvery) && m.warned.CompareAndSwap(last, now) {
-		m.c.Logger.Warn(text, args...)
+		m.config.Logger.Warn(text, args...)
 	}
 }

@@ -75,7 +75,7 @@ const (
 // A Mux passes the connections of one listener to the servers of the protocols.
 // It must be made by New, and is safe for concurrent use.
 type Mux struct {
-	c      Config
+	config Config
 	l      net.Listener
 	accept [protocols]*protocolListener
 	slots  atomic.Int64 // connections that count toward MaxConns
@@ -96,7 +96,7 @@ func New(l net.Listener, c Config) *Mux {
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.Hello = cmp.Or(c.Hello, DefaultHello)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	m := &Mux{c: c, l: l, refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
+	m := &Mux{config: c, l: l, refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
 		m.accept[p] = &protocolListener{m: m, conns: make(chan net.Conn)}
@@ -155,9 +155,9 @@ func (m *Mux) Close() (err error) {
 // hello determines the protocol of a connection and passes it to its server.
 func (m *Mux) hello(raw *countedConn) {
 	stop := context.AfterFunc(m.ctx, func() { _ = raw.Close() })
-	_ = raw.SetDeadline(time.Now().Add(m.c.Hello))
+	_ = raw.SetDeadline(time.Now().Add(m.config.Hello))
 	conn, p, err := m.detect(raw)
-	if err == nil && m.c.Only != nil && !slices.Contains(m.c.Only, p) {
+	if err == nil && m.config.Only != nil && !slices.Contains(m.config.Only, p) {
 		err = fmt.Errorf("%v is not served here", p)
 		if p == HTTP {
 			refuse(conn, "HTTP is not served here")
@@ -169,7 +169,7 @@ func (m *Mux) hello(raw *countedConn) {
 	if !stop() || err != nil {
 		_ = conn.Close()
 		if err != nil && !errors.Is(err, io.EOF) {
-			m.c.Logger.Debug("connection closed before its protocol was known", "peer", raw.RemoteAddr(), "error", err)
+			m.config.Logger.Debug("connection closed before its protocol was known", "peer", raw.RemoteAddr(), "error", err)
 		}
 		return
 	}
@@ -185,11 +185,11 @@ func (m *Mux) hello(raw *countedConn) {
 // detect determines the protocol of a connection. The returned connection still
 // has all its bytes, and is not nil even after an error.
 func (m *Mux) detect(raw net.Conn) (net.Conn, Protocol, error) {
-	if m.c.TLS == nil {
+	if m.config.TLS == nil {
 		return sniff(raw)
 	}
-	secure := tls.Server(raw, m.c.TLS)
-	ctx, cancel := context.WithTimeout(m.ctx, m.c.Hello)
+	secure := tls.Server(raw, m.config.TLS)
+	ctx, cancel := context.WithTimeout(m.ctx, m.config.Hello)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.Conn != nil {

@@ -28,7 +28,7 @@ type service struct {
 func serve(t *testing.T, c Config) *service {
 	t.Helper()
 	m := New(nettest.Listen(t), c)
-	m.refuseWithin = m.c.Hello // a second is short where other tests run too
+	m.refuseWithin = m.config.Hello // a second is short where other tests run too
 	return serveMux(t, m)
 }
 

@@ -47,7 +47,7 @@ func (c *conn) inspect(args [][]byte) {
 			return
 		}
 	}
-	reader := service.Reader{Backend: c.s.c.Backend, Veil: c.s.c.Veil, Limit: c.s.c.Limit, How: "name its sequencer with SEQUENCER name"}
+	reader := service.Reader{Backend: c.s.config.Backend, Veil: c.s.config.Veil, Limit: c.s.config.Limit, How: "name its sequencer with SEQUENCER name"}
 	if f := reader.Options(c.requestContext(), name, string(args[1]), &o); f != nil {
 		c.failWith(*f, name)
 		return

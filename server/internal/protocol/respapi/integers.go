@@ -26,7 +26,7 @@ func (c *conn) answerInt(q *request, id uint64) {
 		return
 	}
 	if id > maxSafe && !c.s.warned.Load() && c.s.warned.CompareAndSwap(false, true) {
-		c.s.c.Logger.LogAttrs(c.requestContext(), slog.LevelWarn, "INCR returned an integer above 2^53, which JavaScript clients round without an error",
+		c.s.config.Logger.LogAttrs(c.requestContext(), slog.LevelWarn, "INCR returned an integer above 2^53, which JavaScript clients round without an error",
 			slog.String("sequencer", string(q.name)), slog.String("client", c.library.name),
 			slog.String("hint", "use NEXT, which returns strings; --resp-integers refuse-unsafe makes such an INCR an error"))
 	}

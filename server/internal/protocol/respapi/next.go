@@ -118,7 +118,7 @@ func (c *conn) readIncrBy(args [][]byte) (q request, err error) {
 // without waiting. The client cannot tell the difference: each command gets its
 // own ID, in order. Otherwise they are answered one by one.
 func (c *conn) serveRepeated(q request, raw []byte) (ids, n int) {
-	if more := c.repeats(raw, min(maxRepeats, c.s.c.Limits.Count)); more >= fewRepeats {
+	if more := c.repeats(raw, min(maxRepeats, c.s.config.Limits.Count)); more >= fewRepeats {
 		if name, err := c.sequencerName(q.name); err == nil && c.authorize(auth.Take, name) == nil {
 			all := q
 			all.count = 1 + more
@@ -141,7 +141,7 @@ func requestErrorf(format string, a ...any) error { return requestError(fmt.Spri
 
 // parseCount parses the number of requested IDs.
 func (c *conn) parseCount(arg []byte) (int, error) {
-	n, most := 0, c.s.c.Limits.Count
+	n, most := 0, c.s.config.Limits.Count
 	for _, digit := range arg {
 		if digit < '0' || digit > '9' || n > most {
 			n = 0
@@ -191,14 +191,14 @@ func (c *conn) serveIDs(q request) (ids int) {
 		c.fail(wrong.Error())
 		return 0
 	}
-	c.failWith(service.ProblemOf(err, c.s.c.Limit, false), name)
+	c.failWith(service.ProblemOf(err, c.s.config.Limit, false), name)
 	return 0
 }
 
 // failWith answers a command for a sequencer with an error.
 func (c *conn) failWith(f service.Problem, name string) {
 	if f.Cause != nil {
-		c.s.c.Logger.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("error", f.Cause))
+		c.s.config.Logger.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("error", f.Cause))
 	}
 	text := f.Kind.String() + ": " + f.Detail
 	if f.Retry > 0 {
@@ -264,7 +264,7 @@ func (c *conn) fit(q *request) func(*service.Sequencer) error {
 		case q.shape != shapeInt:
 		case l.Bits() != 64:
 			return requestErrorf("INCR returns a 64-bit integer, but IDs of layout %s have %d bits: use NEXT %s", *l, l.Bits(), q.name)
-		case c.s.c.RefuseUnsafe && !isSafe(l):
+		case c.s.config.RefuseUnsafe && !isSafe(l):
 			return requestErrorf("IDs of layout %s exceed 2^53, where JavaScript rounds integers, and this server does not return them as integers: use NEXT %s", *l, q.name)
 		}
 		if !q.hasFormat {

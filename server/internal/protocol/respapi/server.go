@@ -77,7 +77,7 @@ type Config struct {
 // A Server answers RESP. It must be made by NewServer, and is safe for
 // concurrent use.
 type Server struct {
-	c                Config
+	config           Config
 	take             service.Taker
 	commands         []command
 	ctx              context.Context // of all commands; done when Shutdown ends them
@@ -104,7 +104,7 @@ func NewServer(c Config) *Server {
 	c.Version = cmp.Or(c.Version, "unknown")
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
-		c: c, commands: commands, conns: make(map[*conn]struct{}),
+		config: c, commands: commands, conns: make(map[*conn]struct{}),
 		limits: limitsOf(c.Limits.Body), limitsBeforeAuth: limitsBeforeAuth(c.Limits.Body),
 		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
 	}
@@ -135,9 +135,9 @@ func (s *Server) serveConn(nc net.Conn) {
 	defer func() {
 		// As in net/http, a panic ends only its own connection.
 		if what := recover(); what != nil {
-			s.c.Logger.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
-			if s.c.Observe != nil {
-				s.c.Observe(1, 0, service.Internal)
+			s.config.Logger.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
+			if s.config.Observe != nil {
+				s.config.Observe(1, 0, service.Internal)
 			}
 		}
 	}()

@@ -70,7 +70,7 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	k.creds.Address = p.Addr.String()
 	ctx, k.cancel = context.WithCancel(context.WithValue(ctx, callKey{}, k))
 	k.ctx = ctx
-	err := m.admit(k, s.c.Auth == nil || s.c.Auth.Allow(k.creds, auth.Anything, "") == nil)
+	err := m.admit(k, s.config.Auth == nil || s.config.Auth.Allow(k.creds, auth.Anything, "") == nil)
 	if err != nil {
 		k.cancel()
 	}

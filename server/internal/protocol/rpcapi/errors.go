@@ -51,13 +51,13 @@ func invalid(k service.Kind, field, text string) error {
 
 // failed returns what a client sees of an error of a Backend or its sources.
 func (s *Server) failed(ctx context.Context, err error) error {
-	return s.problem(ctx, service.ProblemOf(err, s.c.Limit, isLate(err)))
+	return s.problem(ctx, service.ProblemOf(err, s.config.Limit, isLate(err)))
 }
 
 // failedOn is failed for an error of a StoreAdmin, about the named
 // sequencer.
 func (s *Server) failedOn(ctx context.Context, name string, err error) error {
-	return s.problem(ctx, service.AdminProblem(name, err, s.c.Limit, isLate(err)))
+	return s.problem(ctx, service.AdminProblem(name, err, s.config.Limit, isLate(err)))
 }
 
 func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
@@ -69,7 +69,7 @@ func (s *Server) problem(ctx context.Context, f service.Problem) error {
 	}
 	if f.Cause != nil {
 		method, _ := grpc.Method(ctx)
-		s.c.Logger.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
+		s.config.Logger.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
 	}
 	return &callError{Problem: f}
 }

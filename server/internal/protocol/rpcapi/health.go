@@ -25,8 +25,8 @@ func (h *healthServer) status(ctx context.Context) healthpb.HealthCheckResponse_
 	if h.s.drained.Err() != nil {
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
-	if err := h.s.c.Backend.Ready(ctx); err != nil {
-		h.s.c.Logger.Debug("not ready", "error", err)
+	if err := h.s.config.Backend.Ready(ctx); err != nil {
+		h.s.config.Logger.Debug("not ready", "error", err)
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
 	return healthpb.HealthCheckResponse_SERVING

@@ -43,15 +43,15 @@ type request struct {
 
 // limited returns the context of a call with the server's limit.
 func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, s.c.Limit)
+	return context.WithTimeout(ctx, s.config.Limit)
 }
 
 // find validates a call and finds the sequencer. n is how many IDs it takes at
 // once.
 func (s *Server) find(ctx context.Context, name string, form firnv1.Form, n int64) (request, error) {
 	q := request{name: name}
-	if n > int64(s.c.Limits.Count) {
-		return q, invalid(service.BadParameter, "count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.c.Limits.Count))
+	if n > int64(s.config.Limits.Count) {
+		return q, invalid(service.BadParameter, "count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.config.Limits.Count))
 	}
 	if err := service.CheckName(name); err != nil {
 		return q, invalid(service.BadName, "sequencer", err.Error())
@@ -64,7 +64,7 @@ func (s *Server) find(ctx context.Context, name string, form firnv1.Form, n int6
 		return q, invalid(service.BadParameter, "form", fmt.Sprintf("form is %d: it must be FORM_IDS or FORM_RUNS", form))
 	}
 	var err error
-	take := service.Taker{Backend: s.c.Backend, Auth: s.c.Auth}
+	take := service.Taker{Backend: s.config.Backend, Auth: s.config.Auth}
 	if q.s, err = take.Find(ctx, name, credsOf(ctx)); err != nil {
 		return q, s.failed(ctx, err)
 	}
@@ -141,7 +141,7 @@ func (s *Server) reserveAnswer(ctx context.Context, l *firn.Layout, n int) error
 	if err := k.ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
-	return fail(service.Busy, fmt.Sprintf("earlier answers were not read in %v, %d MiB of this connection or %d MiB of all: no ID was taken; take fewer at a time, or use another connection or server", s.c.Limit, maxHeld>>20, maxHeldAll>>20), time.Second)
+	return fail(service.Busy, fmt.Sprintf("earlier answers were not read in %v, %d MiB of this connection or %d MiB of all: no ID was taken; take fewer at a time, or use another connection or server", s.config.Limit, maxHeld>>20, maxHeldAll>>20), time.Second)
 }
 
 // A credit is how many more IDs a stream may send, or why there will be no more
@@ -192,9 +192,9 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	batch := uint64(first.GetBatch())
 	switch {
 	case batch == 0:
-		batch = uint64(min(1000, s.c.Limits.Count))
-	case batch > uint64(min(maxBatch, s.c.Limits.Count)):
-		return invalid(service.BadParameter, "batch", fmt.Sprintf("batch is %d: it must be a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
+		batch = uint64(min(1000, s.config.Limits.Count))
+	case batch > uint64(min(maxBatch, s.config.Limits.Count)):
+		return invalid(service.BadParameter, "batch", fmt.Sprintf("batch is %d: it must be a number from 1 to %d", batch, min(maxBatch, s.config.Limits.Count)))
 	}
 	if err := s.authorize(ctx, auth.Take, name); err != nil {
 		return err

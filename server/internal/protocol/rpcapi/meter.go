@@ -44,10 +44,10 @@ type meter struct {
 
 func (s *Server) newMeter(conn net.Conn) *meter {
 	m := &meter{
-		Conn: conn, readLimit: s.c.Limits.Read, writeLimit: s.c.Limits.Write, total: &s.total,
+		Conn: conn, readLimit: s.config.Limits.Read, writeLimit: s.config.Limits.Write, total: &s.total,
 		tls: listen.StateOf(conn), room: semaphore.NewWeighted(maxHeld),
 		open: make(map[uint32]struct{}), lastSent: time.Now(),
-		calls: make(map[*call]struct{}), outboxes: make(map[*outbox]struct{}), authenticated: s.c.Auth == nil, lastSuccess: time.Now(),
+		calls: make(map[*call]struct{}), outboxes: make(map[*outbox]struct{}), authenticated: s.config.Auth == nil, lastSuccess: time.Now(),
 	}
 	m.in.skip = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	return m

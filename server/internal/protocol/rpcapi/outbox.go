@@ -117,12 +117,12 @@ func (o *outbox) add(message proto.Message) *trackedMessage {
 func (s *Server) stall(m *meter) error {
 	m.mu.Lock()
 	m.stalls++
-	end := m.stalls >= maxStalled || time.Since(m.lastSent) >= s.c.Limits.Write
+	end := m.stalls >= maxStalled || time.Since(m.lastSent) >= s.config.Limits.Write
 	m.mu.Unlock()
 	if end {
 		_ = m.Close()
 	}
-	return fail(service.Busy, fmt.Sprintf("the client has not read the stream for %v", s.c.Limits.Write), 0)
+	return fail(service.Busy, fmt.Sprintf("the client has not read the stream for %v", s.config.Limits.Write), 0)
 }
 
 // A trackedMessage is a message that reports, at least once, when gRPC has sent

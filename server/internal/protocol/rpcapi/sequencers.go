@@ -26,7 +26,7 @@ func (s *Server) admin(ctx context.Context, need auth.Action, name string, needs
 			return nil, invalid(service.BadName, "name", err.Error())
 		}
 	}
-	a, problem := service.AdminFor(s.c.Backend, credsOf(ctx), s.c.Logger)
+	a, problem := service.AdminFor(s.config.Backend, credsOf(ctx), s.config.Logger)
 	if problem != nil {
 		return nil, &callError{Problem: *problem}
 	}
@@ -185,7 +185,7 @@ func (s *Server) changeSequencer(ctx context.Context, name string, do service.Li
 	if err != nil {
 		return nil, err
 	}
-	info, _, err := do(ctx, a, name, s.c.Limit)
+	info, _, err := do(ctx, a, name, s.config.Limit)
 	if err != nil {
 		return nil, s.failedOn(ctx, name, err)
 	}

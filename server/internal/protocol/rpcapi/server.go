@@ -75,9 +75,9 @@ const (
 type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
-	c     Config
-	total totals
-	grpc  *grpc.Server
+	config Config
+	total  totals
+	grpc   *grpc.Server
 
 	drained, stopped context.Context // done after Drain and Shutdown
 	drain            context.CancelFunc
@@ -92,7 +92,7 @@ func NewServer(c Config) *Server {
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Limits = c.Limits.WithDefaults()
-	s := &Server{c: c, total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
+	s := &Server{config: c, total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
 	s.grpc = s.newGRPC()
@@ -101,7 +101,7 @@ func NewServer(c Config) *Server {
 
 // newGRPC makes a gRPC server.
 func (s *Server) newGRPC() *grpc.Server {
-	c := s.c
+	c := s.config
 	g := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(meteredCredentials{insecure.NewCredentials(), s}),
 		grpc.InTapHandle(s.tap),
@@ -216,7 +216,7 @@ func (s identifiedStream) RecvMsg(m any) error {
 // call.
 func (s *Server) ended(ctx context.Context, method string, begin time.Time, err *error) {
 	if what := recover(); what != nil {
-		s.c.Logger.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
+		s.config.Logger.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
 		*err = fail(service.Internal, "see the server's log", 0)
 	}
 	callOf(ctx).leave(*err == nil)
@@ -224,21 +224,21 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 	if *err != nil && !isPublic(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
 	}
-	if s.c.Observe != nil && !isPublic(method) {
-		s.c.Observe(kind, took)
+	if s.config.Observe != nil && !isPublic(method) {
+		s.config.Observe(kind, took)
 	}
-	if s.c.Logger.Enabled(ctx, slog.LevelDebug) {
-		s.c.Logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),
+	if s.config.Logger.Enabled(ctx, slog.LevelDebug) {
+		s.config.Logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),
 			slog.String("status", status.Code(*err).String()), slog.Duration("took", took))
 	}
 }
 
 // authorize calls the Authorizer, if there is one.
 func (s *Server) authorize(ctx context.Context, do auth.Action, name string) error {
-	if s.c.Auth == nil {
+	if s.config.Auth == nil {
 		return nil
 	}
-	if err := s.c.Auth.Allow(credsOf(ctx), do, name); err != nil {
+	if err := s.config.Auth.Allow(credsOf(ctx), do, name); err != nil {
 		return &callError{Problem: service.DeniedProblem(err, "in the metadata, authorization: Bearer firn_…")}
 	}
 	return nil

@@ -52,7 +52,7 @@ type Config struct {
 // Peers are the other servers. They must be made by New, are safe for
 // concurrent use, and end with Close.
 type Peers struct {
-	c       Config
+	config  Config
 	web     *http.Client
 	peers   []*peer
 	windows *windows
@@ -80,7 +80,7 @@ const (
 // New makes the Peers of a server with the store of an administrator.
 func New(admin *service.StoreAdmin, c Config) *Peers {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	p := &Peers{c: c, windows: newWindows(admin.Store(), admin.Lookup), web: &http.Client{
+	p := &Peers{config: c, windows: newWindows(admin.Store(), admin.Lookup), web: &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: c.TLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -146,7 +146,7 @@ func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, lac
 		}
 		r := resultOf(err)
 		p.counts[r].Add(1)
-		p.c.Logger.DebugContext(ctx, "forwarded", "sequencer", name, "count", n, "to", to.url, "result", results[r].name, "took", time.Since(sent))
+		p.config.Logger.DebugContext(ctx, "forwarded", "sequencer", name, "count", n, "to", to.url, "result", results[r].name, "took", time.Since(sent))
 		if r == gave {
 			p.failed.Store(0)
 			return unpack(&l, packed, n)
@@ -202,13 +202,13 @@ func (p *Peers) ask(ctx context.Context, to *peer, name string, l *firn.Layout, 
 	if id := requestid.Of(ctx); id != "" {
 		q.Header.Set(requestid.Header, id)
 	}
-	if p.c.Token != nil {
-		if token := p.c.Token(); token != "" {
+	if p.config.Token != nil {
+		if token := p.config.Token(); token != "" {
 			q.Header.Set("Authorization", "Bearer "+token)
 		}
 	}
-	if p.c.Trace != nil {
-		p.c.Trace(ctx, q.Header)
+	if p.config.Trace != nil {
+		p.config.Trace(ctx, q.Header)
 	}
 	answer, err := p.web.Do(q)
 	if err != nil {
@@ -331,5 +331,5 @@ func (p *Peers) warn(name, url string, r result, err error) {
 	if hint := results[r].hint; hint != "" {
 		with = append(with, "hint", hint)
 	}
-	p.c.Logger.Warn("no node ID, and another server cannot help", with...)
+	p.config.Logger.Warn("no node ID, and another server cannot help", with...)
 }
