@@ -87,7 +87,7 @@ type Options struct {
 // A store is the grant.Store that Open returns.
 type store struct {
 	db *sql.DB
-	d  *Dialect
+	dialect  *Dialect
 	o  Options
 
 	table        string // quoted, with its schema
@@ -150,7 +150,7 @@ func Open(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (grant.Store,
 }
 
 func openStore(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*store, error) {
-	s := &store{db: db, d: d, o: *cmp.Or(o, new(Options))}
+	s := &store{db: db, dialect: d, o: *cmp.Or(o, new(Options))}
 	var err error
 	if s.schema, s.name, err = d.split(cmp.Or(s.o.Table, defaultTable)); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (s *store) in(statement string) string {
 		schema = "'" + s.schema + "'"
 	}
 	statement = strings.NewReplacer("{T}", s.table, "{P}", s.primary, "{S}", schema, "{N}", "'"+s.name+"'").Replace(statement)
-	if s.d.numbered {
+	if s.dialect.numbered {
 		for n := 1; strings.Contains(statement, "?"); n++ {
 			statement = strings.Replace(statement, "?", fmt.Sprint("$", n), 1)
 		}
@@ -244,7 +244,7 @@ func pause(ctx context.Context, n int) bool {
 // fails, for example with locked tables, and the pool hands out first what was
 // returned last.
 func (s *store) back(conn *sql.Conn, err error) {
-	if err != nil && !s.d.is(err, s.d.again) {
+	if err != nil && !s.dialect.is(err, s.dialect.again) {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	_ = conn.Close()
@@ -269,8 +269,8 @@ func (s *store) stale(state int64) error {
 
 // begin ends a transaction left open on a connection.
 func (s *store) begin(ctx context.Context, conn *sql.Conn) (err error) {
-	if s.d.begin != "" {
-		_, err = conn.ExecContext(ctx, s.d.begin)
+	if s.dialect.begin != "" {
+		_, err = conn.ExecContext(ctx, s.dialect.begin)
 	}
 	return err
 }
@@ -302,7 +302,7 @@ func (s *store) read(ctx context.Context, f func(*sql.Conn) (state int64, err er
 			if dead++; dead > maxDead {
 				return err
 			}
-		case s.d.is(err, s.d.again):
+		case s.dialect.is(err, s.dialect.again):
 			if again++; !pause(ctx, again) {
 				return err
 			}
@@ -415,8 +415,8 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (appl
 			if dead++; dead > maxDead {
 				return false, true, err
 			}
-		case s.d.is(err, s.d.refused):
-			if again++; !s.d.is(err, s.d.again) || !pause(ctx, again) {
+		case s.dialect.is(err, s.dialect.refused):
+			if again++; !s.dialect.is(err, s.dialect.again) || !pause(ctx, again) {
 				return false, dead > 0, err
 			}
 		default:
@@ -443,13 +443,13 @@ func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 	}
 	var result sql.Result
 	if len(old) == 0 {
-		result, err = conn.ExecContext(ctx, s.in(s.d.insert), key, next)
+		result, err = conn.ExecContext(ctx, s.in(s.dialect.insert), key, next)
 	} else {
-		result, err = conn.ExecContext(ctx, s.in(s.d.update), next, key, old)
+		result, err = conn.ExecContext(ctx, s.in(s.dialect.update), next, key, old)
 	}
 	switch {
-	case len(old) == 0 && s.d.is(err, s.d.duplicate): // nothing was changed
-	case s.d.is(err, s.d.readOnly):
+	case len(old) == 0 && s.dialect.is(err, s.dialect.duplicate): // nothing was changed
+	case s.dialect.is(err, s.dialect.readOnly):
 		return 0, fmt.Errorf("%w: %w", ErrReplica, err)
 	case err != nil:
 		return 0, err
@@ -459,7 +459,7 @@ func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 		}
 	}
 	warned, err := s.warnings(conn)
-	if changed == 0 && s.d.begin != "" {
+	if changed == 0 && s.dialect.begin != "" {
 		// Otherwise the rows that it read stay locked if autocommit was left
 		// off.
 		if err := s.begin(ctx, conn); err != nil {
@@ -497,22 +497,22 @@ var errOpen = errors.New("it is not committed: other code that uses the same sql
 
 // settle ensures, on the connection of an applied CAS, that it is committed.
 func (s *store) settle(ctx context.Context, conn *sql.Conn) (warned []string, err error) {
-	if s.d.warnings != nil {
-		if warned, err = s.d.warnings(ctx, conn); err != nil {
+	if s.dialect.warnings != nil {
+		if warned, err = s.dialect.warnings(ctx, conn); err != nil {
 			return nil, err
 		}
 	}
-	if s.d.commit != "" {
-		if _, err := conn.ExecContext(ctx, s.d.commit); err != nil {
+	if s.dialect.commit != "" {
+		if _, err := conn.ExecContext(ctx, s.dialect.commit); err != nil {
 			return nil, err
 		}
 	}
-	if s.d.settle == "" {
+	if s.dialect.settle == "" {
 		return warned, nil
 	}
 	var state int64
 	var committed bool
-	if err := conn.QueryRowContext(ctx, s.in(s.d.settle)).Scan(&state, &committed); err != nil {
+	if err := conn.QueryRowContext(ctx, s.in(s.dialect.settle)).Scan(&state, &committed); err != nil {
 		return nil, err
 	}
 	if !committed {
@@ -638,10 +638,10 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 // dialect.
 func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	var micros int64
-	if err := s.readRow(ctx, "read the clock", s.d.clock, nil, &micros); err != nil {
+	if err := s.readRow(ctx, "read the clock", s.dialect.clock, nil, &micros); err != nil {
 		return time.Time{}, 0, err
 	}
-	return time.UnixMicro(micros).UTC(), s.d.clockResolution, nil
+	return time.UnixMicro(micros).UTC(), s.dialect.clockResolution, nil
 }
 
 // Close closes the store. Calls in progress end with an error.

@@ -18,18 +18,18 @@ func (s *store) prepare(ctx context.Context) error {
 	if err := s.choosePrimary(ctx); err != nil {
 		return err
 	}
-	if err := s.d.check(ctx, s.db); err != nil {
+	if err := s.dialect.check(ctx, s.db); err != nil {
 		return err
 	}
 	_, err := s.db.ExecContext(ctx, s.in(existsStatement))
-	if s.d.is(err, s.d.missing) && s.o.Create {
-		_, refused := s.db.ExecContext(ctx, s.in(s.d.create))
+	if s.dialect.is(err, s.dialect.missing) && s.o.Create {
+		_, refused := s.db.ExecContext(ctx, s.in(s.dialect.create))
 		// Another process may have created it at the same time.
 		if _, err = s.db.ExecContext(ctx, s.in(existsStatement)); err != nil && refused != nil {
 			err = fmt.Errorf("create it: %w", refused)
 		}
 	}
-	if s.d.is(err, s.d.missing) {
+	if s.dialect.is(err, s.dialect.missing) {
 		return fmt.Errorf("%w %s", ErrNoTable, cmp.Or(s.o.Table, defaultTable))
 	}
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *store) prepare(ctx context.Context) error {
 // checks that it is a primary.
 func (s *store) choosePrimary(ctx context.Context) (err error) {
 	var state int64
-	for _, s.primary = range s.d.primary {
+	for _, s.primary = range s.dialect.primary {
 		if err = s.db.QueryRowContext(ctx, "SELECT "+s.primary).Scan(&state); err == nil {
 			break
 		}
@@ -68,7 +68,7 @@ func (s *store) choosePrimary(ctx context.Context) (err error) {
 func (s *store) checkTable(ctx context.Context) error {
 	var fault string
 	var isCopy bool
-	err := s.db.QueryRowContext(ctx, s.in(s.d.faults)).Scan(&fault, &isCopy)
+	err := s.db.QueryRowContext(ctx, s.in(s.dialect.faults)).Scan(&fault, &isCopy)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -88,7 +88,7 @@ func (s *store) identify(ctx context.Context) error {
 		return err
 	}
 	if s.o.Create && !filled {
-		if _, err := s.db.ExecContext(ctx, s.in(s.d.insert), identityKey, []byte(rand.Text())); err != nil && !s.d.is(err, s.d.duplicate) {
+		if _, err := s.db.ExecContext(ctx, s.in(s.dialect.insert), identityKey, []byte(rand.Text())); err != nil && !s.dialect.is(err, s.dialect.duplicate) {
 			return err
 		}
 	}
@@ -103,14 +103,14 @@ func (s *store) identify(ctx context.Context) error {
 func (s *store) probe(ctx context.Context) error {
 	var err error
 	for again := 1; ; again++ {
-		if err = s.probeOnce(ctx); !s.d.is(err, s.d.again) || !pause(ctx, again) {
+		if err = s.probeOnce(ctx); !s.dialect.is(err, s.dialect.again) || !pause(ctx, again) {
 			break
 		}
 	}
 	switch {
-	case err == nil, s.d.is(err, s.d.denied), s.d.is(err, s.d.readOnly):
+	case err == nil, s.dialect.is(err, s.dialect.denied), s.dialect.is(err, s.dialect.readOnly):
 		return nil
-	case s.d.is(err, s.d.refused):
+	case s.dialect.is(err, s.dialect.refused):
 		err = fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	return fmt.Errorf("sqlstore: write to table %s and read it back: %w", s.table, err)
@@ -140,7 +140,7 @@ func (s *store) probeOnce(ctx context.Context) error {
 	}
 	change := func(statement string, args ...any) (int64, error) {
 		result, err := tx.ExecContext(ctx, s.in(statement), args...)
-		if s.d.is(err, s.d.duplicate) {
+		if s.dialect.is(err, s.dialect.duplicate) {
 			return 0, nil
 		}
 		if err != nil {
@@ -149,7 +149,7 @@ func (s *store) probeOnce(ctx context.Context) error {
 		return result.RowsAffected()
 	}
 	for _, key := range slices.Backward(keys) {
-		if n, err := change(s.d.insert, key, value); err != nil {
+		if n, err := change(s.dialect.insert, key, value); err != nil {
 			return err
 		} else if n != 1 {
 			return damaged("a new row with a key of %d bytes is not inserted", len(key))
@@ -164,13 +164,13 @@ func (s *store) probeOnce(ctx context.Context) error {
 		return damaged("a value of %d bytes is read back as another of %d", len(value), len(got))
 	}
 	for _, old := range [][]byte{upper, value[:len(value)-1], value} {
-		if n, err := change(s.d.update, []byte("x"), keys[0], old); err != nil {
+		if n, err := change(s.dialect.update, []byte("x"), keys[0], old); err != nil {
 			return err
 		} else if (n == 1) != bytes.Equal(old, value) {
 			return damaged("an update changes %d rows, with values that are equal: %t", n, bytes.Equal(old, value))
 		}
 	}
-	if n, err := change(s.d.insert, keys[0], value); err != nil {
+	if n, err := change(s.dialect.insert, keys[0], value); err != nil {
 		return err
 	} else if n != 0 {
 		return damaged("a key can be inserted twice")

@@ -22,7 +22,7 @@ func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	}
 	defer leave()
 	if err = s.judge(call); err == nil {
-		dangers, err = s.d.dangers(call, s.db, &s.waited)
+		dangers, err = s.dialect.dangers(call, s.db, &s.waited)
 	}
 	if err != nil {
 		return nil, failed(ctx, "look at the settings", err)
@@ -35,7 +35,7 @@ func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 
 // judge makes calls fail while Open would reject the database.
 func (s *store) judge(ctx context.Context) error {
-	unfit := s.d.check(ctx, s.db)
+	unfit := s.dialect.check(ctx, s.db)
 	if unfit == nil || errors.Is(unfit, ErrReplica) { // every call finds a replica
 		unfit = s.checkTable(ctx)
 	}
