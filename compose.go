@@ -13,7 +13,7 @@ type composer struct {
 	random  wide // has the random bits set
 	seqBits uint8
 
-	n     uint8
+	count uint8
 	moves [maxPieces]move // from the lowest slot bit up
 
 	// Most layouts have one or two moves. Then these fields say everything: the
@@ -59,7 +59,7 @@ func newComposer(l *Layout, node uint64) *composer {
 		}
 	}
 	c.simplify(l.size)
-	if first := c.moves[0]; c.n > 0 && !first.reverse {
+	if first := c.moves[0]; c.count > 0 && !first.reverse {
 		c.runBits, c.runShift = first.width, first.to
 	}
 	return c
@@ -73,15 +73,15 @@ func (c *composer) add(m move) {
 		return // slots have 63 bits; NewGenerator refuses layouts that need more
 	}
 	m.width = min(m.width, 63-m.from)
-	if c.n > 0 {
-		last := &c.moves[c.n-1]
+	if c.count > 0 {
+		last := &c.moves[c.count-1]
 		if !m.reverse && !last.reverse && last.from+last.width == m.from && last.to+last.width == m.to {
 			last.width += m.width
 			return
 		}
 	}
-	c.moves[c.n] = m
-	c.n++
+	c.moves[c.count] = m
+	c.count++
 }
 
 // simplify determines whether the moves are plain: no more than two, of which
@@ -89,10 +89,10 @@ func (c *composer) add(m move) {
 // last in its upper half. Bits of a slot above the last move are zero, because
 // a generator limits them.
 func (c *composer) simplify(size uint8) {
-	if c.n == 0 || c.n > 2 {
+	if c.count == 0 || c.count > 2 {
 		return
 	}
-	last := c.moves[c.n-1]
+	last := c.moves[c.count-1]
 	half := uint8(0)
 	if size > 64 {
 		if half = 64; last.to < half {
@@ -104,7 +104,7 @@ func (c *composer) simplify(size uint8) {
 	if c.reversed {
 		c.lastTo = 64 - c.lastTo - last.width
 	}
-	if c.n == 2 {
+	if c.count == 2 {
 		first := c.moves[0]
 		if first.reverse || first.from != 0 || first.to < 64 && first.to+first.width > 64 {
 			return
@@ -116,7 +116,7 @@ func (c *composer) simplify(size uint8) {
 			c.highBits = mask(first.width)
 		}
 	}
-	c.plain = c.n == 1 && last.from == 0 || c.n == 2 && last.from == c.moves[0].width
+	c.plain = c.count == 1 && last.from == 0 || c.count == 2 && last.from == c.moves[0].width
 }
 
 // last puts the bits of the last move into place.
@@ -149,7 +149,7 @@ func (c *composer) wide(slot uint64) wide {
 // byMoves implements wide for any moves.
 func (c *composer) byMoves(slot uint64) wide {
 	w := c.base
-	for _, m := range c.moves[:c.n] {
+	for _, m := range c.moves[:c.count] {
 		v := slot >> m.from & mask(m.width)
 		if m.reverse {
 			v = reverse(v, m.width)

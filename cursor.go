@@ -31,7 +31,7 @@ type Cursor struct{ lease }
 
 // Cursor returns a new Cursor of g. It takes no slot yet.
 func (g *Generator) Cursor() *Cursor {
-	return &Cursor{lease{core: &g.core, t: g.term.Load(), size: 1}}
+	return &Cursor{lease{core: &g.core, term: g.term.Load(), size: 1}}
 }
 
 // TryNext is like Generator.TryNext.
@@ -42,7 +42,7 @@ func (c *Cursor) TryNext() (id ID, err error) {
 			return 0, err
 		}
 	}
-	return c.t.id(slot), nil
+	return c.term.id(slot), nil
 }
 
 // Next is like Generator.Next.
@@ -54,7 +54,7 @@ func (c *Cursor) Next(ctx context.Context) (id ID, err error) {
 			return 0, err
 		}
 	}
-	return c.t.id(slot), nil
+	return c.term.id(slot), nil
 }
 
 // maxLease is the maximum number of slots in a block. Leasing a block under
@@ -71,7 +71,7 @@ const maxLease = 128
 // one out needs no atomic operation.
 type lease struct {
 	core *core
-	t    *term // the term of the slots
+	term *term // the term of the slots
 	next uint64
 	end  uint64
 	read freshness.Reading
@@ -82,7 +82,7 @@ type lease struct {
 
 // quick returns the next slot of the block if it may still be used.
 func (l *lease) quick() (slot uint64, ok bool) {
-	if l.read.Fresh(freshness.Cycles()) && l.next < l.end && !l.t.ended.Load() {
+	if l.read.Fresh(freshness.Cycles()) && l.next < l.end && !l.term.ended.Load() {
 		slot = l.next
 		l.next++
 		return slot, true
@@ -93,7 +93,7 @@ func (l *lease) quick() (slot uint64, ok bool) {
 // renew returns a slot if quick has none.
 func (l *lease) renew() (slot uint64, err error) {
 	w := &l.core.watch
-	if l.read.FreshBy(w) && l.next < l.end && !l.t.ended.Load() {
+	if l.read.FreshBy(w) && l.next < l.end && !l.term.ended.Load() {
 		slot = l.next
 		l.next++
 		return slot, nil
@@ -106,15 +106,15 @@ func (l *lease) renew() (slot uint64, err error) {
 	}
 	// The slots that were left must not come back when the counter does.
 	l.next, l.end = 0, 0
-	l.t = l.core.term.Load()
+	l.term = l.core.term.Load()
 	var end uint64
-	if l.read, end = l.t.allowed.Read(w); end > 0 {
-		if slot, n, ok := l.t.someBelow(l.size, end); ok {
+	if l.read, end = l.term.allowed.Read(w); end > 0 {
+		if slot, n, ok := l.term.someBelow(l.size, end); ok {
 			l.next, l.end = slot+1, slot+n
 			return slot, nil
 		}
 	}
-	l.t, slot, _, err = l.core.take(1)
+	l.term, slot, _, err = l.core.take(1)
 	return slot, err
 }
 
@@ -129,7 +129,7 @@ func (l *lease) wait(ctx context.Context) (slot uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	l.t = t
+	l.term = t
 	l.next, l.end = 0, 0
 	return slot, nil
 }

@@ -138,7 +138,7 @@ func cursorInLine(t *testing.T, change string) error {
 
 // inLine waits until n calls are in line.
 func inLine(g *Generator, n int64) {
-	for g.line.n.Load() != n {
+	for g.line.waiting.Load() != n {
 		runtime.Gosched()
 	}
 }

@@ -35,12 +35,12 @@ import (
 // and a call that does not return leaves the line by a deferred call. No
 // goroutine runs on behalf of the line, and none sleeps under its lock.
 type line struct {
-	n      atomic.Int64  // number of waiting calls, readable without the lock
-	held   atomic.Uint64 // exclusive end of the slots for which a leading batch waits, or 0
-	want   atomic.Uint64 // slots that the line waits for; changes under mu
-	mu     sync.Mutex    // guards the fields below
-	queue  list.List     // of *waiter
-	joined uint64        // slots that all calls so far wanted
+	waiting atomic.Int64  // number of waiting calls, readable without the lock
+	held    atomic.Uint64 // exclusive end of the slots for which a leading batch waits, or 0
+	want    atomic.Uint64 // slots that the line waits for; changes under mu
+	mu      sync.Mutex    // guards the fields below
+	queue   list.List     // of *waiter
+	joined  uint64        // slots that all calls so far wanted
 }
 
 // A waiter is a call that waits for at least one and up to want slots, or, if
@@ -54,12 +54,12 @@ type waiter struct {
 	woken chan struct{} // receives an element when the waiter becomes leader or gets slots
 
 	// Result, guarded by the line's lock:
-	t       *term // nil: nothing
+	term    *term // nil: nothing
 	slot, n uint64
 }
 
 // busy reports whether any call is waiting.
-func (l *line) busy() bool { return l.n.Load() > 0 }
+func (l *line) busy() bool { return l.waiting.Load() > 0 }
 
 // join adds w to the line and reports whether it is the first.
 func (l *line) join(w *waiter) bool {
@@ -69,7 +69,7 @@ func (l *line) join(w *waiter) bool {
 	l.joined += w.want
 	w.elem = l.queue.PushBack(w)
 	l.want.Add(w.want)
-	l.n.Add(1)
+	l.waiting.Add(1)
 	return l.queue.Len() == 1
 }
 
@@ -81,7 +81,7 @@ func (l *line) remove(w *waiter) {
 	l.queue.Remove(w.elem)
 	w.elem = nil
 	l.want.Add(-w.want)
-	l.n.Add(-1)
+	l.waiting.Add(-1)
 }
 
 // notYourTurn returns the error of a call for n IDs that comes after calls for
@@ -161,7 +161,7 @@ func (l *line) give(c *core, v view) (given bool, err error) {
 	for slot < next {
 		w := l.queue.Front().Value.(*waiter)
 		l.remove(w)
-		w.t, w.slot, w.n = v.term, slot, min(w.want, next-slot)
+		w.term, w.slot, w.n = v.term, slot, min(w.want, next-slot)
 		slot += w.n
 		if w != first {
 			w.woken <- struct{}{}
@@ -193,7 +193,7 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 	began := time.Now()
 	first := c.line.join(&w)
 	defer func() {
-		if w.t == nil {
+		if w.term == nil {
 			c.line.leave(&w) // even if the clock panics
 		}
 		c.waits.add(time.Since(began))
@@ -210,7 +210,7 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 			}
 		}
 	}
-	for w.t == nil {
+	for w.term == nil {
 		changed := c.changes()
 		if err = c.serve(); err == nil {
 			break
@@ -224,5 +224,5 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 			return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 		}
 	}
-	return w.t, w.slot, w.n, nil
+	return w.term, w.slot, w.n, nil
 }

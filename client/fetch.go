@@ -11,10 +11,10 @@ import (
 
 // A fetcher is the source of a sequencer's prefetcher. It returns the result of
 // a single request, because callers wait for it.
-type fetcher[I firn.AnyID[I]] struct{ s *SequencerOf[I] }
+type fetcher[I firn.AnyID[I]] struct{ sequencer *SequencerOf[I] }
 
 func (f fetcher[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
-	return f.s.fetch(ctx, n)
+	return f.sequencer.fetch(ctx, n)
 }
 
 // fetch gets one request for up to n IDs answered.

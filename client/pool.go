@@ -40,9 +40,9 @@ type pool struct {
 // A respConn is a connection that speaks RESP.
 type respConn struct {
 	net.Conn
-	r     *bufio.Reader
-	token string    // it is authenticated with
-	used  time.Time // at last
+	reader *bufio.Reader
+	token  string    // it is authenticated with
+	used   time.Time // at last
 }
 
 // newPool returns the pool of a server.
@@ -69,7 +69,7 @@ func (p *pool) ask(ctx context.Context, token string, command []byte, read reade
 		stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(past) })
 		begun, err := c.ask(token, command, read)
 		_, said := errors.AsType[*Error](err)
-		if !stop() || err != nil && !said || c.r.Buffered() > 0 {
+		if !stop() || err != nil && !said || c.reader.Buffered() > 0 {
 			_ = c.Close()
 		} else {
 			p.put(c)
@@ -152,7 +152,7 @@ func (p *pool) open(ctx context.Context) (*respConn, error) {
 		}
 		conn = secure
 	}
-	return &respConn{Conn: conn, r: bufio.NewReaderSize(conn, 16<<10)}, nil
+	return &respConn{Conn: conn, reader: bufio.NewReaderSize(conn, 16<<10)}, nil
 }
 
 // ask sends a command, after the token if the connection does not have it, and
@@ -169,7 +169,7 @@ func (c *respConn) ask(token string, command []byte, read reader) (begun bool, e
 	}
 	var refused string
 	if login {
-		kind, text, err := readLine(c.r)
+		kind, text, err := readLine(c.reader)
 		switch {
 		case err != nil:
 			return false, err
@@ -180,17 +180,17 @@ func (c *respConn) ask(token string, command []byte, read reader) (begun bool, e
 		}
 		c.token = token
 	}
-	first, err := c.r.Peek(1)
+	first, err := c.reader.Peek(1)
 	if err != nil {
 		return false, err
 	}
 	if first[0] == '-' { // so is the answer to the command
-		_, _, err = readLine(c.r)
-	} else if echo, textErr := readText(c.r, len(nonce)); textErr != nil || string(echo) != nonce {
+		_, _, err = readLine(c.reader)
+	} else if echo, textErr := readText(c.reader, len(nonce)); textErr != nil || string(echo) != nonce {
 		err = cmp.Or(textErr, errFraming)
 	}
 	if err != nil {
 		return false, err
 	}
-	return true, read(c.r, refused)
+	return true, read(c.reader, refused)
 }

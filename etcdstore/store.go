@@ -53,11 +53,11 @@ type store struct {
 	watchers sync.WaitGroup // goroutines of Watch
 }
 
-// enter begins a call. The context that it returns is also done when Close
-// begins. The caller must call leave.
-func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, grant.NotSent(err)
+// enter begins a call for valid keys. The context that it returns is also done
+// when Close begins. The caller must call leave.
+func (s *store) enter(ctx context.Context, keys ...string) (_ context.Context, leave func(), err error) {
+	if err := cmp.Or(grant.CheckKey(keys...), grant.NotSent(ctx.Err())); err != nil {
+		return nil, nil, err
 	}
 	if s.ctx.Err() != nil {
 		return nil, nil, errClosed
@@ -81,10 +81,7 @@ func failed(ctx context.Context, what string, err error) error {
 
 // Get returns the value of a key, or nil.
 func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := grant.CheckKey(key); err != nil {
-		return nil, err
-	}
-	call, leave, err := s.enter(ctx)
+	call, leave, err := s.enter(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -126,10 +123,10 @@ func (s *store) shown(kvs []*mvccpb.KeyValue) []byte {
 // CAS replaces old by next, in one transaction that compares values; see
 // grant.Store.
 func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
+	if err := grant.CheckValue(next); err != nil {
 		return false, err
 	}
-	call, leave, err := s.enter(ctx)
+	call, leave, err := s.enter(ctx, key)
 	if err != nil {
 		return false, err
 	}
@@ -163,10 +160,7 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 // GetMany returns the values of all keys. Each group of 128 keys is read at one
 // moment in one round trip. The values are as fresh as those of Get.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	if err := grant.CheckKey(keys...); err != nil {
-		return nil, err
-	}
-	call, leave, err := s.enter(ctx)
+	call, leave, err := s.enter(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}

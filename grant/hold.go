@@ -168,7 +168,7 @@ func (m *machine) use(from int64) {
 
 // succeeded records that the store answered as expected.
 func (m *machine) succeeded() {
-	m.failures, m.notBefore, m.demand, m.isRefused = 0, 0, false, false
+	m.failures, m.notBefore, m.demand, m.refused = 0, 0, false, false
 	m.crowded, m.refusals, m.droughts, m.listAfter = false, 0, 0, 0
 	m.status.Err = nil
 }

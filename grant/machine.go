@@ -33,16 +33,16 @@ type machine struct {
 	demand bool // a caller waits for an ID
 
 	// The sequencer, as last read.
-	sequencer  Info
-	config     []byte // its bytes
-	lo, hi     uint64 // the node IDs that the member may take
-	isRefused  bool   // it forbids acquiring
-	wantConfig bool   // it may have changed
-	configAt   int64  // Mono when to read it again while a window is open
-	seenFloor  int64  // the greatest floor of a fence ever read, or never
-	seenInc    uint64 // the greatest incarnation ever read
+	sequencer               Info
+	config                  []byte // its bytes
+	lowestNode, highestNode uint64 // the node IDs that the member may take
+	refused                 bool   // it forbids acquiring
+	wantConfig              bool   // it may have changed
+	configAt                int64  // Mono when to read it again while a window is open
+	seenFloor               int64  // the greatest floor of a fence ever read, or never
+	seenInc                 uint64 // the greatest incarnation ever read
 
-	op        operation // the request in progress
+	pending   operation // the request in progress
 	failures  int       // consecutive failed requests
 	notBefore int64     // Mono before which no request is made
 
@@ -234,7 +234,7 @@ func (m *machine) step(e event) []action {
 		}
 	case eventDemand:
 		m.demand = true
-		if m.hold == nil && m.isRefused {
+		if m.hold == nil && m.refused {
 			// Another process may have changed what caused a refusal.
 			m.notBefore = min(m.notBefore, m.mono+refusedFor)
 		}
@@ -264,7 +264,7 @@ func (m *machine) alarm(a alarm) { m.do(action{Kind: actionAlarm, Alarm: a}) }
 
 // request starts an operation.
 func (m *machine) request(op operation, a action) {
-	m.op = op
+	m.pending = op
 	m.do(a)
 }
 
@@ -306,7 +306,7 @@ func (m *machine) backoff() int64 {
 
 // advance starts the next operation, unless a request is in progress.
 func (m *machine) advance() {
-	if m.op != opNone {
+	if m.pending != opNone {
 		return
 	}
 	h := m.hold
@@ -365,8 +365,8 @@ func (m *machine) mustSeal() bool { return m.hold != nil && m.hold.closing && !m
 
 // answer continues after an answer of the store.
 func (m *machine) answer(e event) {
-	op := m.op
-	m.op = opNone
+	op := m.pending
+	m.pending = opNone
 	var value, second []byte
 	if len(e.Values) > 0 && len(e.Values[0]) > 0 {
 		value = e.Values[0]
@@ -472,16 +472,16 @@ func (m *machine) readConfig(value []byte) bool {
 		m.refuse(err)
 		return false
 	}
-	m.lo, m.hi = 0, r.Config.Layout.MaxNode()
+	m.lowestNode, m.highestNode = 0, r.Config.Layout.MaxNode()
 	if n := m.options.Nodes; n != nil {
-		m.lo, m.hi = n.Lo, n.Hi
+		m.lowestNode, m.highestNode = n.Lo, n.Hi
 	}
 	if n := r.Config.Nodes; n != nil {
-		if max(m.lo, n.Lo) > min(m.hi, n.Hi) {
-			m.refuse(fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.options.Name, n, m.lo, m.hi))
+		if max(m.lowestNode, n.Lo) > min(m.highestNode, n.Hi) {
+			m.refuse(fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.options.Name, n, m.lowestNode, m.highestNode))
 			return false
 		}
-		m.lo, m.hi = max(m.lo, n.Lo), min(m.hi, n.Hi)
+		m.lowestNode, m.highestNode = max(m.lowestNode, n.Lo), min(m.highestNode, n.Hi)
 	}
 	if r.MovedTo != "" {
 		m.refuse(movedError(m.options.Name, r.MovedTo))
@@ -497,7 +497,7 @@ func (m *machine) readConfig(value []byte) bool {
 // refuse records why no node ID can be acquired until the configuration
 // changes.
 func (m *machine) refuse(err error) {
-	m.demand, m.isRefused = false, true
+	m.demand, m.refused = false, true
 	m.fail(err, min(max(m.window()/3, 1000), 5000))
 	if m.wantConfig && m.hold == nil {
 		m.notBefore = 0 // a hint came after it was requested
@@ -544,7 +544,7 @@ func sameError(a, b error) bool {
 
 // timer requests the next eventTick.
 func (m *machine) timer() {
-	if m.op != opNone {
+	if m.pending != opNone {
 		return // the answer comes next
 	}
 	at := int64(math.MaxInt64)

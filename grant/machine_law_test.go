@@ -64,7 +64,7 @@ func TestReadConfigLaw(t *testing.T) {
 				t.Errorf("%s: %t, %v", tt.name, ok, err)
 			}
 			n := cmp.Or(r.m.options.Nodes, &Range{Lo: 0, Hi: 15})
-			if lo, hi := r.m.lo, r.m.hi; lo != n.Lo || hi != n.Hi {
+			if lo, hi := r.m.lowestNode, r.m.highestNode; lo != n.Lo || hi != n.Hi {
 				t.Errorf("%s: the numbers %d..%d", tt.name, lo, hi)
 			}
 			if r.m.seenFloor != max(ms(c.fence), 100) || r.m.seenInc != max(c.Incarnation, 5) {

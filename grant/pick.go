@@ -74,7 +74,7 @@ func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 		if err != nil || key != m.key(node) {
 			continue // belongs to a layout of another width, before a purge
 		}
-		if node < m.lo || node > m.hi {
+		if node < m.lowestNode || node > m.highestNode {
 			continue
 		}
 		if m.hold != nil && node == m.hold.node && !m.hold.lost {
@@ -231,7 +231,7 @@ func (m *machine) picked(e event) {
 		m.fail(err, 1000)
 		return
 	}
-	if all := m.hi-m.lo < uint64(m.picks()); all {
+	if all := m.highestNode-m.lowestNode < uint64(m.picks()); all {
 		m.rounds = 0
 		if !m.disputed(s) {
 			m.exhausted(s)
@@ -338,7 +338,7 @@ func (m *machine) absent(keys []string) (uint64, bool) {
 			known[node] = true
 		}
 	}
-	size := m.hi - m.lo
+	size := m.highestNode - m.lowestNode
 	start := m.options.random()
 	if size+1 != 0 {
 		start %= size + 1
@@ -348,7 +348,7 @@ func (m *machine) absent(keys []string) (uint64, bool) {
 		if size+1 != 0 {
 			offset %= size + 1
 		}
-		if node := m.lo + offset; !known[node] {
+		if node := m.lowestNode + offset; !known[node] {
 			return node, true
 		}
 		if i == size {
@@ -367,7 +367,7 @@ func (m *machine) exhausted(s sighting) {
 	}
 	fenced := ahead && free <= m.floor()
 	m.fail(&ExhaustedError{
-		Sequencer: m.options.Name, Nodes: Range{m.lo, m.hi}, Free: timeOf(free), Ahead: ahead,
+		Sequencer: m.options.Name, Nodes: Range{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
 		Fenced: fenced, begins: fenced && ms(m.sequencer.fence) < free,
 	}, 0)
 	wait := listEvery
@@ -517,7 +517,7 @@ func (m *machine) drop() {
 // The one held before is among them. If there are no more than n, it returns
 // all.
 func (m *machine) someKeys(n int) []string {
-	lo, size := m.lo, m.hi-m.lo // less 1, so that it always fits
+	lo, size := m.lowestNode, m.highestNode-m.lowestNode // less 1, so that it always fits
 	if size < uint64(n) {
 		keys := make([]string, 0, size+1)
 		for i := uint64(0); i <= size; i++ {
@@ -526,7 +526,7 @@ func (m *machine) someKeys(n int) []string {
 		return keys
 	}
 	nodes := make([]uint64, 0, n)
-	if m.prefer >= 0 && uint64(m.prefer) >= m.lo && uint64(m.prefer) <= m.hi {
+	if m.prefer >= 0 && uint64(m.prefer) >= m.lowestNode && uint64(m.prefer) <= m.highestNode {
 		nodes = append(nodes, uint64(m.prefer))
 	}
 	for len(nodes) < n {

@@ -84,7 +84,7 @@ func TestLookLaw(t *testing.T) {
 			}
 		})
 		m := r.m
-		m.lo, m.hi = random.Uint64N(3), 15-random.Uint64N(3)
+		m.lowestNode, m.highestNode = random.Uint64N(3), 15-random.Uint64N(3)
 		m.used = pickOne(random, never, never, near())
 		known, off := random.IntN(2) == 0, random.IntN(4) == 0
 		store, within := near(), pickOne[int64](random, 0, 1, 50)
@@ -132,7 +132,7 @@ func TestLookLaw(t *testing.T) {
 			}
 			keys, values = append(keys, key), append(values, value)
 			switch {
-			case key != m.key(node), node < m.lo, node > m.hi, m.hold != nil && !m.hold.lost && m.hold.node == node:
+			case key != m.key(node), node < m.lowestNode, node > m.highestNode, m.hold != nil && !m.hold.lost && m.hold.node == node:
 				continue
 			case damaged:
 				want.bad = ErrDamaged
@@ -272,7 +272,7 @@ func TestListedLaw(t *testing.T) {
 		list := func() uint64 {
 			r.m.claim, r.m.out, r.m.rounds = nil, nil, 3
 			r.m.listed(e)
-			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != actionCAS || r.m.op != opAcquire || r.m.rounds != 0 || r.m.droughts != 0 || r.m.status.Err != nil {
+			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != actionCAS || r.m.pending != opAcquire || r.m.rounds != 0 || r.m.droughts != 0 || r.m.status.Err != nil {
 				t.Fatalf("%d are free, and it does %+v", free, r.m.out)
 			}
 			return r.m.claim.node
@@ -300,7 +300,7 @@ func TestExhaustedLaw(t *testing.T) {
 			for _, pending := range []int64{never, rigTime + 10, rigTime + 700} {
 				for _, bad := range []error{nil, ErrDamaged} {
 					r := newRig(t, 4, nil)
-					r.m.sequencer.Config.Window, r.m.lo, r.m.hi = time.Duration(window)*time.Millisecond, 3, 7
+					r.m.sequencer.Config.Window, r.m.lowestNode, r.m.highestNode = time.Duration(window)*time.Millisecond, 3, 7
 					r.m.exhausted(sighting{free: free, pending: pending, bad: bad})
 					first := free
 					if pending != never && (free == never || pending < free) {
@@ -414,18 +414,18 @@ func TestRounds(t *testing.T) {
 		r.m.options.random = rand.New(rand.NewPCG(1, 1)).Uint64
 		r.m.pick()
 		var sizes []int
-		for r.m.op == opPick {
+		for r.m.pending == opPick {
 			a := r.m.out[len(r.m.out)-1]
 			sizes = append(sizes, len(a.Keys))
 			e := event{Kind: eventAnswered, Keys: a.Keys}
 			for range a.Keys {
 				e.Values = append(e.Values, held)
 			}
-			r.m.op = opNone
+			r.m.pending = opNone
 			r.m.picked(e)
 		}
-		if !slices.Equal(sizes, []int{8, 32, 128}) || (r.m.op == opList) != tt.lists {
-			t.Errorf("%s: it reads %v, and lists: %t", tt.name, sizes, r.m.op == opList)
+		if !slices.Equal(sizes, []int{8, 32, 128}) || (r.m.pending == opList) != tt.lists {
+			t.Errorf("%s: it reads %v, and lists: %t", tt.name, sizes, r.m.pending == opList)
 		}
 		if tt.lists {
 			if a := r.m.out[len(r.m.out)-1]; a.Kind != actionList || a.Key != "v1/s/n/" {
@@ -442,12 +442,12 @@ func TestRounds(t *testing.T) {
 		r := newRig(t, bits, nil)
 		r.m.rounds = map[int]int{3: 0, 5: 1, 7: 2}[bits]
 		r.m.picked(event{})
-		if r.m.op != opNone || r.m.rounds != 0 {
-			t.Errorf("all %d were read: operation %d, round %d", want, r.m.op, r.m.rounds)
+		if r.m.pending != opNone || r.m.rounds != 0 {
+			t.Errorf("all %d were read: operation %d, round %d", want, r.m.pending, r.m.rounds)
 		}
-		r.m.rounds, r.m.hi = map[int]int{3: 0, 5: 1, 7: 2}[bits], r.m.hi+1
+		r.m.rounds, r.m.highestNode = map[int]int{3: 0, 5: 1, 7: 2}[bits], r.m.highestNode+1
 		r.m.picked(event{})
-		if r.m.op == opNone {
+		if r.m.pending == opNone {
 			t.Errorf("%d of %d were read, and it stops", want, want+1)
 		}
 	}
@@ -487,7 +487,7 @@ func TestClaimWrites(t *testing.T) {
 		if tt.used != never {
 			r.used = r.wall + tt.used
 		}
-		r.m.hi = 0
+		r.m.highestNode = 0
 		var record []byte
 		if tt.mark != never {
 			record = r.record(func(n *nodeRecord) {

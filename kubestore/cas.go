@@ -2,7 +2,6 @@ package kubestore
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -23,10 +22,10 @@ const settleTime = 5 * time.Second
 // So CAS can determine whether a refused write was applied nevertheless: a
 // proxy, such as a load balancer, may have sent it twice.
 func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
+	if err := grant.CheckValue(next); err != nil {
 		return false, err
 	}
-	call, leave, err := s.enter(ctx)
+	call, leave, err := s.enter(ctx, key)
 	if err != nil {
 		return false, err
 	}

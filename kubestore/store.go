@@ -1,6 +1,7 @@
 package kubestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,11 +61,11 @@ type store struct {
 // control plane can take that long.
 func (s *store) Window() time.Duration { return defaultWindow }
 
-// enter begins a call. The context that it returns is also done when Close
-// begins. The caller must call leave.
-func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, grant.NotSent(err)
+// enter begins a call for valid keys. The context that it returns is also done
+// when Close begins. The caller must call leave.
+func (s *store) enter(ctx context.Context, keys ...string) (_ context.Context, leave func(), err error) {
+	if err := cmp.Or(grant.CheckKey(keys...), grant.NotSent(ctx.Err())); err != nil {
+		return nil, nil, err
 	}
 	if s.ctx.Err() != nil {
 		return nil, nil, errClosed
@@ -107,10 +108,7 @@ func isAbsent(err error, name string) bool {
 
 // Get returns the value of a key, or nil.
 func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := grant.CheckKey(key); err != nil {
-		return nil, err
-	}
-	call, leave, err := s.enter(ctx)
+	call, leave, err := s.enter(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +129,7 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 // up to 8 keys are read in order. The API reads one object per request, so 8
 // keys are 8 requests; a member that finds no free node ID asks for 128.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	if err := grant.CheckKey(keys...); err != nil {
-		return nil, err
-	}
-	call, leave, err := s.enter(ctx)
+	call, leave, err := s.enter(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}

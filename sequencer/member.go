@@ -133,30 +133,30 @@ func (m *member[I]) inform(ctx context.Context, wanted bool) error {
 
 // A holder is a member as seen by its Keeper. A member does not have these
 // methods itself, because a caller could then use a node ID without a grant.
-type holder[I firn.AnyID[I]] struct{ m *member[I] }
+type holder[I firn.AnyID[I]] struct{ member *member[I] }
 
 // Begin starts or switches the generator under a grant.
 func (h holder[I]) Begin(g firn.Grant) error {
-	err := h.m.begin(g)
+	err := h.member.begin(g)
 	if err != nil {
-		h.m.seal() // nothing of the previous grant is used either
+		h.member.seal() // nothing of the previous grant is used either
 	}
-	h.m.mu.Lock()
-	defer h.m.mu.Unlock()
-	h.m.unusable = err
+	h.member.mu.Lock()
+	defer h.member.mu.Unlock()
+	h.member.unusable = err
 	return err
 }
 
 // Extend moves the end of the window to a later time.
 func (h holder[I]) Extend(until time.Time) error {
-	if current := h.m.current.Load(); current != nil {
+	if current := h.member.current.Load(); current != nil {
 		return (*current).Extend(until)
 	}
 	return nil
 }
 
-func (h holder[I]) Seal()           { h.m.seal() }
-func (h holder[I]) Used() time.Time { return h.m.used() }
+func (h holder[I]) Seal()           { h.member.seal() }
+func (h holder[I]) Used() time.Time { return h.member.used() }
 
 // begin makes a generator, which lives until it is sealed, or switches the
 // existing one.

@@ -34,11 +34,12 @@ type Store struct {
 	closed   bool
 }
 
-// refuse returns an error if the context is done or the store is closed. The
-// caller holds s.mu, so that nothing happens between the check and the call.
-func (s *Store) refuse(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return grant.NotSent(err)
+// refuse returns an error if a key is invalid, the context is done or the store
+// is closed. The caller holds s.mu, so that nothing happens between the check
+// and the call.
+func (s *Store) refuse(ctx context.Context, keys ...string) error {
+	if err := cmp.Or(grant.CheckKey(keys...), grant.NotSent(ctx.Err())); err != nil {
+		return err
 	}
 	if s.closed {
 		return fmt.Errorf("%w: memstore: the store is closed", grant.ErrNotSent)
@@ -48,12 +49,9 @@ func (s *Store) refuse(ctx context.Context) error {
 
 // Get returns a copy of the value of a key, or nil.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := grant.CheckKey(key); err != nil {
-		return nil, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refuse(ctx); err != nil {
+	if err := s.refuse(ctx, key); err != nil {
 		return nil, err
 	}
 	return bytes.Clone(s.values[key]), nil
@@ -61,12 +59,9 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 
 // GetMany returns copies of the values of all keys, all at one moment.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	if err := grant.CheckKey(keys...); err != nil {
-		return nil, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refuse(ctx); err != nil {
+	if err := s.refuse(ctx, keys...); err != nil {
 		return nil, err
 	}
 	values := make([][]byte, len(keys))
@@ -79,12 +74,9 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 // CAS replaces old by next; see grant.Store. Its result is never unknown: every
 // error matches grant.ErrNotSent.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
-		return false, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refuse(ctx); err != nil {
+	if err := cmp.Or(s.refuse(ctx, key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
 	if !bytes.Equal(s.values[key], old) { // an absent value equals nil
@@ -136,7 +128,7 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 	changed := make(chan struct{}, 1) // so that notifying never waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if grant.CheckKey(key) != nil || s.refuse(ctx) != nil {
+	if s.refuse(ctx, key) != nil {
 		close(changed) // no change can follow
 		return changed
 	}

@@ -86,9 +86,9 @@ type Options struct {
 
 // A store is the grant.Store that Open returns.
 type store struct {
-	db *sql.DB
-	dialect  *Dialect
-	o  Options
+	db      *sql.DB
+	dialect *Dialect
+	options Options
 
 	table        string // quoted, with its schema
 	schema, name string // of the table
@@ -150,9 +150,9 @@ func Open(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (grant.Store,
 }
 
 func openStore(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*store, error) {
-	s := &store{db: db, dialect: d, o: *cmp.Or(o, new(Options))}
+	s := &store{db: db, dialect: d, options: *cmp.Or(o, new(Options))}
 	var err error
-	if s.schema, s.name, err = d.split(cmp.Or(s.o.Table, defaultTable)); err != nil {
+	if s.schema, s.name, err = d.split(cmp.Or(s.options.Table, defaultTable)); err != nil {
 		return nil, err
 	}
 	s.table = d.quoted(s.schema, s.name)
@@ -183,9 +183,12 @@ func (s *store) in(statement string) string {
 // errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: sqlstore: the store is closed", grant.ErrNotSent)
 
-// enter begins a call, unless the database is unfit. Its context is also done
+// enter begins a call for valid keys, unless the database is unfit. Its context is also done
 // when Close begins.
-func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+func (s *store) enter(ctx context.Context, keys ...string) (_ context.Context, leave func(), err error) {
+	if err := grant.CheckKey(keys...); err != nil {
+		return nil, nil, err
+	}
 	if unfit := s.unfit.Load(); unfit != nil {
 		return nil, nil, grant.NotSent(*unfit)
 	}
@@ -373,10 +376,10 @@ func (s *store) empty(key string) error {
 // The result is also unknown if the server has applied it with a warning, or if
 // the server turns out to have been replaced by another.
 func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
+	if err := grant.CheckValue(next); err != nil {
 		return false, err
 	}
-	call, leave, err := s.enter(ctx)
+	call, leave, err := s.enter(ctx, key)
 	if err != nil {
 		return false, err
 	}
@@ -482,11 +485,11 @@ func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 
 // warnings returns the warnings that the driver has received on a connection.
 func (s *store) warnings(conn *sql.Conn) (found []string, err error) {
-	if s.o.Warnings == nil {
+	if s.options.Warnings == nil {
 		return nil, nil
 	}
 	err = conn.Raw(func(driverConn any) error {
-		found = s.o.Warnings(driverConn)
+		found = s.options.Warnings(driverConn)
 		return nil
 	})
 	return found, err
@@ -524,10 +527,7 @@ func (s *store) settle(ctx context.Context, conn *sql.Conn) (warned []string, er
 // GetMany returns the values of all keys. Each group of 128 keys is read at one
 // moment, later keys later.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	if err := grant.CheckKey(keys...); err != nil {
-		return nil, err
-	}
-	call, leave, err := s.enter(ctx)
+	call, leave, err := s.enter(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -649,7 +649,7 @@ func (s *store) Close() error {
 	s.once.Do(func() {
 		s.cancel()
 		s.done.Wait()
-		if s.o.CloseDB {
+		if s.options.CloseDB {
 			s.err = s.db.Close()
 		}
 	})

@@ -22,7 +22,7 @@ func (s *store) prepare(ctx context.Context) error {
 		return err
 	}
 	_, err := s.db.ExecContext(ctx, s.in(existsStatement))
-	if s.dialect.is(err, s.dialect.missing) && s.o.Create {
+	if s.dialect.is(err, s.dialect.missing) && s.options.Create {
 		_, refused := s.db.ExecContext(ctx, s.in(s.dialect.create))
 		// Another process may have created it at the same time.
 		if _, err = s.db.ExecContext(ctx, s.in(existsStatement)); err != nil && refused != nil {
@@ -30,7 +30,7 @@ func (s *store) prepare(ctx context.Context) error {
 		}
 	}
 	if s.dialect.is(err, s.dialect.missing) {
-		return fmt.Errorf("%w %s", ErrNoTable, cmp.Or(s.o.Table, defaultTable))
+		return fmt.Errorf("%w %s", ErrNoTable, cmp.Or(s.options.Table, defaultTable))
 	}
 	if err != nil {
 		return fmt.Errorf("sqlstore: table %s: %w", s.table, err)
@@ -87,7 +87,7 @@ func (s *store) identify(ctx context.Context) error {
 	if err := s.db.QueryRowContext(ctx, s.in(filledStatement)).Scan(&filled); err != nil {
 		return err
 	}
-	if s.o.Create && !filled {
+	if s.options.Create && !filled {
 		if _, err := s.db.ExecContext(ctx, s.in(s.dialect.insert), identityKey, []byte(rand.Text())); err != nil && !s.dialect.is(err, s.dialect.duplicate) {
 			return err
 		}

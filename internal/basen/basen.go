@@ -51,13 +51,13 @@ func Crockford() Base { return Base{&radices[32], &digitsCrockford, &valuesCrock
 func Bitcoin() Base { return Base{&radices[58], &digitsBitcoin, &valuesBitcoin} }
 
 // N returns the base as a number.
-func (x Base) N() int { return int(x.radix.n) }
+func (x Base) N() int { return int(x.radix.base) }
 
 // Alphabet returns the digits that x writes, in order.
-func (x Base) Alphabet() string { return string(x.digits[:x.radix.n]) }
+func (x Base) Alphabet() string { return string(x.digits[:x.radix.base]) }
 
 // Has reports whether x accepts c as a digit.
-func (x Base) Has(c byte) bool { return uint64(x.values[c]) < x.radix.n }
+func (x Base) Has(c byte) bool { return uint64(x.values[c]) < x.radix.base }
 
 // Width64 returns the number of digits of the greatest 64-bit number.
 func (x Base) Width64() int { return int(x.radix.w64) }
@@ -121,7 +121,7 @@ func (x Base) write64(d []byte, v uint64) {
 		v -= r.pair
 		q++
 	}
-	top := len(d) - 2*int(r.k)
+	top := len(d) - 2*int(r.digits)
 	x.writeSmall(d[:top], q)
 	x.writePair(d[top:], v)
 }
@@ -137,7 +137,7 @@ func (x Base) write128(d []byte, hi, lo uint64) {
 	qhi := hi / r.pair
 	qlo, low := bits.Div64(hi%r.pair, lo, r.pair)
 	q, mid := bits.Div64(qhi, qlo, r.pair)
-	two := 2 * int(r.k)
+	two := 2 * int(r.digits)
 	top := len(d) - 2*two
 	x.writeSmall(d[:top], q)
 	x.writePair(d[top:top+two], mid)
@@ -147,7 +147,7 @@ func (x Base) write128(d []byte, hi, lo uint64) {
 // writeShift fills d with the digits of hi<<64 | lo in a base that is a power
 // of two.
 func (x Base) writeShift(d []byte, hi, lo uint64) {
-	s, mask := x.radix.shift&7, x.radix.n-1
+	s, mask := x.radix.shift&7, x.radix.base-1
 	for i := len(d) - 1; i >= 0; i-- {
 		d[i] = x.digits[lo&mask&63]
 		lo = lo>>s | hi<<(64-s)
@@ -158,7 +158,7 @@ func (x Base) writeShift(d []byte, hi, lo uint64) {
 // writeSmall fills d with the digits of v, with one division for each but the
 // first.
 func (x Base) writeSmall(d []byte, v uint64) {
-	n := uint32(x.radix.n)
+	n := uint32(x.radix.base)
 	w := uint32(v)
 	for i := len(d) - 1; i > 0; i-- {
 		d[i] = x.digits[w%n&63]
@@ -185,7 +185,7 @@ func (x Base) writePair(d []byte, v uint64) {
 	}
 	h *= r.frac
 	l *= r.frac
-	n, k := r.n, int(r.k)
+	n, k := r.base, int(r.digits)
 	// Two chains of multiplications, so that neither waits for the other.
 	dh, dl := d[:k], d[k:2*k]
 	for i := range dh {
@@ -213,21 +213,21 @@ func (x Base) Parse64(s []byte) (v uint64, ok bool) {
 		d := uint64(x.values[s[0]])
 		over, top := bits.Mul64(d, r.pair)
 		v, carry := bits.Add64(v, top, 0)
-		if d >= r.n || over|carry != 0 {
+		if d >= r.base || over|carry != 0 {
 			return 0, false
 		}
 		return v, true
 	}
 	for {
 		// The digits of a chunk do not depend on the previous chunk.
-		m := (len(s)-1)%int(r.k) + 1
+		m := (len(s)-1)%int(r.digits) + 1
 		c := uint64(0)
 		for _, ch := range s[:m] {
 			d := uint64(x.values[ch])
-			if d >= r.n {
+			if d >= r.base {
 				return 0, false
 			}
-			c = c*r.n + d
+			c = c*r.base + d
 		}
 		over, low := bits.Mul64(v, r.chunk)
 		sum, carry := bits.Add64(low, c, 0)
@@ -248,14 +248,14 @@ func (x Base) Parse128(s []byte) (hi, lo uint64, ok bool) {
 		return 0, 0, false
 	}
 	for {
-		m := (len(s)-1)%int(r.k) + 1
+		m := (len(s)-1)%int(r.digits) + 1
 		c := uint64(0)
 		for _, ch := range s[:m] {
 			d := uint64(x.values[ch])
-			if d >= r.n {
+			if d >= r.base {
 				return 0, 0, false
 			}
-			c = c*r.n + d
+			c = c*r.base + d
 		}
 		mid, low := bits.Mul64(lo, r.chunk)
 		over, high := bits.Mul64(hi, r.chunk)

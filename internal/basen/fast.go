@@ -41,7 +41,7 @@ func dec8(v uint64) uint64 {
 // digit has the value 255; in bases 57 to 61, a smaller value may also be too
 // large.
 func (x Base) parse10(s *[10]byte) (v uint64, ok bool) {
-	a, n := x.values, x.radix.n
+	a, n := x.values, x.radix.base
 	d0, d1, d2, d3, d4 := a[s[0]], a[s[1]], a[s[2]], a[s[3]], a[s[4]]
 	d5, d6, d7, d8, d9 := a[s[5]], a[s[6]], a[s[7]], a[s[8]], a[s[9]]
 	if max(d0, d1, d2, d3, d4, d5, d6, d7, d8, d9) >= uint8(n) {

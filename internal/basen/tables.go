@@ -9,9 +9,9 @@ import (
 
 // A radix holds the constants for arithmetic in a base.
 type radix struct {
-	n     uint64 // the base itself
+	base     uint64 // the base itself
 	shift uint8  // log2(n) if n is a power of two, otherwise 0
-	k     uint8  // digits in a chunk: the maximum with n^k <= 2^32
+	digits     uint8  // digits in a chunk: the maximum with n^k <= 2^32
 	w64   uint8  // digits of 2^64-1
 	w128  uint8  // digits of 2^128-1
 	chunk uint64 // n^k
@@ -33,10 +33,10 @@ var radices = func() (all [64]radix) {
 // integer that its rounding matters.
 func radixOf(n uint64) radix {
 	digit := math.Log2(float64(n)) // its bits
-	r := radix{n: n, w64: uint8(math.Ceil(64 / digit)), w128: uint8(math.Ceil(128 / digit)), chunk: 1}
+	r := radix{base: n, w64: uint8(math.Ceil(64 / digit)), w128: uint8(math.Ceil(128 / digit)), chunk: 1}
 	for r.chunk*n <= 1<<32 {
 		r.chunk *= n
-		r.k++
+		r.digits++
 	}
 	r.frac = math.MaxUint64/r.chunk + 1
 	if n&(n-1) == 0 {

@@ -19,7 +19,7 @@ import (
 
 // An adoptCmd has the flags of the command adopt.
 type adoptCmd struct {
-	a       *app
+	app     *app
 	name    string
 	layout  firn.Layout
 	from    form.Form
@@ -34,7 +34,7 @@ type adoptCmd struct {
 }
 
 func newAdopt(a *app) *cobra.Command {
-	c := adoptCmd{a: a, memory: 1 << 30}
+	c := adoptCmd{app: a, memory: 1 << 30}
 	cmd := &cobra.Command{
 		Use:   "adopt NAME [FILE…]",
 		Short: "Continue the IDs of another generator",
@@ -92,8 +92,8 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 		return err
 	}
 	c.print(report)
-	if ago := inspect.Age(report.Last, c.a.now()); c.guessed && ago > 24*60*60 {
-		c.a.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(ago))
+	if ago := inspect.Age(report.Last, c.app.now()); c.guessed && ago > 24*60*60 {
+		c.app.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(ago))
 		if c.apply {
 			return refused("confirm it: --layout "+c.layout.String(), "nothing was created: the layout is a guess, and the IDs are old")
 		}
@@ -110,27 +110,27 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 	command := fmt.Sprintf("firn sequencer create %s --layout %s", c.name, c.layout)
 	if nodes != nil {
 		command += fmt.Sprintf(" --nodes %d..%d", nodes.Lo, nodes.Hi)
-		c.a.note("keep the other generator off the node IDs %d..%d", nodes.Lo, nodes.Hi)
+		c.app.note("keep the other generator off the node IDs %d..%d", nodes.Lo, nodes.Hi)
 	}
 	if !floor.IsZero() {
 		command += " --floor " + floor.Format(time.RFC3339Nano)
-		if now := c.a.now(); floor.After(now) {
-			c.a.note("the highest ID is ahead of this clock: the sequencer makes none before %s", stamp(floor))
+		if now := c.app.now(); floor.After(now) {
+			c.app.note("the highest ID is ahead of this clock: the sequencer makes none before %s", stamp(floor))
 		}
 	}
 	if !c.apply {
-		fmt.Fprintln(c.a.stdout, command)
+		fmt.Fprintln(c.app.stdout, command)
 		return nil
 	}
-	return c.a.withStore(ctx, c.store, true, func(s grant.Store) error {
+	return c.app.withStore(ctx, c.store, true, func(s grant.Store) error {
 		config := grant.DefaultConfig(s, c.layout, nil)
 		config.Nodes = nodes
-		info, err := grant.Create(ctx, s, c.name, config, &grant.AdminOptions{Now: c.a.now, Floor: floor})
-		c.a.audit("created", c.name, err)
+		info, err := grant.Create(ctx, s, c.name, config, &grant.AdminOptions{Now: c.app.now, Floor: floor})
+		c.app.audit("created", c.name, err)
 		if err != nil {
 			return err
 		}
-		c.a.printInfo(info, false)
+		c.app.printInfo(info, false)
 		return nil
 	})
 }
@@ -140,8 +140,8 @@ const adoptSample = 10_000
 
 // read reads the IDs, and determines the layout.
 func (c *adoptCmd) read(ctx context.Context, files []string) (check.Report, error) {
-	summary := inspect.NewSummary(inspect.Options{From: c.from}, c.a.now())
-	r := newCheckInput(c.a, c.csv, c.from, c.layout.Bits(), c.memory)
+	summary := inspect.NewSummary(inspect.Options{From: c.from}, c.app.now())
+	r := newCheckInput(c.app, c.csv, c.from, c.layout.Bits(), c.memory)
 	for _, name := range files {
 		err := r.file(ctx, name, func(where place, text string) (bad, err error) {
 			if c.layout.IsZero() && r.Count() < adoptSample {
@@ -159,7 +159,7 @@ func (c *adoptCmd) read(ctx context.Context, files []string) (check.Report, erro
 	case r.all == 0:
 		return check.Report{}, misuse("", "there is no ID to read")
 	case r.bad > 0:
-		return check.Report{}, r.result(c.a, "IDs")
+		return check.Report{}, r.result(c.app, "IDs")
 	}
 	if c.guessed = c.layout.IsZero(); c.guessed {
 		c.layout = summary.Report().Layout
@@ -174,7 +174,7 @@ func (c *adoptCmd) read(ctx context.Context, files []string) (check.Report, erro
 }
 
 func (c *adoptCmd) print(r check.Report) {
-	st := c.a.style()
+	st := c.app.style()
 	var x rows
 	x.add("IDs", "%s", countText(st, r.Count))
 	x.add("layout", "%s", st.bold(c.layout.String()))
@@ -187,7 +187,7 @@ func (c *adoptCmd) print(r check.Report) {
 		x.add("last", "%s", stamp(r.Last))
 	}
 	x.add("nodes", "%s of %s in use: %s", countText(st, uint64(len(r.Nodes))), countText(st, c.layout.MaxNode()+1), firstNodes(r.Nodes))
-	x.print(c.a.stdout, st)
+	x.print(c.app.stdout, st)
 }
 
 func firstNodes(nodes []uint64) string {
@@ -236,7 +236,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	}
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
-	q, err := sequencer.Open(join, s, c.name, &sequencer.Options{Layout: config.Layout, MustExist: true, Now: c.a.clock})
+	q, err := sequencer.Open(join, s, c.name, &sequencer.Options{Layout: config.Layout, MustExist: true, Now: c.app.clock})
 	if err != nil {
 		return err
 	}
@@ -246,10 +246,10 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 			return
 		}
 		if contacts++; contacts <= maxComplaints {
-			fmt.Fprintf(c.a.stdout, "contact  %s  %s\n", text, contact)
+			fmt.Fprintf(c.app.stdout, "contact  %s  %s\n", text, contact)
 		}
 	}
-	in := idInput{a: c.a, out: newRecordWriter(io.Discard), from: c.from}
+	in := idInput{app: c.app, out: newRecordWriter(io.Discard), from: c.from}
 	err = in.file(ctx, "-", func(_ place, text string) (bad, err error) {
 		id, err := q.Next(ctx)
 		if err != nil {
@@ -263,14 +263,14 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	late, stop := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer stop()
 	if e := q.Close(late); e != nil {
-		c.a.note("%s", textfmt.Message(e))
+		c.app.note("%s", textfmt.Message(e))
 	}
-	fmt.Fprintf(c.a.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", in.all-in.bad, in.all, c.name, contacts)
+	fmt.Fprintf(c.app.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", in.all-in.bad, in.all, c.name, contacts)
 	switch {
 	case err != nil:
 		return err
 	case contacts > 0:
 		return answerNo()
 	}
-	return in.result(c.a, "IDs")
+	return in.result(c.app, "IDs")
 }

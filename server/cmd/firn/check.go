@@ -134,7 +134,7 @@ const maxSections = 100_000
 // newCheckInput returns a checkInput that keeps IDs in so many bytes of memory.
 func newCheckInput(a *app, csv string, from form.Form, bits int, memory uint64) *checkInput {
 	return &checkInput{
-		idInput: idInput{a: a, out: newRecordWriter(io.Discard), csv: csv, from: from, bits: bits},
+		idInput: idInput{app: a, out: newRecordWriter(io.Discard), csv: csv, from: from, bits: bits},
 		Checker: check.Checker{Max: memory / check.BytesPerID}, memory: memory,
 	}
 }
@@ -213,21 +213,21 @@ func (c *checkInput) where(n uint64) string {
 // A report prints the result of a check.
 type report struct {
 	check.Report
-	c      *checkInput
+	input  *checkInput
 	layout firn.Layout
 	took   time.Duration
 }
 
 // text returns an ID as in the stream.
 func (r *report) text(id form.ID) string {
-	if _, ok := r.c.from.Format(); !ok || r.c.from.Is(firn.Raw) || len(id) == 12 {
+	if _, ok := r.input.from.Format(); !ok || r.input.from.Is(firn.Raw) || len(id) == 12 {
 		return hex.EncodeToString(id)
 	}
-	return string(id.Append(nil, r.c.from))
+	return string(id.Append(nil, r.input.from))
 }
 
 func (r *report) print() {
-	st := r.c.a.style()
+	st := r.input.app.style()
 	var x rows
 	x.add("IDs", "%s", st.bold(countText(st, r.Count)))
 	if r.Duplicates == 0 {
@@ -246,7 +246,7 @@ func (r *report) print() {
 		x.add("inversions", "%s: IDs after a greater one; a single generator makes none", countText(st, r.Inversions))
 	}
 	if r.K > 0 {
-		x.add("k", "%s: %s, %s, is this far from its sorted position", countText(st, r.K), r.text(r.Furthest), r.c.where(r.Place))
+		x.add("k", "%s: %s, %s, is this far from its sorted position", countText(st, r.K), r.text(r.Furthest), r.input.where(r.Place))
 	} else if r.Count > 1 {
 		x.add("k", "0")
 	}
@@ -264,23 +264,23 @@ func (r *report) print() {
 	}
 	if r.Foreign > 0 {
 		x.add("foreign", "%s", st.red(countText(st, r.Foreign)+" IDs do not fit layout "+r.layout.String()))
-		x.add("foreign", "%s: %s: %v", r.c.where(r.ForeignPlace), r.text(r.FirstForeign), textfmt.Plain(r.ForeignError))
+		x.add("foreign", "%s: %s: %v", r.input.where(r.ForeignPlace), r.text(r.FirstForeign), textfmt.Plain(r.ForeignError))
 	}
-	if r.c.bad > 0 {
-		x.add("bad lines", "%s", st.red(countText(st, uint64(r.c.bad))))
-		for _, text := range r.c.badFirst {
+	if r.input.bad > 0 {
+		x.add("bad lines", "%s", st.red(countText(st, uint64(r.input.bad))))
+		for _, text := range r.input.badFirst {
 			x.add("bad line", "%s", text)
 		}
 	}
-	x.add("read as", "%s", r.c.from)
+	x.add("read as", "%s", r.input.from)
 	x.add("took", "%.2f s, %s IDs/s", r.took.Seconds(), shortNumber(float64(r.Count)/max(r.took.Seconds(), 1e-6)))
-	x.print(r.c.a.stdout, st)
+	x.print(r.input.app.stdout, st)
 }
 
 // places names the places of a duplicate.
 func (r *report) places(d check.Duplicate) (at []string) {
 	for _, p := range d.Places {
-		at = append(at, r.c.where(p))
+		at = append(at, r.input.where(p))
 	}
 	return at
 }
@@ -327,7 +327,7 @@ func (r *report) json() any {
 	}
 	v := map[string]any{
 		"count": r.Count, "duplicates": r.Duplicates, "duplicated": duplicated, "inversions": r.Inversions, "k": r.K, "increasing": r.Increasing,
-		"bad_lines": r.c.bad, "bad": append([]string{}, r.c.badFirst...), "from": r.c.from.String(), "seconds": r.took.Round(time.Millisecond).Seconds(),
+		"bad_lines": r.input.bad, "bad": append([]string{}, r.input.badFirst...), "from": r.input.from.String(), "seconds": r.took.Round(time.Millisecond).Seconds(),
 	}
 	if r.Count > 0 {
 		v["min"], v["max"] = r.text(r.Min), r.text(r.Max)

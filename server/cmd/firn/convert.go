@@ -63,7 +63,7 @@ func newConvert(a *app) *cobra.Command {
   firn next -n 3 | firn convert --from dec --to hex -`,
 		Args: takes("the ID", 1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := converter{a: a, from: from, to: to, bits: bits, groups: groups, asJSON: asJSON}
+			c := converter{app: a, from: from, to: to, bits: bits, groups: groups, asJSON: asJSON}
 			if from.IsTyped() {
 				c.from = form.TypedAs(prefix)
 			}
@@ -96,7 +96,7 @@ func newConvert(a *app) *cobra.Command {
 					return cmp.Or(bad, err)
 				})
 			}
-			in := idInput{a: a, out: c.out, csv: csv, from: c.from, bits: c.bits}
+			in := idInput{app: a, out: c.out, csv: csv, from: c.from, bits: c.bits}
 			if asJSON {
 				in.onBad = in.badJSON
 			}
@@ -120,7 +120,7 @@ func newConvert(a *app) *cobra.Command {
 
 // A converter converts IDs to another format.
 type converter struct {
-	a      *app
+	app    *app
 	from   form.Form
 	to     form.Form
 	bits   int // 0: as in the text
@@ -141,7 +141,7 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 	case c.to.Is(firn.UUID):
 		c.bits = 128
 	}
-	if err := c.a.checkRaw("to", &c.to, c.asJSON); err != nil {
+	if err := c.app.checkRaw("to", &c.to, c.asJSON); err != nil {
 		return err
 	}
 	switch {

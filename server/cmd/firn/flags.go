@@ -17,17 +17,17 @@ import (
 
 // A value is a flag whose text is parsed by parse.
 type value[T any] struct {
-	v     *T
-	parse func(string) (T, error)
-	show  func(T) string // formats the default; nil: no default to show
-	kind  string
+	target *T
+	parse  func(string) (T, error)
+	show   func(T) string // formats the default; nil: no default to show
+	kind   string
 }
 
 func (f *value[T]) String() string {
-	if f.v == nil || f.show == nil {
+	if f.target == nil || f.show == nil {
 		return ""
 	}
-	return f.show(*f.v)
+	return f.show(*f.target)
 }
 
 func (f *value[T]) Set(s string) error {
@@ -35,7 +35,7 @@ func (f *value[T]) Set(s string) error {
 	if err != nil {
 		return err
 	}
-	*f.v = v
+	*f.target = v
 	return nil
 }
 

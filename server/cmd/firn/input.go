@@ -26,7 +26,7 @@ const maxComplaints = 10
 // An idInput reads the IDs of a command: from arguments, files, and the
 // standard input. It counts them, and reports texts that are not IDs.
 type idInput struct {
-	a    *app
+	app  *app
 	out  *recordWriter // of the command, flushed before waiting for input
 	csv  string        // the column with the IDs; "" if lines have only IDs
 	from form.Form
@@ -56,7 +56,7 @@ func (in *idInput) take(p place, text string, bad error, do idHandler) (err erro
 		in.bad++
 		return in.onBad(p, bad)
 	}
-	return in.complain(in.a, in.out, p, bad)
+	return in.complain(in.app, in.out, p, bad)
 }
 
 // badJSON reports texts that are not IDs as JSON, in their place.
@@ -168,7 +168,7 @@ func (in *idInput) open(name string) (io.ReadCloser, string, error) {
 		return nil, "", misuse("", "the standard input (-) can be read only once")
 	}
 	in.stdin = true
-	return io.NopCloser(in.a.stdin), "", nil
+	return io.NopCloser(in.app.stdin), "", nil
 }
 
 // column reads the IDs in a column of CSV. Empty cells are skipped.

@@ -47,7 +47,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 type inspectCmd struct {
 	inspect.Options // the layout, zero if none is given; the encoding; the time
 
-	a                    *app
+	app                  *app
 	asJSON, all, summary bool
 	csv                  string
 	diagram              string
@@ -58,7 +58,7 @@ type inspectCmd struct {
 }
 
 func newInspect(a *app) *cobra.Command {
-	c := inspectCmd{a: a, diagram: "auto"}
+	c := inspectCmd{app: a, diagram: "auto"}
 	cmd := &cobra.Command{
 		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
 		Short: "Show the time, node, sequence and bits of IDs",
@@ -100,9 +100,9 @@ func newInspect(a *app) *cobra.Command {
 
 // run shows the IDs, each or all together.
 func (c *inspectCmd) run(ctx context.Context, args []string) error {
-	c.style = c.a.style()
+	c.style = c.app.style()
 	c.draws = drawsDiagram(c.diagram, c.style)
-	in := idInput{a: c.a, out: newRecordWriter(c.a.stdout.Writer), csv: c.csv, from: c.From}
+	in := idInput{app: c.app, out: newRecordWriter(c.app.stdout.Writer), csv: c.csv, from: c.From}
 	if bits := c.Layout.Bits(); bits == 64 || bits == 128 {
 		in.bits = bits
 	}
@@ -116,7 +116,7 @@ func (c *inspectCmd) run(ctx context.Context, args []string) error {
 	var one bytes.Buffer
 	first := true // of a column
 	err := in.each(ctx, args, func(where place, text string) (bad, err error) {
-		c.Now = c.a.now()
+		c.Now = c.app.now()
 		r, bad := inspect.Read(text, c.Options)
 		if bad != nil {
 			return bad, nil
@@ -143,7 +143,7 @@ func (c *inspectCmd) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return in.result(c.a, "IDs")
+	return in.result(c.app, "IDs")
 }
 
 // printLine shows an ID of a column to people, on one line below the names of
@@ -311,17 +311,17 @@ func (c *inspectCmd) others(w io.Writer, best *inspect.Reading, readings []inspe
 
 // summarize reports on all IDs together.
 func (c *inspectCmd) summarize(ctx context.Context, in *idInput, args []string) error {
-	s := inspect.NewSummary(c.Options, c.a.now())
+	s := inspect.NewSummary(c.Options, c.app.now())
 	err := in.each(ctx, args, func(_ place, text string) (bad, err error) { return s.Add(text), nil })
 	if err != nil {
 		return err
 	}
 	if r := s.Report(); c.asJSON {
-		in.a.printJSON(summaryJSON(r, in.tally))
+		in.app.printJSON(summaryJSON(r, in.tally))
 	} else {
-		printSummary(in.a, r, in.tally)
+		printSummary(in.app, r, in.tally)
 	}
-	return in.result(in.a, "IDs")
+	return in.result(in.app, "IDs")
 }
 
 // anomalies describes the anomalies of a column of IDs.

@@ -20,7 +20,7 @@ import (
 // A nextCmd has the flags of the command next.
 type nextCmd struct {
 	sequencer.Options
-	a          *app
+	app        *app
 	count      uint64
 	ownLayout  bool // no flag names another one
 	node       string
@@ -36,7 +36,7 @@ type nextCmd struct {
 }
 
 func newNext(a *app) *cobra.Command {
-	n := nextCmd{a: a, count: 1, Options: sequencer.Options{Layout: firn.Default(), Now: a.clock}}
+	n := nextCmd{app: a, count: 1, Options: sequencer.Options{Layout: firn.Default(), Now: a.clock}}
 	cmd := &cobra.Command{
 		Use:   "next [-n N] [--layout LAYOUT] [--store URL | --server URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
 		Short: "Make IDs",
@@ -100,8 +100,8 @@ func (n *nextCmd) run(ctx context.Context) error {
 		return misuse("leave them out", "with --server, the server decides on store, node ID, layout and keys: of the other flags only --sequencer, --count, --format and --json are possible")
 	}
 	if static {
-		if n.a.getenv(storeEnv) != "" {
-			n.a.note("ignoring $%s: --node without --store is a static node ID", storeEnv)
+		if n.app.getenv(storeEnv) != "" {
+			n.app.note("ignoring $%s: --node without --store is a static node ID", storeEnv)
 		}
 		r, err := n.lineForm()
 		if err != nil {
@@ -124,7 +124,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 	}
 	n.name = cmp.Or(n.name, nameOf(n.Layout))
 	if n.server != "" {
-		if err := n.a.checkRaw("format", &n.format, n.asJSON); err != nil {
+		if err := n.app.checkRaw("format", &n.format, n.asJSON); err != nil {
 			return err
 		}
 		return n.fromServer(ctx)
@@ -135,10 +135,10 @@ func (n *nextCmd) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := n.a.checkDirectory(n.store); err != nil {
+	if err := n.app.checkDirectory(n.store); err != nil {
 		return err
 	}
-	return n.a.withStore(ctx, n.store, false, func(s grant.Store) error { return n.fromStore(ctx, s) })
+	return n.app.withStore(ctx, n.store, false, func(s grant.Store) error { return n.fromStore(ctx, s) })
 }
 
 // lineForm returns the form of the output.
@@ -149,7 +149,7 @@ func (n *nextCmd) lineForm() (lineForm, error) {
 	if err := n.format.Fits(n.Layout.Bits()); err != nil {
 		return lineForm{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, textfmt.Plain(err))
 	}
-	return lineFormOf(n.format, n.asJSON), n.a.checkRaw("format", &n.format, n.asJSON)
+	return lineFormOf(n.format, n.asJSON), n.app.checkRaw("format", &n.format, n.asJSON)
 }
 
 // checkRaw rejects raw output that JSON cannot contain or a terminal cannot show.
@@ -183,7 +183,7 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 		n.Layout = info.Config.Layout
 	}
 	if n.format.IsVeiled() {
-		v, err := (&veilFlags{n.veiled, n.name}).veil(n.a, n.Layout)
+		v, err := (&veilFlags{n.veiled, n.name}).veil(n.app, n.Layout)
 		if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func writeFrom[I any, Q interface {
 	err = writeIDs(ctx, n, func(ctx context.Context, ids []I) error {
 		late := time.AfterFunc(joinLimit/2, func() {
 			if err := q.Status().Err; err != nil {
-				n.a.note("waiting for the store: %v", err)
+				n.app.note("waiting for the store: %v", err)
 			}
 		})
 		defer late.Stop()
@@ -244,7 +244,7 @@ func writeFrom[I any, Q interface {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	if closeErr := q.Close(late); closeErr != nil && err == nil {
-		n.a.note("%s", textfmt.Message(closeErr)) // the IDs are valid
+		n.app.note("%s", textfmt.Message(closeErr)) // the IDs are valid
 	}
 	return err
 }
@@ -294,7 +294,7 @@ func (n *nextCmd) fromGenerator(ctx context.Context, node uint64, r lineForm) er
 // writeIDs writes IDs as they come, one batch at a time.
 func writeIDs[I any](ctx context.Context, n *nextCmd, fill func(context.Context, []I) error, write func([]byte, I) []byte) error {
 	ids := make([]I, min(n.count, 4096))
-	out := newRecordWriter(n.a.stdout.Writer)
+	out := newRecordWriter(n.app.stdout.Writer)
 	for left := n.count; left > 0; left -= uint64(len(ids)) {
 		ids = ids[:min(left, uint64(len(ids)))]
 		if err := fill(ctx, ids); err != nil {

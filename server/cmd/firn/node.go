@@ -120,7 +120,7 @@ type nodeList struct {
 
 // sequencer adds the node IDs of a sequencer.
 func (l *nodeList) sequencer(ctx context.Context, name string) error {
-	blocked := blockedNodes(ctx, l.store, name, l.a.now)
+	blocked := blockedNodes(ctx, l.store, name, l.app.now)
 	repairable := 0
 	err := grant.Nodes(ctx, l.store, name, func(n grant.NodeInfo, err error) bool {
 		free, isBlocked := blocked[n.Node]
@@ -134,7 +134,7 @@ func (l *nodeList) sequencer(ctx context.Context, name string) error {
 		return err
 	}
 	if len(blocked) > 0 && !l.asJSON {
-		l.a.note("sequencer %s: node IDs blocked by a clock far ahead: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
+		l.app.note("sequencer %s: node IDs blocked by a clock far ahead: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (l *nodeList) finish() error {
 	}
 	err := l.end("")
 	if !l.asJSON {
-		l.a.note("%d more are free but were used before; use --all to show them", l.hidden)
+		l.app.note("%d more are free but were used before; use --all to show them", l.hidden)
 	}
 	return err
 }

@@ -15,13 +15,13 @@ import (
 type nodeRunCmd struct {
 	noderun.Config
 	logFlags
-	a     *app
+	app   *app
 	store string
 	env   []string
 }
 
 func newNodeRun(a *app) *cobra.Command {
-	n := &nodeRunCmd{a: a, logFlags: defaultLog(), Config: noderun.Config{Sequencer: noderun.DefaultSequencer, Window: noderun.DefaultWindow}}
+	n := &nodeRunCmd{app: a, logFlags: defaultLog(), Config: noderun.Config{Sequencer: noderun.DefaultSequencer, Window: noderun.DefaultWindow}}
 	cmd := &cobra.Command{
 		Use:   "run [--store URL] [--sequencer NAME] [--nodes LO..HI] [--env NAME=TEMPLATE]... -- COMMAND [ARG]...",
 		Short: "Run a program with a node ID that no other program holds",
@@ -75,7 +75,7 @@ apply: 128 plus the number of the signal if one interrupts it.`,
 
 func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 	n.Environ, n.Stdin, n.Stdout, n.Stderr = os.Environ(), os.Stdin, os.Stdout, os.Stderr
-	n.Logger, n.Now = n.logger(n.a), n.a.clock
+	n.Logger, n.Now = n.logger(n.app), n.app.clock
 	for _, text := range n.env {
 		v, err := noderun.ParseVariable(text)
 		if err != nil {
@@ -101,12 +101,12 @@ func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 	// A signal also ends what happens before the command is started.
 	signals := make(chan os.Signal, 16)
 	n.Signals = signals
-	if err := n.a.checkDirectory(n.store); err != nil {
+	if err := n.app.checkDirectory(n.store); err != nil {
 		return err
 	}
 	ctx, stop := untilSignal(ctx, signals, noderun.Signals()...)
 	defer stop()
-	err := n.a.withStore(ctx, n.store, false, func(s grant.Store) error {
+	err := n.app.withStore(ctx, n.store, false, func(s grant.Store) error {
 		n.Store = s
 		code, err := noderun.Run(ctx, n.Config)
 		var misfit *noderun.RangeError

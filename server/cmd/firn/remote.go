@@ -90,7 +90,7 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 	transport.TLSClientConfig = c.TLS
 	defer transport.CloseIdleConnections()
 	asker := &http.Client{Transport: transport, Timeout: time.Minute}
-	out := newRecordWriter(n.a.stdout.Writer)
+	out := newRecordWriter(n.app.stdout.Writer)
 	for left := n.count; left > 0; {
 		count := min(left, service.MaxCount)
 		answer, err := n.ask(ctx, asker, c.Token, count)

@@ -184,20 +184,20 @@ func (a *app) printJSON(v any) {
 // A listing prints records: each as JSON, or all as a table.
 type listing struct {
 	table
-	a      *app
+	app    *app
 	asJSON bool
 	broken bool // a record cannot be read
 }
 
 // list returns an empty listing with these columns.
 func (a *app) list(asJSON bool, head ...string) listing {
-	return listing{table: table{head: head}, a: a, asJSON: asJSON}
+	return listing{table: table{head: head}, app: a, asJSON: asJSON}
 }
 
 // add adds a record, as v in JSON.
 func (l *listing) add(v any, cells ...string) {
 	if l.asJSON {
-		l.a.printJSON(v)
+		l.app.printJSON(v)
 	} else {
 		l.table.add(cells...)
 	}
@@ -208,9 +208,9 @@ func (l *listing) damaged(name string, err error, v map[string]any) {
 	l.broken = true
 	if l.asJSON {
 		v["error"] = err.Error()
-		l.a.printJSON(v)
+		l.app.printJSON(v)
 	} else {
-		l.a.complain(name, err)
+		l.app.complain(name, err)
 	}
 }
 
@@ -220,9 +220,9 @@ func (l *listing) end(empty string) error {
 	switch {
 	case l.asJSON:
 	case len(l.rows) > 0:
-		l.print(l.a.stdout, l.a.style())
+		l.print(l.app.stdout, l.app.style())
 	case empty != "" && !l.broken:
-		l.a.note("%s", empty)
+		l.app.note("%s", empty)
 	}
 	if l.broken {
 		return answerNo()

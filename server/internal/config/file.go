@@ -86,14 +86,14 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 	if err := d.Decode(new(yaml.Node)); err != io.EOF {
 		return nil, fmt.Errorf("%s: second YAML document: put all settings into one", name)
 	}
-	p := &parser{f: &File{Name: name, Settings: make(map[string]Setting)}, known: known}
+	p := &parser{file: &File{Name: name, Settings: make(map[string]Setting)}, known: known}
 	if doc.Kind != 0 {
 		p.mapping(doc.Content[0], "")
 	}
 	if len(p.faults) > 0 {
 		return nil, errors.Join(p.faults...)
 	}
-	return p.f, nil
+	return p.file, nil
 }
 
 // YAMLError returns an error of the decoder with the name of the file, and
@@ -118,13 +118,13 @@ func YAMLError(name string, err error) error {
 }
 
 type parser struct {
-	f      *File
+	file   *File
 	known  []string
 	faults []error
 }
 
 func (p *parser) fault(line int, format string, args ...any) {
-	p.faults = append(p.faults, p.f.fault(line, format, args...))
+	p.faults = append(p.faults, p.file.fault(line, format, args...))
 }
 
 func (f *File) fault(line int, format string, args ...any) error {
@@ -193,7 +193,7 @@ func (p *parser) setting(key string, v *yaml.Node) {
 		}
 		s.Values = append(s.Values, one.Value)
 	}
-	p.f.Settings[key] = s
+	p.file.Settings[key] = s
 }
 
 // sequencers reads the templates.
@@ -212,7 +212,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 				p.fault(k.Line, "sequencers: %q: %s: %s", t.Pattern, k.Value, textfmt.Message(err))
 			}
 		}
-		p.f.Templates = append(p.f.Templates, t)
+		p.file.Templates = append(p.file.Templates, t)
 	}
 	var text strings.Builder
 	out := yaml.NewEncoder(&text)
@@ -220,7 +220,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 	if err := out.Encode(map[string]*yaml.Node{"sequencers": resolved(n)}); err != nil {
 		p.fault(n.Line, "sequencers: %v", err)
 	}
-	p.f.Sequencers = text.String()
+	p.file.Sequencers = text.String()
 }
 
 // Set sets the value of a key of a template.

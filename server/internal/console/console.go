@@ -179,11 +179,11 @@ func (k *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A visit is a request of a visitor.
 type visit struct {
-	k   *Console
-	w   http.ResponseWriter
-	r   *http.Request
-	who visitor
-	now time.Time
+	console *Console
+	w       http.ResponseWriter
+	r       *http.Request
+	who     visitor
+	now     time.Time
 }
 
 // maxBody bounds the size of a form: some thousands of IDs.
@@ -218,7 +218,7 @@ func comesFromElsewhere(r *http.Request) bool {
 func (k *Console) public(f func(*visit)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		f(&visit{k: k, w: w, r: r, who: k.visitor(r), now: k.config.Now()})
+		f(&visit{console: k, w: w, r: r, who: k.visitor(r), now: k.config.Now()})
 	}
 }
 
@@ -254,10 +254,10 @@ type page struct {
 
 // show writes a page.
 func (v *visit) show(status int, name string, p page) {
-	p.Who, p.Now, p.Version, p.Every, p.Assets = v.who, v.now, v.k.config.Version, v.k.config.Every.Milliseconds(), assetDir()
+	p.Who, p.Now, p.Version, p.Every, p.Assets = v.who, v.now, v.console.config.Version, v.console.config.Every.Milliseconds(), assetDir()
 	var b bytes.Buffer
 	if err := pages()[name].ExecuteTemplate(&b, "frame", p); err != nil {
-		v.k.config.Logger.Error("console: rendering a page failed", "page", name, "error", err)
+		v.console.config.Logger.Error("console: rendering a page failed", "page", name, "error", err)
 		http.Error(v.w, "The page cannot be shown; see the server's log.", http.StatusInternalServerError)
 		return
 	}
@@ -278,12 +278,12 @@ func (v *visit) failWith(err error, late bool) {
 	if errors.Is(err, grant.ErrNotFound) || errors.Is(err, errNoSequencer) {
 		name := v.r.PathValue("name")
 		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview",
-			Body: missingPage{name, v.who.may(auth.Change, name) && v.k.admin != nil}})
+			Body: missingPage{name, v.who.may(auth.Change, name) && v.console.admin != nil}})
 		return
 	}
-	f := service.ProblemOf(err, v.k.config.Limit, late)
+	f := service.ProblemOf(err, v.console.config.Limit, late)
 	if f.Cause != nil {
-		v.k.config.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
+		v.console.config.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
 	}
 	v.fail(f.Kind.Status(), "The request failed", sentence(f.Detail)+".")
 }

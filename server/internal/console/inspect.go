@@ -187,7 +187,7 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*e
 	best, known := &result.Readings[0], result.Known()
 	matches, misses := k.matches(v, id, o, of)
 	if o.Layout.IsZero() && len(matches) > 0 {
-		best, known = matches[0].x, true
+		best, known = matches[0].reading, true
 	}
 	r := &explanation{
 		Reading: best, ID: id, Now: v.now, Chosen: !o.Layout.IsZero(), Known: known, Other: result.Other,

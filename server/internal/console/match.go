@@ -14,9 +14,9 @@ import (
 
 // A match says whether an ID may be from a sequencer of the store.
 type match struct {
-	Name string
-	Why  string // or why not
-	x    *inspect.Reading
+	Name    string
+	Why     string // or why not
+	reading *inspect.Reading
 }
 
 // matches compares an ID with the sequencers of the store whose layout it can

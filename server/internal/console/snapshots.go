@@ -15,7 +15,7 @@ import (
 // snapshots are what the store says about sequencers and servers, read on
 // demand and shared by all visitors. They are safe for concurrent use.
 type snapshots struct {
-	k       *Console
+	console *Console
 	version atomic.Uint64 // increases when the store must be read again
 
 	turn  chan struct{} // of size 1: held by the visitor that reads the store, guards the fields below
@@ -59,7 +59,7 @@ const (
 )
 
 func newSnapshots(k *Console) *snapshots {
-	return &snapshots{k: k, turn: make(chan struct{}, 1), last: new(snapshot)}
+	return &snapshots{console: k, turn: make(chan struct{}, 1), last: new(snapshot)}
 }
 
 // forget makes the next visitor read the store again.
@@ -68,7 +68,7 @@ func (ss *snapshots) forget() { ss.version.Add(1) }
 // recent returns the current snapshot, or the previous one if the store does
 // not answer.
 func (ss *snapshots) recent(ctx context.Context) *snapshot {
-	if ss.k.admin == nil {
+	if ss.console.admin == nil {
 		return &snapshot{}
 	}
 	select {
@@ -77,7 +77,7 @@ func (ss *snapshots) recent(ctx context.Context) *snapshot {
 	case <-ctx.Done():
 		return &snapshot{Err: ctx.Err()}
 	}
-	now, version := ss.k.config.Now(), ss.version.Load()
+	now, version := ss.console.config.Now(), ss.version.Load()
 	if age := now.Sub(ss.last.Tried); ss.last.Version != version || age < 0 || age >= keepFor {
 		ss.last = ss.load(now, version)
 	}
@@ -86,10 +86,10 @@ func (ss *snapshots) recent(ctx context.Context) *snapshot {
 
 // load reads the store, within its own limit: other visitors wait for it too.
 func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
-	ctx, cancel := context.WithTimeout(ss.k.ctx, min(loadLimit, ss.k.config.Limit))
+	ctx, cancel := context.WithTimeout(ss.console.ctx, min(loadLimit, ss.console.config.Limit))
 	defer cancel()
 	s := &snapshot{At: now, Version: version}
-	err := ss.k.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+	err := ss.console.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 		q := sequencerInfo{Name: name, Info: info}
 		if err != nil {
 			q.Damage = detail(err)
@@ -106,15 +106,15 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	}
 	if err == nil {
 		var all []members.Member
-		if all, err = ss.k.admin.Members(ctx); err == nil {
-			s.Members = ss.withRates(all, ss.k.config.Now())
+		if all, err = ss.console.admin.Members(ctx); err == nil {
+			s.Members = ss.withRates(all, ss.console.config.Now())
 			nameMembers(s.Members)
 		}
 	}
-	s.Tried = ss.k.config.Now()
+	s.Tried = ss.console.config.Now()
 	if err != nil {
 		s.Sequencers, s.Members, s.At, s.Err = ss.last.Sequencers, ss.last.Members, ss.last.At, err
-		ss.k.config.Logger.Debug("console: store does not answer", "error", err)
+		ss.console.config.Logger.Debug("console: store does not answer", "error", err)
 	}
 	return s
 }
@@ -122,7 +122,7 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 // readNodes reads the node IDs of a sequencer.
 func (ss *snapshots) readNodes(ctx context.Context, q *sequencerInfo) error {
 	q.Nodes, q.NodesRead, q.Damaged = nil, true, nil
-	err := ss.k.admin.Nodes(ctx, q.Name, func(n grant.NodeInfo, err error) bool {
+	err := ss.console.admin.Nodes(ctx, q.Name, func(n grant.NodeInfo, err error) bool {
 		if err != nil {
 			q.Damaged = append(q.Damaged, n)
 			return true
@@ -138,10 +138,10 @@ var errNoSequencer = errors.New("sequencer not found")
 
 // lookup returns a sequencer with its node IDs, and the snapshot it is from.
 func (ss *snapshots) lookup(ctx context.Context, name string) (q sequencerInfo, s *snapshot, err error) {
-	if ss.k.admin == nil {
+	if ss.console.admin == nil {
 		return q, &snapshot{}, errNoSequencer
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, ss.k.config.Limit))
+	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, ss.console.config.Limit))
 	defer cancel()
 	s = ss.recent(ctx)
 	i := slices.IndexFunc(s.Sequencers, func(q sequencerInfo) bool { return q.Name == name })

@@ -21,9 +21,9 @@ const fewIdle = time.Minute
 
 // An idler is an open sequencer, and when it made its last ID.
 type idler struct {
-	name string
-	e    *entry
-	used time.Time
+	name  string
+	entry *entry
+	used  time.Time
 }
 
 // idle returns the open sequencers, the least recently used first. One that has
@@ -77,7 +77,7 @@ func (c *Cluster) evict(unused time.Duration) bool {
 		if time.Since(i.used) < unused {
 			break
 		}
-		c.retireLocked(i.name, i.e)
+		c.retireLocked(i.name, i.entry)
 	}
 	return !c.full()
 }

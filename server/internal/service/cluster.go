@@ -93,8 +93,8 @@ type entry struct {
 	panicked any           // the panic of a user's clock or template
 
 	// Set when it is open.
-	since time.Time
-	q     *Sequencer
+	since     time.Time
+	sequencer *Sequencer
 	openSequencer
 }
 
@@ -157,7 +157,7 @@ func (c *Cluster) Sequencer(ctx context.Context, name string, by Creator) (*Sequ
 // Opened returns the sequencer of a name if it is open.
 func (c *Cluster) Opened(name string) *Sequencer {
 	if e := c.openEntry(name); e != nil {
-		return e.q
+		return e.sequencer
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer,
 		c.mu.RUnlock()
 		switch {
 		case now == phaseOpen:
-			return e.q, nil
+			return e.sequencer, nil
 		case now == phaseOpening:
 			return nil, err
 		case mine && panicked != nil:
@@ -381,7 +381,7 @@ func openAs[I firn.AnyID[I], Q interface {
 	is := q.Config()
 	r := &reopener{NewSequencer(is.Layout, q), c, name, e}
 	e.openSequencer = q
-	e.q = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(c.config.Veil, name, is.Layout), try: r.try, wait: r.wait}
+	e.sequencer = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(c.config.Veil, name, is.Layout), try: r.try, wait: r.wait}
 	return nil
 }
 

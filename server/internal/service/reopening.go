@@ -15,15 +15,15 @@ import (
 // created again with another layout, the error is returned, and the next call
 // for the name opens it with the new layout.
 type reopener struct {
-	of      *Sequencer
-	cluster *Cluster
-	name    string
-	e       *entry
+	sequencer *Sequencer
+	cluster   *Cluster
+	name      string
+	entry     *entry
 }
 
 // try takes IDs that are available without waiting.
 func (r *reopener) try(n int) (Batch, error) {
-	b, err := r.of.try(n)
+	b, err := r.sequencer.try(n)
 	return b, r.seen(err)
 }
 
@@ -32,8 +32,8 @@ func (r *reopener) try(n int) (Batch, error) {
 func (r *reopener) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	err = refusal
 	if isWait(refusal) {
-		err = r.cluster.silence.do(ctx, need{writes: true, onlyIf: r.e.lapsed}, func(ctx context.Context) error {
-			b, err = r.of.wait(ctx, n, refusal)
+		err = r.cluster.silence.do(ctx, need{writes: true, onlyIf: r.entry.lapsed}, func(ctx context.Context) error {
+			b, err = r.sequencer.wait(ctx, n, refusal)
 			return r.seen(err)
 		})
 	}
@@ -41,7 +41,7 @@ func (r *reopener) wait(ctx context.Context, n int, refusal error) (b Batch, err
 		return r.reopened(ctx, n, err)
 	}
 	if peers := r.cluster.config.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
-		return peers.Take(ctx, r.name, r.e.q.Layout, n, err)
+		return peers.Take(ctx, r.name, r.entry.sequencer.Layout, n, err)
 	}
 	return b, err
 }
@@ -53,10 +53,10 @@ func (r *reopener) reopened(ctx context.Context, n int, closed error) (b Batch, 
 	switch {
 	case err != nil:
 		return b, err
-	case q == r.e.q:
+	case q == r.entry.sequencer:
 		return b, closed
-	case q.Layout != r.e.q.Layout:
-		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, r.name, q.Layout, r.e.q.Layout)
+	case q.Layout != r.entry.sequencer.Layout:
+		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, r.name, q.Layout, r.entry.sequencer.Layout)
 	}
 	return q.Take(ctx, n)
 }
@@ -65,7 +65,7 @@ func (r *reopener) reopened(ctx context.Context, n int, closed error) (b Batch, 
 // again.
 func (r *reopener) seen(err error) error {
 	if errors.Is(err, grant.ErrMismatch) {
-		r.cluster.retire(r.name, r.e)
+		r.cluster.retire(r.name, r.entry)
 	}
 	return err
 }

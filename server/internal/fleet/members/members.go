@@ -114,9 +114,9 @@ type Options struct {
 
 // An Announcer writes the record of a server. It must be made by New.
 type Announcer struct {
-	store grant.Store
-	o     Options
-	id    string
+	store   grant.Store
+	options Options
+	id      string
 
 	// Used by Run only.
 	slot  int // -1 if none
@@ -134,7 +134,7 @@ func New(s grant.Store, o Options) *Announcer {
 		o.Now = time.Now
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &Announcer{store: s, o: o, id: rand.Text(), slot: -1}
+	return &Announcer{store: s, options: o, id: rand.Text(), slot: -1}
 }
 
 // ID returns the ID under which the member is listed.
@@ -144,20 +144,20 @@ func (a *Announcer) ID() string { return a.id }
 // member is gone. It calls describe before each write, and fills in ID, Seen,
 // Until and Rate. It must be called once.
 func (a *Announcer) Run(ctx context.Context, describe func() Member) {
-	tick := time.NewTicker(a.o.Every)
+	tick := time.NewTicker(a.options.Every)
 	defer tick.Stop()
 	var failing time.Time // since when writing fails; zero if it does not
 	for {
-		call, cancel := context.WithTimeout(ctx, a.o.Every)
-		err := a.write(call, describe(), 3*a.o.Every)
+		call, cancel := context.WithTimeout(ctx, a.options.Every)
+		err := a.write(call, describe(), 3*a.options.Every)
 		cancel()
 		switch {
 		case err == nil && !failing.IsZero():
-			a.o.Logger.Info("server listed in the store again", "after", time.Since(failing).Round(time.Millisecond).String())
+			a.options.Logger.Info("server listed in the store again", "after", time.Since(failing).Round(time.Millisecond).String())
 			failing = time.Time{}
 		case err != nil && ctx.Err() == nil && failing.IsZero():
 			failing = time.Now()
-			a.o.Logger.Warn("server not listed: writing its record to the store failed", "error", err)
+			a.options.Logger.Warn("server not listed: writing its record to the store failed", "error", err)
 		}
 		select {
 		case <-tick.C:
@@ -174,7 +174,7 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 
 // write writes the record, which is valid for a time.
 func (a *Announcer) write(ctx context.Context, m Member, valid time.Duration) error {
-	now := a.o.Now().Truncate(time.Millisecond)
+	now := a.options.Now().Truncate(time.Millisecond)
 	m.ID, m.Seen, m.Until = a.id, now, now.Add(valid)
 	if len(m.Holds) > MaxHeld {
 		m.Holds = m.Holds[:MaxHeld]

@@ -151,15 +151,15 @@ func (c *candidate) read(n *form.Decoding, now time.Time) (Reading, error) {
 	age := Age(p.Time, now)
 	return Reading{
 		Name: c.name, Layout: c.layout, Form: n.Form, Bytes: n.Bytes,
-		HasParts: true, Time: p.Time, Node: p.Node, Seq: p.Seq, c: c, n: n, now: now,
+		HasParts: true, Time: p.Time, Node: p.Node, Seq: p.Seq, candidate: c, decoding: n, now: now,
 		Plausible: age >= -minute && age < 40*Year && !c.isFirstDay(p.Time, now),
 	}, nil
 }
 
 // weigh weighs a reading by a layout.
 func (r *Reading) weigh() {
-	c := r.c
-	r.weight = c.prior - float64(c.layout.RandomBits()) + formWeight(r.n, c.format) +
+	c := r.candidate
+	r.weight = c.prior - float64(c.layout.RandomBits()) + formWeight(r.decoding, c.format) +
 		c.timeWeight(r.Time, r.now) + c.nodeWeight(r.Node) + math.Log2(probability(r.Seq, c.layout.SeqBits(), c.anySeq, false))
 	if c.preset == "lable" {
 		r.weight -= 5 // mode and cluster are taken from the ID
@@ -300,7 +300,7 @@ func (l *evidence) pro(format string, a ...any) { l.pros = append(l.pros, fmt.Sp
 func (l *evidence) con(format string, a ...any) { l.cons = append(l.cons, fmt.Sprintf(format, a...)) }
 
 func (r *Reading) reasons() (l evidence) {
-	n := r.n
+	n := r.decoding
 	if n.About != "" {
 		l.pro("%s", n.About)
 	}
@@ -311,13 +311,13 @@ func (r *Reading) reasons() (l evidence) {
 		l.con("decimal numbers have no leading zeros")
 	case f == firn.Hex && form.IsDigits(n.Text) && n.Bits() == 64:
 		l.con("it could also be a decimal number: write 0x for hexadecimal if in doubt")
-	case n.Ambiguous && n.Bits() == 64 && r.c != nil && r.c.format != f:
+	case n.Ambiguous && n.Bits() == 64 && r.candidate != nil && r.candidate.format != f:
 		l.con("the format does not write its IDs like this, and a word can look the same")
 	}
 	if r.Layout.IsZero() || r.Layout == uuidv6() {
 		r.uuidReasons(&l)
 	}
-	if r.c != nil {
+	if r.candidate != nil {
 		r.layoutReasons(&l)
 	}
 	if isRounded(n) {
@@ -328,7 +328,7 @@ func (r *Reading) reasons() (l evidence) {
 
 // layoutReasons adds what the parts of an ID say about its layout.
 func (r *Reading) layoutReasons(l *evidence) {
-	c := r.c
+	c := r.candidate
 	if c.note != "" {
 		l.con("%s", c.note)
 	}

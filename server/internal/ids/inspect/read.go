@@ -104,10 +104,10 @@ type Reading struct {
 	Score     float64 // the share of this reading among all that were tried, 0 to 1
 	Plausible bool    // the time is within the years in which IDs were made
 
-	c      *candidate // how to judge its parts; nil for UUIDs without a time
-	n      *form.Decoding
-	now    time.Time
-	weight float64 // base-2 logarithm of the probability of such a text
+	candidate *candidate // how to judge its parts; nil for UUIDs without a time
+	decoding  *form.Decoding
+	now       time.Time
+	weight    float64 // base-2 logarithm of the probability of such a text
 }
 
 // A Piece is a run of bits of an ID and its value there.

@@ -13,8 +13,8 @@ import (
 // column then holds. It must be made by NewSummary, and is not safe for
 // concurrent use.
 type Summary struct {
-	o       Options
-	by      map[string]*tally
+	options Options
+	tallies map[string]*tally
 	unknown float64 // sum of how well IDs fit no layout
 	last    string  // the previous ID
 
@@ -75,12 +75,12 @@ const leastShare = -30
 // NewSummary makes a Summary that judges IDs by the time now.
 func NewSummary(o Options, now time.Time) *Summary {
 	o.Now = now
-	return &Summary{o: o, by: make(map[string]*tally)}
+	return &Summary{options: o, tallies: make(map[string]*tally)}
 }
 
 // Add adds the next ID. After an error the next one can be added.
 func (s *Summary) Add(text string) error {
-	result, err := Read(text, s.o)
+	result, err := Read(text, s.options)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s *Summary) Add(text string) error {
 		s.repeats++
 	}
 	s.last = strings.Clone(text)
-	if isRounded(result.Readings[0].n) {
+	if isRounded(result.Readings[0].decoding) {
 		s.rounded++
 	}
 	// Count how common a layout is once for the column, not for each ID.
@@ -110,10 +110,10 @@ func (s *Summary) Add(text string) error {
 
 // fit returns the weight, regardless of how common the layout is.
 func (r *Reading) fit() float64 {
-	if r.c == nil {
+	if r.candidate == nil {
 		return r.weight
 	}
-	return r.weight - r.c.prior
+	return r.weight - r.candidate.prior
 }
 
 // share returns how well an ID fits a layout, compared with its best layout: 0
@@ -121,11 +121,11 @@ func (r *Reading) fit() float64 {
 func share(weight, best float64) float64 { return max(weight-best, leastShare) - leastShare }
 
 func (s *Summary) add(x *Reading, top float64) {
-	t := s.by[x.Name]
+	t := s.tallies[x.Name]
 	if t == nil {
 		t = &tally{prior: x.weight - x.fit(), previous: x.Time, nodes: make(map[uint64]struct{})}
 		t.Report = Report{Known: true, Name: x.Name, Layout: x.Layout, HasTime: x.HasParts, First: x.Time, Last: x.Time}
-		s.by[x.Name] = t
+		s.tallies[x.Name] = t
 	}
 	t.Fits++
 	t.weight += share(x.fit(), top)
@@ -133,8 +133,8 @@ func (s *Summary) add(x *Reading, top float64) {
 	if !known && len(t.nodes) <= maxNodes {
 		t.nodes[x.Node] = struct{}{}
 	}
-	if x.c != nil && x.Plausible {
-		w := x.c.nodeWeight(x.Node)
+	if x.candidate != nil && x.Plausible {
+		w := x.candidate.nodeWeight(x.Node)
 		t.plausible++
 		t.node += w
 		if !known {
@@ -151,7 +151,7 @@ func (s *Summary) add(x *Reading, top float64) {
 		t.Late++
 	}
 	t.previous = x.Time
-	if Age(x.Time, s.o.Now) < -minute {
+	if Age(x.Time, s.options.Now) < -minute {
 		t.Future++
 	}
 }
@@ -159,13 +159,13 @@ func (s *Summary) add(x *Reading, top float64) {
 // Report returns the result so far.
 func (s *Summary) Report() Report {
 	var best *tally
-	for _, t := range s.by {
+	for _, t := range s.tallies {
 		if best == nil || t.total() > best.total() || t.total() == best.total() && t.Name < best.Name {
 			best = t
 		}
 	}
 	var r Report
-	if best != nil && (!s.o.Layout.IsZero() || s.unknown+randomPrior <= best.total()) {
+	if best != nil && (!s.options.Layout.IsZero() || s.unknown+randomPrior <= best.total()) {
 		r = best.Report
 		r.Nodes, r.NodesMore = min(len(best.nodes), maxNodes), len(best.nodes) > maxNodes
 	}

@@ -40,7 +40,7 @@ func readUUID(n *form.Decoding, now time.Time) (Reading, bool) {
 		return Reading{}, false
 	}
 	hi, lo := firn.ID128(n.Bytes).Uint64s()
-	r := Reading{Form: n.Form, Bytes: n.Bytes, Plausible: true, n: n, now: now, weight: formWeight(n, firn.UUID)}
+	r := Reading{Form: n.Form, Bytes: n.Bytes, Plausible: true, decoding: n, now: now, weight: formWeight(n, firn.UUID)}
 	switch {
 	case hi == 0 && lo == 0:
 		r.Name = "uuid-nil"
@@ -72,7 +72,7 @@ func readUUID(n *form.Decoding, now time.Time) (Reading, bool) {
 		return r, false
 	}
 	r.weigh()
-	r.Name, r.Bytes, r.n = name, n.Bytes, n
+	r.Name, r.Bytes, r.decoding = name, n.Bytes, n
 	if version == 1 {
 		r.Layout = firn.Layout{}
 	}
@@ -88,7 +88,7 @@ func (r *Reading) uuidReasons(l *evidence) {
 	version := r.Bytes[6] >> 4
 	l.pro("its variant and version bits are those of a version %d UUID", version)
 	switch {
-	case r.c == nil:
+	case r.candidate == nil:
 		l.pro("%s", uuidAbout[version])
 	case r.Node>>40&1 == 1:
 		l.pro("the node is a random number, because its group bit is set")

@@ -75,11 +75,11 @@ const (
 // A Mux passes the connections of one listener to the servers of the protocols.
 // It must be made by New, and is safe for concurrent use.
 type Mux struct {
-	config Config
-	l      net.Listener
-	accept [protocols]*protocolListener
-	slots  atomic.Int64 // connections that count toward MaxConns
-	open   [protocols]atomic.Int64
+	config   Config
+	listener net.Listener
+	accept   [protocols]*protocolListener
+	slots    atomic.Int64 // connections that count toward MaxConns
+	open     [protocols]atomic.Int64
 
 	refusals     chan struct{} // one per connection that is being refused
 	refuseWithin time.Duration // how long a refusal may take
@@ -96,10 +96,10 @@ func New(l net.Listener, c Config) *Mux {
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.Hello = cmp.Or(c.Hello, DefaultHello)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	m := &Mux{config: c, l: l, refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
+	m := &Mux{config: c, listener: l, refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
-		m.accept[p] = &protocolListener{m: m, conns: make(chan net.Conn)}
+		m.accept[p] = &protocolListener{mux: m, conns: make(chan net.Conn)}
 	}
 	return m
 }
@@ -109,7 +109,7 @@ func New(l net.Listener, c Config) *Mux {
 func (m *Mux) Listener(p Protocol) net.Listener { return m.accept[p] }
 
 // Addr returns the address of the Mux.
-func (m *Mux) Addr() net.Addr { return m.l.Addr() }
+func (m *Mux) Addr() net.Addr { return m.listener.Addr() }
 
 // Open returns the current number of connections of a protocol.
 func (m *Mux) Open(p Protocol) int64 { return m.open[p].Load() }
@@ -121,7 +121,7 @@ func (m *Mux) Serve() error {
 	defer m.hellos.Wait()
 	defer m.Close()
 	for {
-		raw, err := m.l.Accept()
+		raw, err := m.listener.Accept()
 		if err != nil {
 			if m.ctx.Err() != nil {
 				return net.ErrClosed
@@ -138,7 +138,7 @@ func (m *Mux) Serve() error {
 			}
 			continue
 		}
-		m.admit(&countedConn{Conn: newDirectConn(raw), m: m})
+		m.admit(&countedConn{Conn: newDirectConn(raw), mux: m})
 	}
 }
 
@@ -147,7 +147,7 @@ func (m *Mux) Serve() error {
 func (m *Mux) Close() (err error) {
 	m.closed.Do(func() {
 		m.cancel()
-		err = m.l.Close()
+		err = m.listener.Close()
 	})
 	return err
 }
@@ -297,7 +297,7 @@ func StateOf(conn net.Conn) *tls.ConnectionState {
 
 // A protocolListener is the listener of one protocol.
 type protocolListener struct {
-	m     *Mux
+	mux   *Mux
 	conns chan net.Conn
 }
 
@@ -305,13 +305,13 @@ func (s *protocolListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-s.conns:
 		return c, nil
-	case <-s.m.ctx.Done():
+	case <-s.mux.ctx.Done():
 		return nil, net.ErrClosed
 	}
 }
 
-func (s *protocolListener) Close() error   { return s.m.Close() }
-func (s *protocolListener) Addr() net.Addr { return s.m.l.Addr() }
+func (s *protocolListener) Close() error   { return s.mux.Close() }
+func (s *protocolListener) Addr() net.Addr { return s.mux.listener.Addr() }
 
 // A prefixedConn is a connection whose first bytes were already read.
 type prefixedConn struct {
@@ -341,7 +341,7 @@ func closeWrite(c net.Conn) error {
 // A countedConn is a connection that may count toward the limit.
 type countedConn struct {
 	net.Conn
-	m        *Mux
+	mux      *Mux
 	slot     bool         // it counts
 	protocol atomic.Int32 // protocol + 1, once it is known
 	once     sync.Once
@@ -350,11 +350,11 @@ type countedConn struct {
 func (l *countedConn) Close() error {
 	l.once.Do(func() {
 		if l.slot {
-			l.m.slots.Add(-1)
+			l.mux.slots.Add(-1)
 		}
 		// When Open falls, there is room for another connection.
 		if p := l.protocol.Load(); p > 0 {
-			l.m.open[p-1].Add(-1)
+			l.mux.open[p-1].Add(-1)
 		}
 	})
 	return l.Conn.Close()

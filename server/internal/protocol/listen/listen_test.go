@@ -77,7 +77,7 @@ func serveMux(t *testing.T, m *Mux) *service {
 			}
 		}
 	})
-	return &service{m, m.l.Addr().String()}
+	return &service{m, m.listener.Addr().String()}
 }
 
 // ask sends text, in pieces of size bytes, and returns all that comes back.

@@ -25,10 +25,10 @@ func (c *conn) authorize(do auth.Action, name string) error {
 	switch {
 	case c.creds == nil:
 		return auth.ErrUnauthorized
-	case c.s.config.Auth == nil:
+	case c.server.config.Auth == nil:
 		return nil
 	}
-	return c.s.config.Auth.Allow(c.creds, do, name)
+	return c.server.config.Auth.Allow(c.creds, do, name)
 }
 
 // deny answers a command that the client is not authorized for.
@@ -57,12 +57,12 @@ func (c *conn) auth(args [][]byte) {
 // login handles AUTH, and the AUTH option of HELLO, and reports whether the
 // secret was right. The user name is ignored: the token identifies the client.
 func (c *conn) login(secret []byte) bool {
-	if c.s.config.Auth == nil {
+	if c.server.config.Auth == nil {
 		c.fail("Client sent AUTH, but no password is set: this server needs no token; leave it out")
 		return false
 	}
 	creds := &auth.Credentials{Token: string(secret), Given: true, Address: c.nc.RemoteAddr().String()}
-	if c.s.config.Auth.Allow(creds, auth.Anything, "") != nil {
+	if c.server.config.Auth.Allow(creds, auth.Anything, "") != nil {
 		// As in Redis, a client that was authenticated remains so.
 		c.failAs(service.Unauthorized, "WRONGPASS", "invalid username-password pair or user is disabled: the password must be a token from this server's token file")
 		return false

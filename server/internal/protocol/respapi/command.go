@@ -66,7 +66,7 @@ func isWord(arg []byte, word string) bool {
 // execute answers a command. raw is the bytes from which it was parsed.
 func (c *conn) execute(args [][]byte, raw []byte) {
 	var began time.Time
-	observe, debug := c.s.config.Observe, c.s.config.Logger.Enabled(c.s.ctx, slog.LevelDebug)
+	observe, debug := c.server.config.Observe, c.server.config.Logger.Enabled(c.server.ctx, slog.LevelDebug)
 	if observe != nil || debug {
 		// The end of the previous command is the beginning of this one.
 		if began = c.lastEnd; began.IsZero() {
@@ -75,7 +75,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	}
 	name, ids, n := "unknown", 0, 1
 	c.kind, c.request = service.NoProblem, ""
-	cmd := c.s.find(args[0])
+	cmd := c.server.find(args[0])
 	c.cmd = cmd
 	switch {
 	case cmd == nil && isHTTP(args):
@@ -105,7 +105,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	}
 	c.count(name, n, ids)
 	if debug {
-		c.s.config.Logger.LogAttrs(c.requestContext(), slog.LevelDebug, "request", slog.String("protocol", "resp"), slog.String("command", name),
+		c.server.config.Logger.LogAttrs(c.requestContext(), slog.LevelDebug, "request", slog.String("protocol", "resp"), slog.String("command", name),
 			slog.Int("commands", n), slog.Int("ids", ids), slog.Bool("failed", c.kind != service.NoProblem), slog.Duration("took", time.Since(began)))
 	}
 	if observe == nil {
@@ -152,7 +152,7 @@ func (c *conn) quit([][]byte) {
 // reset answers RESET.
 func (c *conn) reset([][]byte) {
 	c.resp3, c.name, c.library, c.tx = false, "", library{}, nil
-	c.creds = c.s.initialCreds(c.nc)
+	c.creds = c.server.initialCreds(c.nc)
 	c.out = appendSimple(c.out, "RESET")
 }
 
@@ -223,5 +223,5 @@ func (c *conn) hello(args [][]byte) {
 	b = appendBulk(appendBulk(b, "mode"), "standalone")
 	b = appendBulk(appendBulk(b, "role"), "master")
 	b = appendArray(appendBulk(b, "modules"), 0)
-	c.out = appendBulk(appendBulk(b, "firn_version"), c.s.config.Version) // last: node-redis relies on positions
+	c.out = appendBulk(appendBulk(b, "firn_version"), c.server.config.Version) // last: node-redis relies on positions
 }

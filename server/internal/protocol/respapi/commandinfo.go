@@ -4,7 +4,7 @@ import "fmt"
 
 // command answers COMMAND.
 func (c *conn) command(args [][]byte) {
-	all := c.s.commands
+	all := c.server.commands
 	switch {
 	case len(args) == 1, isWord(args[1], "info") && len(args) == 2:
 		c.out = appendArray(c.out, len(all))
@@ -14,7 +14,7 @@ func (c *conn) command(args [][]byte) {
 	case isWord(args[1], "info"):
 		c.out = appendArray(c.out, len(args[2:]))
 		for _, name := range args[2:] {
-			if cmd := c.s.find(name); cmd != nil {
+			if cmd := c.server.find(name); cmd != nil {
 				c.out = cmd.appendInfo(c.out)
 			} else {
 				c.out = appendNull(c.out, c.resp3)

@@ -26,7 +26,7 @@ const (
 // A conn is a connection. Its goroutine uses all of it; other goroutines only
 // call stop.
 type conn struct {
-	s        *Server
+	server   *Server
 	nc       net.Conn
 	id       int64
 	accepted time.Time
@@ -93,9 +93,9 @@ func (c *conn) answer() {
 	if c.r == c.w {
 		return
 	}
-	c.tally, c.ctx = tally{}, c.s.ctx
-	if c.s.config.Trace != nil {
-		ctx, end := c.s.config.Trace(c.s.ctx)
+	c.tally, c.ctx = tally{}, c.server.ctx
+	if c.server.config.Trace != nil {
+		ctx, end := c.server.config.Trace(c.server.ctx)
 		c.ctx = ctx
 		defer func() { end(c.tally.first, c.tally.commands, c.tally.ids, c.tally.errors) }()
 	}
@@ -106,9 +106,9 @@ func (c *conn) answer() {
 func (c *conn) answerBuffer() {
 	c.lastEnd = time.Time{}
 	for c.r < c.w && !c.closing && c.err == nil {
-		l := c.s.limits
+		l := c.server.limits
 		if c.creds == nil {
-			l = c.s.limitsBeforeAuth
+			l = c.server.limitsBeforeAuth
 		}
 		n, args, err := parse(c.buf[c.r:c.w], c.args[:0], l)
 		c.args = args
@@ -146,8 +146,8 @@ func (c *conn) refuse(err error) {
 	c.fail(err.Error())
 	c.closing, c.linger = true, true
 	c.count("invalid", 1, 0)
-	if c.s.config.Observe != nil {
-		c.s.config.Observe(1, 0, c.kind)
+	if c.server.config.Observe != nil {
+		c.server.config.Observe(1, 0, c.kind)
 	}
 }
 
@@ -198,7 +198,7 @@ func (c *conn) send(now time.Time) {
 			_, c.err = c.nc.Write(c.out)
 		}
 		if errors.Is(c.err, os.ErrDeadlineExceeded) {
-			c.s.config.Logger.Debug("connection closed: client does not read its answers", "peer", c.nc.RemoteAddr())
+			c.server.config.Logger.Debug("connection closed: client does not read its answers", "peer", c.nc.RemoteAddr())
 		}
 	}
 	c.out = c.out[:0]
@@ -211,7 +211,7 @@ func (c *conn) send(now time.Time) {
 // Setting a deadline costs as much as answering a command, so most writes keep
 // the previous one.
 func (c *conn) extendWriting(now time.Time) error {
-	d := c.s.config.Limits.Write
+	d := c.server.config.Limits.Write
 	if c.writeBy.Sub(now) >= d {
 		return nil
 	}
@@ -255,15 +255,15 @@ func (c *conn) fill() error {
 
 // setTimeout sets the deadline of the next read.
 func (c *conn) setTimeout() error {
-	d := c.s.config.IdleTimeout
-	if c.creds == nil && (d == 0 || d > c.s.config.Limits.Read) {
-		d = c.s.config.Limits.Read
+	d := c.server.config.IdleTimeout
+	if c.creds == nil && (d == 0 || d > c.server.config.Limits.Read) {
+		d = c.server.config.Limits.Read
 	}
 	switch {
 	case c.w > 0 && c.began:
 		return nil // the whole command has one deadline
 	case c.w > 0:
-		c.began, d = true, c.s.config.Limits.Read
+		c.began, d = true, c.server.config.Limits.Read
 	case d == 0 && !c.hasDeadline:
 		return nil
 	}
@@ -300,7 +300,7 @@ func (c *conn) readFailed(err error) {
 	}
 	// An idle client gets no error: it would take it for an answer.
 	if c.began && !stopping && errors.Is(err, os.ErrDeadlineExceeded) {
-		c.refuse(protocolError("timeout: a command must arrive completely within " + c.s.config.Limits.Read.String()))
+		c.refuse(protocolError("timeout: a command must arrive completely within " + c.server.config.Limits.Read.String()))
 		c.flush()
 	}
 }

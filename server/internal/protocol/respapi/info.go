@@ -14,7 +14,7 @@ const redisVersion = "7.4.0"
 func (c *conn) info(args [][]byte) {
 	var b []byte
 	for _, section := range []struct{ name, lines string }{
-		{"Server", "redis_version:" + redisVersion + "\r\nfirn_version:" + c.s.config.Version + "\r\nredis_mode:standalone\r\n"},
+		{"Server", "redis_version:" + redisVersion + "\r\nfirn_version:" + c.server.config.Version + "\r\nredis_mode:standalone\r\n"},
 		{"Persistence", "loading:0\r\n"}, // ioredis waits until it is 0
 		{"Replication", "role:master\r\n"},
 		{"Cluster", "cluster_enabled:0\r\n"},

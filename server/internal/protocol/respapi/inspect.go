@@ -47,7 +47,7 @@ func (c *conn) inspect(args [][]byte) {
 			return
 		}
 	}
-	reader := service.Reader{Backend: c.s.config.Backend, Veil: c.s.config.Veil, Limit: c.s.config.Limit, How: "name its sequencer with SEQUENCER name"}
+	reader := service.Reader{Backend: c.server.config.Backend, Veil: c.server.config.Veil, Limit: c.server.config.Limit, How: "name its sequencer with SEQUENCER name"}
 	if f := reader.Options(c.requestContext(), name, string(args[1]), &o); f != nil {
 		c.failWith(*f, name)
 		return

@@ -25,8 +25,8 @@ func (c *conn) answerInt(q *request, id uint64) {
 		c.fail(fmt.Sprintf("the ID %d does not fit the signed integers of RESP: use NEXT %s", id, q.name))
 		return
 	}
-	if id > maxSafe && !c.s.warned.Load() && c.s.warned.CompareAndSwap(false, true) {
-		c.s.config.Logger.LogAttrs(c.requestContext(), slog.LevelWarn, "INCR returned an integer above 2^53, which JavaScript clients round without an error",
+	if id > maxSafe && !c.server.warned.Load() && c.server.warned.CompareAndSwap(false, true) {
+		c.server.config.Logger.LogAttrs(c.requestContext(), slog.LevelWarn, "INCR returned an integer above 2^53, which JavaScript clients round without an error",
 			slog.String("sequencer", string(q.name)), slog.String("client", c.library.name),
 			slog.String("hint", "use NEXT, which returns strings; --resp-integers refuse-unsafe makes such an INCR an error"))
 	}

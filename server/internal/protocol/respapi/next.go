@@ -118,11 +118,11 @@ func (c *conn) readIncrBy(args [][]byte) (q request, err error) {
 // without waiting. The client cannot tell the difference: each command gets its
 // own ID, in order. Otherwise they are answered one by one.
 func (c *conn) serveRepeated(q request, raw []byte) (ids, n int) {
-	if more := c.repeats(raw, min(maxRepeats, c.s.config.Limits.Count)); more >= fewRepeats {
+	if more := c.repeats(raw, min(maxRepeats, c.server.config.Limits.Count)); more >= fewRepeats {
 		if name, err := c.sequencerName(q.name); err == nil && c.authorize(auth.Take, name) == nil {
 			all := q
 			all.count = 1 + more
-			if b, err := c.s.take.Try(name, all.count, service.Terms{Fit: c.fit(&all)}); err == nil {
+			if b, err := c.server.take.Try(name, all.count, service.Terms{Fit: c.fit(&all)}); err == nil {
 				c.answerIDs(&all, &b)
 				c.r += more * len(raw)
 				return all.count, all.count
@@ -141,7 +141,7 @@ func requestErrorf(format string, a ...any) error { return requestError(fmt.Spri
 
 // parseCount parses the number of requested IDs.
 func (c *conn) parseCount(arg []byte) (int, error) {
-	n, most := 0, c.s.config.Limits.Count
+	n, most := 0, c.server.config.Limits.Count
 	for _, digit := range arg {
 		if digit < '0' || digit > '9' || n > most {
 			n = 0
@@ -179,7 +179,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 		c.denyTake(err, name)
 		return 0
 	}
-	b, err := c.s.take.Take(c.ctx, name, c.creds, q.count, service.Terms{Fit: c.fit(&q), Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
+	b, err := c.server.take.Take(c.ctx, name, c.creds, q.count, service.Terms{Fit: c.fit(&q), Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
 		c.flush() // the pending answers
 		return c.requestContext()
 	}})
@@ -191,14 +191,14 @@ func (c *conn) serveIDs(q request) (ids int) {
 		c.fail(wrong.Error())
 		return 0
 	}
-	c.failWith(service.ProblemOf(err, c.s.config.Limit, false), name)
+	c.failWith(service.ProblemOf(err, c.server.config.Limit, false), name)
 	return 0
 }
 
 // failWith answers a command for a sequencer with an error.
 func (c *conn) failWith(f service.Problem, name string) {
 	if f.Cause != nil {
-		c.s.config.Logger.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("error", f.Cause))
+		c.server.config.Logger.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("error", f.Cause))
 	}
 	text := f.Kind.String() + ": " + f.Detail
 	if f.Retry > 0 {
@@ -264,7 +264,7 @@ func (c *conn) fit(q *request) func(*service.Sequencer) error {
 		case q.shape != shapeInt:
 		case l.Bits() != 64:
 			return requestErrorf("INCR returns a 64-bit integer, but IDs of layout %s have %d bits: use NEXT %s", *l, l.Bits(), q.name)
-		case c.s.config.RefuseUnsafe && !isSafe(l):
+		case c.server.config.RefuseUnsafe && !isSafe(l):
 			return requestErrorf("IDs of layout %s exceed 2^53, where JavaScript rounds integers, and this server does not return them as integers: use NEXT %s", *l, q.name)
 		}
 		if !q.hasFormat {

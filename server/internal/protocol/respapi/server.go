@@ -127,7 +127,7 @@ func (s *Server) Serve(l net.Listener) error {
 // serveConn serves one connection until it ends, and closes it.
 func (s *Server) serveConn(nc net.Conn) {
 	defer nc.Close()
-	c := &conn{s: s, nc: nc, id: s.lastID.Add(1), accepted: time.Now()}
+	c := &conn{server: s, nc: nc, id: s.lastID.Add(1), accepted: time.Now()}
 	if !s.enter(c) {
 		return
 	}

@@ -100,7 +100,7 @@ func TestMemory(t *testing.T) {
 		"COMMAND":  io.LimitReader(endless("COMMAND\n"), 1<<20),
 	} {
 		nc := &discardConn{scriptedConn: scriptedConn{in: in}}
-		c := &conn{s: NewServer(Config{Backend: counting()}), nc: nc, creds: new(auth.Credentials)}
+		c := &conn{server: NewServer(Config{Backend: counting()}), nc: nc, creds: new(auth.Credentials)}
 		c.serve()
 		if len(c.buf) > 256<<10 || cap(c.out) > 512<<10 {
 			t.Errorf("%s: %d bytes to read, %d to write", name, len(c.buf), cap(c.out))

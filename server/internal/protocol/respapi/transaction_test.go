@@ -104,7 +104,7 @@ func TestTransactionBounds(t *testing.T) {
 			t.Errorf("EXEC after %.40q… = %.60s, want %s", tt.in, got, tt.want)
 		}
 	}
-	c := &conn{s: s, nc: &discardConn{}, creds: new(auth.Credentials)}
+	c := &conn{server: s, nc: &discardConn{}, creds: new(auth.Credentials)}
 	c.buf = []byte(line("MULTI") + strings.Repeat(line("INCR a")+line("INCR b"), 1000))
 	c.w = len(c.buf)
 	c.answer()

@@ -45,14 +45,14 @@ const (
 
 // A call is one whose header has arrived.
 type call struct {
-	m        *meter
+	meter    *meter
 	creds    *auth.Credentials
 	ctx      context.Context
 	cancel   context.CancelFunc
 	begun    time.Time
 	reserved int64 // bytes for its long answer; used by its handler alone
 
-	// Guarded by m.mu.
+	// Guarded by meter.mu.
 	arrived  bool // its first message has
 	stranger bool // its client is not authenticated, and the call is counted
 }
@@ -66,7 +66,7 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	p, _ := peer.FromContext(ctx)
 	m := p.AuthInfo.(*meter)
-	k := &call{m: m, creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), m.tls), begun: time.Now()}
+	k := &call{meter: m, creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), m.tls), begun: time.Now()}
 	k.creds.Address = p.Addr.String()
 	ctx, k.cancel = context.WithCancel(context.WithValue(ctx, callKey{}, k))
 	k.ctx = ctx
@@ -101,8 +101,8 @@ func (m *meter) admit(k *call, known bool) error {
 
 // arrive records that the first message of a call has arrived.
 func (k *call) arrive() {
-	k.m.mu.Lock()
-	defer k.m.mu.Unlock()
+	k.meter.mu.Lock()
+	defer k.meter.mu.Unlock()
 	k.arrived = true
 }
 
@@ -110,14 +110,14 @@ func (k *call) arrive() {
 func (k *call) leave(well bool) {
 	// Do not cancel the context here: gRPC does so when the status is sent, and a
 	// waiting Recv would send a status of its own.
-	k.m.mu.Lock()
-	defer k.m.mu.Unlock()
+	k.meter.mu.Lock()
+	defer k.meter.mu.Unlock()
 	if k.reserved > 0 {
-		k.m.unreserve(k.reserved) // there is no answer
+		k.meter.unreserve(k.reserved) // there is no answer
 	}
-	k.m.forget(k)
+	k.meter.forget(k)
 	if well {
-		k.m.lastSuccess = time.Now()
+		k.meter.lastSuccess = time.Now()
 	}
 }
 

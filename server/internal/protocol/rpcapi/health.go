@@ -18,15 +18,15 @@ const watchEvery = 5 * time.Second
 // A healthServer is the health service. It reports the same as /readyz.
 type healthServer struct {
 	healthpb.UnimplementedHealthServer
-	s *Server
+	server *Server
 }
 
 func (h *healthServer) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
-	if h.s.drained.Err() != nil {
+	if h.server.drained.Err() != nil {
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
-	if err := h.s.config.Backend.Ready(ctx); err != nil {
-		h.s.config.Logger.Debug("not ready", "error", err)
+	if err := h.server.config.Backend.Ready(ctx); err != nil {
+		h.server.config.Logger.Debug("not ready", "error", err)
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
 	return healthpb.HealthCheckResponse_SERVING
@@ -50,7 +50,7 @@ func (h *healthServer) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Hea
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	last := healthpb.HealthCheckResponse_UNKNOWN
-	for drains := h.s.drained.Done(); ; {
+	for drains := h.server.drained.Done(); ; {
 		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN // not an error, as the protocol requires
 		if slices.Contains(services(), r.GetService()) {
 			now = h.status(stream.Context())
@@ -65,8 +65,8 @@ func (h *healthServer) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Hea
 		case <-tick.C:
 		case <-drains:
 			drains = nil // closed: once is enough
-		case <-h.s.stopped.Done():
-			return context.Cause(h.s.stopped)
+		case <-h.server.stopped.Done():
+			return context.Cause(h.server.stopped)
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		}

@@ -36,9 +36,9 @@ const maxCredit = 1_000_000_000
 
 // A request is a parsed call for IDs.
 type request struct {
-	name string
-	runs bool
-	s    *service.Sequencer
+	name      string
+	runs      bool
+	sequencer *service.Sequencer
 }
 
 // limited returns the context of a call with the server's limit.
@@ -65,18 +65,18 @@ func (s *Server) find(ctx context.Context, name string, form firnv1.Form, n int6
 	}
 	var err error
 	take := service.Taker{Backend: s.config.Backend, Auth: s.config.Auth}
-	if q.s, err = take.Find(ctx, name, credsOf(ctx)); err != nil {
+	if q.sequencer, err = take.Find(ctx, name, credsOf(ctx)); err != nil {
 		return q, s.failed(ctx, err)
 	}
-	if q.runs && !q.s.Layout.HasRuns() {
-		return q, invalid(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: use FORM_IDS", q.s.Layout))
+	if q.runs && !q.sequencer.Layout.HasRuns() {
+		return q, invalid(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: use FORM_IDS", q.sequencer.Layout))
 	}
 	return q, nil
 }
 
 // take takes n IDs, or returns an error.
 func (s *Server) take(ctx context.Context, q request, n int) (*firnv1.StreamResponse, error) {
-	b, err := q.s.Take(ctx, n)
+	b, err := q.sequencer.Take(ctx, n)
 	if err != nil {
 		return nil, s.failed(ctx, err)
 	}
@@ -86,14 +86,14 @@ func (s *Server) take(ctx context.Context, q request, n int) (*firnv1.StreamResp
 		for _, r := range b.Runs() {
 			raw := form.Of(firn.Raw)
 			run := &firnv1.Run{Step: r.Step, Count: uint32(r.Count)}
-			if q.s.Layout.Bits() == 128 {
+			if q.sequencer.Layout.Bits() == 128 {
 				run.First128 = r.First.Append(nil, &raw)
 			} else {
 				run.First = r.First.Uint64()
 			}
 			a.Runs = append(a.Runs, run)
 		}
-	case q.s.Layout.Bits() == 128:
+	case q.sequencer.Layout.Bits() == 128:
 		a.Ids128 = b.AppendRaw(nil, 0, n)
 	default:
 		a.Ids = make([]uint64, 0, n)
@@ -117,8 +117,8 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	if err != nil {
 		return nil, err
 	}
-	if octets := n * int64(q.s.Layout.Bits()) / 8; octets > manyOctets && !q.runs {
-		if err := s.reserveAnswer(ctx, &q.s.Layout, int(n)); err != nil {
+	if octets := n * int64(q.sequencer.Layout.Bits()) / 8; octets > manyOctets && !q.runs {
+		if err := s.reserveAnswer(ctx, &q.sequencer.Layout, int(n)); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +126,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	if err != nil {
 		return nil, err
 	}
-	return &firnv1.NextResponse{Ids: a.Ids, Ids128: a.Ids128, Runs: a.Runs, Layout: q.s.Layout.String(), Prefix: q.s.Prefix}, nil
+	return &firnv1.NextResponse{Ids: a.Ids, Ids128: a.Ids128, Runs: a.Runs, Layout: q.sequencer.Layout.String(), Prefix: q.sequencer.Prefix}, nil
 }
 
 // reserveAnswer waits until the call may make a long answer of n IDs.
@@ -134,7 +134,7 @@ func (s *Server) reserveAnswer(ctx context.Context, l *firn.Layout, n int) error
 	turn, cancel := service.WithTurn(ctx, l, n)
 	defer cancel()
 	k, size := callOf(ctx), min(int64(2*n*l.Bits()/8), maxHeld) // the IDs, and the message
-	if k.m.reserve(turn, size) == nil {
+	if k.meter.reserve(turn, size) == nil {
 		k.reserved = size
 		return nil
 	}
@@ -210,18 +210,18 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	if err := s.pump(ctx, stream, q, credits, batch); !errors.Is(err, errStalled) {
 		return err
 	}
-	return s.stall(callOf(ctx).m)
+	return s.stall(callOf(ctx).meter)
 }
 
 // pump sends IDs for credit until there will be no more credit, or Shutdown.
 func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, q request, credits <-chan credit, batch uint64) error {
 	if !q.runs {
-		batch = min(batch, uint64(maxPiece/(idOctets*q.s.Layout.Bits()/64)-1))
+		batch = min(batch, uint64(maxPiece/(idOctets*q.sequencer.Layout.Bits()/64)-1))
 	}
 	waits, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.stopped, func() { cancel(context.Cause(s.stopped)) })()
-	o := callOf(ctx).m.newOutbox(cancel)
+	o := callOf(ctx).meter.newOutbox(cancel)
 	defer o.close()
 	left := uint64(0)
 	for done := false; !done || left > 0; {

@@ -55,7 +55,7 @@ func TestFrames(t *testing.T) {
 
 // within returns the context of a call, as tap makes it.
 func within(ctx context.Context, s *Server) context.Context {
-	return context.WithValue(ctx, callKey{}, &call{m: s.newMeter(new(net.TCPConn)), ctx: ctx, creds: new(auth.Credentials)})
+	return context.WithValue(ctx, callKey{}, &call{meter: s.newMeter(new(net.TCPConn)), ctx: ctx, creds: new(auth.Credentials)})
 }
 
 // TestReserve: calls reserve room in the order of their arrival. A cancelled
@@ -165,7 +165,7 @@ func TestUnreadAnswers(t *testing.T) {
 	s := newOpen()
 	server := NewServer(Config{Backend: s, Limit: 50 * time.Millisecond})
 	ctx := within(t.Context(), server)
-	if err := callOf(ctx).m.reserve(ctx, maxHeld); err != nil {
+	if err := callOf(ctx).meter.reserve(ctx, maxHeld); err != nil {
 		t.Fatal(err)
 	}
 	_, err := server.Next(ctx, &firnv1.NextRequest{Count: manyOctets/8 + 1})
@@ -221,7 +221,7 @@ func TestManyCalls(t *testing.T) {
 		}{{0, true}, {manyCalls, len(m.open) < fewCalls}} {
 			m.received(frameHeaders, 4, stream)
 			s.total.calls.Add(row.others)
-			k := &call{m: m}
+			k := &call{meter: m}
 			if err := m.admit(k, true); (err == nil) != row.want || err != nil && kindOf(err) != service.Busy {
 				t.Errorf("call %d beside %d others: %v, want it admitted: %t", stream/2+1, row.others, err, row.want)
 			}

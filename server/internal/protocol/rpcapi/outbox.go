@@ -42,11 +42,11 @@ var errStalled = errors.New("the client does not read")
 
 // An outbox holds what one stream has encoded and not sent.
 type outbox struct {
-	m     *meter
+	meter *meter
 	room  *semaphore.Weighted     // of maxOutbox
 	stall context.CancelCauseFunc // called when messages stay for too long
 
-	// Guarded by m.mu.
+	// Guarded by meter.mu.
 	held     int64     // bytes of gRPC's buffers
 	lastLeft time.Time // when a message left, or was added to an empty outbox
 }
@@ -55,15 +55,15 @@ type outbox struct {
 func (m *meter) newOutbox(stall context.CancelCauseFunc) *outbox {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := &outbox{m: m, room: semaphore.NewWeighted(maxOutbox), stall: stall}
+	o := &outbox{meter: m, room: semaphore.NewWeighted(maxOutbox), stall: stall}
 	m.outboxes[o] = struct{}{}
 	return o
 }
 
 func (o *outbox) close() {
-	o.m.mu.Lock()
-	defer o.m.mu.Unlock()
-	delete(o.m.outboxes, o)
+	o.meter.mu.Lock()
+	defer o.meter.mu.Unlock()
+	delete(o.meter.outboxes, o)
 }
 
 // reserve waits until the outbox, the connection and the server have room for a
@@ -72,7 +72,7 @@ func (o *outbox) reserve(ctx context.Context) error {
 	if o.room.Acquire(ctx, maxPiece) != nil {
 		return context.Cause(ctx)
 	}
-	if o.m.reserve(ctx, maxPiece) != nil {
+	if o.meter.reserve(ctx, maxPiece) != nil {
 		o.room.Release(maxPiece)
 		return context.Cause(ctx)
 	}
@@ -82,7 +82,7 @@ func (o *outbox) reserve(ctx context.Context) error {
 // unreserve gives n bytes back.
 func (o *outbox) unreserve(n int64) {
 	o.room.Release(n)
-	o.m.unreserve(n)
+	o.meter.unreserve(n)
 }
 
 // empty waits until all messages have left.
@@ -99,13 +99,13 @@ func (o *outbox) add(message proto.Message) *trackedMessage {
 	size := proto.Size(message)
 	cost := int64(costOf(size))
 	o.unreserve(maxPiece - cost)
-	o.m.mu.Lock()
+	o.meter.mu.Lock()
 	if o.held == 0 {
 		o.lastLeft = time.Now()
 	}
 	o.held += cost
-	o.m.mu.Unlock()
-	return o.m.track(message, size, cost, func() {
+	o.meter.mu.Unlock()
+	return o.meter.track(message, size, cost, func() {
 		o.room.Release(cost)
 		o.held -= cost
 		o.lastLeft = time.Now()
@@ -128,9 +128,9 @@ func (s *Server) stall(m *meter) error {
 // A trackedMessage is a message that reports, at least once, when gRPC has sent
 // or dropped its bytes.
 type trackedMessage struct {
-	m    proto.Message
-	size int
-	gone func()
+	message proto.Message
+	size    int
+	gone    func()
 }
 
 // track returns a message for which so many bytes were reserved in a form that
@@ -174,7 +174,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	}
 	pool := mem.DefaultBufferPool()
 	buf := pool.Get(costOf(t.size)) // mem never frees very small buffers
-	out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buf)[:0], t.m)
+	out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buf)[:0], t.message)
 	if err != nil {
 		pool.Put(buf)
 		t.gone()

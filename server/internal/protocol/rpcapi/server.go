@@ -118,7 +118,7 @@ func (s *Server) newGRPC() *grpc.Server {
 	}, c.Options...)...)
 	firnv1.RegisterIDsServer(g, s)
 	firnv1.RegisterSequencersServer(g, s)
-	healthpb.RegisterHealthServer(g, &healthServer{s: s})
+	healthpb.RegisterHealthServer(g, &healthServer{server: s})
 	reflection.Register(g)
 	return g
 }
@@ -149,11 +149,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // already done.
 type meteredCredentials struct {
 	credentials.TransportCredentials
-	s *Server
+	server *Server
 }
 
 func (h meteredCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	m := h.s.newMeter(conn)
+	m := h.server.newMeter(conn)
 	m.watch()
 	return m, m, nil
 }
@@ -172,7 +172,7 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	k.arrive()
 	answer, err = handle(ctx, req) // each method authorizes the caller
 	if message, ok := answer.(proto.Message); ok && err == nil && k.reserved > 0 {
-		answer = k.m.track(message, proto.Size(message), k.reserved, func() {})
+		answer = k.meter.track(message, proto.Size(message), k.reserved, func() {})
 		k.reserved = 0
 	}
 	return answer, err

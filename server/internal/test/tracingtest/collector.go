@@ -51,7 +51,7 @@ func New(t testing.TB) *Collector {
 	forGRPC, forHTTP := nettest.Listen(t), nettest.Listen(t)
 	c.GRPC, c.HTTP = forGRPC.Addr().String(), forHTTP.Addr().String()
 	rpc := grpc.NewServer()
-	collector.RegisterTraceServiceServer(rpc, service{c: c})
+	collector.RegisterTraceServiceServer(rpc, service{collector: c})
 	serving.Go(func() { _ = rpc.Serve(forGRPC) })
 	web := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
 	serving.Go(func() { _ = web.Serve(forHTTP) })
@@ -79,11 +79,11 @@ func (c *Collector) Spans() []Span {
 
 type service struct {
 	collector.UnimplementedTraceServiceServer
-	c *Collector
+	collector *Collector
 }
 
 func (s service) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
-	if !s.c.take(r) {
+	if !s.collector.take(r) {
 		return nil, status.Error(codes.InvalidArgument, "the test refuses it")
 	}
 	return new(collector.ExportTraceServiceResponse), nil
