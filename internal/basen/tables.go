@@ -9,15 +9,15 @@ import (
 
 // A radix holds the constants for arithmetic in a base.
 type radix struct {
-	base     uint64 // the base itself
-	shift uint8  // log2(n) if n is a power of two, otherwise 0
-	digits     uint8  // digits in a chunk: the maximum with n^k <= 2^32
-	w64   uint8  // digits of 2^64-1
-	w128  uint8  // digits of 2^128-1
-	chunk uint64 // n^k
-	frac  uint64 // ceil(2^64 / chunk)
-	pair  uint64 // chunk^2 if n is not a power of two
-	recip uint64 // floor(2^64 / pair) if n is not a power of two
+	base   uint64 // the base itself
+	shift  uint8  // log2(n) if n is a power of two, otherwise 0
+	digits uint8  // digits in a chunk: the maximum with n^k <= 2^32
+	w64    uint8  // digits of 2^64-1
+	w128   uint8  // digits of 2^128-1
+	chunk  uint64 // n^k
+	frac   uint64 // ceil(2^64 / chunk)
+	pair   uint64 // chunk^2 if n is not a power of two
+	recip  uint64 // floor(2^64 / pair) if n is not a power of two
 }
 
 // radices has the row of base n at index n. Bases 0 and 1 do not exist. The
