@@ -33,7 +33,7 @@ func (id ID128) plus(step uint64) ID128 {
 
 // A Batch holds n IDs in the order in which they were made. The zero Batch is
 // empty. A Batch is immutable and safe for concurrent use by multiple
-// goroutines.
+// goroutines. See BatchOf for its methods.
 type Batch = BatchOf[ID]
 
 // A Batch128 is a Batch of 128-bit IDs.

@@ -24,7 +24,7 @@ type SourceOf[I AnyID[I]] interface {
 
 // A Prefetcher hands out IDs one by one from batches of a Source. It is safe
 // for concurrent use by multiple goroutines and must be made by NewPrefetcher
-// or StartPrefetcher.
+// or StartPrefetcher. See PrefetcherOf for its methods.
 type Prefetcher = PrefetcherOf[ID]
 
 // A PrefetcherOf is a Prefetcher of 64-bit or 128-bit IDs.

@@ -101,10 +101,10 @@ func (c *Client) Sequencer128(name string) *Sequencer128 {
 	return sequencerOf(c, c.sequencers128, name)
 }
 
-// Servers returns, in the order of Config.Servers, why calls do not wait for a
-// server while another one works, or nil if they do. A server that failed for
-// only one sequencer is still used for others.
-func (c *Client) Servers() []error {
+// ServerErrors returns, in the order of Config.Servers, why calls do not wait
+// for a server while another one works, or nil if they do. A server that failed
+// for only one sequencer is still used for others.
+func (c *Client) ServerErrors() []error {
 	r := &c.roster
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -176,7 +176,7 @@ func TestEjection(t *testing.T) {
 		if h := q.roster.health[1]; h.failures != n.dialled("down") || !h.probe.After(time.Now().Add(-time.Second)) {
 			t.Errorf("the server that is down is %+v", h)
 		}
-		if up, down := q.Servers()[0], q.Servers()[1]; up != nil || down == nil {
+		if up, down := q.ServerErrors()[0], q.ServerErrors()[1]; up != nil || down == nil {
 			t.Errorf("the servers: %v, %v", up, down)
 		}
 		h := n.node(t, "down", 2, "default")

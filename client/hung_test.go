@@ -178,7 +178,7 @@ func TestHungServers(t *testing.T) {
 						if longest > time.Duration(hung)*slowAfter || waited > hung {
 							t.Errorf("%d calls waited, one of them %v, want each hung server to cost one %v", waited, longest, slowAfter)
 						}
-						for i, err := range c.Servers()[:hung] {
+						for i, err := range c.ServerErrors()[:hung] {
 							if err == nil || !strings.Contains(err.Error(), `"orders" at `+c.config.Servers[i]) {
 								t.Errorf("a hung server is left out because of %v", err)
 							}
@@ -189,7 +189,7 @@ func TestHungServers(t *testing.T) {
 						}
 						before := requests(0, hung)
 						calls(30 * time.Second)
-						for _, err := range c.Servers() {
+						for _, err := range c.ServerErrors() {
 							if err != nil {
 								t.Errorf("after the recovery: %v", err)
 							}
@@ -324,7 +324,7 @@ func TestHungAndFailing(t *testing.T) {
 		defer b.Close()
 		c := n.client(t, Config{Servers: []string{"http://a", "http://b"}})
 		for range 20 {
-			if c.Servers()[0] != nil {
+			if c.ServerErrors()[0] != nil {
 				break
 			}
 			mustBatch(t, c.Sequencer("orders"), 10)

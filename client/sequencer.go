@@ -16,7 +16,7 @@ import (
 // multiple goroutines and must be made by a Client.
 //
 // It is a firn.Source. Next, TryNext and Fill hand out IDs that were fetched
-// before; NextBatch asks a server.
+// before; NextBatch asks a server. See SequencerOf for all methods.
 type Sequencer = SequencerOf[firn.ID]
 
 // A Sequencer128 is a Sequencer of 128-bit IDs.

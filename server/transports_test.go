@@ -223,7 +223,7 @@ var scenarios = map[string]struct {
 		}
 		l.backend.err.Store(nil)
 		l.ask(c, "orders", 3)
-		l.note("the server", 0, c.Servers()[0])
+		l.note("the server", 0, c.ServerErrors()[0])
 	}, []string{
 		`503 "busy"`, "retry 7s", "is exhausted", `409 "moved"`, `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
 		`503 "nodes-exhausted"`, `503 "store-unavailable"`, `503 "clock-ahead"`, `500 "bad-record"`, `503 "recreated"`, `400 "batch-too-large"`, "is too large", `500 "internal"`, "orders 3: 3 IDs, <nil>", "the server: 0 IDs, <nil>",
@@ -242,7 +242,7 @@ var scenarios = map[string]struct {
 		c := l.client(client.Config{Timeout: 2 * time.Second, Patience: -1}) // enough for the answers before and after
 		l.backend.hang.Store(true)
 		l.ask(c, "orders", 3)
-		l.note("the server", 0, c.Servers()[0])
+		l.note("the server", 0, c.ServerErrors()[0])
 		l.backend.hang.Store(false)
 		time.Sleep(time.Second)
 		l.ask(c, "orders", 3)
@@ -261,7 +261,7 @@ var scenarios = map[string]struct {
 		l.note("late", 0, err)
 		l.backend.hang.Store(false)
 		l.ask(c, "others", 3)
-		l.note("the server", 0, c.Servers()[0])
+		l.note("the server", 0, c.ServerErrors()[0])
 	}, []string{"is cancelled", "is deadline", "others 3: 3 IDs, <nil>", "the server: 0 IDs, <nil>"}},
 	"tokens": {func(l *lab) {
 		ofAll, hashOfAll := auth.NewToken()

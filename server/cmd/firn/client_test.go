@@ -110,7 +110,7 @@ func testStoppedServer(t *testing.T, servers []testServer, scheme string, secure
 	for range 300 {
 		call()
 	}
-	if c.Servers()[0] == nil {
+	if c.ServerErrors()[0] == nil {
 		t.Error("calls wait for the stopped server")
 	}
 	fresh, callFresh := newClient()
@@ -119,7 +119,7 @@ func testStoppedServer(t *testing.T, servers []testServer, scheme string, secure
 		callFresh()
 	}
 	_ = servers[0].cmd.Process.Signal(syscall.SIGCONT)
-	for c.Servers()[0] != nil && t.Context().Err() == nil {
+	for c.ServerErrors()[0] != nil && t.Context().Err() == nil {
 		call()
 	}
 }
