@@ -178,28 +178,28 @@ func (o *Options) now() time.Time {
 // firn.Generator.Next, and also while the window must be renewed first. If the
 // store did not answer in time, the error matches ErrUnavailable; errors of
 // package grant explain why no node ID can be acquired.
-func (m *Sequencer) Next(ctx context.Context) (firn.ID, error) { return m.next(ctx) }
+func (q *Sequencer) Next(ctx context.Context) (firn.ID, error) { return q.next(ctx) }
 
 // TryNext returns the next ID without waiting. Its errors are those of
 // firn.Generator.TryNext and of Next. If an ID first needs an answer of the
 // store, the error matches firn.ErrExhausted too, but is not a *firn.WaitError:
 // the store was asked, and trying again a moment later may help.
-func (m *Sequencer) TryNext() (firn.ID, error) { return m.tryNext() }
+func (q *Sequencer) TryNext() (firn.ID, error) { return q.tryNext() }
 
 // Fill fills dst with the next len(dst) IDs, in order, in pieces as they become
 // free, across waits and windows. After an error, the contents of dst must not
 // be used; the IDs taken so far are lost.
-func (m *Sequencer) Fill(ctx context.Context, dst []firn.ID) error { return m.fill(ctx, dst) }
+func (q *Sequencer) Fill(ctx context.Context, dst []firn.ID) error { return q.fill(ctx, dst) }
 
 // NextBatch returns the next n IDs, at consecutive slots, and waits like Next;
 // see firn.Generator.NextBatch. For a batch that spans more than 11/12 of a
 // window, the error matches firn.ErrBatchTooLarge.
-func (m *Sequencer) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
-	return m.nextBatch(ctx, n)
+func (q *Sequencer) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
+	return q.nextBatch(ctx, n)
 }
 
 // TryNextBatch is like NextBatch but never waits; see TryNext.
-func (m *Sequencer) TryNextBatch(n int) (firn.Batch, error) { return m.tryNextBatch(n) }
+func (q *Sequencer) TryNextBatch(n int) (firn.Batch, error) { return q.tryNextBatch(n) }
 
 // A Sequencer128 is a Sequencer of 128-bit IDs.
 type Sequencer128 struct{ member[firn.ID128] }
@@ -217,21 +217,21 @@ func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*Sequ
 }
 
 // Next is like Sequencer.Next.
-func (m *Sequencer128) Next(ctx context.Context) (firn.ID128, error) { return m.next(ctx) }
+func (q *Sequencer128) Next(ctx context.Context) (firn.ID128, error) { return q.next(ctx) }
 
 // TryNext is like Sequencer.TryNext.
-func (m *Sequencer128) TryNext() (firn.ID128, error) { return m.tryNext() }
+func (q *Sequencer128) TryNext() (firn.ID128, error) { return q.tryNext() }
 
 // Fill is like Sequencer.Fill.
-func (m *Sequencer128) Fill(ctx context.Context, dst []firn.ID128) error { return m.fill(ctx, dst) }
+func (q *Sequencer128) Fill(ctx context.Context, dst []firn.ID128) error { return q.fill(ctx, dst) }
 
 // NextBatch is like Sequencer.NextBatch.
-func (m *Sequencer128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) {
-	return m.nextBatch(ctx, n)
+func (q *Sequencer128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) {
+	return q.nextBatch(ctx, n)
 }
 
 // TryNextBatch is like Sequencer.TryNextBatch.
-func (m *Sequencer128) TryNextBatch(n int) (firn.Batch128, error) { return m.tryNextBatch(n) }
+func (q *Sequencer128) TryNextBatch(n int) (firn.Batch128, error) { return q.tryNextBatch(n) }
 
 // next implements Next for either width.
 func (m *member[I]) next(ctx context.Context) (id I, err error) {

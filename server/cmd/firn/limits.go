@@ -1,10 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,31 +41,3 @@ func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
 }
 
 func showSize[T int | uint64](n T) string { return formatSize(uint64(n)) }
-
-// checkLimits validates the flags of limits.
-func (s *serveCmd) checkLimits() (all faults) {
-	within(&all, "max-ids-per-call", s.Limits.Count, 1, service.MaxCount, strconv.Itoa)
-	within(&all, "max-body", s.Limits.Body, 1<<10, 16<<20, showSize)
-	within(&all, "max-header", s.Limits.Header, 4<<10, 1<<20, showSize)
-	within(&all, "read-timeout", s.Limits.Read, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
-	within(&all, "write-timeout", s.Limits.Write, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
-	within(&all, "idle-timeout", s.Limits.Idle, time.Second, 24*time.Hour, time.Duration.String)
-	if s.RESPIdle != 0 {
-		within(&all, "resp-idle-timeout", s.RESPIdle, time.Second, 24*time.Hour, time.Duration.String)
-	}
-	return all
-}
-
-// within adds a fault if the value of a flag is not in a range.
-func within[T cmp.Ordered](all *faults, flag string, v, from, to T, show func(T) string) {
-	if v < from || v > to {
-		all.add(flag, show(v), "", "it must be from %s to %s", show(from), show(to))
-	}
-}
-
-// atLeast adds a fault if the value of a flag is too short.
-func atLeast(all *faults, flag string, v, least time.Duration) {
-	if v < least {
-		all.add(flag, v.String(), "", "it must be at least %v", least)
-	}
-}

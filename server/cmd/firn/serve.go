@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"os/signal"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,8 +27,6 @@ import (
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/tracing"
-	"github.com/firnid/firn/server/internal/ids/textfmt"
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -309,126 +305,6 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		e.hint += "; and serve other machines: --listen :3476 (FIRN_LISTEN) with TLS and tokens, or with --insecure on a private network"
 	}
 	return c, err
-}
-
-// check validates all flags, as far as that is possible without a store and
-// without the files of checkFiles. lookUp enables the checks that depend on the
-// machine that serve runs on: its variables, name and interfaces.
-func (s *serveCmd) check(lookUp bool) (endpoints []*endpoint, all faults) {
-	endpoints, all = s.endpoints()
-	all = append(all, s.checkValues()...)
-	all = append(all, s.checkNodes(lookUp)...)
-	if s.store != "" {
-		err := checkStoreURL(s.store)
-		if err == nil && s.from["store"].where != "" {
-			err = checkWholePath(s.store)
-		}
-		if err != nil {
-			all.addError("store", "", err)
-		}
-	}
-	return endpoints, all
-}
-
-// maxAhead returns the value of --max-ahead, or 0.
-func (s *serveCmd) maxAhead() time.Duration {
-	if s.Sequencers.MaxAhead == nil {
-		return 0
-	}
-	return *s.Sequencers.MaxAhead
-}
-
-// checkValues validates values that depend on nothing else.
-func (s *serveCmd) checkValues() (all faults) {
-	atLeast(&all, "max-ahead", s.maxAhead(), 0)
-	atLeast(&all, "request-timeout", s.RequestTimeout, time.Millisecond)
-	atLeast(&all, "drain-delay", s.drainDelay, 0)
-	atLeast(&all, "drain-timeout", s.drainTimeout, 0)
-	within(&all, "max-connections", s.MaxConns, 1, 1_000_000, strconv.Itoa)
-	within(&all, "max-sequencers", s.MaxSequencers, 1, 1<<30, strconv.Itoa)
-	if s.isStatic() && !s.create {
-		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
-	}
-	if err := config.CheckTime(s.Sequencers.Layout, time.Now()); err != nil {
-		all.add("layout", s.Sequencers.Layout.String(), "", "%w", err)
-	}
-	if s.Advertise != "" && !isHostPort(s.Advertise) {
-		all.add("advertise", s.Advertise, "", "it must be HOST:PORT, such as ids-1.example:3476")
-	}
-	for _, text := range s.ForwardTo {
-		u, err := url.Parse(text)
-		switch {
-		case err != nil || u.Scheme != "http" && u.Scheme != "https" || !isHostPort(u.Host) || strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host:
-			all.add("forward-to", text, "", "it must be a URL of a server, such as https://ids-1.example:3476")
-		case u.Scheme == "http" && s.ForwardTokenFile != "" && !s.insecure:
-			all.add("forward-to", text, "use an https URL, or --insecure on a private network", "--forward-token would be sent without TLS")
-		}
-	}
-	switch {
-	case len(s.ForwardTo) > 0 && s.isStatic():
-		all.add("forward-to", s.ForwardTo[0], "add --store", "with a static node ID, no store knows the windows of other servers")
-	case len(s.ForwardTo) == 0 && s.ForwardTokenFile != "":
-		all.add("forward-token", s.ForwardTokenFile, "", "it needs --forward-to")
-	}
-	return append(append(all, s.checkLimits()...), s.checkTraces()...)
-}
-
-// isHostPort reports whether a program could connect to an address.
-func isHostPort(text string) bool {
-	host, port, err := net.SplitHostPort(text)
-	if err != nil || host == "" || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/@?#\\\"'", r) }) {
-		return false
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && n > 0
-}
-
-// checkNodes checks node IDs and max-ahead against the layouts of the server
-// and, if these are valid, of its templates.
-func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
-	layout, nodes := s.Sequencers.Layout, s.Sequencers.Nodes
-	if s.badLayout || s.maxAhead() < 0 {
-		return nil // reported already
-	}
-	node := uint64(0)
-	kind, name, _ := strings.Cut(s.node, ":")
-	ofMachine := kind == "hostname" || kind == "if" || kind == "env" && name != ""
-	switch {
-	case s.node != "" && nodes != nil:
-		all.add("nodes", "", "", "either --node or --nodes, not both")
-	case s.node != "" && (lookUp || !ofMachine):
-		var err error
-		if node, err = readNode(layout, s.node, s.allowLocal); err != nil {
-			all.addError("node", s.node, err)
-		}
-		nodes = &grant.Range{Lo: node, Hi: node}
-	case nodes != nil:
-		if err := nodes.Check(layout); err != nil {
-			all.addError("nodes", nodes.String(), err)
-		}
-	}
-	var err error
-	if s.isStatic() {
-		c := s.static(node)
-		_, err = service.NewStatic(service.StaticConfig{Layout: c.Layout, Node: c.Node, Options: c.Options})
-	} else {
-		err = grant.DefaultConfig(nil, layout, s.Sequencers.MaxAhead).Check()
-	}
-	switch ahead := s.Sequencers.MaxAhead; {
-	case err == nil:
-	case ahead != nil:
-		all.add("max-ahead", ahead.String(), "", "%s", strings.TrimPrefix(textfmt.Message(err), "max-ahead is "+ahead.String()+": "))
-	default:
-		all.addError("layout", layout.String(), err)
-	}
-	if f := s.file.Load(); f != nil && len(all) == 0 {
-		c := s.Sequencers
-		c.Nodes = nodes
-		for _, err := range f.Check(c, time.Now()) {
-			all.addError("", "", err)
-		}
-	}
-	return all
 }
 
 // ballast returns memory that is never touched, and so takes none. Go collects
