@@ -69,8 +69,8 @@ run_tests() {
 	.) log=build/test.root.log ;;
 	*) log=build/test.$(echo "$1" | tr / -).log ;;
 	esac
-	# Many tests wait for stores and windows: six packages at a time fill two cores.
-	go_test "$log" "$1" -vet=all -p 6 -timeout 1h ./...
+	# Many tests wait for stores and windows: ten packages at a time fill two cores.
+	go_test "$log" "$1" -vet=all -p 10 -timeout 1h ./...
 }
 
 # Some test must have read every row of the golden data.
