@@ -176,9 +176,6 @@ func (m *machine) token() string {
 	return fmt.Sprintf("%016x%016x", m.options.random(), m.options.random())
 }
 
-// Status returns the current status.
-func (m *machine) Status() Status { return m.status }
-
 // Info returns the sequencer as it was last read. ok is false if it was not
 // read yet.
 func (m *machine) Info() (info Info, ok bool) {

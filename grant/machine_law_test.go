@@ -112,7 +112,7 @@ func TestEmptyIsNone(t *testing.T) {
 	r.tokens()
 	r.step(event{Kind: eventJoin})
 	r.answer(event{Values: [][]byte{{}}})
-	if err := r.m.Status().Err; !errors.Is(err, ErrNotFound) {
+	if err := r.m.status.Err; !errors.Is(err, ErrNotFound) {
 		t.Errorf("an empty configuration: %v", err)
 	}
 }
@@ -162,8 +162,8 @@ func TestReportLaw(t *testing.T) {
 				want.Phase, want.Owner = Holding, m.owner
 			}
 		}
-		if m.Status() != want {
-			t.Fatalf("%+v, want %+v", m.Status(), want)
+		if m.status != want {
+			t.Fatalf("%+v, want %+v", m.status, want)
 		}
 		text := func(s Status) string { return fmt.Sprintf("%+v", s) }
 		if differs := text(want) != text(last); differs != (len(m.out) == 1) || differs && (m.out[0].Kind != actionReport || m.out[0].Status != want) {

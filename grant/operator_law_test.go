@@ -367,7 +367,7 @@ func TestExtrasAreKept(t *testing.T) {
 		r.step(event{Kind: eventJoin})
 		r.answer(event{Values: [][]byte{c.encode()}})
 		if tt.says != "" {
-			if err := r.m.Status().Err; r.request != nil || err == nil || !strings.Contains(err.Error(), tt.says) {
+			if err := r.m.status.Err; r.request != nil || err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%+v: %v, %+v", tt, err, r.request)
 			}
 			continue
@@ -382,8 +382,8 @@ func TestExtrasAreKept(t *testing.T) {
 	moved := r.m.sequencer
 	moved.MovedTo, moved.nonce = "etcd://other", "moved"
 	r.step(event{Kind: eventHint})
-	if r.answer(event{Values: [][]byte{moved.encode()}}); r.did(actionSeal) == nil || !errors.Is(r.m.Status().Err, ErrDetached) {
-		t.Errorf("%+v, %+v", r.m.Status(), r.out)
+	if r.answer(event{Values: [][]byte{moved.encode()}}); r.did(actionSeal) == nil || !errors.Is(r.m.status.Err, ErrDetached) {
+		t.Errorf("%+v, %+v", r.m.status, r.out)
 	}
 }
 

@@ -344,7 +344,7 @@ func TestDisputed(t *testing.T) {
 	r.storeSays(20_000, 20_000)
 	lapsed := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = nodeHeld, r.wall-1000, r.wall-7000 })
 	r.answer(event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
-	if err := r.m.Status().Err; !errors.Is(err, ErrClockAhead) || errors.Is(err, ErrNodesExhausted) {
+	if err := r.m.status.Err; !errors.Is(err, ErrClockAhead) || errors.Is(err, ErrNodesExhausted) {
 		t.Errorf("%v", err)
 	}
 	// Once others agree with our clock, it picks again at once.
@@ -356,7 +356,7 @@ func TestDisputed(t *testing.T) {
 	c.records, c.leads = make(map[string][]byte), map[string]lead{"x": {}, "y": {}}
 	r.answer(event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
 	if r.request == nil || r.request.Kind != actionGetMany {
-		t.Errorf("it asks for %+v, and is %+v", r.request, r.m.Status())
+		t.Errorf("it asks for %+v, and is %+v", r.request, r.m.status)
 	}
 }
 
@@ -460,7 +460,7 @@ func (r *rig) begins(claim action) {
 	r.asks(actionGetMany)
 	r.answer(event{Values: [][]byte{claim.Next, r.m.config}})
 	n := r.read(claim.Next)
-	if b := r.did(actionBegin); b == nil || b.Until != n.Until || r.m.Status().Phase != Holding {
+	if b := r.did(actionBegin); b == nil || b.Until != n.Until || r.m.status.Phase != Holding {
 		r.t.Fatalf("it does not begin: %+v", r.out)
 	}
 }

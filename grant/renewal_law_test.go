@@ -134,7 +134,7 @@ func TestReadBackLaw(t *testing.T) {
 				c.fence, c.nonce = timeOf(rigTime+tt.floor), "fenced"
 			}
 			r.answer(event{Values: [][]byte{value, c.encode()}})
-			got := result{phase: r.m.Status().Phase, alarm: r.alarm(), seals: r.did(actionSeal) != nil}
+			got := result{phase: r.m.status.Phase, alarm: r.alarm(), seals: r.did(actionSeal) != nil}
 			if a := r.did(actionAlarm); a != nil && a.Alarm.Until != 0 {
 				got.from, got.until = a.Alarm.From-rigTime, a.Alarm.Until-rigTime
 				if a.Alarm.Node != h.node {
@@ -144,11 +144,11 @@ func TestReadBackLaw(t *testing.T) {
 			if n := len(slices.DeleteFunc(slices.Clone(r.out), func(a action) bool { return a.Kind != actionAlarm })); n > 1 {
 				t.Errorf("%s: %d alarms", tt.name, n)
 			}
-			if err := r.m.Status().Err; tt.want.err != nil && errors.Is(err, tt.want.err) {
+			if err := r.m.status.Err; tt.want.err != nil && errors.Is(err, tt.want.err) {
 				got.err = tt.want.err
 			}
 			if got != tt.want {
-				t.Errorf("%s, unknown %t: %+v, want %+v; it is %+v", tt.name, unknown, got, tt.want, r.m.Status())
+				t.Errorf("%s, unknown %t: %+v, want %+v; it is %+v", tt.name, unknown, got, tt.want, r.m.status)
 			}
 			if renamed := r.m.owner != "us"; renamed != (got.alarm == alarmCloned || got.until != 0 && errors.Is(got.err, ErrRolledBack)) {
 				t.Errorf("%s: its owner is %s", tt.name, r.m.owner)
@@ -182,7 +182,7 @@ func TestReadBackLaw(t *testing.T) {
 					t.Errorf("%s: it writes %s over %s", tt.name, a.Next, a.Old)
 				}
 			case r.m.frozen:
-				if s := r.m.Status(); r.request != nil || s.Phase != Joining || !errors.Is(s.Err, got.err) {
+				if s := r.m.status; r.request != nil || s.Phase != Joining || !errors.Is(s.Err, got.err) {
 					t.Errorf("%s: after the seal it asks for %+v, and is %+v", tt.name, r.request, s)
 				}
 			case r.request == nil || r.request.Kind == actionCAS:

@@ -82,7 +82,7 @@ func (r *rig) step(e event) []action {
 func (r *rig) answer(e event) []action {
 	r.t.Helper()
 	if r.request == nil {
-		r.t.Fatalf("it asks for nothing; it is %+v", r.m.Status())
+		r.t.Fatalf("it asks for nothing; it is %+v", r.m.status)
 	}
 	r.request = nil
 	e.Kind = eventAnswered
@@ -100,7 +100,7 @@ func (r *rig) later(ms int64) []action {
 func (r *rig) asks(kind actionKind) action {
 	r.t.Helper()
 	if r.request == nil || r.request.Kind != kind {
-		r.t.Fatalf("it asks for %+v, want one of kind %d; it is %+v", r.request, kind, r.m.Status())
+		r.t.Fatalf("it asks for %+v, want one of kind %d; it is %+v", r.request, kind, r.m.status)
 	}
 	return *r.request
 }
@@ -176,7 +176,7 @@ func (r *rig) holding() []byte {
 		r.t.Fatalf("it reads %v again", a.Keys)
 	}
 	r.answer(event{Values: [][]byte{claim.Next, r.m.config}})
-	if b := r.did(actionBegin); b == nil || r.m.Status().Phase != Holding {
+	if b := r.did(actionBegin); b == nil || r.m.status.Phase != Holding {
 		r.t.Fatalf("it does not begin: %+v", r.out)
 	}
 	return claim.Next

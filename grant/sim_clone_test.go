@@ -18,7 +18,7 @@ func (w *world) clone(p *member) {
 		return
 	}
 	w.fault(clone)
-	status := p.m.Status()
+	status := p.m.status
 	hi := status.Until.UnixMilli() * simMS
 	if p.request != 0 {
 		hi += 2 * w.longest // a renewal may be in progress, and be adopted by both

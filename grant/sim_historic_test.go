@@ -184,7 +184,7 @@ func (s stage) join(p *member) {
 	s.settle(p)
 }
 
-func (s stage) holds(p *member) bool { return p.m.Status().Phase == Holding }
+func (s stage) holds(p *member) bool { return p.m.status.Phase == Holding }
 
 // save and fail over: the store goes back to an earlier state.
 func (s stage) save() { s.store.save() }
@@ -238,7 +238,7 @@ func twoPrimaries(s stage) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
-	until := a.m.Status().Until.UnixMilli() * simMS
+	until := a.m.status.Until.UnixMilli() * simMS
 	s.sleep(2000)
 	a.drift, a.driftAt = -1, s.Now // a is cut off, and its clock stands still
 	b := s.process(0, 0)
@@ -315,7 +315,7 @@ func closeForeign(s stage) {
 	c := s.process(0, 0)
 	s.settle(c)
 	made := s.busy(60_000, b, c)
-	s.promise(a.m.Status().Phase == Idle, "the first has left")
+	s.promise(a.m.status.Phase == Idle, "the first has left")
 	s.promise(made[0] > 0 && made[1] == 0, "the second has the number, and the third has not")
 }
 
@@ -327,7 +327,7 @@ func splitBrain(s stage) {
 	s.settle(a, b)
 	s.make(a, 10)
 	s.make(b, 10)
-	until := b.m.Status().Until.UnixMilli() * simMS
+	until := b.m.status.Until.UnixMilli() * simMS
 	cut := s.Now
 	var joined *member
 	for s.Now < cut+2*minute {
@@ -384,7 +384,7 @@ func sessionOver(s stage) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
-	s.sleep(a.m.Status().Until.UnixMilli() - 300 - s.Now/simMS)
+	s.sleep(a.m.status.Until.UnixMilli() - 300 - s.Now/simMS)
 	a.waiting = nil                // a renewal without a caller
 	a.drift, a.driftAt = -1, s.Now // its clock stands still from here on
 	b := s.process(0, 0)

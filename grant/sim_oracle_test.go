@@ -378,7 +378,7 @@ func (p *process) hear(floor, now int64) {
 // overlaps reports whether a member that holds a node ID reads, instead of its
 // own record, one whose owner's grant began inside its window, and no fence.
 func (w *world) overlaps(p *member, a action, e event) bool {
-	s := p.m.Status()
+	s := p.m.status
 	if e.Err != nil || a.Kind != actionGetMany || len(a.Keys) != 2 || !readsConfig(a) || s.Phase != Holding || p.stopped > w.Now || a.Keys[0] != p.formatOr(w).key(s.Node) {
 		return false
 	}
@@ -393,7 +393,7 @@ func (w *world) overlaps(p *member, a action, e event) bool {
 
 // checkStopped checks that a member has sealed, and claims nothing.
 func (w *world) checkStopped(p *member) {
-	if s := p.m.Status(); s.Phase == Holding || s.Phase == Losing || !errors.Is(s.Err, ErrRolledBack) {
+	if s := p.m.status; s.Phase == Holding || s.Phase == Losing || !errors.Is(s.Err, ErrRolledBack) {
 		w.Fail("overlap: member %d reads that another's window begins in its own, and is %+v", p.id, s)
 	}
 }

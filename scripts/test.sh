@@ -17,9 +17,10 @@ exec 2>&1 # output and errors, in order
 if [ "${1:-}" = all ] || [ "${CI:-}" = true ]; then FIRN_ALL=1; fi
 FIRN_ALL=${FIRN_ALL:-}
 export FIRN_ALL # tests and scripts read it too
-# As releases are built, but without debugging information: it compiles faster.
-# Programs that tests build compile nothing a second time.
-export CGO_ENABLED=0 GOFLAGS=-gcflags=all=-dwarf=false
+# As releases are built; and programs that tests build compile nothing a second time.
+export CGO_ENABLED=0
+# Without debugging information, it compiles faster.
+test -n "$FIRN_ALL" || export GOFLAGS=-gcflags=all=-dwarf=false
 
 modules=$(sh scripts/modules.sh)
 mkdir -p bin build
@@ -69,8 +70,8 @@ run_tests() {
 	.) log=build/test.root.log ;;
 	*) log=build/test.$(echo "$1" | tr / -).log ;;
 	esac
-	# Many tests wait for stores and windows: ten packages at a time fill two cores.
-	go_test "$log" "$1" -vet=all -p 10 -timeout 1h ./...
+	# Many tests wait for stores and windows: several packages at a time fill two cores.
+	go_test "$log" "$1" -vet=all -p 4 -timeout 1h ./...
 }
 
 # Some test must have read every row of the golden data.
@@ -153,8 +154,6 @@ lane() {
 	(facts=$facts.$1 && : >"$facts" && "lane_$1") >"build/lane.$1.log" 2>&1 </dev/null &
 	eval "lane_$1_pid=$!"
 }
-# yield_to_server lets the tests of the server, which take longest, go before a process.
-yield_to_server() { renice -n 10 -p "$1" >/dev/null 2>&1 || :; }
 trap 'trap - INT TERM; kill -TERM 0' INT TERM
 
 # join waits for lanes, and prints their output one after the other.
@@ -190,39 +189,46 @@ lane_rest() {
 	step 'check deploy' check_side tools/deploy
 }
 
+checks() {
+	step gofmt check_gofmt
+	systems=windows/amd64
+	test -z "$FIRN_ALL" || systems='linux/amd64 linux/arm64 linux/386 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64'
+	for system in $systems; do
+		step "build for $system" check_system $system
+	done
+	if [ -n "$FIRN_ALL" ]; then
+		step 'build staticcheck' build_staticcheck
+		for module in $modules; do
+			step "staticcheck $module" check_static "$module"
+		done
+		for module in $modules; do
+			step "without go.work: $module" check_alone "$module"
+		done
+		for module in examples/go examples/gorm examples/webshop; do
+			step "without go.work: $module" check_alone "$module"
+		done
+		step 'go test examples/gorm' env GOWORK=off go -C examples/gorm test -timeout 10m ./...
+		step 'check the proto files' sh scripts/proto.sh check
+		step 'check tools' check_tools
+		step 'known vulnerabilities' sh scripts/vuln.sh
+		step 'check bench' check_bench
+	fi
+}
+
 root=$PWD
 lane packages
-lane root
-yield_to_server $!
+test -z "$FIRN_ALL" || checks
 step 'build etcd' build_etcd
 step 'build kube-apiserver' build_kube
 join packages
 lane server
 lane rest
-yield_to_server $!
-yield_to_server $$
-step gofmt check_gofmt
-systems=windows/amd64
-test -z "$FIRN_ALL" || systems='linux/amd64 linux/arm64 linux/386 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64'
-for system in $systems; do
-	step "build for $system" check_system $system
-done
-if [ -n "$FIRN_ALL" ]; then
-	step 'build staticcheck' build_staticcheck
-	for module in $modules; do
-		step "staticcheck $module" check_static "$module"
+lane root
+if [ -z "$FIRN_ALL" ]; then
+	for lane in $lane_rest_pid $lane_root_pid $$; do
+		renice -n 10 -p "$lane" >/dev/null 2>&1 || : # the tests of the server take longest
 	done
-	for module in $modules; do
-		step "without go.work: $module" check_alone "$module"
-	done
-	for module in examples/go examples/gorm examples/webshop; do
-		step "without go.work: $module" check_alone "$module"
-	done
-	step 'go test examples/gorm' env GOWORK=off go -C examples/gorm test -timeout 10m ./...
-	step 'check the proto files' sh scripts/proto.sh check
-	step 'check tools' check_tools
-	step 'known vulnerabilities' sh scripts/vuln.sh
-	step 'check bench' check_bench
+	checks
 fi
 step 'check the model' check_model "${FIRN_ALL:+fast}"
 join root server rest

@@ -50,9 +50,6 @@ func Crockford() Base { return Base{&radices[32], &digitsCrockford, &valuesCrock
 // Bitcoin returns base 58 with Bitcoin's alphabet. It is case-sensitive.
 func Bitcoin() Base { return Base{&radices[58], &digitsBitcoin, &valuesBitcoin} }
 
-// N returns the base as a number.
-func (x Base) N() int { return int(x.radix.base) }
-
 // Alphabet returns the digits that x writes, in order.
 func (x Base) Alphabet() string { return string(x.digits[:x.radix.base]) }
 

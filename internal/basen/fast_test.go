@@ -16,7 +16,7 @@ func slow(s []byte, x Base, width int) (hi, lo uint64, ok bool) {
 	var limbs [9]uint64
 	for _, c := range s {
 		i := strings.IndexByte(x.Alphabet(), c)
-		if i < 0 && x.N() <= 36 {
+		if i < 0 && int(x.radix.base) <= 36 {
 			i = strings.Index(strings.ToUpper(x.Alphabet()), strings.ToUpper(string(rune(c))))
 			if c >= 0x80 {
 				i = -1
@@ -27,7 +27,7 @@ func slow(s []byte, x Base, width int) (hi, lo uint64, ok bool) {
 		}
 		carry := uint64(i)
 		for j := range limbs {
-			carry += limbs[j] * uint64(x.N())
+			carry += limbs[j] * x.radix.base
 			limbs[j] = carry & 0xffff
 			carry >>= 16
 		}

@@ -35,7 +35,11 @@ type Cluster struct {
 	closed  bool
 	sound   bool // no configuration was found unreadable since Ready has looked
 
-	nodes     nodeCounter
+	nodes nodeCounter
+
+	// How fast clients together may use new names. Both protect the store: a
+	// sequencer stays in it for ever. A client that uses names at random can so
+	// delay the first use of other names, and no more.
 	creations rateLimit // sequencers created by use
 	missed    rateLimit // reads of the store for names that it does not have
 
@@ -129,7 +133,8 @@ func NewCluster(c ClusterConfig) *Cluster {
 	c.Options.Layout = cmp.Or(c.Options.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
 	admin := *c.Admin
-	cluster := &Cluster{StoreAdmin: &admin, config: c, byName: make(map[string]*entry), failed: make(map[string]failure)}
+	cluster := &Cluster{StoreAdmin: &admin, config: c, byName: make(map[string]*entry), failed: make(map[string]failure),
+		creations: rateLimit{burst: 1000, every: time.Second}, missed: rateLimit{burst: 100, every: 10 * time.Millisecond}}
 	cluster.openingUntil, cluster.stopOpening = context.WithCancel(context.Background())
 	cluster.countingUntil, cluster.stopCounting = context.WithCancel(context.Background())
 	admin.rejoin = cluster.rejoin
@@ -339,9 +344,9 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) e
 // options, which are for sequencers that are created. Otherwise find returns the
 // client that creates it, if that is allowed.
 func (c *Cluster) find(ctx context.Context, name string, by Creator, options *sequencer.Options) (creator *auth.Credentials, err error) {
-	if wait := c.missed.wait(missBurst, missEvery); wait > 0 {
+	if wait := c.missed.wait(); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
-			&RateError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
+			&RateError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/c.missed.every)})
 	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
@@ -356,16 +361,16 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, options *se
 		creator, err = by.allowed(name, options.Prefix)
 	}
 	if err == nil {
-		if wait := c.creations.wait(createBurst, createEvery); wait > 0 {
+		if wait := c.creations.wait(); wait > 0 {
 			err = &CreateError{Name: name, Cause: &RateError{wait,
-				fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
+				fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", c.creations.every)}}
 		}
 	}
 	if err != nil {
-		c.missed.note(missEvery)
+		c.missed.note()
 		return nil, err
 	}
-	c.creations.note(createEvery)
+	c.creations.note()
 	return creator, nil
 }
 
