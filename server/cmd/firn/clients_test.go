@@ -276,7 +276,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 	cancel()
 	all.Wait()
 
-	var sent, whole, failed, drawsDiagram, callerErrs int64
+	var sent, whole, failed, drawn, callerErrs int64
 	for i, c := range clients {
 		s := c.Sequencer("chaos")
 		closing, done := context.WithTimeout(context.Background(), nettest.Patience)
@@ -311,7 +311,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 				t.Errorf("caller %d of program %d has had no ID: %v", j, i, c.last)
 			}
 		}
-		failed, drawsDiagram = failed+int64(stats.Failures), drawsDiagram+out
+		failed, drawn = failed+int64(stats.Failures), drawn+out
 	}
 	var rawAnswers, rawFailed int
 	for i, r := range raw {
@@ -322,9 +322,9 @@ func TestClientsOfKilledServers(t *testing.T) {
 	}
 	spans := counted.duplicates(t)
 	t.Logf("report: clients of killed servers: 3 firn serve on a directory for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s); "+
-		"%d programs with the Go client, one of them over RESP: the others sent %d requests, %d answered and used; %d failed and counted; %d IDs drawsDiagram, %d calls failed; "+
+		"%d programs with the Go client, one of them over RESP: the others sent %d requests, %d answered and used; %d failed and counted; %d IDs drawn, %d calls failed; "+
 		"raw load: %d requests over gRPC answered, %d failed; %d IDs in %d runs of %d node IDs, no duplicate",
-		lasts, d.kills, d.ends, d.stops, programs, sent, whole, failed, drawsDiagram, callerErrs,
+		lasts, d.kills, d.ends, d.stops, programs, sent, whole, failed, drawn, callerErrs,
 		rawAnswers, rawFailed, counted.ids.Load(), spans, len(counted.spans))
 	if counted.ids.Load() < 1_000_000 && !raced() {
 		t.Errorf("%d IDs, want a million", counted.ids.Load())
