@@ -1,23 +1,24 @@
 package grant
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 )
 
-// An alarmKind is the kind of a condition that operators should know about.
-type alarmKind uint8
+// An Alarm is a kind of condition that operators should know about. The kinds
+// are the indexes of KeeperStats.Alarms; the zero Alarm is none.
+type Alarm uint8
 
-// The kinds of alarms.
 const (
-	alarmCloned        alarmKind = iota + 1 // another process runs with a copy of this one's memory: IDs of Node in [From, Until) may exist twice
-	alarmRolledBack                         // the store went back to an earlier state; if From and Until are set, IDs of Node in [From, Until) may exist twice
-	alarmClockJumped                        // the clock jumped ahead by By, compared with a clock that never goes back
-	alarmTakenOver                          // the node ID has another owner, because its window had ended by that owner's clock
-	alarmFenced                             // the sequencer was fenced at From, below the end of this window: IDs of Node in [From, Until) may exist twice
-	alarmStoreClockOff                      // the store's clock differs by By from this one's, with which other members agree
-	alarmMembersAhead                       // the clocks of other members are ahead by By of this one's, with which the store agrees
-	alarmOverlapped                         // the store went back, or a copy gave Node back: IDs of Node in [From, Until) may exist twice
+	alarmCloned        Alarm = iota + 1 // another process runs with a copy of this one's memory: IDs of Node in [From, Until) may exist twice
+	alarmRolledBack                     // the store went back to an earlier state; if From and Until are set, IDs of Node in [From, Until) may exist twice
+	alarmClockJumped                    // the clock jumped ahead by By, compared with a clock that never goes back
+	alarmTakenOver                      // the node ID has another owner, because its window had ended by that owner's clock
+	alarmFenced                         // the sequencer was fenced at From, below the end of this window: IDs of Node in [From, Until) may exist twice
+	alarmStoreClockOff                  // the store's clock differs by By from this one's, with which other members agree
+	alarmMembersAhead                   // the clocks of other members are ahead by By of this one's, with which the store agrees
+	alarmOverlapped                     // the store went back, or a copy gave Node back: IDs of Node in [From, Until) may exist twice
 	numAlarms
 )
 
@@ -39,17 +40,20 @@ var alarms = [numAlarms]struct {
 	alarmOverlapped:    {"windows-overlapped", slog.LevelError, "the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence): IDs of this node ID and time span may exist twice"},
 }
 
-// DescribeAlarm returns the name of a kind of alarm, an index of
-// KeeperStats.Alarms, as in the metric firn_alarms_total, and whether IDs may
-// exist twice after it. Index 0 is no alarm and has no name.
-func DescribeAlarm(kind int) (name string, twice bool) {
-	a := alarms[kind]
-	return a.name, a.level == slog.LevelError
+// String returns the name of the kind, as in the metric firn_alarms_total.
+func (a Alarm) String() string {
+	if a == 0 || a >= numAlarms {
+		return fmt.Sprintf("Alarm(%d)", uint8(a))
+	}
+	return alarms[a].name
 }
 
-// An alarm is what an operator should know about.
-type alarm struct {
-	Kind        alarmKind
+// Twice reports whether IDs may exist twice after it.
+func (a Alarm) Twice() bool { return a < numAlarms && alarms[a].level == slog.LevelError }
+
+// A warning is one alarm, with what it is about.
+type warning struct {
+	Kind        Alarm
 	Node        uint64
 	From, Until int64
 	By          time.Duration

@@ -19,7 +19,7 @@ type clocks struct {
 	asked  bool  // the store was asked at that moment
 	known  bool  // and returned its time
 
-	alarmed alarmKind // the last alarm about clocks that differ
+	alarmed Alarm // the last alarm about clocks that differ
 
 	// Records of other members, read repeatedly to see who renews.
 	watching bool
@@ -106,7 +106,7 @@ func (m *machine) mayClaim(s sighting) bool {
 		// Only the store indicates it, and few of many records were read:
 		// others may know better.
 		c.listed = true
-		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.Name)})
+		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.name)})
 		return false
 	case known:
 		kind := ErrClockAhead
@@ -119,7 +119,7 @@ func (m *machine) mayClaim(s sighting) bool {
 		c.clear, c.clearAt, c.watching = true, m.mono, false
 		return true
 	}
-	m.fail(errorOf(ErrComparingClocks, "sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", m.options.Name), watchEach)
+	m.fail(errorOf(ErrComparingClocks, "sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", m.options.name), watchEach)
 	return false
 }
 
@@ -199,7 +199,7 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 // whose names.
 func (m *machine) aheadError(by lead, whose string, kind error) error {
 	return errorOf(kind, "sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is claimed: set the clock, or allow it explicitly (AllowClockAhead)",
-		m.options.Name, time.Duration(by.least)*time.Millisecond, whose, timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by.least)))
+		m.options.name, time.Duration(by.least)*time.Millisecond, whose, timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by.least)))
 }
 
 // clockBehind rejects a clock that is far behind those of others, unless the
@@ -219,15 +219,15 @@ func (m *machine) clockBehind(s sighting) error {
 		m.alarmOnce(alarmMembersAhead, by)
 	default:
 		return errorOf(ErrClockBehind, "sequencer %s: this machine's clock is %v behind those of the members that wrote node IDs %v: compare both with a time server; if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
-			m.options.Name, time.Duration(by)*time.Millisecond, s.nodes)
+			m.options.name, time.Duration(by)*time.Millisecond, s.nodes)
 	}
 	return nil
 }
 
 // alarmOnce raises an alarm, once, that clocks differ.
-func (m *machine) alarmOnce(kind alarmKind, by int64) {
+func (m *machine) alarmOnce(kind Alarm, by int64) {
 	if m.clocks.alarmed != kind {
 		m.clocks.alarmed = kind
-		m.alarm(alarm{Kind: kind, By: time.Duration(by) * time.Millisecond})
+		m.alarm(warning{Kind: kind, By: time.Duration(by) * time.Millisecond})
 	}
 }

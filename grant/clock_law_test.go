@@ -126,7 +126,7 @@ func TestMayClaimLaw(t *testing.T) {
 		if got != (want == "fit" || want == "the store is wrong") {
 			t.Fatalf("%s: fit %t, %v", what, got, m.status.Err)
 		}
-		alarm, lists := alarmKind(0), false
+		alarm, lists := Alarm(0), false
 		for _, a := range m.out {
 			alarm, lists = max(alarm, a.Alarm.Kind), lists || a.Kind == actionList && a.Key == "v1/s/n/"
 		}

@@ -74,7 +74,7 @@ type action struct {
 	From, Until int64
 	At          int64
 	Status      Status
-	Alarm       alarm
+	Alarm       warning
 }
 
 // isRequest reports whether the action is a request to the store.

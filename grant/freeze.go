@@ -8,7 +8,7 @@ var errOverlap = errorOf(ErrRolledBack, "the store went back, or a copy gave the
 // earlier state.
 func (m *machine) freeze() {
 	if !m.frozen {
-		m.alarm(alarm{Kind: alarmRolledBack})
+		m.alarm(warning{Kind: alarmRolledBack})
 	}
 	m.freezeFor(ErrRolledBack)
 }
@@ -60,7 +60,7 @@ func (m *machine) usesFrozen() bool { return m.hold != nil && !m.hold.sealed && 
 // thaws ends a freeze if the configuration shows that the sequencer was fenced
 // after the store went back, and reports whether it does.
 func (m *machine) thaws(value []byte) bool {
-	r, err := decodeConfig(configKey(m.options.Name), value)
+	r, err := decodeConfig(configKey(m.options.name), value)
 	// A fence sets a floor far above all clocks, a creation any. The floor of a
 	// fence belongs to one after the store went back, or before anything was
 	// lost, if it is new, or if it is so far above this clock that nothing can

@@ -196,10 +196,10 @@ func (m *machine) setBack() error {
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.maxAhead(), 1)) * time.Millisecond,
 	}
 	if m.wall >= maxMark {
-		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", m.options.Name, timeText(e.Now))
+		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", m.options.name, timeText(e.Now))
 	}
 	return errorOf(e, "sequencer %s: this process made IDs for times up to %s and its clock was set back since, so it makes no more until then: set the clock, or restart the process",
-		m.options.Name, timeText(e.Last))
+		m.options.name, timeText(e.Last))
 }
 
 // renewed continues after a renewal. If its result is unknown, or it was
@@ -235,7 +235,7 @@ func (m *machine) renewed(op operation, e event, v, config []byte) {
 // it: a fence that rewrote the record raised the floor before. If that fails
 // again and again, the record alone shows whether another's window overlaps.
 func (m *machine) readAgain(op operation) {
-	keys := []string{m.hold.key, configKey(m.options.Name)}
+	keys := []string{m.hold.key, configKey(m.options.name)}
 	if m.failures >= checkTry {
 		keys = keys[:1]
 	}
@@ -292,7 +292,7 @@ func (m *machine) adopt(record []byte, until int64) {
 // write was applied.
 func (m *machine) readBack(value, config []byte) {
 	h := m.hold
-	c, err := decodeConfig(configKey(m.options.Name), config)
+	c, err := decodeConfig(configKey(m.options.name), config)
 	floor := ms(c.fence)
 	fenced := err == nil && floor > m.seenFloor
 	if fenced {
@@ -327,7 +327,7 @@ func (m *machine) readBack(value, config []byte) {
 		h.record, h.closing = value, true
 	default:
 		// A nonce that we never wrote: another process has our name.
-		m.alarm(alarm{Kind: alarmCloned, Node: h.node, From: h.renewed, Until: h.until})
+		m.alarm(warning{Kind: alarmCloned, Node: h.node, From: h.renewed, Until: h.until})
 		m.owner = m.token()
 		h.lost, h.closing = true, true // to be sealed, but not given back
 	}
@@ -362,12 +362,12 @@ func (m *machine) displaced(r nodeRecord, fenced bool) {
 	h.lost = true
 	if after || r.Spoiled.length() > 0 && r.Spoiled[0] <= h.from && until <= r.Spoiled[1] {
 		if r.Owner != "" && !h.sealed && !fenced {
-			m.alarm(alarm{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
+			m.alarm(warning{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
 		}
 		return
 	}
 	h.closing = true
-	a := alarm{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
+	a := warning{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
 	reason := ErrRolledBack
 	switch {
 	case fenced:
@@ -409,7 +409,7 @@ func (m *machine) fenced(floor int64) {
 	h.lost = true
 	if h.until > floor && !h.sealed {
 		h.closing = true
-		m.alarm(alarm{Kind: alarmFenced, Node: h.node, From: max(floor, h.from), Until: h.until})
+		m.alarm(warning{Kind: alarmFenced, Node: h.node, From: max(floor, h.from), Until: h.until})
 	}
 }
 

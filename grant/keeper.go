@@ -72,10 +72,9 @@ type Keeper struct {
 }
 
 // KeeperOptions are a member's own options for a sequencer. They are not
-// compared with those of other members.
+// compared with those of other members. A nil pointer and zero fields mean the
+// defaults given for each field.
 type KeeperOptions struct {
-	Name string
-
 	// Config is the configuration that the sequencer must have been created
 	// with; nil accepts any.
 	Config *Config
@@ -110,6 +109,8 @@ type KeeperOptions struct {
 	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 
+	name string // of the sequencer
+
 	// random returns random numbers that no two members share, for choices,
 	// owners and nonces.
 	random func() uint64
@@ -130,16 +131,19 @@ type KeeperStats struct {
 	Released uint64            // node IDs that were given back
 	Lost     uint64            // node IDs that another member took over
 	Expired  uint64            // windows that ended because they could not be renewed
-	Alarms   [numAlarms]uint64 // by kind, see DescribeAlarm
+	Alarms   [numAlarms]uint64 // indexed by Alarm
 }
 
-// NewKeeper returns a Keeper that holds nothing until Join is called.
-func NewKeeper(store Store, s KeeperOptions, holder Holder) *Keeper {
+// NewKeeper returns a Keeper of the sequencer with that name, which holds
+// nothing until Join is called.
+func NewKeeper(store Store, name string, holder Holder, o *KeeperOptions) *Keeper {
+	s := *cmp.Or(o, new(KeeperOptions))
+	s.name = name
 	s.Now = clockOr(s.Now)
 	if s.Timeout <= 0 {
 		s.Timeout = 5 * time.Second
 	}
-	s.Logger = cmp.Or(s.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.Name)
+	s.Logger = cmp.Or(s.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.name)
 	if s.random == nil {
 		s.random = random
 	}
@@ -179,7 +183,7 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 
 	hints := make(<-chan struct{})
 	if w, ok := As[Watcher](k.store); ok {
-		hints = w.Watch(ctx, configKey(k.options.Name))
+		hints = w.Watch(ctx, configKey(k.options.name))
 	}
 	lineage := lineageOf{store: k.store, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 	for {
@@ -315,7 +319,7 @@ func (k *Keeper) count(add func(*KeeperStats)) {
 }
 
 // logAlarm logs an alarm.
-func (k *Keeper) logAlarm(a alarm) {
+func (k *Keeper) logAlarm(a warning) {
 	log := k.options.Logger
 	switch {
 	case a.By != 0:
@@ -336,7 +340,7 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back
 	}
 	// Also before the configuration is read, so that a fence's floor is not
 	// known before its reason.
-	if a.Kind == actionCAS || a.Key == configKey(k.options.Name) || slices.Contains(a.Keys, configKey(k.options.Name)) {
+	if a.Kind == actionCAS || a.Key == configKey(k.options.name) || slices.Contains(a.Keys, configKey(k.options.name)) {
 		back, e.Err = k.askLineage(ctx, limit, l)
 	}
 	if e.Err == nil {
@@ -376,7 +380,7 @@ func (k *Keeper) askLineage(ctx context.Context, limit time.Duration, l *lineage
 		return nil, nil
 	}
 	back = &event{Kind: eventWentBack}
-	if config, err := get(ctx, k.store, configKey(k.options.Name)); err == nil { // it may have been fenced since
+	if config, err := get(ctx, k.store, configKey(k.options.name)); err == nil { // it may have been fenced since
 		back.Values = [][]byte{config}
 	}
 	return back, fmt.Errorf("%w: the store went back to an earlier state", ErrNotSent)
@@ -551,7 +555,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		case <-k.done:
 			return nil
 		case <-ctx.Done():
-			return fmt.Errorf("grant: sequencer %s: another Close has not returned yet: %w", k.options.Name, ctx.Err())
+			return fmt.Errorf("grant: sequencer %s: another Close has not returned yet: %w", k.options.name, ctx.Err())
 		}
 	}
 	// Deferred, because the context is the caller's and may panic: the Keeper
@@ -569,7 +573,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("grant: sequencer %s: the node ID was not given back and becomes free when its window ends: %w", k.options.Name, err)
+		return fmt.Errorf("grant: sequencer %s: the node ID was not given back and becomes free when its window ends: %w", k.options.name, err)
 	}
 	return nil
 }

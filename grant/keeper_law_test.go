@@ -94,7 +94,7 @@ func TestAskLaw(t *testing.T) {
 				for _, err := range []error{nil, errNoAnswer, fmt.Errorf("no: %w", ErrNotSent)} {
 					for window, limit := range map[time.Duration]time.Duration{0: 5 * time.Second, 30 * time.Second: 5 * time.Second, 29_994 * time.Millisecond: 4999 * time.Millisecond, time.Second: time.Second / 6} {
 						s := &tellingStore{value: []byte("v"), applied: applied, err: err, delay: 3 * time.Millisecond}
-						k := &Keeper{store: s, options: KeeperOptions{Name: "s", Timeout: 5 * time.Second}}
+						k := &Keeper{store: s, options: KeeperOptions{name: "s", Timeout: 5 * time.Second}}
 						if window > 0 {
 							k.info, k.known = Info{Config: Config{Window: window}}, true
 						}
@@ -174,7 +174,7 @@ func TestAskLaw(t *testing.T) {
 	})
 	// A damaged record is not the one to be replaced.
 	s := &tellingStore{err: fmt.Errorf("%w: %w", ErrNotSent, ErrDamaged)}
-	k := &Keeper{store: s, options: KeeperOptions{Name: "s", Timeout: 5 * time.Second}}
+	k := &Keeper{store: s, options: KeeperOptions{name: "s", Timeout: 5 * time.Second}}
 	if e, _ := k.ask(t.Context(), action{Kind: actionCAS, Key: "k"}, &lineageOf{store: plainStore{}}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
 		t.Errorf("a write over a damaged record: %+v, %+v", e, k.Stats())
 	}
@@ -199,7 +199,7 @@ func testAskLineage(t *testing.T) {
 		for _, lost := range []error{nil, errNoAnswer} {
 			for _, wentBack := range []bool{false, true} {
 				s := &tellingStore{identity: "one", revision: 5, lost: lost, delay: 3 * time.Second}
-				k := &Keeper{store: s, options: KeeperOptions{Name: "s", Timeout: 5 * time.Second}}
+				k := &Keeper{store: s, options: KeeperOptions{name: "s", Timeout: 5 * time.Second}}
 				l := &lineageOf{store: s, identity: "one", durable: 5}
 				time.Sleep(time.Second) // after an earlier answer
 				if wentBack {
@@ -324,12 +324,12 @@ func TestActLaw(t *testing.T) {
 			t.Errorf("extend, %v: %+v, %s", err, got, &log)
 		}
 	}
-	spans := map[alarmKind]bool{alarmCloned: true, alarmRolledBack: true, alarmFenced: true, alarmOverlapped: true}
+	spans := map[Alarm]bool{alarmCloned: true, alarmRolledBack: true, alarmFenced: true, alarmOverlapped: true}
 	for kind := alarmCloned; kind < numAlarms; kind++ {
 		k := acting(countingHolder{})
-		i := alarm{Kind: kind, Node: 7, From: 1, Until: 2}
+		i := warning{Kind: kind, Node: 7, From: 1, Until: 2}
 		if !spans[kind] && kind != alarmTakenOver {
-			i = alarm{Kind: kind, By: 3}
+			i = warning{Kind: kind, By: 3}
 		}
 		k.act(m, action{Kind: actionAlarm, Alarm: i})
 		want := KeeperStats{}
@@ -407,7 +407,7 @@ func TestNewKeeperLaw(t *testing.T) {
 	}
 	made := func(s KeeperOptions) KeeperOptions {
 		seals := 0
-		k := NewKeeper(plainStore{}, s, countingHolder{seals: &seals})
+		k := NewKeeper(plainStore{}, "s", countingHolder{seals: &seals}, &s)
 		if err := k.Close(t.Context()); err != nil || seals != 1 { // whatever the machine did
 			t.Errorf("Close: %v after %d seals", err, seals)
 		}
@@ -422,7 +422,7 @@ func TestNewKeeperLaw(t *testing.T) {
 	}
 	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Second, -1: 5 * time.Second, 1: 1, time.Minute: time.Minute} {
 		var log bytes.Buffer
-		set := made(KeeperOptions{Name: "s", Timeout: given, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		set := made(KeeperOptions{Timeout: given, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		set.Logger.Info("x")
 		if set.Timeout != want || set.Now == nil || !strings.Contains(log.String(), "sequencer=s") {
 			t.Errorf("timeout %v: %v; log %s", given, set.Timeout, &log)

@@ -210,7 +210,7 @@ func (m *machine) step(e event) []action {
 	if m.started {
 		by := (m.wall - m.lastWall) - (m.mono - m.lastMono)
 		if by > jumpMost {
-			m.alarm(alarm{Kind: alarmClockJumped, By: time.Duration(by) * time.Millisecond})
+			m.alarm(warning{Kind: alarmClockJumped, By: time.Duration(by) * time.Millisecond})
 		}
 		if by > stepMost || by < -stepMost {
 			m.clocks.reset()
@@ -257,7 +257,7 @@ func (m *machine) step(e event) []action {
 
 func (m *machine) do(a action) { m.out = append(m.out, a) }
 
-func (m *machine) alarm(a alarm) { m.do(action{Kind: actionAlarm, Alarm: a}) }
+func (m *machine) alarm(a warning) { m.do(action{Kind: actionAlarm, Alarm: a}) }
 
 // request starts an operation.
 func (m *machine) request(op operation, a action) {
@@ -326,16 +326,16 @@ func (m *machine) advance() {
 	case m.claim != nil:
 		m.settleClaim()
 	case m.frozen && m.wanted && m.usesFrozen():
-		m.request(opThaw, action{Kind: actionGetMany, Keys: []string{h.key, configKey(m.options.Name)}})
+		m.request(opThaw, action{Kind: actionGetMany, Keys: []string{h.key, configKey(m.options.name)}})
 	case m.frozen && m.wanted:
-		m.request(opThaw, action{Kind: actionGet, Key: configKey(m.options.Name)})
+		m.request(opThaw, action{Kind: actionGet, Key: configKey(m.options.name)})
 	case h != nil && (!m.wanted || h.sealed || h.closing):
 		m.leave()
 	case !m.wanted:
 	case h == nil || h.lost:
 		// A caller may be waiting for the configuration to change.
 		m.wantConfig = false
-		m.request(opConfig, action{Kind: actionGet, Key: configKey(m.options.Name)})
+		m.request(opConfig, action{Kind: actionGet, Key: configKey(m.options.name)})
 	case m.wantConfig:
 		m.watchConfig()
 	case m.due() && !(m.renewFailed && m.configDue()):
@@ -353,7 +353,7 @@ func (m *machine) configDue() bool { return m.open() && m.mono >= m.configAt }
 // watchConfig reads the configuration while a node ID is held.
 func (m *machine) watchConfig() {
 	m.wantConfig = false
-	m.request(opWatch, action{Kind: actionGet, Key: configKey(m.options.Name)})
+	m.request(opWatch, action{Kind: actionGet, Key: configKey(m.options.name)})
 }
 
 // mustSeal reports whether nothing more may be used and the generator is not
@@ -428,13 +428,13 @@ func (m *machine) answer(e event) {
 // readConfig evaluates the configuration. It reports whether node IDs may be
 // acquired. If not, it has recorded the reason and when to look again.
 func (m *machine) readConfig(value []byte) bool {
-	key := configKey(m.options.Name)
+	key := configKey(m.options.name)
 	if value == nil {
 		if m.config != nil {
 			m.freeze()
 			return false
 		}
-		m.refuse(fmt.Errorf("%w: %s", ErrNotFound, m.options.Name))
+		m.refuse(fmt.Errorf("%w: %s", ErrNotFound, m.options.name))
 		return false
 	}
 	r, err := decodeConfig(key, value)
@@ -455,13 +455,13 @@ func (m *machine) readConfig(value []byte) bool {
 	if m.options.Config != nil {
 		want := *m.options.Config
 		want.Window, want.Prefix, want.LowBits = r.Config.Window, "", 0 // see SetWindow; the others are not the machine's
-		if err := r.Config.compare(m.options.Name, want); err != nil {
+		if err := r.Config.compare(m.options.name, want); err != nil {
 			m.refuse(err)
 			return false
 		}
 	}
 	if m.config != nil && m.sequencer.Config.Layout != r.Config.Layout {
-		m.refuse(&MismatchError{Sequencer: m.options.Name, Field: "layout", Have: r.Config.Layout.String(), Want: m.sequencer.Config.Layout.String()})
+		m.refuse(&MismatchError{Sequencer: m.options.name, Field: "layout", Have: r.Config.Layout.String(), Want: m.sequencer.Config.Layout.String()})
 		return false
 	}
 	m.sequencer, m.config = r, value
@@ -475,17 +475,17 @@ func (m *machine) readConfig(value []byte) bool {
 	}
 	if n := r.Config.Nodes; n != nil {
 		if max(m.lowestNode, n.Lo) > min(m.highestNode, n.Hi) {
-			m.refuse(fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.options.Name, n, m.lowestNode, m.highestNode))
+			m.refuse(fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.options.name, n, m.lowestNode, m.highestNode))
 			return false
 		}
 		m.lowestNode, m.highestNode = max(m.lowestNode, n.Lo), min(m.highestNode, n.Hi)
 	}
 	if r.MovedTo != "" {
-		m.refuse(movedError(m.options.Name, r.MovedTo))
+		m.refuse(movedError(m.options.name, r.MovedTo))
 		return false
 	}
 	if err := r.State.err(); err != nil {
-		m.refuse(fmt.Errorf("%w: %s is %v", err, m.options.Name, r.State))
+		m.refuse(fmt.Errorf("%w: %s is %v", err, m.options.name, r.State))
 		return false
 	}
 	return true

@@ -86,7 +86,7 @@ func TestReadConfigLaw(t *testing.T) {
 
 	// The first read may return any number of records; an empty result is not
 	// an error of the store.
-	m := newMachine(KeeperOptions{Name: "s", random: func() uint64 { return 0 }})
+	m := newMachine(KeeperOptions{name: "s", random: func() uint64 { return 0 }})
 	if m.readConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.frozen {
 		t.Errorf("no configuration: %v, frozen %t", m.status.Err, m.frozen)
 	}

@@ -70,7 +70,7 @@ type other struct {
 func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 	s := sighting{free: never, pending: never}
 	for i, key := range keys {
-		node, err := nodeOf(m.options.Name, key)
+		node, err := nodeOf(m.options.name, key)
 		if err != nil || key != m.key(node) {
 			continue // belongs to a layout of another width, before a purge
 		}
@@ -250,7 +250,7 @@ func (m *machine) picked(e event) {
 		m.exhausted(s)
 		return
 	}
-	m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.Name)})
+	m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.name)})
 }
 
 // disputed continues if node IDs are left alone only because of the store's
@@ -334,7 +334,7 @@ func (m *machine) listed(e event) {
 func (m *machine) absent(keys []string) (uint64, bool) {
 	known := make(map[uint64]bool, len(keys))
 	for _, key := range keys {
-		if node, err := nodeOf(m.options.Name, key); err == nil && key == m.key(node) {
+		if node, err := nodeOf(m.options.name, key); err == nil && key == m.key(node) {
 			known[node] = true
 		}
 	}
@@ -367,7 +367,7 @@ func (m *machine) exhausted(s sighting) {
 	}
 	fenced := ahead && free <= m.floor()
 	m.fail(&ExhaustedError{
-		Sequencer: m.options.Name, Nodes: Range{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
+		Sequencer: m.options.name, Nodes: Range{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
 		Fenced: fenced, begins: fenced && ms(m.sequencer.fence) < free,
 	}, 0)
 	wait := listEvery
@@ -467,7 +467,7 @@ func (m *machine) acquired(op operation, e event, v []byte) {
 // server of the store that shows the claim shows everything written before it,
 // and one that was left behind in a failover does not show it.
 func (m *machine) recheck() {
-	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.options.Name)}})
+	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.options.name)}})
 }
 
 func (m *machine) rechecked(e event) {
@@ -547,5 +547,5 @@ func (m *machine) someKeys(n int) []string {
 }
 
 func (m *machine) key(node uint64) string {
-	return nodeKey(m.options.Name, node, m.sequencer.Config.Layout.MaxNode())
+	return nodeKey(m.options.name, node, m.sequencer.Config.Layout.MaxNode())
 }

@@ -15,7 +15,7 @@ import (
 func TestReadBackLaw(t *testing.T) {
 	type result struct {
 		phase       Phase
-		alarm       alarmKind
+		alarm       Alarm
 		from, until int64 // of the alarm, since the grant began
 		seals       bool
 		err         error

@@ -118,7 +118,7 @@ func (w *world) start(p *member) {
 		p.numbers = *p.only
 	}
 	set := KeeperOptions{
-		Name: simName, Nodes: &Range{Lo: p.numbers[0], Hi: p.numbers[1]}, random: w.Rand.Uint64, Host: fmt.Sprint(p.id), storeClock: w.shape.clock,
+		name: simName, Nodes: &Range{Lo: p.numbers[0], Hi: p.numbers[1]}, random: w.Rand.Uint64, Host: fmt.Sprint(p.id), storeClock: w.shape.clock,
 		AllowClockBehind: w.byHand || w.Chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.Chance(0.3)),
 	}
 	if !w.byHand && w.Chance(0.7) {
@@ -252,7 +252,7 @@ func (w *world) act(p *member, a action) {
 }
 
 // alarm does what operators do after an alarm.
-func (w *world) alarm(p *member, i alarm) {
+func (w *world) alarm(p *member, i warning) {
 	w.res.Alarms++
 	stops := i.Kind == alarmRolledBack || i.Kind == alarmOverlapped
 	if stops && i.Until > i.From && w.store.restored == noTime && len(w.cloned) == 0 && w.stale < w.Now {

@@ -77,11 +77,10 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, o *Opt
 	}
 	m.name, m.config, m.patient = info.Name, info.Config, o.WaitForNode
 	m.options = firn.Options{Now: o.Now, MaxAhead: m.config.MaxAhead, LowBits: m.config.LowBits}
-	set := grant.KeeperOptions{
-		Name: m.name, Config: &m.config, Nodes: o.Nodes, AllowClockBehind: o.AllowClockBehind, AllowClockAhead: o.AllowClockAhead,
+	m.keeper = grant.NewKeeper(s, m.name, holder[I]{m}, &grant.KeeperOptions{
+		Config: &m.config, Nodes: o.Nodes, AllowClockBehind: o.AllowClockBehind, AllowClockAhead: o.AllowClockAhead,
 		Host: o.Host, Now: o.Now, Timeout: o.Timeout, Logger: o.Logger,
-	}
-	m.keeper = grant.NewKeeper(s, set, holder[I]{m})
+	})
 	if o.Idle {
 		return nil
 	}

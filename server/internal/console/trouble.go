@@ -36,8 +36,8 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	}
 	if here != nil {
 		for kind, n := range here.Alarms {
-			if name, twice := grant.DescribeAlarm(kind); n > 0 && twice {
-				add("bad", name, "since this server started", "Some IDs may exist twice. This server's log names them.")
+			if a := grant.Alarm(kind); n > 0 && a.Twice() {
+				add("bad", a.String(), "since this server started", "Some IDs may exist twice. This server's log names them.")
 			}
 		}
 	}

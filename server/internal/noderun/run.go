@@ -96,10 +96,10 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 		return 0, err
 	}
 	r := &runner{config: c, log: c.Logger.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
-	keeper := grant.NewKeeper(c.Store, grant.KeeperOptions{
-		Name: c.Sequencer, Config: &info.Config, Nodes: c.Nodes,
+	keeper := grant.NewKeeper(c.Store, c.Sequencer, r, &grant.KeeperOptions{
+		Config: &info.Config, Nodes: c.Nodes,
 		AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Now: c.Now, Logger: c.Logger,
-	}, r)
+	})
 	code, err = r.run(ctx, keeper)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()

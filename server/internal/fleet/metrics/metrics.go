@@ -38,7 +38,7 @@ type Sequencer struct {
 // Nodes are the node IDs of a sequencer in the store by state.
 type Nodes struct{ Held, Blocked, Free uint64 }
 
-// AlarmCounts are numbers of alarms by kind; see grant.DescribeAlarm.
+// AlarmCounts are numbers of alarms by kind; see grant.Alarm.
 type AlarmCounts = [len(grant.KeeperStats{}.Alarms)]uint64
 
 // maxSequencers is how many sequencers have metrics of their own: the first
@@ -154,8 +154,7 @@ var all = []Metric{
 	{"firn_alarms_total", Counter, "alarms", []string{"sequencer", "kind"},
 		"Alarms by kind. After cloned, store-went-back, windows-overlapped and fenced-span, IDs may exist twice: see the log.", func(s *Sequencer, put put) {
 			for kind := 1; s.Stored && kind < len(s.Alarms); kind++ {
-				name, _ := grant.DescribeAlarm(kind)
-				put(float64(s.Alarms[kind]), name)
+				put(float64(s.Alarms[kind]), grant.Alarm(kind).String())
 			}
 		}, nil},
 	{"firn_nodes", Gauge, "node IDs", []string{"sequencer", "state"},
