@@ -19,6 +19,9 @@ func TestDatabasesKilled(t *testing.T) {
 				before := h.count("applied")
 				until(t, "more is applied", func() bool { return h.count("applied") >= before+50 })
 				server.Kill()
+				if kind == "mysql" { // it shows commits that are not on disk yet, see docs/protocol.md
+					h.loses()
+				}
 				server.Start()
 			}
 			h.check(kind)

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,6 +30,7 @@ type recorder struct {
 
 	mu     sync.Mutex                     // guards what follows
 	ops    map[string][]history.Operation // by key
+	losses []int64                        // when the store may have lost what it had shown
 	counts map[string]int
 }
 
@@ -137,6 +140,63 @@ func (h *recorder) count(answer string) int {
 	return h.counts[answer]
 }
 
+// loses notes that the store may have lost, just now, values that it had shown.
+func (h *recorder) loses() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.losses = append(h.losses, time.Since(h.begin).Nanoseconds())
+}
+
+// withoutLost leaves out the answers that may rest on a value that was shown and
+// then lost: reads and refusals before a loss, while a write was under way whose
+// result its caller never learned. The protocol allows them. All other answers
+// bind, and above all the applied writes.
+func withoutLost(ops []history.Operation, losses []int64) []history.Operation {
+	begin := int64(0)
+	for _, loss := range losses {
+		shown := int64(math.MaxInt64) // the first moment when such a value can have been shown
+		for _, op := range ops {
+			if op.Kind == history.CAS && op.Outcome == history.Unknown && begin <= op.From && op.From < loss {
+				shown = min(shown, op.From)
+			}
+		}
+		ops = slices.DeleteFunc(slices.Clone(ops), func(op history.Operation) bool {
+			answer := op.Kind == history.Get || op.Outcome == history.Refused
+			return answer && shown < op.To && op.From < loss
+		})
+		begin = loss
+	}
+	return ops
+}
+
+// TestWithoutLost: a refusal and a read of a value that a killed server lost are
+// allowed, as are no others, and no applied write may be lost.
+func TestWithoutLost(t *testing.T) {
+	get := func(at int64, got string) history.Operation {
+		return history.Operation{Kind: history.Get, Got: got, From: at, To: at + 1}
+	}
+	cas := func(at int64, old, next string, outcome history.Outcome) history.Operation {
+		return history.Operation{Kind: history.CAS, Old: old, Next: next, Outcome: outcome, From: at, To: at + 1}
+	}
+	const loss = 50
+	unknown := history.Operation{Kind: history.CAS, Old: "a", Next: "b", Outcome: history.Unknown, From: 20, To: 60}
+	for name, tt := range map[string]struct {
+		ops  []history.Operation
+		want bool
+	}{
+		"a lost value was read":             {[]history.Operation{unknown, get(30, "b"), get(70, "a")}, true},
+		"a lost value refused":              {[]history.Operation{unknown, cas(30, "a", "c", history.Refused), get(70, "a")}, true},
+		"it was read before it was written": {[]history.Operation{get(10, "b"), unknown, get(70, "a")}, false},
+		"it was read after the loss":        {[]history.Operation{unknown, get(70, "b"), get(80, "a")}, false},
+		"nothing was under way":             {[]history.Operation{cas(20, "a", "b", history.Refused), get(70, "a")}, false},
+		"an applied write was lost":         {[]history.Operation{unknown, cas(30, "b", "c", history.Applied), get(70, "a")}, false},
+	} {
+		if got := history.Linearizable("a", withoutLost(tt.ops, []int64{loss})); got != tt.want {
+			t.Errorf("%s: allowed %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
 // happened reports whether every kind of answer was given.
 func (h *recorder) happened() bool {
 	return h.count("applied") > 0 && h.count("refused") > 0 && h.count("unknown") > 0
@@ -164,7 +224,7 @@ func (h *recorder) check(store string) {
 	operations := 0
 	for key, ops := range h.ops {
 		operations += len(ops)
-		if !history.Linearizable("", ops) {
+		if !history.Linearizable("", withoutLost(ops, h.losses)) {
 			h.t.Errorf("the history of key %s is not linearizable: it %s", key, history.Format("", ops))
 		}
 	}
