@@ -75,23 +75,23 @@ func (o *Options) check() (endpoints []string, prefix string, config *tls.Config
 	if config == nil && slices.ContainsFunc(o.Endpoints, func(e string) bool { return strings.HasPrefix(e, "https://") }) {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	usual := "http"
+	want := "http"
 	if config != nil {
-		usual = "https"
+		want = "https"
 	}
 	for _, e := range o.Endpoints {
 		scheme, address, ok := strings.Cut(strings.TrimSuffix(e, "/"), "://")
 		if !ok {
-			scheme, address = usual, scheme
+			scheme, address = want, scheme
 		}
 		host, port, err := net.SplitHostPort(address)
 		switch {
 		case err != nil || host == "" || port == "" || scheme != "http" && scheme != "https":
 			fault("endpoint %q is not host:port, such as 10.0.0.1:2379, optionally after http:// or https://", e)
-		case scheme != usual:
+		case scheme != want:
 			fault("endpoint %q does not use TLS as TLS and the other endpoints say: all must be the same", e)
 		}
-		endpoints = append(endpoints, usual+"://"+address)
+		endpoints = append(endpoints, want+"://"+address)
 	}
 	if (o.Username == "") != (o.Password == "") {
 		fault("set both the user and the password, or neither")

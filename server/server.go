@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/console"
 	"github.com/firnid/firn/server/internal/fleet/health"
+	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
 	"github.com/firnid/firn/server/internal/fleet/tracing"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
@@ -24,6 +26,7 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/respapi"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/service/forwarding"
 )
 
 // A Server hands out IDs. It is safe for concurrent use, and must be made by
@@ -69,6 +72,13 @@ func New(c Config) (*Server, error) {
 		return nil, errors.New("server: Config.Limits.Count must be from 0 to 100,000")
 	case len(c.ForwardTo) > 0 && c.Static != nil:
 		return nil, errors.New("server: Config.ForwardTo requires Config.Store")
+	case c.Advertise != "" && !members.IsAddress(c.Advertise):
+		return nil, fmt.Errorf("server: Config.Advertise is %q, not HOST:PORT", c.Advertise)
+	}
+	for _, url := range c.ForwardTo {
+		if err := forwarding.CheckURL(url); err != nil {
+			return nil, fmt.Errorf("server: Config.ForwardTo: %w", err)
+		}
 	}
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)
 	c.Limits = Limits(service.Limits(c.Limits).WithDefaults())

@@ -27,6 +27,7 @@ func TestConfig(t *testing.T) {
 	for _, c := range []server.Config{
 		{}, {Store: new(memstore.Store), Sequencers: sequencer.Options{Idle: true}}, {Store: new(memstore.Store), Static: new(server.Static)},
 		{Static: &server.Static{Node: 1 << 40}}, {Static: new(server.Static), ForwardTo: []string{"https://ids-1.example:3476"}},
+		{Store: new(memstore.Store), ForwardTo: []string{"ids-1.example:3476"}}, {Store: new(memstore.Store), Advertise: "ids-1.example"},
 		{Static: new(server.Static), Limits: server.Limits{Count: 100_001}}, {Static: new(server.Static), Limits: server.Limits{Count: -1}},
 	} {
 		if srv, err := server.New(c); err == nil {

@@ -258,18 +258,14 @@ func (u *parsed) addresses(port string) ([]string, error) {
 		case strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]"), !strings.Contains(host, ":"):
 			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
 		}
-		if _, p, err := net.SplitHostPort(host); err != nil || !isPort(p) {
+		_, digits, err := net.SplitHostPort(host)
+		if n, badPort := strconv.ParseUint(digits, 10, 16); err != nil || badPort != nil || n == 0 {
 			return nil, wrong("put an IPv6 address in brackets, such as [::1]:"+port+"; a user and a password come before an @ and the host",
 				"%s: a host is not HOST:PORT", u.scheme)
 		}
 		all = append(all, host)
 	}
 	return all, nil
-}
-
-func isPort(s string) bool {
-	n, err := strconv.ParseUint(s, 10, 16)
-	return err == nil && n > 0
 }
 
 // Redacted replaces a password.

@@ -27,19 +27,9 @@ const anyClockHint = "check the clock (date -u); if it is right, override this w
 // checkClock refuses this machine's clock if it differs from the store's. A
 // store that does not report its time agrees with every clock.
 func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration) error {
-	if by, now := a.storeLead(ctx, s); by.Abs() > most {
+	if by, now, _ := doctor.Lead(ctx, s, a.now); by.Abs() > most {
 		return failed(anyClockHint, "this machine's clock is %s the store's (%s, not %s)",
 			doctor.AheadOf(by), textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
 	}
 	return nil
-}
-
-// storeLead is doctor.Lead for this program's clock, and 0 for a store that
-// does not report its time.
-func (a *app) storeLead(ctx context.Context, s grant.Store) (by time.Duration, now time.Time) {
-	by, now, err := doctor.Lead(ctx, s, a.now)
-	if err != nil {
-		return 0, now
-	}
-	return by, now
 }

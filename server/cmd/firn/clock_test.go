@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/fleet/doctor"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -182,7 +183,7 @@ func TestStoreLead(t *testing.T) {
 			now = now.Add(tt.takes)
 			return told
 		}}
-		by, _ := a.storeLead(t.Context(), s)
+		by, _, _ := doctor.Lead(t.Context(), s, a.now)
 		if by != tt.want {
 			t.Errorf("%+v: ahead by %v, want %v", tt, by, tt.want)
 		}
@@ -192,7 +193,7 @@ func TestStoreLead(t *testing.T) {
 		}
 	}
 	a := &app{now: func() time.Time { return begin }}
-	if by, _ := a.storeLead(t.Context(), new(memstore.Store)); by != 0 {
-		t.Errorf("a store that does not tell its time: ahead by %v", by)
+	if err := a.checkClock(t.Context(), new(memstore.Store), 0); err != nil {
+		t.Errorf("a store that does not report its time: %v", err)
 	}
 }

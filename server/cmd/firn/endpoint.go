@@ -49,12 +49,6 @@ func (s *serveCmd) endpoints() (all []*endpoint, wrong faults) {
 	return all, wrong
 }
 
-// guarded reports whether other machines may connect: clients are
-// authenticated, and connections are encrypted.
-func (s *serveCmd) guarded() bool {
-	return s.tls.Cert != "" && (s.TokenFile != "" || s.tls.Require)
-}
-
 // resolve parses the text.
 func (p *endpoint) resolve(s *serveCmd) error {
 	if path, ok := strings.CutPrefix(p.text, "unix:"); ok {
@@ -78,7 +72,8 @@ func (p *endpoint) resolve(s *serveCmd) error {
 		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%w", rootCause(err))
 	}
 	p.address = address
-	if address.IP.IsLoopback() || s.insecure || s.guarded() {
+	guarded := s.tls.Cert != "" && (s.TokenFile != "" || s.tls.Require)
+	if guarded || address.IP.IsLoopback() || s.insecure {
 		return nil
 	}
 	lacks := "there are neither TLS nor tokens"

@@ -95,10 +95,10 @@ func keyOf(flag string) string {
 
 // wrongValue says why a flag did not accept a value.
 func wrongValue(flag *pflag.Flag, err error) string {
-	switch flag.Value.Type() {
-	case "bool":
+	switch kind := flag.Value.Type(); {
+	case kind == "bool":
 		return "it must be true or false"
-	case "duration":
+	case kind == "duration" && !errors.Is(err, errNegative):
 		return "it must be a duration such as 200ms or 60s"
 	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {

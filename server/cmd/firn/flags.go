@@ -201,10 +201,16 @@ func numberVar[T int | uint64](cmd *cobra.Command, n *T, name, short, usage stri
 	cmd.Flags().VarP(&value[T]{n, parse, show, "N"}, name, short, usage)
 }
 
-// durationVar adds a flag for a duration, which is nil if it is not given.
+var errNegative = errors.New("it must be at least 0s")
+
+// durationVar adds a flag for a duration of 0 or more, which is nil if it is not
+// given.
 func durationVar(cmd *cobra.Command, d **time.Duration, name, usage string) {
 	parse := func(s string) (*time.Duration, error) {
 		v, err := time.ParseDuration(s)
+		if v < 0 {
+			err = errNegative
+		}
 		return &v, err
 	}
 	cmd.Flags().Var(&value[*time.Duration]{d, parse, nil, "duration"}, name, usage)

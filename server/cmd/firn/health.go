@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/fleet/doctor"
+	"github.com/firnid/firn/server/internal/fleet/members"
 )
 
 func newHealth(a *app) *cobra.Command {
@@ -47,7 +48,7 @@ server's certificate, and sends no token.`,
 				}
 			case configFile != "":
 				return misuse("leave one of them out", "--config has no effect with the address %s", args[0])
-			case !strings.HasPrefix(args[0], "unix:") && !isHostPort(args[0]):
+			case !strings.HasPrefix(args[0], "unix:") && !members.IsAddress(args[0]):
 				return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%q is not an address", args[0])
 			default:
 				address = args[0]

@@ -260,10 +260,9 @@ func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
 	r.add("as fields", "bits=%s,unit=%v,epoch=%s", l.Fields(), l.Unit(), epochText(l))
 	r.add("first", "%s", inspect.Stamp(l.Epoch(), l.Unit()))
 	r.add("last", "%s", inspect.Stamp(l.Last(), l.Unit()))
-	switch {
-	case l.NodeBits() == 0:
+	if l.NodeBits() == 0 {
 		r.add("nodes", "1: the layout has no node bits")
-	default:
+	} else {
 		text := fmt.Sprintf("%s (0 to %d)", powerText(l.NodeBits()), l.MaxNode())
 		if parts := l.NodeParts(0); len(parts) > 0 {
 			var names []string

@@ -94,7 +94,7 @@ acquire it until the time that this clock showed. firn node repair gives it back
 			store:   s, all: all, now: a.now(), servers: a.holders(ctx, s),
 		}
 		l.right = map[int]bool{1: true, 6: true}
-		if by, _ := a.storeLead(ctx, s); by.Abs() > clockTolerance {
+		if by, _, _ := doctor.Lead(ctx, s, a.now); by.Abs() > clockTolerance {
 			a.note("this machine's clock is %s the store's: compare both with a time server", doctor.AheadOf(by))
 		}
 		for _, name := range names {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"net"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -13,8 +11,10 @@ import (
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/service/forwarding"
 	"github.com/firnid/firn/veil"
 )
 
@@ -37,17 +37,8 @@ func (s *serveCmd) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	return endpoints, all
 }
 
-// maxAhead returns the value of --max-ahead, or 0.
-func (s *serveCmd) maxAhead() time.Duration {
-	if s.Sequencers.MaxAhead == nil {
-		return 0
-	}
-	return *s.Sequencers.MaxAhead
-}
-
 // checkValues validates values that depend on nothing else.
 func (s *serveCmd) checkValues() (all faults) {
-	atLeast(&all, "max-ahead", s.maxAhead(), 0)
 	atLeast(&all, "request-timeout", s.RequestTimeout, time.Millisecond)
 	atLeast(&all, "drain-delay", s.drainDelay, 0)
 	atLeast(&all, "drain-timeout", s.drainTimeout, 0)
@@ -59,16 +50,14 @@ func (s *serveCmd) checkValues() (all faults) {
 	if err := config.CheckTime(s.Sequencers.Layout, time.Now()); err != nil {
 		all.add("layout", s.Sequencers.Layout.String(), "", "%w", err)
 	}
-	if s.Advertise != "" && !isHostPort(s.Advertise) {
+	if s.Advertise != "" && !members.IsAddress(s.Advertise) {
 		all.add("advertise", s.Advertise, "", "it must be HOST:PORT, such as ids-1.example:3476")
 	}
-	for _, text := range s.ForwardTo {
-		u, err := url.Parse(text)
-		switch {
-		case err != nil || u.Scheme != "http" && u.Scheme != "https" || !isHostPort(u.Host) || strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host:
-			all.add("forward-to", text, "", "it must be a URL of a server, such as https://ids-1.example:3476")
-		case u.Scheme == "http" && s.ForwardTokenFile != "" && !s.insecure:
-			all.add("forward-to", text, "use an https URL, or --insecure on a private network", "--forward-token would be sent without TLS")
+	for _, url := range s.ForwardTo {
+		if err := forwarding.CheckURL(url); err != nil {
+			all.addError("forward-to", "", err)
+		} else if s.ForwardTokenFile != "" && !s.insecure && strings.HasPrefix(url, "http:") {
+			all.add("forward-to", url, "use an https URL, or --insecure on a private network", "--forward-token would be sent without TLS")
 		}
 	}
 	switch {
@@ -80,21 +69,11 @@ func (s *serveCmd) checkValues() (all faults) {
 	return append(append(all, s.checkLimits()...), s.checkTraces()...)
 }
 
-// isHostPort reports whether a program could connect to an address.
-func isHostPort(text string) bool {
-	host, port, err := net.SplitHostPort(text)
-	if err != nil || host == "" || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/@?#\\\"'", r) }) {
-		return false
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && n > 0
-}
-
 // checkNodes checks node IDs and max-ahead against the layouts of the server
 // and, if these are valid, of its templates.
 func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	layout, nodes := s.Sequencers.Layout, s.Sequencers.Nodes
-	if s.badLayout || s.maxAhead() < 0 {
+	if s.badLayout {
 		return nil // reported already
 	}
 	node := uint64(0)

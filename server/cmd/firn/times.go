@@ -71,9 +71,6 @@ func parseSpan(s string) (time.Duration, bool) {
 // parseMillis parses Unix milliseconds exactly, even beyond int64: Boundary's
 // time has 64 bits.
 func parseMillis(s string) (time.Time, error) {
-	if ms, err := strconv.ParseUint(s, 10, 63); err == nil {
-		return time.UnixMilli(int64(ms)).UTC(), nil
-	}
 	v, ok := new(big.Int).SetString(s, 10)
 	switch {
 	case !ok || s[0] == '+' || v.Sign() < 0 && !v.IsInt64():

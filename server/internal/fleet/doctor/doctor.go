@@ -288,8 +288,9 @@ func (r *report) storeClock(ctx context.Context) {
 }
 
 // Lead returns how far the clock now is ahead of the store's, at least, and its
-// time; it is negative if the clock is behind, and 0 if the two may agree. The
-// error matches errors.ErrUnsupported if the store does not report its time.
+// time; it is negative if the clock is behind, and 0 if the two may agree or
+// with an error. That matches errors.ErrUnsupported if the store does not report
+// its time.
 func Lead(ctx context.Context, s grant.Store, now func() time.Time) (by time.Duration, at time.Time, err error) {
 	c, ok := grant.As[grant.Clock](s)
 	if !ok {

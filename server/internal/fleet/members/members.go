@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,17 @@ type Held struct {
 	Node      uint64    `json:"node"`
 	Until     time.Time `json:"until"`
 	IDs       uint64    `json:"ids"` // IDs of the sequencer made since the server started
+}
+
+// IsAddress reports whether a program could connect to an address: it is
+// HOST:PORT.
+func IsAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || host == "" || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/@?#\\\"'", r) }) {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
 }
 
 // For returns the Member for a user who may see only some sequencers: with the

@@ -19,12 +19,14 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -47,6 +49,15 @@ type Config struct {
 	// Logger receives a warning when another server cannot help, and every request at
 	// level debug; nil discards them.
 	Logger *slog.Logger
+}
+
+// CheckURL returns an error if text cannot be one of Config.URLs.
+func CheckURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || !members.IsAddress(u.Host) || strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host {
+		return fmt.Errorf("%q must be a URL of a server, such as https://ids-1.example:3476", text)
+	}
+	return nil
 }
 
 // Peers are the other servers. They must be made by New, are safe for
@@ -84,8 +95,8 @@ func New(admin *service.StoreAdmin, c Config) *Peers {
 		Transport:     &http.Transport{TLSClientConfig: c.TLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	for _, url := range c.URLs {
-		p.peers = append(p.peers, &peer{url: strings.TrimSuffix(url, "/")})
+	for _, to := range c.URLs {
+		p.peers = append(p.peers, &peer{url: strings.TrimSuffix(to, "/")})
 	}
 	return p
 }
