@@ -126,7 +126,8 @@ func Sequencers(ctx context.Context, s Store, yield func(name string, info Info,
 
 // Nodes calls yield for every node ID of the sequencer that was ever used, in
 // ascending order, until yield returns false. For a record that cannot be read,
-// yield gets the node ID and an error.
+// yield gets the node ID and an error. After a Purge and a creation with a
+// layout of another node width, the node IDs of both are listed.
 func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err error) bool) error {
 	if err := CheckName(name); err != nil {
 		return err
