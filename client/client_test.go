@@ -299,7 +299,7 @@ func TestLog(t *testing.T) {
 			mustBatch(t, q, 1)
 		}
 		lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
-		if len(lines) != 2 || !strings.Contains(lines[0], `level=WARN msg="server failed" server=http://late sequencer=orders err="client: \"orders\" at http://late: `) ||
+		if len(lines) != 2 || !strings.Contains(lines[0], `level=WARN msg="server failed" server=http://late sequencer=orders error="client: \"orders\" at http://late: `) ||
 			!strings.Contains(lines[1], `level=INFO msg="server answers again" server=http://late sequencer=orders`) {
 			t.Errorf("the log is\n%s", log.String())
 		}

@@ -240,7 +240,7 @@ func (s *SequencerOf[I]) failure(cause error) error {
 // failed records that a server has failed, and logs it if it answered before.
 func (s *SequencerOf[I]) failed(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) {
 	if s.view.failed(i, start, ofServer, retryAfter, err) {
-		s.client.config.Logger.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "err", err)
+		s.client.config.Logger.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "error", err)
 	}
 }
 

@@ -136,7 +136,7 @@ func (t *Text) cut(text string) (c *Cipher, masked string, err error) {
 	fail := func(format string, args ...any) (*Cipher, string, error) {
 		return nil, "", &firn.ParseError{What: "veiled ID", Text: text, Pos: -1, Reason: fmt.Sprintf(format, args...)}
 	}
-	number, ok := Number(text)
+	number, ok := KeyNumber(text)
 	if !ok {
 		_, _, err := typed.Cut(text)
 		if _, notNumber := firn.ParseID(text); err == nil || notNumber == nil {
@@ -163,9 +163,9 @@ func named(err error, text string) error {
 	return parse
 }
 
-// Number returns the number of the key that a veiled text names. ok is false if
+// KeyNumber returns the number of the key that a veiled text names. ok is false if
 // the text does not begin like one.
-func Number(text string) (n int, ok bool) {
+func KeyNumber(text string) (n int, ok bool) {
 	prefix, _, ok := strings.Cut(text, "_")
 	if !ok || !strings.HasPrefix(prefix, "v") {
 		return 0, false

@@ -139,7 +139,7 @@ func (k *Console) readAll(v *visit, p *inspectPage, ids []string) (err error) {
 // unveil sets the key of a veiled ID of a sequencer that the visitor named. It
 // does nothing for other IDs.
 func (k *Console) unveil(v *visit, id, of string, o *inspect.Options) error {
-	if _, veiled := veil.Number(id); !veiled || !o.From.IsAuto() {
+	if _, veiled := veil.KeyNumber(id); !veiled || !o.From.IsAuto() {
 		return nil
 	}
 	if of != "" && !v.who.MayRead(of) && !v.who.may(auth.Take, of) {

@@ -57,7 +57,7 @@ func (k *Console) matches(v *visit, id string, o inspect.Options, of string) (ma
 // the mark of its node ID fit. A veiled ID was read as one of the sequencer of.
 func (s *snapshot) compare(q sequencerInfo, id, of string, x *inspect.Reading, v *visit) (fits bool, why string) {
 	c := q.Info.Config
-	_, veiled := veil.Number(id)
+	_, veiled := veil.KeyNumber(id)
 	prefix := strings.LastIndexByte(id, '_')
 	switch {
 	case veiled && q.Name != of:

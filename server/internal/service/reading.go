@@ -24,7 +24,7 @@ type Reader struct {
 // typed text, and the key of veiled text. The caller must be allowed to see the
 // sequencer or to take its IDs. Without a name, only veiled text is a Problem.
 func (r Reader) Options(ctx context.Context, name, text string, o *inspect.Options) *Problem {
-	_, veiled := veil.Number(text)
+	_, veiled := veil.KeyNumber(text)
 	veiled = veiled && o.From.IsAuto() || o.From.IsVeiled()
 	if veiled && len(r.Veil) == 0 {
 		return &Problem{Kind: BadParameter, Detail: errNoVeilKeys.Error()}
