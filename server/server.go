@@ -77,7 +77,7 @@ func New(c Config) (*Server, error) {
 	}
 	for _, url := range c.ForwardTo {
 		if err := forwarding.CheckURL(url); err != nil {
-			return nil, fmt.Errorf("server: Config.ForwardTo: %w", err)
+			return nil, fmt.Errorf("server: Config.ForwardTo has %q: %w", url, err)
 		}
 	}
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)

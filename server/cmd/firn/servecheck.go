@@ -55,7 +55,7 @@ func (s *serveCmd) checkValues() (all faults) {
 	}
 	for _, url := range s.ForwardTo {
 		if err := forwarding.CheckURL(url); err != nil {
-			all.addError("forward-to", "", err)
+			all.addError("forward-to", url, err)
 		} else if s.ForwardTokenFile != "" && !s.insecure && strings.HasPrefix(url, "http:") {
 			all.add("forward-to", url, "use an https URL, or --insecure on a private network", "--forward-token would be sent without TLS")
 		}

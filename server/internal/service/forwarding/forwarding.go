@@ -55,7 +55,7 @@ type Config struct {
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || !members.IsAddress(u.Host) || strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host {
-		return fmt.Errorf("%q must be a URL of a server, such as https://ids-1.example:3476", text)
+		return errors.New("it must be a URL of a server, such as https://ids-1.example:3476")
 	}
 	return nil
 }
