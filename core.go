@@ -278,7 +278,7 @@ func (c *core) sealedForGood() bool {
 // by a different counter than the one that term.quick uses.
 func (c *core) takeOne() (*term, uint64, error) {
 	t := c.term.Load()
-	if slot, ok := t.below(t.allowed.EndBy(&c.watch)); ok {
+	if slot, ok := t.takeBelow(t.allowed.EndBy(&c.watch)); ok {
 		return t, slot, nil
 	}
 	t, slot, _, err := c.take(1)
@@ -305,7 +305,7 @@ func (c *core) takeUpTo(want uint64) (*term, uint64, uint64, error) {
 	if end == 0 {
 		end = t.allowed.EndBy(&c.watch)
 	}
-	if slot, n, ok := t.someBelow(want, end); ok {
+	if slot, n, ok := t.takeSomeBelow(want, end); ok {
 		return t, slot, n, nil
 	}
 	return c.take(want)

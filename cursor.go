@@ -109,7 +109,7 @@ func (l *lease) renew() (slot uint64, err error) {
 	l.term = l.core.term.Load()
 	var end uint64
 	if l.read, end = l.term.allowed.Read(w); end > 0 {
-		if slot, n, ok := l.term.someBelow(l.size, end); ok {
+		if slot, n, ok := l.term.takeSomeBelow(l.size, end); ok {
 			l.next, l.end = slot+1, slot+n
 			return slot, nil
 		}

@@ -541,7 +541,7 @@ func TestInlining(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	for _, name := range []string{"(*term).below", "(*term).someBelow", "(*composer).last", "fresh", "(*Allowance).End", "(*Reading).Fresh"} {
+	for _, name := range []string{"(*term).takeBelow", "(*term).takeSomeBelow", "(*composer).last", "fresh", "(*Allowance).End", "(*Reading).Fresh"} {
 		if !regexp.MustCompile(`(?m): can inline ` + regexp.QuoteMeta(name) + `$`).Match(out) {
 			t.Errorf("%s cannot be inlined any more", name)
 		}

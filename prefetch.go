@@ -200,7 +200,7 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 		}
 	}
 	var one [1]I
-	_, err = p.some(ctx, one[:])
+	_, err = p.takeOrAwait(ctx, one[:])
 	return one[0], err
 }
 
@@ -231,7 +231,7 @@ func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 func (p *PrefetcherOf[I]) Fill(ctx context.Context, dst []I) error {
 	needContext(ctx)
 	for len(dst) > 0 {
-		n, err := p.some(ctx, dst)
+		n, err := p.takeOrAwait(ctx, dst)
 		if err != nil {
 			return err
 		}
@@ -240,9 +240,9 @@ func (p *PrefetcherOf[I]) Fill(ctx context.Context, dst []I) error {
 	return nil
 }
 
-// some takes at least one ID and up to the length of dst. It fetches or waits
-// if no ID is left.
-func (p *PrefetcherOf[I]) some(ctx context.Context, dst []I) (int, error) {
+// takeOrAwait takes at least one ID and up to the length of dst. It fetches or
+// waits if no ID is left.
+func (p *PrefetcherOf[I]) takeOrAwait(ctx context.Context, dst []I) (int, error) {
 	if n := p.takeSome(p.block.Load(), dst); n > 0 {
 		return n, nil
 	}

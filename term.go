@@ -114,11 +114,11 @@ func (t *term) begin(first uint64) {
 // It swaps instead of adding, though an addition would cost less under
 // contention: see docs/decisions/generator.md.
 func (t *term) quick() (slot uint64, ok bool) {
-	return t.below(t.allowed.End(freshness.Cycles()))
+	return t.takeBelow(t.allowed.End(freshness.Cycles()))
 }
 
-// below takes the next slot if it lies below end.
-func (t *term) below(end uint64) (slot uint64, ok bool) {
+// takeBelow takes the next slot if it lies below end.
+func (t *term) takeBelow(end uint64) (slot uint64, ok bool) {
 	for {
 		v := t.word.Load()
 		if v >= end {
@@ -130,9 +130,9 @@ func (t *term) below(end uint64) (slot uint64, ok bool) {
 	}
 }
 
-// someBelow takes at least one and up to n slots if the next one lies below
+// takeSomeBelow takes at least one and up to n slots if the next one lies below
 // end.
-func (t *term) someBelow(n, end uint64) (slot, got uint64, ok bool) {
+func (t *term) takeSomeBelow(n, end uint64) (slot, got uint64, ok bool) {
 	for {
 		v := t.word.Load()
 		if v >= end {

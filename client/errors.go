@@ -47,17 +47,18 @@ func (e *Error) Is(target error) bool {
 	return is != nil && target == is
 }
 
-// again reports whether the same server may fulfill the same request later.
-func (e *Error) again() bool {
+// isTemporary reports whether the same server may fulfill the same request
+// later.
+func (e *Error) isTemporary() bool {
 	return slices.Contains([]int{
 		http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusRequestTimeout,
 		http.StatusBadGateway, http.StatusGatewayTimeout, // from a proxy that cannot reach its server
 	}, e.Status)
 }
 
-// final reports whether no server would fulfill the request.
-func (e *Error) final() bool {
-	return e.Status >= 400 && e.Status < 500 && !e.again() && !e.ofServer()
+// isFinal reports whether no server would fulfill the request.
+func (e *Error) isFinal() bool {
+	return e.Status >= 400 && e.Status < 500 && !e.isTemporary() && !e.ofServer()
 }
 
 // ofServer reports whether the server as a whole does not work; most problems

@@ -139,7 +139,7 @@ func (s *SequencerOf[I]) hedgeAfter(ctx context.Context) time.Duration {
 // isFinal reports whether no other server is asked after an error.
 func isFinal(err error) bool {
 	said, ok := errors.AsType[*Error](err)
-	return ok && said.final() || errors.As(err, new(*tokenError))
+	return ok && said.isFinal() || errors.As(err, new(*tokenError))
 }
 
 // settle records the result of a request, and reports whether it is that of the
@@ -177,7 +177,7 @@ func (s *SequencerOf[I]) settle(gone error, c *call, i int, start time.Time, cou
 		}
 		err = s.view.noAnswer(i, start)
 	case said != nil:
-		c.done[i].refused = !said.again()
+		c.done[i].refused = !said.isTemporary()
 		ofServer, retryAfter = said.ofServer(), said.RetryAfter
 	case errors.As(err, new(*answerError)):
 		// IDs of one sequencer may have the other width.

@@ -55,7 +55,7 @@ func (s *store) create(ctx context.Context, key string, next []byte) (bool, erro
 		return false, grant.NotSent(err)
 	case err == nil:
 		return s.confirm(got, "", mark, next)
-	case !refused || !r.ofLease("AlreadyExists", name) && !r.isDenial():
+	case !refused || !r.isAboutLease("AlreadyExists", name) && !r.isDenial():
 		return false, err
 	}
 	// A copy of the request may have created it before this one was refused.
@@ -91,7 +91,7 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 			return false, grant.NotSent(err)
 		case err == nil:
 			return s.confirm(got, from, mark, next)
-		case !refused || !r.ofLease("Conflict", name) && !r.isDenial():
+		case !refused || !r.isAboutLease("Conflict", name) && !r.isDenial():
 			return false, err
 		}
 		successor, e := s.successor(ctx, name, from, r.isDenial())

@@ -51,10 +51,10 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("the answer is %d %s", r.code, http.StatusText(r.code))
 }
 
-// ofLease reports whether the API server has refused a write because of the
+// isAboutLease reports whether the API server has refused a write because of the
 // state of the Lease with this name. Quotas and admission also answer 409,
 // about other objects or without a reason.
-func (r *refusal) ofLease(reason, name string) bool {
+func (r *refusal) isAboutLease(reason, name string) bool {
 	d := r.status.Details
 	return r.code == http.StatusConflict && r.status.Reason == reason &&
 		d.Kind == "leases" && d.Group == "coordination.k8s.io" && d.Name == name

@@ -266,7 +266,7 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 		l := newLease(s.namespace, identityName)
 		// The next read shows whether it was created, and by which request.
 		_, _, err = s.write(call, http.MethodPost, s.url("", nil), l)
-		if r, ok := errors.AsType[*refusal](err); err != nil && !(ok && r.ofLease("AlreadyExists", identityName)) {
+		if r, ok := errors.AsType[*refusal](err); err != nil && !(ok && r.isAboutLease("AlreadyExists", identityName)) {
 			return "", 0, s.failed(ctx, "create lease "+identityName, err)
 		}
 	}

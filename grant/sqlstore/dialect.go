@@ -79,8 +79,9 @@ type Dialect struct {
 // codes are codes of a server, or their beginnings.
 type codes []string
 
-// is reports whether an error is an answer of the server with one of the codes.
-func (d *Dialect) is(err error, among codes) bool {
+// hasCode reports whether an error is an answer of the server with one of the
+// codes.
+func (d *Dialect) hasCode(err error, among codes) bool {
 	if err == nil {
 		return false
 	}

@@ -165,8 +165,8 @@ func openStore(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*store,
 	return s, nil
 }
 
-// in returns a statement for this table and server.
-func (s *store) in(statement string) string {
+// expand returns a statement for this table and server.
+func (s *store) expand(statement string) string {
 	schema := "DATABASE()"
 	if s.schema != "" {
 		schema = "'" + s.schema + "'"
@@ -247,7 +247,7 @@ func pause(ctx context.Context, n int) bool {
 // fails, for example with locked tables, and the pool hands out first what was
 // returned last.
 func (s *store) back(conn *sql.Conn, err error) {
-	if err != nil && !s.dialect.is(err, s.dialect.again) {
+	if err != nil && !s.dialect.hasCode(err, s.dialect.again) {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	_ = conn.Close()
@@ -305,7 +305,7 @@ func (s *store) read(ctx context.Context, f func(*sql.Conn) (state int64, err er
 			if dead++; dead > maxDead {
 				return err
 			}
-		case s.dialect.is(err, s.dialect.again):
+		case s.dialect.hasCode(err, s.dialect.again):
 			if again++; !pause(ctx, again) {
 				return err
 			}
@@ -334,7 +334,7 @@ func (s *store) readRow(ctx context.Context, what, query string, args []any, des
 	}
 	defer leave()
 	err = s.read(call, func(conn *sql.Conn) (state int64, err error) {
-		err = conn.QueryRowContext(call, s.in(query), args...).Scan(append(dest, &state)...)
+		err = conn.QueryRowContext(call, s.expand(query), args...).Scan(append(dest, &state)...)
 		return state, err
 	})
 	if err != nil {
@@ -418,8 +418,8 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (appl
 			if dead++; dead > maxDead {
 				return false, true, err
 			}
-		case s.dialect.is(err, s.dialect.refused):
-			if again++; !s.dialect.is(err, s.dialect.again) || !pause(ctx, again) {
+		case s.dialect.hasCode(err, s.dialect.refused):
+			if again++; !s.dialect.hasCode(err, s.dialect.again) || !pause(ctx, again) {
 				return false, dead > 0, err
 			}
 		default:
@@ -446,13 +446,13 @@ func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 	}
 	var result sql.Result
 	if len(old) == 0 {
-		result, err = conn.ExecContext(ctx, s.in(s.dialect.insert), key, next)
+		result, err = conn.ExecContext(ctx, s.expand(s.dialect.insert), key, next)
 	} else {
-		result, err = conn.ExecContext(ctx, s.in(s.dialect.update), next, key, old)
+		result, err = conn.ExecContext(ctx, s.expand(s.dialect.update), next, key, old)
 	}
 	switch {
-	case len(old) == 0 && s.dialect.is(err, s.dialect.duplicate): // nothing was changed
-	case s.dialect.is(err, s.dialect.readOnly):
+	case len(old) == 0 && s.dialect.hasCode(err, s.dialect.duplicate): // nothing was changed
+	case s.dialect.hasCode(err, s.dialect.readOnly):
 		return 0, fmt.Errorf("%w: %w", ErrReplica, err)
 	case err != nil:
 		return 0, err
@@ -515,7 +515,7 @@ func (s *store) settle(ctx context.Context, conn *sql.Conn) (warned []string, er
 	}
 	var state int64
 	var committed bool
-	if err := conn.QueryRowContext(ctx, s.in(s.dialect.settle)).Scan(&state, &committed); err != nil {
+	if err := conn.QueryRowContext(ctx, s.expand(s.dialect.settle)).Scan(&state, &committed); err != nil {
 		return nil, err
 	}
 	if !committed {
@@ -538,7 +538,7 @@ func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 		for i, key := range some {
 			args[i] = key
 		}
-		query := s.in(fmt.Sprintf("SELECT k, v, {P} FROM {T} WHERE k IN (?%s) LIMIT %d", // a session may have a lower limit
+		query := s.expand(fmt.Sprintf("SELECT k, v, {P} FROM {T} WHERE k IN (?%s) LIMIT %d", // a session may have a lower limit
 			strings.Repeat(", ?", len(some)-1), len(some)))
 		var rows []row
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
@@ -591,7 +591,7 @@ func (s *store) List(ctx context.Context, prefix string, yield func(key string, 
 	for {
 		var rows []row // no connection is held while yield runs
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
-			rows, err = readRows(call, conn, s.in(listStatement), from, below, page)
+			rows, err = readRows(call, conn, s.expand(listStatement), from, below, page)
 			switch {
 			case err != nil:
 				return 0, err

@@ -21,15 +21,15 @@ func (s *store) prepare(ctx context.Context) error {
 	if err := s.dialect.check(ctx, s.db); err != nil {
 		return err
 	}
-	_, err := s.db.ExecContext(ctx, s.in(existsStatement))
-	if s.dialect.is(err, s.dialect.missing) && s.options.Create {
-		_, refused := s.db.ExecContext(ctx, s.in(s.dialect.create))
+	_, err := s.db.ExecContext(ctx, s.expand(existsStatement))
+	if s.dialect.hasCode(err, s.dialect.missing) && s.options.Create {
+		_, refused := s.db.ExecContext(ctx, s.expand(s.dialect.create))
 		// Another process may have created it at the same time.
-		if _, err = s.db.ExecContext(ctx, s.in(existsStatement)); err != nil && refused != nil {
+		if _, err = s.db.ExecContext(ctx, s.expand(existsStatement)); err != nil && refused != nil {
 			err = fmt.Errorf("create it: %w", refused)
 		}
 	}
-	if s.dialect.is(err, s.dialect.missing) {
+	if s.dialect.hasCode(err, s.dialect.missing) {
 		return fmt.Errorf("%w %s", ErrNoTable, cmp.Or(s.options.Table, defaultTable))
 	}
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *store) choosePrimary(ctx context.Context) (err error) {
 func (s *store) checkTable(ctx context.Context) error {
 	var fault string
 	var isCopy bool
-	err := s.db.QueryRowContext(ctx, s.in(s.dialect.faults)).Scan(&fault, &isCopy)
+	err := s.db.QueryRowContext(ctx, s.expand(s.dialect.faults)).Scan(&fault, &isCopy)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -84,11 +84,11 @@ func (s *store) checkTable(ctx context.Context) error {
 // has no rows. Other processes may do so at the same time.
 func (s *store) identify(ctx context.Context) error {
 	var filled bool
-	if err := s.db.QueryRowContext(ctx, s.in(filledStatement)).Scan(&filled); err != nil {
+	if err := s.db.QueryRowContext(ctx, s.expand(filledStatement)).Scan(&filled); err != nil {
 		return err
 	}
 	if s.options.Create && !filled {
-		if _, err := s.db.ExecContext(ctx, s.in(s.dialect.insert), identityKey, []byte(rand.Text())); err != nil && !s.dialect.is(err, s.dialect.duplicate) {
+		if _, err := s.db.ExecContext(ctx, s.expand(s.dialect.insert), identityKey, []byte(rand.Text())); err != nil && !s.dialect.hasCode(err, s.dialect.duplicate) {
 			return err
 		}
 	}
@@ -103,14 +103,14 @@ func (s *store) identify(ctx context.Context) error {
 func (s *store) probe(ctx context.Context) error {
 	var err error
 	for again := 1; ; again++ {
-		if err = s.probeOnce(ctx); !s.dialect.is(err, s.dialect.again) || !pause(ctx, again) {
+		if err = s.probeOnce(ctx); !s.dialect.hasCode(err, s.dialect.again) || !pause(ctx, again) {
 			break
 		}
 	}
 	switch {
-	case err == nil, s.dialect.is(err, s.dialect.denied), s.dialect.is(err, s.dialect.readOnly):
+	case err == nil, s.dialect.hasCode(err, s.dialect.denied), s.dialect.hasCode(err, s.dialect.readOnly):
 		return nil
-	case s.dialect.is(err, s.dialect.refused):
+	case s.dialect.hasCode(err, s.dialect.refused):
 		err = fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	return fmt.Errorf("sqlstore: write to table %s and read it back: %w", s.table, err)
@@ -139,8 +139,8 @@ func (s *store) probeOnce(ctx context.Context) error {
 		return fmt.Errorf("%w: %s: it differs from a table that Firn creates, or has triggers", ErrUnfit, fmt.Sprintf(format, args...))
 	}
 	change := func(statement string, args ...any) (int64, error) {
-		result, err := tx.ExecContext(ctx, s.in(statement), args...)
-		if s.dialect.is(err, s.dialect.duplicate) {
+		result, err := tx.ExecContext(ctx, s.expand(statement), args...)
+		if s.dialect.hasCode(err, s.dialect.duplicate) {
 			return 0, nil
 		}
 		if err != nil {
@@ -157,7 +157,7 @@ func (s *store) probeOnce(ctx context.Context) error {
 	}
 	var got []byte
 	var state int64
-	if err := tx.QueryRowContext(ctx, s.in(getStatement), keys[0]).Scan(&got, &state); err != nil {
+	if err := tx.QueryRowContext(ctx, s.expand(getStatement), keys[0]).Scan(&got, &state); err != nil {
 		return err
 	}
 	if !bytes.Equal(got, value) {
@@ -175,7 +175,7 @@ func (s *store) probeOnce(ctx context.Context) error {
 	} else if n != 0 {
 		return damaged("a key can be inserted twice")
 	}
-	found, err := readRows(ctx, tx, s.in(listStatement), prefix, prefix+"~", len(keys)+1)
+	found, err := readRows(ctx, tx, s.expand(listStatement), prefix, prefix+"~", len(keys)+1)
 	if err != nil {
 		return err
 	}

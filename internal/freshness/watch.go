@@ -93,7 +93,7 @@ func (w *Watch) Allow(a *Allowance, o Observation, end uint64) {
 	if o.gen&1 != 0 || !w.gen.CompareAndSwap(o.gen, o.gen+1) {
 		return
 	}
-	c := a.of(w)
+	c := a.counterOf(w)
 	span := w.rate.observe(o.sample, w.span)
 	if span != c.span.Load() {
 		c.span.Store(0) // so that no span is combined with another stamp
@@ -145,7 +145,7 @@ func (a *Allowance) Read(w *Watch) (Reading, uint64) {
 	if !w.on {
 		return Reading{}, 0
 	}
-	by := a.of(w)
+	by := a.counterOf(w)
 	c := w.count()
 	stamp, span := by.stamp.Load(), by.span.Load() // in this order, as in End
 	if !fresh(c, stamp, span) {
@@ -158,7 +158,7 @@ func (a *Allowance) Read(w *Watch) (Reading, uint64) {
 	return r, by.end.Load()
 }
 
-func (a *Allowance) of(w *Watch) *byCounter {
+func (a *Allowance) counterOf(w *Watch) *byCounter {
 	if w.counter != nil {
 		return &a.other
 	}

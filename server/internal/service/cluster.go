@@ -149,12 +149,12 @@ func (c *Cluster) Sequencer(ctx context.Context, name string, by Creator) (*Sequ
 	if q := c.Opened(name); q != nil {
 		return q, nil
 	}
-	if f, ok := c.absent(name); ok && !Forwarded(ctx) {
-		return c.ofPeers(name, f), nil
+	if f, ok := c.recentLack(name); ok && !Forwarded(ctx) {
+		return c.peerSequencer(name, f), nil
 	}
-	q, err := c.own(ctx, name, by)
+	q, err := c.openOwn(ctx, name, by)
 	if err != nil {
-		return c.elsewhere(ctx, name, err)
+		return c.fallBackToPeers(ctx, name, err)
 	}
 	return q, nil
 }
@@ -177,8 +177,8 @@ func (c *Cluster) openEntry(name string) *entry {
 	return nil
 }
 
-// own returns the sequencer of a name, with a node ID of this server.
-func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer, error) {
+// openOwn returns the sequencer of a name, with a node ID of this server.
+func (c *Cluster) openOwn(ctx context.Context, name string, by Creator) (*Sequencer, error) {
 	for first := true; ; first = false {
 		if err := c.makeRoom(ctx, name); err != nil {
 			return nil, err

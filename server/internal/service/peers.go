@@ -44,25 +44,25 @@ func WithForwarded(ctx context.Context) context.Context {
 // Forwarded reports whether another server forwarded the call of a context.
 func Forwarded(ctx context.Context) bool { return ctx.Value(forwarded{}) != nil }
 
-// absentFor is how long the server does not try to acquire a node ID after
+// lackLasts is how long the server does not try to acquire a node ID after
 // another server was asked for IDs.
-const absentFor = 2 * time.Second
+const lackLasts = 2 * time.Second
 
-// absent returns why this server had no node ID of a sequencer, while it does
-// not try to acquire one.
-func (c *Cluster) absent(name string) (f failure, ok bool) {
+// recentLack returns why this server had no node ID of a sequencer, while it
+// does not try to acquire one.
+func (c *Cluster) recentLack(name string) (f failure, ok bool) {
 	if c.config.Peers == nil {
 		return f, false
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	f = c.failed[name]
-	return f, !f.config.Layout.IsZero() && time.Since(f.at) < absentFor
+	return f, !f.config.Layout.IsZero() && time.Since(f.at) < lackLasts
 }
 
-// elsewhere returns a sequencer that takes IDs from other servers if err is
-// that this server has no node ID of it.
-func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (*Sequencer, error) {
+// fallBackToPeers returns a sequencer that takes IDs from other servers if err
+// is that this server has no node ID of it.
+func (c *Cluster) fallBackToPeers(ctx context.Context, name string, err error) (*Sequencer, error) {
 	if c.config.Peers == nil || Forwarded(ctx) || !errors.Is(err, grant.ErrNodesExhausted) {
 		return nil, err
 	}
@@ -75,11 +75,11 @@ func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (*Seque
 	c.mu.Lock()
 	c.failed[name] = f
 	c.mu.Unlock()
-	return c.ofPeers(name, f), nil
+	return c.peerSequencer(name, f), nil
 }
 
-// ofPeers returns a sequencer that takes its IDs from other servers.
-func (c *Cluster) ofPeers(name string, f failure) *Sequencer {
+// peerSequencer returns a sequencer that takes its IDs from other servers.
+func (c *Cluster) peerSequencer(name string, f failure) *Sequencer {
 	name = strings.Clone(name)
 	l := f.config.Layout
 	return &Sequencer{

@@ -132,7 +132,7 @@ func ProblemOf(err error, limit time.Duration, late bool) Problem {
 		p.Detail = "the store of node IDs could not be reached, read or written; see the server's log"
 		switch silent := (*silentError)(nil); {
 		case errors.As(err, &silent):
-			p.Detail = fmt.Sprintf("the store of node IDs %s; the server keeps trying; see its log", silent.what())
+			p.Detail = fmt.Sprintf("the store of node IDs %s; the server keeps trying; see its log", silent.describe())
 		case errors.Is(err, context.DeadlineExceeded):
 			p.Detail = "the store of node IDs did not answer in time; see the server's log"
 		}

@@ -118,7 +118,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		return lack.err
 	}
 	// The sequencer may have been removed; do not create it again here.
-	_, err := c.own(ctx, name, func(string) (*auth.Credentials, error) { return nil, auth.ErrForbidden })
+	_, err := c.openOwn(ctx, name, func(string) (*auth.Credentials, error) { return nil, auth.ErrForbidden })
 	switch {
 	case isLack(err):
 		return err

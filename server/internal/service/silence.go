@@ -32,15 +32,16 @@ type silentError struct {
 }
 
 func (e *silentError) Error() string {
-	text := fmt.Sprintf("%v: it %s", sequencer.ErrUnavailable, e.what())
+	text := fmt.Sprintf("%v: it %s", sequencer.ErrUnavailable, e.describe())
 	if e.why != nil {
 		text += ": " + e.why.Error()
 	}
 	return text
 }
 
-// what returns what the store does, without its own words, which may name hosts.
-func (e *silentError) what() string {
+// describe returns what the store does, without its own words, which may name
+// hosts.
+func (e *silentError) describe() string {
 	if e.why != nil {
 		return fmt.Sprintf("has refused calls for %v", e.silent.Round(time.Second))
 	}

@@ -80,9 +80,9 @@ func FromHeader(values []string, state *tls.ConnectionState) *Credentials {
 	return c
 }
 
-// who returns the principal of the credentials at the time now. trusted reports
-// whether an authority is still trusted to sign client certificates.
-func (s *Set) who(c *Credentials, now time.Time, trusted func(*x509.Certificate) bool) (*Principal, bool) {
+// principal returns the principal of the credentials at the time now. trusted
+// reports whether an authority is still trusted to sign client certificates.
+func (s *Set) principal(c *Credentials, now time.Time, trusted func(*x509.Certificate) bool) (*Principal, bool) {
 	ofCertificate := !c.Given && c.TLS != nil && len(c.TLS.VerifiedChains) > 0
 	if ofCertificate && !isTrusted(c.TLS.VerifiedChains, now, trusted) {
 		return nil, false
@@ -152,7 +152,7 @@ func (g *Guard) Set() *Set { return g.set() }
 
 // Who returns the principal of the credentials at the time now.
 func (g *Guard) Who(c *Credentials, now time.Time) (*Principal, bool) {
-	return g.set().who(c, now, g.trusted)
+	return g.set().principal(c, now, g.trusted)
 }
 
 // Allow implements Authorizer.

@@ -97,8 +97,8 @@ func (c *Config) getenv(names ...string) string {
 	return ""
 }
 
-// on reports whether anything is to be traced.
-func (c *Config) on() (bool, error) {
+// enabled reports whether anything is to be traced.
+func (c *Config) enabled() (bool, error) {
 	if strings.EqualFold(c.getenv("OTEL_SDK_DISABLED"), "true") {
 		return false, nil
 	}
@@ -186,7 +186,7 @@ func New(p api.TracerProvider, version string) *Tracer {
 // nil if nothing is to be traced. It does not wait for the collector. The
 // provider must be ended with Shutdown.
 func Start(ctx context.Context, c Config) (*trace.TracerProvider, error) {
-	if on, err := c.on(); !on || err != nil {
+	if on, err := c.enabled(); !on || err != nil {
 		return nil, err
 	}
 	if err := c.Check(); err != nil {

@@ -119,9 +119,9 @@ var presets = sync.OnceValue(func() map[int][]*candidate {
 	return bySize
 })
 
-// of returns the candidate for a text. The IDs of Lable contain which of Lable's
-// layouts they have. It returns nil if the text has another format.
-func (c *candidate) of(n *form.Decoding) *candidate {
+// forText returns the candidate for a text. The IDs of Lable contain which of
+// Lable's layouts they have. It returns nil if the text has another format.
+func (c *candidate) forText(n *form.Decoding) *candidate {
 	switch {
 	case c.preset == "lable":
 		return lables()[n.Bytes[6]>>4&1][n.Bytes[7]&15]

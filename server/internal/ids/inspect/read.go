@@ -223,7 +223,7 @@ func (r *Result) readAll(decodings []*form.Decoding, now time.Time) {
 			r.Readings = append(r.Readings, x)
 		}
 		for _, c := range presets()[n.Bits()] {
-			if c = c.of(n); c == nil {
+			if c = c.forText(n); c == nil {
 				continue
 			}
 			if x, err := c.read(n, now); err == nil && (x.Plausible || !n.Ambiguous) {
