@@ -134,14 +134,14 @@ func overlay(t *testing.T, all []mistake) string {
 // TestMistakes makes one mistake at a time, and expects the tests of its row to
 // fail: some mistakes, and with FIRN_ALL=1 all.
 func TestMistakes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the tests with every mistake")
-	}
 	everything := os.Getenv("FIRN_ALL") != "" || os.Getenv("FIRN_SOAK") != ""
 	all := mistakes(t)
 	files := overlay(t, all)
 	if t.Failed() {
 		return
+	}
+	if testing.Short() {
+		t.Skip("it builds the tests with every mistake")
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(m mistake) bool { return !m.some && !everything })
 	programs := make(map[string]string) // the tests of a directory
