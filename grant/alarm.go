@@ -7,7 +7,7 @@ import (
 )
 
 // An Alarm is a kind of condition that operators should know about. The kinds
-// are the indexes of KeeperStats.Alarms; the zero Alarm is none.
+// are the indexes of KeeperStats.Alarms. The zero Alarm means no alarm.
 type Alarm uint8
 
 const (
