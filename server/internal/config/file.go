@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -81,7 +84,7 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 		err = doc.Decode(new(map[string]any)) // finds repeated keys, and aliases that explode
 	}
 	if err != nil && err != io.EOF {
-		return nil, YAMLError(name, err)
+		return nil, YAMLError(name, data, err)
 	}
 	if err := d.Decode(new(yaml.Node)); err != io.EOF {
 		return nil, fmt.Errorf("%s: second YAML document: put all settings into one", name)
@@ -96,12 +99,21 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 	return p.file, nil
 }
 
-// YAMLError returns an error of the decoder with the name of the file, and
-// without the types of Go in it.
-func YAMLError(name string, err error) error {
+// YAMLError returns an error of the decoder with the name of the file and the
+// line, and without the types of Go in it.
+func YAMLError(name string, data []byte, err error) error {
 	var wrong *yaml.TypeError
 	if !errors.As(err, &wrong) {
-		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+		text := strings.TrimPrefix(err.Error(), "yaml: ")
+		if rest, ok := strings.CutPrefix(text, "line "); ok {
+			number, text, _ := strings.Cut(rest, ": ")
+			line, _ := strconv.Atoi(number)
+			if fromZero.MatchString(text) {
+				line = min(line+1, 1+bytes.Count(bytes.TrimRight(data, "\n"), []byte("\n")))
+			}
+			return fmt.Errorf("%s:%d: %s", name, line, text)
+		}
+		return fmt.Errorf("%s:%d: %s", name, 1+bytes.Count(data[:faultIn(data, text)], []byte("\n")), text)
 	}
 	const most = 50 // a file of another kind has one in every line
 	var all []error
@@ -115,6 +127,22 @@ func YAMLError(name string, err error) error {
 		all = append(all, errors.New(name+":"+strings.NewReplacer(": field ", ": unknown key ", "cannot unmarshal", "unexpected").Replace(text)))
 	}
 	return errors.Join(all...)
+}
+
+// fromZero matches faults whose lines the decoder counts from zero: those of its
+// parser, and not of its scanner. All lines may be where the wrong block begins.
+var fromZero = regexp.MustCompile("^did not find expected (key|node content|'-' indicator|',' or|<)")
+
+// faultIn returns the offset of a fault for which the decoder names no line: it
+// is an alias, text that is not UTF-8, a control character, or in the first line.
+func faultIn(data []byte, text string) int {
+	if _, anchor, ok := strings.Cut(text, "anchor '"); ok {
+		anchor, _, _ = strings.Cut(anchor, "'")
+		return max(0, bytes.Index(data, []byte("*"+anchor)))
+	}
+	return max(0, bytes.IndexFunc(data, func(c rune) bool {
+		return c == utf8.RuneError || unicode.IsControl(c) && !strings.ContainsRune("\t\r\n\u0085", c)
+	}))
 }
 
 type parser struct {

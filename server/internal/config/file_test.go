@@ -68,7 +68,7 @@ sequencers:
 func TestParseFaults(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"[1]", "f:1: unexpected !!seq"},
-		{"a: [", "f: "},
+		{"a: [", "f:1: did not find"},
 		{"stroe: x", `f:1: unknown key "stroe"`},
 		{"tls: {crt: x}", `f:1: unknown key "tls.crt"`},
 		{"store: a\nstore: b", "f:2: mapping key \"store\" already defined at line 1"},

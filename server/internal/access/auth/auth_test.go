@@ -117,7 +117,7 @@ func TestMayReadAll(t *testing.T) {
 func TestParseFaults(t *testing.T) {
 	token, hash := NewToken()
 	for _, test := range []struct{ text, want string }{
-		{"tokens: [", "f: "},
+		{"tokens: [", "f:1: did not find"},
 		{"[]", "f:1: unexpected !!seq"},
 		{"tokns: []", "f:1: unknown key tokns"},
 		{"tokens: {}", "f:1: unexpected !!map"},

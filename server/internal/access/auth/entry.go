@@ -175,7 +175,7 @@ func read(data []byte, file string) (*document, error) {
 	d.KnownFields(true)
 	switch err := d.Decode(&content); {
 	case err != nil && err != io.EOF:
-		return nil, config.YAMLError(file, err)
+		return nil, config.YAMLError(file, data, err)
 	case content.Tokens == nil:
 		return nil, fmt.Errorf("%s:1: no tokens found: to allow no client, write tokens: []", file)
 	}
@@ -184,7 +184,7 @@ func read(data []byte, file string) (*document, error) {
 	}
 	doc := &document{file: file, entries: content.Tokens}
 	if err := yaml.Unmarshal(data, &doc.root); err != nil {
-		return nil, config.YAMLError(file, err)
+		return nil, config.YAMLError(file, data, err)
 	}
 	if len(doc.list().Content) != len(doc.entries) {
 		return nil, fmt.Errorf("%s: the file must begin with the key tokens", file)
