@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +67,14 @@ var shapes = []shape{
 	{Of(firn.Base62), []int{18, 19, 20, 21, 22}, 128, true, "digits of base 62"},
 }
 
+// writes reports whether a text looks as if it was written in an ambiguous form:
+// digits without a leading zero are a number, and bases 32 and 36 have letters of
+// one case.
+func (s shape) writes(text string) bool {
+	oneCase := text == strings.ToLower(text) || text == strings.ToUpper(text)
+	return (!IsDigits(text) || strings.HasPrefix(text, "0")) && (oneCase || !s.form.Is(firn.Base32) && !s.form.Is(firn.Base36))
+}
+
 // Decodings reads text in every way that the Form allows: in itself, and auto in
 // every form that the text fits. bits is the size of the IDs, or 0 if it is
 // unknown. Without an error there is at least one Decoding.
@@ -104,6 +113,9 @@ func (f Form) Decodings(text string, bits int) (found []*Decoding, err error) {
 		return found, nil
 	}
 	for _, s := range shapes {
+		if s.ambiguous && !s.writes(text) {
+			continue
+		}
 		if (s.lengths == nil || slices.Contains(s.lengths, len(text))) && (bits == 0 || s.bits == 0 || bits == s.bits) {
 			add(s, max(bits, s.bits))
 		}
@@ -148,6 +160,9 @@ func (f Form) Decode(text string, bits int) (ID, Form, error) {
 			sure = append(sure, n)
 		}
 		names = append(names, n.Form.String())
+	}
+	if suffix := Suffixed(text); suffix != "" {
+		return nil, f, fmt.Errorf("%s is not an ID: %s", textfmt.Quote(text), suffix)
 	}
 	if len(sure) != 1 {
 		return nil, f, &AmbiguousError{text, names}
@@ -267,6 +282,18 @@ func OfDigits(text string) Form {
 	return Of(firn.Decimal)
 }
 
+var literal = regexp.MustCompile("^[0-9]+(n|[uU]?[lL]{1,2}|[uU][lL]{0,2})$")
+
+// Suffixed says that text is a number with the suffix of a literal in a
+// programming language, such as 1593572310593806338n. Otherwise it is empty.
+func Suffixed(text string) string {
+	m := literal.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	return fmt.Sprintf("it is a number with the suffix %s of a programming language: remove the %[1]s", m[1])
+}
+
 // IsDigits reports whether text consists of decimal digits.
 func IsDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
@@ -290,6 +317,8 @@ func notRead(text string, bits int) error {
 		reason += fmt.Sprintf(": as a decimal number it exceeds %d bits", cmp.Or(bits, 128))
 	case strings.Trim(text, "0123456789abcdefABCDEF") == "":
 		reason += fmt.Sprintf(": hexadecimal without 0x has 16, 24, 32 or 40 digits, not %d", len(text))
+	case Suffixed(text) != "":
+		reason += ": " + Suffixed(text)
 	default:
 		reason += ": it fits no known encoding"
 	}

@@ -44,7 +44,7 @@ var profiles = map[string]profile{
 	// bwmarrin/snowflake has the same bits, and most programs use small nodes.
 	"twitter":   {prior: 1},
 	"discord":   {prior: 0.5, fewParts: true},
-	"instagram": {prior: -1, anyNode: true, anySeq: true},
+	"instagram": {prior: 1, anyNode: true, anySeq: true},
 	"sonyflake": {prior: 2.2, anyNode: true},
 	"mastodon":  {prior: 0.5, born: time.Date(2017, 5, 1, 0, 0, 0, 0, time.UTC), anySeq: true},
 	"snowcast":  {prior: -3, note: "snowcast's epoch and number of nodes are configurable; 2014 and 8192 are assumed here"},
@@ -203,20 +203,7 @@ var logUsualAge = math.Log(usualAge / minute)
 // spread over the last 20 years. Of the other half, as many are from the last
 // ten minutes as from the ten hours before, and so on.
 func (c *candidate) timeWeight(t, now time.Time) float64 {
-	age := Age(t, now)
-	density := 1e-6 / (1e6 * Year) // per second
-	switch {
-	case age < -100*Year:
-	case age < -Year:
-		density = 1e-5 / (100 * Year)
-	case age < -minute:
-		density = 1e-3 / Year
-	case age < usualAge:
-		density = 0.5/((max(age, 0)+minute)*logUsualAge) + 0.5/usualAge
-	case age < oldAge:
-		density = 0.01 / (oldAge - usualAge)
-	}
-	w := math.Log2(density * c.layout.Unit().Seconds())
+	w := math.Log2(density(Age(t, now)) * c.layout.Unit().Seconds())
 	if t.Before(c.born) {
 		w -= 6
 	}
@@ -224,6 +211,22 @@ func (c *candidate) timeWeight(t, now time.Time) float64 {
 		w -= 10
 	}
 	return w
+}
+
+// density returns the probability of an age, per second.
+func density(age float64) float64 {
+	switch {
+	case age < -100*Year:
+	case age < -Year:
+		return 1e-5 / (100 * Year)
+	case age < -minute:
+		return 1e-3 / Year
+	case age < usualAge:
+		return 0.5/((max(age, 0)+minute)*logUsualAge) + 0.5/usualAge
+	case age < oldAge:
+		return 0.01 / (oldAge - usualAge)
+	}
+	return 1e-6 / (1e6 * Year)
 }
 
 // isFirstDay reports whether a time is on the day of the layout's epoch, when
@@ -311,7 +314,7 @@ func (r *Reading) reasons() (l evidence) {
 		l.con("decimal numbers have no leading zeros")
 	case f == firn.Hex && form.IsDigits(n.Text) && n.Bits() == 64:
 		l.con("it could also be a decimal number: write 0x for hexadecimal if in doubt")
-	case n.Ambiguous && n.Bits() == 64 && r.candidate != nil && r.candidate.format != f:
+	case r.isWord():
 		l.con("the format does not write its IDs like this, and a word can look the same")
 	}
 	if r.Layout.IsZero() || r.Layout == uuidv6() {
@@ -324,6 +327,13 @@ func (r *Reading) reasons() (l evidence) {
 		l.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then")
 	}
 	return l
+}
+
+// isWord reports whether the text may be any word: the layout does not write its
+// IDs like this.
+func (r *Reading) isWord() bool {
+	f, ok := r.decoding.Form.Format()
+	return ok && r.decoding.Ambiguous && r.decoding.Bits() == 64 && r.candidate != nil && r.candidate.format != f
 }
 
 // layoutReasons adds what the parts of an ID say about its layout.

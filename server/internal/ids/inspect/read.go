@@ -72,7 +72,7 @@ const (
 // Likelihood returns how likely the reading is.
 func (r *Reading) Likelihood() Likelihood {
 	switch {
-	case r.Score >= likelyShare && r.Plausible:
+	case r.Score >= likelyShare && r.Plausible && !r.isWord():
 		return Likely
 	case r.Score >= possibleShare && r.Plausible:
 		return Possible
@@ -190,11 +190,11 @@ func Read(text string, o Options) (Result, error) {
 		err = r.readBy(candidateOf(o.Layout), decodings, o.Now)
 	} else {
 		r.none = judgeNoLayout(decodings, o.Now)
-		r.Other = r.none.other
+		r.Other = cmp.Or(form.Suffixed(text), r.none.other)
 		r.readAll(decodings, o.Now)
 	}
 	if len(r.Readings) == 0 {
-		return Result{}, cmp.Or(err, errors.New("the ID would be from a time before or after all IDs"))
+		return Result{}, cmp.Or(err, errors.New("no known layout has such an ID"))
 	}
 	r.rank()
 	return r, nil
@@ -216,8 +216,10 @@ func (r *Result) readBy(c *candidate, decodings []*form.Decoding, now time.Time)
 	return refused
 }
 
-// readAll reads the decodings of a text by all known layouts.
+// readAll reads the decodings of a text by all known layouts. If no time makes
+// sense, a word was perhaps made by none of them.
 func (r *Result) readAll(decodings []*form.Decoding, now time.Time) {
+	var words []Reading
 	for _, n := range decodings {
 		if x, ok := readUUID(n, now); ok {
 			r.Readings = append(r.Readings, x)
@@ -226,11 +228,20 @@ func (r *Result) readAll(decodings []*form.Decoding, now time.Time) {
 			if c = c.forText(n); c == nil {
 				continue
 			}
-			if x, err := c.read(n, now); err == nil && (x.Plausible || !n.Ambiguous) {
-				x.weigh()
+			x, err := c.read(n, now)
+			if err != nil {
+				continue
+			}
+			if x.weigh(); x.Plausible || !n.Ambiguous {
 				r.Readings = append(r.Readings, x)
+			} else {
+				x.weight -= 20
+				words = append(words, x)
 			}
 		}
+	}
+	if len(r.Readings) == 0 {
+		r.Readings = words
 	}
 }
 

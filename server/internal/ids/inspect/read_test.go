@@ -242,7 +242,6 @@ func TestReadErrors(t *testing.T) {
 		{"", "auto", "-5", "it has a sign; as an unsigned number it is 18446744073709551611"},
 		{"", "auto", "-99999999999999999999", "it has a sign"},
 		{"", "auto", "abc", "hexadecimal without 0x has 16, 24, 32 or 40 digits, not 3"},
-		{"", "auto", "0000000000a", "the ID would be from a time before or after all IDs"},
 		{"", "dec", "12a", "not a decimal digit"},
 		{"", "xid", "9m4e2mr0ui3e8a215n4h", "not a valid xid, which has 20 digits of 0-9a-v and ends with 0 or g"},
 		{"", "ksuid", "0ujtsYcgvSTl8PAuAdqWYSMnLO", "not a valid KSUID"},
@@ -265,6 +264,44 @@ func TestReadErrors(t *testing.T) {
 		r, err := Read(tt.text, o)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || len(r.Readings) != 0 {
 			t.Errorf("Read(%q) by layout %q from %s = %v, want an error with %q", tt.text, tt.layout, tt.from, err, tt.want)
+		}
+	}
+}
+
+// TestNoKnownLayout reads texts of valid encodings that no known layout has made,
+// or only a word that looks like an ID.
+func TestNoKnownLayout(t *testing.T) {
+	for _, tt := range []struct{ text, from, note string }{
+		{"0000000000a", "base36", ""},
+		{"39kHQVbzU2HGjKozI65P4b", "base62", ""}, // a KSUID without padding
+		{"tz4a98xxat96iws9zmbrgj3a", "base36", ""},
+		{"4sTLzBcWrQ9pYvHdK2mXaN", "base58", ""},
+		{"CTFlHsmpEVW", "base62", ""},
+		{"dQw4w9WgXcQ", "base58", ""},
+		{"Iphone15Pro", "base62", ""},
+		{"1795817000000", "dec", "it may be a Unix time in milliseconds: 2026-11-27T22:03:20.000Z"},
+		{"information", "base36", ""},
+		{"12345678901", "dec", ""},
+		{"1593572310593806338n", "base62", "the suffix n of a programming language: remove the n"},
+		{"1593572310593806338L", "base62", "remove the L"},
+		{"1593572310593806338ull", "base36", "remove the ull"},
+		{"1593572310593806338LL", "base62", "remove the LL"},
+	} {
+		r := mustRead(t, tt.text, Options{})
+		if r.Known() || !strings.Contains(r.Other, tt.note) || tt.note == "" && r.Other != "" {
+			t.Errorf("Read(%q) is %s, known %t, %q; want no known layout, and %q", tt.text, r.Readings[0].Name, r.Known(), r.Other, tt.note)
+		}
+		if got := r.Readings[0].Form.String(); tt.from == "dec" && got != "dec" {
+			t.Errorf("Read(%q) as %s, want dec", tt.text, got)
+		}
+		checkResult(t, r)
+	}
+	// Words of one case can be base 36, but are not likely to be IDs.
+	for _, text := range []string{"IPHONE15PRO", "newsletter1", "ab12cd34ef5"} {
+		for _, x := range mustRead(t, text, Options{}).Readings {
+			if x.Likelihood() == Likely {
+				t.Errorf("Read(%q): %s in %s is likely", text, x.Name, x.Form)
+			}
 		}
 	}
 }

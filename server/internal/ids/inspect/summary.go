@@ -15,8 +15,8 @@ import (
 type Summary struct {
 	options Options
 	tallies map[string]*tally
-	unknown float64 // sum of how well IDs fit no layout
-	last    string  // the previous ID
+	unknown [kinds]float64 // sums of how well IDs fit each kind of no layout
+	last    string         // the previous ID
 
 	count, repeats, rounded int // as in Report
 }
@@ -26,6 +26,7 @@ type tally struct {
 	Report           // of this layout alone
 	prior    float64 // how common its IDs are
 	weight   float64 // sum of how well IDs fit it
+	flat     float64 // the same, if all ages are equally probable
 	previous time.Time
 
 	nodes     map[uint64]struct{}
@@ -42,7 +43,7 @@ func (t *tally) total() float64 {
 	if len(t.nodes) > 0 {
 		few -= float64(t.plausible) * math.Log2(float64(len(t.nodes)))
 	}
-	return t.weight + t.prior + max(0, few-t.node)
+	return max(t.weight, t.flat) + t.prior + max(0, few-t.node)
 }
 
 // A Report is the result of a Summary.
@@ -93,11 +94,13 @@ func (s *Summary) Add(text string) error {
 		s.rounded++
 	}
 	// Count how common a layout is once for the column, not for each ID.
-	top := result.none.fit
+	top := slices.Max(result.none.fits[:])
 	for i := range result.Readings {
 		top = max(top, result.Readings[i].fit())
 	}
-	s.unknown += share(result.none.fit, top)
+	for kind, fit := range result.none.fits {
+		s.unknown[kind] += share(fit, top)
+	}
 	for i := range result.Readings {
 		// If several encodings of the text have the layout, the best reading counts.
 		x := &result.Readings[i]
@@ -116,6 +119,16 @@ func (r *Reading) fit() float64 {
 	return r.weight - r.candidate.prior
 }
 
+// flatter returns what to add to the weight if all ages up to the usual one are
+// equally probable, as in a column of many years.
+func (r *Reading) flatter() float64 {
+	age := Age(r.Time, r.now)
+	if r.candidate == nil || age < 0 || age >= usualAge {
+		return 0
+	}
+	return math.Log2(1 / usualAge / density(age))
+}
+
 // share returns how well an ID fits a layout, compared with its best layout: 0
 // if it cannot have this layout.
 func share(weight, best float64) float64 { return max(weight-best, leastShare) - leastShare }
@@ -129,6 +142,7 @@ func (s *Summary) add(x *Reading, top float64) {
 	}
 	t.Fits++
 	t.weight += share(x.fit(), top)
+	t.flat += share(x.fit()+x.flatter(), top)
 	_, known := t.nodes[x.Node]
 	if !known && len(t.nodes) <= maxNodes {
 		t.nodes[x.Node] = struct{}{}
@@ -156,6 +170,19 @@ func (s *Summary) add(x *Reading, top float64) {
 	}
 }
 
+// noLayout weighs that no known layout made the column. All its numbers are then
+// of one kind. Random ones are rarer in columns than among single numbers.
+func (s *Summary) noLayout() float64 {
+	most := math.Inf(-1)
+	for kind, sum := range s.unknown {
+		if kind == kindRandom && s.count > 1 {
+			sum -= 2
+		}
+		most = max(most, sum+kindPriors[kind])
+	}
+	return most
+}
+
 // Report returns the result so far.
 func (s *Summary) Report() Report {
 	var best *tally
@@ -165,7 +192,7 @@ func (s *Summary) Report() Report {
 		}
 	}
 	var r Report
-	if best != nil && (!s.options.Layout.IsZero() || s.unknown+randomPrior <= best.total()) {
+	if best != nil && (!s.options.Layout.IsZero() || s.noLayout() <= best.total()) {
 		r = best.Report
 		r.Nodes, r.NodesMore = min(len(best.nodes), maxNodes), len(best.nodes) > maxNodes
 	}

@@ -2,7 +2,10 @@ package inspect
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/firnid/firn"
 )
@@ -31,5 +34,56 @@ func TestSummaryAnomalies(t *testing.T) {
 	}
 	if got := s.Report(); got.Known {
 		t.Errorf("random numbers are %s", got.Name)
+	}
+}
+
+// TestColumnKinds: the numbers of a column are of one kind. Each alone may be
+// random or a Unix time, and all together are of the layout that has them all.
+func TestColumnKinds(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	instagram := firn.MustParseLayout("instagram")
+	column := func(n int, from, to string) (texts []string) {
+		a, _ := time.Parse(time.DateOnly, from)
+		b, _ := time.Parse(time.DateOnly, to)
+		for range n {
+			at := a.Add(time.Duration(r.Int64N(int64(b.Sub(a)))))
+			texts = append(texts, textOf(firn.Decimal, compose(t, instagram, firn.Parts{Time: at, Node: r.Uint64N(8192), Seq: r.Uint64N(1024)})))
+		}
+		return texts
+	}
+	numbers := func(n int, next func() uint64) (texts []string) {
+		for range n {
+			texts = append(texts, strconv.FormatUint(next(), 10))
+		}
+		return texts
+	}
+	now := uint64(testNow.UnixNano())
+	random := func() uint64 { return r.Uint64() >> 1 }
+	for _, tt := range []struct {
+		name  string
+		texts []string
+		want  string // "" for no known layout
+	}{
+		{"media IDs of public posts", []string{"2649687212427593046", "1617617172955424949", "2333801945053309473"}, "instagram"},
+		{"11 of Instagram", column(11, "2012-01-01", "2026-11-01"), "instagram"},
+		{"1000 of Instagram", column(1000, "2012-01-01", "2026-11-01"), "instagram"},
+		{"1000 recent ones", column(1000, "2020-01-01", "2026-11-01"), "instagram"},
+		{"100 of a day", column(100, "2026-11-18", "2026-11-19"), "instagram"},
+		{"and Unix times in nanoseconds", slices.Concat(column(20, "2012-01-01", "2015-01-01"), column(20, "2016-06-01", "2018-01-01"), column(20, "2020-01-01", "2026-01-01")), "instagram"},
+		{"random numbers", numbers(12, random), ""},
+		{"Unix times in nanoseconds", numbers(100, func() uint64 { return now - r.Uint64N(2.5e17) }), ""},
+		{"Unix times in milliseconds", numbers(100, func() uint64 { return (now - r.Uint64N(2.5e17)) / 1e6 }), ""},
+		{"words", []string{"CTFlHsmpEVW", "dQw4w9WgXcQ", "Iphone15Pro", "BxYzAbCdEfG", "CqWeRtYuIoP", "information"}, ""},
+		{"words of one case", []string{"information", "newsletters", "subscribers", "replacement", "electricity", "comfortable"}, ""},
+	} {
+		s := NewSummary(Options{}, testNow)
+		for _, text := range tt.texts {
+			if err := s.Add(text); err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+		}
+		if got := s.Report(); got.Name != tt.want || tt.want != "" && got.Fits != len(tt.texts) {
+			t.Errorf("%s: %q fits %d of %d, want %q", tt.name, got.Name, got.Fits, got.Count, tt.want)
+		}
 	}
 }
