@@ -128,7 +128,7 @@ func TestMoving(t *testing.T) {
 			t.Errorf("%s has no ID in testdata/moving.txt", row[1])
 		}
 	}
-	if len(rows) != 11 {
-		t.Errorf("%d layouts, want 11", len(rows))
+	if len(rows) != 15 {
+		t.Errorf("%d layouts, want 15", len(rows))
 	}
 }

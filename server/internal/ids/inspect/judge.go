@@ -33,6 +33,7 @@ type profile struct {
 	fewParts bool      // the pieces of the node are 0 or very small
 	anySeq   bool      // all sequence numbers are equally probable
 	note     string    // a note for readers of this preset
+	maker    string    // the library with this default layout, if it has no other name
 }
 
 const randomElsewhere = "other generators of this format put random bits in place of node and sequence"
@@ -63,12 +64,25 @@ var otherLayouts = [...]struct {
 	format  firn.Format
 	profile profile
 }{
-	// Version 2 of sonyflake has another epoch.
-	{"sonyflake,epoch=2025-01-01T00:00:00Z", firn.Decimal, profile{prior: 1, anyNode: true}},
+	{"sonyflake,epoch=2025-01-01T00:00:00Z", firn.Decimal, profile{maker: "Sonyflake 2", prior: 1, anyNode: true}},
 	// TSIDs of hypersistence and tsid-creator, as numbers or in base32; their
 	// counter begins with a random number.
-	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32, profile{anyNode: true, anySeq: true}},
+	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32, profile{maker: "hypersistence-tsid and tsid-creator", anyNode: true, anySeq: true}},
+	// Seata's counter moves its clock; php-snowflake's begins with a random number.
+	// ShardingSphere and php-snowflake read their epochs in local time.
+	{"bits=time:51.node:6.seq:6,epoch=1582136402000", firn.Decimal, profile{maker: "yitter", prior: -1}},
+	{"bits=node:10.time:41.seq:12,epoch=2020-05-02T16:00:00Z", firn.Decimal, profile{maker: "Seata", prior: -2, anyNode: true, anySeq: true}},
+	{"bits=time:41.node:10.seq:12,epoch=2019-12-24T16:00:00Z", firn.Decimal, profile{maker: "CosId", prior: -2}},
+	{"bits=time:41.node:10.seq:12,epoch=2016-11-01T00:00:00Z", firn.Decimal, profile{maker: "ShardingSphere in UTC", prior: -3}},
+	{"bits=time:41.node:10.seq:12,epoch=2019-08-08T08:08:08Z", firn.Decimal, profile{maker: "php-snowflake in UTC", prior: -3, anySeq: true}},
+	{"bits=time:41.node:10.seq:12,epoch=2016-10-31T16:00:00Z", firn.Decimal, profile{maker: "ShardingSphere in China", prior: -4}},
+	{"bits=time:41.node:10.seq:12,epoch=2019-08-08T00:08:08Z", firn.Decimal, profile{maker: "php-snowflake in China", prior: -4, anySeq: true}},
+	// UUIDs of the draft that PyPI's uuid7 0.1 follows: version 7, but the time is
+	// in seconds, with a fraction of two times 12 bits.
+	{"bits=time:36.rand:12.const:4=7.rand:12.const:2=2.seq:14.rand:48,unit=1s", firn.UUID, profile{prior: -3, note: draftUUID}},
 }
+
+const draftUUID = "a draft of UUIDv7 from 2021 has these bits, as in PyPI's uuid7 0.1; UUIDs of RFC 9562 count milliseconds"
 
 // A candidate is a layout with what is known of its IDs.
 type candidate struct {
@@ -114,7 +128,7 @@ var presets = sync.OnceValue(func() map[int][]*candidate {
 	for _, x := range otherLayouts {
 		c := newCandidate(firn.MustParseLayout(x.layout))
 		c.profile, c.format = x.profile, x.format
-		bySize[64] = append(bySize[64], c)
+		bySize[c.layout.Bits()] = append(bySize[c.layout.Bits()], c)
 	}
 	return bySize
 })
@@ -339,6 +353,9 @@ func (r *Reading) isWord() bool {
 // layoutReasons adds what the parts of an ID say about its layout.
 func (r *Reading) layoutReasons(l *evidence) {
 	c := r.candidate
+	if c.maker != "" {
+		l.pro("it is the default layout of %s", c.maker)
+	}
 	if c.note != "" {
 		l.con("%s", c.note)
 	}
