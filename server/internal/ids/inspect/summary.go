@@ -1,12 +1,14 @@
 package inspect
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // A Summary finds the layout that fits a column of IDs best, and what the
@@ -84,6 +86,9 @@ func (s *Summary) Add(text string) error {
 	result, err := Read(text, s.options)
 	if err != nil {
 		return err
+	}
+	if suffix := form.Suffixed(text); suffix != "" {
+		return errors.New(suffix)
 	}
 	s.count++
 	if text == s.last {
