@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type adoptCmd struct {
 	csv     string
 	memory  uint64
 	nodes   *grant.Range
+	made    uint64 // the number of generators that made the IDs; 0: unknown
 	stopped bool
 	apply   bool
 	shadow  bool
@@ -43,26 +45,33 @@ them without ever repeating one. With --apply it creates that sequencer.
 
   psql -Atc 'select id from orders' | firn adopt orders
 
-It finds the layout and the node IDs in use, and gives the sequencer node IDs that are free:
-the other generator can keep running on its own. If it has stopped, --stopped gives the
-sequencer all node IDs, above the time of the highest ID.
+It reads the node IDs in use, and gives the sequencer node IDs that are free: the other
+generator can keep running on its own. If it has stopped, --stopped gives the sequencer all
+node IDs, above the time of the highest ID.
+
+Name the layout with --layout. Without it, adopt guesses, and asks: layouts with the same
+time but another split into node and sequence look alike until load shows the difference.
+It prints the node IDs that it read. If as many generators made the IDs, --generators with
+their number makes the guess a plan.
 
 Read all existing IDs, or at least those of all node IDs in use. Files and the standard input
 have one ID per line, as from COPY; with --csv COLUMN the IDs are in that column of a CSV
-file. If the layout is wrong or has another epoch, name it with --layout.
+file. NULL, \N and empty fields are skipped, and small numbers from an older counter are set
+aside. IDs that a spreadsheet, JavaScript or a float has rounded are refused: they read as
+other node IDs.
 
 --shadow checks while both run: it reads IDs of the other generator from the standard input,
 takes one from the sequencer for each, and reports every ID that both made, or that the
 sequencer may make. It remembers the last ` + groupDigits(check.Remembered) + ` IDs, and exits with 1 after a contact.`,
-		Example: `  firn adopt orders --csv order_id orders.csv
-  firn adopt orders ids.txt --apply --store postgres://firn@db.example.com/app
-  firn adopt orders ids.txt --stopped --apply
+		Example: `  firn adopt orders --csv order_id orders.csv --generators 3
+  firn adopt orders ids.txt --layout twitter --apply --store postgres://firn@db.example.com/app
+  firn adopt orders ids.txt --layout twitter --stopped --apply
   tail -f new-ids.txt | firn adopt orders --shadow`,
 		Args: func(cmd *cobra.Command, args []string) error { return oneName(cmd, args[:min(len(args), 1)]) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.name, args = args[0], args[1:]
 			switch {
-			case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || !c.layout.IsZero()):
+			case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || c.made > 0 || !c.layout.IsZero()):
 				return misuse("", "--shadow reads one ID per line from the standard input, and creates nothing")
 			case c.shadow:
 				return a.withStore(cmd.Context(), c.store, false, func(s grant.Store) error { return c.runShadow(cmd.Context(), s) })
@@ -72,9 +81,10 @@ sequencer may make. It remembers the last ` + groupDigits(check.Remembered) + ` 
 			return c.run(cmd.Context(), args)
 		},
 	}
-	layoutVar(cmd, &c.layout, firn.ParseLayout, "layout of the IDs (default the one that they fit best)")
+	layoutVar(cmd, &c.layout, firn.ParseLayout, "layout of the IDs (default the one that they fit best, to be confirmed)")
 	encodingVar(cmd, &c.from)
 	csvVar(cmd, &c.csv)
+	cmd.Flags().Uint64Var(&c.made, "generators", 0, "number of generators that made the IDs, to confirm a guessed layout")
 	nodesVar(cmd, &c.nodes, "node IDs of the sequencer (default the largest free half, quarter, …)")
 	cmd.Flags().BoolVar(&c.stopped, "stopped", false, "the other generator has stopped: use all node IDs, above the highest ID")
 	cmd.Flags().BoolVar(&c.apply, "apply", false, "create the sequencer")
@@ -87,21 +97,13 @@ sequencer may make. It remembers the last ` + groupDigits(check.Remembered) + ` 
 
 // run reads the IDs, and prints or creates the sequencer.
 func (c *adoptCmd) run(ctx context.Context, files []string) error {
-	report, err := c.read(ctx, files)
+	report, missing, err := c.read(ctx, files)
 	if err != nil {
 		return err
 	}
-	c.print(report)
-	if ago := inspect.Age(report.Last, c.app.now()); c.guessed && ago > 24*60*60 {
-		c.app.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(ago))
-		if c.apply {
-			return refused("confirm it: --layout "+c.layout.String(), "nothing was created: the layout is a guess, and the IDs are old")
-		}
-	}
-	if report.Foreign > 0 {
-		return refused("name the right layout with --layout, or leave these IDs out if another generator made them",
-			"IDs that do not fit layout %s: %d, first %s: %w",
-			c.layout, report.Foreign, report.FirstForeign.Append(nil, form.Of(firn.Decimal)), textfmt.Plain(report.ForeignError))
+	c.print(report, missing)
+	if err := c.doubt(report); err != nil {
+		return err
 	}
 	nodes, floor, err := c.plan(report)
 	if err != nil {
@@ -114,7 +116,7 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 	}
 	if !floor.IsZero() {
 		command += " --floor " + floor.Format(time.RFC3339Nano)
-		if now := c.app.now(); floor.After(now) {
+		if floor.After(c.app.now()) {
 			c.app.note("the highest ID is ahead of this clock: the sequencer makes none before %s", stamp(floor))
 		}
 	}
@@ -135,16 +137,67 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 	})
 }
 
+// doubt refuses IDs and layouts that are no base for a plan.
+func (c *adoptCmd) doubt(r check.Report) error {
+	n := len(r.Nodes)
+	now, unit := c.app.now(), c.layout.Unit()
+	ahead := -inspect.Age(r.Last, now)
+	layouts := "name the layout, as in --layout bits=time:41.node:10.seq:12,epoch=2020-01-01T00:00:00Z; see docs/moving.md"
+	switch {
+	case r.Rounding.Sure:
+		return refused(inspect.Unrounded, "%d of %d IDs are %s: they read as other node IDs and times", r.Rounding.IDs, r.Count, r.Rounding)
+	case 100*r.Duplicates > r.Count:
+		return refused("read each ID once, from the table that it is the key of, and as text: rounding makes duplicates too. See firn check",
+			"%d of %d IDs are duplicates", r.Duplicates, r.Count)
+	case c.layout.IsZero():
+		return refused(layouts, "the IDs fit no known layout")
+	case c.layout.ReadOnly():
+		return readOnlyError(c.layout)
+	case r.Foreign > 0:
+		return refused("name the right layout with --layout, or leave these IDs out if another generator made them",
+			"IDs that do not fit layout %s: %d, first %s: %w",
+			c.layout, r.Foreign, r.FirstForeign.Append(nil, form.Of(firn.Decimal)), textfmt.Plain(r.ForeignError))
+	case !now.Before(c.layout.Last().Add(unit)):
+		return refused("use a layout with more time bits, which makes greater IDs: see docs/moving.md",
+			"the time of layout %s ended at %s: no ID is left", c.layout, stamp(c.layout.Last().Add(unit)))
+	case c.guessed && ahead > c.layout.MaxAhead().Seconds():
+		return refused(layouts, "the layout is a guess, and wrong: by %s the highest ID is %s ahead of this clock", c.layout, inspect.Span(ahead))
+	case c.made > 0 && c.made != uint64(n):
+		return refused(layouts, "the IDs have %s by layout %s, not %d: the layout is wrong, or they are not the IDs of all generators",
+			countOf(n, "node ID"), c.layout, c.made)
+	case c.guessed && c.made == 0:
+		return refused(fmt.Sprintf("if %s made these IDs, confirm it with --generators %d; otherwise name their layout with --layout, see docs/moving.md", countOf(n, "generator"), n),
+			"the layout is a guess: by %s, the IDs have %s: %s", c.layout, countOf(n, "node ID"), firstNodes(r.Nodes))
+	}
+	if r.Rounding.How != "" {
+		c.app.note("the IDs: %s", r.Rounding)
+	}
+	if r.Duplicates > 0 {
+		c.app.note("the other generator has made %d IDs twice; see firn check", r.Duplicates)
+	}
+	if ahead > c.layout.MaxAhead().Seconds() && !c.stopped {
+		c.app.note("by this layout the highest ID is %s ahead of this clock; if that is wrong, the layout has another epoch or other bits", inspect.Span(ahead))
+	}
+	if c.guessed && -ahead > 24*60*60 {
+		c.app.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(-ahead))
+		if c.apply {
+			return refused("confirm it: --layout "+c.layout.String(), "nothing was created: the layout is a guess, and the IDs are old")
+		}
+	}
+	return nil
+}
+
 // adoptSample is how many IDs decide about the layout.
 const adoptSample = 10_000
 
-// read reads the IDs, and determines the layout.
-func (c *adoptCmd) read(ctx context.Context, files []string) (check.Report, error) {
+// read reads the IDs, and guesses the layout if none is named. missing is how
+// many fields have no ID.
+func (c *adoptCmd) read(ctx context.Context, files []string) (report check.Report, missing int, err error) {
 	summary := inspect.NewSummary(inspect.Options{From: c.from}, c.app.now())
 	r := newCheckInput(c.app, c.csv, c.from, c.layout.Bits(), c.memory)
 	for _, name := range files {
 		err := r.file(ctx, name, func(where place, text string) (bad, err error) {
-			if c.layout.IsZero() && r.Count() < adoptSample {
+			if c.layout.IsZero() && summary.Judged() < adoptSample {
 				if bad = summary.Add(text); bad != nil {
 					return bad, nil
 				}
@@ -152,32 +205,39 @@ func (c *adoptCmd) read(ctx context.Context, files []string) (check.Report, erro
 			return r.add(where, text)
 		})
 		if err != nil {
-			return check.Report{}, err
+			return check.Report{}, 0, err
 		}
 	}
 	switch {
 	case r.all == 0:
-		return check.Report{}, misuse("", "there is no ID to read")
+		return check.Report{}, 0, misuse("", "there is no ID to read")
 	case r.bad > 0:
-		return check.Report{}, r.result(c.app, "IDs")
+		return check.Report{}, 0, r.result(c.app, "IDs")
 	}
 	if c.guessed = c.layout.IsZero(); c.guessed {
 		c.layout = summary.Report().Layout
 	}
-	switch {
-	case c.layout.IsZero():
-		return check.Report{}, refused("name the layout: --layout bits=time:41.node:10.seq:12,epoch=2020-01-01T00:00:00Z", "the IDs fit no known layout")
-	case c.layout.ReadOnly():
-		return check.Report{}, readOnlyError(c.layout)
-	}
-	return r.Report(c.layout), nil
+	return r.Report(c.layout, c.app.now()), r.missing, nil
 }
 
-func (c *adoptCmd) print(r check.Report) {
+func (c *adoptCmd) print(r check.Report, missing int) {
 	st := c.app.style()
 	var x rows
 	x.add("IDs", "%s", countText(st, r.Count))
-	x.add("layout", "%s", st.bold(c.layout.String()))
+	switch {
+	case c.layout.IsZero():
+		x.add("layout", "%s", st.yellow("no known layout"))
+	case c.guessed && c.made == 0:
+		x.add("layout", "%s  %s", st.bold(c.layout.String()), st.yellow("a guess"))
+	default:
+		x.add("layout", "%s", st.bold(c.layout.String()))
+	}
+	if r.Small > 0 {
+		x.add("note", "%s", inspect.SmallText(r.Small))
+	}
+	if missing > 0 {
+		x.add("note", "%s", inspect.MissingText(missing))
+	}
 	if r.Foreign > 0 {
 		x.add("foreign", "%s", st.red(countText(st, r.Foreign)+" IDs do not fit"))
 	}
@@ -185,8 +245,8 @@ func (c *adoptCmd) print(r check.Report) {
 	if r.Times {
 		x.add("first", "%s", stamp(r.First))
 		x.add("last", "%s", stamp(r.Last))
+		x.add("nodes", "%s of %s in use: %s", countText(st, uint64(len(r.Nodes))), countText(st, c.layout.MaxNode()+1), firstNodes(r.Nodes))
 	}
-	x.add("nodes", "%s of %s in use: %s", countText(st, uint64(len(r.Nodes))), countText(st, c.layout.MaxNode()+1), firstNodes(r.Nodes))
 	x.print(c.app.stdout, st)
 }
 
@@ -249,28 +309,49 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 			fmt.Fprintf(c.app.stdout, "contact  %s  %s\n", text, contact)
 		}
 	}
-	in := idInput{app: c.app, out: newRecordWriter(io.Discard), from: c.from}
+	in := idInput{app: c.app, out: newRecordWriter(io.Discard), from: c.from, skips: true}
+	digits := inspect.NewDigits(c.app.now())
 	err = in.file(ctx, "-", func(_ place, text string) (bad, err error) {
+		old, contact, bad := shadow.Old(text)
+		if bad != nil {
+			return bad, nil
+		}
+		meets(text, contact)
+		digits.Add(old)
+		if n := in.all; n >= 8 && n&(n-1) == 0 {
+			if err := roundedStream(digits, config.Layout); err != nil {
+				return nil, err
+			}
+		}
 		id, err := q.Next(ctx)
 		if err != nil {
 			return nil, err
 		}
 		meets(id.String(), shadow.New(id))
-		contact, bad := shadow.Old(text)
-		meets(text, contact)
-		return bad, nil
+		return nil, nil
 	})
 	late, stop := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer stop()
 	if e := q.Close(late); e != nil {
 		c.app.note("%s", textfmt.Message(e))
 	}
-	fmt.Fprintf(c.app.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", in.all-in.bad, in.all, c.name, contacts)
-	switch {
-	case err != nil:
+	fmt.Fprintf(c.app.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", in.all-in.bad, in.all-in.bad, c.name, contacts)
+	if err = cmp.Or(err, roundedStream(digits, config.Layout)); err != nil {
 		return err
-	case contacts > 0:
+	}
+	if contacts > 0 {
 		return answerNo()
 	}
+	if r := digits.Rounding(config.Layout, nil); r.How != "" {
+		c.app.note("the IDs of the other generator: %s", r)
+	}
 	return in.result(c.app, "IDs")
+}
+
+// roundedStream refuses IDs that were rounded: equal ones may differ then.
+func roundedStream(d *inspect.Digits, l firn.Layout) error {
+	if r := d.Rounding(l, nil); r.Sure {
+		return refused(inspect.Unrounded, "the IDs of the other generator are %s: they cannot be compared", r)
+	}
+	return nil
 }

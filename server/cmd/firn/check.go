@@ -43,6 +43,10 @@ and reports exactly how many are duplicates and how they are ordered.
   k           the largest distance of an ID from its sorted position; with
               --layout also the lateness, in the time of the IDs
 
+  note        whether a spreadsheet, JavaScript or a float has rounded the IDs, which
+              is a cause of duplicates; NULL, \N and empty fields, which are skipped;
+              and with --layout the small numbers of an older counter
+
 The exit code is 1 if there is a duplicate, or a line that is not an ID or does not fit
 the layout, and otherwise 0.
 
@@ -90,7 +94,7 @@ Check keeps all IDs in memory: 20 bytes each, up to --memory. The default is eno
 					return err
 				}
 			}
-			r := report{c.Report(layout), c, layout, time.Since(began)}
+			r := report{c.Report(layout, a.now()), c, layout, time.Since(began)}
 			if asJSON {
 				a.printJSON(r.json())
 			} else {
@@ -134,7 +138,7 @@ const maxSections = 100_000
 // newCheckInput returns a checkInput that keeps IDs in so many bytes of memory.
 func newCheckInput(a *app, csv string, from form.Form, bits int, memory uint64) *checkInput {
 	return &checkInput{
-		idInput: idInput{app: a, out: newRecordWriter(io.Discard), csv: csv, from: from, bits: bits},
+		idInput: idInput{app: a, out: newRecordWriter(io.Discard), csv: csv, from: from, bits: bits, skips: true},
 		Checker: check.Checker{Max: memory / check.BytesPerID}, memory: memory,
 	}
 }
@@ -274,6 +278,9 @@ func (r *report) print() {
 	}
 	x.add("read as", "%s", r.input.from)
 	x.add("took", "%.2f s, %s IDs/s", r.took.Seconds(), shortNumber(float64(r.Count)/max(r.took.Seconds(), 1e-6)))
+	for _, text := range r.notes() {
+		x.add("note", "%s", st.yellow(text))
+	}
 	x.print(r.input.app.stdout, st)
 }
 
@@ -307,6 +314,28 @@ func (r *report) repeatText(d check.Duplicate) string {
 	return text
 }
 
+// notes says what else there is to know: above all whether the IDs are rounded,
+// and which duplicates that explains.
+func (r *report) notes() (notes []string) {
+	if r.Rounding.How != "" {
+		text := fmt.Sprintf("%s of %s: %s", groupDigits(uint64(r.Rounding.IDs)), groupDigits(r.Count), r.Rounding)
+		if r.Duplicates > 0 {
+			text += map[bool]string{true: ". This makes the duplicates, not the generator", false: ". Rounding would make the duplicates"}[r.Rounding.Sure]
+		}
+		if !r.Rounding.Quiet {
+			text += "; " + inspect.Unrounded
+		}
+		notes = append(notes, text)
+	}
+	if r.Small > 0 {
+		notes = append(notes, inspect.SmallText(r.Small))
+	}
+	if r.input.missing > 0 {
+		notes = append(notes, inspect.MissingText(r.input.missing))
+	}
+	return notes
+}
+
 // countText groups digits for people but not for programs.
 func countText(st style, n uint64) string {
 	if st.terminal {
@@ -332,8 +361,11 @@ func (r *report) json() any {
 	if r.Count > 0 {
 		v["min"], v["max"] = r.text(r.Min), r.text(r.Max)
 	}
+	if notes := r.notes(); len(notes) > 0 {
+		v["missing"], v["notes"] = r.input.missing, notes
+	}
 	if !r.layout.IsZero() {
-		v["layout"], v["foreign"] = r.layout.String(), r.Foreign
+		v["layout"], v["foreign"], v["small"] = r.layout.String(), r.Foreign, r.Small
 	}
 	if r.Times {
 		v["first_ms"], v["last_ms"], v["lateness_ms"] = inspect.Millis(r.First), inspect.Millis(r.Last), float64(r.Lateness)/1e6

@@ -32,6 +32,8 @@ type idInput struct {
 	from form.Form
 	bits int // of an ID, or 0
 
+	skips bool // NULL and the like are skipped, as blank lines and empty cells are
+
 	// onBad takes the place of a complaint on stderr.
 	onBad func(where place, err error) error
 
@@ -51,6 +53,11 @@ func (in *idInput) take(p place, text string, bad error, do idHandler) (err erro
 	}
 	if bad == nil || err != nil {
 		return err
+	}
+	if in.skips && p.line > 0 && form.IsMissing(text) {
+		in.all--
+		in.missing++
+		return nil
 	}
 	if in.onBad != nil {
 		in.bad++
@@ -149,6 +156,7 @@ func (in *idInput) file(ctx context.Context, name string, do idHandler) error {
 	return eachLine(ctx, r, in.out, func(n int, line string, bad error) error {
 		text := strings.TrimSpace(line)
 		if text == "" && bad == nil {
+			in.missing++
 			return nil
 		}
 		return in.take(place{name, n}, text, bad, do)
@@ -207,6 +215,7 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, do idHa
 			err = fmt.Errorf("the line has %d of %d columns", len(cells), column+1)
 		}
 		if text == "" && err == nil {
+			in.missing++
 			continue
 		}
 		if err := in.take(place{name, line}, text, err, do); err != nil {
@@ -228,8 +237,8 @@ func firstFew[T any](values []T, show func(T) string) string {
 	return strings.Join(list, ", ")
 }
 
-// A tally counts the IDs that could not be read.
-type tally struct{ all, bad int }
+// A tally counts the IDs, those that could not be read, and fields without one.
+type tally struct{ all, bad, missing int }
 
 // complain reports an invalid ID, up to maxComplaints of them. It flushes the
 // output first, so that both stay in order on a terminal.

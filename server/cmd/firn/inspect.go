@@ -162,7 +162,7 @@ func printLine(w io.Writer, r *inspect.Result, first, asked bool) {
 	x := &r.Readings[0]
 	switch {
 	case !asked && !r.Known():
-		line(r.Text, "unknown", "", "")
+		line(r.Text, "unknown", "", r.Other)
 	case x.HasParts:
 		line(r.Text, x.Name, x.Likelihood().String(), fmt.Sprintf("%s  %-4d  %d", x.Stamp(), x.Node, x.Seq))
 	default:
@@ -312,34 +312,17 @@ func (c *inspectCmd) others(w io.Writer, best *inspect.Reading, readings []inspe
 // summarize reports on all IDs together.
 func (c *inspectCmd) summarize(ctx context.Context, in *idInput, args []string) error {
 	s := inspect.NewSummary(c.Options, c.app.now())
+	in.skips = true
 	err := in.each(ctx, args, func(_ place, text string) (bad, err error) { return s.Add(text), nil })
 	if err != nil {
 		return err
 	}
 	if r := s.Report(); c.asJSON {
-		in.app.printJSON(summaryJSON(r, in.tally))
+		in.app.printJSON(r.JSON(in.bad, in.missing))
 	} else {
 		printSummary(in.app, r, in.tally)
 	}
 	return in.result(in.app, "IDs")
-}
-
-// anomalies describes the anomalies of a column of IDs.
-func anomalies(r inspect.Report, bad int) (list []string) {
-	add := func(n int, what string) {
-		if n > 0 {
-			list = append(list, fmt.Sprintf(what, groupDigits(uint64(n))))
-		}
-	}
-	add(bad, "not IDs: %s")
-	add(r.Rounded, "rounded by a floating-point number, without their last digits: %s")
-	add(r.Repeats, "equal to the previous ID: %s (firn check finds all duplicates)")
-	if r.Known {
-		add(r.Count-r.Fits, "not of this layout: %s")
-		add(r.Future, "in the future: %s")
-		add(r.Late, "earlier than the previous ID: %s (normal for several nodes, or an unsorted column)")
-	}
-	return list
 }
 
 func printSummary(a *app, r inspect.Report, t tally) {
@@ -351,7 +334,7 @@ func printSummary(a *app, r inspect.Report, t tally) {
 	case !r.Known:
 		x.add("layout", "%s", st.yellow("no known layout"))
 	default:
-		x.add("layout", "%s  fits %s of %s", st.bold(r.Name), countText(st, uint64(r.Fits)), countText(st, uint64(r.Count)))
+		x.add("layout", "%s  fits %s of %s", st.bold(r.Name), countText(st, uint64(r.Fits)), countText(st, uint64(r.Count-r.Small)))
 	}
 	if r.HasTime {
 		x.add("first", "%s", inspect.Stamp(r.First, r.Unit()))
@@ -366,29 +349,15 @@ func printSummary(a *app, r inspect.Report, t tally) {
 		}
 		x.add("nodes", "%s%s", more, countText(st, uint64(r.Nodes)))
 	}
-	list := anomalies(r, t.bad)
+	list := r.Anomalies(t.bad)
 	for _, text := range list {
 		x.add("anomaly", "%s", st.yellow(text))
 	}
 	if len(list) == 0 && r.Count > 0 {
 		x.add("anomalies", "%s", st.green("none"))
 	}
+	for _, text := range r.Notes(t.missing) {
+		x.add("note", "%s", text)
+	}
 	x.print(a.stdout, st)
-}
-
-// summaryJSON returns the summary for JSON.
-func summaryJSON(r inspect.Report, t tally) any {
-	v := map[string]any{"count": r.Count, "bad": t.bad, "rounded": r.Rounded, "repeats": r.Repeats,
-		"known": r.Known, "anomalies": append([]string{}, anomalies(r, t.bad)...)}
-	if r.Known {
-		v["layout"], v["fits"] = r.Name, r.Fits
-	}
-	if r.HasTime {
-		v["first_ms"], v["last_ms"] = inspect.Millis(r.First), inspect.Millis(r.Last)
-		v["nodes"], v["late"], v["future"] = r.Nodes, r.Late, r.Future
-		if r.Rate > 0 {
-			v["rate"] = r.Rate
-		}
-	}
-	return v
 }

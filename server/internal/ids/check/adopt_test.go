@@ -58,7 +58,7 @@ func TestShadow(t *testing.T) {
 	s := &Shadow{Layout: l, Lo: 512, Hi: 1023, Since: noon}
 	old := func(id firn.ID, want Contact) {
 		t.Helper()
-		if got, err := s.Old(id.String()); got != want || err != nil {
+		if _, got, err := s.Old(id.String()); got != want || err != nil {
 			t.Errorf("the old %v is %q, %v; want %q", id, got, err, want)
 		}
 	}
@@ -79,7 +79,7 @@ func TestShadow(t *testing.T) {
 	}
 	old(at(3, 700), Within)
 	old(at(2+2*Remembered, 700), Equal)
-	if _, err := s.Old("12x4"); err == nil {
+	if _, _, err := s.Old("12x4"); err == nil {
 		t.Error("12x4 is read as an ID")
 	}
 }

@@ -3,7 +3,7 @@
 // the IDs in memory and sorts them.
 //
 // It compares numbers. Without a layout, a Report has no times, node IDs and
-// foreign IDs. Package inspect interprets a single ID.
+// foreign IDs. Package inspect interprets single IDs and judges their digits.
 package check
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
 // BytesPerID is how many bytes of memory an ID takes.
@@ -62,6 +63,9 @@ type Report struct {
 
 	Nodes []uint64 // the node IDs in use, in ascending order
 
+	Small    uint64 // IDs set aside: small numbers from before the layout, see inspect.IsAside
+	Rounding inspect.Rounding
+
 	Foreign      uint64  // IDs that do not fit the layout
 	FirstForeign form.ID // the first of them
 	ForeignPlace uint64
@@ -101,8 +105,8 @@ func (c *Checker) Add(id form.ID) error {
 func (c *Checker) at(place uint32) key { return c.chunks[place/chunkKeys][place%chunkKeys] }
 
 // Report ends the stream and returns the result: with times, nodes and foreign
-// IDs by a layout, unless that is zero.
-func (c *Checker) Report(l firn.Layout) Report {
+// IDs by a layout, unless that is zero. Digits are judged by the time now.
+func (c *Checker) Report(l firn.Layout, now time.Time) Report {
 	r := Report{Count: c.count, Increasing: true}
 	if c.count > 0 {
 		c.order(&r)
@@ -110,14 +114,24 @@ func (c *Checker) Report(l firn.Layout) Report {
 	if !l.IsZero() {
 		c.read(&r, l)
 	}
+	digits := inspect.NewDigits(now)
+	for place := range uint32(c.count) {
+		digits.Add(c.at(place).id(8))
+	}
+	r.Rounding = digits.Rounding(l, r.Nodes)
 	return r
 }
 
 // read adds what the IDs say by a layout.
 func (c *Checker) read(r *Report, l firn.Layout) {
 	nodes := make(map[uint64]struct{})
+	greater := c.count > 0 && !inspect.IsAside(r.Max, l)
 	for place := range c.count {
 		id := c.at(uint32(place)).id(l.Bits() / 8)
+		if greater && inspect.IsAside(id, l) {
+			r.Small++
+			continue
+		}
 		p, err := l.DecomposeBytes(id)
 		if err != nil {
 			if r.Foreign++; r.Foreign == 1 {

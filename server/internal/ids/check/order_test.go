@@ -99,7 +99,7 @@ func TestOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, want := c.Report(firn.Layout{}), orderSlowly(keys); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got, want := c.Report(firn.Layout{}, noon), orderSlowly(keys); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s, %d keys:\n got %+v\nwant %+v", name, len(keys), got, want)
 		}
 	}
@@ -116,7 +116,7 @@ func TestChunks(t *testing.T) {
 	if err := c.Add(make(form.ID, 8)); err != ErrMemory {
 		t.Errorf("after Max IDs: %v, want %v", err, ErrMemory)
 	}
-	if r := c.Report(firn.Layout{}); r.Duplicates != 0 || r.K != chunkKeys-1 || r.Count != c.Max {
+	if r := c.Report(firn.Layout{}, noon); r.Duplicates != 0 || r.K != chunkKeys-1 || r.Count != c.Max {
 		t.Errorf("%+v", r)
 	}
 }

@@ -38,21 +38,21 @@ const (
 // New adds an ID of the sequencer.
 func (s *Shadow) New(id firn.ID) Contact { return s.add(id, true) }
 
-// Old adds an ID of the other generator.
-func (s *Shadow) Old(text string) (Contact, error) {
+// Old adds an ID of the other generator, and returns it.
+func (s *Shadow) Old(text string) (form.ID, Contact, error) {
 	b, _, err := s.From.Decode(text, 64)
 	if err != nil {
-		return None, err
+		return nil, None, err
 	}
 	id := firn.ID(binary.BigEndian.Uint64(b))
 	if contact := s.add(id, false); contact != None {
-		return contact, nil
+		return b, contact, nil
 	}
 	p, err := s.Layout.Decompose(id)
 	if err == nil && p.Node >= s.Lo && p.Node <= s.Hi && !p.Time.Before(s.Since) {
-		return Within, nil
+		return b, Within, nil
 	}
-	return None, nil // the sequencer makes no ID of another layout
+	return b, None, nil // the sequencer makes no ID of another layout
 }
 
 func (s *Shadow) add(id firn.ID, isNew bool) Contact {

@@ -79,6 +79,7 @@ func (s shape) writes(text string) bool {
 // every form that the text fits. bits is the size of the IDs, or 0 if it is
 // unknown. Without an error there is at least one Decoding.
 func (f Form) Decodings(text string, bits int) (found []*Decoding, err error) {
+	text = unquote(text)
 	if !f.IsAuto() {
 		id, err := f.decode(text, bits)
 		if err == nil && bits != 0 && bits != 8*len(id) {
@@ -144,6 +145,7 @@ func (e *AmbiguousError) Error() string {
 // (uuid, 16 or 32 hexadecimal digits), otherwise the smallest of 64 and 128 that
 // holds the number. It returns the form that was read.
 func (f Form) Decode(text string, bits int) (ID, Form, error) {
+	text = unquote(text)
 	if as := OfDigits(text); f.IsAuto() && IsDigits(text) {
 		if id, err := as.decode(text, bits); err == nil {
 			return id, as, nil
@@ -272,6 +274,28 @@ func decodeKSUID(text string) (ID, error) {
 	return v.FillBytes(make([]byte, 20)), nil
 }
 
+// unquote returns the text in a cell that keeps a spreadsheet from reading a
+// number, ="123" or '123, and a number without its plus sign.
+func unquote(text string) string {
+	if inner, ok := strings.CutPrefix(text, `="`); ok && strings.HasSuffix(inner, `"`) {
+		return inner[:len(inner)-1]
+	}
+	if digits, ok := strings.CutPrefix(text, "+"); ok && digits != "" && IsDigits(digits) {
+		return digits
+	}
+	return strings.TrimPrefix(text, "'")
+}
+
+// IsMissing reports whether a text that is not an ID stands for none, as
+// databases and data frames write NULL.
+func IsMissing(text string) bool {
+	switch strings.ToLower(text) {
+	case "", "null", `\n`, "none", "nil", "nan", "(null)", "<null>", "<na>":
+		return true
+	}
+	return false
+}
+
 // OfDigits returns the form of a text of decimal digits: hexadecimal if it has
 // the full width of 16 or 32 digits with leading zeros, which decimal numbers do
 // not have.
@@ -326,9 +350,9 @@ func notRead(text string, bits int) error {
 }
 
 // isFloat reports whether a text is a large number as spreadsheets and data
-// frames write it: 1.2E+18 or 1200000000000000000.0.
+// frames write it: 1.2E+18, 12e17 or 1200000000000000000.0.
 func isFloat(text string) bool {
-	if !strings.ContainsAny(text, ".+") || strings.Trim(text, "0123456789.,eE+") != "" {
+	if !strings.ContainsAny(text, ".eE+") || strings.Trim(text, "0123456789.,eE+-") != "" {
 		return false
 	}
 	_, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)

@@ -7,7 +7,6 @@ import (
 	"math/bits"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -337,8 +336,8 @@ func (r *Reading) reasons() (l evidence) {
 	if r.candidate != nil {
 		r.layoutReasons(&l)
 	}
-	if isRounded(n) {
-		l.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then")
+	if how := rounded(n, r.now); how != "" {
+		l.con("%s", how)
 	}
 	return l
 }
@@ -378,22 +377,6 @@ func (r *Reading) layoutReasons(l *evidence) {
 	case "boundary":
 		l.pro("the node is the MAC address %s", MAC(r.Node))
 	}
-}
-
-// isRounded reports whether JavaScript or a spreadsheet has rounded a decimal
-// number: it has not the digits of the double, but the fewest that identify it,
-// padded with zeros. Many numbers below 2^56 look like this by chance.
-func isRounded(n *form.Decoding) bool {
-	if !n.Form.Is(firn.Decimal) || n.Bits() != 64 {
-		return false
-	}
-	v := n.Uint64()
-	// A number that is exactly a double, such as 2^60, may well be an ID whose
-	// last bits are zeros, unless its decimal digits end in zeros too.
-	if v < 1<<56 || v%10 != 0 || uint64(float64(v)) == v && v%1000 != 0 {
-		return false
-	}
-	return strconv.FormatFloat(float64(v), 'f', -1, 64) == strconv.FormatUint(v, 10)
 }
 
 // NodeText returns the named pieces of the node, as in "datacenter 1, worker 0".

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/firnid/firn"
@@ -36,7 +37,7 @@ type Result struct {
 	// Unknown is how likely it is that no known layout made the ID, 0 to 1, on
 	// the scale of Reading.Score. It is 0 if Options name the layout.
 	Unknown float64
-	Other   string // what the text may be instead of an ID, or ""
+	Other   string // what the text may be instead of an ID, or that it looks rounded, or ""
 
 	layoutGiven bool     // Options name the layout
 	none        noLayout // no known layout made the ID
@@ -184,6 +185,7 @@ func Read(text string, o Options) (Result, error) {
 			}
 		}
 	}
+	text = decodings[0].Text
 	r := Result{Text: text, layoutGiven: !o.Layout.IsZero()}
 	if r.layoutGiven {
 		r.none = noLayout{weight: math.Inf(-1)}
@@ -191,6 +193,9 @@ func Read(text string, o Options) (Result, error) {
 	} else {
 		r.none = judgeNoLayout(decodings, o.Now)
 		r.Other = cmp.Or(form.Suffixed(text), r.none.other)
+		if how := rounded(decodings[0], o.Now); how != "" {
+			r.Other = strings.TrimPrefix(r.Other+"; "+how, "; ")
+		}
 		r.readAll(decodings, o.Now)
 	}
 	if len(r.Readings) == 0 {

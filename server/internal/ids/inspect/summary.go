@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,10 +19,12 @@ import (
 type Summary struct {
 	options Options
 	tallies map[string]*tally
-	unknown [kinds]float64 // sums of how well IDs fit each kind of no layout
-	last    string         // the previous ID
+	aside   map[string]*tally // of IDs that IsAside sets aside
+	unknown [kinds]float64    // sums of how well IDs fit each kind of no layout
+	last    string            // the previous ID
 
-	count, repeats, rounded int // as in Report
+	digits                *Digits
+	count, repeats, small int // as in Report
 }
 
 // A tally is a column read by one layout.
@@ -33,6 +37,7 @@ type tally struct {
 
 	nodes     map[uint64]struct{}
 	plausible int     // number of IDs with a plausible time
+	far       int     // number of IDs with a time more than a day in the future
 	node      float64 // part of their weight that comes from nodes
 	each      float64 // the same, once per node
 }
@@ -51,8 +56,10 @@ func (t *tally) total() float64 {
 // A Report is the result of a Summary.
 type Report struct {
 	Count   int // IDs that were read
-	Rounded int // those that look rounded, if there are many
 	Repeats int // IDs equal to the previous one
+	Small   int // small numbers, from before the column had its layout
+
+	Rounding Rounding
 
 	Known  bool // some layout fits better than none; the fields below need it
 	Name   string
@@ -78,11 +85,39 @@ const leastShare = -30
 // NewSummary makes a Summary that judges IDs by the time now.
 func NewSummary(o Options, now time.Time) *Summary {
 	o.Now = now
-	return &Summary{options: o, tallies: make(map[string]*tally)}
+	return &Summary{options: o, tallies: make(map[string]*tally), aside: make(map[string]*tally), digits: NewDigits(now)}
+}
+
+// small is a bound of numbers that hardly any layout has made.
+const small = 1 << 40
+
+// IsAside reports whether a column with greater IDs has this one from before
+// it moved to the layout: it is a small number, as AUTO_INCREMENT makes them, and
+// would be from the first day of the layout.
+func IsAside(id form.ID, l firn.Layout) bool {
+	if len(id) > 16 || numberOf(id).hi > 0 || numberOf(id).lo >= small {
+		return false
+	}
+	p, err := l.DecomposeBytes(id)
+	return err != nil || p.Time.Sub(l.Epoch()) < 24*time.Hour
+}
+
+// isSmall reports whether a text is a small decimal number.
+func isSmall(text string, from form.Form) bool {
+	if len(text) > 13 || !from.IsAuto() && !from.Is(firn.Decimal) {
+		return false
+	}
+	v, err := strconv.ParseUint(text, 10, 64)
+	return err == nil && v < small
 }
 
 // Add adds the next ID. After an error the next one can be added.
 func (s *Summary) Add(text string) error {
+	if s.options.Layout.IsZero() && isSmall(text, s.options.From) {
+		s.count++
+		s.small++
+		return nil
+	}
 	result, err := Read(text, s.options)
 	if err != nil {
 		return err
@@ -95,8 +130,11 @@ func (s *Summary) Add(text string) error {
 		s.repeats++
 	}
 	s.last = strings.Clone(text)
-	if isRounded(result.Readings[0].decoding) {
-		s.rounded++
+	s.digits.Add(result.Readings[0].Bytes)
+	tallies := s.tallies
+	if l := s.options.Layout; !l.IsZero() && IsAside(result.Readings[0].Bytes, l) {
+		s.small++
+		tallies = s.aside
 	}
 	// Count how common a layout is once for the column, not for each ID.
 	top := slices.Max(result.none.fits[:])
@@ -110,11 +148,14 @@ func (s *Summary) Add(text string) error {
 		// If several encodings of the text have the layout, the best reading counts.
 		x := &result.Readings[i]
 		if !slices.ContainsFunc(result.Readings, func(other Reading) bool { return other.Name == x.Name && other.weight > x.weight }) {
-			s.add(x, top)
+			s.add(tallies, x, top)
 		}
 	}
 	return nil
 }
+
+// Judged returns how many IDs can show a layout: not small numbers.
+func (s *Summary) Judged() int { return s.count - s.small }
 
 // fit returns the weight, regardless of how common the layout is.
 func (r *Reading) fit() float64 {
@@ -138,12 +179,12 @@ func (r *Reading) flatter() float64 {
 // if it cannot have this layout.
 func share(weight, best float64) float64 { return max(weight-best, leastShare) - leastShare }
 
-func (s *Summary) add(x *Reading, top float64) {
-	t := s.tallies[x.Name]
+func (s *Summary) add(tallies map[string]*tally, x *Reading, top float64) {
+	t := tallies[x.Name]
 	if t == nil {
 		t = &tally{prior: x.weight - x.fit(), previous: x.Time, nodes: make(map[uint64]struct{})}
 		t.Report = Report{Known: true, Name: x.Name, Layout: x.Layout, HasTime: x.HasParts, First: x.Time, Last: x.Time}
-		s.tallies[x.Name] = t
+		tallies[x.Name] = t
 	}
 	t.Fits++
 	t.weight += share(x.fit(), top)
@@ -170,8 +211,11 @@ func (s *Summary) add(x *Reading, top float64) {
 		t.Late++
 	}
 	t.previous = x.Time
-	if Age(x.Time, s.options.Now) < -minute {
+	if age := Age(x.Time, s.options.Now); age < -minute {
 		t.Future++
+		if age < -86400 {
+			t.far++
+		}
 	}
 }
 
@@ -188,26 +232,42 @@ func (s *Summary) noLayout() float64 {
 	return most
 }
 
-// Report returns the result so far.
-func (s *Summary) Report() Report {
-	var best *tally
-	for _, t := range s.tallies {
-		if best == nil || t.total() > best.total() || t.total() == best.total() && t.Name < best.Name {
+// fits reports whether a tally can be of the column's layout: no generator is a
+// day ahead of the clock. A few IDs may be of another kind.
+func (t *tally) fits() bool { return 1000*t.far <= t.Fits }
+
+// heaviest returns the tally that fits a column best, or nil.
+func heaviest(tallies map[string]*tally, may func(*tally) bool) (best *tally) {
+	for _, t := range tallies {
+		if may(t) && (best == nil || t.total() > best.total() || t.total() == best.total() && t.Name < best.Name) {
 			best = t
 		}
 	}
+	return best
+}
+
+// Report returns the result so far.
+func (s *Summary) Report() Report {
 	var r Report
+	var nodes []uint64
+	tallies := s.tallies
+	if len(tallies) == 0 {
+		tallies, s.small = s.aside, 0
+	}
+	best := heaviest(tallies, (*tally).fits)
+	if best == nil || s.noLayout() > best.total() {
+		best = heaviest(tallies, func(*tally) bool { return true })
+	}
 	if best != nil && (!s.options.Layout.IsZero() || s.noLayout() <= best.total()) {
 		r = best.Report
 		r.Nodes, r.NodesMore = min(len(best.nodes), maxNodes), len(best.nodes) > maxNodes
+		nodes = slices.Collect(maps.Keys(best.nodes))
 	}
 	if seconds := Age(r.First, r.Last); r.HasTime && seconds > 0 {
 		r.Rate = float64(r.Fits) / seconds
 	}
-	r.Count, r.Repeats = s.count, s.repeats
-	if 10*s.rounded > s.count { // 1 of 16 short IDs looks rounded by chance
-		r.Rounded = s.rounded
-	}
+	r.Count, r.Repeats, r.Small = s.count, s.repeats, s.small
+	r.Rounding = s.digits.Rounding(r.Layout, nodes)
 	return r
 }
 

@@ -23,7 +23,7 @@ func TestSummaryAnomalies(t *testing.T) {
 	if err := s.Add("foo"); err == nil {
 		t.Error("foo is an ID")
 	}
-	if got := s.Report(); got.Name != "twitter" || got.Count != 5 || got.Repeats != 1 || got.Rounded != 1 || got.Late != 1 {
+	if got := s.Report(); got.Name != "twitter" || got.Count != 5 || got.Repeats != 1 || got.Rounding.IDs != 1 || got.Rounding.Sure || got.Late != 1 {
 		t.Errorf("%+v", got)
 	}
 	s = NewSummary(Options{}, testNow)

@@ -106,6 +106,7 @@ var routes = []route{
 	{"/healthz", read, auth.Anything, (*Handler).healthz, false},
 	{"/readyz", read, auth.Anything, (*Handler).readyz, false},
 	{"/openapi.yaml", read, auth.Anything, (*Handler).openapi, false},
+	{"/v1/inspect", []string{http.MethodPost}, auth.Inspect, (*Handler).inspectColumn, true},
 	{"/v1/inspect/{id}", read, auth.Inspect, (*Handler).inspect, true},
 	{"/v1/members", read, auth.See, (*Handler).members, false},
 	{"/v1/sequencers", read, auth.See, admin((*Handler).sequencers), false},

@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"io"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -14,18 +17,7 @@ import (
 // inspect answers with the likeliest reading of an ID, and with others.
 func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *problem {
 	values, errs := readParams(r.URL.RawQuery, "layout", "from", "sequencer")
-	var o inspect.Options
-	var err error
-	if layout := values[0]; layout != "" {
-		if o.Layout, err = firn.ParseLayout(layout); err != nil {
-			errs.add("%s", textfmt.Message(err))
-		}
-	}
-	if from := values[1]; from != "" {
-		if o.From, err = form.ParseInput(from); err != nil {
-			errs.add("%s", textfmt.Message(err))
-		}
-	}
+	o := readOptions(values[0], values[1], &errs)
 	if p := errs.problem(); p != nil {
 		return p
 	}
@@ -40,6 +32,49 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, creds *auth.Cr
 		return problemf(service.BadID, "%s", textfmt.Message(err))
 	}
 	return writeJSON(w, http.StatusOK, result.JSON())
+}
+
+// inspectColumn answers with the report of a column of IDs, one per line of the
+// body.
+func (h *Handler) inspectColumn(w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *problem {
+	values, errs := readParams(r.URL.RawQuery, "layout", "from")
+	o := readOptions(values[0], values[1], &errs)
+	if p := errs.problem(); p != nil {
+		return p
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.config.Limits.Body)))
+	if err != nil {
+		return problemf(service.BadBody, "the body is larger than %d bytes: firn inspect --summary reads files of any size", h.config.Limits.Body)
+	}
+	summary := inspect.NewSummary(o, time.Now())
+	bad, missing := 0, 0
+	for line := range strings.Lines(string(body)) {
+		switch text := strings.TrimSpace(line); {
+		case summary.Add(text) == nil:
+		case form.IsMissing(text):
+			missing++
+		default:
+			bad++
+		}
+	}
+	report := summary.Report()
+	return writeJSON(w, http.StatusOK, report.JSON(bad, missing))
+}
+
+// readOptions reads the parameters layout and from, which are "" if not given.
+func readOptions(layout, from string, errs *paramErrors) (o inspect.Options) {
+	var err error
+	if layout != "" {
+		if o.Layout, err = firn.ParseLayout(layout); err != nil {
+			errs.add("%s", textfmt.Message(err))
+		}
+	}
+	if from != "" {
+		if o.From, err = form.ParseInput(from); err != nil {
+			errs.add("%s", textfmt.Message(err))
+		}
+	}
+	return o
 }
 
 // sequencerOf completes the options with what is known of the ID's sequencer.
