@@ -143,12 +143,16 @@ func (c *adoptCmd) doubt(r check.Report) error {
 	now, unit := c.app.now(), c.layout.Unit()
 	ahead := -inspect.Age(r.Last, now)
 	layouts := "name the layout, as in --layout bits=time:41.node:10.seq:12,epoch=2020-01-01T00:00:00Z; see docs/moving.md"
+	cause := ""
+	if r.Rounding.How != "" {
+		cause = "; " + r.Rounding.String()
+	}
 	switch {
 	case r.Rounding.Sure:
 		return refused(inspect.Unrounded, "%d of %d IDs are %s: they read as other node IDs and times", r.Rounding.IDs, r.Count, r.Rounding)
 	case 100*r.Duplicates > r.Count:
 		return refused("read each ID once, from the table that it is the key of, and as text: rounding makes duplicates too. See firn check",
-			"%d of %d IDs are duplicates", r.Duplicates, r.Count)
+			"%d of %d IDs are duplicates%s", r.Duplicates, r.Count, cause)
 	case c.layout.IsZero():
 		return refused(layouts, "the IDs fit no known layout")
 	case c.layout.ReadOnly():

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +56,7 @@ func (in *idInput) take(p place, text string, bad error, do idHandler) (err erro
 	if bad == nil || err != nil {
 		return err
 	}
-	if in.skips && p.line > 0 && form.IsMissing(text) {
+	if in.skips && p.line > 0 && text != "" && form.IsMissing(text) {
 		in.all--
 		in.missing++
 		return nil
@@ -79,7 +81,8 @@ func errorJSON(err error) any {
 // columnHelp describes files of IDs.
 const columnHelp = `Files and the standard input have one ID per line. Spaces around it and blank lines are
 skipped. With --csv COLUMN the IDs are in that column of a CSV file with commas: its
-name in the first line, or its number from 1 in a file without names.
+name in the first line, or its number from 1 in a file without names. Spreadsheets' ="123"
+and '123 are read as 123.
 An argument that is not an ID is the name of a file; write ./1234 for a file whose
 name looks like an ID.`
 
@@ -179,11 +182,31 @@ func (in *idInput) open(name string) (io.ReadCloser, string, error) {
 	return io.NopCloser(in.app.stdin), "", nil
 }
 
+// A cellReader removes the quotes of cells such as ="123", which are not CSV.
+type cellReader struct {
+	in   *bufio.Reader
+	rest []byte
+}
+
+var formula = regexp.MustCompile(`(^|,)="([^",]+)"`)
+
+func (r *cellReader) Read(b []byte) (n int, err error) {
+	if len(r.rest) == 0 {
+		r.rest, err = r.in.ReadSlice('\n') // or a part of a long line
+		r.rest = formula.ReplaceAll(r.rest, []byte("$1$2"))
+	}
+	if n = copy(b, r.rest); n > 0 || err == bufio.ErrBufferFull {
+		err = nil
+	}
+	r.rest = r.rest[n:]
+	return n, err
+}
+
 // column reads the IDs in a column of CSV. Empty cells are skipped.
 func (in *idInput) column(ctx context.Context, r io.Reader, name string, do idHandler) error {
 	from, stop := readInput(ctx, r, in.out, byteOrderMark)
 	defer stop()
-	table := csv.NewReader(from)
+	table := csv.NewReader(&cellReader{in: bufio.NewReader(from)})
 	table.FieldsPerRecord, table.ReuseRecord = -1, true
 	column, _ := strconv.Atoi(in.csv)
 	column--

@@ -30,6 +30,10 @@ full width of 16, 24, 32 or 40 digits (with a leading zero, if all of them could
 decimal). Name the encoding with --from if that is wrong. Veiled IDs need
 --veil-key-file, and the --sequencer and --layout that they were made with.
 
+It says whether a number looks rounded by a spreadsheet, JavaScript or a float. With
+--summary it judges all IDs together, which is surer, sets small numbers of an older counter
+aside, and skips NULL, \N and empty fields.
+
 For files with a column of IDs, and for the standard input (-), it prints one line per ID.
 ` + columnHelp + `
 

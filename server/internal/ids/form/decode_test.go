@@ -3,6 +3,7 @@ package form
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -53,6 +54,10 @@ func TestDecode(t *testing.T) {
 		{"z", "base62", 0, "000000000000003d", "base62"},
 		{"z", "base62", 128, "0000000000000000000000000000003d", "base62"},
 		{"ff", "hex", 0, "00000000000000ff", "hex"},
+		{`="255"`, "auto", 0, "00000000000000ff", "dec"},
+		{"'255", "dec", 64, "00000000000000ff", "dec"},
+		{"+255", "auto", 0, "00000000000000ff", "dec"},
+		{`="0190163d-8694-739b-aea5-966c26f8ad91"`, "auto", 0, "0190163d8694739baea5966c26f8ad91", "uuid"},
 		{"9m4e2mr0ui3e8a215n4g", "xid", 0, "4d88e15b60f486e428412dc9", "xid"},
 	} {
 		from, err := ParseInput(tt.from)
@@ -74,6 +79,23 @@ func TestDecode(t *testing.T) {
 		if b, as, err := new(Form).Decode(text, 0); err == nil {
 			t.Errorf("Decode(%q) = %x, %s, want an error", text, b, as)
 		}
+	}
+}
+
+// TestFloats names the cause if a number was written as a float, whichever way.
+func TestFloats(t *testing.T) {
+	for _, text := range []string{"1.17918E+18", "1.17918E18", "1,17918E+18", "+1.17918E+18", "117918e13", "117117117117117117.0", "1E+18", "1e+18"} {
+		if id, _, err := new(Form).Decode(text, 64); err == nil || !strings.Contains(err.Error(), "floating-point") && !errors.As(err, new(*AmbiguousError)) {
+			t.Errorf("Decode(%q) = %x, %v; want that it is a float", text, id, err)
+		}
+	}
+	for _, text := range []string{"", "NULL", `\N`, "None", "nan", "null"} {
+		if !IsMissing(text) {
+			t.Errorf("%q is an ID", text)
+		}
+	}
+	if IsMissing("0") || IsMissing("none of them") {
+		t.Error("0 is not an ID")
 	}
 }
 

@@ -49,13 +49,12 @@ type Digits struct {
 
 	count  int              // different numbers that a spreadsheet would round
 	again  int              // others that are equal to one of these
-	low    [1 << 10]uint64  // the set of their lowest 16 bits
-	lows   int              // its size
 	clocks int              // those that may be a Unix time
 	looks  int              // those that look rounded, and hardly by chance
 	tens   [maxZeros]int    // by their decimal zeros
 	trials [maxZeros]int    // those that can show a rounding to so many zeros
 	hits   [maxZeros]int    // and do
+	ways   [maxZeros]ways   // the lowest bits of these; [0] is of short
 	ends   [76][129]float64 // numbers above 2^53, by the bits that a float drops, and their zeros
 
 	short, shortChance, shortTrials float64 // numbers that are the text of a float, and not a float
@@ -71,6 +70,16 @@ const (
 	// the cause, and leaves few of them.
 	repeatedBits = 6
 )
+
+// ways collects a few different endings. If one ending shows up in all hits, one
+// hit tells as much as all: by cron at full seconds, node 10 ends with 0.
+type ways []uint64
+
+func (w *ways) add(n uint64) {
+	if n &= 1<<16 - 1; len(*w) < 4 && !slices.Contains(*w, n) {
+		*w = append(*w, n)
+	}
+}
 
 // NewDigits returns Digits that judge by the time now.
 func NewDigits(now time.Time) *Digits { return &Digits{now: now, seen: make(map[number]struct{})} }
@@ -206,10 +215,6 @@ func (d *Digits) Add(id form.ID) {
 		d.max = n
 	}
 	d.count++
-	if set, bit := &d.low[n.lo>>6&(1<<10-1)], uint64(1)<<(n.lo&63); *set&bit == 0 {
-		*set |= bit
-		d.lows++
-	}
 	two, ten := n.zeros()
 	d.tens[min(ten, maxZeros-1)]++
 	// More binary zeros than decimal ones are a generator's: rounding to
@@ -219,6 +224,7 @@ func (d *Digits) Add(id form.ID) {
 			d.trials[z]++
 			if ten >= z {
 				d.hits[z]++
+				d.ways[z].add(n.lo)
 			}
 		}
 	}
@@ -231,14 +237,17 @@ func (d *Digits) Add(id form.ID) {
 	if isClock(n.lo, d.now) {
 		d.clocks++
 	}
-	if _, chance := looksRounded(n.lo, d.now); chance < 0.01 {
-		d.looks++
+	if ten > 0 {
+		if _, chance := looksRounded(n.lo, d.now); chance < 0.01 {
+			d.looks++
+		}
 	}
 	if is, chance := isText(n.lo); chance > 0 {
 		d.shortTrials++
 		d.shortChance += chance
 		if is {
 			d.short++
+			d.ways[0].add(n.lo)
 		}
 	}
 }
@@ -264,19 +273,13 @@ func (d *Digits) Rounding(l firn.Layout, nodes []uint64) (r Rounding) {
 	if 20*d.again > d.count {
 		most = repeatedBits
 	}
-	consider := func(e, independent, ids, extra float64, how string) {
+	consider := func(e, ids, extra float64, isMany bool, how string) {
 		if e >= most && extra >= leastExtra*float64(d.count) {
-			most, r = e, Rounding{How: how, IDs: int(ids), Sure: e*independent >= leastBits}
+			most, r = e, Rounding{How: how, IDs: int(ids), Sure: e >= leastBits && isMany}
 		}
 	}
-	// If node IDs end the numbers and few endings occur, one tells as much as all:
-	// node 10 ends with 0 at every whole second.
-	independent := min(1, float64(d.lows)/float64(d.count))
-	if p := fieldAt(l, 0); p.Field == "seq" && p.Width >= 8 {
-		independent = 1
-	}
 	if d.shortTrials > 0 {
-		consider(surprise(d.shortTrials, d.short, d.shortChance/d.shortTrials), independent, d.short, d.short-d.shortChance, byFloat)
+		consider(surprise(d.shortTrials, d.short, d.shortChance/d.shortTrials), d.short, d.short-d.shortChance, len(d.ways[0]) >= min(4, int(d.short)), byFloat)
 	}
 	ids := 0
 	for z := maxZeros - 1; z > 0; z-- {
@@ -289,10 +292,10 @@ func (d *Digits) Rounding(l firn.Layout, nodes []uint64) (r Rounding) {
 			}
 			continue
 		}
-		consider(e, independent, float64(ids), hits-chance*trials, toDigits(d.max.digits()-z))
+		consider(e, float64(ids), hits-chance*trials, z > 8 || len(d.ways[z]) >= min(4, d.hits[z]), toDigits(d.max.digits()-z))
 	}
 	whole, e, hits, extra := d.binary(l, nodes)
-	consider(e, 1, hits, extra, "to 53 bits, as floats are")
+	consider(e, hits, extra, true, "to 53 bits, as floats are")
 	switch {
 	case r.How != "":
 	case doubt.How != "":

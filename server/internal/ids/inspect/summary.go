@@ -250,9 +250,9 @@ func heaviest(tallies map[string]*tally, may func(*tally) bool) (best *tally) {
 func (s *Summary) Report() Report {
 	var r Report
 	var nodes []uint64
-	tallies := s.tallies
-	if len(tallies) == 0 {
-		tallies, s.small = s.aside, 0
+	tallies, small := s.tallies, s.small
+	if len(tallies) == 0 && len(s.aside) > 0 {
+		tallies, small = s.aside, 0
 	}
 	best := heaviest(tallies, (*tally).fits)
 	if best == nil || s.noLayout() > best.total() {
@@ -266,7 +266,7 @@ func (s *Summary) Report() Report {
 	if seconds := Age(r.First, r.Last); r.HasTime && seconds > 0 {
 		r.Rate = float64(r.Fits) / seconds
 	}
-	r.Count, r.Repeats, r.Small = s.count, s.repeats, s.small
+	r.Count, r.Repeats, r.Small = s.count, s.repeats, small
 	r.Rounding = s.digits.Rounding(r.Layout, nodes)
 	return r
 }

@@ -87,3 +87,47 @@ func TestColumnKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestSummaryFuture prefers a reading without IDs ahead of the clock, and keeps
+// one with a few.
+func TestSummaryFuture(t *testing.T) {
+	for name, ids := range map[string][]firn.ID{
+		// 42, 10 and 12 bits since 2014-11-20, on workers 1 and 2: in 2027 by discord.
+		"twitter": {809732317269463040, 940279780807282688, 1073107179243839488, 1147134998432714752, 1460522913454104576, 1572802100277022720, 1591218366540943360},
+		"default": append(slices.Repeat([]firn.ID{117398000000000000}, 60), 117413923636674560), // 4 minutes ahead, and most were an hour ago
+	} {
+		s := NewSummary(Options{}, testNow)
+		for _, id := range ids {
+			if err := s.Add(id.String()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.Report(); got.Name != name {
+			t.Errorf("the column is %s, in the future %d, want %s", got.Name, got.Future, name)
+		}
+	}
+}
+
+// TestSummarySmall sets the small numbers of an older counter aside, with a
+// layout and without, and only beside greater IDs.
+func TestSummarySmall(t *testing.T) {
+	for _, o := range []Options{{}, {Layout: firn.MustParseLayout("twitter")}} {
+		s := NewSummary(o, testNow)
+		for n := range 1000 {
+			if err := s.Add(firn.ID(n + 1).String()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.Report(); got.Known != !o.Layout.IsZero() || got.Known && got.Fits != 1000 || got.Count != 1000 {
+			t.Errorf("by layout %q, 1,000 small numbers alone: %+v", o.Layout, got)
+		}
+		for range 5 {
+			if err := s.Add("1212092628029698048"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.Report(); got.Name != "twitter" || got.Small != 1000 || got.Fits != 5 || got.First.Year() != 2019 {
+			t.Errorf("by layout %q, above 1,000 small numbers: %+v", o.Layout, got)
+		}
+	}
+}
