@@ -145,32 +145,3 @@ func SetWindow(ctx context.Context, s Store, name string, window time.Duration) 
 		return write, r.Config.Check()
 	})
 }
-
-// SetNodes changes the node IDs that members of a sequencer may take in this
-// store; nil means all of the layout. To widen them takes one write. To narrow
-// them, it makes the members that hold others give these back, as Detach
-// does, and returns when all their windows have been given back or have ended:
-// only then may another store use them. If it is interrupted, call it again to
-// continue. It is independent of the ranges that members were opened with.
-func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminOptions) (Info, error) {
-	done := newEmptying()
-	done.only = nodes
-	return repeat(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
-		info, err = changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
-			switch have := r.Config.Nodes.String(); {
-			case done.begun != "" && have != nodes.String():
-				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: call it again to change them", name, have, nodes)
-			case r.nonce == done.begun:
-				return false, nil
-			default:
-				r.Config.Nodes = nodes // even if they are the same: see emptyStep
-				return true, nodes.Check(r.Config.Layout)
-			}
-		})
-		if err != nil || nodes == nil {
-			return info, nil, true, err
-		}
-		waiting, finished, err = done.ended(ctx, s, info, ms(now))
-		return info, waiting, finished, err
-	})
-}

@@ -194,6 +194,9 @@ func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (wai
 	again := false
 	// How long a window lasts after its last renewal.
 	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
+	if c.only != nil {
+		longest += skew.Milliseconds() // see HandOver
+	}
 	keeps := func(node uint64) bool { return c.only != nil && c.only.has(node) }
 	worn := func(node uint64) {
 		if keeps(node) {

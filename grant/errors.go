@@ -25,6 +25,10 @@ var (
 	// It matches ErrDetached.
 	ErrMoved = fmt.Errorf("%w: it was moved to another store", ErrDetached)
 
+	// ErrEarly is returned by SetNodes if it is too early to hand node IDs over
+	// to another store or generator, and too long to wait for that.
+	ErrEarly = errors.New("grant: too early to hand node IDs over")
+
 	// ErrMismatch is matched by every MismatchError.
 	ErrMismatch = errors.New("grant: the sequencer has another configuration")
 

@@ -74,7 +74,7 @@ const fenceLeast = 30 * time.Second
 func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceReport, error) {
 	opt := *cmp.Or(o, new(FenceOptions))
 	if opt.Skew <= 0 {
-		opt.Skew = 10 * time.Second
+		opt.Skew = skew
 	}
 	var report FenceReport
 	if opt.LongestWindow < 0 || opt.LongestWindow > maxWindow {

@@ -1,0 +1,84 @@
+package grant
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// SetNodes changes the node IDs that members of a sequencer may take in this
+// store; nil means all of the layout. To widen them takes one write. To narrow
+// them, it makes the members that hold others give these back, as Detach does,
+// and returns at the time of HandOver for those: only then may another store or
+// generator use them. If that is more than two windows away, as after a fence,
+// the range is changed and the error matches ErrEarly. If it is interrupted,
+// call it again to continue. It is independent of the ranges that members were
+// opened with.
+func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminOptions) (Info, error) {
+	done := newEmptying()
+	done.only = nodes
+	ended := "" // the nonce with which all windows had ended
+	return repeat(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
+		info, err = changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
+			switch have := r.Config.Nodes.String(); {
+			case done.begun != "" && have != nodes.String():
+				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: call it again to change them", name, have, nodes)
+			case r.nonce == done.begun:
+				return false, nil
+			default:
+				r.Config.Nodes = nodes // even if they are the same: see emptyStep
+				return true, nodes.Check(r.Config.Layout)
+			}
+		})
+		if err != nil || nodes == nil || nodes.Lo == 0 && nodes.Hi == info.Config.Layout.MaxNode() {
+			return info, nil, true, err
+		}
+		if finished = info.nonce == ended; !finished {
+			if waiting, finished, err = done.ended(ctx, s, info, ms(now)); err != nil {
+				return info, waiting, false, err
+			}
+		}
+		if finished {
+			ended = done.begun
+		}
+		at, err := HandOver(ctx, s, info, func(node uint64) bool { return !nodes.has(node) })
+		switch left := at.Sub(now); {
+		case err != nil:
+			return info, nil, false, err
+		case left > 2*info.LongestWindow+skew:
+			return info, nil, false, errorOf(ErrEarly, "members of sequencer %s take the node IDs %v only, but may have used others up to %s: another store or generator may use these from then on",
+				name, nodes, timeText(at))
+		case finished && left > 0:
+			first := uint64(0) // outside of the range
+			if nodes.Lo == 0 {
+				first = nodes.Hi + 1
+			}
+			waiting, finished = []NodeInfo{{Node: first, Until: at}}, false
+		}
+		return info, waiting, finished, nil
+	})
+}
+
+// skew is how far the clocks of members may differ.
+const skew = 10 * time.Second
+
+// HandOver returns when another store, or another generator, may begin to use
+// node IDs of a sequencer that its members give up: when all clocks that are
+// within ten seconds have passed everything that was granted of them. This store
+// alone knows what that is, and members may have used times ahead of the clock.
+// For node IDs without a record, and whatever a fenced store has lost, that is
+// the floor. It is the zero time if no such node ID was ever used. Records that
+// cannot be read are left out.
+func HandOver(ctx context.Context, s Store, i Info, gives func(node uint64) bool) (time.Time, error) {
+	end := ms(i.Floor)
+	err := eachNode(ctx, s, i.Name, func(uint64) {}, func(node uint64, key string, _ []byte, r nodeRecord) error {
+		if gives(node) && key == nodeKey(i.Name, node, i.Config.Layout.MaxNode()) {
+			end = max(end, r.Until, r.Spoiled[1]) // a repair leaves windows above the mark
+		}
+		return nil
+	})
+	if err != nil || end == never {
+		return time.Time{}, err
+	}
+	return timeOf(end).Add(skew), nil
+}
