@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
+
+	"github.com/firnid/firn/grant"
 )
 
 // audit logs on stderr that this command has changed a sequencer, or has tried
@@ -23,8 +25,8 @@ func (a *app) audit(done, name string, err error) {
 	attrs := []any{"audit", done, "result", "done", "sequencer", name, "principal", who, "address", host}
 	if err != nil {
 		attrs[3] = "failed"
-		if errors.Is(err, context.Canceled) {
-			attrs[3] = "pending" // interrupted: other processes have yet to follow
+		if errors.Is(err, context.Canceled) || errors.Is(err, grant.ErrEarly) {
+			attrs[3] = "pending" // other processes have yet to follow
 		}
 		attrs = append(attrs, "error", err)
 	}

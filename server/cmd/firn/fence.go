@@ -45,9 +45,13 @@ time, and with the records.`,
 	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		o := grant.FenceOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored, AnyClock: m.anyClock, Now: a.now}
 		r, err := grant.Fence(ctx, s, name, &o)
+		var info grant.Info
+		if err == nil {
+			info, err = grant.Lookup(ctx, s, name)
+		}
 		why := ""
 		if err == nil && r.Unsure {
-			why, err = whyUnsure(ctx, s, name, r)
+			why = whyUnsure(info, r)
 		}
 		if err == nil && m.apply {
 			if why != "" {
@@ -64,7 +68,7 @@ time, and with the records.`,
 		if err != nil {
 			return false, err
 		}
-		a.printFence(name, r, why, longest > 0, m)
+		a.printFence(info, r, why, longest > 0, m)
 		return len(r.Damaged) == 0, nil
 	})
 	cmd.PreRunE = func(*cobra.Command, []string) error {
@@ -85,24 +89,29 @@ time, and with the records.`,
 }
 
 // whyUnsure says why a fence cannot know the longest window.
-func whyUnsure(ctx context.Context, s grant.Store, name string, r grant.FenceReport) (string, error) {
+func whyUnsure(i grant.Info, r grant.FenceReport) string {
 	if r.Records == 0 {
-		return "no record shows how long its windows were", nil
+		return "no record shows how long its windows were"
 	}
-	info, err := grant.Lookup(ctx, s, name)
-	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(info.Created)), err
+	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(i.Created))
 }
 
-func (a *app) printFence(name string, r grant.FenceReport, why string, given bool, m *applyCmd) {
+func (a *app) printFence(i grant.Info, r grant.FenceReport, why string, given bool, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
-			"sequencer": name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Records, "held": len(r.Held),
+			"sequencer": i.Name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Records, "held": len(r.Held),
 			"damaged": len(r.Damaged), "longest_window": r.LongestWindow.String(), "unsure": r.Unsure,
 		})
 		return
 	}
 	var t rows
-	t.add("sequencer", "%s", name)
+	t.add("sequencer", "%s", i.Name)
+	t.add("nodes", "%v, as known to this store; if that was changed since the backup, first run firn sequencer nodes %s LO..HI", i.Config.Nodes, i.Name)
+	if i.MovedTo == "" {
+		t.add("moved", "not known to this store; if it was moved since the backup, first run firn sequencer detach %s", i.Name)
+	} else {
+		t.add("moved", "to %s; if it was moved back since the backup, first move it again", i.MovedTo)
+	}
 	t.add("records", "%d, %d of which are held", r.Records, len(r.Held))
 	window := fmt.Sprintf("%v, the longest known", r.LongestWindow)
 	if !given { // no record shows that it was created again with a longer window

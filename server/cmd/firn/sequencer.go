@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/fleet/doctor"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -39,11 +40,13 @@ makes IDs of it. Only its window and its range of node IDs can change later.
 		newSequencerEmpty(a, "detach", "Make all members give their node IDs back",
 			`Detach makes all members of a sequencer give their node IDs back, and prevents them from
 acquiring others until firn sequencer attach. It returns when all node IDs are given back
-or their windows have ended.`, false, grant.Detach),
+or their windows have ended, and prints from when another store or generator may use them.`, false, grant.Detach),
 		newSequencerEmpty(a, "destroy", "End a sequencer permanently",
 			`Destroy ends a sequencer: all members give their node IDs back, and no more IDs are made.
 Its marks are kept: if it is created again under the same name, with the same layout, it
-continues above its old IDs and never repeats one.`, true, grant.Destroy),
+continues above its old IDs and never repeats one. When destroy returns, all clocks have
+passed its IDs, so that another store or generator may use its node IDs. If that takes more
+than two windows, as after a fence, it prints until when and exits with 3.`, true, grant.Destroy),
 		newSequencerNodes(a),
 		newSequencerWindow(a),
 		newSequencerMove(a),
@@ -185,9 +188,15 @@ func newSequencerList(a *app) *cobra.Command {
 	return a.onStore(&cobra.Command{
 		Use:   "list",
 		Short: "List all sequencers of the store",
-		Long:  "List lists all sequencers of the store, sorted by name.\n\n  firn sequencer list --json",
-		Args:  noArgs,
+		Long: `List lists all sequencers of the store, sorted by name.
+
+  firn sequencer list >firn-sequencers.txt
+
+Below the table, it prints the commands that create each one and fence it, for a restored
+store that lacks it (docs/restore.md).`,
+		Args: noArgs,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
+		var commands []string
 		l := a.list(asJSON, "SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW")
 		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
 			if err != nil {
@@ -198,14 +207,47 @@ func newSequencerList(a *app) *cobra.Command {
 			if i.MovedTo != "" {
 				state = "moved to " + i.MovedTo
 			}
+			commands = append(commands, recreation(i)...)
 			l.add(textfmt.InJSON(i), name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
 			return true
 		})
 		if err != nil {
 			return err
 		}
-		return l.end("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
+		err = l.end("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
+		if !asJSON && len(commands) > 0 {
+			fmt.Fprintf(a.stdout, "\n%s\n", strings.Join(commands, "\n"))
+		}
+		return err
 	})
+}
+
+// recreation returns the commands that create a sequencer as it is in a restored
+// store that lacks it, and then fence it: the first has the whole configuration,
+// the second the longest window, which no creation sets.
+func recreation(i grant.Info) []string {
+	c := i.Config
+	create := fmt.Sprintf("firn sequencer create %s --layout %s --max-ahead %v --window %v", i.Name, c.Layout, c.MaxAhead, c.Window)
+	if c.Nodes != nil {
+		create += fmt.Sprintf(" --nodes %v", c.Nodes)
+	}
+	if !i.Floor.IsZero() {
+		create += " --floor " + textfmt.Stamp(i.Floor)
+	}
+	if c.Prefix != "" {
+		create += " --prefix " + c.Prefix
+	}
+	if c.LowBits != 0 {
+		create += fmt.Sprintf(" --low-bits even:%d", c.LowBits)
+	}
+	fence := fmt.Sprintf("firn node fence %s --longest-window %v --apply", i.Name, i.LongestWindow)
+	switch {
+	case i.MovedTo != "":
+		return []string{fmt.Sprintf("# %s was moved to %s, and is not created here", i.Name, i.MovedTo)}
+	case i.State != grant.Attached:
+		return []string{fmt.Sprintf("# %s is %v: %s; %s", i.Name, i.State, create, fence)}
+	}
+	return []string{create, fence}
 }
 
 // auditWords has what the audit line says for each command that changes a
@@ -231,8 +273,46 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 			return err
 		}
 		a.printInfo(info, asJSON)
-		return nil
+		if info.MovedTo != "" || info.State != grant.Detached && info.State != grant.Destroyed {
+			return nil
+		}
+		return a.handOver(ctx, s, info, name == "destroy")
 	})
+}
+
+// handOver says when the node IDs of a sequencer that makes no more IDs may be
+// used elsewhere, and may wait for that.
+func (a *app) handOver(ctx context.Context, s grant.Store, i grant.Info, wait bool) error {
+	at, err := grant.HandOver(ctx, s, i, func(uint64) bool { return true })
+	left := at.Sub(a.now())
+	if err != nil || left <= 0 {
+		return err
+	}
+	text := fmt.Sprintf("sequencer %s is %s; its IDs may reach up to %s: another store or generator may use its node IDs from then on", i.Name, i.State, textfmt.Stamp(at))
+	if wait && left > 2*i.LongestWindow+clockTolerance {
+		return failed("", "%s", text)
+	}
+	a.note("%s", text)
+	if !wait {
+		return nil
+	}
+	if err := a.checkLead(ctx, s); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(left):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// checkLead refuses to wait by a clock that is ahead of the store's.
+func (a *app) checkLead(ctx context.Context, s grant.Store) error {
+	if by, _, _ := doctor.Lead(ctx, s, a.now); by > clockTolerance {
+		return failed("node IDs are handed over when their times have passed: compare both clocks with a time server", "this machine's clock is %s the store's", doctor.AheadOf(by))
+	}
+	return nil
 }
 
 // newSequencerEmpty makes a command that makes members give their node IDs
@@ -262,6 +342,10 @@ func (a *app) tellWaiting(ctx context.Context, s grant.Store, name string) func(
 			a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", name)
 		}
 		for i, n := range waiting {
+			if !n.Held {
+				a.note("waiting until %s: node IDs that others get were used up to then", textfmt.Stamp(n.Until))
+				continue
+			}
 			if i == 4 && len(waiting) > 5 {
 				a.note("… and %d more", len(waiting)-i)
 				break
@@ -301,9 +385,13 @@ meet in one database ranges that do not overlap.
   firn sequencer nodes orders 0..511
   firn sequencer nodes orders all
 
-To widen them takes a moment. To narrow them, members that hold others give them back: when
-it returns, another store may use these. It can be interrupted at any time (ctrl-C); run it
-again to continue.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
+To widen them takes a moment. To narrow them, members that hold others give them back. When
+it returns, all clocks have passed the IDs of these, and another store may use them. If that
+takes more than two windows, as after a fence, it prints until when and exits with 3. It can
+be interrupted at any time (ctrl-C); run it again to continue.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
+			if err := a.checkLead(ctx, s); err != nil && nodes != nil {
+				return grant.Info{}, err
+			}
 			return grant.SetNodes(ctx, s, name, nodes, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, name)})
 		})
 	cmd.Use = "nodes NAME LO..HI|all"

@@ -108,13 +108,15 @@ func Run(ctx context.Context, c Config) []Finding {
 	return r.found
 }
 
-// ranges compares the node IDs of sequencers that two stores have.
+// ranges compares the node IDs of sequencers that two stores have, and whether
+// one has given node IDs to the other too early.
 func (r *report) ranges(ctx context.Context) {
 	if r.config.Store == nil || r.config.Other == nil {
 		return
 	}
 	const check = "other store"
 	here, all := make(map[string]grant.Info), 0
+	var pairs [][2]grant.Info // with different node IDs
 	err := grant.Sequencers(ctx, r.config.Store, func(name string, i grant.Info, err error) bool {
 		if err == nil && i.MovedTo == "" {
 			here[name] = i
@@ -128,7 +130,10 @@ func (r *report) ranges(ctx context.Context) {
 				return true
 			}
 			all++
-			if a, b := i.Config.Nodes, there.Config.Nodes; a == nil || b == nil || a.Lo <= b.Hi && b.Lo <= a.Hi {
+			a, b := i.Config.Nodes, there.Config.Nodes
+			if apart := a != nil && b != nil && (a.Hi < b.Lo || b.Hi < a.Lo); apart {
+				pairs = append(pairs, [2]grant.Info{i, there})
+			} else {
 				r.add(check, Fix, fmt.Sprintf("give the two stores ranges that do not overlap: firn sequencer nodes %s LO..HI, for each --store", name),
 					"%s may use the node IDs %v in this store, and %v in the other: their IDs can be equal", name, a, b)
 			}
@@ -139,12 +144,30 @@ func (r *report) ranges(ctx context.Context) {
 			return true
 		})
 	}
+	for _, pair := range pairs {
+		if err == nil {
+			err = errors.Join(r.handedOver(ctx, check, r.config.Store, pair[0], pair[1], "this"), r.handedOver(ctx, check, r.config.Other, pair[1], pair[0], "the other"))
+		}
+	}
 	switch {
 	case err != nil:
 		r.add(check, Unknown, "", "the sequencers of both stores cannot be compared: %v", err)
 	case !slices.ContainsFunc(r.found, func(f Finding) bool { return f.Check == check }):
 		r.add(check, OK, "", "%d sequencers are in both stores, and no node ID is in both", all)
 	}
+}
+
+// handedOver checks that all clocks, or the floor elsewhere, have passed what was
+// granted in a store of the node IDs that another store has now.
+func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i, elsewhere grant.Info, which string) error {
+	given := elsewhere.Config.Nodes
+	i.Floor = time.Time{} // records reports it
+	at, err := grant.HandOver(ctx, s, i, func(node uint64) bool { return given.Lo <= node && node <= given.Hi })
+	if err == nil && at.After(r.config.Now()) && at.After(elsewhere.Floor) {
+		r.add(check, Fix, fmt.Sprintf("if they changed stores since, detach %s in the store that has them now until then, and look for IDs that exist twice", i.Name),
+			"node IDs %v of %s may have been used in %s store up to %s, and are those of another", given, i.Name, which, textfmt.Stamp(at))
+	}
+	return err
 }
 
 // A report collects the findings.

@@ -269,3 +269,48 @@ func TestCertificate(t *testing.T) {
 		want(t, found, "TLS", expect.words, expect.level)
 	}
 }
+
+// TestHandedOver: node IDs of another store's range were not used here, or all
+// clocks have passed that.
+func TestHandedOver(t *testing.T) {
+	now := time.Now()
+	for _, row := range []struct {
+		node         int
+		until, floor time.Duration // from now; a floor of 0 is none
+		level        Level
+		words        string
+	}{
+		{1, time.Hour, 0, OK, "1 sequencers are in both stores, and no node ID is in both"}, // its own
+		{2, -10 * time.Second, 0, OK, "no node ID is in both"},
+		{2, -9 * time.Second, 0, Fix, "node IDs 2..3 of orders may have been used in this store up to "},
+		{2, time.Second, 0, Fix, "node IDs 2..3 of orders may have been used in this store up to "},
+		{2, -9 * time.Second, time.Second, OK, "no node ID is in both"},
+		{5, time.Hour, 0, OK, "no node ID is in both"}, // a third store's
+	} {
+		for _, exchanged := range []bool{false, true} {
+			stores := [2]*memstore.Store{new(memstore.Store), new(memstore.Store)}
+			for i, s := range stores {
+				c := grant.DefaultConfig(s, firn.MustParseLayout("default"), nil)
+				c.Nodes = &grant.Range{Lo: 2 * uint64(i), Hi: 2*uint64(i) + 1}
+				o := new(grant.AdminOptions)
+				if i == 1 && row.floor != 0 {
+					o.Floor = now.Add(row.floor)
+				}
+				if _, err := grant.Create(t.Context(), s, "orders", c, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			record := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%[1]d,"state":"free","host":"h"}`, now.Add(row.until).UnixMilli())
+			if _, err := stores[0].CAS(t.Context(), fmt.Sprintf("v1/orders/n/%04d", row.node), nil, []byte(record)); err != nil {
+				t.Fatal(err)
+			}
+			c := Config{Store: stores[0], Other: stores[1], Now: func() time.Time { return now }}
+			words := row.words
+			if exchanged {
+				c.Store, c.Other = c.Other, c.Store
+				words = strings.Replace(words, "in this store", "in the other store", 1)
+			}
+			want(t, Run(t.Context(), c), "other store", words, row.level)
+		}
+	}
+}

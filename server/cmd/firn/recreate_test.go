@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/dirstore"
+)
+
+// TestListRecreates: the commands that firn sequencer list prints create a
+// sequencer with every field of its configuration in another store. The table
+// has every field of a sequencer, with the command that carries it.
+func TestListRecreates(t *testing.T) {
+	url := "dir:" + t.TempDir()
+	s, err := dirstore.Open(t.Context(), strings.TrimPrefix(url, "dir:"), &dirstore.Options{Create: true, AllowVolatile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	// All fields differ from their defaults, and from each other.
+	c := grant.Config{
+		Layout: firn.MustParseLayout("twitter,epoch=2020-01-01T00:00:00Z"), MaxAhead: 1234 * time.Millisecond, Window: 91 * time.Second,
+		Nodes: &grant.Range{Lo: 3, Hi: 77}, Prefix: "order", LowBits: 2,
+	}
+	longest := c
+	longest.Window = 10 * time.Minute
+	floor := time.Date(2026, 10, 2, 3, 4, 5, 678e6, time.UTC)
+	if _, err := grant.Create(t.Context(), s, "orders", longest, &grant.AdminOptions{Floor: floor}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := grant.SetWindow(t.Context(), s, "orders", c.Window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out := runLine(t, "sequencer list --store "+url)
+	var create, fence string
+	for line := range strings.Lines(out) {
+		if args, ok := strings.CutPrefix(line, "firn sequencer create orders "); ok {
+			create = "sequencer create orders " + strings.TrimSpace(args)
+		}
+		if args, ok := strings.CutPrefix(line, "firn node fence orders "); ok {
+			fence = "node fence orders " + strings.TrimSpace(args)
+		}
+	}
+	if code != exitFine || create == "" || fence == "" {
+		t.Fatalf("list ends with %d, and prints %s", code, out)
+	}
+	if code, out := runLine(t, create+" --store "+url); code != exitFine { // nothing happens where it is
+		t.Fatalf("%s: %d, %s", create, code, out)
+	}
+	other := "dir:" + t.TempDir() + "/new"
+	if code, out := runLine(t, create+" --store "+other+"?create=true&volatile=true"); code != exitFine {
+		t.Fatalf("%s: %d, %s", create, code, out)
+	}
+	there, err := dirstore.Open(t.Context(), strings.TrimPrefix(other, "dir:"), &dirstore.Options{AllowVolatile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	got, err := grant.Lookup(t.Context(), there, "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	carriedBy := map[string]string{
+		"Name": "create", "Floor": "create", "LongestWindow": "fence",
+		"Config": "create", "Config.Layout": "create", "Config.MaxAhead": "create", "Config.Window": "create",
+		"Config.Nodes": "create", "Config.Prefix": "create", "Config.LowBits": "create",
+		"State": "the comment of a sequencer that is not attached", "MovedTo": "the same",
+		// Those of a new sequencer, which the fence then raises.
+		"Created": "", "Incarnation": "",
+	}
+	fields := func(prefix string, v reflect.Value) map[string]any {
+		all := make(map[string]any)
+		for f, field := range v.Fields() {
+			if f.IsExported() {
+				all[prefix+f.Name] = field.Interface()
+			}
+		}
+		return all
+	}
+	compare := func(had, has map[string]any) {
+		for name, want := range had {
+			by, known := carriedBy[name]
+			delete(carriedBy, name)
+			switch {
+			case !known:
+				t.Errorf("no row says which command carries %s", name)
+			case by == "create" && reflect.ValueOf(want).IsZero():
+				t.Errorf("%s is zero here: the test does not see whether it is carried", name)
+			case by == "create" && !reflect.DeepEqual(has[name], want):
+				t.Errorf("%s is %v, want %v: %s", name, has[name], want, create)
+			}
+		}
+	}
+	compare(fields("", reflect.ValueOf(info)), fields("", reflect.ValueOf(got)))
+	compare(fields("Config.", reflect.ValueOf(info.Config)), fields("Config.", reflect.ValueOf(got.Config)))
+	if len(carriedBy) > 0 {
+		t.Errorf("rows of fields that do not exist: %v", carriedBy)
+	}
+	if code, out := runLine(t, fence+" --store "+other); code != exitFine {
+		t.Fatalf("%s: %d, %s", fence, code, out)
+	}
+	if got, err := grant.Lookup(t.Context(), there, "orders"); err != nil || got.LongestWindow != info.LongestWindow || got.LongestWindow == got.Config.Window {
+		t.Errorf("fenced there, it has the longest window %v, want %v; %v", got.LongestWindow, info.LongestWindow, err)
+	}
+}
+
+// TestRecreation: a sequencer that makes no IDs here is not created by mistake.
+func TestRecreation(t *testing.T) {
+	for state := grant.Attached; state <= grant.Purged; state++ {
+		for _, moved := range []string{"", "etcd://b"} {
+			lines := recreation(grant.Info{Name: "orders", State: state, MovedTo: moved})
+			for _, line := range lines {
+				if runs := !strings.HasPrefix(line, "#"); runs != (state == grant.Attached && moved == "") {
+					t.Errorf("%v, moved to %q: %s", state, moved, line)
+				}
+			}
+			if all := fmt.Sprint(lines); moved != "" && !strings.Contains(all, moved) || state != grant.Attached && moved == "" && !strings.Contains(all, state.String()) {
+				t.Errorf("%v, moved to %q: %s", state, moved, all)
+			}
+		}
+	}
+}
