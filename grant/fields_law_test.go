@@ -1,0 +1,393 @@
+package grant
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A fieldLaw has a row for each field of a record, with the operations that
+// write it and the JSON that they leave: anew is a value that differs, and gone
+// none. All other operations carry the field on.
+type fieldLaw map[string]map[string]string
+
+const anew, gone = "anew", ""
+
+// fieldsOf returns the fields of a record, by their names in JSON.
+func fieldsOf(record any) (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(record)) {
+		if tag := f.Tag.Get("json"); tag != "" {
+			name, _, _ := strings.Cut(tag, ",")
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// check compares a record before and after an operation.
+func (l fieldLaw) check(t *testing.T, record any, operation string, before, after []byte) {
+	t.Helper()
+	parse := func(value []byte) (m map[string]json.RawMessage) {
+		if err := json.Unmarshal(value, &m); err != nil {
+			t.Fatalf("%s: %q: %v", operation, value, err)
+		}
+		return m
+	}
+	had, has := parse(before), parse(after)
+	names := fieldsOf(record)
+	for _, name := range names {
+		row, ok := l[name]
+		want, writes := row[operation]
+		got := string(has[name])
+		switch {
+		case !ok:
+			t.Errorf("no row says which operations write the field %q", name)
+		case !writes && got != string(had[name]):
+			t.Errorf("%s does not carry on %s: it was %s, and is %s", operation, name, had[name], got)
+		case writes && want == anew && (got == "" || got == string(had[name])):
+			t.Errorf("%s leaves %s %s", operation, name, got)
+		case writes && want != anew && got != want:
+			t.Errorf("%s makes %s %s, want %s; it was %s", operation, name, got, want, had[name])
+		}
+	}
+	for name := range l {
+		if !slices.Contains(names, name) {
+			t.Errorf("a row of %q, which is no field", name)
+		}
+	}
+}
+
+// distinct fails unless a record has each of its fields but those left out, and
+// no two values are equal: equal ones would hide an exchange.
+func distinct(t *testing.T, record any, value []byte, except ...string) {
+	t.Helper()
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(value, &m); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]string)
+	for _, name := range fieldsOf(record) {
+		text := string(m[name])
+		if slices.Contains(except, name) {
+			continue
+		}
+		if other, twice := seen[text]; twice || text == "" || text == "null" {
+			t.Errorf("the fixture has %s %s, as %q", name, text, other)
+		}
+		seen[text] = name
+	}
+}
+
+const lawLayout, lawOther = "twitter,epoch=1970-01-01T00:00:00Z", "hazelcast,epoch=1970-01-01T00:00:00Z"
+
+// lawInfo returns a sequencer whose fields all differ.
+func lawInfo(state State) Info {
+	return Info{
+		Name: "s", State: state, Incarnation: 5, nonce: "0f", LongestWindow: 11 * time.Second,
+		Created: timeOf(rigTime - 900_000), fence: timeOf(rigTime - 40_000), begin: timeOf(rigTime - 50_000),
+		Config: Config{
+			Layout: firn.MustParseLayout(lawLayout), MaxAhead: time.Second, Window: 7 * time.Second,
+			Nodes: &Range{3, 9}, Prefix: "order", LowBits: 2,
+		},
+	}
+}
+
+// lawNode returns a record whose fields all differ, of a window that ended by
+// every clock.
+func lawNode(change func(*nodeRecord)) nodeRecord {
+	r := nodeRecord{
+		Nonce: "0e", Owner: "them", Until: rigTime - 20_000, Wall: rigTime - 29_000, State: nodeHeld, Host: "h",
+		From: optionalTime{rigTime - 30_000, true}, Over: recordID{rigTime - 35_000, "0d"},
+		Gap: span{rigTime - 70_000, rigTime - 60_000}, Spoiled: span{rigTime - 19_000, rigTime - 18_000},
+	}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+// lawTarget returns the sequencer of lawInfo as another store has it, where it
+// was detached: what a move merges is more there, or less.
+func lawTarget(more bool) Info {
+	i := lawInfo(Detached)
+	i.nonce, i.Config.MaxAhead, i.Config.Window = "0c", 500*time.Millisecond, 6*time.Second
+	i.Config.Nodes, i.Config.Prefix, i.Config.LowBits = &Range{10, 12}, "user", 5
+	by := int64(1000)
+	if i.Incarnation, i.LongestWindow = 9, 13*time.Second; !more {
+		by, i.Incarnation, i.LongestWindow = -by, 4, 8*time.Second
+	}
+	i.fence, i.begin, i.Created = timeOf(ms(i.fence)+by), timeOf(ms(i.begin)+by), timeOf(ms(i.Created)-by)
+	return i
+}
+
+// A lawCase is an operation on whole sequencers, of one state.
+type lawCase struct {
+	name  string
+	state State
+	do    func(a, b Store, o *AdminOptions) error
+}
+
+func lawCases(t *testing.T) []lawCase {
+	ctx := t.Context()
+	usable := func(do func(s Store, o *AdminOptions) (Info, error)) func(a, b Store, o *AdminOptions) error {
+		return func(a, _ Store, o *AdminOptions) error {
+			_, err := do(a, o)
+			return err
+		}
+	}
+	again := func(change func(c *Config, o *AdminOptions)) func(a, b Store, o *AdminOptions) error {
+		return usable(func(s Store, o *AdminOptions) (Info, error) {
+			c := Config{Layout: firn.MustParseLayout(lawLayout), MaxAhead: 2 * time.Second, Window: 5 * time.Second}
+			change(&c, o)
+			return Create(ctx, s, "s", c, o)
+		})
+	}
+	all := func(c *Config, o *AdminOptions) {
+		c.Nodes, c.Prefix, c.LowBits, c.Window = &Range{1, 2}, "order", 4, 15*time.Second
+		o.Floor = timeOf(rigTime - 30_000)
+	}
+	window := func(d time.Duration) func(a, b Store, o *AdminOptions) error {
+		return usable(func(s Store, _ *AdminOptions) (Info, error) { return SetWindow(ctx, s, "s", d) })
+	}
+	nodes := func(r *Range) func(a, b Store, o *AdminOptions) error {
+		return usable(func(s Store, o *AdminOptions) (Info, error) { return SetNodes(ctx, s, "s", r, o) })
+	}
+	move := func(a, b Store, o *AdminOptions) error {
+		_, err := Move(ctx, "s", Place{a, "etcd://a"}, Place{b, "etcd://b"}, o)
+		return err
+	}
+	return []lawCase{
+		{"create what exists", Attached, usable(func(s Store, o *AdminOptions) (Info, error) { return Create(ctx, s, "s", lawInfo(0).Config, o) })},
+		{"create again", Destroyed, again(func(*Config, *AdminOptions) {})},
+		{"create again, all given", Destroyed, again(all)},
+		{"create another", Purged, again(func(c *Config, _ *AdminOptions) { c.Layout, c.Prefix = firn.MustParseLayout(lawOther), "user" })},
+		{"attach", Detached, usable(func(s Store, _ *AdminOptions) (Info, error) { return Attach(ctx, s, "s") })},
+		{"detach", Attached, usable(func(s Store, o *AdminOptions) (Info, error) { return Detach(ctx, s, "s", o) })},
+		{"destroy", Attached, usable(func(s Store, o *AdminOptions) (Info, error) { return Destroy(ctx, s, "s", o) })},
+		{"purge", Destroyed, usable(func(s Store, _ *AdminOptions) (Info, error) { return Purge(ctx, s, "s") })},
+		{"longer window", Attached, window(12 * time.Second)},
+		{"shorter window", Attached, window(4 * time.Second)},
+		{"narrow", Attached, nodes(&Range{5, 9})},
+		{"all nodes", Attached, nodes(nil)},
+		{"fence", Attached, func(a, _ Store, o *AdminOptions) error {
+			_, err := Fence(ctx, a, "s", &FenceOptions{Now: o.Now, LongestWindow: 14 * time.Second})
+			return err
+		}},
+		{"repair", Attached, func(a, _ Store, o *AdminOptions) error {
+			_, err := Repair(ctx, a, "s", &RepairOptions{Now: o.Now})
+			return err
+		}},
+		{"move", Attached, move}, {"move to more", Attached, move}, {"move to less", Attached, move},
+		{"move back", Detached, func(a, b Store, o *AdminOptions) error { return move(b, a, o) }},
+	}
+}
+
+// TestConfigFields: each operation writes the fields of a configuration that its
+// row says, and carries all others on.
+func TestConfigFields(t *testing.T) {
+	created, twice := map[string]string{}, map[string]string{}
+	for _, name := range []string{"create again", "create again, all given", "create another"} {
+		created[name], twice[name] = fmt.Sprint(rigTime), "6"
+	}
+	nonces := make(map[string]string)
+	law := fieldLaw{
+		"v":       {},
+		"created": created, "nonce": nonces,
+		"layout":    {"create another": `"` + firn.MustParseLayout(lawOther).String() + `"`},
+		"max_ahead": {"create again": "2000", "create again, all given": "2000", "create another": "2000"},
+		"window": {
+			"create again": "5000", "create again, all given": "15000", "create another": "5000",
+			"longer window": "12000", "shorter window": "4000",
+		},
+		"longest_window": {"create again, all given": "15000", "longer window": "12000", "fence": "14000", "move to more": "13000"},
+		"state": {
+			"create again": `"attached"`, "create again, all given": `"attached"`, "create another": `"attached"`,
+			"attach": `"attached"`, "detach": `"detached"`, "destroy": `"destroyed"`, "purge": `"purged"`,
+		},
+		"incarnation": twice,
+		"floor":       {"fence": fmt.Sprint(rigTime + 1000 + 30_000 + 10_000), "move to more": fmt.Sprint(rigTime - 39_000)},
+		"nodes":       {"create again, all given": "[1,2]", "narrow": "[5,9]", "all nodes": gone},
+		"moved_to":    {"moved from here": `"etcd://b"`, "move back": gone},
+		"prefix":      {"create another": `"user"`},
+		"low_bits":    {"create again, all given": "4", "create another": gone},
+		"begin":       {"create again, all given": fmt.Sprint(rigTime - 30_000), "move to more": fmt.Sprint(rigTime - 49_000)},
+	}
+	twice["fence"], twice["move to more"] = "6", "9"
+	created["move to more"] = fmt.Sprint(rigTime - 901_000)
+	law["state"]["moved from here"], law["state"]["move back"] = `"detached"`, `"attached"`
+	distinct(t, configJSON{}, lawInfo(Attached).encode(), "moved_to")
+	for _, more := range []bool{true, false} {
+		distinct(t, configJSON{}, lawTarget(more).encode(), "moved_to")
+	}
+	nonces["moved from here"] = anew
+	for _, c := range lawCases(t) {
+		if c.name != "repair" {
+			nonces[c.name] = anew
+		}
+		here, there := lawInfo(c.state), Info{}
+		a, b := &mapStore{values: make(map[string][]byte)}, &mapStore{values: make(map[string][]byte)}
+		switch c.name {
+		case "move to more", "move to less":
+			there = lawTarget(c.name == "move to more")
+		case "move back":
+			here.MovedTo = "etcd://b"
+			there = lawInfo(Attached)
+			there.nonce = "0b"
+		}
+		a.values["v1/s/config"] = here.encode()
+		if there.Name != "" {
+			b.values["v1/s/config"] = there.encode()
+		}
+		if err := c.do(a, b, &AdminOptions{Now: func() time.Time { return timeOf(rigTime) }}); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		got := a.values["v1/s/config"]
+		switch c.name {
+		case "move", "move to more", "move to less":
+			law.check(t, configJSON{}, "moved from here", here.encode(), got)
+			law.check(t, configJSON{}, c.name, here.encode(), b.values["v1/s/config"])
+		default:
+			law.check(t, configJSON{}, c.name, here.encode(), got)
+		}
+	}
+}
+
+// TestNodeFields: each operation on a whole sequencer writes the fields of a
+// node ID's record that its row says, and carries all others on.
+func TestNodeFields(t *testing.T) { synctest.Test(t, testNodeFields) }
+
+func testNodeFields(t *testing.T) {
+	far := func(r *nodeRecord) { // as a clock a day ahead wrote it
+		const day = 86_400_000
+		r.Until, r.Wall, r.Gap, r.Spoiled = rigTime+day, rigTime+day-7000, span{rigTime - 70_000, rigTime + day - 9000}, span{rigTime + day + 1000, rigTime + day + 2000}
+		r.From, r.State = optionalTime{rigTime + day - 8000, true}, nodeFree
+	}
+	const floor = rigTime + 1000 + 30_000 + 10_000
+	takenAway := func(rows map[string]string, value string) map[string]string {
+		maps.Copy(rows, map[string]string{"fence": value, "fence, far": value, "repair, far": value})
+		return rows
+	}
+	moved := func(value string) map[string]string {
+		return map[string]string{"move": value, "move to more": value, "move to less": value, "move back": gone}
+	}
+	closing := map[string]string{"detach": anew, "destroy": anew, "narrow": anew}
+	states := map[string]string{"detach": `"closing"`, "destroy": `"closing"`, "narrow": `"closing"`}
+	for name := range moved("") {
+		closing[name], states[name] = anew, `"free"`
+	}
+	json := func(s span) string { return fmt.Sprintf("[%d,%d]", s[0], s[1]) }
+	var farNode nodeRecord
+	far(&farNode)
+	law := fieldLaw{
+		"v": {}, "host": {},
+		"nonce":   takenAway(closing, anew),
+		"state":   takenAway(states, `"free"`),
+		"owner":   takenAway(map[string]string{}, `""`),
+		"wall":    takenAway(map[string]string{}, fmt.Sprint(rigTime)),
+		"from":    takenAway(moved(gone), gone),
+		"over":    takenAway(moved(gone), gone),
+		"until":   {"fence": fmt.Sprint(floor), "repair, far": fmt.Sprint(farNode.Gap[0])},
+		"gap":     {"fence": gone, "fence, far": json(span{floor, farNode.Gap[1]}), "repair, far": gone},
+		"spoiled": {"fence": gone, "repair, far": json(span{farNode.Gap[1], farNode.Spoiled[1]})},
+	}
+	for _, change := range []func(*nodeRecord){nil, far} {
+		r := lawNode(change)
+		distinct(t, nodeJSON{}, r.encode())
+		for _, c := range lawCases(t) {
+			if change != nil && c.name != "fence" && c.name != "repair" {
+				continue
+			}
+			here, there := lawInfo(c.state), Info{}
+			a, b := &mapStore{values: make(map[string][]byte)}, &mapStore{values: make(map[string][]byte)}
+			key := nodeKey("s", 4, here.Config.Layout.MaxNode())
+			from := a
+			switch c.name {
+			case "move to more", "move to less":
+				there = lawTarget(c.name == "move to more")
+				b.values[key] = lawNode(func(r *nodeRecord) { // of an earlier time of the same history
+					r.Until, r.State, r.Owner, r.Host, r.Wall = r.Gap[0], nodeFree, "before", "i", r.Wall-70_000
+					r.From, r.Gap, r.Spoiled = optionalTime{}, span{}, span{}
+				}).encode()
+			case "move back":
+				here.MovedTo, there = "etcd://b", lawInfo(Attached)
+				there.nonce, from = "0b", b
+			}
+			a.values["v1/s/config"] = here.encode()
+			if there.Name != "" {
+				b.values["v1/s/config"] = there.encode()
+			}
+			from.values[key] = r.encode()
+			if err := c.do(a, b, &AdminOptions{Now: func() time.Time { return timeOf(rigTime) }}); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+				continue
+			}
+			name, got := c.name, a.values[key]
+			switch {
+			case change != nil:
+				name += ", far"
+			case there.Name != "" && from == a || c.name == "move":
+				law.check(t, nodeJSON{}, "detach", r.encode(), a.values[key])
+				got = b.values[key]
+			}
+			law.check(t, nodeJSON{}, name, r.encode(), got)
+		}
+	}
+}
+
+// TestMemberFields: a member writes the fields of its record that the row says,
+// and carries all others on.
+func TestMemberFields(t *testing.T) {
+	law := fieldLaw{
+		"v": {}, "gap": {}, "spoiled": {},
+		"nonce": {"claim": anew, "give up": anew, "renew": anew, "release": anew},
+		"owner": {"claim": anew},
+		"until": {"claim": fmt.Sprint(rigTime + 6000), "give up": fmt.Sprint(rigTime), "renew": fmt.Sprint(rigTime + 8000), "release": fmt.Sprint(rigTime + 2000)},
+		"wall":  {"claim": fmt.Sprint(rigTime), "renew": fmt.Sprint(rigTime + 2000), "release": fmt.Sprint(rigTime + 2001)},
+		"state": {"claim": `"held"`, "give up": `"free"`, "release": `"free"`},
+		"host":  {"claim": `"us"`},
+		"from":  {"claim": fmt.Sprint(rigTime)},
+		"over":  {"claim": fmt.Sprintf(`{"until":%d,"nonce":"0e"}`, rigTime-20_000)},
+	}
+	free := lawNode(func(r *nodeRecord) { // whose gap is longer than that of the claim
+		r.State, r.Gap, r.Spoiled = nodeFree, span{rigTime - 90_000, rigTime - 30_000}, span{rigTime + 50_000, rigTime + 90_000}
+	})
+	distinct(t, nodeJSON{}, free.encode())
+	claim := func(r *rig) []byte {
+		r.m.options.Host = "us"
+		a := r.pickable()
+		r.answer(event{Keys: a.Keys, Values: [][]byte{free.encode()}})
+		return r.asks(actionCAS).Next
+	}
+	r := newRig(t, 0, nil)
+	claimed := claim(r)
+	law.check(t, nodeJSON{}, "claim", free.encode(), claimed)
+	r.answer(event{Applied: true})
+	other := r.m.sequencer
+	other.nonce = "other"
+	r.answer(event{Values: [][]byte{claimed, other.encode()}})
+	law.check(t, nodeJSON{}, "give up", claimed, r.asks(actionCAS).Next)
+
+	r = newRig(t, 0, nil)
+	claimed = claim(r)
+	r.answer(event{Applied: true})
+	r.answer(event{Values: [][]byte{claimed, r.m.config}})
+	renewed := r.renewing().Next
+	law.check(t, nodeJSON{}, "renew", claimed, renewed)
+	r.answer(event{Applied: true})
+	r.wall, r.mono = r.wall+1, r.mono+1
+	r.step(event{Kind: eventLeave})
+	if r.did(actionSeal) == nil {
+		t.Fatalf("it does not seal: %+v", r.out)
+	}
+	r.step(event{Kind: eventSealed})
+	law.check(t, nodeJSON{}, "release", renewed, r.asks(actionCAS).Next)
+}
