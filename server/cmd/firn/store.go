@@ -199,7 +199,7 @@ func storeError(err error) error {
 	case errors.As(err, &exhausted) && exhausted.Ahead:
 		return no("wait until then, or set the clock that is wrong: firn node list shows the members' clocks, and firn node repair gives back node IDs that a clock far ahead has blocked")
 	case errors.Is(err, grant.ErrEarly):
-		return failed("run it again then; a store that does not have this sequencer yet can have them now: create it there with --floor and that time", "%w", err)
+		return failed("run it again then; a store that does not have this sequencer yet can use them now, if you create it there with --floor and that time", "%w", err)
 	case errors.Is(err, grant.ErrComparingClocks):
 		return failed("retry after half a window, when the clocks of other members are known, or do not wait: --allow-clock-ahead", "%w", err)
 	}

@@ -116,7 +116,7 @@ func (r *report) ranges(ctx context.Context) {
 	}
 	const check = "other store"
 	here, all := make(map[string]grant.Info), 0
-	var pairs [][2]grant.Info // with different node IDs
+	var pairs [][2]grant.Info // that use different node IDs
 	err := grant.Sequencers(ctx, r.config.Store, func(name string, i grant.Info, err error) bool {
 		if err == nil && i.MovedTo == "" {
 			here[name] = i
@@ -131,7 +131,8 @@ func (r *report) ranges(ctx context.Context) {
 			}
 			all++
 			a, b := i.Config.Nodes, there.Config.Nodes
-			if apart := a != nil && b != nil && (a.Hi < b.Lo || b.Hi < a.Lo); apart {
+			apart := a != nil && b != nil && (a.Hi < b.Lo || b.Hi < a.Lo)
+			if apart || i.State >= grant.Detached || there.State >= grant.Detached { // which uses none
 				pairs = append(pairs, [2]grant.Info{i, there})
 			} else {
 				r.add(check, Fix, fmt.Sprintf("give the two stores ranges that do not overlap: firn sequencer nodes %s LO..HI, for each --store", name),
@@ -160,9 +161,12 @@ func (r *report) ranges(ctx context.Context) {
 // handedOver checks that all clocks, or the floor elsewhere, have passed what was
 // granted in a store of the node IDs that another store has now.
 func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i, elsewhere grant.Info, which string) error {
+	if elsewhere.State >= grant.Detached {
+		return nil
+	}
 	given := elsewhere.Config.Nodes
 	i.Floor = time.Time{} // records reports it
-	at, err := grant.HandOver(ctx, s, i, func(node uint64) bool { return given.Lo <= node && node <= given.Hi })
+	at, err := grant.HandOver(ctx, s, i, func(node uint64) bool { return given == nil || given.Lo <= node && node <= given.Hi })
 	if err == nil && at.After(r.config.Now()) && at.After(elsewhere.Floor) {
 		r.add(check, Fix, fmt.Sprintf("if they changed stores since, detach %s in the store that has them now until then, and look for IDs that exist twice", i.Name),
 			"node IDs %v of %s may have been used in %s store up to %s, and are those of another", given, i.Name, which, textfmt.Stamp(at))

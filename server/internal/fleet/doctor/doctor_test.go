@@ -276,7 +276,7 @@ func TestHandedOver(t *testing.T) {
 	now := time.Now()
 	for _, row := range []struct {
 		node         int
-		until, floor time.Duration // from now; a floor of 0 is none
+		until, floor time.Duration // from now; a floor of 0 is none, and one of -1 that this store was detached and the other has all
 		level        Level
 		words        string
 	}{
@@ -286,6 +286,8 @@ func TestHandedOver(t *testing.T) {
 		{2, time.Second, 0, Fix, "node IDs 2..3 of orders may have been used in this store up to "},
 		{2, -9 * time.Second, time.Second, OK, "no node ID is in both"},
 		{5, time.Hour, 0, OK, "no node ID is in both"}, // a third store's
+		{5, -10 * time.Second, -1, OK, "no node ID is in both"},
+		{5, time.Second, -1, Fix, "node IDs all of orders may have been used in this store up to "},
 	} {
 		for _, exchanged := range []bool{false, true} {
 			stores := [2]*memstore.Store{new(memstore.Store), new(memstore.Store)}
@@ -293,11 +295,19 @@ func TestHandedOver(t *testing.T) {
 				c := grant.DefaultConfig(s, firn.MustParseLayout("default"), nil)
 				c.Nodes = &grant.Range{Lo: 2 * uint64(i), Hi: 2*uint64(i) + 1}
 				o := new(grant.AdminOptions)
-				if i == 1 && row.floor != 0 {
+				switch {
+				case row.floor == -1:
+					c.Nodes = nil
+				case i == 1 && row.floor != 0:
 					o.Floor = now.Add(row.floor)
 				}
 				if _, err := grant.Create(t.Context(), s, "orders", c, o); err != nil {
 					t.Fatal(err)
+				}
+				if i == 0 && row.floor == -1 {
+					if _, err := grant.Detach(t.Context(), s, "orders", nil); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 			record := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%[1]d,"state":"free","host":"h"}`, now.Add(row.until).UnixMilli())
