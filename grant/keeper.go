@@ -262,7 +262,11 @@ func (k *Keeper) wakeAll() {
 
 // step passes an event to the machine with the current times.
 func (k *Keeper) step(m *machine, e event) []action {
-	return m.step(e.at(k.options.Now(), time.Since(k.start), k.holder.Used()))
+	actions := m.step(e.at(k.options.Now(), time.Since(k.start), k.holder.Used()))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.info, k.known = m.Info()
+	return actions
 }
 
 // act performs an action that is not a request.
@@ -290,7 +294,6 @@ func (k *Keeper) act(m *machine, a action) {
 		k.mu.Lock()
 		before := k.status
 		k.status = a.Status
-		k.info, k.known = m.Info()
 		close(k.changed)
 		k.changed = make(chan struct{})
 		k.mu.Unlock()

@@ -66,8 +66,8 @@ apply: 128 plus the number of the signal if one interrupts it.`,
 	nodesVar(cmd, &n.Nodes, "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", []string{"NODE_ID={node}"}, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated")
 	f.DurationVar(&n.Window, "window", n.Window, "window of a sequencer that is created")
-	f.DurationVar(&n.Margin, "margin", 0, "stop COMMAND this long before the window ends (default a fifth of the window, up to 2m)")
-	f.DurationVar(&n.Grace, "grace", 0, "time from SIGTERM to SIGKILL (default half the margin, up to 10s)")
+	f.DurationVar(&n.Margin, "margin", 0, "stop COMMAND this long before the window ends, up to half of the window (default a fifth, up to 2m)")
+	f.DurationVar(&n.Grace, "grace", 0, "time from SIGTERM to SIGKILL, up to the margin (default half of it, up to 10s)")
 	clockVars(cmd, &n.AllowClockBehind, &n.AllowClockAhead)
 	n.logFlags.flags(cmd)
 	return cmd

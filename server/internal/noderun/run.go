@@ -58,8 +58,8 @@ type Config struct {
 	Sequencer string        // whose node IDs to use
 	Nodes     *grant.Range  // node IDs to choose from; nil means 0 to defaultLastNode
 	Window    time.Duration // if the sequencer is created
-	Margin    time.Duration // how long before the end of the window to stop the command; 0 means a fifth of the window, up to 2 min
-	Grace     time.Duration // between SIGTERM and SIGKILL; 0 means half the margin, up to 10 s
+	Margin    time.Duration // how long before the end of the window to stop the command, up to half of the window; 0 means a fifth of the window, up to 2 min
+	Grace     time.Duration // between SIGTERM and SIGKILL, up to the margin; 0 means half the margin, up to 10 s
 
 	AllowClockBehind, AllowClockAhead bool // see sequencer.Options
 
@@ -96,14 +96,14 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 		return 0, err
 	}
 	r := &runner{config: c, log: c.Logger.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
-	keeper := grant.NewKeeper(c.Store, c.Sequencer, r, &grant.KeeperOptions{
+	r.keeper = grant.NewKeeper(c.Store, c.Sequencer, r, &grant.KeeperOptions{
 		Config: &info.Config, Nodes: c.Nodes,
 		AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Now: c.Now, Logger: c.Logger,
 	})
-	code, err = r.run(ctx, keeper)
+	code, err = r.run(ctx, r.keeper)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
-	if closeErr := keeper.Close(late); closeErr != nil {
+	if closeErr := r.keeper.Close(late); closeErr != nil {
 		r.log.Warn("node ID not released: it becomes free when its window ends", "error", closeErr)
 	}
 	return code, err
@@ -133,7 +133,7 @@ func startCode(err error) int {
 	return exitNotRunnable
 }
 
-// prepare looks up or creates the sequencer, and completes the durations of c.
+// prepare looks up or creates the sequencer, and checks that c fits it.
 func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	if err := grant.CheckName(c.Sequencer); err != nil {
 		return grant.Info{}, &RangeError{err.Error()}
@@ -153,20 +153,29 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	} else if err != nil {
 		return info, err
 	}
-	c.Window = info.Config.Window
-	c.Margin = cmp.Or(c.Margin, min(c.Window/5, mostMargin))
-	c.Grace = cmp.Or(c.Grace, min(c.Margin/2, mostGrace))
+	window := info.Config.Window
 	last := info.Config.Layout.MaxNode()
 	switch {
 	case c.Nodes.Lo > c.Nodes.Hi || c.Nodes.Hi > last:
 		return info, &RangeError{fmt.Sprintf("node IDs %d..%d: sequencer %s has only 0..%d", c.Nodes.Lo, c.Nodes.Hi, c.Sequencer, last)}
-	case c.Margin < 0 || c.Margin > c.Window/2:
+	case c.Margin < 0 || c.Margin > window/2:
 		return info, &RangeError{fmt.Sprintf("margin %v: it must be at most half of the window; sequencer %s has windows of %v",
-			c.Margin, c.Sequencer, c.Window)}
-	case c.Grace < 0 || c.Grace > c.Margin:
-		return info, &RangeError{fmt.Sprintf("grace period %v: it must not exceed the margin, %v", c.Grace, c.Margin)}
+			c.Margin, c.Sequencer, window)}
+	case c.Grace < 0 || c.Grace > c.limits(window).margin:
+		return info, &RangeError{fmt.Sprintf("grace period %v: it must not exceed the margin, %v", c.Grace, c.limits(window).margin)}
 	}
 	return info, nil
+}
+
+// limits are the durations that follow the window.
+type limits struct{ window, margin, grace, every time.Duration }
+
+// limits returns the durations for a window. An operator may shorten it while
+// the command runs (firn sequencer window), so what was given is cut to it.
+func (c Config) limits(window time.Duration) limits {
+	margin := cmp.Or(min(c.Margin, window/2), min(window/5, mostMargin))
+	grace := cmp.Or(min(c.Grace, margin), min(margin/2, mostGrace))
+	return limits{window, margin, grace, min(beyond/4, margin/8)}
 }
 
 // A RangeError means that a field of a Config is invalid, or does not fit the
@@ -180,6 +189,7 @@ func (e *RangeError) Error() string { return e.text }
 type runner struct {
 	config Config
 	log    *slog.Logger
+	keeper *grant.Keeper
 
 	changed chan struct{} // of size 1: some field below has changed
 
@@ -189,6 +199,8 @@ type runner struct {
 	why     error      // it is sealed
 	process *process   // nil before the command is started
 	latest  time.Time  // the latest clock reading while the command ran
+
+	granted time.Duration // the length of windows when this one was granted
 }
 
 var errOtherNode = errors.New("the window could not be renewed, and a running command cannot change its node ID")
@@ -199,7 +211,7 @@ func (r *runner) Begin(g firn.Grant) error {
 	r.mu.Lock()
 	first := r.grant == firn.Grant{} && !r.sealed
 	if first {
-		r.grant = g
+		r.grant, r.granted = g, r.window()
 	}
 	r.mu.Unlock()
 	if !first {
@@ -214,8 +226,21 @@ func (r *runner) Begin(g firn.Grant) error {
 func (r *runner) Extend(until time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.grant.Until = until
+	r.grant.Until, r.granted = until, r.window()
 	return nil
+}
+
+// window returns the length of windows, as last read from the store.
+func (r *runner) window() time.Duration {
+	info, _ := r.keeper.Info()
+	return info.Config.Window
+}
+
+// limits returns the current limits. A window that was shortened counts at once,
+// because the Keeper waits with the renewal until less than that is left; one
+// that became longer, once it was granted. The caller holds r.mu.
+func (r *runner) limits() limits {
+	return r.config.limits(min(r.granted, r.window()))
 }
 
 // Seal stops the command and waits until it has ended.
@@ -228,10 +253,10 @@ func (r *runner) seal(why error) {
 	if !r.sealed {
 		r.sealed, r.why = true, why
 	}
-	p, g := r.process, r.grant
+	p, g, grace := r.process, r.grant, r.limits().grace
 	r.mu.Unlock()
 	if p != nil {
-		p.stop(r.config.Grace, func() bool { // kill at once if the time belongs to another holder
+		p.stop(grace, func() bool { // kill at once if the time belongs to another holder
 			now := r.config.Now().Round(0)
 			return now.Before(g.From) || !now.Before(g.Until)
 		})
@@ -274,8 +299,7 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 	if err := k.Join(ctx); err != nil {
 		return 0, err
 	}
-	every := min(beyond/4, r.config.Margin/8)
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(beyond / 4)
 	defer tick.Stop()
 	if err := r.acquire(ctx, k, tick.C); err != nil {
 		return 0, err
@@ -284,7 +308,18 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 	if err != nil {
 		return code, err
 	}
+	var last limits
 	for {
+		r.mu.Lock()
+		now := r.limits()
+		r.mu.Unlock()
+		if now != last {
+			if last.window != 0 {
+				r.log.Info("window changed", "window", now.window, "margin", now.margin, "grace", now.grace)
+			}
+			last = now
+			tick.Reset(now.every)
+		}
 		select {
 		case <-p.ended:
 			return r.result(p)
@@ -292,13 +327,13 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 			p.signal(s)
 		case <-r.changed:
 		case <-tick.C:
-			switch left, why := r.check(k); {
+			switch due, why := r.check(k); {
 			case why != nil:
 				r.log.Error("stopping the command", "reason", why)
 				r.seal(why)
-			case left < r.config.Window*2/3:
+			case due:
 				// The Keeper's own timer does not follow a clock that was set forward.
-				soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
+				soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), now.every)
 				_ = k.Demand(soon) // retried at the next tick
 				cancel()
 			}
@@ -317,7 +352,7 @@ func (r *runner) acquire(ctx context.Context, k *grant.Keeper, tick <-chan time.
 	}
 	for {
 		r.mu.Lock()
-		g, now, sealed := r.grant, r.read(), r.sealed
+		g, now, sealed, margin := r.grant, r.read(), r.sealed, r.limits().margin
 		r.mu.Unlock()
 		status, changed := k.Status()
 		switch {
@@ -330,7 +365,7 @@ func (r *runner) acquire(ctx context.Context, k *grant.Keeper, tick <-chan time.
 		case g == firn.Grant{}:
 		case now.Before(g.From):
 			say("waiting until the node ID is free by this machine's clock", "node", g.Node, "from", g.From)
-		case !now.Before(g.Until.Add(-r.config.Margin)):
+		case !now.Before(g.Until.Add(-margin)):
 			if err := k.Demand(ctx); err != nil {
 				return err
 			}
@@ -385,26 +420,27 @@ func (r *runner) ended() {
 	r.read()
 }
 
-// check returns how much is left of the window, and why the command must stop
-// now, or nil.
-func (r *runner) check(k *grant.Keeper) (left time.Duration, why error) {
+// check returns whether to renew the window, and why the command must stop now,
+// or nil.
+func (r *runner) check(k *grant.Keeper) (due bool, why error) {
 	r.mu.Lock()
-	now, g, sealed := r.read(), r.grant, r.sealed
+	now, g, sealed, l := r.read(), r.grant, r.sealed, r.limits()
 	r.mu.Unlock()
-	left = g.Until.Sub(now)
+	left := g.Until.Sub(now)
 	switch {
-	case sealed:
-		return r.config.Window, nil // it is already being stopped
+	case sealed: // it is already being stopped
 	case now.Before(g.From):
 		why = fmt.Errorf("this machine's clock was set back to %s, before the window begins at %s", textfmt.Stamp(now), textfmt.Stamp(g.From))
 	case left <= 0:
 		r.log.Error("the command may have used its node ID after the window ended", "from", g.Until.UTC(), "to", now.UTC(),
 			"hint", "the machine was suspended, its clock was set forward, or firn was stopped for longer than the margin")
 		why = fmt.Errorf("the window ended at %s%s", textfmt.Stamp(g.Until), because(k))
-	case left <= r.config.Margin:
-		why = fmt.Errorf("the window ends at %s, within the margin of %v%s", textfmt.Stamp(g.Until), r.config.Margin, because(k))
+	case left <= l.margin:
+		why = fmt.Errorf("the window ends at %s, within the margin of %v%s", textfmt.Stamp(g.Until), l.margin, because(k))
+	default:
+		due = left < l.window*2/3
 	}
-	return left, why
+	return due, why
 }
 
 // because returns why the window was not renewed, if that is known.

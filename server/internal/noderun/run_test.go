@@ -3,6 +3,7 @@
 package noderun
 
 import (
+	"context"
 	"flag"
 	"log/slog"
 	"os"
@@ -138,6 +139,20 @@ func (r *trial) passes() {
 	}
 }
 
+// renews has time pass, and waits for the next renewal.
+func (r *trial) renews(after time.Duration) {
+	r.t.Helper()
+	until := r.record().Until
+	r.clock.add(after)
+	for r.record().Until.Equal(until) {
+		select {
+		case <-r.done:
+			r.t.Fatalf("ended with %d, %v\n%s", r.code, r.err, r.log)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
 // record is what the store has of the node ID.
 func (r *trial) record() grant.NodeInfo {
 	r.t.Helper()
@@ -225,18 +240,58 @@ func TestRenewed(t *testing.T) {
 	r.sees("command started")
 	first := r.record().Until
 	for range 6 {
-		until := r.record().Until
-		r.clock.add(5 * time.Minute)
-		for r.record().Until.Equal(until) {
-			select {
-			case <-r.done:
-				t.Fatalf("ended with %d, %v\n%s", r.code, r.err, r.log)
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
+		r.renews(5 * time.Minute)
 	}
 	if until := r.record().Until; until.Sub(first) < 25*time.Minute {
 		t.Errorf("the window ends %v, and ended %v half an hour before", until, first)
+	}
+}
+
+// TestWindowChanged: a command continues while its sequencer gets a shorter
+// window, and a longer one. The margin is never more than half of a window that
+// is waited for, or that is held.
+func TestWindowChanged(t *testing.T) {
+	t.Parallel()
+	r := newTrial(t, "sh", "-c", forever)
+	r.config.Store = grant.Observe(r.store, func(ctx context.Context, _, _ string) (context.Context, func(bool, error)) {
+		return ctx, func(bool, error) {}
+	})
+	r.start()
+	r.sees("command started")
+	set := func(window time.Duration) {
+		t.Helper()
+		if _, err := grant.SetWindow(t.Context(), r.config.Store, DefaultSequencer, window); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(time.Minute)
+	r.sees("window=1m0s margin=30s grace=20s")
+	r.renews(10*time.Minute - 35*time.Second)
+	r.renews(25 * time.Second)
+	set(20 * time.Minute)
+	for info, _ := grant.Lookup(t.Context(), r.store, DefaultSequencer); r.record().Until.Sub(r.clock.Now()) < info.Config.Window; {
+		r.renews(25 * time.Second)
+	}
+	r.sees("window=20m0s margin=2m0s grace=20s")
+	r.signals <- syscall.SIGTERM
+	r.ends(128+15, "")
+}
+
+// TestLimitsLaw: the grace period is in the margin, and that in half of the
+// window, for every window and whatever was given.
+func TestLimitsLaw(t *testing.T) {
+	for _, window := range []time.Duration{100 * time.Millisecond, 4 * time.Second, 10 * time.Minute, 48 * time.Hour} {
+		for _, margin := range []time.Duration{0, time.Second, time.Hour} {
+			for _, grace := range []time.Duration{0, time.Second, time.Hour} {
+				l := Config{Margin: margin, Grace: grace}.limits(window)
+				if l.grace <= 0 || l.grace > l.margin || l.margin > window/2 || l.every <= 0 || l.every > l.margin/8 || l.every > beyond/4 {
+					t.Errorf("window %v, margin %v, grace %v: %+v", window, margin, grace, l)
+				}
+				if margin > 0 && margin <= window/2 && l.margin != margin || grace > 0 && grace <= l.margin && l.grace != grace {
+					t.Errorf("window %v: given are margin %v and grace %v, and it has %+v", window, margin, grace, l)
+				}
+			}
+		}
 	}
 }
 
