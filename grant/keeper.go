@@ -376,7 +376,13 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back
 func (k *Keeper) askLineage(ctx context.Context, limit time.Duration, l *lineageOf) (back *event, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	switch wentBack, err := l.wentBack(ctx); {
+	wentBack, err := l.wentBack(ctx)
+	if _, stale := errors.AsType[*StaleError](err); stale {
+		if _, untrusted := get(ctx, k.store, configKey(k.options.name)); untrusted == nil { // it was fenced since
+			wentBack, err = l.wentBack(ctx)
+		}
+	}
+	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: the store did not return its lineage: %w", ErrNotSent, err)
 	case !wentBack:

@@ -13,11 +13,22 @@ import (
 // text of the error, as GetMany and List do. No valid record looks like that.
 func get(ctx context.Context, s Store, key string) ([]byte, error) {
 	value, err := s.Get(ctx, key)
+	if e, stale := errors.AsType[*StaleError](err); stale && fencedSince(key, value, e.Other) {
+		e.Trust()
+		value, err = s.Get(ctx, key)
+	}
 	if errors.Is(err, ErrDamaged) {
 		prefix := ErrNotSent.Error() + ": " // the beginning of the texts of GetMany and List
 		return []byte(prefix + strings.TrimPrefix(err.Error(), prefix)), nil
 	}
 	return value, err
+}
+
+// fencedSince reports whether a configuration shows a fence that was made after
+// a time. Clocks differ by up to the skew, which is part of the floor.
+func fencedSince(key string, config []byte, after time.Time) bool {
+	r, err := decodeConfig(key, config)
+	return err == nil && !r.fence.IsZero() && r.fence.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, fenceLeast)).After(after)
 }
 
 // changeConfig changes the record of a sequencer, and returns it; r has

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firnid/firn/grant"
 )
@@ -70,8 +71,13 @@ func TestTimeline(t *testing.T) {
 		t.Fatalf("CAS at a server that was promoted = %v, %v", ok, err)
 	}
 	timeline(2)
-	if value, err := s.Get(t.Context(), "a"); !errors.Is(err, ErrReplica) || !strings.Contains(err.Error(), "promoted") {
-		t.Errorf("Get of a server that was replaced = %q, %v, want ErrReplica", value, err)
+	value, err := s.Get(t.Context(), "a")
+	if e, ok := errors.AsType[*grant.StaleError](err); !ok || string(value) != "2" || !errors.Is(err, ErrReplica) || !strings.Contains(err.Error(), "promoted") || time.Since(e.Other) > time.Minute {
+		t.Errorf("Get of a server that was replaced = %q, %v, want 2 with a StaleError that is ErrReplica", value, err)
+	}
+	// Rows that it lacks say no more than those that it has.
+	if values, err := s.GetMany(t.Context(), []string{"absent"}); !errors.Is(err, ErrReplica) {
+		t.Errorf("GetMany of a server that was replaced = %q, %v, want ErrReplica", values, err)
 	}
 	if err := s.List(t.Context(), "", func(string, []byte) bool { return true }); !errors.Is(err, ErrReplica) {
 		t.Errorf("List of a server that was replaced = %v, want ErrReplica", err)

@@ -94,15 +94,24 @@ type store struct {
 	schema, name string // of the table
 	primary      string // see Dialect
 
-	promoted atomic.Int64          // the greatest value that primary had
-	unfit    atomic.Pointer[error] // why Open would reject the database now, or nil
-	waited   atomic.Bool           // see Dialect.dangers
+	newest newest                // the server to use
+	unfit  atomic.Pointer[error] // why Open would reject the database now, or nil
+	waited atomic.Bool           // see Dialect.dangers
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
 	done   sync.WaitGroup // watch
 	once   sync.Once
 	err    error // the error of Close
+}
+
+// A newest is which of several servers is used: the one with the greatest value
+// of primary, until a fence shows that another was restored in its place.
+type newest struct {
+	mu      sync.Mutex // guards the fields below
+	state   int64      // its value of primary
+	at      time.Time  // when it answered last
+	trusted int        // how often an older one was used instead
 }
 
 // Schema returns the statements that create a table and its identity.
@@ -132,8 +141,10 @@ func Schema(d *Dialect, table string) ([]string, error) {
 // before CAS returns, at any isolation level of the session.
 //
 // Reads from a replica fail with an error that matches ErrReplica; the error of
-// a CAS there also matches grant.ErrNotSent. In PostgreSQL, a primary counts as
-// a replica once the Store has used one that was promoted later. While the
+// a CAS there also matches grant.ErrNotSent. In PostgreSQL, a primary that
+// was replaced counts as a replica once the Store has used the one that was
+// promoted later; so does one that was restored from a backup of an earlier
+// timeline, until a sequencer is read that was fenced since. While the
 // database is in a state in which Open would reject its settings or the table,
 // all calls fail with Open's error, from the next check on. A call that
 // finds a dead connection, or conflicts with others, retries for about half a
@@ -254,19 +265,31 @@ func (s *store) back(conn *sql.Conn, err error) {
 }
 
 // stale returns an error if a server must not be trusted because of its value
-// of primary: it is a replica, or was replaced by a promoted server.
+// of primary: it is a replica, or a server with a greater value has answered.
+// The latter error is a *grant.StaleError.
 func (s *store) stale(state int64) error {
-	for {
-		newest := s.promoted.Load()
-		switch {
-		case state < 0:
-			return fmt.Errorf("%w: it may show stale data", ErrReplica)
-		case state < newest:
-			return fmt.Errorf("%w: its timeline is %d, and a server with timeline %d was promoted in its place, or it was restored from a backup: in that case, fence and restart this process",
-				ErrReplica, state, newest)
-		case state == newest || s.promoted.CompareAndSwap(newest, state):
-			return nil
-		}
+	if state < 0 {
+		return fmt.Errorf("%w: it may show stale data", ErrReplica)
+	}
+	n := &s.newest
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if state >= n.state {
+		n.state, n.at = state, time.Now()
+		return nil
+	}
+	newer := n.state
+	return &grant.StaleError{
+		Err: fmt.Errorf("%w: its timeline is %d, and a server with timeline %d was promoted in its place, or it was restored from a backup: then fence every sequencer (firn node fence --all)",
+			ErrReplica, state, newer),
+		Other: n.at,
+		Trust: func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if n.state == newer {
+				n.state, n.trusted = state, n.trusted+1
+			}
+		},
 	}
 }
 
@@ -349,13 +372,14 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	var value []byte
-	if err := s.readRow(ctx, fmt.Sprintf("get key %q", key), getStatement, []any{key}, &value); err != nil {
+	err := s.readRow(ctx, fmt.Sprintf("get key %q", key), getStatement, []any{key}, &value)
+	if _, stale := errors.AsType[*grant.StaleError](err); err != nil && !stale {
 		return nil, err
 	}
 	if value != nil && len(value) == 0 {
 		return nil, s.empty(key)
 	}
-	return value, nil
+	return value, err
 }
 
 // empty returns the error of a key with an empty value, which no Store writes.
@@ -524,6 +548,23 @@ func (s *store) settle(ctx context.Context, conn *sql.Conn) (warned []string, er
 	return warned, s.stale(state)
 }
 
+// readRows makes a call that reads rows. If there are none, the server is asked
+// whether it can be trusted.
+func (s *store) readRows(ctx context.Context, query string, args ...any) (rows []row, err error) {
+	err = s.read(ctx, func(conn *sql.Conn) (state int64, err error) {
+		rows, err = readRows(ctx, conn, query, args...)
+		switch {
+		case err != nil:
+			return 0, err
+		case len(rows) > 0:
+			return rows[0].state, nil
+		}
+		err = conn.QueryRowContext(ctx, "SELECT "+s.primary).Scan(&state)
+		return state, err
+	})
+	return rows, err
+}
+
 // GetMany returns the values of all keys. Each group of 128 keys is read at one
 // moment, later keys later.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
@@ -540,14 +581,7 @@ func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 		}
 		query := s.expand(fmt.Sprintf("SELECT k, v, {P} FROM {T} WHERE k IN (?%s) LIMIT %d", // a session may have a lower limit
 			strings.Repeat(", ?", len(some)-1), len(some)))
-		var rows []row
-		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
-			rows, err = readRows(call, conn, query, args...)
-			if len(rows) == 0 {
-				return s.promoted.Load(), err // the absence of rows may be stale
-			}
-			return rows[0].state, err
-		})
+		rows, err := s.readRows(call, query, args...)
 		if err != nil {
 			return nil, failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
 		}
@@ -589,18 +623,7 @@ func (s *store) List(ctx context.Context, prefix string, yield func(key string, 
 		from = "0" // after the identity
 	}
 	for {
-		var rows []row // no connection is held while yield runs
-		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
-			rows, err = readRows(call, conn, s.expand(listStatement), from, below, page)
-			switch {
-			case err != nil:
-				return 0, err
-			case len(rows) > 0:
-				return rows[0].state, nil
-			}
-			err = conn.QueryRowContext(call, "SELECT "+s.primary).Scan(&state)
-			return state, err
-		})
+		rows, err := s.readRows(call, s.expand(listStatement), from, below, page) // no connection is held while yield runs
 		if err != nil {
 			return failed(ctx, what, err)
 		}
@@ -630,6 +653,11 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 		return "", 0, fmt.Errorf("%w: table %s has no row %s, or an empty one: it was emptied, or something other than Firn has removed rows. Stop all members, restore the table and fence; "+
 			"if no other row is missing, INSERT INTO %s (k, v, n) VALUES ('%s', 'a new random text', 1) and fence",
 			ErrUnfit, s.table, identityKey, s.table, identityKey)
+	}
+	s.newest.mu.Lock()
+	defer s.newest.mu.Unlock()
+	if n := s.newest.trusted; n > 0 {
+		return fmt.Sprintf("%s %d", name, n), revision, nil
 	}
 	return string(name), revision, nil
 }

@@ -59,8 +59,7 @@ func (s *store) choosePrimary(ctx context.Context) (err error) {
 	case state < 0:
 		return fmt.Errorf("%w: connect to the primary", ErrReplica)
 	}
-	s.promoted.Store(state)
-	return nil
+	return s.stale(state)
 }
 
 // checkTable returns an error if the table must not be used for a reason that

@@ -1,0 +1,172 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+)
+
+// A member is a Keeper and a Holder that uses all times of its windows.
+type member struct {
+	*grant.Keeper
+	mu    sync.Mutex
+	grant firn.Grant
+	used  time.Time
+}
+
+func (m *member) Begin(g firn.Grant) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.grant = g
+	return nil
+}
+
+func (m *member) Extend(until time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.grant.Until = until
+	return nil
+}
+
+func (m *member) Seal() { _ = m.Begin(firn.Grant{}) }
+
+func (m *member) Used() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); now.Before(m.grant.Until) && now.After(m.used) {
+		m.used = now
+	}
+	return m.used
+}
+
+// works reports whether the member can use the current time.
+func (m *member) works() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Now().Before(m.grant.Until) && !m.grant.From.After(time.Now())
+}
+
+// TestRestored: a server with a lower timeline is refused as long as it may be
+// the one that was replaced: no member writes to it, or freezes, and all
+// continue when the promoted one answers again. If it was restored, a fence
+// since the promoted one answered last clears the sequencer that was fenced, for
+// members that used it before and for those that did not, and no other.
+func TestRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		s := f.store(t)
+		f.timeline = 2
+		writes := 0
+		f.fault = func(what string, _ func()) error {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if what == "UPDATE" || what == "INSERT" {
+				writes++
+			}
+			return nil
+		}
+		serve := func(timeline int64, rows map[string]fakeRow) (before map[string]fakeRow) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			before, f.rows, f.timeline = f.rows, maps.Clone(rows), timeline
+			return before
+		}
+		fence := func(name string) {
+			t.Helper()
+			operator := f.store(t) // another process
+			if _, err := grant.Fence(t.Context(), operator, name, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		members := make(map[string]*member)
+		for _, name := range []string{"a", "b", "idle", "unfenced"} {
+			config := grant.DefaultConfig(s, firn.Default(), nil)
+			if _, err := grant.Create(t.Context(), s, name, config, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fence("idle")
+		for _, name := range []string{"a", "b"} {
+			m := new(member)
+			m.Keeper = grant.NewKeeper(s, name, m, nil)
+			members[name] = m
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				_ = m.Close(ctx)
+			})
+			if err := m.Join(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		backup := maps.Clone(serve(2, f.rows))
+		want := func(step, name string, works bool, why error, rolledBack uint64) {
+			t.Helper()
+			m := members[name]
+			status, _ := m.Status()
+			alarms := uint64(0)
+			for _, n := range m.Stats().Alarms {
+				alarms += n
+			}
+			if m.works() != works || !errors.Is(status.Err, why) || alarms != rolledBack {
+				t.Errorf("%s: %s works: %t, %v, alarms %v; want %t, %v and %d alarms", step, name, m.works(), status.Err, m.Stats().Alarms, works, why, rolledBack)
+			}
+		}
+		look := func(step, name string, want error) {
+			t.Helper()
+			if _, err := grant.Lookup(t.Context(), s, name); !errors.Is(err, want) {
+				t.Errorf("%s: Lookup(%s) = %v, want %v", step, name, err, want)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		for _, name := range []string{"a", "b"} {
+			want("before", name, true, nil, 0)
+		}
+
+		newer := serve(1, backup)
+		writes = 0
+		time.Sleep(10 * time.Minute)
+		for _, name := range []string{"a", "b"} {
+			want("replaced", name, false, ErrReplica, 0)
+			look("replaced", name, ErrReplica)
+		}
+		look("replaced", "idle", ErrReplica) // fenced, but before
+		if writes > 0 {
+			t.Errorf("%d writes to a server that was replaced", writes)
+		}
+		serve(2, newer)
+		time.Sleep(time.Minute)
+		for _, name := range []string{"a", "b"} {
+			want("promoted", name, true, nil, 0)
+		}
+
+		serve(1, backup)
+		time.Sleep(5 * time.Minute)
+		fence("idle")
+		look("restored", "idle", nil)
+		time.Sleep(5 * time.Minute)
+		want("idle fenced", "a", false, grant.ErrRolledBack, 1)
+		fence("a")
+		time.Sleep(5 * time.Minute)
+		want("a fenced", "a", true, nil, 1)
+		want("a fenced", "b", false, grant.ErrRolledBack, 1)
+		for key, r := range backup {
+			if f.mu.Lock(); key[:4] == "v1/b" && f.rows[key].n != r.n {
+				t.Errorf("%s was written before its fence", key)
+			}
+			f.mu.Unlock()
+		}
+		fence("b")
+		time.Sleep(5 * time.Minute)
+		want("b fenced", "b", true, nil, 1)
+		look("b fenced", "unfenced", nil)
+	})
+}
