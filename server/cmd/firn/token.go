@@ -23,6 +23,7 @@ func newToken(a *app) *cobra.Command {
 		Long: `A token file says what each client may do. It holds only hashes, from which no token can be
 recovered, and is read again when it changes:
 
+  ---
   tokens:
     - name: billing
       sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
@@ -36,6 +37,10 @@ recovered, and is read again when it changes:
     - name: ops
       dns: ops.example.com                   # a name in a client certificate
       role: admin
+  ...
+
+The lines --- and ... prove that the file is complete: without the last line, a server keeps
+the previous version.
 
 Roles: generate takes IDs, but does not see the fleet; read sees sequencers, servers and
 metrics, but takes no IDs; admin does everything. Every role may inspect IDs. With
@@ -88,7 +93,7 @@ firn token --help explains it. To replace the token of an entry, use firn token 
 					return err
 				}
 			} else if text, err := add(nil); err == nil {
-				fmt.Fprintf(a.stderr, "Add this entry to the list tokens: in the token file:\n\n%s\n", strings.TrimPrefix(string(text), "tokens:\n"))
+				fmt.Fprintf(a.stderr, "Add this entry to the list tokens: in the token file:\n\n%s\n", strings.TrimSuffix(strings.TrimPrefix(string(text), "---\ntokens:\n"), "...\n"))
 			}
 			fmt.Fprintln(a.stdout, token)
 			return nil

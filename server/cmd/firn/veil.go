@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,6 +35,10 @@ func readVeilKeys(path string) (veil.Keys, error) {
 	text, err := readfile.ReadTrusted(path)
 	if err != nil {
 		return nil, err
+	}
+	// Half of a longer key would be another key.
+	if last := text[bytes.LastIndexByte(text, '\n')+1:]; len(bytes.TrimSpace(last)) > 0 && last[0] != '#' && len(bytes.TrimSpace(last[bytes.IndexByte(last, ':')+1:])) < 64 {
+		return nil, fmt.Errorf("%s: the last line has fewer than 64 hexadecimal digits and does not end with a newline: it may be incomplete", path)
 	}
 	keys, err := veil.ParseKeys(string(text))
 	return keys, textfmt.Plain(err)

@@ -89,6 +89,9 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 	if err := d.Decode(new(yaml.Node)); err != io.EOF {
 		return nil, fmt.Errorf("%s: second YAML document: put all settings into one", name)
 	}
+	if err := CheckWhole(data, name); err != nil {
+		return nil, err
+	}
 	p := &parser{file: &File{Name: name, Settings: make(map[string]Setting)}, known: known}
 	if doc.Kind != 0 {
 		p.mapping(doc.Content[0], "")
@@ -97,6 +100,22 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 		return nil, errors.Join(p.faults...)
 	}
 	return p.file, nil
+}
+
+// CheckWhole returns an error if a YAML file whose first line is --- does not
+// have ... as its last one: only a part of it was copied, perhaps without the
+// lines that restrict something. Comments may come before the first line.
+func CheckWhole(data []byte, name string) error {
+	first, lines := "", strings.Split(strings.TrimSpace(string(data)), "\n")
+	for _, line := range lines {
+		if first = strings.TrimSpace(line); first != "" && first[0] != '#' {
+			break
+		}
+	}
+	if first != "---" || strings.TrimRight(lines[len(lines)-1], "\r") == "..." {
+		return nil
+	}
+	return fmt.Errorf("%s:%d: the file begins with --- and does not end with the line ...: it may be incomplete; copy it again", name, len(lines))
 }
 
 // YAMLError returns an error of the decoder with the name of the file and the

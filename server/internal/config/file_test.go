@@ -176,3 +176,18 @@ func TestBombs(t *testing.T) {
 		}
 	}
 }
+
+// TestCut: a file that begins with --- is read as a whole, or not at all.
+func TestCut(t *testing.T) {
+	const text = "# ours\n---\nlog:\n  level: info\nsequencers:\n  orders:\n    max-ahead: 100ms\n    nodes: 0..511\n..."
+	for n := len("# ours\n---"); n < len(text); n++ {
+		if _, err := Parse([]byte(text[:n]), "f", []string{"log.level"}); err == nil {
+			t.Errorf("%d of %d bytes are read:\n%s", n, len(text), text[:n])
+		}
+	}
+	for _, end := range []string{"", "\n", "\r\n", "\n\n"} {
+		if f, err := Parse([]byte(text+end), "f", []string{"log.level"}); err != nil || len(f.Templates) != 1 || f.Templates[0].Nodes == nil {
+			t.Errorf("the whole file: %v, %v", f, err)
+		}
+	}
+}

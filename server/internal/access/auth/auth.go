@@ -156,6 +156,7 @@ func (s *Set) Len() int { return s.entries }
 
 // Parse reads a token file:
 //
+//	---
 //	tokens:
 //	  - name: billing
 //	    sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
@@ -169,8 +170,10 @@ func (s *Set) Len() int { return s.entries }
 //	  - name: ops
 //	    dns: ops.example.com                   # certificate name: uri, dns or cn
 //	    role: admin
+//	...
 //
-// The list of a file that allows no client must be written as tokens: []. An
+// The first and the last line prove that the file is complete; without the first
+// one, nothing does (see config.CheckWhole). The list of a file that allows no client must be written as tokens: []. An
 // empty file is an error, because it may have been cut off. Parse reports all
 // faults at once, with their lines in the named file.
 func Parse(data []byte, file string) (*Set, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -118,24 +119,37 @@ func (d *document) setHashes(at int, all ...string) ([]byte, error) {
 }
 
 // encode returns the text of a changed file, in which comments stay, and blank
-// lines go.
+// lines go. It is refused if it is not copied completely; see
+// config.CheckWhole.
 func (d *document) encode() ([]byte, error) {
-	var b bytes.Buffer
-	out := yaml.NewEncoder(&b)
+	b := bytes.NewBufferString("---\n")
+	out := yaml.NewEncoder(b)
 	out.SetIndent(2)
 	if err := out.Encode(&d.root); err != nil {
 		return nil, err
 	}
+	b.WriteString("...\n")
 	_, err := read(b.Bytes(), d.file)
 	return b.Bytes(), err
 }
 
 // EditFile changes a token file in one step: a server that reads it meanwhile
 // sees either the old or the new version. The new file has the mode and owner
-// of the old one; a missing file is created. Meanwhile the new file is beside
-// the old one, as FILE.new, and keeps other calls from changing it: their error
-// matches fs.ErrExist.
+// of the old one; a missing file is created. A symbolic link stays, and the file
+// that it names is changed. Meanwhile the new file is beside the old one, as
+// FILE.new, and keeps other calls from changing it: their error matches
+// fs.ErrExist.
 func EditFile(file string, change func(data []byte) ([]byte, error)) (err error) {
+	for range 40 { // as many as Linux follows
+		target, err := os.Readlink(file)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(file), target)
+		}
+		file = target
+	}
 	temp := file + ".new"
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -43,7 +43,7 @@ func TestEdit(t *testing.T) {
 		{"only", remove, "# ours\ntokens:\n  - name: web\n    sha256: A\n    role: read\n", "# ours\ntokens: []\n"},
 	} {
 		got, err := row.edit([]byte(short.Replace(row.old)))
-		if want := short.Replace(row.want); err != nil || string(got) != want {
+		if want := "---\n" + short.Replace(row.want) + "...\n"; err != nil || string(got) != want {
 			t.Errorf("%s: got %v\n%s\nwant\n%s", row.name, err, got, want)
 		}
 	}
@@ -80,6 +80,52 @@ func TestAddToEmpty(t *testing.T) {
 		}
 		if all, err := Entries(data, "f"); err != nil || len(all) != 1 || all[0].Name != "web" || len(all[0].SHA256) != 1 {
 			t.Errorf("%q: got %v, %v\n%s", old, all, err, data)
+		}
+	}
+}
+
+// TestCut: a file that firn token has written is read as a whole, or not at all,
+// wherever it is cut and whatever its last lines restrict.
+func TestCut(t *testing.T) {
+	never, whole := false, []byte("# ours\ntokens: []\n")
+	for _, e := range []*Entry{
+		{Name: "ops", SHA256: []string{hashA}, Role: Admin},
+		{Name: "web", SHA256: []string{hashB}, Role: Generate, Sequencers: []string{"orders-*", "a-*-eu"}, Create: &never, Expires: "2027-06-01T00:00:00+02:00"},
+	} {
+		var err error
+		if whole, err = Add(whole, "f", e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.TrimRight(string(whole), "\n")
+	for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n")} {
+		for n := range len(text) {
+			if all, err := Entries([]byte(text[:n]), "f"); err == nil {
+				t.Errorf("%d of %d bytes have %d entries:\n%s", n, len(text), len(all), text[:n])
+			}
+		}
+		if all, err := Entries([]byte(text), "f"); err != nil || len(all) != 2 || len(all[1].Sequencers) != 2 {
+			t.Errorf("%v, %v of the whole file:\n%s", all, err, text)
+		}
+	}
+}
+
+// TestEditLink: the file that a symbolic link names is changed, or created, and
+// the link stays.
+func TestEditLink(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "a"), 0o700), os.Symlink(filepath.Join("a", "next"), link), os.Symlink("tokens.yaml", filepath.Join(dir, "a", "next"))); err != nil {
+		t.Skip(err) // of a Windows that does not allow it
+	}
+	for _, name := range []string{"one", "two"} {
+		hash := map[string]string{"one": hashA, "two": hashB}[name]
+		err := EditFile(link, func(data []byte) ([]byte, error) {
+			return Add(data, link, &Entry{Name: name, SHA256: []string{hash}, Role: Read})
+		})
+		text, readErr := os.ReadFile(filepath.Join(dir, "a", "tokens.yaml"))
+		if target, linkErr := os.Readlink(link); err != nil || readErr != nil || linkErr != nil || target != filepath.Join("a", "next") || !strings.Contains(string(text), hash) {
+			t.Errorf("%s: %v, %v, %v; the link names %q, and its target has\n%s", name, err, readErr, linkErr, target, text)
 		}
 	}
 }

@@ -182,6 +182,9 @@ func read(data []byte, file string) (*document, error) {
 	if err := d.Decode(new(yaml.Node)); err != io.EOF {
 		return nil, fmt.Errorf("%s: second YAML document: put all tokens into one", file)
 	}
+	if err := config.CheckWhole(data, file); err != nil {
+		return nil, err
+	}
 	doc := &document{file: file, entries: content.Tokens}
 	if err := yaml.Unmarshal(data, &doc.root); err != nil {
 		return nil, config.YAMLError(file, data, err)

@@ -3,6 +3,7 @@
 package tlsconf
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -191,8 +192,11 @@ func authorities(path string, text []byte) (all []*x509.Certificate, err error) 
 		}
 		all = append(all, c)
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		return nil, fmt.Errorf("%s: no certificate found", path)
+	case bytes.Contains(text, []byte("-----BEGIN")):
+		return nil, fmt.Errorf("%s: certificate %d is incomplete", path, len(all)+1)
 	}
 	return all, nil
 }

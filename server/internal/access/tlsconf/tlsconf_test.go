@@ -258,6 +258,7 @@ func TestFaults(t *testing.T) {
 		"needs the authorities":  {Cert: good.Cert, Key: good.Key, Require: true},
 		"unexpected PRIVATE KEY": {Cert: good.Cert, Key: good.Key, ClientCA: good.Key},
 		"certificate 2: x509":    {Cert: good.Cert, Key: good.Key, ClientCA: half},
+		"2 is incomplete":        {Cert: good.Cert, Key: good.Key, ClientCA: write(t, filepath.Join(dir, "cut"), append(cert, cert[:len(cert)/2]...))},
 		"no certificate found":   {Cert: good.Cert, Key: good.Key, ClientCA: junk},
 	} {
 		if _, err := Load(f, nil); err == nil || !strings.Contains(err.Error(), want) {
