@@ -349,6 +349,11 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back
 	if e.Err == nil {
 		e = k.do(ctx, limit, a)
 	}
+	if _, stale := errors.AsType[*StaleError](e.Err); stale {
+		// If the sequencer was fenced since, the store is used from then on, and the
+		// next request has an answer.
+		k.do(ctx, limit, action{Kind: actionGet, Key: configKey(k.options.name)})
+	}
 	e.Kind = eventAnswered
 	if e.Applied && e.Err == nil {
 		l.settled = max(l.settled, l.shown)
@@ -376,13 +381,7 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back
 func (k *Keeper) askLineage(ctx context.Context, limit time.Duration, l *lineageOf) (back *event, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	wentBack, err := l.wentBack(ctx)
-	if _, stale := errors.AsType[*StaleError](err); stale {
-		if _, untrusted := get(ctx, k.store, configKey(k.options.name)); untrusted == nil { // it was fenced since
-			wentBack, err = l.wentBack(ctx)
-		}
-	}
-	switch {
+	switch wentBack, err := l.wentBack(ctx); {
 	case err != nil:
 		return nil, fmt.Errorf("%w: the store did not return its lineage: %w", ErrNotSent, err)
 	case !wentBack:

@@ -86,14 +86,14 @@ func TestRestored(t *testing.T) {
 			}
 		}
 		members := make(map[string]*member)
-		for _, name := range []string{"a", "b", "idle", "unfenced"} {
+		for _, name := range []string{"a", "b", "left", "idle", "unfenced"} {
 			config := grant.DefaultConfig(s, firn.Default(), nil)
 			if _, err := grant.Create(t.Context(), s, name, config, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		fence("idle")
-		for _, name := range []string{"a", "b"} {
+		for _, name := range []string{"a", "b", "left"} {
 			m := new(member)
 			m.Keeper = grant.NewKeeper(s, name, m, nil)
 			members[name] = m
@@ -107,6 +107,10 @@ func TestRestored(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Minute)
+		if err := members["left"].Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
 		backup := maps.Clone(serve(2, f.rows))
 		want := func(step, name string, works bool, why error, rolledBack uint64) {
 			t.Helper()
@@ -148,16 +152,21 @@ func TestRestored(t *testing.T) {
 			want("promoted", name, true, nil, 0)
 		}
 
+		// Others have written so often since that the revision is not lower.
+		key := "v1/unfenced/config"
+		backup[key] = fakeRow{backup[key].value, backup[key].n + 1<<20}
 		serve(1, backup)
 		time.Sleep(5 * time.Minute)
-		fence("idle")
-		look("restored", "idle", nil)
-		time.Sleep(5 * time.Minute)
-		want("idle fenced", "a", false, grant.ErrRolledBack, 1)
 		fence("a")
 		time.Sleep(5 * time.Minute)
-		want("a fenced", "a", true, nil, 1)
+		want("a fenced", "a", true, nil, 0)
 		want("a fenced", "b", false, grant.ErrRolledBack, 1)
+		// No record of its own shows this one that the store went back.
+		if err := members["left"].Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		want("a fenced", "left", false, grant.ErrRolledBack, 1)
 		for key, r := range backup {
 			if f.mu.Lock(); key[:4] == "v1/b" && f.rows[key].n != r.n {
 				t.Errorf("%s was written before its fence", key)
@@ -167,6 +176,41 @@ func TestRestored(t *testing.T) {
 		fence("b")
 		time.Sleep(5 * time.Minute)
 		want("b fenced", "b", true, nil, 1)
-		look("b fenced", "unfenced", nil)
+	})
+}
+
+// TestRestoredUnused: a process that has used no sequencer of a restored server
+// uses it when the first one that it reads was fenced since.
+func TestRestoredUnused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		s := f.store(t)
+		for _, name := range []string{"a", "b"} {
+			if _, err := grant.Create(t.Context(), s, name, grant.DefaultConfig(s, firn.Default(), nil), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		serve := func(timeline int64) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.timeline = timeline
+		}
+		look := func(step, name string, want error) {
+			t.Helper()
+			if _, err := grant.Lookup(t.Context(), s, name); !errors.Is(err, want) {
+				t.Errorf("%s: Lookup(%s) = %v, want %v", step, name, err, want)
+			}
+		}
+		serve(2)
+		look("promoted", "a", nil)
+		serve(1)
+		time.Sleep(time.Minute)
+		look("restored", "a", ErrReplica)
+		if _, err := grant.Fence(t.Context(), f.store(t), "a", nil); err != nil {
+			t.Fatal(err)
+		}
+		look("a fenced", "b", ErrReplica)
+		look("a fenced", "a", nil)
+		look("a fenced and used", "b", nil)
 	})
 }
