@@ -89,7 +89,9 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
 	defer transport.CloseIdleConnections()
-	asker := &http.Client{Transport: transport, Timeout: time.Minute}
+	asker := &http.Client{Transport: transport, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // the token would be sent along, perhaps without TLS
+	}}
 	out := newRecordWriter(n.app.stdout.Writer)
 	for left := n.count; left > 0; {
 		count := min(left, service.MaxCount)
@@ -146,6 +148,9 @@ func (n *nextCmd) ask(ctx context.Context, c *http.Client, token string, count u
 	var problem struct{ Type, Detail string }
 	if json.Unmarshal(body, &problem) != nil {
 		problem.Detail = strings.Join(strings.Fields(string(body[:min(len(body), 100)])), " ") // not of a server of Firn
+	}
+	if to := r.Header.Get("Location"); to != "" {
+		problem.Detail = "a redirect to " + to
 	}
 	return nil, &client.Error{
 		Sequencer: n.name, Server: n.server, Status: r.StatusCode, Detail: problem.Detail,

@@ -37,9 +37,9 @@ type Cluster struct {
 
 	nodes nodeCounter
 
-	// How fast clients together may use new names. Both protect the store: a
-	// sequencer stays in it for ever. A client that uses names at random can so
-	// delay the first use of other names, and no more.
+	// How fast each client may use new names. Both protect the store: a sequencer
+	// stays in it for ever. A client that uses names at random can so delay its
+	// own first use of other names, and no more.
 	creations rateLimit // sequencers created by use
 	missed    rateLimit // reads of the store for names that it does not have
 
@@ -344,9 +344,10 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) e
 // options, which are for sequencers that are created. Otherwise find returns the
 // client that creates it, if that is allowed.
 func (c *Cluster) find(ctx context.Context, name string, by Creator, options *sequencer.Options) (creator *auth.Credentials, err error) {
-	if wait := c.missed.wait(); wait > 0 {
+	client := by.client()
+	if wait := c.missed.wait(client); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
-			&RateError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/c.missed.every)})
+			&RateError{wait, fmt.Sprintf("this client uses more than %d unknown names per second", time.Second/c.missed.every)})
 	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
@@ -361,16 +362,16 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, options *se
 		creator, err = by.allowed(name, options.Prefix)
 	}
 	if err == nil {
-		if wait := c.creations.wait(); wait > 0 {
+		if wait := c.creations.wait(client); wait > 0 {
 			err = &CreateError{Name: name, Cause: &RateError{wait,
-				fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", c.creations.every)}}
+				fmt.Sprintf("this server creates one sequencer per %v and client by use; create it first (firn sequencer create)", c.creations.every)}}
 		}
 	}
 	if err != nil {
-		c.missed.note()
+		c.missed.note(client)
 		return nil, err
 	}
-	c.creations.note()
+	c.creations.note(client)
 	return creator, nil
 }
 

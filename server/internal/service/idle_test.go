@@ -176,6 +176,54 @@ func TestRateLimits(t *testing.T) {
 	})
 }
 
+// TestRateLimitsOfTenants: what one client of the token file creates or does not
+// find delays no other, and not those without an entry.
+func TestRateLimitsOfTenants(t *testing.T) {
+	a, hashA := auth.NewToken()
+	b, hashB := auth.NewToken()
+	set, err := auth.Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hashA+"}\n- {name: b, role: generate, sha256: "+hashB+"}\n"), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := auth.NewGuard(func() *auth.Set { return set }, nil)
+	store := new(memstore.Store)
+	for i := range 3 {
+		if _, err := grant.Create(t.Context(), store, fmt.Sprint("there-", i), grant.DefaultConfig(store, firn.Default(), nil), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inCluster(t, ClusterConfig{MaxNames: 10_000}, store, func(t *testing.T, c *Cluster) {
+		taker := Taker{Backend: c, Auth: guard, Limit: time.Minute}
+		find := func(token, name string) error {
+			creds := &auth.Credentials{Token: token, Given: true}
+			if err := guard.Allow(creds, auth.Take, name); err != nil {
+				t.Fatal(err)
+			}
+			_, err := taker.Find(t.Context(), name, creds)
+			return err
+		}
+		busy := func(err error) bool { return err != nil && ProblemOf(err, time.Second, false).Kind == Busy }
+		n := 0
+		for ; !busy(find(a, fmt.Sprint("a-", n))); n++ {
+		}
+		if err := find(b, "b"); n != c.creations.burst || err != nil {
+			t.Errorf("after %d sequencers of a, b creates one: %v", n, err)
+		}
+		c.config.Options.MustExist = true
+		for n = 0; !busy(find(a, fmt.Sprint("no-", n))); n++ {
+		}
+		if !busy(find(a, "there-0")) || n > c.missed.burst {
+			t.Errorf("after %d unknown names, a is not busy", n)
+		}
+		if err := find(b, "there-1"); err != nil {
+			t.Errorf("after %d unknown names of a, b finds one that exists: %v", n, err)
+		}
+		if _, err := c.Sequencer(t.Context(), "there-2", nil); err != nil {
+			t.Errorf("and the server itself: %v", err)
+		}
+	})
+}
+
 // TestCreateIsARight: a client without the right creates nothing, whatever it
 // uses, and takes IDs of existing sequencers.
 func TestCreateIsARight(t *testing.T) {

@@ -148,6 +148,16 @@ func (by Creator) allowed(name, prefix string) (*auth.Credentials, error) {
 	return c, nil
 }
 
+// client returns the name of the client, "" without one.
+func (by Creator) client() string {
+	if by != nil {
+		if c, _ := by(""); c != nil {
+			return c.Name()
+		}
+	}
+	return ""
+}
+
 // errNotTried means that a source cannot make IDs without waiting.
 var errNotTried = errors.New("IDs are not available without waiting")
 

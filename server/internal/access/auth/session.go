@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -52,8 +53,8 @@ func hashOf(value string, secure bool) [sha256.Size]byte {
 	return sha256.Sum256([]byte(cookieName(secure) + "\x00" + value))
 }
 
-// maxSessions is how many sessions may be open. To reach it, a principal must
-// sign in as often within the life of one session.
+// maxSessions is how many sessions may be open. For more, the principal that has
+// the most loses the older half of its own.
 const maxSessions = 100_000
 
 // Cookie begins a session for a principal that has presented its token. secure
@@ -67,13 +68,31 @@ func (s *Sessions) Cookie(p *Principal, secure bool, now time.Time) *http.Cookie
 	value := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.open, func(_ [sha256.Size]byte, old session) bool { return !now.Before(old.until) })
 	if len(s.open) >= maxSessions {
-		clear(s.open) // all must sign in again
+		s.makeRoom(now)
 	}
 	s.open[hashOf(value, secure)] = session{p.sum, until}
 	// A MaxAge of 0 would mean no limit.
 	return newCookie(value, max(1, int(until.Sub(now)/time.Second)), secure)
+}
+
+// makeRoom ends sessions: those that have expired, and some if that is not
+// enough. The caller holds mu.
+func (s *Sessions) makeRoom(now time.Time) {
+	maps.DeleteFunc(s.open, func(_ [sha256.Size]byte, old session) bool { return !now.Before(old.until) })
+	if len(s.open) < maxSessions {
+		return
+	}
+	ends := make(map[[sha256.Size]byte][]time.Time) // by token
+	var most [sha256.Size]byte
+	for _, is := range s.open {
+		if ends[is.token] = append(ends[is.token], is.until); len(ends[is.token]) > len(ends[most]) {
+			most = is.token
+		}
+	}
+	slices.SortFunc(ends[most], time.Time.Compare)
+	until := ends[most][len(ends[most])/2]
+	maps.DeleteFunc(s.open, func(_ [sha256.Size]byte, old session) bool { return old.token == most && !old.until.After(until) })
 }
 
 // End ends the sessions whose cookies the request carries, and copies of these

@@ -104,12 +104,39 @@ func TestSessionEnds(t *testing.T) {
 	if _, ok := s.Principal(requestWith(other), set, true, now); !ok {
 		t.Error("another session of the principal has ended, too")
 	}
-	// If too many are open for one more, all others end.
-	for i := 0; len(s.open) < maxSessions; i++ {
-		s.open[sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(i)))] = session{until: now.Add(time.Hour)}
+}
+
+// TestTooManySessions: if too many are open for one more, expired ones end, and
+// then the older half of those of the principal that has the most, also if it
+// is the one that signs in.
+func TestTooManySessions(t *testing.T) {
+	token, hash := NewToken()
+	set := sessionSet(t, "generate", hash)
+	billing, _ := set.Token(token, now)
+	ops := set.all[1]
+	s := NewSessions(time.Hour)
+	flood := func(at time.Time) {
+		for i := range maxSessions - len(s.open) {
+			s.open[sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano()+int64(i))))] = session{billing.sum, at.Add(time.Hour + time.Duration(i))}
+		}
 	}
-	last := s.Cookie(billing, true, now)
-	if _, ok := s.Principal(requestWith(last), set, true, now); !ok || len(s.open) != 1 {
-		t.Errorf("the last of too many sessions is valid: %t, of %d", ok, len(s.open))
+	admin := s.Cookie(ops, true, now)
+	flood(now.Add(-2 * time.Hour))
+	want := func(what string, open int, cookies ...*http.Cookie) {
+		t.Helper()
+		for _, c := range append(cookies, admin) {
+			if _, ok := s.Principal(requestWith(c), set, true, now); !ok {
+				t.Errorf("%s: a session has ended", what)
+			}
+		}
+		if len(s.open) != open {
+			t.Errorf("%s: %d sessions are open, want %d", what, len(s.open), open)
+		}
 	}
+	want("expired", 2, s.Cookie(billing, true, now))
+	flood(now)
+	// One that signs in last has the latest end.
+	want("billing has the most", maxSessions/2+1, s.Cookie(billing, true, now.Add(time.Minute)))
+	flood(now.Add(time.Minute))
+	want("and an administrator signs in", maxSessions/2+1, s.Cookie(ops, true, now))
 }

@@ -97,6 +97,12 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	default:
 		cmd.do(c, args)
 	}
+	if cmd == nil && raw[0] != '*' && !c.known {
+		// Perhaps it is a line of another protocol, whose next ones may be
+		// commands. Clients of Redis that try a command send it as an array.
+		c.closing, c.linger = true, true
+	}
+	c.known = c.known || cmd != nil
 	if c.tx != nil && c.kind != service.NoProblem {
 		c.tx.abort()
 	}

@@ -40,6 +40,7 @@ type conn struct {
 	library library
 	resp3   bool
 	tx      *transaction // after MULTI, otherwise nil
+	known   bool         // a command has been found
 	closing bool         // close the connection after the pending answers
 	linger  bool         // and then read what still arrives
 

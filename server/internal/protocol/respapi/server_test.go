@@ -139,6 +139,39 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// TestOtherProtocols: a first line that is no command ends the connection,
+// because the next ones may be commands. Clients that try unknown commands send
+// arrays, and continue; so does a person who has typed a command before.
+func TestOtherProtocols(t *testing.T) {
+	for _, test := range []struct {
+		in   string
+		want int // errors; then an ID, if it continues
+		ends bool
+	}{
+		{"EHLO mail.example\r\nMAIL FROM:<a@example>\r\nNEXT a\r\n", 1, true},
+		{"set a 0 0 5\r\nNEXT a\r\n", 1, true},
+		{"\r\n\r\nUSER a\nNEXT a\n", 1, true},
+		{"NICK a\r\n" + line("NEXT a"), 1, true},
+		{"\x80\xff\r\nNEXT a\r\n", 1, true},
+		{line("SENTINEL masters") + "HELP\r\nNEXT a\r\n", 2, true},
+		{line("SENTINEL masters") + line("CONFIG GET save") + line("NEXT a"), 2, false},
+		{"PING\r\nHELP\r\nNEXT a\r\n", 1, false},
+		{line("PING") + "HELP\r\nNEXT a\r\n", 1, false},
+		{"NEXT\r\nNEXT a\r\n", 1, false},
+	} {
+		for _, guarded := range []bool{false, true} {
+			c := Config{Backend: counting()}
+			if guarded {
+				c.Auth = guard{}
+			}
+			got := talk(NewServer(c), test.in)
+			if guarded && test.ends && strings.Count(got, "\r\n") != test.want || !guarded && (strings.Count(got, "-ERR ") != test.want || strings.HasSuffix(got, "$1\r\n1\r\n") == test.ends) {
+				t.Errorf("%q, guarded %t = %q, want %d errors, and the end after the last: %t", test.in, guarded, got, test.want, test.ends)
+			}
+		}
+	}
+}
+
 // TestRefusalArrives: the answer to invalid input arrives, even if much unread
 // input follows.
 func TestRefusalArrives(t *testing.T) {
