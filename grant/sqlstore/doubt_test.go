@@ -87,6 +87,9 @@ func TestTimeline(t *testing.T) {
 	}
 	ok, err := s.CAS(t.Context(), "a", []byte("2"), []byte("3"))
 	unknown(t, ok, err, "promoted")
+	if ok, err := s.CAS(t.Context(), "a", []byte("other"), []byte("4")); ok || !errors.Is(err, ErrReplica) || !errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS that such a server refuses = %v, %v, want ErrReplica and ErrNotSent", ok, err)
+	}
 	timeline(3)
 	if value, err := s.Get(t.Context(), "a"); string(value) != "3" || err != nil {
 		t.Errorf("Get = %q, %v", value, err)

@@ -438,6 +438,8 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (appl
 			return changed > 0, false, nil
 		case doubt:
 			return false, true, err
+		case errors.Is(err, ErrReplica):
+			return false, dead > 0, err
 		case errors.Is(err, driver.ErrBadConn):
 			if dead++; dead > maxDead {
 				return false, true, err
@@ -492,6 +494,14 @@ func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 		if err := s.begin(ctx, conn); err != nil {
 			return 0, err
 		}
+	}
+	if err == nil && changed == 0 && len(warned) == 0 {
+		// Only a server that can be trusted refuses a CAS.
+		var state int64
+		if err := conn.QueryRowContext(ctx, "SELECT "+s.primary).Scan(&state); err != nil {
+			return 0, err
+		}
+		return 0, s.stale(state)
 	}
 	if err == nil && changed > 0 {
 		var more []string
