@@ -25,7 +25,7 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s and the floor is %s, but records have times from %s to %s",
 			name, timeText(now), timeText(opt.Floor), timeText(timeOf(-maxTime)), timeText(timeOf(maxTime)))
 	}
-	return changeConfig(ctx, s, name, func(r *Info) (write bool, err error) {
+	return changeConfig(ctx, s, name, "create", func(r *Info) (write bool, err error) {
 		fresh := newInfo(name, c)
 		fresh.Created, fresh.fence = timeOf(ms(now)), r.fence
 		fresh.begin = timeOf(max(ms(r.begin), ms(opt.Floor)))
@@ -97,7 +97,7 @@ func clockOr(now func() time.Time) func() time.Time {
 
 // Attach makes a detached sequencer usable again.
 func Attach(ctx context.Context, s Store, name string) (Info, error) {
-	return changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
+	return changeUsable(ctx, s, name, "attach", func(r *Info) (write bool, err error) {
 		r.State = Attached // even if it already was
 		return true, nil
 	})
@@ -108,7 +108,7 @@ func Attach(ctx context.Context, s Store, name string) (Info, error) {
 // windows have been given back or have ended. If it is interrupted, call it
 // again to continue.
 func Detach(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
-	return empty(ctx, s, name, Detaching, Detached, o)
+	return empty(ctx, s, name, "detach", Detaching, Detached, o)
 }
 
 // Destroy makes all members of a sequencer give their node IDs back, for good.
@@ -117,14 +117,14 @@ func Detach(ctx context.Context, s Store, name string, o *AdminOptions) (Info, e
 // all windows have been given back or have ended. If it is interrupted, call it
 // again to continue.
 func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
-	return empty(ctx, s, name, Destroying, Destroyed, o)
+	return empty(ctx, s, name, "destroy", Destroying, Destroyed, o)
 }
 
 // Purge allows a destroyed sequencer to be created again with another layout.
 // That gives up uniqueness between the old and the new IDs: another layout
 // divides the bits differently, so both may contain the same numbers.
 func Purge(ctx context.Context, s Store, name string) (Info, error) {
-	return changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
+	return changeExisting(ctx, s, name, "purge", func(r *Info) (write bool, err error) {
 		if r.State != Destroyed && r.State != Purged {
 			return false, fmt.Errorf("grant: sequencer %s is %v: destroy it before you purge it", name, r.State)
 		}
@@ -139,7 +139,7 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 // and MaxAhead never change: IDs of another layout may equal earlier ones, and a
 // fence relies on MaxAhead.
 func SetWindow(ctx context.Context, s Store, name string, window time.Duration) (Info, error) {
-	return changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
+	return changeUsable(ctx, s, name, "window", func(r *Info) (write bool, err error) {
 		write = r.Config.Window != window
 		r.Config.Window = window // changeConfig raises LongestWindow in the same write
 		return write, r.Config.Check()

@@ -13,10 +13,10 @@ import (
 
 // empty moves a sequencer through a state in which its windows end to a last
 // state.
-func empty(ctx context.Context, s Store, name string, through, last State, o *AdminOptions) (Info, error) {
+func empty(ctx context.Context, s Store, name, what string, through, last State, o *AdminOptions) (Info, error) {
 	done := newEmptying()
 	return repeat(ctx, o, func(now time.Time) (Info, []NodeInfo, bool, error) {
-		info, waiting, err := emptyStep(ctx, s, name, through, last, done, now)
+		info, waiting, err := emptyStep(ctx, s, name, what, through, last, done, now)
 		return info, waiting, info.State > through, err // the last one, or beyond
 	})
 }
@@ -94,8 +94,8 @@ func stopped(ctx context.Context, i Info, nodes []uint64) error {
 
 // emptyStep does what can be done now: it changes the state, prevents every
 // window from growing and, once all have ended, sets the last state.
-func emptyStep(ctx context.Context, s Store, name string, through, last State, done *emptying, now time.Time) (Info, []NodeInfo, error) {
-	info, err := changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
+func emptyStep(ctx context.Context, s Store, name, what string, through, last State, done *emptying, now time.Time) (Info, []NodeInfo, error) {
+	info, err := changeExisting(ctx, s, name, what, func(r *Info) (write bool, err error) {
 		switch {
 		case r.State >= Destroying && last == Detached:
 			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)

@@ -145,7 +145,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 func fenceAll(ctx context.Context, s Store, name string, floor, longest, now int64) (n int, err error) {
 	// The floor comes first, so that a node ID without a record, or one that is
 	// acquired while records are rewritten, begins above it.
-	if _, err := changeConfig(ctx, s, name, func(r *Info) (bool, error) {
+	if _, err := changeConfig(ctx, s, name, "fence", func(r *Info) (bool, error) {
 		r.fence = timeOf(max(ms(r.fence), floor))
 		r.Incarnation++
 		r.LongestWindow = max(r.LongestWindow, time.Duration(longest)*time.Millisecond)

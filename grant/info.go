@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 )
@@ -57,11 +58,40 @@ type Info struct {
 	// MovedTo is the URL of the store that has the sequencer now; see Move.
 	MovedTo string
 
+	// LastChange is the last operation that changed this record.
+	LastChange Change
+
 	nonce string // new in every write of the record
 
 	// The two parts of Floor. Only that of a fence lies above all windows that
 	// may have been granted, so that a frozen member may continue.
 	begin, fence time.Time
+}
+
+// A Change is an operation on a sequencer, for people: who did it, and when.
+type Change struct {
+	What string    // such as "create", "detach" or "fence": a command of firn
+	By   string    // see WithOperator
+	At   time.Time // when it began, by the clock of its machine
+}
+
+type operatorKey struct{}
+
+// WithOperator returns a context for operations on sequencers by an operator,
+// whose name is written into the record as Change.By, cut to 64 bytes. Without
+// it, that is the name of the host.
+func WithOperator(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, operatorKey{}, name)
+}
+
+// changeBy returns a Change that begins now.
+func changeBy(ctx context.Context, what string) Change {
+	by, _ := ctx.Value(operatorKey{}).(string)
+	if by == "" {
+		by, _ = os.Hostname()
+	}
+	at := min(max(ms(time.Now()), -maxTime), maxTime)
+	return Change{what, cut(strings.ToValidUTF8(by, "?"), byMost), timeOf(at)}
 }
 
 // floor returns the later one of begin and fence.

@@ -61,7 +61,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	// Only a List after a write of our own shows every record, and the nonce of
 	// that write tells whether the sequencer was attached meanwhile.
 	var refused error
-	begun, err := changeExisting(ctx, from.Store, name, func(r *Info) (write bool, err error) {
+	begun, err := changeExisting(ctx, from.Store, name, "move", func(r *Info) (write bool, err error) {
 		source = *r
 		if r.State != Detached && r.State < Destroyed || r.MovedTo != "" && r.MovedTo != to.URL {
 			refused = changedError(name, from)
@@ -71,7 +71,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	if err = cmp.Or(refused, err); err != nil {
 		return Info{}, err
 	}
-	_, err = changeConfig(ctx, to.Store, name, func(r *Info) (write bool, err error) {
+	_, err = changeConfig(ctx, to.Store, name, "move", func(r *Info) (write bool, err error) {
 		if r.Incarnation > 0 && r.State != Detached && r.State < Destroyed {
 			return false, changedError(name, to)
 		}
@@ -99,14 +99,14 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	}
 
 	// From here on it is usable in neither, and then in the other store.
-	moved, err := rewrite(ctx, from.Store, name, begun.nonce, func(r *Info) { r.MovedTo = to.URL })
+	moved, err := rewrite(ctx, from.Store, name, begun.nonce, func(r *Info) { r.MovedTo, r.LastChange = to.URL, changeBy(ctx, "move") })
 	switch {
 	case err != nil:
 		return Info{}, err
 	case moved == "":
 		return Info{}, changedError(name, from)
 	}
-	return changeExisting(ctx, to.Store, name, func(r *Info) (write bool, err error) {
+	return changeExisting(ctx, to.Store, name, "move", func(r *Info) (write bool, err error) {
 		switch r.MovedTo {
 		case from.URL:
 			if r.MovedTo = ""; r.State == Detached {

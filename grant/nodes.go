@@ -19,7 +19,7 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 	done.only = nodes
 	ended := "" // the nonce with which all windows had ended
 	return repeat(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
-		info, err = changeUsable(ctx, s, name, func(r *Info) (write bool, err error) {
+		info, err = changeUsable(ctx, s, name, "nodes", func(r *Info) (write bool, err error) {
 			switch have := r.Config.Nodes.String(); {
 			case done.begun != "" && have != nodes.String():
 				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: call it again to change them", name, have, nodes)

@@ -101,9 +101,22 @@ type configJSON struct {
 	Prefix        string      `json:"prefix,omitempty"`
 	LowBits       int         `json:"low_bits,omitempty"`
 	Begin         *int64      `json:"begin,omitempty"` // the floor given at creation
+	Changed       *changeJSON `json:"changed,omitempty"`
 }
 
-const movedToMost = 512 // bytes
+// A changeJSON is a Change as JSON.
+type changeJSON struct {
+	What string `json:"what"`
+	By   string `json:"by"`
+	At   int64  `json:"at"`
+}
+
+// The maximum lengths of moved_to, and of what and by of a change, in bytes.
+const (
+	movedToMost = 512
+	whatMost    = 16
+	byMost      = 64
+)
 
 func (i Info) encode() []byte {
 	c := i.Config
@@ -116,6 +129,9 @@ func (i Info) encode() []byte {
 	}
 	if !i.begin.IsZero() {
 		j.Begin = new(ms(i.begin))
+	}
+	if l := i.LastChange; l != (Change{}) {
+		j.Changed = &changeJSON{l.What, l.By, ms(l.At)}
 	}
 	if c.Nodes != nil {
 		j.Nodes = []uint64{c.Nodes.Lo, c.Nodes.Hi}
@@ -142,6 +158,8 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 		return i, damaged(key, "it has no incarnation")
 	case j.Nonce == "":
 		return i, damaged(key, "it has no nonce")
+	case j.Changed != nil && (j.Changed.What == "" || !printable(j.Changed.What, whatMost) || len(j.Changed.By) > byMost || !inRange(j.Changed.At)):
+		return i, damaged(key, "changed is not a change")
 	case !printable(j.MovedTo, movedToMost):
 		return i, damaged(key, fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost))
 	}
@@ -164,6 +182,9 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 	}
 	if j.Begin != nil {
 		i.begin = timeOf(*j.Begin)
+	}
+	if l := j.Changed; l != nil {
+		i.LastChange = Change{l.What, l.By, timeOf(l.At)}
 	}
 	i.Floor = i.floor()
 	if i.State = State(slices.Index(stateNames[:], j.State)); i.State < Attached || i.State > Purged {

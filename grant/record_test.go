@@ -38,6 +38,9 @@ func TestConfigRecordLaw(t *testing.T) {
 		}
 		want.Floor = want.floor()
 		if r.IntN(2) == 0 {
+			want.LastChange = Change{strings.Repeat("x", 1+r.IntN(whatMost)), strings.Repeat("&", r.IntN(byMost+1)), timeOf(someTime(r))}
+		}
+		if r.IntN(2) == 0 {
 			want.Config.Nodes = &Range{r.Uint64N(3), 2 + r.Uint64()}
 			want.MovedTo, want.Config.Prefix = strings.Repeat("&", movedToMost), strings.Repeat("a", r.IntN(64)) // the greatest lengths
 			if c.Layout == firn.Default() {
@@ -113,7 +116,7 @@ func TestNodeRecordLaw(t *testing.T) {
 func TestRecordLimits(t *testing.T) {
 	const (
 		year   = "31622400000"
-		config = `{"v":3,"layout":"default","max_ahead":1000,"window":60000,"longest_window":` + year + `,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n","nodes":[2,7],"moved_to":"etcd://a","prefix":"o_o","low_bits":3}`
+		config = `{"v":3,"layout":"default","max_ahead":1000,"window":60000,"longest_window":` + year + `,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n","nodes":[2,7],"moved_to":"etcd://a","prefix":"o_o","low_bits":3,"changed":{"what":"fence","by":"ops","at":5}}`
 		node   = `{"v":3,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h","from":50,"over":{"until":40,"nonce":"m"},"gap":[10,100],"spoiled":[100,110]}`
 		node1  = `{"v":3,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"}`
 	)
@@ -171,7 +174,16 @@ func TestRecordLimits(t *testing.T) {
 		{config, `"created":0`, `"created":` + past, "time is out of range"},
 		{config, `"created":0`, `"created":-` + end, ""},
 		{config, `"default"`, `"nonsense"`, "nonsense"},
-		{config, `"low_bits":3}`, `"low_bits":3}{}`, "data after"},
+		{config, `"at":5}}`, `"at":5}}{}`, "data after"},
+		{config, `"fence"`, `"` + strings.Repeat("~", whatMost) + `"`, ""},
+		{config, `"fence"`, `"` + strings.Repeat("~", whatMost+1) + `"`, "changed is not"},
+		{config, `"fence"`, `""`, "changed is not"},
+		{config, `"fence"`, `"a b"`, "changed is not"},
+		{config, `"ops"`, `"` + strings.Repeat("ä", byMost/2) + `"`, ""},
+		{config, `"ops"`, `"` + strings.Repeat("ä", byMost/2) + `."`, "changed is not"},
+		{config, `"at":5`, `"at":` + end, ""},
+		{config, `"at":5`, `"at":` + past, "changed is not"},
+		{config, `"at":5`, `"at":5,"how":"so"`, "how"},
 		{config, `"nonce"`, `"nunce"`, "nunce"},
 		{node1, `"until":100`, `"until":` + end, ""},
 		{node1, `"until":100`, `"until":` + past, "time is out of range"},

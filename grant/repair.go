@@ -92,7 +92,13 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 			return report, fmt.Errorf("grant: sequencer %s: half repaired, run it again: node ID %d: %w", name, n.Node, err)
 		}
 	}
-	return report, nil
+	if len(report.Nodes) > 0 {
+		_, err = changeExisting(ctx, s, name, "repair", func(r *Info) (bool, error) {
+			r.LastChange = Change{What: "repair"} // the configuration stays the same otherwise
+			return true, nil
+		})
+	}
+	return report, err
 }
 
 // repairable reports whether a record remembers a span that can be given back

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +36,9 @@ func fencedSince(key string, config []byte, after time.Time) bool {
 // incarnation 0 if there is no record yet. If change returns true, or an earlier
 // write had an unknown result, the record is written even if it stays the same,
 // because the value that was read may not be durable. If change returns an
-// error, nothing is written.
-func changeConfig(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (info Info, err error) {
+// error, nothing is written. If the record does not stay the same, what is its
+// last change.
+func changeConfig(ctx context.Context, s Store, name, what string, change func(r *Info) (write bool, err error)) (info Info, err error) {
 	var refused error
 	err = settle(ctx, s, configKey(name), func(old []byte, lost bool) []byte {
 		info = Info{}
@@ -46,11 +48,18 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *Info
 			}
 		}
 		var write bool
+		var before []byte
+		if old != nil {
+			before = info.encode()
+		}
 		if write, refused = change(&info); refused != nil || !write && !lost {
 			return nil
 		}
-		info.nonce, info.Floor = newToken(), info.floor()
-		info.LongestWindow = max(info.LongestWindow, info.Config.Window)
+		info.Floor, info.LongestWindow = info.floor(), max(info.LongestWindow, info.Config.Window)
+		if !bytes.Equal(before, info.encode()) {
+			info.LastChange = changeBy(ctx, what)
+		}
+		info.nonce = newToken()
 		return info.encode()
 	})
 	switch {
@@ -63,11 +72,11 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *Info
 }
 
 // changeExisting is changeConfig for a sequencer that must exist.
-func changeExisting(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (Info, error) {
+func changeExisting(ctx context.Context, s Store, name, what string, change func(r *Info) (write bool, err error)) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	return changeConfig(ctx, s, name, func(r *Info) (write bool, err error) {
+	return changeConfig(ctx, s, name, what, func(r *Info) (write bool, err error) {
 		if r.Incarnation == 0 {
 			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
 		}
@@ -76,8 +85,8 @@ func changeExisting(ctx context.Context, s Store, name string, change func(r *In
 }
 
 // changeUsable is changeExisting for a sequencer that this store still has.
-func changeUsable(ctx context.Context, s Store, name string, change func(r *Info) (write bool, err error)) (Info, error) {
-	return changeExisting(ctx, s, name, func(r *Info) (write bool, err error) {
+func changeUsable(ctx context.Context, s Store, name, what string, change func(r *Info) (write bool, err error)) (Info, error) {
+	return changeExisting(ctx, s, name, what, func(r *Info) (write bool, err error) {
 		switch {
 		case r.MovedTo != "":
 			return false, movedError(name, r.MovedTo)

@@ -136,7 +136,7 @@ func (s *story) do(f []string) {
 		if f[0] == "destroy" {
 			through, last = Destroying, Destroyed
 		}
-		info, waiting, err := emptyStep(ctx, s, "s", through, last, &s.emptying, now())
+		info, waiting, err := emptyStep(ctx, s, "s", f[0], through, last, &s.emptying, now())
 		result(info, err)
 		if info.State == last {
 			s.emptying = emptying{records: make(map[string][]byte)} // the next one is another operation
