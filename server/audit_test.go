@@ -106,6 +106,7 @@ func TestAudit(t *testing.T) {
 	})
 	post("/sign-in", url.Values{"token": {token}})
 	expect("created", "seen", "done", func() { post("/create", url.Values{"name": {"seen"}}) })
+	expect("created", "made", "done", func() { post("/make", url.Values{"name": {"made"}}) })
 	expect("detached", "seen", "done", func() { post("/sequencers/seen/detach", url.Values{"confirm": {"seen"}}) })
 
 	var got []string

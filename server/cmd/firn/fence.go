@@ -60,7 +60,7 @@ time, and with the records.`,
 			}
 			o.DryRun = false
 			r, err = grant.Fence(ctx, s, name, &o)
-			a.audit("fenced", name, err)
+			a.audit(ctx, s, "fenced", name, err)
 		}
 		if errors.Is(err, grant.ErrClockBehind) || errors.Is(err, grant.ErrClockAhead) {
 			err = failed(anyClockHint, "%w", err)

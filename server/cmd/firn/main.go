@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
@@ -58,9 +59,10 @@ type app struct {
 	now        func() time.Time
 	clock      func() time.Time // of members of a store; nil means the system's, which they read faster
 	getenv     func(string) string
-	container  func() string // the evidence of a container, or ""
-	machineDir string        // the directory of the machine; "" for the system's
-	log        *logWriter    // of a command that logs, also for its error; nil for others
+	container  func() string   // the evidence of a container, or ""
+	machineDir string          // the directory of the machine; "" for the system's
+	log        *logWriter      // of a command that logs, also for its error; nil for others
+	changes    service.Witness // of the stores of withStore and openPlace
 
 	started time.Time // the time to which all times of a command are relative
 	args    []string  // the command line

@@ -37,7 +37,7 @@ no members. --yes does not ask for confirmation.`,
 		Args: oneName,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, name := cmd.Context(), args[0]
+		ctx, name := asOperator(cmd.Context()), args[0]
 		var e *stores.Error
 		if err := stores.Check(to); to != machineStore && errors.As(err, &e) {
 			return misuse(e.Hint, "--to: %w", err)
@@ -80,7 +80,7 @@ func (a *app) move(ctx context.Context, name string, from, to grant.Place, yes b
 		}
 	}
 	moved, err := grant.Move(ctx, name, from, to, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, from.Store, name)})
-	a.audit("moved", name, err)
+	a.audit(ctx, to.Store, "moved", name, err)
 	if ctx.Err() != nil && err != nil {
 		a.note("the move is not finished, and no IDs of %s may be made; run it again to continue", name)
 	}
@@ -98,7 +98,7 @@ func (a *app) openPlace(ctx context.Context, text string, create bool) (grant.Pl
 		s.Close()
 		return grant.Place{}, failed("", "%w", err)
 	}
-	return grant.Place{Store: s, URL: strings.ReplaceAll(name, " ", "%20")}, nil
+	return grant.Place{Store: a.changes.Watch(s), URL: strings.ReplaceAll(name, " ", "%20")}, nil
 }
 
 // placeName returns the URL of a store without its password.

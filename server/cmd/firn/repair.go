@@ -38,7 +38,7 @@ time.`,
 	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: !m.apply, Now: a.now})
 		if m.apply && (err != nil || len(r.Nodes) > 0) {
-			a.audit("repaired", name, err)
+			a.audit(ctx, s, "repaired", name, err)
 		}
 		if err != nil {
 			return false, err

@@ -71,7 +71,7 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 	var store string
 	var asJSON bool
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error { return run(cmd.Context(), s, args, asJSON) })
+		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error { return run(asOperator(cmd.Context()), s, args, asJSON) })
 	}
 	storeVar(cmd, &store)
 	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
@@ -85,7 +85,7 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 		return err
 	}
 	defer s.Close()
-	return storeError(f(s))
+	return storeError(f(a.changes.Watch(s)))
 }
 
 func newSequencerCreate(a *app) *cobra.Command {
@@ -124,7 +124,7 @@ fails and changes nothing.`,
 			return misuse("", "%w", err)
 		}
 		info, err := grant.Create(ctx, s, args[0], c, &grant.AdminOptions{Now: a.now, Floor: floor})
-		a.audit("created", args[0], err)
+		a.audit(ctx, s, "created", args[0], err)
 		if err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 	}, false, "print the sequencer as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		info, err := change(ctx, s, args[0])
 		if done := auditWords[name]; done != "" {
-			a.audit(done, args[0], err)
+			a.audit(ctx, s, done, args[0], err)
 		}
 		if err != nil {
 			return err

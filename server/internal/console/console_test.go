@@ -142,7 +142,7 @@ func TestBudget(t *testing.T) {
 
 func makeOne(t *testing.T, k *Console, name string) string {
 	t.Helper()
-	id, _, err := k.takeID(t.Context(), name, visitor{Known: true})
+	id, _, err := k.takeID(t.Context(), name, &visit{r: httptest.NewRequest("POST", "/make", nil), who: visitor{Known: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

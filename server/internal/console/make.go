@@ -25,7 +25,7 @@ func (k *Console) makeID(v *visit) {
 	}
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
-	id, layout, err := k.takeID(ctx, name, v.who)
+	id, layout, err := k.takeID(ctx, name, v)
 	if err != nil {
 		v.failWith(err, ctx.Err() != nil)
 		return
@@ -42,14 +42,15 @@ func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc)
 
 // takeID makes an ID of a sequencer, typed if it has a prefix, or else in its
 // layout's format.
-func (k *Console) takeID(ctx context.Context, name string, who visitor) (string, *firn.Layout, error) {
+func (k *Console) takeID(ctx context.Context, name string, v *visit) (string, *firn.Layout, error) {
 	var may auth.Authorizer
-	if who.p != nil {
-		may = who.p
+	creds := &auth.Credentials{Address: v.r.RemoteAddr}
+	if v.who.p != nil {
+		may, creds = v.who.p, v.who.p.Credentials(v.r.RemoteAddr)
 	}
 	take := service.Taker{Backend: k.config.Backend, Auth: may, Limit: k.config.Limit}
 	var f form.Form
-	b, err := take.Take(ctx, strings.Clone(name), new(auth.Credentials), 1, service.Terms{Fit: func(s *service.Sequencer) error {
+	b, err := take.Take(ctx, strings.Clone(name), creds, 1, service.Terms{Fit: func(s *service.Sequencer) error {
 		if f = form.Of(s.Layout.Format()); s.Prefix != "" {
 			f = form.TypedAs(s.Prefix)
 		}

@@ -1,8 +1,14 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
+	"net"
+	"sync/atomic"
+
+	"github.com/firnid/firn/grant"
 )
 
 // A change is what an audit line says was done to a sequencer. docs/security.md
@@ -22,17 +28,60 @@ type Client struct {
 	Address string
 }
 
+// operator returns the client as the record of a sequencer names it.
+func (c Client) operator() string {
+	host, _, err := net.SplitHostPort(c.Address)
+	if err != nil {
+		host = c.Address
+	}
+	return cmp.Or(c.Name, host)
+}
+
+// A Witness sees what became of the writes of a change, so that its audit line
+// says what happened, and not what was asked for. The zero value is ready for
+// use, for one change at a time.
+type Witness struct{ applied, unknown atomic.Bool }
+
+// Watch returns a Store whose writes the Witness sees.
+func (w *Witness) Watch(s grant.Store) grant.Store {
+	return grant.Observe(s, func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
+		return ctx, func(applied bool, err error) {
+			if applied {
+				w.applied.Store(true)
+			} else if request == "cas" && err != nil && !errors.Is(err, grant.ErrNotSent) {
+				w.unknown.Store(true)
+			}
+		}
+	})
+}
+
+// Result returns the result of a change that returned err, as audit lines have
+// it, and forgets the change. s is the store of the sequencer.
+func (w *Witness) Result(ctx context.Context, s grant.Store, name string, err error) string {
+	applied, unknown := w.applied.Swap(false), w.unknown.Swap(false)
+	switch {
+	case err == nil:
+		return "done"
+	case applied:
+		// Part of it is done. Another operator may have undone it.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReadyLimit)
+		defer cancel()
+		info, e := grant.Lookup(ctx, s, name)
+		if what := info.LastChange.What; e == nil && info.State == grant.Attached && (what == "attach" || what == "create") {
+			return "failed"
+		}
+		return "pending"
+	case unknown:
+		return "unknown"
+	}
+	return "failed" // nothing was sent
+}
+
 // audit logs that a client has changed a sequencer, or has tried to. The line
 // has a fixed set of attributes, so that it can be filtered. The request ID
 // comes from ctx.
-func audit(ctx context.Context, log *slog.Logger, c Client, done change, name string, err error) {
-	result := slog.String("result", "done")
-	if err != nil && ctx.Err() != nil {
-		result = slog.String("result", "pending") // other processes have yet to follow
-	} else if err != nil {
-		result = slog.String("result", "failed")
-	}
-	attrs := []slog.Attr{slog.String("audit", string(done)), result, slog.String("sequencer", name),
+func audit(ctx context.Context, log *slog.Logger, c Client, done change, result, name string, err error) {
+	attrs := []slog.Attr{slog.String("audit", string(done)), slog.String("result", result), slog.String("sequencer", name),
 		slog.String("principal", c.Name), slog.String("address", c.Address)}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))

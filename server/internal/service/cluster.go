@@ -326,18 +326,38 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) e
 	if err := options.Nodes.Check(options.Layout); err != nil {
 		return err
 	}
+	if creator != nil {
+		ctx = grant.WithOperator(ctx, Client{creator.Name(), creator.Address}.operator())
+	}
 	if options.Layout.Bits() == 128 {
 		err = openAs[firn.ID128](ctx, c, name, e, &options, sequencer.Open128)
 	} else {
 		err = openAs[firn.ID](ctx, c, name, e, &options, sequencer.Open)
 	}
+	if creator != nil {
+		c.auditCreation(ctx, creator, name, err)
+	}
 	if err != nil {
 		return err
 	}
-	if creator != nil {
-		audit(ctx, cmp.Or(c.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address}, created, name, nil)
-	}
 	return c.publish(ctx, e)
+}
+
+// auditCreation logs that a client has created a sequencer by using it: also if
+// it was created and could then not be opened.
+func (c *Cluster) auditCreation(ctx context.Context, creator *auth.Credentials, name string, err error) {
+	result := "done"
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReadyLimit)
+		defer cancel()
+		switch _, lookup := grant.Lookup(ctx, c.store, name); {
+		case errors.Is(lookup, grant.ErrNotFound):
+			return
+		case lookup != nil:
+			result = "unknown"
+		}
+	}
+	audit(ctx, cmp.Or(c.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address}, created, result, name, err)
 }
 
 // find looks a sequencer up. If it exists, its own settings replace those of

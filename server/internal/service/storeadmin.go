@@ -95,8 +95,8 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 	if err := config.Check(); err != nil {
 		return grant.Info{}, err // not an error of the store
 	}
-	info, err := a.change(ctx, created, name, func(ctx context.Context) (grant.Info, error) {
-		return grant.Create(ctx, a.store, name, config, nil)
+	info, err := a.change(ctx, created, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
+		return grant.Create(ctx, s, name, config, nil)
 	})
 	if err == nil {
 		a.rejoin(ctx, name)
@@ -106,7 +106,7 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 
 // Attach is grant.Attach.
 func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error) {
-	info, err := a.change(ctx, attached, name, func(ctx context.Context) (grant.Info, error) { return grant.Attach(ctx, a.store, name) })
+	info, err := a.change(ctx, attached, name, func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Attach(ctx, s, name) })
 	if err == nil {
 		a.rejoin(ctx, name)
 	}
@@ -116,19 +116,31 @@ func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error
 // Detach is grant.Detach: it waits for windows to end until ctx is done, and
 // continues when it is called again.
 func (a *StoreAdmin) Detach(ctx context.Context, name string) (grant.Info, error) {
-	return a.change(ctx, detached, name, func(ctx context.Context) (grant.Info, error) { return grant.Detach(ctx, a.store, name, nil) })
+	return a.change(ctx, detached, name, func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Detach(ctx, s, name, nil) })
 }
 
 // Destroy is grant.Destroy, and waits as Detach does.
 func (a *StoreAdmin) Destroy(ctx context.Context, name string) (grant.Info, error) {
-	return a.change(ctx, destroyed, name, func(ctx context.Context) (grant.Info, error) { return grant.Destroy(ctx, a.store, name, nil) })
+	return a.change(ctx, destroyed, name, func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Destroy(ctx, s, name, nil) })
 }
 
 // change makes a change of a sequencer, and logs it.
-func (a *StoreAdmin) change(ctx context.Context, done change, name string, call func(context.Context) (grant.Info, error)) (grant.Info, error) {
-	info, err := ask(ctx, a, need{writes: true}, call)
+func (a *StoreAdmin) change(ctx context.Context, done change, name string, call func(context.Context, grant.Store) (grant.Info, error)) (grant.Info, error) {
+	ctx = grant.WithOperator(ctx, a.client.operator())
+	var w Witness
+	s := w.Watch(a.store)
+	do := func(ctx context.Context) (grant.Info, error) { return call(ctx, s) }
+	info, err := ask(ctx, a, need{writes: true}, do)
+	if err != nil && w.unknown.Load() && !w.applied.Load() {
+		// Only another write settles one of unknown result. The client may have left.
+		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReadyLimit)
+		defer cancel()
+		if again, e := ask(later, a, need{writes: true}, do); e == nil {
+			info, err = again, nil
+		}
+	}
 	if a.log != nil {
-		audit(ctx, a.log, a.client, done, name, err)
+		audit(ctx, a.log, a.client, done, w.Result(ctx, a.store, name, err), name, err)
 	}
 	return info, err
 }

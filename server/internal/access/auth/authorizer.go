@@ -66,6 +66,11 @@ func (c *Credentials) Name() string {
 	return c.p.Name
 }
 
+// Credentials returns the credentials of a known client.
+func (p *Principal) Credentials(address string) *Credentials {
+	return &Credentials{Address: address, p: p}
+}
+
 // FromHeader returns the credentials in the values of a request's Authorization
 // header: the token follows Bearer. Another scheme, or two values, give an
 // empty token, which no client has.
