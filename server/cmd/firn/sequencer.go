@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/doctor"
+	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -165,7 +166,13 @@ func (a *app) printInfo(i grant.Info, asJSON bool) {
 	}
 	r.add("max ahead", "%v", i.Config.MaxAhead)
 	r.add("window", "%s", windowOf(i))
+	if last := i.Config.Layout.Last(); i.State < grant.Destroyed {
+		r.add("time ends", "%s", inspect.Stamp(last, i.Config.Layout.Unit()))
+	}
 	r.add("created", "%s, incarnation %d", textfmt.Stamp(i.Created), i.Incarnation)
+	if c := i.LastChange; c != (grant.Change{}) {
+		r.add("last change", "%s by %s, %s", c.What, c.By, textfmt.Stamp(c.At))
+	}
 	if i.MovedTo != "" {
 		r.add("moved to", "%s", i.MovedTo)
 	}

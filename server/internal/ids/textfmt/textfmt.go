@@ -25,7 +25,15 @@ type SequencerJSON struct {
 	Prefix      string `json:"prefix,omitempty"`         // of typed text
 	LowBits     string `json:"low_bits,omitempty"`       // even:K, if low bits are even
 	MovedTo     string `json:"moved_to,omitempty"`       // URL of the store that has it now
+	LastChange  Change `json:"last_change,omitzero"`     // of its record
 	Error       string `json:"error,omitempty"`
+}
+
+// Change is a grant.Change in JSON.
+type Change struct {
+	What string `json:"what"` // such as detach
+	By   string `json:"by"`
+	At   string `json:"at"`
 }
 
 // InJSON converts a sequencer to its JSON form.
@@ -44,6 +52,9 @@ func InJSON(i grant.Info) SequencerJSON {
 	}
 	if !i.Floor.IsZero() {
 		j.Floor = Stamp(i.Floor)
+	}
+	if c := i.LastChange; c != (grant.Change{}) {
+		j.LastChange = Change{c.What, c.By, Stamp(c.At)}
 	}
 	return j
 }

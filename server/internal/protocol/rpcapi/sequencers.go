@@ -43,6 +43,9 @@ func toProto(i grant.Info) *firnv1.Sequencer {
 	if !i.Floor.IsZero() {
 		q.Floor = timestamppb.New(i.Floor)
 	}
+	if c := i.LastChange; c != (grant.Change{}) {
+		q.LastChange = &firnv1.Change{What: c.What, By: c.By, At: timestamppb.New(c.At)}
+	}
 	if i.Config.Nodes != nil {
 		q.NodeRange = i.Config.Nodes.String()
 	}

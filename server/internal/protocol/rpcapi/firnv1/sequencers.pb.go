@@ -57,7 +57,9 @@ type Sequencer struct {
 	// all.
 	NodeRange string `protobuf:"bytes,13,opt,name=node_range,json=nodeRange,proto3" json:"node_range,omitempty"`
 	// URL of the store that has the sequencer now. Empty if it was not moved.
-	MovedTo       string `protobuf:"bytes,14,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
+	MovedTo string `protobuf:"bytes,14,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
+	// The last operation that changed the sequencer. Not set if it is unknown.
+	LastChange    *Change `protobuf:"bytes,15,opt,name=last_change,json=lastChange,proto3" json:"last_change,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -190,6 +192,77 @@ func (x *Sequencer) GetMovedTo() string {
 	return ""
 }
 
+func (x *Sequencer) GetLastChange() *Change {
+	if x != nil {
+		return x.LastChange
+	}
+	return nil
+}
+
+// Change is an operation on a sequencer.
+type Change struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the operation, such as detach.
+	What string `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"`
+	// Who did it: a client's name or address, or the user and host of a command.
+	By string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	// When it began, by the clock of its machine.
+	At            *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Change) Reset() {
+	*x = Change{}
+	mi := &file_firn_v1_sequencers_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Change) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Change) ProtoMessage() {}
+
+func (x *Change) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_sequencers_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Change.ProtoReflect.Descriptor instead.
+func (*Change) Descriptor() ([]byte, []int) {
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Change) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *Change) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Change) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 // Node is the state of one node ID in the store.
 type Node struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -209,7 +282,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[1]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -221,7 +294,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[1]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -234,7 +307,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{1}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Node) GetNode() uint64 {
@@ -281,7 +354,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[2]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -293,7 +366,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[2]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -306,7 +379,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{2}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{3}
 }
 
 // ListResponse has all sequencers of the store.
@@ -320,7 +393,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[3]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -332,7 +405,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[3]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -345,7 +418,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{3}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListResponse) GetSequencers() []*Sequencer {
@@ -366,7 +439,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[4]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +451,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[4]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +464,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{4}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetRequest) GetName() string {
@@ -416,7 +489,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[5]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -428,7 +501,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[5]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -441,7 +514,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{5}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetResponse) GetSequencer() *Sequencer {
@@ -490,7 +563,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[6]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +575,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[6]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -515,7 +588,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{6}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CreateRequest) GetName() string {
@@ -571,7 +644,7 @@ type CreateResponse struct {
 
 func (x *CreateResponse) Reset() {
 	*x = CreateResponse{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[7]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -583,7 +656,7 @@ func (x *CreateResponse) String() string {
 func (*CreateResponse) ProtoMessage() {}
 
 func (x *CreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[7]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -596,7 +669,7 @@ func (x *CreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateResponse.ProtoReflect.Descriptor instead.
 func (*CreateResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{7}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CreateResponse) GetSequencer() *Sequencer {
@@ -617,7 +690,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[8]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +702,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[8]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +715,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{8}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AttachRequest) GetName() string {
@@ -663,7 +736,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[9]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -675,7 +748,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[9]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -688,7 +761,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{9}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AttachResponse) GetSequencer() *Sequencer {
@@ -709,7 +782,7 @@ type DetachRequest struct {
 
 func (x *DetachRequest) Reset() {
 	*x = DetachRequest{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[10]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +794,7 @@ func (x *DetachRequest) String() string {
 func (*DetachRequest) ProtoMessage() {}
 
 func (x *DetachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[10]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +807,7 @@ func (x *DetachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetachRequest.ProtoReflect.Descriptor instead.
 func (*DetachRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{10}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DetachRequest) GetName() string {
@@ -755,7 +828,7 @@ type DetachResponse struct {
 
 func (x *DetachResponse) Reset() {
 	*x = DetachResponse{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[11]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +840,7 @@ func (x *DetachResponse) String() string {
 func (*DetachResponse) ProtoMessage() {}
 
 func (x *DetachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[11]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +853,7 @@ func (x *DetachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetachResponse.ProtoReflect.Descriptor instead.
 func (*DetachResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{11}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DetachResponse) GetSequencer() *Sequencer {
@@ -801,7 +874,7 @@ type DestroyRequest struct {
 
 func (x *DestroyRequest) Reset() {
 	*x = DestroyRequest{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[12]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +886,7 @@ func (x *DestroyRequest) String() string {
 func (*DestroyRequest) ProtoMessage() {}
 
 func (x *DestroyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[12]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +899,7 @@ func (x *DestroyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DestroyRequest.ProtoReflect.Descriptor instead.
 func (*DestroyRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{12}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DestroyRequest) GetName() string {
@@ -847,7 +920,7 @@ type DestroyResponse struct {
 
 func (x *DestroyResponse) Reset() {
 	*x = DestroyResponse{}
-	mi := &file_firn_v1_sequencers_proto_msgTypes[13]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +932,7 @@ func (x *DestroyResponse) String() string {
 func (*DestroyResponse) ProtoMessage() {}
 
 func (x *DestroyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_sequencers_proto_msgTypes[13]
+	mi := &file_firn_v1_sequencers_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +945,7 @@ func (x *DestroyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DestroyResponse.ProtoReflect.Descriptor instead.
 func (*DestroyResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{13}
+	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DestroyResponse) GetSequencer() *Sequencer {
@@ -886,7 +959,7 @@ var File_firn_v1_sequencers_proto protoreflect.FileDescriptor
 
 const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/sequencers.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x90\x04\n" +
+	"\x18firn/v1/sequencers.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\x04\n" +
 	"\tSequencer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
@@ -903,7 +976,13 @@ const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\x0elongest_window\x18\f \x01(\v2\x19.google.protobuf.DurationR\rlongestWindow\x12\x1d\n" +
 	"\n" +
 	"node_range\x18\r \x01(\tR\tnodeRange\x12\x19\n" +
-	"\bmoved_to\x18\x0e \x01(\tR\amovedTo\"\xaa\x01\n" +
+	"\bmoved_to\x18\x0e \x01(\tR\amovedTo\x120\n" +
+	"\vlast_change\x18\x0f \x01(\v2\x0f.firn.v1.ChangeR\n" +
+	"lastChange\"X\n" +
+	"\x06Change\x12\x12\n" +
+	"\x04what\x18\x01 \x01(\tR\x04what\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12*\n" +
+	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xaa\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x04R\x04node\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
@@ -964,59 +1043,62 @@ func file_firn_v1_sequencers_proto_rawDescGZIP() []byte {
 	return file_firn_v1_sequencers_proto_rawDescData
 }
 
-var file_firn_v1_sequencers_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_firn_v1_sequencers_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_firn_v1_sequencers_proto_goTypes = []any{
 	(*Sequencer)(nil),             // 0: firn.v1.Sequencer
-	(*Node)(nil),                  // 1: firn.v1.Node
-	(*ListRequest)(nil),           // 2: firn.v1.ListRequest
-	(*ListResponse)(nil),          // 3: firn.v1.ListResponse
-	(*GetRequest)(nil),            // 4: firn.v1.GetRequest
-	(*GetResponse)(nil),           // 5: firn.v1.GetResponse
-	(*CreateRequest)(nil),         // 6: firn.v1.CreateRequest
-	(*CreateResponse)(nil),        // 7: firn.v1.CreateResponse
-	(*AttachRequest)(nil),         // 8: firn.v1.AttachRequest
-	(*AttachResponse)(nil),        // 9: firn.v1.AttachResponse
-	(*DetachRequest)(nil),         // 10: firn.v1.DetachRequest
-	(*DetachResponse)(nil),        // 11: firn.v1.DetachResponse
-	(*DestroyRequest)(nil),        // 12: firn.v1.DestroyRequest
-	(*DestroyResponse)(nil),       // 13: firn.v1.DestroyResponse
-	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*Change)(nil),                // 1: firn.v1.Change
+	(*Node)(nil),                  // 2: firn.v1.Node
+	(*ListRequest)(nil),           // 3: firn.v1.ListRequest
+	(*ListResponse)(nil),          // 4: firn.v1.ListResponse
+	(*GetRequest)(nil),            // 5: firn.v1.GetRequest
+	(*GetResponse)(nil),           // 6: firn.v1.GetResponse
+	(*CreateRequest)(nil),         // 7: firn.v1.CreateRequest
+	(*CreateResponse)(nil),        // 8: firn.v1.CreateResponse
+	(*AttachRequest)(nil),         // 9: firn.v1.AttachRequest
+	(*AttachResponse)(nil),        // 10: firn.v1.AttachResponse
+	(*DetachRequest)(nil),         // 11: firn.v1.DetachRequest
+	(*DetachResponse)(nil),        // 12: firn.v1.DetachResponse
+	(*DestroyRequest)(nil),        // 13: firn.v1.DestroyRequest
+	(*DestroyResponse)(nil),       // 14: firn.v1.DestroyResponse
+	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
 }
 var file_firn_v1_sequencers_proto_depIdxs = []int32{
-	14, // 0: firn.v1.Sequencer.max_ahead:type_name -> google.protobuf.Duration
-	14, // 1: firn.v1.Sequencer.window:type_name -> google.protobuf.Duration
-	15, // 2: firn.v1.Sequencer.created:type_name -> google.protobuf.Timestamp
-	15, // 3: firn.v1.Sequencer.floor:type_name -> google.protobuf.Timestamp
-	14, // 4: firn.v1.Sequencer.longest_window:type_name -> google.protobuf.Duration
-	15, // 5: firn.v1.Node.until:type_name -> google.protobuf.Timestamp
-	15, // 6: firn.v1.Node.written:type_name -> google.protobuf.Timestamp
-	0,  // 7: firn.v1.ListResponse.sequencers:type_name -> firn.v1.Sequencer
-	0,  // 8: firn.v1.GetResponse.sequencer:type_name -> firn.v1.Sequencer
-	1,  // 9: firn.v1.GetResponse.nodes:type_name -> firn.v1.Node
-	14, // 10: firn.v1.CreateRequest.max_ahead:type_name -> google.protobuf.Duration
-	14, // 11: firn.v1.CreateRequest.window:type_name -> google.protobuf.Duration
-	0,  // 12: firn.v1.CreateResponse.sequencer:type_name -> firn.v1.Sequencer
-	0,  // 13: firn.v1.AttachResponse.sequencer:type_name -> firn.v1.Sequencer
-	0,  // 14: firn.v1.DetachResponse.sequencer:type_name -> firn.v1.Sequencer
-	0,  // 15: firn.v1.DestroyResponse.sequencer:type_name -> firn.v1.Sequencer
-	2,  // 16: firn.v1.Sequencers.List:input_type -> firn.v1.ListRequest
-	4,  // 17: firn.v1.Sequencers.Get:input_type -> firn.v1.GetRequest
-	6,  // 18: firn.v1.Sequencers.Create:input_type -> firn.v1.CreateRequest
-	8,  // 19: firn.v1.Sequencers.Attach:input_type -> firn.v1.AttachRequest
-	10, // 20: firn.v1.Sequencers.Detach:input_type -> firn.v1.DetachRequest
-	12, // 21: firn.v1.Sequencers.Destroy:input_type -> firn.v1.DestroyRequest
-	3,  // 22: firn.v1.Sequencers.List:output_type -> firn.v1.ListResponse
-	5,  // 23: firn.v1.Sequencers.Get:output_type -> firn.v1.GetResponse
-	7,  // 24: firn.v1.Sequencers.Create:output_type -> firn.v1.CreateResponse
-	9,  // 25: firn.v1.Sequencers.Attach:output_type -> firn.v1.AttachResponse
-	11, // 26: firn.v1.Sequencers.Detach:output_type -> firn.v1.DetachResponse
-	13, // 27: firn.v1.Sequencers.Destroy:output_type -> firn.v1.DestroyResponse
-	22, // [22:28] is the sub-list for method output_type
-	16, // [16:22] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	15, // 0: firn.v1.Sequencer.max_ahead:type_name -> google.protobuf.Duration
+	15, // 1: firn.v1.Sequencer.window:type_name -> google.protobuf.Duration
+	16, // 2: firn.v1.Sequencer.created:type_name -> google.protobuf.Timestamp
+	16, // 3: firn.v1.Sequencer.floor:type_name -> google.protobuf.Timestamp
+	15, // 4: firn.v1.Sequencer.longest_window:type_name -> google.protobuf.Duration
+	1,  // 5: firn.v1.Sequencer.last_change:type_name -> firn.v1.Change
+	16, // 6: firn.v1.Change.at:type_name -> google.protobuf.Timestamp
+	16, // 7: firn.v1.Node.until:type_name -> google.protobuf.Timestamp
+	16, // 8: firn.v1.Node.written:type_name -> google.protobuf.Timestamp
+	0,  // 9: firn.v1.ListResponse.sequencers:type_name -> firn.v1.Sequencer
+	0,  // 10: firn.v1.GetResponse.sequencer:type_name -> firn.v1.Sequencer
+	2,  // 11: firn.v1.GetResponse.nodes:type_name -> firn.v1.Node
+	15, // 12: firn.v1.CreateRequest.max_ahead:type_name -> google.protobuf.Duration
+	15, // 13: firn.v1.CreateRequest.window:type_name -> google.protobuf.Duration
+	0,  // 14: firn.v1.CreateResponse.sequencer:type_name -> firn.v1.Sequencer
+	0,  // 15: firn.v1.AttachResponse.sequencer:type_name -> firn.v1.Sequencer
+	0,  // 16: firn.v1.DetachResponse.sequencer:type_name -> firn.v1.Sequencer
+	0,  // 17: firn.v1.DestroyResponse.sequencer:type_name -> firn.v1.Sequencer
+	3,  // 18: firn.v1.Sequencers.List:input_type -> firn.v1.ListRequest
+	5,  // 19: firn.v1.Sequencers.Get:input_type -> firn.v1.GetRequest
+	7,  // 20: firn.v1.Sequencers.Create:input_type -> firn.v1.CreateRequest
+	9,  // 21: firn.v1.Sequencers.Attach:input_type -> firn.v1.AttachRequest
+	11, // 22: firn.v1.Sequencers.Detach:input_type -> firn.v1.DetachRequest
+	13, // 23: firn.v1.Sequencers.Destroy:input_type -> firn.v1.DestroyRequest
+	4,  // 24: firn.v1.Sequencers.List:output_type -> firn.v1.ListResponse
+	6,  // 25: firn.v1.Sequencers.Get:output_type -> firn.v1.GetResponse
+	8,  // 26: firn.v1.Sequencers.Create:output_type -> firn.v1.CreateResponse
+	10, // 27: firn.v1.Sequencers.Attach:output_type -> firn.v1.AttachResponse
+	12, // 28: firn.v1.Sequencers.Detach:output_type -> firn.v1.DetachResponse
+	14, // 29: firn.v1.Sequencers.Destroy:output_type -> firn.v1.DestroyResponse
+	24, // [24:30] is the sub-list for method output_type
+	18, // [18:24] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_sequencers_proto_init() }
@@ -1030,7 +1112,7 @@ func file_firn_v1_sequencers_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_sequencers_proto_rawDesc), len(file_firn_v1_sequencers_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
