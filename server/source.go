@@ -9,9 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
@@ -86,14 +84,25 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 
 // figures returns the statistics of the sequencers, for metrics.
 func (s *source) figures() (all []metrics.Sequencer) {
+	figure := func(name string, u *service.Usage) metrics.Sequencer {
+		m := metrics.Sequencer{Name: name, Stats: u.Stats.Stats}
+		if k, _ := u.Problem(); k != service.NoProblem {
+			m.Problem = k.String()
+		}
+		if l := u.Layout; !l.IsZero() {
+			m.Ends = l.Last().Add(l.Unit())
+		}
+		return m
+	}
 	if s.static != nil {
-		s.static.Stats(func(name string, s firn.Stats) { all = append(all, metrics.Sequencer{Name: name, Stats: s}) })
+		s.static.Usage(func(name string, u *service.Usage) { all = append(all, figure(name, u)) })
 		return all
 	}
 	now := time.Now()
-	s.cluster.Stats(func(name string, q sequencer.Stats) {
-		m := metrics.Sequencer{Name: name, Stats: q.Stats, Stored: true, KeeperStats: q.Keeper}
-		m.Attached, m.Node, m.WindowLeft, m.Err = holds(q.Status, now), q.Status.Node, q.Status.Until.Sub(now), q.Status.Err
+	s.cluster.Usage(func(name string, u *service.Usage) {
+		m := figure(name, u)
+		m.Stored, m.KeeperStats, m.Err = true, u.Keeper, cmp.Or(u.Status.Err, u.Lack)
+		m.Attached, m.Node, m.WindowLeft = holds(u.Status, now), u.Status.Node, u.Status.Until.Sub(now)
 		counts, counted := s.cluster.NodeCounts(name, now)
 		m.Nodes, m.Counted = metrics.Nodes(counts), counted
 		all = append(all, m)
@@ -119,10 +128,13 @@ func (s *Server) describe(listeners []Listener) func() members.Member {
 			m.Forwarded = s.source.peers.Forwarded()
 		}
 		now := time.Now()
-		s.source.cluster.Stats(func(name string, q sequencer.Stats) {
+		s.source.cluster.Usage(func(name string, q *service.Usage) {
 			m.IDs += q.IDs
 			if holds(q.Status, now) {
 				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.Status.Node, Until: q.Status.Until.UTC().Truncate(time.Millisecond), IDs: q.IDs})
+			}
+			if k, wanted := q.Problem(); k != service.NoProblem && !wanted {
+				m.Lacks = append(m.Lacks, members.Lack{Sequencer: name, Problem: k.String()})
 			}
 		})
 		return m

@@ -74,9 +74,9 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	why := sentence(cmp.Or(f.Detail, f.Kind.String())) + "."
 	switch {
 	case f.Kind == service.Draining:
-	case here.Attached:
+	case here.Attached && here.Problem == "":
 		add("busy", "not renewed", "IDs "+until(at.Add(here.WindowLeft)), "This server cannot renew its node ID. %s", why)
-	case all == nil:
+	case all == nil, f.Kind == service.StoreRolledBack:
 		add("bad", "no IDs here", "", "This server has no node ID. %s", why)
 	}
 	return all

@@ -444,13 +444,6 @@ func storeError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", sequencer.ErrUnavailable, err)
 }
 
-// Stats calls yield for every sequencer that is open.
-func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
-	for name, e := range c.opened() {
-		yield(name, e.Stats())
-	}
-}
-
 // opened returns the open sequencers by name.
 func (c *Cluster) opened() map[string]*entry {
 	c.mu.RLock()

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
@@ -50,55 +52,140 @@ func (r *Readiness) Ready(ctx context.Context) error {
 	return r.err
 }
 
-// isLack reports whether an error means that this server could acquire no node
-// ID of a sequencer: none is free, or the server's clock is refused.
-func isLack(err error) bool {
-	return errors.As(err, new(*grant.ExhaustedError)) || errors.Is(err, grant.ErrClockAhead) || errors.Is(err, grant.ErrClockBehind)
+// A lack is what a Kind says of a server that gives no IDs of a sequencer. The
+// table in docs/runbooks.md has the consequences of each.
+type lack int
+
+const (
+	noLack          lack = iota // it ends by itself, or concerns a request
+	lackWanted                  // an operator wanted it
+	lackShown                   // Ready looks at the cause itself: the store, or its configurations
+	lackOfSequencer             // other sequencers may be served
+	lackOfServer                // the cause is the server or its store
+)
+
+// lackOf returns the lack that an error means.
+func lackOf(err error) lack {
+	if err == nil {
+		return noLack
+	}
+	return kinds[kindOf(err)].lack
 }
 
-// lastLack returns the latest lack of a node ID, and the sequencer.
-func (c *Cluster) lastLack() (name string, last failure) {
+// lackOfTime returns why a generator makes no IDs at a time; nil if it does.
+func lackOfTime(l firn.Layout, maxAhead, lead time.Duration, now time.Time) error {
+	switch {
+	case !now.Before(l.Last().Add(l.Unit())):
+		return firn.ErrTimeOver
+	case now.Before(l.Epoch()):
+		return &firn.ClockError{Now: now, Last: l.Epoch(), Wait: l.Epoch().Sub(now)}
+	case lead-maxAhead > shortWait:
+		return &firn.ClockError{Now: now, Last: now.Add(lead), Wait: lead - maxAhead}
+	}
+	return nil
+}
+
+// shortWait is for how long a clock that went back does not make a server
+// unready.
+const shortWait = time.Second
+
+// A Usage is a sequencer in use: one that is open on this server, or that it
+// could not open when it was last used.
+type Usage struct {
+	sequencer.Stats
+	Layout firn.Layout // zero if it is not open
+
+	// Lack is why this server gives no IDs of it; nil if it does, or would as far
+	// as it knows.
+	Lack error
+
+	serves bool      // its window is open, and IDs of it can be made
+	tried  time.Time // when opening it failed last; zero if it is open
+}
+
+// Problem returns the kind of the Lack, NoProblem without one, and whether an
+// operator wanted it.
+func (u *Usage) Problem() (k Kind, wanted bool) {
+	of := lackOf(u.Lack)
+	if of == noLack {
+		return NoProblem, false
+	}
+	return kindOf(u.Lack), of == lackWanted
+}
+
+// usedFor is how long a sequencer that could not be opened is in use after the
+// last attempt.
+const usedFor = 5 * time.Minute
+
+// usage returns the sequencers in use by name. Those that could not be opened
+// are only those that were tried since a time.
+func (c *Cluster) usage(since time.Time) map[string]*Usage {
+	all := make(map[string]*Usage)
+	clock := c.config.Options.Now
+	if clock == nil {
+		clock = time.Now
+	}
+	now := clock()
+	for name, e := range c.opened() { // not under the lock: statistics read the clock
+		config := e.Config()
+		u := &Usage{Stats: e.Stats(), Layout: config.Layout}
+		s := u.Status
+		isOpen := (s.Phase == grant.Holding || s.Phase == grant.Losing) && s.Until.After(now)
+		u.Lack = lackOfTime(config.Layout, config.MaxAhead, u.Lead, now)
+		u.serves = isOpen && u.Lack == nil
+		if !isOpen && u.Lack == nil {
+			u.Lack = storeError(context.Background(), s.Err)
+		}
+		all[name] = u
+	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	for n, f := range c.failed {
-		if isLack(f.err) && f.at.After(last.at) {
-			name, last = n, f
+	for name, f := range c.failed {
+		if all[name] == nil && f.at.After(since) {
+			all[name] = &Usage{Lack: f.err, tried: f.at}
 		}
 	}
-	return name, last
+	for _, u := range all {
+		if errors.As(u.Lack, new(*grant.ExhaustedError)) && c.config.Peers != nil && c.config.Peers.CanHelp() {
+			u.Lack = nil
+		}
+	}
+	return all
+}
+
+// Usage calls yield for every sequencer in use.
+func (c *Cluster) Usage(yield func(name string, u *Usage)) {
+	for name, u := range c.usage(time.Now().Add(-usedFor)) {
+		yield(name, u)
+	}
 }
 
 // readyKey is read to check whether the store answers. It is never written.
 const readyKey = "ready"
 
 // Ready returns nil if this server can make IDs as far as it knows: a sequencer
-// has its node ID, or the store answers reads and writes, some configuration
-// can be read if there are any, and no sequencer lacked a node ID. Otherwise
-// the error is that of the store, or says which record cannot be read, which
-// node IDs are held or why the clock is refused. One unreadable configuration
-// among others does not make a server unready: no other server can read it
-// either.
+// has an open window, or the store answers reads and writes, some configuration
+// can be read if there are any, and nothing keeps the server from serving those
+// in use. If the cause of a lack is the server or its store, one is enough to
+// make the server unready. Otherwise it is unready if it can serve none, except
+// for those that an operator has detached, moved or destroyed. One unreadable
+// configuration among others does not make a server unready: no other server
+// can read it either.
 //
 // After a lack Ready tries again, because clients do not ask a server that is
 // not ready. If no node ID was free, another server that can be asked
 // (ClusterConfig.Peers) is enough. If the clock is refused it is not: this
 // server cannot check what others give.
 func (c *Cluster) Ready(ctx context.Context) error {
-	now := time.Now()
-	name, lack := c.lastLack()
 	c.mu.RLock()
 	sound := c.sound
 	c.mu.RUnlock()
-	isOpen := false
-	for _, e := range c.opened() { // not under the lock: statistics read the clock
-		s := e.Stats().Status
-		if s.Phase == grant.Holding && s.Until.After(now) {
+	all := c.usage(time.Time{})
+	for _, u := range all {
+		if u.serves {
 			return nil
 		}
-		if isLack(s.Err) {
-			lack.err, isOpen = s.Err, true // it keeps trying by itself
-		}
-		sound = sound && !isUnreadable(s.Err)
+		sound = sound && !isUnreadable(u.Lack)
 	}
 	if _, err := c.store.Get(ctx, readyKey); err != nil {
 		return storeError(ctx, err)
@@ -111,21 +198,58 @@ func (c *Cluster) Ready(ctx context.Context) error {
 			return err
 		}
 	}
-	switch {
-	case lack.err == nil || errors.As(lack.err, new(*grant.ExhaustedError)) && c.config.Peers != nil && c.config.Peers.CanHelp():
+	for {
+		name, u := worst(all)
+		if u == nil || u.tried.IsZero() { // an open one keeps trying by itself
+			return lackIn(u)
+		}
+		// The sequencer may have been removed; do not create it again here.
+		_, err := c.openOwn(ctx, name, func(string) (*auth.Credentials, error) { return nil, auth.ErrForbidden })
+		switch {
+		case err == nil:
+			return nil
+		case lackOf(err) >= lackOfSequencer || kindOf(err) == StoreUnavailable:
+			return err
+		case ctx.Err() != nil: // there was no time to find out
+			return u.Lack
+		}
+		delete(all, name)
+	}
+}
+
+// lackIn returns the lack of a Usage, which may be nil.
+func lackIn(u *Usage) error {
+	if u == nil {
 		return nil
-	case isOpen:
-		return lack.err
 	}
-	// The sequencer may have been removed; do not create it again here.
-	_, err := c.openOwn(ctx, name, func(string) (*auth.Credentials, error) { return nil, auth.ErrForbidden })
-	switch {
-	case isLack(err):
-		return err
-	case err != nil && ctx.Err() != nil: // there was no time to find out
-		return lack.err
+	return u.Lack
+}
+
+// worst returns the sequencer in use that makes a server unready; nil if none
+// does. Among several it is an open one if that decides, and otherwise the one
+// whose turn to be tried is next.
+func worst(all map[string]*Usage) (name string, worst *Usage) {
+	served := false
+	comesFirst := func(u *Usage, of lack) bool {
+		switch {
+		case worst == nil || of != lackOf(worst.Lack):
+			return worst == nil || of > lackOf(worst.Lack)
+		case u.tried.IsZero() != worst.tried.IsZero():
+			return u.tried.IsZero() == (of == lackOfServer)
+		}
+		return u.tried.Before(worst.tried)
 	}
-	return nil
+	for n, u := range all {
+		of := lackOf(u.Lack)
+		served = served || of == noLack
+		if of >= lackOfSequencer && comesFirst(u, of) {
+			name, worst = n, u
+		}
+	}
+	if worst != nil && served && lackOf(worst.Lack) == lackOfSequencer {
+		return "", nil
+	}
+	return name, worst
 }
 
 // isUnreadable reports whether an error means that a record cannot be read.

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/veil"
 )
 
@@ -116,17 +119,36 @@ func (s *Static) Opened(name string) *Sequencer {
 	return s.byName[name].Sequencer
 }
 
-// Ready returns nil: a Static depends on nothing else.
-func (s *Static) Ready(context.Context) error { return nil }
+// Ready returns an error if the clock allows no ID, of any name in use: a Static
+// depends on nothing else.
+func (s *Static) Ready(context.Context) error {
+	least := time.Duration(math.MaxInt64)
+	s.Usage(func(_ string, u *Usage) { least = min(least, u.Lead) })
+	if least == math.MaxInt64 {
+		least = 0 // no name is in use
+	}
+	return s.lack(least)
+}
+
+// lack returns why a generator makes no IDs, or nil.
+func (s *Static) lack(lead time.Duration) error {
+	o := *cmp.Or(s.config.Options, new(firn.Options))
+	now := time.Now()
+	if o.Now != nil {
+		now = o.Now()
+	}
+	return lackOfTime(s.config.Layout, o.MaxAhead, lead, now)
+}
 
 // Admin returns nil: a Static has no store.
 func (s *Static) Admin() *StoreAdmin { return nil }
 
-// Stats calls yield for every name in use.
-func (s *Static) Stats(yield func(name string, s firn.Stats)) {
+// Usage calls yield for every name in use.
+func (s *Static) Usage(yield func(name string, u *Usage)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for name, q := range s.byName {
-		yield(name, q.stats())
+		stats := q.stats()
+		yield(name, &Usage{Stats: sequencer.Stats{Stats: stats}, Layout: s.config.Layout, Lack: s.lack(stats.Lead)})
 	}
 }

@@ -49,10 +49,10 @@ func start(t *testing.T, o options) *server {
 	s := &server{t: t}
 	s.cluster = service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(o.store, nil), Options: sequencer.Options{Layout: firn.Default(), Host: o.host}})
 	figures := func() (all []metrics.Sequencer) {
-		s.cluster.Stats(func(name string, q sequencer.Stats) {
+		s.cluster.Usage(func(name string, q *service.Usage) {
 			now := time.Now()
 			all = append(all, metrics.Sequencer{
-				Name: name, Stats: q.Stats, Stored: true, KeeperStats: q.Keeper,
+				Name: name, Stats: q.Stats.Stats, Stored: true, KeeperStats: q.Keeper,
 				Attached: q.Status.Phase == grant.Holding && q.Status.Until.After(now), Node: q.Status.Node, WindowLeft: q.Status.Until.Sub(now),
 			})
 		})
@@ -62,7 +62,7 @@ func start(t *testing.T, o options) *server {
 	announcer := members.New(o.store, members.Options{Every: time.Second})
 	describe := func() members.Member {
 		m := members.Member{Host: o.host, Address: s.address, Version: "v0.9.0", Started: started, Holds: []members.Held{}}
-		s.cluster.Stats(func(name string, q sequencer.Stats) {
+		s.cluster.Usage(func(name string, q *service.Usage) {
 			m.IDs += q.IDs
 			if q.Status.Phase == grant.Holding {
 				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.Status.Node, Until: q.Status.Until, IDs: q.IDs})

@@ -274,6 +274,7 @@ func (r *report) records(ctx context.Context) {
 		}
 		fine++
 		names = append(names, name)
+		r.state(name, i)
 		if at := i.Floor.Add(-i.Config.MaxAhead); i.State == grant.Attached && at.After(r.config.Now()) {
 			r.add("records", Fix, "wait: members begin by themselves", "sequencer %s makes no IDs before %s, in %v: it was fenced, or created to begin then",
 				name, at.UTC().Format(time.RFC3339), at.Sub(r.config.Now()).Round(time.Second))
@@ -297,6 +298,31 @@ func (r *report) records(ctx context.Context) {
 		r.add("records", Unknown, "", "cannot list the records of the store: %v", err)
 	case fine > 0:
 		r.add("records", OK, "", "%d records of sequencers can be read", fine)
+	}
+}
+
+// wholeYear is how long before the end of a layout's time another sequencer is
+// needed: programs that keep its IDs have to change too.
+const wholeYear = 365 * 24 * time.Hour
+
+// state reports a sequencer that an operator has stopped, and one whose layout
+// ends.
+func (r *report) state(name string, i grant.Info) {
+	since := ""
+	if c := i.LastChange; c != (grant.Change{}) {
+		since = fmt.Sprintf(" (last change: %s by %s, %s)", c.What, c.By, c.At.Format(time.RFC3339))
+	}
+	switch end := i.Config.Layout.Last(); {
+	case i.MovedTo != "":
+		r.add("records", OK, "", "sequencer %s was moved to %s%s", name, i.MovedTo, since)
+	case i.State >= grant.Destroyed:
+	case i.State == grant.Destroying:
+		r.add("records", Fix, "finish it: firn sequencer destroy "+name, "sequencer %s is destroying%s", name, since)
+	case i.State != grant.Attached:
+		r.add("records", Fix, "if its IDs are wanted: firn sequencer attach "+name, "sequencer %s is %s: no server gives its IDs%s", name, i.State, since)
+	case end.Sub(r.config.Now()) < wholeYear:
+		r.add("records", Fix, "create another sequencer with more time bits, and change its users to that", "sequencer %s has no IDs after %s: the time of layout %s ends",
+			name, end.UTC().Format(time.RFC3339), i.Config.Layout)
 	}
 }
 
@@ -361,6 +387,9 @@ func (r *report) members(ctx context.Context) {
 		name := cmp.Or(m.Address, m.Host)
 		texts[i] = fmt.Sprintf("%s (%s)", name, cmp.Or(m.Version, "unknown version"))
 		versions = append(versions, m.Version)
+		for _, l := range m.Lacks {
+			r.add("members", Fix, "its log has the cause; see docs/runbooks.md", "server %s gives no IDs of %s: %s", name, l.Sequencer, l.Problem)
+		}
 		// It wrote this in the past, by its own clock.
 		if lead := m.Seen.Sub(now); lead > maxOffset {
 			r.add("clock", Fix, ntpHint+", on both machines", "the clock of server %s is at least %v ahead of this one", name, lead.Round(time.Millisecond))

@@ -36,6 +36,7 @@ type Member struct {
 	Seen      time.Time `json:"seen"`              // when it wrote the record
 	Until     time.Time `json:"until"`             // it is gone if it has not written again by then
 	Holds     []Held    `json:"holds"`             // its node IDs; the first MaxHeld, or fewer with long names
+	Lacks     []Lack    `json:"lacks,omitempty"`   // sequencers in use of which it gives no IDs; shortened like Holds
 	IDs       uint64    `json:"ids"`               // IDs made since it started
 	Rate      float64   `json:"rate"`              // IDs per second since its previous record
 	Forwarded uint64    `json:"forwarded"`         // calls that it forwarded since it started
@@ -47,6 +48,12 @@ type Held struct {
 	Node      uint64    `json:"node"`
 	Until     time.Time `json:"until"`
 	IDs       uint64    `json:"ids"` // IDs of the sequencer made since the server started
+}
+
+// A Lack is a sequencer of which a server gives no IDs.
+type Lack struct {
+	Sequencer string `json:"sequencer"`
+	Problem   string `json:"problem"` // its kind, such as store-rolled-back
 }
 
 // IsAddress reports whether a program could connect to an address: it is
@@ -72,7 +79,7 @@ func (m Member) For(sees func(sequencer string) bool) Member {
 			m.IDs += h.IDs
 		}
 	}
-	m.Holds = holds
+	m.Holds, m.Lacks = holds, slices.DeleteFunc(slices.Clone(m.Lacks), func(l Lack) bool { return !sees(l.Sequencer) })
 	return m
 }
 
@@ -191,12 +198,13 @@ func (a *Announcer) write(ctx context.Context, m Member, valid time.Duration) er
 	if len(m.Holds) > MaxHeld {
 		m.Holds = m.Holds[:MaxHeld]
 	}
+	m.Lacks = m.Lacks[:min(len(m.Lacks), MaxHeld)]
 	if passed := now.Sub(a.wrote); !a.wrote.IsZero() && passed > 0 && m.IDs >= a.ids {
 		m.Rate = float64(m.IDs-a.ids) / passed.Seconds()
 	}
 	value, err := json.Marshal(m)
-	for err == nil && grant.CheckValue(value) != nil && len(m.Holds) > 0 {
-		m.Holds = m.Holds[:len(m.Holds)*3/4] // the names are too long
+	for err == nil && grant.CheckValue(value) != nil && len(m.Holds)+len(m.Lacks) > 0 {
+		m.Holds, m.Lacks = m.Holds[:len(m.Holds)*3/4], m.Lacks[:len(m.Lacks)*3/4] // the names are too long
 		value, err = json.Marshal(m)
 	}
 	if err != nil {

@@ -33,6 +33,9 @@ type Sequencer struct {
 	Counted bool // Nodes is known
 	Nodes   Nodes
 	Err     error // why it has no node ID, or cannot renew its window; nil if all is well
+
+	Problem string    // the kind of problem for which it is not served; empty if it is
+	Ends    time.Time // when the time of its layout ends; zero if unknown
 }
 
 // Nodes are the node IDs of a sequencer in the store by state.
@@ -163,6 +166,16 @@ var all = []Metric{
 				put(float64(s.Nodes.Held), "held")
 				put(float64(s.Nodes.Blocked), "blocked")
 				put(float64(s.Nodes.Free), "free")
+			}
+		}, nil},
+	{"firn_sequencer_ready", Gauge, "", []string{"sequencer", "problem"},
+		"1 if this server gives IDs of the sequencer, or would as far as it knows; otherwise 0, with the kind of problem.", func(s *Sequencer, put put) {
+			put(float64(oneIf(s.Problem == "")), s.Problem)
+		}, nil},
+	{"firn_layout_end_timestamp_seconds", Gauge, "seconds", bySequencer,
+		"When the time of the sequencer's layout ends, since 1970: it has no IDs after that.", func(s *Sequencer, put put) {
+			if !s.Ends.IsZero() {
+				put(float64(s.Ends.Unix()))
 			}
 		}, nil},
 	{"firn_ready", Gauge, "", nil, "1 if the server can give IDs, as /readyz reports, also while it is idle; otherwise 0.", nil, func(s *Set, put put) {

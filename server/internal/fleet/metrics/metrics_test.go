@@ -32,8 +32,8 @@ func TestScrape(t *testing.T) {
 	all := []Sequencer{
 		{Name: "orders", Stats: firn.Stats{IDs: 12, Batches: 3, Waits: 2, TotalWait: 1500 * time.Millisecond, Lead: 250 * time.Millisecond}, Stored: true, Attached: true, Node: 7, WindowLeft: 42 * time.Second,
 			KeeperStats: grant.KeeperStats{Requests: 9, Failed: 1, Unknown: 4, Refused: 5, Applied: 14, Acquired: 6, Renewed: 8, Released: 10, Lost: 11, Expired: 15, Alarms: AlarmCounts{1: 13, 3: 16}},
-			Counted:     true, Nodes: Nodes{31, 0, 993}},
-		{Name: "users", Stats: firn.Stats{IDs: 1}, Stored: true},
+			Counted:     true, Nodes: Nodes{31, 0, 993}, Ends: time.Unix(1_900_000_000, 0)},
+		{Name: "users", Stats: firn.Stats{IDs: 1}, Stored: true, Problem: "detached"},
 		{Name: "static", Stats: firn.Stats{IDs: 2}},
 	}
 	s := New(Config{Version: "v9", Protocols: []string{"http", "resp"}, Sequencers: func() []Sequencer { return append([]Sequencer(nil), all...) }, Connections: func(p string) int64 { return int64(len(p)) },
@@ -53,7 +53,7 @@ func TestScrape(t *testing.T) {
 		`firn_store_requests_total{sequencer="orders"} 9`, `firn_store_failures_total{sequencer="orders"} 1`,
 		`firn_cas_total{result="unknown",sequencer="orders"} 4`, `firn_cas_total{result="refused",sequencer="orders"} 5`,
 		`firn_cas_total{result="applied",sequencer="orders"} 14`, `firn_cas_total{result="unknown",sequencer="users"} 0`,
-		`firn_ready 1`, `firn_nodes{sequencer="orders",state="held"} 31`, `firn_nodes{sequencer="orders",state="blocked"} 0`, `firn_nodes{sequencer="orders",state="free"} 993`, `firn_certificate_expiry_timestamp_seconds 1.8e+09`, `firn_store_up 1`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, `firn_forwards_total{result="refused"} 0`, `firn_nodes_acquired_total{sequencer="orders"} 6`, `firn_renewals_total{sequencer="orders"} 8`,
+		`firn_sequencer_ready{problem="",sequencer="orders"} 1`, `firn_sequencer_ready{problem="detached",sequencer="users"} 0`, `firn_layout_end_timestamp_seconds{sequencer="orders"} 1.9e+09`, `firn_ready 1`, `firn_nodes{sequencer="orders",state="held"} 31`, `firn_nodes{sequencer="orders",state="blocked"} 0`, `firn_nodes{sequencer="orders",state="free"} 993`, `firn_certificate_expiry_timestamp_seconds 1.8e+09`, `firn_store_up 1`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, `firn_forwards_total{result="refused"} 0`, `firn_nodes_acquired_total{sequencer="orders"} 6`, `firn_renewals_total{sequencer="orders"} 8`,
 		`firn_nodes_released_total{sequencer="orders"} 10`, `firn_nodes_lost_total{sequencer="orders"} 11`, `firn_windows_expired_total{sequencer="orders"} 15`, `firn_alarms_total{kind="cloned",sequencer="orders"} 13`, `firn_alarms_total{kind="clock-step",sequencer="orders"} 16`, `firn_alarms_total{kind="fenced-span",sequencer="users"} 0`,
 		`firn_requests_total{outcome="ok",protocol="http"} 1`, `firn_requests_total{outcome="refused",protocol="http"} 1`, `firn_requests_total{outcome="failed",protocol="resp"} 2`, `firn_requests_total{outcome="ok",protocol="resp"} 5`,
 		`firn_request_seconds_bucket{protocol="resp",le="5e-05"} 0`, `firn_request_seconds_bucket{protocol="resp",le="0.0001"} 5`, `firn_request_seconds_bucket{protocol="resp",le="10"} 5`,
@@ -66,7 +66,7 @@ func TestScrape(t *testing.T) {
 			t.Errorf("there is no %s", want)
 		}
 	}
-	for _, not := range []string{`firn_nodes{sequencer="users"`, `firn_node{sequencer="users"}`, `firn_attached{sequencer="static"}`, `firn_cas_total{result="applied",sequencer="static"}`, `firn_cas_total{result="unknown",sequencer="static"}`, `"` + otherLabel + `"`} {
+	for _, not := range []string{`firn_layout_end_timestamp_seconds{sequencer="users"`, `firn_nodes{sequencer="users"`, `firn_node{sequencer="users"}`, `firn_attached{sequencer="static"}`, `firn_cas_total{result="applied",sequencer="static"}`, `firn_cas_total{result="unknown",sequencer="static"}`, `"` + otherLabel + `"`} {
 		if strings.Contains(text, not) {
 			t.Errorf("there is %s", not)
 		}

@@ -145,7 +145,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 		t.Errorf("the number is free: %d %s", w.Code, w.Body)
 	}
 	attached := false
-	c.Stats(func(name string, s sequencer.Stats) {
+	c.Usage(func(name string, s *service.Usage) {
 		attached = name == "orders" && s.Status.Phase == grant.Holding
 	})
 	if !attached {

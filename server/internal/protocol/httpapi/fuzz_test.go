@@ -14,7 +14,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -93,7 +92,7 @@ func FuzzPaths(f *testing.F) {
 		h.ServeHTTP(w, r)
 		after := state()
 		taken := 0
-		cluster.Stats(func(_ string, s sequencer.Stats) { taken += int(s.IDs) })
+		cluster.Usage(func(_ string, s *service.Usage) { taken += int(s.IDs) })
 		if taken != 0 && (w.Code != 200 || given(t, w) != taken) {
 			t.Errorf("%d IDs were taken, and the answer is %d: %.200s", taken, w.Code, w.Body)
 		}

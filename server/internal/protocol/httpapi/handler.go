@@ -332,6 +332,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 // load balancers had time to notice.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
+// Draining reports whether Drain was called.
+func (h *Handler) Draining() bool { return h.draining.Load() }
+
 // healthz reports that the server runs.
 func (h *Handler) healthz(w http.ResponseWriter, _ *http.Request, _ *auth.Credentials) *problem {
 	return writeText(w, "ok\n")

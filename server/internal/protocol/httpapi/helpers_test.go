@@ -26,9 +26,9 @@ func stats(t testing.TB, b service.Backend, name string) (found firn.Stats) {
 	if _, err := b.Sequencer(context.Background(), name, nil); err != nil {
 		t.Fatal(err)
 	}
-	b.(*service.Static).Stats(func(n string, s firn.Stats) {
+	b.(*service.Static).Usage(func(n string, s *service.Usage) {
 		if n == name {
-			found = s
+			found = s.Stats.Stats
 		}
 	})
 	return found

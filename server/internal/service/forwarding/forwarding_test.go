@@ -147,7 +147,7 @@ func (s *server) wantForwards(t *testing.T, want map[result]uint64) {
 
 // made returns how many IDs a server has made.
 func (s *server) made() (n uint64) {
-	s.Stats(func(_ string, q sequencer.Stats) { n += q.IDs })
+	s.Usage(func(_ string, q *service.Usage) { n += q.IDs })
 	return n
 }
 

@@ -1,0 +1,281 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/fleet/doctor"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// A restorable store can go back to a copy. It has a clock.
+type restorable struct{ now atomic.Pointer[memstore.Store] }
+
+func (s *restorable) Get(ctx context.Context, key string) ([]byte, error) {
+	return s.now.Load().Get(ctx, key)
+}
+
+func (s *restorable) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	return s.now.Load().CAS(ctx, key, old, next)
+}
+
+func (s *restorable) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	return s.now.Load().List(ctx, prefix, yield)
+}
+
+func (s *restorable) Close() error { return nil }
+
+// copied returns a copy of the store.
+func (s *restorable) copied(t *testing.T) *memstore.Store {
+	t.Helper()
+	next := new(memstore.Store)
+	err := s.List(t.Context(), "", func(key string, value []byte) bool {
+		ok, err := next.CAS(t.Context(), key, nil, slices.Clone(value))
+		return ok && err == nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+// A timed store reports its time.
+type timed struct{ *nettest.Store }
+
+func (timed) Time(context.Context) (time.Time, time.Duration, error) {
+	return time.Now(), time.Millisecond, nil
+}
+
+// An outageWorld is a server with a store, and a sequencer orders.
+type outageWorld struct {
+	t       *testing.T
+	server  *Server
+	address string
+	mem     *restorable
+	store   timed
+	offset  atomic.Int64 // of the server's clock
+}
+
+// An outage is how a row of the table in docs/runbooks.md comes about. before
+// comes before orders is used, which is skipped if that fails; then comes begin.
+type outage struct {
+	before, begin func(*outageWorld)
+	others        bool // another sequencer can be served meanwhile
+}
+
+func (w *outageWorld) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// put writes a value past the protocol.
+func (w *outageWorld) put(key, value string) {
+	w.t.Helper()
+	old, err := w.mem.Get(w.t.Context(), key)
+	w.must(err)
+	if ok, err := w.mem.CAS(w.t.Context(), key, old, []byte(value)); !ok || err != nil {
+		w.t.Fatal(ok, err)
+	}
+}
+
+// create creates orders.
+func (w *outageWorld) create(layout string, o *grant.AdminOptions) {
+	w.t.Helper()
+	_, err := grant.Create(w.t.Context(), w.mem, "orders", grant.DefaultConfig(nil, firn.MustParseLayout(layout), nil), o)
+	w.must(err)
+}
+
+// get returns the status and the body of a path.
+func (w *outageWorld) get(method, path string) (int, string) {
+	w.t.Helper()
+	r, _ := http.NewRequestWithContext(w.t.Context(), method, "http://"+w.address+path, nil)
+	resp, err := http.DefaultClient.Do(r)
+	w.must(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	w.must(err)
+	return resp.StatusCode, html.UnescapeString(string(body))
+}
+
+// await waits until ok.
+func (w *outageWorld) await(what string, ok func() (bool, string)) {
+	w.t.Helper()
+	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		done, got := ok()
+		if done {
+			return
+		}
+		if time.Since(begin) > patience {
+			w.t.Fatalf("%s: the last answer was %s", what, got)
+		}
+	}
+}
+
+// ready waits until /readyz has a status, and wants firn_ready to agree.
+func (w *outageWorld) ready(what string, status int) {
+	w.t.Helper()
+	w.await(fmt.Sprintf("%s: want status %d of /readyz", what, status), func() (bool, string) {
+		code, body := w.get("GET", "/readyz")
+		_, text := w.get("GET", "/metrics")
+		return code == status && strings.Contains(text, fmt.Sprintf("\nfirn_ready %d\n", map[bool]int{true: 1}[status == 200])), fmt.Sprint(code, " ", body)
+	})
+}
+
+// patience is how long a state may take: it ends only a test that fails.
+const patience = time.Minute
+
+var outages = map[string]outage{
+	"store-unavailable": {begin: func(w *outageWorld) { w.store.Cut.Store(true) }},
+	"store-rolled-back": {others: true, begin: func(w *outageWorld) {
+		before := w.mem.copied(w.t)
+		w.await("the window is renewed", func() (bool, string) {
+			w.get("POST", "/v1/sequencers/orders/next")
+			_, text := w.get("GET", "/metrics")
+			return regexp.MustCompile(`firn_renewals_total\{sequencer="orders"\} [2-9]`).MatchString(text), text
+		})
+		w.mem.now.Store(before)
+	}},
+	"clock":       {begin: func(w *outageWorld) { w.offset.Store(int64(-time.Hour)) }},
+	"clock-ahead": {before: func(w *outageWorld) { w.offset.Store(int64(time.Hour)) }},
+	"nodes-exhausted": {others: true, before: func(w *outageWorld) {
+		w.create("default", nil)
+		now := time.Now().UnixMilli()
+		w.put("v1/orders/n/0003", fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h"}`, now+60_000, now))
+	}},
+	"not-yet": {others: true, before: func(w *outageWorld) {
+		w.create("default", &grant.AdminOptions{Floor: time.Now().Add(time.Hour)})
+	}},
+	"time-over": {others: true, before: func(w *outageWorld) {
+		w.create("default,epoch=1950-01-01T00:00:00Z", &grant.AdminOptions{Now: func() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }})
+	}},
+	"bad-record": {others: true, before: func(w *outageWorld) { w.put("v1/orders/config", "{") }},
+	"detached": {others: true, begin: func(w *outageWorld) {
+		_, err := grant.Detach(w.t.Context(), w.mem, "orders", nil)
+		w.must(err)
+	}},
+	"moved": {others: true, begin: func(w *outageWorld) {
+		_, err := grant.Move(w.t.Context(), "orders", grant.Place{Store: w.mem, URL: "dir:/here"}, grant.Place{Store: new(memstore.Store), URL: "dir:/there"}, nil)
+		w.must(err)
+	}},
+	"destroyed": {others: true, begin: func(w *outageWorld) {
+		_, err := grant.Destroy(w.t.Context(), w.mem, "orders", nil)
+		w.must(err)
+	}},
+	"draining": {others: true, begin: func(w *outageWorld) { w.server.Drain() }},
+}
+
+// alertSigns has what metrics show while the expression of an alert is true.
+var alertSigns = map[string]string{
+	"FirnOutage":           "\nfirn_ready 0\n",
+	"FirnStoreUnreachable": "\nfirn_store_up 0\n",
+	"FirnSequencerDown":    "\nfirn_sequencer_ready{problem=\"%s\",sequencer=\"orders\"} 0\n",
+	"FirnAlarm":            "\nfirn_alarms_total{kind=\"store-went-back\",sequencer=\"orders\"} 1\n",
+}
+
+// TestOutagesAsDocumented walks the table in docs/runbooks.md with real outages.
+func TestOutagesAsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/runbooks.md")
+	if err != nil {
+		t.Skip("the module stands alone, without the repository's docs")
+	}
+	_, table, _ := strings.Cut(string(page), "\n## What shows a problem\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	seen := make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]*) \\| ([^|]*) \\|([^|]*)\\|([^|]*)\\|$").FindAllStringSubmatch(table, -1) {
+		problem := m[1]
+		seen[problem] = true
+		t.Run(problem, func(t *testing.T) {
+			t.Parallel()
+			words := func(cell string) string { return strings.Trim(cell, " `") }
+			testOutage(t, problem, m[2], strings.Split(m[3], ", "), words(m[4]), words(m[5]))
+		})
+	}
+	for k := range service.NumKinds {
+		if err := outages[k.String()]; !seen[k.String()] && (err.begin != nil || err.before != nil) {
+			t.Errorf("the table lacks %s", k)
+		}
+	}
+	if len(seen) != len(outages) {
+		t.Errorf("the table has %v, and the test other outages", seen)
+	}
+}
+
+func testOutage(t *testing.T, problem, readiness string, alerts []string, finding, trouble string) {
+	o, ok := outages[problem]
+	if !ok {
+		t.Fatal("this test does not know how that comes about")
+	}
+	w := &outageWorld{t: t, mem: new(restorable)}
+	w.mem.now.Store(new(memstore.Store))
+	w.store = timed{&nettest.Store{Store: w.mem}}
+	ahead := 100 * time.Millisecond
+	w.server, w.address = served(t, Config{Store: w.store, RequestTimeout: 2 * time.Second, Sequencers: sequencer.Options{
+		Layout: firn.Default(), MaxAhead: &ahead, Window: 600 * time.Millisecond, Nodes: &grant.Range{Lo: 3, Hi: 3},
+		Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) },
+	}})
+	next := func(name string) (int, string) { return w.get("POST", "/v1/sequencers/"+name+"/next") }
+	if o.before != nil {
+		o.before(w)
+	} else if code, body := next("orders"); code != 200 {
+		t.Fatal(body)
+	}
+	if o.begin != nil {
+		o.begin(w)
+	}
+	if problem != "draining" { // which answers requests
+		w.await("requests fail for this reason", func() (bool, string) {
+			_, body := next("orders")
+			return strings.Contains(body, "urn:firn:problem:"+problem+`"`), body
+		})
+	}
+	isReady := map[bool]int{true: 200, false: 503}
+	w.ready("alone", isReady[readiness == "ready"])
+	_, text := w.get("GET", "/metrics")
+	for name, sign := range alertSigns {
+		if strings.Contains(sign, "%s") {
+			sign = fmt.Sprintf(sign, problem)
+		}
+		if want := slices.Contains(alerts, name); strings.Contains(text, sign) != want {
+			t.Errorf("%s fires: %t, want %t:\n%s", name, !want, want, regexp.MustCompile(`(?m)^firn_(ready|store_up|sequencer_ready|alarms).*$`).FindAllString(text, -1))
+		}
+	}
+	found := doctor.Run(t.Context(), doctor.Config{Store: w.store, Listen: []string{w.address}, Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }})
+	if !slices.ContainsFunc(found, func(f doctor.Finding) bool { return strings.Contains(f.Text, finding) && (f.Level == doctor.Fix || readiness == "ready") }) {
+		t.Errorf("doctor finds no %q: %+v", finding, found)
+	}
+	if _, page := w.get("GET", "/sequencers/orders"); !strings.Contains(page, trouble) {
+		t.Errorf("the console does not show %q", trouble)
+	}
+	if !o.others {
+		return
+	}
+	// An open window keeps the server ready, and then, another sequencer that
+	// could be served.
+	w.await("with a window", func() (bool, string) {
+		code, body := next("others")
+		status, why := w.get("GET", "/readyz")
+		return code == 200 && (status == 200) == (problem != "draining"), fmt.Sprint(code, body, status, why)
+	})
+	w.await("the window ends", func() (bool, string) {
+		_, text := w.get("GET", "/metrics")
+		return strings.Contains(text, "\nfirn_attached{sequencer=\"others\"} 0\n"), "open"
+	})
+	w.ready("with another that is idle", isReady[!strings.HasPrefix(readiness, "unready") || strings.Contains(readiness, "unless")])
+}
