@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -95,9 +96,10 @@ func TestOutcomes(t *testing.T) {
 			if kind != service.NoProblem && (!strings.Contains(answers[1], fmt.Sprintf("HTTP/1.1 %d ", kind.Status())) || !strings.HasPrefix(answers[2], "-"+kind.RESP()+" ")) {
 				t.Errorf("%s: the answers are %q", kind, answers)
 			}
-			retry := int(math.Ceil(problem.Retry.Seconds()))
-			for i, want := range []string{"retry_delay:{seconds:%d", "Retry-After: %d\r\n", "; retry after %d s\r\n"} {
-				if want = fmt.Sprintf(want, retry); strings.Contains(answers[i], want) != (retry > 0) {
+			retry := int(math.Ceil(problem.Retry.Seconds())) // never rounded down, to 0 for one
+			delay := strings.ReplaceAll(fmt.Sprintf("retry_delay:{%v}", durationpb.New(problem.Retry)), "  ", " ")
+			for i, want := range []string{delay, fmt.Sprintf("Retry-After: %d\r\n", retry), fmt.Sprintf("; retry after %d s\r\n", retry)} {
+				if strings.Contains(strings.ReplaceAll(answers[i], "  ", " "), want) != (retry > 0) {
 					t.Errorf("%s: the answer is %q, want %q: %t", kind, answers[i], want, retry > 0)
 				}
 			}
@@ -106,7 +108,7 @@ func TestOutcomes(t *testing.T) {
 	for want, errs := range map[string][]error{
 		"refused": {grant.ErrDetached, grant.ErrDestroyed, firn.ErrBatchTooLarge, service.ErrNoSequencer},
 		"failed": {
-			&firn.WaitError{Wait: time.Minute}, grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged,
+			&firn.WaitError{Wait: time.Minute}, &firn.WaitError{Wait: time.Millisecond}, &firn.WaitError{Wait: 1500 * time.Millisecond}, grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged,
 			fmt.Errorf("%w: dial 10.0.0.1: refused", sequencer.ErrUnavailable), grant.ErrMismatch, firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrTemplate, errors.New("dial 10.0.0.1: refused"),
 		},
 	} {

@@ -18,13 +18,17 @@ type counted struct {
 	err       atomic.Pointer[error]
 }
 
-func (c *counted) Ready(context.Context) error {
+func (c *counted) Ready(ctx context.Context) error {
 	c.asked.Add(1)
 	if c.at.Add(1) > 1 {
 		return errors.New("asked twice at a time")
 	}
 	defer c.at.Add(-1)
-	time.Sleep(100 * time.Millisecond)
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-ctx.Done(): // as a store ends a call
+		return ctx.Err()
+	}
 	if err := c.err.Load(); err != nil {
 		return *err
 	}
@@ -50,10 +54,10 @@ func TestReadiness(t *testing.T) {
 			b.err.Store(err)
 			b.asked.Store(0)
 			var all sync.WaitGroup
-			for i := range 100 {
+			for i := range 100 { // the first, whose question it is, leaves
 				all.Go(func() {
 					time.Sleep(time.Duration(i) * time.Millisecond / 2)
-					ask([]time.Duration{time.Second, time.Millisecond}[i%2])
+					ask([]time.Duration{time.Millisecond, time.Second}[i%2])
 				})
 			}
 			all.Wait()
