@@ -23,7 +23,7 @@ var problemKinds = map[string]problemKind{
 	"not-found":          {status: 404, hint: "check the paths in Config.Servers"},
 	"method-not-allowed": {status: 405},
 	"not-acceptable":     {status: 406},
-	"foreign-host":       {status: 421, hint: "use localhost or a loopback address in Config.Servers, or start the server with --insecure", ofServer: true},
+	"foreign-host":       {status: 421, hint: "use localhost or a loopback address in Config.Servers, or start the server with --allow-host", ofServer: true},
 	"bad-config":         {status: 500, hint: "run firn config check on the server: its configuration of this sequencer is invalid"},
 	"internal":           {status: 500, hint: "see the server's log", ofServer: true},
 	"time-over":          {status: 500, hint: "create another sequencer, with more time bits in its layout: with a later epoch, its IDs would repeat", is: firn.ErrTimeOver},

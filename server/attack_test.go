@@ -48,7 +48,8 @@ func send(t *testing.T, address, request string) (code int, answer string) {
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	method, _, _ := strings.Cut(request, " ")
+	r, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
 	if err != nil {
 		t.Fatalf("%q: %v", request, err)
 	}

@@ -69,10 +69,12 @@ type Config struct {
 	// again when they change.
 	TLS *TLS
 
-	// AnyHost answers HTTP requests for any host name. Otherwise a server without
-	// TokenFile answers only localhost, 127.0.0.0/8 and [::1]: any web page could
-	// reach it through a host name that resolves to this machine (DNS rebinding).
-	AnyHost bool
+	// Hosts are host names for which HTTP requests are answered in addition, by a
+	// server without TokenFile and TLS. It answers only localhost, 127.0.0.0/8 and
+	// [::1], and if it listens on more than loopback also IP addresses, names
+	// without a dot, and the host of Advertise: any web page could reach it through
+	// a host name of its own that resolves to this machine (DNS rebinding).
+	Hosts []string
 
 	// RequestTimeout is how long a request may wait for its IDs; 0 means
 	// DefaultRequestTimeout.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -58,9 +59,12 @@ func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
 		Backend: s.source.backend, Veil: s.config.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
 		Limit: s.config.RequestTimeout, Limits: service.Limits(s.config.Limits),
-		AnyHost: s.config.AnyHost || s.config.TokenFile != "", Auth: s.authorizer(),
+		AnyHost: s.config.TLS != nil || s.config.TokenFile != "", Hosts: s.config.Hosts, Auth: s.authorizer(),
 		Trace: s.tracer.HTTP(s.config.TLS != nil), Logger: s.config.Logger,
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
+	}
+	if host, _, err := net.SplitHostPort(s.config.Advertise); err == nil {
+		c.Hosts = append([]string{host}, c.Hosts...)
 	}
 	if s.source.cluster != nil {
 		c.Owner = s.source.cluster.Owner

@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -143,6 +145,9 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 		return nil, errors.New("server: Serve was already called")
 	}
 	conns := s.maxConns(len(listeners))
+	if slices.ContainsFunc(listeners, isExposed) {
+		s.handler.Expose()
+	}
 	for _, l := range listeners {
 		var only []listen.Protocol
 		for _, p := range l.Only {
@@ -173,6 +178,14 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 		s.watched.Go(func() { health.Watch(s.watching, s.config.Store, s.config.Logger) })
 	}
 	return done, nil
+}
+
+// isExposed reports whether other machines can reach a listener.
+func isExposed(l Listener) bool {
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
+		return !tcp.IP.IsLoopback()
+	}
+	return l.Addr().Network() != "unix"
 }
 
 // maxConns returns how many connections each listener may have. It logs a

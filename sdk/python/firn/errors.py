@@ -141,7 +141,7 @@ _HINTS = {
     "unauthorized": "check the option token",
     "forbidden": "the token needs the role generate for this sequencer",
     "batch-too-large": "set a smaller max_batch",
-    "foreign-host": "use localhost in the option servers, or start the server with --insecure",
+    "foreign-host": "use localhost in the option servers, or start the server with --allow-host",
     "moved": "ask a server of that store, or bring it back: firn sequencer move",
     "detached": "run firn sequencer attach",
     "destroyed": "create it again: firn sequencer create",

@@ -123,7 +123,7 @@ const hints = new Map([
   ["not-found", "check the paths in the option servers"],
   ["method-not-allowed", ""],
   ["not-acceptable", ""],
-  ["foreign-host", "use localhost or a loopback address in the option servers, or start the server with --insecure"],
+  ["foreign-host", "use localhost or a loopback address in the option servers, or start the server with --allow-host"],
   ["bad-config", "run firn config check on the server: its configuration of this sequencer is invalid"],
   ["internal", "see the server's log"],
   ["time-over", "create another sequencer, with more time bits in its layout"],

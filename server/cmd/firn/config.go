@@ -48,6 +48,7 @@ var configKeys = []struct{ key, flag string }{
 	{"forward-token", "forward-token"},
 	{"veil-keys", "veil-keys"},
 	{"insecure", "insecure"},
+	{"allow-host", "allow-host"},
 	{"limits.connections", "max-connections"},
 	{"limits.sequencers", "max-sequencers"},
 	{"limits.ids-per-call", "max-ids-per-call"},

@@ -112,8 +112,10 @@ listens for all protocols if --listen is given.
 By default serve listens only on loopback and answers HTTP only for localhost, 127.0.0.0/8
 and [::1]. To serve other machines it requires encryption and authentication: --tls-cert
 and --tls-key, and either --tokens (see firn token new --help) or --client-ca with
---require-client-cert. --insecure lifts this requirement. All these files are read again
-when they change, and at SIGHUP.
+--require-client-cert. --insecure lifts this requirement: then HTTP requests are also
+answered for IP addresses, for names without a dot or with .internal, .local or .svc at
+their end, for the host of --advertise, and for each --allow-host. All these files are read
+again when they change, and at SIGHUP.
 
 SIGINT or SIGTERM stops the server after requests in progress have finished. A second
 signal stops it at once, without giving node IDs back. Behind a load balancer, set
@@ -167,7 +169,8 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	s.limitFlags(cmd)
 	s.logFlags.flags(cmd)
 	s.traceFlags(cmd)
-	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address and host name, even without TLS or tokens")
+	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address, even without TLS or tokens")
+	f.StringSliceVar(&s.Hosts, "allow-host", nil, "`NAME` for which to answer HTTP requests, in addition to localhost, with neither TLS nor tokens")
 	f.StringSliceVar(&s.ForwardTo, "forward-to", nil, "`URL`s of other servers of the store, to ask while this one has no node ID")
 	f.StringVar(&s.ForwardTokenFile, "forward-token", "", "`FILE` with this server's token for --forward-to")
 	f.StringVar(&s.veilKeys, "veil-keys", "", "`FILE` with the keys of veiled IDs (format=veiled)")
@@ -261,7 +264,7 @@ func (s *serveCmd) isStatic() bool { return s.node != "" && s.store == "" }
 // the store turns out to be wrong.
 func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
 	c = s.Config
-	c.AnyHost, c.RESPRefuseUnsafe, c.VeilKeys = s.insecure || s.tls.Require, s.integers == refuseUnsafe, s.opened.veilKeys
+	c.RESPRefuseUnsafe, c.VeilKeys = s.integers == refuseUnsafe, s.opened.veilKeys
 	c.Version, c.Logger = version, log
 	warnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
 	if s.tls != (tlsconf.Files{}) {
@@ -419,5 +422,5 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 		return
 	}
 	host, port, _ := net.SplitHostPort(reachableAddress(endpoints[0].listener.Addr()))
-	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
+	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s -X POST %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
 }

@@ -364,7 +364,9 @@ func TestServeFlags(t *testing.T) {
 		{[]string{"--layout", "flake-idgen", "--node", "datacenter=9,worker=7"}, "127.0.0.1", "flake-idgen", 295, 200, false},
 		{[]string{"--layout", "hazelcast", "--node", "12", "--max-ahead", "0"}, "[::1]:3476", "hazelcast", 12, 200, false},
 		{nil, "ids.example", "", anyNode, 421, false},
-		{[]string{"--insecure"}, "ids.example", "default", anyNode, 200, true},
+		{[]string{"--insecure"}, "ids.example", "default", anyNode, 421, true},
+		{[]string{"--allow-host", "ids.example", "--insecure"}, "ids.example:80", "default", anyNode, 200, true},
+		{[]string{"--advertise", "ids.example:3476"}, "ids.example", "default", anyNode, 200, false},
 	} {
 		server := startServe(t, nil, row.args...)
 		r, _ := http.NewRequest("GET", server.url+"/v1/sequencers/orders/next?format=dec", nil)

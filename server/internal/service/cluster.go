@@ -274,9 +274,9 @@ func (c *Cluster) attempt(ctx context.Context, name string, by Creator, e *entry
 var errNotOpened = errors.New("the attempt to open the sequencer did not finish")
 
 // isRefusal reports whether a sequencer was not created because the client may
-// not do that, or does it too fast.
+// not do that in this way, or does it too fast.
 func isRefusal(err error) bool {
-	return errors.As(err, new(*CreateError)) || errors.As(err, new(*RateError)) || errors.Is(err, errNoPrefix)
+	return errors.As(err, new(*CreateError)) || errors.As(err, new(*RateError)) || errors.Is(err, errNoPrefix) || errors.Is(err, ErrNoSequencer)
 }
 
 // mostFailed is how many failures are remembered.
@@ -290,7 +290,7 @@ func (c *Cluster) note(name string, err error) {
 	c.mu.Lock()
 	last, known := c.failed[name]
 	c.sound = c.sound && !isUnreadable(err)
-	noted := err != nil && !isRefusal(err) && !errors.Is(err, ErrNoSequencer)
+	noted := err != nil && !isRefusal(err)
 	if noted {
 		if len(c.failed) >= mostFailed {
 			clear(c.failed)

@@ -130,7 +130,7 @@ var kinds = [NumKinds]struct {
 	MethodNotAllowed: {name: "method-not-allowed", title: "Method not allowed", reply: reply{http.StatusMethodNotAllowed, respErr, codes.Unimplemented}},
 	NotAcceptable:    {name: "not-acceptable", title: "No acceptable response format", reply: reply{http.StatusNotAcceptable, respErr, codes.InvalidArgument}},
 	ForeignHost: {name: "foreign-host", title: "The Host header names another machine", reply: reply{http.StatusMisdirectedRequest, respNoPerm, codes.PermissionDenied},
-		ofServer: true, hint: "use localhost or a loopback address in Config.Servers, or start the server with --insecure"},
+		ofServer: true, hint: "use localhost or a loopback address in Config.Servers, or start the server with --allow-host"},
 	BadConfig: {name: "bad-config", lack: lackShown, title: "Invalid server configuration", reply: internal,
 		logged: true, hint: "run firn config check on the server: its configuration of this sequencer is invalid"},
 	Internal: {name: "internal", lack: lackOfSequencer, title: "Internal server error", reply: internal, ofServer: true, logged: true, hint: "see the server's log"},

@@ -28,6 +28,9 @@ type Terms struct {
 	// if it has a prefix.
 	Typed bool
 
+	// MustExist means that the request creates no sequencer.
+	MustExist bool
+
 	// Wait is called before the call waits. It returns the context to wait in.
 	Wait func() context.Context
 }
@@ -65,7 +68,7 @@ func (t *Taker) Take(ctx context.Context, name string, c *auth.Credentials, n in
 	defer cancel()
 	if s != nil {
 		b, err = s.wait(limited, n, err)
-	} else if s, err = t.find(limited, name, c, terms.Typed); err == nil {
+	} else if s, err = t.find(limited, name, c, &terms); err == nil {
 		if err = terms.fits(s); err == nil {
 			b, err = s.Take(limited, n)
 		}
@@ -91,20 +94,23 @@ func (t *Taker) Try(name string, n int, terms Terms) (b Batch, err error) {
 // Find returns the sequencer of a name, which is created if necessary and if
 // the client with these credentials may create it.
 func (t *Taker) Find(ctx context.Context, name string, c *auth.Credentials) (*Sequencer, error) {
-	return t.find(ctx, name, c, false)
+	return t.find(ctx, name, c, new(Terms))
 }
 
-// find is Find for typed text or other text.
-func (t *Taker) find(ctx context.Context, name string, c *auth.Credentials, typed bool) (*Sequencer, error) {
+// find is Find for a request with these Terms.
+func (t *Taker) find(ctx context.Context, name string, c *auth.Credentials, terms *Terms) (*Sequencer, error) {
 	if s := t.Backend.Opened(name); s != nil {
 		return s, nil
 	}
-	mine := *c // because opening the sequencer may outlast the call
+	mine, typed, mustExist := *c, terms.Typed, terms.MustExist // copies, because opening may outlast the call
 	return t.Backend.Sequencer(ctx, name, func(prefix string) (*auth.Credentials, error) {
 		if t.Auth != nil {
 			if err := t.Auth.Allow(&mine, auth.Create, name); err != nil {
 				return &mine, err
 			}
+		}
+		if mustExist {
+			return &mine, fmt.Errorf("%w %s: a GET without a token creates none on this server; send a POST, or create it first", ErrNoSequencer, name)
 		}
 		if typed && prefix == "" {
 			return &mine, errNoPrefix
@@ -132,15 +138,15 @@ func (e *CreateError) Error() string {
 
 func (e *CreateError) Unwrap() error { return e.Cause }
 
-// allowed returns the client that creates a sequencer by using it, or a
-// CreateError, or errNoPrefix.
+// allowed returns the client that creates a sequencer by using it, or why it
+// may not.
 func (by Creator) allowed(name, prefix string) (*auth.Credentials, error) {
 	if by == nil {
 		return new(auth.Credentials), nil
 	}
 	c, err := by(prefix)
 	switch {
-	case err == errNoPrefix:
+	case err == errNoPrefix || errors.Is(err, ErrNoSequencer):
 		return nil, err
 	case err != nil:
 		return nil, &CreateError{Name: name, Cause: err}

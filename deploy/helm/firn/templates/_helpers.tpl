@@ -34,7 +34,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.tls.existingSecret }}{{ $_ := set $own "tls" (dict "cert" "/etc/firn/tls/tls.crt" "key" "/etc/firn/tls/tls.key") }}{{ end }}
 {{- if .Values.tokens.existingSecret }}{{ $_ := set $own "tokens" (printf "/etc/firn/tokens/%s" .Values.tokens.key) }}{{ end }}
 {{- if and .Values.tokens.existingSecret (not .Values.tls.existingSecret) }}{{ fail "tokens.existingSecret needs tls.existingSecret: tokens would be sent in plain text" }}{{ end }}
-{{- if not (and .Values.tls.existingSecret .Values.tokens.existingSecret) }}{{ $_ := set $own "insecure" true }}{{ end }}
+{{- if not (and .Values.tls.existingSecret .Values.tokens.existingSecret) }}{{ $_ := set $own "insecure" true }}{{ $_ := set $own "allow-host" (list (printf "%s.%s" (include "firn.name" .) .Release.Namespace)) }}{{ end }}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) }}
 {{- end }}
 

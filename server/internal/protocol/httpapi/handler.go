@@ -37,10 +37,13 @@ type Config struct {
 	// Limits bound requests and connections.
 	Limits service.Limits
 
-	// AnyHost allows any Host in requests. Otherwise only localhost, 127.0.0.0/8
-	// and [::1] are answered: without tokens, any web page could reach the server
-	// through a host name that resolves to this machine (DNS rebinding).
+	// AnyHost allows any Host in requests. Otherwise only those of allowsHost are
+	// answered: without tokens and TLS, any web page could reach the server through
+	// a host name of its own that resolves to this machine (DNS rebinding).
 	AnyHost bool
+
+	// Hosts are names that are allowed in addition.
+	Hosts []string
 
 	// Metrics answers /metrics; nil disables that path.
 	Metrics http.Handler
@@ -86,6 +89,7 @@ type Handler struct {
 	config   Config
 	take     service.Taker
 	mux      *http.ServeMux
+	exposed  bool // see Expose
 	draining atomic.Bool
 	unready  atomic.Pointer[service.Kind] // why /readyz last answered 503; nil if it did not
 }
@@ -255,9 +259,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w = watched
 	}
 
-	if !h.config.AnyHost && !isLoopbackHost(r.Host) {
-		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens, this server answers only localhost, 127.0.0.0/8 and [::1]",
-			textfmt.Quote(r.Host)))
+	if !h.allowsHost(r.Host) {
+		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens or TLS, this server answers only %s; allow others with --allow-host",
+			textfmt.Quote(r.Host), h.allowedHosts()))
 		return
 	}
 	// ServeMux would redirect to the cleaned path, which does not exist either.
@@ -384,7 +388,7 @@ func (h *Handler) index(w http.ResponseWriter, r *http.Request, _ *auth.Credenti
 
 Make one, of a sequencer with a name of your choice:
 
-  curl -s `+url+`/v1/sequencers/orders/next
+  curl -s -X POST `+url+`/v1/sequencers/orders/next
 
 Make five, as lines of text:
 

@@ -169,19 +169,27 @@ func TestShortBatch(t *testing.T) {
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Internal)
 }
 
-func TestIsLoopbackHost(t *testing.T) {
-	for host, want := range map[string]bool{
-		"localhost": true, "LOCALHOST:1": true, "127.0.0.1": true, "127.0.0.1:65535": true, "127.1.2.3": true,
-		"[::1]": true, "[::1]:3476": true, "localhost:": true, "[0:0::1]": true,
-
-		"": false, "evil.example": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false,
-		"127.1": false, "2130706433": false, "0177.0.0.1": false, "128.0.0.1": false, "0.0.0.0": false, "10.0.0.1": false,
-		"::1": false, "[::1": false, "[::1]x": false, "[::1]80": false, "[::2]": false,
-		"localhost:x": false, "localhost:80:80": false, "localhost ": false, "user@localhost": false,
-		"localhost:80@evil.example": false,
+// TestAllowsHost: never a name that a web site can have. Other machines may use
+// addresses and private names.
+func TestAllowsHost(t *testing.T) {
+	inside, outside := NewHandler(Config{Backend: newStatic(t, "default"), Hosts: []string{"Ids.Example"}}), NewHandler(Config{Backend: newStatic(t, "default")})
+	outside.Expose()
+	for _, row := range []struct {
+		hosts           []string
+		inside, outside bool
+	}{
+		{[]string{"localhost", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:65535", "127.1.2.3", "[::1]", "[::1]:3476", "localhost:", "[0:0::1]"}, true, true},
+		{[]string{"ids.example", "IDS.example:3476", "ids.example."}, true, false},
+		{[]string{"", "10.0.0.1", "10.0.0.1:3476", "0.0.0.0", "[::2]:1", "[fe80::1]", "firn-1", "firn-1:3476", "2130706433", "ids.internal", "host.local",
+			"firn.ids.svc", "firn.ids.svc.cluster.local:3476", "firn.ids.svc.cluster.local."}, false, true},
+		{[]string{"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "127.1", "0177.0.0.1", "local.evil.example", "svc.example",
+			"10.0.0.1.example:80", "ids.example.evil.example", "evil.example:80@localhost"}, false, false},
+		{[]string{"::1", "[::1", "[::1]x", "[::1]80", "localhost:x", "localhost:80:80", "localhost ", "user@localhost"}, false, true},
 	} {
-		if got := isLoopbackHost(host); got != want {
-			t.Errorf("isLoopbackHost(%q) = %v, want %v", host, got, want)
+		for _, host := range row.hosts {
+			if got := [2]bool{inside.allowsHost(host), outside.allowsHost(host)}; got != [2]bool{row.inside, row.outside} {
+				t.Errorf("%q is allowed inside and outside: %v, want %v and %v", host, got, row.inside, row.outside)
+			}
 		}
 	}
 }

@@ -97,7 +97,7 @@ public final class ServerException extends FirnException {
             case "no-sequencer" -> "create it: firn sequencer create " + sequencer;
             case "not-found" -> "check the paths in the option servers";
             case "foreign-host" ->
-                "use localhost or a loopback address in the option servers, or start the server with --insecure";
+                "use localhost or a loopback address in the option servers, or start the server with --allow-host";
             case "batch-too-large", "bad-parameter" -> "ask for fewer IDs, or set a smaller option maxBatch";
             case "moved" -> "ask a server of that store, or bring it back: firn sequencer move";
             case "detached" -> "run firn sequencer attach " + sequencer;
