@@ -137,12 +137,17 @@ func (s *subject) wantRefused(ctx context.Context, when string, cause error) {
 func testCloseMeanwhile(t *testing.T, su suite) {
 	s := su.new(t)
 	var acknowledged, unknown atomic.Int64
+	var closed atomic.Bool
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Go(func() {
 			for {
+				late := closed.Load()
 				now, err := s.Get(s.ctx, "counter")
-				if err != nil {
+				if late && err == nil {
+					t.Error("Get succeeded after Close")
+				}
+				if late || err != nil {
 					return
 				}
 				n, _ := strconv.Atoi(string(now))
@@ -168,6 +173,7 @@ func testCloseMeanwhile(t *testing.T, su suite) {
 	if err := s.Close(); err != nil {
 		t.Errorf("Close under calls = %v", err)
 	}
+	closed.Store(true)
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
 	select {
