@@ -16,6 +16,7 @@ import (
 
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -113,4 +114,50 @@ func talk(t *testing.T, address, commands string) string {
 		t.Fatalf("%q: %v", commands, err)
 	}
 	return string(all)
+}
+
+// TestLongTexts: whatever a client sends, and wherever, it writes no long line to
+// the log.
+func TestLongTexts(t *testing.T) {
+	long := strings.Repeat("z", 12<<10)
+	var log bytes.Buffer
+	_, hash := auth.NewToken()
+	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(tokens, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"", tokens} {
+		s, address := served(t, Config{TokenFile: file, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		var requests []string
+		for _, path := range []string{"/v1/sequencers/orders/next", "/v1/sequencers/orders", "/v1/inspect/1", "/inspect", "/readyz", "/nowhere"} {
+			for _, header := range []string{
+				"X-Request-Id", "Firn-Request-Id", "Firn-Nonce", service.ForwardedHeader, "User-Agent", "Referer", "Origin", "Sec-Fetch-Site", "Accept", "Accept-Language", "Range",
+				"Authorization", "Cookie", "Traceparent", "Tracestate", "Baggage", "Forwarded", "X-Forwarded-For", "X-Real-Ip", "Content-Type", "Upgrade", "Via",
+			} {
+				for _, value := range []string{long, "text/html," + long, "Bearer firn_" + long, "firn=" + long} {
+					requests = append(requests, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n"+header+": "+value+"\r\n\r\n")
+				}
+			}
+			requests = append(requests, "GET "+path+" HTTP/1.1\r\nHost: "+long+"\r\n\r\n", "Z"+long[:20]+" "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+				"GET "+path+"?"+long+" HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET "+path+long+" HTTP/1.1\r\nHost: localhost\r\n\r\n", "POST "+path+"/"+long+" HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n",
+				"GET /"+long+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		}
+		for _, request := range requests {
+			send(t, address, request)
+		}
+		for _, command := range []string{long, "NEXT " + long, "NEXT orders 1 " + long, "AUTH " + long, "AUTH default " + long, "CLIENT SETNAME " + long, "CLIENT SETINFO lib-name " + long, "HELLO 3 SETNAME " + long} {
+			talk(t, address, command+"\r\n")
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for line := range strings.Lines(log.String()) {
+		if len(line) > 1024 {
+			t.Errorf("a line of the log has %d bytes: %.300s", len(line), line)
+		}
+	}
+	if n := strings.Count(log.String(), "msg=request"); n < 500 {
+		t.Errorf("the log has only %d requests", n)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/veil"
 )
@@ -283,7 +284,7 @@ func (v *visit) failWith(err error, late bool) {
 	}
 	f := service.ProblemOf(err, v.console.config.Limit, late)
 	if f.Cause != nil {
-		v.console.config.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
+		v.console.config.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path", textfmt.Short(v.r.URL.Path), "error", f.Cause)
 	}
 	v.fail(f.Kind.Status(), "The request failed", sentence(f.Detail)+".")
 }

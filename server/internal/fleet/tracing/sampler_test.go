@@ -1,52 +1,112 @@
 package tracing
 
 import (
-	"context"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/trace"
+	api "go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/stats"
 )
 
-// TestRequestedSampler floods the sampler with requests whose clients ask to be traced.
-func TestRequestedSampler(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	s := &requestedSampler{Sampler: trace.NeverSample(), now: func() time.Time { return now }}
-	for range 2 {
-		sampled := 0
-		for range 3 * maxRequested {
-			if s.ShouldSample(trace.SamplingParameters{ParentContext: context.Background()}).Decision == trace.RecordAndSample {
-				sampled++
+// TestSampler: whatever a client sends, it is traced no more often than
+// maxRequested times a second beyond the operator's share. A ratio of the
+// configuration overrides the variables.
+func TestSampler(t *testing.T) { synctest.Test(t, testSampler) }
+
+func testSampler(t *testing.T) {
+	const share = 0.1
+	ratio := share
+	for _, row := range []struct {
+		c         Config
+		name, arg string
+		share     float64 // of requests without a trace
+		obeys     bool    // a client that wants its trace recorded, or not
+		byTraceID bool
+	}{
+		{Config{Ratio: &ratio}, "always_on", "", share, true, false},
+		{Config{}, "", "", DefaultRatio, true, false},
+		{Config{}, "parentbased_traceidratio", "0.1", share, true, false},
+		{Config{}, "parentbased_always_off", "", 0, true, false},
+		{Config{}, "parentbased_always_on", "", 1, true, false},
+		{Config{}, "traceidratio", "0.1", share, false, true},
+		{Config{}, "traceidratio", "x", 1, false, false},
+		{Config{}, "always_off", "", 0, false, false},
+		{Config{}, "always_on", "", 1, false, false},
+	} {
+		row.c.Getenv = func(name string) string {
+			return map[string]string{"OTEL_TRACES_SAMPLER": row.name, "OTEL_TRACES_SAMPLER_ARG": row.arg}[name]
+		}
+		whole, err := row.c.sampler()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, client := range []struct {
+			sampled bool
+			id      api.TraceID
+		}{{true, api.TraceID{15: 1}}, {true, api.TraceID{0: 255, 8: 255}}, {false, api.TraceID{15: 1}}, {false, api.TraceID{0: 255, 8: 255}}} {
+			parent := api.NewSpanContext(api.SpanContextConfig{TraceID: client.id, SpanID: api.SpanID{1}, Remote: true, TraceFlags: api.TraceFlags(0).WithSampled(client.sampled)})
+			ctx := api.ContextWithRemoteSpanContext(t.Context(), parent)
+			const requests = 20 * maxRequested
+			for range 2 { // in one second, and again in the next
+				time.Sleep(time.Second)
+				n := 0
+				for range requests {
+					if whole.ShouldSample(trace.SamplingParameters{ParentContext: ctx, TraceID: client.id}).Decision == trace.RecordAndSample {
+						n++
+					}
+				}
+				wants := row.obeys && client.sampled || row.byTraceID && client.id[0] == 0 || row.share == 1 && !row.obeys
+				least, most := 0, 0
+				if wants {
+					least, most = maxRequested, maxRequested+int(row.share*1.2*(requests-maxRequested))
+				}
+				if n < least || n > most {
+					t.Errorf("%q %q, %d of %d requests with the ID %v, sampled %t, were sampled, want %d to %d", row.name, row.arg, n, requests, client.id, client.sampled, least, most)
+				}
 			}
 		}
-		if sampled != maxRequested {
-			t.Errorf("%d of %d requests were sampled in a second, want %d", sampled, 3*maxRequested, maxRequested)
-		}
-		now = now.Add(time.Second)
+	}
+	if _, err := Start(t.Context(), Config{Endpoint: "http://localhost:4317", Getenv: func(name string) string { return map[string]string{"OTEL_TRACES_SAMPLER": "xray"}[name] }}); err == nil || !strings.Contains(err.Error(), "OTEL_TRACES_SAMPLER") {
+		t.Errorf("another sampler: %v", err)
 	}
 }
 
-func TestShortPath(t *testing.T) {
-	long := strings.Repeat("x", maxPath-1)
-	for path, want := range map[string]string{
-		"/v1/sequencers/orders/next": "/v1/sequencers/orders/next",
-		"/v1/\xff\xfe/é":             "/v1/\uFFFD/é",
-		long + "é":                   long + "\uFFFD",
-	} {
-		if got := shortPath(path); got != want {
-			t.Errorf("%q: %q, want %q", path, got, want)
+// TestTraceState: it is passed on up to a length.
+func TestTraceState(t *testing.T) {
+	for _, row := range []struct {
+		members, size int
+		kept          bool
+	}{{1, 3, true}, {2, 252, true}, {3, 200, false}, {32, 200, false}} {
+		var all []string
+		for i := range row.members {
+			all = append(all, fmt.Sprintf("k%d=%s", i, strings.Repeat("z", row.size)))
+		}
+		h := http.Header{"Traceparent": {"00-0123456789abcdef0123456789abcdef-fedcba9876543210-01"}, "Tracestate": {strings.Join(all, ",")}}
+		ctx := shortContext{}.Extract(t.Context(), propagation.HeaderCarrier(h))
+		sent := make(http.Header)
+		shortContext{}.Inject(ctx, propagation.HeaderCarrier(sent))
+		want := ""
+		if row.kept {
+			want = h.Get("Tracestate")
+		}
+		if sent.Get("Tracestate") != want || sent.Get("Traceparent") != h.Get("Traceparent") || !api.SpanContextFromContext(ctx).IsRemote() {
+			t.Errorf("%d members of %d bytes: %v, want the tracestate %q", row.members, row.size, sent, want)
 		}
 	}
 }
 
 func TestHasSpan(t *testing.T) {
 	for method, want := range map[string]bool{
-		"/firn.v1.IDs/Next":                true,
-		"/firn.v1.IDs/\xff":                false,
-		"/" + strings.Repeat("x", maxPath): false,
-		"/grpc.health.v1.Health/Check":     false,
+		"/firn.v1.IDs/Next":            true,
+		"/firn.v1.IDs/\xff":            false,
+		"/" + strings.Repeat("x", 256): false,
+		"/grpc.health.v1.Health/Check": false,
 	} {
 		if got := hasSpan(&stats.RPCTagInfo{FullMethodName: method}); got != want {
 			t.Errorf("%q: %t", method, got)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 )
 
@@ -46,7 +47,7 @@ func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (contex
 		if span.IsRecording() {
 			span.SetAttributes(
 				semconv.HTTPRequestMethodKey.String(r.Method), semconv.HTTPRoute(pattern),
-				semconv.URLPath(shortPath(r.URL.Path)), semconv.URLScheme(scheme), keyRequest.String(requestid.Of(ctx)),
+				semconv.URLPath(textfmt.Short(r.URL.Path)), semconv.URLScheme(scheme), keyRequest.String(requestid.Of(ctx)),
 			)
 		}
 		return ctx, func(status int) {
@@ -118,7 +119,7 @@ func (t *Tracer) Inject() func(context.Context, http.Header) {
 // the method.
 func hasSpan(call *stats.RPCTagInfo) bool {
 	name := call.FullMethodName
-	return !strings.HasPrefix(name, "/grpc.") && shortPath(name) == name
+	return !strings.HasPrefix(name, "/grpc.") && textfmt.Short(name) == name
 }
 
 func (t *Tracer) grpcOptions() []otelgrpc.Option {
@@ -130,15 +131,6 @@ func addRequestID(ctx context.Context) {
 	if span := api.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(keyRequest.String(requestid.Of(ctx)))
 	}
-}
-
-// maxPath is the maximum length of a path in a span.
-const maxPath = 256
-
-// shortPath returns what a span has of a client's path. A collector accepts
-// only UTF-8: one invalid path would lose all spans that are sent with it.
-func shortPath(path string) string {
-	return strings.ToValidUTF8(path[:min(len(path), maxPath)], "\uFFFD")
 }
 
 // Store returns a Store with a span for each call of s. Calls of a Keeper,

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -177,7 +176,7 @@ func New(p api.TracerProvider, version string) *Tracer {
 		return nil
 	}
 	return &Tracer{
-		provider: p, propagate: propagation.TraceContext{},
+		provider: p, propagate: shortContext{},
 		tracer: p.Tracer("github.com/firnid/firn/server", api.WithInstrumentationVersion(version)),
 	}
 }
@@ -193,6 +192,10 @@ func Start(ctx context.Context, c Config) (*trace.TracerProvider, error) {
 		return nil, err
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	sampler, err := c.sampler()
+	if err != nil {
+		return nil, err
+	}
 	exporter, err := c.exporter(ctx)
 	if err != nil {
 		return nil, err
@@ -204,17 +207,7 @@ func Start(ctx context.Context, c Config) (*trace.TracerProvider, error) {
 	}
 	options := []trace.TracerProviderOption{
 		trace.WithBatcher(&loggingExporter{SpanExporter: exporter, log: c.Logger}),
-		trace.WithResource(about),
-	}
-	// Otherwise the provider reads OTEL_TRACES_SAMPLER itself.
-	if c.Ratio != nil || c.getenv("OTEL_TRACES_SAMPLER") == "" {
-		ratio := DefaultRatio
-		if c.Ratio != nil {
-			ratio = *c.Ratio
-		}
-		share := trace.TraceIDRatioBased(ratio)
-		options = append(options, trace.WithSampler(trace.ParentBased(share,
-			trace.WithRemoteParentSampled(&requestedSampler{Sampler: share, now: time.Now}))))
+		trace.WithResource(about), trace.WithSampler(sampler),
 	}
 	return trace.NewTracerProvider(options...), nil
 }

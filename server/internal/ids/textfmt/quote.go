@@ -26,6 +26,16 @@ func Quote(s string) string {
 	return strconv.Quote(s[:end]) + "…"
 }
 
+// maxShort is the maximum length of a Short text.
+const maxShort = 256
+
+// Short returns what a log line or span has of a text of a client, such as a
+// path: valid UTF-8, and not long. A trace collector refuses all spans that are
+// sent together with one invalid text.
+func Short(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxShort)], "\uFFFD")
+}
+
 // packages are the packages whose names stand before the text of their errors.
 var packages = []string{"firn", "grant", "sequencer", "client", "typed", "veil", "dirstore", "sqlstore", "etcdstore", "kubestore"}
 

@@ -37,3 +37,16 @@ func TestMessage(t *testing.T) {
 		}
 	}
 }
+
+func TestShort(t *testing.T) {
+	long := strings.Repeat("x", maxShort-1)
+	for path, want := range map[string]string{
+		"/v1/sequencers/orders/next": "/v1/sequencers/orders/next",
+		"/v1/\xff\xfe/é":             "/v1/\uFFFD/é",
+		long + "é":                   long + "\uFFFD",
+	} {
+		if got := Short(path); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+}

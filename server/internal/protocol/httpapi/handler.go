@@ -253,8 +253,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = withRequestID(w, r)
 		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}
 		defer func(method, path string) {
-			h.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
-				slog.String("path", path), slog.Int("status", watched.sent()), slog.Duration("took", time.Since(begin)))
+			h.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", textfmt.Short(method)),
+				slog.String("path", textfmt.Short(path)), slog.Int("status", watched.sent()), slog.Duration("took", time.Since(begin)))
 		}(r.Method, r.URL.Path)
 		w = watched
 	}
@@ -309,7 +309,7 @@ func (h *Handler) logPanic(w http.ResponseWriter, r *http.Request, what any) {
 	}
 	if what != http.ErrAbortHandler {
 		r = withRequestID(w, r)
-		h.config.Logger.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		h.config.Logger.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", textfmt.Short(r.Method)), slog.String("path", textfmt.Short(r.URL.Path)),
 			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
 	}
 }
@@ -325,7 +325,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 	r = withRequestID(w, r)
 	if p.Cause != nil {
 		h.config.Logger.LogAttrs(r.Context(), p.Level(), "request failed",
-			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", p.Cause))
+			slog.String("method", textfmt.Short(r.Method)), slog.String("path", textfmt.Short(r.URL.Path)), slog.Any("error", p.Cause))
 	}
 	p.write(w, r)
 }
