@@ -173,6 +173,11 @@ func NodeFromInterface(name string, allowLocal bool) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("firn: node ID: no network interface %s: %w", quoteShort(name), err)
 	}
+	return nodeFromFirst(interfaces, allowLocal)
+}
+
+// nodeFromFirst returns the first usable address.
+func nodeFromFirst(interfaces []net.Interface, allowLocal bool) (uint64, error) {
 	var refused []string
 	for _, i := range interfaces {
 		node, err := nodeFromMAC(i.HardwareAddr, allowLocal)

@@ -99,6 +99,26 @@ func TestNodeFromMAC(t *testing.T) {
 			t.Errorf("%s, allowLocal %v: got %#x, %v, want %#x, %q", test.mac, test.allowLocal, got, err, test.want, test.err)
 		}
 	}
+	// The first usable address is taken, and allowLocal decides which are.
+	group, local, global := net.HardwareAddr{1, 0, 0, 0, 0, 9}, net.HardwareAddr{2, 0, 0, 0, 0, 5}, net.HardwareAddr{0, 0, 0, 0, 0, 7}
+	cards := []net.Interface{{Name: "lo"}, {Name: "b", HardwareAddr: group}, {Name: "l", HardwareAddr: local}, {Name: "g", HardwareAddr: global}}
+	for allowLocal, want := range map[bool]uint64{false: 7, true: 2<<40 | 5} {
+		if got, err := nodeFromFirst(cards, allowLocal); got != want || err != nil {
+			t.Errorf("allowLocal %v: %#x, %v, want %#x", allowLocal, got, err, want)
+		}
+	}
+	if _, err := nodeFromFirst(cards[:3], false); err == nil || !strings.Contains(err.Error(), "lo: ") || !strings.Contains(err.Error(), "l: its address") {
+		t.Errorf("without a usable address: %v", err)
+	}
+	all, _ := net.Interfaces()
+	for _, card := range all {
+		for _, allowLocal := range []bool{false, true} {
+			got, err := NodeFromInterface(card.Name, allowLocal)
+			if want, none := nodeFromMAC(card.HardwareAddr, allowLocal); got != want || (err == nil) != (none == nil) {
+				t.Errorf("%s, allowLocal %v: %#x, %v, want %#x, %v", card.Name, allowLocal, got, err, want, none)
+			}
+		}
+	}
 	if _, err := nodeFromMAC(nil, true); err == nil {
 		t.Error("no address at all was taken")
 	}

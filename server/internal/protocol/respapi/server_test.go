@@ -237,22 +237,41 @@ func TestTimeouts(t *testing.T) {
 			}
 		})
 	})
-	t.Run("stranger", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), Auth: guard{}}, func(s *Server, l *nettest.Pipes) {
-			known, stranger := newClient(l.Dial()), newClient(l.Dial())
-			if got := known.do("AUTH right"); got != "+OK" {
-				t.Fatalf("AUTH = %s", got)
+	// A client that has not authenticated has the shorter one of both limits, and
+	// one that has, or need not, its own.
+	for _, idle := range []time.Duration{0, 3 * time.Second, time.Hour} {
+		for _, row := range []struct {
+			commands []string
+			guard    auth.Authorizer
+			known    bool
+		}{
+			{nil, nil, true}, {[]string{"PING"}, nil, true}, {nil, guard{}, false}, {[]string{"PING"}, guard{}, false}, {[]string{"AUTH wrong"}, guard{}, false},
+			{[]string{"AUTH right"}, guard{}, true}, {[]string{"AUTH wrong", "AUTH right", "PING"}, guard{}, true}, {[]string{"HELLO 3 AUTH default right"}, guard{}, true},
+		} {
+			want := idle
+			if !row.known && (idle == 0 || idle > service.DefaultRead) {
+				want = service.DefaultRead
 			}
-			began := time.Now()
-			if got := stranger.read(); got != "read: EOF" || time.Since(began) != service.DefaultRead {
-				t.Errorf("a silent stranger has %s after %v", got, time.Since(began))
-			}
-			time.Sleep(time.Hour)
-			if got := known.do("PING"); got != "+PONG" {
-				t.Errorf("PING = %s", got)
-			}
-		})
-	})
+			serving(t, Config{Backend: counting(), IdleTimeout: idle, Auth: row.guard}, func(s *Server, l *nettest.Pipes) {
+				c := newClient(l.Dial())
+				for _, command := range row.commands {
+					time.Sleep(time.Second)
+					c.do(command)
+				}
+				if want == 0 {
+					time.Sleep(1000 * time.Hour)
+					if got := c.do("PING"); !strings.HasPrefix(got, "+") {
+						t.Errorf("after %q, without an idle timeout: PING = %s", row.commands, got)
+					}
+					return
+				}
+				began := time.Now()
+				if got := c.read(); got != "read: EOF" || time.Since(began) != want {
+					t.Errorf("idle timeout %v, after %q: %s after %v, want the end after %v", idle, row.commands, got, time.Since(began), want)
+				}
+			})
+		}
+	}
 	t.Run("cut", func(t *testing.T) {
 		serving(t, Config{Backend: counting(), Limits: service.Limits{Read: 5 * time.Second}}, func(s *Server, l *nettest.Pipes) {
 			c := newClient(l.Dial())
