@@ -6,6 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 unset GOWORK
 export CGO_ENABLED=0 GOFLAGS=-gcflags=all=-dwarf=false # as in make test
+export TZ=America/St_Johns # half an hour off, so that a time that is not in UTC shows
 
 files=$("$(go env GOROOT)/bin/gofmt" -l .)
 if [ -n "$files" ]; then

@@ -19,6 +19,7 @@ FIRN_ALL=${FIRN_ALL:-}
 export FIRN_ALL # tests and scripts read it too
 # As releases are built; and programs that tests build compile nothing a second time.
 export CGO_ENABLED=0
+export TZ=America/St_Johns # half an hour off, so that a time that is not in UTC shows
 # Without debugging information, it compiles faster.
 test -n "$FIRN_ALL" || export GOFLAGS=-gcflags=all=-dwarf=false
 

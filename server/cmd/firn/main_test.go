@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata" // of scripts
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -68,7 +69,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("TZ", "UTC")
+			e.Setenv("TZ", "America/St_Johns") // half hours show a time that is not in UTC
 			// A store of its own for each script, wherever that may lie.
 			e.Setenv(storeEnv, "dir:"+filepath.Join(e.WorkDir, "store")+"?create=true&volatile=true")
 			// Under the race detector a process would sleep for a second
