@@ -23,21 +23,29 @@ type network struct {
 	mu      sync.Mutex
 	hosts   map[string]*pipeListener
 	dials   map[string]int
+	open    map[io.Closer]string // the connections and answers of clients, by host
 	servers []*http.Server
 }
 
-// inBubble runs a test in a bubble, with a network. synctest checks that no
-// goroutine is left at its end.
+// inBubble runs a test in a bubble, with a network. At its end, after the
+// clients were closed, no connection or answer is left open, and synctest checks that no
+// goroutine is: however the calls of the test have ended.
 func inBubble(t *testing.T, test func(t *testing.T, n *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
-		n := &network{hosts: make(map[string]*pipeListener), dials: make(map[string]int)}
-		defer func() {
+		n := &network{hosts: make(map[string]*pipeListener), dials: make(map[string]int), open: make(map[io.Closer]string)}
+		t.Cleanup(func() {
+			synctest.Wait()
+			n.mu.Lock()
+			for _, host := range n.open {
+				t.Errorf("a connection to %s, or its answer, is left open after Close", host)
+			}
+			n.mu.Unlock()
 			for _, s := range n.servers {
 				s.Close()
 			}
-		}()
+		})
 		test(t, n)
 	})
 }
@@ -105,12 +113,62 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 	}
 	select {
 	case l.conns <- s:
-		return c, nil
+		client := &clientConn{c, n}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.open[client] = host
+		return client, nil
 	case <-l.done:
 		return nil, errors.New("connection refused")
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// A clientConn is a client's end of a connection.
+type clientConn struct {
+	net.Conn
+	network *network
+}
+
+func (c *clientConn) Close() error {
+	c.network.closed(c)
+	return c.Conn.Close()
+}
+
+// An openBody is the body of an answer.
+type openBody struct {
+	io.ReadCloser
+	network *network
+}
+
+func (b *openBody) Close() error {
+	b.network.closed(b)
+	return b.ReadCloser.Close()
+}
+
+func (n *network) closed(c io.Closer) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.open, c)
+}
+
+// A recordingTransport records the answers that a client has to close.
+type recordingTransport struct {
+	*http.Transport
+	network *network
+}
+
+func (r recordingTransport) RoundTrip(q *http.Request) (*http.Response, error) {
+	resp, err := r.Transport.RoundTrip(q)
+	if err == nil {
+		body := &openBody{resp.Body, r.network}
+		resp.Body = body
+		r.network.mu.Lock()
+		defer r.network.mu.Unlock()
+		r.network.open[body] = q.URL.Host
+	}
+	return resp, err
 }
 
 func (n *network) dialled(host string) int {
@@ -123,14 +181,14 @@ func (n *network) dialled(host string) int {
 func (n *network) client(t *testing.T, c Config) *Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: n.dial}
-	c.HTTPClient = &http.Client{Transport: transport}
+	t.Cleanup(transport.CloseIdleConnections) // after the client's Close
+	c.HTTPClient = &http.Client{Transport: recordingTransport{transport, n}}
 	client := newClient(t, c)
 	for _, s := range client.roster.servers {
 		if s.pool != nil {
 			s.pool.dial = n.dial
 		}
 	}
-	t.Cleanup(transport.CloseIdleConnections)
 	return client
 }
 

@@ -53,7 +53,7 @@ func TestCallersCodeThatPanics(t *testing.T) {
 				h := net.node(t, "a", 1, "default")
 				h.RequireToken("secret")
 				transport := &http.Transport{DialContext: net.dial}
-				defer transport.CloseIdleConnections()
+				t.Cleanup(transport.CloseIdleConnections)
 				b := &bomb{explode: explode, RoundTripper: transport}
 				c := newClient(t, Config{Servers: []string{"http://a"}, HTTPClient: &http.Client{Transport: b}, TokenSource: b.token})
 				q := c.Sequencer("orders")

@@ -219,3 +219,17 @@ func TestAnswersOverRESP(t *testing.T) {
 		})
 	}
 }
+
+// TestNoTLS: a server that does not speak TLS is an error, and its connection is
+// closed.
+func TestNoTLS(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		n.resp(t, "a", 1, "default")
+		q := n.client(t, Config{Servers: []string{"firns://a"}, Patience: -1}).Sequencer("orders")
+		for range 2 {
+			if id, err := q.Next(t.Context()); err == nil {
+				t.Errorf("ID %v, want an error", id)
+			}
+		}
+	})
+}
