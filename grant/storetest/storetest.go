@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) grant.Store, reopen func(t *testi
 		{"context done before", testContextBefore},
 		{"context done in list", testContextInList},
 		{"histories", testHistories},
+		{"nothing is left", testNothingLeft},
 		{"close", testClose},
 		{"close meanwhile", testCloseMeanwhile},
 		{"two at once", testTwoAtOnce},
