@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from random import SystemRandom
 
 from ._transport import Server
 from .errors import FirnError, ServerError
@@ -15,6 +15,8 @@ SHORTEST_PAUSE = 0.25  # about what a server takes to start
 LONGEST_PAUSE = 10.0
 LONGEST_WISH = 300.0  # from a Retry-After
 SLOW = 0.2  # seconds without an answer until another server is asked
+
+random = SystemRandom()  # has no state that a fork would copy
 
 
 @dataclass

@@ -6,7 +6,6 @@ import email.utils
 import http.client
 import json
 import os
-import random
 import socket
 import ssl
 import time
@@ -103,8 +102,15 @@ class Server:
     def forked(self) -> None:
         """Drop the parent's connections in a child process, without a byte on the wire."""
         for connection in tuple(self._all):
-            descriptor = -1 if connection.sock is None else connection.sock.detach()
-            if descriptor >= 0:
+            sock = connection.sock
+            if sock is None:
+                continue
+            try:
+                is_ours = sock.getpeername()[1:2] == (self.port,)
+            except OSError:
+                is_ours = False  # the child has closed it, and may have another file there
+            descriptor = sock.detach()
+            if is_ours and descriptor >= 0:
                 os.close(descriptor)
         self._idle, self._all = deque(), set()
 
@@ -139,7 +145,7 @@ class Request:
         self.answer: bytes | FirnError | None = None
         self._sequencer = sequencer
         self._path = path
-        self._nonce = f"{random.getrandbits(128):032x}"
+        self._nonce = os.urandom(16).hex()  # a fork copies the state of random
         self._headers = {
             "Accept": accept,
             "User-Agent": "firn-python",

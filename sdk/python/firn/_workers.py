@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import queue
 import threading
 from collections.abc import Callable
@@ -25,9 +26,10 @@ class Workers:
                 self._idle -= 1
                 self._queue.put(function)
                 return
-        thread = threading.Thread(target=self._serve, args=(function,), name="firn", daemon=True)
         try:
-            thread.start()
+            # Unlike Thread.start, it needs no lock of the module threading, which a
+            # thread of the parent may hold for ever in a child that C code forked.
+            _thread.start_new_thread(self._serve, (function,))
         except RuntimeError:  # the interpreter is shutting down, or a limit is reached
             function()
 

@@ -44,7 +44,7 @@ class AsyncSequencer(Generic[T]):
         except IndexError:
             pass
         else:
-            if _clock() < block.deadline:
+            if block.page[0] and _clock() < block.deadline:
                 return id
         return await self._wait()
 
@@ -96,7 +96,9 @@ class AsyncSequencer(Generic[T]):
             else:
                 result.set_result(found)
 
-        self._sequencer._client._workers.run(run)
+        client = self._sequencer._client
+        client._check()
+        client._workers.run(run)
         return cast("list[T] | list[str]", await asyncio.wrap_future(result))
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ Equal clocks, nodes and seeds give equal IDs. The IDs of one name increase.
 from __future__ import annotations
 
 import random
-import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -59,15 +58,15 @@ class _FakeSequencer(Sequencer[Any]):
     def __init__(self, client: _Fake, name: str, kind: type[Any] | None) -> None:
         super().__init__(client, name, kind)
         self._fake = client
-        self._guard = threading.Lock()
         self._random = random.Random(client._seed)
         self._next = 0  # slot: the time in ms, then 12 bits of sequence
 
     def _take(self, waited: bool) -> tuple[Any, Future[None] | None, bool]:
+        self._fake._check()
         return self._fetch(1, None)[0], None, False
 
     def _fetch(self, count: int, format: str | None) -> list[Any]:
-        with self._guard:
+        with self._fake._lock:
             if self._closed:
                 raise ClosedError(self.name)
             if self._fake.error is not None:

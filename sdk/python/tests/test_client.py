@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import _thread
 import logging
 import os
 import pickle
@@ -181,7 +182,7 @@ class Answers(Case):
                 with self.assertRaisesRegex(firn.UnavailableError, text):
                     client.sequencer("orders").take(2)
 
-    @mock.patch("random.choice", lambda servers: servers[0])
+    @mock.patch.object(_health.random, "choice", lambda servers: servers[0])
     def test_cut_at_every_byte(self) -> None:
         cut, whole = self.servers(2)
         cut.close_after = True
@@ -431,7 +432,7 @@ class Options(Case):
 class Ends(Case):
     def test_close(self) -> None:
         (server,) = self.servers(1)
-        before = threading.active_count()
+        before = _thread._count()
         server.hung.set()
         client = firn.Client([server.url])
         orders = client.sequencer("orders")
@@ -457,7 +458,7 @@ class Ends(Case):
         with self.assertRaises(firn.ClosedError):
             client.sequencer("other")
         server.resume.set()
-        self.assertTrue(eventually(lambda: threading.active_count() <= before + 1))
+        self.assertTrue(eventually(lambda: _thread._count() <= before + 1))
 
     def test_program_ends_while_a_server_hangs(self) -> None:
         (server,) = self.servers(1)
@@ -477,42 +478,6 @@ print("end")
         )
         self.assertEqual((done.stdout, done.stderr, done.returncode), (b"end\n", b"", 0))
 
-    @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
-    def test_fork(self) -> None:
-        (server,) = self.servers(1)
-        client = self.client(server)
-        orders = client.sequencer("orders")
-        orders.next()
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                held = len(client._roster.servers[0]._all)
-                os.write(write, b"%d %d" % (held, orders.next()))
-            finally:
-                os._exit(0)
-        os.waitpid(child, 0)
-        held, of_child = map(int, os.read(read, 100).split())
-        os.close(read)
-        os.close(write)
-        mine = [orders.next() for _ in range(400)]
-        self.assertEqual(held, 0)
-        self.assertNotIn(of_child, mine)
-        self.assertGreater(of_child, mine[0])
-        self.assertEqual(server.connections, 2)  # the child has its own
-
-    @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
-    def test_fork_that_python_did_not_notice(self) -> None:
-        (server,) = self.servers(1)
-        client = self.client(server)
-        orders = client.sequencer("orders")
-        orders.next()
-        client._pid -= 1
-        for _ in range(200):
-            orders.next()
-        self.assertEqual(client._pid, os.getpid())
-        self.assertEqual(server.connections, 2)
-
 
 @unittest.skipUnless(os.environ.get("FIRN_URL"), "FIRN_URL names no server")
 class RealServer(unittest.TestCase):
@@ -528,7 +493,7 @@ class Speed(Case):
     def test_next_takes_no_lock(self) -> None:
         orders = self.client(*self.servers(1)).sequencer("orders")
         orders.next()
-        with orders._lock:
+        with orders._client._lock:
             orders.next()
 
 
