@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,12 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -154,6 +157,77 @@ func TestOutcomes(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestStoreFailuresAreFailures: whatever is asked while the store fails, and
+// however it fails, counts as failed over every protocol, and never as refused.
+func TestStoreFailuresAreFailures(t *testing.T) {
+	for how, fail := range map[string]func(*nettest.Store){
+		"refuses":  func(s *nettest.Store) { s.Cut.Store(true) },
+		"not sent": func(s *nettest.Store) { s.Err = grant.NotSent(errors.New("connection refused")); s.Cut.Store(true) },
+		"hangs":    func(s *nettest.Store) { s.Hangs.Store(true) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			store := &nettest.Store{Store: new(memstore.Store)}
+			s, address := served(t, Config{Store: store, RequestTimeout: 300 * time.Millisecond})
+			fail(store)
+			var calls sync.WaitGroup
+			for _, request := range []string{
+				"POST /v1/sequencers/orders/next", "GET /v1/sequencers", "GET /v1/sequencers/orders", "PUT /v1/sequencers/orders", "DELETE /v1/sequencers/orders",
+				"POST /v1/sequencers/orders/attach", "POST /v1/sequencers/orders/detach", "GET /v1/members", "GET /v1/inspect/1?sequencer=orders", "GET /readyz",
+			} {
+				calls.Go(func() {
+					method, path, _ := strings.Cut(request, " ")
+					body := ""
+					if method == "PUT" {
+						body = "{}"
+					}
+					code, answer := send(t, address, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body))
+					if code != http.StatusServiceUnavailable {
+						t.Errorf("%s: %d %s", request, code, answer)
+					}
+				})
+			}
+			conn := nettest.DialGRPC(t, address)
+			admin := firnv1.NewSequencersClient(conn)
+			for name, call := range map[string]func() error{
+				"Next": func() error {
+					_, err := firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"})
+					return err
+				},
+				"List":    func() error { _, err := admin.List(t.Context(), &firnv1.ListRequest{}); return err },
+				"Get":     func() error { _, err := admin.Get(t.Context(), &firnv1.GetRequest{Name: "orders"}); return err },
+				"Create":  func() error { _, err := admin.Create(t.Context(), &firnv1.CreateRequest{Name: "orders"}); return err },
+				"Attach":  func() error { _, err := admin.Attach(t.Context(), &firnv1.AttachRequest{Name: "orders"}); return err },
+				"Detach":  func() error { _, err := admin.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"}); return err },
+				"Destroy": func() error { _, err := admin.Destroy(t.Context(), &firnv1.DestroyRequest{Name: "orders"}); return err },
+			} {
+				calls.Go(func() {
+					if err := call(); status.Code(err) != codes.Unavailable {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			for _, command := range []string{"NEXT orders", "INCR orders", "INSPECT 1 SEQUENCER orders"} {
+				calls.Go(func() {
+					conn := nettest.Dial(t, address)
+					fmt.Fprint(conn, command+"\r\n")
+					if answer, err := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(answer, "-UNAVAILABLE ") {
+						t.Errorf("%s: %q %v", command, answer, err)
+					}
+				})
+			}
+			calls.Wait()
+			for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+				if counted := outcomes(s); counted == "grpc failed, http failed, resp failed" {
+					break
+				} else if strings.Contains(counted, "refused") || time.Since(begin) > patience {
+					t.Fatalf("counted %s", counted)
+				}
+			}
+		})
+	}
 }
 
 // outcomes returns the outcomes that a server has counted, such as

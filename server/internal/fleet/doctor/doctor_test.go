@@ -136,6 +136,43 @@ func TestRecords(t *testing.T) {
 	}
 }
 
+// TestStoppedSequencers: what an operator has stopped is named, with who did it,
+// and so are a layout that ends and what servers do not serve.
+func TestStoppedSequencers(t *testing.T) {
+	s, now := new(memstore.Store), time.Now()
+	ctx := grant.WithOperator(t.Context(), "ops")
+	create := func(name string) {
+		t.Helper()
+		if _, err := grant.Create(ctx, s, name, grant.DefaultConfig(s, firn.Default(), nil), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(_ grant.Info, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"orders", "users", "gone", "moved"} {
+		create(name)
+	}
+	check(grant.Detach(ctx, s, "users", nil))
+	check(grant.Destroy(ctx, s, "gone", nil))
+	check(grant.Move(ctx, "moved", grant.Place{Store: s, URL: "dir:/a"}, grant.Place{Store: new(memstore.Store), URL: "dir:/b"}, nil))
+	announce(t, s, 0, members.Member{Host: "ids-1", Seen: now, Until: now.Add(time.Hour), Lacks: []members.Lack{{Sequencer: "orders", Problem: "store-rolled-back"}}})
+	found := Run(t.Context(), Config{Store: s, Now: func() time.Time { return now }})
+	want(t, found, "records", "sequencer users is detached: no server gives its IDs (last change: detach by ops, ", Fix)
+	want(t, found, "records", "sequencer moved was moved to dir:/b (last change: move by ops, ", OK)
+	want(t, found, "members", "server ids-1 gives no IDs of orders: store-rolled-back", Fix)
+	for _, f := range found {
+		if strings.Contains(f.Text, "gone") || strings.Contains(f.Text, "has no IDs after") {
+			t.Errorf("%+v", f)
+		}
+	}
+	late := firn.Default().Last().Add(-300 * 24 * time.Hour)
+	want(t, Run(t.Context(), Config{Store: s, Now: func() time.Time { return late }}), "records", "sequencer orders has no IDs after 2095-09-07", Fix)
+}
+
 func TestNoStore(t *testing.T) {
 	found := Run(t.Context(), Config{StoreError: errors.New("etcd is down"), StoreHint: "start it"})
 	if f := find(t, found, "store", "etcd is down"); f.Level != Fix || f.Fix != "start it" {
