@@ -92,7 +92,8 @@ const lawLayout, lawOther = "twitter,epoch=1970-01-01T00:00:00Z", "hazelcast,epo
 func lawInfo(state State) Info {
 	return Info{
 		Name: "s", State: state, Incarnation: 5, nonce: "0f", LongestWindow: 11 * time.Second,
-		Created: timeOf(rigTime - 900_000), fence: timeOf(rigTime - 40_000), begin: timeOf(rigTime - 50_000),
+		LastChange: Change{"law", "them", timeOf(rigTime - 80_000)},
+		Created:    timeOf(rigTime - 900_000), fence: timeOf(rigTime - 40_000), begin: timeOf(rigTime - 50_000),
 		Config: Config{
 			Layout: firn.MustParseLayout(lawLayout), MaxAhead: time.Second, Window: 7 * time.Second,
 			Nodes: &Range{3, 9}, Prefix: "order", LowBits: 2,
@@ -197,10 +198,10 @@ func TestConfigFields(t *testing.T) {
 	for _, name := range []string{"create again", "create again, all given", "create another"} {
 		created[name], twice[name] = fmt.Sprint(rigTime), "6"
 	}
-	nonces := make(map[string]string)
+	nonces, changes := make(map[string]string), make(map[string]string)
 	law := fieldLaw{
 		"v":       {},
-		"created": created, "nonce": nonces,
+		"created": created, "nonce": nonces, "changed": changes,
 		"layout":    {"create another": `"` + firn.MustParseLayout(lawOther).String() + `"`},
 		"max_ahead": {"create again": "2000", "create again, all given": "2000", "create another": "2000"},
 		"window": {
@@ -227,10 +228,13 @@ func TestConfigFields(t *testing.T) {
 	for _, more := range []bool{true, false} {
 		distinct(t, configJSON{}, lawTarget(more).encode(), "moved_to")
 	}
-	nonces["moved from here"] = anew
+	nonces["moved from here"], changes["moved from here"] = anew, anew
 	for _, c := range lawCases(t) {
-		if c.name != "repair" {
+		if c.name != "repair" { // which finds nothing
 			nonces[c.name] = anew
+			if c.name != "create what exists" {
+				changes[c.name] = anew
+			}
 		}
 		here, there := lawInfo(c.state), Info{}
 		a, b := &mapStore{values: make(map[string][]byte)}, &mapStore{values: make(map[string][]byte)}

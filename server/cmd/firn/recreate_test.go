@@ -72,7 +72,7 @@ func TestListRecreates(t *testing.T) {
 		"Config.Nodes": "create", "Config.Prefix": "create", "Config.LowBits": "create",
 		"State": "the comment of a sequencer that is not attached", "MovedTo": "the same",
 		// Those of a new sequencer, which the fence then raises.
-		"Created": "", "Incarnation": "",
+		"Created": "", "Incarnation": "", "LastChange": "",
 	}
 	fields := func(prefix string, v reflect.Value) map[string]any {
 		all := make(map[string]any)
