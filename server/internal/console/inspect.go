@@ -264,7 +264,7 @@ func readMany(ids []string, o inspect.Options) *idList {
 	if !m.Guessed {
 		q.Set("layout", m.Layout)
 	}
-	seen := make(map[string]int)
+	seen, digits := make(map[string]int), inspect.NewDigits(o.Now)
 	bad, duplicates, inversions, previous := 0, 0, 0, ""
 	for i, id := range ids {
 		w := listedID{N: i + 1, Text: id, Link: inspectAddress([]string{id}, q)}
@@ -276,6 +276,7 @@ func readMany(ids []string, o inspect.Options) *idList {
 			continue
 		}
 		w.Reading = &result.Readings[0]
+		digits.Add(w.Bytes)
 		bits := string(w.Bytes)
 		if bits < previous {
 			w.Note = "less than the previous ID"
@@ -292,5 +293,9 @@ func readMany(ids []string, o inspect.Options) *idList {
 	}
 	m.Fine = bad+duplicates+inversions == 0
 	m.Verdict = fmt.Sprintf("%s: %s, %d out of order, %d cannot be read", plural(uint64(len(ids)), "ID"), plural(uint64(duplicates), "duplicate"), inversions, bad)
+	if rounding := digits.Rounding(o.Layout, nil); rounding.Sure {
+		m.Fine = false
+		m.Verdict += "; the IDs are " + rounding.String()
+	}
 	return m
 }

@@ -187,8 +187,8 @@ func toDigits(n int) string {
 // isClock reports whether a number is a Unix time of the last 20 years in ms, µs
 // or ns.
 func isClock(v uint64, now time.Time) bool {
-	for _, unit := range []float64{1e-3, 1e-6, 1e-9} {
-		if age := float64(now.Unix()) - float64(v)*unit; age >= -Year && age <= usualAge {
+	for _, unit := range units[1:] {
+		if age := float64(now.Unix()) - float64(v)*unit.seconds; age >= -Year && age <= usualAge {
 			return true
 		}
 	}

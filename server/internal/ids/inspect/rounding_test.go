@@ -99,10 +99,13 @@ func TestExactColumns(t *testing.T) {
 		for range 300 {
 			busy := r.IntN(2) == 0
 			ids := madeColumn(t, r, l, busy, l.Unit()*time.Duration(1+999*r.IntN(2)), 1+r.IntN(60))
+			// A quiet system, also one that makes IDs at full seconds, is not even in doubt.
+			low := fieldAt(l, 0)
+			noDoubt := len(ids) >= 20 && low.Field == "seq" && low.Width >= 8
 			if r.IntN(4) == 0 {
-				ids = append(ids, ids[:len(ids)/2]...) // a foreign key
+				ids, noDoubt = append(ids, ids[:len(ids)/2]...), false // a foreign key
 			}
-			if got := judge(t, l, ids); got.Sure {
+			if got := judge(t, l, ids); got.Sure || noDoubt && got.How != "" && !got.Quiet {
 				t.Errorf("%s, busy %t, %d exact IDs: %s", l, busy, len(ids), got)
 			}
 		}
