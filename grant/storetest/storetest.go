@@ -62,7 +62,7 @@ const (
 
 	// soon is how long a call may take after its context is done or its store
 	// is closed. It is long, so that a busy machine fails no test.
-	soon = 5 * time.Minute
+	soon = 2 * time.Minute
 )
 
 // A suite holds the store and the settings for a test.

@@ -4,6 +4,7 @@ package noderun
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"log/slog"
 	"os"
@@ -179,6 +180,7 @@ func awaitFile(name string) {
 
 const forever = "sleep 1000 & wait"
 
+// TestExitCodes: and however the command ends, its node ID is released.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
@@ -192,12 +194,20 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{[]string{"true"}, 0, ""}, {[]string{"sh", "-c", "exit {node}"}, 7, ""}, {[]string{"sh", "-c", "kill -9 $$"}, 128 + 9, ""}, {[]string{"sh", "-c", "kill -TERM $$"}, 128 + 15, ""},
 		{[]string{"no-such-program"}, 127, "not found"}, {[]string{"/no/such"}, 127, "no such file"}, {[]string{os.TempDir()}, 126, ""}, {[]string{"no-such-{node}"}, 127, "not found"},
-		{[]string{"/dev/null"}, 126, "permission denied"},
+		{[]string{"/dev/null"}, 126, "permission denied"}, {[]string{file}, 127, "no such file"},
 	} {
 		r := newTrial(t, tt.words...)
 		r.start()
 		if <-r.done; r.code != tt.code || tt.err != "" && (r.err == nil || !strings.Contains(r.err.Error(), tt.err)) {
 			t.Errorf("%q: %d, %v, want %d, %q", tt.words, r.code, r.err, tt.code, tt.err)
+		}
+		if err := grant.Nodes(t.Context(), r.store.Store, DefaultSequencer, func(n grant.NodeInfo, err error) bool {
+			if n.Held || err != nil {
+				t.Errorf("%q: node ID %d is held until %v, %v", tt.words, n.Node, n.Until, err)
+			}
+			return true
+		}); err != nil && !errors.Is(err, grant.ErrNotFound) {
+			t.Error(err)
 		}
 	}
 }

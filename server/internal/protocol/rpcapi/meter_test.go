@@ -107,6 +107,24 @@ func TestReserve(t *testing.T) {
 		if s.total.room.TryAcquire(maxHeldAll - maxHeld + 1) {
 			t.Errorf("the connection holds less than %d bytes", maxHeld)
 		}
+		// A call that ends while it waits for the room of all connections leaves none
+		// behind in its own.
+		other := s.newMeter(new(net.TCPConn))
+		if !s.total.room.TryAcquire(maxHeldAll - maxHeld) {
+			t.Fatal("the other connections have no room")
+		}
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := other.reserve(ctx, maxHeld); err == nil {
+				t.Error("more was reserved than there is")
+			}
+			cancel()
+			if !other.room.TryAcquire(maxHeld) || s.total.waiting.Load() != 0 {
+				t.Fatalf("a call that has ended keeps room of its connection, or waits: %d", s.total.waiting.Load())
+			}
+			other.room.Release(maxHeld)
+		}
+		s.total.room.Release(maxHeldAll - maxHeld)
 		_ = m.Close()
 		sent[0].gone()
 		if !s.total.room.TryAcquire(maxHeldAll) {

@@ -173,6 +173,46 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
+// TestNothingLeft: a call leaves nothing behind, however it ends.
+func TestNothingLeft(t *testing.T) {
+	ids := firnv1.NewIDsClient(serve(t, Config{Backend: newOpen()}))
+	stream := func(name string, answers int, finish bool) func() {
+		return func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stream, err := ids.Stream(ctx)
+			if err == nil {
+				err = stream.Send(&firnv1.StreamRequest{Sequencer: name, Credit: 3, Batch: 1})
+			}
+			for range answers {
+				if err == nil {
+					_, err = stream.Recv()
+				}
+			}
+			if finish && err == nil {
+				_ = stream.CloseSend()
+				_, err = stream.Recv()
+			}
+			if err != nil && err != io.EOF && status.Code(err) != codes.InvalidArgument {
+				t.Error(err)
+			}
+		}
+	}
+	for what, call := range map[string]func(){
+		"Next": func() {
+			if _, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"}); err != nil {
+				t.Error(err)
+			}
+		},
+		"a refused Next":             func() { _, _ = ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "a b"}) },
+		"a Stream that ends":         stream("orders", 3, true),
+		"a Stream that is cancelled": stream("orders", 1, false),
+		"a refused Stream":           stream("a b", 1, false),
+	} {
+		nettest.NothingLeft(t, what, call)
+	}
+}
+
 // TestStream: no more is sent than there is credit for, and all of that.
 func TestStream(t *testing.T) {
 	s := newOpen()

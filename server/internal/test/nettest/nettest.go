@@ -27,7 +27,7 @@ import (
 
 // Patience is how long a test waits for what must happen eventually. It ends
 // only a test that hangs: no test may pass or fail by the speed of a machine.
-const Patience = 10 * time.Minute
+const Patience = 3 * time.Minute
 
 // Long skips a test that takes long, unless FIRN_ALL or FIRN_SOAK is set.
 func Long(t testing.TB) {

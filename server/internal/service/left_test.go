@@ -1,0 +1,69 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// TestLineLeft: a call leaves the line however it ends.
+func TestLineLeft(t *testing.T) {
+	end := func(ctx context.Context, _ int) (Batch, error) { <-ctx.Done(); return Batch{}, ctx.Err() }
+	for what, next := range map[string]func(context.Context, int) (Batch, error){
+		"answered": func(context.Context, int) (Batch, error) { return Batch{}, nil },
+		"failed":   func(context.Context, int) (Batch, error) { return Batch{}, errors.New("broken") },
+		"late":     end,
+		"panicked": func(context.Context, int) (Batch, error) { panic("boom") },
+	} {
+		layout := firn.Default()
+		l := &line{layout: &layout, next: next}
+		for range 2 {
+			func() {
+				defer func() { _ = recover() }()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				_, _ = l.wait(ctx, 1, &firn.WaitError{})
+			}()
+			if n := l.waiting.Load(); n != 0 {
+				t.Errorf("after a call that has %s, %d calls wait", what, n)
+			}
+		}
+	}
+}
+
+// TestNothingLeft: calls leave nothing in a Cluster, with each of their ends.
+func TestNothingLeft(t *testing.T) {
+	store := new(memstore.Store)
+	c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.MustParseLayout("hazelcast"), MustExist: false}})
+	defer c.Close(context.WithoutCancel(t.Context()))
+	c.missed.every, c.creations.every = 0, 0 // no limits of rates
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	take := Taker{Backend: c, Limit: time.Minute}
+	ask := func(ctx context.Context, name string, n int, terms Terms) {
+		_, _ = take.Take(ctx, name, new(auth.Credentials), n, terms)
+	}
+	refuse := errors.New("refused")
+	for what, call := range map[string]func(){
+		"an ID":                   func() { ask(t.Context(), "orders", 1, Terms{}) },
+		"a batch that waits":      func() { ask(t.Context(), "orders", 200, Terms{}) },
+		"a call that has ended":   func() { ask(gone, "orders", 1, Terms{}) },
+		"a request that is unfit": func() { ask(t.Context(), "orders", 1, Terms{Fit: func(*Sequencer) error { return refuse }}) },
+		"an unknown name":         func() { ask(t.Context(), "none", 1, Terms{MustExist: true}) },
+		"a call that ends meanwhile": func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			go cancel()
+			ask(ctx, "orders", 100, Terms{})
+		},
+		"a question for readiness": func() { _ = NewReadiness(c).Ready(t.Context()) },
+	} {
+		nettest.NothingLeft(t, what, call)
+	}
+}
