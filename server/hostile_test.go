@@ -333,7 +333,7 @@ var ways = append(slices.Clone(cuts),
 			switch {
 			case protocol == "grpc" && sent >= 4: // it is known to be gRPC
 				return slowPing
-			case protocol == "resp": // it may be silent between commands for as long as it likes
+			case protocol == "resp" || sent == 0: // it may be silent as long as it likes
 				return 0
 			}
 			return slowIdle
@@ -369,7 +369,13 @@ func TestHostileClients(t *testing.T) {
 							limit := w.limit(protocol, i, session[i:])
 							if limit == 0 {
 								limit = slowRequest
+								if i == 0 {
+									limit = 2 * slowIdle
+								}
 								time.Sleep(limit)
+								if i == 0 && len(ended) > 0 {
+									t.Errorf("%s: it was closed, want it open", what)
+								}
 								_ = c.CloseWrite()
 							}
 							if took := <-ended; took > limit+slowMargin {

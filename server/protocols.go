@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"slices"
@@ -95,6 +96,17 @@ func (s *Server) authorizer() auth.Authorizer {
 		return nil // and not a nil *auth.Guard
 	}
 	return s.guard
+}
+
+// authenticates returns what reports whether a client is authenticated by its
+// certificate; nil if clients need not authenticate.
+func (s *Server) authenticates() func(*tls.ConnectionState) bool {
+	if s.guard == nil {
+		return nil
+	}
+	return func(state *tls.ConnectionState) bool {
+		return s.guard.Allow(&auth.Credentials{TLS: state}, auth.Anything, "") == nil
+	}
 }
 
 // outcomeOf returns the outcome of a request, for all protocols.

@@ -144,7 +144,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	case s.muxes != nil:
 		return nil, errors.New("server: Serve was already called")
 	}
-	conns := s.maxConns(len(listeners))
+	conns, strangers := s.maxConns(len(listeners)), new(listen.Strangers)
 	if slices.ContainsFunc(listeners, isExposed) {
 		s.handler.Expose()
 	}
@@ -154,7 +154,8 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 			only = append(only, listen.Protocol(p))
 		}
 		s.muxes = append(s.muxes, listen.New(l, listen.Config{
-			TLS: s.files.tlsConfig(), Only: only, MaxConns: conns, Hello: s.config.Limits.Read, Logger: s.config.Logger,
+			TLS: s.files.tlsConfig(), Only: only, MaxConns: conns, Hello: s.config.Limits.Read, Authenticates: s.authenticates(),
+			Strangers: strangers, Logger: s.config.Logger,
 		}))
 	}
 	done = make(chan error, len(s.muxes))

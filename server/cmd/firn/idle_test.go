@@ -57,6 +57,31 @@ func h2Frame(kind, flags byte, payload string) []byte {
 	return append(b, payload...)
 }
 
+// framed is a frame of HTTP/2 of a stream.
+func framed(kind, flags byte, stream uint32, payload string) string {
+	b := h2Frame(kind, flags, payload)
+	binary.BigEndian.PutUint32(b[5:], stream)
+	return string(b)
+}
+
+// callBlock is the header block of a call, without the table of the connection.
+func callBlock(path string) string {
+	var b strings.Builder
+	for _, text := range []string{":method", "POST", ":scheme", "http", ":path", path, ":authority", "localhost", "content-type", "application/grpc", "te", "trailers"} {
+		if b.Len() == 0 || text[0] == ':' || text == "content-type" || text == "te" {
+			b.WriteByte(0) // a literal that is not kept
+		}
+		b.WriteByte(byte(len(text)))
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// callMessage is the message of a call.
+func callMessage(m string) string {
+	return string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(m)))) + m
+}
+
 // dialIdle makes a connection, which has had an answer in its protocol.
 func dialIdle(addr, kind string) (*idleConn, error) {
 	conn, err := (&net.Dialer{Timeout: nettest.Patience}).Dial("tcp", addr)
@@ -68,8 +93,16 @@ func dialIdle(addr, kind string) (*idleConn, error) {
 		c.in = bufio.NewReaderSize(conn, 512)
 	}
 	if kind == "grpc" {
-		if _, err := conn.Write(append([]byte(h2Preface), h2Frame(4, 0, "")...)); err != nil {
+		call := h2Preface + framed(4, 0, 0, "") + framed(1, 4, 1, callBlock("/firn.v1.IDs/Next")) + framed(0, 1, 1, callMessage(""))
+		if _, err := io.WriteString(conn, call); err != nil {
 			return nil, err
+		}
+		for ended := false; !ended; {
+			kind, flags, _, err := c.frame()
+			if err != nil {
+				return nil, err
+			}
+			ended = kind == 1 && flags&1 != 0
 		}
 	}
 	return c, c.check()

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/veil"
 )
@@ -183,17 +185,26 @@ type visit struct {
 	console *Console
 	w       http.ResponseWriter
 	r       *http.Request
+	body    io.ReadCloser // all of it
 	who     visitor
 	now     time.Time
 }
 
-// maxBody bounds the size of a form: some thousands of IDs.
-const maxBody = 256 << 10
+// The sizes of forms: some thousands of IDs, and what strangers may send, a token
+// and an address.
+const (
+	maxBody   = 256 << 10
+	maxSignIn = 8 << 10
+)
 
 // signedIn calls f for visitors who may see pages, and asks others to sign in.
 func (k *Console) signedIn(f func(*visit)) http.HandlerFunc {
 	return k.public(func(v *visit) {
 		if v.who.Known {
+			if k.config.Guard != nil || v.r.ContentLength == 0 { // otherwise the form may never arrive
+				listen.Known(listen.ConnIn(v.r.Context()))
+			}
+			v.r.Body = http.MaxBytesReader(v.w, v.body, maxBody)
 			f(v)
 			return
 		}
@@ -218,8 +229,9 @@ func comesFromElsewhere(r *http.Request) bool {
 // public calls f without authentication.
 func (k *Console) public(f func(*visit)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		f(&visit{console: k, w: w, r: r, who: k.visitor(r), now: k.config.Now()})
+		v := &visit{console: k, w: w, r: r, body: r.Body, who: k.visitor(r), now: k.config.Now()}
+		r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
+		f(v)
 	}
 }
 

@@ -201,6 +201,10 @@ func authorities(path string, text []byte) (all []*x509.Certificate, err error) 
 	return all, nil
 }
 
+// maxProtocols is how many protocols a client may offer. It can name one in two
+// bytes, and each costs 40 until the handshake has ended.
+const maxProtocols = 32
+
 // Config returns the configuration for a listener. Each connection uses the
 // files that were read last. HTTP/1.1 is negotiated if the client offers it,
 // HTTP/2, which is gRPC here, if the client offers only that. A client that
@@ -214,6 +218,8 @@ func (l *Loader) Config() *tls.Config {
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			c := l.content.Get().server.Clone()
 			switch {
+			case len(hello.SupportedProtos) > maxProtocols:
+				return nil, fmt.Errorf("the client offers %d protocols: the limit is %d", len(hello.SupportedProtos), maxProtocols)
 			case slices.Contains(hello.SupportedProtos, "http/1.1"):
 				c.NextProtos = []string{"http/1.1"}
 			case slices.Contains(hello.SupportedProtos, "h2"):

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"path"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/veil"
@@ -215,6 +215,9 @@ func (h *Handler) answer(r route, w http.ResponseWriter, req *http.Request) *pro
 	if p := h.authorize(creds, need, req.PathValue("name")); p != nil {
 		return p
 	}
+	if r.need != auth.Anything && (h.config.Auth != nil || req.ContentLength == 0) { // otherwise the body may never arrive
+		listen.Known(listen.ConnIn(req.Context()))
+	}
 	if !r.query {
 		if _, errs := readParams(req.URL.RawQuery); errs != nil {
 			return errs.problem()
@@ -233,9 +236,8 @@ var (
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	if state, ok := r.Context().Value(tlsKey{}).(*tls.ConnectionState); ok {
-		r.TLS = state
-	}
+	// http.Server knows it only of connections that it can see to be of TLS.
+	r.TLS = listen.StateOf(listen.ConnIn(r.Context()))
 	// Responses must not be cached: every GET of IDs returns new ones, and an
 	// error may be gone a moment later.
 	header["Cache-Control"] = headerNoStore

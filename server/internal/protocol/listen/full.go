@@ -27,7 +27,12 @@ const fullMessage = "too many connections: the server has reached --max-connecti
 // only while the maximum number is being refused.
 func (m *Mux) admit(c *countedConn) {
 	do := m.hello
-	if c.slot = m.slots.Add(1) <= int64(m.config.MaxConns); !c.slot {
+	c.slot = m.slots.Add(1) <= int64(m.config.MaxConns)
+	if !c.slot && m.config.Strangers.makeRoom(m, c.accepted.Add(-m.config.Hello)) {
+		c.slot = true
+	}
+	m.config.Strangers.enter(c)
+	if !c.slot {
 		m.slots.Add(-1)
 		do = m.turnAway
 		select {
@@ -37,13 +42,14 @@ func (m *Mux) admit(c *countedConn) {
 			return
 		}
 	}
+	m.turns <- struct{}{}
 	m.hellos.Go(func() { do(c) })
 }
 
 // turnAway refuses a connection in its own protocol. A client of gRPC reports a
 // connection that is closed as UNAVAILABLE, and reconnects by itself.
 func (m *Mux) turnAway(raw *countedConn) {
-	defer func() { <-m.refusals }()
+	defer func() { <-m.turns; <-m.refusals }()
 	defer raw.Close()
 	defer context.AfterFunc(m.ctx, func() { _ = raw.Close() })()
 	m.warn("refusing connections: --max-connections reached", "limit", m.config.MaxConns, "peer", raw.RemoteAddr())

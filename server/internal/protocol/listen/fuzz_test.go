@@ -37,15 +37,21 @@ func FuzzSniff(f *testing.F) {
 	f.Add([]byte("OPTIONS"), uint8(1))
 	f.Fuzz(func(t *testing.T, text []byte, size uint8) {
 		whole := &scriptedConn{rest: text, size: len(text) + 1}
-		_, want, wantErr := sniff(whole)
+		_, want, wantErr := sniff(whole, func() {})
 		pieces := &scriptedConn{rest: text, size: int(size) + 1}
-		conn, p, err := sniff(pieces)
+		began := 0
+		first, p, err := sniff(pieces, func() { began++ })
 		if p != want || (err == nil) != (wantErr == nil) || (err != nil) != (len(text) == 0) {
 			t.Fatalf("%q is %v, %v, and in pieces of %d %v, %v", text, want, wantErr, int(size)+1, p, err)
 		}
 		if pieces.read > maxMethod+2 || whole.read > maxMethod+2 {
 			t.Fatalf("%q: %d bytes were read to tell it, %d in one piece", text, pieces.read, whole.read)
 		}
+		if began != 1 {
+			t.Fatalf("%q: it began %d times", text, began)
+		}
+		conn := &prefixedConn{Conn: pieces, counted: new(countedConn), first: first}
+		conn.counted.known.Store(true)
 		got, err := io.ReadAll(conn)
 		if err != nil || !bytes.Equal(got, text) {
 			t.Fatalf("%q arrives as %q, %v", text, got, err)

@@ -12,7 +12,9 @@
 package listen
 
 import (
+	"bytes"
 	"cmp"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,6 +22,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,9 +61,19 @@ type Config struct {
 	// protocol and are closed.
 	MaxConns int
 
-	// Hello is how long a connection may take for its TLS handshake and its first
-	// bytes; 0 means DefaultHello.
+	// Hello is how long a connection may take for its TLS handshake, and for its
+	// first bytes if its client must still authenticate; 0 means DefaultHello.
+	// Another one may be silent before its first byte: clients open connections
+	// ahead of need.
 	Hello time.Duration
+
+	// Authenticates reports whether a client is authenticated by its certificate;
+	// nil means that clients need not authenticate.
+	Authenticates func(*tls.ConnectionState) bool
+
+	// Strangers are the connections of unknown clients, which several Muxes can
+	// share; nil means those of this Mux alone.
+	Strangers *Strangers
 
 	// Logger receives connections that fail early, at level debug.
 	Logger *slog.Logger
@@ -81,6 +94,12 @@ type Mux struct {
 	slots    atomic.Int64 // connections that count toward MaxConns
 	open     [protocols]atomic.Int64
 
+	// turns has one per connection that is worked on before its protocol is known.
+	// More wait in the system's queue: after a restart, when very many clients
+	// connect and shake hands, each is served soon after it was accepted, and the
+	// Strangers are few.
+	turns chan struct{}
+
 	refusals     chan struct{} // one per connection that is being refused
 	refuseWithin time.Duration // how long a refusal may take
 	warned       atomic.Int64  // Unix nanoseconds of the last warning
@@ -96,7 +115,8 @@ func New(l net.Listener, c Config) *Mux {
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.Hello = cmp.Or(c.Hello, DefaultHello)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	m := &Mux{config: c, listener: l, refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
+	c.Strangers = cmp.Or(c.Strangers, new(Strangers))
+	m := &Mux{config: c, listener: l, turns: make(chan struct{}, 4*runtime.GOMAXPROCS(0)), refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
 		m.accept[p] = &protocolListener{mux: m, conns: make(chan net.Conn)}
@@ -138,7 +158,7 @@ func (m *Mux) Serve() error {
 			}
 			continue
 		}
-		m.admit(&countedConn{Conn: newDirectConn(raw), mux: m})
+		m.admit(&countedConn{Conn: newDirectConn(raw), mux: m, accepted: time.Now()})
 	}
 }
 
@@ -154,6 +174,7 @@ func (m *Mux) Close() (err error) {
 
 // hello determines the protocol of a connection and passes it to its server.
 func (m *Mux) hello(raw *countedConn) {
+	defer func() { <-m.turns }()
 	stop := context.AfterFunc(m.ctx, func() { _ = raw.Close() })
 	_ = raw.SetDeadline(time.Now().Add(m.config.Hello))
 	conn, p, err := m.detect(raw)
@@ -175,6 +196,8 @@ func (m *Mux) hello(raw *countedConn) {
 	}
 	raw.protocol.Store(int32(p) + 1)
 	m.open[p].Add(1)
+	raw.base += protocolCost[p]
+	raw.settle(0)
 	select {
 	case m.accept[p].conns <- conn:
 	case <-m.ctx.Done():
@@ -184,14 +207,17 @@ func (m *Mux) hello(raw *countedConn) {
 
 // detect determines the protocol of a connection. The returned connection still
 // has all its bytes, and is not nil even after an error.
-func (m *Mux) detect(raw net.Conn) (net.Conn, Protocol, error) {
+func (m *Mux) detect(raw *countedConn) (net.Conn, Protocol, error) {
 	if m.config.TLS == nil {
-		return sniff(raw)
+		return m.sniff(raw, raw, m.config.Authenticates == nil)
 	}
 	secure := tls.Server(raw, m.config.TLS)
 	ctx, cancel := context.WithTimeout(m.ctx, m.config.Hello)
 	defer cancel()
-	if err := secure.HandshakeContext(ctx); err != nil {
+	raw.inHandshake = true
+	err := secure.HandshakeContext(ctx)
+	raw.inHandshake = false
+	if err != nil {
 		if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.Conn != nil {
 			if p, sure := protocolOf(e.RecordHeader[:]); p == HTTP || !sure { // of a long method
 				refuse(e.Conn, "this is HTTP, but this listener needs HTTPS: begin the URL with https://")
@@ -199,13 +225,19 @@ func (m *Mux) detect(raw net.Conn) (net.Conn, Protocol, error) {
 		}
 		return secure, 0, fmt.Errorf("TLS: %w", err)
 	}
-	switch secure.ConnectionState().NegotiatedProtocol {
-	case "h2":
-		return secure, GRPC, nil
-	case "http/1.1":
-		return secure, HTTP, nil
+	state := secure.ConnectionState()
+	needsNone := m.config.Authenticates == nil
+	if !needsNone && m.config.Authenticates(&state) {
+		Known(raw)
+		needsNone = true
 	}
-	return sniff(secure)
+	switch state.NegotiatedProtocol {
+	case "h2":
+		return &prefixedConn{Conn: secure, counted: raw}, GRPC, nil
+	case "http/1.1":
+		return &prefixedConn{Conn: secure, counted: raw}, HTTP, nil
+	}
+	return m.sniff(secure, raw, needsNone)
 }
 
 // methods are those that need no / or * after them to be recognized.
@@ -214,18 +246,34 @@ var methods = []string{"GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH
 // maxMethod is the length of the longest method that is recognized.
 const maxMethod = 32
 
-// sniff reads as many bytes as needed to determine the protocol.
-func sniff(conn net.Conn) (net.Conn, Protocol, error) {
-	buf := make([]byte, 0, maxMethod+2)
+// sniff determines the protocol. A client that need not authenticate may take its
+// time for the first byte, unless it is refused.
+func (m *Mux) sniff(conn net.Conn, raw *countedConn, needsNone bool) (net.Conn, Protocol, error) {
+	began := func() {}
+	if needsNone && raw.slot {
+		_ = conn.SetDeadline(time.Time{}) // fails only if Read does
+		began = func() { _ = conn.SetDeadline(time.Now().Add(m.config.Hello)) }
+	}
+	first, p, err := sniff(conn, began)
+	return &prefixedConn{Conn: conn, counted: raw, first: first}, p, err
+}
+
+// sniff reads as many bytes as needed to determine the protocol, and calls began
+// after the first ones.
+func sniff(conn net.Conn, began func()) (first []byte, p Protocol, err error) {
+	first = make([]byte, 0, maxMethod+2)
 	for {
-		n, err := conn.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		p, sure := protocolOf(buf)
+		n, err := conn.Read(first[len(first):cap(first)])
+		if len(first) == 0 {
+			began()
+		}
+		first = first[:len(first)+n]
+		p, sure := protocolOf(first)
 		switch {
-		case sure || len(buf) > 0 && errors.Is(err, io.EOF): // the server of RESP rejects invalid input
-			return &prefixedConn{Conn: conn, first: buf}, p, nil
+		case sure || len(first) > 0 && errors.Is(err, io.EOF): // the server of RESP rejects invalid input
+			return first, p, nil
 		case err != nil:
-			return conn, 0, err
+			return first, 0, err
 		}
 	}
 }
@@ -313,19 +361,43 @@ func (s *protocolListener) Accept() (net.Conn, error) {
 func (s *protocolListener) Close() error   { return s.mux.Close() }
 func (s *protocolListener) Addr() net.Addr { return s.mux.listener.Addr() }
 
-// A prefixedConn is a connection whose first bytes were already read.
+// A prefixedConn is a connection whose protocol is known, and whose first bytes
+// may have been read. It counts what its server holds of a stranger.
 type prefixedConn struct {
 	net.Conn
-	first []byte
+	counted *countedConn
+	first   []byte
+	most    atomic.Int64 // cost of the longest read
+	lines   atomic.Int64 // of HTTP, since the last answer
 }
 
-func (b *prefixedConn) Read(p []byte) (int, error) {
+func (b *prefixedConn) Read(p []byte) (n int, err error) {
 	if len(b.first) > 0 {
-		n := copy(p, b.first)
+		n = copy(p, b.first)
 		b.first = b.first[n:]
-		return n, nil
+	} else {
+		n, err = b.Conn.Read(p)
 	}
-	return b.Conn.Read(p)
+	switch protocol := Protocol(b.counted.protocol.Load() - 1); {
+	case protocol == HTTP && b.lines.Add(int64(bytes.Count(p[:n], newline))) > maxLines:
+		return 0, errManyLines
+	case b.counted.known.Load():
+	case protocol == GRPC:
+		b.counted.charge(n * byteCostRPC)
+	default:
+		b.counted.charge(n * byteCost)
+		b.most.Store(max(b.most.Load(), int64(n*byteCost)))
+	}
+	return n, err
+}
+
+func (b *prefixedConn) Write(p []byte) (int, error) {
+	n, err := b.Conn.Write(p)
+	if Protocol(b.counted.protocol.Load()-1) != GRPC {
+		b.lines.Store(0)
+		b.counted.settle(int(b.most.Load())) // the reader may have kept as much
+	}
+	return n, err
 }
 
 // CloseWrite closes the sending half, if the connection supports that.
@@ -342,12 +414,63 @@ func closeWrite(c net.Conn) error {
 type countedConn struct {
 	net.Conn
 	mux      *Mux
-	slot     bool         // it counts
+	slot     bool // it counts
+	accepted time.Time
 	protocol atomic.Int32 // protocol + 1, once it is known
 	once     sync.Once
+
+	inHandshake bool // of TLS
+	handshake   int  // bytes of it
+
+	base  int         // cost of the connection itself; used by hello alone until it is known
+	known atomic.Bool // it is no stranger, or closed
+
+	// Guarded by Strangers.mu.
+	place *list.Element // among them; nil if it is no stranger
+	held  int           // cost of what it holds
+}
+
+// Read counts what a stranger sends before its protocol is known. While it and
+// Write wait for the client, others have its turn.
+func (l *countedConn) Read(p []byte) (int, error) {
+	if l.protocol.Load() > 0 {
+		return l.Conn.Read(p)
+	}
+	<-l.mux.turns
+	n, err := l.Conn.Read(p)
+	l.mux.turns <- struct{}{}
+	if l.inHandshake {
+		if l.handshake += n; l.handshake > maxHandshake {
+			return 0, errLongHandshake
+		}
+	}
+	if n > 0 {
+		cost := n * byteCostTLS
+		if l.base == connCost && l.mux.config.TLS != nil {
+			l.base += tlsCost
+			cost += tlsCost
+		}
+		l.charge(cost)
+	}
+	return n, err
+}
+
+func (l *countedConn) Write(p []byte) (int, error) {
+	if l.protocol.Load() == 0 {
+		<-l.mux.turns
+		defer func() { l.mux.turns <- struct{}{} }()
+	}
+	return l.Conn.Write(p)
 }
 
 func (l *countedConn) Close() error {
+	l.free()
+	Known(l)
+	return l.Conn.Close()
+}
+
+// free gives the slot back.
+func (l *countedConn) free() {
 	l.once.Do(func() {
 		if l.slot {
 			l.mux.slots.Add(-1)
@@ -357,7 +480,6 @@ func (l *countedConn) Close() error {
 			l.mux.open[p-1].Add(-1)
 		}
 	})
-	return l.Conn.Close()
 }
 
 // CloseWrite closes the sending half, if the connection supports that.

@@ -35,8 +35,12 @@ func serve(t *testing.T, c Config) *service {
 func serveMux(t *testing.T, m *Mux) *service {
 	t.Helper()
 	var all sync.WaitGroup
-	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "http %v", r.TLS != nil)
+	web := &http.Server{ConnContext: WithConn, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := ConnIn(r.Context())
+		if r.URL.Path == "/known" {
+			Known(conn)
+		}
+		fmt.Fprintf(w, "http %v", StateOf(conn) != nil)
 	})}
 	all.Go(func() { _ = web.Serve(m.Listener(HTTP)) })
 	for _, p := range []Protocol{GRPC, RESP} {

@@ -68,5 +68,14 @@ func (c *conn) login(secret []byte) bool {
 		return false
 	}
 	c.creds = creds
+	c.accept()
 	return true
+}
+
+// accept records that the client is known, if it is.
+func (c *conn) accept() {
+	if !c.familiar && c.creds != nil {
+		c.familiar = true
+		listen.Known(c.nc)
+	}
 }

@@ -93,8 +93,10 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 			return // it is reported when EXEC has executed it
 		}
 	case cmd.take != nil:
+		c.accept()
 		ids, n = c.next(args, raw)
 	default:
+		c.accept()
 		cmd.do(c, args)
 	}
 	if cmd == nil && raw[0] != '*' && !c.known {

@@ -35,14 +35,15 @@ type conn struct {
 	request string          // ID of the current command; "" until it is needed
 	tally   tally           // of the commands that arrived together
 
-	creds   *auth.Credentials // nil before authentication
-	name    string            // set by CLIENT SETNAME
-	library library
-	resp3   bool
-	tx      *transaction // after MULTI, otherwise nil
-	known   bool         // a command has been found
-	closing bool         // close the connection after the pending answers
-	linger  bool         // and then read what still arrives
+	creds    *auth.Credentials // nil before authentication
+	name     string            // set by CLIENT SETNAME
+	library  library
+	resp3    bool
+	familiar bool         // a command was accepted
+	tx       *transaction // after MULTI, otherwise nil
+	known    bool         // a command has been found
+	closing  bool         // close the connection after the pending answers
+	linger   bool         // and then read what still arrives
 
 	buf         []byte // bytes read; buf[r:w] is not processed yet
 	r, w        int

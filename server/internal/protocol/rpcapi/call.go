@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -22,6 +23,16 @@ const (
 	// maxTurnedAway is how many more calls may arrive in the life of a connection.
 	// gRPC keeps a little of each until the connection ends.
 	maxTurnedAway = 1000
+
+	// maxFields is how many fields of metadata a call may have: in two bytes, the
+	// header block of a call refers to one that costs 200.
+	maxFields = 100
+
+	// callCost and publicCost are what a stranger's call costs, and one of a
+	// service that needs no authentication in addition: gRPC queues 64 KiB of
+	// answers that the client does not read.
+	callCost   = 12 << 10
+	publicCost = 64 << 10
 
 	// manyCalls is the number of open calls over all connections above which
 	// each connection may have only fewCalls. A call costs about 12 KiB, and
@@ -54,6 +65,7 @@ type call struct {
 
 	// Guarded by meter.mu.
 	arrived  bool // its first message has
+	public   bool // it needs no authentication
 	stranger bool // its client is not authenticated, and the call is counted
 }
 
@@ -66,10 +78,21 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	p, _ := peer.FromContext(ctx)
 	m := p.AuthInfo.(*meter)
-	k := &call{meter: m, creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), m.tls), begun: time.Now()}
+	k := &call{meter: m, public: isPublic(info.FullMethodName), creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), m.tls), begun: time.Now()}
 	k.creds.Address = p.Addr.String()
 	ctx, k.cancel = context.WithCancel(context.WithValue(ctx, callKey{}, k))
 	k.ctx = ctx
+	fields := 0
+	for _, values := range info.Header {
+		fields += len(values)
+	}
+	if fields > maxFields {
+		k.cancel()
+		return ctx, fail(service.BadParameter, fmt.Sprintf("the call has %d fields of metadata: the limit is %d", fields, maxFields), 0)
+	}
+	if k.public {
+		listen.Charge(m.Conn, publicCost)
+	}
 	err := m.admit(k, s.config.Auth == nil || s.config.Auth.Allow(k.creds, auth.Anything, "") == nil)
 	if err != nil {
 		k.cancel()
@@ -86,6 +109,9 @@ func (m *meter) admit(k *call, known bool) error {
 		return fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
 	case known:
 		m.authenticated = true
+		if m.hasAuth {
+			listen.Known(m.Conn)
+		}
 	case m.strangers >= maxStrangers:
 		if m.turnedAway++; m.turnedAway > maxTurnedAway {
 			_ = m.Conn.Close()
@@ -104,6 +130,9 @@ func (k *call) arrive() {
 	k.meter.mu.Lock()
 	defer k.meter.mu.Unlock()
 	k.arrived = true
+	if !k.meter.hasAuth && !k.public {
+		listen.Known(k.meter.Conn)
+	}
 }
 
 // leave records that the handler of a call ends.

@@ -20,6 +20,7 @@ type meter struct {
 	readLimit, writeLimit time.Duration // of service.Limits
 	total                 *totals
 	tls                   *tls.ConnectionState // nil without TLS
+	hasAuth               bool                 // clients have to authenticate
 
 	room *semaphore.Weighted // of maxHeld
 
@@ -45,7 +46,7 @@ type meter struct {
 func (s *Server) newMeter(conn net.Conn) *meter {
 	m := &meter{
 		Conn: conn, readLimit: s.config.Limits.Read, writeLimit: s.config.Limits.Write, total: &s.total,
-		tls: listen.StateOf(conn), room: semaphore.NewWeighted(maxHeld),
+		tls: listen.StateOf(conn), hasAuth: s.config.Auth != nil, room: semaphore.NewWeighted(maxHeld),
 		open: make(map[uint32]struct{}), lastSent: time.Now(),
 		calls: make(map[*call]struct{}), outboxes: make(map[*outbox]struct{}), authenticated: s.config.Auth == nil, lastSuccess: time.Now(),
 	}
@@ -101,6 +102,7 @@ func (m *meter) received(kind, flags byte, stream uint32) {
 			m.last = stream
 			m.open[stream] = struct{}{}
 			m.total.calls.Add(1)
+			listen.Charge(m.Conn, callCost)
 		}
 	}
 }
@@ -125,6 +127,9 @@ func (m *meter) end(stream uint32) {
 	if _, open := m.open[stream]; open {
 		delete(m.open, stream)
 		m.total.calls.Add(-1)
+		if len(m.open) == 0 && len(m.calls) == 0 && m.turnedAway == 0 { // gRPC keeps a little of these
+			listen.Settle(m.Conn)
+		}
 	}
 }
 

@@ -208,7 +208,9 @@ func (s identifiedStream) Context() context.Context { return s.ctx }
 
 func (s identifiedStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
-	callOf(s.ctx).arrive()
+	if err == nil {
+		callOf(s.ctx).arrive()
+	}
 	return err
 }
 
