@@ -24,7 +24,9 @@ import (
 )
 
 // A restorable store can go back to a copy. It has a clock.
-type restorable struct{ now atomic.Pointer[memstore.Store] }
+type restorable struct {
+	now atomic.Pointer[memstore.Store]
+}
 
 func (s *restorable) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.now.Load().Get(ctx, key)
@@ -257,7 +259,9 @@ func testOutage(t *testing.T, problem, readiness string, alerts []string, findin
 		}
 	}
 	found := doctor.Run(t.Context(), doctor.Config{Store: w.store, Listen: []string{w.address}, Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }})
-	if !slices.ContainsFunc(found, func(f doctor.Finding) bool { return strings.Contains(f.Text, finding) && (f.Level == doctor.Fix || readiness == "ready") }) {
+	if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+		return strings.Contains(f.Text, finding) && (f.Level == doctor.Fix || readiness == "ready")
+	}) {
 		t.Errorf("doctor finds no %q: %+v", finding, found)
 	}
 	if _, page := w.get("GET", "/sequencers/orders"); !strings.Contains(page, trouble) {

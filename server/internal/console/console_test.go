@@ -34,7 +34,9 @@ func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *serv
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{Layout: firn.Default(), Host: "one"}})
 	c := Config{Backend: cluster, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
-		cluster.Usage(func(name string, q *service.Usage) { all = append(all, metrics.Sequencer{Name: name, Stats: q.Stats.Stats}) })
+		cluster.Usage(func(name string, q *service.Usage) {
+			all = append(all, metrics.Sequencer{Name: name, Stats: q.Stats.Stats})
+		})
 		return all
 	}
 	if change != nil {
@@ -612,7 +614,9 @@ func TestWithoutStore(t *testing.T) {
 	h, k, _ := newWorld(t, func(c *Config) {
 		c.Backend = static
 		c.Figures = func() (all []metrics.Sequencer) {
-			static.Usage(func(name string, s *service.Usage) { all = append(all, metrics.Sequencer{Name: name, Stats: s.Stats.Stats}) })
+			static.Usage(func(name string, s *service.Usage) {
+				all = append(all, metrics.Sequencer{Name: name, Stats: s.Stats.Stats})
+			})
 			return all
 		}
 	})
