@@ -137,7 +137,7 @@ func TestPrefetcherCloseWithoutTime(t *testing.T) {
 		cancel()
 		for range 20 { // a select with two ready cases chooses at random
 			source := &counter{next: 1}
-			p := NewPrefetcher(source, 10, 0)
+			p := NewPrefetcher(source, &PrefetchOptions{Count: 10, OnDemand: true})
 			if _, err := p.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func TestPrefetcherCloseWithoutTime(t *testing.T) {
 			}
 		}
 		source := &counter{next: 1, block: make(chan struct{})}
-		p := NewPrefetcher(source, 10, 0)
+		p := NewPrefetcher(source, &PrefetchOptions{Count: 10, OnDemand: true})
 		go func() { _, _ = p.Next(context.Background()) }()
 		synctest.Wait()
 		if err := p.Close(ended); !errors.Is(err, context.Canceled) {
@@ -172,7 +172,7 @@ func TestBatchFromTooManyRuns(t *testing.T) {
 	if b.Len() != math.MaxInt || len(b.Runs()) != 1 {
 		t.Errorf("Len = %d in %d runs", b.Len(), len(b.Runs()))
 	}
-	if _, err := NewPrefetcher(fixedSource{b}, 10, 0).Next(t.Context()); err == nil {
+	if _, err := NewPrefetcher(fixedSource{b}, &PrefetchOptions{Count: 10}).Next(t.Context()); err == nil {
 		t.Error("a prefetcher took more than it asked for")
 	}
 }

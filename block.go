@@ -7,13 +7,11 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/firnid/firn/internal/freshness"
 )
 
-// A block is a batch ready for use. It is immutable except for next, low, near
-// and fresh. All but fresh fills a cache line, which a goroutine that takes an
-// ID must own anyway.
+// A block is a batch ready for use. It is immutable except for next, low and
+// near. It fits a cache line, which a goroutine that takes an ID must own
+// anyway.
 type block[I AnyID[I]] struct {
 	size    uint64                     // number of IDs
 	next    atomic.Uint64              // index of the next ID; size or more when used up
@@ -21,10 +19,6 @@ type block[I AnyID[I]] struct {
 	near    atomic.Pointer[stretch[I]] // the stretch from which an ID was last taken, searched first
 	content *content[I]
 	arrived time.Time
-
-	// fresh says below which index no clock reading is needed. It lies beyond
-	// the cache line that changes with every ID.
-	fresh freshness.Allowance
 }
 
 // The content of a block is its IDs as stretches, or one by one if these would

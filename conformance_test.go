@@ -3,6 +3,7 @@ package firn_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -393,7 +394,8 @@ func checkPrefetchRows(t *testing.T, data []byte) int {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			source := &countingSource{most: 100}
-			p := firn.NewPrefetcher(source, row.PrefetchCount, milliseconds(*row.ValidityMillis))
+			p := firn.NewPrefetcher(source, &firn.PrefetchOptions{Count: row.PrefetchCount, MaxCount: row.PrefetchCount, Validity: cmp.Or(milliseconds(*row.ValidityMillis), -1), OnDemand: true})
+			defer p.Close(t.Context())
 			step := func(what string, wantID firn.ID, wantFetched bool) {
 				t.Helper()
 				before := source.fetches
@@ -421,6 +423,7 @@ func checkPrefetchRows(t *testing.T, data []byte) int {
 				// The time cannot step back here: ages are measured by a clock
 				// that does not go back.
 				time.Sleep(time.Until(start.Add(milliseconds(*s.T))))
+				synctest.Wait() // a timer ends the batch
 				step(fmt.Sprintf("step %d at %d ms", i, *s.T), decimalID(t, id.String()), *s.Fetched)
 			}
 		})

@@ -22,18 +22,10 @@ import (
 // between can only fail the swap, never go back. Uniqueness depends on the swap
 // alone; the clock pulls the word forward and limits how far it may go.
 //
-// While a reading of the clock is fresh, IDs are taken without another one. A
-// call tries, from the fastest way to the slowest:
-//
-//   - the lease of a Cursor: slots that were taken before, for one goroutine.
-//     It saves the swap, which costs most while other goroutines swap too.
-//   - term.quick: a swap, if the processor's counter shows that the reading is
-//     fresh. It saves reading the clock, 45 of the 70 ns of an ID.
-//   - takeOne: the same by the watch's own counter, where the processor's
-//     cannot be used. takeUpTo does both for several IDs.
-//   - take: reads the clock. It alone decides what the others may take.
-//
-// docs/decisions/generator.md has the reasons.
+// There are two ways to take slots. term.quick takes them without reading the
+// clock, which is 45 of the 70 ns of an ID, if the processor's counter shows
+// that the last reading is still fresh. take reads the clock, and decides what
+// quick may take. docs/decisions/generator.md has the reasons.
 type core struct {
 	layout   Layout
 	now      func() time.Time
@@ -274,65 +266,49 @@ func (c *core) sealedForGood() bool {
 	return c.sealed
 }
 
-// takeOne is take(1), but does not read the clock if the last reading is fresh
-// by a different counter than the one that term.quick uses.
-func (c *core) takeOne() (*term, uint64, error) {
-	t := c.term.Load()
-	if slot, ok := t.takeBelow(t.allowed.EndBy(&c.watch)); ok {
-		return t, slot, nil
-	}
-	t, slot, _, err := c.take(1)
-	return t, slot, err
-}
-
-// waitOne is takeOne for a call that may wait.
-func (c *core) waitOne(ctx context.Context) (t *term, slot uint64, err error) {
+// takeOrWait is take for a call that may wait: it takes its turn in line if
+// other calls wait, or if no slot is free.
+func (c *core) takeOrWait(ctx context.Context, w waiter) (t *term, slot, n uint64, err error) {
 	busy := c.line.busy()
 	if !busy {
-		t, slot, err = c.takeOne()
+		t, slot, n, err = c.take(&w)
 	}
 	if busy || err != nil {
-		t, slot, _, err = c.takeInLine(ctx, waiter{want: 1}, err)
+		t, slot, n, err = c.takeInLine(ctx, w, err)
 	}
-	return t, slot, err
+	return t, slot, n, err
 }
 
-// takeUpTo is take, but does not read the clock if the last reading is fresh
-// and allows any of the wanted slots.
-func (c *core) takeUpTo(want uint64) (*term, uint64, uint64, error) {
-	t := c.term.Load()
-	end := t.allowed.End(freshness.Cycles())
-	if end == 0 {
-		end = t.allowed.EndBy(&c.watch)
-	}
-	if slot, n, ok := t.takeSomeBelow(want, end); ok {
-		return t, slot, n, nil
-	}
-	return c.take(want)
-}
-
-// take takes at least one and up to want slots that may be used now. It takes
-// none while a batch is first in line.
-func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
+// take takes slots for w: at least one and up to w.want that may be used now,
+// or all of them for a batch or a reservation. It takes none while a batch is
+// first in line.
+func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
 	for {
 		v, err := c.view()
 		if err != nil {
 			return nil, 0, 0, err
 		}
-		end, held := min(v.limit, v.ahead), c.line.held.Load()
-		if v.slot >= end || held > 0 {
+		slot, err := c.slotFor(v, w)
+		if held := c.line.held.Load(); err == nil && held > 0 {
+			err = c.notYet(v, max(slot, held), w.need())
+		}
+		if err != nil {
 			if c.term.Load() != v.term {
 				continue // refused by a term that has ended
 			}
-			if v.slot >= v.limit {
-				return nil, 0, 0, c.over(v)
-			}
-			return nil, 0, 0, c.notYet(v, max(v.slot, held), 1)
+			return nil, 0, 0, err
 		}
-		slot := c.evenly(&v, v.slot, want)
-		n := min(want, end-slot)
+		n, end := w.want, min(v.limit, v.ahead)
+		if w.reserve {
+			w.hold = c.reserve(&v, n)
+		} else {
+			slot = c.evenly(&v, slot, n)
+			n = min(n, end-slot)
+		}
 		if v.term.swap(v.word, slot, n) {
-			c.allow(&v, min(end, slot+n+freshness.Most))
+			if !w.batch { // its slots can lie behind the clock
+				c.allow(&v, min(end, slot+n+freshness.Most))
+			}
 			return v.term, slot, n, nil
 		}
 	}
@@ -359,47 +335,34 @@ func (c *core) allow(v *view, end uint64) {
 	}
 }
 
-// takeBatch takes the slots of a waiting batch if all of them may be used now.
-func (c *core) takeBatch(w *waiter) (t *term, slot uint64, err error) {
-	for {
-		v, err := c.view()
-		if err != nil {
-			return nil, 0, err
-		}
-		slot, err := c.slotFor(v, w)
-		if err != nil {
-			if c.term.Load() != v.term {
-				continue
-			}
-			return nil, 0, err
-		}
-		slot = c.evenly(&v, slot, w.want)
-		if v.term.swap(v.word, slot, w.want) {
-			return v.term, slot, nil
-		}
-	}
-}
-
 // slotFor returns the slot at which a waiter's slots begin, or the reason why
 // it cannot have any yet. A batch gets all its slots or none.
 //
 // A batch larger than MaxAhead can end within MaxAhead only if its first slots
 // are then behind the clock. None of them has a time before the call: w.from
 // remembers the clock at its start.
+//
+// A reservation ignores MaxAhead. Under a static grant, which has no end, it
+// runs ahead of what MaxAhead allows by no more than the span of one batch.
 func (c *core) slotFor(v view, w *waiter) (slot uint64, err error) {
-	slot, need := v.slot, uint64(1)
-	if w.batch {
+	slot, need, ahead := v.slot, w.need(), v.ahead
+	switch {
+	case w.batch:
 		w.from = min(w.from, c.clockSlot(v)) // lower if the clock went back
-		slot, need = max(v.word, w.from), w.want
+		slot = max(v.word, w.from)
 		if err := c.tooLarge(v.term, need); err != nil {
 			return 0, err
 		}
+	case w.reserve && v.term.static:
+		ahead += min(c.mostStatic, 1<<63)
+	case w.reserve:
+		ahead = v.limit
 	}
 	switch {
 	case slot >= v.limit || need > v.limit-slot:
 		return slot, c.over(v)
-	case slot >= v.ahead || need > v.ahead-slot:
-		return slot, c.notYet(v, slot+need-1, need)
+	case slot >= ahead || need > ahead-slot:
+		return slot, c.notYet(v, slot+need-1-(ahead-v.ahead), need)
 	}
 	return slot, nil
 }
@@ -422,40 +385,14 @@ func (c *core) spanOf(n uint64) time.Duration {
 	return durationOf(ticks, c.layout.unit)
 }
 
-// takeAll takes n slots at once, regardless of MaxAhead, and returns how long
-// to hold them by Hazelcast's formula: whole ticks from the clock's tick to the
-// end of the batch, exclusive, minus MaxAhead.
-//
-// Under a static grant, which has no end, reservations run ahead of what
-// MaxAhead allows by no more than the span of one batch.
-func (c *core) takeAll(n uint64) (t *term, slot uint64, hold time.Duration, err error) {
-	for {
-		v, err := c.view()
-		if err != nil {
-			return nil, 0, 0, err
-		}
-		switch held := c.line.held.Load(); {
-		case v.slot >= v.limit || n > v.limit-v.slot:
-			err = c.over(v)
-		case held > 0:
-			err = c.notYet(v, max(v.slot, held), n)
-		case v.term.static && v.slot+n > v.ahead && v.slot+n-v.ahead > c.mostStatic:
-			err = c.notYet(v, v.slot+n-c.mostStatic-1, n)
-		}
-		if err != nil {
-			if c.term.Load() != v.term {
-				continue
-			}
-			return nil, 0, 0, err
-		}
-		hold = max(0, durationOf((v.slot+n-c.clockSlot(v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
-		if v.slot+n > v.ahead {
-			v.term.debt.Store(&debt{from: v.slot, to: v.slot + n, now: v.now})
-		}
-		if v.term.swap(v.word, v.slot, n) {
-			return v.term, v.slot, hold, nil
-		}
+// reserve notes that n slots are reserved, if they run ahead of the clock. It
+// returns how long to hold them by Hazelcast's formula: whole ticks from the
+// clock's tick to the end of the slots, exclusive, minus MaxAhead.
+func (c *core) reserve(v *view, n uint64) (hold time.Duration) {
+	if v.slot+n > v.ahead {
+		v.term.debt.Store(&debt{from: v.slot, to: v.slot + n, now: v.now})
 	}
+	return max(0, durationOf((v.slot+n-c.clockSlot(*v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
 }
 
 // over returns the reason why no slot at or above the limit is available.

@@ -60,10 +60,6 @@ func TestEvenLowBits(t *testing.T) {
 		"NextBatch": func(g *Generator) func(int) ([]ID, error) {
 			return batch(func(n int) (Batch, error) { return g.NextBatch(t.Context(), n) })
 		},
-		"Cursor": func(g *Generator) func(int) ([]ID, error) {
-			c := g.Cursor()
-			return one(func() (ID, error) { return c.Next(t.Context()) })
-		},
 		"Fill": func(g *Generator) func(int) ([]ID, error) {
 			return func(n int) ([]ID, error) {
 				ids := make([]ID, n)

@@ -16,7 +16,7 @@ func ExamplePrefetchOptions() {
 		panic(err)
 	}
 	ctx := context.Background()
-	p := firn.StartPrefetcher(g, &firn.PrefetchOptions{Count: 100, MaxCount: 1000, Validity: time.Minute})
+	p := firn.NewPrefetcher(g, &firn.PrefetchOptions{Count: 100, MaxCount: 1000, Validity: time.Minute})
 	for range 3 {
 		fmt.Println(p.Next(ctx))
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/firnid/firn"
@@ -229,7 +228,7 @@ func ExamplePrefetcher() {
 		panic(err)
 	}
 	var source firn.Source = g
-	p := firn.NewPrefetcher(source, 100, 10*time.Minute)
+	p := firn.NewPrefetcher(source, &firn.PrefetchOptions{Count: 100, Validity: 10 * time.Minute})
 	for range 3 {
 		fmt.Println(p.Next(context.Background()))
 	}
@@ -277,33 +276,4 @@ func ExampleStats() {
 	_, _, _ = g.Reserve(10_000)
 	fmt.Printf("%+v\n", g.Stats())
 	// Output: {IDs:10001 Batches:1 Waits:0 TotalWait:0s Lead:2ms}
-}
-
-// Workers that make millions of IDs use a cursor each, and share nothing while
-// they make them.
-func ExampleCursor() {
-	g, err := firn.NewGenerator(firn.MustParseLayout("hazelcast"), firn.StaticGrant(3), nil)
-	if err != nil {
-		panic(err)
-	}
-	var all sync.WaitGroup
-	batches := make([][]firn.ID, 4)
-	for i := range batches {
-		all.Go(func() {
-			ids := g.Cursor() // owned by this goroutine
-			for range 1000 {
-				id, err := ids.Next(context.Background())
-				if err != nil {
-					panic(err)
-				}
-				batches[i] = append(batches[i], id)
-			}
-		})
-	}
-	all.Wait()
-	every := slices.Concat(batches...)
-	slices.Sort(every)
-	fmt.Println(slices.IsSorted(batches[0]), len(slices.Compact(every)), "different IDs")
-	// Output:
-	// true 4000 different IDs
 }

@@ -6,16 +6,14 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
-
-	"github.com/firnid/firn/internal/freshness"
 )
 
 // A fetch is a call to the source that is in progress: in the background, or by
 // the caller that began it. Its results may be read once done is closed.
 type fetch[I AnyID[I]] struct {
-	count     int           // of IDs
-	own       bool          // made by the call that began it
-	began     time.Time     // if p.background
+	count     int  // of IDs
+	own       bool // made by the call that began it
+	began     time.Time
 	done      chan struct{} // made for the first call that waits; guarded by mu
 	block     *block[I]
 	err       error
@@ -31,9 +29,6 @@ var errNoReturn = errors.New("firn: the source of a prefetcher did not return")
 // takeSome takes the next IDs of a block, up to the length of dst, and triggers
 // the next fetch if few are left.
 func (p *PrefetcherOf[I]) takeSome(b *block[I], dst []I) int {
-	if p.timed && p.tooOld(b) {
-		return 0
-	}
 	n := b.takeSome(dst)
 	if n > 0 {
 		p.fetchSoon(b)
@@ -56,9 +51,7 @@ func (p *PrefetcherOf[I]) fetchSoon(b *block[I]) {
 // await takes at least one ID and up to the length of dst, and waits until
 // there is one.
 func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
-	if p.background {
-		ctx.Done() // may block or panic, and no fetch must wait for that
-	}
+	ctx.Done() // may block or panic, and no fetch must wait for that
 	var waited *fetch[I]
 	for {
 		n, f, began, err := p.takeOrFetch(dst, waited, true, true)
@@ -66,13 +59,10 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 			return n, err
 		}
 		if began && f.own {
-			n = p.run(ctx, f, dst)
-			switch {
+			switch n = p.run(ctx, f, dst); {
 			case n > 0:
 				p.fetchSoon(f.block)
 				return n, nil
-			case !p.background:
-				return 0, f.err
 			case f.abandoned:
 				return 0, ctx.Err()
 			}
@@ -85,7 +75,7 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 		}
 		// The failure of a fetch that began before this call, for another one,
 		// does not answer it.
-		if f.err != nil && !f.abandoned && p.background && (began || waited != nil) {
+		if f.err != nil && !f.abandoned && (began || waited != nil) {
 			if p.ctx.Err() != nil {
 				return 0, ErrClosed
 			}
@@ -115,9 +105,6 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], mayFetch, mayRu
 	if p.closed {
 		return 0, nil, false, ErrClosed
 	}
-	if p.timed && p.tooOld(b) {
-		p.drop(b)
-	}
 	if n = b.takeSome(dst); n > 0 {
 		return n, nil, false, nil
 	}
@@ -143,7 +130,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], mayFetch, mayRu
 	}
 	if spent && (f == nil || !f.late) {
 		p.count = p.growth.next(p.count, p.least, p.most)
-		p.early = p.background && time.Since(b.arrived) > worthAhead
+		p.early = !p.onDemand && time.Since(b.arrived) > worthAhead
 	}
 	if f == nil {
 		f, began = p.start(mayRun && !p.abandoned), true
@@ -162,12 +149,9 @@ const worthAhead = 50 * time.Microsecond
 // start begins a fetch. If own is set, the caller must run it. The caller holds
 // mu.
 func (p *PrefetcherOf[I]) start(own bool) *fetch[I] {
-	f := &fetch[I]{count: p.count, own: own, err: errNoReturn}
+	f := &fetch[I]{count: p.count, own: own, err: errNoReturn, began: time.Now()}
 	p.fetching = f
 	p.running++
-	if p.background {
-		f.began = time.Now()
-	}
 	if !own {
 		if p.idle {
 			p.idle = false
@@ -227,7 +211,7 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		if !f.own {
 			p.idle = f.err != errNoReturn // if so, serve waits from now on
 		}
-		if f.err == nil && p.background {
+		if f.err == nil {
 			p.growth.record(f.count, time.Since(f.began))
 		}
 		switch b := p.block.Load(); {
@@ -241,7 +225,7 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 			if !p.closed { // after Close gave up waiting, no other call gets an ID
 				p.install(f.block)
 			}
-		case p.background:
+		default:
 			// Fetch again when half of the rest is used, and so on.
 			if used := b.next.Load(); used < b.size {
 				b.low.Store(used + (b.size-used)/2)
@@ -252,7 +236,7 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		}
 		p.endOne()
 	}()
-	if !f.own || !p.background {
+	if !f.own {
 		p.call(ctx, f)
 		return 0
 	}
@@ -268,9 +252,6 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 // call calls the source.
 func (p *PrefetcherOf[I]) call(ctx context.Context, f *fetch[I]) {
 	defer func() {
-		if !p.background {
-			return // the program can recover from it
-		}
 		if v := recover(); v != nil {
 			f.crash = fmt.Sprintf("firn: the source of a prefetcher panicked: %v\n\n%s", v, debug.Stack())
 			f.err = fmt.Errorf("firn: the source of a prefetcher panicked: %v", v)
@@ -283,7 +264,7 @@ func (p *PrefetcherOf[I]) call(ctx context.Context, f *fetch[I]) {
 	}
 	if f.block, f.err = newBlock(batch, f.count); f.err == nil {
 		p.fetches.Add(1)
-		p.arrive(f.block)
+		f.block.arrived = time.Now()
 	}
 }
 
@@ -295,7 +276,7 @@ func (p *PrefetcherOf[I]) install(b *block[I]) {
 		b.low.Store(b.size / 2)
 	}
 	p.stopTimer()
-	if p.validity > 0 && !p.timed {
+	if p.validity > 0 {
 		p.running++
 		p.timer = time.AfterFunc(p.validity-time.Since(b.arrived), func() { p.expire(b) })
 	}
@@ -331,38 +312,7 @@ func (p *PrefetcherOf[I]) drop(b *block[I]) {
 
 // tooOld reports whether a block is too old to be used.
 func (p *PrefetcherOf[I]) tooOld(b *block[I]) bool {
-	if !p.timed {
-		return p.validity > 0 && time.Since(b.arrived) >= p.validity
-	}
-	if used := b.next.Load(); used >= b.size || used < b.fresh.EndBy(&p.watch) {
-		return false
-	}
-	return p.readClock(b).Sub(b.arrived) >= p.validity
-}
-
-// arrive notes when a block arrived.
-func (p *PrefetcherOf[I]) arrive(b *block[I]) {
-	if p.timed {
-		b.arrived = p.readClock(b)
-	} else if p.validity > 0 || p.background {
-		b.arrived = time.Now()
-	}
-}
-
-// readClock reads the clock. If the block outlasts the reading, the next calls
-// need none.
-func (p *PrefetcherOf[I]) readClock(b *block[I]) time.Time {
-	o := p.watch.Begin()
-	now := time.Now()
-	o = p.watch.End(o, now)
-	left := p.validity
-	if !b.arrived.IsZero() { // it does now
-		left -= now.Sub(b.arrived)
-	}
-	if left > freshness.Span {
-		p.watch.Allow(&b.fresh, o, min(b.size, b.next.Load()+freshness.Most))
-	}
-	return now
+	return p.validity > 0 && time.Since(b.arrived) >= p.validity
 }
 
 // stopTimer stops the timer of the current block. If it has already fired, it

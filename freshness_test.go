@@ -19,17 +19,54 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// newWatched returns a generator with a clock and a counter of the test, whose
-// readings make allowances like those of the system's clock. The clock's times
-// must have a monotonic part.
-func newWatched(layout string, g Grant, o Options, now func() time.Time, counter func() uint64) (*Generator, error) {
-	o.Now = now
-	gen, err := NewGenerator(MustParseLayout(layout), g, &o)
-	if err == nil {
-		gen.watch.InitCounter(min(freshness.Span, gen.layout.unit/2), now(), counter)
-	}
-	return gen, err
+// A watched generator has a clock and a counter of the test. Its methods use the
+// allowances that readings of the clock make, as those of a Generator do with the
+// processor's counter.
+type watched struct {
+	*Generator
+	counter func() uint64
 }
+
+// newWatched returns a watched generator. The clock's times must have a monotonic
+// part.
+func newWatched(layout string, grant Grant, o Options, now func() time.Time, counter func() uint64) (watched, error) {
+	o.Now = now
+	g, err := NewGenerator(MustParseLayout(layout), grant, &o)
+	if err == nil {
+		g.watch.InitCounter(min(freshness.Span, g.layout.unit/2), now(), counter)
+	}
+	return watched{g, counter}, err
+}
+
+// some is Fill for up to want IDs that are free.
+func (g watched) some(want uint64) (ids []ID, err error) {
+	t := g.term.Load()
+	slot, n := t.quick(g.counter(), want)
+	if n == 0 {
+		if t, slot, n, err = g.take(&waiter{want: want}); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Collect(newBatch[ID](&t.composer, slot, int(n)).All()), nil
+}
+
+func (g watched) TryNext() (ID, error) {
+	ids, err := g.some(1)
+	return append(ids, 0)[0], err
+}
+
+// must returns the next ID.
+func (g watched) must(t *testing.T) ID {
+	t.Helper()
+	id, err := g.TryNext()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// fresh reports whether there is an allowance.
+func (g watched) fresh() bool { return g.term.Load().allowed.End(g.counter()) > 0 }
 
 // A liar is a counter with 3 counts per nanosecond while it is honest.
 type liar struct {
@@ -129,11 +166,10 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 	unit := g.layout.unit
 	last := ID(0)
 	node, reserved := uint64(1), false
-	cursor, next := g.Cursor(), ID(0) // next: the cursor's IDs are above it
 	seen, refused := make(map[ID]bool), 0
 	for range 5_000 {
 		var ids []ID
-		var times []time.Time // when they were drawn; if there are fewer, all later ones were drawn now
+		var times []time.Time // when they were drawn
 		n := r.IntN(1000)
 		switch {
 		case n < 900:
@@ -145,9 +181,7 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 		case n < 991:
 			passed += time.Duration(r.Int64N(int64(100 * time.Hour)))
 		case n < 996:
-			if t, slot, n, err := g.takeUpTo(1 + r.Uint64N(300)); err == nil {
-				ids = slices.Collect(newBatch[ID](&t.composer, slot, int(n)).All())
-			}
+			ids, _ = g.some(1 + r.Uint64N(300))
 		case n < 997:
 			if b, _, err := g.Reserve(1 + r.IntN(5000)); err == nil {
 				ids, reserved = slices.Collect(b.All()), true
@@ -164,36 +198,27 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 				return 0, 0, err
 			}
 		}
-		if id, err := g.TryNext(); err == nil {
-			ids = append(ids, id)
-		} else if refused++; errors.As(err, new(*ClockError)) {
-			return readings, made, fmt.Errorf("the clock never went back, but %w", err)
-		}
-		last := &last
-		if n%3 == 0 { // and some from a cursor, which have their own order
-			ids, last = nil, &next
-			for range r.IntN(50) {
-				if id, err := cursor.TryNext(); err == nil {
-					ids, times = append(ids, id), append(times, at())
-				} else {
-					refused++
-				}
+		for range 1 + r.IntN(50)*r.IntN(2) {
+			if id, err := g.TryNext(); err == nil {
+				ids = append(ids, id)
+			} else if refused++; errors.As(err, new(*ClockError)) {
+				return readings, made, fmt.Errorf("the clock never went back, but %w", err)
+			}
+			for len(times) < len(ids) {
+				times = append(times, at())
 			}
 		}
 		for i, id := range ids {
 			made++
-			now := at()
-			if i < len(times) {
-				now = times[i]
-			}
+			now := times[i]
 			p, err := g.layout.Decompose(id)
 			switch {
 			case err != nil:
 				return readings, made, err
 			case seen[id]:
 				err = fmt.Errorf("ID %v is made twice", id)
-			case id <= *last:
-				err = fmt.Errorf("ID %v comes after %v", id, *last)
+			case id <= last:
+				err = fmt.Errorf("ID %v comes after %v", id, last)
 			case p.Node != node || p.Time.Before(from) || !p.Time.Before(until):
 				err = fmt.Errorf("an ID of node %d and %v is outside its grant of node %d, %v to %v", p.Node, p.Time, node, from, until)
 			case p.Time.After(now.Add(ahead)) && n != 996 && !reserved:
@@ -204,10 +229,10 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 			if err != nil {
 				return readings, made, fmt.Errorf("%d of %d after %v: %w", i, len(ids), passed, err)
 			}
-			*last, seen[id] = id, true
+			last, seen[id] = id, true
 		}
 		if len(ids) > 0 {
-			if p, _ := g.layout.Decompose(*last); !p.Time.After(at().Add(ahead)) {
+			if p, _ := g.layout.Decompose(last); !p.Time.After(at().Add(ahead)) {
 				reserved = false // the clock has caught up with the reservation
 			}
 		}
@@ -218,7 +243,7 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 // open returns a generator with an allowance: its clock was read, and the
 // counter was found to be honest. Then the clock stands still, and so does the
 // counter, almost.
-func open(t *testing.T, layout string, o Options) (g *Generator, clock *atomic.Int64, readings *atomic.Int64) {
+func open(t *testing.T, layout string, o Options) (g watched, clock *atomic.Int64, readings *atomic.Int64) {
 	t.Helper()
 	clock, readings = new(atomic.Int64), new(atomic.Int64)
 	base, count := time.Now(), new(atomic.Uint64)
@@ -233,10 +258,10 @@ func open(t *testing.T, layout string, o Options) (g *Generator, clock *atomic.I
 	}
 	for range 4 {
 		clock.Add(int64(10 * time.Millisecond))
-		mustNext(t, g)
+		g.must(t)
 	}
 	before := readings.Load()
-	if mustNext(t, g); readings.Load() != before {
+	if g.must(t); readings.Load() != before {
 		t.Fatal("no allowance was made")
 	}
 	return g, clock, readings
@@ -309,7 +334,7 @@ func TestAllowanceEnds(t *testing.T) {
 		}
 		for range 4 { // as in open
 			passed += 10 * time.Millisecond
-			mustNext(t, g)
+			g.must(t)
 		}
 		end := g.aheadSlot(reading{tick: uint64(now().UnixMilli())})
 		if byGrant {
@@ -336,12 +361,16 @@ func TestAllowanceEnds(t *testing.T) {
 			return err
 		}
 		first := g.term.Load().word.Load()
-		a, b := g.Cursor(), g.Cursor()
 		calls := []func(n int) error{
 			func(int) error { return one(g.TryNext()) },
 			func(int) error { return one(g.Next(ended)) },
-			func(int) error { return one(a.TryNext()) },
-			func(int) error { return one(b.Next(ended)) },
+			func(n int) error {
+				ids, err := g.some(uint64(n))
+				for _, id := range ids {
+					take(id)
+				}
+				return err
+			},
 			func(n int) error { return all(g.TryNextBatch(n)) },
 			func(n int) error { return all(g.NextBatch(ended, n)) },
 			func(n int) error {
@@ -380,9 +409,7 @@ func TestAllowanceEnds(t *testing.T) {
 				break
 			}
 		}
-		for _, call := range calls[:4] { // the rest of the cursors' blocks
-			for err = nil; err == nil; err = call(1) {
-			}
+		for err = nil; err == nil; err = one(g.TryNext()) {
 		}
 		if first >= end || uint64(len(slots)) != end-first {
 			t.Errorf("seed %d: %d slots are used, want those from %d to %d", seed, len(slots), first, end)
@@ -427,7 +454,7 @@ func TestAllowanceIsMade(t *testing.T) {
 	g := newGenerator(t, MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
 	for deadline := time.Now().Add(testTimeout); ; {
 		mustNext(t, g)
-		if _, end := g.term.Load().allowed.Read(&g.watch); end > 0 {
+		if g.term.Load().allowed.End(freshness.Cycles()) > 0 {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -441,7 +468,7 @@ func TestMostIDsOfAReading(t *testing.T) {
 	g, _, readings := open(t, "default", Options{MaxAhead: time.Hour})
 	before := readings.Load()
 	for range 10 * freshness.Most {
-		mustNext(t, g)
+		g.must(t)
 	}
 	if n := readings.Load() - before; n < 9 || n > 11 {
 		t.Errorf("%d readings of the clock for %d IDs, want one for each %d", n, 10*freshness.Most, freshness.Most)
@@ -480,24 +507,23 @@ func TestNoAllowanceWhileCallsWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fresh := func() bool { _, end := g.term.Load().allowed.Read(&g.watch); return end > 0 }
 		for range 4 {
 			clock.Add(int64(time.Second))
-			mustNext(t, g)
+			g.must(t)
 		}
-		if !fresh() {
+		if !g.fresh() {
 			t.Fatal("no allowance was made, so this test says little")
 		}
 		for range 3 { // the rest of the tick
-			mustNext(t, g)
+			g.must(t)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { _, err := g.Next(ctx); done <- err }()
 		synctest.Wait()
 		clock.Add(int64(time.Second)) // while it sleeps
-		mustNext(t, g)
-		if fresh() {
+		g.must(t)
+		if g.fresh() {
 			t.Error("an allowance was made while a call waits")
 		}
 		cancel()
@@ -505,8 +531,8 @@ func TestNoAllowanceWhileCallsWait(t *testing.T) {
 			t.Error(err)
 		}
 		clock.Add(int64(time.Second))
-		mustNext(t, g)
-		if !fresh() {
+		g.must(t)
+		if !g.fresh() {
 			t.Error("no allowance was made when no call waits any more")
 		}
 	})
@@ -529,7 +555,7 @@ func TestAllowanceIsOfItsTerm(t *testing.T) {
 	if id, err := g.TryNext(); !errors.Is(err, ErrGrantOver) {
 		t.Errorf("TryNext = %v, %v, want ErrGrantOver: the grant of node 2 ended a minute ago", id, err)
 	}
-	if _, end := v.term.allowed.Read(&g.watch); end != v.ahead {
+	if end := v.term.allowed.End(g.counter()); end != v.ahead {
 		t.Errorf("the allowance of the old term ends at %d, want %d: none was made, so this test says little", end, v.ahead)
 	}
 }
@@ -541,7 +567,7 @@ func TestInlining(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	for _, name := range []string{"(*term).takeBelow", "(*term).takeSomeBelow", "(*composer).last", "fresh", "(*Allowance).End", "(*Reading).Fresh"} {
+	for _, name := range []string{"(*term).takeBelow", "(*composer).last", "fresh", "(*Allowance).End"} {
 		if !regexp.MustCompile(`(?m): can inline ` + regexp.QuoteMeta(name) + `$`).Match(out) {
 			t.Errorf("%s cannot be inlined any more", name)
 		}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/firnid/firn/internal/freshness"
 )
 
 // A Generator makes 64-bit IDs for the node of its Grant.
@@ -134,9 +136,9 @@ func (g *Generator128) TryNextBatch(n int) (Batch128, error) { return tryNextBat
 // tryNext implements TryNext.
 func tryNext[I AnyID[I]](c *core) (id I, err error) {
 	t := c.term.Load()
-	slot, ok := t.quick()
-	if !ok {
-		if t, slot, err = c.takeOne(); err != nil {
+	slot, n := t.quick(freshness.Cycles(), 1)
+	if n == 0 {
+		if t, slot, _, err = c.take(&waiter{want: 1}); err != nil {
 			return id, err
 		}
 	}
@@ -148,9 +150,9 @@ func tryNext[I AnyID[I]](c *core) (id I, err error) {
 func next[I AnyID[I]](ctx context.Context, c *core) (id I, err error) {
 	needContext(ctx)
 	t := c.term.Load()
-	slot, ok := t.quick()
-	if !ok {
-		if t, slot, err = c.waitOne(ctx); err != nil {
+	slot, n := t.quick(freshness.Cycles(), 1)
+	if n == 0 {
+		if t, slot, _, err = c.takeOrWait(ctx, waiter{want: 1}); err != nil {
 			return id, err
 		}
 	}
@@ -195,18 +197,16 @@ func (t *term) put128(id *ID128, slot uint64) {
 func fill[I AnyID[I]](ctx context.Context, c *core, dst []I) error {
 	needContext(ctx)
 	for len(dst) > 0 {
-		var t *term
-		var slot, n uint64
-		var err error
-		busy := c.line.busy()
-		if !busy {
-			t, slot, n, err = c.takeUpTo(uint64(len(dst)))
+		t, want := c.term.Load(), uint64(len(dst))
+		slot, n := uint64(0), uint64(0)
+		if !c.line.busy() {
+			slot, n = t.quick(freshness.Cycles(), want)
 		}
-		if busy || err != nil {
-			t, slot, n, err = c.takeInLine(ctx, waiter{want: uint64(len(dst))}, err)
-		}
-		if err != nil {
-			return err
+		if n == 0 {
+			var err error
+			if t, slot, n, err = c.takeOrWait(ctx, waiter{want: want}); err != nil {
+				return err
+			}
 		}
 		c.batches.Add(1)
 		newBatch[I](&t.composer, slot, int(n)).write(dst[:n])
@@ -226,22 +226,24 @@ func (c *core) waiterOf(n int) (w waiter, err error) {
 }
 
 // batchOf returns the batch of the slots that were taken, or err.
-func batchOf[I AnyID[I]](c *core, t *term, slot uint64, n int, err error) (BatchOf[I], error) {
+func batchOf[I AnyID[I]](c *core, t *term, slot, n uint64, err error) (BatchOf[I], error) {
 	if err != nil {
 		return BatchOf[I]{}, err
 	}
 	c.batches.Add(1)
-	return newBatch[I](&t.composer, slot, n), nil
+	return newBatch[I](&t.composer, slot, int(n)), nil
 }
 
 // reserve implements Reserve.
 func reserve[I AnyID[I]](c *core, n int) (b BatchOf[I], hold time.Duration, err error) {
-	if _, err = c.waiterOf(n); err != nil {
+	w, err := c.waiterOf(n)
+	if err != nil {
 		return b, 0, err
 	}
-	t, slot, hold, err := c.takeAll(uint64(n))
-	b, err = batchOf[I](c, t, slot, n, err)
-	return b, hold, err
+	w.batch, w.reserve = false, true
+	t, slot, got, err := c.take(&w)
+	b, err = batchOf[I](c, t, slot, got, err)
+	return b, w.hold, err
 }
 
 // nextBatch implements NextBatch: it waits until all n slots may be used and
@@ -259,16 +261,8 @@ func nextBatch[I AnyID[I]](ctx context.Context, c *core, n int) (b BatchOf[I], e
 			return b, fmt.Errorf("%w: %d IDs take %v, and the deadline is in %v: %w", ErrBatchTooLarge, n, own, max(0, left), context.DeadlineExceeded)
 		}
 	}
-	var t *term
-	var slot uint64
-	busy := c.line.busy()
-	if !busy {
-		t, slot, err = c.takeBatch(&w)
-	}
-	if busy || err != nil {
-		t, slot, _, err = c.takeInLine(ctx, w, err)
-	}
-	return batchOf[I](c, t, slot, n, err)
+	t, slot, got, err := c.takeOrWait(ctx, w)
+	return batchOf[I](c, t, slot, got, err)
 }
 
 // tryNextBatch implements TryNextBatch.
@@ -280,6 +274,6 @@ func tryNextBatch[I AnyID[I]](c *core, n int) (b BatchOf[I], err error) {
 	if c.line.busy() {
 		return b, c.notYourTurn(c.line.want.Load(), w.want) // other calls came first
 	}
-	t, slot, err := c.takeBatch(&w)
-	return batchOf[I](c, t, slot, n, err)
+	t, slot, got, err := c.take(&w)
+	return batchOf[I](c, t, slot, got, err)
 }

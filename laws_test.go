@@ -870,7 +870,7 @@ func TestImportersDoNotAllocate(t *testing.T) {
 	g := mustAny(t, l, grant, o).(gen[firn.ID]).maker.(*firn.Generator)
 	g128 := mustAny(t, firn.MustParseLayout("uuidv7"), grant, o).(gen[firn.ID128]).maker.(*firn.Generator128)
 	slow := mustAny(t, firn.Default(), firn.Grant{Node: 1, From: time.Unix(1, 0)}, injected).(gen[firn.ID]).maker.(*firn.Generator)
-	c, ctx, dst := g.Cursor(), t.Context(), make([]firn.ID, 100)
+	ctx, dst := t.Context(), make([]firn.ID, 100)
 	for name, next := range map[string]func(){
 		"Next":               func() { sink, _ = g.Next(ctx) },
 		"TryNext":            func() { sink, _ = g.TryNext() },
@@ -878,8 +878,6 @@ func TestImportersDoNotAllocate(t *testing.T) {
 		"Reserve":            func() { _, _, _ = g.Reserve(10) },
 		"Next128":            func() { sink128, _ = g128.Next(ctx) },
 		"TryNext128":         func() { sink128, _ = g128.TryNext() },
-		"Cursor.Next":        func() { sink, _ = c.Next(ctx) },
-		"Cursor.TryNext":     func() { sink, _ = c.TryNext() },
 		"Next by a clock":    func() { sink, _ = slow.Next(ctx) },
 		"TryNext by a clock": func() { sink, _ = slow.TryNext() },
 		"Fill by a clock":    func() { _ = slow.Fill(ctx, dst) },

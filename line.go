@@ -43,12 +43,15 @@ type line struct {
 	joined  uint64        // slots that all calls so far wanted
 }
 
-// A waiter is a call that waits for at least one and up to want slots, or, if
-// it is a batch, for all of them.
+// A waiter is a call that wants at least one and up to want slots, or, if it is
+// a batch or a reservation, all of them.
 type waiter struct {
-	want  uint64
-	batch bool
-	from  uint64        // lower bound of a batch's slots
+	want    uint64
+	batch   bool
+	reserve bool          // regardless of MaxAhead; it never waits
+	hold    time.Duration // how long to hold a reservation
+	from    uint64        // lower bound of a batch's slots
+
 	elem  *list.Element // nil if it is not in line
 	place uint64        // line.joined when it joined
 	woken chan struct{} // receives an element when the waiter becomes leader or gets slots
@@ -56,6 +59,14 @@ type waiter struct {
 	// Result, guarded by the line's lock:
 	term    *term // nil: nothing
 	slot, n uint64
+}
+
+// need returns the least number of slots that w can use.
+func (w *waiter) need() uint64 {
+	if w.batch || w.reserve {
+		return w.want
+	}
+	return 1
 }
 
 // busy reports whether any call is waiting.

@@ -36,13 +36,10 @@ func TestFirstComeFirstServed(t *testing.T) {
 		ids := make([]ID, callers)
 		call := func(i int) {
 			var err error
-			switch i % 3 {
-			case 0:
+			if i%2 == 0 {
 				ids[i], err = g.Next(t.Context())
-			case 1:
+			} else {
 				err = g.Fill(t.Context(), ids[i:i+1])
-			case 2:
-				ids[i], err = g.Cursor().Next(t.Context())
 			}
 			if err != nil {
 				t.Errorf("call %d: %v", i, err)
@@ -134,14 +131,13 @@ func inABubble(t *testing.T, grant Grant) *Generator {
 // their IDs. Calls that never wait try again after 50 µs.
 func pollers(ctx context.Context, t *testing.T, g *Generator) (stop func() [][]ID) {
 	ctx, cancel := context.WithCancel(ctx)
-	cursor, leasing := g.Cursor(), g.Cursor()
 	reserved := 0
 	calls := []func() ([]ID, error){
 		func() ([]ID, error) { id, err := g.Next(ctx); return []ID{id}, err },
 		func() ([]ID, error) { id, err := g.Next(ctx); return []ID{id}, err },
 		func() ([]ID, error) { id, err := g.TryNext(); return []ID{id}, err },
-		func() ([]ID, error) { id, err := cursor.Next(ctx); return []ID{id}, err },
-		func() ([]ID, error) { id, err := leasing.TryNext(); return []ID{id}, err },
+		func() ([]ID, error) { id, err := g.Next(ctx); return []ID{id}, err },
+		func() ([]ID, error) { id, err := g.TryNext(); return []ID{id}, err },
 		func() ([]ID, error) { ids := make([]ID, 7); return ids, g.Fill(ctx, ids) },
 		func() ([]ID, error) { b, err := g.NextBatch(ctx, 3); return slices.Collect(b.All()), err },
 		func() ([]ID, error) {
@@ -299,7 +295,6 @@ func TestBatchKeepsItsPlace(t *testing.T) {
 			made := g.Stats().IDs
 			for name, err := range map[string]error{
 				"TryNext": func() error { _, err := g.TryNext(); return err }(),
-				"Cursor":  func() error { _, err := g.Cursor().TryNext(); return err }(),
 				"Reserve": func() error { _, _, err := g.Reserve(1); return err }(),
 			} {
 				// The batch has the slots from the second one of tick 101 on,
@@ -357,10 +352,6 @@ func TestChangesInsideTheLine(t *testing.T) {
 		"NextBatch": func(ctx context.Context, g *Generator) ([]ID, error) {
 			b, err := g.NextBatch(ctx, 2)
 			return slices.Collect(b.All()), err
-		},
-		"Cursor": func(ctx context.Context, g *Generator) ([]ID, error) {
-			id, err := g.Cursor().Next(ctx)
-			return []ID{id}, err
 		},
 	} {
 		for change, test := range map[string]struct {

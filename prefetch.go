@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/firnid/firn/internal/freshness"
 )
 
 // A Source makes batches of IDs: it is a Generator, or asks one over a network.
@@ -23,18 +21,16 @@ type SourceOf[I AnyID[I]] interface {
 }
 
 // A Prefetcher hands out IDs one by one from batches of a Source. It is safe
-// for concurrent use by multiple goroutines and must be made by NewPrefetcher
-// or StartPrefetcher. See PrefetcherOf for its methods.
+// for concurrent use by multiple goroutines and must be made by NewPrefetcher.
+// See PrefetcherOf for its methods.
 type Prefetcher = PrefetcherOf[ID]
 
 // A PrefetcherOf is a Prefetcher of 64-bit or 128-bit IDs.
 type PrefetcherOf[I AnyID[I]] struct {
 	source      SourceOf[I]
-	validity    time.Duration   // 0 or less: IDs may have any age
-	least, most int             // bounds of count
-	background  bool            // fetches may begin before IDs run out, in a goroutine
-	timed       bool            // a clock reading ends a block, not a timer
-	watch       freshness.Watch // if timed: how long that reading holds
+	validity    time.Duration // 0 or less: IDs may have any age
+	least, most int           // bounds of count
+	onDemand    bool          // fetches do not begin before IDs run out
 
 	// IDs are taken from block without a lock. A block is replaced under mu, and
 	// only if it is sealed or used up, so IDs come in the order of their batches
@@ -43,7 +39,7 @@ type PrefetcherOf[I AnyID[I]] struct {
 	fetches, discarded atomic.Uint64
 
 	work   chan *fetch[I]  // for the goroutine that waits; holds one
-	ctx    context.Context // of all fetches, if background is set; done when p is closed
+	ctx    context.Context // of all fetches; done when p is closed
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when p is closed and nothing runs
 
@@ -65,32 +61,10 @@ type PrefetcherOf[I AnyID[I]] struct {
 // ErrClosed is returned after Close: the Prefetcher hands out no more IDs.
 var ErrClosed = errors.New("firn: prefetcher is closed")
 
-// NewPrefetcher returns a Prefetcher that fetches count IDs at a time from
-// source, whenever the last batch is used up or older than validity. The rest
-// of an old batch is discarded, so IDs are never older than validity when they
-// are handed out. If validity is 0 or less, IDs may have any age.
-//
-// These are the rules of Hazelcast's prefetch-count and
-// prefetch-validity-millis, which default to 100 and 10 minutes there: a batch
-// becomes invalid exactly validity after it arrived.
-//
-// NewPrefetcher panics if source is nil or count is less than 1. Other
-// constructors return an error, because a layout or a grant may come from a
-// user or a store. These numbers are the program's own, so a bad one is a
-// mistake in the program.
-//
-// A Prefetcher made by NewPrefetcher starts no goroutine: it fetches when a
-// caller needs an ID and none is left. StartPrefetcher makes one that fetches
-// ahead.
-func NewPrefetcher[I AnyID[I]](source SourceOf[I], count int, validity time.Duration) *PrefetcherOf[I] {
-	if source == nil || count < 1 {
-		panic(fmt.Sprintf("firn: NewPrefetcher needs a source and a count of at least 1, not %d", count))
-	}
-	return (&PrefetcherOf[I]{source: source, validity: validity, least: count, most: count, timed: validity > 0}).init()
-}
-
-// PrefetchOptions configure a Prefetcher made by StartPrefetcher. A nil pointer
-// and zero fields mean the defaults given for each field.
+// PrefetchOptions configure a Prefetcher. A nil pointer and zero fields mean the
+// defaults given for each field. Hazelcast's prefetch-count of 100 is
+// {Count: 100, MaxCount: 100, OnDemand: true}, with its prefetch-validity-millis
+// as Validity.
 type PrefetchOptions struct {
 	// Count is the number of IDs to ask for at first, and the minimum; 0 means
 	// 100.
@@ -109,9 +83,15 @@ type PrefetchOptions struct {
 
 	// Validity is the maximum age of an ID when it is handed out, counted from
 	// the arrival of its batch; 0 means 10 minutes, and a negative value means
-	// no limit. A timer ends the batch, so a program that was suspended for
-	// longer may hand out a few more of its IDs right after it resumes.
+	// no limit. A timer ends the batch: an ID is handed out later only by as
+	// much as the timer is late, which is the time that the runtime needs to
+	// start a goroutine. A program that was suspended for longer may hand out a
+	// few more IDs of the batch right after it resumes.
 	Validity time.Duration
+
+	// OnDemand switches fetching ahead off: a batch is fetched only when a call
+	// needs an ID and none is left.
+	OnDemand bool
 }
 
 // fill returns the options with defaults filled in. It panics if they
@@ -122,14 +102,14 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 	filled.MaxCount = cmp.Or(filled.MaxCount, max(filled.Count, 10_000))
 	filled.Validity = cmp.Or(filled.Validity, 10*time.Minute)
 	if filled.Count < 1 || filled.MaxCount < filled.Count {
-		panic(fmt.Sprintf("firn: StartPrefetcher needs a Count of at least 1 and a MaxCount of at least Count, not %d and %d",
+		panic(fmt.Sprintf("firn: NewPrefetcher needs a Count of at least 1 and a MaxCount of at least Count, not %d and %d",
 			filled.Count, filled.MaxCount))
 	}
 	return filled
 }
 
-// StartPrefetcher returns a Prefetcher that fetches ahead: when half of a batch
-// is used, it requests the next one in the background. Callers wait only for
+// NewPrefetcher returns a Prefetcher that fetches ahead: when half of a batch is
+// used, it requests the next one in the background. Callers wait only for
 // the first batch, after a pause longer than the validity, and if the source is
 // slower than they are. There is one fetch at a time. If one fails while IDs
 // are left, callers do not notice, and it is retried as more IDs are used.
@@ -148,56 +128,50 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 // holds the same batch and hands out the same IDs. Close a Prefetcher before
 // taking a snapshot.
 //
-// StartPrefetcher panics if source is nil, or if the options contradict each
-// other, for the reason given at NewPrefetcher.
-func StartPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
+// NewPrefetcher panics if source is nil, or if the options contradict each
+// other. Other constructors return an error, because a layout or a grant may
+// come from a user or a store. These numbers are the program's own, so a bad one
+// is a mistake in the program.
+func NewPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
 	if source == nil {
-		panic("firn: StartPrefetcher needs a source")
+		panic("firn: NewPrefetcher needs a source")
 	}
 	set := o.fill()
-	return (&PrefetcherOf[I]{source: source, validity: set.Validity, least: set.Count, most: set.MaxCount, background: true}).init()
-}
-
-// init prepares p for use.
-func (p *PrefetcherOf[I]) init() *PrefetcherOf[I] {
-	p.count, p.early, p.ended, p.work = p.least, p.background, make(chan struct{}), make(chan *fetch[I], 1)
+	p := &PrefetcherOf[I]{
+		source: source, validity: set.Validity, least: set.Count, most: set.MaxCount, onDemand: set.OnDemand,
+		count: set.Count, early: !set.OnDemand, ended: make(chan struct{}), work: make(chan *fetch[I], 1),
+	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.block.Store(new(block[I]))
-	if p.timed {
-		p.watch.Init(freshness.Span)
-	}
 	return p
 }
 
 // Next returns the next ID, and fetches a batch first if necessary. One caller
 // fetches, under its own context, and the others wait for it, each under
-// theirs. If the fetch fails, only the call that made it fails, and the next
-// one tries again.
+// theirs.
 //
-// If p was made by StartPrefetcher and a fetch fails, the calls for which it
-// began fail. A call that arrived while it was in progress waits for another
-// one. If a fetch ends because the call that made it gave up, only that call
-// fails, and the next fetch is made in the background, where no caller's
-// context ends it.
+// If a fetch fails, the calls for which it began fail. A call that arrived while
+// it was in progress waits for another one. If a fetch ends because the call
+// that made it gave up, only that call fails, and the next fetch is made in the
+// background, where no caller's context ends it.
 //
 // A context that is done is not an error if no wait is needed.
 func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 	needContext(ctx)
-	if b := p.block.Load(); !p.timed || b.next.Load() < b.fresh.End(freshness.Cycles()) {
-		if i := b.next.Add(1) - 1; i < b.size {
-			if i >= b.low.Load() {
-				p.fetchSoon(b)
-			}
-			// block.at inlined by hand: a call would be a store that the next
-			// Add must wait for.
-			if s := b.near.Load(); s != nil && i-s.start < s.size {
-				if first, ok := any(&s.first).(*ID); ok {
-					*any(&id).(*ID) = *first + ID((i-s.start)*s.step)
-					return id, nil
-				}
-			}
-			return b.at(i), nil
+	b := p.block.Load()
+	if i := b.next.Add(1) - 1; i < b.size {
+		if i >= b.low.Load() {
+			p.fetchSoon(b)
 		}
+		// block.at inlined by hand: a call would be a store that the next Add
+		// must wait for.
+		if s := b.near.Load(); s != nil && i-s.start < s.size {
+			if first, ok := any(&s.first).(*ID); ok {
+				*any(&id).(*ID) = *first + ID((i-s.start)*s.step)
+				return id, nil
+			}
+		}
+		return b.at(i), nil
 	}
 	var one [1]I
 	_, err = p.takeOrAwait(ctx, one[:])
@@ -205,15 +179,15 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 }
 
 // TryNext returns the next ID if it has already been fetched. It never waits,
-// and never fetches by itself; if p was made by StartPrefetcher, it triggers a
-// fetch in the background. If there is no ID, the error matches ErrExhausted,
+// and never fetches by itself; without OnDemand, it triggers a fetch in the
+// background. If there is no ID, the error matches ErrExhausted,
 // and also the error of the last fetch if that failed.
 func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	var one [1]I
 	if p.takeSome(p.block.Load(), one[:]) > 0 {
 		return one[0], nil
 	}
-	n, _, _, err := p.takeOrFetch(one[:], nil, p.background, false)
+	n, _, _, err := p.takeOrFetch(one[:], nil, !p.onDemand, false)
 	if n > 0 || err != nil {
 		return one[0], err
 	}
@@ -250,9 +224,9 @@ func (p *PrefetcherOf[I]) takeOrAwait(ctx context.Context, dst []I) (int, error)
 }
 
 // Close closes p. Fetched IDs are discarded, and calls return ErrClosed from
-// now on, including those that wait for a fetch. If p was made by
-// StartPrefetcher, Close cancels a fetch in progress. It waits until that ends,
-// or until ctx is done; a call that fetches may still get its IDs. After Close
+// now on, including those that wait for a fetch. Close cancels a fetch in
+// progress, and waits until that ends, or until ctx is done; a call that fetches
+// may still get its IDs. After Close
 // has returned nil, nothing runs any more. Close may be called more than once.
 func (p *PrefetcherOf[I]) Close(ctx context.Context) error {
 	p.mu.Lock()

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/firnid/firn/internal/freshness"
 )
 
 // A scriptedSource returns consecutive IDs from 1.
@@ -82,14 +80,14 @@ func closePrefetcher(t *testing.T, p *Prefetcher) {
 // ends.
 func started(t *testing.T, source Source, o *PrefetchOptions) *Prefetcher {
 	t.Helper()
-	p := StartPrefetcher(source, o)
+	p := NewPrefetcher(source, o)
 	t.Cleanup(func() { closePrefetcher(t, p) })
 	return p
 }
 
 // The second batch is fetched when half of the first is used, and the order is
 // kept across both.
-func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
+func TestNewPrefetcherFetchesAtHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second}
 		p := started(t, source, &PrefetchOptions{Count: 10, Validity: -1})
@@ -123,7 +121,7 @@ func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 
 // A caller that waits although a batch was there makes the next ones larger, up
 // to the maximum; batches that grow too old make them smaller again.
-func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
+func TestNewPrefetcherGrowsAndShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Millisecond}
 		p := started(t, source, &PrefetchOptions{Count: 10, MaxCount: 35, Validity: time.Minute})
@@ -180,7 +178,7 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 
 // A timer ends a batch at the end of its validity; that exact instant is not
 // tested, because the order of timers is undefined then.
-func TestStartPrefetcherExpires(t *testing.T) {
+func TestNewPrefetcherExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{}
 		p := started(t, source, &PrefetchOptions{Count: 10, Validity: time.Minute})
@@ -214,7 +212,7 @@ func TestStartPrefetcherExpires(t *testing.T) {
 }
 
 // However short the validity, a fetch serves at least one call.
-func TestStartPrefetcherShortValidity(t *testing.T) {
+func TestNewPrefetcherShortValidity(t *testing.T) {
 	p := started(t, &scriptedSource{}, &PrefetchOptions{Count: 10, Validity: 1})
 	var all sync.WaitGroup
 	for range 4 {
@@ -231,7 +229,7 @@ func TestStartPrefetcherShortValidity(t *testing.T) {
 	// Also a call that waited for a fetch in the background.
 	asked, answer := make(chan bool), make(chan bool)
 	fetches := 0
-	p = StartPrefetcher(fetchFunc(func(_ context.Context, n int) (Batch, error) {
+	p = NewPrefetcher(fetchFunc(func(_ context.Context, n int) (Batch, error) {
 		fetches++
 		asked <- true
 		<-answer
@@ -257,7 +255,7 @@ func TestStartPrefetcherShortValidity(t *testing.T) {
 
 // A failed fetch is returned to the calls for which it was made, and retried; a
 // failure in the background is returned to no call.
-func TestStartPrefetcherFailures(t *testing.T) {
+func TestNewPrefetcherFailures(t *testing.T) {
 	down := errors.New("down")
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second, err: down}
@@ -295,7 +293,7 @@ func TestStartPrefetcherFailures(t *testing.T) {
 }
 
 // A call that arrives while a fetch is in progress does not get its error.
-func TestStartPrefetcherFailureOfAnother(t *testing.T) {
+func TestNewPrefetcherFailureOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &counter{next: 1, block: make(chan struct{}), err: errors.New("down")}
 		p := started(t, source, nil)
@@ -319,7 +317,7 @@ func TestStartPrefetcherFailureOfAnother(t *testing.T) {
 
 // Fetches ahead of callers are worthwhile if batches last a while, and change
 // with that.
-func TestStartPrefetcherFetchesAhead(t *testing.T) {
+func TestNewPrefetcherFetchesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Millisecond}
 		p := started(t, source, &PrefetchOptions{Count: 10, MaxCount: 10})
@@ -346,7 +344,7 @@ func TestStartPrefetcherFetchesAhead(t *testing.T) {
 // A caller that gives up does not end the wait of others. The next fetch is
 // made in the background, so it succeeds although all callers have too little
 // patience.
-func TestStartPrefetcherContexts(t *testing.T) {
+func TestNewPrefetcherContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second}
 		p := started(t, source, &PrefetchOptions{Count: 10, MaxCount: 10})
@@ -399,7 +397,7 @@ func TestStartPrefetcherContexts(t *testing.T) {
 
 // A call that fetches and takes most of its batch begins the next fetch, as any
 // other call would.
-func TestStartPrefetcherFillFetchesAhead(t *testing.T) {
+func TestNewPrefetcherFillFetchesAhead(t *testing.T) {
 	for _, count := range []int{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
 			p := started(t, &scriptedSource{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
@@ -418,7 +416,7 @@ func TestStartPrefetcherFillFetchesAhead(t *testing.T) {
 
 // The calls that wait for a fetch whose call gives up wait for one more fetch,
 // not two, and count as one wait each.
-func TestStartPrefetcherFailureAfterGivingUp(t *testing.T) {
+func TestNewPrefetcherFailureAfterGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second, err: errors.New("down")}
 		p := started(t, source, nil)
@@ -449,9 +447,9 @@ func TestStartPrefetcherFailureAfterGivingUp(t *testing.T) {
 
 // Close ends the fetch and the calls that wait for it; the bubble would report
 // a goroutine that is left.
-func TestStartPrefetcherClose(t *testing.T) {
+func TestNewPrefetcherClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := StartPrefetcher(&scriptedSource{delay: time.Hour}, nil)
+		p := NewPrefetcher(&scriptedSource{delay: time.Hour}, nil)
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
@@ -473,7 +471,7 @@ func TestStartPrefetcherClose(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // a source that ignores its context
 		source := &stuckSource{until: make(chan struct{})}
-		p := StartPrefetcher(source, nil)
+		p := NewPrefetcher(source, nil)
 		p.TryNext()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -496,7 +494,7 @@ func (s *stuckSource) NextBatch(context.Context, int) (Batch, error) {
 }
 
 // A caller's context that panics or blocks concerns that caller alone.
-func TestStartPrefetcherOfABrokenContext(t *testing.T) {
+func TestNewPrefetcherOfABrokenContext(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 4, -1, -4} { // which call of a method panics or, if negative, blocks
 		synctest.Test(t, func(t *testing.T) {
 			p := started(t, &scriptedSource{delay: time.Second}, nil)
@@ -533,7 +531,7 @@ func TestStartPrefetcherOfABrokenContext(t *testing.T) {
 
 // A call fetches itself, unless another call has given up its fetch and none
 // has succeeded since. That a call has given up is not a failure of the source.
-func TestStartPrefetcherWhoFetches(t *testing.T) {
+func TestNewPrefetcherWhoFetches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("down")
 		var byCalls []bool // for each fetch, whether a call made it: only these have a deadline
@@ -585,11 +583,11 @@ func TestStartPrefetcherWhoFetches(t *testing.T) {
 
 // A fetch fails if the source returns nothing, too much, or not at all. A call
 // that fetches ends with its goroutine.
-func TestStartPrefetcherOfABadSource(t *testing.T) {
+func TestNewPrefetcherOfABadSource(t *testing.T) {
 	for name, source := range map[string]Source{
 		"empty": emptySource{}, "too much": fixedSource{BatchFromRuns(Run{1, 1, 101})}, "goexit": exitingSource{},
 	} {
-		p := StartPrefetcher(source, nil)
+		p := NewPrefetcher(source, nil)
 		if name == "goexit" {
 			ended := make(chan struct{})
 			go func() {
@@ -611,17 +609,17 @@ func TestStartPrefetcherOfABadSource(t *testing.T) {
 					t.Errorf("%+v: panics with %q", o, said)
 				}
 			}()
-			StartPrefetcher(emptySource{}, &o)
+			NewPrefetcher(emptySource{}, &o)
 		}()
 	}
 }
 
 // If a source panics in the background, the calls that wait for it panic, and
 // can recover. The prefetcher keeps working.
-func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
+func TestNewPrefetcherOfAPanickingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &armedSource{scriptedSource: scriptedSource{delay: time.Millisecond}}
-		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
+		p := NewPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
 		source.panics.Store(true)
 		var said atomic.Int64
 		var all sync.WaitGroup
@@ -688,9 +686,9 @@ func (exitingSource) NextBatch(context.Context, int) (Batch, error) {
 
 // Many callers of all kinds, with a source that fails and is slow, and batches
 // that expire all the time: no ID comes twice, and those of a caller ascend.
-func TestStartPrefetcherUnique(t *testing.T) {
+func TestNewPrefetcherUnique(t *testing.T) {
 	source := &flakySource{}
-	p := StartPrefetcher(source, &PrefetchOptions{Count: 3, MaxCount: 500, Validity: 100 * time.Microsecond})
+	p := NewPrefetcher(source, &PrefetchOptions{Count: 3, MaxCount: 500, Validity: 100 * time.Microsecond})
 	const callers, each = 8, 20_000
 	ids := make([][]ID, callers)
 	var all sync.WaitGroup
@@ -796,7 +794,7 @@ func checkPrefetched[I AnyID[I]](t *testing.T, name string, batch BatchOf[I]) {
 	if n := b.copyTo(copied, 0); n != len(want) || !slices.Equal(copied[:n], want) || !slices.Equal(got, want) {
 		t.Errorf("%s: %v and %v, want %v", name, got, copied, want)
 	}
-	p := StartPrefetcher(once[I]{batch}, &PrefetchOptions{Count: len(want)})
+	p := NewPrefetcher(once[I]{batch}, &PrefetchOptions{Count: len(want)})
 	defer p.Close(context.Background())
 	for i := range want {
 		if id, err := p.Next(t.Context()); id != want[i] || err != nil {
@@ -808,35 +806,6 @@ func checkPrefetched[I AnyID[I]](t *testing.T, name string, batch BatchOf[I]) {
 type once[I AnyID[I]] struct{ batch BatchOf[I] }
 
 func (o once[I]) NextBatch(context.Context, int) (BatchOf[I], error) { return o.batch, nil }
-
-// TestPrefetcherBetweenReadings: most calls of a Prefetcher with a validity do
-// not read the clock, and still none gets an ID that is older than the
-// validity.
-func TestPrefetcherBetweenReadings(t *testing.T) {
-	g := newGenerator(t, Default(), StaticGrant(1), &Options{MaxAhead: time.Hour})
-	const validity = 500 * time.Microsecond
-	p := NewPrefetcher(g, 100_000, validity) // more than it hands out in that time
-	fetches, without, calls := uint64(0), 0, 0
-	var arrived time.Time // no earlier than the batch arrived
-	for begin := time.Now(); fetches < 20 || without == 0; calls++ {
-		if b := p.block.Load(); b.next.Load() < max(b.fresh.End(freshness.Cycles()), b.fresh.EndBy(&p.watch)) {
-			without++
-		}
-		asked := time.Now()
-		if _, err := p.Next(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		switch n := p.Stats().Fetches; {
-		case n != fetches:
-			fetches, arrived = n, time.Now()
-		case asked.Sub(arrived) >= validity:
-			t.Fatalf("call %d got an ID of a batch that arrived %v before it, want less than %v", calls, asked.Sub(arrived), validity)
-		}
-		if time.Since(begin) > testTimeout {
-			t.Fatalf("%d fetches and %d calls that needed no clock, of %d", fetches, without, calls)
-		}
-	}
-}
 
 // A fetchFunc is a Source.
 type fetchFunc func(context.Context, int) (Batch, error)
@@ -854,7 +823,7 @@ func TestPrefetcherLingers(t *testing.T) {
 			goroutines[name] = true
 			return BatchFromRuns(Run{First: 1, Step: 1, Count: n}), nil
 		})
-		p := StartPrefetcher(s, &PrefetchOptions{Count: 10, MaxCount: 10})
+		p := NewPrefetcher(s, &PrefetchOptions{Count: 10, MaxCount: 10})
 		for want := 1; want <= 3; want++ {
 			for range 1000 {
 				if _, err := p.Next(t.Context()); err != nil {

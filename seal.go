@@ -99,7 +99,6 @@ func (c *core) Used() time.Time {
 
 // seal marks the word that calls swap, so no swap can succeed afterwards.
 func (c *core) seal(t *term) (slot uint64, used bool) {
-	t.ended.Store(true)
 	t.word.Or(sealed)
 	return t.end()
 }

@@ -34,12 +34,9 @@ type term struct {
 	// start is the first slot of a static term, once it has one.
 	start atomic.Uint64
 
-	// allowed is used to take a single ID. All calls read it, and a call that
-	// has read the clock writes it.
+	// allowed is what quick may take. All calls read it, and a call that has
+	// read the clock writes it.
 	allowed freshness.Allowance
-
-	// ended is set before the word is sealed, for cursors that still hold slots.
-	ended atomic.Bool
 
 	_ apart
 
@@ -99,9 +96,10 @@ func (t *term) begin(first uint64) {
 	}
 }
 
-// quick takes the next slot if a reading of the clock that is still fresh
-// allows it. It is take(1) without reading the clock, and gives the same
-// guarantees, even if the counter that measures freshness is wrong:
+// quick takes the next slots, up to want, if a reading of the clock that is
+// still fresh allows them; otherwise n is 0. cycles is freshness.Cycles(). It is
+// take without reading the clock, and gives the same guarantees, even if the
+// counter that measures freshness is wrong:
 //
 // The end of what is allowed was computed by take, from a reading of the clock
 // and from the term's limit, after the word had reached that clock. So if the
@@ -113,34 +111,20 @@ func (t *term) begin(first uint64) {
 //
 // It swaps instead of adding, though an addition would cost less under
 // contention: see docs/decisions/generator.md.
-func (t *term) quick() (slot uint64, ok bool) {
-	return t.takeBelow(t.allowed.End(freshness.Cycles()))
+func (t *term) quick(cycles, want uint64) (slot, n uint64) {
+	return t.takeBelow(want, t.allowed.End(cycles))
 }
 
-// takeBelow takes the next slot if it lies below end.
-func (t *term) takeBelow(end uint64) (slot uint64, ok bool) {
+// takeBelow takes up to want slots if the next one lies below end.
+func (t *term) takeBelow(want, end uint64) (slot, n uint64) {
 	for {
 		v := t.word.Load()
 		if v >= end {
-			return 0, false
+			return 0, 0
 		}
-		if t.word.CompareAndSwap(v, v+1) {
-			return v, true
-		}
-	}
-}
-
-// takeSomeBelow takes at least one and up to n slots if the next one lies below
-// end.
-func (t *term) takeSomeBelow(n, end uint64) (slot, got uint64, ok bool) {
-	for {
-		v := t.word.Load()
-		if v >= end {
-			return 0, 0, false
-		}
-		n := min(n, end-v)
+		n := min(want, end-v)
 		if t.word.CompareAndSwap(v, v+n) {
-			return v, n, true
+			return v, n
 		}
 	}
 }

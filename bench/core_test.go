@@ -72,7 +72,7 @@ func add() loop {
 
 // addCounter is the reference of Next: an atomic add, and the counter that
 // shows whether the clock's last reading is still fresh. With the tag purego it
-// reads the monotonic clock instead.
+// reads the monotonic clock instead, and Next the whole clock.
 func addCounter() loop {
 	c := new(counter)
 	return timed(func(n int) {
@@ -140,24 +140,11 @@ func BenchmarkFill(b *testing.B) {
 	threads(b, func() loop { return filling(g) })
 }
 
-// BenchmarkCursor measures threads with a Cursor each, and two beside one that
-// runs alone.
-func BenchmarkCursor(b *testing.B) {
-	g := generator(wide, farAhead)
-	threads(b, func() loop { return next(g.Cursor()) })
-	b.Run("threads=2/to=one", func(b *testing.B) {
-		one := next(g.Cursor())
-		pair(b, both(one, next(g.Cursor())), one, "x-alone", 5*time.Millisecond)
-	})
-}
-
 // BenchmarkPrefetch measures the Next of a Prefetcher over a source that
 // answers at once.
 func BenchmarkPrefetch(b *testing.B) {
-	for name, validity := range map[string]time.Duration{"n=1000": 0, "n=1000/valid=10m": 10 * time.Minute} {
-		p := firn.NewPrefetcher(generator(wide, farAhead), 1000, validity)
-		b.Run(name, func(b *testing.B) { threads(b, func() loop { return next(p) }) })
-	}
+	p := firn.NewPrefetcher(generator(wide, farAhead), &firn.PrefetchOptions{Count: 1000, MaxCount: 1000, OnDemand: true})
+	b.Run("n=1000", func(b *testing.B) { threads(b, func() loop { return next(p) }) })
 }
 
 // BenchmarkPeers measures other libraries beside Next.

@@ -65,7 +65,7 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.most.Store(maxCount)
-	s.prefetch = firn.StartPrefetcher(fetcher[I]{s}, c.config.Prefetch)
+	s.prefetch = firn.NewPrefetcher(fetcher[I]{s}, c.config.Prefetch)
 	s.forget = func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	callReserve           // up to a whole window at once, and again while it is held
 	callNextBatch         // also more than MaxAhead allows
 	callFill
-	callCursor   // also of a generator that is sealed
+	callBurst    // of single IDs, also of a generator that is sealed
 	callPrefetch // an ID that was fetched some time ago
 	callCreate
 	callDetach
@@ -32,7 +32,7 @@ const (
 )
 
 var callNames = [simCalls]string{
-	"TryNext", "Next", "Reserve", "NextBatch", "Fill", "Cursor", "Prefetcher", "Create", "Detach", "Attach",
+	"TryNext", "Next", "Reserve", "NextBatch", "Fill", "Burst", "Prefetcher", "Create", "Detach", "Attach",
 	"Destroy", "Purge", "Fence", "Repair",
 }
 
@@ -42,22 +42,16 @@ func (c simCall) String() string { return callNames[c] }
 // tools are what a process makes IDs with, besides its generator.
 type tools struct {
 	ahead      time.Duration // MaxAhead of g
-	cursor     *firn.Cursor
-	cursorOf   *firn.Generator
 	prefetcher *firn.Prefetcher
 	fetchedOf  *format
 	sealed     []*firn.Generator // the most recent ones
-	cursors    []*firn.Cursor    // of them
 }
 
 // retire keeps a sealed generator, as a program may: it makes no more IDs.
 func (p *member) retire() {
 	const most = 2
 	p.sealed = append(p.sealed, p.g)
-	if p.cursorOf == p.g {
-		p.cursors = append(p.cursors, p.cursor)
-	}
-	p.sealed, p.cursors = p.sealed[max(0, len(p.sealed)-most):], p.cursors[max(0, len(p.cursors)-most):]
+	p.sealed = p.sealed[max(0, len(p.sealed)-most):]
 }
 
 // done is a context that has ended: a call with it never waits. What a real
@@ -86,8 +80,8 @@ func (w *world) use(p *member) {
 		w.nextBatch(p)
 	case callFill:
 		w.fillSome(p)
-	case callCursor:
-		w.useCursor(p)
+	case callBurst:
+		w.burst(p)
 	case callPrefetch:
 		w.usePrefetcher(p)
 	default:
@@ -253,13 +247,8 @@ func (w *world) fillSome(p *member) {
 	})
 }
 
-// useCursor makes IDs with a cursor, and tries cursors of sealed generators.
-func (w *world) useCursor(p *member) {
-	for i, c := range p.cursors {
-		if id, err := c.TryNext(); err == nil {
-			w.Fail("sealed: member %d makes %v by cursor %d of a generator that is sealed", p.id, id, i)
-		}
-	}
+// burst makes IDs one by one, and tries generators that are sealed.
+func (w *world) burst(p *member) {
 	for i, g := range p.sealed {
 		if id, err := g.TryNext(); err == nil {
 			w.Fail("sealed: member %d makes %v by generator %d, which is sealed", p.id, id, i)
@@ -269,18 +258,15 @@ func (w *world) useCursor(p *member) {
 		w.step(p, event{Kind: eventDemand})
 		return
 	}
-	if p.cursorOf != p.g {
-		p.cursor, p.cursorOf = p.g.Cursor(), p.g
-	}
 	for range w.upTo(30) {
-		id, err := p.cursor.TryNext()
+		id, err := p.g.TryNext()
 		if err != nil {
 			if errors.Is(err, firn.ErrGrantOver) {
 				w.step(p, event{Kind: eventDemand})
 			}
 			return
 		}
-		w.called(callCursor)
+		w.called(callBurst)
 		w.take(p, id)
 	}
 }
@@ -307,7 +293,7 @@ func (s source) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 // this grant or an earlier one.
 func (w *world) usePrefetcher(p *member) {
 	if p.prefetcher == nil || p.f != nil && p.fetchedOf != p.f {
-		p.prefetcher, p.fetchedOf = firn.NewPrefetcher(source{w: w, p: p}, int(w.upTo(50)), 0), p.f
+		p.prefetcher, p.fetchedOf = firn.NewPrefetcher(source{w: w, p: p}, &firn.PrefetchOptions{Count: int(w.upTo(50)), MaxCount: 50, Validity: -1, OnDemand: true}), p.f
 	}
 	for range w.upTo(20) {
 		id, err := p.prefetcher.Next(context.Background()) // its source never waits

@@ -2,7 +2,7 @@
 
 package freshness
 
-// Cycles returns elapsed, because no counter of the processor is used here.
-func Cycles() uint64 { return elapsed() }
+// Cycles returns 0, because no counter of the processor is used here.
+func Cycles() uint64 { return 0 }
 
 func hasCycles() bool { return true }

@@ -48,7 +48,6 @@
 // has no monotonic part, and a reading without one allows nothing.
 //
 // The counter is RDTSC on amd64, if CPUID reports it as invariant, and
-// CNTVCT_EL0 on arm64. On other processors, and with the build tag purego, it
-// is the runtime's monotonic clock, which costs half as much as both clocks
-// together.
+// CNTVCT_EL0 on arm64. On other processors, and with the build tag purego,
+// there are no allowances, and every call reads the clock.
 package freshness
