@@ -12,126 +12,101 @@ import (
 	"github.com/firnid/firn/internal/basen"
 )
 
-// A Format is a way to write IDs: in a number base with a given alphabet, with
-// as many digits as the number needs or a fixed width, or as bytes.
+// A Format is a way to write IDs: in a number base with a given alphabet, or as
+// bytes.
 //
 // The zero Format is Decimal. Formats compare with ==, and two that read and
 // write the same texts are equal. A Format prints and parses as its name, which
 // is the same in Go, in flags, in configuration and on the wire. The numeric
 // value of a Format may change between versions; store the name.
 //
-//	name             digits                                  default      64 bits  128 bits
-//	dec              0-9                                     short        20       39
-//	hex              0-9a-f                                  fixed width  16       32
-//	bin              01                                      fixed width  64       128
-//	base32           Crockford's: 0-9A-Z without I, L, O, U  fixed width  13       26
-//	base36           0-9A-Z                                  short        13       25
-//	base58           Bitcoin's: 1-9A-Za-z without I, O, l    short        11       22
-//	base62           0-9A-Za-z                               short        11       22
-//	base2 … base62   the first n of 0-9A-Za-z                short
-//	flake32 flake58  the first 32 or 58 of 0-9A-Za-z         short
-//	uuid             0-9a-f, in the form 8-4-4-4-12          fixed width  none     36
-//	raw              big-endian bytes                        fixed width  8        16
+//	name               digits                                  64 bits  128 bits
+//	dec                0-9                                     short    short
+//	hex                0-9a-f                                  16       32
+//	bin                01                                      64       128
+//	base32             Crockford's: 0-9A-Z without I, L, O, U  13       26
+//	base36             0-9A-Z                                  13       25
+//	base58             Bitcoin's: 1-9A-Za-z without I, O, l    11       22
+//	base62             0-9A-Za-z                               11       22
+//	base2 … base62     the first n of 0-9A-Za-z                …        …
+//	flake2 … flake62   the first n of 0-9A-Za-z                short    short
+//	uuid               0-9a-f, in the form 8-4-4-4-12          none     36
+//	raw                big-endian bytes                        8        16
 //
-// The last two columns are the lengths of a text of fixed width. A short text
-// has no leading zeros; the number 0 is a single zero digit. The suffixes
-// -fixed and -short select a width: base62-fixed, hex-short.
+// The last two columns are the lengths of texts. Texts of one length, compared
+// byte by byte, sort like the IDs, because all alphabets are in ASCII order. A
+// short text has no leading zeros, so it sorts first when IDs have grown by a
+// digit; the number 0 is a single zero digit.
 //
-// The names base2 to base62 are the bases of Boundary's flake. Since base32 and
-// base58 mean other alphabets, Boundary's are called flake32 and flake58. For
-// any other base n, flaken is another name of basen.
+// The names flake2 to flake62 are the bases of Boundary's flake, whose texts are
+// short. bin is also base2, and dec also flake10.
 type Format uint16
 
 // Formats with their own names. ParseFormat returns those of other bases.
 const (
-	Decimal Format = 2 * iota // dec
-	Hex                       // hex: lower case, fixed width
-	Binary                    // bin: fixed width
-	Base32                    // base32: Crockford's alphabet, fixed width
-	Base36                    // base36: upper case
-	Base58                    // base58: Bitcoin's alphabet
-	Base62                    // base62: 0-9A-Za-z
-	UUID                      // uuid: 8-4-4-4-12, lower case; for 128 bits only
-	Raw                       // raw: 8 or 16 bytes, big-endian
+	Decimal Format = iota // dec: short
+	Hex                   // hex: lower case
+	Binary                // bin
+	Base32                // base32: Crockford's alphabet
+	Base36                // base36: upper case
+	Base58                // base58: Bitcoin's alphabet
+	Base62                // base62: 0-9A-Za-z
+	UUID                  // uuid: 8-4-4-4-12, lower case; for 128 bits only
+	Raw                   // raw: 8 or 16 bytes, big-endian
 )
 
-// A formatInfo is what is known of an even Format and of the odd one after it,
-// which is the same with the other width.
+// A formatInfo is what is known of a Format.
 type formatInfo struct {
-	name  string     // of the even one
+	name  string
 	base  basen.Base // not for UUID and Raw
-	fixed bool       // the width of the even one
+	fixed bool
 }
 
-// formats has the constants above and the other bases of Boundary's flake.
-// formatNamed has their names without a suffix.
+// formats has the constants above and the other bases, and formatNamed their
+// names.
 var formats, formatNamed = makeFormats()
 
 func makeFormats() (all []formatInfo, named map[string]Format) {
 	all = []formatInfo{
-		Decimal / 2: {name: "dec", base: basen.Boundary(10)},
-		Hex / 2:     {name: "hex", base: basen.Hex(), fixed: true},
-		Binary / 2:  {name: "bin", base: basen.Boundary(2), fixed: true},
-		Base32 / 2:  {name: "base32", base: basen.Crockford(), fixed: true},
-		Base36 / 2:  {name: "base36", base: basen.Boundary(36)},
-		Base58 / 2:  {name: "base58", base: basen.Bitcoin()},
-		Base62 / 2:  {name: "base62", base: basen.Boundary(62)},
-		UUID / 2:    {name: "uuid", fixed: true},
-		Raw / 2:     {name: "raw", fixed: true},
+		Decimal: {"dec", basen.Boundary(10), false},
+		Hex:     {"hex", basen.Hex(), true},
+		Binary:  {"bin", basen.Boundary(2), true},
+		Base32:  {"base32", basen.Crockford(), true},
+		Base36:  {"base36", basen.Boundary(36), true},
+		Base58:  {"base58", basen.Bitcoin(), true},
+		Base62:  {"base62", basen.Boundary(62), true},
+		UUID:    {"uuid", basen.Base{}, true},
+		Raw:     {"raw", basen.Base{}, true},
 	}
 	for n := basen.Min; n <= basen.Max; n++ {
 		switch n {
-		case 2, 10, 36, 62: // are above
-		case 32, 58: // mean other alphabets
-			all = append(all, formatInfo{name: fmt.Sprint("flake", n), base: basen.Boundary(n)})
+		case 2, 32, 36, 58, 62: // are above
 		default:
-			all = append(all, formatInfo{name: fmt.Sprint("base", n), base: basen.Boundary(n)})
+			all = append(all, formatInfo{fmt.Sprint("base", n), basen.Boundary(n), true})
+		}
+		if n != 10 { // is dec
+			all = append(all, formatInfo{fmt.Sprint("flake", n), basen.Boundary(n), false})
 		}
 	}
-	named = map[string]Format{"base2": binaryShort, "base10": Decimal}
+	named = map[string]Format{"base2": Binary, "flake10": Decimal}
 	for i, info := range all {
-		named[info.name] = Format(2 * i)
-	}
-	for n := basen.Min; n <= basen.Max; n++ {
-		if flake := fmt.Sprint("flake", n); n != 32 && n != 58 {
-			named[flake] = named[fmt.Sprint("base", n)]
-		}
+		named[info.name] = Format(i)
 	}
 	return all, named
 }
 
-// binaryShort is Binary with the other width. Its name is base2.
-const binaryShort = Binary + 1
-
-// info returns what is known of f, or nil if it is not a format.
-func (f Format) info() *formatInfo {
-	if int(f/2) >= len(formats) || f == UUID+1 || f == Raw+1 {
-		return nil
-	}
-	return &formats[f/2]
-}
-
-// isFixed reports whether f has a fixed width. It is a format.
-func (f Format) isFixed() bool { return f.info().fixed != (f%2 == 1) }
-
 // base returns the digits of f. It reports false for UUID and Raw, which are
 // not number bases, and for an invalid Format.
 func (f Format) base() (b basen.Base, ok bool) {
-	if i := f / 2; int(i) < len(formats) && i != UUID/2 && i != Raw/2 {
-		return formats[i].base, true
+	if int(f) < len(formats) && f != UUID && f != Raw {
+		return formats[f].base, true
 	}
 	return b, false
 }
 
-// Fixed returns f with a fixed width: leading zeros pad a text to the width of
-// the greatest ID. Such texts of IDs of one size, compared byte by byte, sort
-// like the IDs, because all alphabets are in ASCII order.
-func (f Format) Fixed() Format {
-	if f.info() != nil && !f.isFixed() {
-		return f ^ 1
-	}
-	return f
-}
+// Fixed reports whether all texts of IDs of one size have one length, so that
+// they sort like the IDs.
+func (f Format) Fixed() bool { return int(f) < len(formats) && formats[f].fixed }
 
 // Fits returns nil if f can write and read IDs with that many bits, 64 or 128,
 // and otherwise an error that explains why not. All formats fit both sizes,
@@ -152,32 +127,19 @@ func (f Format) Fits(bits int) error {
 // ParseFormat returns the format with that name; see Format. Names are
 // lower-case. The error is a *ParseError that lists the names.
 func ParseFormat(s string) (Format, error) {
-	name, width, hasWidth := strings.Cut(s, "-")
-	f, ok := formatNamed[name]
-	if ok && hasWidth && f.isFixed() != (width == "fixed") {
-		f ^= 1
-	}
-	if ok && f.info() != nil && (!hasWidth || width == "fixed" || width == "short") {
+	if f, ok := formatNamed[s]; ok {
 		return f, nil
 	}
-	return 0, newParseError("format", []byte(s), -1, "unknown format; the formats are dec, hex, bin, base2 to base62 "+
-		"(base32 is Crockford's, base58 Bitcoin's), flake32, flake58, uuid and raw, each with the suffix -fixed or -short if wanted")
+	return 0, newParseError("format", []byte(s), -1, "unknown format; the formats are dec, hex, bin, uuid, raw, base2 to base62 "+
+		"(base32 is Crockford's, base58 Bitcoin's) and, without leading zeros, flake2 to flake62")
 }
 
 // String returns the name of f, and "Format(n)" if f is not a format.
 func (f Format) String() string {
-	info := f.info()
-	switch {
-	case info == nil:
+	if int(f) >= len(formats) {
 		return "Format(" + strconv.Itoa(int(f)) + ")"
-	case f == binaryShort:
-		return "base2"
-	case f%2 == 0:
-		return info.name
-	case info.fixed:
-		return info.name + "-short"
 	}
-	return info.name + "-fixed"
+	return formats[f].name
 }
 
 // MarshalText returns the name of f. It is an error if f is not a format.
@@ -212,7 +174,7 @@ func (f Format) Append(b []byte, id ID) []byte {
 	if !ok {
 		panic(f.Fits(64).Error())
 	}
-	return base.Append64(b, v, f.isFixed())
+	return base.Append64(b, v, f.Fixed())
 }
 
 // Append128 appends id in format f to b. It panics if f is not a format.
@@ -232,12 +194,11 @@ func (f Format) Append128(b []byte, id ID128) []byte {
 	if !ok {
 		panic(f.Fits(128).Error())
 	}
-	return base.Append128(b, hi, lo, f.isFixed())
+	return base.Append128(b, hi, lo, f.Fixed())
 }
 
-// Parse parses an ID in format f. It accepts the short text and a text with
-// leading zeros up to the fixed width, whichever of the two f writes. Hex may
-// begin with 0x. Hex, Base32 and the bases up to 36 accept letters of either
+// Parse parses an ID in format f. Leading zeros may be missing, or be more than
+// f writes, up to the length of the greatest ID. Hex may begin with 0x. Hex, Base32 and the bases up to 36 accept letters of either
 // case. Any other text is a *ParseError, and so is a number that needs more
 // than 64 bits.
 func (f Format) Parse(s string) (ID, error) { return f.parse([]byte(s)) }
@@ -301,7 +262,7 @@ func (f Format) parse128(text []byte) (ID128, error) {
 // prefix returns the number of bytes at the start of text that are not digits:
 // those of 0x, which only Hex may have.
 func (f Format) prefix(text []byte) int {
-	if f&^1 == Hex && hasHexPrefix(text) {
+	if f == Hex && hasHexPrefix(text) {
 		return 2
 	}
 	return 0
@@ -347,16 +308,16 @@ func (f Format) fault(what string, text []byte, bits int) *ParseError {
 		}
 		pos := skip + i
 		at := characterAt(text, pos)
-		switch kind := f &^ 1; {
+		switch {
 		case pos == 0 && (r == '-' || r == '+'):
 			return fail(pos, "%s is a sign; IDs have none", at)
-		case kind == Decimal && slices.Contains(text, '_'):
+		case f == Decimal && slices.Contains(text, '_'):
 			return fail(pos, "%s is not a decimal digit; a text with _ is a typed or a veiled ID", at)
-		case kind == Decimal:
+		case f == Decimal:
 			return fail(pos, "%s is not a decimal digit", at)
-		case kind == Hex:
+		case f == Hex:
 			return fail(pos, "%s is not a hexadecimal digit", at)
-		case kind == Base32 && strings.ContainsRune("ILOUilou", r):
+		case f == Base32 && strings.ContainsRune("ILOUilou", r):
 			return fail(pos, "%s is not a digit: Crockford's alphabet leaves out I, L, O and U: %s", at, base.Alphabet())
 		}
 		return fail(pos, "%s is not a digit of %v: they are %s", at, f, base.Alphabet())

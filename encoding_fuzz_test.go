@@ -161,10 +161,10 @@ func encFuzzFormatNumber[T comparable](k encKind[T], format firn.Format, s strin
 		return encFuzzNumber(s, 128)
 	}
 	digits := encDigits(format)
-	if format.Fixed() == firn.Hex {
+	if format == firn.Hex {
 		s = strings.TrimPrefix(s, "0x")
 	}
-	if s == "" || len(s) > len(k.append(format.Fixed(), nil, k.of(0, 0))) {
+	if s == "" || len(s) > len(k.append(format, nil, k.of(1<<64-1, 1<<64-1))) {
 		return nil
 	}
 	if len(digits) <= 36 {

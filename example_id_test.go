@@ -74,7 +74,7 @@ func ExampleParseID() {
 }
 
 // A 128-bit ID in the forms that other systems use: that of a uuid column, the
-// base 32 of ULIDs, and the base 62 of Boundary's flake, which made this one.
+// base 32 of ULIDs, and base 62.
 func ExampleID128() {
 	id, err := firn.ParseID128("31359464925324684491273709518848")
 	if err != nil {
@@ -91,15 +91,15 @@ func ExampleID128() {
 	// Output:
 	// 0000018b-cfe5-6800-ffff-ffffffff8000
 	// 00000RQKZ5D00FZZZZZZZZZ000
-	// AboKHPfZvePUStfgB6
+	// 0000AboKHPfZvePUStfgB6
 	// 0000018bcfe56800 true
 }
 
-// Short IDs for links, and keys for a store that sorts keys as bytes. Both use
-// base 62, but only texts of a fixed width sort like the IDs.
+// Keys for a store that sorts keys as bytes, and texts as Boundary's flake writes
+// them. Both use base 62, but only texts of one length sort like the IDs.
 func ExampleFormat() {
 	ids := []firn.ID{35, 4096, 7130316800004390912}
-	format, err := firn.ParseFormat("base62-fixed") // from a flag or a file
+	format, err := firn.ParseFormat("flake62") // from a flag or a file
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -109,14 +109,14 @@ func ExampleFormat() {
 		for _, id := range ids {
 			texts = append(texts, string(f.Append(nil, id)))
 		}
-		fmt.Println(f, texts, f == f.Fixed(), slices.IsSorted(texts))
+		fmt.Println(f, texts, f.Fixed(), slices.IsSorted(texts))
 	}
 
 	// A letter that Crockford's alphabet omits is rejected.
 	_, err = firn.Base32.Parse("65WZSB8O46000")
 	fmt.Println(err)
 	// Output:
-	// base62 [Z 144 8UivRod9Ci0] false false
-	// base62-fixed [0000000000Z 00000000144 8UivRod9Ci0] true true
+	// base62 [0000000000Z 00000000144 8UivRod9Ci0] true true
+	// flake62 [Z 144 8UivRod9Ci0] false false
 	// firn: parse base32 ID "65WZSB8O46000": 'O' at offset 7 is not a digit: Crockford's alphabet leaves out I, L, O and U: 0123456789ABCDEFGHJKMNPQRSTVWXYZ
 }

@@ -9,28 +9,24 @@ const named = new Map([
   ["base58", "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"], // Bitcoin's
 ]);
 
-/** The formats with a fixed width: with leading zeros, so that texts sort like the IDs. */
-const fixed = ["hex", "bin", "base32"];
-
 /**
  * Writes an ID as a text in one of the server's formats: dec, hex, bin, base32, base36, base58,
- * base62, base2 to base62, or uuid. The suffixes -fixed and -short select whether leading zeros pad
- * the text to the width of the greatest ID. An ID of 64 bits is a bigint, one of 128 bits a string
- * in the form 8-4-4-4-12.
+ * base62, base2 to base62, flake2 to flake62, or uuid. dec and flake2 to flake62 have no leading
+ * zeros; texts of the others have the width of the greatest ID, and sort like the IDs. An ID of 64
+ * bits is a bigint, one of 128 bits a string in the form 8-4-4-4-12.
  */
 export function format(id: bigint | string, format: string): string {
   const bits = bitsOf(id);
   const wide = typeof id === "string";
   if (wide && format === "uuid") return id.toLowerCase();
-  const [, name = "", suffix] = /^(.*?)(-fixed|-short)?$/.exec(format) ?? [];
-  const base = Number(/^base([1-9]\d?)$/.exec(name)?.[1]);
-  const alphabet = named.get(name) ?? (base >= 2 && base <= 62 ? digits.slice(0, base) : undefined);
+  const [, kind, base] = /^(base|flake)([1-9]\d?)$/.exec(format) ?? [];
+  const alphabet = named.get(format) ?? (Number(base) >= 2 && Number(base) <= 62 ? digits.slice(0, Number(base)) : undefined);
   if (alphabet === undefined)
-    throw new TypeError(`${JSON.stringify(format)} is not a format of IDs of ${wide ? 128 : 64} bits: write dec, hex, bin, base32, base36, base58, base62, base2 to base62${wide ? " or uuid" : ""}`);
+    throw new TypeError(`${JSON.stringify(format)} is not a format of IDs of ${wide ? 128 : 64} bits: write dec, hex, bin, base32, base36, base58, base62, base2 to base62, flake2 to flake62${wide ? " or uuid" : ""}`);
   const n = BigInt(alphabet.length);
   let text = "";
   for (let rest = bits; rest > 0n; rest /= n) text = alphabet.charAt(Number(rest % n)) + text;
-  const pad = suffix === "-fixed" || (suffix === undefined && fixed.includes(name));
+  const pad = format !== "dec" && kind !== "flake";
   const width = pad ? Math.ceil((wide ? 128 : 64) / Math.log2(alphabet.length)) : 1;
   return text.padStart(width, alphabet.charAt(0));
 }

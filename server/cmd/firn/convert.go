@@ -32,8 +32,8 @@ half is 0 has a different form in each size:
   firn convert --from dec --to hex --bits 128 7
 
 The formats are dec, hex, bin, base32 (Crockford), base36, base58 (Bitcoin),
-base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
--fixed for leading zeros, or -short for none.
+base62, base2 to base62, uuid, raw and, without leading zeros, flake2 to flake62,
+as Boundary's flake writes its IDs.
 
 The format typed writes a prefix in front, and reads only texts with that prefix:
 

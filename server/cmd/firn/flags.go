@@ -224,7 +224,7 @@ func presetNames() []string {
 	return names
 }
 
-var formatNames = []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "flake32", "flake58", "uuid", "raw", "typed", "veiled"}
+var formatNames = []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "flake62", "uuid", "raw", "typed", "veiled"}
 
 // complete lets the shell complete a flag's value.
 func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {

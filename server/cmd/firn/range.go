@@ -121,8 +121,8 @@ func rangeOf(l firn.Layout, from, to time.Time) (lo, hi form.ID, err error) {
 // sortsAsText returns an error if the texts of a form do not sort like the IDs:
 // only those of one width do, and numbers.
 func sortsAsText(f form.Form) error {
-	if fixed := f.Fixed(); f != fixed && !f.Is(firn.Decimal) {
-		return misuse("use --format "+fixed.String()+", if the column has this format",
+	if !f.Fixed() && !f.Is(firn.Decimal) {
+		return misuse("use --format base62 or another one of one width, if the column has this format",
 			"SQL with --format %s: texts of different widths do not sort like the IDs", f)
 	}
 	return nil

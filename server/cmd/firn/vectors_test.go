@@ -99,8 +99,8 @@ func TestVectorIDs(t *testing.T) {
 				}
 			}
 			if name == "boundary" {
-				converts(t, file, dec.String(), base62.String(), "convert", "--from", "dec", "--to", "base62", "-")
-				converts(t, file, base62.String(), dec.String(), "convert", "--from", "base62", "--to", "dec", "-")
+				converts(t, file, dec.String(), base62.String(), "convert", "--from", "dec", "--to", "flake62", "-")
+				converts(t, file, base62.String(), dec.String(), "convert", "--from", "flake62", "--to", "dec", "-")
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestParseInput(t *testing.T) {
-	for _, name := range []string{"auto", "dec", "hex", "bin", "base32", "base36", "base58", "base62", "base7", "flake32", "flake58", "uuid", "raw", "xid", "ksuid", "base62-fixed"} {
+	for _, name := range []string{"auto", "dec", "hex", "bin", "base32", "base36", "base58", "base62", "base7", "flake32", "flake58", "uuid", "raw", "xid", "ksuid", "flake62"} {
 		e, err := ParseInput(name)
 		if err != nil || e.String() != name {
 			t.Errorf("ParseInput(%q) = %v, %v", name, e, err)

@@ -123,13 +123,9 @@ func (f *Form) IsVeiled() bool { return f.kind == isVeiled }
 // IsAuto reports whether the Form is the zero Form.
 func (f *Form) IsAuto() bool { return f.kind == isAuto }
 
-// Fixed returns the Form with texts of one width, which sort like the IDs.
-func (f Form) Fixed() Form {
-	if f.kind == isFormat { // typed text has one width
-		f.format = f.format.Fixed()
-	}
-	return f
-}
+// Fixed reports whether texts of IDs of one size have one width, so that they
+// sort like the IDs. Veiled text has one width, but another order.
+func (f *Form) Fixed() bool { return f.kind != isFormat || f.format.Fixed() }
 
 // Fits returns nil if the Form can write IDs with that many bits.
 func (f *Form) Fits(bits int) error {

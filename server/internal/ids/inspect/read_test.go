@@ -24,7 +24,7 @@ func TestFirstOfLayout(t *testing.T) {
 	}{
 		{"default", "2026-11-20T22:57:00Z", 7, 3, "dec", "the time 2026-11-20T22:57:00.000Z is 3 minutes ago"},
 		{"default", "2026-11-20T22:59:59.999Z", 1023, 0, "hex", ""},
-		{"default", "2026-05-01T12:00:00Z", 300, 1, "base62", "10 digits of base 62"},
+		{"default", "2026-05-01T12:00:00Z", 300, 1, "base62", "11 digits of base 62"},
 		{"default", "2026-11-20T23:00:30Z", 0, 0, "dec", ""},
 		{"hazelcast", "2026-03-01T12:00:00Z", 3, 40, "dec", ""},
 		{"hazelcast", "2021-07-04T00:00:01Z", 0, 17, "dec", "5 years ago"},

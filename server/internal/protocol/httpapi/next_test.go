@@ -40,7 +40,7 @@ func TestNextForms(t *testing.T) { synctest.Test(t, testNextForms) }
 func testNextForms(t *testing.T) {
 	const path = "/v1/sequencers/orders/next"
 	const accept = "Accept: "
-	shortHex, err := firn.ParseFormat("hex-short")
+	short, err := firn.ParseFormat("flake16")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func testNextForms(t *testing.T) {
 				{"", "text/*", "text/plain; charset=utf-8", l.Format()},
 				{"", "application/json;q=0.5, text/plain", "text/plain; charset=utf-8", l.Format()},
 				{"&format=base62", "", "application/json", firn.Base62},
-				{"&format=hex-short", "text/plain", "text/plain; charset=utf-8", shortHex},
+				{"&format=flake16", "text/plain", "text/plain; charset=utf-8", short},
 				{"&format=base32", "text/plain, application/octet-stream", "text/plain; charset=utf-8", firn.Base32},
 				{"", "application/octet-stream", "application/octet-stream", firn.Raw},
 				{"&format=raw", "", "application/octet-stream", firn.Raw},

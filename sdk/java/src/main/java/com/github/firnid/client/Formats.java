@@ -146,7 +146,7 @@ final class Formats {
     static Transport.Format<List<String>> text(String format) {
         if (!format.matches("[a-z0-9]+") || format.equals("raw")) {
             throw new IllegalArgumentException(
-                    "format is \"" + format + "\": it must be dec, hex, bin, uuid, typed, veiled, or base2 to base62");
+                    "format is \"" + format + "\": it must be dec, hex, bin, uuid, typed, veiled, base2 to base62, or flake2 to flake62");
         }
         return new Transport.Format<>() {
             @Override
