@@ -15,7 +15,7 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// core is the common part of Generator and Generator128: it hands out slots.
+// core is the part of a GeneratorOf that hands out slots, whatever their IDs are.
 //
 // Every call loads the current term, loads the term's word, reads the clock and
 // then swaps the word, in this order. So a goroutine that was suspended in
@@ -33,7 +33,6 @@ type core struct {
 	maxAhead time.Duration
 	maxLag   time.Duration
 	endTick  uint64 // exclusive: the first tick that the layout, or the word, cannot hold
-	even     uint64 // see Options.LowBits: 2^K, or 0
 
 	// maxAhead in whole ticks and nanoseconds
 	aheadTicks, aheadRest uint64
@@ -61,12 +60,8 @@ type core struct {
 // layout ends earlier: the latest time in int64 nanoseconds since 1970.
 var horizon = time.Unix(0, math.MaxInt64)
 
-// init initializes c. size and twin are for the error about a layout of the
-// wrong size.
-func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin string) error {
-	if err := layout.need(size, twin); err != nil {
-		return err
-	}
+// init initializes c.
+func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	if o == nil {
 		o = &Options{MaxAhead: layout.MaxAhead()}
 		if grant.From.IsZero() {
@@ -82,12 +77,6 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 		c.now = time.Now
 		// Half a tick, so that no ID is more than a tick old.
 		c.watch.Init(layout.unit / 2)
-	}
-	if o.LowBits != 0 {
-		if err := layout.checkEven(o.LowBits); err != nil {
-			return err
-		}
-		c.even = 1 << o.LowBits
 	}
 	c.maxAhead, c.maxLag = o.MaxAhead, cmp.Or(o.MaxLag, defaultMaxLag)
 	c.aheadTicks, c.aheadRest = uint64(c.maxAhead/layout.unit), uint64(c.maxAhead%layout.unit)
@@ -315,13 +304,13 @@ func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
 }
 
 // evenly returns where n slots begin that could begin at slot. If that is a new
-// tick, it is a random slot among the tick's first c.even, provided that the n
-// slots end in the same tick; see Options.LowBits.
+// tick, it is a random slot among the tick's first 2^even, provided that the n
+// slots end in the same tick; see Layout.Even.
 func (c *core) evenly(v *view, slot, n uint64) uint64 {
-	if c.even == 0 || slot&(1<<c.layout.seqBits-1) != 0 || slot == v.word && v.word > max(v.term.first, v.term.start.Load()) {
+	if c.layout.even == 0 || slot&(1<<c.layout.seqBits-1) != 0 || slot == v.word && v.word > max(v.term.first, v.term.start.Load()) {
 		return slot
 	}
-	if skip := rand.Uint64N(c.even); n <= 1<<c.layout.seqBits-skip {
+	if skip := rand.Uint64N(1 << c.layout.even); n <= 1<<c.layout.seqBits-skip {
 		return slot + skip
 	}
 	return slot

@@ -20,13 +20,11 @@
 // (package grant).
 //
 // Most programs need IDs of 64 bits only. Those of 128 bits (ID128) have the
-// same operations, in one of four forms:
+// same operations, in one of three forms:
 //
-//   - Types of their own, where a program looks up the methods: Generator and
-//     Generator128. For an alias of a generic type, go doc shows no method.
-//   - One generic type with an alias for each size, for values that are mostly
-//     passed on: Batch and Batch128 are BatchOf[ID] and BatchOf[ID128]. The
-//     methods are listed at the generic type.
+//   - One generic type with an alias for each size: Generator and Generator128
+//     are GeneratorOf[ID] and GeneratorOf[ID128]. The methods are listed at the
+//     generic type.
 //   - Methods that end in 128, where one type serves both sizes: Layout has
 //     Compose and Compose128.
 //   - Generic functions, where the arguments tell the size: NewPrefetcher takes

@@ -2,7 +2,7 @@ package firn
 
 import (
 	"context"
-	"math"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +69,7 @@ func TestEvenLowBits(t *testing.T) {
 	} {
 		for _, burst := range []int{1, 3, 100} {
 			for _, k := range []int{4, 0} {
-				g, clock := newAtNoon(t, "default", Options{LowBits: k})
+				g, clock := newAtNoon(t, fmt.Sprintf("default,even=%d", k), Options{})
 				var ids []ID
 				for range rounds {
 					clock.Add(time.Millisecond)
@@ -102,7 +102,7 @@ func TestEvenLowBits(t *testing.T) {
 // A take that would not fit into the tick begins at 0, so whole ticks are
 // available at MaxAhead 0, and a busy generator skips nothing.
 func TestEvenLowBitsFit(t *testing.T) {
-	g, clock := newAtNoon(t, "default", Options{LowBits: 10})
+	g, clock := newAtNoon(t, "default,even=10", Options{})
 	for range 100 {
 		clock.Add(time.Millisecond)
 		b, err := g.TryNextBatch(4096)
@@ -119,7 +119,7 @@ func TestEvenLowBitsFit(t *testing.T) {
 	if b, _, err := g.Reserve(5); err != nil || b.Runs()[0].First&4095 != 0 {
 		t.Errorf("Reserve: %v, %v", b.Runs(), err)
 	}
-	ahead, _ := newAtNoon(t, "default", Options{LowBits: 4, MaxAhead: time.Second})
+	ahead, _ := newAtNoon(t, "default", Options{MaxAhead: time.Second})
 	first, err := ahead.TryNext()
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestEvenLowBitsStatic(t *testing.T) {
 	for range 4000 {
 		clock := &handClock{t: noon}
 		clock.hook = func() { clock.Add(time.Millisecond) }
-		g := newGenerator(t, Default(), StaticGrant(1), &Options{LowBits: 4, Now: clock.Now})
+		g := newGenerator(t, Default(), StaticGrant(1), &Options{Now: clock.Now})
 		id, err := g.Next(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -152,31 +152,63 @@ func TestEvenLowBitsStatic(t *testing.T) {
 	}
 }
 
-func TestEvenLowBitsErrors(t *testing.T) {
+// even is a part of a layout's text: the default of a preset is left out, and
+// two layouts that differ in it alone have the same IDs.
+func TestEvenText(t *testing.T) {
 	for _, row := range []struct {
-		layout string
-		k      int
-		want   string
+		text string
+		even int
+		want string // the canonical text, or the error
 	}{
-		{"default", 10, ""},
-		{"default", 11, "number of even low bits 11 is out of range 1..10"},
-		{"default", 13, "out of range 1..10"},
-		{"default", -1, "out of range"},
-		{"default", math.MaxInt, ""},
-		{"js53", 5, ""},
-		{"js53", 6, "out of range 1..5"},
-		{"hazelcast", 4, "the 4 lowest bits of layout hazelcast cannot be made even: bits 15..0 are node, and they must be those of the sequence"},
-		{"sonyflake", 4, "bits 15..0 are node"},
-		{"lable", 4, "bits 3..0 are const"},
-		{"bits=time:41.seq:6.node:10.seq:6", 4, ""},
-		{"bits=time:41.seq:10.node:10.seq:2", 4, "out of range 1..2"},
+		{"default", 4, "default"},
+		{"default,even=4", 4, "default"},
+		{"default,even=0", 0, "default,even=0"},
+		{"default,even=10", 10, "default,even=10"},
+		{"default,even=11", 0, `even is "11", not a number from 0 to 10`},
+		{"default,even=-1", 0, `even is "-1", not a number from 0 to 10`},
+		{"default,even=", 0, `"even=" should be key=value`},
+		{"default,even=4,even=4", 0, `"even" is given twice`},
+		{"default,seq-bits=5", 3, "default,seq-bits=5"},
+		{"default,seq-bits=2", 0, "default,seq-bits=2"},
+		{"default,seq-bits=5,even=0,epoch=0", 0, "default,seq-bits=5,epoch=1970-01-01T00:00:00Z,even=0"},
+		{"js53", 0, "js53"},
+		{"js53,even=5", 5, "js53,even=5"},
+		{"js53,even=6", 0, "not a number from 0 to 5"},
+		{"twitter", 0, "twitter"},
+		{"hazelcast,even=0", 0, "hazelcast"},
+		{"hazelcast,even=4", 0, `even is "4", but the lowest bits of this layout are not those of a sequence of at least 3 bits`},
+		{"sonyflake,even=4", 0, "are not those of a sequence"},
+		{"lable,even=4", 0, "are not those of a sequence"},
+		{"uuidv7,even=1", 0, "are not those of a sequence"},
+		{"bits=time:41.node:10.seq:12", 0, "bits=time:41.node:10.seq:12,unit=1ms,epoch=1970-01-01T00:00:00Z"},
+		{"bits=time:41.seq:6.node:10.seq:6,even=4", 4, "bits=time:41.seq:6.node:10.seq:6,unit=1ms,epoch=1970-01-01T00:00:00Z,even=4"},
+		{"bits=time:41.seq:10.node:10.seq:2,even=4", 0, "not a number from 0 to 2"},
 	} {
-		_, err := NewGenerator(MustParseLayout(row.layout), StaticGrant(0), &Options{LowBits: row.k})
-		if row.k < math.MaxInt && (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) || row.k == math.MaxInt && err == nil {
-			t.Errorf("%s, %d bits: %v, want %q", row.layout, row.k, err, row.want)
+		l, err := ParseLayout(row.text)
+		switch {
+		case err != nil:
+			if !strings.Contains(err.Error(), row.want) {
+				t.Errorf("%s: %v, want %s", row.text, err, row.want)
+			}
+		case l.Even() != row.even || l.String() != row.want:
+			t.Errorf("%s: even is %d, and the text %s, want %d and %s", row.text, l.Even(), l, row.even, row.want)
 		}
 	}
-	if _, err := NewGenerator128(MustParseLayout("uuidv7"), StaticGrant(0), &Options{LowBits: 4}); err == nil || !strings.Contains(err.Error(), "bits 45..0 are rand") {
-		t.Errorf("uuidv7: %v", err)
+	for _, row := range []struct {
+		a, b string
+		want bool
+	}{
+		{"default", "default,even=0", true},
+		{"default", "bits=time:41.node:10.seq:12,epoch=2026-01-01T00:00:00Z", true},
+		{"twitter", "bits=time:41.node:10.seq:12,epoch=1288834974657,even=3", true},
+		{"default", "default,epoch=0", false},
+		{"default", "default,node-bits=11,seq-bits=11", false},
+		{"default", "bits=time:41.node:10.seq:12,epoch=2026-01-01T00:00:00Z,unit=2ms", false},
+		{"lable,cluster=1", "lable,cluster=2", false},
+	} {
+		a, b := MustParseLayout(row.a), MustParseLayout(row.b)
+		if got := a.SameIDs(b); got != row.want || b.SameIDs(a) != row.want || !a.SameIDs(a) {
+			t.Errorf("%s and %s have the same IDs: %t, want %t", a, b, got, row.want)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // A client that requests the next IDs before it needs them. Callers wait only
 // for the first batch, unless they are faster than the source.
 func ExamplePrefetchOptions() {
-	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
+	g, err := firn.NewGenerator(firn.MustParseLayout("twitter"), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
 	if err != nil {
 		panic(err)
 	}
@@ -23,9 +23,9 @@ func ExamplePrefetchOptions() {
 	fmt.Println(p.Close(ctx))
 	fmt.Println(p.Next(ctx))
 	// Output:
-	// 117232474521628672 <nil>
-	// 117232474521628673 <nil>
-	// 117232474521628674 <nil>
+	// 2123748187960274944 <nil>
+	// 2123748187960274945 <nil>
+	// 2123748187960274946 <nil>
 	// <nil>
 	// 0 firn: prefetcher is closed
 }

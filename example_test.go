@@ -36,13 +36,16 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(id)
+	text := id.String() // such as 117232474521628677: a tick begins at any of 16 numbers
 
+	id, err = firn.ParseID(text)
+	if err != nil {
+		panic(err)
+	}
 	parts, err := layout.Decompose(id)
-	fmt.Println(parts.Time, parts.Node, parts.Seq, err)
+	fmt.Println(parts.Time, parts.Node, err)
 	// Output:
-	// 117232474521628672
-	// 2026-11-20 12:00:00 +0000 UTC 7 0 <nil>
+	// 2026-11-20 12:00:00 +0000 UTC 7 <nil>
 }
 
 // What an ID tells, the IDs of a day, and an ID as JSON. The README shows it.
@@ -223,7 +226,7 @@ func ExamplePresetInfo() {
 // A client that requests a hundred IDs at a time from a generator, and uses
 // none that is older than ten minutes. A Source can also be a server.
 func ExamplePrefetcher() {
-	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
+	g, err := firn.NewGenerator(firn.MustParseLayout("twitter"), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
 	if err != nil {
 		panic(err)
 	}
@@ -234,9 +237,9 @@ func ExamplePrefetcher() {
 	}
 	fmt.Printf("%+v\n", p.Stats())
 	// Output:
-	// 117232474521628672 <nil>
-	// 117232474521628673 <nil>
-	// 117232474521628674 <nil>
+	// 2123748187960274944 <nil>
+	// 2123748187960274945 <nil>
+	// 2123748187960274946 <nil>
 	// {Fetches:1 Discarded:0 Waits:1}
 }
 

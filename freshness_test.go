@@ -436,7 +436,7 @@ func TestNoAllowances(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()
-		g := newGenerator(t, Default(), Grant{Node: 1, From: noon}, nil)
+		g := newGenerator(t, MustParseLayout(exact), Grant{Node: 1, From: noon}, nil)
 		for i := range 1000 {
 			_, p := mustNext(t, g)
 			wantParts(t, p, noon.Add(time.Duration(i)*time.Millisecond), 1, 0)

@@ -10,7 +10,14 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// A Generator makes 64-bit IDs for the node of its Grant.
+// A Generator makes 64-bit IDs for the node of its Grant. See GeneratorOf for its
+// methods.
+type Generator = GeneratorOf[ID]
+
+// A Generator128 is a Generator of 128-bit IDs.
+type Generator128 = GeneratorOf[ID128]
+
+// A GeneratorOf is a Generator of 64-bit or 128-bit IDs.
 //
 // A Generator is safe for concurrent use by multiple goroutines. Taking an ID
 // that is free needs no lock, and no call spins or holds a lock while it waits.
@@ -21,8 +28,9 @@ import (
 // It takes no ID (Fill: no further ones), and other calls are not affected. A
 // nil context panics at once, even if no wait is needed.
 //
-// A Generator must be made by NewGenerator and must not be copied.
-type Generator struct{ core }
+// A Generator must be made by NewGenerator or NewGenerator128 and must not be
+// copied.
+type GeneratorOf[I AnyID[I]] struct{ core }
 
 // NewGenerator returns a generator for IDs of layout. It does not call
 // Options.Now.
@@ -30,8 +38,22 @@ type Generator struct{ core }
 // It is an error if the layout does not have 64 bits or cannot be generated, if
 // the node ID does not fit, or if the grant is empty.
 func NewGenerator(layout Layout, grant Grant, o *Options) (*Generator, error) {
-	g := new(Generator)
-	if err := g.init(layout, grant, o, 64, "NewGenerator128"); err != nil {
+	return makeGenerator[ID](layout, grant, o, 64, "NewGenerator128")
+}
+
+// NewGenerator128 is like NewGenerator, for layouts of 128 bits.
+func NewGenerator128(layout Layout, grant Grant, o *Options) (*Generator128, error) {
+	return makeGenerator[ID128](layout, grant, o, 128, "NewGenerator")
+}
+
+// makeGenerator returns a generator. size and twin are for the error about a
+// layout of the wrong size.
+func makeGenerator[I AnyID[I]](layout Layout, grant Grant, o *Options, size uint8, twin string) (*GeneratorOf[I], error) {
+	if err := layout.need(size, twin); err != nil {
+		return nil, err
+	}
+	g := new(GeneratorOf[I])
+	if err := g.init(layout, grant, o); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -42,22 +64,60 @@ func NewGenerator(layout Layout, grant Grant, o *Options) (*Generator, error) {
 // If the clock went back beyond MaxAhead or is before the epoch, it is a
 // *ClockError. After ErrGrantOver, ErrTimeOver and ErrSealed, waiting does not
 // help. A call that fails changes nothing.
-func (g *Generator) TryNext() (id ID, err error) { return tryNext[ID](&g.core) }
+func (g *GeneratorOf[I]) TryNext() (id I, err error) {
+	t := g.term.Load()
+	slot, n := t.quick(freshness.Cycles(), 1)
+	if n == 0 {
+		if t, slot, _, err = g.take(&waiter{want: 1}); err != nil {
+			return id, err
+		}
+	}
+	put(&id, t, slot)
+	return id, nil
+}
 
 // Next returns the next ID. It waits where TryNext returns a *WaitError, and
 // also if the clock went back by up to MaxLag. It checks the context only if it
 // has to wait. A call that its context ends has taken no ID, and its error
 // matches both the context's error and the reason for the wait. Waiting calls
 // are served in the order in which they arrived.
-func (g *Generator) Next(ctx context.Context) (id ID, err error) {
-	return next[ID](ctx, &g.core)
+func (g *GeneratorOf[I]) Next(ctx context.Context) (id I, err error) {
+	needContext(ctx)
+	t := g.term.Load()
+	slot, n := t.quick(freshness.Cycles(), 1)
+	if n == 0 {
+		if t, slot, _, err = g.takeOrWait(ctx, waiter{want: 1}); err != nil {
+			return id, err
+		}
+	}
+	put(&id, t, slot)
+	return id, nil
 }
 
 // Fill fills dst with the next len(dst) IDs, in order. It takes them in pieces
 // as they become free, across waits and changes of the grant, so other calls
 // may take IDs in between. After an error, the contents of dst must not be
 // used; the IDs taken so far are lost.
-func (g *Generator) Fill(ctx context.Context, dst []ID) error { return fill(ctx, &g.core, dst) }
+func (g *GeneratorOf[I]) Fill(ctx context.Context, dst []I) error {
+	needContext(ctx)
+	for len(dst) > 0 {
+		t, want := g.term.Load(), uint64(len(dst))
+		slot, n := uint64(0), uint64(0)
+		if !g.line.busy() {
+			slot, n = t.quick(freshness.Cycles(), want)
+		}
+		if n == 0 {
+			var err error
+			if t, slot, n, err = g.takeOrWait(ctx, waiter{want: want}); err != nil {
+				return err
+			}
+		}
+		g.batches.Add(1)
+		newBatch[I](&t.composer, slot, int(n)).write(dst[:n])
+		dst = dst[n:]
+	}
+	return nil
+}
 
 // Reserve takes n consecutive slots at once, regardless of MaxAhead. It returns
 // how long the caller must hold the batch before using it, until its last ID is
@@ -72,7 +132,16 @@ func (g *Generator) Fill(ctx context.Context, dst []ID) error { return fill(ctx,
 //
 // The hold is computed as in Hazelcast: whole ticks from the clock's tick to
 // the end of the batch, exclusive, minus MaxAhead.
-func (g *Generator) Reserve(n int) (Batch, time.Duration, error) { return reserve[ID](&g.core, n) }
+func (g *GeneratorOf[I]) Reserve(n int) (b BatchOf[I], hold time.Duration, err error) {
+	w, err := g.waiterOf(n)
+	if err != nil {
+		return b, 0, err
+	}
+	w.batch, w.reserve = false, true
+	t, slot, got, err := g.take(&w)
+	b, err = batchOf[I](&g.core, t, slot, got, err)
+	return b, w.hold, err
+}
 
 // NextBatch returns the next n IDs, at consecutive slots; n must be at least 1.
 // It waits in line like Next, and takes the batch once its last ID is no more
@@ -84,80 +153,54 @@ func (g *Generator) Reserve(n int) (Batch, time.Duration, error) { return reserv
 // call. The error is ErrBatchTooLarge, at once, if the context's deadline is
 // earlier, or if the batch spans more than a static grant allows (see
 // StaticGrant). Fill makes any number of IDs and lets other calls in between.
-func (g *Generator) NextBatch(ctx context.Context, n int) (Batch, error) {
-	return nextBatch[ID](ctx, &g.core, n)
+func (g *GeneratorOf[I]) NextBatch(ctx context.Context, n int) (b BatchOf[I], err error) {
+	needContext(ctx)
+	w, err := g.waiterOf(n)
+	if err != nil {
+		return b, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		// An idle generator needs this long.
+		own := max(0, g.spanOf(w.want)-g.layout.unit-g.maxAhead)
+		if left := time.Until(deadline); own > 0 && left < own {
+			return b, fmt.Errorf("%w: %d IDs take %v, and the deadline is in %v: %w", ErrBatchTooLarge, n, own, max(0, left), context.DeadlineExceeded)
+		}
+	}
+	t, slot, got, err := g.takeOrWait(ctx, w)
+	return batchOf[I](&g.core, t, slot, got, err)
 }
 
 // TryNextBatch is like NextBatch but never waits: where NextBatch would wait,
 // the error is a *WaitError or a *ClockError, and no ID is taken.
-func (g *Generator) TryNextBatch(n int) (Batch, error) { return tryNextBatch[ID](&g.core, n) }
-
-// A Generator128 is a Generator of 128-bit IDs. Everything said about Generator
-// applies to it.
-type Generator128 struct{ core }
-
-// NewGenerator128 is like NewGenerator, for layouts of 128 bits.
-func NewGenerator128(layout Layout, grant Grant, o *Options) (*Generator128, error) {
-	g := new(Generator128)
-	if err := g.init(layout, grant, o, 128, "NewGenerator"); err != nil {
-		return nil, err
+func (g *GeneratorOf[I]) TryNextBatch(n int) (b BatchOf[I], err error) {
+	w, err := g.waiterOf(n)
+	if err != nil {
+		return b, err
 	}
-	return g, nil
-}
-
-// TryNext is like Generator.TryNext.
-func (g *Generator128) TryNext() (id ID128, err error) { return tryNext[ID128](&g.core) }
-
-// Next is like Generator.Next.
-func (g *Generator128) Next(ctx context.Context) (id ID128, err error) {
-	return next[ID128](ctx, &g.core)
-}
-
-// Fill is like Generator.Fill.
-func (g *Generator128) Fill(ctx context.Context, dst []ID128) error { return fill(ctx, &g.core, dst) }
-
-// Reserve is like Generator.Reserve.
-func (g *Generator128) Reserve(n int) (Batch128, time.Duration, error) {
-	return reserve[ID128](&g.core, n)
-}
-
-// NextBatch is like Generator.NextBatch.
-func (g *Generator128) NextBatch(ctx context.Context, n int) (Batch128, error) {
-	return nextBatch[ID128](ctx, &g.core, n)
-}
-
-// TryNextBatch is like Generator.TryNextBatch.
-func (g *Generator128) TryNextBatch(n int) (Batch128, error) { return tryNextBatch[ID128](&g.core, n) }
-
-// The code below is written once for both widths. There are two types, so that
-// go doc shows their methods with the IDs that they return: see
-// docs/decisions/generator.md.
-
-// tryNext implements TryNext.
-func tryNext[I AnyID[I]](c *core) (id I, err error) {
-	t := c.term.Load()
-	slot, n := t.quick(freshness.Cycles(), 1)
-	if n == 0 {
-		if t, slot, _, err = c.take(&waiter{want: 1}); err != nil {
-			return id, err
-		}
+	if g.line.busy() {
+		return b, g.notYourTurn(g.line.want.Load(), w.want) // other calls came first
 	}
-	put(&id, t, slot)
-	return id, nil
+	t, slot, got, err := g.take(&w)
+	return batchOf[I](&g.core, t, slot, got, err)
 }
 
-// next implements Next.
-func next[I AnyID[I]](ctx context.Context, c *core) (id I, err error) {
-	needContext(ctx)
-	t := c.term.Load()
-	slot, n := t.quick(freshness.Cycles(), 1)
-	if n == 0 {
-		if t, slot, _, err = c.takeOrWait(ctx, waiter{want: 1}); err != nil {
-			return id, err
-		}
+// waiterOf returns the waiter for a batch of n IDs, or an error if n is
+// invalid.
+func (c *core) waiterOf(n int) (w waiter, err error) {
+	if n < 1 {
+		return w, fmt.Errorf("firn: a batch of %d IDs is not possible: ask for at least 1", n)
 	}
-	put(&id, t, slot)
-	return id, nil
+	w = waiter{want: uint64(n), batch: true, from: math.MaxUint64}
+	return w, c.tooLarge(c.term.Load(), w.want)
+}
+
+// batchOf returns the batch of the slots that were taken, or err.
+func batchOf[I AnyID[I]](c *core, t *term, slot, n uint64, err error) (BatchOf[I], error) {
+	if err != nil {
+		return BatchOf[I]{}, err
+	}
+	c.batches.Add(1)
+	return newBatch[I](&t.composer, slot, int(n)), nil
 }
 
 // put writes the ID of a slot of a term, with its random bits, to its
@@ -191,89 +234,4 @@ func (t *term) put128(id *ID128, slot uint64) {
 		w.hi |= rand.Uint64() & r.hi
 	}
 	id.put(w)
-}
-
-// fill fills dst with IDs, in pieces as they become free.
-func fill[I AnyID[I]](ctx context.Context, c *core, dst []I) error {
-	needContext(ctx)
-	for len(dst) > 0 {
-		t, want := c.term.Load(), uint64(len(dst))
-		slot, n := uint64(0), uint64(0)
-		if !c.line.busy() {
-			slot, n = t.quick(freshness.Cycles(), want)
-		}
-		if n == 0 {
-			var err error
-			if t, slot, n, err = c.takeOrWait(ctx, waiter{want: want}); err != nil {
-				return err
-			}
-		}
-		c.batches.Add(1)
-		newBatch[I](&t.composer, slot, int(n)).write(dst[:n])
-		dst = dst[n:]
-	}
-	return nil
-}
-
-// waiterOf returns the waiter for a batch of n IDs, or an error if n is
-// invalid.
-func (c *core) waiterOf(n int) (w waiter, err error) {
-	if n < 1 {
-		return w, fmt.Errorf("firn: a batch of %d IDs is not possible: ask for at least 1", n)
-	}
-	w = waiter{want: uint64(n), batch: true, from: math.MaxUint64}
-	return w, c.tooLarge(c.term.Load(), w.want)
-}
-
-// batchOf returns the batch of the slots that were taken, or err.
-func batchOf[I AnyID[I]](c *core, t *term, slot, n uint64, err error) (BatchOf[I], error) {
-	if err != nil {
-		return BatchOf[I]{}, err
-	}
-	c.batches.Add(1)
-	return newBatch[I](&t.composer, slot, int(n)), nil
-}
-
-// reserve implements Reserve.
-func reserve[I AnyID[I]](c *core, n int) (b BatchOf[I], hold time.Duration, err error) {
-	w, err := c.waiterOf(n)
-	if err != nil {
-		return b, 0, err
-	}
-	w.batch, w.reserve = false, true
-	t, slot, got, err := c.take(&w)
-	b, err = batchOf[I](c, t, slot, got, err)
-	return b, w.hold, err
-}
-
-// nextBatch implements NextBatch: it waits until all n slots may be used and
-// then takes them.
-func nextBatch[I AnyID[I]](ctx context.Context, c *core, n int) (b BatchOf[I], err error) {
-	needContext(ctx)
-	w, err := c.waiterOf(n)
-	if err != nil {
-		return b, err
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		// An idle generator needs this long.
-		own := max(0, c.spanOf(w.want)-c.layout.unit-c.maxAhead)
-		if left := time.Until(deadline); own > 0 && left < own {
-			return b, fmt.Errorf("%w: %d IDs take %v, and the deadline is in %v: %w", ErrBatchTooLarge, n, own, max(0, left), context.DeadlineExceeded)
-		}
-	}
-	t, slot, got, err := c.takeOrWait(ctx, w)
-	return batchOf[I](c, t, slot, got, err)
-}
-
-// tryNextBatch implements TryNextBatch.
-func tryNextBatch[I AnyID[I]](c *core, n int) (b BatchOf[I], err error) {
-	w, err := c.waiterOf(n)
-	if err != nil {
-		return b, err
-	}
-	if c.line.busy() {
-		return b, c.notYourTurn(c.line.want.Load(), w.want) // other calls came first
-	}
-	t, slot, got, err := c.take(&w)
-	return batchOf[I](c, t, slot, got, err)
 }

@@ -62,6 +62,9 @@ func newGenerator(t testing.TB, l Layout, grant Grant, o *Options) *Generator {
 }
 
 // newAtNoon makes a generator whose grant begins when its clock does.
+// exact is the layout default with ticks that begin at sequence number 0.
+const exact = "default,even=0"
+
 func newAtNoon(t *testing.T, layout string, o Options) (*Generator, *handClock) {
 	t.Helper()
 	clock := &handClock{t: noon}
@@ -94,7 +97,7 @@ func wantParts(t *testing.T, got Parts, at time.Time, node, seq uint64) {
 func synctestNow() { time.Sleep(time.Until(noon)) }
 
 func TestRefusalsLeaveTheWordAlone(t *testing.T) {
-	g, clock := newAtNoon(t, "default", Options{})
+	g, clock := newAtNoon(t, exact, Options{})
 	for range 4096 {
 		mustNext(t, g)
 	}
@@ -112,7 +115,7 @@ func TestRefusalsLeaveTheWordAlone(t *testing.T) {
 
 func TestCancelledCallsTakeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, clock := newAtNoon(t, "default", Options{})
+		g, clock := newAtNoon(t, exact, Options{})
 		for range 4096 {
 			mustNext(t, g)
 		}
@@ -139,7 +142,7 @@ func TestCancelledCallsTakeNothing(t *testing.T) {
 }
 
 func TestSwitchStartsAboveTheLastTick(t *testing.T) {
-	g, clock := newAtNoon(t, "default", Options{MaxAhead: time.Second})
+	g, clock := newAtNoon(t, exact, Options{MaxAhead: time.Second})
 	for range 4096 + 10 { // into the next tick
 		mustNext(t, g)
 	}
@@ -241,7 +244,7 @@ func TestNoIDIsZero(t *testing.T) {
 		}
 	}
 	// Node 1 has the whole tick.
-	g, _ := NewGenerator(Default().WithEpoch(noon), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { return noon }})
+	g, _ := NewGenerator(MustParseLayout(exact).WithEpoch(noon), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { return noon }})
 	_, p := mustNext(t, g)
 	wantParts(t, p, noon, 1, 0)
 }
@@ -413,7 +416,7 @@ func TestSeal(t *testing.T) {
 	for made, want := range map[int]time.Time{ // a part of a tick counts as a tick
 		0: noon, 1: noon.Add(time.Millisecond), 4096: noon.Add(time.Millisecond), 4097: noon.Add(2 * time.Millisecond),
 	} {
-		g, _ := newAtNoon(t, "default", Options{MaxAhead: time.Second})
+		g, _ := newAtNoon(t, exact, Options{MaxAhead: time.Second})
 		for range made {
 			mustNext(t, g)
 		}

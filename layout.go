@@ -23,6 +23,7 @@ type Layout struct {
 	n      uint8 // pieces in use
 
 	timeBits, nodeBits, seqBits, randBits uint8
+	even                                  uint8 // see Even
 
 	pieces [maxPieces]piece // from the top bit down
 	consts wide             // the constant bits, in place
@@ -122,6 +123,23 @@ func (l Layout) MaxNode() uint64 { return mask(l.nodeBits) }
 
 // MaxSeq returns the highest sequence number. A tick holds MaxSeq+1 IDs.
 func (l Layout) MaxSeq() uint64 { return mask(l.seqBits) }
+
+// Even returns the number K of low bits of IDs that are evenly distributed even
+// if few IDs are made. The first IDs of a tick begin at a random sequence number
+// below 2^K, and not at 0, unless the tick would then be too short for the IDs of
+// the call. The numbers below are skipped. 0 means that a tick begins at 0.
+//
+// Without it, a generator that makes an ID now and then makes multiples of
+// 2^SeqBits only, which fill one of 16 shards, and which a float64 holds exactly,
+// so that software that rounds IDs goes unnoticed until the system is busy.
+func (l Layout) Even() int { return int(l.even) }
+
+// SameIDs reports whether every ID means the same in both layouts: their bits,
+// epoch and unit are equal. Even and the name are not compared.
+func (l Layout) SameIDs(m Layout) bool {
+	l.preset, l.even = m.preset, m.even
+	return l == m
+}
 
 // IDsPerSecond returns the sustained rate at which one node can make IDs.
 func (l Layout) IDsPerSecond() float64 {
@@ -413,26 +431,6 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 		}
 	}
 	return lo, hi, nil
-}
-
-// checkEven returns an error if k cannot be Options.LowBits.
-func (l *Layout) checkEven(k int) error {
-	most := max(0, int(l.seqBits)-2)
-	for _, p := range l.pieces[:l.n] {
-		if p.pos != 0 || p.width == 0 {
-			continue
-		}
-		if p.field != fieldSeq || p.low != 0 {
-			return fmt.Errorf("firn: the %d lowest bits of layout %s cannot be made even: bits %d..0 are %v, and they must be those of the sequence",
-				k, *l, p.width-1, p.field)
-		}
-		most = min(most, int(p.width))
-		break
-	}
-	if k < 1 || k > most {
-		return &RangeError{Field: "number of even low bits", Value: strconv.Itoa(k), Min: "1", Max: strconv.Itoa(most)}
-	}
-	return nil
 }
 
 // stamp formats a time for an error message.

@@ -48,7 +48,7 @@ func TestParseLayoutFaults(t *testing.T) {
 		"default,epoch":                 {"key=value"},
 		"default,epoch=":                {"key=value"},
 		"default,epoch=1,epoch=2":       {"given twice"},
-		"default,unit=1ms":              {`unknown key "unit": use epoch, node-bits, seq-bits`},
+		"default,unit=1ms":              {`unknown key "unit": use epoch, even, node-bits, seq-bits`},
 		"default,epoch=2026-01-01":      {"neither Unix milliseconds nor a time"},
 		"default,epoch=9e9":             {"neither"},
 		"default,epoch=300000000000000": {"outside the years 1 to 9999"},

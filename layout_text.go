@@ -18,10 +18,11 @@ import (
 //	lable,mode=time-sequential,cluster=3
 //	bits=time:41.node:10.seq:12,unit=1ms,epoch=1767225600000
 //
-// Presets lists the names and their keys. Every layout has the key epoch, in
-// Unix milliseconds or RFC 3339. A layout defined by bits also has the key
-// unit, the length of a tick as a Go duration. Its defaults are a unit of 1ms
-// and the epoch 1970-01-01. Its fields are listed from the topmost bit down:
+// Presets lists the names and their keys. Every layout has the keys epoch, in
+// Unix milliseconds or RFC 3339, and even, a number of bits (see Layout.Even). A
+// layout defined by bits also has the key unit, the length of a tick as a Go
+// duration. Its defaults are a unit of 1ms, the epoch 1970-01-01 and even=0. Its
+// fields are listed from the topmost bit down:
 //
 //	time:W     W bits of the time in ticks; time~:W has them in reversed order
 //	node:W     W bits of the node ID
@@ -59,18 +60,22 @@ func (l Layout) String() string {
 		return "invalid"
 	}
 	p := l.presetOf()
-	if p == &noPreset {
-		return fmt.Sprintf("bits=%s,unit=%v,epoch=%s", l.Fields(), l.unit, l.epochText())
-	}
 	var b strings.Builder
-	b.WriteString(p.name)
-	for _, k := range p.keys {
-		if v := k.show(&l); v != k.byDefault {
-			b.WriteString("," + k.name + "=" + v)
+	if p == &noPreset {
+		fmt.Fprintf(&b, "bits=%s,unit=%v,epoch=%s", l.Fields(), l.unit, l.epochText())
+	} else {
+		b.WriteString(p.name)
+		for _, k := range p.keys {
+			if v := k.show(&l); v != k.byDefault {
+				b.WriteString("," + k.name + "=" + v)
+			}
+		}
+		if l.epoch != p.epoch {
+			b.WriteString(",epoch=" + l.epochText())
 		}
 	}
-	if l.epoch != p.epoch {
-		b.WriteString(",epoch=" + l.epochText())
+	if l.even != l.usualEven() {
+		fmt.Fprintf(&b, ",even=%d", l.even)
 	}
 	return b.String()
 }
@@ -150,13 +155,44 @@ func parseLayout(s string) (l Layout, err error) {
 	if err != nil {
 		return l, err
 	}
-	return l, l.setPieces(fields)
+	if err := l.setPieces(fields); err != nil {
+		return l, err
+	}
+	return l, l.setEven(given)
+}
+
+// usualEven returns the default of the key even.
+func (l *Layout) usualEven() uint8 { return min(l.presetOf().even, l.mostEven()) }
+
+// mostEven returns the maximum of the key even: the lowest bits of IDs must be
+// those of the sequence, of which 2 bits more must be left for a tick.
+func (l *Layout) mostEven() uint8 {
+	for _, p := range l.pieces[:l.n] {
+		if p.pos == 0 && p.width > 0 && p.field == fieldSeq {
+			return min(p.width, max(l.seqBits, 2)-2)
+		}
+	}
+	return 0
+}
+
+// setEven sets how many low bits are even.
+func (l *Layout) setEven(given args) error {
+	l.even = l.usualEven()
+	if _, ok := given["even"]; !ok {
+		return nil
+	}
+	n, err := given.number("even", 0, uint64(l.mostEven()))
+	if err != nil && l.mostEven() == 0 {
+		return fmt.Errorf("even is %s, but the lowest bits of this layout are not those of a sequence of at least 3 bits", quoteShort(given["even"]))
+	}
+	l.even = uint8(n)
+	return err
 }
 
 // parseArgs parses the settings of a layout. Those that are not given have
-// their defaults, except the epoch.
+// their defaults, except epoch and even.
 func (p *preset) parseArgs(parts []string) (args, error) {
-	all, known := make(args), "epoch"
+	all, known := make(args), "epoch, even"
 	for _, k := range p.keys {
 		all[k.name] = k.byDefault
 		known += ", " + k.name
@@ -168,7 +204,7 @@ func (p *preset) parseArgs(parts []string) (args, error) {
 		switch {
 		case key == "" || value == "":
 			return nil, fmt.Errorf("%s should be key=value", quoteShort(part))
-		case !ok && key != "epoch":
+		case !ok && key != "epoch" && key != "even":
 			return nil, fmt.Errorf("unknown key %s: use %s", quoteShort(key), known)
 		case given[key]:
 			return nil, fmt.Errorf("%s is given twice", quoteShort(key))

@@ -238,7 +238,7 @@ func checkBatch(t *testing.T, g *Generator, b Batch, n int, start time.Time) {
 	}
 }
 
-func (g *Generator) slotOf(t *testing.T, id ID) uint64 {
+func (g *core) slotOf(t *testing.T, id ID) uint64 {
 	t.Helper()
 	p, err := g.layout.Decompose(id)
 	if err != nil {

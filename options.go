@@ -23,14 +23,6 @@ type Options struct {
 	// with a *ClockError, as TryNext does for any step back beyond MaxAhead. 0
 	// means 10 seconds.
 	MaxLag time.Duration
-
-	// LowBits is the number K of low bits of IDs that are evenly
-	// distributed even if few IDs are made: the first IDs of a tick begin at a
-	// random sequence number below 2^K, and not at 0, unless the tick would then
-	// be too short for the IDs of the call. The numbers below are skipped. 0
-	// means off. It is an error if the lowest bits of the layout are not the
-	// sequence, or if the sequence has less than K+2 bits.
-	LowBits int
 }
 
 // defaultMaxLag is used if Options.MaxLag is 0. NTP steps of a running machine

@@ -14,11 +14,12 @@ type preset struct {
 	name     string
 	about    string
 	bits     func(args) (string, error) // in the grammar of ParseLayout
-	keys     []presetKey                // besides epoch, which all have
+	keys     []presetKey                // besides epoch and even, which all have
 	unit     time.Duration              // zero: 1 ms
 	epoch    int64                      // Unix milliseconds
 	size     uint8                      // zero: as many as the bits need
 	maxAhead time.Duration              // zero: 1 s
+	even     uint8                      // see Layout.Even; less if the sequence is short
 
 	nodeParts  []namedBits      // the format's own names for the parts of its node ID
 	constNames map[uint8]string // position in the ID → meaning of the constant there
@@ -63,9 +64,9 @@ const firnEpoch = 1767225600000
 var presets = [...]preset{
 	{
 		name: "default", about: "Firn's own: 41 bits of time since 2026, 10 of node, 12 of sequence",
-		epoch: firnEpoch,
-		bits:  nodeAndSeq("time:%[1]d.node:%[2]d.seq:%[3]d"),
-		keys:  []presetKey{keyNodeBits("10"), keySeqBits("12")},
+		epoch: firnEpoch, even: 4,
+		bits: nodeAndSeq("time:%[1]d.node:%[2]d.seq:%[3]d"),
+		keys: []presetKey{keyNodeBits("10"), keySeqBits("12")},
 	},
 	{
 		name: "hazelcast", about: "Hazelcast's Flake ID generator: time, sequence, and the node lowest",
@@ -243,7 +244,7 @@ func (l Layout) Format() Format {
 type PresetInfo struct {
 	Name   string
 	About  string   // one line
-	Keys   []string // the settings besides epoch, with their defaults: "cluster=0  the cluster, 0..15"
+	Keys   []string // the settings besides epoch and even, with their defaults: "cluster=0  the cluster, 0..15"
 	Layout Layout   // with every key at its default
 }
 

@@ -56,6 +56,9 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 			if want, have := c.Nodes.String(), r.Config.Nodes.String(); c.Nodes != nil && want != have {
 				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want, Have: have}
 			}
+			if want, have := c.Layout.String(), r.Config.Layout.String(); want != have {
+				return false, &MismatchError{Sequencer: name, Field: "layout", Want: want, Have: have} // by Even, at least
+			}
 			if r.Floor.Before(fresh.floor()) {
 				return false, &MismatchError{Sequencer: name, Field: "floor", Want: timeText(fresh.floor()), Have: timeText(r.Floor)}
 			}
@@ -63,9 +66,6 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 		}
 		fresh.Incarnation, fresh.LongestWindow = r.Incarnation+1, r.LongestWindow
 		fresh.Config.Nodes = cmp.Or(c.Nodes, r.Config.Nodes)
-		if c.LowBits == 0 && r.Config.Layout == c.Layout {
-			fresh.Config.LowBits = r.Config.LowBits
-		}
 		fresh.Config.Prefix = cmp.Or(c.Prefix, r.Config.Prefix)
 		*r = fresh
 		return true, nil

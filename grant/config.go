@@ -36,9 +36,6 @@ type Config struct {
 	// Prefix is the prefix of the IDs as typed text, see package typed; empty
 	// means none.
 	Prefix string
-
-	// LowBits is firn.Options.LowBits of the members; 0 means off.
-	LowBits int
 }
 
 // A Range is the range of node IDs from Lo to Hi, both inclusive.
@@ -112,17 +109,6 @@ func (c Config) Check() error {
 			return fmt.Errorf("grant: %s", strings.TrimPrefix(err.Error(), "typed: "))
 		}
 	}
-	if c.LowBits != 0 {
-		// The generator knows which layouts have such bits.
-		options := &firn.Options{LowBits: c.LowBits}
-		_, err := firn.NewGenerator(c.Layout, firn.StaticGrant(0), options)
-		if c.Layout.Bits() == 128 {
-			_, err = firn.NewGenerator128(c.Layout, firn.StaticGrant(0), options)
-		}
-		if err != nil {
-			return fmt.Errorf("grant: %s", strings.TrimPrefix(err.Error(), "firn: "))
-		}
-	}
 	return c.Nodes.Check(c.Layout)
 }
 
@@ -137,15 +123,15 @@ func (c Config) checkTime(name string, now time.Time) error {
 }
 
 // compare returns an error if want differs from the configuration of the
-// sequencer. A prefix and low bits are compared if want has them.
+// sequencer. Layouts differ if their IDs do: Even is a setting that may differ. A
+// prefix is compared if want has one.
 func (c Config) compare(name string, want Config) error {
 	for _, f := range []struct {
 		field, have, want string
 		counts            bool
 	}{
-		{"layout", c.Layout.String(), want.Layout.String(), true},
+		{"layout", c.Layout.String(), want.Layout.String(), !c.Layout.SameIDs(want.Layout)},
 		{"prefix", cmp.Or(c.Prefix, "none"), want.Prefix, want.Prefix != ""},
-		{"low-bits", lowBitsText(c.LowBits), lowBitsText(want.LowBits), want.LowBits != 0},
 		{"max-ahead", c.MaxAhead.String(), want.MaxAhead.String(), true},
 		{"window", c.Window.String(), want.Window.String(), true},
 	} {
@@ -154,11 +140,4 @@ func (c Config) compare(name string, want Config) error {
 		}
 	}
 	return nil
-}
-
-func lowBitsText(k int) string {
-	if k == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("even:%d", k)
 }

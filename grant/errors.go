@@ -69,7 +69,7 @@ var (
 // sequencer. It matches ErrMismatch.
 type MismatchError struct {
 	Sequencer string
-	Field     string // "layout", "max-ahead", "window", "nodes", "floor", "prefix" or "low-bits"
+	Field     string // "layout", "max-ahead", "window", "nodes", "floor" or "prefix"
 	Want      string // what the caller asked for
 	Have      string // what the sequencer has
 }

@@ -86,7 +86,11 @@ func distinct(t *testing.T, record any, value []byte, except ...string) {
 	}
 }
 
-const lawLayout, lawOther = "twitter,epoch=1970-01-01T00:00:00Z", "hazelcast,epoch=1970-01-01T00:00:00Z"
+const (
+	lawLayout = "twitter,epoch=1970-01-01T00:00:00Z,even=2"
+	lawEven   = "twitter,epoch=1970-01-01T00:00:00Z,even=5"
+	lawOther  = "hazelcast,epoch=1970-01-01T00:00:00Z"
+)
 
 // lawInfo returns a sequencer whose fields all differ.
 func lawInfo(state State) Info {
@@ -96,7 +100,7 @@ func lawInfo(state State) Info {
 		Created:    timeOf(rigTime - 900_000), fence: timeOf(rigTime - 40_000), begin: timeOf(rigTime - 50_000),
 		Config: Config{
 			Layout: firn.MustParseLayout(lawLayout), MaxAhead: time.Second, Window: 7 * time.Second,
-			Nodes: &Range{3, 9}, Prefix: "order", LowBits: 2,
+			Nodes: &Range{3, 9}, Prefix: "order",
 		},
 	}
 }
@@ -120,7 +124,7 @@ func lawNode(change func(*nodeRecord)) nodeRecord {
 func lawTarget(more bool) Info {
 	i := lawInfo(Detached)
 	i.nonce, i.Config.MaxAhead, i.Config.Window = "0c", 500*time.Millisecond, 6*time.Second
-	i.Config.Nodes, i.Config.Prefix, i.Config.LowBits = &Range{10, 12}, "user", 5
+	i.Config.Nodes, i.Config.Prefix = &Range{10, 12}, "user"
 	by := int64(1000)
 	if i.Incarnation, i.LongestWindow = 9, 13*time.Second; !more {
 		by, i.Incarnation, i.LongestWindow = -by, 4, 8*time.Second
@@ -152,7 +156,8 @@ func lawCases(t *testing.T) []lawCase {
 		})
 	}
 	all := func(c *Config, o *AdminOptions) {
-		c.Nodes, c.Prefix, c.LowBits, c.Window = &Range{1, 2}, "order", 4, 15*time.Second
+		c.Layout = firn.MustParseLayout(lawEven)
+		c.Nodes, c.Prefix, c.Window = &Range{1, 2}, "order", 15*time.Second
 		o.Floor = timeOf(rigTime - 30_000)
 	}
 	window := func(d time.Duration) func(a, b Store, o *AdminOptions) error {
@@ -202,7 +207,7 @@ func TestConfigFields(t *testing.T) {
 	law := fieldLaw{
 		"v":       {},
 		"created": created, "nonce": nonces, "changed": changes,
-		"layout":    {"create another": `"` + firn.MustParseLayout(lawOther).String() + `"`},
+		"layout":    {"create again, all given": `"` + firn.MustParseLayout(lawEven).String() + `"`, "create another": `"` + firn.MustParseLayout(lawOther).String() + `"`},
 		"max_ahead": {"create again": "2000", "create again, all given": "2000", "create another": "2000"},
 		"window": {
 			"create again": "5000", "create again, all given": "15000", "create another": "5000",
@@ -218,7 +223,6 @@ func TestConfigFields(t *testing.T) {
 		"nodes":       {"create again, all given": "[1,2]", "narrow": "[5,9]", "all nodes": gone},
 		"moved_to":    {"moved from here": `"etcd://b"`, "move back": gone},
 		"prefix":      {"create another": `"user"`},
-		"low_bits":    {"create again, all given": "4", "create another": gone},
 		"begin":       {"create again, all given": fmt.Sprint(rigTime - 30_000), "move to more": fmt.Sprint(rigTime - 49_000)},
 	}
 	twice["fence"], twice["move to more"] = "6", "9"

@@ -454,13 +454,13 @@ func (m *machine) readConfig(value []byte) bool {
 	m.seenFloor, m.seenInc = floor, max(m.seenInc, r.Incarnation)
 	if m.options.Config != nil {
 		want := *m.options.Config
-		want.Window, want.Prefix, want.LowBits = r.Config.Window, "", 0 // see SetWindow; the others are not the machine's
+		want.Window, want.Prefix = r.Config.Window, "" // see SetWindow; the prefix is not the machine's
 		if err := r.Config.compare(m.options.name, want); err != nil {
 			m.refuse(err)
 			return false
 		}
 	}
-	if m.config != nil && m.sequencer.Config.Layout != r.Config.Layout {
+	if m.config != nil && !m.sequencer.Config.Layout.SameIDs(r.Config.Layout) {
 		m.refuse(&MismatchError{Sequencer: m.options.name, Field: "layout", Have: r.Config.Layout.String(), Want: m.sequencer.Config.Layout.String()})
 		return false
 	}

@@ -143,7 +143,7 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 		err = fmt.Errorf("in %s: %w", to.URL, movedError(name, target.MovedTo))
 	case source.MovedTo == "" && source.State == Destroying, target.MovedTo == "" && target.State == Destroying:
 		err = fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
-	case !absent && target.State != Purged && source.Config.Layout != target.Config.Layout:
+	case !absent && target.State != Purged && !source.Config.Layout.SameIDs(target.Config.Layout):
 		err = fmt.Errorf("in %s: %w", to.URL, &MismatchError{Sequencer: name, Field: "layout", Want: source.Config.Layout.String(), Have: target.Config.Layout.String()})
 	default:
 		err = checkNodes(ctx, name, from, math.MaxInt64)

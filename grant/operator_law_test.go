@@ -315,7 +315,7 @@ func (s *meddledStore) List(ctx context.Context, prefix string, yield func(strin
 // configuration, and members do not claim against them.
 func TestExtrasAreKept(t *testing.T) {
 	s, c := sequencerStore(func(c *Info) {
-		c.Config.Layout, c.Config.Nodes, c.Config.Prefix, c.Config.LowBits = firn.MustParseLayout("default,node-bits=4"), &Range{3, 9}, "ord", 3
+		c.Config.Layout, c.Config.Nodes, c.Config.Prefix = firn.MustParseLayout("default,node-bits=4,even=3"), &Range{3, 9}, "ord"
 		c.MovedTo = "etcd://other"
 	})
 	ctx, admin := t.Context(), &AdminOptions{Now: at(rigTime)}
@@ -339,7 +339,7 @@ func TestExtrasAreKept(t *testing.T) {
 	} {
 		err := do()
 		got, decodeErr := decodeConfig("k", s.values[configKey("s")])
-		if err != nil || decodeErr != nil || got.MovedTo != "" || *got.Config.Nodes != *c.Config.Nodes || got.Config.Prefix != "ord" || got.Config.LowBits != 3 {
+		if err != nil || decodeErr != nil || got.MovedTo != "" || *got.Config.Nodes != *c.Config.Nodes || got.Config.Prefix != "ord" || got.Config.Layout.Even() != 3 {
 			t.Errorf("operation %d: %v, %v, %+v", i, err, decodeErr, got)
 		}
 	}

@@ -99,7 +99,6 @@ type configJSON struct {
 	Nodes         []uint64    `json:"nodes,omitempty"` // two numbers
 	MovedTo       string      `json:"moved_to,omitempty"`
 	Prefix        string      `json:"prefix,omitempty"`
-	LowBits       int         `json:"low_bits,omitempty"`
 	Begin         *int64      `json:"begin,omitempty"` // the floor given at creation
 	Changed       *changeJSON `json:"changed,omitempty"`
 }
@@ -122,7 +121,7 @@ func (i Info) encode() []byte {
 	c := i.Config
 	j := configJSON{
 		Version: version, Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: i.LongestWindow.Milliseconds(),
-		State: i.State.String(), Incarnation: i.Incarnation, Created: ms(i.Created), Nonce: i.nonce, MovedTo: i.MovedTo, Prefix: c.Prefix, LowBits: c.LowBits,
+		State: i.State.String(), Incarnation: i.Incarnation, Created: ms(i.Created), Nonce: i.nonce, MovedTo: i.MovedTo, Prefix: c.Prefix,
 	}
 	if !i.fence.IsZero() {
 		j.Floor = new(ms(i.fence))
@@ -165,7 +164,7 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 	}
 	c := Config{
 		Layout: j.Layout, MaxAhead: time.Duration(j.MaxAhead) * time.Millisecond, Window: time.Duration(j.Window) * time.Millisecond,
-		Prefix: j.Prefix, LowBits: j.LowBits,
+		Prefix: j.Prefix,
 	}
 	if err := c.Check(); err != nil {
 		return i, damaged(key, err.Error())

@@ -44,7 +44,7 @@ func TestConfigRecordLaw(t *testing.T) {
 			want.Config.Nodes = &Range{r.Uint64N(3), 2 + r.Uint64()}
 			want.MovedTo, want.Config.Prefix = strings.Repeat("&", movedToMost), strings.Repeat("a", r.IntN(64)) // the greatest lengths
 			if c.Layout == firn.Default() {
-				want.Config.LowBits = r.IntN(11)
+				want.Config.Layout = firn.MustParseLayout(fmt.Sprint("default,even=", r.IntN(11)))
 			}
 		}
 		text := string(want.encode())
@@ -116,7 +116,7 @@ func TestNodeRecordLaw(t *testing.T) {
 func TestRecordLimits(t *testing.T) {
 	const (
 		year   = "31622400000"
-		config = `{"v":3,"layout":"default","max_ahead":1000,"window":60000,"longest_window":` + year + `,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n","nodes":[2,7],"moved_to":"etcd://a","prefix":"o_o","low_bits":3,"changed":{"what":"fence","by":"ops","at":5}}`
+		config = `{"v":3,"layout":"default","max_ahead":1000,"window":60000,"longest_window":` + year + `,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n","nodes":[2,7],"moved_to":"etcd://a","prefix":"o_o","changed":{"what":"fence","by":"ops","at":5}}`
 		node   = `{"v":3,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h","from":50,"over":{"until":40,"nonce":"m"},"gap":[10,100],"spoiled":[100,110]}`
 		node1  = `{"v":3,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"}`
 	)
@@ -153,10 +153,8 @@ func TestRecordLimits(t *testing.T) {
 		{config, `"o_o"`, `"` + strings.Repeat("o", 63) + `"`, ""},
 		{config, `"o_o"`, `"` + strings.Repeat("o", 64) + `"`, "has 64 characters"},
 		{config, `"o_o"`, `"o_"`, "ends with an underscore"},
-		{config, `"low_bits":3`, `"low_bits":10`, ""},
-		{config, `"low_bits":3`, `"low_bits":11`, "out of range 1..10"},
-		{config, `"low_bits":3`, `"low_bits":-1`, "out of range 1..10"},
-		{config, `"low_bits":3`, `"low_bits":1.5`, "low_bits"},
+		{config, `"layout":"default"`, `"layout":"default,even=10"`, ""},
+		{config, `"layout":"default"`, `"layout":"default,even=11"`, "not a number from 0 to 10"},
 		{config, `"window":60000`, `"window":` + year, ""},
 		{config, `"window":60000`, `"window":` + more, "out of range"},
 		{config, `"window":60000`, `"window":9223372036854775807`, "out of range"}, // as a time.Duration it is -1 ms

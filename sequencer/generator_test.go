@@ -53,7 +53,7 @@ func TestHolder(t *testing.T) {
 	made := &notingGenerator{}
 	var grants []firn.Grant
 	var createErr error
-	m := &member[firn.ID]{config: grant.Config{Layout: someLayout}, options: firn.Options{MaxAhead: 7}}
+	m := &Sequencer{config: grant.Config{Layout: someLayout}, options: firn.Options{MaxAhead: 7}}
 	m.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[firn.ID], error) {
 		if l != someLayout || o.MaxAhead != 7 {
 			t.Errorf("it is made of %v with %+v", l, o)
@@ -104,7 +104,7 @@ func TestHolder(t *testing.T) {
 // TestUsedAndCounted: what was used never goes back, and IDs of sealed
 // generators stay counted, whatever follows.
 func TestUsedAndCounted(t *testing.T) {
-	m := &member[firn.ID]{}
+	m := &Sequencer{}
 	if !m.used().IsZero() {
 		t.Errorf("used %v at first", m.used())
 	}

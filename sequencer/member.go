@@ -13,7 +13,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// generator is a firn.Generator or a firn.Generator128.
+// A generator is a firn.GeneratorOf.
 type generator[I firn.AnyID[I]] interface {
 	Next(context.Context) (I, error)
 	TryNext() (I, error)
@@ -27,9 +27,10 @@ type generator[I firn.AnyID[I]] interface {
 	Stats() firn.Stats
 }
 
-// member is the common part of Sequencer and Sequencer128: the use of a
-// sequencer by one process.
-type member[I firn.AnyID[I]] struct {
+// A SequencerOf is a Sequencer of 64-bit or 128-bit IDs. It is safe for concurrent
+// use by multiple goroutines. It must be made by Open or Open128, and ends with
+// Close.
+type SequencerOf[I firn.AnyID[I]] struct {
 	name    string
 	config  grant.Config
 	patient bool // waits for a free node ID
@@ -49,7 +50,7 @@ type member[I firn.AnyID[I]] struct {
 
 // check returns an error if a layout does not suit this process. twin is the
 // function for the other width.
-func (m *member[I]) check(l firn.Layout, o *Options, name string, bits int, twin string) error {
+func (q *SequencerOf[I]) check(l firn.Layout, o *Options, name string, bits int, twin string) error {
 	if l.Bits() != bits {
 		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
 	}
@@ -58,31 +59,34 @@ func (m *member[I]) check(l firn.Layout, o *Options, name string, bits int, twin
 	}
 	// A layout that cannot be generated is reported now, not when a grant
 	// begins.
-	_, err := m.create(l, firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}, nil)
+	_, err := q.create(l, firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}, nil)
 	return err
 }
 
 // open opens a member of a sequencer and, unless the Options say otherwise,
-// joins it.
-func (m *member[I]) open(ctx context.Context, s grant.Store, name string, o *Options, bits int, twin string) error {
+// joins it. bits and twin are those of check, and create makes its generators.
+func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *Options, bits int, twin string,
+	create func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)) (*SequencerOf[I], error) {
+	q := new(SequencerOf[I])
+	q.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[I], error) { return create(l, g, o) }
 	if o == nil {
 		o = new(Options)
 	}
-	info, err := o.prepare(ctx, s, name, func(l firn.Layout) error { return m.check(l, o, name, bits, twin) })
+	info, err := o.prepare(ctx, s, name, func(l firn.Layout) error { return q.check(l, o, name, bits, twin) })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if o.Window != 0 && o.Window != info.Config.Window && o.Logger != nil {
 		o.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one", "sequencer", name, "window", info.Config.Window, "configured", o.Window)
 	}
-	m.name, m.config, m.patient = info.Name, info.Config, o.WaitForNode
-	m.options = firn.Options{Now: o.Now, MaxAhead: m.config.MaxAhead, LowBits: m.config.LowBits}
-	m.keeper = grant.NewKeeper(s, m.name, holder[I]{m}, &grant.KeeperOptions{
-		Config: &m.config, Nodes: o.Nodes, AllowClockBehind: o.AllowClockBehind, AllowClockAhead: o.AllowClockAhead,
+	q.name, q.config, q.patient = info.Name, info.Config, o.WaitForNode
+	q.options = firn.Options{Now: o.Now, MaxAhead: q.config.MaxAhead}
+	q.keeper = grant.NewKeeper(s, q.name, holder[I]{q}, &grant.KeeperOptions{
+		Config: &q.config, Nodes: o.Nodes, AllowClockBehind: o.AllowClockBehind, AllowClockAhead: o.AllowClockAhead,
 		Host: o.Host, Now: o.Now, Timeout: o.Timeout, Logger: o.Logger,
 	})
 	if o.Idle {
-		return nil
+		return q, nil
 	}
 	isOpen := false
 	defer func() { // deferred, because the context is the caller's and may panic
@@ -98,41 +102,41 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, o *Opt
 			// One request in progress, and the one that gives it back.
 			late, cancel := context.WithTimeout(context.Background(), cmp.Or(max(2*o.Timeout, 0), 10*time.Second))
 			defer cancel()
-			_ = m.Close(late)
+			_ = q.Close(late)
 		}()
 		select {
 		case <-closed:
 		case <-ctx.Done():
 		}
 	}()
-	if err := m.Join(ctx); err != nil {
-		return err
+	if err := q.Join(ctx); err != nil {
+		return nil, err
 	}
 	isOpen = true
-	return nil
+	return q, nil
 }
 
 // inform informs the Keeper whether a node ID is wanted, and waits until it
 // knows. The context ends only the wait.
-func (m *member[I]) inform(ctx context.Context, wanted bool) error {
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
+func (q *SequencerOf[I]) inform(ctx context.Context, wanted bool) error {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
 		return ErrClosed
 	}
-	m.wanted = wanted
+	q.wanted = wanted
 	if wanted { // under the lock, so that the Keeper gets concurrent calls in this order
-		_ = m.keeper.Join(ended)
+		_ = q.keeper.Join(ended)
 	} else {
-		_ = m.keeper.Leave(ended)
+		_ = q.keeper.Leave(ended)
 	}
-	m.mu.Unlock()
-	return m.keeper.Demand(ctx) // the Keeper knows what came before
+	q.mu.Unlock()
+	return q.keeper.Demand(ctx) // the Keeper knows what came before
 }
 
 // A holder is a member as seen by its Keeper. A member does not have these
 // methods itself, because a caller could then use a node ID without a grant.
-type holder[I firn.AnyID[I]] struct{ member *member[I] }
+type holder[I firn.AnyID[I]] struct{ member *SequencerOf[I] }
 
 // Begin starts or switches the generator under a grant.
 func (h holder[I]) Begin(g firn.Grant) error {
@@ -159,47 +163,47 @@ func (h holder[I]) Used() time.Time { return h.member.used() }
 
 // begin makes a generator, which lives until it is sealed, or switches the
 // existing one.
-func (m *member[I]) begin(g firn.Grant) error {
-	if current := m.current.Load(); current != nil {
+func (q *SequencerOf[I]) begin(g firn.Grant) error {
+	if current := q.current.Load(); current != nil {
 		return (*current).Switch(g)
 	}
-	m.mu.Lock()
-	mark := m.mark
-	m.mu.Unlock()
+	q.mu.Lock()
+	mark := q.mark
+	q.mu.Unlock()
 	if g.From.Before(mark) {
 		g.From = mark // the order of IDs within the process
 	}
-	next, err := m.create(m.config.Layout, g, &m.options)
+	next, err := q.create(q.config.Layout, g, &q.options)
 	if err != nil {
 		return err
 	}
-	m.current.Store(&next)
+	q.current.Store(&next)
 	return nil
 }
 
 // seal ends the use of the current grant.
-func (m *member[I]) seal() {
-	current := m.current.Load()
+func (q *SequencerOf[I]) seal() {
+	current := q.current.Load()
 	if current == nil {
 		return
 	}
 	mark := (*current).Seal()
 	made := (*current).Stats() // without the lock, because it calls the clock, which may panic
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if mark.After(m.mark) {
-		m.mark = mark
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if mark.After(q.mark) {
+		q.mark = mark
 	}
-	m.before = sum(m.before, made)
-	m.current.Store(nil)
+	q.before = sum(q.before, made)
+	q.current.Store(nil)
 }
 
 // used returns the exclusive end of the times used.
-func (m *member[I]) used() time.Time {
-	m.mu.Lock()
-	used := m.mark
-	m.mu.Unlock()
-	if current := m.current.Load(); current != nil {
+func (q *SequencerOf[I]) used() time.Time {
+	q.mu.Lock()
+	used := q.mark
+	q.mu.Unlock()
+	if current := q.current.Load(); current != nil {
 		if now := (*current).Used(); now.After(used) {
 			used = now
 		}
@@ -223,39 +227,39 @@ func hasEnded(err error) bool {
 
 // do calls try with the generator, and again whenever there is another window,
 // until its error is not that the window has ended.
-func (m *member[I]) do(ctx context.Context, try func(generator[I]) error) error {
+func (q *SequencerOf[I]) do(ctx context.Context, try func(generator[I]) error) error {
 	needContext(ctx)
 	for {
 		// Before the attempt, so that no later change is missed.
-		status, changed := m.keeper.Status()
-		if current := m.current.Load(); current != nil {
+		status, changed := q.keeper.Status()
+		if current := q.current.Load(); current != nil {
 			if err := try(*current); !hasEnded(err) {
 				return err
 			}
 		}
-		if refused := m.refused(status); refused != nil {
-			m.want() // so that changes are noticed soon
+		if refused := q.refused(status); refused != nil {
+			q.want() // so that changes are noticed soon
 			return refused
 		}
-		if err := m.keeper.Demand(ctx); err != nil {
-			return m.gaveUp(err)
+		if err := q.keeper.Demand(ctx); err != nil {
+			return q.gaveUp(err)
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return m.gaveUp(ctx.Err())
+			return q.gaveUp(ctx.Err())
 		}
 	}
 }
 
 // checkBatch rejects a batch of n IDs that may fit no window. A window is not
 // renewed for less than a twelfth of its length, so a batch has at most the rest.
-func (m *member[I]) checkBatch(n int) error {
-	l, window := m.config.Layout, m.Config().Window
+func (q *SequencerOf[I]) checkBatch(n int) error {
+	l, window := q.config.Layout, q.Config().Window
 	if n < 1 || uint64(n-1)/(l.MaxSeq()+1) < uint64((window-window/12)/l.Unit()) {
 		return nil // the generator rejects sizes below 1
 	}
-	return fmt.Errorf("%w: a window of sequencer %s is %v long, and a batch spans no more than 11/12 of it: ask for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, m.name, window)
+	return fmt.Errorf("%w: a window of sequencer %s is %v long, and a batch spans no more than 11/12 of it: ask for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, q.name, window)
 }
 
 // needContext panics if ctx is nil, as in package firn.
@@ -266,17 +270,17 @@ func needContext(ctx context.Context) {
 }
 
 // gaveUp returns the error of a call whose context is done.
-func (m *member[I]) gaveUp(err error) error {
-	if m.isClosed() {
-		return fmt.Errorf("%w: %s", ErrClosed, m.name)
+func (q *SequencerOf[I]) gaveUp(err error) error {
+	if q.isClosed() {
+		return fmt.Errorf("%w: %s", ErrClosed, q.name)
 	}
-	switch status, _ := m.keeper.Status(); {
+	switch status, _ := q.keeper.Status(); {
 	case status.Err == nil:
-		return fmt.Errorf("sequencer %s: %w", m.name, err)
+		return fmt.Errorf("sequencer %s: %w", q.name, err)
 	case saysWhy(status.Err):
-		return fmt.Errorf("sequencer %s: %w: %w", m.name, err, status.Err)
+		return fmt.Errorf("sequencer %s: %w: %w", q.name, err, status.Err)
 	default:
-		return fmt.Errorf("%w: sequencer %s: %w: %w", ErrUnavailable, m.name, err, status.Err)
+		return fmt.Errorf("%w: sequencer %s: %w: %w", ErrUnavailable, q.name, err, status.Err)
 	}
 }
 
@@ -288,18 +292,18 @@ func saysWhy(err error) bool {
 }
 
 // refused returns why waiting for a window does not help, or nil.
-func (m *member[I]) refused(status grant.Status) error {
-	m.mu.Lock()
-	closed, wanted, unusable := m.closed, m.wanted, m.unusable
-	m.mu.Unlock()
+func (q *SequencerOf[I]) refused(status grant.Status) error {
+	q.mu.Lock()
+	closed, wanted, unusable := q.closed, q.wanted, q.unusable
+	q.mu.Unlock()
 	switch {
 	case closed:
-		return fmt.Errorf("%w: %s", ErrClosed, m.name)
+		return fmt.Errorf("%w: %s", ErrClosed, q.name)
 	case !wanted:
-		return fmt.Errorf("%w: %s", ErrNotJoined, m.name)
+		return fmt.Errorf("%w: %s", ErrNotJoined, q.name)
 	case status.Err == nil:
 		return unusable
-	case errors.Is(status.Err, grant.ErrNodesExhausted) && !m.patient, grant.IsFinal(status.Err):
+	case errors.Is(status.Err, grant.ErrNodesExhausted) && !q.patient, grant.IsFinal(status.Err):
 		return status.Err
 	}
 	return nil
@@ -310,18 +314,18 @@ func (m *member[I]) refused(status grant.Status) error {
 // Options.WaitForNode is set. If the process has already joined, Join does
 // nothing. The context only ends the wait: the process keeps trying to acquire
 // a node ID until Leave.
-func (m *member[I]) Join(ctx context.Context) error {
+func (q *SequencerOf[I]) Join(ctx context.Context) error {
 	// Even if a node ID is held: the Keeper may be giving it back because of a
 	// recently abandoned Leave.
-	if err := m.inform(ctx, true); err != nil {
-		return m.gaveUp(err)
+	if err := q.inform(ctx, true); err != nil {
+		return q.gaveUp(err)
 	}
 	var refused error
-	err := m.keeper.Wait(ctx, func(s grant.Status) bool {
+	err := q.keeper.Wait(ctx, func(s grant.Status) bool {
 		if s.Phase == grant.Holding {
 			s = grant.Status{Phase: s.Phase} // renewals may fail
 		}
-		refused = m.refused(s)
+		refused = q.refused(s)
 		return refused != nil || s.Phase == grant.Holding
 	})
 	if err == nil {
@@ -330,7 +334,7 @@ func (m *member[I]) Join(ctx context.Context) error {
 	if ended := ctx.Err(); ended != nil {
 		err = ended // gaveUp adds the rest
 	}
-	return m.gaveUp(err)
+	return q.gaveUp(err)
 }
 
 // Leave gives the node ID back and waits until the store has recorded that. No
@@ -339,17 +343,17 @@ func (m *member[I]) Join(ctx context.Context) error {
 // fails 20 times, or went back to an earlier state, Leave returns an error,
 // and the node ID becomes free when its window ends. A concurrent Join also
 // ends the wait.
-func (m *member[I]) Leave(ctx context.Context) error {
-	err := m.inform(ctx, false)
+func (q *SequencerOf[I]) Leave(ctx context.Context) error {
+	err := q.inform(ctx, false)
 	if err == nil {
 		var kept error
-		err = m.keeper.Wait(ctx, func(s grant.Status) bool {
-			m.mu.Lock()
-			defer m.mu.Unlock()
+		err = q.keeper.Wait(ctx, func(s grant.Status) bool {
+			q.mu.Lock()
+			defer q.mu.Unlock()
 			if s.Phase == grant.Idle {
 				kept = s.Err
 			}
-			return s.Phase == grant.Idle || m.wanted
+			return s.Phase == grant.Idle || q.wanted
 		})
 		if err == nil {
 			err = kept
@@ -358,33 +362,33 @@ func (m *member[I]) Leave(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case m.isClosed():
-		return fmt.Errorf("%w: %s", ErrClosed, m.name)
+	case q.isClosed():
+		return fmt.Errorf("%w: %s", ErrClosed, q.name)
 	case saysWhy(err):
-		return fmt.Errorf("sequencer %s: the node ID was not given back and becomes free when its window ends: %w", m.name, err)
+		return fmt.Errorf("sequencer %s: the node ID was not given back and becomes free when its window ends: %w", q.name, err)
 	}
-	return fmt.Errorf("%w: sequencer %s: the node ID has not been given back yet and becomes free at the latest when its window ends: %w", ErrUnavailable, m.name, err)
+	return fmt.Errorf("%w: sequencer %s: the node ID has not been given back yet and becomes free at the latest when its window ends: %w", ErrUnavailable, q.name, err)
 }
 
 // Close gives the node ID back and closes the sequencer. If the context ends
 // first, Close closes the sequencer anyway and returns an error; the node ID
 // then becomes free when its window ends. Calling Close again has no effect.
-func (m *member[I]) Close(ctx context.Context) error {
-	m.mu.Lock()
-	m.closed, m.wanted = true, false
-	m.mu.Unlock()
-	return m.keeper.Close(ctx)
+func (q *SequencerOf[I]) Close(ctx context.Context) error {
+	q.mu.Lock()
+	q.closed, q.wanted = true, false
+	q.mu.Unlock()
+	return q.keeper.Close(ctx)
 }
 
 // isClosed reports whether Close was called.
-func (m *member[I]) isClosed() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.closed
+func (q *SequencerOf[I]) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
 }
 
 // want requests a window, without waiting.
-func (m *member[I]) want() { _ = m.keeper.Demand(ended) }
+func (q *SequencerOf[I]) want() { _ = q.keeper.Demand(ended) }
 
 // ended is a context with which a call informs the Keeper, and does not wait.
 var ended = func() context.Context {
@@ -395,27 +399,27 @@ var ended = func() context.Context {
 
 // Config returns the configuration that all members of the sequencer share, as
 // it was last read.
-func (m *member[I]) Config() grant.Config {
-	if info, ok := m.keeper.Info(); ok {
+func (q *SequencerOf[I]) Config() grant.Config {
+	if info, ok := q.keeper.Info(); ok {
 		return info.Config
 	}
-	return m.config
+	return q.config
 }
 
 // Status returns the current status of the sequencer in this process. Its Err is
 // what prevents progress, such as ErrClosed or grant.ErrDestroyed; if Idle, why
 // the last node ID was not given back.
-func (m *member[I]) Status() grant.Status {
-	status, _ := m.keeper.Status()
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (q *SequencerOf[I]) Status() grant.Status {
+	status, _ := q.keeper.Status()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	switch {
-	case m.closed:
+	case q.closed:
 		return grant.Status{Err: ErrClosed}
 	case status.Phase == grant.Idle:
 		return status
 	case status.Err == nil:
-		status.Err = m.unusable
+		status.Err = q.unusable
 	}
 	if status.Phase == grant.Joining || errors.Is(status.Err, grant.ErrDestroyed) {
 		return grant.Status{Phase: status.Phase, Err: status.Err}
@@ -425,24 +429,24 @@ func (m *member[I]) Status() grant.Status {
 
 // Changed returns a channel that is closed when Status changes. Call it before
 // Status, so that no change is missed.
-func (m *member[I]) Changed() <-chan struct{} {
-	_, changed := m.keeper.Status()
+func (q *SequencerOf[I]) Changed() <-chan struct{} {
+	_, changed := q.keeper.Status()
 	return changed
 }
 
 // Stats returns statistics since the sequencer was opened. Its counts never
 // fall.
-func (m *member[I]) Stats() Stats {
-	m.mu.Lock()
-	s := Stats{Stats: m.before}
-	current := m.current.Load() // under the lock, so that its counts are not yet in before
-	m.mu.Unlock()
+func (q *SequencerOf[I]) Stats() Stats {
+	q.mu.Lock()
+	s := Stats{Stats: q.before}
+	current := q.current.Load() // under the lock, so that its counts are not yet in before
+	q.mu.Unlock()
 	if current != nil {
 		now := (*current).Stats() // calls the clock, which may panic
 		s.Stats = sum(s.Stats, now)
 		s.Lead = now.Lead
 	}
-	s.Keeper = m.keeper.Stats()
-	s.Status = m.Status()
+	s.Keeper = q.keeper.Stats()
+	s.Status = q.Status()
 	return s
 }

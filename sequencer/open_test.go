@@ -103,8 +103,8 @@ func TestOpenRetried(t *testing.T) {
 	}
 }
 
-// Prefix and LowBits are those of a new sequencer; an existing one must have
-// them.
+// A prefix and a layout are those of a new sequencer. An existing one must have
+// them, except for how many low bits are even, which is its own.
 func TestOpenForms(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		s := new(memstore.Store)
@@ -112,23 +112,23 @@ func TestOpenForms(t *testing.T) {
 			config sequencer.Options
 			ok     bool
 		}{
-			{sequencer.Options{Layout: firn.Default(), LowBits: 11}, false},
 			{sequencer.Options{Layout: firn.Default(), Prefix: "Order"}, false},
-			{sequencer.Options{Layout: firn.Default(), Prefix: "order", LowBits: 4}, true},
+			{sequencer.Options{Layout: firn.MustParseLayout("default,even=7"), Prefix: "order"}, true},
 			{sequencer.Options{Layout: firn.Default()}, true},
-			{sequencer.Options{LowBits: 4}, true},
-			{sequencer.Options{LowBits: 3}, false},
+			{sequencer.Options{Layout: firn.MustParseLayout("default,even=0")}, true},
+			{sequencer.Options{Layout: firn.MustParseLayout("default,epoch=0")}, false},
+			{sequencer.Options{}, true},
 			{sequencer.Options{Prefix: "purchase"}, false},
 		} {
 			q, err := sequencer.Open(t.Context(), s, "orders", &row.config)
 			if (err == nil) != row.ok {
-				t.Errorf("Open with prefix %q and %d low bits: %v", row.config.Prefix, row.config.LowBits, err)
+				t.Errorf("Open with prefix %q and layout %v: %v", row.config.Prefix, row.config.Layout, err)
 			}
 			if err != nil {
 				continue
 			}
-			if c := q.Config(); c.Prefix != "order" || c.LowBits != 4 {
-				t.Errorf("prefix %q and %d low bits, want order and 4", c.Prefix, c.LowBits)
+			if c := q.Config(); c.Prefix != "order" || c.Layout.Even() != 7 {
+				t.Errorf("prefix %q and layout %v, want order and default,even=7", c.Prefix, c.Layout)
 			}
 			if err := q.Close(t.Context()); err != nil {
 				t.Error(err)

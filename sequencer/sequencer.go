@@ -49,10 +49,9 @@ type Options struct {
 	// grant.SetWindow changes it while members run.
 	Window time.Duration
 
-	// Prefix and LowBits are those of grant.Config; zero values mean none, or
-	// those of an existing sequencer.
-	Prefix  string
-	LowBits int
+	// Prefix is that of grant.Config; empty means none, or that of an existing
+	// sequencer.
+	Prefix string
 
 	// Second part: the settings of this process.
 
@@ -102,9 +101,12 @@ type Stats struct {
 	Keeper grant.KeeperStats
 }
 
-// A Sequencer makes 64-bit IDs of a named ID space. It is safe for concurrent
-// use by multiple goroutines. It must be made by Open and ends with Close.
-type Sequencer struct{ member[firn.ID] }
+// A Sequencer makes 64-bit IDs of a named ID space. See SequencerOf for its
+// methods.
+type Sequencer = SequencerOf[firn.ID]
+
+// A Sequencer128 is a Sequencer of 128-bit IDs.
+type Sequencer128 = SequencerOf[firn.ID128]
 
 var (
 	_ firn.Source               = (*Sequencer)(nil)
@@ -124,14 +126,12 @@ var (
 // If the context ends first, Open returns at once. It gives back a node ID that
 // it has claimed in the background, for at most twice Options.Timeout.
 func Open(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer, error) {
-	q := new(Sequencer)
-	q.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[firn.ID], error) {
-		return firn.NewGenerator(l, g, o)
-	}
-	if err := q.open(ctx, s, name, o, 64, "Open128"); err != nil {
-		return nil, err
-	}
-	return q, nil
+	return open(ctx, s, name, o, 64, "Open128", firn.NewGenerator)
+}
+
+// Open128 is like Open, for layouts of 128 bits.
+func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer128, error) {
+	return open(ctx, s, name, o, 128, "Open", firn.NewGenerator128)
 }
 
 // prepare looks up or creates the sequencer. check returns an error if its
@@ -144,7 +144,7 @@ func (o *Options) prepare(ctx context.Context, s grant.Store, name string, check
 		}
 		created = grant.DefaultConfig(s, o.Layout, o.MaxAhead)
 		created.Window = cmp.Or(o.Window, created.Window)
-		created.Prefix, created.LowBits = o.Prefix, o.LowBits
+		created.Prefix = o.Prefix
 		if err := created.Check(); err != nil {
 			return info, err
 		}
@@ -160,7 +160,7 @@ func (o *Options) prepare(ctx context.Context, s grant.Store, name string, check
 		return info, err
 	}
 	want := info.Config
-	want.Layout, want.Prefix, want.LowBits = cmp.Or(o.Layout, want.Layout), cmp.Or(o.Prefix, want.Prefix), cmp.Or(o.LowBits, want.LowBits)
+	want.Layout, want.Prefix = cmp.Or(o.Layout, want.Layout), cmp.Or(o.Prefix, want.Prefix)
 	if o.MaxAhead != nil {
 		want.MaxAhead = *o.MaxAhead
 	}
@@ -178,127 +178,81 @@ func (o *Options) now() time.Time {
 // firn.Generator.Next, and also while the window must be renewed first. If the
 // store did not answer in time, the error matches ErrUnavailable; errors of
 // package grant explain why no node ID can be acquired.
-func (q *Sequencer) Next(ctx context.Context) (firn.ID, error) { return q.next(ctx) }
-
-// TryNext returns the next ID without waiting. Its errors are those of
-// firn.Generator.TryNext and of Next. If an ID first needs an answer of the
-// store, the error matches firn.ErrExhausted too, but is not a *firn.WaitError:
-// the store was asked, and trying again a moment later may help.
-func (q *Sequencer) TryNext() (firn.ID, error) { return q.tryNext() }
-
-// Fill fills dst with the next len(dst) IDs, in order, in pieces as they become
-// free, across waits and windows. After an error, the contents of dst must not
-// be used; the IDs taken so far are lost.
-func (q *Sequencer) Fill(ctx context.Context, dst []firn.ID) error { return q.fill(ctx, dst) }
-
-// NextBatch returns the next n IDs, at consecutive slots, and waits like Next;
-// see firn.Generator.NextBatch. For a batch that spans more than 11/12 of a
-// window, the error matches firn.ErrBatchTooLarge.
-func (q *Sequencer) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
-	return q.nextBatch(ctx, n)
-}
-
-// TryNextBatch is like NextBatch but never waits; see TryNext.
-func (q *Sequencer) TryNextBatch(n int) (firn.Batch, error) { return q.tryNextBatch(n) }
-
-// A Sequencer128 is a Sequencer of 128-bit IDs.
-type Sequencer128 struct{ member[firn.ID128] }
-
-// Open128 is like Open, for layouts of 128 bits.
-func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer128, error) {
-	q := new(Sequencer128)
-	q.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[firn.ID128], error) {
-		return firn.NewGenerator128(l, g, o)
-	}
-	if err := q.open(ctx, s, name, o, 128, "Open"); err != nil {
-		return nil, err
-	}
-	return q, nil
-}
-
-// Next is like Sequencer.Next.
-func (q *Sequencer128) Next(ctx context.Context) (firn.ID128, error) { return q.next(ctx) }
-
-// TryNext is like Sequencer.TryNext.
-func (q *Sequencer128) TryNext() (firn.ID128, error) { return q.tryNext() }
-
-// Fill is like Sequencer.Fill.
-func (q *Sequencer128) Fill(ctx context.Context, dst []firn.ID128) error { return q.fill(ctx, dst) }
-
-// NextBatch is like Sequencer.NextBatch.
-func (q *Sequencer128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) {
-	return q.nextBatch(ctx, n)
-}
-
-// TryNextBatch is like Sequencer.TryNextBatch.
-func (q *Sequencer128) TryNextBatch(n int) (firn.Batch128, error) { return q.tryNextBatch(n) }
-
-// next implements Next for either width.
-func (m *member[I]) next(ctx context.Context) (id I, err error) {
-	if g := m.current.Load(); g != nil {
+func (q *SequencerOf[I]) Next(ctx context.Context) (id I, err error) {
+	if g := q.current.Load(); g != nil {
 		if id, err = (*g).Next(ctx); err == nil || !hasEnded(err) {
 			return id, err
 		}
 	}
-	err = m.do(ctx, func(g generator[I]) error {
+	err = q.do(ctx, func(g generator[I]) error {
 		id, err = g.Next(ctx)
 		return err
 	})
 	return id, err
 }
 
-func (m *member[I]) tryNext() (id I, err error) {
-	if g := m.current.Load(); g != nil {
+// TryNext returns the next ID without waiting. Its errors are those of
+// firn.Generator.TryNext and of Next. If an ID first needs an answer of the
+// store, the error matches firn.ErrExhausted too, but is not a *firn.WaitError:
+// the store was asked, and trying again a moment later may help.
+func (q *SequencerOf[I]) TryNext() (id I, err error) {
+	if g := q.current.Load(); g != nil {
 		if id, err = (*g).TryNext(); !hasEnded(err) {
 			return id, err
 		}
 	}
-	return id, m.noWindow()
+	return id, q.noWindow()
 }
 
 // noWindow requests a window and returns why there is no open one.
-func (m *member[I]) noWindow() error {
-	status, _ := m.keeper.Status()
-	m.want()
-	if err := m.refused(status); err != nil {
+func (q *SequencerOf[I]) noWindow() error {
+	status, _ := q.keeper.Status()
+	q.want()
+	if err := q.refused(status); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: no window of sequencer %s is open", firn.ErrExhausted, m.name)
+	return fmt.Errorf("%w: no window of sequencer %s is open", firn.ErrExhausted, q.name)
 }
 
-func (m *member[I]) tryNextBatch(n int) (b firn.BatchOf[I], err error) {
-	if err := m.checkBatch(n); err != nil {
+// NextBatch returns the next n IDs, at consecutive slots, and waits like Next;
+// see firn.Generator.NextBatch. For a batch that spans more than 11/12 of a
+// window, the error matches firn.ErrBatchTooLarge.
+func (q *SequencerOf[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
+	if err = q.checkBatch(n); err != nil {
 		return b, err
 	}
-	if g := m.current.Load(); g != nil {
-		if b, err = (*g).TryNextBatch(n); !hasEnded(err) {
-			return b, err
-		}
-	}
-	return b, m.noWindow()
-}
-
-func (m *member[I]) nextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
-	if err = m.checkBatch(n); err != nil {
-		return b, err
-	}
-	err = m.do(ctx, func(g generator[I]) error {
+	err = q.do(ctx, func(g generator[I]) error {
 		b, err = g.NextBatch(ctx, n)
 		return err
 	})
 	return b, err
 }
 
+// TryNextBatch is like NextBatch but never waits; see TryNext.
+func (q *SequencerOf[I]) TryNextBatch(n int) (b firn.BatchOf[I], err error) {
+	if err := q.checkBatch(n); err != nil {
+		return b, err
+	}
+	if g := q.current.Load(); g != nil {
+		if b, err = (*g).TryNextBatch(n); !hasEnded(err) {
+			return b, err
+		}
+	}
+	return b, q.noWindow()
+}
+
 // fillPiece is how many IDs of a long Fill are taken at once, so that a piece
 // that reaches the end of a window loses few.
 const fillPiece = 4096
 
-// fill fills dst in pieces. A piece that reaches the end of a window is taken
-// again as a whole: the IDs taken so far are lost, and order is kept.
-func (m *member[I]) fill(ctx context.Context, dst []I) error {
+// Fill fills dst with the next len(dst) IDs, in order, in pieces as they become
+// free, across waits and windows. After an error, the contents of dst must not
+// be used; the IDs taken so far are lost.
+func (q *SequencerOf[I]) Fill(ctx context.Context, dst []I) error {
 	for len(dst) > 0 {
+		// A piece that reaches the end of a window is taken again as a whole.
 		piece := dst[:min(len(dst), fillPiece)]
-		if err := m.do(ctx, func(g generator[I]) error { return g.Fill(ctx, piece) }); err != nil {
+		if err := q.do(ctx, func(g generator[I]) error { return g.Fill(ctx, piece) }); err != nil {
 			return err
 		}
 		dst = dst[len(piece):]

@@ -123,7 +123,7 @@ func TestForms(t *testing.T) {
 		"/v1/sequencers//next":                               "400 bad-name",
 		"/v1/sequencers/a":                                   "404 not-found",
 	} {
-		h, err := clienttest.NewHandler(&clienttest.Options{Generator: &firn.Options{Now: now, MaxAhead: time.Second}})
+		h, err := clienttest.NewHandler(&clienttest.Options{Layout: firn.MustParseLayout("default,even=0"), Generator: &firn.Options{Now: now, MaxAhead: time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ import (
 
 // shownRecord has a value of its own in each field.
 const shownRecord = `{"v":3,"layout":"default","max_ahead":7000,"window":31000,"longest_window":47000,"state":"detaching","incarnation":6,` +
-	`"floor":1795132811000,"created":1795132822000,"nonce":"n","nodes":[12,345],"moved_to":"etcd://else.example/firn","prefix":"ord_x","low_bits":3,` +
+	`"floor":1795132811000,"created":1795132822000,"nonce":"n","nodes":[12,345],"moved_to":"etcd://else.example/firn","prefix":"ord_x",` +
 	`"changed":{"what":"window","by":"ops@h-9","at":1795132833000}}`
 
 // shownFields has, for each field of a grant.Info, how it is shown: by its key
@@ -36,7 +36,6 @@ var shownFields = map[string]struct{ json, value, grpc, message, show, list, con
 	"Config.Window":   {"window", "31s", "window", "31s", `window +31s \(`, "31s", "<dt>Window</dt><dd>31s</dd>"},
 	"Config.Nodes":    {"node_range", "12..345", "nodeRange", "12..345", "nodes +12..345 of ", "", "<dt>Range of node IDs</dt><dd>12..345</dd>"},
 	"Config.Prefix":   {"prefix", "ord_x", "prefix", "ord_x", "prefix +ord_x", "", "<dt>Prefix</dt><dd>ord_x</dd>"},
-	"Config.LowBits":  {"low_bits", "even:3", "evenLowBits", "3", "low bits +even:3", "", "<dt>Even low bits</dt><dd>3</dd>"},
 	"Incarnation":     {"incarnation", "6", "incarnation", "6", "created .*, incarnation 6", "", "<dt>Incarnation</dt><dd>6</dd>"},
 	"Floor":           {"floor", "2026-11-20T00:00:11.000Z", "floor", "2026-11-20T00:00:11Z", "floor +.* 2026-11-20T00:00:11.000Z", "", "<dt>No IDs before</dt><dd>2026-11-20 00:00:11"},
 	"Created":         {"created", "2026-11-20T00:00:22.000Z", "created", "2026-11-20T00:00:22Z", "created +2026-11-20T00:00:22.000Z", "", "<dt>Created</dt><dd>2026-11-20 00:00:22"},

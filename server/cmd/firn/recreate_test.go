@@ -24,8 +24,8 @@ func TestListRecreates(t *testing.T) {
 	defer s.Close()
 	// All fields differ from their defaults, and from each other.
 	c := grant.Config{
-		Layout: firn.MustParseLayout("twitter,epoch=2020-01-01T00:00:00Z"), MaxAhead: 1234 * time.Millisecond, Window: 91 * time.Second,
-		Nodes: &grant.Range{Lo: 3, Hi: 77}, Prefix: "order", LowBits: 2,
+		Layout: firn.MustParseLayout("twitter,epoch=2020-01-01T00:00:00Z,even=2"), MaxAhead: 1234 * time.Millisecond, Window: 91 * time.Second,
+		Nodes: &grant.Range{Lo: 3, Hi: 77}, Prefix: "order",
 	}
 	longest := c
 	longest.Window = 10 * time.Minute
@@ -69,7 +69,7 @@ func TestListRecreates(t *testing.T) {
 	carriedBy := map[string]string{
 		"Name": "create", "Floor": "create", "LongestWindow": "fence",
 		"Config": "create", "Config.Layout": "create", "Config.MaxAhead": "create", "Config.Window": "create",
-		"Config.Nodes": "create", "Config.Prefix": "create", "Config.LowBits": "create",
+		"Config.Nodes": "create", "Config.Prefix": "create",
 		"State": "the comment of a sequencer that is not attached", "MovedTo": "the same",
 		// Those of a new sequencer, which the fence then raises.
 		"Created": "", "Incarnation": "", "LastChange": "",

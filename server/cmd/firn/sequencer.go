@@ -95,7 +95,6 @@ func newSequencerCreate(a *app) *cobra.Command {
 	var floor time.Time
 	var nodes *grant.Range
 	var prefix string
-	var lowBits int
 	cmd := a.onStore(&cobra.Command{
 		Use:   "create NAME [--layout LAYOUT]",
 		Short: "Create a sequencer, or create it again",
@@ -103,8 +102,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 
   firn sequencer create orders --layout hazelcast
 
-With --prefix, its IDs can be written with a type in front (--format typed). With
---low-bits even:4, id % 16 is even at low rates too.
+With --prefix, its IDs can be written with a type in front (--format typed).
 
 If it already exists with the same settings, nothing happens. With other settings, create
 fails and changes nothing.`,
@@ -120,7 +118,7 @@ fails and changes nothing.`,
 	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		c := grant.DefaultConfig(s, layout, maxAhead)
 		c.Window = *cmp.Or(window, &c.Window)
-		c.Nodes, c.Prefix, c.LowBits = nodes, prefix, lowBits
+		c.Nodes, c.Prefix = nodes, prefix
 		if err := c.Check(); err != nil {
 			return misuse("", "%w", err)
 		}
@@ -133,8 +131,6 @@ fails and changes nothing.`,
 		return nil
 	})
 	layoutVar(cmd, &layout, parseMadeLayout, "layout of the IDs")
-	cmd.Flags().Var(&value[int]{&lowBits, config.ParseLowBits, nil, "even:K"}, "low-bits",
-		"make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	nodesVar(cmd, &nodes, "node IDs that members of this store may take (default all of the layout)")
 	timeVar(cmd, a, &floor, "floor", "time before which it makes no IDs, such as that of another generator's last ID (default none)")
@@ -155,9 +151,6 @@ func (a *app) printInfo(i grant.Info, asJSON bool) {
 	r.add("layout", "%s", i.Config.Layout)
 	if i.Config.Prefix != "" {
 		r.add("prefix", "%s", i.Config.Prefix)
-	}
-	if i.Config.LowBits != 0 {
-		r.add("low bits", "even:%d", i.Config.LowBits)
 	}
 	if all := groupDigits(i.Config.Layout.MaxNode() + 1); i.Config.Nodes == nil {
 		r.add("nodes", "%s", all)
@@ -243,9 +236,6 @@ func recreation(i grant.Info) []string {
 	}
 	if c.Prefix != "" {
 		create += " --prefix " + c.Prefix
-	}
-	if c.LowBits != 0 {
-		create += fmt.Sprintf(" --low-bits even:%d", c.LowBits)
 	}
 	fence := fmt.Sprintf("firn node fence %s --longest-window %v --apply", i.Name, i.LongestWindow)
 	switch {

@@ -40,7 +40,6 @@ type Template struct {
 	MaxAhead *time.Duration
 	Window   time.Duration
 	Prefix   string
-	LowBits  int
 	Nodes    *grant.Range
 }
 
@@ -50,7 +49,6 @@ func (t *Template) Apply(c *sequencer.Options) {
 	c.MaxAhead = cmp.Or(t.MaxAhead, c.MaxAhead)
 	c.Window = cmp.Or(t.Window, c.Window)
 	c.Prefix = cmp.Or(t.Prefix, c.Prefix)
-	c.LowBits = cmp.Or(t.LowBits, c.LowBits)
 	c.Nodes = cmp.Or(t.Nodes, c.Nodes)
 }
 
@@ -287,12 +285,10 @@ func (t *Template) Set(key, text string) (err error) {
 		}
 	case "prefix":
 		t.Prefix, err = text, typed.CheckPrefix(text)
-	case "low-bits":
-		t.LowBits, err = ParseLowBits(text)
 	case "nodes":
 		t.Nodes, err = ParseNodes(text)
 	default:
-		err = errors.New("unknown key: the keys of a sequencer are layout, max-ahead, window, prefix, low-bits and nodes")
+		err = errors.New("unknown key: the keys of a sequencer are layout, max-ahead, window, prefix and nodes")
 	}
 	return err
 }
@@ -328,7 +324,7 @@ func (t *Template) check(c sequencer.Options, now time.Time) error {
 	t.Apply(&c)
 	g := grant.DefaultConfig(nil, c.Layout, c.MaxAhead)
 	g.Window = cmp.Or(c.Window, g.Window)
-	g.Nodes, g.Prefix, g.LowBits = c.Nodes, c.Prefix, c.LowBits
+	g.Nodes, g.Prefix = c.Nodes, c.Prefix
 	return cmp.Or(g.Check(), CheckTime(t.Layout, now))
 }
 
@@ -338,16 +334,6 @@ func duration(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%.40q is not a duration such as 200ms or 60s", text)
 	}
 	return d, nil
-}
-
-// ParseLowBits reads how many low bits of IDs are even: even:K.
-func ParseLowBits(text string) (int, error) {
-	number, ok := strings.CutPrefix(text, "even:")
-	k, err := strconv.Atoi(number)
-	if !ok || err != nil || k < 1 {
-		return 0, fmt.Errorf("%q is not even:K, such as even:4 for sharding by id %% 16", text)
-	}
-	return k, nil
 }
 
 // ParseNodes reads a range of node IDs, LO..HI, both ends included.

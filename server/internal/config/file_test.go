@@ -24,7 +24,7 @@ sequencers:
   default:
     layout: default
   "orders-*": {layout: hazelcast, max-ahead: 15s, window: 60s, nodes: 0..511}
-  invoices: {prefix: invoice, low-bits: "even:4"}
+  invoices: {prefix: invoice, layout: "js53,even=4"}
   empty:
 `), "firn.yaml", known)
 	if err != nil {
@@ -42,7 +42,7 @@ sequencers:
 	if err != nil || orders.Layout.String() != "hazelcast" || *orders.MaxAhead != 15*time.Second || orders.Window != time.Minute || orders.Nodes == nil || orders.Nodes.Hi != 511 {
 		t.Errorf("%+v, %v", orders, err)
 	}
-	if t1, err := f.Template("invoices"); err != nil || t1.Prefix != "invoice" || t1.LowBits != 4 {
+	if t1, err := f.Template("invoices"); err != nil || t1.Prefix != "invoice" || t1.Layout.Even() != 4 {
 		t.Errorf("%+v, %v", t1, err)
 	}
 	if other, err := f.Template("users"); err != nil || other.Pattern != "default" {
@@ -85,7 +85,7 @@ func TestParseFaults(t *testing.T) {
 		{"sequencers:\n  a:\n    window: 60", `f:3: sequencers: "a": window: "60" is not a duration`},
 		{"sequencers:\n  a:\n    max-ahead: -1s", `f:3: sequencers: "a": max-ahead: "-1s" is not a duration`},
 		{"sequencers:\n  a:\n    prefix: Order", `f:3: sequencers: "a": prefix: prefix "Order" has 'O' at offset 0`},
-		{"sequencers:\n  a:\n    low-bits: 4", `f:3: sequencers: "a": low-bits: "4" is not even:K, such as even:4`},
+		{"sequencers:\n  a:\n    low-bits: even:4", `f:3: sequencers: "a": low-bits: unknown key`},
 		{"sequencers:\n  a:\n    nodes: 5", `f:3: sequencers: "a": nodes: "5" is not LO..HI`},
 		{"sequencers:\n  a:\n    nodes: 6..5", `f:3: sequencers: "a": nodes: "6..5" is not LO..HI`},
 		{"sequencers:\n  a: {prefix: null}", "f:2: sequencers: \"a\": prefix: it must be a single value"},
@@ -117,9 +117,6 @@ func TestCheck(t *testing.T) {
 		{"a:\n    window: 1ms", sequencer.Options{}, `f:2: sequencers: "a": the window is 1ms`},
 		{"a: {max-ahead: 999h}\n  b: {max-ahead: 9999h}", sequencer.Options{}, `f:3: sequencers: "b": max-ahead is 9999h`},
 		{"a: {max-ahead: 1us}", sequencer.Options{}, `f:2: sequencers: "a": max-ahead is 1µs`},
-		{"a: {low-bits: even:10}", sequencer.Options{}, ""},
-		{"a: {low-bits: even:11}", sequencer.Options{}, `f:2: sequencers: "a": number of even low bits 11 is out of range 1..10`},
-		{"a: {low-bits: even:4}", wide, `f:2: sequencers: "a": the 4 lowest bits of layout hazelcast cannot be made even`},
 		{"a: {window: 2s}", sequencer.Options{}, ""},
 		{"a: {window: 2s}", sequencer.Options{MaxAhead: &long}, `f:2: sequencers: "a": the window is 2s`},
 		{"a: {window: 1s}", wide, `f:2: sequencers: "a": the window is 1s`},

@@ -190,9 +190,9 @@ func (k *Console) perform(v *visit) {
 
 // A createPage is the form for a new sequencer.
 type createPage struct {
-	Name, Layout, Prefix, LowBits, MaxAhead, Window string
-	Presets                                         []firn.PresetInfo
-	Error                                           string
+	Name, Layout, Prefix, MaxAhead, Window string
+	Presets                                []firn.PresetInfo
+	Error                                  string
 }
 
 func (k *Console) newSequencer(v *visit) {
@@ -218,7 +218,7 @@ func (k *Console) createSequencer(v *visit) {
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
 	duration := func(key string) string { return strings.ReplaceAll(form(key), " ", "") } // 40 s
 	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"),
-		LowBits: form("low-bits"), MaxAhead: duration("max-ahead"), Window: duration("window")}
+		MaxAhead: duration("max-ahead"), Window: duration("window")}
 	again := func(status int, problem string) {
 		p.Error = problem
 		k.showCreate(v, status, p)
@@ -242,7 +242,7 @@ func (k *Console) createSequencer(v *visit) {
 		return &text
 	}
 	n := service.Creation{Layout: given(p.Layout), MaxAhead: given(p.MaxAhead),
-		Window: given(p.Window), Prefix: given(p.Prefix), LowBits: given(p.LowBits)}
+		Window: given(p.Window), Prefix: given(p.Prefix)}
 	c, wrong := n.Config(k.admin)
 	if wrong != nil {
 		again(http.StatusBadRequest, sentence(wrong[0].Text)+".")

@@ -359,7 +359,7 @@ func TestLife(t *testing.T) {
 	for _, form := range []url.Values{
 		{"name": {"-x"}}, {"name": {"parcels"}, "layout": {"nonsense"}}, {"name": {"parcels"}, "layout": {"xid"}},
 		{"name": {"parcels"}, "window": {"1ms"}}, {"name": {"parcels"}, "max-ahead": {"soon"}},
-		{"name": {"parcels"}, "low-bits": {"4"}}, {"name": {"parcels"}, "layout": {"hazelcast"}, "low-bits": {"even:4"}},
+		{"name": {"parcels"}, "layout": {"hazelcast,even=4"}},
 	} {
 		if w := post(h, "/create", form); w.Code != 400 || !strings.Contains(w.Body.String(), `role="alert"`) || !strings.Contains(w.Body.String(), `value="`+form.Get("name")+`"`) {
 			t.Errorf("create %v: status %d, want 400", form, w.Code)
@@ -373,9 +373,9 @@ func TestLife(t *testing.T) {
 	if err != nil || info.Config.Layout.String() != "hazelcast" || info.Config.MaxAhead != 2*time.Second || info.Config.Window != 40*time.Second {
 		t.Errorf("what was created is %+v, %v", info.Config, err)
 	}
-	w = post(h, "/create", url.Values{"name": {"sharded"}, "low-bits": {"even:4"}, "prefix": {"shard"}})
-	if info, err := cluster.Lookup(t.Context(), "sharded"); w.Code != 303 || err != nil || info.Config.LowBits != 4 || info.Config.Prefix != "shard" {
-		t.Errorf("with low bits: %d, %+v, %v", w.Code, info.Config, err)
+	w = post(h, "/create", url.Values{"name": {"sharded"}, "layout": {"default,even=5"}, "prefix": {"shard"}})
+	if info, err := cluster.Lookup(t.Context(), "sharded"); w.Code != 303 || err != nil || info.Config.Layout.Even() != 5 || info.Config.Prefix != "shard" {
+		t.Errorf("with a prefix: %d, %+v, %v", w.Code, info.Config, err)
 	}
 	// Fields that are left empty are as usual for the store.
 	w = post(h, "/create", url.Values{"name": {"empty"}, "layout": {""}, "max-ahead": {""}, "window": {""}})

@@ -27,7 +27,7 @@ func (k *Console) matches(v *visit, id string, o inspect.Options, of string) (ma
 	readings := make(map[firn.Layout]*inspect.Reading)
 	for _, q := range s.Sequencers {
 		l := q.Info.Config.Layout
-		if q.Damage != "" || !v.who.MayRead("") || !v.who.MayRead(q.Name) || !o.Layout.IsZero() && o.Layout != l {
+		if q.Damage != "" || !v.who.MayRead("") || !v.who.MayRead(q.Name) || !o.Layout.IsZero() && !o.Layout.SameIDs(l) {
 			continue
 		}
 		x, ok := readings[l]

@@ -135,7 +135,7 @@ func TestTemplate(t *testing.T) {
 	c := service.NewCluster(service.ClusterConfig{
 		Admin: service.NewStoreAdmin(new(memstore.Store), nil),
 		Template: func(_ string, c *sequencer.Options) error {
-			c.Prefix, c.LowBits = "order", 4
+			c.Prefix, c.Layout = "order", firn.MustParseLayout("default,even=7")
 			return nil
 		},
 	})
@@ -144,13 +144,13 @@ func TestTemplate(t *testing.T) {
 	if _, err := c.Admin().Create(t.Context(), "old", old); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]sequencer.Options{"orders": {Prefix: "order", LowBits: 4}, "old": {}} {
+	for name, want := range map[string]sequencer.Options{"orders": {Prefix: "order", Layout: firn.MustParseLayout("default,even=7")}, "old": {Layout: firn.Default()}} {
 		q, err := c.Sequencer(t.Context(), name, nil)
 		if err != nil || q.Prefix != want.Prefix {
 			t.Fatalf("%s: %+v, %v, want prefix %q", name, q, err, want.Prefix)
 		}
 		info, err := c.Admin().Lookup(t.Context(), name)
-		if err != nil || info.Config.Prefix != want.Prefix || info.Config.LowBits != want.LowBits {
+		if err != nil || info.Config.Prefix != want.Prefix || info.Config.Layout != want.Layout {
 			t.Errorf("%s: %+v, %v, want %+v", name, info.Config, err, want)
 		}
 	}

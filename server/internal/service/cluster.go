@@ -372,7 +372,7 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, options *se
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
 	case err == nil:
-		options.Layout, options.MaxAhead, options.Window, options.Prefix, options.LowBits = info.Config.Layout, nil, 0, "", 0
+		options.Layout, options.MaxAhead, options.Window, options.Prefix = info.Config.Layout, nil, 0, ""
 		return nil, nil
 	case !errors.Is(err, grant.ErrNotFound):
 		return nil, storeError(ctx, err)

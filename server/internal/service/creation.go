@@ -19,7 +19,6 @@ type Creation struct {
 	MaxAhead *string `json:"max_ahead"`
 	Window   *string `json:"window"`
 	Prefix   *string `json:"prefix"`
-	LowBits  *string `json:"low_bits"`
 }
 
 // A FieldError says what is wrong with a field of a Creation.
@@ -35,7 +34,7 @@ func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 		text       *string
 	}{
 		{"layout", "layout", n.Layout}, {"max_ahead", "max-ahead", n.MaxAhead}, {"window", "window", n.Window},
-		{"prefix", "prefix", n.Prefix}, {"low_bits", "low-bits", n.LowBits},
+		{"prefix", "prefix", n.Prefix},
 	} {
 		if f.text == nil || f.field == "prefix" && *f.text == "" {
 			continue
@@ -48,14 +47,9 @@ func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 		return c, wrong
 	}
 	c = a.Configure(cmp.Or(t.Layout, firn.Default()), t.MaxAhead)
-	c.Window = cmp.Or(t.Window, c.Window)
+	c.Window, c.Prefix = cmp.Or(t.Window, c.Window), t.Prefix
 	if err := c.Check(); err != nil {
 		fail("window", err)
-		return c, wrong
-	}
-	c.Prefix, c.LowBits = t.Prefix, t.LowBits
-	if err := c.Check(); err != nil {
-		fail("low_bits", err)
 	}
 	return c, wrong
 }

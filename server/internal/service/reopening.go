@@ -55,7 +55,7 @@ func (r *reopener) reopened(ctx context.Context, n int, closed error) (b Batch, 
 		return b, err
 	case q == r.entry.sequencer:
 		return b, closed
-	case q.Layout != r.entry.sequencer.Layout:
+	case !q.Layout.SameIDs(r.entry.sequencer.Layout):
 		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, r.name, q.Layout, r.entry.sequencer.Layout)
 	}
 	return q.Take(ctx, n)

@@ -138,7 +138,7 @@ func (r *report) ranges(ctx context.Context) {
 				r.add(check, Fix, fmt.Sprintf("give the two stores ranges that do not overlap: firn sequencer nodes %s LO..HI, for each --store", name),
 					"%s may use the node IDs %v in this store, and %v in the other: their IDs can be equal", name, a, b)
 			}
-			if i.Config.Layout != there.Config.Layout {
+			if !i.Config.Layout.SameIDs(there.Config.Layout) {
 				r.add(check, Fix, "IDs of two layouts can be equal whatever their node IDs are: use one layout, or separate columns",
 					"%s has layout %s in this store, and %s in the other", name, i.Config.Layout, there.Config.Layout)
 			}

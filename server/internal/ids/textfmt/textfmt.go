@@ -23,7 +23,6 @@ type SequencerJSON struct {
 	Longest     string `json:"longest_window,omitempty"` // longest window that it ever had
 	Nodes       string `json:"node_range,omitempty"`     // LO..HI, if members may not take all
 	Prefix      string `json:"prefix,omitempty"`         // of typed text
-	LowBits     string `json:"low_bits,omitempty"`       // even:K, if low bits are even
 	MovedTo     string `json:"moved_to,omitempty"`       // URL of the store that has it now
 	LastChange  Change `json:"last_change,omitzero"`     // of its record
 	Error       string `json:"error,omitempty"`
@@ -43,9 +42,6 @@ func InJSON(i grant.Info) SequencerJSON {
 		MaxAhead: i.Config.MaxAhead.String(), Window: i.Config.Window.String(),
 		Incarnation: i.Incarnation, Created: Stamp(i.Created),
 		Longest: i.LongestWindow.String(), Prefix: i.Config.Prefix, MovedTo: i.MovedTo,
-	}
-	if k := i.Config.LowBits; k != 0 {
-		j.LowBits = "even:" + strconv.Itoa(k)
 	}
 	if i.Config.Nodes != nil {
 		j.Nodes = i.Config.Nodes.String()

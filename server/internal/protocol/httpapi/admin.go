@@ -128,7 +128,7 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return problemf(service.BadBody, "the body is larger than %d bytes", h.config.Limits.Body)
 	case err != io.EOF:
-		return problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window, prefix or low_bits, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
+		return problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window or prefix, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
 	}
 	c, wrong := body.Config(a.StoreAdmin)
 	if wrong != nil {

@@ -43,10 +43,7 @@ func TestAdmin(t *testing.T) {
 	}{
 		{`{"prefix":"Order"}`, `prefix "Order" has 'O' at offset 0`},
 		{`{"layuot":"default"}`, "must be a JSON object whose keys are layout, max_ahead"},
-		{`{"low_bits":"4"}`, `low_bits: "4" is not even:K, such as even:4`},
-		{`{"low_bits":"even:0"}`, `low_bits: "even:0" is not even:K`},
-		{`{"low_bits":"even:11"}`, `11 is out of range 1..10`},
-		{`{"low_bits":"even:4","layout":"hazelcast"}`, `the 4 lowest bits of layout hazelcast cannot be made even: bits 15..0 are node`},
+		{`{"layout":"default,even=11"}`, `even is "11", not a number from 0 to 10`},
 		{`{"layout":"defualt"}`, "layout"},
 		{`{"layout":"bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"}`, "ended at 2014-01-25T20:31:23.648Z"},
 		{`{"layout":"default","max_ahead":"fast"}`, "max_ahead"},

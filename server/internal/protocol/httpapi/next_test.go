@@ -45,7 +45,7 @@ func testNextForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, layout := range []string{
-		"default", "hazelcast", "js53", "boundary",
+		"default,even=0", "hazelcast", "js53", "boundary",
 		"lable", // not ordered
 		// The texts of one batch differ in length.
 		"bits=time:50.node:7.seq:2,epoch=2026-11-20T11:59:58Z", "bits=time:64.node:60.seq:4,epoch=2026-11-20T11:59:58Z",
@@ -513,20 +513,6 @@ func TestTyped(t *testing.T) {
 	wantProblem(t, do(h, "GET", "/v1/sequencers/new"), service.NoSequencer, "")
 	wantProblem(t, do(h, "GET", "/v1/inspect/user_03887nf7a8003?sequencer=orders"), service.BadID, `its prefix is "user", not "order"`)
 	wantProblem(t, do(h, "GET", "/v1/inspect/order_o3887nf7a8003"), service.BadID, "it may mean '0'")
-}
-
-// Low bits are even from the first ID on if the sequencer has that setting.
-func TestLowBits(t *testing.T) {
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)}), Limit: 2 * time.Second})
-	for _, code := range []int{201, 200} {
-		if w := send(h, "PUT", "/v1/sequencers/orders", `{"low_bits":"even:4"}`); w.Code != code || !strings.Contains(w.Body.String(), `"low_bits":"even:4"`) {
-			t.Errorf("PUT: %d %s, want %d", w.Code, w.Body, code)
-		}
-	}
-	wantProblem(t, send(h, "PUT", "/v1/sequencers/orders", `{"low_bits":"even:3"}`), service.Different, "even:4, not even:3")
-	if w := do(h, "GET", "/v1/sequencers/orders"); !strings.Contains(w.Body.String(), `"low_bits":"even:4"`) {
-		t.Error(w.Body)
-	}
 }
 
 // Veiled IDs are those of package veil, and inspect unveils them with the

@@ -2,7 +2,6 @@ package rpcapi
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -37,7 +36,7 @@ func toProto(i grant.Info) *firnv1.Sequencer {
 	q := &firnv1.Sequencer{
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
 		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window), LongestWindow: durationpb.New(i.LongestWindow),
-		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created), Prefix: i.Config.Prefix, EvenLowBits: uint32(i.Config.LowBits),
+		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created), Prefix: i.Config.Prefix,
 		MovedTo: i.MovedTo,
 	}
 	if !i.Floor.IsZero() {
@@ -114,11 +113,7 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	}
 	c, wrong := creation(q).Config(a)
 	if wrong != nil {
-		field := wrong[0].Field
-		if field == "low_bits" {
-			field = "even_low_bits"
-		}
-		return nil, invalid(service.BadParameter, field, wrong[0].Text)
+		return nil, invalid(service.BadParameter, wrong[0].Field, wrong[0].Text)
 	}
 	limited, cancel := s.limited(ctx)
 	defer cancel()
@@ -143,9 +138,6 @@ func creation(q *firnv1.CreateRequest) *service.Creation {
 	}
 	if q.GetPrefix() != "" {
 		n.Prefix = &q.Prefix
-	}
-	if low := q.GetEvenLowBits(); low > 0 {
-		n.LowBits = new(fmt.Sprintf("even:%d", low))
 	}
 	return n
 }

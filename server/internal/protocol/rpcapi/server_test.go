@@ -283,11 +283,10 @@ func TestSequencers(t *testing.T) {
 	_, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"})
 	wantCode(t, "Get", err, codes.NotFound, "no-sequencer")
 	for what, r := range map[string]*firnv1.CreateRequest{
-		"layout":        {Name: "orders", Layout: "defualt"},
-		"window":        {Name: "orders", Window: durationpb.New(time.Millisecond)},
-		"max_ahead":     {Name: "orders", MaxAhead: durationpb.New(-1)},
-		"prefix":        {Name: "orders", Prefix: "Order"},
-		"even_low_bits": {Name: "orders", EvenLowBits: 11},
+		"layout":    {Name: "orders", Layout: "defualt"},
+		"window":    {Name: "orders", Window: durationpb.New(time.Millisecond)},
+		"max_ahead": {Name: "orders", MaxAhead: durationpb.New(-1)},
+		"prefix":    {Name: "orders", Prefix: "Order"},
 	} {
 		_, err := q.Create(ctx, r)
 		wantField(t, what, err, "bad-parameter")
@@ -295,7 +294,7 @@ func TestSequencers(t *testing.T) {
 			t.Errorf("%s: %q begins with the name of a package", what, text)
 		}
 	}
-	if r, err := q.Create(ctx, &firnv1.CreateRequest{Name: "even", Prefix: "even", EvenLowBits: 4}); err != nil || r.Sequencer.EvenLowBits != 4 || r.Sequencer.Prefix != "even" {
+	if r, err := q.Create(ctx, &firnv1.CreateRequest{Name: "even", Prefix: "even", Layout: "default,even=5"}); err != nil || r.Sequencer.Layout != "default,even=5" || r.Sequencer.Prefix != "even" {
 		t.Error(r, err)
 	}
 	if _, err := q.Destroy(ctx, &firnv1.DestroyRequest{Name: "even"}); err != nil {

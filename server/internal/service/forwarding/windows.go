@@ -147,7 +147,7 @@ func (w *windows) read(ctx context.Context, key numbered) (have heldWindow, err 
 func (w heldWindow) judge(l firn.Layout, owner string, o origin, sent, got time.Time) error {
 	unit := l.Unit()
 	switch earliest, latest := sent.Add(-clockSkew-unit), got.Add(clockSkew+unit+w.config.MaxAhead); {
-	case w.config.Layout != l:
+	case !w.config.Layout.SameIDs(l):
 		return reject("the sequencer has layout %s, not %s", w.config.Layout, l)
 	case owner == "" || owner != w.owner:
 		return reject("in this server's store, node ID %d is held by %s, not by %s", o.node, ownerText(w.owner), ownerText(owner))

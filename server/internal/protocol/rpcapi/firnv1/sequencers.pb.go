@@ -46,9 +46,6 @@ type Sequencer struct {
 	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
 	// Prefix of its IDs as typed text, such as "order". Empty if it has none.
 	Prefix string `protobuf:"bytes,9,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// Number of low bits of its IDs that are even at low rates, for sharding by modulo. 0 if
-	// they are not.
-	EvenLowBits uint32 `protobuf:"varint,10,opt,name=even_low_bits,json=evenLowBits,proto3" json:"even_low_bits,omitempty"`
 	// Earliest time of IDs made since the last fence. Not set if it was never fenced.
 	Floor *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=floor,proto3" json:"floor,omitempty"`
 	// The longest window that it ever had.
@@ -155,13 +152,6 @@ func (x *Sequencer) GetPrefix() string {
 		return x.Prefix
 	}
 	return ""
-}
-
-func (x *Sequencer) GetEvenLowBits() uint32 {
-	if x != nil {
-		return x.EvenLowBits
-	}
-	return 0
 }
 
 func (x *Sequencer) GetFloor() *timestamppb.Timestamp {
@@ -553,10 +543,7 @@ type CreateRequest struct {
 	// stores, or more if the layout requires it.
 	Window *durationpb.Duration `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
 	// Prefix of its IDs as typed text, 1 to 63 characters of a-z and _. Empty means none.
-	Prefix string `protobuf:"bytes,5,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// Number of low bits of its IDs that are even at low rates, so that id % 2^even_low_bits
-	// spreads over shards. They must be bits of the layout's sequence. 0 means none.
-	EvenLowBits   uint32 `protobuf:"varint,6,opt,name=even_low_bits,json=evenLowBits,proto3" json:"even_low_bits,omitempty"`
+	Prefix        string `protobuf:"bytes,5,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -624,13 +611,6 @@ func (x *CreateRequest) GetPrefix() string {
 		return x.Prefix
 	}
 	return ""
-}
-
-func (x *CreateRequest) GetEvenLowBits() uint32 {
-	if x != nil {
-		return x.EvenLowBits
-	}
-	return 0
 }
 
 // CreateResponse has the current state of the sequencer.
@@ -959,7 +939,7 @@ var File_firn_v1_sequencers_proto protoreflect.FileDescriptor
 
 const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/sequencers.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\x04\n" +
+	"\x18firn/v1/sequencers.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9e\x04\n" +
 	"\tSequencer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
@@ -969,9 +949,7 @@ const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\vincarnation\x18\x06 \x01(\x04R\vincarnation\x124\n" +
 	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x14\n" +
 	"\x05error\x18\b \x01(\tR\x05error\x12\x16\n" +
-	"\x06prefix\x18\t \x01(\tR\x06prefix\x12\"\n" +
-	"\reven_low_bits\x18\n" +
-	" \x01(\rR\vevenLowBits\x120\n" +
+	"\x06prefix\x18\t \x01(\tR\x06prefix\x120\n" +
 	"\x05floor\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x05floor\x12@\n" +
 	"\x0elongest_window\x18\f \x01(\v2\x19.google.protobuf.DurationR\rlongestWindow\x12\x1d\n" +
 	"\n" +
@@ -1000,14 +978,13 @@ const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\vGetResponse\x120\n" +
 	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\x12#\n" +
 	"\x05nodes\x18\x02 \x03(\v2\r.firn.v1.NodeR\x05nodes\x12\x18\n" +
-	"\adamaged\x18\x03 \x03(\x04R\adamaged\"\xe2\x01\n" +
+	"\adamaged\x18\x03 \x03(\x04R\adamaged\"\xbe\x01\n" +
 	"\rCreateRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06layout\x18\x02 \x01(\tR\x06layout\x126\n" +
 	"\tmax_ahead\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bmaxAhead\x121\n" +
 	"\x06window\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06window\x12\x16\n" +
-	"\x06prefix\x18\x05 \x01(\tR\x06prefix\x12\"\n" +
-	"\reven_low_bits\x18\x06 \x01(\rR\vevenLowBits\"B\n" +
+	"\x06prefix\x18\x05 \x01(\tR\x06prefix\"B\n" +
 	"\x0eCreateResponse\x120\n" +
 	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"#\n" +
 	"\rAttachRequest\x12\x12\n" +
