@@ -69,6 +69,7 @@ export async function serve(/** @type {import("node:test").TestContext} */ t, /*
     s.handler(request, response, count);
   };
   const server = tls ? createServerTLS(tls, listener) : createServer(listener);
+  server.keepAliveTimeout = 120_000; // as of Firn
   server.on("connection", (socket) => {
     s.connections++;
     s.sockets.add(socket);
