@@ -1,14 +1,12 @@
 package firn
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The Go code of the README and the pages is that of examples, which compile.
@@ -32,36 +30,6 @@ func TestPageCode(t *testing.T) {
 	}
 	if found < 4 {
 		t.Errorf("%d blocks of Go code, want those of the README and generator.md", found)
-	}
-}
-
-// The README's IDs match its description of the one that it inspects: they come
-// from one server, and were made within a second.
-func TestReadmeIDs(t *testing.T) {
-	page := readPage(t, "README.md")
-	var said struct {
-		Time time.Time `json:"time"`
-		Node uint64    `json:"node"`
-		Dec  ID        `json:"dec"`
-	}
-	line := regexp.MustCompile(`(?m)^\{"layout".*$`).FindString(page)
-	if err := json.Unmarshal([]byte(line), &said); err != nil {
-		t.Fatalf("README.md: %q: %v", line, err)
-	}
-	found := false
-	for _, text := range regexp.MustCompile(`["\x60 ](\d{18})["\x60 ]`).FindAllStringSubmatch(page[:strings.Index(page, "## Go")], -1) {
-		id, err := ParseID(text[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = found || id == said.Dec
-		p, err := Default().Decompose(id)
-		if err != nil || p.Time.Sub(said.Time).Abs() > time.Second || p.Node != said.Node {
-			t.Errorf("README.md: %s is of %v and node ID %d, %v, want %v and %d", text, p.Time, p.Node, err, said.Time, said.Node)
-		}
-	}
-	if !found {
-		t.Errorf("README.md does not make %v, which it inspects", said.Dec)
 	}
 }
 

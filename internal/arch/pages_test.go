@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"crypto/sha1"
 	"fmt"
 	"os"
 	"path"
@@ -39,28 +38,6 @@ func write(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(path.Join("../..", name), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestTranslations skips if an original has changed since it was translated.
-// With -update, the translations are marked as those of today's originals.
-func TestTranslations(t *testing.T) {
-	mark := regexp.MustCompile(`^<!-- A translation of (\S+) in the version (\S+)\. `)
-	r := repository(t)
-	for _, name := range []string{"docs/zh/README.md", "docs/zh/worker-ids.md"} {
-		t.Run(name, func(t *testing.T) {
-			m := mark.FindStringSubmatch(r.texts[name])
-			if m == nil {
-				t.Fatal("the page does not begin with the version it translates")
-			}
-			original := r.texts[m[1]]
-			version := fmt.Sprintf("%x", sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(original), original))) // as git hash-object
-			if *update {
-				write(t, name, strings.Replace(r.texts[name], m[2], version, 1))
-			} else if m[2] != version {
-				t.Skipf("translates an earlier version of %s", m[1])
-			}
-		})
 	}
 }
 
