@@ -238,14 +238,14 @@ func checkBatch(t *testing.T, g *Generator, b Batch, n int, start time.Time) {
 	}
 }
 
-func (g *core) slotOf(t *testing.T, id ID) uint64 {
+func (c *core) slotOf(t *testing.T, id ID) uint64 {
 	t.Helper()
-	p, err := g.layout.Decompose(id)
+	p, err := c.layout.Decompose(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tick, _, _ := g.layout.tickAt(p.Time)
-	return tick<<g.layout.seqBits | p.Seq
+	tick, _, _ := c.layout.tickAt(p.Time)
+	return tick<<c.layout.seqBits | p.Seq
 }
 
 // TestBatchKeepsItsPlace: calls that arrived before a batch are served before

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,9 @@ import (
 type fieldLaw map[string]map[string]string
 
 const anew, gone = "anew", ""
+
+// numeral returns a number in decimal.
+func numeral(n int64) string { return strconv.FormatInt(n, 10) }
 
 // fieldsOf returns the fields of a record, by their names in JSON.
 func fieldsOf(record any) (names []string) {
@@ -201,7 +205,7 @@ func lawCases(t *testing.T) []lawCase {
 func TestConfigFields(t *testing.T) {
 	created, twice := map[string]string{}, map[string]string{}
 	for _, name := range []string{"create again", "create again, all given", "create another"} {
-		created[name], twice[name] = fmt.Sprint(rigTime), "6"
+		created[name], twice[name] = numeral(rigTime), "6"
 	}
 	nonces, changes := make(map[string]string), make(map[string]string)
 	law := fieldLaw{
@@ -219,14 +223,14 @@ func TestConfigFields(t *testing.T) {
 			"attach": `"attached"`, "detach": `"detached"`, "destroy": `"destroyed"`, "purge": `"purged"`,
 		},
 		"incarnation": twice,
-		"floor":       {"fence": fmt.Sprint(rigTime + 1000 + 30_000 + 10_000), "move to more": fmt.Sprint(rigTime - 39_000)},
+		"floor":       {"fence": numeral(rigTime + 1000 + 30_000 + 10_000), "move to more": numeral(rigTime - 39_000)},
 		"nodes":       {"create again, all given": "[1,2]", "narrow": "[5,9]", "all nodes": gone},
 		"moved_to":    {"moved from here": `"etcd://b"`, "move back": gone},
 		"prefix":      {"create another": `"user"`},
-		"begin":       {"create again, all given": fmt.Sprint(rigTime - 30_000), "move to more": fmt.Sprint(rigTime - 49_000)},
+		"begin":       {"create again, all given": numeral(rigTime - 30_000), "move to more": numeral(rigTime - 49_000)},
 	}
 	twice["fence"], twice["move to more"] = "6", "9"
-	created["move to more"] = fmt.Sprint(rigTime - 901_000)
+	created["move to more"] = numeral(rigTime - 901_000)
 	law["state"]["moved from here"], law["state"]["move back"] = `"detached"`, `"attached"`
 	distinct(t, configJSON{}, lawInfo(Attached).encode(), "moved_to")
 	for _, more := range []bool{true, false} {
@@ -300,10 +304,10 @@ func testNodeFields(t *testing.T) {
 		"nonce":   takenAway(closing, anew),
 		"state":   takenAway(states, `"free"`),
 		"owner":   takenAway(map[string]string{}, `""`),
-		"wall":    takenAway(map[string]string{}, fmt.Sprint(rigTime)),
+		"wall":    takenAway(map[string]string{}, numeral(rigTime)),
 		"from":    takenAway(moved(gone), gone),
 		"over":    takenAway(moved(gone), gone),
-		"until":   {"fence": fmt.Sprint(floor), "repair, far": fmt.Sprint(farNode.Gap[0])},
+		"until":   {"fence": numeral(floor), "repair, far": numeral(farNode.Gap[0])},
 		"gap":     {"fence": gone, "fence, far": json(span{floor, farNode.Gap[1]}), "repair, far": gone},
 		"spoiled": {"fence": gone, "repair, far": json(span{farNode.Gap[1], farNode.Spoiled[1]})},
 	}
@@ -358,12 +362,12 @@ func TestMemberFields(t *testing.T) {
 		"v": {}, "gap": {}, "spoiled": {},
 		"nonce": {"claim": anew, "give up": anew, "renew": anew, "release": anew},
 		"owner": {"claim": anew},
-		"until": {"claim": fmt.Sprint(rigTime + 6000), "give up": fmt.Sprint(rigTime), "renew": fmt.Sprint(rigTime + 8000), "release": fmt.Sprint(rigTime + 2000)},
-		"wall":  {"claim": fmt.Sprint(rigTime), "renew": fmt.Sprint(rigTime + 2000), "release": fmt.Sprint(rigTime + 2001)},
+		"until": {"claim": numeral(rigTime + 6000), "give up": numeral(rigTime), "renew": numeral(rigTime + 8000), "release": numeral(rigTime + 2000)},
+		"wall":  {"claim": numeral(rigTime), "renew": numeral(rigTime + 2000), "release": numeral(rigTime + 2001)},
 		"state": {"claim": `"held"`, "give up": `"free"`, "release": `"free"`},
 		"host":  {"claim": `"us"`},
-		"from":  {"claim": fmt.Sprint(rigTime)},
-		"over":  {"claim": fmt.Sprintf(`{"until":%d,"nonce":"0e"}`, rigTime-20_000)},
+		"from":  {"claim": numeral(rigTime)},
+		"over":  {"claim": fmt.Sprintf(`{"until":%d,"nonce":"0e"}`, int64(rigTime-20_000))},
 	}
 	free := lawNode(func(r *nodeRecord) { // whose gap is longer than that of the claim
 		r.State, r.Gap, r.Spoiled = nodeFree, span{rigTime - 90_000, rigTime - 30_000}, span{rigTime + 50_000, rigTime + 90_000}

@@ -179,7 +179,7 @@ func TestHandOverToAStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		used := a.g.Used()
-		if lead := used.Sub(time.Now()); lead < 900*time.Millisecond {
+		if lead := time.Until(used); lead < 900*time.Millisecond {
 			t.Fatalf("the last ID is %v ahead of the clock", lead)
 		}
 		kept := &grant.Range{Lo: 1 - status.Node, Hi: 1 - status.Node}

@@ -77,7 +77,7 @@ func TestOtherSites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var l net.Listener = nettest.Listen(t)
+		l := net.Listener(nettest.Listen(t))
 		address := l.Addr().String()
 		if mode.exposed {
 			l = exposedListener{l}

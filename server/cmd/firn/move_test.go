@@ -16,11 +16,9 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/kubetest"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
-	"github.com/firnid/firn/server/stores"
 )
 
 // TestMoveStores moves a sequencer from every store to every other one, by a
@@ -149,16 +147,6 @@ func blockNodes(t *testing.T, url string) map[int]string {
 	// Servers would use node ID 31, which they may.
 	all[31] = all[31][strings.Index(all[31], `"spoiled"`):]
 	return all
-}
-
-func openTest(t *testing.T, url string) grant.Store {
-	t.Helper()
-	s, err := stores.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }
 
 func nodeRecordIn(t *testing.T, url string, node int) string {

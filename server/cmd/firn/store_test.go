@@ -6,6 +6,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/stores"
 )
 
 // TestContainer: no command makes a store of its own in a container. In a pod
@@ -56,4 +57,14 @@ func TestNameOf(t *testing.T) {
 	if got := nameOf(firn.Default()); got != "default" {
 		t.Errorf("the name of the default is %q", got)
 	}
+}
+
+func openTest(t *testing.T, url string) grant.Store {
+	t.Helper()
+	s, err := stores.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }

@@ -432,55 +432,55 @@ type countedConn struct {
 
 // Read counts what a stranger sends before its protocol is known. While it and
 // Write wait for the client, others have its turn.
-func (l *countedConn) Read(p []byte) (int, error) {
-	if l.protocol.Load() > 0 {
-		return l.Conn.Read(p)
+func (c *countedConn) Read(p []byte) (int, error) {
+	if c.protocol.Load() > 0 {
+		return c.Conn.Read(p)
 	}
-	<-l.mux.turns
-	n, err := l.Conn.Read(p)
-	l.mux.turns <- struct{}{}
-	if l.inHandshake {
-		if l.handshake += n; l.handshake > maxHandshake {
+	<-c.mux.turns
+	n, err := c.Conn.Read(p)
+	c.mux.turns <- struct{}{}
+	if c.inHandshake {
+		if c.handshake += n; c.handshake > maxHandshake {
 			return 0, errLongHandshake
 		}
 	}
 	if n > 0 {
 		cost := n * byteCostTLS
-		if l.base == connCost && l.mux.config.TLS != nil {
-			l.base += tlsCost
+		if c.base == connCost && c.mux.config.TLS != nil {
+			c.base += tlsCost
 			cost += tlsCost
 		}
-		l.charge(cost)
+		c.charge(cost)
 	}
 	return n, err
 }
 
-func (l *countedConn) Write(p []byte) (int, error) {
-	if l.protocol.Load() == 0 {
-		<-l.mux.turns
-		defer func() { l.mux.turns <- struct{}{} }()
+func (c *countedConn) Write(p []byte) (int, error) {
+	if c.protocol.Load() == 0 {
+		<-c.mux.turns
+		defer func() { c.mux.turns <- struct{}{} }()
 	}
-	return l.Conn.Write(p)
+	return c.Conn.Write(p)
 }
 
-func (l *countedConn) Close() error {
-	l.free()
-	Known(l)
-	return l.Conn.Close()
+func (c *countedConn) Close() error {
+	c.free()
+	Known(c)
+	return c.Conn.Close()
 }
 
 // free gives the slot back.
-func (l *countedConn) free() {
-	l.once.Do(func() {
-		if l.slot {
-			l.mux.slots.Add(-1)
+func (c *countedConn) free() {
+	c.once.Do(func() {
+		if c.slot {
+			c.mux.slots.Add(-1)
 		}
 		// When Open falls, there is room for another connection.
-		if p := l.protocol.Load(); p > 0 {
-			l.mux.open[p-1].Add(-1)
+		if p := c.protocol.Load(); p > 0 {
+			c.mux.open[p-1].Add(-1)
 		}
 	})
 }
 
 // CloseWrite closes the sending half, if the connection supports that.
-func (l *countedConn) CloseWrite() error { return closeWrite(l.Conn) }
+func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
