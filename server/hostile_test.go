@@ -94,34 +94,13 @@ func calls(ctx context.Context, conn *grpc.ClientConn) error {
 	if _, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: strings.Repeat("x", 300)}); status.Code(err) != codes.InvalidArgument {
 		return fmt.Errorf("invalid name: %w", err)
 	}
-	stream, err := ids.Stream(ctx)
-	if err != nil {
-		return err
-	}
-	for range 3 {
-		if err := stream.Send(&firnv1.StreamRequest{Credit: 50}); err != nil {
-			return err
-		}
-		if _, err := stream.Recv(); err != nil {
-			return err
-		}
-	}
-	if err := stream.CloseSend(); err != nil {
-		return err
-	}
-	for err == nil {
-		_, err = stream.Recv()
-	}
-	if !errors.Is(err, io.EOF) {
-		return err
-	}
 	if _, err := q.Create(ctx, &firnv1.CreateRequest{Name: "made", Layout: "hazelcast"}); err != nil {
 		return err
 	}
 	if _, err := q.List(ctx, new(firnv1.ListRequest)); err != nil {
 		return err
 	}
-	_, err = healthpb.NewHealthClient(conn).Check(ctx, new(healthpb.HealthCheckRequest))
+	_, err := healthpb.NewHealthClient(conn).Check(ctx, new(healthpb.HealthCheckRequest))
 	return err
 }
 
@@ -408,17 +387,6 @@ func TestAnswersCut(t *testing.T) {
 		"resp bulk":  fmt.Sprintf("NEXTB orders %d\r\nNEXTB orders %d\r\n", most, most),
 		"grpc next": recordCalls(t, func(ctx context.Context, conn *grpc.ClientConn) error {
 			_, err := firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: "orders", Count: most})
-			return err
-		}),
-		"grpc stream": recordCalls(t, func(ctx context.Context, conn *grpc.ClientConn) error {
-			stream, err := firnv1.NewIDsClient(conn).Stream(ctx)
-			if err != nil {
-				return err
-			}
-			if err := stream.Send(&firnv1.StreamRequest{Sequencer: "orders", Credit: 1 << 20, Batch: 1000}); err != nil {
-				return err
-			}
-			_, err = stream.Recv()
 			return err
 		}),
 	}

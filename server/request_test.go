@@ -77,22 +77,6 @@ func TestRequestIDs(t *testing.T) {
 				_, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"}, grpc.Header(header))
 				return err
 			}), bad, logged},
-			{"Stream", call(func(ctx context.Context, header *metadata.MD) error {
-				stream, err := ids.Stream(ctx)
-				if err != nil {
-					return err
-				}
-				_ = stream.Send(&firnv1.StreamRequest{Sequencer: "orders", Credit: 1})
-				_ = stream.CloseSend()
-				for err == nil {
-					_, err = stream.Recv()
-				}
-				*header, _ = stream.Header()
-				if errors.Is(err, io.EOF) {
-					return nil
-				}
-				return err
-			}), bad, logged},
 		} {
 			for _, sent := range []string{"", "order-17", "a b", strings.Repeat("x", 129)} {
 				before := len(log.String())

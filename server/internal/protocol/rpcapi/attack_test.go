@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -132,8 +131,8 @@ func heap() uint64 {
 
 // TestAnswersNotRead: forty connections with as many calls as there can be,
 // whose clients read nothing, cost little together, whatever size their
-// messages have; another client gets streams and long answers meanwhile; and
-// what they hold ends.
+// answers have; another client gets long answers meanwhile; and what they hold
+// ends.
 func TestAnswersNotRead(t *testing.T) {
 	const conns, most = 40, 128 << 20
 	const write = 2 * time.Second
@@ -141,9 +140,8 @@ func TestAnswersNotRead(t *testing.T) {
 		method string
 		m      proto.Message
 	}{
-		"small messages": {"/firn.v1.IDs/Stream", &firnv1.StreamRequest{Credit: maxCredit, Batch: 1}},
-		"large messages": {"/firn.v1.IDs/Stream", &firnv1.StreamRequest{Credit: maxCredit, Batch: maxBatch}},
-		"long answers":   {"/firn.v1.IDs/Next", &firnv1.NextRequest{Count: service.MaxCount}},
+		"short answers": {"/firn.v1.IDs/Next", &firnv1.NextRequest{Count: manyOctets / 8}},
+		"long answers":  {"/firn.v1.IDs/Next", &firnv1.NextRequest{Count: service.MaxCount}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newOpen()
@@ -172,16 +170,6 @@ func TestAnswersNotRead(t *testing.T) {
 			if err != nil {
 				t.Errorf("another client: %v", err)
 			}
-			stream, err := ids.Stream(t.Context())
-			if err == nil {
-				err = stream.Send(&firnv1.StreamRequest{Credit: 1})
-			}
-			if err == nil {
-				_, err = stream.Recv()
-			}
-			if err != nil {
-				t.Errorf("another client's stream: %v", err)
-			}
 			_ = conn.Close()
 			for s.given.Load() == 0 || !l.server.total.room.TryAcquire(maxHeldAll) { // ends with the test's time
 				time.Sleep(write / 10)
@@ -192,83 +180,6 @@ func TestAnswersNotRead(t *testing.T) {
 			}
 			t.Logf("report: %s: %d connections of %d calls that are not read cost %d MiB", what, conns, maxStreams, used>>20)
 		})
-	}
-}
-
-// servePipes serves in memory, for synctest, and returns a connection.
-func servePipes(t *testing.T, c Config) *grpc.ClientConn {
-	l, server := nettest.NewPipes(), NewServer(c)
-	go server.Serve(l)
-	conn := nettest.DialGRPC(t, "firn", grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return l.Dial(), nil }))
-	t.Cleanup(func() {
-		_ = conn.Close()
-		_ = server.Shutdown(context.Background())
-	})
-	return conn
-}
-
-// TestStreamNotRead: a stream that is not read ends at the write timeout, and
-// the others of its connection continue.
-func TestStreamNotRead(t *testing.T) { synctest.Test(t, testStreamNotRead) }
-
-func testStreamNotRead(t *testing.T) {
-	s := newOpen()
-	ids := firnv1.NewIDsClient(servePipes(t, Config{Backend: s, Limits: service.Limits{Write: time.Second}}))
-	unread, err := ids.Stream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = unread.Send(&firnv1.StreamRequest{Credit: maxCredit, Batch: maxBatch})
-	other, err := ids.Stream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = other.Send(&firnv1.StreamRequest{Credit: 1})
-	for begin := time.Now(); time.Since(begin) < 4*time.Second; time.Sleep(50 * time.Millisecond) {
-		if _, err := other.Recv(); err != nil {
-			t.Fatalf("a stream that is read has ended after %v: %v", time.Since(begin), err)
-		}
-		_ = other.Send(&firnv1.StreamRequest{Credit: 1})
-	}
-	for err == nil {
-		_, err = unread.Recv()
-	}
-	wantCode(t, "unread", err, codes.Unavailable, "busy")
-	// What it has in its windows, the server has written ahead, and a response.
-	if n := s.given.Load(); n > 3*64<<10/idOctets+2*maxBatch {
-		t.Errorf("%d IDs were taken", n)
-	}
-}
-
-// TestCreditAhead: the server takes small credits, however many, of a client
-// that does not read yet.
-func TestCreditAhead(t *testing.T) { synctest.Test(t, testCreditAhead) }
-
-func testCreditAhead(t *testing.T) {
-	const credits = 50_000
-	ids := firnv1.NewIDsClient(servePipes(t, Config{Backend: newOpen(), Limits: service.Limits{Write: time.Second}}))
-	stream, err := ids.Stream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range credits {
-		if err := stream.Send(&firnv1.StreamRequest{Credit: 1}); err != nil {
-			t.Fatalf("after %d: %v", i, err)
-		}
-	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
-	got := 0
-	for {
-		r, err := stream.Recv()
-		if errors.Is(err, io.EOF) && got == credits {
-			return
-		}
-		if err != nil {
-			t.Fatalf("after %d IDs of %d: %v", got, credits, err)
-		}
-		got += len(r.Ids)
 	}
 }
 
@@ -324,7 +235,7 @@ func TestMessageNeverComes(t *testing.T) {
 	var calls atomic.Int64
 	const read = time.Second
 	conn := serve(t, Config{Backend: blocking(func(context.Context) { calls.Add(1) }), Limits: service.Limits{Read: read}})
-	for _, method := range []string{"/firn.v1.IDs/Next", "/firn.v1.IDs/Stream"} {
+	for _, method := range []string{"/firn.v1.IDs/Next", "/firn.v1.Sequencers/List"} {
 		call, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
 		if err == nil {
 			err = call.RecvMsg(new(firnv1.NextResponse))
@@ -352,9 +263,9 @@ func (c *controlsConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestBusyStream: gRPC's own client sends many PINGs while it reads a stream,
-// to estimate the bandwidth, and keeps its connection.
-func TestBusyStream(t *testing.T) {
+// TestBusyClient: gRPC's own client sends many PINGs while it reads answers, to
+// estimate the bandwidth, and keeps its connection.
+func TestBusyClient(t *testing.T) {
 	s := newOpen()
 	l := serveNarrow(t, Config{Backend: s})
 	var controls, dials atomic.Int64
@@ -363,18 +274,12 @@ func TestBusyStream(t *testing.T) {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
 		return &controlsConn{c, frameScanner{skip: len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}, &controls}, err
 	}))
-	stream, err := firnv1.NewIDsClient(conn).Stream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := firnv1.NewIDsClient(conn)
 	for responses := 0; controls.Load() <= 2*maxControls; responses++ {
 		if responses == 100_000 {
 			t.Fatalf("the client sent only %d", controls.Load())
 		}
-		if err := stream.Send(&firnv1.StreamRequest{Credit: 1}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stream.Recv(); err != nil {
+		if _, err := ids.Next(t.Context(), &firnv1.NextRequest{}); err != nil {
 			t.Fatalf("after %d SETTINGS and PINGs: %v", controls.Load(), err)
 		}
 	}

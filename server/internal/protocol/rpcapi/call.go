@@ -46,7 +46,7 @@ const (
 	// after a SETTINGS frame with more than maxSettings settings, of which
 	// there are ten kinds, or after more than maxControls such frames within
 	// controlWindow without an answer to a call in between. Real clients exceed
-	// maxControls otherwise: while a stream is busy, those that estimate the
+	// maxControls otherwise: those that estimate the
 	// bandwidth send a PING for each burst that they read, over 1,000 a second
 	// on a fast network, and SETTINGS when they raise their window.
 	maxSettings   = 32
@@ -185,9 +185,9 @@ func (m *meter) watch() {
 	})
 }
 
-// expire ends calls whose message does not arrive, and streams that are not
-// read. It reports whether to close the connection: its client has not
-// authenticated, or does not read its answers. The caller holds m.mu.
+// expire ends calls whose message does not arrive. It reports whether to close
+// the connection: its client has not authenticated, or does not read its
+// answers. The caller holds m.mu.
 func (m *meter) expire(now time.Time) (end bool) {
 	for k := range m.calls {
 		switch {
@@ -195,11 +195,6 @@ func (m *meter) expire(now time.Time) (end bool) {
 			m.forget(k) // its handler may never begin
 		case !k.arrived && now.Sub(k.begun) >= m.readLimit:
 			k.cancel()
-		}
-	}
-	for o := range m.outboxes {
-		if o.held > 0 && now.Sub(o.lastLeft) >= m.writeLimit {
-			o.stall(errStalled)
 		}
 	}
 	pause := now.Sub(m.lastSent)

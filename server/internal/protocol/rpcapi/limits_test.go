@@ -15,38 +15,11 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
-
-// TestShutdownEndsStreams: a stream that waits for credit does not delay the
-// shutdown, and its client is asked to use another server.
-func TestShutdownEndsStreams(t *testing.T) {
-	s := NewServer(Config{Backend: static(t, "default")})
-	l := nettest.Listen(t)
-	go s.Serve(l)
-	stream, err := firnv1.NewIDsClient(nettest.DialGRPC(t, l.Addr().String())).Stream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = stream.Send(&firnv1.StreamRequest{Credit: 1})
-	if _, err := stream.Recv(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
-	defer cancel()
-	if err := s.Shutdown(ctx); err != nil {
-		t.Error(err)
-	}
-	_, err = stream.Recv()
-	wantCode(t, "stream", err, codes.Unavailable, "draining")
-	if err := s.Shutdown(ctx); err != nil {
-		t.Errorf("a second time: %v", err)
-	}
-}
 
 // TestShutdownWaits: once Shutdown has returned, no call runs, even if it gave
 // up waiting.
@@ -69,34 +42,6 @@ func TestShutdownWaits(t *testing.T) {
 	defer cancel()
 	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || running.Load() != 0 {
 		t.Errorf("%v, and %d calls run", err, running.Load())
-	}
-}
-
-// TestStreamChecksAgain: a token that is taken back while a stream lasts ends
-// it.
-func TestStreamChecksAgain(t *testing.T) {
-	var revoked atomic.Bool
-	s := newOpen()
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s, Auth: guardFunc(func() error {
-		if revoked.Load() {
-			return auth.ErrUnauthorized
-		}
-		return nil
-	})}))
-	stream, err := ids.Stream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = stream.Send(&firnv1.StreamRequest{Credit: 1})
-	if _, err := stream.Recv(); err != nil {
-		t.Fatal(err)
-	}
-	revoked.Store(true)
-	_ = stream.Send(&firnv1.StreamRequest{Credit: 1})
-	_, err = stream.Recv()
-	wantCode(t, "revoked", err, codes.Unauthenticated, "unauthorized")
-	if n := s.given.Load(); n != 1 {
-		t.Errorf("%d IDs were given, want 1", n)
 	}
 }
 
@@ -182,11 +127,6 @@ func TestHealth(t *testing.T) {
 		t.Error(r, err)
 	}
 }
-
-// A guardFunc is an Authorizer that decides for all clients at once.
-type guardFunc func() error
-
-func (g guardFunc) Allow(*auth.Credentials, auth.Action, string) error { return g() }
 
 // blocking is a Backend without node IDs that calls f first.
 func blocking(f func(ctx context.Context)) service.Backend {

@@ -28,16 +28,14 @@ type meter struct {
 	open     map[uint32]struct{} // streams whose last frame was neither received nor sent
 	last     uint32              // the newest stream
 	held     int64               // bytes reserved for messages that gRPC has not sent
-	stalls   int                 // streams that ended because the client did not read them
 	lastSent time.Time           // when a frame of an answer was sent, or began to wait
 	closed   bool
 
 	calls         map[*call]struct{} // whose handlers have not ended
-	outboxes      map[*outbox]struct{}
-	strangers     int       // calls of unauthenticated clients
-	turnedAway    int       // calls beyond maxStrangers
-	authenticated bool      // some call was, or none needs to be
-	lastSuccess   time.Time // when a call last succeeded, or the connection began
+	strangers     int                // calls of unauthenticated clients
+	turnedAway    int                // calls beyond maxStrangers
+	authenticated bool               // some call was, or none needs to be
+	lastSuccess   time.Time          // when a call last succeeded, or the connection began
 	timer         *time.Timer
 	controls      int // SETTINGS, PING and resets since controlsSince, or since the last answer
 	controlsSince time.Time
@@ -48,7 +46,7 @@ func (s *Server) newMeter(conn net.Conn) *meter {
 		Conn: conn, readLimit: s.config.Limits.Read, writeLimit: s.config.Limits.Write, total: &s.total,
 		tls: listen.StateOf(conn), hasAuth: s.config.Auth != nil, room: semaphore.NewWeighted(maxHeld),
 		open: make(map[uint32]struct{}), lastSent: time.Now(),
-		calls: make(map[*call]struct{}), outboxes: make(map[*outbox]struct{}), authenticated: s.config.Auth == nil, lastSuccess: time.Now(),
+		calls: make(map[*call]struct{}), authenticated: s.config.Auth == nil, lastSuccess: time.Now(),
 	}
 	m.in.skip = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	return m

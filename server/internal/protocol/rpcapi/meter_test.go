@@ -67,7 +67,7 @@ func TestReserve(t *testing.T) {
 		m := s.newMeter(new(net.TCPConn))
 		const size = maxHeld / 4
 		var sent []*trackedMessage
-		send := func() { sent = append(sent, m.track(nil, 0, size, func() {})) }
+		send := func() { sent = append(sent, m.track(nil, size)) }
 		for range maxHeld / size {
 			if err := m.reserve(t.Context(), size); err != nil {
 				t.Fatal(err)
@@ -137,7 +137,7 @@ func TestReserve(t *testing.T) {
 // if others wait for the room that it holds.
 func TestRoomForOthers(t *testing.T) {
 	m := NewServer(Config{Backend: newOpen()}).newMeter(new(net.TCPConn))
-	m.track(nil, 0, 1, func() {})
+	m.track(nil, 1)
 	for waiting, want := range []bool{false, true} {
 		m.total.waiting.Store(int64(waiting))
 		if got := m.expire(time.Now().Add(maxPause)); got != want {
@@ -152,7 +152,7 @@ func TestLostMessage(t *testing.T) {
 	if err := m.reserve(t.Context(), maxHeld); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newCodec().Marshal(m.track(new(firnv1.NextResponse), 0, maxHeld, func() {})); err != nil {
+	if _, err := newCodec().Marshal(m.track(new(firnv1.NextResponse), maxHeld)); err != nil {
 		t.Fatal(err)
 	}
 	for !m.room.TryAcquire(maxHeld) { // ends with the test's time

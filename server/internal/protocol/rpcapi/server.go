@@ -131,9 +131,9 @@ func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
 // and new connections are still served.
 func (s *Server) Drain() { s.drain() }
 
-// Shutdown closes the listeners, asks clients to reconnect, and ends streams
-// after their current message. Calls may finish until ctx is done, and are then
-// ended. No call runs when it returns.
+// Shutdown closes the listeners, asks clients to reconnect, and ends watches of
+// the health. Calls may finish until ctx is done, and are then ended. No call runs
+// when it returns.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.drain()
 	s.stop(fail(service.Draining, "the server is shutting down: call another one", 0))
@@ -172,7 +172,7 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	k.arrive()
 	answer, err = handle(ctx, req) // each method authorizes the caller
 	if message, ok := answer.(proto.Message); ok && err == nil && k.reserved > 0 {
-		answer = k.meter.track(message, proto.Size(message), k.reserved, func() {})
+		answer = k.meter.track(message, k.reserved)
 		k.reserved = 0
 	}
 	return answer, err

@@ -2,8 +2,6 @@ package rpcapi
 
 import (
 	"context"
-	"errors"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,101 +174,15 @@ func TestDeadline(t *testing.T) {
 // TestNothingLeft: a call leaves nothing behind, however it ends.
 func TestNothingLeft(t *testing.T) {
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: newOpen()}))
-	stream := func(name string, answers int, finish bool) func() {
-		return func() {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			stream, err := ids.Stream(ctx)
-			if err == nil {
-				err = stream.Send(&firnv1.StreamRequest{Sequencer: name, Credit: 3, Batch: 1})
-			}
-			for range answers {
-				if err == nil {
-					_, err = stream.Recv()
-				}
-			}
-			if finish && err == nil {
-				_ = stream.CloseSend()
-				_, err = stream.Recv()
-			}
-			if err != nil && err != io.EOF && status.Code(err) != codes.InvalidArgument {
-				t.Error(err)
-			}
-		}
-	}
 	for what, call := range map[string]func(){
 		"Next": func() {
 			if _, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"}); err != nil {
 				t.Error(err)
 			}
 		},
-		"a refused Next":             func() { _, _ = ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "a b"}) },
-		"a Stream that ends":         stream("orders", 3, true),
-		"a Stream that is cancelled": stream("orders", 1, false),
-		"a refused Stream":           stream("a b", 1, false),
+		"a refused Next": func() { _, _ = ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "a b"}) },
 	} {
 		nettest.NothingLeft(t, what, call)
-	}
-}
-
-// TestStream: no more is sent than there is credit for, and all of that.
-func TestStream(t *testing.T) {
-	s := newOpen()
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
-	stream, err := ids.Stream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	send := func(r *firnv1.StreamRequest) {
-		t.Helper()
-		if err := stream.Send(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := uint64(0)
-	receive := func(until uint64) {
-		t.Helper()
-		for got < until {
-			r, err := stream.Recv()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(r.Ids) == 0 || len(r.Ids) > 10 {
-				t.Fatalf("%d IDs in a response, want 1 to 10", len(r.Ids))
-			}
-			for _, id := range r.Ids {
-				if got++; id != got {
-					t.Fatalf("ID %d, want %d", id, got)
-				}
-			}
-		}
-	}
-	send(&firnv1.StreamRequest{Sequencer: "orders", Credit: 25, Batch: 10})
-	receive(25)
-	if n := s.given.Load(); n != 25 {
-		t.Errorf("%d IDs were taken with a credit of 25", n)
-	}
-	send(&firnv1.StreamRequest{Credit: 7})
-	send(&firnv1.StreamRequest{Credit: 0})
-	receive(32)
-	send(&firnv1.StreamRequest{Credit: 1000})
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
-	receive(1032) // what was allowed still comes
-	if _, err := stream.Recv(); !errors.Is(err, io.EOF) || s.given.Load() != 1032 {
-		t.Errorf("%v after %d IDs", err, s.given.Load())
-	}
-
-	for what, requests := range map[string][]*firnv1.StreamRequest{
-		"no request":  {},
-		"batch":       {{Batch: maxBatch + 1}},
-		"credit":      {{Credit: maxCredit + 1}},
-		"late credit": {{}, {Credit: maxCredit + 1}},
-		"renamed":     {{Sequencer: "a"}, {Sequencer: "b"}},
-		"form":        {{Form: 9}},
-	} {
-		wantCode(t, what, streamOnce(t.Context(), ids, requests...), codes.InvalidArgument, "bad-parameter")
 	}
 }
 
@@ -440,15 +352,11 @@ func TestGuard(t *testing.T) {
 			_, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"})
 			return err
 		}, codes.OK},
-		{"generate default", func(ctx context.Context) error { return streamOnce(ctx, ids, &firnv1.StreamRequest{Credit: 1}) }, codes.OK},
 		{"generate default", func(ctx context.Context) error { _, err := ids.Next(ctx, &firnv1.NextRequest{Count: 1e6}); return err }, codes.InvalidArgument},
 		{"generate default", func(ctx context.Context) error { _, err := ids.Next(ctx, &firnv1.NextRequest{Form: 7}); return err }, codes.InvalidArgument},
 		{"generate -", func(ctx context.Context) error {
 			_, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "-"})
 			return err
-		}, codes.InvalidArgument},
-		{"generate -", func(ctx context.Context) error {
-			return streamOnce(ctx, ids, &firnv1.StreamRequest{Sequencer: "-", Credit: 1})
 		}, codes.InvalidArgument},
 		{"read ", func(ctx context.Context) error { _, err := q.List(ctx, &firnv1.ListRequest{}); return err }, codes.OK},
 		{"read ", func(ctx context.Context) error { _, err := q.Get(ctx, &firnv1.GetRequest{}); return err }, codes.InvalidArgument},
@@ -476,20 +384,6 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// streamOnce is the error of a stream's first answer.
-func streamOnce(ctx context.Context, ids firnv1.IDsClient, requests ...*firnv1.StreamRequest) error {
-	stream, err := ids.Stream(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range requests {
-		_ = stream.Send(r)
-	}
-	_ = stream.CloseSend()
-	_, err = stream.Recv()
-	return err
-}
-
 // TestLargeMessages: a message beyond the limit has the code that docs/grpc.md
 // says.
 func TestLargeMessages(t *testing.T) {
@@ -497,7 +391,6 @@ func TestLargeMessages(t *testing.T) {
 	ids, name := firnv1.NewIDsClient(conn), strings.Repeat("a", 2000)
 	_, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: name})
 	wantCode(t, "Next", err, codes.ResourceExhausted, "")
-	wantCode(t, "Stream", streamOnce(t.Context(), ids, &firnv1.StreamRequest{Sequencer: name}), codes.ResourceExhausted, "")
 }
 
 func TestReflection(t *testing.T) {

@@ -295,144 +295,6 @@ func (x *Run) GetCount() uint32 {
 	return 0
 }
 
-// StreamRequest gives credit. The first one also sets sequencer, batch and form.
-type StreamRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in NextRequest. Only the first message may set it.
-	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// Number of additional IDs that may be sent, 0 to 1,000,000,000 at a time.
-	Credit uint64 `protobuf:"varint,2,opt,name=credit,proto3" json:"credit,omitempty"`
-	// Maximum number of IDs in a response, 1 to 10,000. 0 means 1,000. Only the first
-	// message may set it.
-	Batch uint32 `protobuf:"varint,3,opt,name=batch,proto3" json:"batch,omitempty"`
-	// As in NextRequest. Only the first message may set it.
-	Form          Form `protobuf:"varint,4,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StreamRequest) Reset() {
-	*x = StreamRequest{}
-	mi := &file_firn_v1_ids_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StreamRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StreamRequest) ProtoMessage() {}
-
-func (x *StreamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_ids_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StreamRequest.ProtoReflect.Descriptor instead.
-func (*StreamRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_ids_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *StreamRequest) GetSequencer() string {
-	if x != nil {
-		return x.Sequencer
-	}
-	return ""
-}
-
-func (x *StreamRequest) GetCredit() uint64 {
-	if x != nil {
-		return x.Credit
-	}
-	return 0
-}
-
-func (x *StreamRequest) GetBatch() uint32 {
-	if x != nil {
-		return x.Batch
-	}
-	return 0
-}
-
-func (x *StreamRequest) GetForm() Form {
-	if x != nil {
-		return x.Form
-	}
-	return Form_FORM_UNSPECIFIED
-}
-
-// StreamResponse has 1 or more IDs, and never exceeds the credit.
-type StreamResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in NextResponse.
-	Ids []uint64 `protobuf:"fixed64,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
-	// As in NextResponse.
-	Ids128 []byte `protobuf:"bytes,2,opt,name=ids128,proto3" json:"ids128,omitempty"`
-	// As in NextResponse.
-	Runs          []*Run `protobuf:"bytes,3,rep,name=runs,proto3" json:"runs,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StreamResponse) Reset() {
-	*x = StreamResponse{}
-	mi := &file_firn_v1_ids_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StreamResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StreamResponse) ProtoMessage() {}
-
-func (x *StreamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_ids_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StreamResponse.ProtoReflect.Descriptor instead.
-func (*StreamResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_ids_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *StreamResponse) GetIds() []uint64 {
-	if x != nil {
-		return x.Ids
-	}
-	return nil
-}
-
-func (x *StreamResponse) GetIds128() []byte {
-	if x != nil {
-		return x.Ids128
-	}
-	return nil
-}
-
-func (x *StreamResponse) GetRuns() []*Run {
-	if x != nil {
-		return x.Runs
-	}
-	return nil
-}
-
 var File_firn_v1_ids_proto protoreflect.FileDescriptor
 
 const file_firn_v1_ids_proto_rawDesc = "" +
@@ -452,23 +314,13 @@ const file_firn_v1_ids_proto_rawDesc = "" +
 	"\x05first\x18\x01 \x01(\x06R\x05first\x12\x1a\n" +
 	"\bfirst128\x18\x02 \x01(\fR\bfirst128\x12\x12\n" +
 	"\x04step\x18\x03 \x01(\x04R\x04step\x12\x14\n" +
-	"\x05count\x18\x04 \x01(\rR\x05count\"~\n" +
-	"\rStreamRequest\x12\x1c\n" +
-	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12\x16\n" +
-	"\x06credit\x18\x02 \x01(\x04R\x06credit\x12\x14\n" +
-	"\x05batch\x18\x03 \x01(\rR\x05batch\x12!\n" +
-	"\x04form\x18\x04 \x01(\x0e2\r.firn.v1.FormR\x04form\"\\\n" +
-	"\x0eStreamResponse\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\x06R\x03ids\x12\x16\n" +
-	"\x06ids128\x18\x02 \x01(\fR\x06ids128\x12 \n" +
-	"\x04runs\x18\x03 \x03(\v2\f.firn.v1.RunR\x04runs*9\n" +
+	"\x05count\x18\x04 \x01(\rR\x05count*9\n" +
 	"\x04Form\x12\x14\n" +
 	"\x10FORM_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bFORM_IDS\x10\x01\x12\r\n" +
-	"\tFORM_RUNS\x10\x022y\n" +
+	"\tFORM_RUNS\x10\x022:\n" +
 	"\x03IDs\x123\n" +
-	"\x04Next\x12\x14.firn.v1.NextRequest\x1a\x15.firn.v1.NextResponse\x12=\n" +
-	"\x06Stream\x12\x16.firn.v1.StreamRequest\x1a\x17.firn.v1.StreamResponse(\x010\x01BFZDgithub.com/firnid/firn/server/internal/protocol/rpcapi/firnv1;firnv1b\x06proto3"
+	"\x04Next\x12\x14.firn.v1.NextRequest\x1a\x15.firn.v1.NextResponseBFZDgithub.com/firnid/firn/server/internal/protocol/rpcapi/firnv1;firnv1b\x06proto3"
 
 var (
 	file_firn_v1_ids_proto_rawDescOnce sync.Once
@@ -483,29 +335,23 @@ func file_firn_v1_ids_proto_rawDescGZIP() []byte {
 }
 
 var file_firn_v1_ids_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_firn_v1_ids_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_firn_v1_ids_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_firn_v1_ids_proto_goTypes = []any{
-	(Form)(0),              // 0: firn.v1.Form
-	(*NextRequest)(nil),    // 1: firn.v1.NextRequest
-	(*NextResponse)(nil),   // 2: firn.v1.NextResponse
-	(*Run)(nil),            // 3: firn.v1.Run
-	(*StreamRequest)(nil),  // 4: firn.v1.StreamRequest
-	(*StreamResponse)(nil), // 5: firn.v1.StreamResponse
+	(Form)(0),            // 0: firn.v1.Form
+	(*NextRequest)(nil),  // 1: firn.v1.NextRequest
+	(*NextResponse)(nil), // 2: firn.v1.NextResponse
+	(*Run)(nil),          // 3: firn.v1.Run
 }
 var file_firn_v1_ids_proto_depIdxs = []int32{
 	0, // 0: firn.v1.NextRequest.form:type_name -> firn.v1.Form
 	3, // 1: firn.v1.NextResponse.runs:type_name -> firn.v1.Run
-	0, // 2: firn.v1.StreamRequest.form:type_name -> firn.v1.Form
-	3, // 3: firn.v1.StreamResponse.runs:type_name -> firn.v1.Run
-	1, // 4: firn.v1.IDs.Next:input_type -> firn.v1.NextRequest
-	4, // 5: firn.v1.IDs.Stream:input_type -> firn.v1.StreamRequest
-	2, // 6: firn.v1.IDs.Next:output_type -> firn.v1.NextResponse
-	5, // 7: firn.v1.IDs.Stream:output_type -> firn.v1.StreamResponse
-	6, // [6:8] is the sub-list for method output_type
-	4, // [4:6] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	1, // 2: firn.v1.IDs.Next:input_type -> firn.v1.NextRequest
+	2, // 3: firn.v1.IDs.Next:output_type -> firn.v1.NextResponse
+	3, // [3:4] is the sub-list for method output_type
+	2, // [2:3] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_ids_proto_init() }
@@ -519,7 +365,7 @@ func file_firn_v1_ids_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_ids_proto_rawDesc), len(file_firn_v1_ids_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,8 +19,7 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	IDs_Next_FullMethodName   = "/firn.v1.IDs/Next"
-	IDs_Stream_FullMethodName = "/firn.v1.IDs/Stream"
+	IDs_Next_FullMethodName = "/firn.v1.IDs/Next"
 )
 
 // IDsClient is the client API for IDs service.
@@ -32,10 +31,6 @@ const (
 type IDsClient interface {
 	// Next makes IDs and returns them in one response.
 	Next(ctx context.Context, in *NextRequest, opts ...grpc.CallOption) (*NextResponse, error)
-	// Stream makes as many IDs as the client gives credit for, and ends when the client
-	// has closed its side and all credit is used. It also ends with UNAVAILABLE when the
-	// server stops, and with any error of Next. IDs that were already sent remain valid.
-	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
 }
 
 type iDsClient struct {
@@ -56,19 +51,6 @@ func (c *iDsClient) Next(ctx context.Context, in *NextRequest, opts ...grpc.Call
 	return out, nil
 }
 
-func (c *iDsClient) Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &IDs_ServiceDesc.Streams[0], IDs_Stream_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[StreamRequest, StreamResponse]{ClientStream: stream}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type IDs_StreamClient = grpc.BidiStreamingClient[StreamRequest, StreamResponse]
-
 // IDsServer is the server API for IDs service.
 // All implementations must embed UnimplementedIDsServer
 // for forward compatibility.
@@ -78,10 +60,6 @@ type IDs_StreamClient = grpc.BidiStreamingClient[StreamRequest, StreamResponse]
 type IDsServer interface {
 	// Next makes IDs and returns them in one response.
 	Next(context.Context, *NextRequest) (*NextResponse, error)
-	// Stream makes as many IDs as the client gives credit for, and ends when the client
-	// has closed its side and all credit is used. It also ends with UNAVAILABLE when the
-	// server stops, and with any error of Next. IDs that were already sent remain valid.
-	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
 	mustEmbedUnimplementedIDsServer()
 }
 
@@ -94,9 +72,6 @@ type UnimplementedIDsServer struct{}
 
 func (UnimplementedIDsServer) Next(context.Context, *NextRequest) (*NextResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Next not implemented")
-}
-func (UnimplementedIDsServer) Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error {
-	return status.Error(codes.Unimplemented, "method Stream not implemented")
 }
 func (UnimplementedIDsServer) mustEmbedUnimplementedIDsServer() {}
 func (UnimplementedIDsServer) testEmbeddedByValue()             {}
@@ -137,13 +112,6 @@ func _IDs_Next_Handler(srv interface{}, ctx context.Context, dec func(interface{
 	return interceptor(ctx, in, info, handler)
 }
 
-func _IDs_Stream_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(IDsServer).Stream(&grpc.GenericServerStream[StreamRequest, StreamResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type IDs_StreamServer = grpc.BidiStreamingServer[StreamRequest, StreamResponse]
-
 // IDs_ServiceDesc is the grpc.ServiceDesc for IDs service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -156,13 +124,6 @@ var IDs_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _IDs_Next_Handler,
 		},
 	},
-	Streams: []grpc.StreamDesc{
-		{
-			StreamName:    "Stream",
-			Handler:       _IDs_Stream_Handler,
-			ServerStreams: true,
-			ClientStreams: true,
-		},
-	},
+	Streams:  []grpc.StreamDesc{},
 	Metadata: "firn/v1/ids.proto",
 }
