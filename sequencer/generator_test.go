@@ -137,20 +137,36 @@ func TestUsedAndCounted(t *testing.T) {
 	}
 }
 
+// A deadlineStore records how long a write may take.
+type deadlineStore struct {
+	grant.Store
+	limit time.Duration
+}
+
+func (s *deadlineStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if end, ok := ctx.Deadline(); ok {
+		s.limit = time.Until(end)
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
 // TestOptions: how Open uses its Options: for generators, for the Keeper, and in
 // the store.
 func TestOptions(t *testing.T) { synctest.Test(t, testOptions) }
 
 func testOptions(t *testing.T) {
-	s := new(memstore.Store)
+	s := &deadlineStore{Store: new(memstore.Store)}
 	now := func() time.Time { return time.Now().Add(-time.Second) }
 	ahead := 300 * time.Millisecond
-	q, err := Open(t.Context(), s, "s", &Options{Layout: someLayout, MaxAhead: &ahead, Now: now, Host: "here", Window: 7 * time.Second})
+	q, err := Open(t.Context(), s, "s", &Options{Layout: someLayout, MaxAhead: &ahead, Now: now, Host: "here", Window: 7 * time.Second, Timeout: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o := q.options; o.MaxAhead != ahead || o.Now == nil || time.Since(o.Now()) < time.Second {
 		t.Errorf("%+v", o)
+	}
+	if s.limit != 300*time.Millisecond {
+		t.Errorf("a write has %v, want the timeout that was given", s.limit)
 	}
 	info, err := grant.Lookup(t.Context(), s, "s")
 	if since := time.Since(info.Created); err != nil || since < time.Second || since > time.Minute || info.Config != q.Config() {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -208,6 +209,48 @@ func TestExitCodes(t *testing.T) {
 			return true
 		}); err != nil && !errors.Is(err, grant.ErrNotFound) {
 			t.Error(err)
+		}
+	}
+}
+
+// A clockStore has a clock of its own.
+type clockStore struct {
+	grant.Store
+	now func() time.Time
+}
+
+func (s clockStore) Time(context.Context) (time.Time, time.Duration, error) {
+	return s.now(), time.Millisecond, nil
+}
+
+// TestWrongClock: a node ID is acquired by a clock that is behind or ahead only
+// if that is allowed.
+func TestWrongClock(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{-time.Hour, time.Hour} {
+		for _, allow := range [][2]bool{{false, false}, {true, false}, {false, true}} {
+			r := newTrial(t, "true")
+			r.config.Nodes = &grant.Range{Hi: 3}
+			right := r.clock.Now()
+			r.config.Store = clockStore{r.store, func() time.Time { return right }}
+			other, err := sequencer.Open(t.Context(), r.store, DefaultSequencer, &sequencer.Options{
+				Layout: layout, Now: func() time.Time { return right }, Nodes: r.config.Nodes, Window: DefaultWindow,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close(context.Background())
+			r.clock.add(off)
+			r.config.AllowClockBehind, r.config.AllowClockAhead = allow[0], allow[1]
+			r.start()
+			switch want := map[bool]error{true: grant.ErrClockBehind, false: grant.ErrClockAhead}[off < 0]; {
+			case off < 0 && allow[0] || off > 0 && allow[1]:
+				r.ends(0, "")
+			default:
+				if <-r.done; !errors.Is(r.err, want) {
+					t.Errorf("by %v, allowed %v: %v, want %v", off, allow, r.err, want)
+				}
+			}
 		}
 	}
 }
