@@ -67,3 +67,21 @@ func TestPresets(t *testing.T) {
 		t.Errorf("docs/layouts.md describes what is no preset: %v", said)
 	}
 }
+
+// No page has a section twice, as a merge leaves them.
+func TestPageHeadings(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	code := regexp.MustCompile("(?s)```.*?```")
+	for _, page := range append(pages, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md") {
+		seen := make(map[string]bool)
+		for _, heading := range regexp.MustCompile(`(?m)^#+ .*$`).FindAllString(code.ReplaceAllString(readPage(t, page), ""), -1) {
+			if seen[heading] {
+				t.Errorf("%s: %q occurs twice", page, heading)
+			}
+			seen[heading] = true
+		}
+	}
+}
