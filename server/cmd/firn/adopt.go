@@ -149,7 +149,11 @@ func (c *adoptCmd) doubt(r check.Report) error {
 	}
 	switch {
 	case r.Rounding.Sure:
-		return refused(inspect.Unrounded, "%d of %d IDs are %s: they read as other node IDs and times", r.Rounding.IDs, r.Count, r.Rounding)
+		hint := inspect.Unrounded
+		if c.guessed {
+			hint += "; if these are exact, another layout made them: name it with --layout"
+		}
+		return refused(hint, "%d of %d IDs are %s: they read as other node IDs and times", r.Rounding.IDs, r.Count, r.Rounding)
 	case 100*r.Duplicates > r.Count:
 		return refused("read each ID once, from the table that it is the key of, and as text: rounding makes duplicates too. See firn check",
 			"%d of %d IDs are duplicates%s", r.Duplicates, r.Count, cause)
@@ -157,6 +161,9 @@ func (c *adoptCmd) doubt(r check.Report) error {
 		return refused(layouts, "the IDs fit no known layout")
 	case c.layout.ReadOnly():
 		return readOnlyError(c.layout)
+	case r.AllSmall && !c.stopped:
+		return refused("read the column with the IDs; if this one had a counter until now, stop it and add --stopped",
+			"all IDs are small numbers, such as those of a counter, and not of layout %s", c.layout)
 	case r.Foreign > 0:
 		return refused("name the right layout with --layout, or leave these IDs out if another generator made them",
 			"IDs that do not fit layout %s: %d, first %s: %w",

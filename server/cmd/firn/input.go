@@ -229,6 +229,9 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, do idHa
 			if column = slices.Index(cells, in.csv); column < 0 {
 				return misuse("the columns are "+firstFew(cells, textfmt.Quote), "%s: column %s not found", place{name, line}, textfmt.Quote(in.csv))
 			}
+			if slices.Contains(cells[column+1:], in.csv) {
+				return misuse("remove the names' line, and give the column's number from 1", "%s: several columns are named %s", place{name, line}, textfmt.Quote(in.csv))
+			}
 			continue
 		}
 		text := ""

@@ -64,6 +64,7 @@ type Report struct {
 	Nodes []uint64 // the node IDs in use, in ascending order
 
 	Small    uint64 // IDs set aside: small numbers from before the layout, see inspect.IsAside
+	AllSmall bool   // no ID is set aside: all are such numbers
 	Rounding inspect.Rounding
 
 	Foreign      uint64  // IDs that do not fit the layout
@@ -125,7 +126,8 @@ func (c *Checker) Report(l firn.Layout, now time.Time) Report {
 // read adds what the IDs say by a layout.
 func (c *Checker) read(r *Report, l firn.Layout) {
 	nodes := make(map[uint64]struct{})
-	greater := c.count > 0 && !inspect.IsAside(r.Max, l)
+	r.AllSmall = c.count > 0 && inspect.IsAside(r.Max, l)
+	greater := c.count > 0 && !r.AllSmall
 	for place := range c.count {
 		id := c.at(uint32(place)).id(l.Bits() / 8)
 		if greater && inspect.IsAside(id, l) {
