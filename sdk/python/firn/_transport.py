@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import encodings.idna  # noqa: F401  # see test_requests_import_nothing
 import http.client
 import json
 import os

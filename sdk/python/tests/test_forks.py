@@ -176,6 +176,24 @@ class Forks(unittest.TestCase):
         self.assertEqual(of_child & set(mine), set())
         self.assertLessEqual(self.server.connections, before + 2)  # a child, and its second one
 
+    def test_requests_import_nothing(self) -> None:
+        """A thread of the parent may be in an import, whose lock a child has for ever."""
+        program = (
+            "import sys, firn, firn.aio\n"
+            "had, client = set(sys.modules), firn.Client([sys.argv[1]])\n"
+            "client.sequencer('orders').next(), client.sequencer('orders').take(3)\n"
+            "print(sorted(set(sys.modules) - had))\n"
+        )
+        path = str(Path(firn.__file__).parent.parent)
+        found = subprocess.run(
+            [sys.executable, "-c", program, self.server.url],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        self.assertEqual(found.stdout, "[]\n", found.stderr)
+
     def test_threads_of_a_child_start_anew_once(self) -> None:
         client = firn.Client([self.server.url])
         self.addCleanup(client.close)
