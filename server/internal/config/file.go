@@ -102,15 +102,16 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 
 // CheckWhole returns an error if a YAML file whose first line is --- does not
 // have ... as its last one: only a part of it was copied, perhaps without the
-// lines that restrict something. Comments may come before the first line.
+// lines that restrict something. Comments and directives may come before the first line.
 func CheckWhole(data []byte, name string) error {
-	first, lines := "", strings.Split(strings.TrimSpace(string(data)), "\n")
+	text := strings.TrimPrefix(string(data), "\ufeff") // as the decoder does
+	first, lines := "", strings.Split(strings.TrimSpace(text), "\n")
 	for _, line := range lines {
-		if first = strings.TrimSpace(line); first != "" && first[0] != '#' {
+		if first = strings.TrimSpace(line); first != "" && first[0] != '#' && first[0] != '%' {
 			break
 		}
 	}
-	if first != "---" || strings.TrimRight(lines[len(lines)-1], "\r") == "..." {
+	if mark, _, _ := strings.Cut(first, " "); mark != "---" || strings.TrimRight(lines[len(lines)-1], "\r") == "..." {
 		return nil
 	}
 	return fmt.Errorf("%s:%d: the file begins with --- and does not end with the line ...: it may be incomplete; copy it again", name, len(lines))

@@ -98,7 +98,9 @@ func TestCut(t *testing.T) {
 		}
 	}
 	text := strings.TrimRight(string(whole), "\n")
-	for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n")} {
+	// As Firn writes it, and as other programs do: a byte order mark, a directive,
+	// a remark beside the first line.
+	for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n"), "\ufeff" + text, "%YAML 1.1\n" + text, strings.Replace(text, "---", "--- # ours", 1)} {
 		for n := range len(text) {
 			if all, err := Entries([]byte(text[:n]), "f"); err == nil {
 				t.Errorf("%d of %d bytes have %d entries:\n%s", n, len(text), len(all), text[:n])
