@@ -104,7 +104,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		// commands. Clients of Redis that try a command send it as an array.
 		c.closing, c.linger = true, true
 	}
-	c.known = c.known || cmd != nil
+	c.known = c.known || cmd != nil && c.kind == service.NoProblem
 	if c.tx != nil && c.kind != service.NoProblem {
 		c.tx.abort()
 	}

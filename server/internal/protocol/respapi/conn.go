@@ -41,7 +41,7 @@ type conn struct {
 	resp3    bool
 	familiar bool         // a command was accepted
 	tx       *transaction // after MULTI, otherwise nil
-	known    bool         // a command has been found
+	known    bool         // a command has succeeded
 	closing  bool         // close the connection after the pending answers
 	linger   bool         // and then read what still arrives
 

@@ -141,7 +141,7 @@ func TestHTTP(t *testing.T) {
 
 // TestOtherProtocols: a first line that is no command ends the connection,
 // because the next ones may be commands. Clients that try unknown commands send
-// arrays, and continue; so does a person who has typed a command before.
+// arrays, and continue; so does a person whose command before has succeeded.
 func TestOtherProtocols(t *testing.T) {
 	for _, test := range []struct {
 		in   string
@@ -153,6 +153,8 @@ func TestOtherProtocols(t *testing.T) {
 		{"\r\n\r\nUSER a\nNEXT a\n", 1, true},
 		{"NICK a\r\n" + line("NEXT a"), 1, true},
 		{"\x80\xff\r\nNEXT a\r\n", 1, true},
+		{"AUTH PLAIN\r\nSTAT\r\nNEXT a\r\n", 2, true},
+		{"incr a 1\r\nset a 0 0 6\r\nNEXT a\r\n", 2, true},
 		{line("SENTINEL masters") + "HELP\r\nNEXT a\r\n", 2, true},
 		{line("SENTINEL masters") + line("CONFIG GET save") + line("NEXT a"), 2, false},
 		{"PING\r\nHELP\r\nNEXT a\r\n", 1, false},
