@@ -215,6 +215,19 @@ func TestAllowsHost(t *testing.T) {
 	}
 }
 
+// TestGetMayCreate: for another machine, a GET needs a token to create a
+// sequencer. A browser adds passwords of an address to the request of any page.
+func TestGetMayCreate(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	h.Expose()
+	for value, want := range map[string]bool{"": false, " ": false, "Basic YTpi": false, "Bearer": false, "Bearer ": false, "Negotiate x": false, "Bearer x": true} {
+		r := httptest.NewRequest("GET", "/v1/sequencers/orders/next", nil)
+		if r.Header.Set("Authorization", value); h.mayCreate(r, h.credentials(r)) != want {
+			t.Errorf("Authorization: %q may create a sequencer: %t, want %t", value, !want, want)
+		}
+	}
+}
+
 func TestNegotiate(t *testing.T) {
 	for _, row := range []struct {
 		accept []string

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // Expose says that the server listens on more than loopback and sockets. It
@@ -39,10 +41,10 @@ func (h *Handler) allowedHosts() string {
 
 // mayCreate reports whether a request for IDs may create its sequencer. A GET
 // may come from a page of any origin, and on plain HTTP browsers do not say so,
-// except to loopback. Certificates do not help: browsers add them to requests of
-// any page, and tokens to none.
-func (h *Handler) mayCreate(r *http.Request) bool {
-	return !h.exposed || r.Method != http.MethodGet || r.Header["Authorization"] != nil
+// except to loopback. Certificates and passwords do not help: browsers add them to
+// requests of any page, and tokens to none.
+func (h *Handler) mayCreate(r *http.Request, creds *auth.Credentials) bool {
+	return !h.exposed || r.Method != http.MethodGet || creds.Token != ""
 }
 
 // isCrossSite reports whether a browser sent the request for a page of another

@@ -109,7 +109,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 		r = r.WithContext(service.WithForwarded(r.Context()))
 	}
 
-	b, err := h.take.Take(r.Context(), name, creds, q.count, service.Terms{Fit: q.fit, Typed: q.hasFormat && q.format.IsTyped(), MustExist: !h.mayCreate(r), Wait: func() context.Context {
+	b, err := h.take.Take(r.Context(), name, creds, q.count, service.Terms{Fit: q.fit, Typed: q.hasFormat && q.format.IsTyped(), MustExist: !h.mayCreate(r, creds), Wait: func() context.Context {
 		r = withRequestID(w, r) // IDs that are available need no request ID
 		return r.Context()
 	}})
