@@ -20,7 +20,7 @@ final class Call<T> {
     // The fields below are guarded by this.
     private final Roster.Tried tried;
     private final FirnException[] errors; // by server
-    private final List<Future<?>> timers = new ArrayList<>();
+    private final List<Future<?>> begun = new ArrayList<>(); // timers and requests, which end with the call
     private Transport.Format<T> format;
     private int count;
     private int timeouts;
@@ -44,7 +44,7 @@ final class Call<T> {
 
     CompletableFuture<T> start() {
         synchronized (this) {
-            timers.add(remote.core.after(deadline - start, () -> {
+            begun.add(remote.core.after(deadline - start, () -> {
                 synchronized (this) {
                     if (!ended) {
                         end(null, giveUp());
@@ -99,7 +99,7 @@ final class Call<T> {
         if (pick.pause() > 0 && remote.core.clock.nanos() + pick.pause() < deadline) {
             if (!waiting) {
                 waiting = true;
-                timers.add(remote.core.after(pick.pause(), () -> {
+                begun.add(remote.core.after(pick.pause(), () -> {
                     synchronized (this) {
                         waiting = false;
                     }
@@ -142,17 +142,22 @@ final class Call<T> {
             }
         });
         CompletableFuture<T> request = remote.request(i, n, f);
+        boolean late;
         synchronized (this) {
-            timers.add(timer);
-            if (published) { // meanwhile
-                timer.cancel(false);
-            }
+            begun.add(timer);
+            begun.add(request);
+            late = published; // meanwhile
+        }
+        if (late) {
+            timer.cancel(false);
+            request.cancel(false);
         }
         request.whenComplete((answer, e) -> {
             timer.cancel(false);
             boolean more;
             synchronized (this) {
-                timers.remove(timer);
+                begun.remove(timer);
+                begun.remove(request);
                 tried.pending[i] = false;
                 more = settle(i, sent, n, f, answer, e) && !ended;
             }
@@ -177,7 +182,7 @@ final class Call<T> {
             }
             return false;
         }
-        if (error instanceof CancellationException) { // by close
+        if (error instanceof CancellationException) { // by the end of the call
             return false;
         }
         FirnException e = errors[i] = Core.asFirn(error);
@@ -226,9 +231,9 @@ final class Call<T> {
                 return;
             }
             published = true;
-            rest = List.copyOf(timers);
+            rest = List.copyOf(begun);
         }
-        rest.forEach(t -> t.cancel(false));
+        rest.forEach(f -> f.cancel(false));
         if (failure == null) {
             result.complete(ids);
         } else {

@@ -20,7 +20,7 @@ final class Core {
     final Clock clock;
     final Executor pool; // for all work; the timer thread must never wait
     final HttpClient http;
-    private final ScheduledThreadPoolExecutor timers;
+    final ScheduledThreadPoolExecutor timers;
 
     Core(Options options, Clock clock) {
         this.options = options;

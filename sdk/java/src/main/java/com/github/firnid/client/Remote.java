@@ -7,6 +7,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.function.BinaryOperator;
+import java.util.function.Function;
 import java.util.function.ToIntFunction;
 
 /** A sequencer on the servers: what sequencers of both widths have in common. */
@@ -21,8 +22,8 @@ final class Remote {
     private volatile Transport.Format<Ids> format; // as runs, until a server says that there are none
     private final Transport.Format<Ids> packed;
     private final Runnable forget;
-    private final Set<Call<?>> calls = ConcurrentHashMap.newKeySet();
-    private final Set<Future<?>> requests = ConcurrentHashMap.newKeySet(); // some outlast their call
+    final Set<Call<?>> calls = ConcurrentHashMap.newKeySet();
+    final Set<Future<?>> requests = ConcurrentHashMap.newKeySet(); // also probes
     private volatile boolean closed;
     private UUID last; // the first ID of the last answer
 
@@ -46,7 +47,10 @@ final class Remote {
         Call<T> call = new Call<>(this, count, format);
         calls.add(call);
         CompletableFuture<T> result = call.start();
-        result.whenComplete((ids, e) -> calls.remove(call));
+        result.whenComplete((ids, e) -> {
+            calls.remove(call);
+            call.cancel(closedException()); // if the caller cancelled it
+        });
         if (closed) {
             call.cancel(closedException());
         }
@@ -60,12 +64,36 @@ final class Remote {
     /** Requests exactly count IDs, with several requests if servers give fewer at a time. */
     private <T> CompletableFuture<T> all(
             int count, Transport.Format<T> format, ToIntFunction<T> size, BinaryOperator<T> join) {
-        return call(count, format).thenCompose(part -> {
+        CompletableFuture<T> all = new CompletableFuture<>();
+        more(all, null, count, format, size, join);
+        return all;
+    }
+
+    private <T> void more(
+            CompletableFuture<T> all, T before, int count, Transport.Format<T> format, ToIntFunction<T> size, BinaryOperator<T> join) {
+        CompletableFuture<T> call = call(count, format);
+        all.whenComplete((ids, e) -> call.cancel(false)); // unless it has ended
+        call.whenComplete((part, e) -> {
+            if (e != null) {
+                all.completeExceptionally(e);
+                return;
+            }
+            T ids = before == null ? part : join.apply(before, part);
             int got = size.applyAsInt(part);
-            return got == count
-                    ? CompletableFuture.completedFuture(part)
-                    : all(count - got, format, size, join).thenApply(rest -> join.apply(part, rest));
+            if (got == count) {
+                all.complete(ids);
+            } else {
+                more(all, ids, count - got, format, size, join);
+            }
         });
+    }
+
+    /** Is like take, and converts the IDs, not in a thread of the client. To cancel the result ends the request. */
+    <T> CompletableFuture<T> takeAsync(int count, Function<Ids, T> convert) {
+        CompletableFuture<Ids> ids = take(count);
+        CompletableFuture<T> result = ids.thenApplyAsync(convert);
+        result.whenComplete((all, e) -> ids.cancel(false)); // unless it has ended
+        return result;
     }
 
     CompletableFuture<Ids> take(int count) {
@@ -87,6 +115,7 @@ final class Remote {
         } catch (ExecutionException e) {
             throw Core.asFirn(e.getCause()).again();
         } catch (InterruptedException e) {
+            result.cancel(false);
             Thread.currentThread().interrupt();
             throw new FirnException(null, "\"" + name + "\": interrupted while waiting for a server", e);
         }

@@ -5,7 +5,7 @@ import java.util.concurrent.CompletableFuture;
 
 /** The 64-bit IDs of a sequencer on the servers. */
 final class RemoteSequencer implements Sequencer {
-    private final Remote remote;
+    final Remote remote;
     private final Prefetch prefetch;
 
     RemoteSequencer(Remote remote) {
@@ -57,7 +57,7 @@ final class RemoteSequencer implements Sequencer {
 
     @Override
     public CompletableFuture<long[]> takeAsync(int count) {
-        return remote.take(count).thenApplyAsync(RemoteSequencer::all); // not in a thread of the client
+        return remote.takeAsync(count, RemoteSequencer::all);
     }
 
     @Override

@@ -50,7 +50,7 @@ final class RemoteSequencer128 implements Sequencer128 {
 
     @Override
     public CompletableFuture<UUID[]> takeAsync(int count) {
-        return remote.take(count).thenApplyAsync(RemoteSequencer128::all); // not in a thread of the client
+        return remote.takeAsync(count, RemoteSequencer128::all);
     }
 
     @Override
