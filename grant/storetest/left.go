@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/firnid/firn/grant"
 )
@@ -50,6 +51,11 @@ func testNothingLeft(t *testing.T, su suite) {
 			files = openFiles() - filesBefore
 			debug.SetGCPercent(percent)
 			objects = liveObjects() - objectsBefore
+			// What a client cleans up in the background goes a little later.
+			for end := time.Now().Add(soon); objects >= often/2 && try == 4 && time.Now().Before(end); {
+				time.Sleep(50 * time.Millisecond)
+				objects = liveObjects() - objectsBefore
+			}
 		}
 		if objects >= often/2 || files >= often/2 {
 			t.Errorf("%d calls of %s leave %d objects in memory, and %d open files", often, what, objects, files)
