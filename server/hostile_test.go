@@ -160,7 +160,7 @@ func good(t *testing.T, protocol, session string, conn net.Conn) {
 		}
 	case "grpc":
 		ended := 0 // streams
-		for ended < 7 {
+		for ended < 6 {
 			var head [9]byte
 			if _, err := io.ReadFull(in, head[:]); err != nil {
 				t.Errorf("grpc: %d streams have ended, and then %v", ended, err)
