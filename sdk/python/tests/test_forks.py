@@ -227,6 +227,43 @@ class Forks(unittest.TestCase):
         self.assertEqual((len(set(drawn)), drawn[-1]), (321, -1))
         self.assertEqual(set(drawn) & {orders.next() for _ in range(150)}, set())
 
+    def test_threads_of_the_parent_are_drawing(self) -> None:
+        """C code that forks beside other threads must tell Python."""
+        client = firn.Client([self.server.url])
+        self.addCleanup(client.close)
+        orders = client.sequencer("orders")
+        stop = threading.Event()
+        drawn: list[list[int]] = [[] for _ in range(4)]
+
+        def draw(own: list[int]) -> None:
+            while not stop.is_set():
+                own.append(orders.next())
+
+        def fork() -> int:
+            ctypes.pythonapi.PyOS_BeforeFork()
+            child = c_fork()
+            if child == 0:
+                ctypes.pythonapi.PyOS_AfterFork_Child()
+            else:
+                ctypes.pythonapi.PyOS_AfterFork_Parent()
+            return child
+
+        threads = [threading.Thread(target=draw, args=(own,)) for own in drawn]
+        for thread in threads:
+            thread.start()
+        try:
+            texts = [
+                run_in_child(fork, lambda: [orders.next() for _ in range(300)])
+                for _ in range(10)
+            ]
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        of_children = [int(n) for text in texts for n in re.findall(r"\d+", text)]
+        self.assertEqual((len(of_children), len(set(of_children))), (3000, 3000))
+        self.assertEqual(set(of_children) & {n for own in drawn for n in own}, set())
+
     def test_children_differ(self) -> None:
         client = firn.Client([self.server.url])
         self.addCleanup(client.close)
