@@ -96,7 +96,7 @@ func TestSummaryFuture(t *testing.T) {
 		"twitter": {809732317269463040, 940279780807282688, 1073107179243839488, 1147134998432714752, 1460522913454104576, 1572802100277022720, 1591218366540943360},
 		// 41, 13 and 10 bits since 2011-08-24: one of five in the future by snowcast.
 		"instagram": {2640283214429553664, 2805917090484062209, 2833542833036592129, 3647409486143947778, 3751282329314658307},
-		"default": append(slices.Repeat([]firn.ID{117398000000000000}, 60), 117413923636674560), // 4 minutes ahead, and most were an hour ago
+		"default":   append(slices.Repeat([]firn.ID{117398000000000000}, 60), 117413923636674560), // 4 minutes ahead, and most were an hour ago
 	} {
 		s := NewSummary(Options{}, testNow)
 		for _, id := range ids {
