@@ -45,7 +45,7 @@ var vectorFiles = []struct {
 	{name: "boundary-bases.ndjson", rows: 409, check: checkBaseRows},
 	{name: "hazelcast-batch.ndjson", rows: 77, check: checkBatchRows},
 	{name: "hazelcast-prefetch.json", rows: 10, check: checkPrefetchRows},
-	{name: "hazelcast-wildcard.json", rows: 6, elsewhere: "server/internal/config"},
+	{name: "hazelcast-wildcard.json", rows: 6, elsewhere: "server/internal/operate/config"},
 }
 
 // TestConformance checks every row of every file, and counts them: go test -v

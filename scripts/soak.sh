@@ -50,9 +50,9 @@ long='. ./grant TestFocuses
 . ./grant/dirstore TestCrashStates
 . ./grant TestKubernetesFleet
 . ./grant TestFleet
-server ./internal/noderun TestNoOverlap
+server ./internal/operate/noderun TestNoOverlap
 server ./internal/service TestCloseMany
-server ./internal/noderun TestGenerators'
+server ./internal/operate/noderun TestGenerators'
 
 . scripts/steps.sh
 

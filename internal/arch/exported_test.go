@@ -20,8 +20,7 @@ var update = flag.Bool("update", false, "write the golden file of exported names
 var usedModule = regexp.MustCompile(`(?m)^\t\./?(\S*)$`)
 
 // public returns the packages that others import: those of the modules in
-// go.work that are not internal. Of module server, only package server and its
-// stores have a stable API.
+// go.work that are not internal, and the stores of module server.
 func public(r *repo) (all []*pkg) {
 	dirs := []string{"server"}
 	for _, m := range usedModule.FindAllStringSubmatch(r.texts["go.work"], -1) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/internal/load"
+	"github.com/firnid/firn/server/internal/operate/load"
 	"github.com/firnid/firn/server/internal/service"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/readfile"
-	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/stores"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/internal/fleet/doctor"
+	"github.com/firnid/firn/server/internal/operate/doctor"
 )
 
 func newDoctor(a *app) *cobra.Command {

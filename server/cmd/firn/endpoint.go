@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
@@ -21,14 +20,14 @@ type endpoint struct {
 	address  *net.TCPAddr
 	path     string      // of a socket in the file system, if there is no address
 	mode     fs.FileMode // mode of the socket
-	only     []server.Protocol
+	only     []listen.Protocol
 	listener net.Listener
 }
 
 // endpoints resolves the addresses. It runs before listening, so that no wrong
 // address is ever open.
 func (s *serveCmd) endpoints() (all []*endpoint, wrong faults) {
-	add := func(flag, text string, only ...server.Protocol) {
+	add := func(flag, text string, only ...listen.Protocol) {
 		p := &endpoint{flag: flag, text: text, only: only}
 		all = append(all, p)
 		if err := p.resolve(s); err != nil {
@@ -38,7 +37,7 @@ func (s *serveCmd) endpoints() (all []*endpoint, wrong faults) {
 	for _, text := range s.listen {
 		add("listen", text)
 	}
-	for i, protocol := range []server.Protocol{server.HTTP, server.GRPC, server.RESP} {
+	for i, protocol := range []listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP} {
 		if text := s.listenOf[i]; text != "" {
 			add("listen-"+protocol.String(), text, protocol)
 		}
@@ -136,8 +135,8 @@ func (p *endpoint) url(scheme string) string {
 	if p.address == nil {
 		return p.text
 	}
-	if len(p.only) == 1 && p.only[0] != server.HTTP {
-		scheme = map[server.Protocol]string{server.RESP: "redis", server.GRPC: "grpc"}[p.only[0]]
+	if len(p.only) == 1 && p.only[0] != listen.HTTP {
+		scheme = map[listen.Protocol]string{listen.RESP: "redis", listen.GRPC: "grpc"}[p.only[0]]
 	}
 	return scheme + "://" + reachableAddress(p.listener.Addr())
 }

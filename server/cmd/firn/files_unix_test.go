@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/server"
 )
 
 // wantRefused wants that error for a file, whatever it is for.

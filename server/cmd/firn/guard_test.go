@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/server"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -106,7 +107,7 @@ func TestEmptiedTokens(t *testing.T) {
 	token, hash := auth.NewToken()
 	write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
 	var log nettest.Output
-	srv, err := server.New(server.Config{Static: new(server.Static), TokenFile: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	srv, err := server.New(server.Config{Static: new(service.StaticConfig), TokenFile: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server"
-	"github.com/firnid/firn/server/internal/fleet/doctor"
-	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/operate/doctor"
+	"github.com/firnid/firn/server/internal/operate/members"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
 func newHealth(a *app) *cobra.Command {
@@ -76,7 +76,7 @@ func (s *serveCmd) healthAddress() (string, error) {
 	}
 	for _, p := range endpoints {
 		switch {
-		case p.only != nil && !slices.Contains(p.only, server.HTTP):
+		case p.only != nil && !slices.Contains(p.only, listen.HTTP):
 		case p.address == nil:
 			return p.text, nil
 		case p.address.Port == 0:

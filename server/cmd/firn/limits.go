@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -15,7 +14,7 @@ const (
 	refuseUnsafe  = "refuse-unsafe"
 )
 
-var defaultLimits = server.Limits(service.Limits{}.WithDefaults())
+var defaultLimits = service.Limits{}.WithDefaults()
 
 // limitFlags adds the flags for limits of requests and connections.
 func (s *serveCmd) limitFlags(cmd *cobra.Command) {

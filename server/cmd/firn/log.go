@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/internal/fleet/tracing"
+	"github.com/firnid/firn/server/internal/operate/tracing"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 )
 

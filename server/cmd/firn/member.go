@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/operate/members"
 )
 
 // newMember makes the commands about servers.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 

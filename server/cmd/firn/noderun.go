@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/noderun"
+	"github.com/firnid/firn/server/internal/operate/noderun"
 )
 
 // A nodeRunCmd has the flags of the command node run.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/config"
-	"github.com/firnid/firn/server/internal/fleet/doctor"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/operate/config"
+	"github.com/firnid/firn/server/internal/operate/doctor"
 )
 
 // newSequencer makes the commands for whole sequencers.

@@ -22,11 +22,13 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
-	"github.com/firnid/firn/server/internal/config"
-	"github.com/firnid/firn/server/internal/fleet/health"
-	"github.com/firnid/firn/server/internal/fleet/tracing"
+	"github.com/firnid/firn/server/internal/operate/config"
+	"github.com/firnid/firn/server/internal/operate/health"
+	"github.com/firnid/firn/server/internal/operate/tracing"
+	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/server"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -68,7 +70,7 @@ type serveCmd struct {
 func newServeCmd() *serveCmd {
 	return &serveCmd{
 		Config: server.Config{
-			MaxConns: server.DefaultMaxConns, MaxSequencers: server.DefaultMaxSequencers, RequestTimeout: server.DefaultRequestTimeout, Limits: defaultLimits,
+			MaxConns: listen.DefaultMaxConns, MaxSequencers: service.DefaultMaxNames, RequestTimeout: service.DefaultLimit, Limits: defaultLimits,
 			Sequencers: sequencer.Options{Layout: firn.Default()},
 		},
 		logFlags:     defaultLog(),
@@ -248,8 +250,8 @@ func rootCause(err error) error {
 }
 
 // static returns the source of IDs without a store.
-func (s *serveCmd) static(node uint64) *server.Static {
-	c := &server.Static{Layout: s.Sequencers.Layout, Node: node}
+func (s *serveCmd) static(node uint64) *service.StaticConfig {
+	c := &service.StaticConfig{Layout: s.Sequencers.Layout, Node: node}
 	if ahead := s.Sequencers.MaxAhead; ahead != nil {
 		c.Options = &firn.Options{MaxAhead: *ahead}
 	}
@@ -268,7 +270,7 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 	c.Version, c.Logger = version, log
 	warnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
 	if s.tls != (tlsconf.Files{}) {
-		c.TLS = (*server.TLS)(&s.tls)
+		c.TLS = &s.tls
 	}
 	node := uint64(0)
 	if s.node != "" {

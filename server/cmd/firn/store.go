@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/stores"
 )
 

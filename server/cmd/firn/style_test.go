@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/fleet/doctor"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/operate/doctor"
 )
 
 // A failingWriter fails with an error: syscall.EPIPE is a pipe whose reader has

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/firnid/firn/server/internal/fleet/tracing"
+	"github.com/firnid/firn/server/internal/operate/tracing"
 )
 
 // traceFlags adds the flags of traces.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/fleet/members"
-	"github.com/firnid/firn/server/internal/fleet/metrics"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/operate/members"
+	"github.com/firnid/firn/server/internal/operate/metrics"
 )
 
 func TestNumbers(t *testing.T) {

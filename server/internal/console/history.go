@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/operate/metrics"
 )
 
 // A history counts the IDs that this server made of each sequencer in the last

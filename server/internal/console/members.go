@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/operate/members"
 )
 
 // A membersPage shows the servers of the store.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/operate/members"
 )
 
 // snapshots are what the store says about sequencers and servers, read on

@@ -8,8 +8,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/operate/config"
 )
 
 // A Creation is a sequencer to create, as clients describe it. A field that is

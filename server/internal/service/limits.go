@@ -18,8 +18,7 @@ const ReadyLimit = 800 * time.Millisecond
 
 // Limits bound the size of requests and the time of connections. The zero value
 // of a field has the meaning given at the field. A request for IDs has no body,
-// so its client sends only a header. The Limits of package server are converted
-// to these, and have the same fields.
+// so its client sends only a header.
 type Limits struct {
 	Count  int           // IDs per request, up to MaxCount; 0 means MaxCount
 	Body   int           // bytes of a body; 0 means DefaultBody

@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/fleet/health"
+	"github.com/firnid/firn/server/internal/operate/health"
 )
 
 // A mute store answers no read while it hangs: reads end with their contexts.

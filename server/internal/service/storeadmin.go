@@ -8,7 +8,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/operate/members"
 )
 
 // A StoreAdmin lists, shows and changes sequencers and servers of a store, for

@@ -15,7 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/operate/config"
 )
 
 // An Entry is an entry of a token file.

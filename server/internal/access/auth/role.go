@@ -3,7 +3,7 @@ package auth
 import (
 	"slices"
 
-	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/operate/config"
 )
 
 // A Role is what a client may do. Read and Generate do not include each other;

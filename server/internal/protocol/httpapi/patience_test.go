@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/fleet/health"
+	"github.com/firnid/firn/server/internal/operate/health"
 	"github.com/firnid/firn/server/internal/service"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/console"
-	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/protocol/respapi"
@@ -59,7 +59,7 @@ func (s *Server) newConsole() *console.Console {
 func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
 		Backend: s.source.backend, Veil: s.config.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
-		Limit: s.config.RequestTimeout, Limits: service.Limits(s.config.Limits),
+		Limit: s.config.RequestTimeout, Limits: s.config.Limits,
 		AnyHost: s.config.TLS != nil || s.config.TokenFile != "", Hosts: s.config.Hosts, Auth: s.authorizer(),
 		Trace: s.tracer.HTTP(s.config.TLS != nil), Logger: s.config.Logger,
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
@@ -75,7 +75,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 
 func (s *Server) newRPC() *rpcapi.Server {
 	return rpcapi.NewServer(rpcapi.Config{
-		Backend: s.source.backend, Limit: s.config.RequestTimeout, Limits: service.Limits(s.config.Limits),
+		Backend: s.source.backend, Limit: s.config.RequestTimeout, Limits: s.config.Limits,
 		Auth: s.authorizer(), Logger: s.config.Logger, Options: s.tracer.GRPCServer(),
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
 	})
@@ -83,7 +83,7 @@ func (s *Server) newRPC() *rpcapi.Server {
 
 func (s *Server) newRESP() *respapi.Server {
 	return respapi.NewServer(respapi.Config{
-		Backend: s.source.backend, Veil: s.config.VeilKeys, Limit: s.config.RequestTimeout, Limits: service.Limits(s.config.Limits),
+		Backend: s.source.backend, Veil: s.config.VeilKeys, Limit: s.config.RequestTimeout, Limits: s.config.Limits,
 		IdleTimeout: s.config.RESPIdle, RefuseUnsafe: s.config.RESPRefuseUnsafe, Auth: s.authorizer(),
 		Version: s.config.Version, Logger: s.config.Logger, Trace: s.tracer.RESP(),
 		Observe: func(n int, d time.Duration, k service.Kind) { s.metrics.ObserveMany("resp", outcomeOf(k), d, n) },

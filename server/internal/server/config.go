@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/veil"
@@ -23,8 +24,8 @@ type Config struct {
 	Store grant.Store
 
 	// Static is a node ID that the caller keeps unique, for a server without a
-	// Store.
-	Static *Static
+	// Store. MaxNames and Veil are set from the fields below.
+	Static *service.StaticConfig
 
 	// Sequencers is how the sequencers of the Store are created and opened. All
 	// fields have their effect except Idle, which neither it nor Template may set.
@@ -37,7 +38,7 @@ type Config struct {
 	VeilKeys veil.Keys
 
 	// MaxSequencers is how many sequencers are in use at once; 0 means
-	// DefaultMaxSequencers.
+	// service.DefaultMaxNames.
 	MaxSequencers int
 
 	// Template sets in c, a copy of Sequencers, what is different for the sequencer
@@ -67,7 +68,7 @@ type Config struct {
 
 	// TLS encrypts connections; nil means plain text. The Server reads the files
 	// again when they change.
-	TLS *TLS
+	TLS *tlsconf.Files
 
 	// Hosts are host names for which HTTP requests are answered in addition, by a
 	// server without TokenFile and TLS. It answers only localhost, 127.0.0.0/8 and
@@ -77,11 +78,11 @@ type Config struct {
 	Hosts []string
 
 	// RequestTimeout is how long a request may wait for its IDs; 0 means
-	// DefaultRequestTimeout.
+	// service.DefaultLimit.
 	RequestTimeout time.Duration
 
 	// Limits bound requests and connections of all protocols.
-	Limits Limits
+	Limits service.Limits
 
 	// RESPIdle is how long a RESP connection may be idle; 0 means forever.
 	RESPIdle time.Duration
@@ -91,7 +92,7 @@ type Config struct {
 	RESPRefuseUnsafe bool
 
 	// MaxConns is how many connections each listener may have at once; 0 means
-	// DefaultMaxConns. The limit is lower if the system allows the process fewer
+	// listen.DefaultMaxConns. The limit is lower if the system allows the process fewer
 	// open files.
 	MaxConns int
 
@@ -115,62 +116,10 @@ func (c *Config) layout() firn.Layout {
 	return cmp.Or(l, firn.Default())
 }
 
-// Values that zero fields of Config stand for.
-const (
-	DefaultMaxConns       = listen.DefaultMaxConns
-	DefaultMaxSequencers  = service.DefaultMaxNames
-	DefaultRequestTimeout = service.DefaultLimit
-)
-
-// Static is the node ID of a Server without a Store. Two processes that use the
-// same one at the same time make the same IDs; see firn.StaticGrant.
-type Static struct {
-	Layout  firn.Layout // firn.Default if zero
-	Node    uint64
-	Options *firn.Options // of every generator; nil means the defaults
-}
-
-// TLS has the paths of PEM files.
-type TLS struct {
-	Cert string // the server's certificate, followed by intermediate ones
-	Key  string
-
-	// ClientCA has the authorities of client certificates. "" means that clients
-	// need no certificate, and that certificates are ignored.
-	ClientCA string
-
-	// Require refuses clients without a certificate. It requires ClientCA.
-	Require bool
-}
-
-// Limits bound the size of requests and the time of connections. New converts
-// them to the Limits of package service, which have the same fields.
-type Limits struct {
-	Count  int           // IDs per request; 0 means 100,000, which is also the maximum
-	Body   int           // bytes of a body; 0 means 64 KiB
-	Header int           // bytes of a header, to which HTTP/1.1 adds 4 KiB; 0 means 16 KiB
-	Read   time.Duration // for a header, and again for a body; 0 means 10 s
-	Write  time.Duration // for the answer, after Config.RequestTimeout; 0 means 30 s
-	Idle   time.Duration // between requests; 0 means 2 min
-}
-
-// A Protocol is one that a Server speaks.
-type Protocol int
-
-// The protocols.
-const (
-	HTTP = Protocol(listen.HTTP)
-	GRPC = Protocol(listen.GRPC)
-	RESP = Protocol(listen.RESP)
-)
-
-// String returns the name of the protocol, such as "http".
-func (p Protocol) String() string { return listen.Protocol(p).String() }
-
 // A Listener is an address that a Server serves.
 type Listener struct {
 	net.Listener
 
 	// Only lists the protocols to serve; nil means all.
-	Only []Protocol
+	Only []listen.Protocol
 }

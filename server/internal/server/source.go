@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/fleet/health"
-	"github.com/firnid/firn/server/internal/fleet/members"
-	"github.com/firnid/firn/server/internal/fleet/metrics"
-	"github.com/firnid/firn/server/internal/fleet/tracing"
+	"github.com/firnid/firn/server/internal/operate/health"
+	"github.com/firnid/firn/server/internal/operate/members"
+	"github.com/firnid/firn/server/internal/operate/metrics"
+	"github.com/firnid/firn/server/internal/operate/tracing"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/service/forwarding"
 )
@@ -33,8 +33,9 @@ type source struct {
 // newSource makes the source of a complete Config.
 func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error) {
 	if c.Static != nil {
-		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node,
-			Options: c.Static.Options, MaxNames: c.MaxSequencers, Veil: c.VeilKeys})
+		static := *c.Static
+		static.MaxNames, static.Veil = c.MaxSequencers, c.VeilKeys
+		s.static, err = service.NewStatic(static)
 		s.backend = s.static
 		return s, err
 	}

@@ -21,9 +21,11 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/veil"
 )
@@ -53,7 +55,7 @@ func wantAll(t *testing.T, what string, all map[string]string, text string) {
 
 // sources returns a Config for each source of IDs, changed by f.
 func sources(f func(*Config)) map[string]Config {
-	all := map[string]Config{"static": {Static: new(Static)}, "store": {Store: new(memstore.Store)}}
+	all := map[string]Config{"static": {Static: new(service.StaticConfig)}, "store": {Store: new(memstore.Store)}}
 	for source, c := range all {
 		f(&c)
 		all[source] = c
@@ -140,14 +142,14 @@ var fieldTests = map[string]func(t *testing.T){
 		}
 	},
 	"Limits": func(t *testing.T) { // the others: TestLimits of the command
-		_, address := served(t, Config{Limits: Limits{Count: 10}})
+		_, address := served(t, Config{Limits: service.Limits{Count: 10}})
 		wantAll(t, "11 IDs", asks(t, address, "orders", 11, "dec"), "10")
 		for what, input := range map[string]string{"a silent client": "", "a part of a header": "GET / HTTP/1.1\r\n", "a part of a command": "PI"} {
-			if took := ends(t, Config{Limits: Limits{Read: 54 * time.Second}}, input); took != 54*time.Second {
+			if took := ends(t, Config{Limits: service.Limits{Read: 54 * time.Second}}, input); took != 54*time.Second {
 				t.Errorf("%s is closed after %v, want Limits.Read", what, took)
 			}
 		}
-		if took := ends(t, Config{Limits: Limits{Idle: 54 * time.Second}}, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); took != 54*time.Second {
+		if took := ends(t, Config{Limits: service.Limits{Idle: 54 * time.Second}}, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); took != 54*time.Second {
 			t.Errorf("an idle client of HTTP is closed after %v, want Limits.Idle", took)
 		}
 	},
@@ -213,7 +215,7 @@ func TestEveryField(t *testing.T) {
 }
 
 func testStatic(t *testing.T) {
-	_, address := served(t, Config{Static: &Static{Layout: slow, Node: 5, Options: &firn.Options{MaxAhead: 300 * time.Second}}})
+	_, address := served(t, Config{Static: &service.StaticConfig{Layout: slow, Node: 5, Options: &firn.Options{MaxAhead: 300 * time.Second}}})
 	for protocol, answer := range asks(t, address, "orders", 1, "dec") {
 		found := false
 		for _, word := range strings.FieldsFunc(answer, func(r rune) bool { return r < '0' || r > '9' }) {
@@ -274,7 +276,7 @@ func testMember(t *testing.T) {
 	dir := t.TempDir()
 	nettest.Certificates(t, dir)
 	s, _ := served(t, Config{Store: new(memstore.Store), Version: "v5.4", Advertise: "ids.example:54",
-		TLS: &TLS{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key")}})
+		TLS: &tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key")}})
 	if m := s.describe(nil)(); m.Version != "v5.4" || m.Address != "ids.example:54" || !m.TLS || m.Host == "" || m.Started.IsZero() {
 		t.Errorf("the server describes itself as %+v", m)
 	}
@@ -303,7 +305,7 @@ func ends(t *testing.T, c Config, input string) (took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
-		c.Static = new(Static)
+		c.Static = new(service.StaticConfig)
 		s, err := New(c)
 		if err != nil {
 			t.Fatal(err)

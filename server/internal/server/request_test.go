@@ -18,13 +18,14 @@ import (
 
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestRequestIDs: the ID that a client has sent comes back in headers, errors
 // and log lines, over HTTP and gRPC. An invalid one does not.
 func TestRequestIDs(t *testing.T) {
-	for what, c := range map[string]Config{"good": {Static: new(Static)}, "bad": {Store: &moody{err: errors.New("secret")}}} {
+	for what, c := range map[string]Config{"good": {Static: new(service.StaticConfig)}, "bad": {Store: &moody{err: errors.New("secret")}}} {
 		log := new(nettest.Output)
 		c.Logger = slog.New(requestid.NewHandler(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		s, address := served(t, c)

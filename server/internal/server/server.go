@@ -1,9 +1,6 @@
-// Package server is the server behind the command firn serve, for programs that
-// embed it: HTTP, gRPC and RESP on the same listeners, the console, metrics,
-// and forwarding between the servers of a store.
-//
-// A program that only needs IDs for itself uses package sequencer, which needs
-// no network. A client of a server uses package client.
+// Package server assembles what firn serve runs: HTTP, gRPC and RESP on the same
+// listeners, the console, metrics, and forwarding between the servers of a
+// store.
 package server
 
 import (
@@ -19,10 +16,10 @@ import (
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/console"
-	"github.com/firnid/firn/server/internal/fleet/health"
-	"github.com/firnid/firn/server/internal/fleet/members"
-	"github.com/firnid/firn/server/internal/fleet/metrics"
-	"github.com/firnid/firn/server/internal/fleet/tracing"
+	"github.com/firnid/firn/server/internal/operate/health"
+	"github.com/firnid/firn/server/internal/operate/members"
+	"github.com/firnid/firn/server/internal/operate/metrics"
+	"github.com/firnid/firn/server/internal/operate/tracing"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/protocol/respapi"
@@ -82,9 +79,9 @@ func New(c Config) (*Server, error) {
 			return nil, fmt.Errorf("server: Config.ForwardTo has %q: %w", url, err)
 		}
 	}
-	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)
-	c.Limits = Limits(service.Limits(c.Limits).WithDefaults())
-	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, service.DefaultLimit)
+	c.Limits = c.Limits.WithDefaults()
+	c.MaxConns = cmp.Or(c.MaxConns, listen.DefaultMaxConns)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{config: c}
 	var err error
@@ -149,12 +146,8 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 		s.handler.Expose()
 	}
 	for _, l := range listeners {
-		var only []listen.Protocol
-		for _, p := range l.Only {
-			only = append(only, listen.Protocol(p))
-		}
 		s.muxes = append(s.muxes, listen.New(l, listen.Config{
-			TLS: s.files.tlsConfig(), Only: only, MaxConns: conns, Hello: s.config.Limits.Read, Authenticates: s.authenticates(),
+			TLS: s.files.tlsConfig(), Only: l.Only, MaxConns: conns, Hello: s.config.Limits.Read, Authenticates: s.authenticates(),
 			Strangers: strangers, Logger: s.config.Logger,
 		}))
 	}

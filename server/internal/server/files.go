@@ -19,7 +19,7 @@ type files struct {
 func readFiles(c *Config) (f files, err error) {
 	warn := func(text string) { c.Logger.Warn(text) }
 	if c.TLS != nil {
-		if f.tls, err = tlsconf.Load(tlsconf.Files(*c.TLS), warn); err != nil {
+		if f.tls, err = tlsconf.Load(*c.TLS, warn); err != nil {
 			return f, err
 		}
 	}

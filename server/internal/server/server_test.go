@@ -17,18 +17,20 @@ import (
 
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/server"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestConfig: a Server has one source of IDs, which can make them.
 func TestConfig(t *testing.T) {
 	for _, c := range []server.Config{
-		{}, {Store: new(memstore.Store), Sequencers: sequencer.Options{Idle: true}}, {Store: new(memstore.Store), Static: new(server.Static)},
-		{Static: &server.Static{Node: 1 << 40}}, {Static: new(server.Static), ForwardTo: []string{"https://ids-1.example:3476"}},
+		{}, {Store: new(memstore.Store), Sequencers: sequencer.Options{Idle: true}}, {Store: new(memstore.Store), Static: new(service.StaticConfig)},
+		{Static: &service.StaticConfig{Node: 1 << 40}}, {Static: new(service.StaticConfig), ForwardTo: []string{"https://ids-1.example:3476"}},
 		{Store: new(memstore.Store), ForwardTo: []string{"ids-1.example:3476"}}, {Store: new(memstore.Store), Advertise: "ids-1.example"},
-		{Static: new(server.Static), Limits: server.Limits{Count: 100_001}}, {Static: new(server.Static), Limits: server.Limits{Count: -1}},
+		{Static: new(service.StaticConfig), Limits: service.Limits{Count: 100_001}}, {Static: new(service.StaticConfig), Limits: service.Limits{Count: -1}},
 	} {
 		if srv, err := server.New(c); err == nil {
 			t.Errorf("New(%+v) = %v, want an error", c, srv)
@@ -39,12 +41,12 @@ func TestConfig(t *testing.T) {
 // TestListeners: each listener serves the protocols that it is for, and metrics
 // count the connections of all, also before Serve and after Shutdown.
 func TestListeners(t *testing.T) {
-	srv, err := server.New(server.Config{Static: &server.Static{Node: 3}})
+	srv, err := server.New(server.Config{Static: &service.StaticConfig{Node: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var listeners []server.Listener
-	for _, only := range [][]server.Protocol{nil, {server.RESP}} {
+	for _, only := range [][]listen.Protocol{nil, {listen.RESP}} {
 		l := nettest.Listen(t)
 		listeners = append(listeners, server.Listener{Listener: l, Only: only})
 	}
@@ -100,7 +102,7 @@ func TestServeEnds(t *testing.T) {
 		l := nettest.Listen(t)
 		return l
 	}
-	srv, err := server.New(server.Config{Static: new(server.Static)})
+	srv, err := server.New(server.Config{Static: new(service.StaticConfig)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +123,7 @@ func TestServeEnds(t *testing.T) {
 	if err := srv.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	srv, err = server.New(server.Config{Static: new(server.Static)})
+	srv, err = server.New(server.Config{Static: new(service.StaticConfig)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +177,7 @@ func TestTokenEndsWhileDraining(t *testing.T) {
 		}
 		token, hash := auth.NewToken()
 		write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
-		srv, err := server.New(server.Config{Static: new(server.Static), TokenFile: path})
+		srv, err := server.New(server.Config{Static: new(service.StaticConfig), TokenFile: path})
 		if err != nil {
 			t.Fatal(err)
 		}

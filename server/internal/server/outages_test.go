@@ -18,7 +18,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/fleet/doctor"
+	"github.com/firnid/firn/server/internal/operate/doctor"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -193,7 +193,7 @@ var alertSigns = map[string]string{
 
 // TestOutagesAsDocumented walks the table in docs/runbooks.md with real outages.
 func TestOutagesAsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/runbooks.md")
+	page, err := os.ReadFile("../../../docs/runbooks.md")
 	if err != nil {
 		t.Skip("the module stands alone, without the repository's docs")
 	}

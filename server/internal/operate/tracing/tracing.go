@@ -177,7 +177,7 @@ func New(p api.TracerProvider, version string) *Tracer {
 	}
 	return &Tracer{
 		provider: p, propagate: shortContext{},
-		tracer: p.Tracer("github.com/firnid/firn/server", api.WithInstrumentationVersion(version)),
+		tracer: p.Tracer("github.com/firnid/firn/server/internal/server", api.WithInstrumentationVersion(version)),
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 // The rows come from Hazelcast itself.
 func TestMatchConformance(t *testing.T) {
-	data, err := os.ReadFile("../../../testdata/vectors/hazelcast-wildcard.json")
+	data, err := os.ReadFile("../../../../testdata/vectors/hazelcast-wildcard.json")
 	if err != nil {
 		t.Fatal(err)
 	}

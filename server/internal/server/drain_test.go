@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -22,8 +23,8 @@ import (
 // and gRPC, although all of them keep their connections.
 func TestDrainLosesNothing(t *testing.T) {
 	const clients = 20
-	first, firstAt := served(t, Config{Static: new(Static)})
-	_, secondAt := served(t, Config{Static: new(Static)})
+	first, firstAt := served(t, Config{Static: new(service.StaticConfig)})
+	_, secondAt := served(t, Config{Static: new(service.StaticConfig)})
 	var connecting sync.RWMutex // read-locked between a check and its connection
 	balance := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		connecting.RLock()

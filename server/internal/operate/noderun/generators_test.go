@@ -30,7 +30,7 @@ func TestGenerators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	build, err := filepath.Abs("../../../build/generators")
+	build, err := filepath.Abs("../../../../build/generators")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,8 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/readfile"
-	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service/forwarding"
 )

@@ -26,8 +26,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/server"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -64,7 +65,7 @@ type stack struct {
 }
 
 // newStack serves on a listener, with TLS if there are certificates.
-func newStack(t *testing.T, l net.Listener, certificates *server.TLS) *stack {
+func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Files) *stack {
 	t.Helper()
 	logs := new(nettest.Output)
 	srv, err := server.New(server.Config{
@@ -200,7 +201,7 @@ func step() int {
 func toDay() { time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))) }
 
 // inStack serves in the bubble of the test. over wraps a connection in memory.
-func inStack(t *testing.T, certificates *server.TLS, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
+func inStack(t *testing.T, certificates *tlsconf.Files, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	l := nettest.NewPipes()
 	s := newStack(t, l, certificates)
 	dial := func(most int) *memConn {
@@ -455,7 +456,7 @@ func TestCutInsideTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		toDay()
 		config := nettest.Certificates(t, dir)
-		certificates := &server.TLS{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+		certificates := &tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}
 		over := func(conn net.Conn, protocol string) *tls.Conn {
 			c := config.Clone()
 			switch protocol {

@@ -22,18 +22,20 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // guarded serves with TLS until the test ends, with a token file if tokens is
 // not empty. It returns the server, its address, the TLS configuration of a
 // client with a certificate, and the directory of the files.
-func guarded(t *testing.T, tokens string, f func(*TLS)) (*Server, string, *tls.Config, string) {
+func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, string, *tls.Config, string) {
 	t.Helper()
 	dir := t.TempDir()
 	client := nettest.Certificates(t, dir)
-	c := Config{Static: new(Static), TLS: &TLS{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}}
+	c := Config{Static: new(service.StaticConfig), TLS: &tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}}
 	if f != nil {
 		f(c.TLS)
 	}
@@ -157,7 +159,7 @@ func TestOneRule(t *testing.T) {
 func TestOpenConnections(t *testing.T) {
 	for what, tokens := range map[string]string{"tokens": "tokens:\n- {name: mesh, role: admin, cn: client.example}\n", "certificates alone": ""} {
 		t.Run(what, func(t *testing.T) {
-			s, address, client, dir := guarded(t, tokens, func(f *TLS) { f.Require = tokens == "" })
+			s, address, client, dir := guarded(t, tokens, func(f *tlsconf.Files) { f.Require = tokens == "" })
 			ask := asking(t, address, client)
 			for protocol, ask := range ask {
 				if !ask() {
@@ -187,7 +189,7 @@ func TestFewFiles(t *testing.T) {
 		const fails = 20
 		var log strings.Builder
 		l := nettest.NewPipes()
-		s, err := New(Config{Static: new(Static), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := New(Config{Static: new(service.StaticConfig), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
