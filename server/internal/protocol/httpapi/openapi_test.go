@@ -154,3 +154,31 @@ func TestOpenAPISequencer(t *testing.T) {
 		t.Errorf("openapi.yaml: a sequencer has the fields %q, want %q", got, want)
 	}
 }
+
+// TestOpenAPIForGenerators: no text ends at a comma of a flow mapping, which
+// makes a key of the rest, and generators make no 32-bit fields, in which Java
+// wraps greater numbers silently.
+func TestOpenAPIForGenerators(t *testing.T) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var check func(*yaml.Node)
+	check = func(n *yaml.Node) {
+		fields := make(map[string]string)
+		for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+			key, value := n.Content[i].Value, n.Content[i+1]
+			fields[key] = value.Value
+			if value.Tag == "!!null" || key == "<<" {
+				t.Errorf("openapi.yaml:%d: the key %q has no value of its own", value.Line, key)
+			}
+		}
+		if fields["type"] == "integer" && fields["format"] != "int64" && fields["maximum"] == "" {
+			t.Errorf("openapi.yaml:%d: an integer without a format or a maximum", n.Line)
+		}
+		for _, c := range n.Content {
+			check(c)
+		}
+	}
+	check(&doc)
+}
