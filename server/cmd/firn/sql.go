@@ -14,11 +14,11 @@ import (
 func newSQL(a *app) *cobra.Command {
 	layout, name := firn.Default(), "firn"
 	cmd := &cobra.Command{
-		Use:   "sql {postgres|mysql|sqlite} [--layout LAYOUT]",
+		Use:   "sql {postgres|mysql|sqlite|duckdb} [--layout LAYOUT]",
 		Short: "Print SQL functions that read IDs in a database",
-		Long: `Sql prints functions for postgres or mysql that return the time, the node ID and the sequence of
-an ID, the first and the last ID of a time range, and typed text. For postgres there are also
-functions that veil and unveil IDs. They use the extension pgcrypto.
+		Long: `Sql prints functions for postgres or mysql, and macros for duckdb, that return the time, the node
+ID and the sequence of an ID, the first and the last ID of a time range, and typed text. For
+postgres there are also functions that veil and unveil IDs. They use the extension pgcrypto.
 
   firn sql postgres --layout default | psql
 

@@ -28,9 +28,10 @@ CREATE FUNCTION {{.Name}}_last(t DATETIME(6)) RETURNS BIGINT UNSIGNED {{$as}}
 {{else}}
 -- IDs of this layout do not sort by time, so there are no functions for time ranges.
 {{end}}
--- Typed text: {{.Name}}_to_typed('order', id), and {{.Name}}_from_typed('order', text) back.
+-- Typed text: {{.Name}}_to_typed('order', id), and {{.Name}}_from_typed('order', text) back. A column
+-- of it is VARCHAR(77) CHARACTER SET ascii COLLATE ascii_bin: 73 other collations lose its order.
 DROP FUNCTION IF EXISTS {{.Name}}_to_typed;
-CREATE FUNCTION {{.Name}}_to_typed(prefix VARCHAR(63) CHARACTER SET utf8mb4, id BIGINT UNSIGNED) RETURNS VARCHAR(77) CHARACTER SET utf8mb4 {{$as}}
+CREATE FUNCTION {{.Name}}_to_typed(prefix VARCHAR(63) CHARACTER SET utf8mb4, id BIGINT UNSIGNED) RETURNS VARCHAR(77) CHARACTER SET ascii COLLATE ascii_bin {{$as}}
   CONCAT(prefix, '_'{{range .Digits}}, SUBSTR('0123456789abcdefghjkmnpqrstvwxyz', ((id >> {{.}}) & 31) + 1, 1){{end}});
 
 DROP FUNCTION IF EXISTS {{.Name}}_from_typed;

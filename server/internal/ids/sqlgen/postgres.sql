@@ -44,7 +44,8 @@ CREATE OR REPLACE FUNCTION {{.Name}}_last(t timestamptz) RETURNS {{$id}} {{$as}}
 {{else}}
 -- IDs of this layout do not sort by time, so there are no functions for time ranges.
 {{end}}
--- Typed text: {{.Name}}_to_typed('order', id), and {{.Name}}_from_typed('order', text) back.
+-- Typed text: {{.Name}}_to_typed('order', id), and {{.Name}}_from_typed('order', text) back. A column
+-- of it is text COLLATE "C": the rules of some languages sort aa, ch or z elsewhere.
 CREATE OR REPLACE FUNCTION {{.Name}}_to_typed(prefix text, id {{$id}}) RETURNS text {{$as}}
   (SELECT prefix || '_' || string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', substring(b FROM 5 * i + 1 FOR 5)::integer + 1, 1), '' ORDER BY i)
   FROM (SELECT {{if .Wide}}B'00' || {{.Name}}_hi(id)::bit(64) || {{.Name}}_lo(id)::bit(64){{else}}B'0' || id::bit(64){{end}} AS b) AS bits, generate_series(0, {{if .Wide}}25{{else}}12{{end}}) AS i);

@@ -1,6 +1,6 @@
 // Package sqlgen writes SQL that reads the IDs of a layout inside a database:
-// functions for PostgreSQL and MySQL, and expressions for SQLite, which has no
-// stored functions. The SQL makes no IDs: nothing in a database knows which
+// functions for PostgreSQL and MySQL, macros for DuckDB, and expressions for
+// SQLite, which has no stored functions. The SQL makes no IDs: nothing in a database knows which
 // node ID it may use.
 package sqlgen
 
@@ -23,7 +23,7 @@ var files embed.FS
 var templates = template.Must(template.ParseFS(files, "*.sql"))
 
 // Databases returns the names of the databases that Write knows.
-func Databases() []string { return []string{"postgres", "mysql", "sqlite"} }
+func Databases() []string { return []string{"postgres", "mysql", "sqlite", "duckdb"} }
 
 // Write writes the SQL for a layout. The names of functions begin with name and
 // an underscore. It is an error if the database cannot read such IDs.
@@ -34,6 +34,8 @@ func Write(w io.Writer, database, name string, l firn.Layout) error {
 	switch database {
 	case "mysql":
 		g.Divide = "DIV"
+	case "duckdb":
+		g.Divide = "//"
 	case "sqlite":
 		g.Tick, g.Start, g.Least, g.Greatest = g.Tick/1000, g.Start/1000, "min", "max"
 		finest = time.Millisecond
