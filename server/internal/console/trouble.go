@@ -72,6 +72,9 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	}
 	f := service.ProblemOf(here.Err, 0, false)
 	why := sentence(cmp.Or(f.Detail, f.Kind.String())) + "."
+	if here.Problem == service.StoreUnavailable.String() {
+		why = service.StoreUnavailable.Title() + ". " + why
+	}
 	switch {
 	case f.Kind == service.Draining:
 	case here.Attached && here.Problem == "":

@@ -213,6 +213,9 @@ const (
 	maxOffset  = time.Second
 )
 
+// unusedKey is a key that no store has.
+const unusedKey = "doctor/latency"
+
 // store checks the store, its clock, and the records of other servers in it.
 func (r *report) store(ctx context.Context) {
 	switch {
@@ -228,11 +231,16 @@ func (r *report) store(ctx context.Context) {
 	var took []time.Duration
 	for range timedReads {
 		begin := time.Now()
-		if _, err := r.config.Store.Get(ctx, "doctor/latency"); err != nil {
-			r.add("store", Fix, "check the store's own log, and the network", "cannot read from the store: %v", err)
+		_, err := r.config.Store.Get(ctx, unusedKey)
+		took = append(took, time.Since(begin))
+		if err == nil && len(took) == timedReads {
+			// Nothing is written, but a store that takes no writes refuses it.
+			_, err = r.config.Store.CAS(ctx, unusedKey, []byte("never"), []byte("written"))
+		}
+		if err != nil {
+			r.add("store", Fix, "check the store's own log and permissions, and the network", "cannot use the store: %v", err)
 			return
 		}
-		took = append(took, time.Since(begin))
 	}
 	slices.Sort(took)
 	if median := took[timedReads/2].Round(time.Microsecond); median > slowStore {

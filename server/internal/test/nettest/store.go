@@ -18,6 +18,7 @@ type Store struct {
 	Err   error // error of requests while it is cut off; nil means ErrCut
 	Cut   atomic.Bool
 	Hangs atomic.Bool // requests wait until their context ends
+	Reads atomic.Bool // it takes no writes
 }
 
 func (s *Store) err(ctx context.Context) error {
@@ -45,6 +46,9 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := s.err(ctx); err != nil {
 		return false, err
+	}
+	if s.Reads.Load() {
+		return false, grant.NotSent(ErrCut)
 	}
 	return s.Store.CAS(ctx, key, old, next)
 }
