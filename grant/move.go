@@ -32,8 +32,8 @@ func (p Place) check() error {
 //
 // If Move is interrupted, call it again to continue; with the places exchanged,
 // it moves the sequencer back. A sequencer that already exists in the other
-// store must have the same layout, and no member may hold a node ID of it. A
-// record that cannot be read ends the move with ErrDamaged.
+// store must have the same layout and range of node IDs, and no member may hold a
+// node ID of it. A record that cannot be read ends the move with ErrDamaged.
 //
 // A sequencer that was moved already is returned, and nothing is written.
 func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (Info, error) {
@@ -145,6 +145,10 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 		err = fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 	case !absent && target.State != Purged && !source.Config.Layout.SameIDs(target.Config.Layout):
 		err = fmt.Errorf("in %s: %w", to.URL, &MismatchError{Sequencer: name, Field: "layout", Want: source.Config.Layout.String(), Have: target.Config.Layout.String()})
+	case target.State < Destroyed && !absent && source.MovedTo == "" && target.MovedTo == "" && source.Config.Nodes.String() != target.Config.Nodes.String():
+		// The target's range leaves out what belongs to another store or generator.
+		err = fmt.Errorf("grant: sequencer %s may use node IDs %v in %s, and %v in %s: give it the same range in both first (firn sequencer nodes %[1]s)",
+			name, source.Config.Nodes, from.URL, target.Config.Nodes, to.URL)
 	default:
 		err = checkNodes(ctx, name, from, math.MaxInt64)
 		if err == nil && source.MovedTo == "" && target.MovedTo == "" {

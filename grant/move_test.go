@@ -144,6 +144,12 @@ func TestMoveRefused(t *testing.T) {
 		}
 		for want, prepare := range map[string]func(from, to *memstore.Store) error{
 			"layout": create("hazelcast"),
+			"and 0..7 in": func(_, to *memstore.Store) error {
+				c := config("default,epoch=0")
+				c.Nodes = &grant.Range{Hi: 7}
+				_, err := grant.Create(ctx, to, "s", c, at(time.UnixMilli(moveNow)))
+				return err
+			},
 			"has members": func(from, to *memstore.Store) error {
 				return errors.Join(create("default,epoch=0")(from, to), put(to, held))
 			},
