@@ -7,8 +7,8 @@
 #   it went in.
 # Behaviour: each header is parsed for something that looks like a value, and
 #   written again from that. A padded decimal loses its zeros, a hex ID of the
-#   form digits-e-digits becomes a number, and of 12:34:56 (or an ID 17:user)
-#   only what stands before the colon is left.
+#   form digits-e-digits becomes a number, and of 17:42 or 12:34:56 only what
+#   stands before the colon is left.
 # Seen 2026-11-28: 00123 becomes 123, 12345e67 becomes 1.2345E71, 12e5 becomes
 #   1200000, 17:42 becomes 17; a UUID and a 19-digit ID are kept.
 set -eu

@@ -4,7 +4,7 @@
 # Packages: org.duckdb:duckdb_jdbc 2.0.0.1, com.h2database:h2 2.4.240 for
 #   comparison (Maven Central).
 # Guess: getLong of a value that is out of range throws SQLException, as JDBC
-#   says, and as H2, HSQLDB and Derby do.
+#   says and H2 does.
 # Behaviour: getLong and getInt return low bits, with wasNull false and no
 #   warning: different 128-bit IDs give one long. getObject and getBigDecimal
 #   are right.

@@ -6,9 +6,8 @@
 # Guess: the specification lets a client send an ID as an integer; it arrives
 #   as the text of its digits (exact up to 2^53).
 # Behaviour: the variables of a request are decoded as float64, and the ID is
-#   that number printed by %v: from seven digits on with an exponent, unless
-#   many zeros at its end make it short. Fixtures with small IDs work. An
-#   integer in the query text is right.
+#   that number printed by %v: from seven digits on with an exponent. Fixtures
+#   with small IDs work. An integer in the query text is right.
 # Seen 2026-11-28: 123456 is "123456", 1234567 is "1.234567e+06"; in the query
 #   text "1234567".
 set -eu

@@ -1,14 +1,13 @@
 #!/bin/sh
-# jOOQ: into(), get(field, Integer.class) and Convert wrap an ID that does
-# not fit.
+# jOOQ: into(), get(field, Integer.class) and Convert wrap an ID that does not
+# fit.
 #
 # Packages: org.jooq:jooq 3.19.39 (Maven Central), the line for Java 17.
 # Guess: a conversion that cannot hold the value throws DataTypeException;
 #   jOOQ has that exception for it.
 # Behaviour: a long read into an int keeps the low 32 bits, also in a POJO;
 #   the text of 2^63 read into a Long is -2^63, and a text that is no number
-#   is null. DataTypeException comes only for pairs of types that have no
-#   conversion.
+#   is null.
 # Seen 2026-11-28: 1179183313482456071 as Integer is -584016889,
 #   "9223372036854775808" as Long is -9223372036854775808, "order-7" as Long
 #   is null.

@@ -1,6 +1,5 @@
 #!/bin/sh
-# long (npm): a < b, sort and max by comparison of two Long values compare
-# texts.
+# long (npm): the operators < and > on two Long values compare texts.
 #
 # Packages: long 5.3.2, bson 7.3.4 (npm); Long is what protobufjs, gRPC
 #   loaders and MongoDB give for 64-bit integers.

@@ -1,8 +1,7 @@
 #!/bin/sh
 # qs: a query of 20 IDs is an array, one of 21 an object.
 #
-# Packages: qs 6.17.1 (npm), the parser of query strings that Express and
-#   body-parser use.
+# Packages: qs 6.17.1 (npm), a parser of query strings.
 # Guess: ids=…&ids=… gives an array however many IDs a caller asks for; a
 #   limit, if any, is near the 1,000 parameters.
 # Behaviour: arrayLimit is 20 and holds for repeated names and for ids[] too:

@@ -7,8 +7,7 @@
 # Behaviour: a text is parsed in the base that its prefix names: a leading
 #   zero is octal. "010" is 8, and what is no octal number gives 0 without an
 #   error. Two hosts numbered 08 and 09 by a template become worker 0 both,
-#   and worker 010 meets worker 8. From YAML the same text is a number by
-#   YAML's rules.
+#   and worker 010 meets worker 8.
 # Seen 2026-11-28: 07: 7, 08: 0, 09: 0, 010: 8.
 set -eu
 dir=$(mktemp -d)
