@@ -35,6 +35,7 @@ const port = await new Promise((done) => {
   })
 })
 const redis = spawn('root/usr/bin/redis-server', ['--bind', '127.0.0.1', '--port', String(port), '--save', ''], { stdio: 'ignore' })
+process.on('exit', () => redis.kill())
 const queue = new Queue('orders', { connection: { host: '127.0.0.1', port } })
 queue.on('error', () => {})
 for (const jobId of ['2126436736914423808', '2126436736914423999', '2126436736914424000']) {
@@ -49,7 +50,6 @@ for (const digits of [17n, 18n]) {
   console.log(`of 1000000 IDs near 10^${digits} equal to String(parseInt(id)): ${refused}`)
 }
 await queue.close()
-redis.kill()
 process.exit(0)
 EOF
 cat >want <<'EOF'

@@ -24,7 +24,7 @@ apt-get -q download redis-server=5:7.0.15-1~deb12u10 redis-tools=5:7.0.15-1~deb1
 for deb in *.deb; do dpkg -x "$deb" root; done
 
 cat >main.py <<'EOF'
-import os, socket, subprocess, threading, time
+import atexit, os, socket, subprocess, threading, time
 import redis, redis_lock
 
 with socket.socket() as s:
@@ -32,6 +32,7 @@ with socket.socket() as s:
     port = s.getsockname()[1]
 server = subprocess.Popen(["root/usr/bin/redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", ""],
                           stdout=subprocess.DEVNULL)
+atexit.register(server.kill)
 direct = redis.Redis(port=port, socket_timeout=None)
 while True:
     try:
