@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
@@ -144,11 +145,16 @@ func TestBudget(t *testing.T) {
 
 func makeOne(t *testing.T, k *Console, name string) string {
 	t.Helper()
-	id, _, err := k.takeID(t.Context(), name, &visit{r: httptest.NewRequest("POST", "/make", nil), who: visitor{Known: true}})
+	s, err := k.config.Backend.Sequencer(t.Context(), name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return id
+	b, err := s.Take(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := form.Of(s.Layout.Format())
+	return string(b.At(0).Append(nil, &f))
 }
 
 // TestAPIGoesFirst: no path of the API is the console's, whatever the client

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,7 +12,6 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/veil"
 )
 
@@ -142,13 +140,10 @@ func (k *Console) unveil(v *visit, id, of string, o *inspect.Options) error {
 	if _, veiled := veil.KeyNumber(id); !veiled || !o.From.IsAuto() {
 		return nil
 	}
-	if of != "" && !v.who.MayRead(of) && !v.who.may(auth.Take, of) {
-		return errors.New("permission denied: you may not see sequencer " + of)
-	}
 	o.Layout = firn.Layout{} // that of the sequencer
-	reader := service.Reader{Backend: k.config.Backend, Veil: k.config.Veil, Limit: k.config.Limit, How: "name its sequencer under Layout and encoding"}
-	if fault := reader.Options(v.r.Context(), of, id, o); fault != nil {
-		return errors.New(fault.Detail)
+	front, creds := k.frontFor(v)
+	if p := front.Reads(v.r.Context(), creds, of, id, o); p != nil {
+		return p
 	}
 	return nil
 }

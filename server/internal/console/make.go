@@ -6,13 +6,12 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// makeID makes an ID of a sequencer and explains it.
+// makeID makes an ID of a sequencer, typed if it has a prefix, and explains it.
 func (k *Console) makeID(v *visit) {
 	name := strings.TrimSpace(v.r.PostForm.Get("name"))
 	if err := service.CheckName(name); err != nil {
@@ -23,41 +22,36 @@ func (k *Console) makeID(v *visit) {
 		v.forbidden("You may not take IDs of " + name + ".")
 		return
 	}
-	ctx, cancel := k.limited(v.r)
-	defer cancel()
-	id, layout, err := k.takeID(ctx, name, v)
-	if err != nil {
-		v.failWith(err, ctx.Err() != nil)
+	front, creds := k.frontFor(v)
+	q := service.Request{Count: 1}
+	q.Fit = func(s *service.Sequencer) *service.Problem {
+		if s.Prefix != "" {
+			q.Form = form.TypedAs(s.Prefix)
+		}
+		return nil
+	}
+	b, p := front.Take(v.r.Context(), creds, name, &q)
+	if p != nil {
+		v.failWith(p, false)
 		return
 	}
 	k.snapshots.forget() // the node ID may be new
-	target := inspectAddress([]string{id}, url.Values{"layout": {layout.String()}, "of": {name}})
+	target := inspectAddress([]string{string(b.At(0).Append(nil, &q.Form))}, url.Values{"layout": {b.Layout().String()}, "of": {name}})
 	http.Redirect(v.w, v.r, target+"&made=1", http.StatusSeeOther)
+}
+
+// frontFor returns the Front for a visitor, and the visitor's credentials.
+func (k *Console) frontFor(v *visit) (*service.Front, *auth.Credentials) {
+	f := &service.Front{Backend: k.config.Backend, Veil: k.config.Veil, Limit: k.config.Limit, Logger: k.config.Logger,
+		NameSequencer: "name its sequencer under Layout and encoding"}
+	if v.who.p == nil {
+		return f, &auth.Credentials{Address: v.r.RemoteAddr}
+	}
+	f.Auth = v.who.p
+	return f, v.who.p.Credentials(v.r.RemoteAddr)
 }
 
 // limited returns a request's context with Config.Limit.
 func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), k.config.Limit)
-}
-
-// takeID makes an ID of a sequencer, typed if it has a prefix, or else in its
-// layout's format.
-func (k *Console) takeID(ctx context.Context, name string, v *visit) (string, *firn.Layout, error) {
-	var may auth.Authorizer
-	creds := &auth.Credentials{Address: v.r.RemoteAddr}
-	if v.who.p != nil {
-		may, creds = v.who.p, v.who.p.Credentials(v.r.RemoteAddr)
-	}
-	take := service.Taker{Backend: k.config.Backend, Auth: may, Limit: k.config.Limit}
-	var f form.Form
-	b, err := take.Take(ctx, strings.Clone(name), creds, 1, service.Terms{Fit: func(s *service.Sequencer) error {
-		if f = form.Of(s.Layout.Format()); s.Prefix != "" {
-			f = form.TypedAs(s.Prefix)
-		}
-		return nil
-	}})
-	if err != nil {
-		return "", nil, err
-	}
-	return string(b.At(0).Append(nil, &f)), b.Layout(), nil
 }

@@ -75,7 +75,7 @@ func TestOutcomes(t *testing.T) {
 		_, err := firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: name})
 		return err
 	}
-	all := func(t *testing.T, store *moody, outcome string, problem service.Problem) {
+	all := func(t *testing.T, store *moody, outcome string, problem *service.Problem) {
 		t.Helper()
 		kind := problem.Kind
 		check(t, store, fmt.Sprintf("grpc %s, http %[1]s, resp %[1]s", outcome), func(t *testing.T, address string) {
@@ -123,11 +123,11 @@ func TestOutcomes(t *testing.T) {
 			t.Run(problem.Kind.String(), func(t *testing.T) { all(t, &moody{err: err}, want, problem) })
 		}
 	}
-	t.Run("ok", func(t *testing.T) { all(t, new(moody), "ok", service.Problem{Kind: service.NoProblem}) })
+	t.Run("ok", func(t *testing.T) { all(t, new(moody), "ok", &service.Problem{Kind: service.NoProblem}) })
 	t.Run("panic", func(t *testing.T) {
 		store := new(moody)
 		store.panics.Store(true)
-		all(t, store, "failed", service.Problem{Kind: service.NoProblem})
+		all(t, store, "failed", &service.Problem{Kind: service.NoProblem})
 	})
 	t.Run("the client leaves", func(t *testing.T) {
 		store := &moody{asked: make(chan struct{}, 100)}

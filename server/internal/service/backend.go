@@ -87,9 +87,9 @@ func NewSequencer[I firn.AnyID[I]](l firn.Layout, from source[I]) *Sequencer {
 	return s
 }
 
-// Complete makes a Form ready for the IDs of the sequencer. It is an error if
+// complete makes a Form ready for the IDs of the sequencer. It is an error if
 // the Form does not suit them.
-func (s *Sequencer) Complete(f *form.Form) error {
+func (s *Sequencer) complete(f *form.Form) error {
 	if !f.IsVeiled() {
 		return cmp.Or(f.Fits(s.Layout.Bits()), f.SetPrefix(s.Prefix))
 	}

@@ -88,5 +88,5 @@ func empty(ctx context.Context, a *StoreAdmin, name string, limit time.Duration,
 		return now, true, nil
 	}
 	// Nothing was started: the caller would wait in vain.
-	return info, false, &lateError{err}
+	return info, false, AdminProblem(name, err, limit, true)
 }

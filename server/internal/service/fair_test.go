@@ -37,7 +37,7 @@ func crowded(t *testing.T, run func(t *testing.T, b Backend)) {
 // A tally counts the results of requests.
 type tally struct {
 	answered, refused int
-	last              Problem
+	last              *Problem
 }
 
 // ask requests n IDs repeatedly, like a client that honors Retry-After.

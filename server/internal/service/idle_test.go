@@ -193,13 +193,13 @@ func TestRateLimitsOfTenants(t *testing.T) {
 		}
 	}
 	inCluster(t, ClusterConfig{MaxNames: 10_000}, store, func(t *testing.T, c *Cluster) {
-		taker := Taker{Backend: c, Auth: guard, Limit: time.Minute}
+		front := Front{Backend: c, Auth: guard, Limit: time.Minute}
 		find := func(token, name string) error {
 			creds := &auth.Credentials{Token: token, Given: true}
 			if err := guard.Allow(creds, auth.Take, name); err != nil {
 				t.Fatal(err)
 			}
-			_, err := taker.Find(t.Context(), name, creds)
+			_, err := front.open(t.Context(), creds, name, new(Request))
 			return err
 		}
 		busy := func(err error) bool { return err != nil && ProblemOf(err, time.Second, false).Kind == Busy }
@@ -224,6 +224,16 @@ func TestRateLimitsOfTenants(t *testing.T) {
 	})
 }
 
+// takeAs takes an ID with a token.
+func takeAs(t *testing.T, b Backend, a auth.Authorizer, name, token string) error {
+	front := Front{Backend: b, Auth: a, Limit: DefaultLimit}
+	_, p := front.Take(t.Context(), &auth.Credentials{Token: token, Given: true}, name, &Request{Count: 1})
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
 // TestCreateIsARight: a client without the right creates nothing, whatever it
 // uses, and takes IDs of existing sequencers.
 func TestCreateIsARight(t *testing.T) {
@@ -236,9 +246,7 @@ func TestCreateIsARight(t *testing.T) {
 		for what, b := range map[string]Backend{"cluster": c, "static": static} {
 			a := new(creators)
 			find := func(token, name string) error {
-				take := Taker{Backend: b, Auth: a, Limit: time.Second}
-				_, err := take.Take(t.Context(), name, &auth.Credentials{Token: token, Given: true}, 1, Terms{})
-				return err
+				return takeAs(t, b, a, name, token)
 			}
 			if err := find("x", "a-1"); ProblemOf(err, time.Second, false).Kind != Forbidden {
 				t.Errorf("%s: %v, want forbidden", what, err)
@@ -264,14 +272,12 @@ func TestCreateIsARight(t *testing.T) {
 func TestRefusedBesideOthers(t *testing.T) {
 	store := &sluggish{each: 100 * time.Millisecond}
 	inCluster(t, ClusterConfig{}, store, func(t *testing.T, c *Cluster) {
-		take := Taker{Backend: c, Auth: new(creators), Limit: DefaultLimit}
 		refused := make(chan error, 1)
 		go func() {
-			_, err := take.Take(t.Context(), "orders", &auth.Credentials{Token: "x"}, 1, Terms{})
-			refused <- err
+			refused <- takeAs(t, c, new(creators), "orders", "x")
 		}()
 		time.Sleep(store.each / 2)
-		if _, err := take.Take(t.Context(), "orders", &auth.Credentials{Token: "create"}, 1, Terms{}); err != nil {
+		if err := takeAs(t, c, new(creators), "orders", "create"); err != nil {
 			t.Errorf("a client that may create it: %v", err)
 		}
 		if err := <-refused; ProblemOf(err, time.Second, false).Kind != Forbidden {

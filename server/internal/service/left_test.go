@@ -46,21 +46,22 @@ func TestNothingLeft(t *testing.T) {
 	c.missed.every, c.creations.every = 0, 0 // no limits of rates
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	take := Taker{Backend: c, Limit: time.Minute}
-	ask := func(ctx context.Context, name string, n int, terms Terms) {
-		_, _ = take.Take(ctx, name, new(auth.Credentials), n, terms)
+	front := Front{Backend: c, Limit: time.Minute}
+	ask := func(ctx context.Context, name string, n int, q Request) {
+		q.Count = n
+		_, _ = front.Take(ctx, new(auth.Credentials), name, &q)
 	}
-	refuse := errors.New("refused")
+	refuse := Problemf(BadParameter, "refused")
 	for what, call := range map[string]func(){
-		"an ID":                   func() { ask(t.Context(), "orders", 1, Terms{}) },
-		"a batch that waits":      func() { ask(t.Context(), "orders", 200, Terms{}) },
-		"a call that has ended":   func() { ask(gone, "orders", 1, Terms{}) },
-		"a request that is unfit": func() { ask(t.Context(), "orders", 1, Terms{Fit: func(*Sequencer) error { return refuse }}) },
-		"an unknown name":         func() { ask(t.Context(), "none", 1, Terms{MustExist: true}) },
+		"an ID":                   func() { ask(t.Context(), "orders", 1, Request{}) },
+		"a batch that waits":      func() { ask(t.Context(), "orders", 200, Request{}) },
+		"a call that has ended":   func() { ask(gone, "orders", 1, Request{}) },
+		"a request that is unfit": func() { ask(t.Context(), "orders", 1, Request{Fit: func(*Sequencer) *Problem { return refuse }}) },
+		"an unknown name":         func() { ask(t.Context(), "none", 1, Request{MustExist: true}) },
 		"a call that ends meanwhile": func() {
 			ctx, cancel := context.WithCancel(t.Context())
 			go cancel()
-			ask(ctx, "orders", 100, Terms{})
+			ask(ctx, "orders", 100, Request{})
 		},
 		"a question for readiness": func() { _ = NewReadiness(c).Ready(t.Context()) },
 	} {

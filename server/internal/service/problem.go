@@ -24,7 +24,19 @@ type Problem struct {
 	Detail string        // what is wrong, and what to do
 	Retry  time.Duration // when to retry; 0 if unknown
 	Cause  error         // what to log if the server has failed
+	err    error
 }
+
+// Problemf returns a Problem with a formatted detail.
+func Problemf(k Kind, format string, a ...any) *Problem {
+	return &Problem{Kind: k, Detail: fmt.Sprintf(format, a...)}
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+// Unwrap returns the error that the Problem describes; nil for one of the
+// request.
+func (p *Problem) Unwrap() error { return p.err }
 
 // A cause maps an error to its Kind.
 type cause struct {
@@ -97,13 +109,12 @@ func knownKind(err error) (Kind, bool) {
 }
 
 // ProblemOf returns the Problem of an error of a Backend or its sources. limit is
-// the limit of the request, and late reports whether it has passed; an error of
-// Take knows that itself.
-func ProblemOf(err error, limit time.Duration, late bool) Problem {
-	if e, ok := errors.AsType[*lateError](err); ok {
-		err, late = e.error, true
+// the limit of the request, and late reports whether it has passed.
+func ProblemOf(err error, limit time.Duration, late bool) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
 	}
-	p := Problem{Kind: kindOf(err), Detail: textfmt.Message(err)}
+	p := &Problem{Kind: kindOf(err), Detail: textfmt.Message(err), err: err}
 	p.Retry = kinds[p.Kind].retry
 	if kinds[p.Kind].logged {
 		p.Cause = err
@@ -152,31 +163,23 @@ func ProblemOf(err error, limit time.Duration, late bool) Problem {
 
 // AdminProblem is ProblemOf for an error of a StoreAdmin about the named
 // sequencer.
-func AdminProblem(name string, err error, limit time.Duration, late bool) Problem {
+func AdminProblem(name string, err error, limit time.Duration, late bool) *Problem {
 	var mismatch *grant.MismatchError
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
-		return Problem{Kind: NoSequencer, Detail: fmt.Sprintf("sequencer %s not found", name)}
+		return Problemf(NoSequencer, "sequencer %s not found", name)
 	case errors.As(err, &mismatch) && (mismatch.Field == "nodes" || mismatch.Field == "window"):
-		return Problem{Kind: Different, Detail: fmt.Sprintf("%s: change it with firn sequencer %s %s %s", textfmt.Message(err), mismatch.Field, name, mismatch.Want)}
+		return Problemf(Different, "%s: change it with firn sequencer %s %s %s", textfmt.Message(err), mismatch.Field, name, mismatch.Want)
 	case errors.Is(err, grant.ErrMismatch):
-		return Problem{Kind: Different, Detail: textfmt.Message(err) + ": that cannot change; use the existing sequencer, or choose another name, whose IDs may collide with those of this one"}
+		return Problemf(Different, "%s: that cannot change; use the existing sequencer, or choose another name, "+
+			"whose IDs may collide with those of this one", textfmt.Message(err))
 	}
 	return ProblemOf(err, limit, late)
 }
 
-// DeniedProblem returns the Problem of a request that an Authorizer denied. how
-// says how clients send a token.
-func DeniedProblem(err error, how string) Problem {
-	if errors.Is(err, auth.ErrForbidden) {
-		return Problem{Kind: Forbidden, Detail: err.Error()}
-	}
-	return Problem{Kind: Unauthorized, Detail: err.Error() + ": send a token " + how}
-}
-
 // Level is the level at which to log the Cause. If the store does not answer or
 // went back, every request fails: its watcher or the sequencer logs that once.
-func (p Problem) Level() slog.Level {
+func (p *Problem) Level() slog.Level {
 	if p.Kind == StoreUnavailable || p.Kind == StoreRolledBack {
 		return slog.LevelDebug
 	}

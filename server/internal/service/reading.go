@@ -2,52 +2,46 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"time"
 
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/veil"
 )
 
-// A Reader reads IDs of sequencers, also veiled ones. It opens no sequencer.
-type Reader struct {
-	Backend Backend
-	Veil    veil.Keys     // of veiled IDs; nil if the server has none
-	Limit   time.Duration // of a request
-	How     string        // to name the sequencer of a veiled ID
-}
-
-// Options makes o fit an ID of a sequencer: it sets the layout, the prefix of
-// typed text, and the key of veiled text. The caller must be allowed to see the
-// sequencer or to take its IDs. Without a name, only veiled text is a Problem.
-func (r Reader) Options(ctx context.Context, name, text string, o *inspect.Options) *Problem {
+// Reads makes o fit an ID of a sequencer that a client may see, or take IDs of:
+// it sets the layout, the prefix of typed text, and the key of veiled text.
+// Without a name, only veiled text is a Problem. It opens no sequencer.
+func (f *Front) Reads(ctx context.Context, c *auth.Credentials, name, text string, o *inspect.Options) *Problem {
+	if name != "" && CheckName(name) == nil && f.Allow(c, auth.See, name) != nil {
+		if p := f.Allow(c, auth.Take, name); p != nil {
+			return p
+		}
+	}
 	_, veiled := veil.KeyNumber(text)
 	veiled = veiled && o.From.IsAuto() || o.From.IsVeiled()
-	if veiled && len(r.Veil) == 0 {
-		return &Problem{Kind: BadParameter, Detail: errNoVeilKeys.Error()}
-	}
-	if name == "" {
-		if veiled {
-			return &Problem{Kind: BadParameter, Detail: textfmt.Quote(text) + " is a veiled ID: " + r.How}
-		}
+	switch {
+	case veiled && len(f.Veil) == 0:
+		return Problemf(BadParameter, "%v", errNoVeilKeys)
+	case name == "" && veiled:
+		return Problemf(BadParameter, "%s is a veiled ID: %s", textfmt.Quote(text), f.NameSequencer)
+	case name == "":
 		return nil
+	case !o.Layout.IsZero():
+		return Problemf(BadParameter, "name the sequencer or the layout of the ID, not both")
 	}
-	if !o.Layout.IsZero() {
-		return &Problem{Kind: BadParameter, Detail: "name the sequencer or the layout of the ID, not both"}
-	}
-	q, problem := r.find(ctx, name)
+	q, problem := f.existing(ctx, name)
 	if problem != nil {
 		return problem
 	}
 	o.Layout = q.Layout
 	switch {
 	case veiled:
-		v, err := form.NewVeil(r.Veil, name, q.Layout)
+		v, err := form.NewVeil(f.Veil, name, q.Layout)
 		if err != nil {
-			return &Problem{Kind: BadParameter, Detail: textfmt.Message(err)}
+			return Problemf(BadParameter, "%s", textfmt.Message(err))
 		}
 		o.From = form.VeiledBy(v)
 	case o.From.IsTyped() || o.From.IsAuto() && strings.Contains(text, "_"):
@@ -56,24 +50,23 @@ func (r Reader) Options(ctx context.Context, name, text string, o *inspect.Optio
 	return nil
 }
 
-// find returns the layout and the prefix of a sequencer.
-func (r Reader) find(ctx context.Context, name string) (*Sequencer, *Problem) {
+// existing returns the layout and the prefix of a sequencer.
+func (f *Front) existing(ctx context.Context, name string) (*Sequencer, *Problem) {
 	if err := CheckName(name); err != nil {
-		return nil, &Problem{Kind: BadName, Detail: err.Error()}
+		return nil, Problemf(BadName, "%v", err)
 	}
-	if q := r.Backend.Opened(name); q != nil {
+	if q := f.Backend.Opened(name); q != nil {
 		return q, nil
 	}
-	a := r.Backend.Admin()
+	a := f.Backend.Admin()
 	if a == nil {
-		return nil, &Problem{Kind: NoSequencer, Detail: fmt.Sprintf("sequencer %s is not in use", name)}
+		return nil, Problemf(NoSequencer, "sequencer %s is not in use", name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.Limit)
+	ctx, cancel := context.WithTimeout(ctx, f.Limit)
 	defer cancel()
 	info, err := a.Lookup(ctx, name)
 	if err != nil {
-		f := AdminProblem(name, err, r.Limit, ctx.Err() != nil)
-		return nil, &f
+		return nil, AdminProblem(name, err, f.Limit, ctx.Err() != nil)
 	}
 	return &Sequencer{Layout: info.Config.Layout, Prefix: info.Config.Prefix}, nil
 }

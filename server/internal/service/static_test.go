@@ -36,8 +36,8 @@ func TestStaticTable(t *testing.T) {
 	}
 	a := new(creators)
 	find := func(name string) error {
-		take := Taker{Backend: s, Auth: a}
-		_, err := take.Find(t.Context(), name, &auth.Credentials{Token: "create"})
+		front := Front{Backend: s, Auth: a}
+		_, err := front.open(t.Context(), &auth.Credentials{Token: "create"}, name, new(Request))
 		return err
 	}
 	if err := find("a-new"); !errors.Is(err, ErrTooManyNames) || ProblemOf(err, time.Second, false).Kind != TooManyNames || a.asked.Load() != 0 {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/operate/members"
 )
 
@@ -51,16 +50,6 @@ func (a *StoreAdmin) By(c Client, log *slog.Logger) *StoreAdmin {
 	b := *a
 	b.client, b.log = c, log
 	return &b
-}
-
-// AdminFor returns the StoreAdmin of a Backend for a client with accepted
-// credentials, or a Problem if there is no store.
-func AdminFor(b Backend, c *auth.Credentials, log *slog.Logger) (*StoreAdmin, *Problem) {
-	a := b.Admin()
-	if a == nil {
-		return nil, &Problem{Kind: NoStore, Detail: "this server runs with a static node ID and without a store: start it with --store to administer sequencers"}
-	}
-	return a.By(Client{c.Name(), c.Address}, log), nil
 }
 
 // Sequencers calls yield for each sequencer, in the order of names. An error

@@ -1,130 +1,213 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/veil"
 )
 
-// A Taker takes IDs for the clients of a protocol.
-type Taker struct {
+// A Front is what a protocol calls for its clients: it decides what they may do,
+// takes IDs, reads IDs, and finds the administration of the store. Its errors
+// are Problems. It is safe for concurrent use.
+type Front struct {
 	Backend Backend
-	Auth    auth.Authorizer // decides who creates sequencers; nil allows everyone
-	Limit   time.Duration   // how long a call of Take may wait
+	Auth    auth.Authorizer // decides what each client may do; nil allows everything
+	Veil    veil.Keys       // of veiled IDs; nil if the server has none
+	Limit   time.Duration   // how long a request may wait
+	Count   int             // IDs in a request; 0 means MaxCount
+	Logger  *slog.Logger    // of changes
+
+	SendToken     string // how clients of the protocol send a token
+	NameSequencer string // how they name the sequencer of a veiled ID
 }
 
-// Terms are a protocol's part in a call of Take. Neither function is required.
-type Terms struct {
-	// Fit returns an error if the client cannot be given IDs of a sequencer. It
-	// is called before any ID is taken, perhaps twice.
-	Fit func(*Sequencer) error
-
-	// Typed means that the client requests typed text: a sequencer is created only
-	// if it has a prefix.
-	Typed bool
+// A Request is a request for IDs.
+type Request struct {
+	Count  int       // see ParseCount
+	Format form.Form // zero: that of the layout
+	Form   form.Form // set before IDs are taken: the Format, with the prefix or key of the sequencer
+	Runs   bool      // the IDs are requested as runs
 
 	// MustExist means that the request creates no sequencer.
 	MustExist bool
 
-	// Wait is called before the call waits. It returns the context to wait in.
+	// Fit returns what else is wrong with a sequencer for this request; nil
+	// accepts every one. It is called before any ID is taken, perhaps twice.
+	Fit func(*Sequencer) *Problem
+
+	// Wait is called before the call waits. It returns the context to wait in;
+	// nil changes nothing.
 	Wait func() context.Context
 }
 
-// fits returns an error if the client cannot be given IDs of a sequencer.
-func (t *Terms) fits(s *Sequencer) error {
-	if t.Fit == nil {
-		return nil
+// ParseCount reads the number of IDs of a request.
+func (f *Front) ParseCount(text []byte) (n int, p *Problem) {
+	most := cmp.Or(f.Count, MaxCount)
+	for _, digit := range text {
+		if digit < '0' || digit > '9' || n > most {
+			n = 0
+			break
+		}
+		n = 10*n + int(digit-'0')
 	}
-	return t.Fit(s)
+	if n < 1 || n > most {
+		return 0, Problemf(BadParameter, "count is %s: it must be a number from 1 to %d", textfmt.Quote(string(text)), most)
+	}
+	return n, nil
 }
 
-// Take takes n IDs of the named sequencer for a client that may take them. It
-// first tries. If the sequencer has to be opened or IDs are not free yet, it
-// waits for both, at most for the limit. A sequencer that does not exist is
-// created if the client with these credentials may create it. A call that
-// returns an error has taken nothing, as far as possible.
-func (t *Taker) Take(ctx context.Context, name string, c *auth.Credentials, n int, terms Terms) (b Batch, err error) {
-	if err := ctx.Err(); err != nil {
-		return b, err
+// Allow returns nil if a client may perform an action on the named sequencer.
+func (f *Front) Allow(c *auth.Credentials, do auth.Action, name string) *Problem {
+	if f.Auth == nil {
+		return nil
 	}
-	s := t.Backend.Opened(name)
+	err := f.Auth.Allow(c, do, name)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, auth.ErrForbidden):
+		return Problemf(Forbidden, "%v", err)
+	}
+	return Problemf(Unauthorized, "%v: send a token %s", err, f.SendToken)
+}
+
+// Check returns why a client cannot take IDs of a sequencer, as far as that is
+// known without it.
+func (f *Front) Check(c *auth.Credentials, name string) *Problem {
+	if p := f.Allow(c, auth.Take, name); p != nil {
+		return p
+	}
+	if err := CheckName(name); err != nil {
+		return Problemf(BadName, "%v", err)
+	}
+	return nil
+}
+
+// fit completes the request for its sequencer, or returns why it does not suit
+// it.
+func (q *Request) fit(s *Sequencer) *Problem {
+	if q.Form = q.Format; q.Form.IsAuto() {
+		q.Form = form.Of(s.Layout.Format())
+	}
+	if err := s.complete(&q.Form); err != nil {
+		return Problemf(BadParameter, "%s", textfmt.Message(err))
+	}
+	if q.Runs && !s.Layout.HasRuns() {
+		return Problemf(NoRuns, "layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: "+
+			"request the IDs themselves", s.Layout)
+	}
+	if q.Fit == nil {
+		return nil
+	}
+	return q.Fit(s)
+}
+
+// Take takes IDs of a sequencer for a client that may take them. It first tries.
+// If the sequencer has to be opened or IDs are not free yet, it waits for both,
+// at most for the limit. A sequencer that does not exist is created if the
+// client may create it. A call that returns a Problem has taken nothing, as far
+// as possible.
+func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *Request) (b Batch, p *Problem) {
+	if p := f.Allow(c, auth.Take, name); p != nil {
+		return b, p
+	}
+	if err := ctx.Err(); err != nil {
+		return b, ProblemOf(err, f.Limit, false)
+	}
+	s := f.Backend.Opened(name) // which has a valid name
+	var err error
 	if s != nil {
-		if err = terms.fits(s); err != nil {
-			return b, err
+		if p := q.fit(s); p != nil {
+			return b, p
 		}
-		if b, err = s.Try(n); err == nil {
+		if b, err = s.Try(q.Count); err == nil {
 			return b, nil
 		}
+	} else if err := CheckName(name); err != nil {
+		return b, Problemf(BadName, "%v", err)
 	}
-	if terms.Wait != nil {
-		ctx = terms.Wait()
+	if q.Wait != nil {
+		ctx = q.Wait()
 	}
-	limited, cancel := context.WithTimeout(ctx, t.Limit)
+	limited, cancel := context.WithTimeout(ctx, f.Limit)
 	defer cancel()
 	if s != nil {
-		b, err = s.wait(limited, n, err)
-	} else if s, err = t.find(limited, name, c, &terms); err == nil {
-		if err = terms.fits(s); err == nil {
-			b, err = s.Take(limited, n)
+		b, err = s.wait(limited, q.Count, err)
+	} else if s, err = f.open(limited, c, name, q); err == nil {
+		if p := q.fit(s); p != nil {
+			return b, p
 		}
+		b, err = s.Take(limited, q.Count)
 	}
-	if err != nil && limited.Err() != nil {
-		err = &lateError{err}
+	if err != nil {
+		return b, ProblemOf(err, f.Limit, limited.Err() != nil)
 	}
-	return b, err
+	return b, nil
 }
 
 // Try is Take for IDs that are available without waiting.
-func (t *Taker) Try(name string, n int, terms Terms) (b Batch, err error) {
-	s := t.Backend.Opened(name)
-	if s == nil {
-		return b, errNotTried
+func (f *Front) Try(c *auth.Credentials, name string, q *Request) (b Batch, ok bool) {
+	s := f.Backend.Opened(name)
+	if s == nil || f.Allow(c, auth.Take, name) != nil || q.fit(s) != nil {
+		return b, false
 	}
-	if err := terms.fits(s); err != nil {
-		return b, err
-	}
-	return s.Try(n)
+	b, err := s.Try(q.Count)
+	return b, err == nil
 }
 
-// Find returns the sequencer of a name, which is created if necessary and if
-// the client with these credentials may create it.
-func (t *Taker) Find(ctx context.Context, name string, c *auth.Credentials) (*Sequencer, error) {
-	return t.find(ctx, name, c, new(Terms))
-}
-
-// find is Find for a request with these Terms.
-func (t *Taker) find(ctx context.Context, name string, c *auth.Credentials, terms *Terms) (*Sequencer, error) {
-	if s := t.Backend.Opened(name); s != nil {
-		return s, nil
-	}
-	mine, typed, mustExist := *c, terms.Typed, terms.MustExist // copies, because opening may outlast the call
-	return t.Backend.Sequencer(ctx, name, func(prefix string) (*auth.Credentials, error) {
-		if t.Auth != nil {
-			if err := t.Auth.Allow(&mine, auth.Create, name); err != nil {
-				return &mine, err
+// open returns the sequencer of a request, which is created if necessary and if
+// the client may create it.
+func (f *Front) open(ctx context.Context, c *auth.Credentials, name string, q *Request) (*Sequencer, error) {
+	creds, typed, mustExist := *c, q.Format.IsTyped(), q.MustExist // copies, because opening may outlast the call
+	return f.Backend.Sequencer(ctx, name, func(prefix string) (*auth.Credentials, error) {
+		if f.Auth != nil {
+			if err := f.Auth.Allow(&creds, auth.Create, name); err != nil {
+				return &creds, err
 			}
 		}
 		if mustExist {
-			return &mine, fmt.Errorf("%w %s: a GET without a token creates none on this server; send a POST, or create it first", ErrNoSequencer, name)
+			return &creds, fmt.Errorf("%w %s: a GET without a token creates none on this server; send a POST, or create it first",
+				ErrNoSequencer, name)
 		}
 		if typed && prefix == "" {
-			return &mine, errNoPrefix
+			return &creds, errNoPrefix
 		}
-		return &mine, nil
+		return &creds, nil
 	})
 }
 
+// Admin returns the administration of the store for a client that may perform
+// an action, on the named sequencer if there is a name. Changes are logged with
+// the client.
+func (f *Front) Admin(c *auth.Credentials, do auth.Action, name ...string) (*StoreAdmin, *Problem) {
+	if p := f.Allow(c, do, strings.Join(name, "")); p != nil {
+		return nil, p
+	}
+	for _, name := range name {
+		if err := CheckName(name); err != nil {
+			return nil, Problemf(BadName, "%v", err)
+		}
+	}
+	a := f.Backend.Admin()
+	if a == nil {
+		return nil, Problemf(NoStore, "this server runs with a static node ID and without a store: "+
+			"start it with --store to administer sequencers")
+	}
+	return a.By(Client{c.Name(), c.Address}, f.Logger), nil
+}
+
 var errNoPrefix = errors.New("the sequencer has no prefix for typed text, and was not created: create it with firn sequencer create --prefix, or set prefix in its template; both need a store")
-
-// A lateError is an error of a call whose limit has passed.
-type lateError struct{ error }
-
-func (e *lateError) Unwrap() error { return e.error }
 
 // A CreateError means that a client may not create the sequencer that it uses.
 type CreateError struct {

@@ -29,42 +29,45 @@ type adminCall struct {
 // admin returns a route's function that checks the name, and refuses a change
 // that a page of another origin sent. Changes are logged with the client, which
 // authorize has accepted. The context has the limit of a request.
-func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Handler, http.ResponseWriter, *http.Request, *auth.Credentials) *problem {
-	return func(h *Handler, w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *problem {
-		name := r.PathValue("name")
-		if err := service.CheckName(name); err != nil && r.Pattern != "/v1/sequencers" {
-			return problemf(service.BadName, "%v", err)
+func admin(serve func(*Handler, context.Context, *adminCall) *service.Problem) func(*Handler, http.ResponseWriter, *http.Request, *auth.Credentials) *service.Problem {
+	return func(h *Handler, w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
+		need := auth.See
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			if need = auth.Change; isCrossSite(r) {
+				return service.Problemf(service.CrossSite, "a page of another origin cannot change sequencers")
+			}
 		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
-			return problemf(service.CrossSite, "a page of another origin cannot change sequencers")
+		var names []string
+		if r.Pattern != "/v1/sequencers" {
+			names = []string{r.PathValue("name")}
 		}
-		a, none := service.AdminFor(h.config.Backend, creds, h.config.Logger)
-		if none != nil {
-			return &problem{Problem: *none}
+		a, p := h.front.Admin(creds, need, names...)
+		if p != nil {
+			return p
 		}
 		if r.Method == http.MethodPost && hasBody(w, r) {
-			return problemf(service.UnexpectedBody, "this path reads no body")
+			return service.Problemf(service.UnexpectedBody, "this path reads no body")
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), h.config.Limit)
 		defer cancel()
-		return serve(h, ctx, &adminCall{a, w, r, creds, name})
+		return serve(h, ctx, &adminCall{a, w, r, creds, strings.Join(names, "")})
 	}
 }
 
 // answer answers with a sequencer, or with a problem if err is not nil.
-func (a *adminCall) answer(ctx context.Context, h *Handler, status int, info grant.Info, err error) *problem {
+func (a *adminCall) answer(ctx context.Context, h *Handler, status int, info grant.Info, err error) *service.Problem {
 	if err != nil {
-		return &problem{Problem: service.AdminProblem(a.name, err, h.config.Limit, ctx.Err() != nil)}
+		return service.AdminProblem(a.name, err, h.config.Limit, ctx.Err() != nil)
 	}
 	return writeJSON(a.w, status, textfmt.InJSON(info))
 }
 
 // sequencers answers with the sequencers that the caller may see.
-func (h *Handler) sequencers(ctx context.Context, a *adminCall) *problem {
+func (h *Handler) sequencers(ctx context.Context, a *adminCall) *service.Problem {
 	all := []textfmt.SequencerJSON{}
 	err := a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 		switch {
-		case !h.maySee(a.creds, name):
+		case h.front.Allow(a.creds, auth.See, name) != nil:
 		case err != nil:
 			all = append(all, textfmt.SequencerJSON{Name: name, Error: textfmt.Message(err)})
 		default:
@@ -73,13 +76,13 @@ func (h *Handler) sequencers(ctx context.Context, a *adminCall) *problem {
 		return true
 	})
 	if err != nil {
-		return &problem{Problem: service.ProblemOf(err, h.config.Limit, ctx.Err() != nil)}
+		return service.ProblemOf(err, h.config.Limit, ctx.Err() != nil)
 	}
 	return writeJSON(a.w, http.StatusOK, map[string]any{"sequencers": all})
 }
 
 // sequencer returns, creates or destroys one sequencer.
-func (h *Handler) sequencer(ctx context.Context, a *adminCall) *problem {
+func (h *Handler) sequencer(ctx context.Context, a *adminCall) *service.Problem {
 	switch a.r.Method {
 	case http.MethodPut:
 		return h.create(ctx, a)
@@ -116,7 +119,7 @@ func (h *Handler) sequencer(ctx context.Context, a *adminCall) *problem {
 }
 
 // create creates a sequencer with the settings in the body.
-func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
+func (h *Handler) create(ctx context.Context, a *adminCall) *service.Problem {
 	body := new(service.Creation)
 	d := json.NewDecoder(http.MaxBytesReader(a.w, a.r.Body, int64(h.config.Limits.Body)))
 	d.DisallowUnknownFields()
@@ -126,9 +129,9 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 	}
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
-		return problemf(service.BadBody, "the body is larger than %d bytes", h.config.Limits.Body)
+		return service.Problemf(service.BadBody, "the body is larger than %d bytes", h.config.Limits.Body)
 	case err != io.EOF:
-		return problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window or prefix, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
+		return service.Problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window or prefix, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
 	}
 	c, wrong := body.Config(a.StoreAdmin)
 	if wrong != nil {
@@ -136,12 +139,12 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 		for _, w := range wrong {
 			all = append(all, w.Field+": "+w.Text)
 		}
-		return problemf(service.BadBody, "%s", strings.Join(all, "; "))
+		return service.Problemf(service.BadBody, "%s", strings.Join(all, "; "))
 	}
 	before, lookup := a.Lookup(ctx, a.name)
 	info, err := a.Create(ctx, a.name, c)
 	if errors.Is(err, firn.ErrTimeOver) {
-		return problemf(service.BadBody, "%s", textfmt.Message(err))
+		return service.Problemf(service.BadBody, "%s", textfmt.Message(err))
 	}
 	status := http.StatusOK
 	if lookup != nil || before.Incarnation != info.Incarnation {
@@ -151,18 +154,18 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 }
 
 // attach and detach act on all members.
-func (h *Handler) attach(ctx context.Context, a *adminCall) *problem {
+func (h *Handler) attach(ctx context.Context, a *adminCall) *service.Problem {
 	info, err := a.Attach(ctx, a.name)
 	return a.answer(ctx, h, http.StatusOK, info, err)
 }
 
-func (h *Handler) detach(ctx context.Context, a *adminCall) *problem {
+func (h *Handler) detach(ctx context.Context, a *adminCall) *service.Problem {
 	return h.detachOrDestroy(ctx, a, service.Detach)
 }
 
 // detachOrDestroy detaches or destroys a sequencer. If that is not done within
 // the request's limit, it answers 202.
-func (h *Handler) detachOrDestroy(ctx context.Context, a *adminCall, do service.LimitedChange) *problem {
+func (h *Handler) detachOrDestroy(ctx context.Context, a *adminCall, do service.LimitedChange) *service.Problem {
 	info, pending, err := do(a.r.Context(), a.StoreAdmin, a.name, h.config.Limit)
 	status := http.StatusOK
 	if pending {
@@ -173,30 +176,30 @@ func (h *Handler) detachOrDestroy(ctx context.Context, a *adminCall, do service.
 
 // members answers with the servers of the store. Of their node IDs and counts
 // of IDs it shows those that the caller may see.
-func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *problem {
+func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
 	all := []members.Member{}
 	if a := h.config.Backend.Admin(); a != nil {
 		ctx, cancel := context.WithTimeout(r.Context(), h.config.Limit)
 		defer cancel()
 		listed, err := a.Members(ctx)
 		if err != nil {
-			return &problem{Problem: service.ProblemOf(err, h.config.Limit, ctx.Err() != nil)}
+			return service.ProblemOf(err, h.config.Limit, ctx.Err() != nil)
 		}
 		all = append(all, listed...)
 	}
-	if h.authorize(creds, auth.SeeAll, "") != nil {
+	if h.front.Allow(creds, auth.SeeAll, "") != nil {
 		for i := range all {
-			all[i] = all[i].For(func(name string) bool { return h.maySee(creds, name) })
+			all[i] = all[i].For(func(name string) bool { return h.front.Allow(creds, auth.See, name) == nil })
 		}
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
 }
 
 // writeJSON answers with a value as JSON.
-func writeJSON(w http.ResponseWriter, status int, v any) *problem {
+func writeJSON(w http.ResponseWriter, status int, v any) *service.Problem {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return &problem{Problem: service.Problem{Detail: "see the server's log", Kind: service.Internal, Cause: err}}
+		return &service.Problem{Detail: "see the server's log", Kind: service.Internal, Cause: err}
 	}
 	return writeWhole(w, status, "application/json", append(body, '\n'))
 }

@@ -79,7 +79,7 @@ func newIDWriter(w http.ResponseWriter, q *nextRequest) *idWriter {
 	a := idWriters.Get().(*idWriter)
 	*a = idWriter{w: w, punctuation: jsonPunctuation, buf: a.buf[:0]}
 	switch {
-	case q.runs:
+	case q.Runs:
 		a.punctuation = runsPunctuation
 	case q.media == mediaText:
 		a.punctuation = textPunctuation

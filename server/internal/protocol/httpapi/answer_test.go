@@ -33,6 +33,9 @@ const fast = "bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z"
 // An answer allocates nothing per ID, whatever its form: only for the batch as
 // a whole.
 func TestAnswerAllocs(t *testing.T) {
+	of := func(m media, f firn.Format, runs bool) nextRequest {
+		return nextRequest{service.Request{Form: form.Of(f), Runs: runs}, m}
+	}
 	for _, layout := range []string{fast, "bits=time:48.seq:20.node:48,epoch=2026-01-01T00:00:00Z"} {
 		s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 1})
 		if err != nil {
@@ -40,19 +43,19 @@ func TestAnswerAllocs(t *testing.T) {
 		}
 		seq, _ := s.Sequencer(context.Background(), "orders", nil)
 		for _, q := range []nextRequest{
-			{media: mediaJSON, format: form.Of(firn.Decimal)},
-			{media: mediaJSON, format: form.Of(firn.Base62)},
-			{media: mediaText, format: form.Of(firn.Hex)},
-			{media: mediaOctets, format: form.Of(firn.Raw)},
-			{media: mediaJSON, format: form.Of(firn.Decimal), runs: true},
+			of(mediaJSON, firn.Decimal, false),
+			of(mediaJSON, firn.Base62, false),
+			of(mediaText, firn.Hex, false),
+			of(mediaOctets, firn.Raw, false),
+			of(mediaJSON, firn.Decimal, true),
 		} {
 			// With one ID more, the allocations of Batch.All and of net/http's header
 			// are the same.
 			allocs := func(count int) float64 {
-				q.count = count
+				q.Count = count
 				w := &nullWriter{header: make(http.Header)}
 				return testing.AllocsPerRun(100, func() {
-					b, err := seq.Take(context.Background(), q.count)
+					b, err := seq.Take(context.Background(), q.Count)
 					if err != nil {
 						t.Fatal(err)
 					}

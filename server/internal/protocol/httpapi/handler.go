@@ -87,7 +87,7 @@ type Console interface {
 // made by NewHandler.
 type Handler struct {
 	config   Config
-	take     service.Taker
+	front    service.Front
 	mux      *http.ServeMux
 	exposed  bool // see Expose
 	draining atomic.Bool
@@ -100,7 +100,7 @@ type route struct {
 	path    string
 	methods []string
 	need    auth.Action // for reading; changes need Change
-	serve   func(*Handler, http.ResponseWriter, *http.Request, *auth.Credentials) *problem
+	serve   func(*Handler, http.ResponseWriter, *http.Request, *auth.Credentials) *service.Problem
 	query   bool // the function reads the query; otherwise there are no parameters
 }
 
@@ -134,13 +134,14 @@ func NewHandler(c Config) *Handler {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	h := &Handler{
 		config: c, mux: http.NewServeMux(),
-		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
+		front: service.Front{Backend: c.Backend, Auth: c.Auth, Veil: c.Veil, Limit: c.Limit, Count: c.Limits.Count, Logger: c.Logger,
+			SendToken: "in the header Authorization: Bearer firn_…", NameSequencer: "name its sequencer with sequencer=NAME"},
 	}
 	for _, r := range routes {
 		h.handle(r, r.need != auth.Anything)
 	}
 	if c.Metrics != nil {
-		h.handle(route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *problem {
+		h.handle(route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *service.Problem {
 			c.Metrics.ServeHTTP(w, r)
 			return nil
 		}, true}, false)
@@ -151,7 +152,7 @@ func NewHandler(c Config) *Handler {
 			c.Console.ServeHTTP(w, req)
 			return
 		}
-		h.fail(w, req, problemf(service.NotFound, "no such path: %s; see GET /", textfmt.Quote(req.URL.Path)))
+		h.fail(w, req, service.Problemf(service.NotFound, "no such path: %s; see GET /", textfmt.Quote(req.URL.Path)))
 	})
 	return h
 }
@@ -171,9 +172,9 @@ func (h *Handler) handle(r route, isObserved bool) {
 			return
 		}
 		if !slices.Contains(r.methods, req.Method) {
-			p := problemf(service.MethodNotAllowed, "this path does not support %s, only %s", textfmt.Quote(req.Method), list(r.methods))
-			p.allow = strings.Join(r.methods, ", ")
-			h.fail(w, req, p)
+			w.Header().Set("Allow", strings.Join(r.methods, ", "))
+			h.fail(w, req, service.Problemf(service.MethodNotAllowed, "this path does not support %s, only %s",
+				textfmt.Quote(req.Method), list(r.methods)))
 			return
 		}
 		var begin time.Time
@@ -207,13 +208,15 @@ func (h *Handler) handle(r route, isObserved bool) {
 }
 
 // answer answers a request that the client may make, or returns a problem.
-func (h *Handler) answer(r route, w http.ResponseWriter, req *http.Request) *problem {
-	creds, need := h.credentials(req), r.need
+func (h *Handler) answer(r route, w http.ResponseWriter, req *http.Request) *service.Problem {
+	creds, need := credentials(req), r.need
 	if need == auth.See && req.Method != http.MethodGet && req.Method != http.MethodHead {
 		need = auth.Change
 	}
-	if p := h.authorize(creds, need, req.PathValue("name")); p != nil {
-		return p
+	if need != auth.Anything {
+		if p := h.front.Allow(creds, need, req.PathValue("name")); p != nil {
+			return p
+		}
 	}
 	if r.need != auth.Anything && (h.config.Auth != nil || req.ContentLength == 0) { // otherwise the body may never arrive
 		listen.Known(listen.ConnIn(req.Context()))
@@ -262,13 +265,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	if !h.allowsHost(r.Host) {
-		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens or TLS, this server answers only %s; allow others with --allow-host",
+		h.fail(w, r, service.Problemf(service.ForeignHost, "Host is %s: without tokens or TLS, this server answers only %s; allow others with --allow-host",
 			textfmt.Quote(r.Host), h.allowedHosts()))
 		return
 	}
 	// ServeMux would redirect to the cleaned path, which does not exist either.
 	if p := r.URL.EscapedPath(); !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-		h.fail(w, r, problemf(service.NotFound, "no such path: %s: a path begins with / and has no empty, . or .. segments; see GET /",
+		h.fail(w, r, service.Problemf(service.NotFound, "no such path: %s: a path begins with / and has no empty, . or .. segments; see GET /",
 			textfmt.Quote(r.URL.Path)))
 		return
 	}
@@ -323,13 +326,13 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (w *statusWriter) sent() int { return cmp.Or(w.status, http.StatusOK) }
 
 // fail answers with a problem.
-func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *service.Problem) {
 	r = withRequestID(w, r)
 	if p.Cause != nil {
 		h.config.Logger.LogAttrs(r.Context(), p.Level(), "request failed",
 			slog.String("method", textfmt.Short(r.Method)), slog.String("path", textfmt.Short(r.URL.Path)), slog.Any("error", p.Cause))
 	}
-	p.write(w, r)
+	writeProblem(w, r, p.Kind.Status(), p)
 }
 
 // Drain makes /readyz report that the server is about to stop, so that load
@@ -342,21 +345,22 @@ func (h *Handler) Drain() { h.draining.Store(true) }
 func (h *Handler) Draining() bool { return h.draining.Load() }
 
 // healthz reports that the server runs.
-func (h *Handler) healthz(w http.ResponseWriter, _ *http.Request, _ *auth.Credentials) *problem {
+func (h *Handler) healthz(w http.ResponseWriter, _ *http.Request, _ *auth.Credentials) *service.Problem {
 	return writeText(w, "ok\n")
 }
 
 // readyz reports whether requests should be sent to this server.
-func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *problem {
+func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *service.Problem {
 	if h.draining.Load() {
-		return problemf(service.Draining, "the server is shutting down: send requests to another one")
+		return service.Problemf(service.Draining, "the server is shutting down: send requests to another one")
 	}
 	err := h.config.Backend.Ready(r.Context())
 	if r.Context().Err() != nil {
-		return problemf(service.Cancelled, "the request was cancelled") // says nothing about the server
+		return service.Problemf(service.Cancelled, "the request was cancelled") // says nothing about the server
 	}
 	if p := h.logReadiness(r.Context(), err); p != nil {
-		return p
+		writeProblem(w, r, http.StatusServiceUnavailable, p)
+		return nil
 	}
 	return writeText(w, "ready\n")
 }
@@ -364,24 +368,22 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credent
 // logReadiness returns the problem of a server that is not ready. It logs when
 // the server becomes unready, when the reason changes, and when it is ready
 // again, but not every probe.
-func (h *Handler) logReadiness(ctx context.Context, err error) *problem {
+func (h *Handler) logReadiness(ctx context.Context, err error) *service.Problem {
 	if err == nil {
 		if h.unready.Load() != nil && h.unready.Swap(nil) != nil {
 			h.config.Logger.LogAttrs(ctx, slog.LevelInfo, "ready again")
 		}
 		return nil
 	}
-	p := &problem{Problem: service.ProblemOf(err, h.config.Limit, false)}
+	p := service.ProblemOf(err, h.config.Limit, false)
 	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
 		h.config.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
 	}
-	p.Cause = nil // already logged
-	p.status = http.StatusServiceUnavailable
 	return p
 }
 
 // index explains the server to a person who opens its address in a browser.
-func (h *Handler) index(w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *problem {
+func (h *Handler) index(w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *service.Problem {
 	url := "http://" + r.Host
 	if r.TLS != nil {
 		url = "https://" + r.Host
@@ -405,13 +407,13 @@ Read one:
 }
 
 // writeText answers with a text.
-func writeText(w http.ResponseWriter, text string) *problem {
+func writeText(w http.ResponseWriter, text string) *service.Problem {
 	return writeWhole(w, http.StatusOK, "text/plain; charset=utf-8", []byte(text))
 }
 
 // writeWhole writes an answer that is complete in memory. Each has a
 // Content-Length: net/http sets that of short ones only.
-func writeWhole(w http.ResponseWriter, status int, media string, body []byte) *problem {
+func writeWhole(w http.ResponseWriter, status int, media string, body []byte) *service.Problem {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

@@ -222,7 +222,7 @@ func TestGetMayCreate(t *testing.T) {
 	h.Expose()
 	for value, want := range map[string]bool{"": false, " ": false, "Basic YTpi": false, "Bearer": false, "Bearer ": false, "Negotiate x": false, "Bearer x": true} {
 		r := httptest.NewRequest("GET", "/v1/sequencers/orders/next", nil)
-		if r.Header.Set("Authorization", value); h.mayCreate(r, h.credentials(r)) != want {
+		if r.Header.Set("Authorization", value); h.mayCreate(r, credentials(r)) != want {
 			t.Errorf("Authorization: %q may create a sequencer: %t, want %t", value, !want, want)
 		}
 	}

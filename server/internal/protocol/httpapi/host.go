@@ -62,3 +62,10 @@ func isCrossSite(r *http.Request) bool {
 }
 
 var origins = http.NewCrossOriginProtection()
+
+// credentials returns the credentials of a request.
+func credentials(r *http.Request) *auth.Credentials {
+	c := auth.FromHeader(r.Header["Authorization"], r.TLS)
+	c.Address = r.RemoteAddr
+	return c
+}

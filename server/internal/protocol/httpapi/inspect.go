@@ -15,28 +15,28 @@ import (
 )
 
 // inspect answers with the likeliest reading of an ID, and with others.
-func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *problem {
+func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
 	values, errs := readParams(r.URL.RawQuery, "layout", "from", "sequencer")
 	o := readOptions(values[0], values[1], &errs)
 	if p := errs.problem(); p != nil {
 		return p
 	}
-	if p := h.sequencerOf(r, creds, values[2], &o); p != nil {
+	if p := h.front.Reads(r.Context(), creds, values[2], r.PathValue("id"), &o); p != nil {
 		return p
 	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {
-		return problemf(service.NotAcceptable, "Accept is %s: readings are available as %s", textfmt.Quote(r.Header["Accept"][0]), mediaJSON)
+		return service.Problemf(service.NotAcceptable, "Accept is %s: readings are available as %s", textfmt.Quote(r.Header["Accept"][0]), mediaJSON)
 	}
 	result, err := inspect.Read(r.PathValue("id"), o)
 	if err != nil {
-		return problemf(service.BadID, "%s", textfmt.Message(err))
+		return service.Problemf(service.BadID, "%s", textfmt.Message(err))
 	}
 	return writeJSON(w, http.StatusOK, result.JSON())
 }
 
 // inspectColumn answers with the report of a column of IDs, one per line of the
 // body.
-func (h *Handler) inspectColumn(w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *problem {
+func (h *Handler) inspectColumn(w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *service.Problem {
 	values, errs := readParams(r.URL.RawQuery, "layout", "from")
 	o := readOptions(values[0], values[1], &errs)
 	if p := errs.problem(); p != nil {
@@ -44,7 +44,7 @@ func (h *Handler) inspectColumn(w http.ResponseWriter, r *http.Request, _ *auth.
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.config.Limits.Body)))
 	if err != nil {
-		return problemf(service.BadBody, "the body is larger than %d bytes: firn inspect --summary reads files of any size", h.config.Limits.Body)
+		return service.Problemf(service.BadBody, "the body is larger than %d bytes: firn inspect --summary reads files of any size", h.config.Limits.Body)
 	}
 	summary := inspect.NewSummary(o, time.Now())
 	bad, missing := 0, 0
@@ -75,19 +75,4 @@ func readOptions(layout, from string, errs *paramErrors) (o inspect.Options) {
 		}
 	}
 	return o
-}
-
-// sequencerOf completes the options with what is known of the ID's sequencer.
-// The client must be allowed to take IDs of it, or to see it.
-func (h *Handler) sequencerOf(r *http.Request, creds *auth.Credentials, name string, o *inspect.Options) *problem {
-	if name != "" && service.CheckName(name) == nil {
-		if p := h.authorize(creds, auth.See, name); p != nil && h.authorize(creds, auth.Take, name) != nil {
-			return p
-		}
-	}
-	reader := service.Reader{Backend: h.config.Backend, Veil: h.config.Veil, Limit: h.config.Limit, How: "name its sequencer with sequencer=NAME"}
-	if f := reader.Options(r.Context(), name, r.PathValue("id"), o); f != nil {
-		return &problem{Problem: *f}
-	}
-	return nil
 }

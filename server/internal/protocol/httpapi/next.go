@@ -2,10 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/firnid/firn"
@@ -18,37 +16,33 @@ import (
 
 // A nextRequest is a parsed request for IDs.
 type nextRequest struct {
-	count     int
-	format    form.Form // if hasFormat
-	hasFormat bool
-	runs      bool
-	media     media
+	service.Request
+	media media
 }
 
-// parseNext parses a request for up to most IDs.
-func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
+// parseNext parses a request for IDs.
+func (h *Handler) parseNext(r *http.Request) (q nextRequest, p *service.Problem) {
 	values, errs := readParams(r.URL.RawQuery, "count", "format", "runs")
 	count, format, runs := values[0], values[1], values[2]
 
-	q.count = 1
+	q.Count = 1
 	if count != "" {
-		n, err := strconv.ParseUint(count, 10, 64)
-		if err != nil || n < 1 || n > uint64(most) {
-			errs.add("count is %s: it must be a number from 1 to %d", textfmt.Quote(count), most)
+		if q.Count, p = h.front.ParseCount([]byte(count)); p != nil {
+			errs.add("%s", p.Detail)
 		}
-		q.count = int(n)
 	}
-	if q.hasFormat = format != ""; q.hasFormat {
+	hasFormat := format != ""
+	if hasFormat {
 		var err error
-		if q.format, err = form.Parse(format); err != nil {
+		if q.Format, err = form.Parse(format); err != nil {
 			errs.add("%s", textfmt.Message(err))
 		}
 	}
-	if q.runs = runs == "true"; !q.runs && runs != "" && runs != "false" {
+	if q.Runs = runs == "true"; !q.Runs && runs != "" && runs != "false" {
 		errs.add("runs is %s: it must be true or false", textfmt.Quote(runs))
 	}
-	if q.runs && q.hasFormat && (q.format.Is(firn.Raw) || q.format.IsVeiled()) {
-		errs.add("runs=true cannot be combined with format=%s, which does not form runs", q.format.String())
+	if q.Runs && (q.Format.Is(firn.Raw) || q.Format.IsVeiled()) {
+		errs.add("runs=true cannot be combined with format=%s, which does not form runs", q.Format)
 	}
 	if p := errs.problem(); p != nil {
 		return q, p
@@ -56,11 +50,11 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 
 	offers := allMedia
 	switch {
-	case q.runs:
+	case q.Runs:
 		offers = []media{mediaJSON}
-	case q.hasFormat && q.format.Is(firn.Raw):
+	case q.Format.Is(firn.Raw):
 		offers = []media{mediaOctets}
-	case q.hasFormat:
+	case hasFormat:
 		offers = []media{mediaJSON, mediaText}
 	}
 	accept := r.Header["Accept"]
@@ -70,9 +64,11 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 		for i, m := range offers {
 			names[i] = m.String()
 		}
-		return q, problemf(service.NotAcceptable, "Accept is %s: IDs are available as %s", textfmt.Quote(accept[0]), list(names))
+		return q, service.Problemf(service.NotAcceptable, "Accept is %s: IDs are available as %s", textfmt.Quote(accept[0]), list(names))
 	}
-	q.media = m
+	if q.media = m; m == mediaOctets {
+		q.Format = form.Of(firn.Raw)
+	}
 	return q, nil
 }
 
@@ -82,26 +78,22 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 const nonceHeader = "Firn-Nonce"
 
 // next answers with new IDs.
-func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *problem {
+func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
 	if isCrossSite(r) {
-		return problemf(service.CrossSite, "a page of another origin cannot take IDs: send the request from that page's server")
+		return service.Problemf(service.CrossSite, "a page of another origin cannot take IDs: send the request from that page's server")
 	}
 	if nonce := r.Header[nonceHeader]; len(nonce) == 1 && requestid.Valid(nonce[0]) {
 		w.Header()[nonceHeader] = nonce
 	}
-	name := r.PathValue("name")
-	if err := service.CheckName(name); err != nil {
-		return problemf(service.BadName, "%v", err)
-	}
-	q, p := parseNext(r, h.config.Limits.Count)
+	q, p := h.parseNext(r)
 	if p != nil {
 		return p
 	}
 	if ranges := r.Header["Range"]; ranges != nil {
-		return problemf(service.UnexpectedRange, "Range is %s: every request makes new IDs, so an answer cannot be continued: discard what has arrived, and send the request without Range", textfmt.Quote(ranges[0]))
+		return service.Problemf(service.UnexpectedRange, "Range is %s: every request makes new IDs, so an answer cannot be continued: discard what has arrived, and send the request without Range", textfmt.Quote(ranges[0]))
 	}
 	if hasBody(w, r) {
-		return problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
+		return service.Problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
 	}
 
 	isForwarded := r.Header[service.ForwardedHeader] != nil
@@ -109,15 +101,15 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 		r = r.WithContext(service.WithForwarded(r.Context()))
 	}
 
-	b, err := h.take.Take(r.Context(), name, creds, q.count, service.Terms{Fit: q.fit, Typed: q.hasFormat && q.format.IsTyped(), MustExist: !h.mayCreate(r, creds), Wait: func() context.Context {
+	name := r.PathValue("name")
+	q.MustExist = !h.mayCreate(r, creds)
+	q.Wait = func() context.Context {
 		r = withRequestID(w, r) // IDs that are available need no request ID
 		return r.Context()
-	}})
-	if p, ok := errors.AsType[*problem](err); ok {
-		return p
 	}
-	if err != nil {
-		return &problem{Problem: service.ProblemOf(err, h.config.Limit, false)}
+	b, p := h.front.Take(r.Context(), creds, name, &q.Request)
+	if p != nil {
+		return p
 	}
 	if isForwarded && h.config.Owner != nil {
 		// If the node ID was lost meanwhile, the owner does not match the IDs, and
@@ -136,27 +128,27 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 	}
 	a := newIDWriter(w, q)
 	defer a.close()
-	if q.runs {
+	if q.Runs {
 		runs := b.Runs()
 		if len(runs) > fewItems {
 			total := 0
 			for _, r := range runs {
-				total += len(appendRun(a.scratch(), r, &q.format))
+				total += len(appendRun(a.scratch(), r, &q.Form))
 			}
 			a.setLength(len(runs), total)
 		}
 		for _, r := range runs {
-			if !a.add(appendRun(a.next(), r, &q.format)) {
+			if !a.add(appendRun(a.next(), r, &q.Form)) {
 				break
 			}
 		}
 		return
 	}
-	if q.count > fewItems {
-		a.setLength(q.count, textLength(a, b, &q.format))
+	if q.Count > fewItems {
+		a.setLength(q.Count, textLength(a, b, &q.Form))
 	}
 	for id := range b.All {
-		if !a.add(id.Append(a.next(), &q.format)) {
+		if !a.add(id.Append(a.next(), &q.Form)) {
 			break
 		}
 	}
@@ -177,25 +169,6 @@ func textLength(a *idWriter, b *service.Batch, f *form.Form) int {
 		total += len(id.Append(a.scratch(), f))
 	}
 	return total
-}
-
-// fit completes the request for its sequencer, or returns a problem if it does
-// not fit. It runs before any ID is taken.
-func (q *nextRequest) fit(s *service.Sequencer) error {
-	l := &s.Layout
-	switch {
-	case q.media == mediaOctets:
-		q.format = form.Of(firn.Raw)
-	case !q.hasFormat:
-		q.format = form.Of(l.Format())
-	}
-	if err := s.Complete(&q.format); err != nil {
-		return problemf(service.BadParameter, "%s", textfmt.Message(err))
-	}
-	if q.runs && !l.HasRuns() {
-		return problemf(service.NoRuns, "layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: leave out runs=true", l)
-	}
-	return nil
 }
 
 // hasBody reports whether a request has a body. That must be an error: a client

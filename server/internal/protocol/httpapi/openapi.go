@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	_ "embed"
+	"github.com/firnid/firn/server/internal/service"
 	"net/http"
 
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -13,6 +14,6 @@ import (
 var openAPI []byte
 
 // openapi answers with the description of the API.
-func (h *Handler) openapi(w http.ResponseWriter, _ *http.Request, _ *auth.Credentials) *problem {
+func (h *Handler) openapi(w http.ResponseWriter, _ *http.Request, _ *auth.Credentials) *service.Problem {
 	return writeWhole(w, http.StatusOK, "application/yaml", openAPI)
 }

@@ -18,11 +18,11 @@ type paramErrors []string
 func (e *paramErrors) add(format string, a ...any) { *e = append(*e, fmt.Sprintf(format, a...)) }
 
 // problem returns the answer, or nil if there are no errors.
-func (e paramErrors) problem() *problem {
+func (e paramErrors) problem() *service.Problem {
 	if len(e) == 0 {
 		return nil
 	}
-	return problemf(service.BadParameter, "%s", strings.Join(e, "; "))
+	return service.Problemf(service.BadParameter, "%s", strings.Join(e, "; "))
 }
 
 // maxParams is how many parameters a path can have.

@@ -2,9 +2,7 @@ package httpapi
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,33 +11,15 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// A problem is the answer to a failed request (RFC 9457).
-type problem struct {
-	service.Problem
-	allow  string // value of the Allow header
-	status int    // instead of that of the kind, if not 0
-}
-
-// Error makes a problem an error of service.Terms.
-func (p *problem) Error() string { return p.Detail }
-
-// problemf returns a problem with a formatted detail.
-func problemf(k service.Kind, format string, a ...any) *problem {
-	return &problem{Problem: service.Problem{Kind: k, Detail: fmt.Sprintf(format, a...)}}
-}
-
-// write answers with the problem.
-func (p *problem) write(w http.ResponseWriter, r *http.Request) {
-	h, status := w.Header(), cmp.Or(p.status, p.Kind.Status())
+// writeProblem answers a failed request (RFC 9457).
+func writeProblem(w http.ResponseWriter, r *http.Request, status int, p *service.Problem) {
+	h := w.Header()
 	if p.Retry > 0 {
 		seconds := (p.Retry + time.Second - 1) / time.Second
 		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
 	}
 	if p.Kind == service.Unauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="firn"`)
-	}
-	if p.allow != "" {
-		h.Set("Allow", p.allow)
 	}
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)

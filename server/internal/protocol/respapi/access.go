@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"errors"
 	"net"
 
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -13,36 +12,16 @@ import (
 // certificate, or nil if the client has to authenticate.
 func (s *Server) initialCreds(nc net.Conn) *auth.Credentials {
 	c := &auth.Credentials{TLS: listen.StateOf(nc), Address: nc.RemoteAddr().String()}
-	if s.config.Auth != nil && s.config.Auth.Allow(c, auth.Anything, "") != nil {
+	if s.front.Allow(c, auth.Anything, "") != nil {
 		return nil
 	}
 	return c
 }
 
-// authorize returns nil if the client may perform an action. It is called for
-// every command, so that access ends when a token expires or is removed.
-func (c *conn) authorize(do auth.Action, name string) error {
-	switch {
-	case c.creds == nil:
-		return auth.ErrUnauthorized
-	case c.server.config.Auth == nil:
-		return nil
-	}
-	return c.server.config.Auth.Allow(c.creds, do, name)
-}
-
-// deny answers a command that the client is not authorized for.
-func (c *conn) deny(err error, text string) {
-	if errors.Is(err, auth.ErrForbidden) {
-		c.failKind(service.Forbidden, text)
-		return
-	}
-	c.failKind(service.Unauthorized, authRequired)
-}
-
-// denyTake answers a command for IDs that the client is not authorized to take.
-func (c *conn) denyTake(err error, name string) {
-	c.deny(err, "permission denied: this client may not take IDs of sequencer "+name)
+// isKnown reports whether the client is known. It is asked for every command, so
+// that access ends when a token expires or is removed.
+func (c *conn) isKnown() bool {
+	return c.creds != nil && c.server.front.Allow(c.creds, auth.Anything, "") == nil
 }
 
 const authRequired = "Authentication required."
@@ -62,7 +41,7 @@ func (c *conn) login(secret []byte) bool {
 		return false
 	}
 	creds := &auth.Credentials{Token: string(secret), Given: true, Address: c.nc.RemoteAddr().String()}
-	if c.server.config.Auth.Allow(creds, auth.Anything, "") != nil {
+	if c.server.front.Allow(creds, auth.Anything, "") != nil {
 		// As in Redis, a client that was authenticated remains so.
 		c.failAs(service.Unauthorized, "WRONGPASS", "invalid username-password pair or user is disabled: the password must be a token from this server's token file")
 		return false

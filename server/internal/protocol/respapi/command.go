@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -14,9 +13,9 @@ import (
 // call, and the function that answers it: either take or do.
 type command struct {
 	name       string
-	min, max   int                                           // arguments, including the name; max 0 means any number
-	usage      string                                        // syntax
-	take       func(c *conn, args [][]byte) (request, error) // reads a command for IDs, whose first argument is the name of a sequencer
+	min, max   int                                                      // arguments, including the name; max 0 means any number
+	usage      string                                                   // syntax
+	take       func(c *conn, args [][]byte) (request, *service.Problem) // reads a command for IDs, whose first argument is the name of a sequencer
 	do         func(c *conn, args [][]byte)
 	beforeAuth bool // allowed before AUTH
 	atOnce     bool // not queued between MULTI and EXEC
@@ -82,7 +81,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		c.refuse(protocolError("this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves HTTP"))
 		return
 	// Commands for IDs check access to the sequencer, which includes this.
-	case (cmd == nil || !cmd.beforeAuth) && (c.creds == nil || (cmd == nil || cmd.take == nil) && c.authorize(auth.Anything, "") != nil):
+	case (cmd == nil || !cmd.beforeAuth) && (c.creds == nil || (cmd == nil || cmd.take == nil) && !c.isKnown()):
 		c.failKind(service.Unauthorized, authRequired)
 	case cmd == nil:
 		c.fail(unknownCommand(args))
@@ -214,7 +213,7 @@ func (c *conn) hello(args [][]byte) {
 	if secret != nil && !c.login(secret) {
 		return
 	}
-	if c.authorize(auth.Anything, "") != nil {
+	if !c.isKnown() {
 		c.failKind(service.Unauthorized, "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}

@@ -49,18 +49,18 @@ func TestCommands(t *testing.T) {
 		{"NEXT orders -1", `-ERR bad-parameter: count is "-1": it must be a number from 1 to 100000`, ""},
 		{"NEXT orders 99999999999999999999999", `-ERR bad-parameter: count is "99999999999999999999999": it must be a number from 1 to 100000`, ""},
 		{"NEXT orders two", `-ERR bad-parameter: count is "two": it must be a number from 1 to 100000`, ""},
-		{"NEXT orders 1 two", `-ERR syntax error: use NEXT name [count] [FORMAT format]`, ""},
-		{"NEXT orders FORMAT", "-ERR syntax error: use NEXT name [count] [FORMAT format]", ""},
-		{"NEXT orders FORMAT hex 3", "-ERR syntax error: use NEXT name [count] [FORMAT format]", ""},
-		{"NEXT orders FORMAT uuid", "-ERR format uuid", ""},
-		{"NEXT orders FORMAT nonsense", "-ERR parse format", ""},
+		{"NEXT orders 1 two", `-ERR bad-parameter: syntax error: use NEXT name [count] [FORMAT format]`, ""},
+		{"NEXT orders FORMAT", "-ERR bad-parameter: syntax error: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders FORMAT hex 3", "-ERR bad-parameter: syntax error: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders FORMAT uuid", "-ERR bad-parameter: format uuid", ""},
+		{"NEXT orders FORMAT nonsense", "-ERR bad-parameter: parse format", ""},
 		{"NEXT a/b", `-ERR bad-name: invalid sequencer name "a/b": "/" at offset 1: a name has 1 to 128 characters`, ""},
 		{"NEXT  1", "-ERR bad-name: invalid sequencer name of 0 bytes: a name has 1 to 128 characters", ""},
 		{"NEXTB orders", "-ERR wrong number of arguments for 'nextb' command: use NEXTB name count", ""},
 		{"NEXTB orders x", `-ERR bad-parameter: count is "x": it must be a number from 1 to 100000`, ""},
 		{"INCR a b", "-ERR wrong number of arguments for 'incr' command: use INCR name", ""},
 		{"INCRBY orders 1", ":1", ""},
-		{"INCRBY orders 3", `-ERR INCRBY makes one ID, so its amount must be 1: for several IDs use NEXT orders 3`, ""},
+		{"INCRBY orders 3", `-ERR bad-parameter: INCRBY makes one ID, so its amount must be 1: for several IDs use NEXT orders 3`, ""},
 		{"INCRBY orders", "-ERR wrong number of arguments for 'incrby' command: use INCRBY name 1", ""},
 		{"ROLE", "(master :0 ())", ""},
 		{"INSPECT 117411959208411141 default",
@@ -151,7 +151,7 @@ func TestWideIDs(t *testing.T) {
 		t.Errorf("NEXTB u 3 has %d bytes, want 48", len(got.text))
 	}
 	for i := 9; i < 11; i++ {
-		if got := all[i].String(); got != "-ERR INCR returns a 64-bit integer, but IDs of layout uuidv7 have 128 bits: use NEXT u" {
+		if got := all[i].String(); got != "-ERR bad-parameter: INCR returns a 64-bit integer, but IDs of layout uuidv7 have 128 bits: use NEXT u" {
 			t.Errorf("INCR u = %s", got)
 		}
 	}
@@ -182,7 +182,7 @@ func TestRuns(t *testing.T) {
 		}
 	}
 	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
-	if got := talk(s, line("NEXTR u 2")); got != "-ERR no-runs: IDs of layout uuidv7 do not form runs: use NEXTB u\r\n" {
+	if got := talk(s, line("NEXTR u 2")); got != "-ERR no-runs: layout uuidv7 has random bits or a step of 2^64 or more, so its IDs do not form runs: request the IDs themselves\r\n" {
 		t.Errorf("uuidv7: %q", got)
 	}
 }
@@ -324,11 +324,11 @@ func TestAuth(t *testing.T) {
 		{"RESET", "+RESET"},
 		{"AUTH right", "+OK"},
 		{"NEXT orders", "1"},
-		{"NEXT users", "-NOPERM permission denied: this client may not take IDs of sequencer users"},
-		{"NEXT users", "-NOPERM permission denied: this client may not take IDs of sequencer users"},
+		{"NEXT users", "-NOPERM forbidden: permission denied: this token does not allow it"},
+		{"NEXT users", "-NOPERM forbidden: permission denied: this token does not allow it"},
 		{"INCR users", "-NOPERM "},
 		{"NEXTB users 2", "-NOPERM "},
-		{"INSPECT 1", "-NOPERM permission denied: this client may not use INSPECT"},
+		{"INSPECT 1", "-NOPERM forbidden: permission denied: this token does not allow it"},
 		{"AUTH wrong", wrong},
 		{"NEXT orders", "2"}, // as in Redis, the client stays authenticated
 		{"RESET", "+RESET"},
@@ -366,10 +366,10 @@ func TestIntegers(t *testing.T) {
 		warns  int
 	}{
 		{"default", false, ":", 1},
-		{"default", true, "-ERR IDs of layout default exceed 2^53, where JavaScript rounds integers, and this server does not return them as integers: use NEXT ", 0},
+		{"default", true, "-ERR bad-parameter: IDs of layout default exceed 2^53, where JavaScript rounds integers, and this server does not return them as integers: use NEXT ", 0},
 		{"js53", false, ":", 0},
 		{"js53", true, ":", 0},
-		{"uuidv7", true, "-ERR INCR returns a 64-bit integer", 0},
+		{"uuidv7", true, "-ERR bad-parameter: INCR returns a 64-bit integer", 0},
 	} {
 		var log strings.Builder
 		s := NewServer(Config{Backend: newStatic(t, tt.layout), RefuseUnsafe: tt.refuse, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -398,7 +398,7 @@ func TestTyped(t *testing.T) {
 	if got := talk(NewServer(Config{Backend: b}), in); !strings.Contains(got, "the sequencer has no prefix for typed text") {
 		t.Errorf("without a prefix: %q", got)
 	}
-	b.Opened("").Prefix = "order"
+	b.Opened("orders").Prefix = "order"
 	got := talk(NewServer(Config{Backend: b}), in)
 	const want = "$19\r\norder_0000000000001\r\n*2\r\n$19\r\norder_0000000000002\r\n$19\r\norder_0000000000003\r\n-ERR parse typed ID \"order_0000000000o01\": 'o' at offset 16 is not a digit; it may mean '0'\r\n"
 	if got != want {
@@ -410,7 +410,7 @@ func TestTyped(t *testing.T) {
 func TestVeiled(t *testing.T) {
 	b := counting()
 	keys := veil.Keys{7: make([]byte, 32)}
-	b.Opened("").Veil = func() (form.Veil, error) { return form.NewVeil(keys, "orders", b.Opened("").Layout) }
+	b.Opened("orders").Veil = func() (form.Veil, error) { return form.NewVeil(keys, "orders", b.Opened("orders").Layout) }
 	s := NewServer(Config{Backend: b, Veil: keys})
 	id := values(t, talk(s, line("NEXT orders FORMAT veiled")))[0].String()
 	if !strings.HasPrefix(id, "v7_") {

@@ -18,8 +18,8 @@ const maxID = 256
 // inspect answers INSPECT with the likeliest reading, under the names of the
 // HTTP API. As there, integers above 2^53 are strings.
 func (c *conn) inspect(args [][]byte) {
-	if err := c.authorize(auth.Inspect, ""); err != nil {
-		c.deny(err, "permission denied: this client may not use INSPECT")
+	if p := c.server.front.Allow(c.creds, auth.Inspect, ""); p != nil {
+		c.failWith(p, "")
 		return
 	}
 	if len(args[1]) > maxID {
@@ -27,29 +27,23 @@ func (c *conn) inspect(args [][]byte) {
 		return
 	}
 	var o inspect.Options
-	var name string
-	var err error
+	name, err := "", error(nil)
 	switch {
 	case len(args) == 3:
 		o.Layout, err = firn.ParseLayout(string(args[2]))
 	case len(args) == 4 && !isWord(args[2], "sequencer"):
-		err = requestErrorf("syntax error: use %s", c.cmd.usage)
+		err = fmt.Errorf("syntax error: use %s", c.cmd.usage)
 	case len(args) == 4:
-		name, err = c.sequencerName(args[3])
+		if name = string(args[3]); name == "" { // which here is no name at all
+			err = service.CheckName(name)
+		}
 	}
 	if err != nil {
 		c.fail(textfmt.Message(err))
 		return
 	}
-	if name != "" && c.authorize(auth.See, name) != nil {
-		if err := c.authorize(auth.Take, name); err != nil {
-			c.denyTake(err, name)
-			return
-		}
-	}
-	reader := service.Reader{Backend: c.server.config.Backend, Veil: c.server.config.Veil, Limit: c.server.config.Limit, How: "name its sequencer with SEQUENCER name"}
-	if f := reader.Options(c.requestContext(), name, string(args[1]), &o); f != nil {
-		c.failWith(*f, name)
+	if p := c.server.front.Reads(c.requestContext(), c.creds, name, string(args[1]), &o); p != nil {
+		c.failWith(p, name)
 		return
 	}
 	result, err := inspect.Read(string(args[1]), o)

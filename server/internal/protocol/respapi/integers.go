@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // maxSafe is the largest integer up to which all are exact in a JavaScript
@@ -18,16 +19,29 @@ func isSafe(l *firn.Layout) bool {
 	return err == nil && uint64(highest) <= maxSafe
 }
 
+// fitInt returns a problem if IDs of a layout cannot be returned as integers.
+func (c *conn) fitInt(l *firn.Layout, name string) *service.Problem {
+	switch {
+	case l.Bits() != 64:
+		return service.Problemf(service.BadParameter, "INCR returns a 64-bit integer, but IDs of layout %s have %d bits: "+
+			"use NEXT %s", *l, l.Bits(), name)
+	case c.server.config.RefuseUnsafe && !isSafe(l):
+		return service.Problemf(service.BadParameter, "IDs of layout %s exceed 2^53, where JavaScript rounds integers, "+
+			"and this server does not return them as integers: use NEXT %s", *l, name)
+	}
+	return nil
+}
+
 // answerInt answers an INCR. An ID that exceeds int64 is lost: the ID is not
 // known before it is taken.
-func (c *conn) answerInt(q *request, id uint64) {
+func (c *conn) answerInt(name string, id uint64) {
 	if id > math.MaxInt64 {
-		c.fail(fmt.Sprintf("the ID %d does not fit the signed integers of RESP: use NEXT %s", id, q.name))
+		c.fail(fmt.Sprintf("the ID %d does not fit the signed integers of RESP: use NEXT %s", id, name))
 		return
 	}
 	if id > maxSafe && !c.server.warned.Load() && c.server.warned.CompareAndSwap(false, true) {
 		c.server.config.Logger.LogAttrs(c.requestContext(), slog.LevelWarn, "INCR returned an integer above 2^53, which JavaScript clients round without an error",
-			slog.String("sequencer", string(q.name)), slog.String("client", c.library.name),
+			slog.String("sequencer", name), slog.String("client", c.library.name),
 			slog.String("hint", "use NEXT, which returns strings; --resp-integers refuse-unsafe makes such an INCR an error"))
 	}
 	c.out = appendInt(c.out, int64(id))

@@ -78,7 +78,7 @@ type Config struct {
 // concurrent use.
 type Server struct {
 	config           Config
-	take             service.Taker
+	front            service.Front
 	commands         []command
 	ctx              context.Context // of all commands; done when Shutdown ends them
 	cancel           context.CancelFunc
@@ -106,7 +106,8 @@ func NewServer(c Config) *Server {
 	s := &Server{
 		config: c, commands: commands, conns: make(map[*conn]struct{}),
 		limits: limitsOf(c.Limits.Body), limitsBeforeAuth: limitsBeforeAuth(c.Limits.Body),
-		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
+		front: service.Front{Backend: c.Backend, Auth: c.Auth, Veil: c.Veil, Limit: c.Limit, Count: c.Limits.Count,
+			NameSequencer: "name its sequencer with SEQUENCER name"},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

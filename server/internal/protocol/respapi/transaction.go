@@ -3,7 +3,6 @@ package respapi
 import (
 	"fmt"
 
-	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -34,17 +33,12 @@ func (c *conn) multi([][]byte) {
 // queued. An error that can be found without taking an ID is returned at once.
 func (c *conn) queue(args [][]byte, raw []byte) bool {
 	if c.cmd.take != nil {
-		q, err := c.cmd.take(c, args)
-		name := ""
-		if err == nil {
-			name, err = c.sequencerName(q.name)
+		q, p := c.cmd.take(c, args)
+		if p == nil {
+			p = c.server.front.Check(c.creds, q.name)
 		}
-		if err != nil {
-			c.fail(err.Error())
-			return false
-		}
-		if err := c.authorize(auth.Take, name); err != nil {
-			c.denyTake(err, name)
+		if p != nil {
+			c.failWith(p, q.name)
 			return false
 		}
 	}

@@ -48,7 +48,7 @@ func TestTransactions(t *testing.T) {
 		"nested":  {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"MULTI", "-ERR MULTI calls can not be nested"}, {"EXEC", aborted}, {"MULTI", "+OK"}, {"NEXT a", "+QUEUED"}, {"EXEC", "(1)"}},
 		"unknown": {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"GET a", "-ERR unknown command 'GET'"}, {"INCR a", "+QUEUED"}, {"EXEC", aborted}, {"NEXT a", "1"}},
 		"arity":   {{"MULTI", "+OK"}, {"INCR", "-ERR wrong number of arguments"}, {"EXEC", aborted}},
-		"amount":  {{"MULTI", "+OK"}, {"INCRBY a 5", `-ERR INCRBY makes one ID, so its amount must be 1: for several IDs use NEXT a 5`}, {"EXEC", aborted}},
+		"amount":  {{"MULTI", "+OK"}, {"INCRBY a 5", `-ERR bad-parameter: INCRBY makes one ID, so its amount must be 1: for several IDs use NEXT a 5`}, {"EXEC", aborted}},
 		"count":   {{"MULTI", "+OK"}, {"NEXT a 0", "-ERR bad-parameter: count is"}, {"EXEC", aborted}},
 		"name":    {{"MULTI", "+OK"}, {"NEXT a/b", "-ERR bad-name: invalid sequencer name"}, {"EXEC", aborted}},
 		"hello":   {{"MULTI", "+OK"}, {"HELLO 3", "+QUEUED"}, {"EXEC", "(map("}, {"HELLO 2", "(server"}},
@@ -119,7 +119,7 @@ func TestTransactionBounds(t *testing.T) {
 func TestTransactionPermissions(t *testing.T) {
 	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
 		{"MULTI", "-NOAUTH"}, {"EXEC", "-NOAUTH"}, {"AUTH right", "+OK"},
-		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM permission denied: this client may not take IDs of sequencer users"}, {"EXEC", "-EXECABORT"},
+		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM forbidden: permission denied: this token does not allow it"}, {"EXEC", "-EXECABORT"},
 		{"MULTI", "+OK"}, {"AUTH wrong", "+QUEUED"}, {"INCR orders", "+QUEUED"}, {"EXEC", "(-WRONGPASS invalid username-password pair or user is disabled: the password must be a token from this server's token file :1)"},
 		{"CLIENT INFO", "id=1 "},
 	})

@@ -93,7 +93,7 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	if k.public {
 		listen.Charge(m.Conn, publicCost)
 	}
-	err := m.admit(k, s.config.Auth == nil || s.config.Auth.Allow(k.creds, auth.Anything, "") == nil)
+	err := m.admit(k, s.front.Allow(k.creds, auth.Anything, "") == nil)
 	if err != nil {
 		k.cancel()
 	}

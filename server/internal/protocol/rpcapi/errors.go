@@ -17,11 +17,9 @@ import (
 
 // A callError is why a call failed.
 type callError struct {
-	service.Problem
+	*service.Problem
 	field string // of the request that is invalid; "" if none is
 }
-
-func (e *callError) Error() string { return e.Detail }
 
 // GRPCStatus returns what gRPC sends to the client.
 func (e *callError) GRPCStatus() *status.Status {
@@ -41,12 +39,16 @@ func (e *callError) GRPCStatus() *status.Status {
 
 // fail returns the error of a call.
 func fail(k service.Kind, text string, retry time.Duration) error {
-	return &callError{Problem: service.Problem{Kind: k, Detail: text, Retry: retry}}
+	return &callError{Problem: &service.Problem{Kind: k, Detail: text, Retry: retry}}
 }
 
-// invalid returns the error of a call with an invalid field.
-func invalid(k service.Kind, field, text string) error {
-	return &callError{service.Problem{Kind: k, Detail: text}, field}
+// invalid returns the error of a call with an invalid field, or one that is
+// denied.
+func invalid(field string, p *service.Problem) error {
+	if p.Kind.Code() != codes.InvalidArgument {
+		field = ""
+	}
+	return &callError{p, field}
 }
 
 // failed returns what a client sees of an error of a Backend or its sources.
@@ -63,7 +65,7 @@ func (s *Server) failedOn(ctx context.Context, name string, err error) error {
 func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
 // problem logs a failure of the server, and returns the error of the call.
-func (s *Server) problem(ctx context.Context, f service.Problem) error {
+func (s *Server) problem(ctx context.Context, f *service.Problem) error {
 	if err := callOf(ctx).ctx.Err(); err != nil { // the client's: the server's limit is another context
 		return status.FromContextError(err).Err()
 	}

@@ -14,20 +14,11 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// admin authorizes the caller and finds the StoreAdmin. A required name is
-// checked after that.
-func (s *Server) admin(ctx context.Context, need auth.Action, name string, needsName bool) (*service.StoreAdmin, error) {
-	if err := s.authorize(ctx, need, name); err != nil {
-		return nil, err
-	}
-	if needsName {
-		if err := service.CheckName(name); err != nil {
-			return nil, invalid(service.BadName, "name", err.Error())
-		}
-	}
-	a, problem := service.AdminFor(s.config.Backend, credsOf(ctx), s.config.Logger)
-	if problem != nil {
-		return nil, &callError{Problem: *problem}
+// admin authorizes the caller and finds the StoreAdmin.
+func (s *Server) admin(ctx context.Context, need auth.Action, name ...string) (*service.StoreAdmin, error) {
+	a, p := s.front.Admin(credsOf(ctx), need, name...)
+	if p != nil {
+		return nil, invalid("name", p)
 	}
 	return a, nil
 }
@@ -53,7 +44,7 @@ func toProto(i grant.Info) *firnv1.Sequencer {
 
 // List returns the sequencers that the caller may see.
 func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListResponse, error) {
-	a, err := s.admin(ctx, auth.See, "", false)
+	a, err := s.admin(ctx, auth.See)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +52,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 	defer cancel()
 	r := new(firnv1.ListResponse)
 	err = a.Sequencers(limited, func(name string, info grant.Info, err error) bool {
-		if s.authorize(ctx, auth.See, name) != nil {
+		if s.front.Allow(credsOf(ctx), auth.See, name) != nil {
 			return true
 		}
 		if err != nil {
@@ -79,7 +70,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 
 // Get returns one sequencer with its node IDs.
 func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResponse, error) {
-	a, err := s.admin(ctx, auth.See, q.GetName(), true)
+	a, err := s.admin(ctx, auth.See, q.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -107,13 +98,13 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 
 // Create creates a sequencer.
 func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.CreateResponse, error) {
-	a, err := s.admin(ctx, auth.Change, q.GetName(), true)
+	a, err := s.admin(ctx, auth.Change, q.GetName())
 	if err != nil {
 		return nil, err
 	}
 	c, wrong := creation(q).Config(a)
 	if wrong != nil {
-		return nil, invalid(service.BadParameter, wrong[0].Field, wrong[0].Text)
+		return nil, invalid(wrong[0].Field, service.Problemf(service.BadParameter, "%s", wrong[0].Text))
 	}
 	limited, cancel := s.limited(ctx)
 	defer cancel()
@@ -176,7 +167,7 @@ func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1
 // changeSequencer answers with the sequencer as it is, also if the change
 // continues.
 func (s *Server) changeSequencer(ctx context.Context, name string, do service.LimitedChange) (*firnv1.Sequencer, error) {
-	a, err := s.admin(ctx, auth.Change, name, true)
+	a, err := s.admin(ctx, auth.Change, name)
 	if err != nil {
 		return nil, err
 	}

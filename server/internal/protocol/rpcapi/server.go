@@ -76,6 +76,7 @@ type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
 	config Config
+	front  service.Front
 	total  totals
 	grpc   *grpc.Server
 
@@ -93,6 +94,8 @@ func NewServer(c Config) *Server {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Limits = c.Limits.WithDefaults()
 	s := &Server{config: c, total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
+	s.front = service.Front{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit, Count: c.Limits.Count, Logger: c.Logger,
+		SendToken: "in the metadata, authorization: Bearer firn_…"}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
 	s.grpc = s.newGRPC()
@@ -182,8 +185,8 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	ctx := withRequestID(stream.Context())
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
 	if !isPublic(info.FullMethod) { // before the first message, which may never arrive
-		if err := s.authorize(ctx, auth.Anything, ""); err != nil {
-			return err
+		if p := s.front.Allow(credsOf(ctx), auth.Anything, ""); p != nil {
+			return &callError{Problem: p}
 		}
 	}
 	return handle(srv, identifiedStream{stream, ctx})
@@ -233,17 +236,6 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		s.config.Logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),
 			slog.String("status", status.Code(*err).String()), slog.Duration("took", took))
 	}
-}
-
-// authorize calls the Authorizer, if there is one.
-func (s *Server) authorize(ctx context.Context, do auth.Action, name string) error {
-	if s.config.Auth == nil {
-		return nil
-	}
-	if err := s.config.Auth.Allow(credsOf(ctx), do, name); err != nil {
-		return &callError{Problem: service.DeniedProblem(err, "in the metadata, authorization: Bearer firn_…")}
-	}
-	return nil
 }
 
 // credsOf returns the credentials of a call.

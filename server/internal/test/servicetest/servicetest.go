@@ -42,7 +42,12 @@ type openBackend struct {
 	s *service.Sequencer
 }
 
-func (o openBackend) Opened(string) *service.Sequencer { return o.s }
+func (o openBackend) Opened(name string) *service.Sequencer {
+	if grant.CheckName(name) != nil {
+		return nil
+	}
+	return o.s
+}
 
 // A Source is a source of IDs that is a function. It does not wait if the
 // context is done.
