@@ -64,7 +64,6 @@ type Console struct {
 	sessions  *auth.Sessions
 	origins   *http.CrossOriginProtection
 	mux       *http.ServeMux
-	history   *history
 	snapshots *snapshots
 
 	ctx     context.Context // ends with Close
@@ -93,12 +92,11 @@ func New(c Config) *Console {
 	}
 	k := &Console{
 		config: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
-		mux: http.NewServeMux(), history: new(history),
+		mux: http.NewServeMux(),
 	}
 	k.snapshots = newSnapshots(k)
 	k.ctx, k.end = context.WithCancel(context.Background())
 	k.routes()
-	k.background(k.sample)
 	return k
 }
 

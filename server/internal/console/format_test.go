@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +10,8 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/operate/metrics"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 func TestNumbers(t *testing.T) {
@@ -124,66 +123,24 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestHistory: rates are means over samples, a count that restarts is not a
-// negative rate, and one hour is kept.
-func TestHistory(t *testing.T) {
-	h := new(history)
-	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	for i, ids := range []uint64{1000, 1100, 50, 60} {
-		h.add(at.Add(time.Duration(i)*10*time.Second), []metrics.Sequencer{{Name: "a", Stats: firn.Stats{IDs: ids}}})
+// TestRates: a rate is the mean between two records, also of a server without a
+// store. It is not negative when a count begins again.
+func TestRates(t *testing.T) {
+	now, made := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), uint64(0)
+	figures := func() []metrics.Sequencer {
+		return []metrics.Sequencer{{Name: "orders", Stats: firn.Stats{IDs: made}}}
 	}
-	times, got, latest := h.ratesOf("a")
-	if want := []float64{10, 0, 1}; !slices.Equal(got, want) || latest != 1 || times[1].Sub(times[0]) != 10*time.Second {
-		t.Errorf("the rates are %v from %v, the latest %v, want %v", got, times, latest, want)
-	}
-	for i := range historyLen {
-		h.add(at.Add(time.Duration(10+i)*10*time.Second), nil)
-	}
-	times, rates, _ := h.rates(func(string) bool { return true })
-	if len(rates) != historyLen || times[historyLen].Sub(times[0]) < 59*time.Minute {
-		t.Errorf("%d rates from %v to %v are kept, want an hour", len(rates), times[0], times[len(times)-1])
-	}
-	if slices.ContainsFunc(h.samples[1:], func(s sample) bool { return len(s.made) > 0 }) || len(h.ids) != 0 {
-		t.Error("a sequencer without IDs in the last hour is kept")
-	}
-}
-
-// TestChart: beside a burst, a usual rate is seen.
-func TestChart(t *testing.T) {
-	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	times, rates := []time.Time{at}, []float64(nil)
-	for i := range historyLen {
-		rates = append(rates, 200)
-		times = append(times, at.Add(time.Duration(i+1)*10*time.Second))
-	}
-	rates[100] = 1e6
-	c := newChart(times, rates)
-	if want := []string{"1 M", "100 k", "10 k", "1 k", "100", "10", "1", "0"}; !slices.Equal(c.Rates, want) {
-		t.Errorf("the axis is %q, want %q", c.Rates, want)
-	}
-	if c.Peak != "1,000,000" || c.PeakAt != "10:16:50 UTC" {
-		t.Errorf("the peak is %s at %s", c.Peak, c.PeakAt)
-	}
-	var x, y float64
-	if _, err := fmt.Sscanf(c.Line, "M%f %f", &x, &y); err != nil || y > 0.6*float64(c.High) {
-		t.Errorf("200 a second are %.1f of %d from the top, %v: too flat", y, c.High, err)
-	}
-}
-
-// TestLate: a server that does not write is late, until it writes again. The
-// rates of its sequencers are those between its last two records.
-func TestLate(t *testing.T) {
-	ss, at := newSnapshots(&Console{}), time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	k := New(Config{Backend: servicetest.NewStatic(t, "default"), Now: func() time.Time { return now }, Figures: figures})
+	defer k.Close()
 	for _, row := range []struct {
-		now, wrote int // seconds
-		ids        uint64
-		late       bool
-		rate       float64
-	}{{0, -3, 100, false, 0}, {2, -3, 100, false, 0}, {12, 7, 150, false, 5}, {26, 7, 150, false, 5}, {28, 7, 150, true, 5}, {30, 27, 40, false, 0}} {
-		seen := at.Add(time.Duration(row.wrote) * time.Second)
-		list := ss.withRates([]members.Member{{ID: "x", Seen: seen, Until: seen.Add(30 * time.Second), Holds: []members.Held{{Sequencer: "orders", IDs: row.ids}}}}, at.Add(time.Duration(row.now)*time.Second))
-		if got := list[0]; got.Late != row.late || got.Rates["orders"] != row.rate {
-			t.Errorf("after %d s: %+v, want late %t and %v IDs per second", row.now, got, row.late, row.rate)
+		after time.Duration
+		made  uint64
+		want  float64
+	}{{0, 100, 0}, {5 * time.Second, 200, 0}, {6 * time.Second, 650, 50}, {2 * time.Second, 900, 50}, {9 * time.Second, 10, 0}} {
+		now, made = now.Add(row.after), row.made
+		here := k.snapshots.recent(t.Context()).Here
+		if got := here.Rates["orders"]; got != row.want || here.Member.Rate != row.want || here.Late {
+			t.Errorf("at %v, with %d IDs: %v IDs per second, of all %v, want %v", clock(now), made, got, here.Member.Rate, row.want)
 		}
 	}
 }

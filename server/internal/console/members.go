@@ -39,10 +39,8 @@ func (k *Console) membersNow(v *visit) membersPage {
 	s := k.snapshots.recent(v.r.Context())
 	p := membersPage{Now: v.now, HasStore: k.admin != nil, Store: noteOf(s)}
 	for _, m := range s.Members {
-		r := k.memberFor(v.who, m)
-		if r.Self = m.ID == k.config.Self(); r.Self {
-			_, _, r.Rate = k.history.rates(v.who.MayRead)
-		}
+		r := memberFor(v.who, m)
+		r.Self = m.ID == k.config.Self()
 		r.State = upState
 		if m.Late {
 			r.State = lateState
@@ -56,7 +54,7 @@ func (k *Console) membersNow(v *visit) membersPage {
 }
 
 // memberFor returns a server with the figures that a visitor may see.
-func (k *Console) memberFor(who visitor, m memberInfo) memberRow {
+func memberFor(who visitor, m memberInfo) memberRow {
 	r := memberRow{memberInfo: m, Rate: m.Member.Rate, Made: m.IDs}
 	if who.may(auth.SeeAll, "") {
 		return r

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -28,11 +27,8 @@ type overviewPage struct {
 	Rows     []overviewRow
 	All      int // number of sequencers, of which Rows may have a part
 	Query    string
-	Sort     string
-	Columns  []sortLink
 	Maker    bool
 	Admin    bool
-	Chart    chart
 	Layout   firn.Layout // of new sequencers
 	Anatomy  anatomy     // of that layout
 }
@@ -42,7 +38,6 @@ type overviewRow struct {
 	Name      string
 	State     state
 	Layout    string
-	Spark     chart
 	Rate      float64
 	Made      uint64
 	Held      uint64
@@ -50,13 +45,6 @@ type overviewRow struct {
 	NodesRead bool
 	Last      time.Time
 	Left      string
-}
-
-// A sortLink sorts the list by a column.
-type sortLink struct {
-	Name, Link string
-	Order      string // as in aria-sort; empty if the list is sorted by another column
-	Right      bool
 }
 
 // A state is a word with its color and meaning.
@@ -93,14 +81,11 @@ func (k *Console) overview(v *visit) {
 }
 
 func (k *Console) overviewNow(v *visit) overviewPage {
-	query := v.r.URL.Query()
 	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.mayAny(auth.Take),
-		Admin: v.who.mayAny(auth.Change) && k.admin != nil, Query: strings.TrimSpace(query.Get("q")), Sort: query.Get("sort")}
+		Admin: v.who.mayAny(auth.Change) && k.admin != nil, Query: strings.TrimSpace(v.r.URL.Query().Get("q"))}
 	p.Layout, p.Anatomy = k.config.Layout, anatomyOf(k.config.Layout)
 	s := k.snapshots.recent(v.r.Context())
 	p.Store = noteOf(s)
-	times, rates, now := k.history.rates(v.who.MayRead)
-	p.Chart, p.Rate = newChart(times, rates), now
 	rows := make(map[string]*overviewRow)
 	for _, q := range s.Sequencers {
 		if v.who.MayRead(q.Name) {
@@ -136,35 +121,39 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 		p.All++
 		p.Held += row.Held
 		if strings.Contains(strings.ToLower(name+" "+row.State.Word+" "+row.Layout), strings.ToLower(p.Query)) {
-			_, rates, now := k.history.ratesOf(name)
-			row.Spark, row.Rate = newSpark(rates), row.Rate+now
 			p.Rows = append(p.Rows, *row)
 		}
 	}
 	p.Hidden = max(0, len(p.Troubles)-maxTroubles)
 	p.Troubles = p.Troubles[:len(p.Troubles)-p.Hidden]
-	p.sort()
+	slices.SortFunc(p.Rows, func(a, b overviewRow) int { // the worst first
+		return cmp.Or(compareStates(a.State, b.State), cmp.Compare(a.Name, b.Name))
+	})
 	p.Rows = p.Rows[:min(len(p.Rows), maxRows)]
 	return p
 }
 
-// addMembers adds the other servers' figures to the rows and the totals.
+// addMembers adds the rates of all servers, and what the others have made, to
+// the rows and the totals.
 func (p *overviewPage) addMembers(k *Console, s *snapshot, who visitor, rows map[string]*overviewRow) {
 	p.Members = len(s.Members)
-	for _, m := range s.Members {
+	for _, m := range s.all() {
 		if m.Late {
 			p.Troubles = append(p.Troubles, trouble{m.Name, "/members", lateState, "last heard at " + clock(m.Heard)})
 		}
-		if m.ID == k.config.Self() {
-			continue
-		}
-		visible := k.memberFor(who, m)
+		visible, here := memberFor(who, m), m.ID == k.config.Self()
 		p.Rate += visible.Rate
-		p.Made += visible.Made
+		if !here {
+			p.Made += visible.Made
+		}
 		for _, h := range visible.Holds {
-			if row := rows[h.Sequencer]; row != nil {
+			row := rows[h.Sequencer]
+			if row == nil {
+				continue
+			}
+			row.Rate += m.Rates[h.Sequencer]
+			if !here {
 				row.Made += h.IDs
-				row.Rate += m.Rates[h.Sequencer]
 			}
 		}
 	}
@@ -182,57 +171,4 @@ func rowOf(q sequencerInfo, at time.Time) *overviewRow {
 	n, _ := nodeCounts(q, at)
 	row.Held, row.Free = n.Held, n.Free
 	return row
-}
-
-// An order compares rows by a column, which the address names by key.
-type order struct {
-	key, name string
-	compare   func(a, b *overviewRow) int
-	right     bool // numbers
-	large     bool // a click sorts the largest first
-}
-
-var orders = []order{
-	{"name", "Name", func(a, b *overviewRow) int { return cmp.Compare(a.Name, b.Name) }, false, false},
-	{"state", "State", func(a, b *overviewRow) int { return compareStates(a.State, b.State) }, false, false},
-	{"rate", "IDs per second", func(a, b *overviewRow) int { return cmp.Compare(a.Rate, b.Rate) }, true, true},
-	{"made", "IDs made", func(a, b *overviewRow) int { return cmp.Compare(a.Made, b.Made) }, true, true},
-	{"nodes", "Node IDs", func(a, b *overviewRow) int { return cmp.Compare(a.Free, b.Free) }, true, false},
-	{"last", "Last ID", func(a, b *overviewRow) int { return a.Last.Compare(b.Last) }, true, false},
-}
-
-// sort sorts the rows by a column, in the reverse order after a minus sign, and
-// links the columns.
-func (p *overviewPage) sort() {
-	key, reverse := strings.CutPrefix(p.Sort, "-")
-	at := max(0, slices.IndexFunc(orders, func(o order) bool { return o.key == key }))
-	for i, o := range orders {
-		c := sortLink{Name: o.name, Right: o.right, Link: p.address(o.key)}
-		if i == at && !reverse || i != at && o.large {
-			c.Link = p.address("-" + o.key)
-		}
-		if i == at {
-			c.Order = "ascending"
-			if reverse {
-				c.Order = "descending"
-			}
-		}
-		p.Columns = append(p.Columns, c)
-	}
-	slices.SortFunc(p.Rows, func(a, b overviewRow) int {
-		by := orders[at].compare(&a, &b)
-		if reverse {
-			by = -by
-		}
-		return cmp.Or(by, cmp.Compare(a.Name, b.Name))
-	})
-}
-
-// address returns the address of the page in an order.
-func (p *overviewPage) address(sort string) string {
-	q := url.Values{"sort": {sort}}
-	if p.Query != "" {
-		q.Set("q", p.Query)
-	}
-	return "/?" + q.Encode()
 }

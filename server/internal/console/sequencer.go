@@ -34,7 +34,6 @@ type sequencerPage struct {
 	More     int
 	Here     *metrics.Sequencer
 	Rate     float64
-	Chart    chart
 	Maker    bool
 	Admin    bool
 	Actions  []action
@@ -90,19 +89,17 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 			p.Here = &f
 		}
 	}
-	times, rates, now := k.history.ratesOf(name)
-	p.Chart, p.Rate = newChart(times, rates), now
 	if p.Static {
 		s := k.config.Backend.Opened(name)
 		if p.Here == nil || s == nil {
 			return p, errNoSequencer
 		}
-		p.State = staticState
+		p.State, p.Rate = staticState, k.snapshots.recent(v.r.Context()).Here.Rates[name]
 		p.setLayout(s.Layout, v.now)
 		return p, nil
 	}
 	q, s, err := k.snapshots.lookup(v.r.Context(), name)
-	p.Store = noteOf(s)
+	p.Store, p.Rate = noteOf(s), s.Here.Rates[name]
 	if err != nil {
 		p.State = state{"unknown", "bad", ""}
 		return p, err

@@ -29,8 +29,9 @@ type snapshot struct {
 	Version    uint64
 	Sequencers []sequencerInfo // by name
 	Members    []memberInfo
-	Err        error     // the store did not answer, and this is its previous state
-	Tried      time.Time // when the store was last asked
+	Here       memberInfo // this server
+	Err        error      // the store did not answer, and this is its previous state
+	Tried      time.Time  // when the store was last asked
 }
 
 // A sequencerInfo is a sequencer with its node IDs.
@@ -68,9 +69,6 @@ func (ss *snapshots) forget() { ss.version.Add(1) }
 // recent returns the current snapshot, or the previous one if the store does
 // not answer.
 func (ss *snapshots) recent(ctx context.Context) *snapshot {
-	if ss.console.admin == nil {
-		return &snapshot{}
-	}
 	select {
 	case ss.turn <- struct{}{}:
 		defer func() { <-ss.turn }()
@@ -88,7 +86,11 @@ func (ss *snapshots) recent(ctx context.Context) *snapshot {
 func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	ctx, cancel := context.WithTimeout(ss.console.ctx, min(loadLimit, ss.console.config.Limit))
 	defer cancel()
-	s := &snapshot{At: now, Version: version}
+	s := &snapshot{At: now, Version: version, Tried: now}
+	if ss.console.admin == nil {
+		s.Here = ss.here(now)
+		return s
+	}
 	err := ss.console.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 		q := sequencerInfo{Name: name, Info: info}
 		if err != nil {
@@ -109,14 +111,52 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 		if all, err = ss.console.admin.Members(ctx); err == nil {
 			s.Members = ss.withRates(all, ss.console.config.Now())
 			nameMembers(s.Members)
+			s.Here = s.member(ss.console.config.Self())
 		}
 	}
 	s.Tried = ss.console.config.Now()
 	if err != nil {
-		s.Sequencers, s.Members, s.At, s.Err = ss.last.Sequencers, ss.last.Members, ss.last.At, err
+		s.Sequencers, s.Members, s.Here, s.At, s.Err = ss.last.Sequencers, ss.last.Members, ss.last.Here, ss.last.At, err
 		ss.console.config.Logger.Debug("console: store does not answer", "error", err)
 	}
 	return s
+}
+
+// recordEvery is how old this server's figures are, like the record of a member,
+// when it has no store.
+const recordEvery = 10 * time.Second
+
+// here returns this server as the member that it would be with a store.
+func (ss *snapshots) here(now time.Time) memberInfo {
+	m := members.Member{Seen: now}
+	if last := ss.heard[""]; now.Sub(last.Seen) < recordEvery {
+		m.Seen = last.Seen
+	}
+	m.Until = m.Seen.Add(3 * recordEvery)
+	for _, f := range ss.console.config.Figures() {
+		m.Holds = append(m.Holds, members.Held{Sequencer: f.Name, IDs: f.IDs})
+	}
+	is := ss.withRates([]members.Member{m}, now)[0]
+	for _, rate := range is.Rates {
+		is.Member.Rate += rate
+	}
+	return is
+}
+
+// member returns the member with an ID, if it is listed.
+func (s *snapshot) member(id string) (m memberInfo) {
+	if i := slices.IndexFunc(s.Members, func(m memberInfo) bool { return m.ID == id }); i >= 0 {
+		m = s.Members[i]
+	}
+	return m
+}
+
+// all returns the members; without a store this server alone.
+func (s *snapshot) all() []memberInfo {
+	if len(s.Members) == 0 {
+		return []memberInfo{s.Here}
+	}
+	return s.Members
 }
 
 // readNodes reads the node IDs of a sequencer.
@@ -188,7 +228,7 @@ func (ss *snapshots) withRates(all []members.Member, now time.Time) (list []memb
 	for _, m := range all {
 		is, last := memberInfo{Member: m, Heard: now, Rates: make(map[string]float64)}, ss.heard[m.ID]
 		if last.Seen.Equal(m.Seen) {
-			is.Heard, is.Rates = last.Heard, last.Rates
+			is = last // its figures are those of that time
 		}
 		passed := m.Seen.Sub(last.Seen).Seconds()
 		for _, before := range last.Holds {
