@@ -1,0 +1,586 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
+)
+
+// A Cluster opens a sequencer when its name is first used. It closes one to make
+// room for another, or because it was created again with another layout: in the
+// background, and no call opens the name again before that is done. Close closes
+// all that are open.
+
+// An entry is a name in use: its sequencer is being opened, is open, or is being
+// closed. If the sequencer was closed to make room for another one, calls that
+// have it open it again. If it was purged and created again with another layout,
+// they get the error, and the next call for the name opens it with the new
+// layout.
+type entry struct {
+	cluster *Cluster
+	name    string
+
+	// Guarded by the Cluster's mu.
+	phase    phase
+	changed  chan struct{} // closed when opening or closing has ended
+	err      error         // why it could not be opened
+	panicked any           // the panic of a user's clock or template
+
+	// Set when it is open.
+	since     time.Time
+	sequencer *Sequencer // which calls try and wait of the entry
+	made      *Sequencer // which makes the IDs
+	openSequencer
+}
+
+// An openSequencer is a sequencer.Sequencer or a sequencer.Sequencer128.
+type openSequencer interface {
+	Config() grant.Config
+	Join(context.Context) error
+	Close(context.Context) error
+	Stats() sequencer.Stats
+	Status() grant.Status
+}
+
+// A phase is what an entry does.
+type phase int
+
+const (
+	phaseOpening phase = iota
+	phaseOpen
+	phaseClosing
+	phaseFailed // and no longer in byName
+)
+
+// openEntry returns the entry of a name if its sequencer is open, or nil.
+func (c *Cluster) openEntry(name string) *entry {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if e := c.byName[name]; e != nil && e.phase == phaseOpen {
+		return e
+	}
+	return nil
+}
+
+// openOwn returns the sequencer of a name, with a node ID of this server.
+func (c *Cluster) openOwn(ctx context.Context, name string, by Creator) (*Sequencer, error) {
+	for first := true; ; first = false {
+		if err := c.makeRoom(ctx, name); err != nil {
+			return nil, err
+		}
+		// An attempt is made even while the store is known to be silent: it may be
+		// silent for another name only.
+		e, changed, mine, err := c.enter(ctx, name, by)
+		if err != nil {
+			return nil, err
+		}
+		err = c.silence.do(ctx, need{writes: true}, func(ctx context.Context) error {
+			select {
+			case <-changed:
+				return nil
+			case <-ctx.Done():
+				return storeError(ctx, ctx.Err())
+			}
+		})
+		c.mu.RLock()
+		now, failure, panicked := e.phase, e.err, e.panicked
+		c.mu.RUnlock()
+		switch {
+		case now == phaseOpen:
+			return e.sequencer, nil
+		case now == phaseOpening:
+			return nil, err
+		case mine && panicked != nil:
+			panic(panicked)
+		case now == phaseFailed && (mine || !first && panicked == nil && !isRefusal(failure)):
+			return nil, failure
+		case err != nil:
+			return nil, err
+		}
+		// It was closing, or an attempt failed that began before this call, or for a
+		// reason that concerns another client only.
+	}
+}
+
+// enter returns the entry of a name and what the call waits for. If the name has
+// none, enter makes it, and begins to open it: then mine is true.
+func (c *Cluster) enter(ctx context.Context, name string, by Creator) (e *entry, changed <-chan struct{}, mine bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e = c.byName[name]
+	switch {
+	case c.closed:
+		return nil, nil, false, errStops
+	case e != nil:
+		return e, e.changed, false, nil
+	case c.full():
+		return nil, nil, false, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
+			ErrTooManyNames, c.config.MaxNames, name)
+	}
+	name = strings.Clone(name)
+	e = &entry{cluster: c, name: name, changed: make(chan struct{})}
+	c.byName[name] = e
+	ended := e.changed
+	c.openings.Go(func() {
+		defer close(ended)
+		e.attempt(ctx, by)
+	})
+	return e, ended, true, nil
+}
+
+// full reports whether there is no room for another name. The caller holds mu.
+func (c *Cluster) full() bool { return len(c.byName)-c.closing >= c.config.MaxNames }
+
+// openMost is the longest time for opening a sequencer.
+const openMost = 10 * time.Second
+
+// attempt opens the sequencer of a name. The caller's context does not end the
+// attempt: a claim that is abandoned while the store answers leaves a node ID
+// that no server can use before its window ends. Clients that are less patient
+// than an opening takes would get no ID, and use up all node IDs.
+func (e *entry) attempt(ctx context.Context, by Creator) {
+	c := e.cluster
+	err := errNotOpened
+	defer func() {
+		panicked := recover()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if e.phase == phaseOpening {
+			e.phase, e.err, e.panicked = phaseFailed, err, panicked
+			delete(c.byName, e.name)
+		}
+	}()
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
+	defer cancel()
+	defer context.AfterFunc(c.openingUntil, cancel)()
+	err = e.open(limited, by)
+	c.note(e.name, err)
+}
+
+var errNotOpened = errors.New("the attempt to open the sequencer did not finish")
+
+// isRefusal reports whether a sequencer was not created because the client may
+// not do that in this way, or does it too fast.
+func isRefusal(err error) bool {
+	return errors.As(err, new(*CreateError)) || errors.As(err, new(*RateError)) || errors.Is(err, errNoPrefix) || errors.Is(err, ErrNoSequencer)
+}
+
+// mostFailed is how many failures are remembered.
+const mostFailed = 10_000
+
+// note records whether the sequencer of a name could be opened, and logs why
+// not: once for a kind of error until it opens, because each request for it
+// tries again. The silence of the store and the end of the server have their own
+// log.
+func (c *Cluster) note(name string, err error) {
+	c.mu.Lock()
+	last, known := c.failed[name]
+	c.sound = c.sound && !isUnreadable(err)
+	noted := err != nil && !isRefusal(err)
+	if noted {
+		if len(c.failed) >= mostFailed {
+			clear(c.failed)
+		}
+		c.failed[name] = failure{err: err, at: time.Now()}
+	} else {
+		delete(c.failed, name)
+	}
+	c.mu.Unlock()
+	kind, log := kindOf(err), c.config.Options.Logger
+	if log == nil || !noted || kind == StoreUnavailable || kind == Draining {
+		return
+	}
+	if !known || kindOf(last.err) != kind {
+		log.Warn("sequencer not opened", "sequencer", name, "error", err)
+	}
+}
+
+var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed)
+
+// open opens the sequencer.
+func (e *entry) open(ctx context.Context, by Creator) error {
+	c, name := e.cluster, e.name
+	options := c.config.Options
+	if c.config.Template != nil {
+		if err := c.config.Template(name, &options); err != nil {
+			return fmt.Errorf("%w: %w", ErrTemplate, err)
+		}
+	}
+	creator, err := c.find(ctx, name, by, &options)
+	if err != nil {
+		return err
+	}
+	if err := options.Nodes.Check(options.Layout); err != nil {
+		return err
+	}
+	if creator != nil {
+		ctx = grant.WithOperator(ctx, Client{creator.Name(), creator.Address}.operator())
+	}
+	if options.Layout.Bits() == 128 {
+		err = openAs[firn.ID128](ctx, e, &options, sequencer.Open128)
+	} else {
+		err = openAs[firn.ID](ctx, e, &options, sequencer.Open)
+	}
+	if creator != nil {
+		c.auditCreation(ctx, creator, name, err)
+	}
+	if err != nil {
+		return err
+	}
+	return e.publish(ctx)
+}
+
+// auditCreation logs that a client has created a sequencer by using it: also if
+// it was created and could then not be opened.
+func (c *Cluster) auditCreation(ctx context.Context, creator *auth.Credentials, name string, err error) {
+	result := "done"
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReadyLimit)
+		defer cancel()
+		switch _, lookup := grant.Lookup(ctx, c.store, name); {
+		case errors.Is(lookup, grant.ErrNotFound):
+			return
+		case lookup != nil:
+			result = "unknown"
+		}
+	}
+	audit(ctx, cmp.Or(c.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address}, created, result, name, err)
+}
+
+// find looks a sequencer up. If it exists, its own settings replace those of
+// options, which are for sequencers that are created. Otherwise find returns the
+// client that creates it, if that is allowed.
+func (c *Cluster) find(ctx context.Context, name string, by Creator, options *sequencer.Options) (creator *auth.Credentials, err error) {
+	client := by.client()
+	if wait := c.missed.wait(client); wait > 0 {
+		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
+			&RateError{wait, fmt.Sprintf("this client uses more than %d unknown names per second", time.Second/c.missed.every)})
+	}
+	info, err := grant.Lookup(ctx, c.store, name)
+	switch {
+	case err == nil:
+		options.Layout, options.MaxAhead, options.Window, options.Prefix = info.Config.Layout, nil, 0, ""
+		return nil, nil
+	case !errors.Is(err, grant.ErrNotFound):
+		return nil, storeError(ctx, err)
+	case options.MustExist:
+		err = fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
+	default:
+		creator, err = by.allowed(name, options.Prefix)
+	}
+	if err == nil {
+		if wait := c.creations.wait(client); wait > 0 {
+			err = &CreateError{Name: name, Cause: &RateError{wait,
+				fmt.Sprintf("this server creates one sequencer per %v and client by use; create it first (firn sequencer create)", c.creations.every)}}
+		}
+	}
+	if err != nil {
+		c.missed.note(client)
+		return nil, err
+	}
+	c.creations.note(client)
+	return creator, nil
+}
+
+// openAs opens a sequencer, and sets the fields of e for it.
+func openAs[I firn.AnyID[I], Q interface {
+	source[I]
+	openSequencer
+}](ctx context.Context, e *entry, options *sequencer.Options,
+	open func(context.Context, grant.Store, string, *sequencer.Options) (Q, error),
+) error {
+	q, err := open(ctx, e.cluster.store, e.name, options)
+	if err != nil {
+		return storeError(ctx, err)
+	}
+	is := q.Config()
+	e.openSequencer, e.made = q, NewSequencer(is.Layout, q)
+	e.sequencer = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(e.cluster.config.Veil, e.name, is.Layout),
+		try: e.try, wait: e.wait}
+	return nil
+}
+
+// publish lets calls use an opened sequencer, unless the Cluster was closed in
+// the meantime.
+func (e *entry) publish(ctx context.Context) error {
+	c := e.cluster
+	c.mu.Lock()
+	stops := c.closed
+	if !stops {
+		e.phase, e.since = phaseOpen, time.Now()
+	}
+	c.mu.Unlock()
+	if stops {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateClose)
+		defer cancel()
+		_ = e.Close(late) // a node ID that is not given back is free when its window ends
+		return errStops
+	}
+	return nil
+}
+
+// opened returns the open sequencers by name.
+func (c *Cluster) opened() map[string]*entry {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := make(map[string]*entry, len(c.byName))
+	for name, e := range c.byName {
+		if e.phase == phaseOpen {
+			all[name] = e
+		}
+	}
+	return all
+}
+
+// try takes IDs that are available without waiting.
+func (e *entry) try(n int) (Batch, error) {
+	b, err := e.made.try(n)
+	return b, e.seen(err)
+}
+
+// wait waits after a refusal, for a silent store only as long as that makes
+// sense, and asks other servers if this one has lost its node ID.
+func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
+	err = refusal
+	if isWait(refusal) {
+		err = e.cluster.silence.do(ctx, need{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
+			b, err = e.made.wait(ctx, n, refusal)
+			return e.seen(err)
+		})
+	}
+	if errors.Is(err, sequencer.ErrClosed) {
+		return e.reopened(ctx, n, err)
+	}
+	if peers := e.cluster.config.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
+		return peers.Take(ctx, e.name, e.sequencer.Layout, n, err)
+	}
+	return b, err
+}
+
+// reopened takes IDs from the sequencer that replaced that of e, if there is
+// one. closed is the error of e.
+func (e *entry) reopened(ctx context.Context, n int, closed error) (b Batch, err error) {
+	q, err := e.cluster.Sequencer(ctx, e.name, nil)
+	switch {
+	case err != nil:
+		return b, err
+	case q == e.sequencer:
+		return b, closed
+	case !q.Layout.SameIDs(e.sequencer.Layout):
+		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, e.name, q.Layout, e.sequencer.Layout)
+	}
+	return q.Take(ctx, n)
+}
+
+// seen returns the error of a call, and retires a sequencer that was created
+// again.
+func (e *entry) seen(err error) error {
+	if errors.Is(err, grant.ErrMismatch) {
+		e.cluster.retire(e)
+	}
+	return err
+}
+
+// lapsed reports whether no window is open.
+func (e *entry) lapsed() bool {
+	s := e.Status()
+	return s.Phase != grant.Holding && s.Phase != grant.Losing || !s.Until.After(time.Now())
+}
+
+// rejoinMost is how long rejoin waits. After that, callers who want an ID
+// get the error.
+const rejoinMost = 2 * time.Second
+
+// rejoin makes an open sequencer without a node ID read its configuration
+// again, after it was created again or attached. Otherwise the next call would
+// be answered from an outdated state. Detach and Destroy need nothing alike: the
+// store notifies their Keepers (grant.Observe).
+func (c *Cluster) rejoin(ctx context.Context, name string) {
+	e := c.openEntry(name)
+	if e == nil || !e.lapsed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, rejoinMost)
+	defer cancel()
+	if err := e.Join(ctx); errors.Is(err, grant.ErrMismatch) {
+		c.retire(e) // it has another layout now
+	}
+}
+
+// fewIdle is how long a sequencer must be unused to make room for a new one.
+const fewIdle = time.Minute
+
+// An idler is an open sequencer, and when it made its last ID.
+type idler struct {
+	entry *entry
+	used  time.Time
+}
+
+// idle returns the open sequencers, the least recently used first. One that has
+// no node ID has not been used since its window ended, or never.
+func (c *Cluster) idle() (all []idler) {
+	now := time.Now()
+	for _, e := range c.opened() { // not under the lock: statistics read the clock
+		i := idler{e, e.since}
+		s := e.Stats()
+		if used := now.Add(min(s.Lead, 0)); s.Status.Phase == grant.Holding && used.After(i.used) {
+			i.used = used
+		}
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b idler) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.entry.name, b.entry.name)) })
+	return all
+}
+
+// makeRoom makes room for the sequencer of a name if the server is full. A
+// sequencer that exists always finds room: otherwise one client with many names
+// could keep all others out.
+func (c *Cluster) makeRoom(ctx context.Context, name string) error {
+	c.mu.RLock()
+	fits := c.byName[name] != nil || !c.full()
+	c.mu.RUnlock()
+	if fits {
+		return nil
+	}
+	if c.evict(fewIdle) {
+		return nil
+	}
+	_, err := c.Lookup(ctx, name)
+	switch {
+	case errors.Is(err, grant.ErrNotFound):
+		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManyNames, c.config.MaxNames, name)
+	case err != nil:
+		return err
+	}
+	c.evict(0)
+	return nil // if there is still no room, enter returns the error
+}
+
+// evict closes a few sequencers that have been unused for so long, and reports
+// whether there is room. It closes several at a time because each search looks
+// at all of them.
+func (c *Cluster) evict(unused time.Duration) bool {
+	all := c.idle()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range all[:min(len(all), 1+c.config.MaxNames/64)] {
+		if time.Since(i.used) < unused {
+			break
+		}
+		c.retireLocked(i.entry)
+	}
+	return !c.full()
+}
+
+// retire closes an open sequencer that is no longer useful.
+func (c *Cluster) retire(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retireLocked(e)
+}
+
+// retireLocked is retire for a caller that holds c.mu. Until the sequencer is
+// closed no call opens it again: its node ID may be the only one that this
+// server may take.
+func (c *Cluster) retireLocked(e *entry) {
+	if e.phase != phaseOpen || c.closed {
+		return
+	}
+	e.phase, e.changed = phaseClosing, make(chan struct{})
+	c.closing++
+	c.retiring.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
+		defer cancel()
+		_ = e.Close(ctx) // a node ID that is not given back is free when its window ends
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.byName, e.name)
+		c.closing--
+		close(e.changed)
+	})
+}
+
+// lateClose is how long a sequencer that was opened during shutdown may take to
+// give its node ID back.
+const lateClose = 2 * time.Second
+
+// Close gives all node IDs back concurrently. An error says how many could not
+// be given back before the context was done; these are free when their windows
+// end.
+func (c *Cluster) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	var open []*entry
+	for _, e := range c.byName {
+		if e.phase == phaseOpen {
+			open = append(open, e)
+		}
+	}
+	c.mu.Unlock()
+	c.silence.close()
+	c.stopCounting()
+	// Each opening closes what it opened. Cancelling one may leave its node ID
+	// claimed, so it is cancelled only when ctx ends.
+	stop := context.AfterFunc(ctx, c.stopOpening)
+	c.openings.Wait()
+	stop()
+	c.stopOpening()
+	failed, first := giveBack(ctx, open)
+	c.retiring.Wait()
+	if failed > 0 {
+		return fmt.Errorf("%d of %d node IDs were not given back: %w", failed, len(open), first)
+	}
+	return nil
+}
+
+// Node IDs are given back closingAtOnce at a time: if all were given back at
+// once, each would wait until its timeout. If the store accepts none for
+// closingStalls, no more are tried.
+const (
+	closingAtOnce = 64
+	closingStalls = 5 * time.Second
+)
+
+// giveBack closes sequencers until ctx is done. It returns how many of their
+// node IDs were not given back, and the first error.
+func giveBack(ctx context.Context, open []*entry) (failed int, first error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	stalled := time.AfterFunc(closingStalls, stop)
+	defer stalled.Stop()
+	var mu sync.Mutex // guards failed and first
+	turns := make(chan struct{}, closingAtOnce)
+	var closing sync.WaitGroup
+	for _, e := range open {
+		closing.Go(func() {
+			select {
+			case turns <- struct{}{}:
+				defer func() { <-turns }()
+			case <-ctx.Done(): // stop using the store
+			}
+			err := e.Close(ctx)
+			if err == nil {
+				stalled.Reset(closingStalls)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if failed++; failed == 1 {
+				first = err
+			}
+		})
+	}
+	closing.Wait()
+	return failed, first
+}
