@@ -16,14 +16,6 @@ import (
 
 // Limits of the work that a client can cause before and besides its calls.
 const (
-	// maxStrangers is how many concurrent calls unauthenticated clients may have
-	// per connection: enough for health checks, and to read an error.
-	maxStrangers = 4
-
-	// maxTurnedAway is how many more calls may arrive in the life of a connection.
-	// gRPC keeps a little of each until the connection ends.
-	maxTurnedAway = 1000
-
 	// maxFields is how many fields of metadata a call may have: in two bytes, the
 	// header block of a call refers to one that costs 200.
 	maxFields = 100
@@ -64,9 +56,8 @@ type call struct {
 	reserved int64 // bytes for its long answer; used by its handler alone
 
 	// Guarded by meter.mu.
-	arrived  bool // its first message has
-	public   bool // it needs no authentication
-	stranger bool // its client is not authenticated, and the call is counted
+	arrived bool // its first message has
+	public  bool // it needs no authentication
 }
 
 type callKey struct{}
@@ -104,22 +95,15 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 func (m *meter) admit(k *call, known bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.total.calls.Load() > manyCalls && len(m.open) > fewCalls:
-		return fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
-	case known:
+	if m.total.calls.Load() > manyCalls && len(m.open) > fewCalls {
+		return fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: "+
+			"set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
+	}
+	if known {
 		m.authenticated = true
 		if m.hasAuth {
 			listen.Known(m.Conn)
 		}
-	case m.strangers >= maxStrangers:
-		if m.turnedAway++; m.turnedAway > maxTurnedAway {
-			_ = m.Conn.Close()
-		}
-		return fail(service.Unauthorized, "too many concurrent calls without a valid token: send one in the metadata, authorization: Bearer firn_…", 0)
-	default:
-		m.strangers++
-		k.stranger = true
 	}
 	m.calls[k] = struct{}{}
 	return nil
@@ -156,10 +140,6 @@ func (m *meter) forget(k *call) {
 		m.lastSent = time.Now() // its answer begins to wait
 	}
 	delete(m.calls, k)
-	if k.stranger {
-		k.stranger = false
-		m.strangers--
-	}
 }
 
 // unread reports whether answers have not been sent completely. The caller

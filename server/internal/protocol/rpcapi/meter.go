@@ -32,8 +32,6 @@ type meter struct {
 	closed   bool
 
 	calls         map[*call]struct{} // whose handlers have not ended
-	strangers     int                // calls of unauthenticated clients
-	turnedAway    int                // calls beyond maxStrangers
 	authenticated bool               // some call was, or none needs to be
 	lastSuccess   time.Time          // when a call last succeeded, or the connection began
 	timer         *time.Timer
@@ -125,7 +123,7 @@ func (m *meter) end(stream uint32) {
 	if _, open := m.open[stream]; open {
 		delete(m.open, stream)
 		m.total.calls.Add(-1)
-		if len(m.open) == 0 && len(m.calls) == 0 && m.turnedAway == 0 { // gRPC keeps a little of these
+		if len(m.open) == 0 && len(m.calls) == 0 {
 			listen.Settle(m.Conn)
 		}
 	}
