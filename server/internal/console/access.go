@@ -78,7 +78,8 @@ func (k *Console) signIn(v *visit) {
 	}
 	p, ok := k.config.Guard.Set().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
 	if !ok {
-		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Body: signIn{next, "Unknown token. It may be mistyped, or it has expired."}})
+		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in",
+			Body: signIn{next, "Unknown token. It may be mistyped, or it has expired."}})
 		return
 	}
 	http.SetCookie(v.w, k.sessions.Cookie(p, v.r.TLS != nil, v.now))

@@ -52,7 +52,8 @@ var actions = map[string]action{
 		Means: []string{
 			"All servers give their node IDs back, and every further request for its IDs is refused.",
 			"Existing IDs stay unique: the store keeps the records of all node IDs and deletes nothing.",
-			"This cannot be undone. The sequencer can only be created again with the same layout; its new IDs are then above the old ones.",
+			"This cannot be undone. The sequencer can only be created again with the same layout; its new IDs are then above " +
+				"the old ones.",
 		},
 		do: (*service.StoreAdmin).Destroy,
 	},
@@ -143,7 +144,8 @@ func (k *Console) allowed(v *visit) (name string, a action, ok bool) {
 }
 
 func (v *visit) noStore() {
-	v.fail(http.StatusConflict, "No store", "This server runs with a static node ID and without a store. Start it with --store to administer sequencers.")
+	v.fail(http.StatusConflict, "No store", "This server runs with a static node ID and without a store. Start it with "+
+		"--store to administer sequencers.")
 }
 
 // confirm asks for confirmation of an action.

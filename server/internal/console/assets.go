@@ -53,7 +53,8 @@ func asset(w http.ResponseWriter, r *http.Request) {
 
 // pages returns the templates, each with the frame and the shared parts.
 var pages = sync.OnceValue(func() map[string]*template.Template {
-	common := template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/frame.html", "templates/parts.html"))
+	common := template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/frame.html",
+		"templates/parts.html"))
 	t := make(map[string]*template.Template)
 	for _, name := range glob("templates/*.html") {
 		base := strings.TrimSuffix(path.Base(name), ".html")

@@ -91,8 +91,9 @@ func New(c Config) *Console {
 		c.Self = func() string { return "" }
 	}
 	k := &Console{
-		config: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
-		mux: http.NewServeMux(),
+		config: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife),
+		origins: http.NewCrossOriginProtection(),
+		mux:     http.NewServeMux(),
 	}
 	k.snapshots = newSnapshots(k)
 	k.ctx, k.end = context.WithCancel(context.Background())
@@ -221,7 +222,8 @@ func (k *Console) signedIn(f func(*visit)) http.HandlerFunc {
 }
 
 func comesFromElsewhere(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && wantsPage(r)
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && wantsPage(r)
 }
 
 // public calls f without authentication.
@@ -238,7 +240,8 @@ func (k *Console) public(f func(*visit)) http.HandlerFunc {
 func (k *Console) sameOrigin(f func(*visit)) func(*visit) {
 	return func(v *visit) {
 		if err := k.origins.Check(v.r); err != nil {
-			v.fail(http.StatusForbidden, "Request from another web site", "Only Firn's own pages can make changes. Open the console itself and try again.")
+			v.fail(http.StatusForbidden, "Request from another web site",
+				"Only Firn's own pages can make changes. Open the console itself and try again.")
 			return
 		}
 		if err := v.r.ParseForm(); err != nil {
@@ -265,7 +268,8 @@ type page struct {
 
 // show writes a page.
 func (v *visit) show(status int, name string, p page) {
-	p.Who, p.Now, p.Version, p.Every, p.Assets = v.who, v.now, v.console.config.Version, v.console.config.Every.Milliseconds(), assetDir()
+	p.Who, p.Now, p.Version, p.Every, p.Assets = v.who, v.now, v.console.config.Version,
+		v.console.config.Every.Milliseconds(), assetDir()
 	var b bytes.Buffer
 	if err := pages()[name].ExecuteTemplate(&b, "frame", p); err != nil {
 		v.console.config.Logger.Error("console: rendering a page failed", "page", name, "error", err)
@@ -294,7 +298,8 @@ func (v *visit) failWith(err error, late bool) {
 	}
 	f := service.ProblemOf(err, v.console.config.Limit, late)
 	if f.Cause != nil {
-		v.console.config.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path", textfmt.Short(v.r.URL.Path), "error", f.Cause)
+		v.console.config.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path",
+			textfmt.Short(v.r.URL.Path), "error", f.Cause)
 	}
 	v.fail(f.Kind.Status(), "The request failed", sentence(f.Detail)+".")
 }

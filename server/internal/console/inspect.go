@@ -46,7 +46,8 @@ func (k *Console) inspect(v *visit) {
 // the form does not matter; it is a POST because there may be many IDs.
 func (k *Console) inspectPosted(v *visit) {
 	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusRequestEntityTooLarge, "Too many IDs", fmt.Sprintf("The form takes up to %s bytes. For more, use firn check.", number(maxBody)))
+		v.fail(http.StatusRequestEntityTooLarge, "Too many IDs", fmt.Sprintf("The form takes up to %s bytes. For more, use "+
+			"firn check.", number(maxBody)))
 		return
 	}
 	text := v.r.PostForm.Get("ids")
@@ -78,12 +79,15 @@ func inspectAddress(ids []string, q url.Values) string {
 // pastedIDs finds the IDs in pasted text, between spaces, commas, quotes and
 // brackets, and returns at most one more than maxIDs.
 func pastedIDs(text string) []string {
-	ids := strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`,;|[](){}<>\u00a0\u200b\ufeff│", r) })
+	ids := strings.FieldsFunc(text, func(r rune) bool {
+		return r <= ' ' || strings.ContainsRune("\"'`,;|[](){}<>\u00a0\u200b\ufeff│", r)
+	})
 	return ids[:min(len(ids), maxIDs+1)]
 }
 
 func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
-	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"), Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.mayAny(auth.Take)}
+	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"),
+		Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.mayAny(auth.Take)}
 	for preset := range firn.Presets() {
 		p.Presets = append(p.Presets, preset.Name)
 	}
@@ -221,7 +225,8 @@ func alternativeTo(best, x *inspect.Reading, id string) alternative {
 // rangeCommand returns the command that prints an SQL condition for the IDs of
 // a time range.
 func rangeCommand(l firn.Layout, from, to time.Time) string {
-	return fmt.Sprintf("firn range --layout %s --from %s --to %s --sql id", l, from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("firn range --layout %s --from %s --to %s --sql id", l,
+		from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
 }
 
 // An idList is several IDs, read by one layout.
@@ -287,7 +292,8 @@ func readMany(ids []string, o inspect.Options) *idList {
 		m.Rows = append(m.Rows, w)
 	}
 	m.Fine = bad+duplicates+inversions == 0
-	m.Verdict = fmt.Sprintf("%s: %s, %d out of order, %d cannot be read", plural(uint64(len(ids)), "ID"), plural(uint64(duplicates), "duplicate"), inversions, bad)
+	m.Verdict = fmt.Sprintf("%s: %s, %d out of order, %d cannot be read", plural(uint64(len(ids)), "ID"),
+		plural(uint64(duplicates), "duplicate"), inversions, bad)
 	if rounding := digits.Rounding(o.Layout, nil); rounding.Sure {
 		m.Fine = false
 		m.Verdict += "; the IDs are " + rounding.String()

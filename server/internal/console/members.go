@@ -70,5 +70,6 @@ func memberFor(who visitor, m memberInfo) memberRow {
 // The states of servers.
 var (
 	upState   = state{"up", "good", "It writes its record to the store regularly."}
-	lateState = state{"late", "busy", "Its next record in the store is overdue. When the last one expires, it is no longer listed, and its node IDs are free when their windows end."}
+	lateState = state{"late", "busy", "Its next record in the store is overdue. When the last one expires, it is no " +
+		"longer listed, and its node IDs are free when their windows end."}
 )

@@ -56,8 +56,9 @@ var states = map[grant.State]state{
 	grant.Detaching:  {"detaching", "busy", "Servers are giving their node IDs back."},
 	grant.Detached:   {"detached", "idle", "No server holds its node IDs or makes IDs until it is attached."},
 	grant.Destroying: {"destroying", "busy", "Servers are giving their node IDs back permanently."},
-	grant.Destroyed:  {"destroyed", "idle", "It makes no more IDs. If it is created again with the same layout, it continues without repeating any."},
-	grant.Purged:     {"purged", "idle", "It can be created again with any layout."},
+	grant.Destroyed: {"destroyed", "idle", "It makes no more IDs. If it is created again with the same layout, it " +
+		"continues without repeating any."},
+	grant.Purged: {"purged", "idle", "It can be created again with any layout."},
 }
 
 // staticState is the state of a sequencer without a store.

@@ -83,7 +83,8 @@ type missingPage struct {
 // sequencerNow returns what is known about a sequencer. If the store does not
 // answer and never did, it returns an error, and the page shows why.
 func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err error) {
-	p = sequencerPage{Name: name, Now: v.now, Maker: v.who.may(auth.Take, name), Admin: v.who.may(auth.Change, name), Static: k.admin == nil}
+	p = sequencerPage{Name: name, Now: v.now, Maker: v.who.may(auth.Take, name), Admin: v.who.may(auth.Change, name),
+		Static: k.admin == nil}
 	for _, f := range k.config.Figures() {
 		if f.Name == name {
 			p.Here = &f

@@ -27,11 +27,13 @@ const soon = 365 * 24 * time.Hour
 // what this server knows of it, or nil.
 func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []trouble) {
 	add := func(tone, word, when, format string, args ...any) {
-		all = append(all, trouble{q.Name, "/sequencers/" + url.PathEscape(q.Name), state{word, tone, fmt.Sprintf(format, args...)}, when})
+		all = append(all, trouble{q.Name, "/sequencers/" + url.PathEscape(q.Name),
+			state{word, tone, fmt.Sprintf(format, args...)}, when})
 	}
 	until := func(t time.Time) string { return "until " + momentOf(t, at) + ", " + ago(t, at) }
 	if q.Damage != "" {
-		add("bad", "damaged", "", "%s. Do not delete the record: IDs would be handed out again.", strings.TrimSuffix(q.Damage, "."))
+		add("bad", "damaged", "", "%s. Do not delete the record: IDs would be handed out again.",
+			strings.TrimSuffix(q.Damage, "."))
 		return all
 	}
 	if here != nil {
@@ -50,7 +52,8 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 		add("idle", "moved", "", "Its IDs now come from another store.")
 	case q.Info.State == grant.Detaching || q.Info.State == grant.Destroying:
 		held, last := heldWindows(q.Nodes, at)
-		add(s.Tone, s.Word, until(last), "It waits for %s to be given back, at the latest when their windows end.", plural(held, "node ID"))
+		add(s.Tone, s.Word, until(last), "It waits for %s to be given back, at the latest when their windows end.",
+			plural(held, "node ID"))
 	case q.Info.State == grant.Detached:
 		add(s.Tone, s.Word, "", "Every request for its IDs is refused until you attach it.")
 	case q.Info.State != grant.Attached:
@@ -65,7 +68,8 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 		add("busy", "time ends", until(c.Layout.Last()), "Layout %s has no IDs after that.", c.Layout)
 	}
 	if n := len(q.Damaged); n > 0 {
-		add("bad", "damaged", "", "%s of node IDs cannot be read. They are left unchanged, and their node IDs are not used.", plural(uint64(n), "record"))
+		add("bad", "damaged", "", "%s of node IDs cannot be read. They are left unchanged, and their node IDs are not "+
+			"used.", plural(uint64(n), "record"))
 	}
 	if here == nil || here.Err == nil || q.Info.State != grant.Attached {
 		return all

@@ -25,7 +25,8 @@ var protocols = [...]listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP}
 func (s *Server) metricsConfig() metrics.Config {
 	m := metrics.Config{
 		Version: s.config.Version, Sequencers: s.source.figures,
-		Ready: func() bool { return !s.handler.Draining() && s.source.backend.Ready(context.Background()) == nil }, // which it bounds
+		// which it bounds
+		Ready: func() bool { return !s.handler.Draining() && s.source.backend.Ready(context.Background()) == nil },
 	}
 	if s.files.tls != nil {
 		m.Expiry = s.files.tls.Expiry

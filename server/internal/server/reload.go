@@ -36,7 +36,8 @@ func (s *Server) logReplaced(said map[string]time.Time, now time.Time) {
 	for _, name := range s.files.tokens.Get().Replaced() {
 		if at, ok := said[name]; !ok || now.Sub(at) >= replacedEvery {
 			said[name] = now
-			s.config.Logger.Warn("old token still used", "entry", name, "hint", "give all clients the new token before you remove the old one")
+			s.config.Logger.Warn("old token still used", "entry", name, "hint",
+				"give all clients the new token before you remove the old one")
 		}
 	}
 }
@@ -52,7 +53,8 @@ func (s *Server) Reload() {
 		s.reload("certificates", s.files.tls.Reload, func() { s.config.Logger.Info("certificates reloaded") })
 	}
 	if s.files.forward != nil {
-		s.reload("tokens for other servers", s.files.forward.Reload, func() { s.config.Logger.Info("tokens for other servers reloaded") })
+		s.reload("tokens for other servers", s.files.forward.Reload,
+			func() { s.config.Logger.Info("tokens for other servers reloaded") })
 	}
 }
 
@@ -72,6 +74,7 @@ func (s *Server) logTokens(text string) {
 	n := s.files.tokens.Get().Len()
 	s.config.Logger.Info(text, "entries", n)
 	if n == 0 {
-		s.config.Logger.Warn("the token file is empty: no client may do anything", "hint", "create a token: firn token new --file")
+		s.config.Logger.Warn("the token file is empty: no client may do anything", "hint",
+			"create a token: firn token new --file")
 	}
 }

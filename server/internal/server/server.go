@@ -147,8 +147,9 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	}
 	for _, l := range listeners {
 		s.muxes = append(s.muxes, listen.New(l, listen.Config{
-			TLS: s.files.tlsConfig(), Only: l.Only, MaxConns: conns, Hello: s.config.Limits.Read, Authenticates: s.authenticates(),
-			Strangers: strangers, Logger: s.config.Logger,
+			TLS: s.files.tlsConfig(), Only: l.Only, MaxConns: conns, Hello: s.config.Limits.Read,
+			Authenticates: s.authenticates(),
+			Strangers:     strangers, Logger: s.config.Logger,
 		}))
 	}
 	done = make(chan error, len(s.muxes))
@@ -192,7 +193,8 @@ func (s *Server) maxConns(listeners int) int {
 	n := listen.ConnsWithin(files, listeners, s.config.MaxConns)
 	if n < s.config.MaxConns {
 		s.config.Logger.Warn("fewer connections than configured: the system limits open files",
-			"connections", n, "configured", s.config.MaxConns, "files", files, "hint", "raise the limit: ulimit -n, or LimitNOFILE= of systemd")
+			"connections", n, "configured", s.config.MaxConns, "files", files, "hint",
+			"raise the limit: ulimit -n, or LimitNOFILE= of systemd")
 	}
 	return n
 }

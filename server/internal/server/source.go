@@ -119,7 +119,8 @@ func holds(s grant.Status, now time.Time) bool {
 // describe returns a function that describes this server to the others of its
 // store.
 func (s *Server) describe(listeners []Listener) func() members.Member {
-	m := members.Member{Version: s.config.Version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.config.TLS != nil}
+	m := members.Member{Version: s.config.Version, Started: time.Now().UTC().Truncate(time.Millisecond),
+		TLS: s.config.TLS != nil}
 	m.Host, _ = os.Hostname()
 	m.Address = cmp.Or(s.config.Advertise, addressOf(listeners, m.Host))
 	return func() members.Member {
@@ -132,7 +133,8 @@ func (s *Server) describe(listeners []Listener) func() members.Member {
 		s.source.cluster.Usage(func(name string, q *service.Usage) {
 			m.IDs += q.IDs
 			if holds(q.Status, now) {
-				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.Status.Node, Until: q.Status.Until.UTC().Truncate(time.Millisecond), IDs: q.IDs})
+				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.Status.Node,
+					Until: q.Status.Until.UTC().Truncate(time.Millisecond), IDs: q.IDs})
 			}
 			if k, wanted := q.Problem(); k != service.NoProblem && !wanted {
 				m.Lacks = append(m.Lacks, members.Lack{Sequencer: name, Problem: k.String()})

@@ -81,14 +81,18 @@ func countNodes(ctx context.Context, s grant.Store, name string, now time.Time) 
 	if err != nil {
 		return n, err
 	}
-	n, _, err = CountNodes(info, now, func(yield func(grant.NodeInfo, error) bool) error { return grant.Nodes(ctx, s, name, yield) })
+	n, _, err = CountNodes(info, now, func(yield func(grant.NodeInfo, error) bool) error {
+		return grant.Nodes(ctx, s,
+			name, yield)
+	})
 	return n, err
 }
 
 // CountNodes counts the node IDs of a sequencer, whose records each yields, as
 // far as users of this store may take them. first is when the first of those
 // that are not free becomes free if its window is not renewed.
-func CountNodes(info grant.Info, now time.Time, each func(yield func(grant.NodeInfo, error) bool) error) (n NodeCounts, first time.Time, err error) {
+func CountNodes(info grant.Info, now time.Time, each func(yield func(grant.NodeInfo,
+	error) bool) error) (n NodeCounts, first time.Time, err error) {
 	lo, hi := uint64(0), info.Config.Layout.MaxNode()
 	if r := info.Config.Nodes; r != nil {
 		lo, hi = r.Lo, r.Hi

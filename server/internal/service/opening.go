@@ -115,7 +115,8 @@ func (c *Cluster) openOwn(ctx context.Context, name string, by Creator) (*Sequen
 
 // enter returns the entry of a name and what the call waits for. If the name has
 // none, enter makes it, and begins to open it: then mine is true.
-func (c *Cluster) enter(ctx context.Context, name string, by Creator) (e *entry, changed <-chan struct{}, mine bool, err error) {
+func (c *Cluster) enter(ctx context.Context, name string, by Creator) (e *entry, changed <-chan struct{}, mine bool,
+	err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e = c.byName[name]
@@ -173,7 +174,8 @@ var errNotOpened = errors.New("the attempt to open the sequencer did not finish"
 // isRefusal reports whether a sequencer was not created because the client may
 // not do that in this way, or does it too fast.
 func isRefusal(err error) bool {
-	return errors.As(err, new(*CreateError)) || errors.As(err, new(*RateError)) || errors.Is(err, errNoPrefix) || errors.Is(err, ErrNoSequencer)
+	return errors.As(err, new(*CreateError)) || errors.As(err, new(*RateError)) || errors.Is(err, errNoPrefix) ||
+		errors.Is(err, ErrNoSequencer)
 }
 
 // mostFailed is how many failures are remembered.
@@ -255,13 +257,15 @@ func (c *Cluster) auditCreation(ctx context.Context, creator *auth.Credentials, 
 			result = "unknown"
 		}
 	}
-	audit(ctx, cmp.Or(c.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address}, created, result, name, err)
+	audit(ctx, cmp.Or(c.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address},
+		created, result, name, err)
 }
 
 // find looks a sequencer up. If it exists, its own settings replace those of
 // options, which are for sequencers that are created. Otherwise find returns the
 // client that creates it, if that is allowed.
-func (c *Cluster) find(ctx context.Context, name string, by Creator, options *sequencer.Options) (creator *auth.Credentials, err error) {
+func (c *Cluster) find(ctx context.Context, name string, by Creator,
+	options *sequencer.Options) (creator *auth.Credentials, err error) {
 	client := by.client()
 	if wait := c.missed.wait(client); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
@@ -282,7 +286,8 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, options *se
 	if err == nil {
 		if wait := c.creations.wait(client); wait > 0 {
 			err = &CreateError{Name: name, Cause: &RateError{wait,
-				fmt.Sprintf("this server creates one sequencer per %v and client by use; create it first (firn sequencer create)", c.creations.every)}}
+				fmt.Sprintf("this server creates one sequencer per %v and client by use; create it first (firn sequencer "+
+					"create)", c.creations.every)}}
 		}
 	}
 	if err != nil {
@@ -378,7 +383,8 @@ func (e *entry) reopened(ctx context.Context, n int, closed error) (b Batch, err
 	case q == e.sequencer:
 		return b, closed
 	case !q.Layout.SameIDs(e.sequencer.Layout):
-		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, e.name, q.Layout, e.sequencer.Layout)
+		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, e.name, q.Layout,
+			e.sequencer.Layout)
 	}
 	return q.Take(ctx, n)
 }
@@ -439,7 +445,10 @@ func (c *Cluster) idle() (all []idler) {
 		}
 		all = append(all, i)
 	}
-	slices.SortFunc(all, func(a, b idler) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.entry.name, b.entry.name)) })
+	slices.SortFunc(all, func(a, b idler) int {
+		return cmp.Or(a.used.Compare(b.used),
+			cmp.Compare(a.entry.name, b.entry.name))
+	})
 	return all
 }
 
@@ -459,7 +468,8 @@ func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	_, err := c.Lookup(ctx, name)
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
-		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManyNames, c.config.MaxNames, name)
+		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManyNames,
+			c.config.MaxNames, name)
 	case err != nil:
 		return err
 	}

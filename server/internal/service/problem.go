@@ -169,7 +169,8 @@ func AdminProblem(name string, err error, limit time.Duration, late bool) *Probl
 	case errors.Is(err, grant.ErrNotFound):
 		return Problemf(NoSequencer, "sequencer %s not found", name)
 	case errors.As(err, &mismatch) && (mismatch.Field == "nodes" || mismatch.Field == "window"):
-		return Problemf(Different, "%s: change it with firn sequencer %s %s %s", textfmt.Message(err), mismatch.Field, name, mismatch.Want)
+		return Problemf(Different, "%s: change it with firn sequencer %s %s %s", textfmt.Message(err), mismatch.Field,
+			name, mismatch.Want)
 	case errors.Is(err, grant.ErrMismatch):
 		return Problemf(Different, "%s: that cannot change; use the existing sequencer, or choose another name, "+
 			"whose IDs may collide with those of this one", textfmt.Message(err))

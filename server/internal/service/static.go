@@ -97,7 +97,8 @@ func (s *Static) Sequencer(_ context.Context, name string, by Creator) (*Sequenc
 		return q.Sequencer, nil
 	}
 	if len(s.byName) >= s.config.MaxNames { // before counting a creation of the client
-		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.config.MaxNames, name)
+		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
+			ErrTooManyNames, s.config.MaxNames, name)
 	}
 	if _, err := by.allowed(name, ""); err != nil {
 		return nil, err

@@ -40,7 +40,8 @@ func NewStoreAdmin(s grant.Store, silent Silence) *StoreAdmin {
 func (a *StoreAdmin) Store() grant.Store { return a.store }
 
 // ask calls the store, unless it has been silent for too long.
-func ask[T any](ctx context.Context, a *StoreAdmin, n need, call func(context.Context) (T, error)) (result T, err error) {
+func ask[T any](ctx context.Context, a *StoreAdmin, n need, call func(context.Context) (T, error)) (result T,
+	err error) {
 	err = a.silence.do(ctx, n, func(ctx context.Context) (err error) {
 		result, err = call(ctx)
 		return err
@@ -59,7 +60,10 @@ func (a *StoreAdmin) By(c Client, log *slog.Logger) *StoreAdmin {
 // Sequencers calls yield for each sequencer, in the order of names. An error
 // with a name concerns the record of that sequencer.
 func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, info grant.Info, err error) bool) error {
-	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error { return grant.Sequencers(ctx, a.store, yield) }))
+	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error {
+		return grant.Sequencers(ctx,
+			a.store, yield)
+	}))
 }
 
 // Lookup returns one sequencer, or an error that matches grant.ErrNotFound.
@@ -74,12 +78,18 @@ func (a *StoreAdmin) Configure(layout firn.Layout, maxAhead *time.Duration) gran
 
 // Nodes calls yield for each node ID of a sequencer that was ever used.
 func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.NodeInfo, err error) bool) error {
-	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error { return grant.Nodes(ctx, a.store, name, yield) }))
+	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error {
+		return grant.Nodes(ctx, a.store,
+			name, yield)
+	}))
 }
 
 // Members returns the servers that have announced themselves in the store.
 func (a *StoreAdmin) Members(ctx context.Context) ([]members.Member, error) {
-	return ask(ctx, a, need{}, func(ctx context.Context) ([]members.Member, error) { return members.List(ctx, a.store, time.Now()) })
+	return ask(ctx, a, need{}, func(ctx context.Context) ([]members.Member,
+		error) {
+		return members.List(ctx, a.store, time.Now())
+	})
 }
 
 // Create creates a sequencer, or creates it again. Then, as after Attach, this
@@ -99,7 +109,10 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 
 // Attach is grant.Attach.
 func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error) {
-	info, err := a.change(ctx, attached, name, func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Attach(ctx, s, name) })
+	info, err := a.change(ctx, attached, name, func(ctx context.Context, s grant.Store) (grant.Info,
+		error) {
+		return grant.Attach(ctx, s, name)
+	})
 	if err == nil {
 		a.rejoin(ctx, name)
 	}
@@ -109,16 +122,23 @@ func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error
 // Detach is grant.Detach: it waits for windows to end until ctx is done, and
 // continues when it is called again.
 func (a *StoreAdmin) Detach(ctx context.Context, name string) (grant.Info, error) {
-	return a.change(ctx, detached, name, func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Detach(ctx, s, name, nil) })
+	return a.change(ctx, detached, name, func(ctx context.Context, s grant.Store) (grant.Info,
+		error) {
+		return grant.Detach(ctx, s, name, nil)
+	})
 }
 
 // Destroy is grant.Destroy, and waits as Detach does.
 func (a *StoreAdmin) Destroy(ctx context.Context, name string) (grant.Info, error) {
-	return a.change(ctx, destroyed, name, func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Destroy(ctx, s, name, nil) })
+	return a.change(ctx, destroyed, name, func(ctx context.Context, s grant.Store) (grant.Info,
+		error) {
+		return grant.Destroy(ctx, s, name, nil)
+	})
 }
 
 // change makes a change of a sequencer, and logs it.
-func (a *StoreAdmin) change(ctx context.Context, done change, name string, call func(context.Context, grant.Store) (grant.Info, error)) (grant.Info, error) {
+func (a *StoreAdmin) change(ctx context.Context, done change, name string,
+	call func(context.Context, grant.Store) (grant.Info, error)) (grant.Info, error) {
 	ctx = grant.WithOperator(ctx, a.client.operator())
 	var w Witness
 	s := w.Watch(a.store)
@@ -183,15 +203,18 @@ func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 // A LimitedChange changes a sequencer within the limit of a request. pending
 // reports that other processes have yet to follow: the store has the state that
 // keeps windows from growing, and repeating the call shows whether it is done.
-type LimitedChange func(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool, err error)
+type LimitedChange func(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info,
+	pending bool, err error)
 
 // Detach is a LimitedChange that detaches a sequencer.
-func Detach(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
+func Detach(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
+	err error) {
 	return empty(ctx, a, name, limit, a.Detach, grant.Detaching, grant.Detached)
 }
 
 // Destroy is Detach for ever.
-func Destroy(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
+func Destroy(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
+	err error) {
 	return empty(ctx, a, name, limit, a.Destroy, grant.Destroying, grant.Destroyed)
 }
 

@@ -177,7 +177,8 @@ func (f *Front) open(ctx context.Context, c *auth.Credentials, name string, q *R
 			}
 		}
 		if mustExist {
-			return &creds, fmt.Errorf("%w %s: a GET without a token creates none on this server; send a POST, or create it first",
+			return &creds, fmt.Errorf("%w %s: a GET without a token creates none on this server; send a POST, or create it "+
+				"first",
 				ErrNoSequencer, name)
 		}
 		if typed && prefix == "" {
@@ -207,7 +208,8 @@ func (f *Front) Admin(c *auth.Credentials, do auth.Action, name ...string) (*Sto
 	return a.By(Client{c.Name(), c.Address}, f.Logger), nil
 }
 
-var errNoPrefix = errors.New("the sequencer has no prefix for typed text, and was not created: create it with firn sequencer create --prefix, or set prefix in its template; both need a store")
+var errNoPrefix = errors.New("the sequencer has no prefix for typed text, and was not created: create it with firn " +
+	"sequencer create --prefix, or set prefix in its template; both need a store")
 
 // A CreateError means that a client may not create the sequencer that it uses.
 type CreateError struct {

@@ -181,7 +181,8 @@ func Parse(data []byte, file string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{entries: len(doc.entries), byToken: make(map[[sha256.Size]byte]*Principal), bySubject: make(map[subject]*Principal)}
+	s := &Set{entries: len(doc.entries), byToken: make(map[[sha256.Size]byte]*Principal),
+		bySubject: make(map[subject]*Principal)}
 	for _, e := range doc.entries {
 		all := e.principals()
 		s.all = append(s.all, all...)
@@ -232,9 +233,11 @@ func modeFault(path string, mode fs.FileMode) string {
 	switch mode = mode.Perm(); {
 	case runtime.GOOS == "windows":
 	case mode&0o020 != 0:
-		return fmt.Sprintf("%s is writable by other users (mode %04o): they can grant themselves access; run chmod go-w", path, mode)
+		return fmt.Sprintf("%s is writable by other users (mode %04o): they can grant themselves access; run chmod go-w",
+			path, mode)
 	case mode&0o004 != 0:
-		return fmt.Sprintf("%s is readable by other users (mode %04o): it shows what each client may do, though no token; run chmod 640", path, mode)
+		return fmt.Sprintf("%s is readable by other users (mode %04o): it shows what each client may do, though no token; "+
+			"run chmod 640", path, mode)
 	}
 	return ""
 }

@@ -170,7 +170,8 @@ func (g *Guard) Allow(c *Credentials, do Action, sequencer string) error {
 }
 
 // errNoCreation is the error for a principal that may not create sequencers.
-var errNoCreation = fmt.Errorf("%w: this token cannot create sequencers by using them; create the sequencer first (firn sequencer create)", ErrForbidden)
+var errNoCreation = fmt.Errorf("%w: this token cannot create sequencers by using them; create the sequencer first "+
+	"(firn sequencer create)", ErrForbidden)
 
 // Allow implements Authorizer for a client that is known already: it ignores
 // the credentials.

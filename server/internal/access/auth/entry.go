@@ -78,7 +78,8 @@ func (e *Entry) Check() error {
 	for _, text := range e.SHA256 {
 		switch sum, err := hex.DecodeString(text); {
 		case strings.HasPrefix(text, prefix):
-			fail("sha256 holds a token, not its hash: replace the token, as this file was not kept secret, and write the hash here (firn token hash)")
+			fail("sha256 holds a token, not its hash: replace the token, as this file was not kept secret, and write the hash " +
+				"here (firn token hash)")
 		case err != nil || len(sum) != sha256.Size:
 			fail("sha256 must have 64 hexadecimal digits")
 		}
@@ -213,7 +214,8 @@ func (d *document) check() error {
 		}
 		for k := 0; k+1 < len(n.Content); k += 2 {
 			// The decoder takes null for a key that is not there, which allows more.
-			if v := n.Content[k+1]; v.Kind == yaml.AliasNode || v.ShortTag() == "!!null" || n.Content[k].ShortTag() == "!!merge" {
+			if v := n.Content[k+1]; v.Kind == yaml.AliasNode || v.ShortTag() == "!!null" ||
+				n.Content[k].ShortTag() == "!!merge" {
 				fail(v.Line, "%s needs a value", n.Content[k].Value)
 			}
 		}

@@ -92,7 +92,9 @@ func (s *Sessions) makeRoom(now time.Time) {
 	}
 	slices.SortFunc(ends[most], time.Time.Compare)
 	until := ends[most][len(ends[most])/2]
-	maps.DeleteFunc(s.open, func(_ [sha256.Size]byte, old session) bool { return old.token == most && !old.until.After(until) })
+	maps.DeleteFunc(s.open, func(_ [sha256.Size]byte, old session) bool {
+		return old.token == most && !old.until.After(until)
+	})
 }
 
 // End ends the sessions whose cookies the request carries, and copies of these

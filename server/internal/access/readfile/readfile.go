@@ -99,9 +99,11 @@ func CheckTrust(path string, info fs.FileInfo) error {
 	case !ok, !mode.IsRegular() && !mode.IsDir() && mode.Type() != fs.ModeNamedPipe:
 		return nil
 	case mode&0o002 != 0:
-		return fmt.Errorf("%s can be changed by every user (mode %04o, owner %d): run chmod o-w %s", path, mode.Perm(), uid, path)
+		return fmt.Errorf("%s can be changed by every user (mode %04o, owner %d): run chmod o-w %s", path, mode.Perm(),
+			uid, path)
 	case uid != 0 && uid != os.Geteuid():
-		return fmt.Errorf("%s belongs to user %d (mode %04o), who is neither root nor the user of this process (%d): run firn as that user, or run chown %[4]d %[1]s", path, uid, mode.Perm(), os.Geteuid())
+		return fmt.Errorf("%s belongs to user %d (mode %04o), who is neither root nor the user of this process (%d): run "+
+			"firn as that user, or run chown %[4]d %[1]s", path, uid, mode.Perm(), os.Geteuid())
 	}
 	return nil
 }

@@ -19,9 +19,11 @@ func Hint(err error, ca, cert string) string {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return fmt.Sprintf("the server's certificate is not signed by an authority that this machine trusts: name the authority's file with %s", ca)
+		return fmt.Sprintf("the server's certificate is not signed by an authority that this machine trusts: name the "+
+			"authority's file with %s", ca)
 	case errors.As(err, new(x509.HostnameError)):
-		return "the server's certificate is for other names: use one of them as the address, or issue a certificate with this name"
+		return "the server's certificate is for other names: use one of them as the address, or issue a certificate with " +
+			"this name"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "the server's certificate has expired or is not valid yet: renew it, or correct this machine's clock"
 	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, &invalid):

@@ -80,13 +80,15 @@ func (l *Loader) Client() *tls.Config {
 		// VerifyConnection does what is skipped here, with the current authorities.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(c tls.ConnectionState) error {
-			o := x509.VerifyOptions{Roots: l.content.Get().server.ClientCAs, DNSName: c.ServerName, Intermediates: x509.NewCertPool()}
+			o := x509.VerifyOptions{Roots: l.content.Get().server.ClientCAs, DNSName: c.ServerName,
+				Intermediates: x509.NewCertPool()}
 			for _, between := range c.PeerCertificates[1:] {
 				o.Intermediates.AddCert(between)
 			}
 			_, err := c.PeerCertificates[0].Verify(o)
 			if err != nil {
-				return fmt.Errorf("%w: other servers need a certificate signed by --client-ca, or without it by an authority that the system trusts",
+				return fmt.Errorf("%w: other servers need a certificate signed by --client-ca, or without it by an authority that "+
+					"the system trusts",
 					&tls.CertificateVerificationError{UnverifiedCertificates: c.PeerCertificates, Err: err})
 			}
 			return nil
@@ -123,7 +125,8 @@ func (l *Loader) warnOf(leaf *x509.Certificate) {
 	}
 	switch from, until := leaf.NotBefore.UTC(), leaf.NotAfter.UTC(); {
 	case time.Until(from) > 0:
-		l.warn(fmt.Sprintf("%s is not valid before %s: clients reject it until then", l.files.Cert, from.Format(time.RFC3339)))
+		l.warn(fmt.Sprintf("%s is not valid before %s: clients reject it until then", l.files.Cert,
+			from.Format(time.RFC3339)))
 	case time.Until(until) < 0:
 		l.warn(fmt.Sprintf("%s expired at %s: clients reject it", l.files.Cert, until.Format(time.RFC3339)))
 	case time.Until(until) < 7*24*time.Hour:

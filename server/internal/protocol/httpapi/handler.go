@@ -134,14 +134,16 @@ func NewHandler(c Config) *Handler {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	h := &Handler{
 		config: c, mux: http.NewServeMux(),
-		front: service.Front{Backend: c.Backend, Auth: c.Auth, Veil: c.Veil, Limit: c.Limit, Count: c.Limits.Count, Logger: c.Logger,
+		front: service.Front{Backend: c.Backend, Auth: c.Auth, Veil: c.Veil, Limit: c.Limit, Count: c.Limits.Count,
+			Logger:    c.Logger,
 			SendToken: "in the header Authorization: Bearer firn_…", NameSequencer: "name its sequencer with sequencer=NAME"},
 	}
 	for _, r := range routes {
 		h.handle(r, r.need != auth.Anything)
 	}
 	if c.Metrics != nil {
-		h.handle(route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *service.Problem {
+		h.handle(route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request,
+			_ *auth.Credentials) *service.Problem {
 			c.Metrics.ServeHTTP(w, r)
 			return nil
 		}, true}, false)
@@ -258,20 +260,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = withRequestID(w, r)
 		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}
 		defer func(method, path string) {
-			h.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", textfmt.Short(method)),
-				slog.String("path", textfmt.Short(path)), slog.Int("status", watched.sent()), slog.Duration("took", time.Since(begin)))
+			h.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"),
+				slog.String("method", textfmt.Short(method)),
+				slog.String("path", textfmt.Short(path)), slog.Int("status", watched.sent()),
+				slog.Duration("took", time.Since(begin)))
 		}(r.Method, r.URL.Path)
 		w = watched
 	}
 
 	if !h.allowsHost(r.Host) {
-		h.fail(w, r, service.Problemf(service.ForeignHost, "Host is %s: without tokens or TLS, this server answers only %s; allow others with --allow-host",
+		h.fail(w, r, service.Problemf(service.ForeignHost, "Host is %s: without tokens or TLS, this server answers only %s; "+
+			"allow others with --allow-host",
 			textfmt.Quote(r.Host), h.allowedHosts()))
 		return
 	}
 	// ServeMux would redirect to the cleaned path, which does not exist either.
 	if p := r.URL.EscapedPath(); !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-		h.fail(w, r, service.Problemf(service.NotFound, "no such path: %s: a path begins with / and has no empty, . or .. segments; see GET /",
+		h.fail(w, r, service.Problemf(service.NotFound, "no such path: %s: a path begins with / and has no empty, . or .. "+
+			"segments; see GET /",
 			textfmt.Quote(r.URL.Path)))
 		return
 	}
@@ -314,7 +320,8 @@ func (h *Handler) logPanic(w http.ResponseWriter, r *http.Request, what any) {
 	}
 	if what != http.ErrAbortHandler {
 		r = withRequestID(w, r)
-		h.config.Logger.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", textfmt.Short(r.Method)), slog.String("path", textfmt.Short(r.URL.Path)),
+		h.config.Logger.LogAttrs(r.Context(), slog.LevelError, "request panicked",
+			slog.String("method", textfmt.Short(r.Method)), slog.String("path", textfmt.Short(r.URL.Path)),
 			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
 	}
 }
@@ -330,7 +337,8 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *service.Proble
 	r = withRequestID(w, r)
 	if p.Cause != nil {
 		h.config.Logger.LogAttrs(r.Context(), p.Level(), "request failed",
-			slog.String("method", textfmt.Short(r.Method)), slog.String("path", textfmt.Short(r.URL.Path)), slog.Any("error", p.Cause))
+			slog.String("method", textfmt.Short(r.Method)), slog.String("path", textfmt.Short(r.URL.Path)),
+			slog.Any("error", p.Cause))
 	}
 	writeProblem(w, r, p.Kind.Status(), p)
 }
@@ -377,7 +385,8 @@ func (h *Handler) logReadiness(ctx context.Context, err error) *service.Problem 
 	}
 	p := service.ProblemOf(err, h.config.Limit, false)
 	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
-		h.config.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
+		h.config.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503",
+			slog.String("reason", p.Kind.String()), slog.Any("error", err))
 	}
 	return p
 }

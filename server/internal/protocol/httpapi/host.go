@@ -23,7 +23,8 @@ func (h *Handler) allowsHost(host string) bool {
 	isAddr := err == nil
 	return h.config.AnyHost || name == "localhost" || isAddr && addr.IsLoopback() ||
 		slices.ContainsFunc(h.config.Hosts, func(allowed string) bool { return strings.EqualFold(allowed, name) }) ||
-		h.exposed && (isAddr || !strings.Contains(name, ".") || slices.ContainsFunc(private, func(end string) bool { return strings.HasSuffix(name, end) }))
+		h.exposed && (isAddr || !strings.Contains(name, ".") || slices.ContainsFunc(private,
+			func(end string) bool { return strings.HasSuffix(name, end) }))
 }
 
 // private are the ends of names that are not in the public DNS: of private

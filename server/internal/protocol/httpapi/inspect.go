@@ -25,7 +25,8 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, creds *auth.Cr
 		return p
 	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {
-		return service.Problemf(service.NotAcceptable, "Accept is %s: readings are available as %s", textfmt.Quote(r.Header["Accept"][0]), mediaJSON)
+		return service.Problemf(service.NotAcceptable, "Accept is %s: readings are available as %s",
+			textfmt.Quote(r.Header["Accept"][0]), mediaJSON)
 	}
 	result, err := inspect.Read(r.PathValue("id"), o)
 	if err != nil {
@@ -44,7 +45,8 @@ func (h *Handler) inspectColumn(w http.ResponseWriter, r *http.Request, _ *auth.
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.config.Limits.Body)))
 	if err != nil {
-		return service.Problemf(service.BadBody, "the body is larger than %d bytes: firn inspect --summary reads files of any size", h.config.Limits.Body)
+		return service.Problemf(service.BadBody, "the body is larger than %d bytes: firn inspect --summary reads files of "+
+			"any size", h.config.Limits.Body)
 	}
 	summary := inspect.NewSummary(o, time.Now())
 	bad, missing := 0, 0

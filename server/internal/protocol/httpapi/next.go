@@ -64,7 +64,8 @@ func (h *Handler) parseNext(r *http.Request) (q nextRequest, p *service.Problem)
 		for i, m := range offers {
 			names[i] = m.String()
 		}
-		return q, service.Problemf(service.NotAcceptable, "Accept is %s: IDs are available as %s", textfmt.Quote(accept[0]), list(names))
+		return q, service.Problemf(service.NotAcceptable, "Accept is %s: IDs are available as %s",
+			textfmt.Quote(accept[0]), list(names))
 	}
 	if q.media = m; m == mediaOctets {
 		q.Format = form.Of(firn.Raw)
@@ -80,7 +81,8 @@ const nonceHeader = "Firn-Nonce"
 // next answers with new IDs.
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
 	if isCrossSite(r) {
-		return service.Problemf(service.CrossSite, "a page of another origin cannot take IDs: send the request from that page's server")
+		return service.Problemf(service.CrossSite, "a page of another origin cannot take IDs: send the request from that "+
+			"page's server")
 	}
 	if nonce := r.Header[nonceHeader]; len(nonce) == 1 && requestid.Valid(nonce[0]) {
 		w.Header()[nonceHeader] = nonce
@@ -90,10 +92,12 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 		return p
 	}
 	if ranges := r.Header["Range"]; ranges != nil {
-		return service.Problemf(service.UnexpectedRange, "Range is %s: every request makes new IDs, so an answer cannot be continued: discard what has arrived, and send the request without Range", textfmt.Quote(ranges[0]))
+		return service.Problemf(service.UnexpectedRange, "Range is %s: every request makes new IDs, so an answer cannot be "+
+			"continued: discard what has arrived, and send the request without Range", textfmt.Quote(ranges[0]))
 	}
 	if hasBody(w, r) {
-		return service.Problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
+		return service.Problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in "+
+			"%s?count=3", r.URL.EscapedPath())
 	}
 
 	isForwarded := r.Header[service.ForwardedHeader] != nil

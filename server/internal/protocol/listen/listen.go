@@ -116,7 +116,8 @@ func New(l net.Listener, c Config) *Mux {
 	c.Hello = cmp.Or(c.Hello, DefaultHello)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Strangers = cmp.Or(c.Strangers, new(Strangers))
-	m := &Mux{config: c, listener: l, turns: make(chan struct{}, 4*runtime.GOMAXPROCS(0)), refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
+	m := &Mux{config: c, listener: l, turns: make(chan struct{}, 4*runtime.GOMAXPROCS(0)),
+		refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
 		m.accept[p] = &protocolListener{mux: m, conns: make(chan net.Conn)}
@@ -312,7 +313,8 @@ func refuse(conn net.Conn, why string) {
 
 // answer answers HTTP and closes the sending half.
 func answer(conn net.Conn, status, media, body string) {
-	if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, media, len(body), body); err == nil {
+	if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\nContent-Length: "+
+		"%d\r\n\r\n%s", status, media, len(body), body); err == nil {
 		Linger(conn)
 	}
 }

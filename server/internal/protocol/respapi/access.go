@@ -43,7 +43,8 @@ func (c *conn) login(secret []byte) bool {
 	creds := &auth.Credentials{Token: string(secret), Given: true, Address: c.nc.RemoteAddr().String()}
 	if c.server.front.Allow(creds, auth.Anything, "") != nil {
 		// As in Redis, a client that was authenticated remains so.
-		c.failAs(service.Unauthorized, "WRONGPASS", "invalid username-password pair or user is disabled: the password must be a token from this server's token file")
+		c.failAs(service.Unauthorized, "WRONGPASS", "invalid username-password pair or user is disabled: the password must "+
+			"be a token from this server's token file")
 		return false
 	}
 	c.creds = creds

@@ -19,7 +19,8 @@ func (c *conn) appendInfo(b []byte) []byte {
 		resp = 3
 	}
 	return fmt.Appendf(b, "id=%d addr=%s laddr=%s name=%s age=%d db=0 user=default resp=%d lib-name=%s lib-ver=%s\n",
-		c.id, c.nc.RemoteAddr(), c.nc.LocalAddr(), c.name, time.Since(c.accepted)/time.Second, resp, c.library.name, c.library.version)
+		c.id, c.nc.RemoteAddr(), c.nc.LocalAddr(), c.name, time.Since(c.accepted)/time.Second, resp, c.library.name,
+		c.library.version)
 }
 
 // checkName answers with an error if the text is not allowed as the name or

@@ -12,10 +12,12 @@ import (
 // A command is what COMMAND returns about it, the rules that apply to every
 // call, and the function that answers it: either take or do.
 type command struct {
-	name       string
-	min, max   int                                                      // arguments, including the name; max 0 means any number
-	usage      string                                                   // syntax
-	take       func(c *conn, args [][]byte) (request, *service.Problem) // reads a command for IDs, whose first argument is the name of a sequencer
+	name string
+	// arguments, including the name; max 0 means any number
+	min, max int
+	usage    string // syntax
+	// reads a command for IDs, whose first argument is the name of a sequencer
+	take       func(c *conn, args [][]byte) (request, *service.Problem)
 	do         func(c *conn, args [][]byte)
 	beforeAuth bool // allowed before AUTH
 	atOnce     bool // not queued between MULTI and EXEC
@@ -78,7 +80,8 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	c.cmd = cmd
 	switch {
 	case cmd == nil && isHTTP(args):
-		c.refuse(protocolError("this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves HTTP"))
+		c.refuse(protocolError("this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves " +
+			"HTTP"))
 		return
 	// Commands for IDs check access to the sequencer, which includes this.
 	case (cmd == nil || !cmd.beforeAuth) && (c.creds == nil || (cmd == nil || cmd.take == nil) && !c.isKnown()):
@@ -112,8 +115,10 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	}
 	c.count(name, n, ids)
 	if debug {
-		c.server.config.Logger.LogAttrs(c.requestContext(), slog.LevelDebug, "request", slog.String("protocol", "resp"), slog.String("command", name),
-			slog.Int("commands", n), slog.Int("ids", ids), slog.Bool("failed", c.kind != service.NoProblem), slog.Duration("took", time.Since(began)))
+		c.server.config.Logger.LogAttrs(c.requestContext(), slog.LevelDebug, "request", slog.String("protocol", "resp"),
+			slog.String("command", name),
+			slog.Int("commands", n), slog.Int("ids", ids), slog.Bool("failed", c.kind != service.NoProblem),
+			slog.Duration("took", time.Since(began)))
 	}
 	if observe == nil {
 		return
@@ -214,7 +219,9 @@ func (c *conn) hello(args [][]byte) {
 		return
 	}
 	if !c.isKnown() {
-		c.failKind(service.Unauthorized, "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		c.failKind(service.Unauthorized, "HELLO must be called with the client already authenticated, otherwise the HELLO "+
+			"<proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at "+
+			"the same time")
 		return
 	}
 	c.resp3, c.name = resp3, name

@@ -14,7 +14,8 @@ const redisVersion = "7.4.0"
 func (c *conn) info(args [][]byte) {
 	var b []byte
 	for _, section := range []struct{ name, lines string }{
-		{"Server", "redis_version:" + redisVersion + "\r\nfirn_version:" + c.server.config.Version + "\r\nredis_mode:standalone\r\n"},
+		{"Server", "redis_version:" + redisVersion + "\r\nfirn_version:" + c.server.config.Version +
+			"\r\nredis_mode:standalone\r\n"},
 		{"Persistence", "loading:0\r\n"}, // ioredis waits until it is 0
 		{"Replication", "role:master\r\n"},
 		{"Cluster", "cluster_enabled:0\r\n"},
@@ -29,7 +30,8 @@ func (c *conn) info(args [][]byte) {
 // isWanted reports whether INFO with these arguments has a section.
 func isWanted(names [][]byte, section string) bool {
 	for _, name := range names {
-		if isWord(name, "all") || isWord(name, "everything") || isWord(name, "default") || bytes.EqualFold(name, []byte(section)) {
+		if isWord(name, "all") || isWord(name, "everything") || isWord(name, "default") ||
+			bytes.EqualFold(name, []byte(section)) {
 			return true
 		}
 	}

@@ -50,7 +50,8 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	}
 	count, pos, ok := parseLength(b)
 	if !ok || count > l.args {
-		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: * must be followed by the number of arguments, up to %d%s, and CR LF", l.args, l.when))
+		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: * must be followed by the number of arguments, "+
+			"up to %d%s, and CR LF", l.args, l.when))
 	}
 	if pos == 0 || count == 0 {
 		return pos, args, nil
@@ -66,14 +67,16 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 		size, n, ok := parseLength(rest)
 		switch {
 		case !ok || size > l.bulk:
-			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: $ must be followed by the bytes of an argument, up to %d%s, and CR LF", l.bulk, l.when))
+			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: $ must be followed by the bytes of an argument, up "+
+				"to %d%s, and CR LF", l.bulk, l.when))
 		case n == 0:
 			return 0, args, nil
 		}
 		pos += n
 		end := pos + size + 2
 		if end > l.command {
-			return 0, args, protocolError(fmt.Sprintf("command too big: all its arguments together may have up to %d bytes", l.command))
+			return 0, args, protocolError(fmt.Sprintf("command too big: all its arguments together may have up to %d bytes",
+				l.command))
 		}
 		// As much of CR LF as has arrived.
 		for i, c := range "\r\n" {
@@ -122,7 +125,8 @@ func parseInline(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	}
 	for _, c := range line {
 		if c < ' ' && c != '\t' && c != '\r' {
-			return 0, args, protocolError(fmt.Sprintf("byte %q in an inline request: an inline request is text, any other request begins with *", c))
+			return 0, args, protocolError(fmt.Sprintf("byte %q in an inline request: an inline request is text, any other "+
+				"request begins with *", c))
 		}
 	}
 	if end < 0 {

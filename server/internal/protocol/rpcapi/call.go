@@ -69,7 +69,8 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	p, _ := peer.FromContext(ctx)
 	m := p.AuthInfo.(*meter)
-	k := &call{meter: m, public: isPublic(info.FullMethodName), creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), m.tls), begun: time.Now()}
+	k := &call{meter: m, public: isPublic(info.FullMethodName),
+		creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), m.tls), begun: time.Now()}
 	k.creds.Address = p.Addr.String()
 	ctx, k.cancel = context.WithCancel(context.WithValue(ctx, callKey{}, k))
 	k.ctx = ctx
@@ -79,7 +80,8 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	}
 	if fields > maxFields {
 		k.cancel()
-		return ctx, fail(service.BadParameter, fmt.Sprintf("the call has %d fields of metadata: the limit is %d", fields, maxFields), 0)
+		return ctx, fail(service.BadParameter, fmt.Sprintf("the call has %d fields of metadata: the limit is %d", fields,
+			maxFields), 0)
 	}
 	if k.public {
 		listen.Charge(m.Conn, publicCost)

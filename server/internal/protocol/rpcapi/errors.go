@@ -25,7 +25,8 @@ type callError struct {
 func (e *callError) GRPCStatus() *status.Status {
 	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: e.Kind.String(), Domain: "firn"}}
 	if e.field != "" {
-		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: e.field, Description: e.Detail}}})
+		wrong := &errdetails.BadRequest_FieldViolation{Field: e.field, Description: e.Detail}
+		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{wrong}})
 	}
 	if e.Retry > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(e.Retry)})

@@ -38,7 +38,8 @@ func services() []string {
 }
 
 // Check reports whether a service accepts calls.
-func (h *healthServer) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+func (h *healthServer) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse,
+	error) {
 	if !slices.Contains(services(), r.GetService()) {
 		return nil, status.Error(codes.NotFound, "unknown service")
 	}

@@ -32,7 +32,8 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	case firnv1.Form_FORM_RUNS:
 		q.Runs = true
 	default:
-		return nil, invalid("form", service.Problemf(service.BadParameter, "form is %d: it must be FORM_IDS or FORM_RUNS", r.GetForm()))
+		return nil, invalid("form", service.Problemf(service.BadParameter, "form is %d: it must be FORM_IDS or FORM_RUNS",
+			r.GetForm()))
 	}
 	if _, p := s.front.ParseCount(fmt.Append(nil, max(1, r.GetCount()))); p != nil {
 		return nil, invalid("count", p)
@@ -93,8 +94,10 @@ func (s *Server) reserveAnswer(ctx context.Context, k *call, l *firn.Layout, n i
 		k.reserved = size
 		return nil
 	}
-	p := service.Problemf(service.Busy, "earlier answers were not read in %v, %d MiB of this connection or %d MiB of all: "+
-		"no ID was taken; take fewer at a time, or use another connection or server", s.config.Limit, maxHeld>>20, maxHeldAll>>20)
+	p := service.Problemf(service.Busy, "earlier answers were not read in %v, %d MiB of this connection or %d MiB of "+
+		"all: "+
+		"no ID was taken; take fewer at a time, or use another connection or server", s.config.Limit, maxHeld>>20,
+		maxHeldAll>>20)
 	p.Retry = time.Second
 	return p
 }

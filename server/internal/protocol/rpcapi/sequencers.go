@@ -26,8 +26,9 @@ func (s *Server) admin(ctx context.Context, need auth.Action, name ...string) (*
 func toProto(i grant.Info) *firnv1.Sequencer {
 	q := &firnv1.Sequencer{
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
-		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window), LongestWindow: durationpb.New(i.LongestWindow),
-		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created), Prefix: i.Config.Prefix,
+		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window),
+		LongestWindow: durationpb.New(i.LongestWindow),
+		Incarnation:   i.Incarnation, Created: timestamppb.New(i.Created), Prefix: i.Config.Prefix,
 		MovedTo: i.MovedTo,
 	}
 	if !i.Floor.IsZero() {
@@ -143,7 +144,8 @@ func durationText(d *durationpb.Duration) string {
 
 // Attach lets all servers use a sequencer again.
 func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.AttachResponse, error) {
-	i, err := s.changeSequencer(ctx, q.GetName(), func(ctx context.Context, a *service.StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
+	i, err := s.changeSequencer(ctx, q.GetName(), func(ctx context.Context, a *service.StoreAdmin, name string,
+		limit time.Duration) (info grant.Info, pending bool, err error) {
 		limited, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		info, err = a.Attach(limited, name)
@@ -166,7 +168,8 @@ func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1
 
 // changeSequencer answers with the sequencer as it is, also if the change
 // continues.
-func (s *Server) changeSequencer(ctx context.Context, name string, do service.LimitedChange) (*firnv1.Sequencer, error) {
+func (s *Server) changeSequencer(ctx context.Context, name string, do service.LimitedChange) (*firnv1.Sequencer,
+	error) {
 	a, err := s.admin(ctx, auth.Change, name)
 	if err != nil {
 		return nil, err

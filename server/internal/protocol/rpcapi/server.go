@@ -115,7 +115,8 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.WaitForHandlers(true),
 		grpc.ConnectionTimeout(c.Limits.Read),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: c.Limits.Idle, Time: pingEvery, Timeout: pingTimeout}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: c.Limits.Idle, Time: pingEvery,
+			Timeout: pingTimeout}),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	}, c.Options...)...)
@@ -168,7 +169,8 @@ func isPublic(method string) bool {
 
 // unary and stream give a call its request ID, authorize the caller and observe
 // the result.
-func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
+func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handle grpc.UnaryHandler) (answer any, err error) {
 	ctx = withRequestID(ctx)
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
 	k := callOf(ctx)
@@ -181,7 +183,8 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	return answer, err
 }
 
-func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	handle grpc.StreamHandler) (err error) {
 	ctx := withRequestID(stream.Context())
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
 	if !isPublic(info.FullMethod) { // before the first message, which may never arrive
@@ -233,7 +236,8 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		s.config.Observe(kind, took)
 	}
 	if s.config.Logger.Enabled(ctx, slog.LevelDebug) {
-		s.config.Logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),
+		s.config.Logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"),
+			slog.String("method", method),
 			slog.String("status", status.Code(*err).String()), slog.Duration("took", took))
 	}
 }

@@ -54,7 +54,8 @@ type Config struct {
 // CheckURL returns an error if text cannot be one of Config.URLs.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || !members.IsAddress(u.Host) || strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || !members.IsAddress(u.Host) ||
+		strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host {
 		return errors.New("it must be a URL of a server, such as https://ids-1.example:3476")
 	}
 	return nil
@@ -157,7 +158,8 @@ func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, lac
 		}
 		r := resultOf(err)
 		p.counts[r].Add(1)
-		p.config.Logger.DebugContext(ctx, "forwarded", "sequencer", name, "count", n, "to", to.url, "result", results[r].name, "took", time.Since(sent))
+		p.config.Logger.DebugContext(ctx, "forwarded", "sequencer", name, "count", n, "to", to.url, "result",
+			results[r].name, "took", time.Since(sent))
 		if r == gave {
 			p.failed.Store(0)
 			return unpack(&l, packed, n)
@@ -196,7 +198,8 @@ func (e *answerError) Error() string {
 
 // ask takes packed IDs from one server, with the owner that it names. It sends
 // one request and does not repeat it.
-func (p *Peers) ask(ctx context.Context, to *peer, name string, l *firn.Layout, n int) (packed []byte, owner string, err error) {
+func (p *Peers) ask(ctx context.Context, to *peer, name string, l *firn.Layout, n int) (packed []byte, owner string,
+	err error) {
 	limit := peerLimit
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(deadline)/2) // so that another one can be asked
@@ -204,7 +207,8 @@ func (p *Peers) ask(ctx context.Context, to *peer, name string, l *firn.Layout, 
 	limit += time.Duration(2 * float64(n) / l.IDsPerSecond() * float64(time.Second))
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s/v1/sequencers/%s/next?format=raw&count=%d", to.url, name, n), http.NoBody)
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		fmt.Sprintf("%s/v1/sequencers/%s/next?format=raw&count=%d", to.url, name, n), http.NoBody)
 	if err != nil {
 		return nil, "", err
 	}

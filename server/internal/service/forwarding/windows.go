@@ -95,7 +95,8 @@ func newWindows(s grant.Store, lookup func(ctx context.Context, name string) (gr
 // contains them, and their times are near this server's clock. No other owner
 // has IDs in that window, whichever store the other server uses: see
 // docs/protocol.md.
-func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner string, o origin, sent, got time.Time) error {
+func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner string, o origin, sent,
+	got time.Time) error {
 	key := numbered{name, o.node}
 	w.mu.Lock()
 	have, known := w.known[key]
@@ -150,12 +151,14 @@ func (w heldWindow) judge(l firn.Layout, owner string, o origin, sent, got time.
 	case !w.config.Layout.SameIDs(l):
 		return reject("the sequencer has layout %s, not %s", w.config.Layout, l)
 	case owner == "" || owner != w.owner:
-		return reject("in this server's store, node ID %d is held by %s, not by %s", o.node, ownerText(w.owner), ownerText(owner))
+		return reject("in this server's store, node ID %d is held by %s, not by %s", o.node, ownerText(w.owner),
+			ownerText(owner))
 	case o.last.Add(unit).After(w.until):
 		return reject("they are from %s, but in this server's store the window of node ID %d ends at %s",
 			textfmt.Stamp(o.last), o.node, textfmt.Stamp(w.until))
 	case o.first.Before(earliest) || o.last.After(latest):
-		return reject("they are from %s to %s, but this server's clock reads %s", textfmt.Stamp(o.first), textfmt.Stamp(o.last), textfmt.Stamp(got))
+		return reject("they are from %s to %s, but this server's clock reads %s", textfmt.Stamp(o.first),
+			textfmt.Stamp(o.last), textfmt.Stamp(got))
 	}
 	return nil
 }

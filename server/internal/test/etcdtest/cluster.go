@@ -108,7 +108,8 @@ func (c *Cluster) Start(i int) {
 	for n := range c.members {
 		peers = append(peers, fmt.Sprintf("m%d=http://%s", n, c.members[n].peer))
 	}
-	m.Process = proc.Start(c.t, c.binary, "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(c.dir, strconv.Itoa(i)),
+	m.Process = proc.Start(c.t, c.binary, "--name", fmt.Sprintf("m%d", i), "--data-dir",
+		filepath.Join(c.dir, strconv.Itoa(i)),
 		"--log-level", "error", "--heartbeat-interval", "50", "--election-timeout", "500",
 		"--listen-peer-urls", "http://"+m.listenPeer, "--initial-advertise-peer-urls", "http://"+m.peer,
 		"--listen-client-urls", "http://"+m.listenHTTP, "--advertise-client-urls", "http://"+c.Clients[i].Address,

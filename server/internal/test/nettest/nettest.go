@@ -61,7 +61,8 @@ func Dial(t testing.TB, address string) net.Conn {
 // DialGRPC connects over gRPC until the test ends.
 func DialGRPC(t testing.TB, address string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+address, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := grpc.NewClient("passthrough:///"+address, append(options,
+		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}

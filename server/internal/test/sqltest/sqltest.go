@@ -56,7 +56,8 @@ type Server struct {
 
 // URL returns the URL of a store in it, with parameters such as "create=true".
 func (s *Server) URL(parameters ...string) string {
-	u := url.URL{Scheme: s.scheme, User: url.UserPassword(User, Password), Host: s.address, Path: Database, RawQuery: strings.Join(parameters, "&")}
+	u := url.URL{Scheme: s.scheme, User: url.UserPassword(User, Password), Host: s.address, Path: Database,
+		RawQuery: strings.Join(parameters, "&")}
 	return u.String()
 }
 
@@ -222,14 +223,16 @@ func PostgreSQL(t testing.TB, settings ...string) *Server {
 	Find(t, "postgres", "postgresql")
 	Find(t, "psql", "postgresql-client")
 	dir, as := Directory(t, "postgres", "postgres")
-	run(t, dir, as, "", initdb, "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8")
+	run(t, dir, as, "", initdb, "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "--no-sync",
+		"--locale=C", "--encoding=UTF8")
 	// Only the superuser can use the socket; other users need a password.
 	access := "local all,replication postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 	if err := os.WriteFile(filepath.Join(dir, "data", "pg_hba.conf"), []byte(access), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := postgreSQL(t, dir, as, settings)
-	s.Exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s';\nCREATE DATABASE %s OWNER %s;\n", User, Password, Database, User))
+	s.Exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s';\nCREATE DATABASE %s OWNER %s;\n", User, Password, Database,
+		User))
 	return s
 }
 
@@ -243,7 +246,8 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 	s.query = []string{psql, "-q", "-At", "-h", dir, "-p", port, "-U", "postgres", "-v", "ON_ERROR_STOP=1"}
 	s.sql = append(slices.Clip(s.query), "-o", os.DevNull)
 	s.start = func() *exec.Cmd {
-		args := []string{"-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=" + host, "-c", "unix_socket_directories=" + dir}
+		args := []string{"-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=" + host, "-c",
+			"unix_socket_directories=" + dir}
 		for _, setting := range settings {
 			args = append(args, "-c", setting)
 		}
@@ -263,7 +267,8 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 	s.Archive = func() {
 		t.Helper()
 		to, as := Directory(t, "archive", "postgres")
-		cmd := exec.Command(Find(t, "pg_receivewal", "postgresql-client"), "-D", to, "-h", dir, "-p", port, "-U", "postgres", "--synchronous")
+		cmd := exec.Command(Find(t, "pg_receivewal", "postgresql-client"), "-D", to, "-h", dir, "-p", port, "-U",
+			"postgres", "--synchronous")
 		cmd.Dir, cmd.SysProcAttr = to, as
 		t.Cleanup(proc.StartCommand(t, cmd).Kill)
 	}
@@ -276,7 +281,8 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 // ReplicationMariaDB returns the settings of a MariaDB with semi-synchronous
 // standbys, which it gives up on after the timeout in milliseconds.
 func ReplicationMariaDB(timeout int) []string {
-	return []string{"server-id=1", "log-bin=log", "sync-binlog=1", "rpl-semi-sync-master-enabled=1", "rpl-semi-sync-master-wait-no-slave=1",
+	return []string{"server-id=1", "log-bin=log", "sync-binlog=1", "rpl-semi-sync-master-enabled=1",
+		"rpl-semi-sync-master-wait-no-slave=1",
 		fmt.Sprintf("rpl-semi-sync-master-timeout=%d", timeout)}
 }
 
@@ -285,19 +291,22 @@ func ReplicationMariaDB(timeout int) []string {
 func MariaDB(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s := mariaDB(t, settings)
-	s.Exec(fmt.Sprintf("CREATE DATABASE %[1]s; CREATE USER %[2]s@'127.0.0.1' IDENTIFIED BY '%[3]s'; GRANT ALL ON %[1]s.* TO %[2]s@'127.0.0.1';\n",
+	s.Exec(fmt.Sprintf("CREATE DATABASE %[1]s; CREATE USER %[2]s@'127.0.0.1' IDENTIFIED BY '%[3]s'; GRANT ALL ON %[1]s.* "+
+		"TO %[2]s@'127.0.0.1';\n",
 		Database, User, Password))
 	s.Standby = func() *Server {
 		t.Helper()
 		if !slices.Contains(settings, "log-bin=log") {
 			t.Fatal("sqltest: a MariaDB with standbys must be started with ReplicationMariaDB")
 		}
-		s.Exec("CREATE USER IF NOT EXISTS replica@'127.0.0.1' IDENTIFIED BY 'replica'; GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1';\n")
+		s.Exec("CREATE USER IF NOT EXISTS replica@'127.0.0.1' IDENTIFIED BY 'replica'; GRANT REPLICATION SLAVE ON *.* TO " +
+			"replica@'127.0.0.1';\n")
 		host, port, _ := net.SplitHostPort(s.address)
 		// The primary's log has everything that it has ever executed.
 		replica := mariaDB(t, []string{"server-id=2", "log-bin=log", "log-slave-updates=1",
 			"sync-binlog=1", "read-only=1", "rpl-semi-sync-slave-enabled=1"})
-		replica.Exec("CHANGE MASTER TO MASTER_HOST='" + host + "', MASTER_PORT=" + port + ", MASTER_USER='replica', MASTER_PASSWORD='replica', " +
+		replica.Exec("CHANGE MASTER TO MASTER_HOST='" + host + "', MASTER_PORT=" + port +
+			", MASTER_USER='replica', MASTER_PASSWORD='replica', " +
 			"MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1; START SLAVE;\n")
 		return replica
 	}
@@ -313,13 +322,15 @@ func mariaDB(t testing.TB, settings []string) *Server {
 	data := filepath.Join(dir, "data")
 	// Each server has its own directory for temporary files: servers that start at
 	// the same time may use the same names, and delete each other's files.
-	run(t, dir, as, "", install, "--no-defaults", "--datadir="+data, "--tmpdir="+dir, "--auth-root-authentication-method=normal", "--skip-test-db")
+	run(t, dir, as, "", install, "--no-defaults", "--datadir="+data, "--tmpdir="+dir,
+		"--auth-root-authentication-method=normal", "--skip-test-db")
 	s := &Server{t: t, scheme: "mysql"}
 	s.address = nettest.FreeAddress(t)
 	host, port, _ := net.SplitHostPort(s.address)
 	socket := filepath.Join(dir, "s")
 	s.start = func() *exec.Cmd {
-		args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--bind-address=" + host, "--port=" + port, "--socket=" + socket,
+		args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--bind-address=" + host, "--port=" +
+			port, "--socket=" + socket,
 			"--pid-file=" + filepath.Join(dir, "pid"), "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M"}
 		for _, setting := range settings {
 			args = append(args, "--"+setting)

@@ -117,8 +117,9 @@ func (c *Collector) take(r *collector.ExportTraceServiceRequest) bool {
 		for _, scope := range of.GetScopeSpans() {
 			for _, s := range scope.GetSpans() {
 				span := Span{
-					Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()),
-					Name: s.GetName(), Kind: strings.TrimPrefix(s.GetKind().String(), "SPAN_KIND_"),
+					Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()),
+					Parent: hex.EncodeToString(s.GetParentSpanId()),
+					Name:   s.GetName(), Kind: strings.TrimPrefix(s.GetKind().String(), "SPAN_KIND_"),
 					Failed:     s.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR,
 					Attributes: make(map[string]string), Resource: about,
 				}
