@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -13,47 +12,6 @@ import (
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
-
-func TestNumbers(t *testing.T) {
-	for v, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", math.MaxUint64: "18,446,744,073,709,551,615"} {
-		if got := number(v); got != want {
-			t.Errorf("number(%d) = %s, want %s", v, got, want)
-		}
-	}
-	for v, want := range map[float64]string{
-		0: "0", 0.25: "0.2", 9.96: "10.0", 12.7: "12", 4_096_000: "4,096,000", -1: "0", math.NaN(): "0", 1e30: "1.0e+30",
-	} {
-		if got := count(v); got != want {
-			t.Errorf("count(%v) = %s, want %s", v, got, want)
-		}
-	}
-	for d, want := range map[time.Duration]string{
-		0: "0s", 100 * time.Microsecond: "100µs", 1234567 * time.Microsecond: "1.23s", 3125678 * time.Nanosecond: "3.13ms", -3 * time.Millisecond: "-3ms", time.Minute: "1m0s",
-	} {
-		if got := duration(d); got != want {
-			t.Errorf("duration(%v) = %s, want %s", d, got, want)
-		}
-	}
-	for n, want := range map[uint64]string{1: "1 bit", 2: "2 bits", 1024: "1,024 bits"} {
-		if got := plural(n, "bit"); got != want {
-			t.Errorf("plural(%d) = %s, want %s", n, got, want)
-		}
-	}
-	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	for at, want := range map[time.Time]string{
-		now: "now", now.Add(-time.Hour): "60 minutes ago", now.Add(90 * time.Second): "in 90 seconds", now.Add(-3 * 24 * time.Hour): "3 days ago",
-	} {
-		if got := ago(at, now); got != want {
-			t.Errorf("ago(%v) = %s, want %s", at, got, want)
-		}
-	}
-	if got, want := timeLeft(now.AddDate(68, 1, 0), now), "68 years"; got != want {
-		t.Errorf("left = %s, want %s", got, want)
-	}
-	if got := timeLeft(now, now); got != "over" {
-		t.Errorf("left of nothing = %s, want over", got)
-	}
-}
 
 // TestAnatomy: for every layout and ID each bit is shown once, in order, with
 // its value, and each field is explained.

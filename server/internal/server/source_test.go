@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,25 +68,3 @@ func TestGiveBack(t *testing.T) {
 		})
 	}
 }
-
-// TestAddressOf: the address is that of the first TCP listener.
-func TestAddressOf(t *testing.T) {
-	at := func(addr net.Addr) Listener { return Listener{Listener: fixedListener{addr: addr}} }
-	unix, any, one := at(&net.UnixAddr{Name: "/x", Net: "unix"}), at(&net.TCPAddr{IP: net.IPv4zero, Port: 1}), at(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2})
-	for _, tt := range []struct {
-		listeners []Listener
-		want      string
-	}{{nil, ""}, {[]Listener{unix, any, one}, "host:1"}, {[]Listener{one, any}, "127.0.0.1:2"}} {
-		if got := addressOf(tt.listeners, "host"); got != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
-		}
-	}
-}
-
-// A fixedListener has an address, and nothing else.
-type fixedListener struct {
-	net.Listener
-	addr net.Addr
-}
-
-func (l fixedListener) Addr() net.Addr { return l.addr }

@@ -143,39 +143,6 @@ func (a *creators) Allow(c *auth.Credentials, do auth.Action, _ string) error {
 	return nil
 }
 
-// TestRateLimits: a server creates sequencers by use, and reads its store for
-// unknown names, at limited rates. Neither affects names that are open.
-func TestRateLimits(t *testing.T) {
-	inCluster(t, ClusterConfig{MaxNames: 10_000}, new(memstore.Store), func(t *testing.T, c *Cluster) {
-		for i := range c.creations.burst {
-			takeOne(t, c, fmt.Sprint("a-", i))
-		}
-		_, err := c.Sequencer(t.Context(), "b", nil)
-		if f := ProblemOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > c.creations.every {
-			t.Errorf("after a burst: %+v, want busy for up to %v", f, c.creations.every)
-		}
-		takeOne(t, c, "a-1")
-		time.Sleep(c.creations.every)
-		takeOne(t, c, "b")
-		time.Sleep(time.Minute)
-		c.config.Options.MustExist = true
-		for i := range c.missed.burst {
-			if _, err := c.Sequencer(t.Context(), fmt.Sprint("no-", i), nil); !errors.Is(err, ErrNoSequencer) {
-				t.Fatalf("unknown name %d: %v", i, err)
-			}
-		}
-		_, err = c.Sequencer(t.Context(), "no", nil)
-		if f := ProblemOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > c.missed.every {
-			t.Errorf("after many unknown names: %+v, want busy for up to %v", f, c.missed.every)
-		}
-		takeOne(t, c, "a-1")
-		time.Sleep(c.missed.every)
-		if _, err := c.Sequencer(t.Context(), "no", nil); !errors.Is(err, ErrNoSequencer) {
-			t.Errorf("a moment later: %v", err)
-		}
-	})
-}
-
 // TestRateLimitsOfTenants: what one client of the token file creates or does not
 // find delays no other, and not those without an entry.
 func TestRateLimitsOfTenants(t *testing.T) {

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,37 +47,6 @@ func TestNodeCounts(t *testing.T) {
 		want("fenced", NodeCounts{0, 1024, 0})
 		time.Sleep(3 * time.Hour)
 		want("later", NodeCounts{0, 0, 1024})
-	})
-}
-
-// TestNodeCountsMany: one call has all open sequencers counted, and counts stay
-// until their sequencer is closed.
-func TestNodeCountsMany(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(new(memstore.Store), nil)})
-		defer c.Close(ctx)
-		name := func(i int) string { return fmt.Sprintf("orders-%d", i) }
-		const many = 50
-		for i := range many {
-			if _, err := c.Sequencer(ctx, name(i), nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		c.NodeCounts(name(0), time.Now())
-		synctest.Wait()
-		for i := range many {
-			if _, ok := c.NodeCounts(name(i), time.Now()); !ok {
-				t.Errorf("%s was not counted", name(i))
-			}
-		}
-		c.evict(0)
-		time.Sleep(countEvery)
-		c.NodeCounts(name(0), time.Now())
-		synctest.Wait()
-		if kept, open := len(c.nodes.counts), len(c.opened()); kept != open || open == many {
-			t.Errorf("%d counts are kept for %d open sequencers", kept, open)
-		}
 	})
 }
 

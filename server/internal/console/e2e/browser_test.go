@@ -414,9 +414,3 @@ func (b *tab) painted() {
 func (b *tab) noScript(off bool) {
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: off})
 }
-
-// reload loads the page again.
-func (b *tab) reload() {
-	b.do(chromedp.Reload(), visible("main"))
-	b.painted()
-}

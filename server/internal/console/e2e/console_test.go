@@ -310,58 +310,6 @@ func TestWithoutScript(t *testing.T) {
 	b.noScript(false)
 }
 
-// TestForty finds its way among 40 sequencers: what is wrong comes first, the
-// list is searched, and an ID's own sequencer comes first.
-func TestForty(t *testing.T) {
-	browser := newBrowser(t)
-	store := new(memstore.Store)
-	a := start(t, options{store: store, host: "ids.example.com"})
-	start(t, options{store: store, host: "ids.example.com"})
-	for i := range 40 {
-		config := servicetest.Config(firn.MustParseLayout([]string{"default", "hazelcast", "uuidv7", "js53"}[i%4]))
-		if i == 7 {
-			config.Nodes = &grant.Range{}
-		}
-		if _, err := grant.Create(t.Context(), store, fmt.Sprintf("app-%02d.entity", i), config, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	a.take("app-07.entity", 1) // its only node ID
-	id := a.take("app-08.entity", 1)[0]
-	if _, err := a.cluster.Detach(t.Context(), "app-30.entity"); err != nil {
-		t.Fatal(err)
-	}
-	busy(t, a, "app-00.entity", "app-05.entity")
-	b := newTab(t, browser, a.url())
-	b.open("/")
-	first := func(sel string) string { return js[string](b, `document.querySelector(`+quote(sel)+`).innerText`) }
-	b.has("All node IDs are held or blocked")
-	if got := first(".troubles li"); !strings.Contains(got, "no node ID free") || !strings.Contains(got, "app-07.entity") {
-		t.Errorf("what is wrong begins with %q", got)
-	}
-	b.wait("the second trouble", `document.querySelectorAll(".troubles li").length === 2`)
-	b.looks("forty")
-
-	if got := first(".seqs tbody th a"); got != "app-07.entity" {
-		t.Errorf("the list begins with %q, want the worst", got)
-	}
-	b.do(keys("#search", "JS53"))
-	b.wait("ten of forty", `document.querySelectorAll(".seqs tbody tr").length === 10 && location.search === "?q=JS53"`)
-	b.reload()
-	b.wait("the same list", `document.querySelectorAll(".seqs tbody tr").length === 10`)
-	b.has("Live")
-	b.looks("forty-found")
-
-	b.open("/inspect/" + id)
-	if got := first(".matches tbody tr"); !strings.Contains(got, "app-08.entity") || !strings.Contains(got, "ids.example.com, "+a.address+" holds node") {
-		t.Errorf("the first sequencer is %q", got)
-	}
-	b.looks("forty-inspect")
-
-	b.open("/members")
-	b.has("ids.example.com, " + a.address)
-}
-
 // TestSignIn signs in with tokens that may take IDs alone, or see them, and out.
 func TestSignIn(t *testing.T) {
 	browser := newBrowser(t)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -19,7 +18,6 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
-	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 var errDown = errors.New("secret: dial 10.0.0.1: connection refused")
@@ -37,58 +35,6 @@ func newCluster(t *testing.T, c service.ClusterConfig) *service.Cluster {
 		_ = cluster.Close(ctx) // a second call is harmless
 	})
 	return cluster
-}
-
-// TestNodesOutsideLayout: node IDs that the layout does not have are an error
-// of the server's configuration, not of its store.
-func TestNodesOutsideLayout(t *testing.T) {
-	var log strings.Builder
-	config := sequencer.Options{Layout: firn.MustParseLayout("js53"), Nodes: &grant.Range{Lo: 5, Hi: 900}}
-	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: config})
-	wantProblem(t, do(NewHandler(Config{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))}), "POST", "/v1/sequencers/orders/next"), service.Internal)
-	if !strings.Contains(log.String(), "has 0..31") {
-		t.Errorf("the log says %s", &log)
-	}
-}
-
-// TestClusterLife: what a server answers while other servers change its
-// sequencer.
-func TestClusterLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(day))
-		store := new(memstore.Store)
-		ctx := t.Context()
-		c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Window: 2 * time.Second}})
-		h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond})
-		next := func() *httptest.ResponseRecorder { return do(h, "POST", "/v1/sequencers/orders/next") }
-		wantIDs := func() {
-			t.Helper()
-			for end := time.Now().Add(10 * time.Second); next().Code != 200; time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("no IDs")
-				}
-			}
-		}
-		must := func(_ grant.Info, err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		wantIDs()
-		must(grant.Detach(ctx, store, "orders", nil))
-		wantProblem(t, next(), service.Detached, "orders")
-		must(grant.Attach(ctx, store, "orders"))
-		wantIDs()
-		must(grant.Destroy(ctx, store, "orders", nil))
-		wantProblem(t, next(), service.Destroyed, "orders")
-		must(grant.Purge(ctx, store, "orders"))
-		must(grant.Create(ctx, store, "orders", servicetest.Config(firn.MustParseLayout("uuidv7")), nil))
-		wantIDs()
-		if s, err := c.Sequencer(ctx, "orders", nil); err != nil || s.Layout.String() != "uuidv7" {
-			t.Errorf("the new one has layout %v, %v", s.Layout, err)
-		}
-	})
 }
 
 // A writeCounter counts writes.
@@ -199,58 +145,6 @@ func TestReadyCreatesNothing(t *testing.T) {
 	}
 	if _, err := grant.Lookup(t.Context(), empty, "orders"); !errors.Is(err, grant.ErrNotFound) {
 		t.Errorf("it was created: %v", err)
-	}
-}
-
-// TestUnreadableConfiguration: a server is unready if the configuration of no
-// sequencer can be read, and the answer names the record; it is ready again
-// once the record is restored. One unreadable configuration among others leaves
-// it ready.
-func TestUnreadableConfiguration(t *testing.T) {
-	for what, broken := range map[string]string{"damaged": "{", "newer": `{"v":99}`} {
-		t.Run(what, func(t *testing.T) {
-			store := new(memstore.Store)
-			put := func(name, value string) {
-				t.Helper()
-				key := "v1/" + name + "/config"
-				old, err := store.Get(t.Context(), key)
-				if err == nil {
-					_, err = store.CAS(t.Context(), key, old, []byte(value))
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			create := func(name string) {
-				t.Helper()
-				if _, err := grant.Create(t.Context(), store, name, grant.DefaultConfig(store, firn.Default(), nil), nil); err != nil {
-					t.Fatal(err)
-				}
-			}
-			create("orders")
-			good, err := store.Get(t.Context(), "v1/orders/config")
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
-			defer c.Close(t.Context())
-			h := NewHandler(Config{Backend: c})
-			ready := func(what string, code int) {
-				t.Helper()
-				if w := do(h, "GET", "/readyz"); w.Code != code || code != 200 && !strings.Contains(w.Body.String(), "v1/orders/config") {
-					t.Errorf("%s: %d %s, want %d", what, w.Code, w.Body, code)
-				}
-			}
-			put("orders", broken)
-			ready("idle, and unreadable", 503)
-			put("orders", string(good))
-			ready("restored", 200)
-			put("orders", broken)
-			wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.BadRecord)
-			ready("unreadable when it was used", 503)
-			create("users")
-			ready("one among others", 200)
-		})
 	}
 }
 

@@ -250,21 +250,6 @@ func TestNextRefusals(t *testing.T) {
 	}
 }
 
-func TestNextAllowed(t *testing.T) {
-	h := NewHandler(Config{Backend: newStatic(t, "default")})
-	for _, header := range []string{
-		"Host: localhost", "Host: LocalHost:80", "Host: 127.0.0.1", "Host: 127.9.9.9:1", "Host: [::1]", "Host: [::1]:3476",
-		"Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: none", "Origin: http://localhost:3476",
-	} {
-		if w := do(h, "POST", "/v1/sequencers/orders/next", header); w.Code != 200 {
-			t.Errorf("%s: status %d: %s", header, w.Code, w.Body)
-		}
-	}
-	if w := do(NewHandler(Config{Backend: newStatic(t, "default"), AnyHost: true}), "GET", "/v1/sequencers/orders/next", "Host: ids.example"); w.Code != 200 {
-		t.Errorf("with AnyHost: status %d: %s", w.Code, w.Body)
-	}
-}
-
 // TestNextBadBody: a request with a body, most likely parameters that belong in
 // the URL, is answered in time, also if the body does not arrive.
 func TestNextBadBody(t *testing.T) {
@@ -351,107 +336,6 @@ func TestOptionsAll(t *testing.T) {
 
 // slow is a layout of 16 IDs a minute.
 const slow = "bits=time:40.node:10.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z"
-
-// slowStatic is a Static of slow in a bubble, whose clock it sets to day.
-func slowStatic(t *testing.T) *service.Static {
-	time.Sleep(time.Until(day))
-	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(slow), Options: new(firn.Options)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// TestNextLimit: a call that reaches its limit has taken nothing: the next one
-// gets the very ID that it would have got.
-func TestNextLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := slowStatic(t)
-		h := NewHandler(Config{Backend: s, Limit: 10 * time.Second})
-		begin := time.Now()
-		w := do(h, "POST", "/v1/sequencers/orders/next")
-		wantProblem(t, w, service.Busy, "10s")
-		if got := w.Header().Get("Retry-After"); got == "" {
-			t.Error("there is no Retry-After")
-		}
-		if got := time.Since(begin); got != 10*time.Second {
-			t.Errorf("it took %v, want 10s", got)
-		}
-		if got := stats(t, s, "orders"); got.IDs != 0 || got.Waits != 1 {
-			t.Errorf("stats are %+v, want no ID and one wait", got)
-		}
-		time.Sleep(2 * time.Minute)
-		w = do(h, "POST", "/v1/sequencers/orders/next")
-		if w.Code != 200 {
-			t.Fatalf("two minutes later: status %d: %s", w.Code, w.Body)
-		}
-		id, err := firn.ParseID(idsOf(t, w.Body.String())[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		parts, err := firn.MustParseLayout(slow).Decompose(id)
-		// The static grant begins one tick after the first call.
-		if want := day.Add(2 * time.Minute); err != nil || !parts.Time.Equal(want) {
-			t.Errorf("the ID after it is of %v, %v, want %v", parts.Time, err, want)
-		}
-		if got := stats(t, s, "orders"); got.IDs != 1 {
-			t.Errorf("stats are %+v, want one ID", got)
-		}
-	})
-}
-
-// TestNextTooLarge: a batch that can never be made in time is refused at once.
-func TestNextTooLarge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := slowStatic(t)
-		begin := time.Now()
-		w := do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/orders/next?count=50")
-		wantProblem(t, w, service.BatchTooLarge, "50 IDs", "10s", "fewer")
-		if time.Since(begin) != 0 || stats(t, s, "orders").IDs != 0 {
-			t.Errorf("it took %v and %d IDs, want neither", time.Since(begin), stats(t, s, "orders").IDs)
-		}
-	})
-}
-
-// TestNextClientGone: a client that goes away while it waits has taken nothing.
-func TestNextClientGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := slowStatic(t)
-		server := NewServer(NewHandler(Config{Backend: s, Limit: time.Hour}))
-		listener := nettest.NewPipes()
-		served := make(chan error)
-		go func() { served <- server.Serve(listener) }()
-
-		client := listener.Dial()
-		fmt.Fprintf(client, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		synctest.Wait()
-		if got := stats(t, s, "orders"); got.IDs != 0 || got.Waits != 0 {
-			t.Errorf("while it waits, stats are %+v", got)
-		}
-		time.Sleep(time.Second)
-		client.Close()
-		synctest.Wait()
-		if got := stats(t, s, "orders"); got.IDs != 0 || got.Waits != 1 || got.TotalWait != time.Second {
-			t.Errorf("after it has gone, stats are %+v, want no ID and a wait of 1s", got)
-		}
-
-		// Another client, with more patience, gets the first ID. It waits longer than
-		// the timeouts for reading a header and a body.
-		client = listener.Dial()
-		fmt.Fprintf(client, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
-		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
-		if err != nil || resp.StatusCode != 200 {
-			t.Fatalf("%+v, %v", resp, err)
-		}
-		if got := stats(t, s, "orders"); got.IDs != 1 || got.TotalWait < 50*time.Second {
-			t.Errorf("stats are %+v, want one ID after most of a minute", got)
-		}
-		resp.Body.Close()
-		client.Close()
-		server.Close()
-		<-served
-	})
-}
 
 // TestNonce: a nonce shows a client whether an answer is its own.
 func TestNonce(t *testing.T) {

@@ -50,20 +50,6 @@ func TestRedisCLI(t *testing.T) {
 	}
 }
 
-// TestRedisBenchmark: redis-benchmark runs.
-func TestRedisBenchmark(t *testing.T) {
-	if _, err := exec.LookPath("redis-benchmark"); err != nil {
-		t.Skip("SKIPPED: redis-benchmark is not installed; install it with apt-get install redis-tools")
-	}
-	_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: newFast(t)})))
-	for _, args := range [][]string{{"-t", "ping,incr"}, {"-P", "20", "NEXT", "orders"}} {
-		out, err := exec.CommandContext(t.Context(), "redis-benchmark", append([]string{"-p", port, "-n", "2000", "-c", "5"}, args...)...).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "throughput summary") {
-			t.Errorf("redis-benchmark %q: %v\n%.2000s", args, err, out)
-		}
-	}
-}
-
 // The versions of the clients that TestClients installs; those for Java are in
 // pom.xml.
 const (

@@ -126,14 +126,6 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestState: the state of a connection lasts until RESET.
-func TestState(t *testing.T) {
-	script(t, NewServer(Config{Backend: counting()}), [][2]string{
-		{"HELLO 3 SETNAME me", "map("}, {"CLIENT GETNAME", "me"}, {"CLIENT SETNAME you", "+OK"}, {"CLIENT GETNAME", "you"},
-		{"HELLO", "map("}, {"RESET", "+RESET"}, {"CLIENT GETNAME", "nil"}, {"HELLO", "(server"}, {"QUIT", "+OK"},
-	})
-}
-
 // IDs of 128 bits are text in their own format, and 16 bytes when packed.
 func TestWideIDs(t *testing.T) {
 	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
@@ -388,21 +380,6 @@ func TestIntegers(t *testing.T) {
 		if tt.warns > 0 && (!strings.Contains(log.String(), "sequencer=a client=ioredis") || !strings.Contains(log.String(), "use NEXT")) {
 			t.Errorf("the warning is %s", &log)
 		}
-	}
-}
-
-// Typed text has the sequencer's prefix.
-func TestTyped(t *testing.T) {
-	b := counting()
-	in := "NEXT orders FORMAT typed\r\nNEXT orders 2 FORMAT typed\r\nINSPECT order_0000000000o01\r\n"
-	if got := talk(NewServer(Config{Backend: b}), in); !strings.Contains(got, "the sequencer has no prefix for typed text") {
-		t.Errorf("without a prefix: %q", got)
-	}
-	b.Opened("orders").Prefix = "order"
-	got := talk(NewServer(Config{Backend: b}), in)
-	const want = "$19\r\norder_0000000000001\r\n*2\r\n$19\r\norder_0000000000002\r\n$19\r\norder_0000000000003\r\n-ERR parse typed ID \"order_0000000000o01\": 'o' at offset 16 is not a digit; it may mean '0'\r\n"
-	if got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -24,29 +24,6 @@ var session = line("HELLO 3") + line("CLIENT SETINFO LIB-NAME x") + line("NEXT o
 	"ECHO a\r\n" + cmd("ECHO", "\r\n$1\r\n") + line("NEXT a/b") + line("GET x") + line("COMMAND COUNT") +
 	line("INSPECT 5 default") + line("MULTI") + line("INCR a") + line("EXEC") + line("INCRBY a 1") + line("RESET") + line("PING") + "*1\r\n$-1\r\n" + line("PING")
 
-// TestSessionCutAnywhere: a session that is cut anywhere gets the answers to
-// its whole commands, whether or not the client is still there to read them.
-func TestSessionCutAnywhere(t *testing.T) {
-	answers := func(in string) string { return talk(NewServer(Config{Backend: counting(), Version: "v1"}), in) }
-	whole := answers(session)
-	if n := len(values(t, whole)); n != 26 {
-		t.Errorf("%d answers to the whole, want 26", n)
-	}
-	before := 0
-	for i := range len(session) + 1 {
-		got := answers(session[:i])
-		values(t, got)
-		// The answers are the same in every run.
-		if !strings.HasPrefix(whole, got) || len(got) < before {
-			t.Fatalf("cut at %d of %d: %q\nis no beginning of %q", i, len(session), got, whole)
-		}
-		before = len(got)
-	}
-	if before != len(whole) {
-		t.Errorf("%d bytes of answers, want %d", before, len(whole))
-	}
-}
-
 // TestOneWrite: all commands that arrive together are answered with one write.
 func TestOneWrite(t *testing.T) {
 	for _, in := range []string{
@@ -122,21 +99,6 @@ func (r *endlessReader) Read(b []byte) (int, error) {
 		r.at = (r.at + 1) % len(r.text)
 	}
 	return len(b), nil
-}
-
-// TestHTTP: HTTP is refused, whatever the request would say next.
-func TestHTTP(t *testing.T) {
-	for _, in := range []string{
-		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-		"POST /v1 HTTP/1.1\r\nContent-Length: 9\r\n\r\nNEXT a\r\n",
-		"POST\r\nNEXT a\r\n", "Host: localhost\r\nNEXT a\r\n", line("POST a") + line("NEXT a"),
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-	} {
-		got := talk(NewServer(Config{Backend: counting()}), in)
-		if want := "-ERR Protocol error: this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves HTTP\r\n"; got != want {
-			t.Errorf("%q = %q, want %q", in, got, want)
-		}
-	}
 }
 
 // TestOtherProtocols: a first line that is no command ends the connection,

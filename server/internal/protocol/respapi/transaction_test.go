@@ -2,10 +2,8 @@ package respapi
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -126,17 +124,4 @@ func TestTransactionPermissions(t *testing.T) {
 	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}}), [][2]string{
 		{"AUTH right", "+OK"}, {"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"EXEC", "(-NOAUTH"},
 	})
-}
-
-// TestObserveTransaction: Observe is called for each command that EXEC
-// executes, not for queued ones.
-func TestObserveTransaction(t *testing.T) {
-	var got strings.Builder
-	s := NewServer(Config{Backend: counting(), Observe: func(n int, _ time.Duration, k service.Kind) {
-		fmt.Fprintf(&got, "%d %t, ", n, k != service.NoProblem)
-	}})
-	talk(s, line("MULTI")+strings.Repeat(line("INCR a"), 10)+line("NEXT a/")+line("EXEC")+line("MULTI")+line("INCR a")+strings.Repeat(line("INCR a"), 9)+line("EXEC"))
-	if want := "1 false, 1 true, 1 true, 1 false, 10 false, 1 false, "; got.String() != want {
-		t.Errorf("observed %s, want %s", &got, want)
-	}
 }
