@@ -167,8 +167,8 @@ func isPublic(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection.")
 }
 
-// unary and stream give a call its request ID, authorize the caller and observe
-// the result.
+// unary and stream give a call its request ID and observe the result. Only
+// public services have streams.
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	handle grpc.UnaryHandler) (answer any, err error) {
 	ctx = withRequestID(ctx)
@@ -187,11 +187,6 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	handle grpc.StreamHandler) (err error) {
 	ctx := withRequestID(stream.Context())
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
-	if !isPublic(info.FullMethod) { // before the first message, which may never arrive
-		if p := s.front.Allow(credsOf(ctx), auth.Anything, ""); p != nil {
-			return &callError{Problem: p}
-		}
-	}
 	return handle(srv, identifiedStream{stream, ctx})
 }
 
