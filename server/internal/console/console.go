@@ -136,7 +136,8 @@ func (k *Console) routes() {
 	post("/sequencers/{name}/{action}", k.perform)
 	get("/members", k.members)
 	get("/inspect", k.inspect)
-	get("/inspect/{id}", k.inspect)
+	get("/inspect/{ids}", k.inspect)
+	k.mux.HandleFunc("POST /inspect", k.signedIn(k.inspectPosted))
 	post("/make", k.makeID)
 	post("/sign-out", k.signOut)
 
@@ -188,10 +189,10 @@ type visit struct {
 	now     time.Time
 }
 
-// The sizes of forms: of a sequencer, and what strangers may send, a token and an
-// address.
+// The sizes of forms: some thousands of IDs, and what strangers may send, a token
+// and an address.
 const (
-	maxBody   = 64 << 10
+	maxBody   = 256 << 10
 	maxSignIn = 8 << 10
 )
 

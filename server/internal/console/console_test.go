@@ -85,7 +85,7 @@ func send1(h http.Handler, method, path string, form url.Values, headers ...stri
 // paths are all pages of a fleet with one sequencer.
 func paths(id string) []string {
 	return []string{
-		"/", "/members", "/inspect", "/inspect/" + id, "/inspect/" + id + "?layout=default&of=orders&made=1",
+		"/", "/members", "/inspect", "/inspect/" + id, "/inspect/" + id + "?layout=default&of=orders&made=1", "/inspect/" + id + "," + id,
 		"/inspect/0190163d-8694-739b-aea5-966c26f8ad91", "/inspect/9m4e2mr0ui3e8a215n4g", "/inspect/f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
 		"/inspect/00000000-0000-0000-0000-000000000000", "/create", "/sequencers/orders", "/sequencers/orders/detach", "/sequencers/orders/destroy",
 	}
@@ -560,7 +560,7 @@ func TestVeiled(t *testing.T) {
 		address:                               "is a veiled ID: name its sequencer",
 		"/inspect/v2_0000000000001?of=orders": "this key is not known",
 		address + "?of=nowhere":               "Sequencer nowhere not found",
-		"/inspect/" + id.String() + "," + string(veiled): "Paste one ID",
+		"/inspect/" + id.String() + "," + string(veiled) + "?layout=default": "is veiled with key 1",
 	} {
 		if body := get(h, path).Body.String(); !strings.Contains(body, want) {
 			t.Errorf("%s: want %q: %s", path, want, body)

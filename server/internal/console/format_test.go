@@ -54,6 +54,33 @@ func TestAnatomy(t *testing.T) {
 	}
 }
 
+// TestTooMany: of too many IDs, one more than the maximum is read.
+func TestTooMany(t *testing.T) {
+	if n := len(pastedIDs(strings.Repeat("1 ", 5000))); n != maxIDs+1 {
+		t.Errorf("of 5000 IDs %d are taken, want %d, so that it is known that there are more", n, maxIDs+1)
+	}
+}
+
+// TestMany: order, gaps and duplicates, by the layout that fits best.
+func TestMany(t *testing.T) {
+	l := firn.Default()
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	id := func(after time.Duration, node, seq uint64) string {
+		x, err := l.Compose(firn.Parts{Time: now.Add(after - time.Hour), Node: node, Seq: seq})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.String()
+	}
+	m := readMany([]string{id(0, 1, 0), id(time.Second, 2, 0), id(time.Minute, 1, 3), id(time.Second, 2, 0), id(2*time.Minute, 1, 0), "?"}, inspect.Options{Now: now})
+	if want := "6 IDs: 1 duplicate, 1 out of order, 1 cannot be read"; m.Verdict != want || m.Layout != "default" || m.Fine {
+		t.Errorf("%+v, want %q", m, want)
+	}
+	if m.Rows[3].Note != "duplicate of no. 2" || m.Rows[1].Note != "" || m.Rows[5].Note == "" {
+		t.Errorf("the rows are %+v", m.Rows)
+	}
+}
+
 // TestRates: a rate is the mean between two records, also of a server without a
 // store. It is not negative when a count begins again.
 func TestRates(t *testing.T) {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,7 +15,14 @@ import (
 	"github.com/firnid/firn/veil"
 )
 
-// An inspectPage shows what is known about an ID.
+// maxIDs is how many IDs can be read at once.
+const maxIDs = 1000
+
+// maxPath is the longest list of IDs in a page's address. Longer lists are sent
+// as a form and have no link.
+const maxPath = 2000
+
+// An inspectPage shows what is known about some IDs.
 type inspectPage struct {
 	Text    string // as pasted
 	Layout  string // chosen by the visitor; empty tries all
@@ -24,36 +30,40 @@ type inspectPage struct {
 	Of      string // the sequencer of the ID, if known
 	Made    bool   // just made by this console
 	Presets []string
-	Error   string // why it cannot be read
+	Error   string // why no ID can be read
 	One     *explanation
+	Many    *idList
 	Maker   bool // the visitor may make IDs
 }
 
-// inspect reads the ID in the page's address, if there is one. An address with
-// the fields of the form leads to that of the ID.
+// inspect reads the IDs in the page's address, if there are any.
 func (k *Console) inspect(v *visit) {
 	q := v.r.URL.Query()
-	if id := strings.Trim(q.Get("ids"), " \t\r\n\"'`,;"); id != "" {
-		http.Redirect(v.w, v.r, inspectAddress(id, q), http.StatusSeeOther)
-		return
-	}
-	p := inspectPage{Text: strings.TrimSpace(v.r.PathValue("id")), Layout: strings.TrimSpace(q.Get("layout")),
-		From: q.Get("from"), Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.mayAny(auth.Take)}
-	for preset := range firn.Presets() {
-		p.Presets = append(p.Presets, preset.Name)
-	}
-	status := http.StatusOK
-	if p.Text != "" {
-		if err := k.readID(v, &p); err != nil {
-			p.Error, status = detail(err), http.StatusBadRequest
-		}
-	}
-	v.show(status, "inspect", page{Title: cmp.Or(p.Text, "Inspect"), Section: "inspect", Body: p})
+	k.answerInspect(v, cmp.Or(v.r.PathValue("ids"), q.Get("ids")), q)
 }
 
-// inspectAddress returns the address of a page for an ID.
-func inspectAddress(id string, q url.Values) string {
-	target := "/inspect/" + url.PathEscape(id)
+// inspectPosted reads the IDs in the form. It changes nothing, so the origin of
+// the form does not matter; it is a POST because there may be many IDs.
+func (k *Console) inspectPosted(v *visit) {
+	if err := v.r.ParseForm(); err != nil {
+		v.fail(http.StatusRequestEntityTooLarge, "Too many IDs", fmt.Sprintf("The form takes up to %s bytes. For more, use "+
+			"firn check.", number(maxBody)))
+		return
+	}
+	text := v.r.PostForm.Get("ids")
+	if target := inspectAddress(pastedIDs(text), v.r.PostForm); len(target) <= maxPath {
+		http.Redirect(v.w, v.r, target, http.StatusSeeOther)
+		return
+	}
+	k.answerInspect(v, text, v.r.PostForm)
+}
+
+// inspectAddress returns the address of a page for some IDs.
+func inspectAddress(ids []string, q url.Values) string {
+	target := "/inspect"
+	if len(ids) > 0 {
+		target += "/" + url.PathEscape(strings.Join(ids, ","))
+	}
 	keep := url.Values{}
 	for _, key := range []string{"layout", "from", "of"} {
 		if text := strings.TrimSpace(q.Get(key)); text != "" {
@@ -66,12 +76,42 @@ func inspectAddress(id string, q url.Values) string {
 	return target
 }
 
-// readID reads the ID of a page.
-func (k *Console) readID(v *visit, p *inspectPage) (err error) {
-	o := inspect.Options{Now: v.now}
-	if strings.ContainsAny(p.Text, ", \n\t") {
-		return errors.New("paste one ID: firn inspect --summary, and POST /v1/inspect, read many")
+// pastedIDs finds the IDs in pasted text, between spaces, commas, quotes and
+// brackets, and returns at most one more than maxIDs.
+func pastedIDs(text string) []string {
+	ids := strings.FieldsFunc(text, func(r rune) bool {
+		return r <= ' ' || strings.ContainsRune("\"'`,;|[](){}<>\u00a0\u200b\ufeff│", r)
+	})
+	return ids[:min(len(ids), maxIDs+1)]
+}
+
+func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
+	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"),
+		Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.mayAny(auth.Take)}
+	for preset := range firn.Presets() {
+		p.Presets = append(p.Presets, preset.Name)
 	}
+	ids := pastedIDs(p.Text)
+	if len(ids) > 1 && len(ids) <= maxIDs {
+		p.Text = strings.Join(ids, "\n") // one line each, unlike in the address
+	}
+	title := "Inspect"
+	if len(ids) == 1 {
+		title = ids[0]
+	}
+	if err := k.readAll(v, &p, ids); err != nil {
+		p.Error = detail(err)
+	}
+	status := http.StatusOK
+	if p.Error != "" {
+		status = http.StatusBadRequest
+	}
+	v.show(status, "inspect", page{Title: title, Section: "inspect", Body: p})
+}
+
+// readAll reads the IDs of a page.
+func (k *Console) readAll(v *visit, p *inspectPage, ids []string) (err error) {
+	o := inspect.Options{Now: v.now}
 	if p.Layout != "" {
 		if o.Layout, err = firn.ParseLayout(p.Layout); err != nil {
 			return err
@@ -82,8 +122,18 @@ func (k *Console) readID(v *visit, p *inspectPage) (err error) {
 			return err
 		}
 	}
-	if err = k.unveil(v, p.Text, p.Of, &o); err == nil {
-		p.One, err = k.readOne(v, p.Text, o, p.Of)
+	if len(ids) > 0 {
+		if err = k.unveil(v, ids[0], p.Of, &o); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(ids) > maxIDs:
+		return fmt.Errorf("there are more than %s IDs. Use firn check, which reads files of any size", number(maxIDs))
+	case len(ids) == 1:
+		p.One, err = k.readOne(v, ids[0], o, p.Of)
+	case len(ids) > 1:
+		p.Many = readMany(ids, o)
 	}
 	return err
 }
@@ -167,7 +217,7 @@ func alternativeTo(best, x *inspect.Reading, id string) alternative {
 		a.As = x.Form.String()
 	}
 	if !x.Layout.IsZero() {
-		a.Link = inspectAddress(id, url.Values{"from": {x.Form.String()}, "layout": {x.Layout.String()}})
+		a.Link = inspectAddress([]string{id}, url.Values{"from": {x.Form.String()}, "layout": {x.Layout.String()}})
 	}
 	return a
 }
@@ -177,4 +227,76 @@ func alternativeTo(best, x *inspect.Reading, id string) alternative {
 func rangeCommand(l firn.Layout, from, to time.Time) string {
 	return fmt.Sprintf("firn range --layout %s --from %s --to %s --sql id", l,
 		from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+}
+
+// An idList is several IDs, read by one layout.
+type idList struct {
+	Layout  string // empty if none fits
+	Guessed bool
+	Rows    []listedID
+	Verdict string
+	Fine    bool
+}
+
+// A listedID is one of several IDs.
+type listedID struct {
+	*inspect.Reading // nil if the text cannot be read
+	N                int
+	Text, Link       string
+	Note             string // what is wrong with it
+}
+
+// readMany reads IDs by one layout: the chosen one, or the one that fits most
+// of them best.
+func readMany(ids []string, o inspect.Options) *idList {
+	m := &idList{Guessed: o.Layout.IsZero()}
+	if m.Guessed {
+		guess := inspect.NewSummary(o, o.Now)
+		for _, id := range ids {
+			_ = guess.Add(id) // the row of an invalid ID says so
+		}
+		o.Layout = guess.Report().Layout
+	}
+	q := url.Values{}
+	if !o.Layout.IsZero() {
+		m.Layout = o.Layout.String()
+	}
+	if !m.Guessed {
+		q.Set("layout", m.Layout)
+	}
+	seen, digits := make(map[string]int), inspect.NewDigits(o.Now)
+	bad, duplicates, inversions, previous := 0, 0, 0, ""
+	for i, id := range ids {
+		w := listedID{N: i + 1, Text: id, Link: inspectAddress([]string{id}, q)}
+		result, err := inspect.Read(id, o)
+		if err != nil {
+			w.Note = detail(err)
+			bad++
+			m.Rows = append(m.Rows, w)
+			continue
+		}
+		w.Reading = &result.Readings[0]
+		digits.Add(w.Bytes)
+		bits := string(w.Bytes)
+		if bits < previous {
+			w.Note = "less than the previous ID"
+			inversions++
+		}
+		if first, ok := seen[bits]; ok {
+			w.Note = fmt.Sprintf("duplicate of no. %d", first)
+			duplicates++
+		} else {
+			seen[bits] = i + 1
+		}
+		previous = bits
+		m.Rows = append(m.Rows, w)
+	}
+	m.Fine = bad+duplicates+inversions == 0
+	m.Verdict = fmt.Sprintf("%s: %s, %d out of order, %d cannot be read", plural(uint64(len(ids)), "ID"),
+		plural(uint64(duplicates), "duplicate"), inversions, bad)
+	if rounding := digits.Rounding(o.Layout, nil); rounding.Sure {
+		m.Fine = false
+		m.Verdict += "; the IDs are " + rounding.String()
+	}
+	return m
 }

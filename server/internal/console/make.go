@@ -36,7 +36,7 @@ func (k *Console) makeID(v *visit) {
 		return
 	}
 	k.snapshots.forget() // the node ID may be new
-	target := inspectAddress(string(b.At(0).Append(nil, &q.Form)),
+	target := inspectAddress([]string{string(b.At(0).Append(nil, &q.Form))},
 		url.Values{"layout": {b.Layout().String()}, "of": {name}})
 	http.Redirect(v.w, v.r, target+"&made=1", http.StatusSeeOther)
 }

@@ -101,6 +101,11 @@ func TestPages(t *testing.T) {
 	b.has("uuidv7")
 	b.looks("inspect-uuid")
 
+	ids := a.take("orders", 5)
+	b.open("/inspect/" + strings.Join([]string{ids[0], ids[2], ids[1], ids[1], ids[4], "nonsense!"}, ","))
+	b.has("1 duplicate, 1 out of order, 1 cannot be read")
+	b.looks("inspect-many")
+
 	b.open("/inspect")
 	b.has("Nothing read yet")
 	b.looks("inspect-empty")
