@@ -19,8 +19,8 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err
 	}
-	opt := *cmp.Or(o, new(AdminOptions))
-	now := clockOr(opt.Now)()
+	opt := o.filled()
+	now := opt.Now()
 	if !inRange(ms(now)) || !inRange(ms(cmp.Or(opt.Floor, now))) {
 		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s and the floor is %s, but records have times from %s to %s",
 			name, timeText(now), timeText(opt.Floor), timeText(timeOf(-maxTime)), timeText(timeOf(maxTime)))
@@ -78,13 +78,47 @@ type AdminOptions struct {
 	// Now is the clock; nil means the system clock.
 	Now func() time.Time
 
+	// Waiting is called with the node IDs whose windows have not yet ended,
+	// whenever that list changes. It may be nil.
+	Waiting func([]NodeInfo)
+
+	// DryRun makes Fence and Repair report what they would do without writing
+	// anything.
+	DryRun bool
+
 	// Floor is a time before which a sequencer that Create creates makes no IDs,
 	// such as that of another generator's last ID; the zero time means none.
 	Floor time.Time
 
-	// Waiting is called with the node IDs whose windows have not yet ended,
-	// whenever that list changes. It may be nil.
-	Waiting func([]NodeInfo)
+	// The fields below are those of Fence.
+
+	// Skew is how far the clocks of members may differ. Zero means 10 seconds.
+	Skew time.Duration
+
+	// LongestWindow is the longest window that the sequencer had before its
+	// store went back. If the current configuration records a longer one, that
+	// one applies. LongestWindow must be given if the configuration is newer
+	// than the restore, because it then contains nothing about the lost one.
+	LongestWindow time.Duration
+
+	// Restored is when the store went back, if known. A configuration that was
+	// created before it, minus Skew, is the lost one. The zero time means
+	// unknown: then a configuration created within the last day is assumed to
+	// be newer than the restore.
+	Restored time.Time
+
+	// AnyClock fences even if the clock is far from the marks.
+	AnyClock bool
+}
+
+// filled returns the options with defaults filled in.
+func (o *AdminOptions) filled() AdminOptions {
+	opt := *cmp.Or(o, new(AdminOptions))
+	opt.Now = clockOr(opt.Now)
+	if opt.Skew <= 0 {
+		opt.Skew = skew
+	}
+	return opt
 }
 
 // clockOr returns now, or the system clock if it is nil.
@@ -93,6 +127,53 @@ func clockOr(now func() time.Time) func() time.Time {
 		return time.Now
 	}
 	return now
+}
+
+// A Report reports what Fence or Repair did, or would do.
+type Report struct {
+	// Nodes are the node IDs that were held when the fence began, or those that
+	// the repair gave back.
+	Nodes []NodeInfo
+
+	// Left are the node IDs that are far ahead and that the repair cannot give
+	// back.
+	Left []NodeInfo
+
+	Damaged []error // records that cannot be read and were left unchanged
+
+	// The fields below are those of Fence.
+
+	Floor   time.Time // no grant begins before it
+	Records int       // how many were rewritten
+
+	// LongestWindow is the window from which the floor was computed. If Unsure
+	// is set, it may be too short: AdminOptions.LongestWindow was not given,
+	// and there is no record, or the configuration may be newer than the
+	// restore. That is possible if it was created after every record was
+	// written, or after AdminOptions.Restored or, if that is unknown, within
+	// the last day.
+	LongestWindow time.Duration
+	Unsure        bool
+}
+
+// read passes the records of all node IDs to visit, with what is wrong with
+// one that cannot be read. Those that visit adds to Damaged are left as they
+// are, except one of a newer version: that is an error.
+func (r *Report) read(ctx context.Context, s Store, name string, visit func(node uint64, key string, record nodeRecord, err error)) error {
+	err := s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
+		node, record, err := readNode(name, key, value)
+		visit(node, key, record, err)
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("grant: sequencer %s: %w", name, err)
+	}
+	for _, err := range r.Damaged {
+		if errors.Is(err, ErrNewerVersion) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Attach makes a detached sequencer usable again.

@@ -67,15 +67,15 @@ func TestLastChange(t *testing.T) {
 			}},
 			{"repair", true, func(ctx context.Context) error {
 				put(t, s, "v1/s/n/0007", blocked)
-				_, err := grant.Repair(ctx, s, "s", &grant.RepairOptions{Now: clock})
+				_, err := grant.Repair(ctx, s, "s", &grant.AdminOptions{Now: clock})
 				return err
 			}},
 			{"repair", false, func(ctx context.Context) error {
-				_, err := grant.Repair(ctx, s, "s", &grant.RepairOptions{Now: clock})
+				_, err := grant.Repair(ctx, s, "s", &grant.AdminOptions{Now: clock})
 				return err
 			}},
 			{"fence", true, func(ctx context.Context) error {
-				_, err := grant.Fence(ctx, s, "s", &grant.FenceOptions{Now: clock, AnyClock: true})
+				_, err := grant.Fence(ctx, s, "s", &grant.AdminOptions{Now: clock, AnyClock: true})
 				return err
 			}},
 			{"detach", true, func(ctx context.Context) error { // and leaves before it is done

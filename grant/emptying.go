@@ -2,7 +2,6 @@ package grant
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,13 +23,13 @@ func empty(ctx context.Context, s Store, name, what string, through, last State,
 // repeat calls step until it is finished, and tells o for which node IDs it
 // waits.
 func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error)) (Info, error) {
-	opt := *cmp.Or(o, new(AdminOptions))
+	opt := o.filled()
 	var shown []uint64 // node IDs last passed to Waiting
 	contested := 0     // consecutive steps that other operators undid
 	var was Info
 	for {
 		begun := time.Now()
-		info, waiting, finished, err := step(clockOr(opt.Now)())
+		info, waiting, finished, err := step(opt.Now())
 		if errors.Is(err, errContested) {
 			err = nil
 		}

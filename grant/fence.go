@@ -1,58 +1,10 @@
 package grant
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
-
-// FenceOptions configure Fence. Nil and the zero FenceOptions mean the
-// defaults.
-type FenceOptions struct {
-	// DryRun makes Fence report what it would do without writing anything.
-	DryRun bool
-
-	// Skew is how far the clocks of members may differ. Zero means 10 seconds.
-	Skew time.Duration
-
-	// LongestWindow is the longest window that the sequencer had before its
-	// store went back. If the current configuration records a longer one, that
-	// one applies. LongestWindow must be given if the configuration is newer
-	// than the restore, because it then contains nothing about the lost one.
-	LongestWindow time.Duration
-
-	// Restored is when the store went back, if known. A configuration that was
-	// created before it, minus Skew, is the lost one. The zero time means
-	// unknown: then a configuration created within the last day is assumed to
-	// be newer than the restore.
-	Restored time.Time
-
-	// AnyClock fences even if the clock is far from the marks.
-	AnyClock bool
-
-	// Now is the clock; nil means the system clock.
-	Now func() time.Time
-}
-
-// A FenceReport reports what Fence did, or would do.
-type FenceReport struct {
-	Floor time.Time // no grant begins before it
-
-	// LongestWindow is the window from which the floor was computed. If Unsure
-	// is set, it may be too short: FenceOptions.LongestWindow was not given,
-	// and there is no record, or the configuration may be newer than the
-	// restore. That is possible if it was created after every record was
-	// written, or after FenceOptions.Restored or, if that is unknown, within
-	// the last day.
-	LongestWindow time.Duration
-	Unsure        bool
-
-	Records int        // how many were rewritten
-	Held    []NodeInfo // held when the fence began
-	Damaged []error    // records that cannot be read and were left unchanged
-}
 
 // fenceLeast is the minimum time from a fence to the beginning of the first new
 // window, by every clock that is within the skew. A member whose window the
@@ -71,12 +23,9 @@ const fenceLeast = 30 * time.Second
 // more than a day behind the latest mark is rejected with ErrClockBehind, and
 // one more than a year ahead of it with ErrClockAhead. If Fence is interrupted,
 // run it again.
-func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceReport, error) {
-	opt := *cmp.Or(o, new(FenceOptions))
-	if opt.Skew <= 0 {
-		opt.Skew = skew
-	}
-	var report FenceReport
+func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, error) {
+	opt := o.filled()
+	var report Report
 	if opt.LongestWindow < 0 || opt.LongestWindow > maxWindow {
 		return report, fmt.Errorf("grant: the longest window is %v: it must be from 0 to %v", opt.LongestWindow, maxWindow)
 	}
@@ -85,32 +34,25 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	if err != nil {
 		return report, err
 	}
-	now := clockOr(opt.Now)()
+	now := opt.Now()
 	latest := never // of the latest record
 	longest := max(config.LongestWindow.Milliseconds(), given)
-	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
-		node, r, err := readNode(name, key, value)
+	err = report.read(ctx, s, name, func(node uint64, _ string, r nodeRecord, err error) {
 		if err != nil {
 			report.Damaged = append(report.Damaged, err)
-			return true
+			return
 		}
 		report.Records++
 		latest = max(latest, r.Wall)
 		if n := r.info(node); n.Held && !n.Until.Before(now) {
-			report.Held = append(report.Held, n)
+			report.Nodes = append(report.Nodes, n)
 		}
 		if r.held() { // as its owner wrote it: a window, and how far ahead it began
 			longest = max(longest, min(r.Until-r.Wall, maxWindow.Milliseconds()))
 		}
-		return true
 	})
 	if err != nil {
-		return report, fmt.Errorf("grant: sequencer %s: %w", name, err)
-	}
-	for _, err := range report.Damaged {
-		if errors.Is(err, ErrNewerVersion) {
-			return report, err
-		}
+		return report, err
 	}
 	report.LongestWindow = time.Duration(longest) * time.Millisecond
 	restored := opt.Restored

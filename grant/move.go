@@ -40,7 +40,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	if err := errors.Join(CheckName(name), from.check(), to.check()); err != nil {
 		return Info{}, err
 	}
-	source, target, err := checkMove(ctx, name, from, to, ms(clockOr(cmp.Or(o, new(AdminOptions)).Now)()))
+	source, target, err := checkMove(ctx, name, from, to, ms(o.filled().Now()))
 	if err != nil {
 		return Info{}, err
 	}

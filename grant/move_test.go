@@ -185,7 +185,7 @@ func TestMoveMerges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to, at := moveSource(t), new(memstore.Store), time.UnixMilli(moveNow)
 		create(t, to, "s", config("default,epoch=0"), at)
-		fence, err := grant.Fence(t.Context(), to, "s", &grant.FenceOptions{Now: func() time.Time { return at }})
+		fence, err := grant.Fence(t.Context(), to, "s", &grant.AdminOptions{Now: func() time.Time { return at }})
 		if err != nil {
 			t.Fatal(err)
 		}

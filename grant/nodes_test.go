@@ -113,7 +113,7 @@ func TestHandOver(t *testing.T) {
 			put(t, s, "v1/s/n/001", node("free", "o", time.Now().Add(year), time.Now()))
 		}, 0},
 		{"without a record, in a store that was fenced", func(t *testing.T, s grant.Store) {
-			if _, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: func() time.Time { return time.Now().Add(-95 * time.Second) }}); err != nil {
+			if _, err := grant.Fence(t.Context(), s, "s", &grant.AdminOptions{Now: func() time.Time { return time.Now().Add(-95 * time.Second) }}); err != nil {
 				t.Fatal(err)
 			}
 		}, 60 * time.Second}, // the floor is MaxAhead, two windows and 10 s after the fence

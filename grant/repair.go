@@ -2,41 +2,9 @@ package grant
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"time"
 )
-
-// RepairOptions configure Repair. Nil and the zero RepairOptions mean the
-// defaults.
-type RepairOptions struct {
-	// DryRun makes Repair report what it would do without writing anything.
-	DryRun bool
-
-	// Now is the clock; nil means the system clock.
-	Now func() time.Time
-}
-
-// A RepairedNode is a node ID whose mark lies far ahead of the clock, and the
-// result of its repair.
-type RepairedNode struct {
-	NodeInfo // before the repair
-
-	// From and To are the span of time that the repair gives back: no window of
-	// the node ID ever covered it. From To up to Kept, wrong clocks have
-	// claimed the node ID; that span is never used again. All three are zero if
-	// the record contains no such span. Then only time frees the node ID.
-	From, To, Kept time.Time
-}
-
-// A RepairReport reports what Repair did, or would do.
-type RepairReport struct {
-	Nodes   []RepairedNode // node IDs that were given back
-	Left    []RepairedNode // node IDs that are far ahead and cannot be given back
-	Damaged []error        // records that cannot be read and were left unchanged
-}
 
 // Repair gives back node IDs that were claimed and abandoned by processes whose
 // clock was far ahead. Such a claim blocks its node ID until the time that the
@@ -47,42 +15,33 @@ type RepairReport struct {
 // still alive, it cannot use what is given back.
 //
 // The clock must be right. If Repair is interrupted, run it again.
-func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (RepairReport, error) {
-	opt := *cmp.Or(o, new(RepairOptions))
-	var report RepairReport
+func Repair(ctx context.Context, s Store, name string, o *AdminOptions) (Report, error) {
+	opt := o.filled()
+	var report Report
 	config, err := Lookup(ctx, s, name)
 	if err != nil {
 		return report, err
 	}
 	// A mark this far ahead does not come from a clock that is right.
-	now := ms(clockOr(opt.Now)())
+	now := ms(opt.Now())
 	limit := max(now+(config.Config.MaxAhead+2*config.LongestWindow).Milliseconds(), ms(config.Floor))
-	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
-		node, err := nodeOf(name, key)
-		if err != nil || key != nodeKey(name, node, config.Config.Layout.MaxNode()) {
-			return true // belongs to a layout of another width, before a purge
-		}
-		r, err := decodeNode(key, value)
+	err = report.read(ctx, s, name, func(node uint64, key string, r nodeRecord, err error) {
+		n := r.info(node)
 		switch {
+		case key != nodeKey(name, node, config.Config.Layout.MaxNode()): // belongs to a layout of another width, before a purge
 		case err != nil:
 			report.Damaged = append(report.Damaged, err)
 		case r.Until <= limit:
 		case !r.repairable(now):
-			report.Left = append(report.Left, RepairedNode{NodeInfo: r.info(node)})
+			report.Left = append(report.Left, n)
 		default:
-			was := r.info(node)
 			r.repair()
-			report.Nodes = append(report.Nodes, RepairedNode{was, timeOf(r.Until), timeOf(r.Spoiled[0]), timeOf(r.Spoiled[1])})
+			n.From, n.To, n.Kept = timeOf(r.Until), timeOf(r.Spoiled[0]), timeOf(r.Spoiled[1])
+			report.Nodes = append(report.Nodes, n)
 		}
-		return true
 	})
 	if err != nil {
-		return report, fmt.Errorf("grant: sequencer %s: %w", name, err)
-	}
-	for _, err := range report.Damaged {
-		if errors.Is(err, ErrNewerVersion) {
-			return report, err
-		}
+		return report, err
 	}
 	if opt.DryRun {
 		return report, nil

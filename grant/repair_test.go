@@ -92,7 +92,7 @@ func TestRepair(t *testing.T) {
 			if tt.at != 0 {
 				at = tt.at
 			}
-			o := &grant.RepairOptions{DryRun: true, Now: func() time.Time { return time.UnixMilli(at) }}
+			o := &grant.AdminOptions{DryRun: true, Now: func() time.Time { return time.UnixMilli(at) }}
 			dry, err := grant.Repair(t.Context(), s, "s", o)
 			if err != nil || fmt.Sprint(keys(t, s)) != fmt.Sprint(before) {
 				t.Fatalf("a dry run = %v, and the store has %v, before %v", err, keys(t, s), before)
@@ -158,11 +158,11 @@ func TestRepair(t *testing.T) {
 		}
 		// A fence after a restore: windows that the backup does not contain may
 		// lie anywhere below the floor.
-		fence, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{LongestWindow: time.Hour, AnyClock: true, Now: clock})
+		fence, err := grant.Fence(t.Context(), s, "s", &grant.AdminOptions{LongestWindow: time.Hour, AnyClock: true, Now: clock})
 		if err != nil {
 			t.Fatal(err)
 		}
-		report, err := grant.Repair(t.Context(), s, "s", &grant.RepairOptions{Now: clock})
+		report, err := grant.Repair(t.Context(), s, "s", &grant.AdminOptions{Now: clock})
 		if err != nil || len(report.Nodes) != 1 || !report.Nodes[0].From.Equal(fence.Floor) {
 			t.Errorf("Repair = %+v, %v, want the node ID back from the floor %v on", report, err, fence.Floor)
 		}

@@ -226,7 +226,7 @@ func (w *world) repair() {
 		if w.unfenced {
 			return ErrNotSent
 		}
-		report, err := Repair(done, operator{w: w}, simName, &RepairOptions{Now: w.time})
+		report, err := Repair(done, operator{w: w}, simName, &AdminOptions{Now: w.time})
 		if err == nil && len(report.Nodes) > 0 {
 			w.called(callRepair)
 		}
@@ -380,7 +380,7 @@ func (w *world) fence() {
 
 // fenceNow fences the sequencer at this moment.
 func (w *world) fenceNow() error {
-	o := &FenceOptions{Now: w.time, AnyClock: w.wild || w.besieged, DryRun: true}
+	o := &AdminOptions{Now: w.time, AnyClock: w.wild || w.besieged, DryRun: true}
 	s := operator{w, w.byHand}
 	report, err := Fence(done, s, simName, o)
 	if errors.Is(err, ErrNotFound) {

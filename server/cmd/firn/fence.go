@@ -43,7 +43,7 @@ The clock must be right: fence compares it with the store's, if the store report
 time, and with the records.`,
 		Example: "  firn node fence orders\n  firn node fence --all --apply\n  firn node fence orders --longest-window 10m --apply",
 	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
-		o := grant.FenceOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored, AnyClock: m.anyClock, Now: a.now}
+		o := grant.AdminOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored, AnyClock: m.anyClock, Now: a.now}
 		r, err := grant.Fence(ctx, s, name, &o)
 		var info grant.Info
 		if err == nil {
@@ -89,17 +89,17 @@ time, and with the records.`,
 }
 
 // whyUnsure says why a fence cannot know the longest window.
-func whyUnsure(i grant.Info, r grant.FenceReport) string {
+func whyUnsure(i grant.Info, r grant.Report) string {
 	if r.Records == 0 {
 		return "no record shows how long its windows were"
 	}
 	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(i.Created))
 }
 
-func (a *app) printFence(i grant.Info, r grant.FenceReport, why string, given bool, m *applyCmd) {
+func (a *app) printFence(i grant.Info, r grant.Report, why string, given bool, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
-			"sequencer": i.Name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Records, "held": len(r.Held),
+			"sequencer": i.Name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Records, "held": len(r.Nodes),
 			"damaged": len(r.Damaged), "longest_window": r.LongestWindow.String(), "unsure": r.Unsure,
 		})
 		return
@@ -112,7 +112,7 @@ func (a *app) printFence(i grant.Info, r grant.FenceReport, why string, given bo
 	} else {
 		t.add("moved", "to %s; if it was moved back since the backup, first move it again", i.MovedTo)
 	}
-	t.add("records", "%d, %d of which are held", r.Records, len(r.Held))
+	t.add("records", "%d, %d of which are held", r.Records, len(r.Nodes))
 	window := fmt.Sprintf("%v, the longest known", r.LongestWindow)
 	if !given { // no record shows that it was created again with a longer window
 		window += " to this store; run again with --longest-window if it was ever longer"

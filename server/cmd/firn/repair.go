@@ -36,7 +36,7 @@ then, members acquire others. The exit code is 1 if there is one.
 The clock must be right: repair compares it with the store's, if the store reports its
 time.`,
 	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
-		r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: !m.apply, Now: a.now})
+		r, err := grant.Repair(ctx, s, name, &grant.AdminOptions{DryRun: !m.apply, Now: a.now})
 		if m.apply && (err != nil || len(r.Nodes) > 0) {
 			a.audit(ctx, s, "repaired", name, err)
 		}
@@ -50,7 +50,7 @@ time.`,
 
 // blockedJSON returns blocked node IDs for JSON. Those that can be given back have
 // the span that is, and until when the rest is kept.
-func blockedJSON(nodes []grant.RepairedNode) any {
+func blockedJSON(nodes []grant.NodeInfo) any {
 	all := make([]map[string]any, len(nodes))
 	for i, n := range nodes {
 		all[i] = map[string]any{"node": n.Node, "host": n.Host, "owner": n.Owner, "until": textfmt.Stamp(n.Until)}
@@ -61,7 +61,7 @@ func blockedJSON(nodes []grant.RepairedNode) any {
 	return all
 }
 
-func (a *app) printRepair(name string, r grant.RepairReport, m *applyCmd) {
+func (a *app) printRepair(name string, r grant.Report, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
 			"sequencer": name, "applied": m.apply, "repaired": blockedJSON(r.Nodes), "left": blockedJSON(r.Left), "damaged": len(r.Damaged),
@@ -71,7 +71,7 @@ func (a *app) printRepair(name string, r grant.RepairReport, m *applyCmd) {
 	var t rows
 	t.add("sequencer", "%s", name)
 	t.add("node IDs", "%d blocked, %d of which can be given back", len(r.Nodes)+len(r.Left), len(r.Nodes))
-	blocked := func(n grant.RepairedNode) (key string) {
+	blocked := func(n grant.NodeInfo) (key string) {
 		key = fmt.Sprintf("node %d", n.Node)
 		t.add(key, "blocked until %s by host %s, owner %s", textfmt.Stamp(n.Until), cmp.Or(n.Host, "unknown"), cmp.Or(n.Owner, "unknown"))
 		return key
@@ -91,7 +91,7 @@ func (a *app) printRepair(name string, r grant.RepairReport, m *applyCmd) {
 // blockedNodes returns the node IDs of a sequencer that need a repair, and whether
 // it can give them back. It skips records that cannot be read.
 func blockedNodes(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
-	r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: true, Now: now})
+	r, err := grant.Repair(ctx, s, name, &grant.AdminOptions{DryRun: true, Now: now})
 	if err != nil {
 		return nil
 	}

@@ -41,7 +41,7 @@ func TestNodeCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		want("idle, its window has ended", NodeCounts{0, 0, 1024})
-		if _, err := grant.Fence(ctx, store, "orders", &grant.FenceOptions{LongestWindow: time.Hour}); err != nil {
+		if _, err := grant.Fence(ctx, store, "orders", &grant.AdminOptions{LongestWindow: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		want("fenced", NodeCounts{0, 1024, 0})

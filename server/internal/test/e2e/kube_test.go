@@ -97,7 +97,7 @@ func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *proc.Link, f *flee
 		t.Fatal(err)
 	}
 	defer func() { _ = direct.Close() }()
-	report, err := grant.Fence(t.Context(), direct, "chaos", &grant.FenceOptions{Skew: time.Second, LongestWindow: f.task.Window})
+	report, err := grant.Fence(t.Context(), direct, "chaos", &grant.AdminOptions{Skew: time.Second, LongestWindow: f.task.Window})
 	if err != nil {
 		t.Fatal(err)
 	}
