@@ -272,7 +272,7 @@ func (m *member) Used() time.Time {
 
 func newMember(s grant.Store, name string) *member {
 	m := &member{layout: firn.MustParseLayout("default,epoch=0")}
-	m.Keeper = grant.NewKeeper(s, name, m, nil)
+	m.Keeper = grant.NewKeeper(s, name, nil, m, nil)
 	return m
 }
 

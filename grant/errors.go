@@ -84,28 +84,28 @@ func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 // An ExhaustedError reports that every node ID that the member may take is
 // held. It matches ErrNodesExhausted.
 type ExhaustedError struct {
-	Sequencer string
-	Nodes     Range     // that the member may take
-	Free      time.Time // when the first known window ends unless it is renewed; zero if unknown
-	Ahead     bool      // none is held, but none may be used before Free: the sequencer was fenced or begins then, or this clock is behind the marks
-	Fenced    bool      // Ahead, because of the floor that a fence set, or the creation
+	Free   time.Time // when the first known window ends unless it is renewed; zero if unknown
+	Ahead  bool      // none is held, but none may be used before Free: the sequencer was fenced or begins then, or this clock is behind the marks
+	Fenced bool      // Ahead, because of the floor that a fence set, or the creation
 
-	begins bool // the floor is that of the creation
+	sequencer string
+	nodes     Range // that the member may take
+	begins    bool  // the floor is that of the creation
 }
 
 func (e *ExhaustedError) Error() string {
-	what := fmt.Sprintf("none of the node IDs %d..%d of sequencer %s is free", e.Nodes.Lo, e.Nodes.Hi, e.Sequencer)
-	if e.Nodes.Lo == e.Nodes.Hi {
-		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.Nodes.Lo, e.Sequencer)
+	what := fmt.Sprintf("none of the node IDs %d..%d of sequencer %s is free", e.nodes.Lo, e.nodes.Hi, e.sequencer)
+	if e.nodes.Lo == e.nodes.Hi {
+		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.nodes.Lo, e.sequencer)
 	}
 	switch {
 	case e.begins:
-		return fmt.Sprintf("grant: sequencer %s begins at %s", e.Sequencer, timeText(e.Free))
+		return fmt.Sprintf("grant: sequencer %s begins at %s", e.sequencer, timeText(e.Free))
 	case e.Fenced:
-		return fmt.Sprintf("grant: sequencer %s was fenced, continuing at %s", e.Sequencer, timeText(e.Free))
+		return fmt.Sprintf("grant: sequencer %s was fenced, continuing at %s", e.sequencer, timeText(e.Free))
 	case e.Ahead:
 		return fmt.Sprintf("grant: no node ID %d..%d of sequencer %s may be used before %s: this machine's clock is behind the marks",
-			e.Nodes.Lo, e.Nodes.Hi, e.Sequencer, timeText(e.Free))
+			e.nodes.Lo, e.nodes.Hi, e.sequencer, timeText(e.Free))
 	case e.Free.IsZero():
 		return "grant: " + what
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/stale"
 )
 
 // A Holder uses the grants that a Keeper obtains, usually for a generator. One
@@ -40,7 +41,7 @@ type Holder interface {
 // with a clock and a Store. It is safe for concurrent use by multiple
 // goroutines.
 //
-// The Keeper's goroutine calls KeeperOptions.Now, the Logger and the Holder;
+// The Keeper's goroutine calls Member.Now, the Logger and the Holder;
 // another goroutine calls the Store. A panic in any of them ends the process. None may
 // end its goroutine (runtime.Goexit, as in t.Fatal). A function that blocks
 // delays renewals. It must not call Join, Leave, Demand, Wait or Close, nor
@@ -50,7 +51,7 @@ type Holder interface {
 type Keeper struct {
 	store   Store
 	holder  Holder
-	options KeeperOptions // with defaults filled in
+	options Member // with defaults filled in
 	start   time.Time
 
 	wake    chan struct{} // of size 1: there is a call to pass on
@@ -71,26 +72,24 @@ type Keeper struct {
 	passing chan struct{} // closed and replaced when passed grows
 }
 
-// KeeperOptions are a member's own options for a sequencer. They are not
-// compared with those of other members. A nil pointer and zero fields mean the
-// defaults given for each field.
-type KeeperOptions struct {
-	// Config is the configuration that the sequencer must have been created
-	// with; nil accepts any.
-	Config *Config
-
-	// Nodes are the node IDs that the member may take: for example, one of two
+// A Member is how a process takes part in a sequencer: the settings that are
+// its own, and are not compared with those of other members. Its zero fields,
+// and a nil Member, mean the defaults given for each field.
+type Member struct {
+	// Nodes are the node IDs that the process may take: for example, one of two
 	// ranges for two stores whose IDs meet in one database. If Lo and Hi are
-	// equal, the node ID is pinned. If Hi exceeds the layout's greatest node ID,
-	// joining fails. Nil means all of the layout.
+	// equal, the node ID is pinned: it is acquired only while no other process
+	// holds it. If Hi exceeds the layout's greatest node ID, joining fails. Nil
+	// means all of the layout.
 	Nodes *Range
 
-	// AllowClockBehind allows claims even if the clock is far behind those of
-	// other members.
+	// AllowClockBehind allows claims even if the clock is more than ten seconds
+	// behind those of other members.
 	AllowClockBehind bool
 
-	// AllowClockAhead allows claims even if the clock is far ahead of the
-	// store's, or of those of other members.
+	// AllowClockAhead allows claims even if the clock is more than ten seconds
+	// ahead of the store's, or of those of other members. The node ID is then
+	// blocked for others until the time that this clock shows.
 	AllowClockAhead bool
 
 	// Host is written into the records for people to read; it is truncated to
@@ -109,7 +108,8 @@ type KeeperOptions struct {
 	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 
-	name string // of the sequencer
+	name   string  // of the sequencer
+	config *Config // that the sequencer must have been created with; nil accepts any
 
 	// random returns random numbers that no two members share, for choices,
 	// owners and nonces.
@@ -135,10 +135,11 @@ type KeeperStats struct {
 }
 
 // NewKeeper returns a Keeper of the sequencer with that name, which holds
-// nothing until Join is called.
-func NewKeeper(store Store, name string, holder Holder, o *KeeperOptions) *Keeper {
-	s := *cmp.Or(o, new(KeeperOptions))
-	s.name = name
+// nothing until Join is called. config is the configuration that the sequencer
+// must have been created with; nil accepts any.
+func NewKeeper(store Store, name string, config *Config, holder Holder, o *Member) *Keeper {
+	s := *cmp.Or(o, new(Member))
+	s.name, s.config = name, config
 	s.Now = clockOr(s.Now)
 	if s.Timeout <= 0 {
 		s.Timeout = 5 * time.Second
@@ -349,7 +350,7 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back
 	if e.Err == nil {
 		e = k.do(ctx, limit, a)
 	}
-	if _, stale := errors.AsType[*StaleError](e.Err); stale {
+	if _, ok := errors.AsType[*stale.Error](e.Err); ok {
 		// If the sequencer was fenced since, the store is used from then on, and the
 		// next request has an answer.
 		k.do(ctx, limit, action{Kind: actionGet, Key: configKey(k.options.name)})

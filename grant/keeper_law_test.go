@@ -94,7 +94,7 @@ func TestAskLaw(t *testing.T) {
 				for _, err := range []error{nil, errNoAnswer, fmt.Errorf("no: %w", ErrNotSent)} {
 					for window, limit := range map[time.Duration]time.Duration{0: 5 * time.Second, 30 * time.Second: 5 * time.Second, 29_994 * time.Millisecond: 4999 * time.Millisecond, time.Second: time.Second / 6} {
 						s := &tellingStore{value: []byte("v"), applied: applied, err: err, delay: 3 * time.Millisecond}
-						k := &Keeper{store: s, options: KeeperOptions{name: "s", Timeout: 5 * time.Second}}
+						k := &Keeper{store: s, options: Member{name: "s", Timeout: 5 * time.Second}}
 						if window > 0 {
 							k.info, k.known = Info{Config: Config{Window: window}}, true
 						}
@@ -174,7 +174,7 @@ func TestAskLaw(t *testing.T) {
 	})
 	// A damaged record is not the one to be replaced.
 	s := &tellingStore{err: fmt.Errorf("%w: %w", ErrNotSent, ErrDamaged)}
-	k := &Keeper{store: s, options: KeeperOptions{name: "s", Timeout: 5 * time.Second}}
+	k := &Keeper{store: s, options: Member{name: "s", Timeout: 5 * time.Second}}
 	if e, _ := k.ask(t.Context(), action{Kind: actionCAS, Key: "k"}, &lineageOf{store: plainStore{}}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
 		t.Errorf("a write over a damaged record: %+v, %+v", e, k.Stats())
 	}
@@ -199,7 +199,7 @@ func testAskLineage(t *testing.T) {
 		for _, lost := range []error{nil, errNoAnswer} {
 			for _, wentBack := range []bool{false, true} {
 				s := &tellingStore{identity: "one", revision: 5, lost: lost, delay: 3 * time.Second}
-				k := &Keeper{store: s, options: KeeperOptions{name: "s", Timeout: 5 * time.Second}}
+				k := &Keeper{store: s, options: Member{name: "s", Timeout: 5 * time.Second}}
 				l := &lineageOf{store: s, identity: "one", durable: 5}
 				time.Sleep(time.Second) // after an earlier answer
 				if wentBack {
@@ -307,7 +307,7 @@ func TestActLaw(t *testing.T) {
 	var log bytes.Buffer
 	acting := func(h Holder) *Keeper {
 		log.Reset()
-		return &Keeper{holder: h, changed: make(chan struct{}), options: KeeperOptions{
+		return &Keeper{holder: h, changed: make(chan struct{}), options: Member{
 			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		}}
 	}
@@ -391,7 +391,7 @@ func TestActLaw(t *testing.T) {
 		}
 	}
 	k := acting(countingHolder{})
-	k.act(newMachine(KeeperOptions{random: random}), action{Kind: actionReport, Status: Status{Phase: Joining}})
+	k.act(newMachine(Member{random: random}), action{Kind: actionReport, Status: Status{Phase: Joining}})
 	if _, known := k.Info(); known {
 		t.Error("it knows a configuration that was not read")
 	}
@@ -404,24 +404,24 @@ func TestNewKeeperLaw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := func(s KeeperOptions) KeeperOptions {
+	made := func(s Member) Member {
 		seals := 0
-		k := NewKeeper(plainStore{}, "s", countingHolder{seals: &seals}, &s)
+		k := NewKeeper(plainStore{}, "s", nil, countingHolder{seals: &seals}, &s)
 		if err := k.Close(t.Context()); err != nil || seals != 1 { // whatever the machine did
 			t.Errorf("Close: %v after %d seals", err, seals)
 		}
 		return k.options
 	}
-	s := made(KeeperOptions{})
+	s := made(Member{})
 	if one, two := s.random(), s.random(); s.Host != name || one == two || s.storeClock {
 		t.Errorf("with nothing given: %+v", s)
 	}
-	if s := made(KeeperOptions{Host: "ours", random: func() uint64 { return 7 }}); s.Host != "ours" || s.random() != 7 {
+	if s := made(Member{Host: "ours", random: func() uint64 { return 7 }}); s.Host != "ours" || s.random() != 7 {
 		t.Errorf("with all given: %+v", s)
 	}
 	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Second, -1: 5 * time.Second, 1: 1, time.Minute: time.Minute} {
 		var log bytes.Buffer
-		set := made(KeeperOptions{Timeout: given, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		set := made(Member{Timeout: given, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		set.Logger.Info("x")
 		if set.Timeout != want || set.Now == nil || !strings.Contains(log.String(), "sequencer=s") {
 			t.Errorf("timeout %v: %v; log %s", given, set.Timeout, &log)

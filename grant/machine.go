@@ -19,7 +19,7 @@ import (
 //
 // docs/protocol.md describes what it does, and why IDs stay unique.
 type machine struct {
-	options KeeperOptions
+	options Member
 	owner   string
 
 	// The times of the current event.
@@ -153,7 +153,7 @@ type claim struct {
 }
 
 // newMachine returns the machine of a member that holds nothing.
-func newMachine(s KeeperOptions) *machine {
+func newMachine(s Member) *machine {
 	s.Host = cut(s.Host, 64)
 	m := &machine{options: s, search: search{prefer: -1}, used: never, seenFloor: never}
 	m.owner = m.token()
@@ -452,8 +452,8 @@ func (m *machine) readConfig(value []byte) bool {
 		m.fenced(floor)
 	}
 	m.seenFloor, m.seenInc = floor, max(m.seenInc, r.Incarnation)
-	if m.options.Config != nil {
-		want := *m.options.Config
+	if m.options.config != nil {
+		want := *m.options.config
 		want.Window, want.Prefix = r.Config.Window, "" // see SetWindow; the prefix is not the machine's
 		if err := r.Config.compare(m.options.name, want); err != nil {
 			m.refuse(err)

@@ -220,7 +220,7 @@ func TestMoveMembers(t *testing.T) {
 		for _, step := range [][2]int{{0, 1}, {1, 0}, {0, 1}, {1, 2}, {2, 0}, {0, 2}} {
 			from, to := places[step[0]], places[step[1]]
 			m := &member{layout: firn.MustParseLayout("default,epoch=0")}
-			m.Keeper = grant.NewKeeper(from.Store, "s", m, &grant.KeeperOptions{Nodes: &grant.Range{Lo: 7, Hi: 7}})
+			m.Keeper = grant.NewKeeper(from.Store, "s", nil, m, &grant.Member{Nodes: &grant.Range{Lo: 7, Hi: 7}})
 			hold(t, m.Keeper)
 			make(m)
 			if _, err := grant.Move(ctx, "s", from, to, nil); err != nil {

@@ -172,7 +172,7 @@ func TestHandOverToAStore(t *testing.T) {
 		one, two := new(memstore.Store), new(memstore.Store)
 		create(t, one, "s", config(layout), time.Now())
 		a := &member{layout: firn.MustParseLayout(layout)}
-		a.Keeper = grant.NewKeeper(one, "s", a, nil)
+		a.Keeper = grant.NewKeeper(one, "s", nil, a, nil)
 		hold(t, a.Keeper)
 		status, _ := a.Status()
 		if err := a.g.Fill(t.Context(), make([]firn.ID, 16*2000)); err != nil {
@@ -191,7 +191,7 @@ func TestHandOverToAStore(t *testing.T) {
 		behind := func() time.Time { return time.Now().Add(-10 * time.Second) }
 		create(t, two, "s", c, behind())
 		b := &member{layout: a.layout}
-		b.Keeper = grant.NewKeeper(two, "s", b, &grant.KeeperOptions{Now: behind})
+		b.Keeper = grant.NewKeeper(two, "s", nil, b, &grant.Member{Now: behind})
 		hold(t, b.Keeper)
 		if got, _ := b.Status(); got.Node != status.Node || b.from.Before(used) {
 			t.Errorf("node %d begins at %v in the other store; IDs of node %d reach up to %v here", got.Node, b.from, status.Node, used)

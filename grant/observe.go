@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// An Observer is called before every request, which is "get", "get many",
-// "cas", "list", "lineage" or "time", with its key or prefix if it has one. It
-// returns the context for the request, and a function that is called with the
-// result: whether a CAS was applied, and the error. It must be safe for
-// concurrent use by multiple goroutines.
-type Observer func(ctx context.Context, request, key string) (_ context.Context, end func(applied bool, err error))
-
-// Observe returns a Store that calls o for every request to s, except Watch and
-// Check. The result has the methods of all optional interfaces, and As reports
-// which of them s has. The others return errors.ErrUnsupported. It also has
-// the Window and Check of s, which servers use.
+// Observe returns a Store that calls o before every request to s, except Watch
+// and Check. A request is "get", "get many", "cas", "list", "lineage" or "time",
+// with its key or prefix if it has one. o returns the context for the request,
+// and a function that is called with the result: whether a CAS was applied, and
+// the error. It must be safe for concurrent use by multiple goroutines.
+//
+// The result has the methods of all optional interfaces, and As reports which of
+// them s has. The others return errors.ErrUnsupported. It also has the Window
+// and Check of s, which servers use.
 //
 // The result is always a Watcher. It reports writes made through it and, if s
 // is a Watcher, changes that s reports. So the members of a process learn at
 // once of the process's own changes.
-func Observe(s Store, o Observer) Store { return &observed{Store: s, observe: o} }
+func Observe(s Store, o func(ctx context.Context, request, key string) (_ context.Context, end func(applied bool, err error))) Store {
+	return &observed{Store: s, observe: o}
+}
 
 // As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
 // Lineage, Clock, Checker). Use it instead of a type assertion, which always
@@ -40,7 +40,7 @@ func As[T any](s Store) (t T, ok bool) {
 
 type observed struct {
 	Store
-	observe Observer
+	observe func(ctx context.Context, request, key string) (context.Context, func(applied bool, err error))
 	own     echo
 }
 

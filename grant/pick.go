@@ -367,7 +367,7 @@ func (m *machine) exhausted(s sighting) {
 	}
 	fenced := ahead && free <= m.floor()
 	m.fail(&ExhaustedError{
-		Sequencer: m.options.name, Nodes: Range{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
+		sequencer: m.options.name, nodes: Range{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
 		Fenced: fenced, begins: fenced && ms(m.sequencer.fence) < free,
 	}, 0)
 	wait := listEvery

@@ -8,13 +8,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/firnid/firn/internal/stale"
 )
 
 // get reads the value of a key. In place of a damaged value, it returns the
 // text of the error, as GetMany and List do. No valid record looks like that.
 func get(ctx context.Context, s Store, key string) ([]byte, error) {
 	value, err := s.Get(ctx, key)
-	if e, stale := errors.AsType[*StaleError](err); stale && fencedSince(key, value, e.Other) {
+	if e, ok := errors.AsType[*stale.Error](err); ok && fencedSince(key, value, e.Other) {
 		e.Trust()
 		value, err = s.Get(ctx, key)
 	}

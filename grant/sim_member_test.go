@@ -117,13 +117,13 @@ func (w *world) start(p *member) {
 	if p.only != nil {
 		p.numbers = *p.only
 	}
-	set := KeeperOptions{
+	set := Member{
 		name: simName, Nodes: &Range{Lo: p.numbers[0], Hi: p.numbers[1]}, random: w.Rand.Uint64, Host: fmt.Sprint(p.id), storeClock: w.shape.clock,
 		AllowClockBehind: w.byHand || w.Chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.Chance(0.3)),
 	}
 	if !w.byHand && w.Chance(0.7) {
 		config := w.config // as package sequencer does
-		set.Config = &config
+		set.config = &config
 	}
 	p.m = newMachine(set)
 	w.step(p, event{Kind: eventJoin})

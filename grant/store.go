@@ -57,7 +57,7 @@ type Store interface {
 	// owns the value. Get sees every CAS that returned true before, and in a
 	// store that does not fail over it is linearizable. During a failover, it
 	// is only sure to see the CAS calls made through the same Store. The value
-	// may not be durable: see Store. With a StaleError, it is only evidence.
+	// may not be durable: see Store.
 	Get(ctx context.Context, key string) ([]byte, error)
 
 	// CAS replaces the value of a key by next if it equals old, byte for byte;
@@ -104,27 +104,6 @@ var (
 	// has no leader. The same options may succeed later.
 	ErrUnreachable = errors.New("grant: the store does not answer")
 )
-
-// A StaleError is the error of a Store that has used another server since: the
-// one that answered was replaced by that, and shows what was true before, or it
-// was restored from a backup in that one's place. Only an operator knows which.
-// So Get returns the value with the error, and a fence made later than the other
-// server's last answer is the evidence that it was restored. It is returned by
-// pointer.
-type StaleError struct {
-	Err   error     // what the Store has found
-	Other time.Time // when the other server answered last, by this machine's clock
-
-	// Trust makes the Store use the server that answered, and not the other one.
-	// The identity that Lineage returns is then a new one, so that each member
-	// looks for a fence of its own sequencer.
-	Trust func()
-}
-
-func (e *StaleError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *StaleError) Unwrap() error { return e.Err }
 
 // A MultiGetter is a Store that reads many keys in one round trip. It returns a
 // value for each key, in order; nil means absent. The caller owns the values.

@@ -158,7 +158,7 @@ func testOptions(t *testing.T) {
 	s := &deadlineStore{Store: new(memstore.Store)}
 	now := func() time.Time { return time.Now().Add(-time.Second) }
 	ahead := 300 * time.Millisecond
-	q, err := Open(t.Context(), s, "s", &Options{Layout: someLayout, MaxAhead: &ahead, Now: now, Host: "here", Window: 7 * time.Second, Timeout: 300 * time.Millisecond})
+	q, err := Open(t.Context(), s, "s", &Options{Layout: someLayout, MaxAhead: &ahead, Window: 7 * time.Second, Member: grant.Member{Now: now, Host: "here", Timeout: 300 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func TestWrongClockIsRefused(t *testing.T) {
 			q := open(t, s, &sequencer.Options{Layout: few, Window: time.Minute})
 			defer closeIt(t, q)
 			one(t, q)
-			wrong := &sequencer.Options{Now: func() time.Time { return time.Now().Add(test.off) }, AllowClockBehind: test.behind, AllowClockAhead: test.ahead}
+			wrong := &sequencer.Options{Member: grant.Member{Now: func() time.Time { return time.Now().Add(test.off) }, AllowClockBehind: test.behind, AllowClockAhead: test.ahead}}
 			p, err := sequencer.Open(t.Context(), s, "orders", wrong)
 			if !errors.Is(err, test.want) {
 				t.Errorf("%v: %v, want %v", test.off, err, test.want)

@@ -81,10 +81,7 @@ func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *O
 	}
 	q.name, q.config, q.patient = info.Name, info.Config, o.WaitForNode
 	q.options = firn.Options{Now: o.Now, MaxAhead: q.config.MaxAhead}
-	q.keeper = grant.NewKeeper(s, q.name, holder[I]{q}, &grant.KeeperOptions{
-		Config: &q.config, Nodes: o.Nodes, AllowClockBehind: o.AllowClockBehind, AllowClockAhead: o.AllowClockAhead,
-		Host: o.Host, Now: o.Now, Timeout: o.Timeout, Logger: o.Logger,
-	})
+	q.keeper = grant.NewKeeper(s, q.name, &q.config, holder[I]{q}, &o.Member)
 	if o.Idle {
 		return q, nil
 	}

@@ -86,7 +86,7 @@ func TestOpenRetried(t *testing.T) {
 			for range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), patience*time.Millisecond)
 				began := time.Now()
-				q, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{Nodes: nodes})
+				q, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{Member: grant.Member{Nodes: nodes}})
 				if took := time.Since(began); took > patience*time.Millisecond {
 					t.Errorf("Open took %v under a context of %v", took, patience*time.Millisecond)
 				}

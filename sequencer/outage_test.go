@@ -127,7 +127,7 @@ func outages(t *testing.T, f func(t *testing.T, s *failingStore, l *logRecorder,
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(midnight))
 		s, l := &failingStore{Store: new(memstore.Store)}, new(logRecorder)
-		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute, Logger: slog.New(l)})
+		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute, Member: grant.Member{Logger: slog.New(l)}})
 		defer func() {
 			s.fail(nil, nil)
 			_ = q.Close(context.Background())

@@ -126,12 +126,12 @@ func strike(f func()) {
 func TestClockThatPanics(t *testing.T) {
 	for name, explode := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		b := &bomb{explode: explode}
-		q := open(t, new(memstore.Store), &sequencer.Options{Layout: layout, Window: 30 * time.Second, Now: func() time.Time {
+		q := open(t, new(memstore.Store), &sequencer.Options{Layout: layout, Window: 30 * time.Second, Member: grant.Member{Now: func() time.Time {
 			if !inKeeper() {
 				b.touch()
 			}
 			return time.Now()
-		}})
+		}}})
 		for what, call := range map[string]func(){
 			"Next":      func() { _, _ = q.Next(t.Context()) },
 			"TryNext":   func() { _, _ = q.TryNext() },

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/firnid/firn"
@@ -58,11 +57,6 @@ type Options struct {
 	// MustExist prevents Open from creating the sequencer.
 	MustExist bool
 
-	// Nodes is the range of node IDs that this process may take; nil means all
-	// of the layout. A range of one pins the node ID: it is acquired only while
-	// no other process holds it.
-	Nodes *grant.Range
-
 	// WaitForNode makes calls wait, under their contexts, if no node ID is
 	// free. Without it, they fail at once with grant.ErrNodesExhausted.
 	WaitForNode bool
@@ -70,28 +64,8 @@ type Options struct {
 	// Idle opens the sequencer without a node ID, until Join.
 	Idle bool
 
-	// AllowClockBehind acquires a node ID even if this machine's clock is more
-	// than ten seconds behind those of others.
-	AllowClockBehind bool
-
-	// AllowClockAhead acquires a node ID even if this machine's clock is more
-	// than ten seconds ahead of the store's, or of those of others. The node ID
-	// is then blocked for others until the time that this clock shows.
-	AllowClockAhead bool
-
-	// Now is the clock; nil means the system clock.
-	Now func() time.Time
-
-	// Timeout is how long a request to the store may take; zero means 5
-	// seconds.
-	Timeout time.Duration
-
-	// Host is written into the store for people to read; empty means the host's
-	// name.
-	Host string
-
-	// Logger receives messages for operators; nil discards them.
-	Logger *slog.Logger
+	// Member has the other settings, such as Nodes and Logger.
+	grant.Member
 }
 
 // Stats are statistics of a sequencer in a process.

@@ -59,8 +59,8 @@ func run(ctx context.Context) error {
 		Layout:      firn.Default(),
 		MaxAhead:    &ahead,
 		Window:      2 * time.Second,
-		Nodes:       &grant.Range{Lo: 0, Hi: 0}, // both processes need node ID 0
 		WaitForNode: true,
+		Member:      grant.Member{Nodes: &grant.Range{Lo: 0, Hi: 0}}, // both processes need node ID 0
 	}
 	var store memstore.Store
 	toStore := &connection{Store: &store}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/stale"
 )
 
 // unknown fails the test unless a CAS has an unknown result whose error
@@ -72,8 +73,8 @@ func TestTimeline(t *testing.T) {
 	}
 	timeline(2)
 	value, err := s.Get(t.Context(), "a")
-	if e, ok := errors.AsType[*grant.StaleError](err); !ok || string(value) != "2" || !errors.Is(err, ErrReplica) || !strings.Contains(err.Error(), "promoted") || time.Since(e.Other) > time.Minute {
-		t.Errorf("Get of a server that was replaced = %q, %v, want 2 with a StaleError that is ErrReplica", value, err)
+	if e, ok := errors.AsType[*stale.Error](err); !ok || string(value) != "2" || !errors.Is(err, ErrReplica) || !strings.Contains(err.Error(), "promoted") || time.Since(e.Other) > time.Minute {
+		t.Errorf("Get of a server that was replaced = %q, %v, want 2 with a stale.Error that is ErrReplica", value, err)
 	}
 	// Rows that it lacks say no more than those that it has.
 	if values, err := s.GetMany(t.Context(), []string{"absent"}); !errors.Is(err, ErrReplica) {

@@ -95,7 +95,7 @@ func TestRestored(t *testing.T) {
 		fence("idle")
 		for _, name := range []string{"a", "b", "left"} {
 			m := new(member)
-			m.Keeper = grant.NewKeeper(s, name, m, nil)
+			m.Keeper = grant.NewKeeper(s, name, nil, m, nil)
 			members[name] = m
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/stale"
 )
 
 var (
@@ -266,7 +267,7 @@ func (s *store) back(conn *sql.Conn, err error) {
 
 // stale returns an error if a server must not be trusted because of its value
 // of primary: it is a replica, or a server with a greater value has answered.
-// The latter error is a *grant.StaleError.
+// The latter error is a *stale.Error.
 func (s *store) stale(state int64) error {
 	if state < 0 {
 		return fmt.Errorf("%w: it may show stale data", ErrReplica)
@@ -279,7 +280,7 @@ func (s *store) stale(state int64) error {
 		return nil
 	}
 	newer := n.state
-	return &grant.StaleError{
+	return &stale.Error{
 		Err: fmt.Errorf("%w: its timeline is %d, and a server with timeline %d was promoted in its place, or it was restored from a backup: then fence every sequencer (firn node fence --all)",
 			ErrReplica, state, newer),
 		Other: n.at,
@@ -373,7 +374,7 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 	var value []byte
 	err := s.readRow(ctx, fmt.Sprintf("get key %q", key), getStatement, []any{key}, &value)
-	if _, stale := errors.AsType[*grant.StaleError](err); err != nil && !stale {
+	if _, ok := errors.AsType[*stale.Error](err); err != nil && !ok {
 		return nil, err
 	}
 	if value != nil && len(value) == 0 {

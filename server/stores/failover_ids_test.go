@@ -73,7 +73,12 @@ func failoverIDs(t *testing.T) {
 	ahead := 100 * time.Millisecond
 	member := func(by, url string, node uint64) *sequencer.Sequencer {
 		q, err := sequencer.Open(t.Context(), open(t, url), "orders", &sequencer.Options{
-			Layout: layout, MaxAhead: &ahead, Window: window, Nodes: &grant.Range{Lo: node, Hi: node}, WaitForNode: true, Host: by})
+			Layout:      layout,
+			MaxAhead:    &ahead,
+			Window:      window,
+			WaitForNode: true,
+			Member:      grant.Member{Nodes: &grant.Range{Lo: node, Hi: node}, Host: by},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

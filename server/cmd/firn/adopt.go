@@ -317,7 +317,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	}
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
-	q, err := sequencer.Open(join, s, c.name, &sequencer.Options{Layout: config.Layout, MustExist: true, Now: c.app.clock})
+	q, err := sequencer.Open(join, s, c.name, &sequencer.Options{Layout: config.Layout, MustExist: true, Member: grant.Member{Now: c.app.clock}})
 	if err != nil {
 		return err
 	}

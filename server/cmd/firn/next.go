@@ -36,7 +36,7 @@ type nextCmd struct {
 }
 
 func newNext(a *app) *cobra.Command {
-	n := nextCmd{app: a, count: 1, Options: sequencer.Options{Layout: firn.Default(), Now: a.clock}}
+	n := nextCmd{app: a, count: 1, Options: sequencer.Options{Layout: firn.Default(), Member: grant.Member{Now: a.clock}}}
 	cmd := &cobra.Command{
 		Use:   "next [-n N] [--layout LAYOUT] [--store URL | --server URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
 		Short: "Make IDs",

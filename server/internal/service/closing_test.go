@@ -22,7 +22,7 @@ func TestCloseWhileOpening(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			m := &sluggish{each: 100 * time.Millisecond}
-			config := ClusterConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Nodes: &grant.Range{}}}
+			config := ClusterConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Member: grant.Member{Nodes: &grant.Range{}}}}
 			c := NewCluster(config)
 			asked := make(chan struct{})
 			go func() {

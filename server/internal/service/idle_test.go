@@ -66,7 +66,7 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
-	inCluster(t, ClusterConfig{MaxNames: 2, Options: sequencer.Options{Nodes: &grant.Range{}}}, store, func(t *testing.T, c *Cluster) {
+	inCluster(t, ClusterConfig{MaxNames: 2, Options: sequencer.Options{Member: grant.Member{Nodes: &grant.Range{}}}}, store, func(t *testing.T, c *Cluster) {
 		takeOne(t, c, "other")
 		idle, err := c.Sequencer(t.Context(), "idle", nil)
 		if err != nil {
@@ -317,7 +317,7 @@ func (*asked) CanHelp() bool { return true }
 // servers, but not for a request that was forwarded to it.
 func TestLostNodeID(t *testing.T) {
 	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
-	config := ClusterConfig{Options: sequencer.Options{Nodes: &grant.Range{}, Window: 30 * time.Second, AllowClockAhead: true}, Peers: peers}
+	config := ClusterConfig{Options: sequencer.Options{Window: 30 * time.Second, Member: grant.Member{Nodes: &grant.Range{}, AllowClockAhead: true}}, Peers: peers}
 	inCluster(t, config, store, func(t *testing.T, c *Cluster) {
 		takeOne(t, c, "orders")
 		store.Cut.Store(true)

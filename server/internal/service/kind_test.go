@@ -84,7 +84,7 @@ func TestProblems(t *testing.T) {
 		{grant.ErrClockAhead, ClockAhead, 0},
 		{grant.ErrComparingClocks, ClockAhead, time.Second},
 		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, grant.ErrClockAhead), ClockAhead, 0},
-		{&grant.ExhaustedError{Sequencer: "orders", Nodes: grant.Range{Hi: 7}}, NodesExhausted, time.Second},
+		{new(grant.ExhaustedError), NodesExhausted, time.Second},
 		{&grant.ExhaustedError{Ahead: true}, NotYet, time.Second},
 		{&grant.MismatchError{Sequencer: "orders", Field: "layout", Want: "default", Have: "twitter"}, Recreated, time.Second},
 	} {

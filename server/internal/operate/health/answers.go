@@ -44,7 +44,7 @@ const (
 	shortCall = 500 * time.Millisecond // failed calls with less time are not logged
 )
 
-// Observe is a grant.Observer. It ignores calls that their caller has
+// Observe is for grant.Observe. It ignores calls that their caller has
 // cancelled, and calls of Time: a Store may be up and not report its time. A
 // call that was ended for another reason, such as the Store's silence, failed.
 func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.Context, func(bool, error)) {

@@ -56,12 +56,11 @@ const beyond = time.Second
 type Config struct {
 	Store     grant.Store
 	Sequencer string        // whose node IDs to use
-	Nodes     *grant.Range  // node IDs to choose from; nil means 0 to defaultLastNode
 	Window    time.Duration // if the sequencer is created
 	Margin    time.Duration // how long before the end of the window to stop the command, up to half of the window; 0 means a fifth of the window, up to 2 min
 	Grace     time.Duration // between SIGTERM and SIGKILL, up to the margin; 0 means half the margin, up to 10 s
 
-	AllowClockBehind, AllowClockAhead bool // see sequencer.Options
+	grant.Member // nil Nodes mean 0 to defaultLastNode; Logger is not nil
 
 	Command []Template // the command and its arguments; not empty
 	Env     []Variable // added to Environ
@@ -72,9 +71,6 @@ type Config struct {
 	// Signals are passed on to the command. Before the command is started, a
 	// signal ends Run.
 	Signals <-chan os.Signal
-
-	Logger *slog.Logger
-	Now    func() time.Time // nil means the system's clock
 }
 
 // Run runs the command and returns its exit code, or one of those above with
@@ -96,10 +92,7 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 		return 0, err
 	}
 	r := &runner{config: c, log: c.Logger.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
-	r.keeper = grant.NewKeeper(c.Store, c.Sequencer, r, &grant.KeeperOptions{
-		Config: &info.Config, Nodes: c.Nodes,
-		AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Now: c.Now, Logger: c.Logger,
-	})
+	r.keeper = grant.NewKeeper(c.Store, c.Sequencer, &info.Config, r, &c.Member)
 	code, err = r.run(ctx, r.keeper)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()

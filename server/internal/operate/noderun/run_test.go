@@ -70,8 +70,8 @@ func newTrial(t *testing.T, command ...string) *trial {
 	}
 	t.Cleanup(func() { _ = null.Close() })
 	r.config = Config{
-		Store: r.store, Sequencer: DefaultSequencer, Window: DefaultWindow, Nodes: &grant.Range{Lo: 7, Hi: 7}, Environ: os.Environ(), Stdin: null, Stdout: null, Stderr: null,
-		Signals: r.signals, Logger: slog.New(slog.NewTextHandler(r.log, nil)), Now: c.Now,
+		Store: r.store, Sequencer: DefaultSequencer, Window: DefaultWindow, Environ: os.Environ(), Stdin: null, Stdout: null, Stderr: null,
+		Signals: r.signals, Member: grant.Member{Nodes: &grant.Range{Lo: 7, Hi: 7}, Logger: slog.New(slog.NewTextHandler(r.log, nil)), Now: c.Now},
 		Grace: 20 * time.Second, Margin: 2 * time.Minute,
 	}
 	r.command(command...)
@@ -234,7 +234,9 @@ func TestWrongClock(t *testing.T) {
 			right := r.clock.Now()
 			r.config.Store = clockStore{r.store, func() time.Time { return right }}
 			other, err := sequencer.Open(t.Context(), r.store, DefaultSequencer, &sequencer.Options{
-				Layout: layout, Now: func() time.Time { return right }, Nodes: r.config.Nodes, Window: DefaultWindow,
+				Layout: layout,
+				Window: DefaultWindow,
+				Member: grant.Member{Now: func() time.Time { return right }, Nodes: r.config.Nodes},
 			})
 			if err != nil {
 				t.Fatal(err)

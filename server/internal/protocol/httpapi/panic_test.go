@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
@@ -71,12 +72,14 @@ func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 	var left atomic.Int32
 	ahead := time.Duration(0) // many IDs wait for the clock
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{
-		Layout: firn.Default(), MaxAhead: &ahead, Host: "one", Now: func() time.Time {
+		Layout:   firn.Default(),
+		MaxAhead: &ahead,
+		Member: grant.Member{Host: "one", Now: func() time.Time {
 			if left.Load() > 0 && inRequest() && left.Add(-1) == 0 {
 				panic("clock")
 			}
 			return time.Now()
-		},
+		}},
 	}})
 	h := NewHandler(Config{Backend: cluster, Limit: 30 * time.Second})
 	if isOpen {

@@ -52,7 +52,8 @@ func (o setup) start(t *testing.T) *server {
 	v := &server{store: &nettest.Store{Store: o.store}}
 	fleet := service.NewStoreAdmin(v.store, nil)
 	c := service.ClusterConfig{Admin: fleet, Options: sequencer.Options{
-		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")), Nodes: &o.nodes, Logger: o.log, Timeout: time.Second,
+		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")),
+		Member: grant.Member{Nodes: &o.nodes, Logger: o.log, Timeout: time.Second},
 	}}
 	if o.to != nil {
 		v.Peers = New(fleet, Config{URLs: o.to, Logger: o.log})
