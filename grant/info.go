@@ -104,7 +104,7 @@ func newInfo(name string, c Config) Info {
 
 // Check returns an error if the sequencer has another configuration than a
 // process wants, or can make no more IDs. Nodes are not compared, and the prefix
-// and low bits only if want has them.
+// only if want has one.
 func (i Info) Check(want Config, now time.Time) error {
 	if err := i.Config.compare(i.Name, want); err != nil {
 		return err

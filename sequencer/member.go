@@ -424,13 +424,6 @@ func (q *SequencerOf[I]) Status() grant.Status {
 	return status
 }
 
-// Changed returns a channel that is closed when Status changes. Call it before
-// Status, so that no change is missed.
-func (q *SequencerOf[I]) Changed() <-chan struct{} {
-	_, changed := q.keeper.Status()
-	return changed
-}
-
 // Stats returns statistics since the sequencer was opened. Its counts never
 // fall.
 func (q *SequencerOf[I]) Stats() Stats {
