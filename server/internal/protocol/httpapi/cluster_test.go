@@ -50,7 +50,7 @@ func (w *writeCounter) Write(p []byte) (int, error) {
 // can be asked has one. It logs each change once.
 func TestReadyWithoutNumber(t *testing.T) {
 	store := newFlaky()
-	one := sequencer.Options{Nodes: &grant.Range{Lo: 3, Hi: 3}}
+	one := sequencer.Options{Member: grant.Member{Nodes: &grant.Range{Lo: 3, Hi: 3}}}
 	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
 	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func (h helpfulPeers) CanHelp() bool { return h.can.Load() }
 // is gone.
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
-	one := sequencer.Options{Nodes: &grant.Range{Lo: 3, Hi: 3}}
+	one := sequencer.Options{Member: grant.Member{Nodes: &grant.Range{Lo: 3, Hi: 3}}}
 	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
 	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
