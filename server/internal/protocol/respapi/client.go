@@ -57,9 +57,29 @@ func (c *conn) client(args [][]byte) {
 		c.set(&c.library.name, "Values of lib-name", args[3])
 	case isWord(sub, "setinfo") && n == 4 && isWord(args[2], "lib-ver"):
 		c.set(&c.library.version, "Values of lib-ver", args[3])
+	case isWord(sub, "tracking") && n >= 3 && (isWord(args[2], "on") || isWord(args[2], "off")):
+		c.tracks = isWord(args[2], "on")
+		c.out = appendSimple(c.out, "OK")
+	case isWord(sub, "caching") && n == 3 && (isWord(args[2], "yes") || isWord(args[2], "no")):
+		c.out = appendSimple(c.out, "OK")
+	case isWord(sub, "trackinginfo") && n == 2:
+		c.out = c.appendTracking(c.out)
 	default:
 		c.fail(fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", sub, c.cmd.usage))
 	}
+}
+
+// appendTracking appends what CLIENT TRACKINGINFO answers. Clients that cache
+// begin with CLIENT TRACKING ON, and fail if it is refused. No command reads a
+// key that changes, so there is nothing to tell them.
+func (c *conn) appendTracking(b []byte) []byte {
+	flag, redirect := "off", int64(-1)
+	if c.tracks {
+		flag, redirect = "on", 0
+	}
+	b = appendTexts(appendBulk(appendMap(b, c.resp3, 3), "flags"), []string{flag})
+	b = appendInt(appendBulk(b, "redirect"), redirect)
+	return appendTexts(appendBulk(b, "prefixes"), nil)
 }
 
 // set answers a command that sets a text of the connection.

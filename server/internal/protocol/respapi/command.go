@@ -39,7 +39,7 @@ var commands = []command{
 	{name: "echo", min: 2, max: 2, usage: "ECHO message", do: (*conn).ping},
 	{name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", do: (*conn).hello, beforeAuth: true},
 	{name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", do: (*conn).auth, beforeAuth: true},
-	{name: "client", min: 2, usage: "CLIENT ID|INFO|GETNAME|SETNAME name|SETINFO attribute value", do: (*conn).client},
+	{name: "client", min: 2, usage: "CLIENT ID|INFO|GETNAME|SETNAME name|SETINFO attribute value|TRACKING on|off|CACHING yes|no|TRACKINGINFO", do: (*conn).client},
 	{name: "info", min: 1, usage: "INFO [section ...]", do: (*conn).info},
 	{name: "role", min: 1, max: 1, usage: "ROLE", do: (*conn).role},
 	{name: "command", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]]", do: (*conn).command},

@@ -88,7 +88,11 @@ func TestCommands(t *testing.T) {
 		{"CLIENT SETINFO lib-ver 5.0", "+OK", ""},
 		{"CLIENT SETINFO lib-ver a\x01", "-ERR Values of lib-ver cannot contain spaces", ""},
 		{"CLIENT SETINFO other x", "-ERR unknown subcommand or wrong number of arguments for 'SETINFO'", ""},
-		{"CLIENT TRACKING on", "-ERR unknown subcommand or wrong number of arguments for 'TRACKING'", ""},
+		{"CLIENT TRACKING ON OPTIN", "+OK", ""},
+		{"CLIENT CACHING yes", "+OK", ""},
+		{"CLIENT TRACKING off", "+OK", ""},
+		{"CLIENT TRACKINGINFO", "(flags (off) redirect :-1 prefixes ())", "map(flags (off) redirect :-1 prefixes ())"},
+		{"CLIENT TRACKING maybe", "-ERR unknown subcommand or wrong number of arguments for 'TRACKING'", ""},
 		{"CLIENT", "-ERR wrong number of arguments for 'client' command", ""},
 		{"INFO nothing", "", "="},
 		{"INFO", "# Server\r\nredis_version:7.4.0\r\nfirn_version:v1\r\n", "=txt:# Server\r\n"},
@@ -123,6 +127,15 @@ func TestCommands(t *testing.T) {
 				t.Errorf("%s, %s:\n got %s\nwant %s", hello, tt.in, got, want)
 			}
 		}
+	}
+}
+
+// TestTracking: a connection says whether it tracks, which changes nothing else.
+func TestTracking(t *testing.T) {
+	s := NewServer(Config{Backend: counting(), Version: "v1"})
+	all := values(t, talk(s, line("CLIENT TRACKING ON OPTIN")+line("CLIENT TRACKINGINFO")+line("NEXT orders")))
+	if got := fmt.Sprint(all); got != "[+OK (flags (on) redirect :0 prefixes ()) 1]" {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -38,6 +38,7 @@ type conn struct {
 	creds    *auth.Credentials // nil before authentication
 	name     string            // set by CLIENT SETNAME
 	library  library
+	tracks   bool // CLIENT TRACKING is on
 	resp3    bool
 	familiar bool         // a command was accepted
 	tx       *transaction // after MULTI, otherwise nil
