@@ -124,11 +124,12 @@ func lawNode(change func(*nodeRecord)) nodeRecord {
 }
 
 // lawTarget returns the sequencer of lawInfo as another store has it, where it
-// was detached: what a move merges is more there, or less.
+// was detached: what a move merges is more there, or less. The range of node
+// IDs is the same, or the move is refused: see TestMoveRefused.
 func lawTarget(more bool) Info {
 	i := lawInfo(Detached)
 	i.nonce, i.Config.MaxAhead, i.Config.Window = "0c", 500*time.Millisecond, 6*time.Second
-	i.Config.Nodes, i.Config.Prefix = &Range{10, 12}, "user"
+	i.Config.Prefix = "user"
 	by := int64(1000)
 	if i.Incarnation, i.LongestWindow = 9, 13*time.Second; !more {
 		by, i.Incarnation, i.LongestWindow = -by, 4, 8*time.Second
