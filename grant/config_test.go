@@ -2,7 +2,6 @@ package grant
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -121,30 +120,6 @@ func TestConfigLimits(t *testing.T) {
 		err := Config{Layout: layout, MaxAhead: tt.maxAhead, Window: tt.window}.Check()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("max-ahead %v, window %v: %v, want %q", tt.maxAhead, tt.window, err, tt.want)
-		}
-	}
-}
-
-// TestWords: states and phases are words, and invalid values are reported.
-func TestWords(t *testing.T) {
-	words := strings.Fields("attached detaching detached destroying destroyed purged")
-	for s := range Purged + 3 {
-		want := fmt.Sprintf("State(%d)", uint8(s))
-		if i := int(s) - 1; i >= 0 && i < len(words) {
-			want = words[i]
-		}
-		if s.String() != want {
-			t.Errorf("%d is %q, want %q", s, s, want)
-		}
-	}
-	for p, want := range []string{"idle", "joining", "holding", "losing", "leaving", "Phase(5)", "Phase(6)"} {
-		if got := Phase(p).String(); got != want {
-			t.Errorf("phase %d is %q, want %q", p, got, want)
-		}
-	}
-	for k, is := range map[actionKind]bool{0: false, actionGet: true, actionGetMany: true, actionList: true, actionCAS: true, actionTime: true, actionBegin: false, actionSeal: false, actionAlarm: false} {
-		if got := (action{Kind: k}).isRequest(); got != is {
-			t.Errorf("action %d is a request: %t", k, got)
 		}
 	}
 }
