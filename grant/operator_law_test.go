@@ -311,39 +311,9 @@ func (s *meddledStore) List(ctx context.Context, prefix string, yield func(strin
 	return err
 }
 
-// TestExtrasAreKept: every operation carries on the optional fields of a
-// configuration, and members do not claim against them.
-func TestExtrasAreKept(t *testing.T) {
-	s, c := sequencerStore(func(c *Info) {
-		c.Config.Layout, c.Config.Nodes, c.Config.Prefix = firn.MustParseLayout("default,node-bits=4,even=3"), &Range{3, 9}, "ord"
-		c.MovedTo = "etcd://other"
-	})
-	ctx, admin := t.Context(), &AdminOptions{Now: at(rigTime)}
-	_, attach := Attach(ctx, s, "s")
-	_, create := Create(ctx, s, "s", c.Config, admin)
-	if !errors.Is(attach, ErrMoved) || !errors.Is(create, ErrMoved) {
-		t.Errorf("attach, create of a moved sequencer: %v, %v", attach, create)
-	}
-	c.MovedTo = ""
-	s.values[configKey("s")] = c.encode()
-	for i, do := range []func() error{
-		func() error { _, err := Fence(ctx, s, "s", &AdminOptions{Now: at(rigTime)}); return err },
-		func() error { _, err := SetWindow(ctx, s, "s", time.Minute); return err },
-		func() error { _, err := Detach(ctx, s, "s", admin); return err },
-		func() error { _, err := Attach(ctx, s, "s"); return err },
-		func() error { _, err := Destroy(ctx, s, "s", admin); return err },
-		func() error { _, err := Create(ctx, s, "s", c.Config, admin); return err },
-		func() error { _, err := Destroy(ctx, s, "s", admin); return err },
-		func() error { _, err := Purge(ctx, s, "s"); return err },
-		func() error { _, err := Create(ctx, s, "s", c.Config, admin); return err },
-	} {
-		err := do()
-		got, decodeErr := decodeConfig("k", s.values[configKey("s")])
-		if err != nil || decodeErr != nil || got.MovedTo != "" || *got.Config.Nodes != *c.Config.Nodes || got.Config.Prefix != "ord" || got.Config.Layout.Even() != 3 {
-			t.Errorf("operation %d: %v, %v, %+v", i, err, decodeErr, got)
-		}
-	}
-
+// TestRangeOfMembers: a member takes node IDs of its own range that lie in that
+// of the sequencer, and none of one that was moved.
+func TestRangeOfMembers(t *testing.T) {
 	for _, tt := range []struct {
 		lo, hi uint64
 		moved  string
