@@ -334,9 +334,6 @@ func TestOptionsAll(t *testing.T) {
 	}
 }
 
-// slow is a layout of 16 IDs a minute.
-const slow = "bits=time:40.node:10.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z"
-
 // TestNonce: a nonce shows a client whether an answer is its own.
 func TestNonce(t *testing.T) {
 	h := NewHandler(Config{Backend: newStatic(t, "default")})
