@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -62,9 +62,21 @@ func (f *Front) ParseCount(text []byte) (n int, p *Problem) {
 		n = 10*n + int(digit-'0')
 	}
 	if n < 1 || n > most {
-		return 0, Problemf(BadParameter, "count is %s: it must be a number from 1 to %d", textfmt.Quote(string(text)), most)
+		return 0, f.wrongCount(string(text))
 	}
 	return n, nil
+}
+
+// CheckCount is ParseCount for a number.
+func (f *Front) CheckCount(n int64) *Problem {
+	if n < 1 || n > int64(cmp.Or(f.Count, MaxCount)) {
+		return f.wrongCount(strconv.FormatInt(n, 10))
+	}
+	return nil
+}
+
+func (f *Front) wrongCount(text string) *Problem {
+	return Problemf(BadParameter, "count is %s: it must be a number from 1 to %d", textfmt.Quote(text), cmp.Or(f.Count, MaxCount))
 }
 
 // Allow returns nil if a client may perform an action on the named sequencer.
@@ -113,15 +125,12 @@ func (q *Request) fit(s *Sequencer) *Problem {
 	return q.Fit(s)
 }
 
-// Take takes IDs of a sequencer for a client that may take them. It first tries.
-// If the sequencer has to be opened or IDs are not free yet, it waits for both,
-// at most for the limit. A sequencer that does not exist is created if the
+// Take takes IDs of a sequencer for a client that Allow allows to take them. It
+// first tries. If the sequencer has to be opened or IDs are not free yet, it
+// waits for both, at most for the limit. A sequencer that does not exist is created if the
 // client may create it. A call that returns a Problem has taken nothing, as far
 // as possible.
 func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *Request) (b Batch, p *Problem) {
-	if p := f.Allow(c, auth.Take, name); p != nil {
-		return b, p
-	}
 	if err := ctx.Err(); err != nil {
 		return b, ProblemOf(err, f.Limit, false)
 	}
@@ -157,9 +166,9 @@ func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *R
 }
 
 // Try is Take for IDs that are available without waiting.
-func (f *Front) Try(c *auth.Credentials, name string, q *Request) (b Batch, ok bool) {
+func (f *Front) Try(name string, q *Request) (b Batch, ok bool) {
 	s := f.Backend.Opened(name)
-	if s == nil || f.Allow(c, auth.Take, name) != nil || q.fit(s) != nil {
+	if s == nil || q.fit(s) != nil {
 		return b, false
 	}
 	b, err := s.Try(q.Count)
@@ -178,8 +187,7 @@ func (f *Front) open(ctx context.Context, c *auth.Credentials, name string, q *R
 		}
 		if mustExist {
 			return &creds, fmt.Errorf("%w %s: a GET without a token creates none on this server; send a POST, or create it "+
-				"first",
-				ErrNoSequencer, name)
+				"first", ErrNoSequencer, name)
 		}
 		if typed && prefix == "" {
 			return &creds, errNoPrefix
@@ -188,13 +196,10 @@ func (f *Front) open(ctx context.Context, c *auth.Credentials, name string, q *R
 	})
 }
 
-// Admin returns the administration of the store for a client that may perform
-// an action, on the named sequencer if there is a name. Changes are logged with
+// Admin returns the administration of the store for a client that Allow allows
+// to use it, on the named sequencer if there is a name. Changes are logged with
 // the client.
-func (f *Front) Admin(c *auth.Credentials, do auth.Action, name ...string) (*StoreAdmin, *Problem) {
-	if p := f.Allow(c, do, strings.Join(name, "")); p != nil {
-		return nil, p
-	}
+func (f *Front) Admin(c *auth.Credentials, name ...string) (*StoreAdmin, *Problem) {
 	for _, name := range name {
 		if err := CheckName(name); err != nil {
 			return nil, Problemf(BadName, "%v", err)

@@ -32,17 +32,14 @@ type adminCall struct {
 func admin(serve func(*Handler, context.Context, *adminCall) *service.Problem) func(*Handler, http.ResponseWriter,
 	*http.Request, *auth.Credentials) *service.Problem {
 	return func(h *Handler, w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
-		need := auth.See
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			if need = auth.Change; isCrossSite(r) {
-				return service.Problemf(service.CrossSite, "a page of another origin cannot change sequencers")
-			}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
+			return service.Problemf(service.CrossSite, "a page of another origin cannot change sequencers")
 		}
-		var names []string
+		name, names := r.PathValue("name"), []string(nil)
 		if r.Pattern != "/v1/sequencers" {
-			names = []string{r.PathValue("name")}
+			names = []string{name}
 		}
-		a, p := h.front.Admin(creds, need, names...)
+		a, p := h.front.Admin(creds, names...)
 		if p != nil {
 			return p
 		}
@@ -51,7 +48,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *service.Problem) f
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), h.config.Limit)
 		defer cancel()
-		return serve(h, ctx, &adminCall{a, w, r, creds, strings.Join(names, "")})
+		return serve(h, ctx, &adminCall{a, w, r, creds, name})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
@@ -52,13 +53,17 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		return 0, 1
 	}
 	front, name, q := &c.server.front, r.name, r.Request // a q of its own, so that the functions do not escape
+	if p := front.Allow(c.creds, auth.Take, name); p != nil {
+		c.failWith(p, name)
+		return 0, 1
+	}
 	if r.shape == shapeInt {
 		q.Fit = func(s *service.Sequencer) *service.Problem { return c.fitInt(&s.Layout, name) }
 	}
 	if r.shape == shapeOne || r.shape == shapeInt {
 		if more := c.repeats(raw, min(maxRepeats, c.server.config.Limits.Count)); more >= fewRepeats {
 			q.Count = 1 + more
-			if b, ok := front.Try(c.creds, name, &q); ok {
+			if b, ok := front.Try(name, &q); ok {
 				c.answerIDs(r.shape, name, &q.Form, &b)
 				c.r += more * len(raw)
 				return q.Count, q.Count

@@ -3,7 +3,6 @@ package rpcapi
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/firnid/firn"
@@ -35,7 +34,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 		return nil, invalid("form", service.Problemf(service.BadParameter, "form is %d: it must be FORM_IDS or FORM_RUNS",
 			r.GetForm()))
 	}
-	if _, p := s.front.ParseCount(fmt.Append(nil, max(1, r.GetCount()))); p != nil {
+	if p := s.front.CheckCount(int64(max(1, r.GetCount()))); p != nil {
 		return nil, invalid("count", p)
 	}
 	ctx, cancel := s.limited(ctx)
@@ -95,9 +94,8 @@ func (s *Server) reserveAnswer(ctx context.Context, k *call, l *firn.Layout, n i
 		return nil
 	}
 	p := service.Problemf(service.Busy, "earlier answers were not read in %v, %d MiB of this connection or %d MiB of "+
-		"all: "+
-		"no ID was taken; take fewer at a time, or use another connection or server", s.config.Limit, maxHeld>>20,
-		maxHeldAll>>20)
+		"all: no ID was taken; take fewer at a time, or use another connection or server",
+		s.config.Limit, maxHeld>>20, maxHeldAll>>20)
 	p.Retry = time.Second
 	return p
 }

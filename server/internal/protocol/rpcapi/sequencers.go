@@ -2,6 +2,7 @@ package rpcapi
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -16,7 +17,11 @@ import (
 
 // admin authorizes the caller and finds the StoreAdmin.
 func (s *Server) admin(ctx context.Context, need auth.Action, name ...string) (*service.StoreAdmin, error) {
-	a, p := s.front.Admin(credsOf(ctx), need, name...)
+	creds := credsOf(ctx)
+	if p := s.front.Allow(creds, need, strings.Join(name, "")); p != nil {
+		return nil, invalid("name", p)
+	}
+	a, p := s.front.Admin(creds, name...)
 	if p != nil {
 		return nil, invalid("name", p)
 	}
