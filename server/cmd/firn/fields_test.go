@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"io"
-	"net/http"
 	"reflect"
 	"regexp"
 	"strings"
@@ -111,19 +109,6 @@ func TestFieldsOfASequencer(t *testing.T) {
 	}
 
 	r := startServe(t, nil, "--store", url)
-	get := func(path string) []byte {
-		t.Helper()
-		resp, err := http.Get(r.url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s %v", path, resp.Status, err)
-		}
-		return body
-	}
 	command := func(args ...string) []byte {
 		t.Helper()
 		out, errs, code := runFirn(t, "", append(args, "--store", url)...)
@@ -150,15 +135,15 @@ func TestFieldsOfASequencer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var listed struct{ Sequencers []json.RawMessage }
-	if err := json.Unmarshal(get("/v1/sequencers"), &listed); err != nil {
+	if err := json.Unmarshal(r.get(t, "/v1/sequencers"), &listed); err != nil {
 		t.Fatal(err)
 	}
 	inJSON := map[string]map[string]string{
-		"GET /v1/sequencers/orders": flat(t, get("/v1/sequencers/orders")), "GET /v1/sequencers": flat(t, listed.Sequencers[0]),
+		"GET /v1/sequencers/orders": flat(t, r.get(t, "/v1/sequencers/orders")), "GET /v1/sequencers": flat(t, listed.Sequencers[0]),
 		"sequencer show --json": flat(t, command("sequencer", "show", "orders", "--json")), "sequencer list --json": flat(t, command("sequencer", "list", "--json")),
 	}
 	overGRPC := map[string]map[string]string{"Get": message(one.Sequencer), "List": message(all.Sequencers[0])}
-	page, show, list := html.UnescapeString(string(get("/sequencers/orders"))), command("sequencer", "show", "orders"), string(command("sequencer", "list"))
+	page, show, list := html.UnescapeString(string(r.get(t, "/sequencers/orders"))), command("sequencer", "show", "orders"), string(command("sequencer", "list"))
 	for path, want := range shownFields {
 		for where, object := range inJSON {
 			if object[want.json] != want.value {

@@ -144,6 +144,21 @@ func (r *running) await(t *testing.T, text string) {
 	}
 }
 
+// get returns the body of a path, which must succeed.
+func (r *running) get(t *testing.T, path string) []byte {
+	t.Helper()
+	resp, err := http.Get(r.url + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %v", path, resp.Status, err)
+	}
+	return body
+}
+
 // post asks for an ID.
 func (r *running) post(t *testing.T, name string, header ...string) (status int, h http.Header, body string) {
 	t.Helper()
@@ -166,14 +181,8 @@ func (r *running) post(t *testing.T, name string, header ...string) (status int,
 // metric is the value of a series in a server's metrics; 0 if it is not there.
 func (r *running) metric(t *testing.T, series string) float64 {
 	t.Helper()
-	resp, err := http.Get(r.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), series+" "); ok {
+	for line := range strings.Lines(string(r.get(t, "/metrics"))) {
+		if value, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), series+" "); ok {
 			v, err := strconv.ParseFloat(value, 64)
 			if err != nil {
 				t.Fatal(err)

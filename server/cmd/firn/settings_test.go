@@ -1,9 +1,7 @@
 package main
 
 import (
-	"io"
 	"maps"
-	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
@@ -88,29 +86,16 @@ func TestSettingsOfASequencer(t *testing.T) {
 	}
 	same("CreateRequest", overGRPC)
 	r := startServe(t, nil, "--store", testStore(t))
-	get := func(path string) []byte {
-		t.Helper()
-		resp, err := http.Get(r.url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s %v", path, resp.Status, err)
-		}
-		return body
-	}
 	var described struct {
 		Components struct {
 			Schemas map[string]struct{ Properties map[string]yaml.Node }
 		}
 	}
-	if err := yaml.Unmarshal(get("/openapi.yaml"), &described); err != nil {
+	if err := yaml.Unmarshal(r.get(t, "/openapi.yaml"), &described); err != nil {
 		t.Fatal(err)
 	}
 	same("openapi.yaml", slices.Collect(maps.Keys(described.Components.Schemas["Settings"].Properties)))
-	for _, m := range regexp.MustCompile(`<input id="[^"]*" name="([^"]*)"`).FindAllSubmatch(get("/create"), -1) {
+	for _, m := range regexp.MustCompile(`<input id="[^"]*" name="([^"]*)"`).FindAllSubmatch(r.get(t, "/create"), -1) {
 		onPage = append(onPage, strings.ReplaceAll(string(m[1]), "-", "_"))
 	}
 	same("the form of the console", onPage)
