@@ -253,8 +253,7 @@ class Forks(unittest.TestCase):
             thread.start()
         try:
             texts = [
-                run_in_child(fork, lambda: [orders.next() for _ in range(300)])
-                for _ in range(10)
+                run_in_child(fork, lambda: [orders.next() for _ in range(300)]) for _ in range(10)
             ]
         finally:
             stop.set()
