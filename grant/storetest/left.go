@@ -58,7 +58,7 @@ func testNothingLeft(t *testing.T, su suite) {
 			}
 		}
 		if objects >= often/2 || files >= often/2 {
-			t.Errorf("%d calls of %s leave %d objects in memory, and %d open files", often, what, objects, files)
+			t.Fatalf("%d calls of %s leave %d objects in memory, and %d open files", often, what, objects, files)
 		}
 	}
 }
