@@ -26,6 +26,10 @@ const (
 	callCost   = 12 << 10
 	publicCost = 64 << 10
 
+	// readBuffer is the size of the buffer of each connection, of which gRPC's
+	// own is 32 KiB: requests are small, and so should idle connections be.
+	readBuffer = 8 << 10
+
 	// manyCalls is the number of open calls over all connections above which
 	// each connection may have only fewCalls. A call costs about 12 KiB, and
 	// all connections with maxStreams each would have a million.

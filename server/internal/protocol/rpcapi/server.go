@@ -111,6 +111,7 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(c.Limits.Body),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ReadBufferSize(readBuffer),
 		grpc.MaxHeaderListSize(uint32(c.Limits.Header)),
 		grpc.WaitForHandlers(true),
 		grpc.ConnectionTimeout(c.Limits.Read),
