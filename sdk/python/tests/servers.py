@@ -7,9 +7,12 @@ import json
 import re
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 Answer = Callable[[int], bytes]
 
@@ -103,6 +106,36 @@ class FakeServer:
             return struct.pack(f">{count}Q", *itertools.islice(cls.numbers, count))
 
 
+class ServerProcess:
+    """A FakeServer in a process of its own.
+
+    C code that forks while another thread wants the interpreter's lock leaves
+    a child that can hang: a test that forks so must not run a server beside it.
+    """
+
+    def __init__(self) -> None:
+        command = [sys.executable, __file__]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        (self.url,) = self._read()
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    def seen(self) -> tuple[int, list[str]]:
+        """Return how many connections it got, and its requests."""
+        assert self._process.stdin
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        connections, requests = self._read()
+        return connections, requests
+
+    def _read(self) -> list[Any]:
+        assert self._process.stdout
+        return list(json.loads(self._process.stdout.readline()))
+
+
 def eventually(true: Callable[[], bool], seconds: float = 20) -> bool:
     """Wait until something is true."""
     end = time.monotonic() + seconds
@@ -111,3 +144,10 @@ def eventually(true: Callable[[], bool], seconds: float = 20) -> bool:
             return False
         time.sleep(0.005)
     return True
+
+
+if __name__ == "__main__":
+    server = FakeServer()
+    print(json.dumps([server.url]), flush=True)
+    for _ in sys.stdin:
+        print(json.dumps([server.connections, server.requests]), flush=True)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from servers import FakeServer, eventually
+from servers import FakeServer, ServerProcess, eventually
 
 import firn
 from firn import _client
@@ -114,7 +114,7 @@ ARGUMENTS = {
 @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
 class Forks(unittest.TestCase):
     def setUp(self) -> None:
-        self.server = FakeServer()
+        self.server = ServerProcess()
         self.addCleanup(self.server.close)
 
     def test_every_call_in_every_child(self) -> None:
@@ -144,7 +144,7 @@ class Forks(unittest.TestCase):
         inner[1].close()
         settled = lambda: inner[0]._fetching is None and client._workers._idle > 0  # noqa: E731
         self.assertTrue(kind is FakeClient or eventually(settled))
-        before = self.server.connections
+        before, _ = self.server.seen()
         peers = [c.sock.getsockname() for c in client._roster.servers[0]._all]
 
         def call(of: object) -> object:
@@ -174,7 +174,7 @@ class Forks(unittest.TestCase):
         mine = [inner[0].next() for _ in range(250)] + inner[0].take(3)
         of_child = {int(n) for n in re.findall(r"\b\d+\b", said)} if "next" in name else set()
         self.assertEqual(of_child & set(mine), set())
-        self.assertLessEqual(self.server.connections, before + 2)  # a child, and its second one
+        self.assertLessEqual(self.server.seen()[0], before + 2)  # a child, and its second one
 
     def test_requests_import_nothing(self) -> None:
         """A thread of the parent may be in an import, whose lock a child has for ever."""
@@ -269,8 +269,9 @@ class Forks(unittest.TestCase):
         orders = client.sequencer("orders")
         for _ in range(4):
             random.seed(7)  # a fork in C copies the state of random
-            run_in_child(c_fork, lambda: orders.take(1))
-        nonces = [re.search("Firn-Nonce: (.*)", r) for r in self.server.requests]
+            self.assertRegex(run_in_child(c_fork, lambda: orders.take(1)), r"^\[\d+\]$")
+        _, requests = self.server.seen()
+        nonces = [re.search("Firn-Nonce: (.*)", r) for r in requests]
         self.assertEqual(len({n and n[1] for n in nonces}), 4)
 
     def test_files_of_a_child_stay_open(self) -> None:
