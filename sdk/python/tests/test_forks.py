@@ -228,7 +228,6 @@ class Forks(unittest.TestCase):
         self.assertEqual(set(drawn) & {orders.next() for _ in range(150)}, set())
 
     def test_threads_of_the_parent_are_drawing(self) -> None:
-        """C code that forks beside other threads must tell Python."""
         client = firn.Client([self.server.url])
         self.addCleanup(client.close)
         orders = client.sequencer("orders")
@@ -236,24 +235,16 @@ class Forks(unittest.TestCase):
         drawn: list[list[int]] = [[] for _ in range(4)]
 
         def draw(own: list[int]) -> None:
-            while not stop.is_set():
+            while not stop.is_set() and len(own) < 1_000_000:
                 own.append(orders.next())
-
-        def fork() -> int:
-            ctypes.pythonapi.PyOS_BeforeFork()
-            child = c_fork()
-            if child == 0:
-                ctypes.pythonapi.PyOS_AfterFork_Child()
-            else:
-                ctypes.pythonapi.PyOS_AfterFork_Parent()
-            return child
 
         threads = [threading.Thread(target=draw, args=(own,)) for own in drawn]
         for thread in threads:
             thread.start()
         try:
             texts = [
-                run_in_child(fork, lambda: [orders.next() for _ in range(300)]) for _ in range(10)
+                run_in_child(PYTHON_FORK, lambda: [orders.next() for _ in range(300)])
+                for _ in range(10)
             ]
         finally:
             stop.set()
