@@ -89,6 +89,7 @@ func TestHolderActsAtOnce(t *testing.T) {
 					if _, err := tt.back(ctx, c.Admin()); err != nil {
 						t.Fatal(err)
 					}
+					synctest.Wait() // the member hears of it in its own goroutine
 					b, err = q.Try(1)
 					if err != nil || b.At(0).Uint64() <= last || time.Since(start) > 100*time.Millisecond {
 						t.Errorf("round %d: right after it is back, Try = %v after %v", round, err, time.Since(start))
