@@ -293,7 +293,9 @@ func (s source) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 // this grant or an earlier one.
 func (w *world) usePrefetcher(p *member) {
 	if p.prefetcher == nil || p.f != nil && p.fetchedOf != p.f {
-		p.prefetcher, p.fetchedOf = firn.NewPrefetcher(source{w: w, p: p}, &firn.PrefetchOptions{Count: int(w.upTo(50)), MaxCount: 50, Validity: -1, OnDemand: true}), p.f
+		n := int(w.upTo(50)) // fixed: a count that grows depends on real time
+		o := firn.PrefetchOptions{Count: n, MaxCount: n, Validity: -1, OnDemand: true}
+		p.prefetcher, p.fetchedOf = firn.NewPrefetcher(source{w: w, p: p}, &o), p.f
 	}
 	for range w.upTo(20) {
 		id, err := p.prefetcher.Next(context.Background()) // its source never waits

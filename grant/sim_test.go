@@ -156,6 +156,16 @@ func (r *result) add(other result) {
 
 func percent(part, of int) float64 { return 100 * float64(part) / float64(max(of, 1)) }
 
+// TestSeed: a seed determines a run.
+func TestSeed(t *testing.T) {
+	inParallel(t, 2, func(seed uint64) {
+		often := focus{Calls: []simCall{callPrefetch, callNext}, Window: 5000, Busy: 2000}
+		if a, b := runWith(seed, 1, often), runWith(seed, 1, often); a != b {
+			t.Errorf("two runs of the same seed differ:\n%+v\n%+v", a, b)
+		}
+	})
+}
+
 var rolledBack = focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500}
 
 // focuses are the worlds in which mistakes show soon, by the names of the
