@@ -80,8 +80,7 @@ func (m *machine) storeLead() (lead, bool) {
 // reason and when to look again.
 func (m *machine) mayClaim(s sighting) bool {
 	store, known := m.storeLead()
-	if err := m.clockBehind(s); err != nil {
-		m.fail(err, 1000)
+	if m.clockBehind(s) {
 		return false
 	}
 	if m.options.AllowClockAhead || known && store.least <= aheadMost {
@@ -202,9 +201,10 @@ func (m *machine) aheadError(by lead, whose string, kind error) error {
 		m.options.name, time.Duration(by.least)*time.Millisecond, whose, timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by.least)))
 }
 
-// clockBehind rejects a clock that is far behind those of others, unless the
-// store's clock agrees with ours: then theirs are wrong.
-func (m *machine) clockBehind(s sighting) error {
+// clockBehind reports whether our clock is far behind those of others. If it
+// is, it has recorded the reason and when to look again. If the store's clock
+// agrees with ours, theirs are wrong.
+func (m *machine) clockBehind(s sighting) bool {
 	by := s.behind()
 	store, known := m.storeLead()
 	switch {
@@ -218,10 +218,11 @@ func (m *machine) clockBehind(s sighting) error {
 	case known && store.most >= -behindMost:
 		m.alarmOnce(alarmMembersAhead, by)
 	default:
-		return errorOf(ErrClockBehind, "sequencer %s: this machine's clock is %v behind those of the members that wrote node IDs %v: compare both with a time server; if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
-			m.options.name, time.Duration(by)*time.Millisecond, s.nodes)
+		m.fail(errorOf(ErrClockBehind, "sequencer %s: this machine's clock is %v behind those of the members that wrote node IDs %v: compare both with a time server; if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
+			m.options.name, time.Duration(by)*time.Millisecond, s.nodes), 1000)
+		return true
 	}
-	return nil
+	return false
 }
 
 // alarmOnce raises an alarm, once, that clocks differ.

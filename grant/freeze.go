@@ -55,7 +55,9 @@ func (m *machine) thaw(e event, record, config []byte) {
 
 // usesFrozen reports whether a frozen member still uses its window, as far as
 // it knows the only one.
-func (m *machine) usesFrozen() bool { return m.hold != nil && !m.hold.sealed && !m.hold.lost }
+func (m *machine) usesFrozen() bool {
+	return m.hold != nil && m.hold.phase < holdSealed && !m.hold.lost
+}
 
 // thaws ends a freeze if the configuration shows that the sequencer was fenced
 // after the store went back, and reports whether it does.

@@ -105,8 +105,8 @@ func (m *machine) node(state string, until int64, r nodeRecord) []byte {
 // leave seals the generator, gives the node ID back and forgets it.
 func (m *machine) leave() {
 	h := m.hold
-	if !h.sealed {
-		h.sealing = true
+	if h.phase < holdSealed {
+		h.phase = holdSealing
 		m.do(action{Kind: actionSeal, Node: h.node})
 		return
 	}
@@ -181,11 +181,7 @@ func (m *machine) probe(e event) {
 		m.fail(e.Err, 0)
 		return
 	}
-	if err := m.clockBehind(m.evaluate(e.Keys, e.Values)); err != nil {
-		m.fail(err, 1000)
-		return
-	}
-	m.probed = true
+	m.probed = !m.clockBehind(m.evaluate(e.Keys, e.Values))
 }
 
 // setBack returns the reason why a held node ID cannot be used yet. It wraps a
@@ -277,7 +273,7 @@ func (m *machine) adopt(record []byte, until int64) {
 	}
 	m.succeeded()
 	switch {
-	case h.sealed || h.sealing:
+	case h.phase >= holdSealing:
 	case h.waiting:
 		m.use(max(h.from, m.used))
 	case grown:
@@ -315,21 +311,25 @@ func (m *machine) readBack(value, config []byte) {
 		m.foundOld(fenced) // records are never removed, and their bytes never repeat
 	case err != nil:
 		h.lost = true
-		if !h.sealed {
+		if h.phase < holdSealed {
 			m.fail(err, 0)
 		}
 	case r.Owner != m.owner, r.From.time < h.from, r.State == nodeFree && m.predates(r.Until, r.Nonce):
 		m.displaced(r, fenced)
 	case r.State != nodeFree && r.Until < h.until && r.From.time == h.from:
-		h.closing = h.closing || r.State == nodeClosing
+		if r.State == nodeClosing {
+			h.close()
+		}
 		m.foundOld(fenced) // a window never shrinks
 	case r.State == nodeClosing && r.From.time == h.from:
-		h.record, h.closing = value, true
+		h.record = value
+		h.close()
 	default:
 		// A nonce that we never wrote: another process has our name.
 		m.alarm(warning{Kind: alarmCloned, Node: h.node, From: h.renewed, Until: h.until})
 		m.owner = m.token()
-		h.lost, h.closing = true, true // to be sealed, but not given back
+		h.lost = true // to be sealed, but not given back
+		h.close()
 	}
 }
 
@@ -355,24 +355,24 @@ func (m *machine) displaced(r nodeRecord, fenced bool) {
 			from = h.from // unknown
 		}
 	}
-	if h.sealed {
+	if h.phase == holdSealed {
 		until = m.mark() // a release with an unknown result may have lowered the mark
 	}
 	after := from >= until || until <= h.from // nothing of it was used
 	h.lost = true
 	if after || r.Spoiled.length() > 0 && r.Spoiled[0] <= h.from && until <= r.Spoiled[1] {
-		if r.Owner != "" && !h.sealed && !fenced {
+		if r.Owner != "" && h.phase < holdSealed && !fenced {
 			m.alarm(warning{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
 		}
 		return
 	}
-	h.closing = true
+	h.close()
 	a := warning{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
 	reason := ErrRolledBack
 	switch {
 	case fenced:
 		a.Kind = alarmFenced
-		if !h.sealed {
+		if h.phase < holdSealed {
 			a.Until = min(until, m.seenFloor) // what is above it was reported
 		}
 	case !m.predates(r.Over.Until, r.Over.Nonce) && !m.predates(r.Until, r.Nonce):
@@ -407,8 +407,8 @@ func (m *machine) predates(mark int64, nonce string) bool {
 func (m *machine) fenced(floor int64) {
 	h := m.hold
 	h.lost = true
-	if h.until > floor && !h.sealed {
-		h.closing = true
+	if h.until > floor && h.phase < holdSealed {
+		h.close()
 		m.alarm(warning{Kind: alarmFenced, Node: h.node, From: max(floor, h.from), Until: h.until})
 	}
 }

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -133,12 +134,23 @@ type hold struct {
 	nextUsed int64  // and what was used when it was requested
 	release  int    // attempts to release it so far
 
+	phase   holdPhase
 	waiting bool // nothing of it may be used yet: see use
 	lost    bool // the record is no longer ours; the rest of the window may be used
-	closing bool // the record says closing
-	sealing bool // actionSeal was requested, eventSealed has not come
-	sealed  bool // nothing more is used
 }
+
+// A holdPhase is how far the end of a hold has come. It never goes back.
+type holdPhase uint8
+
+const (
+	holdOpen    holdPhase = iota // it is used, and renewed unless it is lost
+	holdClosing                  // to be sealed at once, because nothing more may be used
+	holdSealing                  // actionSeal was requested, eventSealed has not come
+	holdSealed                   // nothing more is used; it is given back unless it is lost
+)
+
+// close ends the use of a hold.
+func (h *hold) close() { h.phase = max(h.phase, holdClosing) }
 
 // A claim is a node ID that is being acquired.
 type claim struct {
@@ -148,9 +160,17 @@ type claim struct {
 	config   []byte   // of the sequencer, when the node ID was picked
 	base     []byte   // the record when the node ID was picked
 	attempts [][]byte // writes with an unknown result
-	applied  bool     // the record is next
-	retry    bool     // the record is old, as a read has shown: write again
+	phase    claimPhase
 }
+
+// A claimPhase is what is known of the record that a claim writes.
+type claimPhase uint8
+
+const (
+	claimSent    claimPhase = iota // it is next, or it is not known
+	claimAgain                     // it is old, as a read has shown: write again
+	claimApplied                   // it is next
+)
 
 // newMachine returns the machine of a member that holds nothing.
 func newMachine(s Member) *machine {
@@ -243,8 +263,8 @@ func (m *machine) step(e event) []action {
 	case eventWentBack:
 		m.wentBack(e)
 	case eventSealed:
-		if m.hold != nil && m.hold.sealing {
-			m.hold.sealing, m.hold.sealed = false, true
+		if m.hold != nil && m.hold.phase == holdSealing {
+			m.hold.phase = holdSealed
 		}
 	case eventAnswered:
 		m.answer(e)
@@ -288,7 +308,7 @@ func (m *machine) fail(err error, wait int64) {
 func (m *machine) backoff() int64 {
 	d := backoffMin << min(m.failures, 12)
 	most := backoffMax
-	if h := m.hold; h != nil && m.wanted && !h.sealed {
+	if h := m.hold; h != nil && m.wanted && h.phase < holdSealed {
 		// A member with much of its window left waits longer, so that a large
 		// fleet does not return all at once when a store recovers. It still
 		// learns of a fence in time.
@@ -311,14 +331,14 @@ func (m *machine) advance() {
 		h.lost = true
 	}
 	if h != nil && !h.lost && m.early(h.from) {
-		h.closing = true
+		h.close()
 	}
 	switch {
-	case h != nil && h.sealing:
+	case h != nil && h.phase == holdSealing:
 		// eventSealed comes next.
 	case m.mustSeal():
 		m.leave() // neither a claim nor a wait after a failure may delay the end of its use
-	case m.frozen && h != nil && h.sealed:
+	case m.frozen && h != nil && h.phase == holdSealed:
 		m.leave()
 	case m.mono < m.notBefore:
 	case m.claim != nil && h != nil && m.configDue():
@@ -329,7 +349,7 @@ func (m *machine) advance() {
 		m.request(opThaw, action{Kind: actionGetMany, Keys: []string{h.key, configKey(m.options.name)}})
 	case m.frozen && m.wanted:
 		m.request(opThaw, action{Kind: actionGet, Key: configKey(m.options.name)})
-	case h != nil && (!m.wanted || h.sealed || h.closing):
+	case h != nil && (!m.wanted || h.phase != holdOpen):
 		m.leave()
 	case !m.wanted:
 	case h == nil || h.lost:
@@ -358,7 +378,7 @@ func (m *machine) watchConfig() {
 
 // mustSeal reports whether nothing more may be used and the generator is not
 // sealed yet.
-func (m *machine) mustSeal() bool { return m.hold != nil && m.hold.closing && !m.hold.sealed }
+func (m *machine) mustSeal() bool { return m.hold != nil && m.hold.phase == holdClosing }
 
 // answer continues after an answer of the store.
 func (m *machine) answer(e event) {
@@ -412,7 +432,7 @@ func (m *machine) answer(e event) {
 				m.status.Err = nil // the error was about reading this
 			}
 		} else if errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed) {
-			m.hold.closing = true // so that leave gives it back at once
+			m.hold.close() // so that leave gives it back at once
 			m.notBefore = 0
 		}
 	case opThaw:
@@ -428,67 +448,61 @@ func (m *machine) answer(e event) {
 // readConfig evaluates the configuration. It reports whether node IDs may be
 // acquired. If not, it has recorded the reason and when to look again.
 func (m *machine) readConfig(value []byte) bool {
-	key := configKey(m.options.name)
-	if value == nil {
-		if m.config != nil {
-			m.freeze()
-			return false
-		}
-		m.refuse(fmt.Errorf("%w: %s", ErrNotFound, m.options.name))
-		return false
-	}
-	r, err := decodeConfig(key, value)
-	if err != nil {
-		m.refuse(err)
-		return false
-	}
+	r, err := decodeConfig(configKey(m.options.name), value)
 	floor := ms(r.fence)
-	if floor < m.seenFloor || r.Incarnation < m.seenInc && floor <= m.seenFloor {
+	switch {
+	case value == nil && m.config == nil:
+		err = fmt.Errorf("%w: %s", ErrNotFound, m.options.name)
+	case value == nil, err == nil && (floor < m.seenFloor || r.Incarnation < m.seenInc && floor <= m.seenFloor):
 		m.freeze()
 		return false
+	case err == nil:
+		m.configAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
+		if m.hold != nil && floor > m.seenFloor {
+			m.fenced(floor)
+		}
+		m.seenFloor, m.seenInc = floor, max(m.seenInc, r.Incarnation)
+		err = m.takeConfig(r, value)
 	}
-	m.configAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
-	if m.hold != nil && floor > m.seenFloor {
-		m.fenced(floor)
+	if err != nil {
+		m.refuse(err)
 	}
-	m.seenFloor, m.seenInc = floor, max(m.seenInc, r.Incarnation)
+	return err == nil
+}
+
+// takeConfig takes over a configuration if it is of the member's sequencer. It
+// returns why no node ID can be acquired, or nil.
+func (m *machine) takeConfig(r Info, value []byte) error {
+	c := r.Config
 	if m.options.config != nil {
 		want := *m.options.config
-		want.Window, want.Prefix = r.Config.Window, "" // see SetWindow; the prefix is not the machine's
-		if err := r.Config.compare(m.options.name, want); err != nil {
-			m.refuse(err)
-			return false
+		want.Window, want.Prefix = c.Window, "" // see SetWindow; the prefix is not the machine's
+		if err := c.compare(m.options.name, want); err != nil {
+			return err
 		}
 	}
-	if m.config != nil && !m.sequencer.Config.Layout.SameIDs(r.Config.Layout) {
-		m.refuse(&MismatchError{Sequencer: m.options.name, Field: "layout", Have: r.Config.Layout.String(), Want: m.sequencer.Config.Layout.String()})
-		return false
+	if m.config != nil && !m.sequencer.Config.Layout.SameIDs(c.Layout) {
+		return &MismatchError{Sequencer: m.options.name, Field: "layout", Have: c.Layout.String(), Want: m.sequencer.Config.Layout.String()}
 	}
 	m.sequencer, m.config = r, value
-	if err := m.options.Nodes.Check(r.Config.Layout); err != nil {
-		m.refuse(err)
-		return false
+	if err := m.options.Nodes.Check(c.Layout); err != nil {
+		return err
 	}
-	m.lowestNode, m.highestNode = 0, r.Config.Layout.MaxNode()
-	if n := m.options.Nodes; n != nil {
-		m.lowestNode, m.highestNode = n.Lo, n.Hi
-	}
-	if n := r.Config.Nodes; n != nil {
-		if max(m.lowestNode, n.Lo) > min(m.highestNode, n.Hi) {
-			m.refuse(fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.options.name, n, m.lowestNode, m.highestNode))
-			return false
+	mine := *cmp.Or(m.options.Nodes, &Range{0, c.Layout.MaxNode()})
+	m.lowestNode, m.highestNode = mine.Lo, mine.Hi
+	if n := c.Nodes; n != nil {
+		if max(mine.Lo, n.Lo) > min(mine.Hi, n.Hi) {
+			return fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.options.name, n, mine.Lo, mine.Hi)
 		}
-		m.lowestNode, m.highestNode = max(m.lowestNode, n.Lo), min(m.highestNode, n.Hi)
+		m.lowestNode, m.highestNode = max(mine.Lo, n.Lo), min(mine.Hi, n.Hi)
 	}
 	if r.MovedTo != "" {
-		m.refuse(movedError(m.options.name, r.MovedTo))
-		return false
+		return movedError(m.options.name, r.MovedTo)
 	}
 	if err := r.State.err(); err != nil {
-		m.refuse(fmt.Errorf("%w: %s is %v", err, m.options.name, r.State))
-		return false
+		return fmt.Errorf("%w: %s is %v", err, m.options.name, r.State)
 	}
-	return true
+	return nil
 }
 
 // refuse records why no node ID can be acquired until the configuration
@@ -517,7 +531,7 @@ func (m *machine) report() {
 		}
 		s.Node, s.Until = h.node, timeOf(h.until)
 		switch {
-		case !m.wanted || h.closing || h.sealing || h.sealed:
+		case !m.wanted || h.phase != holdOpen:
 			s.Phase = Leaving
 		case h.lost:
 			s.Phase, s.Owner = Losing, m.owner
@@ -548,7 +562,7 @@ func (m *machine) timer() {
 	switch h := m.hold; {
 	case m.mono < m.notBefore:
 		at = m.notBefore
-	case h == nil || h.sealing || h.lost || !m.wanted:
+	case h == nil || h.phase == holdSealing || h.lost || !m.wanted:
 		return
 	default:
 		if left := h.until - max(m.wall, m.used); left > 0 {

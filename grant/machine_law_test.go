@@ -122,9 +122,9 @@ func TestEmptyIsNone(t *testing.T) {
 func TestReportLaw(t *testing.T) {
 	errs := []error{nil, errNoAnswer, errors.New("no answer"), ErrDetached}
 	holds := []*hold{nil}
-	for i := range 64 {
+	for i := range 32 {
 		holds = append(holds, &hold{
-			nodeGrant: nodeGrant{node: uint64(i & 1), until: rigTime + int64(i>>1&1)}, closing: i>>2&1 == 1, sealing: i>>3&1 == 1, sealed: i>>4&1 == 1, lost: i>>5&1 == 1,
+			nodeGrant: nodeGrant{node: uint64(i & 1), until: rigTime + int64(i>>1&1)}, phase: holdPhase(i >> 2 & 3), lost: i>>4&1 == 1,
 		})
 	}
 	random := rand.New(rand.NewPCG(1, 1))
@@ -154,7 +154,7 @@ func TestReportLaw(t *testing.T) {
 		default:
 			want.Node, want.Until = h.node, timeOf(h.until)
 			switch {
-			case !m.wanted || h.closing || h.sealing || h.sealed:
+			case !m.wanted || h.phase != holdOpen:
 				want.Phase = Leaving
 			case h.lost:
 				want.Phase, want.Owner = Losing, m.owner

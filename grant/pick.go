@@ -220,37 +220,30 @@ func (m *machine) picked(e event) {
 		return
 	}
 	// The driver asked for the keys that it was given.
-	s := m.evaluate(e.Keys, e.Values)
-	if len(s.best) > 0 {
+	switch s := m.evaluate(e.Keys, e.Values); {
+	case len(s.best) > 0:
 		if m.mayClaim(s) {
 			m.acquire(m.choose(s.best))
 		}
-		return
-	}
-	if err := m.clockBehind(s); err != nil {
-		m.fail(err, 1000)
-		return
-	}
-	if all := m.highestNode-m.lowestNode < uint64(m.picks()); all {
+	case m.clockBehind(s):
+	case m.highestNode-m.lowestNode < uint64(m.picks()): // these were all
 		m.rounds = 0
 		if !m.disputed(s) {
 			m.exhausted(s)
 		}
-		return
-	}
-	if m.rounds++; m.rounds < pickRounds {
+	case m.rounds+1 < pickRounds:
+		m.rounds++
 		m.pick()
-		return
-	}
-	if m.mono < m.listAfter && (m.listFree == never || m.wall <= m.listFree) {
+	case m.mono < m.listAfter && (m.listFree == never || m.wall <= m.listFree):
 		m.rounds = 0
 		if m.listFree != never {
 			s.free = m.listFree
 		}
 		m.exhausted(s)
-		return
+	default:
+		m.rounds++
+		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.name)})
 	}
-	m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.name)})
 }
 
 // disputed continues if node IDs are left alone only because of the store's
@@ -303,7 +296,8 @@ func (m *machine) listed(e event) {
 			s.pending = sooner(s.pending, at)
 		}
 	}
-	if len(s.best) > 0 {
+	switch {
+	case len(s.best) > 0:
 		if !m.mayClaim(s) {
 			return
 		}
@@ -313,21 +307,15 @@ func (m *machine) listed(e event) {
 		}
 		oldest := max(alike/8, min(alike, picks))
 		m.acquire(s.best[m.options.random()%uint64(oldest)])
-		return
+	case m.clockBehind(s), m.disputed(s):
+	default:
+		// This will not change for a while, and the records may be many:
+		// meanwhile, random picks find a node ID that was given back.
+		m.listAfter = m.mono + min(listEvery<<min(m.droughts, 10), max(m.window()/4, listEvery))
+		m.listFree = s.free
+		m.droughts++
+		m.exhausted(s)
 	}
-	if err := m.clockBehind(s); err != nil {
-		m.fail(err, 1000)
-		return
-	}
-	if m.disputed(s) {
-		return
-	}
-	// This will not change for a while, and the records may be many: meanwhile,
-	// random picks find a node ID that was given back.
-	m.listAfter = m.mono + min(listEvery<<min(m.droughts, 10), max(m.window()/4, listEvery))
-	m.listFree = s.free
-	m.droughts++
-	m.exhausted(s)
 }
 
 // absent returns a random node ID of the range that has no record.
@@ -390,16 +378,16 @@ func (m *machine) writeClaim() {
 	c := m.claim
 	c.until = min(max(c.until, c.from, m.end(c.from+m.window())), c.limit)
 	c.next = m.node(nodeHeld, c.until, c.carried())
-	c.retry = false
+	c.phase = claimSent
 	m.request(opAcquire, action{Kind: actionCAS, Key: c.key, Old: c.old, Next: c.next})
 }
 
 // settleClaim continues with a claim after a wait.
 func (m *machine) settleClaim() {
 	switch c := m.claim; {
-	case c.applied:
+	case c.phase == claimApplied:
 		m.recheck()
-	case !c.retry:
+	case c.phase == claimSent:
 		m.request(opAcquireCheck, action{Kind: actionGet, Key: c.key})
 	case m.wanted && c.from+m.window() > m.wall && !m.early(c.from):
 		m.writeClaim()
@@ -422,7 +410,7 @@ func (m *machine) acquired(op operation, e event, v []byte) {
 	if op == opAcquire {
 		switch {
 		case e.Err == nil && e.Applied:
-			c.applied = true
+			c.phase = claimApplied
 			m.recheck()
 		case e.Err == nil && len(c.attempts) == 0:
 			m.claim, m.crowded = nil, true
@@ -452,7 +440,7 @@ func (m *machine) acquired(op operation, e event, v []byte) {
 			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the node ID until its mark
 		}
 	case bytes.Equal(v, c.base) || contains(c.attempts, v):
-		if c.retry = true; bytes.Equal(v, c.old) && m.mono >= m.notBefore {
+		if c.phase = claimAgain; bytes.Equal(v, c.old) && m.mono >= m.notBefore {
 			m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
 		}
 		c.old = v
@@ -507,7 +495,7 @@ func (m *machine) isConfig(value []byte) bool {
 func (m *machine) drop() {
 	c := m.claim
 	old := c.next
-	if !c.applied {
+	if c.phase != claimApplied {
 		old = c.old
 	}
 	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.node(nodeFree, c.from, c.carried())})
