@@ -19,107 +19,69 @@ import (
 func TestLastChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, there := new(memstore.Store), new(memstore.Store)
-		clock := func() time.Time { return now }
 		o := at(now)
-		admin := func(do func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) func(context.Context) error {
-			return func(ctx context.Context) error {
-				_, err := do(ctx, s, "s", o)
-				return err
-			}
-		}
-		simple := func(do func(context.Context, grant.Store, string) (grant.Info, error)) func(context.Context) error {
-			return func(ctx context.Context) error {
-				_, err := do(ctx, s, "s")
-				return err
-			}
-		}
 		blocked := strings.Replace(node("held", "o", now.AddDate(1, 0, 0), now.AddDate(1, 0, 0)), `}`,
 			fmt.Sprintf(`,"gap":[%d,%d]}`, now.UnixMilli(), now.AddDate(1, 0, -1).UnixMilli()), 1)
-		var want grant.Change
-		for i, op := range []struct {
-			what    string
-			changes bool
-			do      func(context.Context) error
-		}{
-			{"create", true, func(ctx context.Context) error {
-				_, err := grant.Create(ctx, s, "s", config("default"), o)
-				return err
-			}},
-			{"create", false, func(ctx context.Context) error {
-				_, err := grant.Create(ctx, s, "s", config("default"), o)
-				return err
-			}},
-			{"window", true, func(ctx context.Context) error {
-				_, err := grant.SetWindow(ctx, s, "s", time.Minute)
-				return err
-			}},
-			{"window", false, func(ctx context.Context) error {
-				_, err := grant.SetWindow(ctx, s, "s", time.Minute)
-				return err
-			}},
-			{"nodes", true, func(ctx context.Context) error {
-				_, err := grant.SetNodes(ctx, s, "s", &grant.Range{Hi: 511}, o)
-				return err
-			}},
-			{"nodes", false, func(ctx context.Context) error {
-				_, err := grant.SetNodes(ctx, s, "s", &grant.Range{Hi: 511}, o)
-				return err
-			}},
-			{"repair", true, func(ctx context.Context) error {
-				put(t, s, "v1/s/n/0007", blocked)
-				_, err := grant.Repair(ctx, s, "s", &grant.AdminOptions{Now: clock})
-				return err
-			}},
-			{"repair", false, func(ctx context.Context) error {
-				_, err := grant.Repair(ctx, s, "s", &grant.AdminOptions{Now: clock})
-				return err
-			}},
-			{"fence", true, func(ctx context.Context) error {
-				_, err := grant.Fence(ctx, s, "s", &grant.AdminOptions{Now: clock, AnyClock: true})
-				return err
-			}},
-			{"detach", true, func(ctx context.Context) error { // and leaves before it is done
-				put(t, s, "v1/s/n/0008", node("held", "o", now.Add(time.Minute), now))
-				left, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				if _, err := grant.Detach(left, s, "s", o); !errors.Is(err, context.DeadlineExceeded) {
-					return fmt.Errorf("detach while a node ID is held: %w", err)
-				}
-				return nil
-			}},
-			{"detach", false, func(ctx context.Context) error {
-				o = at(now.Add(time.Hour))
-				_, err := grant.Detach(ctx, s, "s", o)
-				return err
-			}},
-			{"attach", true, simple(grant.Attach)},
-			{"attach", false, simple(grant.Attach)},
-			{"move", true, func(ctx context.Context) error {
+		layout := "default"
+		operations := map[string]func(context.Context) (any, error){
+			"create": func(ctx context.Context) (any, error) { return grant.Create(ctx, s, "s", config(layout), o) },
+			"window": func(ctx context.Context) (any, error) { return grant.SetWindow(ctx, s, "s", time.Minute) },
+			"nodes": func(ctx context.Context) (any, error) {
+				return grant.SetNodes(ctx, s, "s", &grant.Range{Hi: 511}, o)
+			},
+			"repair": func(ctx context.Context) (any, error) { return grant.Repair(ctx, s, "s", o) },
+			"fence": func(ctx context.Context) (any, error) {
+				return grant.Fence(ctx, s, "s", &grant.AdminOptions{Now: o.Now, AnyClock: true})
+			},
+			"detach":  func(ctx context.Context) (any, error) { return grant.Detach(ctx, s, "s", o) },
+			"attach":  func(ctx context.Context) (any, error) { return grant.Attach(ctx, s, "s") },
+			"destroy": func(ctx context.Context) (any, error) { return grant.Destroy(ctx, s, "s", o) },
+			"purge":   func(ctx context.Context) (any, error) { return grant.Purge(ctx, s, "s") },
+			"move": func(ctx context.Context) (any, error) {
 				from, to := grant.Place{Store: s, URL: "dir:/a"}, grant.Place{Store: there, URL: "dir:/b"}
-				_, err := grant.Move(ctx, "s", from, to, o)
 				s, there = there, s
-				return err
-			}},
-			{"destroy", true, admin(grant.Destroy)},
-			{"destroy", false, admin(grant.Destroy)},
-			{"purge", true, simple(grant.Purge)},
-			{"purge", false, simple(grant.Purge)},
-			{"create", true, func(ctx context.Context) error {
-				_, err := grant.Create(ctx, s, "s", config("hazelcast"), o)
-				return err
-			}},
+				return grant.Move(ctx, "s", from, to, o)
+			},
+		}
+		var want grant.Change
+		// A word with "again" changes nothing. A detach that is left changes it,
+		// and continuing that does not.
+		for i, words := range []string{
+			"create", "create again", "window", "window again", "nodes", "nodes again", "repair", "repair again", "fence",
+			"detach, left", "detach again", "attach", "attach again", "move", "destroy", "destroy again", "purge", "purge again", "create",
 		} {
+			what, again := strings.CutSuffix(words, " again")
+			what, left := strings.CutSuffix(what, ", left")
+			var wantErr error
+			switch words {
+			case "repair":
+				put(t, s, "v1/s/n/0007", blocked)
+			case "detach, left":
+				put(t, s, "v1/s/n/0008", node("held", "o", now.Add(time.Minute), now))
+				wantErr = context.DeadlineExceeded
+			case "detach again":
+				o = at(now.Add(time.Hour))
+			case "purge again":
+				layout = "hazelcast"
+			}
 			time.Sleep(time.Minute)
 			by := fmt.Sprint("operator-", i)
-			if op.changes {
-				want = grant.Change{What: op.what, By: by, At: time.Now().UTC()}
+			if !again {
+				want = grant.Change{What: what, By: by, At: time.Now().UTC()}
 			}
-			if err := op.do(grant.WithOperator(t.Context(), by)); err != nil {
-				t.Fatalf("%d, %s: %v", i, op.what, err)
+			lasts := time.Hour
+			if left {
+				lasts = time.Second
+			}
+			ctx, cancel := context.WithTimeout(grant.WithOperator(t.Context(), by), lasts)
+			_, err := operations[what](ctx)
+			cancel()
+			if !errors.Is(err, wantErr) {
+				t.Fatalf("%d, %s: %v, want %v", i, words, err, wantErr)
 			}
 			for _, s := range []*memstore.Store{s, there} {
-				if info, err := grant.Lookup(t.Context(), s, "s"); err == nil && info.LastChange != want && (s != there || op.what == "move") {
-					t.Errorf("%d, %s: the last change is %+v, want %+v", i, op.what, info.LastChange, want)
+				if info, err := grant.Lookup(t.Context(), s, "s"); err == nil && info.LastChange != want && (s != there || what == "move") {
+					t.Errorf("%d, %s: the last change is %+v, want %+v", i, words, info.LastChange, want)
 				}
 			}
 		}
