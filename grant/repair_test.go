@@ -1,7 +1,7 @@
 package grant_test
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,82 +17,59 @@ import (
 // everything that windows may have covered.
 func TestRepair(t *testing.T) {
 	const now, day = int64(1_800_000_000_000), int64(24 * 3600 * 1000)
-	type record struct {
-		Version int     `json:"v"`
-		Nonce   string  `json:"nonce"`
-		Owner   string  `json:"owner"`
-		Until   int64   `json:"until"`
-		Wall    int64   `json:"wall"`
-		State   string  `json:"state"`
-		Host    string  `json:"host"`
-		Gap     []int64 `json:"gap,omitempty"`
-		Spoiled []int64 `json:"spoiled,omitempty"`
-	}
 	// The window was once 10 min, so no mark of a correct clock is further
 	// ahead than 20 min plus MaxAhead.
 	limit := now + 1200_000 + config("default").MaxAhead.Milliseconds()
-	claimed := record{3, "n", "o", now + 365*day, now + 365*day - 30_000, "held", "ids-9", []int64{now - 1000, now + 365*day - 30_000}, nil}
-	with := func(change func(*record)) record {
-		r := claimed
-		change(&r)
-		return r
+	const year = now + 365*day
+	text := func(state string, until int64, spans string) string {
+		return fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":%q,"host":"ids-9"%s}`, until, year-30_000, state, spans)
 	}
+	span := func(name string, from, to int64) string { return fmt.Sprintf(`,%q:[%d,%d]`, name, from, to) }
+	claimed := text("held", year, span("gap", now-1000, year-30_000))
 	for _, tt := range []struct {
-		name   string
-		before record
-		after  *record // nil: untouched
-		left   bool
-		at     int64 // the clock; 0 means now
+		name    string
+		before  string
+		until   int64   // afterwards; 0 means that it is not touched
+		spoiled []int64 // afterwards
+		left    bool
+		at      int64 // the clock; 0 means now
 	}{
-		{name: "claimed by a wrong clock", before: claimed, after: &record{Until: now - 1000, Spoiled: []int64{now + 365*day - 30_000, now + 365*day}}},
+		{name: "claimed by a wrong clock", before: claimed, until: now - 1000, spoiled: []int64{year - 30_000, year}},
 		{
-			name:   "and given back by it",
-			before: with(func(r *record) { r.State = "free" }),
-			after:  &record{Until: now - 1000, Spoiled: []int64{now + 365*day - 30_000, now + 365*day}},
+			name: "and given back by it", before: text("free", year, span("gap", now-1000, year-30_000)),
+			until: now - 1000, spoiled: []int64{year - 30_000, year},
 		},
 		{
-			name: "claimed twice, with a repair in between",
-			before: with(func(r *record) {
-				r.Until, r.Gap, r.Spoiled = now+9*day, []int64{now - 1000, now + 8*day}, []int64{now + 300*day, now + 301*day}
-			}),
-			after: &record{Until: now - 1000, Spoiled: []int64{now + 8*day, now + 301*day}},
+			name:   "claimed twice, with a repair in between",
+			before: text("held", now+9*day, span("gap", now-1000, now+8*day)+span("spoiled", now+300*day, now+301*day)),
+			until:  now - 1000, spoiled: []int64{now + 8*day, now + 301*day},
 		},
-		{name: "of a right clock", before: with(func(r *record) { r.Until, r.Gap = limit, []int64{now - 9*day, now + 1} })},
-		{name: "one millisecond further", before: with(func(r *record) { r.Until, r.Gap = limit+1, []int64{now - 9*day, now + 1} }), after: &record{Until: now - 9*day, Spoiled: []int64{now + 1, limit + 1}}},
-		{name: "nothing of the gap is left", before: with(func(r *record) { r.Gap = []int64{now - 9*day, now} }), left: true},
-		{name: "without a gap", before: with(func(r *record) { r.Gap = nil }), left: true},
+		{name: "of a right clock", before: text("held", limit, span("gap", now-9*day, now+1))},
+		{
+			name: "one millisecond further", before: text("held", limit+1, span("gap", now-9*day, now+1)),
+			until: now - 9*day, spoiled: []int64{now + 1, limit + 1},
+		},
+		{name: "nothing of the gap is left", before: text("held", year, span("gap", now-9*day, now)), left: true},
+		{name: "without a gap", before: text("held", year, ""), left: true},
 		// 0 does not mean a gap, whatever the clock shows.
-		{name: "without a gap, to a clock before 1970", before: with(func(r *record) { r.Gap = nil }), left: true, at: -day},
+		{name: "without a gap, to a clock before 1970", before: text("held", year, ""), left: true, at: -day},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := new(memstore.Store)
 			c := config("default")
 			c.Window = 10 * time.Minute
-			create := func(c grant.Config) {
-				create(t, s, "s", c, time.UnixMilli(now-100*day))
-			}
-			create(c)
+			create(t, s, "s", c, time.UnixMilli(now-100*day))
 			if _, err := grant.Destroy(t.Context(), s, "s", nil); err != nil {
 				t.Fatal(err)
 			}
-			create(config("default"))
-			text, err := json.Marshal(tt.before)
-			if err != nil {
-				t.Fatal(err)
-			}
-			put := func(key, value string) {
-				put(t, s, key, value)
-			}
-			put("v1/s/n/0007", string(text))
-			put("v1/s/n/7", string(text)) // belongs to a layout before a purge
-			put("v1/s/n/0008", `{"v":3,`)
+			create(t, s, "s", config("default"), time.UnixMilli(now-100*day))
+			put(t, s, "v1/s/n/0007", tt.before)
+			put(t, s, "v1/s/n/7", tt.before) // belongs to a layout before a purge
+			put(t, s, "v1/s/n/0008", `{"v":3,`)
 			before := keys(t, s)
 
-			at := now
-			if tt.at != 0 {
-				at = tt.at
-			}
-			o := &grant.AdminOptions{DryRun: true, Now: func() time.Time { return time.UnixMilli(at) }}
+			o := at(time.UnixMilli(cmp.Or(tt.at, now)))
+			o.DryRun = true
 			dry, err := grant.Repair(t.Context(), s, "s", o)
 			if err != nil || fmt.Sprint(keys(t, s)) != fmt.Sprint(before) {
 				t.Fatalf("a dry run = %v, and the store has %v, before %v", err, keys(t, s), before)
@@ -102,36 +79,30 @@ func TestRepair(t *testing.T) {
 			if err != nil || fmt.Sprint(report) != fmt.Sprint(dry) {
 				t.Fatalf("Repair = %+v, %v; the dry run said %+v", report, err, dry)
 			}
-			given, left := 0, 0
-			if tt.after != nil {
+			given := 0
+			if tt.until != 0 {
 				given = 1
 			}
-			if tt.left {
-				left = 1
+			if len(report.Nodes) != given || (len(report.Left) == 1) != tt.left || len(report.Damaged) != 1 {
+				t.Fatalf("Repair = %+v, want %d given back, left %t, 1 damaged", report, given, tt.left)
 			}
-			if len(report.Nodes) != given || len(report.Left) != left || len(report.Damaged) != 1 {
-				t.Fatalf("Repair = %+v, want %d given back, %d left, 1 damaged", report, given, left)
-			}
-			if left == 1 && (report.Left[0].Node != 7 || report.Left[0].Host != "ids-9" || !report.Left[0].Kept.IsZero()) {
+			if tt.left && (report.Left[0].Node != 7 || report.Left[0].Host != "ids-9" || !report.Left[0].Kept.IsZero()) {
 				t.Errorf("left %+v", report.Left[0])
 			}
 			after := keys(t, s)
-			if tt.after == nil {
+			if given == 0 {
 				if fmt.Sprint(after) != fmt.Sprint(before) {
 					t.Errorf("the store has %v, before %v", after, before)
 				}
 				return
 			}
-			var got record
-			if err := json.Unmarshal([]byte(after["v1/s/n/0007"]), &got); err != nil {
-				t.Fatal(err)
-			}
-			if got.Until != tt.after.Until || !slices.Equal(got.Spoiled, tt.after.Spoiled) || got.Gap != nil ||
-				got.State != "free" || got.Owner != "" || got.Host != "ids-9" || got.Wall != now || len(got.Nonce) != 32 || got.Version != 3 {
-				t.Errorf("the record is %+v, want %+v, free, without a gap", got, tt.after)
+			got := parse(t, after["v1/s/n/0007"])
+			if got.Until != tt.until || !slices.Equal(got.Spoiled, tt.spoiled) || got.Gap != nil ||
+				got.State != "free" || got.Owner != "" || got.Host != "ids-9" || got.Wall != now || len(got.Nonce) != 32 || got.V != 3 {
+				t.Errorf("the record is %+v, want it until %d, spoiled %v, free, without a gap", got, tt.until, tt.spoiled)
 			}
 			n := report.Nodes[0]
-			if n.Node != 7 || n.Until.UnixMilli() != tt.before.Until || n.Owner != "o" || n.From.UnixMilli() != got.Until ||
+			if n.Node != 7 || n.Until.UnixMilli() != parse(t, tt.before).Until || n.Owner != "o" || n.From.UnixMilli() != got.Until ||
 				n.To.UnixMilli() != got.Spoiled[0] || n.Kept.UnixMilli() != got.Spoiled[1] {
 				t.Errorf("the report says %+v, and the record is %+v", n, got)
 			}
@@ -152,10 +123,7 @@ func TestRepair(t *testing.T) {
 		s := new(memstore.Store)
 		clock := func() time.Time { return time.UnixMilli(now) }
 		create(t, s, "s", config("default"), clock().AddDate(0, 0, -9))
-		text, _ := json.Marshal(claimed)
-		if ok, err := s.CAS(t.Context(), "v1/s/n/0007", nil, text); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		put(t, s, "v1/s/n/0007", claimed)
 		// A fence after a restore: windows that the backup does not contain may
 		// lie anywhere below the floor.
 		fence, err := grant.Fence(t.Context(), s, "s", &grant.AdminOptions{LongestWindow: time.Hour, AnyClock: true, Now: clock})
