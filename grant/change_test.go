@@ -47,8 +47,9 @@ func TestLastChange(t *testing.T) {
 		// A word with "again" changes nothing. A detach that is left changes it,
 		// and continuing that does not.
 		for i, words := range []string{
-			"create", "create again", "window", "window again", "nodes", "nodes again", "repair", "repair again", "fence",
-			"detach, left", "detach again", "attach", "attach again", "move", "destroy", "destroy again", "purge", "purge again", "create",
+			"create", "create again", "window", "window again", "nodes", "nodes again", "repair", "repair again",
+			"fence", "detach, left", "detach again", "attach", "attach again", "move",
+			"destroy", "destroy again", "purge", "purge again", "create",
 		} {
 			what, again := strings.CutSuffix(words, " again")
 			what, left := strings.CutSuffix(what, ", left")

@@ -22,7 +22,8 @@ func TestRepair(t *testing.T) {
 	limit := now + 1200_000 + config("default").MaxAhead.Milliseconds()
 	const year = now + 365*day
 	text := func(state string, until int64, spans string) string {
-		return fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":%q,"host":"ids-9"%s}`, until, year-30_000, state, spans)
+		return fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":%q,"host":"ids-9"%s}`,
+			until, year-30_000, state, spans)
 	}
 	span := func(name string, from, to int64) string { return fmt.Sprintf(`,%q:[%d,%d]`, name, from, to) }
 	claimed := text("held", year, span("gap", now-1000, year-30_000))
