@@ -59,7 +59,7 @@ server ./internal/operate/noderun TestGenerators'
 # run_test MODULE PACKAGE TEST SOAK runs one test with FIRN_SOAK.
 run_test() {
 	log=$root/build/soak.$3.log
-	(export FIRN_SOAK="$4" && go_test "$log" "$1" -timeout 48h -run "^$3\$" "$2") || return 1
+	(export FIRN_SOAK="$4" && bin/gotest "$log" "$facts" "$1" -timeout 48h -run "^$3\$" "$2") || return 1
 	# A test that no longer exists would pass.
 	grep -q "^--- [A-Z]*: $3 " "$log" || {
 		echo "soak: no test $3 in $2: fix scripts/soak.sh"

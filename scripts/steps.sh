@@ -1,5 +1,7 @@
 # Functions of scripts/test.sh and scripts/soak.sh. They set summary and facts, the
-# files that these functions add to.
+# files that these functions add to, and run tests with bin/gotest.
+
+(cd tools && GOWORK=off go build -buildvcs=false -o ../bin/gotest ./gotest)
 
 # step NAME COMMAND… runs one step, and records its result and duration.
 step() {
@@ -9,17 +11,6 @@ step() {
 	begin=$(date +%s)
 	if "$@"; then result=ok; else result=FAILED; fi
 	printf '%-44s %-6s %6d s\n' "$name" $result $(($(date +%s) - begin)) >>"$summary"
-}
-
-# go_test LOG MODULE FLAGS… runs tests in a module, and prints the part for people.
-go_test() {
-	log=$1 module=$2
-	shift 2
-	{
-		(cd "$module" && go test -v -count=1 "$@") && code=0 || code=$?
-		echo "$code" >"$log.status"
-	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts="$facts" -f scripts/tests.awk
-	test "$(cat "$log.status")" = 0
 }
 
 # check_model MODE checks the model of the protocol. It needs spin and a C compiler,

@@ -23,6 +23,7 @@ export TZ=America/St_Johns # half an hour off, so that a time that is not in UTC
 # Without debugging information, it compiles faster.
 test -n "$FIRN_ALL" || export GOFLAGS=-gcflags=all=-dwarf=false
 
+root=$PWD
 modules=$(sh scripts/modules.sh)
 mkdir -p bin build
 summary=build/test.summary
@@ -72,7 +73,7 @@ run_tests() {
 	*) log=build/test.$(echo "$1" | tr / -).log ;;
 	esac
 	# Many tests wait for stores and windows: several packages at a time fill two cores.
-	go_test "$log" "$1" -vet=all -p 4 -timeout 1h ./...
+	"$root/bin/gotest" "$log" "$facts" "$1" -vet=all -p 4 -timeout 1h ./...
 }
 
 # Some test must have read every row of the golden data.
@@ -216,7 +217,6 @@ checks() {
 	fi
 }
 
-root=$PWD
 lane packages
 test -z "$FIRN_ALL" || checks
 step 'build etcd' build_etcd
