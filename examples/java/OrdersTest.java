@@ -11,7 +11,7 @@ class OrdersTest {
     void ordersHaveIds() {
         Clock clock = Clock.fixed(Instant.parse("2026-11-20T12:00:00Z"), ZoneOffset.UTC);
         Orders orders = new Orders(new FakeClient(clock, 1));
-        assertEquals("order 117232474521604096", orders.place());
         assertEquals("order 117232474521604097", orders.place());
+        assertEquals("order 117232474521604098", orders.place());
     }
 }

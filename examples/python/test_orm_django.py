@@ -31,7 +31,7 @@ class Orders(unittest.TestCase):
 
     def test_keys(self) -> None:
         order = orm.Order.objects.create(item="tea")
-        self.assertEqual(order.text, "order_0000003x00w00")
+        self.assertEqual(order.text, "order_01t87rc000w01")
         order.item = "cup"
         order.save()
         found = orm.Order.objects.get(id=orm.ORDER.parse(order.text))

@@ -28,7 +28,7 @@ class Orders(unittest.TestCase):
         order = orm.Order()
         self.session.add(order)
         self.session.flush()
-        self.assertEqual(order.id, "order_0000003x00w00")
+        self.assertEqual(order.id, "order_01t87rc000w01")
         stored = self.session.connection().exec_driver_sql("SELECT id FROM orders").scalar_one()
         self.assertEqual(stored, orm.ORDER.parse(order.id))
         self.assertIs(self.session.get(orm.Order, order.id), order)

@@ -9,7 +9,7 @@ import { PrismaClient } from "./generated/client.ts";
 import { order, place, withText } from "./prisma.ts";
 import { Order } from "./typeorm.ts";
 
-const [first, second, third] = [65592203673604096n, 65592203673604097n, 65592203673604098n];
+const [first, second, third] = [65592203673604097n, 65592203673604098n, 65592203673604099n];
 const postgres = new PGlite();
 const server = new PGLiteSocketServer({ db: postgres, port: 0, host: "127.0.0.1", maxConnections: 10 });
 let url = "";

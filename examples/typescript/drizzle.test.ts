@@ -21,7 +21,7 @@ test("orders have typed text in TypeScript and numbers in PostgreSQL", async (t)
   const db = drizzle(postgres, { schema: { shops, orders, ordersOfShop, shopOfOrder } });
 
   const rows = await place(db, new FakeClient({ node: 1 }), 1, ["tea", "cup"]);
-  const [tea, cup] = [65592203673604096n, 65592203673604097n];
+  const [tea, cup] = [65592203673604097n, 65592203673604098n];
   assert.deepEqual(rows, [
     { id: order.format(tea), shop: 1, item: "tea" },
     { id: order.format(cup), shop: 1, item: "cup" },

@@ -14,7 +14,7 @@ test("an order has an ID", async (t) => {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 
   const response = await fetch(url);
-  assert.deepEqual(await response.json(), { id: order.format(65592203673604096n), path: "/" });
+  assert.deepEqual(await response.json(), { id: order.format(65592203673604097n), path: "/" });
 
   ids.error = new UnavailableError("orders", []);
   assert.equal((await fetch(url)).status, 503);

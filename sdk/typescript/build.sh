@@ -32,7 +32,7 @@ npm install --offline --no-audit --no-fund --loglevel=error "$file" >/dev/null
 cat >smoke.mjs <<'EOF'
 import { Client } from "@firnid/client";
 import { FakeClient } from "@firnid/client/testing";
-if ((await new FakeClient().sequencer("smoke").next()) !== 65592203673600000n) throw new Error("the fake gives another ID");
+if ((await new FakeClient().sequencer("smoke").next()) !== 65592203673600001n) throw new Error("the fake gives another ID");
 const url = process.env.FIRN_URL;
 const client = new Client([url ?? "http://127.0.0.1:3476"]);
 const s = client.sequencer("smoke");

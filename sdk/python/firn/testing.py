@@ -1,9 +1,10 @@
 """Clients for unit tests: the same interface, and no server.
 
-    client = firn.testing.FakeClient(clock=lambda: 1767300000.0, node=7)
+    client = firn.testing.FakeClient(clock=lambda: 1782864000.0, node=7)
     assert service_under_test(client.sequencer("orders")) == ...
 
-Equal clocks, nodes and seeds give equal IDs. The IDs of one name increase.
+Equal clocks, nodes and seeds give equal IDs. The IDs of one name increase. The first ID of each
+millisecond is odd: from 2026-01-26 on no float holds it, so a test notices rounding.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ EPOCH = 1_767_225_600_000  # 2026-01-01, of the layout default, in ms
 
 
 def _fixed() -> float:
-    return EPOCH / 1000 + 1
+    return 1_782_864_000  # 2026-07-01
 
 
 class _Fake(BaseClient):
@@ -82,7 +83,7 @@ class _FakeSequencer(Sequencer[Any]):
         raise OptionError(f"format is {format}: a fake has dec and hex")
 
     def _make_id(self) -> int | uuid.UUID:
-        self._next = slot = max(self._next + 1, int(self._fake._now() * 1000) << 12)
+        self._next = slot = max(self._next + 1, int(self._fake._now() * 1000) << 12 | 1)
         tick, sequence, node = slot >> 12, slot & 0xFFF, self._fake._node
         if self._kind is uuid.UUID:  # layout uuidv7
             high = tick << 16 | 7 << 12 | sequence

@@ -12,16 +12,24 @@ class Fake(unittest.TestCase):
     def test_ids_of_the_layout(self) -> None:
         now = [EPOCH / 1000 + 2]
         orders = FakeClient(clock=lambda: now[0], node=7).sequencer("orders")
-        self.assertEqual(orders.next(), 2000 << 22 | 7 << 12)
         self.assertEqual(orders.next(), 2000 << 22 | 7 << 12 | 1)
+        self.assertEqual(orders.next(), 2000 << 22 | 7 << 12 | 2)
         ids = orders.take(5000)  # more than fit a millisecond
         self.assertEqual(ids, sorted(set(ids)))
         self.assertEqual({i >> 12 & 1023 for i in ids}, {7})
         now[0] += 10
-        self.assertEqual(orders.next(), 12_000 << 22 | 7 << 12)
-        now[0] -= 5
         self.assertEqual(orders.next(), 12_000 << 22 | 7 << 12 | 1)
-        self.assertEqual(orders.take(1, "hex"), [f"{12_000 << 22 | 7 << 12 | 2:016x}"])
+        now[0] -= 5
+        self.assertEqual(orders.next(), 12_000 << 22 | 7 << 12 | 2)
+        self.assertEqual(orders.take(1, "hex"), [f"{12_000 << 22 | 7 << 12 | 3:016x}"])
+
+    def test_no_float_holds_the_first_id(self) -> None:
+        first = FakeClient().sequencer("orders").next()
+        self.assertNotEqual(int(float(first)), first)
+        now = iter(range(1_769_385_600, 3_000_000_000, 86_399))  # from 2026-01-26
+        orders = FakeClient(clock=lambda: next(now)).sequencer("orders")
+        for id in orders.take(10_000):
+            self.assertNotEqual(int(float(id)), id)
 
     def test_same_interface(self) -> None:
         with FakeClient() as client:

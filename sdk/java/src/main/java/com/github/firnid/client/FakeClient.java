@@ -19,7 +19,8 @@ import java.util.stream.Stream;
  * equal, as those of servers can.
  *
  * <p>IDs have 64 bits in the layout {@code default}: 41 bits of milliseconds since 2026-01-01, 10 bits of node
- * ID, and 12 bits of sequence. IDs with 128 bits are UUIDs of version 7 with the sequence and the node ID in
+ * ID, and 12 bits of sequence. The first ID of each millisecond is odd: from 2026-01-26 on no {@code double} holds
+ * it, so a test notices rounding. IDs with 128 bits are UUIDs of version 7 with the sequence and the node ID in
  * place of random bits.
  */
 public final class FakeClient extends Client {
@@ -104,7 +105,7 @@ public final class FakeClient extends Client {
             if (now < 0) {
                 throw new IllegalStateException("the clock is before 2026-01-01, the epoch of the layout: " + clock.instant());
             }
-            return last.updateAndGet(slot -> Math.max(slot + 1, now << SEQ));
+            return last.updateAndGet(slot -> Math.max(slot + 1, now << SEQ | 1));
         }
 
         <T> CompletableFuture<T> async(Supplier<T> call) {

@@ -1,6 +1,7 @@
 package com.github.firnid.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.time.Clock;
@@ -23,10 +24,11 @@ class FakeClientTest {
             long first = orders.next();
             long time = Instant.parse("2026-11-20T12:00:00Z").toEpochMilli()
                     - Instant.parse("2026-01-01T00:00:00Z").toEpochMilli();
-            assertEquals(time << 22 | 7 << 12, first);
+            assertEquals(time << 22 | 7 << 12 | 1, first);
+            assertNotEquals(first, (long) (double) first, "a test notices rounding");
             assertEquals(first + 1, orders.next());
             assertEquals(List.of(Long.toString(first + 2)), orders.takeText(1, "dec"));
-            for (int i = 3; i < 4096; i++) {
+            for (int i = 4; i < 4096; i++) {
                 orders.next();
             }
             assertEquals(time + 1 << 22 | 7 << 12, orders.next()); // the next millisecond
