@@ -106,7 +106,8 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		// commands. Clients of Redis that try a command send it as an array.
 		c.closing, c.linger = true, true
 	}
-	c.known = c.known || cmd != nil && c.kind == service.NoProblem
+	// AUTH and RESET are commands of other protocols too.
+	c.known = c.known || cmd != nil && !cmd.beforeAuth && c.kind == service.NoProblem
 	if c.tx != nil && c.kind != service.NoProblem {
 		c.tx.abort()
 	}
@@ -230,7 +231,9 @@ func (c *conn) hello(args [][]byte) {
 		proto = 3
 	}
 	b := appendMap(c.out, resp3, 8)
-	b = appendBulk(appendBulk(b, "server"), "firn")
+	// This pair says which commands a client can send, as in INFO. Caches of
+	// redis-py and Jedis accept no other name.
+	b = appendBulk(appendBulk(b, "server"), "redis")
 	b = appendBulk(appendBulk(b, "version"), redisVersion)
 	b = appendInt(appendBulk(b, "proto"), proto)
 	b = appendInt(appendBulk(b, "id"), c.id)

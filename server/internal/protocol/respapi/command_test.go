@@ -74,12 +74,14 @@ func TestCommands(t *testing.T) {
 		{"ECHO hello", "hello", ""},
 		{"HELLO 4", "-NOPROTO unsupported protocol version: use 2 or 3", ""},
 		{"HELLO 2 NONSENSE", "-ERR Syntax error in HELLO option 'NONSENSE': use HELLO", ""},
-		{"HELLO 2 AUTH a b", "-ERR Client sent AUTH, but no password is set", ""},
 		{"HELLO 2 SETNAME a\x01", "-ERR Client names cannot contain spaces, newlines or special characters.", ""},
-		{"HELLO", "(server firn version 7.4.0 proto :2 id :1 mode standalone role master modules () firn_version v1)",
-			"map(server firn version 7.4.0 proto :3 id :1 mode standalone role master modules () firn_version v1)"},
-		{"AUTH secret", "-ERR Client sent AUTH, but no password is set", ""},
-		{"AUTH user secret", "-ERR Client sent AUTH, but no password is set", ""},
+		{"HELLO", "(server redis version 7.4.0 proto :2 id :1 mode standalone role master modules () firn_version v1)",
+			"map(server redis version 7.4.0 proto :3 id :1 mode standalone role master modules () firn_version v1)"},
+		{"HELLO 2 AUTH a b", "(server redis", ""},
+		{"HELLO 3 AUTH a b SETNAME me", "map(server redis", ""},
+		{"HELLO 3 AUTH a", "-ERR Syntax error in HELLO option 'AUTH'", ""},
+		{"AUTH secret", "+OK", ""},
+		{"AUTH user secret", "+OK", ""},
 		{"CLIENT ID", ":1", ""},
 		{"CLIENT GETNAME", "nil", ""},
 		{"CLIENT SETNAME me", "+OK", ""},
@@ -136,6 +138,18 @@ func TestTracking(t *testing.T) {
 	all := values(t, talk(s, line("CLIENT TRACKING ON OPTIN")+line("CLIENT TRACKINGINFO")+line("NEXT orders")))
 	if got := fmt.Sprint(all); got != "[+OK (flags (on) redirect :0 prefixes ()) 1]" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestNothingIsReadOnly: COMMAND calls every command that takes IDs a write of
+// its first argument, and no command read-only: a cache or a proxy could repeat
+// its answer, and a client could send it to a replica.
+func TestNothingIsReadOnly(t *testing.T) {
+	for _, cmd := range commands {
+		info := values(t, string(cmd.appendInfo(nil)))[0].String()
+		if strings.Contains(info, "readonly") || strings.Contains(info, "(+write) :1 :1 :1") != (cmd.take != nil) {
+			t.Errorf("COMMAND INFO %s = %s", cmd.name, info)
+		}
 	}
 }
 
@@ -340,7 +354,7 @@ func TestAuth(t *testing.T) {
 		{"NEXT orders", noAuth},
 		{"AUTH default right", "+OK"},
 		{"RESET", "+RESET"},
-		{"HELLO 3 AUTH default right SETNAME me", "map(server firn"},
+		{"HELLO 3 AUTH default right SETNAME me", "map(server redis"},
 		{"CLIENT GETNAME", "me"},
 		{"QUIT", "+OK"},
 	})

@@ -107,7 +107,7 @@ func (r *endlessReader) Read(b []byte) (int, error) {
 func TestOtherProtocols(t *testing.T) {
 	for _, test := range []struct {
 		in   string
-		want int // errors; then an ID, if it continues
+		want int // answers before the end; errors, then an ID, if it continues
 		ends bool
 	}{
 		{"EHLO mail.example\r\nMAIL FROM:<a@example>\r\nNEXT a\r\n", 1, true},
@@ -116,6 +116,7 @@ func TestOtherProtocols(t *testing.T) {
 		{"NICK a\r\n" + line("NEXT a"), 1, true},
 		{"\x80\xff\r\nNEXT a\r\n", 1, true},
 		{"AUTH PLAIN\r\nSTAT\r\nNEXT a\r\n", 2, true},
+		{"RESET\r\nSTAT\r\nNEXT a\r\n", 2, true},
 		{"incr a 1\r\nset a 0 0 6\r\nNEXT a\r\n", 2, true},
 		{line("SENTINEL masters") + "HELP\r\nNEXT a\r\n", 2, true},
 		{line("SENTINEL masters") + line("CONFIG GET save") + line("NEXT a"), 2, false},
@@ -129,8 +130,8 @@ func TestOtherProtocols(t *testing.T) {
 				c.Auth = guard{}
 			}
 			got := talk(NewServer(c), test.in)
-			if guarded && test.ends && strings.Count(got, "\r\n") != test.want || !guarded && (strings.Count(got, "-ERR ") != test.want || strings.HasSuffix(got, "$1\r\n1\r\n") == test.ends) {
-				t.Errorf("%q, guarded %t = %q, want %d errors, and the end after the last: %t", test.in, guarded, got, test.want, test.ends)
+			if test.ends && strings.Count(got, "\r\n") != test.want || !guarded && !test.ends && (strings.Count(got, "-ERR ") != test.want || !strings.HasSuffix(got, "$1\r\n1\r\n")) {
+				t.Errorf("%q, guarded %t = %q, want %d, and the end after the last: %t", test.in, guarded, got, test.want, test.ends)
 			}
 		}
 	}

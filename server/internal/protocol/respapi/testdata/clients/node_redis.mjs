@@ -33,7 +33,7 @@ for (const RESP of [2, 3]) {
   assert.ok((await r.command()).some((c) => c.name === "next"));
   assert.equal((await r.commandInfo(["next"]))[0].arity, -2);
   const hello = await r.hello();
-  assert.deepEqual([hello.server, Number(hello.proto), hello.mode, hello.role], ["firn", RESP, "standalone", "master"]);
+  assert.deepEqual([hello.server, Number(hello.proto), hello.mode, hello.role], ["redis", RESP, "standalone", "master"]);
   await r.close();
 }
 
