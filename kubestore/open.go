@@ -140,7 +140,8 @@ func Open(ctx context.Context, o *Options) (grant.Store, error) {
 func newStore(config *rest.Config, namespace, prefix string) (*store, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = manager
-	s := &store{namespace: namespace, prefix: prefix}
+	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 10 * time.Second}
+	s := &store{namespace: namespace, prefix: prefix, dialer: d.DialContext}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	config.Dial = s.dial // also gives this store its own connections
 	base, _, err := rest.DefaultServerUrlFor(config)
@@ -153,6 +154,7 @@ func newStore(config *rest.Config, namespace, prefix string) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", grant.ErrOptions, err)
 	}
+	ping(transport)
 	// Neither rate limits nor retries: those of client-go are in its
 	// RESTClient, which a CAS must not pass through.
 	s.client = &http.Client{
@@ -162,10 +164,33 @@ func newStore(config *rest.Config, namespace, prefix string) (*store, error) {
 	return s, nil
 }
 
+// pingAfter is how long a connection with a request may be silent before it
+// has to answer a ping, within pingPatience. client-go's own 30 and 15 seconds
+// are longer than the 40 seconds that a renewal has in a window of a minute.
+const (
+	pingAfter    = 10 * time.Second
+	pingPatience = 3 * time.Second
+)
+
+// ping has a transport give up connections that are silent, such as those that
+// a load balancer has forgotten.
+func ping(transport http.RoundTripper) {
+	for {
+		switch t := transport.(type) {
+		case *http.Transport:
+			t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingPatience}
+			return
+		case interface{ WrappedRoundTripper() http.RoundTripper }:
+			transport = t.WrappedRoundTripper()
+		default:
+			return
+		}
+	}
+}
+
 // dial makes a connection that Close closes, also if it is made after Close.
 func (s *store) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: dialTimeout, KeepAlive: 10 * time.Second}
-	conn, err := d.DialContext(ctx, network, address)
+	conn, err := s.dialer(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,6 +47,7 @@ type store struct {
 	reviews   *url.URL // where the API server reports this user's permissions
 	namespace string
 	prefix    string
+	dialer    func(ctx context.Context, network, address string) (net.Conn, error)
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
