@@ -29,6 +29,7 @@ type content[I AnyID[I]] struct {
 	stretches []stretch[I]  // in order
 	ids       []I           // used instead of stretches if these are short
 	few       [1]stretch[I] // room for stretches, as most batches have one
+	took      time.Duration // from the beginning of the fetch to the arrival
 }
 
 // A stretch is a run with the index of its first ID.
@@ -51,7 +52,7 @@ func newBlock[I AnyID[I]](batch BatchOf[I], count int) (*block[I], error) {
 	whole := new(struct {
 		block[I]
 		content content[I]
-		_       [64]byte // to a size whose objects begin with a cache line
+		_       [56]byte // to a size whose objects begin with a cache line
 	})
 	b := &whole.block
 	b.size, b.content = uint64(n), &whole.content
@@ -63,6 +64,10 @@ func newBlock[I AnyID[I]](batch BatchOf[I], count int) (*block[I], error) {
 	}
 	return b, nil
 }
+
+// age returns how old the IDs may be: the source may have made them when the
+// fetch began, however late they arrived.
+func (b *block[I]) age() time.Duration { return b.content.took + time.Since(b.arrived) }
 
 // stretchesOf appends a batch to all as stretches, or returns nil if these are
 // short on average.

@@ -265,6 +265,7 @@ func (p *PrefetcherOf[I]) call(ctx context.Context, f *fetch[I]) {
 	if f.block, f.err = newBlock(batch, f.count); f.err == nil {
 		p.fetches.Add(1)
 		f.block.arrived = time.Now()
+		f.block.content.took = f.block.arrived.Sub(f.began)
 	}
 }
 
@@ -278,7 +279,7 @@ func (p *PrefetcherOf[I]) install(b *block[I]) {
 	p.stopTimer()
 	if p.validity > 0 {
 		p.running++
-		p.timer = time.AfterFunc(p.validity-time.Since(b.arrived), func() { p.expire(b) })
+		p.timer = time.AfterFunc(p.validity-b.age(), func() { p.expire(b) })
 	}
 	p.block.Store(b)
 }
@@ -312,7 +313,7 @@ func (p *PrefetcherOf[I]) drop(b *block[I]) {
 
 // tooOld reports whether a block is too old to be used.
 func (p *PrefetcherOf[I]) tooOld(b *block[I]) bool {
-	return p.validity > 0 && time.Since(b.arrived) >= p.validity
+	return p.validity > 0 && b.age() >= p.validity
 }
 
 // stopTimer stops the timer of the current block. If it has already fired, it

@@ -82,7 +82,7 @@ type PrefetchOptions struct {
 	MaxCount int
 
 	// Validity is the maximum age of an ID when it is handed out, counted from
-	// the arrival of its batch; 0 means 10 minutes, and a negative value means
+	// the beginning of its fetch; 0 means 10 minutes, and a negative value means
 	// no limit. A timer ends the batch: an ID is handed out later only by as
 	// much as the timer is late, which is the time that the runtime needs to
 	// start a goroutine. A program that was suspended for longer may hand out a

@@ -211,6 +211,25 @@ func TestNewPrefetcherExpires(t *testing.T) {
 	})
 }
 
+// The age of an ID counts from the beginning of its fetch, however late the
+// answer comes.
+func TestNewPrefetcherLateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scriptedSource{delay: 40 * time.Second}
+		p := started(t, source, &PrefetchOptions{Count: 10, Validity: time.Minute, OnDemand: true})
+		wantNext(t, p, 1)
+		time.Sleep(20*time.Second - 1)
+		wantNext(t, p, 2)
+		time.Sleep(2)
+		wantNext(t, p, 11)
+		source.delay = 2 * time.Minute
+		time.Sleep(time.Minute)
+		wantNext(t, p, 21)
+		synctest.Wait()
+		wantNext(t, p, 31) // the others were too old on arrival
+	})
+}
+
 // However short the validity, a fetch serves at least one call.
 func TestNewPrefetcherShortValidity(t *testing.T) {
 	p := started(t, &scriptedSource{}, &PrefetchOptions{Count: 10, Validity: 1})
