@@ -448,9 +448,10 @@ class Sequencer(Generic[T]):
     def _run(self, fetch: concurrent.futures.Future[None], count: int) -> None:
         error: BaseException | None = None
         ready: deque[_Block] | None = None
+        # A server may make the IDs at once, however late they arrive.
+        deadline = _clock() + self._client._validity
         try:
             ids = self._fetch(count, None)
-            deadline = _clock() + self._client._validity
             size = -(-len(ids) // SEGMENTS)
             ready = deque()
             for at in range(0, len(ids), size):

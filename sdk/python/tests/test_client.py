@@ -140,6 +140,23 @@ class Ids(Case):
             now[0] += 1
             self.assertGreaterEqual(orders.next(), first + 100)
 
+    def test_ids_of_a_late_answer_are_old(self) -> None:
+        (server,) = self.servers(1)
+        orders = self.client(server).sequencer("orders")
+        now = [1000.0]
+
+        def late(count: int) -> bytes:
+            ids = packed(server.ids(count))
+            now[0] += 600
+            return ids
+
+        server.answer = late
+        with mock.patch.object(_client, "_clock", lambda: now[0]):
+            orders.next()  # it waited for the answer
+            orders.next()
+            orders.next()
+        self.assertEqual(len(server.counts), 3)
+
     def test_fetch_ahead_fails_unseen(self) -> None:
         (server,) = self.servers(1)
         orders = self.client(server, batch=80, patience=0.2).sequencer("orders")

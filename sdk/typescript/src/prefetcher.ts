@@ -14,6 +14,12 @@ const shortValidity = 1000;
 /** A batch that is used up within this many milliseconds was too small. */
 const soon = 1000;
 
+/** A time by two clocks. */
+interface Moment {
+  wall: number;
+  mono: number;
+}
+
 interface Waiter<ID> {
   /** The number of fetches that had begun before the call. */
   round: number;
@@ -39,10 +45,10 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   #next = 0;
   #limit = 0;
   #low = 0; // from here on, the next batch is fetched
-  #arrived = { wall: 0, mono: 0 };
+  #fetched: Moment = { wall: 0, mono: 0 }; // when the fetch of #batch began
   #begun = 0; // time of the batch's first use
 
-  #ready: { batch: Batch<ID>; arrived: { wall: number; mono: number } } | undefined;
+  #ready: { batch: Batch<ID>; began: Moment } | undefined;
   #size: number; // IDs to ask for
   #isSlow = false; // the last fetch took long: larger ones would take longer
   #fetch: Call<ID> | undefined;
@@ -126,7 +132,7 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
     for (;;) {
       const { count } = this.#batch;
       if (this.#next < count) {
-        const { wall, mono } = this.#arrived;
+        const { wall, mono } = this.#fetched;
         // The wall clock goes on during a suspend, and the other one is never set.
         const age = Math.max(Date.now() - wall, now() - mono);
         if (age < this.core.validity) {
@@ -152,9 +158,9 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   }
 
   /** put makes a batch the current one. */
-  #put(ready: { batch: Batch<ID>; arrived: { wall: number; mono: number } }): void {
+  #put(ready: { batch: Batch<ID>; began: Moment }): void {
     this.#batch = ready.batch;
-    this.#arrived = ready.arrived;
+    this.#fetched = ready.began;
     this.#next = this.#limit = 0;
     this.#low = ready.batch.count >> 1;
     this.#begun = now();
@@ -175,25 +181,25 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   /** begin begins a fetch, unless one is in progress. */
   #begin(): void {
     if (this.#fetch || this.#closed) return;
-    const start = now();
+    const began = { wall: Date.now(), mono: now() };
     const count = Math.min(this.core.maxBatch, Math.max(this.#size, this.#isSlow ? 0 : this.#waiters.size));
     this.#rounds++;
     this.#fetch = new Call<ID>(this, count, (result) => {
       this.#fetch = undefined;
-      this.#arrive(result, now() - start);
+      this.#arrive(result, began);
     });
   }
 
   /** arrive hands the IDs of a fetch to the calls that wait, or its error to those for which it began. */
-  #arrive(result: Batch<ID> | Error, took: number): void {
+  #arrive(result: Batch<ID> | Error, began: Moment): void {
     if (result instanceof Error) {
       for (const w of this.#waiters) if (this.#closed || w.round < this.#rounds) w.reject(result);
       // Fetch again when half of the rest is used.
       this.#low = this.#next + ((this.#batch.count - this.#next + 1) >> 1);
       this.#limit = Math.min(this.#limit, this.#low);
     } else {
-      this.#isSlow = took >= slowAfter;
-      this.#ready = { batch: result, arrived: { wall: Date.now(), mono: now() } };
+      this.#isSlow = now() - began.mono >= slowAfter;
+      this.#ready = { batch: result, began };
       if (this.#waiters.size > 0) {
         // They get these IDs however short the validity is.
         this.#put(this.#ready);

@@ -88,6 +88,20 @@ test("IDs that are too old are not handed out", async (t) => {
   assert.deepEqual(server.counts, [8, 4], "a batch that expires mostly unused is followed by a smaller one");
 });
 
+test("IDs of a late answer are old", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: 1e12 });
+  const server = await serve(t, (request, response, count) => {
+    t.mock.timers.tick(60_000);
+    ids(request, response, count);
+  });
+  const s = open(t, [server.url], { validity: 60_000 }).sequencer("orders");
+  for (let i = 1; i <= 3; i++) {
+    await s.next(); // it waited for the answer
+    assert.equal(s.tryNext(), undefined);
+    await until(() => server.counts.length >= i);
+  }
+});
+
 test("a caller that gives up does not cancel the request of the others", async (t) => {
   /** @type {(() => void) | undefined} */
   let go;
