@@ -8,7 +8,7 @@ final class Block {
 
     final Ids ids;
     final int size; // number of IDs
-    final long nanos; // when they arrived
+    final long nanos; // when their fetch began
     final long millis;
 
     /** The index of the next ID. Every call takes an index, beyond the size as well. */
@@ -23,12 +23,12 @@ final class Block {
     long begun; // when it came into use; guarded by the Prefetch
     boolean counted; // that it was used up; guarded by the Prefetch
 
-    Block(Ids ids, Clock clock) {
+    Block(Ids ids, long nanos, long millis) {
         this.ids = ids;
         this.size = ids.size;
         this.low = size / 2;
-        this.nanos = clock.nanos();
-        this.millis = clock.millis();
+        this.nanos = nanos;
+        this.millis = millis;
     }
 
     boolean isEmpty() {

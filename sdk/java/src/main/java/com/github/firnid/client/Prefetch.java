@@ -32,10 +32,12 @@ final class Prefetch {
     /** A request in progress, for all callers. */
     private static final class Fetch {
         final long began;
+        final long millis; // the same, by the wall clock
         final CompletableFuture<Block> done = new CompletableFuture<>();
 
-        Fetch(long began) {
-            this.began = began;
+        Fetch(Clock clock) {
+            began = clock.nanos();
+            millis = clock.millis();
         }
     }
 
@@ -73,7 +75,7 @@ final class Prefetch {
         this.most = core.options.maxBatch;
         this.validity = core.options.validity.toNanos();
         this.patience = core.options.patience.toNanos() + GRACE;
-        this.block = new Block(new Ids.Packed(new long[0], 1), core.clock);
+        this.block = new Block(new Ids.Packed(new long[0], 1), 0, 0);
     }
 
     /** Returns the next ID, or null if none has been fetched. */
@@ -98,7 +100,10 @@ final class Prefetch {
             }
             try {
                 long left = patience - (core.clock.nanos() - start);
-                f.done.get(Math.max(left, 0), TimeUnit.NANOSECONDS);
+                slot = fromLate(f.done.get(Math.max(left, 0), TimeUnit.NANOSECONDS));
+                if (slot != null) {
+                    return slot;
+                }
             } catch (ExecutionException e) {
                 // The failure of a fetch that began before this call does not answer it.
                 if (f.began >= start || waited != null) {
@@ -128,6 +133,15 @@ final class Prefetch {
         return result;
     }
 
+    /** Takes an ID of a block that was too old when it arrived: only the calls that waited for it get its IDs. */
+    private Slot fromLate(Block b) {
+        if (!tooOld(b)) {
+            return null;
+        }
+        long i = b.used.getAndIncrement();
+        return i < b.size ? new Slot(b, (int) i) : null;
+    }
+
     private <T> void await(CompletableFuture<T> result, Function<Slot, T> convert, long start, Fetch waited) {
         try {
             while (!result.isDone()) {
@@ -144,6 +158,11 @@ final class Prefetch {
                 f.done.whenCompleteAsync((b, e) -> {
                     if (e != null && (f.began >= start || waited != null)) {
                         result.completeExceptionally(Core.asFirn(e));
+                        return;
+                    }
+                    Slot late = e == null ? fromLate(b) : null;
+                    if (late != null) {
+                        result.complete(convert.apply(late));
                     } else {
                         await(result, convert, start, f);
                     }
@@ -214,7 +233,7 @@ final class Prefetch {
 
     /** Begins a fetch. The caller holds the lock. */
     private Fetch start() {
-        Fetch f = new Fetch(core.clock.nanos());
+        Fetch f = new Fetch(core.clock);
         int n = count;
         fetching = f;
         source.apply(n).whenComplete((ids, e) -> arrived(f, n, ids, e));
@@ -226,11 +245,11 @@ final class Prefetch {
         synchronized (this) {
             fetching = null;
             if (error == null) {
-                b = new Block(ids, core.clock);
+                b = new Block(ids, f.began, f.millis);
                 if (b.size < asked && count == asked) {
                     count = b.size; // all that servers give at a time
                 }
-                if (!closed) {
+                if (!closed && !tooOld(b)) {
                     ready = b;
                     tick();
                     if (block.counted) { // calls wait: fetch the next one before they have woken up

@@ -240,6 +240,23 @@ class ClientTest {
     }
 
     @Test
+    void idsOfALateAnswerAreOld() throws Exception {
+        TestServer s = server(1);
+        TestClock clock = new TestClock();
+        s.handler = r -> {
+            clock.offNanos += TimeUnit.SECONDS.toNanos(2);
+            return s.ids(r);
+        };
+        Client c = Client.builder().servers(List.of(s.url)).validity(Duration.ofSeconds(1)).build(clock);
+        open.add(c);
+        Sequencer orders = c.sequencer("orders");
+        long first = orders.next(); // it waited for the answer
+        long second = orders.nextAsync().get();
+        assertTrue(second >= first + 50, "old ID " + (second - first));
+        assertTrue(orders.next() >= second + 25, "old ID");
+    }
+
+    @Test
     void theTimerDropsOldIds() throws Exception {
         TestServer s = server(1);
         Client c = client(b -> b.validity(Duration.ofMillis(150)), s);
