@@ -220,7 +220,7 @@ func TestNewPrefetcherLateAnswer(t *testing.T) {
 		wantNext(t, p, 1)
 		time.Sleep(20*time.Second - 1)
 		wantNext(t, p, 2)
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		wantNext(t, p, 11)
 		source.delay = 2 * time.Minute
 		time.Sleep(time.Minute)
