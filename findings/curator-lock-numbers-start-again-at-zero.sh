@@ -65,6 +65,11 @@ public class Main {
 }
 EOF
 cat >want <<'EOF'
+holder 0000000000, czxid has risen
+holder 0000000001, czxid has risen
+holder 0000000002, czxid has risen
+container removed
+holder 0000000000, czxid has risen
 EOF
 
 javac -cp "lib/*" -d . Main.java && java -cp "lib/*:." Main >got
