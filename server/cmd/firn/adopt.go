@@ -37,50 +37,18 @@ type adoptCmd struct {
 
 func newAdopt(a *app) *cobra.Command {
 	c := adoptCmd{app: a, memory: 1 << 30}
-	cmd := &cobra.Command{
-		Use:   "adopt NAME [FILE…]",
-		Short: "Continue the IDs of another generator",
-		Long: `Adopt reads the IDs that another generator has made, and prints the sequencer that continues
-them without ever repeating one. With --apply it creates that sequencer.
-
-  psql -Atc 'select id from orders' | firn adopt orders
-
-It reads the node IDs in use, and gives the sequencer node IDs that are free: the other
-generator can keep running on its own. If it has stopped, --stopped gives the sequencer all
-node IDs, above the time of the highest ID.
-
-Name the layout with --layout. Without it, adopt guesses, and asks: layouts with the same
-time but another split into node and sequence look alike until load shows the difference.
-It prints the node IDs that it read. If as many generators made the IDs, --generators with
-their number makes the guess a plan.
-
-Read all existing IDs, or at least those of all node IDs in use. Files and the standard input
-have one ID per line, as from COPY; with --csv COLUMN the IDs are in that column of a CSV
-file. NULL, \N and empty fields are skipped, and small numbers from an older counter are set
-aside. IDs that a spreadsheet, JavaScript or a float has rounded are refused: they read as
-other node IDs.
-
---shadow checks while both run: it reads IDs of the other generator from the standard input,
-takes one from the sequencer for each, and reports every ID that both made, or that the
-sequencer may make. It remembers the last ` + groupDigits(check.Remembered) + ` IDs, and exits with 1 after a contact.`,
-		Example: `  firn adopt orders --csv order_id orders.csv --generators 3
-  firn adopt orders ids.txt --layout twitter --apply --store postgres://firn@db.example.com/app
-  firn adopt orders ids.txt --layout twitter --stopped --apply
-  tail -f new-ids.txt | firn adopt orders --shadow`,
-		Args: func(cmd *cobra.Command, args []string) error { return oneName(cmd, args[:min(len(args), 1)]) },
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c.name, args = args[0], args[1:]
-			switch {
-			case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || c.made > 0 || !c.layout.IsZero()):
-				return misuse("", "--shadow reads one ID per line from the standard input, and creates nothing")
-			case c.shadow:
-				return a.withStore(cmd.Context(), c.store, false, func(s grant.Store) error { return c.runShadow(cmd.Context(), s) })
-			case len(args) == 0:
-				args = []string{"-"}
-			}
-			return c.run(cmd.Context(), args)
-		},
-	}
+	cmd := command("adopt", func(cmd *cobra.Command, args []string) error { return oneName(cmd, args[:min(len(args), 1)]) }, func(cmd *cobra.Command, args []string) error {
+		c.name, args = args[0], args[1:]
+		switch {
+		case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || c.made > 0 || !c.layout.IsZero()):
+			return misuse("", "--shadow reads one ID per line from the standard input, and creates nothing")
+		case c.shadow:
+			return a.withStore(cmd.Context(), c.store, false, func(s grant.Store) error { return c.runShadow(cmd.Context(), s) })
+		case len(args) == 0:
+			args = []string{"-"}
+		}
+		return c.run(cmd.Context(), args)
+	})
 	layoutVar(cmd, &c.layout, firn.ParseLayout, "layout of the IDs (default the one that they fit best, to be confirmed)")
 	encodingVar(cmd, &c.from)
 	csvVar(cmd, &c.csv)

@@ -21,25 +21,26 @@ type applyCmd struct {
 	skew time.Duration // how far the clock may differ from the store's
 }
 
-// command completes the command. each changes the node IDs of a sequencer and
+// command returns the command. each changes the node IDs of a sequencer and
 // reports whether it could do all of it.
-func (m *applyCmd) command(a *app, cmd *cobra.Command, each func(ctx context.Context, s grant.Store, name string) (bool, error)) *cobra.Command {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if m.all && len(args) > 0 {
+func (m *applyCmd) command(a *app, each func(ctx context.Context, s grant.Store, name string) (bool, error)) *cobra.Command {
+	names := func(cmd *cobra.Command, args []string) error {
+		switch {
+		case m.all && len(args) > 0:
 			return misuse("", "either --all or a name, not both")
-		}
-		if m.all {
+		case m.all:
 			return nil
 		}
 		return oneName(cmd, args)
 	}
-	cmd.Flags().BoolVar(&m.apply, "apply", false, "apply the changes instead of printing them")
-	cmd.Flags().BoolVar(&m.all, "all", false, "include all sequencers of the store")
-	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false, "continue even if the clock differs from the store's or is far from the marks")
-	return a.onStore(cmd, false, "print one JSON object per sequencer", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+	cmd := a.onStore("node "+m.verb, names, false, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		m.asJSON = asJSON
 		return m.run(ctx, a, s, args, each)
 	})
+	cmd.Flags().BoolVar(&m.apply, "apply", false, "apply the changes instead of printing them")
+	cmd.Flags().BoolVar(&m.all, "all", false, "include all sequencers of the store")
+	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false, "continue even if the clock differs from the store's or is far from the marks")
+	return cmd
 }
 
 func (m *applyCmd) run(ctx context.Context, a *app, s grant.Store, args []string, each func(context.Context, grant.Store, string) (bool, error)) error {

@@ -22,24 +22,7 @@ type benchCmd struct {
 func newBench(a *app) *cobra.Command {
 	b := benchCmd{servers: []string{"http://" + defaultListen},
 		Options: load.Options{Sequencer: "bench", Connections: 8, Count: 1, Duration: 10 * time.Second}}
-	cmd := &cobra.Command{
-		Use:   "bench [--server URL] [--connections N] [--count N]",
-		Short: "Check throughput and uniqueness of a server",
-		Long: `Bench takes IDs from servers with the Go client, as fast as they give them, and reports the
-throughput, the latency, and whether any ID is a duplicate.
-
-  firn bench --sequencer bench --connections 16 --duration 30s
-
-The IDs are not used for anything: give bench a sequencer of its own. It keeps all IDs
-until the end, which takes 32 bytes of memory per request or more. A request that fails
-is counted and retried. Bench exits with 1 if there is a duplicate.`,
-		Example: `  firn bench
-  firn bench --server firn://a:3476
-  firn bench --server http://a:3476,http://b:3476 --count 10000 --json
-  firn bench --server https://a:3476 --ca ca.crt --token-file billing.token`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), a) },
-	}
+	cmd := command("bench", noArgs, func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), a) })
 	f := cmd.Flags()
 	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http, https, firn or firns")
 	f.StringVar(&b.Sequencer, "sequencer", b.Sequencer, "`NAME` of the sequencer")
@@ -47,7 +30,7 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 	numberVar(cmd, &b.Connections, "connections", "", "number of clients, each with one request at a time")
 	numberVar(cmd, &b.Count, "count", "", "IDs per request")
 	f.DurationVar(&b.Duration, "duration", b.Duration, "how long to run")
-	f.BoolVar(&b.asJSON, "json", false, "print the result as JSON")
+	jsonVar(cmd, &b.asJSON)
 	return cmd
 }
 

@@ -29,89 +29,58 @@ func newCheck(a *app) *cobra.Command {
 		csv    string
 		asJSON bool
 	)
-	cmd := &cobra.Command{
-		Use:   "check [--layout LAYOUT] [--from FORMAT] [FILE…]",
-		Short: "Check a stream of IDs for duplicates and order",
-		Long: `Check reads IDs, one per line, from files or from the standard input (-, or no argument),
-and reports exactly how many are duplicates and how they are ordered.
-
-  firn next -n 1000000 | firn check
-
-  duplicates  IDs that occurred before, with the first few and their lines
-  inversions  IDs after a greater one: normal if several nodes write into one
-              stream; a single generator makes none
-  k           the largest distance of an ID from its sorted position; with
-              --layout also the lateness, in the time of the IDs
-
-  note        whether a spreadsheet, JavaScript or a float has rounded the IDs, which
-              is a cause of duplicates; NULL, \N and empty fields, which are skipped;
-              and with --layout the small numbers of an older counter
-
-The exit code is 1 if there is a duplicate, or a line that is not an ID or does not fit
-the layout, and otherwise 0.
-
-With --csv COLUMN it reads that column of a CSV file: its name in the first line, or its
-number from 1 in a file without names. With --from raw it reads bytes.
-
-Check keeps all IDs in memory: 20 bytes each, up to --memory. The default is enough for
-53 million IDs.`,
-		Example: `  firn check --layout twitter ids.txt
-  firn check --csv order_id orders.csv
-  psql -Atc 'select id from orders' | firn check --layout default --json
-  firn check --from raw --bits 64 ids.bin`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case layout.IsZero():
-			case bits != 0 && layout.Bits() != bits:
-				return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", bits, layout, layout.Bits())
-			case layout.Bits() > 128:
-				return misuse("", "IDs of layout %s have %d bits: check reads IDs of up to 128 bits", layout, layout.Bits())
-			default:
-				bits = layout.Bits()
+	cmd := command("check", nil, func(cmd *cobra.Command, args []string) error {
+		switch {
+		case layout.IsZero():
+		case bits != 0 && layout.Bits() != bits:
+			return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", bits, layout, layout.Bits())
+		case layout.Bits() > 128:
+			return misuse("", "IDs of layout %s have %d bits: check reads IDs of up to 128 bits", layout, layout.Bits())
+		default:
+			bits = layout.Bits()
+		}
+		switch {
+		case from.Is(firn.Raw) && csv != "":
+			return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
+		case from.Is(firn.Raw) && bits == 0:
+			return misuse("--bits 64, --bits 128 or --layout", "--from raw: the size of the IDs is needed")
+		case memory == 0:
+			return misuse("write a size such as 512MiB or 2GiB", "--memory 0: check keeps all IDs in memory")
+		}
+		if len(args) == 0 {
+			args = []string{"-"}
+			if isTerminal(a.stdin) && isTerminal(a.stderr) {
+				a.note("reading IDs from the terminal; press ctrl-D to end")
 			}
-			switch {
-			case from.Is(firn.Raw) && csv != "":
-				return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
-			case from.Is(firn.Raw) && bits == 0:
-				return misuse("--bits 64, --bits 128 or --layout", "--from raw: the size of the IDs is needed")
-			case memory == 0:
-				return misuse("write a size such as 512MiB or 2GiB", "--memory 0: check keeps all IDs in memory")
+		}
+		// Otherwise the collector would let the heap grow to twice the size of the
+		// data.
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
+		c := newCheckInput(a, csv, from, bits, memory)
+		c.onBad = c.keepBad
+		began := time.Now()
+		for _, name := range args {
+			if err := c.read(cmd.Context(), name); err != nil {
+				return err
 			}
-			if len(args) == 0 {
-				args = []string{"-"}
-				if isTerminal(a.stdin) && isTerminal(a.stderr) {
-					a.note("reading IDs from the terminal; press ctrl-D to end")
-				}
-			}
-			// Otherwise the collector would let the heap grow to twice the size of the
-			// data.
-			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
-			c := newCheckInput(a, csv, from, bits, memory)
-			c.onBad = c.keepBad
-			began := time.Now()
-			for _, name := range args {
-				if err := c.read(cmd.Context(), name); err != nil {
-					return err
-				}
-			}
-			r := report{c.Report(layout, a.now()), c, layout, time.Since(began)}
-			if asJSON {
-				a.printJSON(r.json())
-			} else {
-				r.print()
-			}
-			if r.Duplicates > 0 || c.bad > 0 || r.Foreign > 0 {
-				return answerNo()
-			}
-			return nil
-		},
-	}
+		}
+		r := report{c.Report(layout, a.now()), c, layout, time.Since(began)}
+		if asJSON {
+			a.printJSON(r.json())
+		} else {
+			r.print()
+		}
+		if r.Duplicates > 0 || c.bad > 0 || r.Foreign > 0 {
+			return answerNo()
+		}
+		return nil
+	})
 	layoutVar(cmd, &layout, firn.ParseLayout, "layout of the IDs, for times (default none)")
 	encodingVar(cmd, &from)
 	bitsVar(cmd, &bits, "size of the IDs: auto, 64 or 128; --from raw needs it")
 	csvVar(cmd, &csv)
 	sizeVar(cmd, &memory, "memory", "maximum memory for the IDs")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	jsonVar(cmd, &asJSON)
 	return cmd
 }
 

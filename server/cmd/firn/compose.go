@@ -28,71 +28,50 @@ func newCompose(a *app) *cobra.Command {
 		prefix string
 		asJSON bool
 	)
-	cmd := &cobra.Command{
-		Use:   "compose --time TIME [--layout LAYOUT] [--node NODE] [--seq N] | compose -",
-		Short: "Compose an ID from its time, node and sequence",
-		Long: `Compose makes the ID that a generator would have made at a given time.
-
-  firn compose --time 2026-11-20T10:00:00Z --node 7 --seq 3
-
-Random bits are zero. A value that does not fit the layout is an error; nothing is cut off.
-
-With - it reads JSON objects, one per line, and prints {"dec":"…","hex":"…"}
-for each in order:
-
-  {"layout":"hazelcast","time_ms":1700000000000,"node":7,"seq":"3"}
-
-Values may be numbers or strings and are read exactly. Missing keys have the values of
-the flags, and unknown keys are errors. For a bad line it prints {"error":"…"},
-continues, and exits with 1.`,
-		Example: `  firn compose --layout flake-idgen --time 1700000000000 --node datacenter=9,worker=7
-  firn compose - < parts.ndjson`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && args[0] == "-" {
-				return nil
-			}
-			return noArgs(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				if cmd.Flags().Changed("format") {
-					return misuse("", "compose - prints dec and hex; --format needs a single ID")
-				}
-				return composeLines(cmd.Context(), a, composer{layout: layout, time: t, hasTime: cmd.Flags().Changed("time"), node: node, seq: seq})
-			}
-			if !cmd.Flags().Changed("time") {
-				return misuse("firn compose --time now", "--time is missing")
-			}
-			if err := outputForm(cmd, &format, layout, prefix); err != nil {
-				return err
-			}
-			p := firn.Parts{Time: t, Seq: seq}
-			var err error
-			if p.Node, err = readNode(layout, cmp.Or(node, "0"), true); err != nil {
-				return err
-			}
-			id, err := compose(layout, p)
-			if err != nil {
-				return misuse(composeHint(layout, err), "%w", err)
-			}
-			switch {
-			case asJSON:
-				a.printJSON(composed(id))
-			case format.Is(firn.Raw):
-				a.stdout.Write(id)
-			default:
-				fmt.Fprintf(a.stdout, "%s\n", id.Append(nil, format))
-			}
+	cmd := command("compose", func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 && args[0] == "-" {
 			return nil
-		},
-	}
+		}
+		return noArgs(cmd, args)
+	}, func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			if cmd.Flags().Changed("format") {
+				return misuse("", "compose - prints dec and hex; --format needs a single ID")
+			}
+			return composeLines(cmd.Context(), a, composer{layout: layout, time: t, hasTime: cmd.Flags().Changed("time"), node: node, seq: seq})
+		}
+		if !cmd.Flags().Changed("time") {
+			return misuse("firn compose --time now", "--time is missing")
+		}
+		if err := outputForm(cmd, &format, layout, prefix); err != nil {
+			return err
+		}
+		p := firn.Parts{Time: t, Seq: seq}
+		var err error
+		if p.Node, err = readNode(layout, cmp.Or(node, "0"), true); err != nil {
+			return err
+		}
+		id, err := compose(layout, p)
+		if err != nil {
+			return misuse(composeHint(layout, err), "%w", err)
+		}
+		switch {
+		case asJSON:
+			a.printJSON(composed(id))
+		case format.Is(firn.Raw):
+			a.stdout.Write(id)
+		default:
+			fmt.Fprintf(a.stdout, "%s\n", id.Append(nil, format))
+		}
+		return nil
+	})
 	layoutVar(cmd, &layout, parseMadeLayout, "layout of the ID")
 	timeVar(cmd, a, &t, "time", "time of the ID: RFC 3339, a date, Unix milliseconds, now or -1h")
 	nodeVar(cmd, &node, "node of the ID, 0 by default")
 	numberVar(cmd, &seq, "seq", "", "sequence number within the tick")
 	formVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"dec":"…","hex":"…"}`)
+	jsonVar(cmd, &asJSON)
 	cmd.MarkFlagsMutuallyExclusive("json", "format")
 	return cmd
 }

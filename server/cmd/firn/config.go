@@ -223,64 +223,29 @@ func (s *serveCmd) template(name string, c *sequencer.Options) error {
 }
 
 func newConfig(a *app) *cobra.Command {
-	return parent(&cobra.Command{
-		Use:   "config",
-		Short: "Check, print or import the configuration of firn serve",
-		Long: `The file is YAML. Its keys are flags of firn serve; firn config print lists all of them
-with their meanings and defaults. A flag overrides an environment variable (FIRN_LISTEN,
-FIRN_TLS_CERT, …), which overrides the file. The log warns of unknown variables.
-
-  listen: 127.0.0.1:3476
-  store: etcd://etcd-1,etcd-2,etcd-3/firn
-  tokens: /etc/firn/tokens.yaml
-  sequencers:
-    default: {layout: default}
-    "orders-*":
-      layout: hazelcast,epoch=2026-01-01T00:00:00Z
-      max-ahead: 15s      # how far IDs may run ahead of the clock
-      window: 60s         # how long a node ID is held without the store
-      nodes: 0..511       # node IDs that this server may take
-
-sequencers has templates for sequencers that are created when they are first used. The
-template of the name itself is used first, then the matching pattern (with one *) that has
-the most other characters, then default. Two equally good patterns are an error.`,
-		Example: "  firn config print > firn.yaml\n  firn config check firn.yaml\n  firn config import hazelcast.xml",
-	}, newConfigCheck(a), newConfigPrint(a), newConfigImport(a))
+	return parent(command("config", nil, nil), newConfigCheck(a), newConfigPrint(a), newConfigImport(a))
 }
 
 func newConfigCheck(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "check FILE",
-		Short: "Check a configuration file",
-		Long: `Check reads a file, and the files that it names, as firn serve would, and reports
-errors.
-
-  firn config check /etc/firn/firn.yaml
-
-It starts nothing and does not contact the store. It exits with 1 if there is an error.
-It does not look up a node of env:, hostname or if:, which depends on where serve runs.
-firn config --help explains the file.`,
-		Args: takes("the file", 1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, flags := serveFlags()
-			all, err := s.load(flags, args[0], func(string) string { return "" })
-			exit := new(exitError)
-			switch {
-			case errors.As(err, &exit) && exit.code == exitFailed:
-				return err
-			case err != nil:
-				return refused(exit.hint, "%w", exit.err)
-			}
-			_, more := s.check(false)
-			all = append(append(all, more...), s.checkFiles()...)
-			if errors.As(all.error(s.from), &exit) {
-				return refused(exit.hint, "%w", exit.err)
-			}
-			f := s.file.Load()
-			fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], countOf(len(f.Settings), "key"), countOf(len(f.Templates), "template"))
-			return nil
-		},
-	}
+	return command("config check", takes("the file", 1, 1), func(cmd *cobra.Command, args []string) error {
+		s, flags := serveFlags()
+		all, err := s.load(flags, args[0], func(string) string { return "" })
+		exit := new(exitError)
+		switch {
+		case errors.As(err, &exit) && exit.code == exitFailed:
+			return err
+		case err != nil:
+			return refused(exit.hint, "%w", exit.err)
+		}
+		_, more := s.check(false)
+		all = append(append(all, more...), s.checkFiles()...)
+		if errors.As(all.error(s.from), &exit) {
+			return refused(exit.hint, "%w", exit.err)
+		}
+		f := s.file.Load()
+		fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], countOf(len(f.Settings), "key"), countOf(len(f.Templates), "template"))
+		return nil
+	})
 }
 
 // countOf formats 1 key, or 2 keys.
@@ -313,30 +278,18 @@ func (a *app) configured(file, store string) (*serveCmd, error) {
 }
 
 func newConfigPrint(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "print [FILE]",
-		Short: "Print all keys with their meaning, default and value",
-		Long: `Print prints a complete configuration: every key with its meaning, default and current
-value.
-
-  firn config print > firn.yaml
-
-Keys that are not set are commented out. The current values are those of FILE and of the
-environment. firn config --help explains the file.`,
-		Args: takes("the file", 0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, flags := serveFlags()
-			all, err := s.load(flags, strings.Join(args, ""), a.getenv)
-			if err := cmp.Or(err, all.error(s.from)); err != nil {
-				return err
-			}
-			for _, name := range unknownVars(os.Environ(), s.node) {
-				a.note("unknown environment variable %s", name)
-			}
-			printConfig(a.stdout, flags, s.file.Load(), s.from)
-			return nil
-		},
-	}
+	return command("config print", takes("the file", 0, 1), func(cmd *cobra.Command, args []string) error {
+		s, flags := serveFlags()
+		all, err := s.load(flags, strings.Join(args, ""), a.getenv)
+		if err := cmp.Or(err, all.error(s.from)); err != nil {
+			return err
+		}
+		for _, name := range unknownVars(os.Environ(), s.node) {
+			a.note("unknown environment variable %s", name)
+		}
+		printConfig(a.stdout, flags, s.file.Load(), s.from)
+		return nil
+	})
 }
 
 // printConfig prints all keys.
@@ -375,34 +328,19 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 }
 
 func newConfigImport(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "import FILE",
-		Short: "Convert Hazelcast's Flake ID generators to a firn.yaml",
-		Long: `Import reads the configuration of a Hazelcast member or client, in XML or YAML, and prints
-its Flake ID generators as a firn.yaml with templates.
-
-  firn config import hazelcast.xml > firn.yaml
-
-firn config check accepts the result. Files that FILE imports are listed but not read.
-Sequencers without a generator get Hazelcast's default layout, as in Hazelcast.
-
-Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Renamed
-generators, and their settings that have no place in a firn.yaml, are listed on stderr.`,
-		Args: takes("the file", 1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			data, err := readfile.Read(args[0])
-			if err != nil {
-				return failed("", "%w", err)
-			}
-			i, err := config.ImportHazelcast(data, args[0], a.now())
-			if err != nil {
-				return refused("", "%w", err)
-			}
-			fmt.Fprint(a.stdout, i.YAML)
-			for _, text := range i.Notes {
-				a.note("%s", text)
-			}
-			return nil
-		},
-	}
+	return command("config import", takes("the file", 1, 1), func(cmd *cobra.Command, args []string) error {
+		data, err := readfile.Read(args[0])
+		if err != nil {
+			return failed("", "%w", err)
+		}
+		i, err := config.ImportHazelcast(data, args[0], a.now())
+		if err != nil {
+			return refused("", "%w", err)
+		}
+		fmt.Fprint(a.stdout, i.YAML)
+		for _, text := range i.Notes {
+			a.note("%s", text)
+		}
+		return nil
+	})
 }

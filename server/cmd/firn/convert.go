@@ -15,32 +15,6 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-const convertHelp = `Convert writes IDs in another format. It reads IDs from arguments, from files with a
-column of IDs, and from the standard input (-); with --from raw it reads bytes.
-
-  firn convert --to base62 7130316800004390912
-
-A text that is not an ID is an error; convert continues and exits with 1.
-
-` + columnHelp + `
-
-The text of an ID shows whether it has 64 or 128 bits: uuid, 32 hexadecimal digits,
-26 of base32 and 128 of bin have 128 bits; in other formats an ID has 128 bits if
-its number needs more than 64. Use --bits if that is wrong: a number whose upper
-half is 0 has a different form in each size:
-
-  firn convert --from dec --to hex --bits 128 7
-
-The formats are dec, hex, bin, base32 (Crockford), base36, base58 (Bitcoin),
-base62, base2 to base62, uuid, raw and, without leading zeros, flake2 to flake62,
-as Boundary's flake writes its IDs.
-
-The format typed writes a prefix in front, and reads only texts with that prefix:
-
-  firn convert --from dec --to typed --prefix order 117383499776000003
-
-` + veilHelp
-
 func newConvert(a *app) *cobra.Command {
 	var (
 		from   form.Form
@@ -53,59 +27,49 @@ func newConvert(a *app) *cobra.Command {
 		csv    string
 		asJSON bool
 	)
-	cmd := &cobra.Command{
-		Use:   "convert [--from FORMAT] [--to FORMAT] {ID|FILE|-}…",
-		Short: "Convert IDs to another format",
-		Long:  convertHelp,
-		Example: `  firn convert --from base62 --to uuid AboKHPfZvePUStfgB6
-  firn convert --to bin --group 8 0x8c20543b1
-  firn convert --to hex --csv order_id orders.csv
-  firn next -n 3 | firn convert --from dec --to hex -`,
-		Args: takes("the ID", 1, -1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c := converter{app: a, from: from, to: to, bits: bits, groups: groups, asJSON: asJSON}
-			if from.IsTyped() {
-				c.from = form.TypedAs(prefix)
-			}
-			if to.IsTyped() || !from.IsTyped() {
-				if err := usePrefix(&c.to, "to", prefix); err != nil {
-					return err
-				}
-			}
-			if to.IsVeiled() || from.IsVeiled() {
-				v, err := veiled.veil(a, layout)
-				if err != nil {
-					return err
-				}
-				if from.IsVeiled() {
-					c.from = form.VeiledBy(v)
-				}
-				if to.IsVeiled() {
-					c.to = form.VeiledBy(v)
-				}
-			} else if err := noVeil(cmd); err != nil {
+	cmd := command("convert", takes("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
+		c := converter{app: a, from: from, to: to, bits: bits, groups: groups, asJSON: asJSON}
+		if from.IsTyped() {
+			c.from = form.TypedAs(prefix)
+		}
+		if to.IsTyped() || !from.IsTyped() {
+			if err := usePrefix(&c.to, "to", prefix); err != nil {
 				return err
 			}
-			if err := c.check(cmd, args); err != nil {
+		}
+		if to.IsVeiled() || from.IsVeiled() {
+			v, err := veiled.veil(a, layout)
+			if err != nil {
 				return err
 			}
-			c.out = newRecordWriter(a.stdout.Writer)
-			if from.Is(firn.Raw) {
-				return eachRaw(cmd.Context(), a.stdin, c.bits/8, c.out, func(id []byte) error {
-					bad, err := c.convert(id)
-					return cmp.Or(bad, err)
-				})
+			if from.IsVeiled() {
+				c.from = form.VeiledBy(v)
 			}
-			in := idInput{app: a, out: c.out, csv: csv, from: c.from, bits: c.bits}
-			if asJSON {
-				in.onBad = in.badJSON
+			if to.IsVeiled() {
+				c.to = form.VeiledBy(v)
 			}
-			if err := in.each(cmd.Context(), args, c.text); err != nil {
-				return err
-			}
-			return in.result(a, "IDs")
-		},
-	}
+		} else if err := noVeil(cmd); err != nil {
+			return err
+		}
+		if err := c.check(cmd, args); err != nil {
+			return err
+		}
+		c.out = newRecordWriter(a.stdout.Writer)
+		if from.Is(firn.Raw) {
+			return eachRaw(cmd.Context(), a.stdin, c.bits/8, c.out, func(id []byte) error {
+				bad, err := c.convert(id)
+				return cmp.Or(bad, err)
+			})
+		}
+		in := idInput{app: a, out: c.out, csv: csv, from: c.from, bits: c.bits}
+		if asJSON {
+			in.onBad = in.badJSON
+		}
+		if err := in.each(cmd.Context(), args, c.text); err != nil {
+			return err
+		}
+		return in.result(a, "IDs")
+	})
 	encodingVar(cmd, &from)
 	formVar(cmd, &to, "to", "", "output format (default dec)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
@@ -114,7 +78,7 @@ func newConvert(a *app) *cobra.Command {
 	bitsVar(cmd, &bits, "size of the IDs: auto, 64 or 128")
 	csvVar(cmd, &csv)
 	numberVar(cmd, &groups, "group", "", "with --to bin: insert a space after every N bits, from the right")
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id":"…","format":"…","bits":…} per line`)
+	jsonVar(cmd, &asJSON)
 	return cmd
 }
 

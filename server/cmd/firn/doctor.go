@@ -19,45 +19,17 @@ import (
 func newDoctor(a *app) *cobra.Command {
 	var configFile, store, other string
 	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "doctor [--config FILE] [--store URL] [--other-store URL] [--json]",
-		Short: "Diagnose a server's clock, store, limits, addresses and certificates",
-		Long: `Doctor looks for problems on this machine that would keep a server from handing out IDs,
-or make their times wrong.
-
-  sudo -u firn firn doctor --config /etc/firn/firn.yaml
-
-  clock        whether it is synchronized, is being set, and agrees with the store's clock
-               and with those of other servers
-  store        whether it answers, how fast, and whether its settings are dangerous
-  other store  with --other-store, a store whose IDs meet those of the first in one database:
-               whether node IDs of a sequencer are in both
-  config       whether serve accepts the configuration, the token and TLS files, as at its start
-  forward      whether the servers of --forward-to answer, and use this store
-  records      whether all records of sequencers and node IDs can be read
-  members      the versions of the servers of the store
-  file system  the free space of a store in a directory
-  limits       how many files a process may open
-  address      whether the server can listen, or already does and is ready
-  TLS          when its certificates expire
-
-Run it as the server's user, with the same FIRN_… variables and --config. It changes
-nothing. If something needs fixing, it prints what to do and exits with 1.`,
-		Example: `  firn doctor
-  firn doctor --json | jq '.[] | select(.level == "fix")'`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.configured(configFile, store)
-			if err != nil {
-				return err
-			}
-			return a.doctor(cmd.Context(), s, other, asJSON)
-		},
-	}
+	cmd := command("doctor", noArgs, func(cmd *cobra.Command, _ []string) error {
+		s, err := a.configured(configFile, store)
+		if err != nil {
+			return err
+		}
+		return a.doctor(cmd.Context(), s, other, asJSON)
+	})
 	cmd.Flags().StringVar(&configFile, "config", "", "`FILE` of the server's configuration (default $"+configEnv+")")
 	storeVar(cmd, &store)
 	cmd.Flags().Var(&value[string]{&other, notEmpty, nil, "URL"}, "other-store", "another store, for node IDs that are in both")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	jsonVar(cmd, &asJSON)
 	return cmd
 }
 

@@ -16,33 +16,7 @@ func newNodeFence(a *app) *cobra.Command {
 	var longest time.Duration
 	var restored time.Time
 	m := &applyCmd{verb: "fence", done: "fenced", skew: clockTolerance}
-	cmd := m.command(a, &cobra.Command{
-		Use:   "fence SEQUENCER | --all [--longest-window D] [--apply]",
-		Short: "Make node IDs safe after restoring the store",
-		Long: `Fence makes node IDs safe after the store was restored from a backup, or lost writes in
-a failover. Run it before any member can reach the store: until then, let the store listen
-on another port, socket or path (docs/restore.md has the commands).
-
-  firn node fence --all --apply
-
-It rewrites the record of every node ID, so that no process can continue with what it held
-before, and sets a floor above all windows that may have been granted since the backup.
-Without --apply it only prints what it would do. Members acquire node IDs again when the
-floor is near: after two windows, at least 30s, and --skew. Fence can be run again at any
-time; that only repeats this wait.
-
-The restored configuration and records show how long windows were. --apply needs
---longest-window if they may not: if there is no record, or if the configuration may be
-younger than the restore, because it was created within the last day or after every
-record. Pass it also if the sequencer was destroyed and created again with a longer window
-since the backup: nothing in the restored data shows that. --restored gives the time of
-the restore: then only a configuration that was created later counts as younger. With
---all, both apply to all sequencers.
-
-The clock must be right: fence compares it with the store's, if the store reports its
-time, and with the records.`,
-		Example: "  firn node fence orders\n  firn node fence --all --apply\n  firn node fence orders --longest-window 10m --apply",
-	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
+	cmd := m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		o := grant.AdminOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored, AnyClock: m.anyClock, Now: a.now}
 		r, err := grant.Fence(ctx, s, name, &o)
 		var info grant.Info

@@ -185,6 +185,11 @@ func drawsDiagram(diagram string, st style) bool {
 	return diagram == "always" || diagram == "auto" && st.terminal
 }
 
+// jsonVar adds --json.
+func jsonVar(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
+}
+
 // timeVar adds a flag for a point in time.
 func timeVar(cmd *cobra.Command, a *app, t *time.Time, name, usage string) {
 	parse := func(s string) (time.Time, error) { return parseTime(s, a.started) }

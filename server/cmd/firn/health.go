@@ -20,48 +20,32 @@ func newHealth(a *app) *cobra.Command {
 	var live bool
 	var configFile string
 	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use:   "health [ADDRESS]",
-		Short: "Check that a server on this machine is ready",
-		Long: `Health checks that a server is ready. Use it in containers and scripts that have no curl.
-
-  firn health && echo ready
-
-It exits with 0 if the server is ready, 1 if it answers that it is not, and 3 if it does
-not answer. ADDRESS is HOST:PORT or unix:PATH. By default it is the first HTTP address of
-"firn serve" with the same FIRN_… variables and --config. Health does not verify the
-server's certificate, and sends no token.`,
-		Example: `  firn health
-  firn health --live
-  firn health 127.0.0.1:3476`,
-		Args: takes("the address", 0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var address string
-			switch {
-			case len(args) == 0:
-				s, err := a.configured(configFile, "")
-				if err == nil {
-					address, err = s.healthAddress()
-				}
-				if err != nil {
-					return err
-				}
-			case configFile != "":
-				return misuse("leave one of them out", "--config has no effect with the address %s", args[0])
-			case !strings.HasPrefix(args[0], "unix:") && !members.IsAddress(args[0]):
-				return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%q is not an address", args[0])
-			default:
-				address = args[0]
+	cmd := command("health", takes("the address", 0, 1), func(cmd *cobra.Command, args []string) error {
+		var address string
+		switch {
+		case len(args) == 0:
+			s, err := a.configured(configFile, "")
+			if err == nil {
+				address, err = s.healthAddress()
 			}
-			path := "/readyz"
-			if live {
-				path = "/healthz"
+			if err != nil {
+				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-			defer cancel()
-			return a.askHealth(ctx, address, path)
-		},
-	}
+		case configFile != "":
+			return misuse("leave one of them out", "--config has no effect with the address %s", args[0])
+		case !strings.HasPrefix(args[0], "unix:") && !members.IsAddress(args[0]):
+			return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%q is not an address", args[0])
+		default:
+			address = args[0]
+		}
+		path := "/readyz"
+		if live {
+			path = "/healthz"
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+		defer cancel()
+		return a.askHealth(ctx, address, path)
+	})
 	cmd.Flags().BoolVar(&live, "live", false, "check only that the server answers (/healthz), ready or not")
 	cmd.Flags().StringVar(&configFile, "config", "", "`FILE` of the server's configuration (default $"+configEnv+")")
 	cmd.Flags().DurationVar(&timeout, "timeout", 4*time.Second, "how long the server may take")

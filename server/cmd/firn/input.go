@@ -78,14 +78,6 @@ func errorJSON(err error) any {
 	return map[string]string{"error": textfmt.Message(err)}
 }
 
-// columnHelp describes files of IDs.
-const columnHelp = `Files and the standard input have one ID per line. Spaces around it and blank lines are
-skipped. With --csv COLUMN the IDs are in that column of a CSV file with commas: its
-name in the first line, or its number from 1 in a file without names. Spreadsheets' ="123"
-and '123 are read as 123.
-An argument that is not an ID is the name of a file; write ./1234 for a file whose
-name looks like an ID.`
-
 // csvVar adds --csv.
 func csvVar(cmd *cobra.Command, column *string) {
 	cmd.Flags().Var(&value[string]{column, notEmpty, asIs, "COLUMN"}, "csv", "column of a CSV file with the IDs: its name, or its number from 1")

@@ -17,36 +17,6 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
-const inspectHelp = `Inspect takes IDs apart: it shows their time, node, sequence and bits.
-
-  firn inspect 1212092628029698048
-
-Without --layout it tries all known layouts and shows the likeliest reading with reasons,
-followed by the others. A reading is likely, possible or unlikely: several layouts can have
-the same bits. An ID that is more probably a random number has no known layout.
-
-Inspect detects the encoding. Digits are decimal; hexadecimal begins with 0x or has the
-full width of 16, 24, 32 or 40 digits (with a leading zero, if all of them could be
-decimal). Name the encoding with --from if that is wrong. Veiled IDs need
---veil-key-file, and the --sequencer and --layout that they were made with.
-
-It says whether a number looks rounded by a spreadsheet, JavaScript or a float. With
---summary it judges all IDs together, which is surer, sets small numbers of an older counter
-aside, and skips NULL, \N and empty fields.
-
-For files with a column of IDs, and for the standard input (-), it prints one line per ID.
-` + columnHelp + `
-
-With --json it prints one object per ID, in order:
-
-  {"layout":"default","time":"2026-11-20T22:00:00.000Z","time_ms":1795212000000,
-   "node":7,"seq":3,"dec":"117383499776000003","hex":"01a107b9d0007003"}
-
-Integers above 2^53 are strings. Without --layout there are also "from", "score",
-"likelihood", "for", "against", "known" and "others": for columns the readings that are at
-least possible, with --all every reading. For a text that is not an ID it prints
-{"error":"…"}, continues, and exits with 1.`
-
 // An inspectCmd has the flags of the command inspect.
 type inspectCmd struct {
 	inspect.Options // the layout, zero if none is given; the encoding; the time
@@ -63,36 +33,26 @@ type inspectCmd struct {
 
 func newInspect(a *app) *cobra.Command {
 	c := inspectCmd{app: a, diagram: "auto"}
-	cmd := &cobra.Command{
-		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
-		Short: "Show the time, node, sequence and bits of IDs",
-		Long:  inspectHelp,
-		Example: `  firn inspect --layout hazelcast 1051272366497366035
-  firn inspect --summary --csv order_id orders.csv
-  firn inspect 0190163d-8694-739b-aea5-966c26f8ad91
-  firn next -n 1000 | firn inspect --layout default --json -`,
-		Args: takes("the ID", 1, -1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case c.From.Is(firn.Raw):
-				return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")
-			case c.veiled.file != "" || c.From.IsVeiled():
-				v, err := c.veiled.veil(a, c.Layout)
-				if err != nil {
-					return err
-				}
-				c.From = form.VeiledBy(v)
-			case cmd.Flags().Changed("sequencer"):
-				return misuse("", "--sequencer needs --veil-key-file")
+	cmd := command("inspect", takes("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
+		switch {
+		case c.From.Is(firn.Raw):
+			return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")
+		case c.veiled.file != "" || c.From.IsVeiled():
+			v, err := c.veiled.veil(a, c.Layout)
+			if err != nil {
+				return err
 			}
-			return c.run(cmd.Context(), args)
-		},
-	}
+			c.From = form.VeiledBy(v)
+		case cmd.Flags().Changed("sequencer"):
+			return misuse("", "--sequencer needs --veil-key-file")
+		}
+		return c.run(cmd.Context(), args)
+	})
 	layoutVar(cmd, &c.Layout, firn.ParseLayout, "layout of the IDs (default all known layouts)")
 	encodingVar(cmd, &c.From)
 	c.veiled.flags(cmd)
 	csvVar(cmd, &c.csv)
-	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print one JSON object per line")
+	jsonVar(cmd, &c.asJSON)
 	cmd.Flags().BoolVar(&c.summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
 	cmd.Flags().BoolVar(&c.all, "all", false, "also show unlikely readings")
 	diagramVar(cmd, &c.diagram)

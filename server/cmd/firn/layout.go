@@ -23,69 +23,45 @@ func newLayout(a *app) *cobra.Command {
 		asJSON  bool
 		diagram = "auto"
 	)
-	cmd := &cobra.Command{
-		Use:   "layout [LAYOUT] | layout --plan",
-		Short: "Explain layouts, or find one that fits",
-		Long: `Layout lists the named layouts, or explains one: its bits, its number of IDs and nodes, and
-how long it lasts.
-
-  firn layout hazelcast
-
-A LAYOUT is a name with settings, such as hazelcast,node-bits=10,seq-bits=12, or custom
-fields from the top bit down:
-
-  bits=time:41.node:10.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z
-
-With --json, negative_from_ms and inexact_in_javascript_from_ms are null for never and 0
-for always.
-
---plan finds layouts for given needs, with 63 bits (positive in every language) and 53
-bits (exact in JavaScript). --years counts from now; --rate is the IDs per second of one
-node.`,
-		Example: `  firn layout
-  firn layout snowcast,nodes=300
-  firn layout --plan --years 50 --nodes 1000 --rate 1e6`,
-		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: wordsOf(presetNames()...),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			st := a.style()
-			switch {
-			case len(args) > 1:
-				return misuse("join the settings with commas: hazelcast,node-bits=10", "%d layouts given, %d too many", len(args), len(args)-1)
-			case doPlan && len(args) == 1:
-				return misuse("leave out "+args[0], "--plan finds a layout and takes none, but got %q", args[0])
-			case doPlan:
-				return p.print(a, asJSON)
+	cmd := command("layout", cobra.ArbitraryArgs, func(cmd *cobra.Command, args []string) error {
+		st := a.style()
+		switch {
+		case len(args) > 1:
+			return misuse("join the settings with commas: hazelcast,node-bits=10", "%d layouts given, %d too many", len(args), len(args)-1)
+		case doPlan && len(args) == 1:
+			return misuse("leave out "+args[0], "--plan finds a layout and takes none, but got %q", args[0])
+		case doPlan:
+			return p.print(a, asJSON)
+		}
+		for _, name := range []string{"years", "nodes", "rate", "bits"} {
+			if cmd.Flags().Changed(name) {
+				return misuse("firn layout --plan --"+name+" …", "--%s needs --plan", name)
 			}
-			for _, name := range []string{"years", "nodes", "rate", "bits"} {
-				if cmd.Flags().Changed(name) {
-					return misuse("firn layout --plan --"+name+" …", "--%s needs --plan", name)
-				}
+		}
+		if len(args) == 0 {
+			if cmd.Flags().Changed("diagram") {
+				return misuse("firn layout hazelcast --diagram "+diagram, "--diagram needs one layout")
 			}
-			if len(args) == 0 {
-				if cmd.Flags().Changed("diagram") {
-					return misuse("firn layout hazelcast --diagram "+diagram, "--diagram needs one layout")
-				}
-				return listPresets(a, st, asJSON)
-			}
-			layout, err := firn.ParseLayout(args[0])
-			switch {
-			case err != nil:
-				return misuse(layoutHint, "%q: %w", args[0], textfmt.Plain(err))
-			case asJSON:
-				a.printJSON(jsonOf(layout))
-			default:
-				showLayout(a.stdout, st, layout, drawsDiagram(diagram, st))
-			}
-			return nil
-		},
-	}
+			return listPresets(a, st, asJSON)
+		}
+		layout, err := firn.ParseLayout(args[0])
+		switch {
+		case err != nil:
+			return misuse(layoutHint, "%q: %w", args[0], textfmt.Plain(err))
+		case asJSON:
+			a.printJSON(jsonOf(layout))
+		default:
+			showLayout(a.stdout, st, layout, drawsDiagram(diagram, st))
+		}
+		return nil
+	})
+	cmd.ValidArgsFunction = wordsOf(presetNames()...)
 	cmd.Flags().BoolVar(&doPlan, "plan", false, "find layouts that fit")
 	needVar(cmd, &p.years, "years", "how long it must last from now", 0, 1e6)
 	needVar(cmd, &p.nodes, "nodes", "number of nodes", 0, 1<<48)
 	needVar(cmd, &p.rate, "rate", "sustained IDs per second of one node", 0, 1e12)
 	needVar(cmd, &p.bits, "bits", "number of bits of an ID (default 63 and 53)", 16, 128)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per layout")
+	jsonVar(cmd, &asJSON)
 	diagramVar(cmd, &diagram)
 	cmd.MarkFlagsMutuallyExclusive("plan", "diagram")
 	cmd.MarkFlagsMutuallyExclusive("json", "diagram")

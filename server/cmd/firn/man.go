@@ -13,29 +13,19 @@ import (
 
 func newMan(a *app) *cobra.Command {
 	var dir string
-	cmd := &cobra.Command{
-		Use:   "man [COMMAND]",
-		Short: "Print a manual page",
-		Long: `Man prints the manual page of a command, or of firn itself, for the program man.
-
-  firn man serve | man -l -
-
-The page has the same contents as --help. Firn's packages install the pages.`,
-		Example: "  firn man --dir ~/.local/share/man/man1",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			of, err := find(cmd.Root(), args)
-			switch {
-			case err != nil:
-				return err
-			case dir == "":
-				fmt.Fprint(a.stdout, pageOf(of))
-				return nil
-			case len(args) > 0:
-				return misuse("--dir writes the pages of all commands", "either --dir or %q, not both", args[0])
-			}
-			return writePages(dir, cmd.Root())
-		},
-	}
+	cmd := command("man", nil, func(cmd *cobra.Command, args []string) error {
+		of, err := find(cmd.Root(), args)
+		switch {
+		case err != nil:
+			return err
+		case dir == "":
+			fmt.Fprint(a.stdout, pageOf(of))
+			return nil
+		case len(args) > 0:
+			return misuse("--dir writes the pages of all commands", "either --dir or %q, not both", args[0])
+		}
+		return writePages(dir, cmd.Root())
+	})
 	cmd.Flags().Var(&value[string]{&dir, notEmpty, nil, "DIR"}, "dir", "write the pages of all commands to files in `DIR`")
 	return cmd
 }

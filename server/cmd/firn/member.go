@@ -14,32 +14,11 @@ import (
 
 // newMember makes the commands about servers.
 func newMember(a *app) *cobra.Command {
-	return parent(&cobra.Command{
-		Use:   "member COMMAND",
-		Short: "List the servers of a store",
-		Long: `Servers of one store announce themselves in it every 10 seconds.
-
-  firn member list
-
-Programs that use the store without a server, such as firn next, do not announce
-themselves: firn node list shows them too.`,
-		Example: "  firn member list",
-	}, newMemberList(a))
+	return parent(command("member", nil, nil), newMemberList(a))
 }
 
 func newMemberList(a *app) *cobra.Command {
-	return a.onStore(&cobra.Command{
-		Use:   "list",
-		Short: "List the servers of the store",
-		Long: `List shows the servers that have announced themselves in the store.
-
-  firn member list --store etcd://etcd:2379
-
-It prints the address for other servers, the version, the uptime, the number of node IDs
-held, and the number of IDs made. SEEN is how long ago a server wrote this, by its own
-clock. A server that crashed is listed for up to 30 seconds.`,
-		Args: noArgs,
-	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
+	return a.onStore("member list", noArgs, false, func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		now := a.now()
 		all, err := members.List(ctx, s, now)
 		if err != nil {

@@ -19,23 +19,7 @@ import (
 func newSequencerMove(a *app) *cobra.Command {
 	var from, to string
 	var yes, asJSON bool
-	cmd := &cobra.Command{
-		Use:   "move NAME --store URL --to URL",
-		Short: "Move a sequencer to another store",
-		Long: `Move moves a sequencer from one store to another: its IDs continue above the old ones.
-
-  firn sequencer move orders --store dir:/var/lib/firn --to etcd://etcd-1:2379/firn
-
-It detaches the sequencer, copies the records of its node IDs, and attaches it in the other
-store. Until then no IDs are made. Servers and commands that still use the old store get an
-error that names the new one. Start them with --store NEW after the move: earlier, they would
-create the sequencer there, and repeat IDs.
-
-It can be interrupted at any time (ctrl-C); run it again to continue. To go back, exchange
---store and --to. A sequencer of that name in the other store must have the same layout, and
-no members. --yes does not ask for confirmation.`,
-		Args: oneName,
-	}
+	cmd := command("sequencer move", oneName, nil)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, name := asOperator(cmd.Context()), args[0]
 		var e *stores.Error
@@ -63,7 +47,7 @@ no members. --yes does not ask for confirmation.`,
 	cmd.Flags().Var(&value[string]{&to, notEmpty, nil, "URL"}, "to", "store that gets the sequencer: machine, or a URL")
 	require(cmd, "to")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sequencer as JSON")
+	jsonVar(cmd, &asJSON)
 	return cmd
 }
 

@@ -37,33 +37,10 @@ type nextCmd struct {
 
 func newNext(a *app) *cobra.Command {
 	n := nextCmd{app: a, count: 1, Options: sequencer.Options{Layout: firn.Default(), Member: grant.Member{Now: a.clock}}}
-	cmd := &cobra.Command{
-		Use:   "next [-n N] [--layout LAYOUT] [--store URL | --server URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
-		Short: "Make IDs",
-		Long: `Next makes IDs and prints one per line.
-
-  firn next -n 3 --sequencer orders
-
-The IDs are those of a sequencer: no two are equal, whatever other processes with the same
-store make at the same time. A sequencer is created when it is first used, with the given
-layout; without --sequencer, next uses one named after the layout. With --format raw it
-writes packed IDs of 8 or 16 bytes.
-
-` + nodeHelp + `
-
-With --server, the server at that URL makes the IDs, with its own settings.`,
-		Example: `  firn next
-  firn next -n 5 --layout hazelcast
-  firn next --sequencer orders --store dir:/srv/firn
-  firn next --sequencer orders --server https://ids:3476 --token-file orders.token
-  firn next --layout flake-idgen --node datacenter=9,worker=7 --format base62
-  firn next --layout uuidv7 --node env:NODE_ID --json`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			n.ownLayout, n.ownFormat = !cmd.Flags().Changed("layout"), !cmd.Flags().Changed("format")
-			return n.run(cmd.Context())
-		},
-	}
+	cmd := command("next", noArgs, func(cmd *cobra.Command, _ []string) error {
+		n.ownLayout, n.ownFormat = !cmd.Flags().Changed("layout"), !cmd.Flags().Changed("format")
+		return n.run(cmd.Context())
+	})
 	numberVar(cmd, &n.count, "count", "n", "number of IDs")
 	layoutVar(cmd, &n.Layout, parseMadeLayout, "layout of the IDs")
 	storeVar(cmd, &n.store)
@@ -76,7 +53,7 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	formVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file",
 		"file with the keys for --format veiled; see firn convert --help")
-	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
+	jsonVar(cmd, &n.asJSON)
 	cmd.Flags().Var(&value[string]{&n.server, notEmpty, nil, "URL"}, "server", "server that makes the IDs, such as http://127.0.0.1:3476")
 	n.remote.vars(cmd)
 	return cmd

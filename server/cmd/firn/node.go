@@ -15,17 +15,7 @@ import (
 
 // newNode makes the commands about node IDs.
 func newNode(a *app) *cobra.Command {
-	return parent(&cobra.Command{
-		Use:   "node COMMAND",
-		Short: "List, fence or repair node IDs, or run a program with one",
-		Long: `Every process that makes IDs of a sequencer holds one of its node IDs for a window of time.
-
-  firn node list
-
-The window is recorded in the store, and renewed while the process makes IDs.`,
-		Example: `  firn node fence orders
-  firn node repair orders`,
-	}, newNodeList(a), newNodeFence(a), newNodeRepair(a), newNodeRun(a))
+	return parent(command("node", nil, nil), newNodeList(a), newNodeFence(a), newNodeRepair(a), newNodeRun(a))
 }
 
 // atMostOneName takes the name of a sequencer, or none.
@@ -65,26 +55,7 @@ func stateOf(n grant.NodeInfo, now time.Time) string {
 
 func newNodeList(a *app) *cobra.Command {
 	var all bool
-	cmd := a.onStore(&cobra.Command{
-		Use:   "list [SEQUENCER]",
-		Short: "List node IDs, their holders and windows",
-		Long: `List shows the holder of each node ID, until when, and how much of the window is left.
-
-  firn node list orders
-
-A window is renewed while IDs are made. If it has ended, its process is idle or gone, and
-another process may acquire the node ID.
-
-SERVER is the firn serve process of the host that holds it: its address, or the beginning
-of its ID if it has none; firn member list lists them. It is - for other programs.
-
-WRITTEN is how long ago the owner wrote this, by its own clock. If it is in the future,
-that clock is ahead of this one.
-
-A node ID is blocked if a process with a clock far ahead has acquired it: no member can
-acquire it until the time that this clock showed. firn node repair gives it back.`,
-		Args: atMostOneName,
-	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+	cmd := a.onStore("node list", atMostOneName, false, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		names, err := sequencerNames(ctx, s, args)
 		if err != nil {
 			return err

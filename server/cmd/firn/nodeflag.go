@@ -20,14 +20,6 @@ func nodeVar(cmd *cobra.Command, node *string, usage string) {
 	cmd.Flags().Var(&value[string]{node, notEmpty, nil, "NODE"}, "node", usage+": "+nodeUsage)
 }
 
-// nodeHelp is the part of the help that explains --node.
-const nodeHelp = `With --node and no --store, no store is used: the node ID is static, and you have to keep
-it unique. Two processes with the same static node ID make the same IDs if they run at the
-same time. With --store, --node pins the node ID: it is acquired only while no other process
-holds it. NODE is a number, or the named pieces of the layout (datacenter=9,worker=7);
-env:NAME takes it from an environment variable, hostname from the number at the end of the
-host name (ids-7), and if:NAME from the MAC address of a network card.`
-
 // readNode returns the node ID that spec names, for the layout l.
 func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 	kind, name, _ := strings.Cut(spec, ":")

@@ -22,42 +22,7 @@ type nodeRunCmd struct {
 
 func newNodeRun(a *app) *cobra.Command {
 	n := &nodeRunCmd{app: a, logFlags: defaultLog(), Config: noderun.Config{Sequencer: noderun.DefaultSequencer, Window: noderun.DefaultWindow}}
-	cmd := &cobra.Command{
-		Use:   "run [--store URL] [--sequencer NAME] [--nodes LO..HI] [--env NAME=TEMPLATE]... -- COMMAND [ARG]...",
-		Short: "Run a program with a node ID that no other program holds",
-		Long: `Run acquires a node ID, runs COMMAND with it, and releases it when COMMAND ends. It is
-for programs with their own ID generator, such as a Snowflake library.
-
-  firn node run --store etcd://etcd:2379 -- node server.js
-
-COMMAND gets the node ID in the environment variable NODE_ID. --env sets other variables
-instead, and {node} in an argument is replaced too. {node%32} and {node/32} are the
-remainder and the quotient, for generators with two numbers:
-
-  --env WORKER_ID={node%32} --env DATACENTER_ID={node/32}
-
-Run renews the window of the node ID while COMMAND runs. It stops COMMAND (with SIGTERM,
-and SIGKILL after the grace period) if this machine's clock comes within the margin of the
-window's end, or is set back to before its beginning. The store may be unreachable for
-about half a window without any effect.
-
-Two commands never hold one node ID at overlapping times, each by the wall clock of its
-machine, as long as firn runs at least once per margin and the processes of COMMAND stay
-in its process group. A machine that is suspended for longer may repeat IDs: when it
-resumes, firn first stops COMMAND, and logs the time span. Run cannot prevent errors of
-the generator in COMMAND itself. If firn is killed, Linux kills COMMAND too, but not the
-processes that COMMAND has started; Windows kills all; on other systems COMMAND continues.
-
-Run passes signals on to COMMAND. The exit code is that of COMMAND, or 128 plus the number
-of the signal that ended it. It is 124 if COMMAND was stopped because of its window, 126 if
-it cannot be run, and 127 if it is not found. Before COMMAND starts, firn's own exit codes
-apply: 128 plus the number of the signal if one interrupts it.`,
-		Example: `  firn node run --store dir:/srv/firn -- ./server
-  firn node run --sequencer workers --nodes 0..31 --env WORKER_ID={node} -- java -jar app.jar
-  firn node run -- ./server --datacenter={node/32} --worker={node%32}`,
-		Args: takes("the command", 1, -1),
-		RunE: func(cmd *cobra.Command, args []string) error { return n.run(cmd.Context(), args) },
-	}
+	cmd := command("node run", takes("the command", 1, -1), func(cmd *cobra.Command, args []string) error { return n.run(cmd.Context(), args) })
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)

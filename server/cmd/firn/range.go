@@ -27,70 +27,50 @@ func newRange(a *app) *cobra.Command {
 		table    string
 		asJSON   bool
 	)
-	cmd := &cobra.Command{
-		Use:   "range --from TIME --to TIME [--layout LAYOUT]",
-		Short: "Print the first and last ID of a time range",
-		Long: `Range prints the lowest and the highest ID of the time from --from up to --to. Both IDs are
-inclusive; the time --to itself is not.
-
-  firn range --from 2026-11-20 --to 2026-11-21 --sql id
-
-A database can then use its index of the IDs to find the rows of a day. --partitions prints
-PostgreSQL's partitions for all days, months or years that overlap the range:
-
-  firn range --from now --to +90d --partitions month --table orders
-
-A time is RFC 3339 (2026-11-20T10:00:00Z), a date (its beginning in UTC), Unix
-milliseconds, now, or relative to now: -1h30m, -7d.`,
-		Example: `  firn range --from -1h --to now
-  firn range --layout twitter --from 2024-01-01 --to 2024-01-02 --sql id
-  firn range --layout uuidv7 --from 2026-11-01 --to 2026-12-01 --json`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := outputForm(cmd, &format, layout, prefix); err != nil {
+	cmd := command("range", noArgs, func(cmd *cobra.Command, _ []string) error {
+		if err := outputForm(cmd, &format, layout, prefix); err != nil {
+			return err
+		}
+		if format.Is(firn.Raw) {
+			return misuse("firn range --format hex", "--format raw: range prints text")
+		}
+		lo, hi, err := rangeOf(layout, from, to)
+		if err != nil {
+			hint := ""
+			if !from.Before(to) {
+				hint = "--from must be earlier than --to"
+			}
+			return misuse(hint, "%w", err)
+		}
+		if from.Before(layout.Epoch()) {
+			a.note("--from %s is before the epoch of layout %s: the range begins at %s", stamp(from), layout, stamp(layout.Epoch()))
+		}
+		first, last := string(lo.Append(nil, format)), string(hi.Append(nil, format))
+		switch {
+		case every != "":
+			if err := printPartitions(a.stdout, layout, from, to, every, table, format); err != nil {
 				return err
 			}
-			if format.Is(firn.Raw) {
-				return misuse("firn range --format hex", "--format raw: range prints text")
+		case column != "":
+			if err := sortsAsText(format); err != nil {
+				return err
 			}
-			lo, hi, err := rangeOf(layout, from, to)
-			if err != nil {
-				hint := ""
-				if !from.Before(to) {
-					hint = "--from must be earlier than --to"
-				}
-				return misuse(hint, "%w", err)
-			}
-			if from.Before(layout.Epoch()) {
-				a.note("--from %s is before the epoch of layout %s: the range begins at %s", stamp(from), layout, stamp(layout.Epoch()))
-			}
-			first, last := string(lo.Append(nil, format)), string(hi.Append(nil, format))
-			switch {
-			case every != "":
-				if err := printPartitions(a.stdout, layout, from, to, every, table, format); err != nil {
-					return err
-				}
-			case column != "":
-				if err := sortsAsText(format); err != nil {
-					return err
-				}
-				fmt.Fprintf(a.stdout, "%s BETWEEN %s AND %s\n", column, sqlValue(lo, format), sqlValue(hi, format))
-			case asJSON:
-				a.printJSON(map[string]string{"layout": layout.String(), "from": stamp(from), "to": stamp(to), "lo": first, "hi": last})
-			default:
-				var r rows
-				r.add("lo", "%s", first)
-				r.add("hi", "%s", last)
-				r.add("from", "%s", stamp(from))
-				r.add("to", "%s", stamp(to))
-				r.print(a.stdout, a.style())
-			}
-			if new(big.Int).SetBytes(hi).BitLen() > 63 && format.Is(firn.Decimal) && (every != "" || column != "") {
-				a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")
-			}
-			return nil
-		},
-	}
+			fmt.Fprintf(a.stdout, "%s BETWEEN %s AND %s\n", column, sqlValue(lo, format), sqlValue(hi, format))
+		case asJSON:
+			a.printJSON(map[string]string{"layout": layout.String(), "from": stamp(from), "to": stamp(to), "lo": first, "hi": last})
+		default:
+			var r rows
+			r.add("lo", "%s", first)
+			r.add("hi", "%s", last)
+			r.add("from", "%s", stamp(from))
+			r.add("to", "%s", stamp(to))
+			r.print(a.stdout, a.style())
+		}
+		if new(big.Int).SetBytes(hi).BitLen() > 63 && format.Is(firn.Decimal) && (every != "" || column != "") {
+			a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")
+		}
+		return nil
+	})
 	layoutVar(cmd, &layout, parseMadeLayout, "layout of the IDs")
 	timeVar(cmd, a, &from, "from", "beginning of the range, inclusive")
 	timeVar(cmd, a, &to, "to", "end of the range, exclusive")
@@ -99,7 +79,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql", "print COLUMN BETWEEN lo AND hi for a column of this name")
 	wordVar(cmd, &every, "partitions", "PERIOD", "print the partitions of a table: day, month or year", "day", "month", "year")
 	cmd.Flags().Var(&value[string]{&table, parseTable, nil, "TABLE"}, "table", "with --partitions: name of the partitioned table")
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"layout","from","to","lo","hi"}`)
+	jsonVar(cmd, &asJSON)
 	require(cmd, "from", "to")
 	cmd.MarkFlagsMutuallyExclusive("partitions", "sql", "json")
 	cmd.MarkFlagsRequiredTogether("partitions", "table")

@@ -14,28 +14,7 @@ import (
 
 func newNodeRepair(a *app) *cobra.Command {
 	m := &applyCmd{verb: "repair", done: "repaired", skew: clockTolerance}
-	return m.command(a, &cobra.Command{
-		Use:   "repair SEQUENCER | --all [--apply]",
-		Short: "Give back node IDs that a wrong clock has blocked",
-		Long: `Repair gives back node IDs that a process with a clock far ahead has acquired.
-
-  firn node repair orders --apply
-
-Such a node ID is blocked until the time that the wrong clock showed. Its record has the
-earlier time span that no window ever covered: repair gives this span back. The span
-that the wrong clock may have used is kept, and no member ever uses it again.
-
-Without --apply it only prints what it would do. First correct the clock of the host that
-it prints, or end the process there: a process that ignores clock differences
-(--allow-clock-ahead) acquires the next node ID. Repair can be run at any time, also while
-members make IDs.
-
-A node ID whose span has passed cannot be given back. It is free at the printed time; until
-then, members acquire others. The exit code is 1 if there is one.
-
-The clock must be right: repair compares it with the store's, if the store reports its
-time.`,
-	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
+	return m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		r, err := grant.Repair(ctx, s, name, &grant.AdminOptions{DryRun: !m.apply, Now: a.now})
 		if m.apply && (err != nil || len(r.Nodes) > 0) {
 			a.audit(ctx, s, "repaired", name, err)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"embed"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,23 +19,8 @@ const (
 // newRoot makes the command tree. Every subcommand has its own file with a
 // function that makes it.
 func newRoot(a *app) *cobra.Command {
-	root := parent(&cobra.Command{
-		Use:   "firn",
-		Short: "Make, read and explain unique, time-ordered IDs",
-		Long: `Firn makes unique, time-ordered IDs, and inspects IDs of a dozen formats: Hazelcast,
-Twitter, Discord, flake-idgen, Boundary, UUIDv7, ULID and more.
-
-  firn next -n 3
-
-The exit code is 0 on success, 1 if the answer is no (not an ID, duplicates found, a
-sequencer that is detached, moved or fenced), 2 for invalid flags or arguments, and 3 for
-other failures. It is 130 after an interrupt (ctrl-C) and 143 after SIGTERM; serve then
-stops normally, with 0.`,
-		Example: `  firn inspect 1212092628029698048
-  firn range --layout twitter --from 2024-01-01 --to 2024-01-02 --sql id`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	})
+	root := parent(command("", nil, nil))
+	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
@@ -66,6 +53,45 @@ stops normally, with 0.`,
 	parent(completion) // cobra's own shows its help for an unknown shell
 	a.noteBegin(root)
 	return root
+}
+
+//go:embed help/*.txt
+var helpFiles embed.FS
+
+// command returns the command at a path, such as "sequencer create", with its
+// section of help/sequencer.txt: its usage, what it does in a line and in full,
+// and examples.
+func command(path string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
+	cmd := &cobra.Command{Args: args, RunE: run}
+	file, _, _ := strings.Cut(cmp.Or(path, "firn"), " ")
+	text := helpSection(file, strings.TrimSpace("firn "+path))
+	for _, part := range []string{"{{nodes}}", "{{columns}}", "{{veil}}"} {
+		if strings.Contains(text, part) {
+			_, shared, _ := strings.Cut(helpSection("parts", part), "\n")
+			text = strings.Replace(text, part, strings.TrimSpace(shared), 1)
+		}
+	}
+	usage, text, _ := strings.Cut(text, "\n")
+	cmd.Short, text, _ = strings.Cut(text, "\n")
+	long, examples, _ := strings.Cut(text, "\nExamples:\n")
+	parents := "firn " + path[:strings.LastIndex(path, " ")+1]
+	cmd.Use, cmd.Long, cmd.Example = strings.TrimPrefix(usage, parents), strings.TrimSpace(long), strings.TrimRight(examples, "\n")
+	return cmd
+}
+
+// helpSection returns the first section of a file of help with that title, of
+// which the first line is the title and possibly more.
+func helpSection(file, title string) string {
+	text, err := helpFiles.ReadFile("help/" + file + ".txt")
+	if err != nil {
+		panic(err)
+	}
+	for section := range strings.SplitSeq("\n"+string(text), "\n# ") {
+		if strings.HasPrefix(section, title) {
+			return section
+		}
+	}
+	panic("no help for " + title)
 }
 
 // noteBegin notes when a command begins: until then, cobra has found the command
@@ -104,19 +130,14 @@ func parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 // newHelp replaces cobra's help command, which exits with 0 for an unknown
 // topic.
 func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Show the help of a command",
-		Long:  "Help shows the help of a command, like firn COMMAND --help, or lists all commands.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			of, err := find(cmd.Root(), args)
-			if err != nil {
-				return err
-			}
-			of.InitDefaultHelpFlag() // so that the help shows it
-			return of.Help()
-		},
-	}
+	return command("help", nil, func(cmd *cobra.Command, args []string) error {
+		of, err := find(cmd.Root(), args)
+		if err != nil {
+			return err
+		}
+		of.InitDefaultHelpFlag() // so that the help shows it
+		return of.Help()
+	})
 }
 
 // find returns the command with that path.

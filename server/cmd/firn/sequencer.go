@@ -22,32 +22,13 @@ import (
 
 // newSequencer makes the commands for whole sequencers.
 func newSequencer(a *app) *cobra.Command {
-	return parent(&cobra.Command{
-		Use:   "sequencer COMMAND",
-		Short: "Create, list, move and destroy sequencers",
-		Long: `A sequencer is a named ID space. Its layout and settings are the same for every process that
-makes IDs of it. Only its window and its range of node IDs can change later.
-
-  firn sequencer create orders --layout hazelcast`,
-		Example: `  firn sequencer create orders --layout hazelcast
-  firn sequencer list
-  firn sequencer destroy orders`,
-	},
+	return parent(command("sequencer", nil, nil),
 		newSequencerCreate(a),
 		newSequencerList(a),
-		newSequencerChange(a, "show", "Show the settings of a sequencer",
-			"Show shows the settings of a sequencer; firn node list shows its node IDs.", grant.Lookup),
-		newSequencerChange(a, "attach", "Allow members to use a detached sequencer again", "", grant.Attach),
-		newSequencerEmpty(a, "detach", "Make all members give their node IDs back",
-			`Detach makes all members of a sequencer give their node IDs back, and prevents them from
-acquiring others until firn sequencer attach. It returns when all node IDs are given back
-or their windows have ended, and prints from when another store or generator may use them.`, false, grant.Detach),
-		newSequencerEmpty(a, "destroy", "End a sequencer permanently",
-			`Destroy ends a sequencer: all members give their node IDs back, and no more IDs are made.
-Its marks are kept: if it is created again under the same name, with the same layout, it
-continues above its old IDs and never repeats one. When destroy returns, all clocks have
-passed its IDs, so that another store or generator may use its node IDs. If that takes more
-than two windows, as after a fence, it prints until when and exits with 3.`, true, grant.Destroy),
+		newSequencerChange(a, "show", grant.Lookup),
+		newSequencerChange(a, "attach", grant.Attach),
+		newSequencerEmpty(a, "detach", false, grant.Detach),
+		newSequencerEmpty(a, "destroy", true, grant.Destroy),
 		newSequencerNodes(a),
 		newSequencerWindow(a),
 		newSequencerMove(a),
@@ -66,16 +47,15 @@ func oneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// onStore completes a command that uses the store of --store and can print
-// JSON.
-func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run func(ctx context.Context, s grant.Store, args []string, asJSON bool) error) *cobra.Command {
+// onStore returns a command that uses the store of --store and can print JSON.
+func (a *app) onStore(path string, takes cobra.PositionalArgs, create bool, run func(ctx context.Context, s grant.Store, args []string, asJSON bool) error) *cobra.Command {
 	var store string
 	var asJSON bool
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd := command(path, takes, func(cmd *cobra.Command, args []string) error {
 		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error { return run(asOperator(cmd.Context()), s, args, asJSON) })
-	}
+	})
 	storeVar(cmd, &store)
-	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
+	jsonVar(cmd, &asJSON)
 	return cmd
 }
 
@@ -95,27 +75,10 @@ func newSequencerCreate(a *app) *cobra.Command {
 	var floor time.Time
 	var nodes *grant.Range
 	var prefix string
-	cmd := a.onStore(&cobra.Command{
-		Use:   "create NAME [--layout LAYOUT]",
-		Short: "Create a sequencer, or create it again",
-		Long: `Create creates a sequencer.
-
-  firn sequencer create orders --layout hazelcast
-
-With --prefix, its IDs can be written with a type in front (--format typed).
-
-If it already exists with the same settings, nothing happens. With other settings, create
-fails and changes nothing.`,
-		Example: `  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z
-  firn sequencer create events --max-ahead 100ms --window 10s`,
-		Args: oneName,
-		PreRunE: func(*cobra.Command, []string) error {
-			if floor.Year() >= 2100 {
-				return misuse("", "no ID can be made above %s: the time must be before 2100", stamp(floor))
-			}
-			return nil
-		},
-	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+	cmd := a.onStore("sequencer create", oneName, true, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+		if floor.Year() >= 2100 {
+			return misuse("", "no ID can be made above %s: the time must be before 2100", stamp(floor))
+		}
 		c := grant.DefaultConfig(s, layout, maxAhead)
 		c.Window = *cmp.Or(window, &c.Window)
 		c.Nodes, c.Prefix = nodes, prefix
@@ -185,17 +148,7 @@ func windowOf(i grant.Info) string {
 }
 
 func newSequencerList(a *app) *cobra.Command {
-	return a.onStore(&cobra.Command{
-		Use:   "list",
-		Short: "List all sequencers of the store",
-		Long: `List lists all sequencers of the store, sorted by name.
-
-  firn sequencer list >firn-sequencers.txt
-
-Below the table, it prints the commands that create each one and fence it, for a restored
-store that lacks it (docs/restore.md).`,
-		Args: noArgs,
-	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
+	return a.onStore("sequencer list", noArgs, false, func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		var commands []string
 		l := a.list(asJSON, "SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW")
 		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
@@ -254,14 +207,8 @@ var auditWords = map[string]string{
 }
 
 // newSequencerChange makes a command that shows or changes a sequencer at once.
-func newSequencerChange(a *app, name, short, long string, change func(context.Context, grant.Store, string) (grant.Info, error)) *cobra.Command {
-	return a.onStore(&cobra.Command{
-		Use:     name + " NAME",
-		Short:   short,
-		Long:    long,
-		Example: "  firn sequencer " + name + " orders",
-		Args:    oneName,
-	}, false, "print the sequencer as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+func newSequencerChange(a *app, name string, change func(context.Context, grant.Store, string) (grant.Info, error)) *cobra.Command {
+	return a.onStore("sequencer "+name, oneName, false, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		info, err := change(ctx, s, args[0])
 		if done := auditWords[name]; done != "" {
 			a.audit(ctx, s, done, args[0], err)
@@ -314,9 +261,9 @@ func (a *app) checkLead(ctx context.Context, s grant.Store) error {
 
 // newSequencerEmpty makes a command that makes members give their node IDs
 // back.
-func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
+func newSequencerEmpty(a *app, name string, confirm bool, empty func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
 	yes := !confirm
-	cmd := newSequencerChange(a, name, short, long+"\n\nIt can be interrupted at any time (ctrl-C); run it again to continue.", func(ctx context.Context, s grant.Store, q string) (grant.Info, error) {
+	cmd := newSequencerChange(a, name, func(ctx context.Context, s grant.Store, q string) (grant.Info, error) {
 		if err := a.confirm(yes, q, name); err != nil {
 			return grant.Info{}, err
 		}
@@ -375,24 +322,12 @@ func (a *app) confirm(yes bool, name, what string) error {
 
 func newSequencerNodes(a *app) *cobra.Command {
 	var nodes *grant.Range
-	cmd := newSequencerChange(a, "nodes", "Change which node IDs members may take",
-		`Nodes changes the node IDs that members of this store may take. Give two stores whose IDs
-meet in one database ranges that do not overlap.
-
-  firn sequencer nodes orders 0..511
-  firn sequencer nodes orders all
-
-To widen them takes a moment. To narrow them, members that hold others give them back. When
-it returns, all clocks have passed the IDs of these, and another store may use them. If that
-takes more than two windows, as after a fence, it prints until when and exits with 3. It can
-be interrupted at any time (ctrl-C); run it again to continue.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
-			if err := a.checkLead(ctx, s); err != nil && nodes != nil {
-				return grant.Info{}, err
-			}
-			return grant.SetNodes(ctx, s, name, nodes, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, name)})
-		})
-	cmd.Use = "nodes NAME LO..HI|all"
-	cmd.Example = "  firn sequencer nodes orders 0..511"
+	cmd := newSequencerChange(a, "nodes", func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
+		if err := a.checkLead(ctx, s); err != nil && nodes != nil {
+			return grant.Info{}, err
+		}
+		return grant.SetNodes(ctx, s, name, nodes, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, name)})
+	})
 	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
 		if err := cobra.ExactArgs(2)(cmd, args); err != nil {
 			return err
@@ -409,18 +344,9 @@ be interrupted at any time (ctrl-C); run it again to continue.`, func(ctx contex
 
 func newSequencerWindow(a *app) *cobra.Command {
 	var window time.Duration
-	cmd := newSequencerChange(a, "window", "Change how long members hold a node ID without the store",
-		`Window changes the window of a sequencer while its members run: how long each makes IDs
-while the store is unreachable. Of the other settings only the node range can change.
-
-  firn sequencer window orders 10m
-
-Members read it within 20 seconds and use it from their next renewal on. Note it beside your
-backups: after a restore, firn node fence needs the longest window of the sequencer.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
-			return grant.SetWindow(ctx, s, name, window)
-		})
-	cmd.Use = "window NAME DURATION"
-	cmd.Example = "  firn sequencer window orders 10m"
+	cmd := newSequencerChange(a, "window", func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
+		return grant.SetWindow(ctx, s, name, window)
+	})
 	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
 		if err := cobra.ExactArgs(2)(cmd, args); err != nil {
 			return err
@@ -435,28 +361,22 @@ backups: after a restore, firn node fence needs the longest window of the sequen
 
 func newSequencerPurge(a *app) *cobra.Command {
 	var yes bool
-	cmd := newSequencerChange(a, "purge", "Allow a destroyed sequencer to be created with another layout",
-		`Purge allows a destroyed sequencer to be created again with another layout or epoch.
-
-  firn sequencer purge orders
-
-IDs of the new sequencer may then equal old ones, because another layout divides the bits
-differently. Purge only if no old ID is kept anywhere.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
-			// Look at its state first: there may be nothing to confirm.
-			info, err := grant.Lookup(ctx, s, name)
-			if err != nil {
-				return info, err
-			}
-			if info.State != grant.Destroyed && info.State != grant.Purged {
-				return info, refused("destroy it first: firn sequencer destroy "+name,
-					"sequencer %s is %s: only a destroyed sequencer can be purged", name, info.State)
-			}
-			a.note("after a purge, %s can be created with another layout, and its IDs may then equal earlier ones", name)
-			if err := a.confirm(yes, name, "purge"); err != nil {
-				return info, err
-			}
-			return grant.Purge(ctx, s, name)
-		})
+	cmd := newSequencerChange(a, "purge", func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
+		// Look at its state first: there may be nothing to confirm.
+		info, err := grant.Lookup(ctx, s, name)
+		if err != nil {
+			return info, err
+		}
+		if info.State != grant.Destroyed && info.State != grant.Purged {
+			return info, refused("destroy it first: firn sequencer destroy "+name,
+				"sequencer %s is %s: only a destroyed sequencer can be purged", name, info.State)
+		}
+		a.note("after a purge, %s can be created with another layout, and its IDs may then equal earlier ones", name)
+		if err := a.confirm(yes, name, "purge"); err != nil {
+			return info, err
+		}
+		return grant.Purge(ctx, s, name)
+	})
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
 }

@@ -84,58 +84,14 @@ func newServeCmd() *serveCmd {
 
 func newServe(a *app) *cobra.Command {
 	s := newServeCmd()
-	cmd := &cobra.Command{
-		Use:   "serve [--listen ADDRESS] [--store URL] [--layout LAYOUT] [--node NODE]",
-		Short: "Serve IDs over HTTP, gRPC and the Redis protocol",
-		Long: `Serve hands out IDs over HTTP, gRPC and the Redis protocol (RESP), all on one port.
-
-  curl -s http://127.0.0.1:3476/v1/sequencers/orders/next
-  redis-cli -p 3476 NEXT orders 3
-  grpcurl -plaintext -d '{"sequencer":"orders","count":3}' localhost:3476 firn.v1.IDs/Next
-
-"orders" is a sequencer, a name of your choice. IDs are unique within one sequencer of one
-store. Any number of servers can share a store: no two IDs are equal, whatever clocks do
-and however servers end.
-
-A sequencer is created when its name is first used, with --layout and --max-ahead; an
-existing one keeps its settings. A mistyped name creates a sequencer too, whose IDs may
-equal those of the intended one. --create-on-first-use=false refuses unknown names;
-create sequencers with firn sequencer create.
-
-` + nodeHelp + ` A server can follow
-another one with the same node ID, even right after a crash, as long as the clock is not set
-back in between and --max-ahead is not reduced.
-
---listen takes HOST:PORT, or unix:PATH for a socket that only its owner can connect to
-(unix:PATH?mode=0660 also admits a group), and may be repeated. --listen-http,
---listen-grpc and --listen-resp are for one protocol each; with one of them, serve only
-listens for all protocols if --listen is given.
-
-By default serve listens only on loopback and answers HTTP only for localhost, 127.0.0.0/8
-and [::1]. To serve other machines it requires encryption and authentication: --tls-cert
-and --tls-key, and either --tokens (see firn token new --help) or --client-ca with
---require-client-cert. --insecure lifts this requirement: then HTTP requests are also
-answered for IP addresses, for names without a dot or with .internal, .local or .svc at
-their end, for the host of --advertise, and for each --allow-host. All these files are read
-again when they change, and at SIGHUP.
-
-SIGINT or SIGTERM stops the server after requests in progress have finished. A second
-signal stops it at once, without giving node IDs back. Behind a load balancer, set
---drain-delay to longer than the balancer takes to notice a 503 from /readyz, such as 10s:
-serve answers requests until then.`,
-		Example: `  firn serve
-  firn serve --store dir:/srv/firn --nodes 0..511
-  firn serve --node env:NODE_ID --log-format json`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, s.args, _ = cmd.Root().Find(a.args)
-			wrong, err := s.load(cmd.Flags(), cmp.Or(s.config, a.getenv(configEnv)), a.getenv)
-			if err != nil {
-				return err
-			}
-			return s.run(cmd.Context(), a, wrong)
-		},
-	}
+	cmd := command("serve", noArgs, func(cmd *cobra.Command, _ []string) error {
+		_, s.args, _ = cmd.Root().Find(a.args)
+		wrong, err := s.load(cmd.Flags(), cmp.Or(s.config, a.getenv(configEnv)), a.getenv)
+		if err != nil {
+			return err
+		}
+		return s.run(cmd.Context(), a, wrong)
+	})
 	s.flags(cmd)
 	return cmd
 }

@@ -26,40 +26,7 @@ const storeEnv = "FIRN_STORE"
 
 // newStores makes the help's topic about --store.
 func newStores() *cobra.Command {
-	return &cobra.Command{
-		Use:   "stores",
-		Short: "Stores of node IDs and their URLs",
-		Long: `Node IDs are kept in a store. Processes that share a store never make the same ID of a
-sequencer; processes with different stores can.
-
-  firn next --store 'dir:/tmp/firn?create=true'
-
-Without --store and FIRN_STORE, the store is a directory of the current user:
-$STATE_DIRECTORY, which systemd sets, $XDG_STATE_HOME/firn, ~/.local/state/firn, or
-/var/lib/firn for root; on Windows %LOCALAPPDATA%\firn. All commands of one user share it.
-Commands of another user, under sudo or in a service do not: give them all the same
---store or FIRN_STORE.
-
-  machine                  the directory /var/lib/firn (Windows: %ProgramData%\firn), for
-                           all users of this machine who are in its group
-  dir:PATH                 a directory, for the processes of one machine
-    ?create=true creates it if it does not exist, ?volatile=true accepts one that
-    is lost with the machine or container
-  etcd://HOST[:2379][,HOST…][/PREFIX]      etcd 3.5.5 or newer
-  kubernetes://[NAMESPACE][/PREFIX]        Leases of a Kubernetes cluster; a pod
-                                           uses its own, by its service account
-  postgres://USER@HOST[:5432]/DATABASE     PostgreSQL 11 or newer
-  mysql://USER@HOST[:3306]/DATABASE        MySQL 5.7 or MariaDB 10.3, or newer
-    all:       ?password-file=PATH reads the password from a file, &timeout=5s
-               is how long to wait for the first answer
-    etcd:      ?tls=true&ca=FILE&cert=FILE&key=FILE
-    kubernetes: ?kubeconfig=FILE&context=NAME to override kubectl's
-    mysql:     ?tls=true&ca=FILE&cert=FILE&key=FILE, &socket=PATH instead of HOST
-    postgres:  PostgreSQL's own parameters, such as ?sslmode=verify-full; for a
-               socket postgres://USER@/DATABASE?host=DIRECTORY
-    databases: ?create=true creates the table if it does not exist, &table=NAME
-               sets its name (default firn_grants)`,
-	}
+	return command("stores", nil, nil)
 }
 
 // storeVar adds --store.

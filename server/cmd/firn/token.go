@@ -17,47 +17,7 @@ import (
 )
 
 func newToken(a *app) *cobra.Command {
-	return parent(&cobra.Command{
-		Use:   "token",
-		Short: "Make, list, rotate and remove tokens for firn serve",
-		Long: `A token file says what each client may do. It holds only hashes, from which no token can be
-recovered, and is read again when it changes:
-
-  ---
-  tokens:
-    - name: billing
-      sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
-      role: generate
-      sequencers: ["orders", "invoices-*"]   # default: all
-      create: false                          # see below; default: true
-      expires: 2027-01-01T00:00:00Z          # default: never
-    - name: web
-      sha256: [2c26…, fcde…]                 # old and new token, during rotation
-      role: generate
-    - name: ops
-      dns: ops.example.com                   # a name in a client certificate
-      role: admin
-  ...
-
-The lines --- and ... prove that the file is complete: without the last line, a server keeps
-the previous version.
-
-Roles: generate takes IDs, but does not see the fleet; read sees sequencers, servers and
-metrics, but takes no IDs; admin does everything. Every role may inspect IDs. With
-sequencers: [...], an entry takes, sees and changes only these; lists show no others, and
-metrics, which have the names of all sequencers, are not available.
-
-uri, dns and cn each match one kind of name in a client certificate: a URI, a DNS name, or
-the common name. An entry for one kind is not matched by another.
-
-With create: false, an entry takes IDs only of existing sequencers. Otherwise taking IDs of
-an unknown name creates the sequencer.
-
-Over HTTP, send the token as Authorization: Bearer firn_…; over RESP as AUTH firn_….`,
-		Example: `  firn token new --name billing --role generate --file tokens.yaml
-  firn token list --file tokens.yaml
-  firn token rotate billing --file tokens.yaml`,
-	}, newTokenNew(a), newTokenList(a), newTokenRotate(a), newTokenRemove(a), newTokenHash(a))
+	return parent(command("token", nil, nil), newTokenNew(a), newTokenList(a), newTokenRotate(a), newTokenRemove(a), newTokenHash(a))
 }
 
 func newTokenNew(a *app) *cobra.Command {
@@ -65,40 +25,27 @@ func newTokenNew(a *app) *cobra.Command {
 		e          auth.Entry
 		role, file string
 	)
-	cmd := &cobra.Command{
-		Use:   "new --name NAME --role ROLE [--file FILE]",
-		Short: "Make a token and its entry in the token file",
-		Long: `New makes a token of 256 random bits and prints it once: the file has only its hash.
-
-  firn token new --name billing --role generate --file tokens.yaml
-
-The entry is added to --file, which is created if it does not exist, or printed on stderr.
-firn token --help explains it. To replace the token of an entry, use firn token rotate.`,
-		Example: `  firn token new --name billing --role generate --sequencers 'orders,invoices-*' --file tokens.yaml
-  firn token new --name ops --role admin --expires 2027-01-01T00:00:00Z`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			token, hash := auth.NewToken()
-			e.SHA256, e.Role = []string{hash}, auth.Role(role)
-			if err := e.Check(); err != nil {
-				return misuse("the entry is made from --name, --role (generate, read or admin), --sequencers NAME,… and --expires TIME",
-					"%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	cmd := command("token new", noArgs, func(cmd *cobra.Command, _ []string) error {
+		token, hash := auth.NewToken()
+		e.SHA256, e.Role = []string{hash}, auth.Role(role)
+		if err := e.Check(); err != nil {
+			return misuse("the entry is made from --name, --role (generate, read or admin), --sequencers NAME,… and --expires TIME",
+				"%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+		if t := e.Ends(); !t.IsZero() && t.Before(time.Now()) {
+			return misuse("", "--expires %s: it is in the past", e.Expires)
+		}
+		add := func(data []byte) ([]byte, error) { return auth.Add(data, file, &e) }
+		if file != "" {
+			if err := editTokens(file, e.Name, add); err != nil {
+				return err
 			}
-			if t := e.Ends(); !t.IsZero() && t.Before(time.Now()) {
-				return misuse("", "--expires %s: it is in the past", e.Expires)
-			}
-			add := func(data []byte) ([]byte, error) { return auth.Add(data, file, &e) }
-			if file != "" {
-				if err := editTokens(file, e.Name, add); err != nil {
-					return err
-				}
-			} else if text, err := add(nil); err == nil {
-				fmt.Fprintf(a.stderr, "Add this entry to the list tokens: in the token file:\n\n%s\n", strings.TrimSuffix(strings.TrimPrefix(string(text), "---\ntokens:\n"), "...\n"))
-			}
-			fmt.Fprintln(a.stdout, token)
-			return nil
-		},
-	}
+		} else if text, err := add(nil); err == nil {
+			fmt.Fprintf(a.stderr, "Add this entry to the list tokens: in the token file:\n\n%s\n", strings.TrimSuffix(strings.TrimPrefix(string(text), "---\ntokens:\n"), "...\n"))
+		}
+		fmt.Fprintln(a.stdout, token)
+		return nil
+	})
 	f := cmd.Flags()
 	f.StringVar(&e.Name, "name", "", "`NAME` of the entry, for logs")
 	f.StringVar(&role, "role", "", "`ROLE`: generate, read or admin")
@@ -110,51 +57,34 @@ firn token --help explains it. To replace the token of an entry, use firn token 
 }
 
 func newTokenHash(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "hash",
-		Short: "Print the hash of a token read from stdin",
-		Long:  "Hash reads a token from stdin and prints its hash for the token file.\n\n  firn token hash <billing.token",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			line, _ := bufio.NewReader(a.stdin).ReadString('\n')
-			token := strings.TrimSpace(line)
-			if token == "" {
-				return misuse("give one line with a token, such as: firn token hash <token.txt", "no token on stdin")
-			}
-			fmt.Fprintln(a.stdout, auth.Hash(token))
-			return nil
-		},
-	}
+	return command("token hash", noArgs, func(cmd *cobra.Command, _ []string) error {
+		line, _ := bufio.NewReader(a.stdin).ReadString('\n')
+		token := strings.TrimSpace(line)
+		if token == "" {
+			return misuse("give one line with a token, such as: firn token hash <token.txt", "no token on stdin")
+		}
+		fmt.Fprintln(a.stdout, auth.Hash(token))
+		return nil
+	})
 }
 
 // newTokenList makes the command that lists a token file.
 func newTokenList(a *app) *cobra.Command {
 	var file string
 	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "list --file FILE",
-		Short: "List the entries of a token file",
-		Long: `List shows the entries of a token file: what each may do, its number of tokens, and when
-it expires.
-
-  firn token list --file tokens.yaml
-
-An entry with two tokens is being rotated: see firn token rotate.`,
-		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			data, err := readTokens(file)
-			if err != nil {
-				return err
-			}
-			all, err := auth.Entries(data, file)
-			if err != nil {
-				return failed("", "%w", err)
-			}
-			return a.printTokens(all, asJSON)
-		},
-	}
+	cmd := command("token list", noArgs, func(*cobra.Command, []string) error {
+		data, err := readTokens(file)
+		if err != nil {
+			return err
+		}
+		all, err := auth.Entries(data, file)
+		if err != nil {
+			return failed("", "%w", err)
+		}
+		return a.printTokens(all, asJSON)
+	})
 	tokenFileVar(cmd, &file)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	jsonVar(cmd, &asJSON)
 	return cmd
 }
 
@@ -203,33 +133,16 @@ func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
 // newTokenRotate makes the command that replaces a token.
 func newTokenRotate(a *app) *cobra.Command {
 	var file string
-	cmd := &cobra.Command{
-		Use:   "rotate NAME --file FILE",
-		Short: "Give an entry a new token, and keep the old one until it is removed",
-		Long: `Rotate makes a new token for an entry and prints it once. The old token remains valid, so
-that clients can change one after another:
-
-  1. firn token rotate billing --file tokens.yaml >billing.token
-     Servers read the file within 5 seconds, and then accept both tokens.
-  2. Give the new token to every client.
-  3. Wait until no server has logged "old token still used" for an hour.
-  4. firn token remove billing --old --file tokens.yaml
-
-A server with a copy of the file needs the new copy in step 1, before any client has the
-new token. If a token has leaked, skip steps 2 and 3: clients with the old token then fail
-until they have the new one.`,
-		Args: takes("the name of the entry", 1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			token, hash := auth.NewToken()
-			err := changeEntry(file, args[0], func(data []byte) ([]byte, error) { return auth.Rotate(data, file, args[0], hash) })
-			if err != nil {
-				return err
-			}
-			a.note("the old token of %s remains valid until firn token remove %s --old --file %s", args[0], args[0], file)
-			fmt.Fprintln(a.stdout, token)
-			return nil
-		},
-	}
+	cmd := command("token rotate", takes("the name of the entry", 1, 1), func(_ *cobra.Command, args []string) error {
+		token, hash := auth.NewToken()
+		err := changeEntry(file, args[0], func(data []byte) ([]byte, error) { return auth.Rotate(data, file, args[0], hash) })
+		if err != nil {
+			return err
+		}
+		a.note("the old token of %s remains valid until firn token remove %s --old --file %s", args[0], args[0], file)
+		fmt.Fprintln(a.stdout, token)
+		return nil
+	})
 	tokenFileVar(cmd, &file)
 	return cmd
 }
@@ -238,26 +151,14 @@ until they have the new one.`,
 func newTokenRemove(*app) *cobra.Command {
 	var file string
 	var old bool
-	cmd := &cobra.Command{
-		Use:   "remove NAME [--old] --file FILE",
-		Short: "Remove an entry or its old token",
-		Long: `Remove removes an entry from a token file.
-
-  firn token remove billing --file tokens.yaml
-
-Servers read the file within 5 seconds; then they refuse the token, even on open
-connections. With --old, the entry keeps its new token and loses the one that firn token
-rotate has replaced.`,
-		Args: takes("the name of the entry", 1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return changeEntry(file, args[0], func(data []byte) ([]byte, error) {
-				if old {
-					return auth.RemoveOld(data, file, args[0])
-				}
-				return auth.Remove(data, file, args[0])
-			})
-		},
-	}
+	cmd := command("token remove", takes("the name of the entry", 1, 1), func(_ *cobra.Command, args []string) error {
+		return changeEntry(file, args[0], func(data []byte) ([]byte, error) {
+			if old {
+				return auth.RemoveOld(data, file, args[0])
+			}
+			return auth.Remove(data, file, args[0])
+		})
+	})
 	tokenFileVar(cmd, &file)
 	cmd.Flags().BoolVar(&old, "old", false, "remove only the replaced token")
 	return cmd

@@ -44,16 +44,6 @@ func readVeilKeys(path string) (veil.Keys, error) {
 	return keys, textfmt.Plain(err)
 }
 
-// veilHelp explains the flags of veilFlags.
-const veilHelp = `The format veiled hides the time and the order of IDs. It needs a key:
-
-  umask 077; openssl rand -hex 32 > keys
-  firn convert --from dec --to veiled --veil-key-file keys 117383499776000003
-
-The IDs are those of the sequencer --sequencer with the layout --layout: another name or
-layout gives another text. Every line of FILE is a key in hexadecimal; a line 2:KEY is the
-key number 2, and the highest number writes.`
-
 // veilFlags are the flags of commands that write or read veiled IDs.
 type veilFlags struct{ file, sequencer string }
 

@@ -40,24 +40,18 @@ func (b build) text() string {
 
 func newVersion(a *app) *cobra.Command {
 	var asJSON, asLicenses bool
-	cmd := &cobra.Command{
-		Use:     "version [--json | --licenses]",
-		Short:   "Print the version or the licenses of firn",
-		Example: "  firn version\n  firn version --json\n  firn version --licenses | less",
-		Args:    noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			switch b := buildOf(); {
-			case asLicenses:
-				fmt.Fprint(a.stdout, licenses)
-			case asJSON:
-				a.printJSON(b)
-			default:
-				fmt.Fprintln(a.stdout, b.text())
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd := command("version", noArgs, func(*cobra.Command, []string) error {
+		switch b := buildOf(); {
+		case asLicenses:
+			fmt.Fprint(a.stdout, licenses)
+		case asJSON:
+			a.printJSON(b)
+		default:
+			fmt.Fprintln(a.stdout, b.text())
+		}
+		return nil
+	})
+	jsonVar(cmd, &asJSON)
 	cmd.Flags().BoolVar(&asLicenses, "licenses", false, "print the licenses of everything that this program contains")
 	cmd.MarkFlagsMutuallyExclusive("json", "licenses")
 	return cmd
