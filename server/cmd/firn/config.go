@@ -22,54 +22,30 @@ import (
 // configEnv is the environment variable with the default of --config.
 const configEnv = "FIRN_CONFIG"
 
-// configKeys are the keys of firn.yaml, each with the flag of serve that it
-// sets. The flag has its documentation, default and check.
-var configKeys = []struct{ key, flag string }{
-	{"listen", "listen"},
-	{"listen-http", "listen-http"},
-	{"listen-grpc", "listen-grpc"},
-	{"listen-resp", "listen-resp"},
-	{"advertise", "advertise"},
-	{"store", "store"},
-	{"wait-for-store", "wait-for-store"},
-	{"node", "node"},
-	{"nodes", "nodes"},
-	{"layout", "layout"},
-	{"max-ahead", "max-ahead"},
-	{"create-on-first-use", "create-on-first-use"},
-	{"allow-clock-behind", "allow-clock-behind"},
-	{"allow-clock-ahead", "allow-clock-ahead"},
-	{"tls.cert", "tls-cert"},
-	{"tls.key", "tls-key"},
-	{"tls.client-ca", "client-ca"},
-	{"tls.require-client-cert", "require-client-cert"},
-	{"tokens", "tokens"},
-	{"forward-to", "forward-to"},
-	{"forward-token", "forward-token"},
-	{"veil-keys", "veil-keys"},
-	{"insecure", "insecure"},
-	{"allow-host", "allow-host"},
-	{"limits.connections", "max-connections"},
-	{"limits.sequencers", "max-sequencers"},
-	{"limits.ids-per-call", "max-ids-per-call"},
-	{"limits.body", "max-body"},
-	{"limits.header", "max-header"},
-	{"limits.request-timeout", "request-timeout"},
-	{"limits.read-timeout", "read-timeout"},
-	{"limits.write-timeout", "write-timeout"},
-	{"limits.idle-timeout", "idle-timeout"},
-	{"limits.resp-idle-timeout", "resp-idle-timeout"},
-	{"resp.integers", "resp-integers"},
-	{"drain.delay", "drain-delay"},
-	{"drain.timeout", "drain-timeout"},
-	{"log.format", "log-format"},
-	{"log.level", "log-level"},
-	{"tracing.endpoint", "tracing-endpoint"},
-	{"tracing.protocol", "tracing-protocol"},
-	{"tracing.insecure", "tracing-insecure"},
-	{"tracing.sample-ratio", "tracing-sample-ratio"},
-	{"tracing.service-name", "tracing-service-name"},
-}
+// A configKey is a key of firn.yaml, and the flag of serve that it sets.
+type configKey struct{ key, flag string }
+
+// configKeys are all keys. The flag has the documentation, the default and the
+// check; it has the key's name, with - for the dot, or the one behind =.
+var configKeys = func(text string) (all []configKey) {
+	for word := range strings.FieldsSeq(text) {
+		key, flag, ok := strings.Cut(word, "=")
+		if !ok {
+			flag = strings.ReplaceAll(key, ".", "-")
+		}
+		all = append(all, configKey{key, flag})
+	}
+	return all
+}(`
+	listen listen-http listen-grpc listen-resp advertise
+	store wait-for-store node nodes layout max-ahead create-on-first-use allow-clock-behind allow-clock-ahead
+	tls.cert tls.key tls.client-ca=client-ca tls.require-client-cert=require-client-cert
+	tokens forward-to forward-token veil-keys insecure allow-host
+	limits.connections=max-connections limits.sequencers=max-sequencers limits.ids-per-call=max-ids-per-call
+	limits.body=max-body limits.header=max-header limits.request-timeout=request-timeout limits.read-timeout=read-timeout
+	limits.write-timeout=write-timeout limits.idle-timeout=idle-timeout limits.resp-idle-timeout=resp-idle-timeout
+	resp.integers drain.delay drain.timeout log.format log.level
+	tracing.endpoint tracing.protocol tracing.insecure tracing.sample-ratio tracing.service-name`)
 
 // envOf returns the environment variable of a key.
 func envOf(key string) string {

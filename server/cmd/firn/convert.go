@@ -23,12 +23,11 @@ func newConvert(a *app) *cobra.Command {
 		veiled veilFlags
 		layout firn.Layout
 		bits   int
-		groups int
 		csv    string
 		asJSON bool
 	)
 	cmd := command("convert", takes("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
-		c := converter{app: a, from: from, to: to, bits: bits, groups: groups, asJSON: asJSON}
+		c := converter{app: a, from: from, to: to, bits: bits, asJSON: asJSON}
 		if from.IsTyped() {
 			c.from = form.TypedAs(prefix)
 		}
@@ -77,7 +76,6 @@ func newConvert(a *app) *cobra.Command {
 	layoutVar(cmd, &layout, firn.ParseLayout, "layout of veiled IDs (default default, or uuidv7 for 128 bits)")
 	bitsVar(cmd, &bits, "size of the IDs: auto, 64 or 128")
 	csvVar(cmd, &csv)
-	numberVar(cmd, &groups, "group", "", "with --to bin: insert a space after every N bits, from the right")
 	jsonVar(cmd, &asJSON)
 	return cmd
 }
@@ -88,7 +86,6 @@ type converter struct {
 	from   form.Form
 	to     form.Form
 	bits   int // 0: as in the text
-	groups int // bits between spaces; 0: none
 	asJSON bool
 
 	out *recordWriter
@@ -98,8 +95,6 @@ type converter struct {
 func (c *converter) check(cmd *cobra.Command, args []string) error {
 	from, isFormat := c.from.Format()
 	switch {
-	case c.groups > 0 && !c.to.Is(firn.Binary):
-		return misuse("", "--group needs --to bin")
 	case c.to.Is(firn.UUID) && c.bits == 64:
 		return misuse("", "--to uuid needs IDs of 128 bits")
 	case c.to.Is(firn.UUID):
@@ -147,8 +142,6 @@ func (c *converter) convert(id form.ID) (bad, err error) {
 		text = hex.AppendEncode(nil, id)
 	case !short:
 		return fmt.Errorf("an ID of %d bits can only be written as dec or hex", 8*len(id)), nil
-	case c.groups > 0:
-		text = appendGroups(nil, id.Append(nil, form.Of(firn.Binary)), c.groups)
 	default:
 		if bad := c.to.Check(id); bad != nil {
 			return bad, nil
@@ -167,16 +160,4 @@ func (c *converter) convert(id form.ID) (bad, err error) {
 	}
 	_, err = c.out.Write(text)
 	return nil, err
-}
-
-// appendGroups appends bits to b, with a space between groups of that many,
-// counted from the right.
-func appendGroups(b, bits []byte, group int) []byte {
-	for i, bit := range bits {
-		if i > 0 && (len(bits)-i)%group == 0 {
-			b = append(b, ' ')
-		}
-		b = append(b, bit)
-	}
-	return b
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,4 +100,156 @@ func (a *app) printFence(i grant.Info, r grant.Report, why string, given bool, m
 	}
 	t.addDamaged(r.Damaged)
 	t.print(a.stdout, a.style())
+}
+
+func newNodeRepair(a *app) *cobra.Command {
+	m := &applyCmd{verb: "repair", done: "repaired", skew: clockTolerance}
+	return m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
+		r, err := grant.Repair(ctx, s, name, &grant.AdminOptions{DryRun: !m.apply, Now: a.now})
+		if m.apply && (err != nil || len(r.Nodes) > 0) {
+			a.audit(ctx, s, "repaired", name, err)
+		}
+		if err != nil {
+			return false, err
+		}
+		a.printRepair(name, r, m)
+		return len(r.Left)+len(r.Damaged) == 0, nil
+	})
+}
+
+// blockedJSON returns blocked node IDs for JSON. Those that can be given back have
+// the span that is, and until when the rest is kept.
+func blockedJSON(nodes []grant.NodeInfo) any {
+	all := make([]map[string]any, len(nodes))
+	for i, n := range nodes {
+		all[i] = map[string]any{"node": n.Node, "host": n.Host, "owner": n.Owner, "until": textfmt.Stamp(n.Until)}
+		if !n.To.IsZero() {
+			all[i]["from"], all[i]["to"], all[i]["kept_until"] = textfmt.Stamp(n.From), textfmt.Stamp(n.To), textfmt.Stamp(n.Kept)
+		}
+	}
+	return all
+}
+
+func (a *app) printRepair(name string, r grant.Report, m *applyCmd) {
+	if m.asJSON {
+		a.printJSON(map[string]any{
+			"sequencer": name, "applied": m.apply, "repaired": blockedJSON(r.Nodes), "left": blockedJSON(r.Left), "damaged": len(r.Damaged),
+		})
+		return
+	}
+	var t rows
+	t.add("sequencer", "%s", name)
+	t.add("node IDs", "%d blocked, %d of which can be given back", len(r.Nodes)+len(r.Left), len(r.Nodes))
+	blocked := func(n grant.NodeInfo) (key string) {
+		key = fmt.Sprintf("node %d", n.Node)
+		t.add(key, "blocked until %s by host %s, owner %s", textfmt.Stamp(n.Until), cmp.Or(n.Host, "unknown"), cmp.Or(n.Owner, "unknown"))
+		return key
+	}
+	for _, n := range r.Nodes {
+		key := blocked(n)
+		t.add(key, "gives back %s to %s", textfmt.Stamp(n.From), textfmt.Stamp(n.To))
+		t.add(key, "keeps %s to %s, which no member uses again", textfmt.Stamp(n.To), textfmt.Stamp(n.Kept))
+	}
+	for _, n := range r.Left {
+		t.add(blocked(n), "cannot be given back: no unused time is left before that. Members acquire other node IDs until then")
+	}
+	t.addDamaged(r.Damaged)
+	t.print(a.stdout, a.style())
+}
+
+// blockedNodes returns the node IDs of a sequencer that need a repair, and whether
+// it can give them back. It skips records that cannot be read.
+func blockedNodes(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
+	r, err := grant.Repair(ctx, s, name, &grant.AdminOptions{DryRun: true, Now: now})
+	if err != nil {
+		return nil
+	}
+	all := make(map[uint64]bool)
+	for _, n := range r.Nodes {
+		all[n.Node] = true
+	}
+	for _, n := range r.Left {
+		all[n.Node] = false
+	}
+	return all
+}
+
+// An applyCmd is a command that changes the node IDs of one sequencer or of all.
+// Without --apply it only prints what it would do.
+type applyCmd struct {
+	verb, done string // "fence", "fenced"
+
+	apply, all, asJSON, anyClock bool
+
+	skew time.Duration // how far the clock may differ from the store's
+}
+
+// command returns the command. each changes the node IDs of a sequencer and
+// reports whether it could do all of it.
+func (m *applyCmd) command(a *app, each func(ctx context.Context, s grant.Store, name string) (bool, error)) *cobra.Command {
+	names := func(cmd *cobra.Command, args []string) error {
+		switch {
+		case m.all && len(args) > 0:
+			return misuse("", "either --all or a name, not both")
+		case m.all:
+			return nil
+		}
+		return oneName(cmd, args)
+	}
+	cmd := a.onStore("node "+m.verb, names, false, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+		m.asJSON = asJSON
+		return m.run(ctx, a, s, args, each)
+	})
+	cmd.Flags().BoolVar(&m.apply, "apply", false, "apply the changes instead of printing them")
+	cmd.Flags().BoolVar(&m.all, "all", false, "include all sequencers of the store")
+	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false, "continue even if the clock differs from the store's or is far from the marks")
+	return cmd
+}
+
+func (m *applyCmd) run(ctx context.Context, a *app, s grant.Store, args []string, each func(context.Context, grant.Store, string) (bool, error)) error {
+	list, err := sequencerNames(ctx, s, args)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		a.note("no sequencers in this store: nothing to %s", m.verb)
+		return nil
+	}
+	if !m.anyClock {
+		if err := a.checkClock(ctx, s, m.skew); err != nil {
+			return err
+		}
+	}
+	complete := true
+	var failure error
+	for i, name := range list {
+		if i > 0 && !m.asJSON {
+			fmt.Fprintln(a.stdout)
+		}
+		all, err := each(ctx, s, name)
+		switch {
+		case err == nil:
+			complete = complete && all
+		case len(list) == 1 || ctx.Err() != nil:
+			return err
+		default: // continue: the others need it as well
+			a.report(storeError(err))
+			failure = &exitError{code: exitCode(err), err: fmt.Errorf("not all sequencers could be %s", m.done),
+				hint: "resolve the errors above and run it again"}
+		}
+	}
+	if !m.apply {
+		a.note("nothing was written; use --apply to write")
+	}
+	if failure == nil && !complete {
+		return answerNo()
+	}
+	return failure
+}
+
+// addDamaged adds records that cannot be read.
+func (r *rows) addDamaged(damaged []error) {
+	for _, err := range damaged {
+		r.add("damaged", "%s; left unchanged: no member can acquire that node ID", textfmt.Message(err))
+	}
 }

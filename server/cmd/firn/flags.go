@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"math/big"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,16 +178,6 @@ func bitsVar(cmd *cobra.Command, bits *int, usage string) {
 	complete(cmd, "bits", wordsOf("auto", "64", "128"))
 }
 
-// diagramVar adds --diagram, which drawsDiagram reads.
-func diagramVar(cmd *cobra.Command, diagram *string) {
-	wordVar(cmd, diagram, "diagram", "WHEN", "draw the bits: auto (on a terminal), always or never", "auto", "always", "never")
-}
-
-// drawsDiagram reports whether to draw the bits.
-func drawsDiagram(diagram string, st style) bool {
-	return diagram == "always" || diagram == "auto" && st.terminal
-}
-
 // jsonVar adds --json.
 func jsonVar(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
@@ -274,4 +267,182 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return misuse(usage(cmd), "%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
 	}
 	return nil
+}
+
+var sizeUnits = [...]struct {
+	name string
+	size uint64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}}
+
+// parseSize parses a number of bytes such as 64KiB, 2G or 512.
+func parseSize(s string) (uint64, error) {
+	unit := uint64(1)
+	digits := s
+	for _, u := range sizeUnits {
+		if rest, ok := strings.CutSuffix(s, u.name); ok {
+			digits, unit = rest, u.size
+			break
+		}
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
+	hi, total := bits.Mul64(n, unit)
+	if err != nil || hi != 0 || total >= 1<<62 {
+		return 0, errors.New("it is not a size such as 512MiB or 2GiB")
+	}
+	return total, nil
+}
+
+// formatSize formats a number of bytes exactly, in the form of parseSize.
+func formatSize(n uint64) string {
+	for _, u := range sizeUnits[:3] {
+		if n >= u.size && n%u.size == 0 {
+			return strconv.FormatUint(n/u.size, 10) + u.name
+		}
+	}
+	return strconv.FormatUint(n, 10) + "B"
+}
+
+// parseNumber parses a decimal integer of 64 bits.
+func parseNumber(s string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, errors.New("it exceeds 64 bits")
+	case err != nil:
+		return 0, errors.New("it must be an integer of 0 or more")
+	}
+	return n, nil
+}
+
+// parseTime parses a point in time: RFC 3339, a date (its beginning in UTC),
+// Unix milliseconds, now, or a time relative to it such as -1h30m or +7d.
+func parseTime(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, errors.New("it is empty")
+	}
+	if rest, ok := strings.CutPrefix(s, "now"); ok {
+		if rest == "" {
+			return now, nil
+		}
+		if d, ok := parseSpan(rest); ok {
+			return now.Add(d), nil
+		}
+	}
+	if d, ok := parseSpan(s); ok {
+		return now.Add(d), nil
+	}
+	if unit := otherUnix[len(s)]; unit != "" && s[0] < '4' && strings.Trim(s, "0123456789") == "" {
+		return time.Time{}, fmt.Errorf("it looks like Unix %s, but numbers are milliseconds: write 13 digits, or a time such as 2026-11-20T10:00:00Z", unit)
+	}
+	if strings.Trim(s, "0123456789") == "" || s[0] == '-' && len(s) > 1 && strings.Trim(s[1:], "0123456789") == "" {
+		return parseMillis(s)
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", time.DateOnly} {
+		if t, err := time.Parse(layout, strings.ToUpper(s)); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, errors.New("it is not a time such as 2026-11-20T10:00:00Z (UTC), 2026-11-20T10:00+01:00, 2026-11-20, 1795168800000 (Unix milliseconds), now or -1h")
+}
+
+// otherUnix maps the number of digits of a time between 2001 and 2096 to its
+// Unix unit.
+var otherUnix = map[int]string{10: "seconds", 16: "microseconds", 19: "nanoseconds"}
+
+// parseSpan parses a signed duration like time.ParseDuration, and also days (d)
+// of 24 hours and weeks (w) of 7 days.
+func parseSpan(s string) (time.Duration, bool) {
+	if s[0] != '-' && s[0] != '+' {
+		return 0, false
+	}
+	if n := len(s) - 1; s[n] == 'd' || s[n] == 'w' {
+		days, err := strconv.ParseFloat(s[1:n], 64)
+		if s[n] == 'w' {
+			days *= 7
+		}
+		if err != nil || !(days >= 0 && days < 100_000) {
+			return 0, false
+		}
+		d := time.Duration(days * 24 * float64(time.Hour))
+		if s[0] == '-' {
+			d = -d
+		}
+		return d, true
+	}
+	d, err := time.ParseDuration(s)
+	return d, err == nil
+}
+
+// parseMillis parses Unix milliseconds exactly, even beyond int64: Boundary's
+// time has 64 bits.
+func parseMillis(s string) (time.Time, error) {
+	v, ok := new(big.Int).SetString(s, 10)
+	switch {
+	case !ok || s[0] == '+' || v.Sign() < 0 && !v.IsInt64():
+		return time.Time{}, errors.New("it is not an integer number of Unix milliseconds")
+	case v.BitLen() > 66: // 1000 times 2^56 s
+		return time.Time{}, errors.New("it is later than the last time of any layout")
+	}
+	sec, ms := v.DivMod(v, big.NewInt(1000), new(big.Int))
+	return time.Unix(sec.Int64(), ms.Int64()*1e6).UTC(), nil
+}
+
+// nodeUsage describes the values that readNode accepts.
+const nodeUsage = "a number, datacenter=9,worker=7, env:NAME, hostname or if:NAME"
+
+// nodeVar adds --node.
+func nodeVar(cmd *cobra.Command, node *string, usage string) {
+	cmd.Flags().Var(&value[string]{node, notEmpty, nil, "NODE"}, "node", usage+": "+nodeUsage)
+}
+
+// readNode returns the node ID that spec names, for the layout l.
+func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
+	kind, name, _ := strings.Cut(spec, ":")
+	var node uint64
+	var err error
+	switch kind {
+	case "env":
+		if name == "" {
+			return 0, wrongFlag("node", spec, "write env:NODE_ID for the environment variable NODE_ID", "the name is missing")
+		}
+		node, err = firn.NodeFromEnv(name)
+	case "hostname":
+		node, err = firn.NodeFromHostname(name)
+	case "if":
+		node, err = firn.NodeFromInterface(name, allowLocal)
+		if err == nil || allowLocal {
+			break
+		}
+		if _, e := firn.NodeFromInterface(name, true); e == nil {
+			return 0, wrongFlag("node", spec, "use --allow-local-mac to accept this address, and make sure that no other host has it", "%w", err)
+		}
+	default:
+		if node, err = l.ParseNode(spec); err != nil {
+			return 0, wrongFlag("node", spec, nodeHint(l, err), "%w", textfmt.Plain(err))
+		}
+		return node, nil
+	}
+	if err != nil {
+		return 0, wrongFlag("node", spec, "", "%w", err)
+	}
+	if _, err := l.ParseNode(strconv.FormatUint(node, 10)); err != nil {
+		hint := fmt.Sprintf("layout %s has nodes 0 to %d", l, l.MaxNode())
+		if kind == "if" {
+			hint = fmt.Sprintf("a MAC address needs a layout with 48 node bits, such as boundary: %s has %d", l, l.NodeBits())
+		}
+		return 0, wrongFlag("node", spec, hint, "it is %d: %w", node, textfmt.Plain(err))
+	}
+	return node, nil
+}
+
+// nodeHint says which nodes a layout has.
+func nodeHint(l firn.Layout, err error) string {
+	var r *firn.RangeError
+	switch {
+	case !errors.As(err, &r):
+		return "NODE is " + nodeUsage
+	case l.NodeBits() == 0:
+		return fmt.Sprintf("layout %s has no node bits: leave out --node", l)
+	}
+	return fmt.Sprintf("layout %s has %d node bits; firn layout --plan finds other layouts", l, l.NodeBits())
 }

@@ -24,15 +24,13 @@ type inspectCmd struct {
 	app                  *app
 	asJSON, all, summary bool
 	csv                  string
-	diagram              string
 	veiled               veilFlags
 
 	style style
-	draws bool // the bits of an ID that is shown in full
 }
 
 func newInspect(a *app) *cobra.Command {
-	c := inspectCmd{app: a, diagram: "auto"}
+	c := inspectCmd{app: a}
 	cmd := command("inspect", takes("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
 		switch {
 		case c.From.Is(firn.Raw):
@@ -55,17 +53,13 @@ func newInspect(a *app) *cobra.Command {
 	jsonVar(cmd, &c.asJSON)
 	cmd.Flags().BoolVar(&c.summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
 	cmd.Flags().BoolVar(&c.all, "all", false, "also show unlikely readings")
-	diagramVar(cmd, &c.diagram)
 	cmd.MarkFlagsMutuallyExclusive("summary", "all")
-	cmd.MarkFlagsMutuallyExclusive("summary", "diagram")
-	cmd.MarkFlagsMutuallyExclusive("json", "diagram")
 	return cmd
 }
 
 // run shows the IDs, each or all together.
 func (c *inspectCmd) run(ctx context.Context, args []string) error {
 	c.style = c.app.style()
-	c.draws = drawsDiagram(c.diagram, c.style)
 	in := idInput{app: c.app, out: newRecordWriter(c.app.stdout.Writer), csv: c.csv, from: c.From}
 	if bits := c.Layout.Bits(); bits == 64 || bits == 128 {
 		in.bits = bits
@@ -95,7 +89,7 @@ func (c *inspectCmd) run(ctx context.Context, args []string) error {
 				r.DropUnlikely()
 			}
 			return nil, to.Encode(r.JSON())
-		case inColumn && c.diagram != "always":
+		case inColumn:
 			printLine(&one, &r, first, !c.Layout.IsZero())
 			first = false
 		default:
@@ -163,7 +157,7 @@ func (c *inspectCmd) print(w io.Writer, result *inspect.Result, apart bool) {
 	}
 	c.addTexts(&r, best)
 	r.print(w, c.style)
-	if known && c.draws && !best.Layout.IsZero() {
+	if known && !best.Layout.IsZero() {
 		c.draw(w, best)
 	}
 	c.others(w, best, others)
@@ -222,7 +216,11 @@ func (c *inspectCmd) addTexts(r *rows, x *inspect.Reading) {
 		case text.Name != firn.Binary.String():
 			r.add(text.Name, "%s", text.Text)
 		case x.Bits() == 64: // 128 are wider than a terminal
-			r.add("bin", "%s", appendGroups(nil, []byte(text.Text), 8))
+			bin := text.Text
+			for i := 56; i > 0; i -= 8 {
+				bin = bin[:i] + " " + bin[i:]
+			}
+			r.add("bin", "%s", bin)
 		}
 	}
 	if id, err := strconv.ParseUint(x.Dec(), 10, 64); x.Bits() == 64 && err == nil && id > math.MaxInt64 {

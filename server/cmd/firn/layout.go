@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -18,10 +19,9 @@ import (
 
 func newLayout(a *app) *cobra.Command {
 	var (
-		p       = plan{years: 60, nodes: 32, rate: 32_000}
-		doPlan  bool
-		asJSON  bool
-		diagram = "auto"
+		p      = plan{years: 60, nodes: 32, rate: 32_000}
+		doPlan bool
+		asJSON bool
 	)
 	cmd := command("layout", cobra.ArbitraryArgs, func(cmd *cobra.Command, args []string) error {
 		st := a.style()
@@ -33,15 +33,12 @@ func newLayout(a *app) *cobra.Command {
 		case doPlan:
 			return p.print(a, asJSON)
 		}
-		for _, name := range []string{"years", "nodes", "rate", "bits"} {
+		for _, name := range []string{"years", "nodes", "rate"} {
 			if cmd.Flags().Changed(name) {
 				return misuse("firn layout --plan --"+name+" …", "--%s needs --plan", name)
 			}
 		}
 		if len(args) == 0 {
-			if cmd.Flags().Changed("diagram") {
-				return misuse("firn layout hazelcast --diagram "+diagram, "--diagram needs one layout")
-			}
 			return listPresets(a, st, asJSON)
 		}
 		layout, err := firn.ParseLayout(args[0])
@@ -51,7 +48,7 @@ func newLayout(a *app) *cobra.Command {
 		case asJSON:
 			a.printJSON(jsonOf(layout))
 		default:
-			showLayout(a.stdout, st, layout, drawsDiagram(diagram, st))
+			showLayout(a.stdout, st, layout)
 		}
 		return nil
 	})
@@ -60,11 +57,7 @@ func newLayout(a *app) *cobra.Command {
 	needVar(cmd, &p.years, "years", "how long it must last from now", 0, 1e6)
 	needVar(cmd, &p.nodes, "nodes", "number of nodes", 0, 1<<48)
 	needVar(cmd, &p.rate, "rate", "sustained IDs per second of one node", 0, 1e12)
-	needVar(cmd, &p.bits, "bits", "number of bits of an ID (default 63 and 53)", 16, 128)
 	jsonVar(cmd, &asJSON)
-	diagramVar(cmd, &diagram)
-	cmd.MarkFlagsMutuallyExclusive("plan", "diagram")
-	cmd.MarkFlagsMutuallyExclusive("json", "diagram")
 	return cmd
 }
 
@@ -217,11 +210,9 @@ func shortNumber(x float64) string {
 }
 
 // showLayout prints everything about one layout.
-func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
-	if boxed {
-		if box := bitsBox(l, pieceWidth); st.fits(box) {
-			fmt.Fprintf(w, "%s\n", box)
-		}
+func showLayout(w io.Writer, st style, l firn.Layout) {
+	if box := bitsBox(l, func(p firn.Piece) string { return strconv.Itoa(p.Width) }); st.fits(box) {
+		fmt.Fprintf(w, "%s\n", box)
 	}
 	var r rows
 	r.add("layout", "%s", st.bold(l.String()))
@@ -292,34 +283,40 @@ func untilText(l firn.Layout, bit int, never, always, from string) string {
 type plan struct {
 	years, nodes float64
 	rate         float64 // sustained IDs per second of one node
-	bits         float64 // 0: 63 and 53
 }
 
-// print lists the layouts that fit, and notes by how many bits the plan falls
-// short of the others.
+// print lists layouts of 63 bits and of 53 that fit, with ticks of a millisecond
+// and Firn's epoch: the spare bits go to all fields, or to one of them. If none
+// fits, a note says by how many bits.
 func (p *plan) print(a *app, asJSON bool) error {
-	totals := []int{63, 53}
-	if p.bits != 0 {
-		totals = []int{int(p.bits)}
-	}
 	t := a.list(asJSON, "bits", "IDs/s per node", "nodes", "last date", "time", "node", "seq", "layout")
 	t.right = map[int]bool{0: true, 1: true, 2: true, 4: true, 5: true, 6: true}
+	bitsFor := func(n float64) int { return int(math.Ceil(math.Log2(max(n, 1)))) }
+	elapsed := max(a.now().Sub(firn.Default().Epoch()).Seconds(), 0)
+	time, node, seq := bitsFor((elapsed+p.years*inspect.Year)*1000), bitsFor(p.nodes), bitsFor(p.rate/1000)
 	found := false
-	least := p.least(a.now())
-	for _, total := range totals {
-		splits := p.splits(least, total)
-		if len(splits) == 0 {
-			a.note("no layout of %d bits fits: time %d, node %d and sequence %d are %d too many",
-				total, least.time, least.node, least.seq, least.total()-total)
+	for _, total := range []int{63, 53} {
+		spare := total - time - node - seq
+		if spare < 0 {
+			a.note("no layout of %d bits fits: time %d, node %d and sequence %d are %d too many", total, time, node, seq, -spare)
+			continue
 		}
-		for _, s := range splits {
-			l, err := s.layout()
+		third := spare / 3
+		for _, more := range slices.Compact([][3]int{{third, third, spare - 2*third}, {0, 0, spare}, {0, spare, 0}, {spare, 0, 0}}) {
+			time, node, seq := min(48, time+more[0]), min(48, node+more[1]), min(48, seq+more[2])
+			text := fmt.Sprintf("bits=time:%d.node:%d.seq:%d,unit=1ms,epoch=%s", time, node, seq, epochText(firn.Default()))
+			if js := firn.MustParseLayout("js53"); js.TimeBits() == time && js.NodeBits() == node && js.SeqBits() == seq {
+				text = "js53"
+			} else if time+node+seq == 63 {
+				text = fmt.Sprintf("default,node-bits=%d,seq-bits=%d", node, seq)
+			}
+			l, err := firn.ParseLayout(text)
 			if err != nil {
 				return err
 			}
 			found = true
 			t.add(jsonOf(l), fmt.Sprint(total), shortNumber(l.IDsPerSecond()), nodesText(l),
-				dateText(l.Last()), fmt.Sprint(s.time), fmt.Sprint(s.node), fmt.Sprint(s.seq), l.String())
+				dateText(l.Last()), fmt.Sprint(time), fmt.Sprint(node), fmt.Sprint(seq), l.String())
 		}
 	}
 	if !found {
@@ -328,46 +325,37 @@ func (p *plan) print(a *app, asJSON bool) error {
 	return t.end("")
 }
 
-// A split is the number of bits of each field; a tick is a millisecond.
-type split struct{ time, node, seq int }
-
-// total returns the number of bits of all fields.
-func (s split) total() int { return s.time + s.node + s.seq }
-
-// least returns the narrowest split that meets the needs.
-func (p *plan) least(now time.Time) split {
-	elapsed := now.Sub(firn.Default().Epoch()).Seconds()
-	return split{
-		time: bitsFor((max(elapsed, 0) + p.years*inspect.Year) * 1000),
-		node: bitsFor(max(p.nodes, 1)),
-		seq:  bitsFor(max(p.rate/1000, 1)),
+// bitsBox draws a layout as a box with a cell for each piece and the bit
+// positions above it, up to about 90 columns wide. The function number returns
+// what a cell shows next to its field; constants and unused bits show
+// themselves.
+func bitsBox(l firn.Layout, number func(firn.Piece) string) string {
+	var numbers, top, middle, bottom strings.Builder
+	for i, p := range l.Pieces() {
+		field := p.Field
+		if p.Reversed {
+			field += "~"
+		}
+		text := strings.TrimSpace(field + " " + number(p))
+		switch p.Field {
+		case "zero":
+			text = "0"
+		case "const":
+			text = "=" + strconv.FormatUint(p.Const, 10)
+		}
+		high, low := strconv.Itoa(p.Pos+p.Width-1), strconv.Itoa(p.Pos)
+		if p.Width == 1 {
+			high = ""
+		}
+		width := max(p.Width*64/max(l.Bits(), 64), utf8.RuneCountInString(text)+2, len(high)+len(low)+1)
+		numbers.WriteString(" " + high + strings.Repeat(" ", width-len(high)-len(low)) + low)
+		left, right := "┬", "┴"
+		if i == 0 {
+			left, right = "┌", "└"
+		}
+		top.WriteString(left + strings.Repeat("─", width))
+		bottom.WriteString(right + strings.Repeat("─", width))
+		fmt.Fprintf(&middle, "│ %-*s", width-1, text)
 	}
-}
-
-// bitsFor returns how many bits distinguish n values.
-func bitsFor(n float64) int { return int(math.Ceil(math.Log2(n))) }
-
-// splits lists splits of total bits that meet the needs: the spare bits go to
-// all fields, or to one of them. No field has more than 48 bits.
-func (p *plan) splits(least split, total int) []split {
-	spare := total - least.total()
-	if spare < 0 {
-		return nil
-	}
-	s := func(time, node, seq int) split {
-		return split{min(48, least.time+time), min(48, least.node+node), min(48, least.seq+seq)}
-	}
-	third := spare / 3
-	return slices.Compact([]split{s(third, third, spare-2*third), s(0, 0, spare), s(0, spare, 0), s(spare, 0, 0)})
-}
-
-// layout returns the split as a layout with Firn's epoch.
-func (s split) layout() (firn.Layout, error) {
-	if js := firn.MustParseLayout("js53"); s == (split{js.TimeBits(), js.NodeBits(), js.SeqBits()}) {
-		return js, nil
-	}
-	if s.total() == 63 {
-		return firn.ParseLayout(fmt.Sprintf("default,node-bits=%d,seq-bits=%d", s.node, s.seq))
-	}
-	return firn.ParseLayout(fmt.Sprintf("bits=time:%d.node:%d.seq:%d,unit=1ms,epoch=%s", s.time, s.node, s.seq, epochText(firn.Default())))
+	return numbers.String() + "\n" + top.String() + "┐\n" + middle.String() + "│\n" + bottom.String() + "┘\n"
 }

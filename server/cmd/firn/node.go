@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/doctor"
+	"github.com/firnid/firn/server/internal/operate/members"
 )
 
 // newNode makes the commands about node IDs.
@@ -167,4 +168,68 @@ func agoText(d time.Duration) string {
 		return "in " + (-d).Round(100*time.Millisecond).String()
 	}
 	return d.Round(100*time.Millisecond).String() + " ago"
+}
+
+// newMember makes the commands about servers.
+func newMember(a *app) *cobra.Command {
+	return parent(command("member", nil, nil), newMemberList(a))
+}
+
+func newMemberList(a *app) *cobra.Command {
+	return a.onStore("member list", noArgs, false, func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
+		now := a.now()
+		all, err := members.List(ctx, s, now)
+		if err != nil {
+			return err
+		}
+		l := a.list(asJSON, "HOST", "SERVER", "VERSION", "RUNS FOR", "SEEN", "NODES", "IDS", "IDS/S")
+		l.right = map[int]bool{3: true, 5: true, 6: true, 7: true}
+		for _, m := range all {
+			held := 0
+			for _, h := range m.Holds {
+				if h.Until.After(now) {
+					held++
+				}
+			}
+			nodes := strconv.Itoa(held)
+			if len(m.Holds) == members.MaxHeld {
+				nodes += " or more"
+			}
+			l.add(m, m.Host, serverOf(m), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(),
+				agoText(now.Sub(m.Seen)), nodes, groupDigits(m.IDs), groupDigits(uint64(m.Rate)))
+		}
+		return l.end("no server of this store is running; start one with firn serve")
+	})
+}
+
+// serverOf identifies a server among those of its host: by its address, or by
+// the beginning of its ID if it has none.
+func serverOf(m members.Member) string {
+	if m.Address != "" {
+		return m.Address
+	}
+	return "id:" + m.ID[:min(8, len(m.ID))]
+}
+
+// A holding is a node ID of a sequencer.
+type holding struct {
+	sequencer string
+	node      uint64
+}
+
+// holders returns the servers that hold node IDs. If a server holds more node
+// IDs than fit into its record, only the first of them are found.
+func (a *app) holders(ctx context.Context, s grant.Store) map[holding]string {
+	all, err := members.List(ctx, s, a.now())
+	if err != nil {
+		a.note("cannot find out which servers hold them: %v", err)
+		return nil
+	}
+	by := make(map[holding]string)
+	for _, m := range all {
+		for _, h := range m.Holds {
+			by[holding{h.Sequencer, h.Node}] = serverOf(m)
+		}
+	}
+	return by
 }

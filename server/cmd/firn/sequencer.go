@@ -4,8 +4,12 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"os"
+	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -379,4 +383,38 @@ func newSequencerPurge(a *app) *cobra.Command {
 	})
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
+}
+
+// operator returns the user and the host of this command.
+func operator() (who, host string) {
+	who = "unknown"
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	host, _ = os.Hostname()
+	return who, host
+}
+
+// asOperator returns the context of a command that changes sequencers: their
+// records name its user and host.
+func asOperator(ctx context.Context) context.Context {
+	who, host := operator()
+	return grant.WithOperator(ctx, who+"@"+host)
+}
+
+// audit logs on stderr that this command has changed a sequencer of a store, or
+// has tried to, with the attributes of the server's audit lines. On a terminal,
+// where nothing collects the log, the command's output and the sequencer's
+// record are enough.
+func (a *app) audit(ctx context.Context, s grant.Store, done, name string, err error) {
+	result := a.changes.Result(ctx, s, name, err)
+	if isTerminal(a.stderr) || errors.As(err, new(*exitError)) { // refused before anything was written
+		return
+	}
+	who, host := operator()
+	attrs := []any{"audit", done, "result", result, "sequencer", name, "principal", who, "address", host}
+	if err != nil {
+		attrs = append(attrs, "error", err)
+	}
+	slog.New(slog.NewTextHandler(a.stderr, nil)).Info("sequencer "+done, attrs...)
 }

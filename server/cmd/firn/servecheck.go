@@ -2,10 +2,21 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/access/readfile"
@@ -13,6 +24,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/members"
+	"github.com/firnid/firn/server/internal/operate/tracing"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/service/forwarding"
 	"github.com/firnid/firn/veil"
@@ -180,4 +192,192 @@ func (s *serveCmd) checkFiles() (all faults) {
 	s.opened.veilKeys, err = readVeilKeys(s.veilKeys)
 	check("veil-keys", "firn convert --help explains the file")
 	return all
+}
+
+// Values of --resp-integers.
+const (
+	allowIntegers = "allow"
+	refuseUnsafe  = "refuse-unsafe"
+)
+
+var defaultLimits = service.Limits{}.WithDefaults()
+
+// limitFlags adds the flags for limits of requests and connections.
+func (s *serveCmd) limitFlags(cmd *cobra.Command) {
+	f, l := cmd.Flags(), &s.Limits
+	numberVar(cmd, &l.Count, "max-ids-per-call", "", fmt.Sprintf("maximum number of IDs per request, up to %d", service.MaxCount))
+	sizeVar(cmd, &l.Body, "max-body", "maximum size of an HTTP body, a gRPC message or a RESP argument, 1KiB to 16MiB")
+	sizeVar(cmd, &l.Header, "max-header", "maximum size of HTTP and gRPC headers, 4KiB to 1MiB")
+	f.DurationVar(&l.Read, "read-timeout", l.Read, "how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")
+	f.DurationVar(&l.Write, "write-timeout", l.Write, "how long a client may take to read an answer, 100ms to 10m")
+	f.DurationVar(&l.Idle, "idle-timeout", l.Idle, "how long HTTP and gRPC connections are kept between requests, 1s to 24h")
+	f.DurationVar(&s.RESPIdle, "resp-idle-timeout", s.RESPIdle, "how long RESP connections are kept between commands, 1s to 24h; 0 means forever")
+	wordVar(cmd, &s.integers, "resp-integers", "MODE",
+		"INCR for IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe", allowIntegers, refuseUnsafe)
+}
+
+// sizeVar adds a flag for a number of bytes.
+func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
+	parse := func(s string) (T, error) {
+		v, err := parseSize(s)
+		return T(v), err
+	}
+	cmd.Flags().Var(&value[T]{n, parse, showSize[T], "SIZE"}, name, usage)
+}
+
+func showSize[T int | uint64](n T) string { return formatSize(uint64(n)) }
+
+// traceFlags adds the flags of traces.
+func (s *serveCmd) traceFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.traces.Endpoint, "tracing-endpoint", "",
+		"`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
+	wordVar(cmd, &s.traces.Protocol, "tracing-protocol", "PROTOCOL",
+		"protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)", tracing.GRPC, tracing.HTTP)
+	f.BoolVar(&s.traces.Insecure, "tracing-insecure", false, "send traces without TLS if the URL has no scheme")
+	show := func(*float64) string { return fmt.Sprint(tracing.DefaultRatio) }
+	f.Var(&value[*float64]{&s.traces.Ratio, parseRatio, show, "RATIO"}, "tracing-sample-ratio",
+		"share of requests to trace, 0 to 1, if the client does not decide")
+	f.StringVar(&s.traces.Service, "tracing-service-name", "", "`NAME` of the service in traces (default $OTEL_SERVICE_NAME, or firn)")
+}
+
+func parseRatio(s string) (*float64, error) {
+	r, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(r >= 0 && r <= 1) {
+		return nil, errors.New("it must be a number from 0 to 1, such as 0.01")
+	}
+	return &r, nil
+}
+
+// checkTraces validates the flags of traces.
+func (s *serveCmd) checkTraces() (all faults) {
+	if err := s.traces.Check(); err != nil {
+		all.add("tracing-endpoint", "", "such as --tracing-endpoint http://localhost:4317", "%w", err)
+	}
+	return all
+}
+
+// traceLimit bounds the time for sending the remaining spans after everything
+// else has ended.
+const traceLimit = 3 * time.Second
+
+// startTraces starts tracing if it is enabled, and otherwise returns a nil
+// provider. end sends the remaining spans.
+func (s *serveCmd) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ trace.TracerProvider, end func(), err error) {
+	c := s.traces
+	c.Version, c.Getenv, c.Logger = version, a.getenv, log
+	if host, err := os.Hostname(); err == nil {
+		c.Instance = host + ":" + strconv.Itoa(os.Getpid())
+	}
+	provider, err := tracing.Start(ctx, c)
+	switch {
+	case err != nil:
+		return nil, nil, misuse("see docs/tracing.md", "traces: %w", err)
+	case provider == nil:
+		return nil, func() {}, nil
+	}
+	return provider, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), traceLimit)
+		defer cancel()
+		if err := provider.Shutdown(ctx); err != nil {
+			log.Warn("tracing: the last spans are lost", "error", err)
+		}
+	}, nil
+}
+
+// faults are errors in the values of flags of serve, whether these come from the
+// command line, a variable, or a line of a file. The line of a template is in
+// the error, which has no flag then.
+type faults []*exitError
+
+// add adds an error in the value of a flag.
+func (f *faults) add(flag, value, hint, format string, args ...any) {
+	*f = append(*f, wrongFlag(flag, value, hint, format, args...))
+}
+
+// addError adds an error about the value of a flag, with its code and hint, if it
+// has them.
+func (f *faults) addError(flag, value string, err error) {
+	e := &exitError{code: exitMisuse, err: err}
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		e.code, e.err, e.hint = exit.code, exit.err, exit.hint
+	}
+	e.flag, e.value = flag, value
+	*f = append(*f, e)
+}
+
+// An origin maps keys to the places of their values in a file or variable.
+type origin map[string]source
+
+// A source is a place where the value of a key was written.
+type source struct {
+	where, text string
+	line        int // 0 if it is not in a file
+}
+
+// error returns all faults as one error, or nil, in the order of the file.
+func (f faults) error(from origin) error {
+	if len(f) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(f, func(a, b *exitError) int { return cmp.Compare(from[keyOf(a.flag)].line, from[keyOf(b.flag)].line) })
+	code, hint := exitFailed, ""
+	lines := make([]string, len(f))
+	for i, one := range f {
+		lines[i] = one.at(from)
+		if one.code != exitFailed {
+			code = exitMisuse
+		}
+		if from[keyOf(one.flag)].line != 0 {
+			hint = configHint
+		}
+		if one.hint != "" && len(f) > 1 {
+			lines[i] += " (" + one.hint + ")"
+		}
+	}
+	if len(f) == 1 {
+		hint = cmp.Or(f[0].hint, hint)
+	}
+	return &exitError{code: code, err: errors.New(strings.Join(lines, "\n")), hint: hint}
+}
+
+// at returns the error with the place of the value, if a file or a variable has
+// it.
+func (e *exitError) at(from origin) string {
+	key := keyOf(e.flag)
+	switch source := from[key]; {
+	case source.where == "":
+		return e.Error()
+	case e.value != "":
+		return fmt.Sprintf("%s: %s is %q: %s", source.where, key, e.value, textfmt.Message(e.err))
+	default:
+		return fmt.Sprintf("%s: %s: %s", source.where, key, textfmt.Message(e.err))
+	}
+}
+
+// keyOf returns the key of a flag, or "".
+func keyOf(flag string) string {
+	for _, k := range configKeys {
+		if k.flag == flag {
+			return k.key
+		}
+	}
+	return ""
+}
+
+// wrongValue says why a flag did not accept a value.
+func wrongValue(flag *pflag.Flag, err error) string {
+	switch kind := flag.Value.Type(); {
+	case kind == "bool":
+		return "it must be true or false"
+	case kind == "duration" && !errors.Is(err, errNegative):
+		return "it must be a duration such as 200ms or 60s"
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		err = invalid.Unwrap()
+	}
+	if parse, ok := errors.AsType[*firn.ParseError](err); ok {
+		return parse.Reason
+	}
+	return textfmt.Message(err)
 }
