@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/check"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -128,7 +129,7 @@ func (c *adoptCmd) doubt(r check.Report) error {
 	case c.layout.IsZero():
 		return refused(layouts, "the IDs fit no known layout")
 	case c.layout.ReadOnly():
-		return readOnlyError(c.layout)
+		return form.ReadOnlyError(c.layout)
 	case r.AllSmall && !c.stopped:
 		return refused("read the column with the IDs; if this one had a counter until now, stop it and add --stopped",
 			"all IDs are small numbers, such as those of a counter, and not of layout %s", c.layout)
@@ -175,7 +176,7 @@ func (c *adoptCmd) read(ctx context.Context, files []string) (report check.Repor
 	summary := inspect.NewSummary(inspect.Options{From: c.from}, c.app.now())
 	r := newCheckInput(c.app, c.csv, c.from, c.layout.Bits(), c.memory)
 	for _, name := range files {
-		err := r.file(ctx, name, func(where place, text string) (bad, err error) {
+		err := r.file(ctx, name, func(where records.Place, text string) (bad, err error) {
 			if c.layout.IsZero() && summary.Judged() < adoptSample {
 				if bad = summary.Add(text); bad != nil {
 					return bad, nil
@@ -298,9 +299,9 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 			fmt.Fprintf(c.app.stdout, "contact  %s  %s\n", text, contact)
 		}
 	}
-	in := idInput{app: c.app, out: newRecordWriter(io.Discard), from: c.from, skips: true}
+	in := idInput{app: c.app, out: records.NewWriter(io.Discard), from: c.from, skips: true}
 	digits := inspect.NewDigits(c.app.now())
-	err = in.file(ctx, "-", func(_ place, text string) (bad, err error) {
+	err = in.file(ctx, "-", func(_ records.Place, text string) (bad, err error) {
 		old, contact, bad := shadow.Old(text)
 		if bad != nil {
 			return bad, nil

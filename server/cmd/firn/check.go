@@ -17,6 +17,8 @@ import (
 	"github.com/firnid/firn/server/internal/ids/check"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/layouts"
+	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -90,24 +92,13 @@ type checkInput struct {
 	check.Checker
 	memory   uint64
 	badFirst []string // lines that are not IDs
-
-	sections []section
-	last     place // of the last ID
+	places   records.Places
 }
-
-// A section is a run of IDs on consecutive lines of one file.
-type section struct {
-	first uint64 // number of IDs before it in the stream
-	place        // place of its first ID
-}
-
-// maxSections bounds the memory for finding the lines again.
-const maxSections = 100_000
 
 // newCheckInput returns a checkInput that keeps IDs in so many bytes of memory.
 func newCheckInput(a *app, csv string, from form.Form, bits int, memory uint64) *checkInput {
 	return &checkInput{
-		idInput: idInput{app: a, out: newRecordWriter(io.Discard), csv: csv, from: from, bits: bits, skips: true},
+		idInput: idInput{app: a, out: records.NewWriter(io.Discard), csv: csv, from: from, bits: bits, skips: true},
 		Checker: check.Checker{Max: memory / check.BytesPerID}, memory: memory,
 	}
 }
@@ -123,15 +114,15 @@ func (c *checkInput) read(ctx context.Context, name string) error {
 		return err
 	}
 	defer r.Close()
-	at := place{name, 0}
-	return eachRaw(ctx, r, c.bits/8, c.out, func(id []byte) error {
-		at.line++
+	at := records.Place{File: name}
+	return records.EachRaw(ctx, r, c.bits/8, c.out, func(id []byte) error {
+		at.Line++
 		return c.keep(at, id)
 	})
 }
 
 // add adds the next ID. The first one determines the form of all.
-func (c *checkInput) add(where place, text string) (bad, err error) {
+func (c *checkInput) add(where records.Place, text string) (bad, err error) {
 	id, as, err := c.from.Decode(text, c.bits)
 	if doubt, ok := errors.AsType[*form.AmbiguousError](err); ok {
 		return nil, misuse("--from "+doubt.Names[0], "%w", err)
@@ -147,40 +138,24 @@ func (c *checkInput) add(where place, text string) (bad, err error) {
 }
 
 // keep keeps an ID and its place.
-func (c *checkInput) keep(where place, id form.ID) error {
+func (c *checkInput) keep(where records.Place, id form.ID) error {
 	count := c.Count()
 	if err := c.Add(id); errors.Is(err, check.ErrMemory) {
-		return failed("allow more with --memory "+formatSize(2*c.memory),
-			"more than %s IDs need more than %s of memory: %d bytes each", groupDigits(count), formatSize(c.memory), check.BytesPerID)
+		return failed("allow more with --memory "+textfmt.Size(2*c.memory),
+			"more than %s IDs need more than %s of memory: %d bytes each", groupDigits(count), textfmt.Size(c.memory), check.BytesPerID)
 	} else if err != nil {
 		return err
 	}
-	if c.last.line++; (count == 0 || where != c.last) && len(c.sections) < maxSections {
-		c.sections = append(c.sections, section{count, where})
-	}
-	c.last = where
+	c.places.Add(where)
 	return nil
 }
 
 // keepBad remembers the first lines that are not IDs, for the report.
-func (c *checkInput) keepBad(where place, err error) error {
+func (c *checkInput) keepBad(where records.Place, err error) error {
 	if len(c.badFirst) < 3 {
 		c.badFirst = append(c.badFirst, where.String()+": "+textfmt.Message(err))
 	}
 	return nil
-}
-
-// where names the place of an ID in the stream.
-func (c *checkInput) where(n uint64) string {
-	i := len(c.sections) - 1
-	for i >= 0 && c.sections[i].first > n {
-		i--
-	}
-	if i < 0 || len(c.sections) == maxSections {
-		return fmt.Sprintf("ID %d", n+1)
-	}
-	p := c.sections[i]
-	return place{p.file, p.line + int(n-p.first)}.String()
 }
 
 // A report prints the result of a check.
@@ -219,7 +194,7 @@ func (r *report) print() {
 		x.add("inversions", "%s: IDs after a greater one; a single generator makes none", countText(st, r.Inversions))
 	}
 	if r.K > 0 {
-		x.add("k", "%s: %s, %s, is this far from its sorted position", countText(st, r.K), r.text(r.Furthest), r.input.where(r.Place))
+		x.add("k", "%s: %s, %s, is this far from its sorted position", countText(st, r.K), r.text(r.Furthest), r.input.places.Of(r.Place))
 	} else if r.Count > 1 {
 		x.add("k", "0")
 	}
@@ -237,7 +212,7 @@ func (r *report) print() {
 	}
 	if r.Foreign > 0 {
 		x.add("foreign", "%s", st.red(countText(st, r.Foreign)+" IDs do not fit layout "+r.layout.String()))
-		x.add("foreign", "%s: %s: %v", r.input.where(r.ForeignPlace), r.text(r.FirstForeign), textfmt.Plain(r.ForeignError))
+		x.add("foreign", "%s: %s: %v", r.input.places.Of(r.ForeignPlace), r.text(r.FirstForeign), textfmt.Plain(r.ForeignError))
 	}
 	if r.input.bad > 0 {
 		x.add("bad lines", "%s", st.red(countText(st, uint64(r.input.bad))))
@@ -246,7 +221,7 @@ func (r *report) print() {
 		}
 	}
 	x.add("read as", "%s", r.input.from)
-	x.add("took", "%.2f s, %s IDs/s", r.took.Seconds(), shortNumber(float64(r.Count)/max(r.took.Seconds(), 1e-6)))
+	x.add("took", "%.2f s, %s IDs/s", r.took.Seconds(), layouts.Short(float64(r.Count)/max(r.took.Seconds(), 1e-6)))
 	for _, text := range r.notes() {
 		x.add("note", "%s", st.yellow(text))
 	}
@@ -256,7 +231,7 @@ func (r *report) print() {
 // places names the places of a duplicate.
 func (r *report) places(d check.Duplicate) (at []string) {
 	for _, p := range d.Places {
-		at = append(at, r.input.where(p))
+		at = append(at, r.input.places.Of(p))
 	}
 	return at
 }

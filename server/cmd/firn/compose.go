@@ -7,14 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -51,7 +50,7 @@ func newCompose(a *app) *cobra.Command {
 		if p.Node, err = readNode(layout, cmp.Or(node, "0"), true); err != nil {
 			return err
 		}
-		id, err := compose(layout, p)
+		id, err := form.Compose(layout, p)
 		if err != nil {
 			return misuse(composeHint(layout, err), "%w", err)
 		}
@@ -88,24 +87,6 @@ func composeHint(l firn.Layout, err error) string {
 	return "firn layout " + l.String() + " shows its widths"
 }
 
-// readOnlyError returns the error for a layout whose IDs cannot be made.
-func readOnlyError(l firn.Layout) error {
-	return fmt.Errorf("IDs of layout %s can be read but not made", l)
-}
-
-// compose composes an ID of 64 or 128 bits.
-func compose(l firn.Layout, p firn.Parts) (form.ID, error) {
-	switch {
-	case l.ReadOnly():
-		return nil, readOnlyError(l)
-	case l.Bits() == 128:
-		id, err := l.Compose128(p)
-		return id[:], err
-	}
-	id, err := l.Compose(p)
-	return firn.Raw.Append(nil, id), err
-}
-
 // composed returns an ID for JSON.
 func composed(id form.ID) any {
 	return struct {
@@ -116,10 +97,10 @@ func composed(id form.ID) any {
 
 // composeLines answers one record per line.
 func composeLines(ctx context.Context, a *app, c composer) error {
-	out := newRecordWriter(a.stdout.Writer)
+	out := records.NewWriter(a.stdout.Writer)
 	var t tally
 	to := json.NewEncoder(out)
-	err := eachLine(ctx, a.stdin, out, func(_ int, line string, err error) error {
+	err := records.EachLine(ctx, a.stdin, out, func(_ int, line string, err error) error {
 		t.all++
 		var id form.ID
 		if err == nil {
@@ -147,70 +128,12 @@ type composer struct {
 	seq     uint64
 
 	last     firn.Layout // of lastText, that of the last record with a layout
-	lastText jsonText
-}
-
-// A partsRecord describes how to compose an ID.
-type partsRecord struct {
-	Layout jsonText
-	TimeMS jsonText `json:"time_ms"`
-	Node   jsonText
-	Seq    jsonText
-}
-
-// A jsonText is the text of a value in JSON, or "" if it is null. A string
-// stands for the number in it. Numbers keep their digits and never pass through
-// a float64.
-type jsonText string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (v *jsonText) UnmarshalJSON(b []byte) error {
-	text := string(b) // the user of the value rejects what is not a number
-	switch {
-	case text == "null":
-		return nil
-	case *v != "":
-		return errors.New("a key is given twice")
-	case text == `""`:
-		return errors.New("a value is empty")
-	case b[0] == '"':
-		if err := json.Unmarshal(b, &text); err != nil {
-			return err
-		}
-	}
-	*v = jsonText(text)
-	return nil
-}
-
-// parseRecord parses a JSON object with the keys layout, time_ms, node and seq.
-// Unknown and repeated keys are errors.
-func parseRecord(line string) (r partsRecord, err error) {
-	switch text := strings.TrimSpace(line); {
-	case line == "":
-		return r, errors.New("the line is empty")
-	case !strings.HasPrefix(text, "{"):
-		return r, errors.New("expected a JSON object")
-	}
-	d := json.NewDecoder(strings.NewReader(line))
-	d.DisallowUnknownFields()
-	switch err := d.Decode(&r); {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return r, errors.New("the object is not complete")
-	case err != nil:
-		if text, unknown := strings.CutPrefix(err.Error(), "json: "); unknown {
-			err = fmt.Errorf("%s: the keys are layout, time_ms, node and seq", text)
-		}
-		return r, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return r, fmt.Errorf("unexpected text after the object at offset %d", d.InputOffset())
-	}
-	return r, nil
+	lastText form.Text
 }
 
 // compose composes the ID of one record.
 func (c *composer) compose(line string) (form.ID, error) {
-	r, err := parseRecord(line)
+	r, err := form.ParseRecord(line)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +150,7 @@ func (c *composer) compose(line string) (form.ID, error) {
 	p := firn.Parts{Time: c.time, Seq: c.seq}
 	switch {
 	case r.TimeMS != "":
-		if p.Time, err = parseMillis(string(r.TimeMS)); err != nil {
+		if p.Time, err = textfmt.ParseMillis(string(r.TimeMS)); err != nil {
 			return nil, wrongKey("time_ms", r.TimeMS, err)
 		}
 	case !c.hasTime:
@@ -241,13 +164,13 @@ func (c *composer) compose(line string) (form.ID, error) {
 		return nil, err
 	}
 	if r.Seq != "" {
-		if p.Seq, err = parseNumber(string(r.Seq)); err != nil {
+		if p.Seq, err = textfmt.ParseNumber(string(r.Seq)); err != nil {
 			return nil, wrongKey("seq", r.Seq, err)
 		}
 	}
-	return compose(l, p)
+	return form.Compose(l, p)
 }
 
-func wrongKey(key string, v jsonText, err error) error {
+func wrongKey(key string, v form.Text, err error) error {
 	return fmt.Errorf("%s %s: %w", key, textfmt.Quote(string(v)), textfmt.Plain(err))
 }

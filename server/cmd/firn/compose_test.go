@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // FuzzCompose sends a line through compose -: one line of JSON must come out,
@@ -35,7 +36,7 @@ func FuzzCompose(f *testing.F) {
 		if got.Error != "" {
 			return
 		}
-		r, err := parseRecord(strings.TrimSuffix(line, "\r"))
+		r, err := form.ParseRecord(strings.TrimSuffix(line, "\r"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,43 +51,8 @@ func FuzzCompose(f *testing.F) {
 	})
 }
 
-func TestParseRecord(t *testing.T) {
-	for _, tt := range []struct {
-		line string
-		want partsRecord
-	}{
-		{`{}`, partsRecord{}},
-		{` { } `, partsRecord{}},
-		{`{"layout":"default","time_ms":1,"node":2,"seq":3}`, partsRecord{"default", "1", "2", "3"}},
-		{`{"seq": "3", "node": 2, "time_ms":"1"}`, partsRecord{"", "1", "2", "3"}},
-		{`{"time_ms":-5,"node":18446744073709551615}`, partsRecord{"", "-5", "18446744073709551615", ""}},
-		{`{"time_ms":null,"layout":null}`, partsRecord{}},
-		{`{"\u006eode":"\u0031"}`, partsRecord{Node: "1"}},
-		{"{\t\"node\" :\t0 ,\"seq\": 0}\r", partsRecord{Node: "0", Seq: "0"}},
-		{`{"layout":"µ"}`, partsRecord{Layout: "µ"}},
-	} {
-		got, err := parseRecord(tt.line)
-		if err != nil || got != tt.want {
-			t.Errorf("parseRecord(%s) = %+v, %v, want %+v", tt.line, got, err, tt.want)
-		}
-	}
-	for line, want := range map[string]string{
-		`5`:                   "expected a JSON object",
-		`{`:                   "the object is not complete",
-		`{"node"}`:            "invalid character '}' after object key",
-		`{"node":1}}`:         "unexpected text after the object",
-		`{"node":01}`:         "invalid character '1' after object key:value pair",
-		`{"node":""}`:         "a value is empty",
-		`{"nodes":5}`:         `unknown field "nodes": the keys are layout, time_ms, node and seq`,
-		`{"node":1,"node":1}`: "a key is given twice",
-		`{"node":"1`:          "the object is not complete",
-		`{"node":"\x"}`:       "in string escape code",
-	} {
-		if got, err := parseRecord(line); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("parseRecord(%s) = %+v, %v, want an error with %q", line, got, err, want)
-		}
-	}
-	// Values that are not numbers are errors of the value.
+// Values that are not numbers are errors of the value.
+func TestValuesOfRecords(t *testing.T) {
 	for _, value := range []string{"1.0", "1e3", "true", "[1]", `{"a":1}`, "-1", `"1 "`, "18446744073709551616"} {
 		for _, key := range []string{"node", "seq", "layout"} {
 			c := composer{layout: firn.Default(), time: time.UnixMilli(1800000000000), hasTime: true}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -53,9 +54,9 @@ func newConvert(a *app) *cobra.Command {
 		if err := c.check(cmd, args); err != nil {
 			return err
 		}
-		c.out = newRecordWriter(a.stdout.Writer)
+		c.out = records.NewWriter(a.stdout.Writer)
 		if from.Is(firn.Raw) {
-			return eachRaw(cmd.Context(), a.stdin, c.bits/8, c.out, func(id []byte) error {
+			return records.EachRaw(cmd.Context(), a.stdin, c.bits/8, c.out, func(id []byte) error {
 				bad, err := c.convert(id)
 				return cmp.Or(bad, err)
 			})
@@ -88,7 +89,7 @@ type converter struct {
 	bits   int // 0: as in the text
 	asJSON bool
 
-	out *recordWriter
+	out *records.Writer
 }
 
 // check rejects flags that exclude each other.
@@ -121,7 +122,7 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 }
 
 // text converts one text.
-func (c *converter) text(_ place, text string) (bad, err error) {
+func (c *converter) text(_ records.Place, text string) (bad, err error) {
 	id, _, bad := c.from.Decode(text, c.bits)
 	if _, ok := errors.AsType[*form.AmbiguousError](bad); ok {
 		bad = fmt.Errorf("%w with --from", bad)

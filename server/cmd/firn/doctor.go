@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/doctor"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/listen"
@@ -115,9 +116,9 @@ func (a *app) printFindings(found []doctor.Finding, asJSON bool) {
 		return
 	}
 	for _, f := range found {
-		fmt.Fprintf(a.stdout, "%-7s  %-11s  %s\n", f.Level, f.Check, plain(f.Text))
+		fmt.Fprintf(a.stdout, "%-7s  %-11s  %s\n", f.Level, f.Check, textfmt.Printable(f.Text))
 		if f.Fix != "" {
-			fmt.Fprintf(a.stdout, "%-7s  %-11s  → %s\n", "", "", plain(f.Fix))
+			fmt.Fprintf(a.stdout, "%-7s  %-11s  → %s\n", "", "", textfmt.Printable(f.Fix))
 		}
 	}
 }
@@ -187,7 +188,7 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 			"the server at %s does not answer: %w", address, rootCause(err))
 	}
 	if answer.StatusCode == http.StatusOK {
-		fmt.Fprintln(a.stdout, plainLines(strings.TrimSpace(string(body))))
+		fmt.Fprintln(a.stdout, textfmt.PrintableLines(strings.TrimSpace(string(body))))
 		return nil
 	}
 	var problem struct{ Title, Detail string }

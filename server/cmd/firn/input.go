@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,14 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -29,15 +25,15 @@ const maxComplaints = 10
 // standard input. It counts them, and reports texts that are not IDs.
 type idInput struct {
 	app  *app
-	out  *recordWriter // of the command, flushed before waiting for input
-	csv  string        // the column with the IDs; "" if lines have only IDs
+	out  *records.Writer // of the command, flushed before waiting for input
+	csv  string          // the column with the IDs; "" if lines have only IDs
 	from form.Form
 	bits int // of an ID, or 0
 
 	skips bool // NULL and the like are skipped, as blank lines and empty cells are
 
 	// onBad takes the place of a complaint on stderr.
-	onBad func(where place, err error) error
+	onBad func(where records.Place, err error) error
 
 	tally
 	stdin bool // the standard input was read
@@ -45,10 +41,10 @@ type idInput struct {
 
 // An idHandler takes the next ID. It returns why the text is not an ID, or an
 // error that ends the command.
-type idHandler func(p place, text string) (bad, err error)
+type idHandler func(p records.Place, text string) (bad, err error)
 
 // take passes a text on, unless it is bad already.
-func (in *idInput) take(p place, text string, bad error, do idHandler) (err error) {
+func (in *idInput) take(p records.Place, text string, bad error, do idHandler) (err error) {
 	in.all++
 	if bad == nil {
 		bad, err = do(p, text)
@@ -56,7 +52,7 @@ func (in *idInput) take(p place, text string, bad error, do idHandler) (err erro
 	if bad == nil || err != nil {
 		return err
 	}
-	if in.skips && p.line > 0 && text != "" && form.IsMissing(text) {
+	if in.skips && p.Line > 0 && text != "" && form.IsMissing(text) {
 		in.all--
 		in.missing++
 		return nil
@@ -69,7 +65,7 @@ func (in *idInput) take(p place, text string, bad error, do idHandler) (err erro
 }
 
 // badJSON reports texts that are not IDs as JSON, in their place.
-func (in *idInput) badJSON(_ place, err error) error {
+func (in *idInput) badJSON(_ records.Place, err error) error {
 	return json.NewEncoder(in.out).Encode(errorJSON(err))
 }
 
@@ -83,23 +79,6 @@ func csvVar(cmd *cobra.Command, column *string) {
 	cmd.Flags().Var(&value[string]{column, notEmpty, asIs, "COLUMN"}, "csv", "column of a CSV file with the IDs: its name, or its number from 1")
 }
 
-// A place is where a text comes from: an argument, or a line of a file or of
-// the standard input.
-type place struct {
-	file string // "" for arguments and the standard input
-	line int    // 0 for arguments
-}
-
-func (p place) String() string {
-	switch {
-	case p.line == 0:
-		return ""
-	case p.file == "":
-		return fmt.Sprintf("line %d", p.line)
-	}
-	return fmt.Sprintf("%s line %d", p.file, p.line)
-}
-
 // each calls do for every ID. An argument that is not an ID but names a file is
 // read as that file; - is the standard input.
 func (in *idInput) each(ctx context.Context, args []string, do idHandler) error {
@@ -110,7 +89,7 @@ func (in *idInput) each(ctx context.Context, args []string, do idHandler) error 
 			files++
 			err = in.file(ctx, arg, do)
 		} else {
-			err = in.take(place{}, arg, nil, do)
+			err = in.take(records.Place{}, arg, nil, do)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return failed("an argument that is not an ID is read as a file name", "%w", err)
@@ -145,17 +124,25 @@ func (in *idInput) file(ctx context.Context, name string, do idHandler) error {
 		return err
 	}
 	defer r.Close()
-	if in.csv != "" {
-		return in.column(ctx, r, name, do)
-	}
-	return eachLine(ctx, r, in.out, func(n int, line string, bad error) error {
-		text := strings.TrimSpace(line)
-		if text == "" && bad == nil {
+	each := func(n int, text string, bad error) error {
+		if text = strings.TrimSpace(text); text == "" && bad == nil {
 			in.missing++
 			return nil
 		}
-		return in.take(place{name, n}, text, bad, do)
-	})
+		return in.take(records.Place{File: name, Line: n}, text, bad, do)
+	}
+	if in.csv == "" {
+		return records.EachLine(ctx, r, in.out, each)
+	}
+	err = records.EachCell(ctx, r, in.csv, in.out, each)
+	if bad, ok := errors.AsType[*records.ColumnError](err); ok {
+		hint := "remove the names' line, and give the column's number from 1"
+		if !bad.Repeated {
+			hint = "the columns are " + firstFew(bad.Columns, textfmt.Quote)
+		}
+		return misuse(hint, "%s: %w", records.Place{File: name, Line: bad.Line}, err)
+	}
+	return err
 }
 
 // open opens a file, or the standard input for -, which has no name.
@@ -172,74 +159,6 @@ func (in *idInput) open(name string) (io.ReadCloser, string, error) {
 	}
 	in.stdin = true
 	return io.NopCloser(in.app.stdin), "", nil
-}
-
-// A cellReader removes the quotes of cells such as ="123", which are not CSV.
-type cellReader struct {
-	in   *bufio.Reader
-	rest []byte
-}
-
-var formula = regexp.MustCompile(`(^|,)="([^",]+)"`)
-
-func (r *cellReader) Read(b []byte) (n int, err error) {
-	if len(r.rest) == 0 {
-		r.rest, err = r.in.ReadSlice('\n') // or a part of a long line
-		r.rest = formula.ReplaceAll(r.rest, []byte("$1$2"))
-	}
-	if n = copy(b, r.rest); n > 0 || err == bufio.ErrBufferFull {
-		err = nil
-	}
-	r.rest = r.rest[n:]
-	return n, err
-}
-
-// column reads the IDs in a column of CSV. Empty cells are skipped.
-func (in *idInput) column(ctx context.Context, r io.Reader, name string, do idHandler) error {
-	from, stop := readInput(ctx, r, in.out, byteOrderMark)
-	defer stop()
-	table := csv.NewReader(&cellReader{in: bufio.NewReader(from)})
-	table.FieldsPerRecord, table.ReuseRecord = -1, true
-	column, _ := strconv.Atoi(in.csv)
-	column--
-	for {
-		cells, err := table.Read()
-		if err == io.EOF {
-			return in.out.Flush()
-		}
-		if bad, ok := errors.AsType[*csv.ParseError](err); ok {
-			if err := in.take(place{name, bad.Line}, "", bad.Err, do); err != nil {
-				return err
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		line, _ := table.FieldPos(0)
-		if column < 0 {
-			if column = slices.Index(cells, in.csv); column < 0 {
-				return misuse("the columns are "+firstFew(cells, textfmt.Quote), "%s: column %s not found", place{name, line}, textfmt.Quote(in.csv))
-			}
-			if slices.Contains(cells[column+1:], in.csv) {
-				return misuse("remove the names' line, and give the column's number from 1", "%s: several columns are named %s", place{name, line}, textfmt.Quote(in.csv))
-			}
-			continue
-		}
-		text := ""
-		if column < len(cells) {
-			text = strings.TrimSpace(cells[column])
-		} else {
-			err = fmt.Errorf("the line has %d of %d columns", len(cells), column+1)
-		}
-		if text == "" && err == nil {
-			in.missing++
-			continue
-		}
-		if err := in.take(place{name, line}, text, err, do); err != nil {
-			return err
-		}
-	}
 }
 
 // firstFew lists the first few of values.
@@ -260,7 +179,7 @@ type tally struct{ all, bad, missing int }
 
 // complain reports an invalid ID, up to maxComplaints of them. It flushes the
 // output first, so that both stay in order on a terminal.
-func (t *tally) complain(a *app, out *recordWriter, where place, err error) error {
+func (t *tally) complain(a *app, out *records.Writer, where records.Place, err error) error {
 	t.bad++
 	if t.bad > maxComplaints {
 		if t.bad == maxComplaints+1 {

@@ -15,6 +15,8 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/layouts"
+	"github.com/firnid/firn/server/internal/ids/records"
 )
 
 // An inspectCmd has the flags of the command inspect.
@@ -60,7 +62,7 @@ func newInspect(a *app) *cobra.Command {
 // run shows the IDs, each or all together.
 func (c *inspectCmd) run(ctx context.Context, args []string) error {
 	c.style = c.app.style()
-	in := idInput{app: c.app, out: newRecordWriter(c.app.stdout.Writer), csv: c.csv, from: c.From}
+	in := idInput{app: c.app, out: records.NewWriter(c.app.stdout.Writer), csv: c.csv, from: c.From}
 	if bits := c.Layout.Bits(); bits == 64 || bits == 128 {
 		in.bits = bits
 	}
@@ -73,14 +75,14 @@ func (c *inspectCmd) run(ctx context.Context, args []string) error {
 	to := json.NewEncoder(in.out)
 	var one bytes.Buffer
 	first := true // of a column
-	err := in.each(ctx, args, func(where place, text string) (bad, err error) {
+	err := in.each(ctx, args, func(where records.Place, text string) (bad, err error) {
 		c.Now = c.app.now()
 		r, bad := inspect.Read(text, c.Options)
 		if bad != nil {
 			return bad, nil
 		}
 		one.Reset()
-		inColumn := where.line > 0 && !c.all
+		inColumn := where.Line > 0 && !c.all
 		switch {
 		case c.asJSON && !c.Layout.IsZero():
 			return nil, to.Encode(r.Readings[0].Parts())
@@ -231,7 +233,7 @@ func (c *inspectCmd) addTexts(r *rows, x *inspect.Reading) {
 // draw shows the bits with their values in a box, if the terminal is wide
 // enough.
 func (c *inspectCmd) draw(w io.Writer, x *inspect.Reading) {
-	box := bitsBox(x.Layout, func(p firn.Piece) string {
+	box := layouts.Box(x.Layout, func(p firn.Piece) string {
 		if p.Field == "rand" {
 			return ""
 		}
@@ -275,7 +277,7 @@ func (c *inspectCmd) others(w io.Writer, best *inspect.Reading, readings []inspe
 func (c *inspectCmd) summarize(ctx context.Context, in *idInput, args []string) error {
 	s := inspect.NewSummary(c.Options, c.app.now())
 	in.skips = true
-	err := in.each(ctx, args, func(_ place, text string) (bad, err error) { return s.Add(text), nil })
+	err := in.each(ctx, args, func(_ records.Place, text string) (bad, err error) { return s.Add(text), nil })
 	if err != nil {
 		return err
 	}

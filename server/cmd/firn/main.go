@@ -12,20 +12,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/operate/host"
+	"github.com/firnid/firn/server/internal/operate/logs"
 	"github.com/firnid/firn/server/internal/service"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { os.Exit(execute(inContainer, "", nil)) }
+func main() { os.Exit(execute(host.Container, "", nil)) }
 
 // execute runs the program. container detects a container; machine is the
 // directory of the machine, "" for the system's; clock is the clock of the
@@ -35,7 +35,7 @@ func execute(container func() string, machine string, clock func() time.Time) (c
 	if now == nil {
 		now = time.Now
 	}
-	ctx, stop := untilSignal(context.Background(), nil, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := host.UntilSignal(context.Background(), nil, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return run(ctx, &app{
 		stdin:  os.Stdin,
@@ -46,23 +46,23 @@ func execute(container func() string, machine string, clock func() time.Time) (c
 
 		clock: clock,
 
-		container:  container,
-		machineDir: machine,
+		container:   container,
+		directories: host.Directories{Shared: machine},
 	}, os.Args[1:])
 }
 
 // An app is the environment of the commands.
 type app struct {
-	stdin      io.Reader
-	stdout     *output
-	stderr     io.Writer
-	now        func() time.Time
-	clock      func() time.Time // of members of a store; nil means the system's, which they read faster
-	getenv     func(string) string
-	container  func() string   // the evidence of a container, or ""
-	machineDir string          // the directory of the machine; "" for the system's
-	log        *logWriter      // of a command that logs, also for its error; nil for others
-	changes    service.Witness // of the stores of withStore and openPlace
+	stdin       io.Reader
+	stdout      *output
+	stderr      io.Writer
+	now         func() time.Time
+	clock       func() time.Time // of members of a store; nil means the system's, which they read faster
+	getenv      func(string) string
+	container   func() string // the evidence of a container, or ""
+	directories host.Directories
+	log         *logs.Writer    // of a command that logs, also for its error; nil for others
+	changes     service.Witness // of the stores of withStore and openPlace
 
 	started time.Time // the time to which all times of a command are relative
 	args    []string  // the command line
@@ -79,56 +79,10 @@ const (
 	exitInterrupted = exitSignal + 2
 )
 
-// An interruption is a signal that ended a command's context. It matches
-// context.Canceled.
-type interruption struct{ os.Signal }
-
-func (i *interruption) Error() string { return "signal: " + i.String() }
-
-func (i *interruption) Is(target error) bool { return target == context.Canceled }
-
-// code returns the exit code of a command that the signal interrupted.
-func (i *interruption) code() int {
-	if s, ok := i.Signal.(syscall.Signal); ok {
-		return exitSignal + int(s)
-	}
-	return exitInterrupted
-}
-
-// untilSignal returns a context that ends at the first of the signals; its
-// cause is then an interruption. Later, each signal is sent to next, which may
-// be nil.
-func untilSignal(parent context.Context, next chan<- os.Signal, signals ...os.Signal) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	arrived := make(chan os.Signal, 16)
-	signal.Notify(arrived, signals...)
-	stopped := make(chan struct{})
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		for {
-			select {
-			case s := <-arrived:
-				cancel(&interruption{s})
-				select {
-				case next <- s:
-				case <-stopped:
-				}
-			case <-stopped:
-				return
-			}
-		}
-	})
-	return ctx, func() {
-		signal.Stop(arrived)
-		close(stopped)
-		ended.Wait()
-		cancel(nil)
-	}
-}
-
 // run runs one command and returns the exit code.
 func run(ctx context.Context, a *app, args []string) int {
 	a.started, a.args = a.now(), args
+	a.directories.Getenv = a.getenv
 	root := newRoot(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -140,8 +94,8 @@ func run(ctx context.Context, a *app, args []string) int {
 	code := exitCode(err)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil && code == exitFailed {
 		code = exitInterrupted
-		if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok {
-			code = by.code()
+		if by, ok := errors.AsType[*host.Interruption](context.Cause(ctx)); ok {
+			code = by.Code()
 		}
 	}
 	a.report(err)
@@ -239,7 +193,7 @@ func (a *app) report(err error) {
 	}
 	a.complain("", err)
 	if e != nil && e.hint != "" {
-		fmt.Fprintln(a.errors(), "firn: hint:", plainLines(e.hint))
+		fmt.Fprintln(a.errors(), "firn: hint:", textfmt.PrintableLines(e.hint))
 	}
 }
 
@@ -259,7 +213,7 @@ func (a *app) complain(where string, err error) {
 		text = where + ": " + text
 	}
 	for i, line := range strings.Split(text, "\n") {
-		if line = plain(line); i > 0 {
+		if line = textfmt.Printable(line); i > 0 {
 			line = "      " + line
 		} else {
 			line = "firn: " + line
@@ -270,5 +224,5 @@ func (a *app) complain(where string, err error) {
 
 // note prints a message on stderr that is not an error.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "firn: note: %s\n", plainLines(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.stderr, "firn: note: %s\n", textfmt.PrintableLines(fmt.Sprintf(format, args...)))
 }

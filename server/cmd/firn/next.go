@@ -13,6 +13,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -271,7 +272,7 @@ func (n *nextCmd) fromGenerator(ctx context.Context, node uint64, r lineForm) er
 // writeIDs writes IDs as they come, one batch at a time.
 func writeIDs[I any](ctx context.Context, n *nextCmd, fill func(context.Context, []I) error, write func([]byte, I) []byte) error {
 	ids := make([]I, min(n.count, 4096))
-	out := newRecordWriter(n.app.stdout.Writer)
+	out := records.NewWriter(n.app.stdout.Writer)
 	for left := n.count; left > 0; left -= uint64(len(ids)) {
 		ids = ids[:min(left, uint64(len(ids)))]
 		if err := fill(ctx, ids); err != nil {

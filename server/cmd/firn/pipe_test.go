@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/records"
 )
 
 // A pieces remembers each write.
@@ -52,19 +53,19 @@ func TestRecordsFitIntoPipes(t *testing.T) {
 		if len(got) < 2 {
 			t.Errorf("%q: %d writes, want several", test.args, len(got))
 		}
-		records := bytes.Count(bytes.Join(got, nil), []byte("\n"))
+		found := bytes.Count(bytes.Join(got, nil), []byte("\n"))
 		if test.raw {
-			records = len(bytes.Join(got, nil)) / 8
+			found = len(bytes.Join(got, nil)) / 8
 		}
-		if records < count {
-			t.Errorf("%q: %d records, want %d", test.args, records, count)
+		if found < count {
+			t.Errorf("%q: %d records, want %d", test.args, found, count)
 		}
 		for _, b := range got {
 			whole := bytes.HasSuffix(b, []byte("\n"))
 			if test.raw {
 				whole = len(b)%8 == 0
 			}
-			if len(b) == 0 || len(b) > pipeBuf || !whole {
+			if len(b) == 0 || len(b) > records.PipeSize || !whole {
 				t.Errorf("%q: a write of %d bytes that ends with %q", test.args, len(b), b[max(0, len(b)-30):])
 			}
 		}

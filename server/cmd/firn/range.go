@@ -34,7 +34,7 @@ func newRange(a *app) *cobra.Command {
 		if format.Is(firn.Raw) {
 			return misuse("firn range --format hex", "--format raw: range prints text")
 		}
-		lo, hi, err := rangeOf(layout, from, to)
+		lo, hi, err := form.Range(layout, from, to)
 		if err != nil {
 			hint := ""
 			if !from.Before(to) {
@@ -87,16 +87,6 @@ func newRange(a *app) *cobra.Command {
 }
 
 func stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }
-
-// rangeOf returns the lowest and the highest ID of a time range.
-func rangeOf(l firn.Layout, from, to time.Time) (lo, hi form.ID, err error) {
-	if l.Bits() == 128 {
-		lo, hi, err := l.Range128(from, to)
-		return lo[:], hi[:], err
-	}
-	first, last, err := l.Range(from, to)
-	return firn.Raw.Append(nil, first), firn.Raw.Append(nil, last), err
-}
 
 // sortsAsText returns an error if the texts of a form do not sort like the IDs:
 // only those of one width do, and numbers.
@@ -167,7 +157,7 @@ func printPartitions(out io.Writer, l firn.Layout, from, to time.Time, every, ta
 		return err
 	}
 	lowest := func(from time.Time) (string, error) {
-		lo, _, err := rangeOf(l, from, from.AddDate(1, 0, 0))
+		lo, _, err := form.Range(l, from, from.AddDate(1, 0, 0))
 		if err != nil {
 			return "", err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -92,7 +93,7 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 	asker := &http.Client{Transport: transport, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the token would be sent along, perhaps without TLS
 	}}
-	out := newRecordWriter(n.app.stdout.Writer)
+	out := records.NewWriter(n.app.stdout.Writer)
 	for left := n.count; left > 0; {
 		count := min(left, service.MaxCount)
 		answer, err := n.ask(ctx, asker, c.Token, count)

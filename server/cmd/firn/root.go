@@ -8,13 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The groups of commands in the help, in order.
-const (
-	groupIDs    = "ids"
-	groupLayout = "layouts"
-	groupServer = "server"
-	groupOther  = "other"
-)
+// groupBasics has the commands that a newcomer needs, and groupMore the rest.
+const groupBasics, groupMore = "basics", "more"
 
 // newRoot makes the command tree. Every subcommand has its own file with a
 // function that makes it.
@@ -27,27 +22,20 @@ func newRoot(a *app) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.Version = buildOf().text()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddGroup(
-		&cobra.Group{ID: groupIDs, Title: "IDs:"},
-		&cobra.Group{ID: groupLayout, Title: "Layouts:"},
-		&cobra.Group{ID: groupServer, Title: "Server:"},
-		&cobra.Group{ID: groupOther, Title: "Other:"},
-	)
+	root.AddGroup(&cobra.Group{ID: groupBasics, Title: "Start with:"}, &cobra.Group{ID: groupMore, Title: "More:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
 			root.AddCommand(c)
 		}
 	}
-	add(groupIDs, newNext(a), newInspect(a), newCompose(a), newConvert(a), newRange(a), newSQL(a), newCheck(a))
-	add(groupLayout, newLayout(a))
-	add(groupServer, newServe(a), newAdopt(a), newHealth(a), newDoctor(a), newBench(a), newConfig(a))
-	add(groupServer, newSequencer(a), newToken(a), newNode(a), newMember(a))
-	add(groupOther, newMan(a), newVersion(a))
+	add(groupBasics, newNext(a), newInspect(a), newServe(a), newSequencer(a), newLayout(a))
+	add(groupMore, newCompose(a), newConvert(a), newRange(a), newSQL(a), newCheck(a), newAdopt(a), newHealth(a), newDoctor(a),
+		newBench(a), newConfig(a), newToken(a), newNode(a), newMember(a), newMan(a), newVersion(a))
 	root.AddCommand(newStores())
 	root.SetHelpCommand(newHelp())
-	root.SetHelpCommandGroupID(groupOther)
-	root.SetCompletionCommandGroupID(groupOther)
+	root.SetHelpCommandGroupID(groupMore)
+	root.SetCompletionCommandGroupID(groupMore)
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"})
 	parent(completion) // cobra's own shows its help for an unknown shell

@@ -21,7 +21,6 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
-	"github.com/firnid/firn/server/internal/operate/doctor"
 )
 
 // newSequencer makes the commands for whole sequencers.
@@ -253,14 +252,6 @@ func (a *app) handOver(ctx context.Context, s grant.Store, i grant.Info, wait bo
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// checkLead refuses to wait by a clock that is ahead of the store's.
-func (a *app) checkLead(ctx context.Context, s grant.Store) error {
-	if by, _, _ := doctor.Lead(ctx, s, a.now); by > clockTolerance {
-		return failed("node IDs are handed over when their times have passed: compare both clocks with a time server", "this machine's clock is %s the store's", doctor.AheadOf(by))
-	}
-	return nil
 }
 
 // newSequencerEmpty makes a command that makes members give their node IDs

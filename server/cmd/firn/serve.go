@@ -23,8 +23,10 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/health"
+	"github.com/firnid/firn/server/internal/operate/host"
 	"github.com/firnid/firn/server/internal/operate/tracing"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/server"
@@ -224,7 +226,7 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 	c = s.Config
 	c.RESPRefuseUnsafe, c.VeilKeys = s.integers == refuseUnsafe, s.opened.veilKeys
 	c.Version, c.Logger = version, log
-	warnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
+	form.WarnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
 	if s.tls != (tlsconf.Files{}) {
 		c.TLS = &s.tls
 	}
@@ -292,7 +294,7 @@ func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *ser
 	ended := make(chan struct{})
 	go func() { failure = srv.Serve(listeners...); close(ended) }()
 	s.greet(a, log, secure, endpoints)
-	manager := serviceManagerOf(a.getenv, log)
+	manager := host.ManagerOf(a.getenv, log)
 	manager.Ready(endpoints[0].url(scheme(secure)))
 	alive, dead := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup

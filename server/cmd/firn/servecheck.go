@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/members"
@@ -189,7 +190,7 @@ func (s *serveCmd) checkFiles() (all faults) {
 		s.opened.forwardToken, err = auth.OpenToken(s.ForwardTokenFile)
 		check("forward-token", "the file must contain one token, as printed by firn token new")
 	}
-	s.opened.veilKeys, err = readVeilKeys(s.veilKeys)
+	s.opened.veilKeys, err = form.ReadKeys(s.veilKeys)
 	check("veil-keys", "firn convert --help explains the file")
 	return all
 }
@@ -219,13 +220,13 @@ func (s *serveCmd) limitFlags(cmd *cobra.Command) {
 // sizeVar adds a flag for a number of bytes.
 func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
 	parse := func(s string) (T, error) {
-		v, err := parseSize(s)
+		v, err := textfmt.ParseSize(s)
 		return T(v), err
 	}
 	cmd.Flags().Var(&value[T]{n, parse, showSize[T], "SIZE"}, name, usage)
 }
 
-func showSize[T int | uint64](n T) string { return formatSize(uint64(n)) }
+func showSize[T int | uint64](n T) string { return textfmt.Size(uint64(n)) }
 
 // traceFlags adds the flags of traces.
 func (s *serveCmd) traceFlags(cmd *cobra.Command) {

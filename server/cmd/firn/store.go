@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -221,7 +220,7 @@ func (a *app) openOwn(ctx context.Context, note func(format string, args ...any)
 		return nil, misuse("share one store between all replicas: --store URL (FIRN_STORE); or give each its own node ID: --node N. To try it: --store 'dir:/tmp/firn?create=true&volatile=true'",
 			"this is a container (%s) %s", why, same)
 	}
-	path, err := a.ownDirectory()
+	path, err := a.directories.Own()
 	if err != nil {
 		return nil, failed("name a store: --store machine, or --store dir:PATH", "%w", err)
 	}
@@ -232,7 +231,7 @@ func (a *app) openOwn(ctx context.Context, note func(format string, args ...any)
 	case err != nil:
 		return nil, storeError(err)
 	}
-	if machine, err := a.machineDirectory(); err == nil && machine != path {
+	if machine, err := a.directories.Machine(); err == nil && machine != path {
 		if _, err := os.Stat(machine); err == nil {
 			note("using your own store, %s; its IDs may collide with those of the machine's store, %s (--store %s)", path, machine, machineStore)
 		}
@@ -250,7 +249,7 @@ func (a *app) openMachine(ctx context.Context, note func(format string, args ...
 		return nil, misuse("mount a directory of the machine and use --store dir:PATH; or use a store for several machines: --store URL",
 			"--store %s: this is a container (%s), whose directories are not those of the machine", machineStore, why)
 	}
-	path, err := a.machineDirectory()
+	path, err := a.directories.Machine()
 	if err == nil {
 		_, err = os.Stat(path)
 	}
@@ -282,9 +281,9 @@ func (a *app) storeURL(text string) (string, error) {
 	var err error
 	switch text = cmp.Or(text, a.getenv(storeEnv)); text {
 	case "":
-		path, err = a.ownDirectory()
+		path, err = a.directories.Own()
 	case machineStore:
-		path, err = a.machineDirectory()
+		path, err = a.directories.Machine()
 	default:
 		return text, nil
 	}
@@ -300,44 +299,6 @@ func (a *app) directoryOf(text string) string {
 	}
 	path, _, _ = strings.Cut(path, "?")
 	return path
-}
-
-// ownDirectory returns the directory of the current user's store.
-func (a *app) ownDirectory() (string, error) {
-	if runtime.GOOS == "windows" {
-		if dir := a.getenv("LOCALAPPDATA"); dir != "" {
-			return filepath.Join(dir, "firn"), nil
-		}
-		return "", errors.New("no directory for the store: LOCALAPPDATA is not set")
-	}
-	// For a service with StateDirectory=, the first one.
-	if dir, _, _ := strings.Cut(a.getenv("STATE_DIRECTORY"), ":"); filepath.IsAbs(dir) {
-		return filepath.Clean(dir), nil
-	}
-	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "firn"), nil
-	}
-	if os.Geteuid() == 0 {
-		return a.machineDirectory()
-	}
-	if dir := a.getenv("HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, ".local", "state", "firn"), nil
-	}
-	return "", errors.New("no directory for the store: neither XDG_STATE_HOME nor HOME is set")
-}
-
-// machineDirectory returns the directory of the machine's store.
-func (a *app) machineDirectory() (string, error) {
-	switch {
-	case a.machineDir != "":
-		return a.machineDir, nil
-	case runtime.GOOS != "windows":
-		return "/var/lib/firn", nil
-	}
-	if dir := a.getenv("ProgramData"); dir != "" {
-		return filepath.Join(dir, "firn"), nil
-	}
-	return "", errors.New("no directory of the machine: ProgramData is not set")
 }
 
 // checkWholePath rejects the URL of a directory that depends on the working

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -54,7 +52,7 @@ func (st style) fits(box string) bool {
 type terminalText string
 
 func (st style) paint(code, s string) terminalText {
-	s = plain(s)
+	s = textfmt.Printable(s)
 	if !st.colour || s == "" {
 		return terminalText(s)
 	}
@@ -66,38 +64,6 @@ func (st style) dim(s string) terminalText    { return st.paint("2", s) }
 func (st style) red(s string) terminalText    { return st.paint("31", s) }
 func (st style) green(s string) terminalText  { return st.paint("32", s) }
 func (st style) yellow(s string) terminalText { return st.paint("33", s) }
-
-// plain escapes what a terminal obeys and does not print, such as colors and the
-// direction of text: hosts, addresses and errors come from other programs. The
-// escapes are those of JSON.
-func plain(s string) string {
-	var b strings.Builder
-	for from := 0; from < len(s); {
-		switch r, n := utf8.DecodeRuneInString(s[from:]); {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, "\\x%02x", s[from])
-			from++
-		case strconv.IsPrint(r):
-			b.WriteString(s[from : from+n])
-			from += n
-		default:
-			for _, unit := range utf16.Encode([]rune{r}) {
-				fmt.Fprintf(&b, "\\u%04x", unit)
-			}
-			from += n
-		}
-	}
-	return b.String()
-}
-
-// plainLines is plain for text of several lines.
-func plainLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, line := range lines {
-		lines[i] = plain(line)
-	}
-	return strings.Join(lines, "\n")
-}
 
 // rows are lines of a key and a value, with the values aligned.
 type rows struct {
@@ -112,7 +78,7 @@ func (r *rows) add(key, format string, a ...any) {
 			return
 		}
 	}
-	r.values = append(r.values, plain(fmt.Sprintf(format, a...)))
+	r.values = append(r.values, textfmt.Printable(fmt.Sprintf(format, a...)))
 }
 
 // print writes the rows. On a terminal, an empty or repeated key is not
@@ -139,7 +105,7 @@ type table struct {
 
 func (t *table) add(cells ...string) {
 	for i, cell := range cells {
-		cells[i] = plain(cell)
+		cells[i] = textfmt.Printable(cell)
 	}
 	t.rows = append(t.rows, cells)
 }
@@ -178,7 +144,7 @@ func (a *app) printJSON(v any) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	a.stdout.err = cmp.Or(a.stdout.err, e.Encode(v))
-	fmt.Fprint(a.stdout, plainLines(b.String()))
+	fmt.Fprint(a.stdout, textfmt.PrintableLines(b.String()))
 }
 
 // A listing prints records: each as JSON, or all as a table.

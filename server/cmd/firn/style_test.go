@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/internal/operate/doctor"
 )
 
@@ -86,8 +87,8 @@ func TestGroup(t *testing.T) {
 		}
 	}
 	for x, want := range map[float64]string{0: "0", 12: "12", 999: "999", 1000: "1 k", 25600: "25.6 k", 4096000: "4 M", 2.5e9: "2.5 G", 3e12: "3 T"} {
-		if got := shortNumber(x); got != want {
-			t.Errorf("shortNumber(%g) = %q, want %q", x, got, want)
+		if got := layouts.Short(x); got != want {
+			t.Errorf("layouts.Short(%g) = %q, want %q", x, got, want)
 		}
 	}
 }

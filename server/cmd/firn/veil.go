@@ -1,48 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/textfmt"
-	"github.com/firnid/firn/veil"
 )
-
-// warnOfReaders warns if other users can read a file of keys. Windows has no
-// such modes.
-func warnOfReaders(path string, warn func(string)) {
-	info, err := os.Stat(path)
-	if err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 {
-		warn(fmt.Sprintf("%s is readable by other users (mode %04o), who can then unveil and forge IDs: run chmod 640 %[1]s", path, info.Mode().Perm()))
-	}
-}
-
-// readVeilKeys reads a file of keys; "" has none.
-func readVeilKeys(path string) (veil.Keys, error) {
-	if path == "" {
-		return nil, nil
-	}
-	text, err := readfile.ReadTrusted(path)
-	if err != nil {
-		return nil, err
-	}
-	// Half of a longer key would be another key.
-	if last := text[bytes.LastIndexByte(text, '\n')+1:]; len(bytes.TrimSpace(last)) > 0 && last[0] != '#' && len(bytes.TrimSpace(last[bytes.IndexByte(last, ':')+1:])) < 64 {
-		return nil, fmt.Errorf("%s: the last line has fewer than 64 hexadecimal digits and does not end with a newline: it may be incomplete", path)
-	}
-	keys, err := veil.ParseKeys(string(text))
-	return keys, textfmt.Plain(err)
-}
 
 // veilFlags are the flags of commands that write or read veiled IDs.
 type veilFlags struct{ file, sequencer string }
@@ -60,8 +27,8 @@ func (f *veilFlags) veil(a *app, l firn.Layout) (v form.Veil, err error) {
 	if f.file == "" {
 		return v, misuse("make a key with openssl rand -hex 32 > keys, and add --veil-key-file keys", "veiled IDs need --veil-key-file")
 	}
-	warnOfReaders(f.file, func(text string) { a.note("%s", text) })
-	keys, err := readVeilKeys(f.file)
+	form.WarnOfReaders(f.file, func(text string) { a.note("%s", text) })
+	keys, err := form.ReadKeys(f.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return v, failed("make a key with openssl rand -hex 32 > "+f.file, "--veil-key-file: %w", err)

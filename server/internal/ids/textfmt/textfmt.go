@@ -1,4 +1,4 @@
-// Package textfmt formats times, counts and sequencers for all of Firn: HTTP
+// Package textfmt formats and parses times, counts, sizes and sequencers for all of Firn: HTTP
 // answers, output of the command, and web pages. Package firn formats IDs.
 package textfmt
 

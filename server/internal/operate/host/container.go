@@ -1,16 +1,18 @@
-package main
+// Package host finds out what surrounds the process: a container, or a service
+// manager, which it notifies.
+package host
 
 import (
 	"os"
 	"strings"
 )
 
-// inContainer returns the evidence that this process runs in a container, or
+// Container returns the evidence that this process runs in a container, or
 // "". A directory in a container is not shared by the machine: each replica has
 // its own.
-func inContainer() string { return containerBy(os.Getenv, os.ReadFile) }
+func Container() string { return containerBy(os.Getenv, os.ReadFile) }
 
-// containerBy is inContainer with its inputs. The files that container engines
+// containerBy is Container with its inputs. The files that container engines
 // create are not enough, because an image can also be started as a virtual
 // machine: there the root is a whole disk.
 func containerBy(getenv func(string) string, read func(string) ([]byte, error)) string {

@@ -1,4 +1,6 @@
-package main
+// Package records reads lines of text and packed IDs, and writes records that
+// stay whole in a pipe.
+package records
 
 import (
 	"bufio"
@@ -14,36 +16,36 @@ import (
 )
 
 const (
-	// pipeBuf is PIPE_BUF on Linux, and leastPipeBuf the minimum in POSIX.
-	pipeBuf, leastPipeBuf = 4096, 512
+	// PipeSize is PIPE_BUF on Linux, and leastPipeSize the minimum in POSIX.
+	PipeSize, leastPipeSize = 4096, 512
 
 	// fileBuf is how much is written to a file at once.
 	fileBuf = 64 << 10
 )
 
-// A recordWriter writes as many whole records (lines, or IDs of 8 or 16 bytes)
+// A Writer writes as many whole records (lines, or IDs of 8 or 16 bytes)
 // at once as a pipe takes, one for each Write. Otherwise lines of several
 // processes that write into one pipe could be joined in the middle, and the
-// result could be the ID of another process. It must be made by newRecordWriter,
+// result could be the ID of another process. It must be made by NewWriter,
 // and flushed at the end.
-type recordWriter struct{ *bufio.Writer }
+type Writer struct{ *bufio.Writer }
 
-func newRecordWriter(w io.Writer) *recordWriter {
-	atOnce := leastPipeBuf
+func NewWriter(w io.Writer) *Writer {
+	atOnce := leastPipeSize
 	if runtime.GOOS == "linux" {
-		atOnce = pipeBuf
+		atOnce = PipeSize
 	}
 	if f, ok := w.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			atOnce = fileBuf // appended records stay whole
 		}
 	}
-	return &recordWriter{bufio.NewWriterSize(w, atOnce)}
+	return &Writer{bufio.NewWriterSize(w, atOnce)}
 }
 
 // Write collects one record, and first writes the others if it does not fit
 // beside them.
-func (w *recordWriter) Write(record []byte) (int, error) {
+func (w *Writer) Write(record []byte) (int, error) {
 	if len(record) > w.Available() {
 		if err := w.Flush(); err != nil {
 			return 0, err
@@ -61,7 +63,7 @@ var errLongLine = errors.New("the line is longer than 1 MiB")
 // An input flushes the output before it may wait for more.
 type input struct {
 	io.Reader
-	out  *recordWriter
+	out  *Writer
 	mark []byte // to remove at the beginning
 }
 
@@ -78,11 +80,11 @@ func (in *input) Read(b []byte) (n int, err error) {
 // byteOrderMark is what Windows programs write in front of text.
 const byteOrderMark = "\ufeff"
 
-// readInput returns the input r without a mark in front of it. Reads end when
+// read returns the input r without a mark in front of it. Reads end when
 // ctx is done, which those of a terminal or a pipe do not: a goroutine reads
 // ahead, until the end of the input or of the program. Call stop after the last
 // read.
-func readInput(ctx context.Context, r io.Reader, out *recordWriter, mark string) (in *input, stop func()) {
+func read(ctx context.Context, r io.Reader, out *Writer, mark string) (in *input, stop func()) {
 	from, to := io.Pipe()
 	go func() {
 		_, err := io.Copy(to, r)
@@ -98,10 +100,10 @@ func readInput(ctx context.Context, r io.Reader, out *recordWriter, mark string)
 	}
 }
 
-// eachLine calls do for each line of r, with its number from 1, until do returns
+// EachLine calls do for each line of r, with its number from 1, until do returns
 // an error. bad is the error of a line that is too long.
-func eachLine(ctx context.Context, r io.Reader, out *recordWriter, do func(n int, line string, bad error) error) error {
-	from, stop := readInput(ctx, r, out, byteOrderMark)
+func EachLine(ctx context.Context, r io.Reader, out *Writer, do func(n int, line string, bad error) error) error {
+	from, stop := read(ctx, r, out, byteOrderMark)
 	defer stop()
 	in := bufio.NewReaderSize(from, maxLine+len("\n"))
 	for n := 1; ; n++ {
@@ -124,9 +126,9 @@ func eachLine(ctx context.Context, r io.Reader, out *recordWriter, do func(n int
 	}
 }
 
-// eachRaw calls do for each ID of size bytes.
-func eachRaw(ctx context.Context, r io.Reader, size int, out *recordWriter, do func(id []byte) error) error {
-	from, stop := readInput(ctx, r, out, "")
+// EachRaw calls do for each ID of size bytes.
+func EachRaw(ctx context.Context, r io.Reader, size int, out *Writer, do func(id []byte) error) error {
+	from, stop := read(ctx, r, out, "")
 	defer stop()
 	in := bufio.NewReader(from)
 	id := make([]byte, size)

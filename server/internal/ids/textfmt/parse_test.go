@@ -1,4 +1,4 @@
-package main
+package textfmt
 
 import (
 	"strings"
@@ -29,9 +29,9 @@ func TestParseTime(t *testing.T) {
 		"9223372036854775807":            time.UnixMilli(9223372036854775807),
 		"2026-11-20T10:00:00.000000001Z": time.Date(2026, 11, 20, 10, 0, 0, 1, time.UTC),
 	} {
-		got, err := parseTime(s, now)
+		got, err := ParseTime(s, now)
 		if err != nil || !got.Equal(want) {
-			t.Errorf("parseTime(%q) = %v, %v, want %v", s, got, err, want)
+			t.Errorf("ParseTime(%q) = %v, %v, want %v", s, got, err, want)
 		}
 	}
 	for s, want := range map[string]string{
@@ -49,8 +49,8 @@ func TestParseTime(t *testing.T) {
 		"340282366920938463463374607431768211456": "later than the last time of any layout",
 		"-9223372036854775809":                    "not an integer number of Unix milliseconds",
 	} {
-		if got, err := parseTime(s, now); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("parseTime(%q) = %v, %v, want an error with %q", s, got, err, want)
+		if got, err := ParseTime(s, now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseTime(%q) = %v, %v, want an error with %q", s, got, err, want)
 		}
 	}
 }
@@ -61,9 +61,26 @@ func FuzzParseTime(f *testing.F) {
 	}
 	now := time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
-		at, err := parseTime(s, now)
+		at, err := ParseTime(s, now)
 		if err == nil && at.UTC().Format(time.RFC3339Nano) == "" {
-			t.Errorf("parseTime(%q) = %v", s, at)
+			t.Errorf("ParseTime(%q) = %v", s, at)
 		}
 	})
+}
+func TestSize(t *testing.T) {
+	for s, want := range map[string]uint64{"0": 0, "5": 5, "5B": 5, "1K": 1 << 10, "1KiB": 1 << 10, "1536B": 1536, "512MiB": 512 << 20, "2G": 2 << 30, "2 GiB": 2 << 30} {
+		if got, err := ParseSize(s); err != nil || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v, want %d", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "GiB", "KiB", "-1", "-1B", "1.5G", "1T", "64KB", "64kib", "99999999999GiB", "0x10"} {
+		if got, err := ParseSize(s); err == nil {
+			t.Errorf("ParseSize(%q) = %d, want an error", s, got)
+		}
+	}
+	for _, n := range []uint64{0, 1023, 1024, 1 << 30, 3 << 29, 1<<20 + 1} {
+		if back, err := ParseSize(Size(n)); err != nil || back != n {
+			t.Errorf("Size(%d) = %s, which reads as %d, %v", n, Size(n), back, err)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"context"
@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// A serviceManager is the service manager that started this process: systemd,
+// A ServiceManager is the service manager that started this process: systemd,
 // for a service with Type=notify (see sd_notify(3)). The zero value means none,
 // and its methods do nothing.
-type serviceManager struct {
+type ServiceManager struct {
 	socket   string        // "" means none
 	watchdog time.Duration // 0 if it does not restart silent services
 	log      *slog.Logger
 }
 
-// serviceManagerOf reads the variables that systemd sets. log receives the failures of
+// ManagerOf reads the variables that systemd sets. log receives the failures of
 // notifications.
-func serviceManagerOf(getenv func(string) string, log *slog.Logger) serviceManager {
-	m := serviceManager{socket: getenv("NOTIFY_SOCKET"), log: log}
+func ManagerOf(getenv func(string) string, log *slog.Logger) ServiceManager {
+	m := ServiceManager{socket: getenv("NOTIFY_SOCKET"), log: log}
 	if pid := getenv("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
 		return m // for another process of the service
 	}
@@ -34,7 +34,7 @@ func serviceManagerOf(getenv func(string) string, log *slog.Logger) serviceManag
 }
 
 // notify sends lines of NAME=VALUE. A failure is only logged.
-func (m serviceManager) notify(lines ...string) {
+func (m ServiceManager) notify(lines ...string) {
 	if m.socket == "" {
 		return
 	}
@@ -49,16 +49,16 @@ func (m serviceManager) notify(lines ...string) {
 }
 
 // Ready reports that requests are answered.
-func (m serviceManager) Ready(url string) { m.notify("READY=1", "STATUS=Serving on "+url) }
+func (m ServiceManager) Ready(url string) { m.notify("READY=1", "STATUS=Serving on "+url) }
 
 // Stopping reports that the server is about to end, and within how much time.
-func (m serviceManager) Stopping(within time.Duration) {
+func (m ServiceManager) Stopping(within time.Duration) {
 	m.notify("STOPPING=1", "STATUS=Finishing requests in progress", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
 }
 
 // Watch reports twice per interval that the server is alive, until ctx is done.
 // Its goroutine waits for a processor like those of requests.
-func (m serviceManager) Watch(ctx context.Context) {
+func (m ServiceManager) Watch(ctx context.Context) {
 	if m.socket == "" || m.watchdog == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package main
+package layouts
 
 import (
 	"strconv"
@@ -13,7 +13,7 @@ func TestBitsBox(t *testing.T) {
 		"┌──────────────────────────────────────────┬───────┬────────┬────┬────────┬────┐\n" +
 		"│ time~ 42                                 │ seq 6 │ node 3 │ =0 │ node 8 │ =5 │\n" +
 		"└──────────────────────────────────────────┴───────┴────────┴────┴────────┴────┘\n"
-	if got := bitsBox(firn.MustParseLayout("lable,cluster=5"), func(p firn.Piece) string { return strconv.Itoa(p.Width) }); got != want {
+	if got := Box(firn.MustParseLayout("lable,cluster=5"), func(p firn.Piece) string { return strconv.Itoa(p.Width) }); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package records
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 func readLines(t *testing.T, r io.Reader) (got []string, err error) {
 	t.Helper()
-	err = eachLine(t.Context(), r, newRecordWriter(io.Discard), func(n int, line string, bad error) error {
+	err = EachLine(t.Context(), r, NewWriter(io.Discard), func(n int, line string, bad error) error {
 		if bad != nil {
 			line = bad.Error()
 		}

@@ -1,4 +1,4 @@
-package main
+package logs
 
 import (
 	"bytes"
@@ -20,23 +20,23 @@ func (g *gate) Write(b []byte) (int, error) {
 	return g.text.Write(b)
 }
 
-// TestLogWriter: without a reader, only the first call waits, briefly, and
+// TestWriter: without a reader, only the first call waits, briefly, and
 // later lines are dropped. The log then reports how many are missing, and lines
 // are written before the call returns. Close does not wait for a reader.
-func TestLogWriter(t *testing.T) {
+func TestWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{open: make(chan struct{})}
-		w := newLogWriter(g, func(lines int) []byte { return fmt.Appendf(nil, "%d are missing\n", lines) })
+		w := newWriter(g, func(lines int) []byte { return fmt.Appendf(nil, "%d are missing\n", lines) })
 		begin := time.Now()
 		for i := range 5000 {
 			fmt.Fprintf(w, "line %d\n", i)
 		}
-		if took := time.Since(begin); took != logPatience {
-			t.Errorf("unread lines took %v, want %v", took, logPatience)
+		if took := time.Since(begin); took != patience {
+			t.Errorf("unread lines took %v, want %v", took, patience)
 		}
 		w.Close()
-		if took := time.Since(begin); took != logPatience+time.Second {
-			t.Errorf("Close took %v, want a second", took-logPatience)
+		if took := time.Since(begin); took != patience+time.Second {
+			t.Errorf("Close took %v, want a second", took-patience)
 		}
 		close(g.open)
 		synctest.Wait()

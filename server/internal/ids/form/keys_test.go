@@ -1,4 +1,4 @@
-package main
+package form
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func TestVeilKeysCut(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return readVeilKeys(path)
+		return ReadKeys(path)
 	}
 	whole, err := read(text)
 	if err != nil || len(whole) != 3 {

@@ -1,0 +1,36 @@
+package form
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// ReadOnlyError returns the error for a layout whose IDs cannot be made.
+func ReadOnlyError(l firn.Layout) error {
+	return fmt.Errorf("IDs of layout %s can be read but not made", l)
+}
+
+// Compose composes an ID of 64 or 128 bits.
+func Compose(l firn.Layout, p firn.Parts) (ID, error) {
+	switch {
+	case l.ReadOnly():
+		return nil, ReadOnlyError(l)
+	case l.Bits() == 128:
+		id, err := l.Compose128(p)
+		return id[:], err
+	}
+	id, err := l.Compose(p)
+	return firn.Raw.Append(nil, id), err
+}
+
+// Range returns the lowest and the highest ID of a time range.
+func Range(l firn.Layout, from, to time.Time) (lo, hi ID, err error) {
+	if l.Bits() == 128 {
+		lo, hi, err := l.Range128(from, to)
+		return lo[:], hi[:], err
+	}
+	first, last, err := l.Range(from, to)
+	return firn.Raw.Append(nil, first), firn.Raw.Append(nil, last), err
+}

@@ -1,0 +1,44 @@
+package form
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseRecord(t *testing.T) {
+	for _, tt := range []struct {
+		line string
+		want Record
+	}{
+		{`{}`, Record{}},
+		{` { } `, Record{}},
+		{`{"layout":"default","time_ms":1,"node":2,"seq":3}`, Record{"default", "1", "2", "3"}},
+		{`{"seq": "3", "node": 2, "time_ms":"1"}`, Record{"", "1", "2", "3"}},
+		{`{"time_ms":-5,"node":18446744073709551615}`, Record{"", "-5", "18446744073709551615", ""}},
+		{`{"time_ms":null,"layout":null}`, Record{}},
+		{`{"\u006eode":"\u0031"}`, Record{Node: "1"}},
+		{"{\t\"node\" :\t0 ,\"seq\": 0}\r", Record{Node: "0", Seq: "0"}},
+		{`{"layout":"µ"}`, Record{Layout: "µ"}},
+	} {
+		got, err := ParseRecord(tt.line)
+		if err != nil || got != tt.want {
+			t.Errorf("ParseRecord(%s) = %+v, %v, want %+v", tt.line, got, err, tt.want)
+		}
+	}
+	for line, want := range map[string]string{
+		`5`:                   "expected a JSON object",
+		`{`:                   "the object is not complete",
+		`{"node"}`:            "invalid character '}' after object key",
+		`{"node":1}}`:         "unexpected text after the object",
+		`{"node":01}`:         "invalid character '1' after object key:value pair",
+		`{"node":""}`:         "a value is empty",
+		`{"nodes":5}`:         `unknown field "nodes": the keys are layout, time_ms, node and seq`,
+		`{"node":1,"node":1}`: "a key is given twice",
+		`{"node":"1`:          "the object is not complete",
+		`{"node":"\x"}`:       "in string escape code",
+	} {
+		if got, err := ParseRecord(line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseRecord(%s) = %+v, %v, want an error with %q", line, got, err, want)
+		}
+	}
+}
