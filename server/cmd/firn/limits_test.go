@@ -34,8 +34,7 @@ func TestLimitFlags(t *testing.T) {
 		{"idle-timeout", "25h", "from 1s to 24h"}, {"resp-idle-timeout", "1ms", "from 1s to 24h"},
 		{"resp-integers", "some", "allow or refuse-unsafe"},
 		{"max-connections", "0", "from 1 to 1000000"}, {"max-connections", "1000001", "from 1 to 1000000"},
-		{"tracing-sample-ratio", "1.1", "from 0 to 1"}, {"tracing-sample-ratio", "NaN", "from 0 to 1"},
-		{"tracing-protocol", "udp", "grpc or http"}, {"tracing-endpoint", "ftp://x", "is neither a URL"},
+		{"tracing-endpoint", "ftp://x", "is neither a URL"},
 		{"log-level", "loud", "debug, info, warn or error"}, {"log-level", "INFO", "debug, info, warn or error"},
 	} {
 		a, _, stderr := serveApp(t)

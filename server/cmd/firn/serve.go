@@ -128,7 +128,8 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
 	s.limitFlags(cmd)
 	s.logFlags.flags(cmd)
-	s.traceFlags(cmd)
+	f.StringVar(&s.traces.Endpoint, "tracing-endpoint", "",
+		"`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address, even without TLS or tokens")
 	f.StringSliceVar(&s.Hosts, "allow-host", nil, "`NAME` for which to answer HTTP requests, in addition to localhost, with neither TLS nor tokens")
 	f.StringSliceVar(&s.ForwardTo, "forward-to", nil, "`URL`s of other servers of the store, to ask while this one has no node ID")

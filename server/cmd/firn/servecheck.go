@@ -79,7 +79,10 @@ func (s *serveCmd) checkValues() (all faults) {
 	case len(s.ForwardTo) == 0 && s.ForwardTokenFile != "":
 		all.add("forward-token", s.ForwardTokenFile, "", "it needs --forward-to")
 	}
-	return append(append(all, s.checkLimits()...), s.checkTraces()...)
+	if err := s.traces.Check(); err != nil {
+		all.add("tracing-endpoint", "", "such as --tracing-endpoint http://localhost:4317", "%w", err)
+	}
+	return append(all, s.checkLimits()...)
 }
 
 // checkNodes checks node IDs and max-ahead against the layouts of the server
@@ -227,36 +230,6 @@ func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
 }
 
 func showSize[T int | uint64](n T) string { return textfmt.Size(uint64(n)) }
-
-// traceFlags adds the flags of traces.
-func (s *serveCmd) traceFlags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&s.traces.Endpoint, "tracing-endpoint", "",
-		"`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
-	wordVar(cmd, &s.traces.Protocol, "tracing-protocol", "PROTOCOL",
-		"protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)", tracing.GRPC, tracing.HTTP)
-	f.BoolVar(&s.traces.Insecure, "tracing-insecure", false, "send traces without TLS if the URL has no scheme")
-	show := func(*float64) string { return fmt.Sprint(tracing.DefaultRatio) }
-	f.Var(&value[*float64]{&s.traces.Ratio, parseRatio, show, "RATIO"}, "tracing-sample-ratio",
-		"share of requests to trace, 0 to 1, if the client does not decide")
-	f.StringVar(&s.traces.Service, "tracing-service-name", "", "`NAME` of the service in traces (default $OTEL_SERVICE_NAME, or firn)")
-}
-
-func parseRatio(s string) (*float64, error) {
-	r, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(r >= 0 && r <= 1) {
-		return nil, errors.New("it must be a number from 0 to 1, such as 0.01")
-	}
-	return &r, nil
-}
-
-// checkTraces validates the flags of traces.
-func (s *serveCmd) checkTraces() (all faults) {
-	if err := s.traces.Check(); err != nil {
-		all.add("tracing-endpoint", "", "such as --tracing-endpoint http://localhost:4317", "%w", err)
-	}
-	return all
-}
 
 // traceLimit bounds the time for sending the remaining spans after everything
 // else has ended.

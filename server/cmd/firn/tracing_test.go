@@ -20,7 +20,8 @@ import (
 // servers, each the child of the one before, for HTTP and for RESP.
 func TestTraceForwarded(t *testing.T) {
 	collector := tracingtest.New(t)
-	has, asks := twoServers(t, "--tracing-endpoint", "http://"+collector.GRPC, "--tracing-sample-ratio", "0", "--tracing-service-name", "ids", "--log-level", "debug")
+	t.Setenv("OTEL_SERVICE_NAME", "ids")
+	has, asks := twoServers(t, map[string]string{"OTEL_TRACES_SAMPLER_ARG": "0"}, "--tracing-endpoint", "http://"+collector.GRPC, "--log-level", "debug")
 	const trace, client = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	if status, _, body := asks.post(t, "orders", "Traceparent", "00-"+trace+"-"+client+"-01", "X-Request-Id", "x1"); status != 200 {
 		t.Fatal(status, body)
@@ -62,7 +63,8 @@ func spanOf(t *testing.T, all []tracingtest.Span, want tracingtest.Span) tracing
 // collector.
 func TestTraceRESP(t *testing.T) {
 	collector := tracingtest.New(t)
-	has, asks := twoServers(t, "--tracing-endpoint", collector.HTTP, "--tracing-insecure", "--tracing-protocol", "http", "--tracing-sample-ratio", "1", "--log-level", "debug")
+	has, asks := twoServers(t, map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "OTEL_TRACES_SAMPLER_ARG": "1"},
+		"--tracing-endpoint", "http://"+collector.HTTP, "--log-level", "debug")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(asks.url, "http://"))
 	if err != nil {
 		t.Fatal(err)

@@ -25,13 +25,11 @@ const maxTraceState = 512
 // sampler returns what decides which requests are traced.
 func (c *Config) sampler() (trace.Sampler, error) {
 	kind, ratio := "parentbased_traceidratio", DefaultRatio
-	if name := c.getenv("OTEL_TRACES_SAMPLER"); c.Ratio != nil {
-		ratio = *c.Ratio
-	} else if name != "" {
+	if name := c.getenv("OTEL_TRACES_SAMPLER"); name != "" {
 		kind, ratio = name, 1
-		if share, err := strconv.ParseFloat(c.getenv("OTEL_TRACES_SAMPLER_ARG"), 64); err == nil {
-			ratio = share
-		}
+	}
+	if share, err := strconv.ParseFloat(c.getenv("OTEL_TRACES_SAMPLER_ARG"), 64); err == nil && share >= 0 && share <= 1 {
+		ratio = share
 	}
 	kind, parentBased := strings.CutPrefix(kind, "parentbased_")
 	s, ok := map[string]trace.Sampler{"always_on": trace.AlwaysSample(), "always_off": trace.NeverSample(), "traceidratio": trace.TraceIDRatioBased(ratio)}[kind]

@@ -15,34 +15,31 @@ import (
 )
 
 // TestSampler: whatever a client sends, it is traced no more often than
-// maxRequested times a second beyond the operator's share. A ratio of the
-// configuration overrides the variables.
+// maxRequested times a second beyond the operator's share.
 func TestSampler(t *testing.T) { synctest.Test(t, testSampler) }
 
 func testSampler(t *testing.T) {
 	const share = 0.1
-	ratio := share
 	for _, row := range []struct {
-		c         Config
 		name, arg string
 		share     float64 // of requests without a trace
 		obeys     bool    // a client that wants its trace recorded, or not
 		byTraceID bool
 	}{
-		{Config{Ratio: &ratio}, "always_on", "", share, true, false},
-		{Config{}, "", "", DefaultRatio, true, false},
-		{Config{}, "parentbased_traceidratio", "0.1", share, true, false},
-		{Config{}, "parentbased_always_off", "", 0, true, false},
-		{Config{}, "parentbased_always_on", "", 1, true, false},
-		{Config{}, "traceidratio", "0.1", share, false, true},
-		{Config{}, "traceidratio", "x", 1, false, false},
-		{Config{}, "always_off", "", 0, false, false},
-		{Config{}, "always_on", "", 1, false, false},
+		{"", "0.1", share, true, false},
+		{"", "", DefaultRatio, true, false},
+		{"", "NaN", DefaultRatio, true, false},
+		{"", "-1", DefaultRatio, true, false},
+		{"parentbased_traceidratio", "0.1", share, true, false},
+		{"parentbased_always_off", "", 0, true, false},
+		{"parentbased_always_on", "", 1, true, false},
+		{"traceidratio", "0.1", share, false, true},
+		{"traceidratio", "x", 1, false, false},
+		{"always_off", "", 0, false, false},
+		{"always_on", "", 1, false, false},
 	} {
-		row.c.Getenv = func(name string) string {
-			return map[string]string{"OTEL_TRACES_SAMPLER": row.name, "OTEL_TRACES_SAMPLER_ARG": row.arg}[name]
-		}
-		whole, err := row.c.sampler()
+		c := Config{Getenv: env(row.arg, "OTEL_TRACES_SAMPLER", row.name)}
+		whole, err := c.sampler()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +69,7 @@ func testSampler(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Start(t.Context(), Config{Endpoint: "http://localhost:4317", Getenv: func(name string) string { return map[string]string{"OTEL_TRACES_SAMPLER": "xray"}[name] }}); err == nil || !strings.Contains(err.Error(), "OTEL_TRACES_SAMPLER") {
+	if _, err := Start(t.Context(), Config{Endpoint: "http://localhost:4317", Getenv: env("", "OTEL_TRACES_SAMPLER", "xray")}); err == nil || !strings.Contains(err.Error(), "OTEL_TRACES_SAMPLER") {
 		t.Errorf("another sampler: %v", err)
 	}
 }

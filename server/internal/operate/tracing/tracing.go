@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -21,42 +20,19 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// Protocols of a collector.
-const (
-	GRPC = "grpc"
-	HTTP = "http" // with protobuf
-)
-
 // DefaultRatio is the default share of requests that are traced. It is small: a
 // server makes many IDs, and one request is like another.
 const DefaultRatio = 0.01
 
-// Config says where traces go. Fields that are not set are taken from the
-// standard variables of OpenTelemetry (OTEL_EXPORTER_OTLP_…,
-// OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES), and then
-// from the defaults.
+// Config says where traces go. Everything else is set by the standard variables
+// of OpenTelemetry: OTEL_EXPORTER_OTLP_…, OTEL_TRACES_SAMPLER,
+// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES.
 type Config struct {
 	// Endpoint is the collector: a URL, with TLS if its scheme is https and
 	// without if it is http, or HOST:PORT. "" means
 	// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT; if
 	// neither is set, nothing is traced.
 	Endpoint string
-
-	// Protocol is GRPC or HTTP; "" means OTEL_EXPORTER_OTLP_TRACES_PROTOCOL or
-	// OTEL_EXPORTER_OTLP_PROTOCOL, or GRPC if neither is set.
-	Protocol string
-
-	// Insecure connects without TLS to an Endpoint that has no scheme.
-	Insecure bool
-
-	// Ratio is the share, 0 to 1, of requests that are traced if their client does
-	// not decide it; nil means OTEL_TRACES_SAMPLER, or DefaultRatio if that is not
-	// set.
-	Ratio *float64
-
-	// Service is the name of the service; "" means OTEL_SERVICE_NAME, or "firn" if
-	// that is not set.
-	Service string
 
 	// Version is the version of Firn.
 	Version string
@@ -75,12 +51,9 @@ type Config struct {
 
 // Check returns an error if the Config is invalid.
 func (c *Config) Check() error {
-	_, err := c.protocol()
+	_, err := c.isHTTP()
 	if err == nil && c.Endpoint != "" {
 		_, err = c.url()
-	}
-	if err == nil && c.Ratio != nil && !(*c.Ratio >= 0 && *c.Ratio <= 1) {
-		err = fmt.Errorf("the share of traced requests is %v: it must be from 0 to 1", *c.Ratio)
 	}
 	return err
 }
@@ -113,20 +86,15 @@ func (c *Config) enabled() (bool, error) {
 	return exporter != "" || c.getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "", nil
 }
 
-func (c *Config) protocol() (string, error) {
-	if c.Protocol == GRPC || c.Protocol == HTTP {
-		return c.Protocol, nil
-	}
-	if c.Protocol != "" {
-		return "", fmt.Errorf("the protocol is %.100q: it must be grpc or http", c.Protocol)
-	}
+// isHTTP reports whether spans go over HTTP, and not over gRPC.
+func (c *Config) isHTTP() (bool, error) {
 	switch v := c.getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); v {
 	case "", "grpc":
-		return GRPC, nil
+		return false, nil
 	case "http/protobuf":
-		return HTTP, nil
+		return true, nil
 	default:
-		return "", fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %.100q: it must be grpc or http/protobuf", v)
+		return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %.100q: it must be grpc or http/protobuf", v)
 	}
 }
 
@@ -134,29 +102,23 @@ func (c *Config) protocol() (string, error) {
 func (c *Config) url() (string, error) {
 	text := c.Endpoint
 	if !strings.Contains(text, "://") {
-		scheme := "https://"
-		if c.Insecure {
-			scheme = "http://"
-		}
-		text = scheme + text
+		text = "https://" + text
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
 		return "", fmt.Errorf("%.200q is neither a URL such as http://localhost:4317 nor HOST:PORT", c.Endpoint)
 	}
-	p, err := c.protocol()
+	overHTTP, err := c.isHTTP()
 	if err != nil {
 		return "", err
 	}
-	if c.Protocol == "" && c.Getenv == nil {
-		p = "" // only Start knows the port
-	}
-	if _, port, err := net.SplitHostPort(u.Host); p == GRPC && (err != nil || port == "") {
+	overGRPC := !overHTTP && c.Getenv != nil // otherwise only Start knows
+	if overGRPC && u.Port() == "" {
 		return "", fmt.Errorf("%.200q has no port: a gRPC collector usually has 4317", c.Endpoint)
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces"
-	} else if p == GRPC {
+	} else if overGRPC {
 		return "", fmt.Errorf("%.200q has a path, which gRPC does not use", c.Endpoint)
 	}
 	return u.String(), nil
@@ -214,24 +176,22 @@ func Start(ctx context.Context, c Config) (*trace.TracerProvider, error) {
 
 // exporter returns the exporter that sends to the collector.
 func (c *Config) exporter(ctx context.Context) (trace.SpanExporter, error) {
-	p, err := c.protocol()
-	if err != nil {
+	overHTTP, err := c.isHTTP()
+	at := ""
+	if err == nil && c.Endpoint != "" {
+		at, err = c.url()
+	}
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if c.Endpoint == "" { // then the exporters read the variables themselves
-		if p == HTTP {
-			return otlptracehttp.New(ctx)
-		}
-		return otlptracegrpc.New(ctx)
-	}
-	at, err := c.url()
-	if err != nil {
-		return nil, err
-	}
-	if p == HTTP {
+	case overHTTP && at != "":
 		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(at))
+	case overHTTP: // then the exporters read the variables themselves
+		return otlptracehttp.New(ctx)
+	case at != "":
+		return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(at))
 	}
-	return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(at))
+	return otlptracegrpc.New(ctx)
 }
 
 // resource returns the resource of all spans.
@@ -244,11 +204,7 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 		attrs = append(attrs, semconv.ServiceInstanceID(c.Instance))
 	}
 	// Later options override earlier ones.
-	options := []resource.Option{resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(attrs...), resource.WithFromEnv()}
-	if c.Service != "" {
-		options = append(options, resource.WithAttributes(semconv.ServiceName(c.Service)))
-	}
-	return resource.New(ctx, options...)
+	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
 // A loggingExporter logs the failures of an exporter, instead of using the

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,15 @@ import (
 	"github.com/firnid/firn/server/internal/test/tracingtest"
 )
 
-func all() *float64 { one := 1.0; return &one }
+// env returns a lookup of variables; share is that of requests to trace.
+func env(share string, more ...string) func(string) string {
+	return func(name string) string {
+		if i := slices.Index(more, name); i >= 0 {
+			return more[i+1]
+		}
+		return map[string]string{"OTEL_TRACES_SAMPLER_ARG": share}[name]
+	}
+}
 
 func start(t *testing.T, c Config) *Tracer {
 	t.Helper()
@@ -63,24 +72,23 @@ func TestOff(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	half, two := 0.5, 2.0
+	grpc, overHTTP := env("", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), env("", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")
 	for _, tt := range []struct {
 		c    Config
 		want string
 	}{
 		{Config{}, ""},
 		{Config{Endpoint: "http://localhost:4317"}, ""},
-		{Config{Endpoint: "localhost:4317", Ratio: &half}, ""},
-		{Config{Endpoint: "https://[::1]:4317", Protocol: GRPC}, ""},
-		{Config{Endpoint: "https://collector.example/otlp/v1/traces", Protocol: HTTP}, ""},
-		{Config{Endpoint: "https://collector.example/otlp", Protocol: GRPC}, "has no port"},
-		{Config{Endpoint: "https://collector.example:4317/otlp", Protocol: GRPC}, "has a path"},
+		{Config{Endpoint: "localhost:4317"}, ""},
+		{Config{Endpoint: "https://[::1]:4317", Getenv: grpc}, ""},
+		{Config{Endpoint: "https://collector.example/otlp/v1/traces", Getenv: overHTTP}, ""},
+		{Config{Endpoint: "https://collector.example/otlp/v1/traces"}, ""},
+		{Config{Endpoint: "https://collector.example/otlp", Getenv: grpc}, "has no port"},
+		{Config{Endpoint: "https://collector.example:4317/otlp", Getenv: grpc}, "has a path"},
 		{Config{Endpoint: "ftp://localhost:4317"}, "is neither a URL"},
 		{Config{Endpoint: "http://user:secret@localhost:4317"}, "is neither a URL"},
 		{Config{Endpoint: "http://"}, "is neither a URL"},
 		{Config{Endpoint: "a b:1"}, "is neither a URL"},
-		{Config{Protocol: "zipkin"}, "it must be grpc or http"},
-		{Config{Ratio: &two}, "from 0 to 1"},
 		{Config{Getenv: func(string) string { return "thrift" }}, "OTEL_EXPORTER_OTLP_PROTOCOL"},
 	} {
 		err := tt.c.Check()
@@ -99,26 +107,17 @@ func TestCheck(t *testing.T) {
 // TestProtocols: spans come to a collector over both protocols, with what the
 // server is.
 func TestProtocols(t *testing.T) {
-	for _, protocol := range []string{GRPC, HTTP} {
+	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		for _, given := range []bool{true, false} {
 			c := tracingtest.New(t)
-			at := map[string]string{GRPC: c.GRPC, HTTP: c.HTTP}[protocol]
-			config := Config{Ratio: all(), Version: "v9", Instance: "i1"}
+			at := "http://" + map[string]string{"grpc": c.GRPC, "http/protobuf": c.HTTP}[protocol]
+			config := Config{Version: "v9", Instance: "i1", Getenv: env("1", "OTEL_EXPORTER_OTLP_PROTOCOL", protocol, "OTEL_EXPORTER_OTLP_ENDPOINT", at)}
+			t.Setenv("OTEL_SERVICE_NAME", "ids")
+			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "a=b")
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", at)
 			if given {
-				config.Endpoint, config.Protocol, config.Insecure, config.Service = at, protocol, true, "ids"
-			} else {
-				for name, v := range map[string]string{
-					"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + at, "OTEL_SERVICE_NAME": "ids", "OTEL_RESOURCE_ATTRIBUTES": "a=b",
-					"OTEL_EXPORTER_OTLP_PROTOCOL": map[string]string{GRPC: "grpc", HTTP: "http/protobuf"}[protocol],
-				} {
-					t.Setenv(name, v)
-				}
-				config.Getenv = func(name string) string {
-					return map[string]string{
-						"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + at,
-						"OTEL_EXPORTER_OTLP_PROTOCOL": map[string]string{GRPC: "grpc", HTTP: "http/protobuf"}[protocol],
-					}[name]
-				}
+				t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:1")
+				config.Endpoint = at
 			}
 			tracer := start(t, config)
 			_, end := tracer.RESP()(t.Context())
@@ -132,7 +131,7 @@ func TestProtocols(t *testing.T) {
 			if s.Name != "RESP next" || s.Kind != "SERVER" || s.Failed || s.Attributes["firn.commands"] != "3" || s.Attributes["firn.ids"] != "12" || s.Attributes["firn.errors"] != "1" {
 				t.Errorf("%s: %+v", protocol, s)
 			}
-			if s.Resource["service.name"] != "ids" || s.Resource["service.version"] != "v9" || s.Resource["service.instance.id"] != "i1" || !given && s.Resource["a"] != "b" {
+			if s.Resource["service.name"] != "ids" || s.Resource["service.version"] != "v9" || s.Resource["service.instance.id"] != "i1" || s.Resource["a"] != "b" {
 				t.Errorf("%s: the resource is %v", protocol, s.Resource)
 			}
 		}
@@ -143,14 +142,13 @@ func TestProtocols(t *testing.T) {
 // whether it is traced; without one, the ratio does.
 func TestHTTP(t *testing.T) {
 	const parent = "00-0123456789abcdef0123456789abcdef-fedcba9876543210-"
-	zero := 0.0
 	c := tracingtest.New(t)
 	backend, err := service.NewStatic(service.StaticConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	get := func(ratio *float64, path, traceparent string) (int, *Tracer) {
-		tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: ratio})
+	get := func(share, path, traceparent string) (int, *Tracer) {
+		tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Getenv: env(share)})
 		h := httpapi.NewHandler(httpapi.Config{Backend: backend, Trace: tracer.HTTP(true)})
 		r := httptest.NewRequest("GET", path, nil)
 		r.Host = "localhost"
@@ -166,14 +164,13 @@ func TestHTTP(t *testing.T) {
 	const next = "/v1/sequencers/orders/next"
 	seen := 0
 	for _, tt := range []struct {
-		ratio             *float64
-		path, traceparent string
-		spans             int
+		share, path, traceparent string
+		spans                    int
 	}{
-		{all(), next, "", 1}, {&zero, next, "", 0}, {&zero, next, parent + "01", 1}, {all(), next, parent + "00", 0},
-		{all(), next, "nonsense", 1}, {all(), "/healthz", parent + "01", 0}, {all(), "/nowhere", "", 0}, {all(), next + "?count=0", "", 1},
+		{"1", next, "", 1}, {"0", next, "", 0}, {"0", next, parent + "01", 1}, {"1", next, parent + "00", 0},
+		{"1", next, "nonsense", 1}, {"1", "/healthz", parent + "01", 0}, {"1", "/nowhere", "", 0}, {"1", next + "?count=0", "", 1},
 	} {
-		status, _ := get(tt.ratio, tt.path, tt.traceparent)
+		status, _ := get(tt.share, tt.path, tt.traceparent)
 		spans := c.Spans()[seen:]
 		seen += len(spans)
 		if len(spans) != tt.spans {
@@ -203,7 +200,7 @@ func TestHTTP(t *testing.T) {
 // TestStore: each call of a store has a span.
 func TestStore(t *testing.T) {
 	c := tracingtest.New(t)
-	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all()})
+	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Getenv: env("1")})
 	s := tracer.Store(new(memstore.Store))
 	ctx := t.Context()
 	for _, next := range []string{"a", "b"} {
@@ -247,7 +244,7 @@ func TestStore(t *testing.T) {
 func TestCollectorRefuses(t *testing.T) {
 	var out bytes.Buffer
 	c := tracingtest.New(t)
-	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all(), Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Getenv: env("1"), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	span := func() {
 		t.Helper()
 		_, end := tracer.RESP()(t.Context())
@@ -284,7 +281,7 @@ func TestShutdownEnds(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(block)
-	tracer := start(t, Config{Endpoint: server.URL, Protocol: HTTP, Ratio: all()})
+	tracer := start(t, Config{Endpoint: server.URL, Getenv: env("1", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")})
 	_, end := tracer.RESP()(t.Context())
 	end("next", 1, 0, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -297,7 +294,7 @@ func TestShutdownEnds(t *testing.T) {
 // TestLogHandler: log lines name the trace that they are of.
 func TestLogHandler(t *testing.T) {
 	c := tracingtest.New(t)
-	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all()})
+	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Getenv: env("1")})
 	var out bytes.Buffer
 	log := slog.New(requestid.NewHandler(NewHandler(slog.NewTextHandler(&out, nil))))
 	ctx, end := tracer.RESP()(requestid.WithID(t.Context(), "x1"))
