@@ -81,8 +81,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 		if n.app.getenv(storeEnv) != "" {
 			n.app.note("ignoring $%s: --node without --store is a static node ID", storeEnv)
 		}
-		r, err := n.lineForm()
-		if err != nil {
+		if err := n.checkForm(); err != nil {
 			return err
 		}
 		if n.format.IsTyped() || n.format.IsVeiled() {
@@ -93,7 +92,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return n.fromGenerator(ctx, node, r)
+		return n.fromGenerator(ctx, node)
 	}
 	if n.name != "" {
 		if err := service.CheckName(n.name); err != nil {
@@ -109,7 +108,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 	}
 	if !n.ownLayout {
 		// Check before anything is written.
-		if _, err := n.resolve(); err != nil {
+		if err := n.resolve(); err != nil {
 			return err
 		}
 	}
@@ -119,15 +118,15 @@ func (n *nextCmd) run(ctx context.Context) error {
 	return n.app.withStore(ctx, n.store, false, func(s grant.Store) error { return n.fromStore(ctx, s) })
 }
 
-// lineForm returns the form of the output.
-func (n *nextCmd) lineForm() (lineForm, error) {
+// checkForm completes and checks the form of the output.
+func (n *nextCmd) checkForm() error {
 	if n.ownFormat {
 		n.format = form.Of(n.Layout.Format())
 	}
 	if err := n.format.Fits(n.Layout.Bits()); err != nil {
-		return lineForm{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, textfmt.Plain(err))
+		return misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, textfmt.Plain(err))
 	}
-	return lineFormOf(n.format, n.asJSON), n.app.checkRaw("format", &n.format, n.asJSON)
+	return n.app.checkRaw("format", &n.format, n.asJSON)
 }
 
 // checkRaw rejects raw output that JSON cannot contain or a terminal cannot show.
@@ -141,14 +140,14 @@ func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
 	return nil
 }
 
-// resolve returns the form of the output, and pins the node ID of --node.
-func (n *nextCmd) resolve() (r lineForm, err error) {
-	if r, err = n.lineForm(); err != nil || n.node == "" {
-		return r, err
+// resolve checks the form of the output, and pins the node ID of --node.
+func (n *nextCmd) resolve() error {
+	if err := n.checkForm(); err != nil || n.node == "" {
+		return err
 	}
 	node, err := readNode(n.Layout, n.node, n.allowLocal)
 	n.Nodes = &grant.Range{Lo: node, Hi: node}
-	return r, err
+	return err
 }
 
 // fromStore writes IDs of a sequencer in the store.
@@ -176,34 +175,28 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 			return misuse(hint, "--format typed: sequencer %s: %w", n.name, err)
 		}
 	}
-	r, err := n.resolve()
-	if err != nil {
+	if err := n.resolve(); err != nil {
 		return err
 	}
 	if err := n.Nodes.Check(n.Layout); err != nil {
 		return misuse("run firn sequencer show for the settings of a sequencer", "%w", err)
 	}
-	return n.fromSequencer(ctx, s, r)
+	if n.Layout.Bits() == 128 {
+		return writeFrom(ctx, n, s, sequencer.Open128)
+	}
+	return writeFrom(ctx, n, s, sequencer.Open)
 }
 
 // joinLimit bounds how long a command waits for a node ID. A server keeps trying,
 // but a user at a terminal wants to know what is wrong.
 const joinLimit = 10 * time.Second
 
-// fromSequencer writes IDs of the sequencer.
-func (n *nextCmd) fromSequencer(ctx context.Context, s grant.Store, r lineForm) error {
-	if n.Layout.Bits() == 128 {
-		return writeFrom(ctx, n, s, sequencer.Open128, r.append128)
-	}
-	return writeFrom(ctx, n, s, sequencer.Open, r.append)
-}
-
 // writeFrom writes IDs of the sequencer that open opens.
-func writeFrom[I any, Q interface {
+func writeFrom[I firn.AnyID[I], Q interface {
 	Fill(context.Context, []I) error
 	Status() grant.Status
 	Close(context.Context) error
-}](ctx context.Context, n *nextCmd, s grant.Store, open func(context.Context, grant.Store, string, *sequencer.Options) (Q, error), write func([]byte, I) []byte) error {
+}](ctx context.Context, n *nextCmd, s grant.Store, open func(context.Context, grant.Store, string, *sequencer.Options) (Q, error)) error {
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	q, err := open(join, s, n.name, &n.Options)
@@ -218,7 +211,7 @@ func writeFrom[I any, Q interface {
 		})
 		defer late.Stop()
 		return q.Fill(ctx, ids)
-	}, write)
+	})
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	if closeErr := q.Close(late); closeErr != nil && err == nil {
@@ -227,50 +220,32 @@ func writeFrom[I any, Q interface {
 	return err
 }
 
-// A lineForm is the form of an ID in the output: its format, with text before and
-// after.
-type lineForm struct {
-	format        form.Form
-	before, after string
-}
-
-func lineFormOf(f form.Form, asJSON bool) lineForm {
-	switch {
-	case asJSON:
-		return lineForm{f, `{"id":"`, "\"}\n"}
-	case f.Is(firn.Raw):
-		return lineForm{f, "", ""}
-	}
-	return lineForm{f, "", "\n"}
-}
-
-func (r *lineForm) append(b []byte, id firn.ID) []byte {
-	return append(r.format.Append(append(b, r.before...), id), r.after...)
-}
-
-func (r *lineForm) append128(b []byte, id firn.ID128) []byte {
-	return append(r.format.Append128(append(b, r.before...), id), r.after...)
-}
-
 // fromGenerator writes IDs of a new generator.
-func (n *nextCmd) fromGenerator(ctx context.Context, node uint64, r lineForm) error {
+func (n *nextCmd) fromGenerator(ctx context.Context, node uint64) error {
 	static := firn.StaticGrant(node)
 	if n.Layout.Bits() == 128 {
 		g, err := firn.NewGenerator128(n.Layout, static, nil)
 		if err != nil {
 			return misuse("", "%w", err)
 		}
-		return writeIDs(ctx, n, g.Fill, r.append128)
+		return writeIDs(ctx, n, g.Fill)
 	}
 	g, err := firn.NewGenerator(n.Layout, static, nil)
 	if err != nil {
 		return misuse("", "%w", err)
 	}
-	return writeIDs(ctx, n, g.Fill, r.append)
+	return writeIDs(ctx, n, g.Fill)
 }
 
 // writeIDs writes IDs as they come, one batch at a time.
-func writeIDs[I any](ctx context.Context, n *nextCmd, fill func(context.Context, []I) error, write func([]byte, I) []byte) error {
+func writeIDs[I firn.AnyID[I]](ctx context.Context, n *nextCmd, fill func(context.Context, []I) error) error {
+	before, after := "", "\n"
+	switch {
+	case n.asJSON:
+		before, after = `{"id":"`, "\"}\n"
+	case n.format.Is(firn.Raw):
+		after = ""
+	}
 	ids := make([]I, min(n.count, 4096))
 	out := records.NewWriter(n.app.stdout.Writer)
 	for left := n.count; left > 0; left -= uint64(len(ids)) {
@@ -279,7 +254,8 @@ func writeIDs[I any](ctx context.Context, n *nextCmd, fill func(context.Context,
 			return storeError(err)
 		}
 		for _, id := range ids {
-			if _, err := out.Write(write(out.AvailableBuffer(), id)); err != nil {
+			b := form.Append(append(out.AvailableBuffer(), before...), id, &n.format)
+			if _, err := out.Write(append(b, after...)); err != nil {
 				return err
 			}
 		}

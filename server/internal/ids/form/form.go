@@ -182,6 +182,14 @@ func (f *Form) Append128(b []byte, id firn.ID128) []byte {
 	return f.format.Append128(b, id)
 }
 
+// Append appends the text of an ID of either size, as Form.Append does.
+func Append[I firn.AnyID[I]](b []byte, id I, f *Form) []byte {
+	if wide, ok := any(id).(firn.ID128); ok {
+		return f.Append128(b, wide)
+	}
+	return f.Append(b, any(id).(firn.ID))
+}
+
 func must(b []byte, err error) []byte {
 	if err != nil {
 		panic(err.Error())
