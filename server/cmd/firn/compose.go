@@ -14,7 +14,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/records"
-	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 func newCompose(a *app) *cobra.Command {
@@ -37,7 +36,9 @@ func newCompose(a *app) *cobra.Command {
 			if cmd.Flags().Changed("format") {
 				return misuse("", "compose - prints dec and hex; --format needs a single ID")
 			}
-			return composeLines(cmd.Context(), a, composer{layout: layout, time: t, hasTime: cmd.Flags().Changed("time"), node: node, seq: seq})
+			c := form.Composer{Layout: layout, Time: t, HasTime: cmd.Flags().Changed("time"), Seq: seq}
+			c.Node = func(l firn.Layout) (uint64, error) { return readNode(l, cmp.Or(node, "0"), true) }
+			return composeLines(cmd.Context(), a, &c)
 		}
 		if !cmd.Flags().Changed("time") {
 			return misuse("firn compose --time now", "--time is missing")
@@ -96,7 +97,7 @@ func composed(id form.ID) any {
 }
 
 // composeLines answers one record per line.
-func composeLines(ctx context.Context, a *app, c composer) error {
+func composeLines(ctx context.Context, a *app, c *form.Composer) error {
 	out := records.NewWriter(a.stdout.Writer)
 	var t tally
 	to := json.NewEncoder(out)
@@ -104,7 +105,7 @@ func composeLines(ctx context.Context, a *app, c composer) error {
 		t.all++
 		var id form.ID
 		if err == nil {
-			id, err = c.compose(line)
+			id, err = c.Compose(line)
 		}
 		if err != nil {
 			t.bad++
@@ -116,61 +117,4 @@ func composeLines(ctx context.Context, a *app, c composer) error {
 		return err
 	}
 	return t.result(a, "lines")
-}
-
-// A composer composes IDs of records, of any layouts. Keys that a record leaves
-// out have the values here.
-type composer struct {
-	layout  firn.Layout
-	time    time.Time
-	hasTime bool // otherwise every record needs time_ms
-	node    string
-	seq     uint64
-
-	last     firn.Layout // of lastText, that of the last record with a layout
-	lastText form.Text
-}
-
-// compose composes the ID of one record.
-func (c *composer) compose(line string) (form.ID, error) {
-	r, err := form.ParseRecord(line)
-	if err != nil {
-		return nil, err
-	}
-	l := c.layout
-	if r.Layout != "" {
-		if r.Layout != c.lastText {
-			if c.last, err = firn.ParseLayout(string(r.Layout)); err != nil {
-				return nil, err
-			}
-			c.lastText = r.Layout
-		}
-		l = c.last
-	}
-	p := firn.Parts{Time: c.time, Seq: c.seq}
-	switch {
-	case r.TimeMS != "":
-		if p.Time, err = textfmt.ParseMillis(string(r.TimeMS)); err != nil {
-			return nil, wrongKey("time_ms", r.TimeMS, err)
-		}
-	case !c.hasTime:
-		return nil, errors.New("time_ms is missing")
-	}
-	if r.Node != "" {
-		if p.Node, err = l.ParseNode(string(r.Node)); err != nil {
-			return nil, wrongKey("node", r.Node, err)
-		}
-	} else if p.Node, err = readNode(l, cmp.Or(c.node, "0"), true); err != nil {
-		return nil, err
-	}
-	if r.Seq != "" {
-		if p.Seq, err = textfmt.ParseNumber(string(r.Seq)); err != nil {
-			return nil, wrongKey("seq", r.Seq, err)
-		}
-	}
-	return form.Compose(l, p)
-}
-
-func wrongKey(key string, v form.Text, err error) error {
-	return fmt.Errorf("%s %s: %w", key, textfmt.Quote(string(v)), textfmt.Plain(err))
 }

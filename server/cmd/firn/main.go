@@ -66,7 +66,6 @@ type app struct {
 
 	started time.Time // the time to which all times of a command are relative
 	args    []string  // the command line
-	began   bool      // the command has begun: cobra has found its line valid
 }
 
 // Exit codes.
@@ -88,7 +87,7 @@ func run(ctx context.Context, a *app, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if a.stdout.err != nil {
 		err = failed("", "%w", a.stdout.err)
-	} else if err != nil && !a.began && !errors.As(err, new(*exitError)) {
+	} else if err != nil && !errors.As(err, new(*exitError)) {
 		err = misuse(usage(cmd), "%w", err)
 	}
 	code := exitCode(err)
@@ -160,6 +159,15 @@ func failed(hint string, format string, a ...any) error {
 // refused returns the error for an answer of no that needs a message.
 func refused(hint string, format string, a ...any) error {
 	return &exitError{code: exitNo, err: fmt.Errorf(format, a...), hint: hint}
+}
+
+// begun returns an error of a command that has begun, with the code of a failure
+// unless it has another. Other errors are cobra's: the command line is invalid.
+func begun(err error) error {
+	if err == nil || errors.As(err, new(*exitError)) {
+		return err
+	}
+	return failed("", "%w", err)
 }
 
 // answerNo ends the program with 1 and no message.

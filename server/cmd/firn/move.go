@@ -19,8 +19,7 @@ import (
 func newSequencerMove(a *app) *cobra.Command {
 	var from, to string
 	var yes, asJSON bool
-	cmd := command("sequencer move", oneName, nil)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd := command("sequencer move", oneName, func(cmd *cobra.Command, args []string) error {
 		ctx, name := asOperator(cmd.Context()), args[0]
 		var e *stores.Error
 		if err := stores.Check(to); to != machineStore && errors.As(err, &e) {
@@ -42,7 +41,7 @@ func newSequencerMove(a *app) *cobra.Command {
 		}
 		a.printInfo(info, asJSON)
 		return nil
-	}
+	})
 	storeVar(cmd, &from)
 	cmd.Flags().Var(&value[string]{&to, notEmpty, nil, "URL"}, "to", "store that gets the sequencer: machine, or a URL")
 	require(cmd, "to")

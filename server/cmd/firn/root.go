@@ -39,7 +39,6 @@ func newRoot(a *app) *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"})
 	parent(completion) // cobra's own shows its help for an unknown shell
-	a.noteBegin(root)
 	return root
 }
 
@@ -50,7 +49,10 @@ var helpFiles embed.FS
 // section of help/sequencer.txt: its usage, what it does in a line and in full,
 // and examples.
 func command(path string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
-	cmd := &cobra.Command{Args: args, RunE: run}
+	cmd := &cobra.Command{Args: args}
+	if run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return begun(run(cmd, args)) }
+	}
 	file, _, _ := strings.Cut(cmp.Or(path, "firn"), " ")
 	text := helpSection(file, strings.TrimSpace("firn "+path))
 	for _, part := range []string{"{{nodes}}", "{{columns}}", "{{veil}}"} {
@@ -80,20 +82,6 @@ func helpSection(file, title string) string {
 		}
 	}
 	panic("no help for " + title)
-}
-
-// noteBegin notes when a command begins: until then, cobra has found the command
-// line invalid.
-func (a *app) noteBegin(cmd *cobra.Command) {
-	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			a.began = true
-			return run(cmd, args)
-		}
-	}
-	for _, c := range cmd.Commands() {
-		a.noteBegin(c)
-	}
 }
 
 // usage is a hint with the usage line of cmd.

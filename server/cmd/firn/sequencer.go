@@ -323,18 +323,26 @@ func newSequencerNodes(a *app) *cobra.Command {
 		}
 		return grant.SetNodes(ctx, s, name, nodes, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, name)})
 	})
-	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
+	cmd.Args = nameAnd(func(s string) (err error) {
+		if s != "all" {
+			nodes, err = config.ParseNodes(s)
+		}
+		return err
+	})
+	return cmd
+}
+
+// nameAnd requires the name of a sequencer, and a value that parse accepts.
+func nameAnd(parse func(string) error) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
 		if err := cobra.ExactArgs(2)(cmd, args); err != nil {
 			return err
 		}
-		if args[1] != "all" {
-			if nodes, err = config.ParseNodes(args[1]); err != nil {
-				return misuse("", "%w", err)
-			}
+		if err := parse(args[1]); err != nil {
+			return misuse("", "%w", err)
 		}
 		return oneName(cmd, args[:1])
 	}
-	return cmd
 }
 
 func newSequencerWindow(a *app) *cobra.Command {
@@ -342,15 +350,12 @@ func newSequencerWindow(a *app) *cobra.Command {
 	cmd := newSequencerChange(a, "window", func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
 		return grant.SetWindow(ctx, s, name, window)
 	})
-	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
-		if err := cobra.ExactArgs(2)(cmd, args); err != nil {
-			return err
+	cmd.Args = nameAnd(func(s string) (err error) {
+		if window, err = time.ParseDuration(s); err != nil {
+			err = fmt.Errorf("window %q: write a duration such as 30s or 10m", s)
 		}
-		if window, err = time.ParseDuration(args[1]); err != nil {
-			return misuse("", "window %q: write a duration such as 30s or 10m", args[1])
-		}
-		return oneName(cmd, args[:1])
-	}
+		return err
+	})
 	return cmd
 }
 

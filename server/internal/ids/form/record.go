@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // A Record describes the parts of an ID in JSON.
@@ -64,4 +68,60 @@ func ParseRecord(line string) (r Record, err error) {
 		return r, fmt.Errorf("unexpected text after the object at offset %d", d.InputOffset())
 	}
 	return r, nil
+}
+
+// A Composer composes IDs of records, of any layouts. Keys that a record leaves
+// out have the values here.
+type Composer struct {
+	Layout  firn.Layout
+	Time    time.Time
+	HasTime bool // otherwise every record needs time_ms
+	Node    func(firn.Layout) (uint64, error)
+	Seq     uint64
+
+	last     firn.Layout // of lastText, that of the last record with a layout
+	lastText Text
+}
+
+// Compose composes the ID of one record.
+func (c *Composer) Compose(line string) (ID, error) {
+	r, err := ParseRecord(line)
+	if err != nil {
+		return nil, err
+	}
+	l := c.Layout
+	if r.Layout != "" {
+		if r.Layout != c.lastText {
+			if c.last, err = firn.ParseLayout(string(r.Layout)); err != nil {
+				return nil, err
+			}
+			c.lastText = r.Layout
+		}
+		l = c.last
+	}
+	wrong := func(key string, v Text, err error) error {
+		return fmt.Errorf("%s %s: %w", key, textfmt.Quote(string(v)), textfmt.Plain(err))
+	}
+	p := firn.Parts{Time: c.Time, Seq: c.Seq}
+	switch {
+	case r.TimeMS != "":
+		if p.Time, err = textfmt.ParseMillis(string(r.TimeMS)); err != nil {
+			return nil, wrong("time_ms", r.TimeMS, err)
+		}
+	case !c.HasTime:
+		return nil, errors.New("time_ms is missing")
+	}
+	if r.Node != "" {
+		if p.Node, err = l.ParseNode(string(r.Node)); err != nil {
+			return nil, wrong("node", r.Node, err)
+		}
+	} else if p.Node, err = c.Node(l); err != nil {
+		return nil, err
+	}
+	if r.Seq != "" {
+		if p.Seq, err = textfmt.ParseNumber(string(r.Seq)); err != nil {
+			return nil, wrong("seq", r.Seq, err)
+		}
+	}
+	return Compose(l, p)
 }

@@ -3,6 +3,9 @@ package form
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/firnid/firn"
 )
 
 func TestParseRecord(t *testing.T) {
@@ -39,6 +42,18 @@ func TestParseRecord(t *testing.T) {
 	} {
 		if got, err := ParseRecord(line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseRecord(%s) = %+v, %v, want an error with %q", line, got, err, want)
+		}
+	}
+}
+
+// Values that are not numbers are errors of the value.
+func TestValuesOfRecords(t *testing.T) {
+	for _, value := range []string{"1.0", "1e3", "true", "[1]", `{"a":1}`, "-1", `"1 "`, "18446744073709551616"} {
+		for _, key := range []string{"node", "seq", "layout"} {
+			c := Composer{Layout: firn.Default(), Time: time.UnixMilli(1800000000000), HasTime: true, Node: func(firn.Layout) (uint64, error) { return 0, nil }}
+			if id, err := c.Compose(`{"` + key + `":` + value + `}`); err == nil {
+				t.Errorf("%s %s gives the ID %x, want an error", key, value, id)
+			}
 		}
 	}
 }
