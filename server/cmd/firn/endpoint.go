@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -55,7 +54,7 @@ func (p *endpoint) resolve(s *serveCmd) error {
 			return misuse("write unix:PATH, such as unix:/run/firn/socket", "the path is missing")
 		}
 		var err error
-		if p.path, p.mode, err = cutMode(path); err != nil {
+		if p.path, p.mode, err = listen.ParseSocket(path); err != nil {
 			return misuse("write unix:/run/firn/socket?mode=0660", "%w", err)
 		}
 		return nil
@@ -113,23 +112,6 @@ func (p *endpoint) open() error {
 	return failed(hint, "listen on %s: %w", at, rootCause(err))
 }
 
-// socketMode is the default mode of a socket: only its owner can connect.
-const socketMode fs.FileMode = 0o600
-
-// cutMode splits the mode off the path of a socket, which then ends with
-// ?mode=0660.
-func cutMode(text string) (path string, mode fs.FileMode, err error) {
-	path, octal, given := strings.Cut(text, "?mode=")
-	if !given {
-		return text, socketMode, nil
-	}
-	n, err := strconv.ParseUint(octal, 8, 32)
-	if err != nil || n > 0o777 {
-		return path, 0, fmt.Errorf("mode %q: it must be octal, 0600 to 0777", octal)
-	}
-	return path, fs.FileMode(n), nil
-}
-
 // url returns the URL of the endpoint for programs on this machine.
 func (p *endpoint) url(scheme string) string {
 	if p.address == nil {
@@ -138,14 +120,5 @@ func (p *endpoint) url(scheme string) string {
 	if len(p.only) == 1 && p.only[0] != listen.HTTP {
 		scheme = map[listen.Protocol]string{listen.RESP: "redis", listen.GRPC: "grpc"}[p.only[0]]
 	}
-	return scheme + "://" + reachableAddress(p.listener.Addr())
-}
-
-// reachableAddress returns the address at which programs on this machine reach
-// addr.
-func reachableAddress(addr net.Addr) string {
-	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
-		return fmt.Sprintf("localhost:%d", tcp.Port)
-	}
-	return addr.String()
+	return scheme + "://" + listen.Reachable(p.listener.Addr())
 }

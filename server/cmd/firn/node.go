@@ -86,7 +86,7 @@ type nodeList struct {
 	store   grant.Store
 	all     bool
 	now     time.Time
-	servers map[holding]string
+	servers map[members.Held]string
 	hidden  int // free ones that are not shown
 }
 
@@ -116,7 +116,7 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 	state := stateOf(n, l.now)
 	server := ""
 	if state == "held" || state == "closing" {
-		server = l.servers[holding{sequencer, n.Node}]
+		server = l.servers[members.Held{Sequencer: sequencer, Node: n.Node}]
 	}
 	switch {
 	case err != nil:
@@ -195,40 +195,25 @@ func newMemberList(a *app) *cobra.Command {
 			if len(m.Holds) == members.MaxHeld {
 				nodes += " or more"
 			}
-			l.add(m, m.Host, serverOf(m), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(),
+			l.add(m, m.Host, m.Name(), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(),
 				agoText(now.Sub(m.Seen)), nodes, groupDigits(m.IDs), groupDigits(uint64(m.Rate)))
 		}
 		return l.end("no server of this store is running; start one with firn serve")
 	})
 }
 
-// serverOf identifies a server among those of its host: by its address, or by
-// the beginning of its ID if it has none.
-func serverOf(m members.Member) string {
-	if m.Address != "" {
-		return m.Address
-	}
-	return "id:" + m.ID[:min(8, len(m.ID))]
-}
-
-// A holding is a node ID of a sequencer.
-type holding struct {
-	sequencer string
-	node      uint64
-}
-
 // holders returns the servers that hold node IDs. If a server holds more node
 // IDs than fit into its record, only the first of them are found.
-func (a *app) holders(ctx context.Context, s grant.Store) map[holding]string {
+func (a *app) holders(ctx context.Context, s grant.Store) map[members.Held]string {
 	all, err := members.List(ctx, s, a.now())
 	if err != nil {
 		a.note("cannot find out which servers hold them: %v", err)
 		return nil
 	}
-	by := make(map[holding]string)
+	by := make(map[members.Held]string)
 	for _, m := range all {
 		for _, h := range m.Holds {
-			by[holding{h.Sequencer, h.Node}] = serverOf(m)
+			by[members.Held{Sequencer: h.Sequencer, Node: h.Node}] = m.Name()
 		}
 	}
 	return by

@@ -156,9 +156,10 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	traces, endTraces, err := s.startTraces(ctx, a, log)
+	s.traces.Version, s.traces.Getenv, s.traces.Logger = version, a.getenv, log
+	traces, endTraces, err := tracing.Start(ctx, s.traces)
 	if err != nil {
-		return err
+		return misuse("see docs/tracing.md", "traces: %w", err)
 	}
 	defer endTraces()
 	ctx, fail := context.WithCancelCause(ctx)
@@ -383,6 +384,6 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 	if !isTerminal(a.stderr) || !strings.HasPrefix(url, "http") {
 		return
 	}
-	host, port, _ := net.SplitHostPort(reachableAddress(endpoints[0].listener.Addr()))
+	host, port, _ := net.SplitHostPort(listen.Reachable(endpoints[0].listener.Addr()))
 	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s -X POST %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -25,7 +21,6 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/members"
-	"github.com/firnid/firn/server/internal/operate/tracing"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/service/forwarding"
 	"github.com/firnid/firn/veil"
@@ -230,34 +225,6 @@ func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
 }
 
 func showSize[T int | uint64](n T) string { return textfmt.Size(uint64(n)) }
-
-// traceLimit bounds the time for sending the remaining spans after everything
-// else has ended.
-const traceLimit = 3 * time.Second
-
-// startTraces starts tracing if it is enabled, and otherwise returns a nil
-// provider. end sends the remaining spans.
-func (s *serveCmd) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ trace.TracerProvider, end func(), err error) {
-	c := s.traces
-	c.Version, c.Getenv, c.Logger = version, a.getenv, log
-	if host, err := os.Hostname(); err == nil {
-		c.Instance = host + ":" + strconv.Itoa(os.Getpid())
-	}
-	provider, err := tracing.Start(ctx, c)
-	switch {
-	case err != nil:
-		return nil, nil, misuse("see docs/tracing.md", "traces: %w", err)
-	case provider == nil:
-		return nil, func() {}, nil
-	}
-	return provider, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), traceLimit)
-		defer cancel()
-		if err := provider.Shutdown(ctx); err != nil {
-			log.Warn("tracing: the last spans are lost", "error", err)
-		}
-	}, nil
-}
 
 // faults are errors in the values of flags of serve, whether these come from the
 // command line, a variable, or a line of a file. The line of a template is in

@@ -42,6 +42,15 @@ type Member struct {
 	Forwarded uint64    `json:"forwarded"`         // calls that it forwarded since it started
 }
 
+// Name identifies a server among those of its host: by its address, or by the
+// beginning of its ID if it has none.
+func (m *Member) Name() string {
+	if m.Address != "" {
+		return m.Address
+	}
+	return "id:" + m.ID[:min(8, len(m.ID))]
+}
+
 // A Held is a node ID of a server.
 type Held struct {
 	Sequencer string    `json:"sequencer"`

@@ -69,7 +69,7 @@ func testSampler(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Start(t.Context(), Config{Endpoint: "http://localhost:4317", Getenv: env("", "OTEL_TRACES_SAMPLER", "xray")}); err == nil || !strings.Contains(err.Error(), "OTEL_TRACES_SAMPLER") {
+	if _, _, err := Start(t.Context(), Config{Endpoint: "http://localhost:4317", Getenv: env("", "OTEL_TRACES_SAMPLER", "xray")}); err == nil || !strings.Contains(err.Error(), "OTEL_TRACES_SAMPLER") {
 		t.Errorf("another sampler: %v", err)
 	}
 }

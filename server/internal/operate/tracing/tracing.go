@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -36,9 +39,6 @@ type Config struct {
 
 	// Version is the version of Firn.
 	Version string
-
-	// Instance identifies this server; "" leaves it out.
-	Instance string
 
 	// Getenv looks up the variables that this package reads. OpenTelemetry reads
 	// others from the process's environment. nil means that none is set.
@@ -143,17 +143,34 @@ func New(p api.TracerProvider, version string) *Tracer {
 	}
 }
 
+// endLimit bounds the time for sending the remaining spans at the end.
+const endLimit = 3 * time.Second
+
 // Start makes a provider of spans, which it sends to the collector, or returns
-// nil if nothing is to be traced. It does not wait for the collector. The
-// provider must be ended with Shutdown.
-func Start(ctx context.Context, c Config) (*trace.TracerProvider, error) {
+// nil if nothing is to be traced. It does not wait for the collector. end sends
+// the remaining spans.
+func Start(ctx context.Context, c Config) (_ api.TracerProvider, end func(), err error) {
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	p, err := c.start(ctx)
+	if p == nil {
+		return nil, func() {}, err
+	}
+	return p, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
+		defer cancel()
+		if err := p.Shutdown(ctx); err != nil {
+			c.Logger.Warn("tracing: the last spans are lost", "error", err)
+		}
+	}, nil
+}
+
+func (c *Config) start(ctx context.Context) (*trace.TracerProvider, error) {
 	if on, err := c.enabled(); !on || err != nil {
 		return nil, err
 	}
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	sampler, err := c.sampler()
 	if err != nil {
 		return nil, err
@@ -200,8 +217,8 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 	if c.Version != "" {
 		attrs = append(attrs, semconv.ServiceVersion(c.Version))
 	}
-	if c.Instance != "" {
-		attrs = append(attrs, semconv.ServiceInstanceID(c.Instance))
+	if host, err := os.Hostname(); err == nil {
+		attrs = append(attrs, semconv.ServiceInstanceID(host+":"+strconv.Itoa(os.Getpid())))
 	}
 	// Later options override earlier ones.
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(attrs...), resource.WithFromEnv())

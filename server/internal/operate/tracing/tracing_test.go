@@ -2,11 +2,14 @@ package tracing
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +37,8 @@ func env(share string, more ...string) func(string) string {
 
 func start(t *testing.T, c Config) *Tracer {
 	t.Helper()
-	p, err := Start(t.Context(), c)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	p, err := c.start(t.Context())
 	if err != nil || p == nil {
 		t.Fatalf("%v, %v", p, err)
 	}
@@ -59,7 +63,7 @@ func TestOff(t *testing.T) {
 		"none":     {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:1"},
 		"others":   {"OTEL_SERVICE_NAME": "x", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://localhost:1"},
 	} {
-		tracer, err := Start(t.Context(), Config{Getenv: func(name string) string { return env[name] }})
+		tracer, _, err := Start(t.Context(), Config{Getenv: func(name string) string { return env[name] }})
 		if tracer != nil || err != nil {
 			t.Errorf("%s: %v, %v", what, tracer, err)
 		}
@@ -96,7 +100,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", tt.c, err, tt.want)
 		}
 	}
-	_, err := Start(t.Context(), Config{Getenv: func(name string) string {
+	_, _, err := Start(t.Context(), Config{Getenv: func(name string) string {
 		return map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}[name]
 	}})
 	if err == nil || !strings.Contains(err.Error(), "must be otlp or none") {
@@ -111,7 +115,7 @@ func TestProtocols(t *testing.T) {
 		for _, given := range []bool{true, false} {
 			c := tracingtest.New(t)
 			at := "http://" + map[string]string{"grpc": c.GRPC, "http/protobuf": c.HTTP}[protocol]
-			config := Config{Version: "v9", Instance: "i1", Getenv: env("1", "OTEL_EXPORTER_OTLP_PROTOCOL", protocol, "OTEL_EXPORTER_OTLP_ENDPOINT", at)}
+			config := Config{Version: "v9", Getenv: env("1", "OTEL_EXPORTER_OTLP_PROTOCOL", protocol, "OTEL_EXPORTER_OTLP_ENDPOINT", at)}
 			t.Setenv("OTEL_SERVICE_NAME", "ids")
 			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "a=b")
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", at)
@@ -131,7 +135,7 @@ func TestProtocols(t *testing.T) {
 			if s.Name != "RESP next" || s.Kind != "SERVER" || s.Failed || s.Attributes["firn.commands"] != "3" || s.Attributes["firn.ids"] != "12" || s.Attributes["firn.errors"] != "1" {
 				t.Errorf("%s: %+v", protocol, s)
 			}
-			if s.Resource["service.name"] != "ids" || s.Resource["service.version"] != "v9" || s.Resource["service.instance.id"] != "i1" || s.Resource["a"] != "b" {
+			if s.Resource["service.name"] != "ids" || s.Resource["service.version"] != "v9" || !strings.HasSuffix(s.Resource["service.instance.id"], ":"+strconv.Itoa(os.Getpid())) || s.Resource["a"] != "b" {
 				t.Errorf("%s: the resource is %v", protocol, s.Resource)
 			}
 		}

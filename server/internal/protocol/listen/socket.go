@@ -2,9 +2,12 @@ package listen
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -29,4 +32,29 @@ func Socket(path string, mode fs.FileMode) (net.Listener, error) {
 		return nil, err
 	}
 	return listenWithMode(path, mode)
+}
+
+// socketMode is the default mode of a socket: only its owner can connect.
+const socketMode fs.FileMode = 0o600
+
+// ParseSocket splits the mode off the path of a socket, which then ends with
+// ?mode=0660.
+func ParseSocket(text string) (path string, mode fs.FileMode, err error) {
+	path, octal, given := strings.Cut(text, "?mode=")
+	if !given {
+		return text, socketMode, nil
+	}
+	n, err := strconv.ParseUint(octal, 8, 32)
+	if err != nil || n > 0o777 {
+		return path, 0, fmt.Errorf("mode %q: it must be octal, 0600 to 0777", octal)
+	}
+	return path, fs.FileMode(n), nil
+}
+
+// Reachable returns the address at which programs on this machine reach addr.
+func Reachable(addr net.Addr) string {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d", tcp.Port)
+	}
+	return addr.String()
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package listen
 
 import (
 	"io/fs"
@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-
-	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
 // TestSocketMode: a socket has the mode that its address says, and its owner's
@@ -19,14 +17,14 @@ func TestSocketMode(t *testing.T) {
 	dir := t.TempDir()
 	for _, umask := range []int{0, 0o077} {
 		for text, want := range map[string]fs.FileMode{"a": 0o600, "b?mode=0660": 0o660, "c?mode=777": 0o777} {
-			path, mode, err := cutMode(filepath.Join(dir, text))
+			path, mode, err := ParseSocket(filepath.Join(dir, text))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var l net.Listener
 			func() {
 				defer syscall.Umask(syscall.Umask(umask))
-				l, err = listen.Socket(path, mode)
+				l, err = Socket(path, mode)
 			}()
 			if err != nil {
 				t.Fatal(err)
