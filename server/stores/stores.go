@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -300,6 +301,19 @@ func Redact(text string) string {
 		query = "?" + redactQuery(query[1:])
 	}
 	return scheme + user + place + query
+}
+
+// Name returns a URL without its user and without parameters that have a
+// password: what says which store it is.
+func Name(text string) (string, error) {
+	u, err := url.Parse(Redact(text))
+	if err != nil {
+		return "", err
+	}
+	query := u.Query()
+	maps.DeleteFunc(query, func(_ string, v []string) bool { return slices.Contains(v, Redacted) })
+	u.User, u.RawQuery = nil, query.Encode()
+	return u.String(), nil
 }
 
 // redactQuery removes from KEY=VALUE&KEY=VALUE what may be passwords, also under

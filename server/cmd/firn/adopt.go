@@ -277,13 +277,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	if config.Layout.Bits() != 64 {
 		return misuse("", "IDs of sequencer %s have %d bits: --shadow compares those of 64", c.name, config.Layout.Bits())
 	}
-	shadow := &check.Shadow{Layout: config.Layout, From: c.from, Hi: config.Layout.MaxNode(), Since: info.Created}
-	if config.Nodes != nil {
-		shadow.Lo, shadow.Hi = config.Nodes.Lo, config.Nodes.Hi
-	}
-	if info.Floor.After(shadow.Since) {
-		shadow.Since = info.Floor
-	}
+	shadow := check.NewShadow(info, c.from)
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	q, err := sequencer.Open(join, s, c.name, &sequencer.Options{Layout: config.Layout, MustExist: true, Member: grant.Member{Now: c.app.clock}})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,28 +35,19 @@ func newBench(a *app) *cobra.Command {
 	return cmd
 }
 
-// check validates the flags.
-func (b *benchCmd) check() error {
-	switch {
-	case b.Connections < 1 || b.Connections > 10_000:
-		return misuse("", "--connections %d: it must be a number from 1 to 10000", b.Connections)
-	case b.Count < 1 || b.Count > service.MaxCount:
-		return misuse("", "--count %d: it must be a number from 1 to %d", b.Count, service.MaxCount)
-	case b.Duration <= 0 || b.Duration > 24*time.Hour:
-		return misuse("", "--duration %v: it must be more than 0 and at most 24h", b.Duration)
-	}
-	if err := service.CheckName(b.Sequencer); err != nil {
-		return misuse("", "--sequencer: %w", err)
-	}
-	return nil
-}
-
 // run puts load on the servers, and shows progress every second.
 func (b *benchCmd) run(ctx context.Context, a *app) error {
-	if err := b.check(); err != nil {
+	var wrong faults
+	within(&wrong, "connections", b.Connections, 1, 10_000, strconv.Itoa)
+	within(&wrong, "count", b.Count, 1, service.MaxCount, strconv.Itoa)
+	within(&wrong, "duration", b.Duration, time.Millisecond, 24*time.Hour, time.Duration.String)
+	if err := service.CheckName(b.Sequencer); err != nil {
+		wrong.addError("sequencer", b.Sequencer, err)
+	}
+	err := wrong.error(nil)
+	if err != nil {
 		return err
 	}
-	var err error
 	if b.Client, err = b.remote.client(b.servers); err != nil {
 		return err
 	}

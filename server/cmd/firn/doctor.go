@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -185,15 +184,15 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 	answer, body, err := doctor.Ask(ctx, address, path)
 	if err != nil {
 		return failed("check that the server is running and listens there; if it requires client certificates, let it also listen on a socket: --listen unix:PATH",
-			"the server at %s does not answer: %w", address, rootCause(err))
+			"the server at %s does not answer: %w", address, textfmt.Cause(err))
 	}
 	if answer.StatusCode == http.StatusOK {
 		fmt.Fprintln(a.stdout, textfmt.PrintableLines(strings.TrimSpace(string(body))))
 		return nil
 	}
-	var problem struct{ Title, Detail string }
-	if json.Unmarshal(body, &problem) != nil || problem.Title == "" {
-		problem.Title, problem.Detail = answer.Status, "the answer is not from Firn"
+	title, detail := doctor.Problem(body)
+	if title == "" {
+		title, detail = answer.Status, "the answer is not from Firn"
 	}
-	return refused("", "the server at %s is not ready: %s: %s", address, problem.Title, problem.Detail)
+	return refused("", "the server at %s is not ready: %s: %s", address, title, detail)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
@@ -67,7 +68,7 @@ func (p *endpoint) resolve(s *serveCmd) error {
 		if err == nil {
 			err = errors.New("the address is empty")
 		}
-		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%w", rootCause(err))
+		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%w", textfmt.Cause(err))
 	}
 	p.address = address
 	guarded := s.tls.Cert != "" && (s.TokenFile != "" || s.tls.Require)
@@ -109,7 +110,7 @@ func (p *endpoint) open() error {
 	if p.address != nil {
 		at = p.address.String()
 	}
-	return failed(hint, "listen on %s: %w", at, rootCause(err))
+	return failed(hint, "listen on %s: %w", at, textfmt.Cause(err))
 }
 
 // url returns the URL of the endpoint for programs on this machine.

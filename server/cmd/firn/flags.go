@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -114,7 +115,7 @@ func layoutVar(cmd *cobra.Command, l *firn.Layout, parse func(string) (firn.Layo
 		return strconv.Quote(l.String())
 	}
 	cmd.Flags().VarP(&value[firn.Layout]{l, parse, show, "LAYOUT"}, "layout", "l", usage)
-	complete(cmd, "layout", wordsOf(presetNames()...))
+	complete(cmd, "layout", wordsOf(layouts.Presets()...))
 }
 
 // formVar adds a flag for the form of IDs. Changed reports whether it was given.
@@ -210,14 +211,6 @@ func durationVar(cmd *cobra.Command, d **time.Duration, name, usage string) {
 		return &v, err
 	}
 	cmd.Flags().Var(&value[*time.Duration]{d, parse, nil, "duration"}, name, usage)
-}
-
-func presetNames() []string {
-	var names []string
-	for p := range firn.Presets() {
-		names = append(names, p.Name)
-	}
-	return names
 }
 
 var formatNames = []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "flake62", "uuid", "raw", "typed", "veiled"}

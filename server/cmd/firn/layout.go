@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +49,7 @@ func newLayout(a *app) *cobra.Command {
 		}
 		return nil
 	})
-	cmd.ValidArgsFunction = wordsOf(presetNames()...)
+	cmd.ValidArgsFunction = wordsOf(layouts.Presets()...)
 	cmd.Flags().BoolVar(&doPlan, "plan", false, "find layouts that fit")
 	needVar(cmd, &p.Years, "years", "how long it must last from now", 0, 1e6)
 	needVar(cmd, &p.Nodes, "nodes", "number of nodes", 0, 1<<48)
@@ -130,9 +129,9 @@ func showLayout(w io.Writer, st style, l firn.Layout) {
 	}
 	r.add("order", "%s", map[bool]string{true: "IDs sort by time", false: "IDs do not sort by time"}[l.Ordered()])
 	if l.Bits() == 64 {
-		r.add("signed", "%s", untilText(l, 63, "never negative as a signed number",
+		r.add("signed", "%s", layouts.Until(l, 63, "never negative as a signed number",
 			"IDs may be negative as signed numbers", "negative as a signed number from %s"))
-		r.add("JavaScript", "%s", untilText(l, 53, "exact in a JavaScript number (53 bits)",
+		r.add("JavaScript", "%s", layouts.Until(l, 53, "exact in a JavaScript number (53 bits)",
 			"not exact in a JavaScript number: use strings", "exact in a JavaScript number only before %s: use strings"))
 	}
 	if l.ReadOnly() {
@@ -146,17 +145,6 @@ func showLayout(w io.Writer, st style, l firn.Layout) {
 	}
 	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", layouts.Epoch(l))
 	r.print(w, st)
-}
-
-func untilText(l firn.Layout, bit int, never, always, from string) string {
-	switch at := layouts.FirstWith(l, bit); {
-	case at == nil:
-		return never
-	case at.IsZero():
-		return always
-	default:
-		return fmt.Sprintf(from, at.Format(time.DateOnly))
-	}
 }
 
 // printPlan lists layouts of 63 bits and of 53 that fit.

@@ -1,8 +1,9 @@
 // Command firn makes, reads and explains unique, time-ordered IDs.
 //
-// There is one file for each subcommand; root.go ties them together. The
-// commands read flags and print. Packages firn and inspect provide what they
-// print about IDs; package server is what serve runs.
+// There is a file for each subcommand or group of them; root.go ties them
+// together, and help has their texts. The commands read flags and print. The
+// packages below ids provide what they print about IDs; package server is what
+// serve runs.
 package main
 
 import (

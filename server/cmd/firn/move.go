@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,12 +87,5 @@ func (a *app) placeName(text string) (string, error) {
 		path, err := filepath.Abs(path)
 		return "dir:" + path, err
 	}
-	u, err := url.Parse(stores.Redact(cmp.Or(text, a.getenv(storeEnv))))
-	if err != nil {
-		return "", err
-	}
-	query := u.Query()
-	maps.DeleteFunc(query, func(_ string, v []string) bool { return slices.Contains(v, stores.Redacted) })
-	u.User, u.RawQuery = nil, query.Encode()
-	return u.String(), nil
+	return stores.Name(cmp.Or(text, a.getenv(storeEnv)))
 }

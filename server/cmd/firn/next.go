@@ -13,6 +13,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
@@ -99,7 +100,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 			return misuse("", "--sequencer: %w", err)
 		}
 	}
-	n.name = cmp.Or(n.name, nameOf(n.Layout))
+	n.name = cmp.Or(n.name, layouts.Name(n.Layout))
 	if n.server != "" {
 		if err := n.app.checkRaw("format", &n.format, n.asJSON); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,13 +57,12 @@ func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 		}
 		n.Command = append(n.Command, t)
 	}
-	switch {
-	case n.Window <= 0:
-		return misuse("", "--window %v: it must be above 0", n.Window)
-	case n.Margin < 0:
-		return misuse("", "--margin %v: it cannot be negative", n.Margin)
-	case n.Grace < 0:
-		return misuse("", "--grace %v: it cannot be negative", n.Grace)
+	var wrong faults
+	atLeast(&wrong, "window", n.Window, time.Millisecond)
+	atLeast(&wrong, "margin", n.Margin, 0)
+	atLeast(&wrong, "grace", n.Grace, 0)
+	if err := wrong.error(nil); err != nil {
+		return err
 	}
 	// A signal also ends what happens before the command is started.
 	signals := make(chan os.Signal, 16)

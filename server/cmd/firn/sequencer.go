@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
-	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +19,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
+	"github.com/firnid/firn/server/internal/operate/host"
 )
 
 // newSequencer makes the commands for whole sequencers.
@@ -381,21 +380,11 @@ func newSequencerPurge(a *app) *cobra.Command {
 	return cmd
 }
 
-// operator returns the user and the host of this command.
-func operator() (who, host string) {
-	who = "unknown"
-	if u, err := user.Current(); err == nil {
-		who = u.Username
-	}
-	host, _ = os.Hostname()
-	return who, host
-}
-
 // asOperator returns the context of a command that changes sequencers: their
 // records name its user and host.
 func asOperator(ctx context.Context) context.Context {
-	who, host := operator()
-	return grant.WithOperator(ctx, who+"@"+host)
+	who, at := host.Operator()
+	return grant.WithOperator(ctx, who+"@"+at)
 }
 
 // audit logs on stderr that this command has changed a sequencer of a store, or
@@ -407,8 +396,8 @@ func (a *app) audit(ctx context.Context, s grant.Store, done, name string, err e
 	if isTerminal(a.stderr) || errors.As(err, new(*exitError)) { // refused before anything was written
 		return
 	}
-	who, host := operator()
-	attrs := []any{"audit", done, "result", result, "sequencer", name, "principal", who, "address", host}
+	who, at := host.Operator()
+	attrs := []any{"audit", done, "result", result, "sequencer", name, "principal", who, "address", at}
 	if err != nil {
 		attrs = append(attrs, "error", err)
 	}

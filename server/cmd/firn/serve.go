@@ -172,6 +172,10 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 		defer c.Store.Close()
 	}
 	c.Tracing = traces
+	scheme := "http"
+	if c.TLS != nil {
+		scheme = "https"
+	}
 	srv, err := server.New(c)
 	if err != nil {
 		return misuse("", "%w", err)
@@ -186,7 +190,7 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	// After the first signal, a second one ends the program at once.
 	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	defer reset()
-	if err := s.serve(ctx, a, log, srv, c.TLS != nil, endpoints, hup); err != nil {
+	if err := s.serve(ctx, a, log, srv, scheme, endpoints, hup); err != nil {
 		return err
 	}
 	var refused *exitError // error of a store that the server waited for
@@ -195,18 +199,6 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	}
 	log.Info("stopped")
 	return nil
-}
-
-// rootCause returns the last error of a chain: users need no more than "address
-// already in use".
-func rootCause(err error) error {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err
-		}
-		err = next
-	}
 }
 
 // static returns the source of IDs without a store.
@@ -272,32 +264,20 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 	return c, err
 }
 
-// ballast returns memory that is never touched, and so takes none. Go collects
-// garbage whenever the heap has doubled, which a server that keeps a few MiB
-// does dozens of times a second: a tenth of its processor time. With the
-// ballast, its heap grows to 16 MiB first. A limit of memory does not change
-// that, and is far above.
-func ballast(getenv func(string) string) []byte {
-	if getenv("GOGC") != "" {
-		return nil // the operator has decided
-	}
-	return make([]byte, 8<<20)
-}
-
 // serve answers requests until ctx is done, and then finishes those in
 // progress. A signal from hup reloads files.
-func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server, secure bool, endpoints []*endpoint, hup <-chan os.Signal) error {
+func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server, scheme string, endpoints []*endpoint, hup <-chan os.Signal) error {
 	listeners := make([]server.Listener, len(endpoints))
 	for i, p := range endpoints {
 		listeners[i] = server.Listener{Listener: p.listener, Only: p.only}
 	}
-	defer runtime.KeepAlive(ballast(a.getenv))
+	defer runtime.KeepAlive(host.Ballast(a.getenv))
 	var failure error
 	ended := make(chan struct{})
 	go func() { failure = srv.Serve(listeners...); close(ended) }()
-	s.greet(a, log, secure, endpoints)
+	s.greet(a, log, scheme, endpoints)
 	manager := host.ManagerOf(a.getenv, log)
-	manager.Ready(endpoints[0].url(scheme(secure)))
+	manager.Ready(endpoints[0].url(scheme))
 	alive, dead := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	background.Go(func() { manager.Watch(alive) })
@@ -359,16 +339,8 @@ func (s *serveCmd) reloadOnSignal(ctx context.Context, hup <-chan os.Signal, log
 	}
 }
 
-// scheme returns the scheme of the server's URLs.
-func scheme(secure bool) string {
-	if secure {
-		return "https"
-	}
-	return "http"
-}
-
 // greet reports where the server listens.
-func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*endpoint) {
+func (s *serveCmd) greet(a *app, log *slog.Logger, scheme string, endpoints []*endpoint) {
 	if s.insecure {
 		log.Warn("insecure: anyone who can reach this address can take IDs and read other clients' traffic")
 	}
@@ -378,9 +350,9 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 		source, name = "store", stores.Redact(url)
 	}
 	for _, p := range endpoints {
-		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.Sequencers.Layout.String(), source, name)
+		log.Info("serving", "url", p.url(scheme), "layout", s.Sequencers.Layout.String(), source, name)
 	}
-	url := endpoints[0].url(scheme(secure))
+	url := endpoints[0].url(scheme)
 	if !isTerminal(a.stderr) || !strings.HasPrefix(url, "http") {
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -96,21 +95,6 @@ func urlError(err error) error {
 		return failed(e.Hint, "%w", err)
 	}
 	return failed("", "%w", err)
-}
-
-// nameOf returns the sequencer for IDs of a layout if no name is given.
-// Different layouts need different names, because a sequencer has one layout.
-func nameOf(l firn.Layout) string {
-	if l == firn.Default() {
-		return "default"
-	}
-	name := cmp.Or(l.Preset(), "layout")
-	if firn.MustParseLayout(cmp.Or(l.Preset(), "default")) == l {
-		return name
-	}
-	h := fnv.New32a()
-	h.Write([]byte(l.String()))
-	return fmt.Sprintf("%s-%08x", name, h.Sum32())
 }
 
 // nodesVar adds --nodes.

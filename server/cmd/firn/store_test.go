@@ -6,6 +6,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -32,9 +33,9 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestNameOf: layouts that differ have names that differ and that a store
+// TestName: layouts that differ have names that differ and that a store
 // takes.
-func TestNameOf(t *testing.T) {
+func TestName(t *testing.T) {
 	seen := make(map[string]string)
 	for _, text := range []string{
 		"default", "default,epoch=0", "default,node-bits=8,seq-bits=14", "hazelcast", "hazelcast,epoch=0", "uuidv7",
@@ -45,7 +46,7 @@ func TestNameOf(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		name := nameOf(l)
+		name := layouts.Name(l)
 		if err := grant.CheckName(name); err != nil {
 			t.Error(err)
 		}
@@ -54,7 +55,7 @@ func TestNameOf(t *testing.T) {
 		}
 		seen[name] = text
 	}
-	if got := nameOf(firn.Default()); got != "default" {
+	if got := layouts.Name(firn.Default()); got != "default" {
 		t.Errorf("the name of the default is %q", got)
 	}
 }

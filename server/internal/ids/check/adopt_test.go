@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -55,7 +57,7 @@ func TestShadow(t *testing.T) {
 		}
 		return id
 	}
-	s := &Shadow{Layout: l, Lo: 512, Hi: 1023, Since: noon}
+	s := NewShadow(grant.Info{Config: grant.Config{Layout: l, Nodes: &grant.Range{Lo: 512, Hi: 1023}}, Created: noon.Add(-time.Hour), Floor: noon}, form.Form{})
 	old := func(id firn.ID, want Contact) {
 		t.Helper()
 		if _, got, err := s.Old(id.String()); got != want || err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/ids/form"
 )
 
@@ -12,17 +13,30 @@ import (
 const Remembered = 1 << 17
 
 // A Shadow compares the IDs of the other generator with those of a sequencer
-// while both run. It remembers the last Remembered IDs. The exported fields must
-// be set before use. It is not safe for concurrent use.
+// while both run. It remembers the last Remembered IDs. It must be made by
+// NewShadow, and is not safe for concurrent use.
 type Shadow struct {
-	Layout firn.Layout // with IDs of 64 bits
-	From   form.Form   // of the other generator's IDs
-	Lo, Hi uint64      // the sequencer's node IDs
-	Since  time.Time   // the sequencer's IDs do not lie before it
+	layout firn.Layout // with IDs of 64 bits
+	from   form.Form   // of the other generator's IDs
+	nodes  grant.Range // of the sequencer
+	since  time.Time   // the sequencer's IDs do not lie before it
 
 	count  int
 	recent [Remembered]firn.ID
 	isNew  map[firn.ID]bool // whether the sequencer made it
+}
+
+// NewShadow returns a Shadow for a sequencer with IDs of 64 bits; from is the form
+// of the other generator's IDs.
+func NewShadow(i grant.Info, from form.Form) *Shadow {
+	s := &Shadow{layout: i.Config.Layout, from: from, nodes: grant.Range{Hi: i.Config.Layout.MaxNode()}, since: i.Created}
+	if i.Config.Nodes != nil {
+		s.nodes = *i.Config.Nodes
+	}
+	if i.Floor.After(s.since) {
+		s.since = i.Floor
+	}
+	return s
 }
 
 // A Contact says how an ID of one generator meets those of the other.
@@ -40,7 +54,7 @@ func (s *Shadow) New(id firn.ID) Contact { return s.add(id, true) }
 
 // Old adds an ID of the other generator, and returns it.
 func (s *Shadow) Old(text string) (form.ID, Contact, error) {
-	b, _, err := s.From.Decode(text, 64)
+	b, _, err := s.from.Decode(text, 64)
 	if err != nil {
 		return nil, None, err
 	}
@@ -48,8 +62,8 @@ func (s *Shadow) Old(text string) (form.ID, Contact, error) {
 	if contact := s.add(id, false); contact != None {
 		return b, contact, nil
 	}
-	p, err := s.Layout.Decompose(id)
-	if err == nil && p.Node >= s.Lo && p.Node <= s.Hi && !p.Time.Before(s.Since) {
+	p, err := s.layout.Decompose(id)
+	if err == nil && p.Node >= s.nodes.Lo && p.Node <= s.nodes.Hi && !p.Time.Before(s.since) {
 		return b, Within, nil
 	}
 	return b, None, nil // the sequencer makes no ID of another layout

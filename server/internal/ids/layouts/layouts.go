@@ -3,7 +3,9 @@
 package layouts
 
 import (
+	"cmp"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
@@ -14,6 +16,29 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 )
+
+// Presets returns the names of the presets.
+func Presets() (names []string) {
+	for p := range firn.Presets() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Name returns the name of the sequencer for IDs of a layout if none is given.
+// Different layouts need different names, because a sequencer has one layout.
+func Name(l firn.Layout) string {
+	if l == firn.Default() {
+		return "default"
+	}
+	name := cmp.Or(l.Preset(), "layout")
+	if firn.MustParseLayout(cmp.Or(l.Preset(), "default")) == l {
+		return name
+	}
+	h := fnv.New32a()
+	h.Write([]byte(l.String()))
+	return fmt.Sprintf("%s-%08x", name, h.Sum32())
+}
 
 // JSON returns a layout for JSON.
 func JSON(l firn.Layout) any {
@@ -30,7 +55,7 @@ func JSON(l firn.Layout) any {
 // millisWith returns from when on IDs of a layout have a bit set: Unix
 // milliseconds, nil for never, 0 for always.
 func millisWith(l firn.Layout, bit int) any {
-	switch at := FirstWith(l, bit); {
+	switch at := firstWith(l, bit); {
 	case at == nil:
 		return nil
 	case at.IsZero():
@@ -40,9 +65,9 @@ func millisWith(l firn.Layout, bit int) any {
 	}
 }
 
-// FirstWith returns from when on the IDs of a 64-bit layout have a bit set: nil
+// firstWith returns from when on the IDs of a 64-bit layout have a bit set: nil
 // for never, the zero time for always. Larger IDs always have.
-func FirstWith(l firn.Layout, bit int) *time.Time {
+func firstWith(l firn.Layout, bit int) *time.Time {
 	always := new(time.Time)
 	if l.Bits() != 64 {
 		return always
@@ -60,6 +85,19 @@ func FirstWith(l firn.Layout, bit int) *time.Time {
 		return &p.Time
 	}
 	return always
+}
+
+// Until says from when on IDs of a layout have a bit set: never, always, or from
+// with the date in it.
+func Until(l firn.Layout, bit int, never, always, from string) string {
+	switch at := firstWith(l, bit); {
+	case at == nil:
+		return never
+	case at.IsZero():
+		return always
+	default:
+		return fmt.Sprintf(from, at.Format(time.DateOnly))
+	}
 }
 
 // Epoch returns the epoch of a layout as RFC 3339, or as Unix milliseconds

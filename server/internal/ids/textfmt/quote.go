@@ -39,6 +39,18 @@ func Short(s string) string {
 // packages are the packages whose names stand before the text of their errors.
 var packages = []string{"firn", "grant", "sequencer", "client", "typed", "veil", "dirstore", "sqlstore", "etcdstore", "kubestore"}
 
+// Cause returns the last error of a chain: users need no more than "address
+// already in use".
+func Cause(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}
+
 // Message returns the text of err without the names of packages in front, which
 // tell users nothing.
 func Message(err error) string {

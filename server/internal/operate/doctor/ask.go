@@ -53,9 +53,10 @@ func Ask(ctx context.Context, address, path string) (answer *http.Response, body
 	return answer, body, err
 }
 
-// detailOf returns why a server refuses, from its answer; "" if it is not Firn.
-func detailOf(body []byte) string {
-	var problem struct{ Detail string }
+// Problem returns the title and the detail of why a server refuses, from its
+// answer; "" if it is not Firn.
+func Problem(body []byte) (title, detail string) {
+	var problem struct{ Title, Detail string }
 	_ = json.Unmarshal(body, &problem)
-	return problem.Detail
+	return problem.Title, problem.Detail
 }

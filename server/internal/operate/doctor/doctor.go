@@ -504,8 +504,9 @@ func (r *report) address(ctx context.Context, address string) {
 	case answer.StatusCode == http.StatusOK:
 		r.add("address", OK, "", "a ready server listens on %s", address)
 	default:
+		_, detail := Problem(body)
 		r.add("address", Fix, "its log has the cause; see docs/runbooks.md",
-			"a server that is not ready listens on %s: %s", address, cmp.Or(detailOf(body), answer.Status))
+			"a server that is not ready listens on %s: %s", address, cmp.Or(detail, answer.Status))
 	}
 }
 
