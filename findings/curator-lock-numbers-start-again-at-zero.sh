@@ -10,7 +10,7 @@
 #   as containers, and ZooKeeper removes an empty container at its next check
 #   (each minute; 0.2 s here). The next holder has a smaller number than all
 #   before. The transaction ID of the node (czxid) rises.
-# Seen 2026-11-28: 0, 1, 2, then 0 after the container has gone.
+# Seen 2026-11-28: 1, 2, 3, then 0 after the container has gone.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -40,7 +40,8 @@ public class Main {
     static String hold(CuratorFramework client) throws Exception {
         var lock = new InterProcessMutex(client, "/locks/orders");
         lock.acquire();
-        String node = client.getChildren().forPath("/locks/orders").get(0);
+        String node = client.getChildren().forPath("/locks/orders").stream()
+                .filter(child -> child.contains("-lock-")).findFirst().orElseThrow();
         long czxid = client.checkExists().forPath("/locks/orders/" + node).getCzxid();
         lock.release();
         String risen = czxid > last ? "czxid has risen" : "czxid has not risen";
@@ -53,9 +54,10 @@ public class Main {
         try (var server = new TestingServer();
                 var client = CuratorFrameworkFactory.newClient(server.getConnectString(), new RetryOneTime(1000))) {
             client.start();
-            // A second client's lock keeps the parent while these three are taken.
-            var other = new InterProcessMutex(client, "/locks/orders");
+            // This child keeps the container while the lock is free for a moment.
+            client.create().creatingParentContainersIfNeeded().forPath("/locks/orders/child");
             for (int i = 0; i < 3; i++) System.out.println("holder " + hold(client));
+            client.delete().forPath("/locks/orders/child");
             while (client.checkExists().forPath("/locks/orders") != null) Thread.sleep(50);
             System.out.println("container removed");
             System.out.println("holder " + hold(client));
@@ -65,9 +67,9 @@ public class Main {
 }
 EOF
 cat >want <<'EOF'
-holder 0000000000, czxid has risen
 holder 0000000001, czxid has risen
 holder 0000000002, czxid has risen
+holder 0000000003, czxid has risen
 container removed
 holder 0000000000, czxid has risen
 EOF
