@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,11 +55,17 @@ func TestRedisCLI(t *testing.T) {
 // pom.xml.
 const (
 	redisPyVersion   = "8.1.0"
-	ioredisVersion   = "5.11.1"
-	nodeRedisVersion = "5.12.1"
+	ioredisVersion   = "6.0.0"
+	nodeRedisVersion = "6.3.1"
 	goRedisVersion   = "v9.23.0"
 	rustVersion      = "1.8.1"
 )
+
+// otherGoClients are those of testdata/clients/table/go.
+var otherGoClients = []string{
+	"github.com/redis/go-redis/v9@" + goRedisVersion, "github.com/redis/rueidis@v1.0.79", "github.com/valkey-io/valkey-go@v1.0.79",
+	"github.com/mediocregopher/radix/v4@v4.1.4", "github.com/gomodule/redigo@v1.9.3", "github.com/valkey-io/valkey-glide/go/v2@v2.5.3",
+}
 
 // A libraryClient is a published client library, with a program that uses it.
 type libraryClient struct {
@@ -80,6 +87,9 @@ var libraryClients = []libraryClient{
 		install: [][]string{{"npm", "install", "--no-audit", "--no-fund", "--prefix", ".", "redis@" + nodeRedisVersion}}},
 	{name: "go-redis", needs: []string{"go"}, files: []string{"go_redis/main.go"}, runs: [][]string{{"./client"}}, again: true,
 		install: [][]string{{"go", "mod", "init", "example.org/client"}, {"go", "get", "github.com/redis/go-redis/v9@" + goRedisVersion}, {"go", "build", "-o", "client", "."}}},
+	{name: "go-others", needs: []string{"go", "cc"}, files: []string{"table/go/main.go"}, ids: 104, again: true,
+		install: [][]string{{"go", "mod", "init", "example.org/client"}, append([]string{"go", "get"}, otherGoClients...), {"go", "build", "-o", "client", "."}},
+		runs:    [][]string{{"./client", "rueidis"}, {"./client", "valkey-go"}, {"./client", "radix"}, {"./client", "redigo"}}},
 	{name: "java", needs: []string{"java", "javac", "mvn"}, files: []string{"java/pom.xml", "java/JedisClient.java", "java/LettuceClient.java"}, again: true,
 		install: [][]string{{"mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"}, {"javac", "-cp", "lib/*", "JedisClient.java", "LettuceClient.java"}},
 		runs:    [][]string{{"java", "-cp", "lib/*:.", "JedisClient"}, {"java", "-cp", "lib/*:.", "LettuceClient"}}},
@@ -123,7 +133,7 @@ func TestClients(t *testing.T) {
 					t.Errorf("%v\n%s", err, out)
 				}
 				if c.ids > 0 {
-					checkIncreasing(t, strings.Fields(string(out)), c.ids)
+					checkIncreasing(t, numbers.FindAllString(string(out), -1), c.ids)
 				} else {
 					t.Logf("%s", out)
 				}
@@ -131,6 +141,8 @@ func TestClients(t *testing.T) {
 		})
 	}
 }
+
+var numbers = regexp.MustCompile(`\d+`)
 
 // checkIncreasing checks that a program has printed that many increasing IDs.
 func checkIncreasing(t *testing.T, ids []string, want int) {

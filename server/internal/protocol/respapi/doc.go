@@ -1,10 +1,10 @@
 // Package respapi serves IDs over RESP 2 and 3, the protocol of Redis, so that
-// any Redis client is a client of Firn. The commands are NEXT, NEXTB, INCR,
+// Redis clients are clients of Firn. The commands are NEXT, NEXTB, INCR,
 // INCRBY 1 and INSPECT, transactions of them, and those that clients and tools
 // send on their own; COMMAND LIST lists them.
 //
-// IDs are bulk strings: JavaScript clients turn integers into doubles, which
-// makes different IDs equal. Only INCR and INCRBY return integers.
+// IDs are bulk strings: clients in JavaScript and Lua turn integers into doubles,
+// which makes different IDs equal. Only INCR and INCRBY return integers.
 //
 // Every connection has one goroutine. All commands that have arrived are
 // answered with one write, so a pipeline costs little more than its longest
