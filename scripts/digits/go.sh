@@ -63,7 +63,7 @@ func show(v any) string {
 }
 
 func row(what, of string, got any, exact ...any) {
-	fmt.Println(strings.Join([]string{what, versions[of], show(got), strings.Trim(fmt.Sprint(exact...), "[]")}, "\t"))
+	fmt.Println(strings.Join([]string{what, versions[of], show(got), strings.TrimSpace(strings.Trim(fmt.Sprint(exact...), "[]"))}, "\t"))
 }
 
 func id(unmarshal func([]byte, any) error, data string) any {
