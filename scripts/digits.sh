@@ -21,6 +21,7 @@ for name; do
 	esac
 done
 awk -F '\t' '
+	FNR == NR && NF < 3 { next } # what a library logs
 	FNR == NR {
 		row[$1] = $2 "\t" $3
 		if ($4 != "" && $4 !~ /1179183313482456071/) { print "NOT EXACT\t" $0; bad = 1 }
