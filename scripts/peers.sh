@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs other generators of IDs with a clock that stands still and that is set back, and two of each
 # at once, and prints the rows of the table in docs/worker-ids.md. It installs pinned packages in a
-# temporary directory, and moves no clock but that of its processes: with libfaketime, and in Go
-# with a copy of time.go. It takes about fifteen minutes.
+# temporary directory, and moves no clock but that of its processes: with clock.c below, and in Go
+# with a copy of time.go. It takes about ten minutes.
 #
 #	scripts/peers.sh [go|java|node|python...]
 #
@@ -14,7 +14,50 @@ cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
-sh scripts/packages.sh faketime=faketime >&2
+
+# The clock of a process: the nanoseconds since 1970 at which it stands still, or 0 if it runs.
+cat >"$dir/clock.c" <<'EOF'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+
+static int (*real)(clockid_t, struct timespec *);
+static volatile int64_t *set;
+
+int clock_gettime(clockid_t id, struct timespec *t) {
+	if (!set) {
+		real = dlsym(RTLD_NEXT, "clock_gettime");
+		set = mmap(0, 8, PROT_READ, MAP_SHARED, open(getenv("PEER_CLOCK"), O_RDONLY), 0);
+	}
+	int code = real(id, t);
+	if (*set && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) {
+		t->tv_sec = *set / 1000000000;
+		t->tv_nsec = *set % 1000000000;
+	}
+	return code;
+}
+
+int gettimeofday(struct timeval *restrict v, void *restrict zone) {
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	v->tv_sec = t.tv_sec;
+	v->tv_usec = t.tv_nsec / 1000;
+	return 0;
+}
+
+time_t time(time_t *p) {
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	if (p) *p = t.tv_sec;
+	return t.tv_sec;
+}
+EOF
+cc -shared -fPIC -O1 -o "$dir/clock.so" "$dir/clock.c" -ldl
 
 # Each driver makes the generator that is its argument. For each line "COUNT MICROSECONDS" of its
 # input, it prints as many IDs with such a pause after each, or an error, and then "done".
@@ -25,10 +68,9 @@ package main
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/bwmarrin/snowflake"
@@ -39,22 +81,13 @@ import (
 	"github.com/yitter/idgenerator-go/idgen"
 )
 
-// faked sets the clock from the file that libfaketime reads too.
+// faked sets the clock from the file of clock.c.
 func faked() {
-	b, _ := os.ReadFile(os.Getenv("FAKETIME_TIMESTAMP_FILE"))
-	if text := strings.TrimSpace(string(b)); strings.HasPrefix(text, "20") {
-		t, err := time.ParseInLocation("2006-01-02 15:04:05.000", text, time.Local)
-		if err != nil {
-			panic(err)
-		}
-		if now := t.UnixNano(); now > time.Fixed && time.Fixed != 0 {
-			time.Ahead += now - time.Fixed // the monotonic clock goes forward alone
-		}
-		time.Fixed = t.UnixNano()
-	} else {
-		seconds, _ := strconv.ParseFloat(text, 64)
-		time.Fixed, time.Offset = 0, int64(seconds*1e9)
+	fixed := int64(binary.LittleEndian.Uint64(must(os.ReadFile(os.Getenv("PEER_CLOCK")))))
+	if fixed > time.Fixed && time.Fixed != 0 {
+		time.Ahead += fixed - time.Fixed // the monotonic clock goes forward alone
 	}
+	time.Fixed = fixed
 }
 
 func must[T any](v T, err error) T {
@@ -72,7 +105,7 @@ func main() {
 		node := must(snowflake.NewNode(1))
 		next = func() (string, error) { return node.Generate().String(), nil }
 	case "Sonyflake 2.2.0":
-		flake := must(sonyflake.New(sonyflake.Settings{}))
+		flake := must(sonyflake.New(sonyflake.Settings{MachineID: func() (int, error) { return 1, nil }}))
 		next = func() (string, error) { id, err := flake.NextID(); return fmt.Sprint(id), err }
 	case "yitter (Go) 1.3.3":
 		idgen.SetIdGenerator(idgen.NewIdGeneratorOptions(1))
@@ -211,10 +244,7 @@ readline.createInterface({ input: process.stdin }).on("line", (line) => {
 EOF
 
 cat >"$dir/main.py" <<'EOF'
-import os, select, sys, time
-
-# libfaketime refuses the sleep of Python 3.11 while the clock stands still.
-time.sleep = lambda seconds: select.select([], [], [], seconds)
+import os, sys, time
 
 
 def generator(name):
@@ -267,8 +297,7 @@ for line in sys.stdin:
 EOF
 
 cat >"$dir/table.py" <<'EOF'
-import os, queue, subprocess, sys, threading, time
-from datetime import datetime, timedelta
+import os, queue, struct, subprocess, sys, threading, time
 
 dir, language, command = sys.argv[1], sys.argv[2], sys.argv[3].split()
 digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -284,9 +313,9 @@ class Process:
     def __init__(self, name, clock):
         self.file = f"{dir}/clock{time.monotonic_ns()}"
         self.clock(clock)
-        env = dict(os.environ, FAKETIME_TIMESTAMP_FILE=self.file, FAKETIME_NO_CACHE="1", DONT_FAKE_MONOTONIC="1")
+        env = dict(os.environ, PEER_CLOCK=self.file)
         if language != "go":
-            env["LD_PRELOAD"] = FAKETIME
+            env["LD_PRELOAD"] = f"{dir}/clock.so"
         self.p = subprocess.Popen(command + [name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=open(f"{dir}/stderr", "w"), text=True, bufsize=1, env=env, cwd=dir)
         self.lines = queue.Queue()
@@ -297,10 +326,9 @@ class Process:
             self.lines.put(line.strip())
         self.lines.put(None)
 
-    def clock(self, text):
-        with open(self.file + ".new", "w") as f:
-            f.write(text)
-        os.rename(self.file + ".new", self.file)
+    def clock(self, still):
+        with open(self.file, "r+b" if os.path.exists(self.file) else "wb") as f:
+            f.write(struct.pack("<q", still))
 
     def ask(self, count, pause):
         print(count, pause, file=self.p.stdin, flush=True)
@@ -332,17 +360,17 @@ def shared(ids, others):
 
 
 def still(ms):
-    "A clock that stands still, some milliseconds after noon."
-    return (datetime(2026, 11, 28, 12) + timedelta(milliseconds=ms)).isoformat(" ", "milliseconds")
+    "A clock that stands still, some milliseconds after the time in two hours."
+    return (start + ms) * 1_000_000
 
 
 def burst(name):
-    p = Process(name, still(0))
+    p = Process(name, 0)
     p.ask(1, 0)
-    first = p.answer()[0]
-    p.ask(9999, 0)
+    p.answer()
+    p.clock(still(0))
+    p.ask(10_000, 0)
     ids, error, ended = p.answer(10)
-    ids = first + ids
     p.end()
     twice = len(ids) - len(set(ids))
     print(name, "burst", len(ids), "twice", twice, error, ended, file=sys.stderr)
@@ -369,7 +397,7 @@ def back(name, step):
                 break
         return ids, error, ended
 
-    p = Process(name, still(-step))
+    p = Process(name, 0)
     p.ask(1, 0)
     before = p.answer()[0] + run(1 - step, 20)[0] + run(21, 3)[0]
     ids, error, ended = run(2 - step if step > 5 else 19, 20)
@@ -387,14 +415,14 @@ def back(name, step):
 
 def two(name):
     if language == "python":
-        p = Process(name, "+0")
+        p = Process(name, 0)
         p.ask(-1000, 500)
         ids = p.answer()[0]
         p.end()
         middle = ids.index("child")
         equal = shared(ids[:middle], ids[middle + 1:])
     else:
-        pair = [Process(name, "+0"), Process(name, "+0")]
+        pair = [Process(name, 0), Process(name, 0)]
         for p in pair:
             p.ask(1, 0)
         for p in pair:
@@ -409,16 +437,15 @@ def two(name):
     return f"**{equal}**" if equal else "0"
 
 
-FAKETIME = sys.argv[4]
-for name in sys.argv[5:]:
+start = int(time.time() + 7200) * 1000
+for name in sys.argv[4:]:
     print("|", " | ".join([name, two(name), burst(name), *(back(name, s) for s in (5, 1000, 3_600_000))]), "|", flush=True)
 EOF
 
-faketime=$(ls /usr/lib/*/faketime/libfaketimeMT.so.1 | head -n 1)
 table() {
 	language=$1 command=$2
 	shift 2
-	python3 "$dir/table.py" "$dir" "$language" "$command" "$faketime" "$@"
+	python3 "$dir/table.py" "$dir" "$language" "$command" "$@"
 }
 
 go_peers() {
@@ -428,17 +455,17 @@ go_peers() {
 		go mod init peers
 		go get github.com/bwmarrin/snowflake@v0.3.0 github.com/google/uuid@v1.6.0 github.com/oklog/ulid/v2@v2.1.2 \
 			github.com/rs/xid@v1.6.0 github.com/sony/sonyflake/v2@v2.2.0 github.com/yitter/idgenerator-go@v1.3.3
-		# Now is moved by Offset, or stands still at Fixed, and the monotonic clock with it.
+		# Now stands still at Fixed, and the monotonic clock with it.
 		sed -e 's/runtimeNano()-startNano/mono()/' -e 's/:= runtimeNow()$/:= moved()/' "$(go env GOROOT)/src/time/time.go" >../time.go
 		cat >>../time.go <<-'EOF'
 
-			var Offset, Fixed, Ahead, started int64
+			var Fixed, Ahead, started int64
 
 			func mono() int64 { _, _, mono := moved(); return mono - startNano }
 
 			func moved() (int64, int32, int64) {
 				sec, nsec, mono := runtimeNow()
-				wall := sec*1e9 + int64(nsec) + Offset
+				wall := sec*1e9 + int64(nsec)
 				if Fixed != 0 {
 					if started == 0 {
 						started = mono
