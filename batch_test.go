@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // Runs across ticks for every order of the fields: the same 10 slots, starting
@@ -138,9 +140,7 @@ func TestPrefetcherCloseWithoutTime(t *testing.T) {
 		for range 20 { // a select with two ready cases chooses at random
 			source := &counter{next: 1}
 			p := NewPrefetcher(source, &PrefetchOptions{Count: 10, OnDemand: true})
-			if _, err := p.Next(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(p.Next(t.Context()))(t)
 			if err := p.Close(ended); err != nil {
 				t.Errorf("Close, and no fetch is under way: %v", err)
 			}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // vectorDir contains rows that the real systems made; see its README. They are
@@ -60,10 +61,7 @@ func TestConformance(t *testing.T) {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
-			data, err := os.ReadFile(filepath.Join(vectorDir, f.name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(filepath.Join(vectorDir, f.name)))(t)
 			rows := f.check(t, data)
 			if rows != f.rows {
 				t.Errorf("%s: %d rows, want %d", f.name, rows, f.rows)
@@ -73,10 +71,7 @@ func TestConformance(t *testing.T) {
 			files++
 		})
 	}
-	entries, err := os.ReadDir(vectorDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(vectorDir))(t)
 	for _, e := range entries {
 		if !known[e.Name()] {
 			t.Errorf("no check for %s: a vector file that nothing reads proves nothing", e.Name())
@@ -110,9 +105,7 @@ func eachLine(t *testing.T, data []byte, check func(line []byte)) (rows int) {
 		check(lines.Bytes())
 		rows++
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lines.Err())
 	return rows
 }
 
@@ -343,10 +336,7 @@ func checkBatchRows(t *testing.T, data []byte) int {
 
 func decimalID(t *testing.T, s string) firn.ID {
 	t.Helper()
-	id, err := firn.ParseID(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(firn.ParseID(s))(t)
 	return id
 }
 

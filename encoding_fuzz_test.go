@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // encFuzzIDTexts are texts that are valid or almost valid IDs.
@@ -195,10 +196,7 @@ func encFuzzFormatNumber[T comparable](k encKind[T], format firn.Format, s strin
 // UnmarshalJSON accepts what encoding/json and ParseID together would accept.
 func FuzzIDJSON(f *testing.F) {
 	for _, s := range encFuzzIDTexts {
-		quoted, err := json.Marshal(s)
-		if err != nil {
-			f.Fatal(err)
-		}
+		quoted := must.Get(json.Marshal(s))(f)
 		f.Add([]byte(s))
 		f.Add(quoted)
 	}
@@ -231,9 +229,7 @@ func encFuzzJSON[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse 
 	decoder := json.NewDecoder(strings.NewReader(string(data)))
 	decoder.UseNumber()
 	var v any
-	if err := decoder.Decode(&v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, decoder.Decode(&v))
 	switch v := v.(type) {
 	case nil:
 		want = was
@@ -253,10 +249,7 @@ func encFuzzJSON[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse 
 		}
 		return
 	}
-	out, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(json.Marshal(got))(t)
 	var back T
 	if err := json.Unmarshal(out, P(&back)); err != nil || back != got {
 		t.Fatalf("json.Unmarshal(%s) = %v, %v, want %v", out, back, err, got)

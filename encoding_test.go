@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // encFormats returns every Format.
@@ -322,10 +323,7 @@ func TestFixedWidths(t *testing.T) {
 		"base10": {20, 39}, "hex": {16, 32}, "bin": {64, 128}, "base32": {13, 26}, "base36": {13, 25},
 		"base58": {11, 22}, "base62": {11, 22}, "raw": {8, 16}, "base3": {41, 81},
 	} {
-		f, err := firn.ParseFormat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(firn.ParseFormat(name))(t)
 		if got := [2]int{len(f.Append(nil, 1)), len(f.Append128(nil, firn.ID128{}))}; got != want {
 			t.Errorf("%v: widths are %v, want %v", f, got, want)
 		}
@@ -409,10 +407,7 @@ func TestParseErrors(t *testing.T) {
 		case test.from == "JSON":
 			err = json.Unmarshal([]byte(test.text), &wide)
 		default:
-			f, formatErr := firn.ParseFormat(test.from)
-			if formatErr != nil {
-				t.Fatal(formatErr)
-			}
+			f := must.Get(firn.ParseFormat(test.from))(t)
 			what = test.from + " " + what
 			if test.bits == 64 {
 				id, err = f.Parse(test.text)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // chiSquare returns χ² of the low k bits of IDs against an even distribution.
@@ -120,10 +122,7 @@ func TestEvenLowBitsFit(t *testing.T) {
 		t.Errorf("Reserve: %v, %v", b.Runs(), err)
 	}
 	ahead, _ := newAtNoon(t, "default", Options{MaxAhead: time.Second})
-	first, err := ahead.TryNext()
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(ahead.TryNext())(t)
 	for i := range ID(100_000) {
 		if id, err := ahead.TryNext(); err != nil || ahead.layout.slotOf(id) != ahead.layout.slotOf(first)+uint64(i)+1 {
 			t.Fatalf("ID %d under load: %v, %v", i, id, err)
@@ -141,10 +140,7 @@ func TestEvenLowBitsStatic(t *testing.T) {
 		clock := &handClock{t: noon}
 		clock.hook = func() { clock.Add(time.Millisecond) }
 		g := newGenerator(t, Default(), StaticGrant(1), &Options{Now: clock.Now})
-		id, err := g.Next(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(g.Next(context.Background()))(t)
 		ids = append(ids, id)
 	}
 	if chi := chiSquare(ids, 4); chi > mostChi15 {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/freshness"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A watched generator has a clock and a counter of the test. Its methods use the
@@ -58,10 +59,7 @@ func (g watched) TryNext() (ID, error) {
 // must returns the next ID.
 func (g watched) must(t *testing.T) ID {
 	t.Helper()
-	id, err := g.TryNext()
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(g.TryNext())(t)
 	return id
 }
 
@@ -252,10 +250,7 @@ func open(t *testing.T, layout string, o Options) (g watched, clock *atomic.Int6
 		return base.Add(time.Duration(clock.Load()))
 	}
 	counter := func() uint64 { return 10*uint64(clock.Load()) + count.Add(1) }
-	g, err := newWatched(layout, Grant{Node: 1, From: base.Add(-time.Hour)}, o, now, counter)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g = must.Get(newWatched(layout, Grant{Node: 1, From: base.Add(-time.Hour)}, o, now, counter))(t)
 	for range 4 {
 		clock.Add(int64(10 * time.Millisecond))
 		g.must(t)
@@ -342,10 +337,7 @@ func TestAllowanceEnds(t *testing.T) {
 		}
 		slots := make(map[uint64]int)
 		take := func(id ID) {
-			p, err := g.layout.Decompose(id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(g.layout.Decompose(id))(t)
 			slots[uint64(p.Time.UnixMilli())<<g.layout.seqBits|p.Seq]++
 		}
 		one := func(id ID, err error) error {
@@ -543,14 +535,9 @@ func TestNoAllowanceWhileCallsWait(t *testing.T) {
 func TestAllowanceIsOfItsTerm(t *testing.T) {
 	g, clock, _ := open(t, "default", Options{MaxAhead: time.Second})
 	clock.Add(int64(time.Second)) // the allowance is stale
-	v, err := g.view()
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(g.view())(t)
 	over := Grant{Node: 2, From: time.Now().Add(-time.Hour), Until: time.Now().Add(-time.Minute)} // gives no ID
-	if err := g.Switch(over); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Switch(over))
 	g.allow(&v, v.ahead)
 	if id, err := g.TryNext(); !errors.Is(err, ErrGrantOver) {
 		t.Errorf("TryNext = %v, %v, want ErrGrantOver: the grant of node 2 ended a minute ago", id, err)

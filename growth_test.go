@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A limitedSource takes a round trip, plus a constant time for every ID; one
@@ -59,9 +60,7 @@ func drainLimited(t *testing.T, p *firn.Prefetcher, n int) (took, longest time.D
 	begin := time.Now()
 	for i := range n {
 		start := time.Now()
-		if _, err := p.Next(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Next(t.Context()))(t)
 		if wait := time.Since(start); i > n/10 {
 			longest = max(longest, wait)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // someLayouts returns all presets and n random layouts.
@@ -433,10 +434,7 @@ func TestBatchIsFixed(t *testing.T) {
 	for _, text := range []string{"default", "lable", "uuidv7", "ulid", "bits=time:40.rand:10.seq:4.node:6,epoch=1767225600000"} {
 		l := firn.MustParseLayout(text)
 		g := mustAny(t, l, firn.Grant{Node: 3, From: l.Epoch()}, &firn.Options{MaxAhead: time.Hour})
-		read, err := readerOf(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		read := must.Get(readerOf(g))(t)
 		want := read()
 		var wg sync.WaitGroup
 		for range 4 {
@@ -475,10 +473,7 @@ func TestRandomBits(t *testing.T) {
 		} {
 			anySet, allSet := new(big.Int), m.randomBits()
 			for range 100 {
-				ids, err := call()
-				if err != nil {
-					t.Fatal(err)
-				}
+				ids := must.Get(call())(t)
 				for _, id := range ids {
 					anySet.Or(anySet, id.big())
 					allSet.And(allSet, id.big())

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // oneATick returns a generator with an ID per millisecond, which counts the
@@ -17,10 +19,7 @@ func oneATick(t *testing.T) (g *Generator, readings *atomic.Int64) {
 	t.Helper()
 	readings = new(atomic.Int64)
 	now := func() time.Time { readings.Add(1); return time.Now() }
-	g, err := NewGenerator(MustParseLayout("bits=time:48.node:16"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g = must.Get(NewGenerator(MustParseLayout("bits=time:48.node:16"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{Now: now}))(t)
 	mustNext(t, g) // the one of this tick
 	return g, readings
 }
@@ -240,10 +239,7 @@ func checkBatch(t *testing.T, g *Generator, b Batch, n int, start time.Time) {
 
 func (c *core) slotOf(t *testing.T, id ID) uint64 {
 	t.Helper()
-	p, err := c.layout.Decompose(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(c.layout.Decompose(id))(t)
 	tick, _, _ := c.layout.tickAt(p.Time)
 	return tick<<c.layout.seqBits | p.Seq
 }
@@ -397,9 +393,7 @@ func TestChangesInsideTheLine(t *testing.T) {
 						t.Fatal(err)
 					}
 					before := make([]ID, 4)
-					if err := g.Fill(t.Context(), before); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, g.Fill(t.Context(), before))
 					at = readings + reading // the first two are refused, and then it waits
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()

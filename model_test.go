@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // This file is a second definition of layouts and generators, slow and with big
@@ -271,10 +272,7 @@ func randomLayout(t testing.TB, r *rand.Rand, generate bool) firn.Layout {
 	}
 	units := []string{"1ms", "10ms", "1s", "4ms", "1µs", "333333ns", "7ns", "1h0m0s", "256ms", "1.5s"}
 	unit := units[r.IntN(len(units))]
-	length, err := time.ParseDuration(unit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	length := must.Get(time.ParseDuration(unit))(t)
 	mostTime := 64
 	for math.Ldexp(length.Seconds(), mostTime) > 1<<54 { // the limit of a layout
 		mostTime--

@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 func TestParseNode(t *testing.T) {
@@ -90,10 +92,7 @@ func TestNodeFromMAC(t *testing.T) {
 		{"01:00:5e:00:00:01", true, 0, "group"},
 		{"02:00:5e:10:00:00:00:01", true, 0, "8 bytes, not 6"},
 	} {
-		mac, err := net.ParseMAC(test.mac)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mac := must.Get(net.ParseMAC(test.mac))(t)
 		got, err := nodeFromMAC(mac, test.allowLocal)
 		if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s, allowLocal %v: got %#x, %v, want %#x, %q", test.mac, test.allowLocal, got, err, test.want, test.err)

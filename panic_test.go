@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // A bomb panics at the n-th call of the caller's code: of a clock or of a
@@ -208,10 +210,7 @@ func TestClockThatBlocks(t *testing.T) {
 // is needed, and no ID is taken.
 func TestNilContext(t *testing.T) {
 	g, _ := newAtNoon(t, "default", Options{})
-	wide, err := NewGenerator128(MustParseLayout("uuidv7"), Grant{Node: 1, From: noon}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wide := must.Get(NewGenerator128(MustParseLayout("uuidv7"), Grant{Node: 1, From: noon}, nil))(t)
 	fetched := NewPrefetcher(g, nil)
 	defer closePrefetcher(t, fetched)
 	for name, call := range map[string]func(context.Context){

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // A scriptedSource returns consecutive IDs from 1.
@@ -801,10 +803,7 @@ func TestPrefetcherRuns(t *testing.T) {
 func checkPrefetched[I AnyID[I]](t *testing.T, name string, batch BatchOf[I]) {
 	t.Helper()
 	want := slices.Collect(batch.All())
-	b, err := newBlock(batch, len(want))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(newBlock(batch, len(want)))(t)
 	got := make([]I, len(want))
 	for _, i := range rand.Perm(len(want)) {
 		got[i] = b.at(uint64(i))
@@ -845,9 +844,7 @@ func TestPrefetcherLingers(t *testing.T) {
 		p := NewPrefetcher(s, &PrefetchOptions{Count: 10, MaxCount: 10})
 		for want := 1; want <= 3; want++ {
 			for range 1000 {
-				if _, err := p.Next(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(p.Next(t.Context()))(t)
 				time.Sleep(linger / 50)
 			}
 			synctest.Wait()
@@ -856,9 +853,7 @@ func TestPrefetcherLingers(t *testing.T) {
 			}
 			time.Sleep(2 * linger)
 		}
-		if _, err := p.Next(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Next(t.Context()))(t)
 		begin := time.Now()
 		if err := p.Close(t.Context()); err != nil || time.Since(begin) != 0 {
 			t.Errorf("Close: %v after %v", err, time.Since(begin))

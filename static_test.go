@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // staticLayout is set in the processes that TestChainOfStaticProcesses starts.
@@ -64,10 +65,7 @@ func staticProcess(l firn.Layout) (made [2]firn.ID, err error) {
 // as soon as the one before has made all the IDs that MaxAhead allows, repeat
 // none: the IDs of each are above those of the one before.
 func TestChainOfStaticProcesses(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := must.Get(os.Executable())(t)
 	for _, chain := range []struct {
 		layout    string
 		processes int

@@ -24,6 +24,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client/clienttest"
+	"github.com/firnid/firn/internal/must"
 )
 
 func TestConfigFaults(t *testing.T) {
@@ -72,10 +73,7 @@ func TestConfigFaults(t *testing.T) {
 
 // The parts of a request, over one connection.
 func TestRequest(t *testing.T) {
-	h, err := clienttest.NewHandler(&clienttest.Options{Node: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(clienttest.NewHandler(&clienttest.Options{Node: 3}))(t)
 	h.RequireToken("secret")
 	var conns atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -121,10 +119,7 @@ func TestRequest(t *testing.T) {
 
 // Over TLS and a Unix domain socket.
 func TestTransports(t *testing.T) {
-	h, err := clienttest.NewHandler(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(clienttest.NewHandler(nil))(t)
 	secure := httptest.NewUnstartedServer(h)
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
@@ -133,10 +128,7 @@ func TestTransports(t *testing.T) {
 	roots.AddCert(secure.Certificate())
 
 	socket := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", socket))(t)
 	local := &http.Server{Handler: h}
 	go local.Serve(l)
 	defer local.Close()
@@ -193,9 +185,7 @@ func TestEjection(t *testing.T) {
 // mustBatch requests n IDs.
 func mustBatch(t *testing.T, q *Sequencer, n int) {
 	t.Helper()
-	if _, err := q.NextBatch(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(q.NextBatch(t.Context(), n))(t)
 }
 
 // With one server that starts late, a call waits for it, and gives up after its
@@ -474,10 +464,7 @@ func TestGarbage(t *testing.T) {
 // and several clients share it. A Client detects an answer that is not its own.
 func TestCache(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
-		h, err := clienttest.NewHandler(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(clienttest.NewHandler(nil))(t)
 		var mu sync.Mutex
 		kept := make(map[string]*httptest.ResponseRecorder)
 		n.serve("cache", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -735,10 +722,7 @@ func TestErrorText(t *testing.T) {
 
 // longRuns returns a Sequencer with enough IDs for a test, in one batch.
 func longRuns(tb testing.TB, count int) *Sequencer {
-	h, err := clienttest.NewHandler(nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	h := must.Get(clienttest.NewHandler(nil))(tb)
 	s := httptest.NewServer(h)
 	tb.Cleanup(s.Close)
 	return newClient(tb, Config{Servers: []string{s.URL}, Prefetch: &firn.PrefetchOptions{Count: count, MaxCount: count}}).Sequencer("orders")
@@ -747,9 +731,7 @@ func longRuns(tb testing.TB, count int) *Sequencer {
 func TestAllocs(t *testing.T) {
 	q := longRuns(t, 50_000)
 	ctx := t.Context()
-	if _, err := q.Next(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(q.Next(ctx))(t)
 	dst := make([]firn.ID, 10)
 	if n := testing.AllocsPerRun(1000, func() { q.Next(ctx); q.TryNext(); q.Fill(ctx, dst) }); n != 0 {
 		t.Errorf("%v allocations", n)

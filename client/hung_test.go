@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client/clienttest"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A gate stops servers in every way that leaves their connections open.
@@ -140,10 +141,7 @@ func TestHungServers(t *testing.T) {
 						calls := func(d time.Duration) (waited int, longest time.Duration) {
 							for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 								start := time.Now()
-								ids, err := call(t.Context(), q)
-								if err != nil {
-									t.Fatal(err)
-								}
+								ids := must.Get(call(t.Context(), q))(t)
 								for _, id := range ids {
 									if seen[id] {
 										t.Fatalf("%v comes twice", id)

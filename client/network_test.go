@@ -15,6 +15,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client/clienttest"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A network is a set of servers in memory, for clients in a synctest bubble.
@@ -73,10 +74,7 @@ func (n *network) serve(host string, h http.Handler) {
 func newHandler(t *testing.T, node uint64, layout string) *clienttest.Handler {
 	t.Helper()
 	l := firn.MustParseLayout(layout)
-	h, err := clienttest.NewHandler(&clienttest.Options{Node: min(node, l.MaxNode()), Layout: l})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(clienttest.NewHandler(&clienttest.Options{Node: min(node, l.MaxNode()), Layout: l}))(t)
 	return h
 }
 
@@ -195,10 +193,7 @@ func (n *network) client(t *testing.T, c Config) *Client {
 // newClient makes a client, and closes it at the end of the test.
 func newClient(t testing.TB, c Config) *Client {
 	t.Helper()
-	client, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(New(c))(t)
 	t.Cleanup(func() {
 		if err := client.Close(context.Background()); err != nil {
 			t.Errorf("Close() = %v", err)

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // certificates are one certificate, as that of the authority, of etcd and of
@@ -25,10 +27,7 @@ type certificates struct {
 
 func makeCertificates(t testing.TB) *certificates {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
@@ -41,9 +40,7 @@ func makeCertificates(t testing.TB) *certificates {
 	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 	c := &certificates{cert: filepath.Join(t.TempDir(), "cert.pem"), key: filepath.Join(t.TempDir(), "key.pem")}
 	pair, pairErr := tls.X509KeyPair(certPEM, keyPEM)
-	if err := errors.Join(err, keyErr, pairErr, os.WriteFile(c.cert, certPEM, 0o600), os.WriteFile(c.key, keyPEM, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, keyErr, pairErr, os.WriteFile(c.cert, certPEM, 0o600), os.WriteFile(c.key, keyPEM, 0o600)))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(certPEM)
 	c.client = &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 )
 
@@ -27,9 +28,7 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 	other := startAt(t, away, nil).client(t, "", "")
 	defer func() { _ = other.Close() }()
 	// It has a copy of the data, like a restored one.
-	if _, err := other.Put(t.Context(), "/firn/a", "0"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.Put(t.Context(), "/firn/a", "0"))(t)
 
 	unknown, value := 0, "0"
 	for n, begin := 1, time.Now(); n <= 30 || unknown == 0 && time.Since(begin) < patience; n++ {
@@ -47,9 +46,7 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 		var listed []string
 		errList := s.List(t.Context(), "", func(key string, value []byte) bool { listed = append(listed, key+string(value)); return true })
 		id, _, errLineage := s.Lineage(t.Context())
-		if err := errors.Join(err, errMany, errList, errLineage); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, errMany, errList, errLineage))
 		if string(got) != value || string(many[0]) != value || many[1] != nil || !slices.Equal(listed, []string{"a" + value}) || id != identity {
 			t.Fatalf("after %d CAS: Get %s, GetMany %q, List %q, Lineage %s, want %s of %s", n, got, many, listed, id, value, identity)
 		}

@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 )
 
@@ -87,10 +88,7 @@ func (e *etcd) client(t testing.TB, user, password string) *clientv3.Client {
 // open opens a store, and closes it at the end of the test.
 func open(t testing.TB, o Options) *store {
 	t.Helper()
-	s, err := Open(t.Context(), &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(t.Context(), &o))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A failingEtcd counts transactions and answers each with an error, as a server
@@ -70,10 +71,7 @@ func (f *failingEtcd) says(answers ...error) (asked int) {
 
 // serve serves until the end of the test, and returns the endpoint.
 func (f *failingEtcd) serve(t *testing.T) (endpoint string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	g := grpc.NewServer()
 	pb.RegisterKVServer(g, f)
 	pb.RegisterMaintenanceServer(g, f)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -137,10 +138,7 @@ func TestAuth(t *testing.T) {
 	dead.Endpoints = []string{proc.FreeAddress(t), e.endpoint}
 	for _, o := range []Options{as("firn", "word", ""), dead} {
 		s := open(t, o)
-		now, err := s.Get(ctx, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := must.Get(s.Get(ctx, "a"))(t)
 		if ok, err := s.CAS(ctx, "a", now, append(now, '1')); !ok || err != nil {
 			t.Errorf("CAS = %v, %v, want true", ok, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 )
 
@@ -79,17 +80,13 @@ func TestForeignKeys(t *testing.T) {
 	c := e.client(t, "", "")
 	defer func() { _ = c.Close() }()
 	for _, key := range []string{"no key", "a", ".b"} {
-		if _, err := c.Put(ctx, s.prefix+key, "x"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Put(ctx, s.prefix+key, "x"))(t)
 	}
 	var got []string
 	if err := s.List(ctx, "", func(key string, _ []byte) bool { got = append(got, key); return true }); err != nil || !slices.Equal(got, []string{"a"}) {
 		t.Errorf("List yields %q, %v, want only a", got, err)
 	}
-	if _, err := c.Put(ctx, s.prefix+"empty", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Put(ctx, s.prefix+"empty", ""))(t)
 	if v, err := s.Get(ctx, "empty"); !errors.Is(err, grant.ErrDamaged) {
 		t.Errorf("Get of an empty value = %q, %v, want ErrDamaged: nil would mean that the key is absent", v, err)
 	}
@@ -203,9 +200,7 @@ func TestWatch(t *testing.T) {
 			}
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	for range told { // it ends
 	}
 }
@@ -221,10 +216,7 @@ func TestUnknown(t *testing.T) {
 	direct := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: prefix})
 	get := func(key string) string {
 		t.Helper()
-		v, err := direct.Get(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(direct.Get(t.Context(), key))(t)
 		return string(v)
 	}
 	p.CutAnswers(true)

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/replicated"
 )
 
@@ -39,9 +40,7 @@ func keys(t *testing.T, s grant.Store) map[string]string {
 // create creates a sequencer.
 func create(t *testing.T, s grant.Store, name string, c grant.Config, now time.Time) {
 	t.Helper()
-	if _, err := grant.Create(t.Context(), s, name, c, at(now)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(grant.Create(t.Context(), s, name, c, at(now)))(t)
 }
 
 // TestCreateFloor: the first record of a sequencer has its floor, and no later
@@ -65,9 +64,7 @@ func TestCreateFloor(t *testing.T) {
 		{name: "destroyed, later", floor: floor.Add(time.Second), want: floor.Add(time.Second)},
 	} {
 		if strings.HasPrefix(tt.name, "destroyed") {
-			if _, err := grant.Destroy(t.Context(), s, "s", at(now)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Destroy(t.Context(), s, "s", at(now)))(t)
 		}
 		before := fmt.Sprint(keys(t, s))
 		o := at(now)
@@ -89,10 +86,7 @@ func TestCreateFloor(t *testing.T) {
 func TestCreate(t *testing.T) {
 	s := new(memstore.Store)
 	now := time.UnixMilli(1_800_000_000_000)
-	info, err := grant.Create(t.Context(), s, "orders", config("hazelcast"), at(now))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(grant.Create(t.Context(), s, "orders", config("hazelcast"), at(now)))(t)
 	if info.State != grant.Attached || info.Incarnation != 1 || !info.Created.Equal(now) || info.Config != config("hazelcast") {
 		t.Errorf("Create = %+v", info)
 	}
@@ -148,10 +142,7 @@ func TestCreate(t *testing.T) {
 		func() (grant.Info, error) { return grant.Destroy(t.Context(), s, "ending", nil) },
 		func() (grant.Info, error) { return grant.Purge(t.Context(), s, "ending") },
 	} {
-		was, err := remove()
-		if err != nil {
-			t.Fatal(err)
-		}
+		was := must.Get(remove())(t)
 		if _, err := grant.Create(t.Context(), s, "ending", was.Config, at(end)); !errors.Is(err, firn.ErrTimeOver) {
 			t.Errorf("a %v one after its end: %v, want firn.ErrTimeOver", was.State, err)
 		}
@@ -211,10 +202,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	}); err != nil || strings.Join(nodes, ", ") != "1 true, 2 false" {
 		t.Errorf("Nodes: %v, %v", nodes, err)
 	}
-	good, err := grant.Lookup(ctx, s, "good")
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(grant.Lookup(ctx, s, "good"))(t)
 	for node, want := range map[uint64]string{1: "damaged", 2: `"o" of 1`, 3: `"" of 0`} {
 		n, err := grant.LookupNode(ctx, s, good, node)
 		got := fmt.Sprintf("%q of %d", n.Owner, max(0, n.Until.UnixMilli()))
@@ -279,9 +267,7 @@ func newMember(s grant.Store, name string) *member {
 // hold makes a Keeper acquire a node ID.
 func hold(t *testing.T, k *grant.Keeper) {
 	t.Helper()
-	if err := errors.Join(k.Join(t.Context()), k.Wait(t.Context(), phase(grant.Holding))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(k.Join(t.Context()), k.Wait(t.Context(), phase(grant.Holding))))
 }
 
 // abandon ends a Keeper that cannot give its node ID back.
@@ -417,9 +403,7 @@ func TestDestroyAfterFailover(t *testing.T) {
 		if _, err := grant.Destroy(brief, s, "s", nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Destroy, stopped = %v, want %v", err, context.DeadlineExceeded)
 		}
-		if _, err := grant.Destroy(ctx, b, "s", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Destroy(ctx, b, "s", nil))(t)
 		if left := time.Until(status.Until); left > 0 {
 			t.Errorf("Destroy returned %v before the window of node ID %d ends", left, status.Node)
 		}
@@ -509,10 +493,7 @@ func TestDestroyProves(t *testing.T) {
 				put := func(state string) {
 					brief, cancel := context.WithTimeout(ctx, time.Second)
 					defer cancel()
-					old, err := s.Get(brief, key)
-					if err != nil {
-						t.Fatal(err)
-					}
+					old := must.Get(s.Get(brief, key))(t)
 					writes++
 					until := time.Now().Add(-time.Minute).UnixMilli()
 					_, _ = s.CAS(brief, key, old, fmt.Appendf(nil, `{"v":3,"nonce":"%d","owner":"o","until":%d,"wall":%[2]d,"state":%q,"host":"h"}`, writes, until, state))

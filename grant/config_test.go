@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // windowStore is a store with a default window.
@@ -68,10 +69,7 @@ func TestMinWindow(t *testing.T) {
 		"bits=time:48.node:8,unit=1ms,epoch=0", "bits=time:48.node:8,unit=100ms,epoch=0", "bits=time:48.node:8,unit=10s,epoch=0",
 		"bits=time:55.node:8,unit=100us,epoch=0", "bits=time:48.node:8,unit=30300us,epoch=0", "bits=time:48.node:8,unit=30125us,epoch=0",
 	} {
-		layout, err := firn.ParseLayout(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		layout := must.Get(firn.ParseLayout(text))(t)
 		for _, ahead := range []time.Duration{0, time.Millisecond, 49 * time.Millisecond, 51 * time.Millisecond, time.Hour, maxWindow / 4} {
 			c := Config{Layout: layout, MaxAhead: ahead}
 			want := 2 * ahead

@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A record is a node's record as it was written, parsed again.
@@ -106,10 +107,7 @@ func TestFenceLaw(t *testing.T) {
 		near := now.Add(ahead + 2*longest)
 		marks := randomRecords(t, s, r, near)
 		before := keys(t, s)
-		was, err := grant.Lookup(t.Context(), s, "s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		was := must.Get(grant.Lookup(t.Context(), s, "s"))(t)
 		var held []grant.NodeInfo
 		unsure := o.LongestWindow == 0
 		old := false // a record is older than the configuration
@@ -258,10 +256,7 @@ func TestFencesTogether(t *testing.T) {
 	for _, higher := range []bool{false, true} {
 		s := populate(t, operations()[:1])
 		o := &grant.AdminOptions{Now: func() time.Time { return now }, DryRun: true}
-		own, err := grant.Fence(t.Context(), s, "s", o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		own := must.Get(grant.Fence(t.Context(), s, "s", o))(t)
 		want, other := own.Floor, own.Floor.Add(-time.Second)
 		if higher {
 			other = own.Floor.Add(time.Hour)
@@ -272,9 +267,7 @@ func TestFencesTogether(t *testing.T) {
 			put(t, s, "v1/s/config", strings.Replace(value, `"floor":null`, fmt.Sprintf(`"floor":%d`, millis(other)), 1))
 		}}
 		o.DryRun = false
-		if _, err := grant.Fence(t.Context(), r, "s", o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Fence(t.Context(), r, "s", o))(t)
 		info, err := grant.Lookup(t.Context(), s, "s")
 		if err != nil || !info.Floor.Equal(want) {
 			t.Errorf("another fence at %v: the floor is %v, %v, want %v", other, info.Floor, err, want)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A fieldLaw has a row for each field of a record, with the operations that
@@ -74,9 +75,7 @@ func (l fieldLaw) check(t *testing.T, record any, operation string, before, afte
 func distinct(t *testing.T, record any, value []byte, except ...string) {
 	t.Helper()
 	var m map[string]json.RawMessage
-	if err := json.Unmarshal(value, &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(value, &m))
 	seen := make(map[string]string)
 	for _, name := range fieldsOf(record) {
 		text := string(m[name])

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A tellingStore gives every request the same answer, and records the requests
@@ -400,10 +401,7 @@ func TestActLaw(t *testing.T) {
 // TestNewKeeperLaw: the defaults of a Keeper, and that it uses the options that
 // are set.
 func TestNewKeeperLaw(t *testing.T) {
-	name, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := must.Get(os.Hostname())(t)
 	made := func(s Member) Member {
 		seals := 0
 		k := NewKeeper(plainStore{}, "s", nil, countingHolder{seals: &seals}, &s)

@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A foreignCode is all code of others that a Keeper runs: holder, clock, log,
@@ -213,23 +214,15 @@ func TestStatusAfterJoin(t *testing.T) {
 		f := &foreignCode{site: "Get", fail: func() { time.Sleep(time.Second) }}
 		k := f.keeper(t)
 		hold(t, k)
-		if err := k.Leave(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Leave(t.Context()))
 		if status, _ := k.Status(); status.Phase != grant.Leaving && status.Phase != grant.Idle {
 			t.Errorf("after Leave: %v", status.Phase)
 		}
 		synctest.Wait()
-		if _, err := grant.Detach(t.Context(), f, "orders", nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(k.Join(t.Context()), k.Wait(t.Context(), func(s grant.Status) bool { return s.Err != nil })); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Detach(t.Context(), f, "orders", nil))(t)
+		must.Do(t, errors.Join(k.Join(t.Context()), k.Wait(t.Context(), func(s grant.Status) bool { return s.Err != nil })))
 		f.armed.Store(true)
-		if err := k.Join(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Join(t.Context()))
 		if status, _ := k.Status(); status.Err != nil {
 			t.Errorf("after Join: %v, and nothing was tried yet", status.Err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestKeeperMistakes: the behaviour of a Keeper between a machine, a store and
@@ -101,12 +102,8 @@ func mark(t *testing.T, s grant.Store) (until time.Time) {
 // givenBack returns the mark after a Keeper has given its node ID back.
 func givenBack(t *testing.T, s grant.Store, k *grant.Keeper) time.Time {
 	t.Helper()
-	if err := k.Leave(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Wait(t.Context(), phase(grant.Idle)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Leave(t.Context()))
+	must.Do(t, k.Wait(t.Context(), phase(grant.Idle)))
 	synctest.Wait()
 	return mark(t, s)
 }
@@ -131,9 +128,7 @@ func checkSealed(t *testing.T) string {
 
 func demand(t *testing.T, k *grant.Keeper) {
 	t.Helper()
-	if err := k.Demand(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Demand(t.Context()))
 }
 
 // A silentStore is a store that does not return its lineage, or that went back.
@@ -188,9 +183,7 @@ func checkZero(t *testing.T) string {
 		if got := h.grants()[0]; got.From.IsZero() || got.Until.IsZero() || !got.From.Equal(want.From) || !got.Until.Equal(want.Until) {
 			return fmt.Sprintf("a window that begins at %v is %v, want %v", at, got, want)
 		}
-		if err := k.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Close(t.Context()))
 	}
 	return ""
 }

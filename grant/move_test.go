@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 const moveNow int64 = 1_800_000_000_000
@@ -28,9 +29,7 @@ func moveSource(t *testing.T) *memstore.Store {
 		`"until":1700000000000,"wall":1699999999000,"state":"held","host":"h"`,
 	} {
 		record := fmt.Sprintf(`{"v":3,"nonce":"n%d","owner":"o%d",%s}`, node, node, fields)
-		if _, err := s.CAS(t.Context(), fmt.Sprintf("v1/s/n/%04d", node), nil, []byte(record)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.CAS(t.Context(), fmt.Sprintf("v1/s/n/%04d", node), nil, []byte(record)))(t)
 	}
 	return s
 }
@@ -119,9 +118,7 @@ func copyOf(t *testing.T, s *memstore.Store) *memstore.Store {
 	t.Helper()
 	c := new(memstore.Store)
 	for key, value := range keys(t, s) {
-		if _, err := c.CAS(t.Context(), key, nil, []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.CAS(t.Context(), key, nil, []byte(value)))(t)
 	}
 	return c
 }
@@ -185,10 +182,7 @@ func TestMoveMerges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to, at := moveSource(t), new(memstore.Store), time.UnixMilli(moveNow)
 		create(t, to, "s", config("default,epoch=0"), at)
-		fence, err := grant.Fence(t.Context(), to, "s", &grant.AdminOptions{Now: func() time.Time { return at }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fence := must.Get(grant.Fence(t.Context(), to, "s", &grant.AdminOptions{Now: func() time.Time { return at }}))(t)
 		put(t, to, "v1/s/n/0000", node("free", "o", at.Add(-time.Second), at.Add(-time.Minute)))
 		info, err := move(t, from, to)
 		if n := nodes(t, to, "s")[0]; err != nil || !info.Floor.Equal(fence.Floor) || !n.Until.Equal(at.Add(-time.Second)) {
@@ -207,10 +201,7 @@ func TestMoveMembers(t *testing.T) {
 		seen := make(map[firn.ID]bool)
 		make := func(m *member) {
 			for range 1000 {
-				id, err := m.g.Next(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
+				id := must.Get(m.g.Next(ctx))(t)
 				if seen[id] {
 					t.Fatalf("%v comes twice", id)
 				}
@@ -223,20 +214,14 @@ func TestMoveMembers(t *testing.T) {
 			m.Keeper = grant.NewKeeper(from.Store, "s", nil, m, &grant.Member{Nodes: &grant.Range{Lo: 7, Hi: 7}})
 			hold(t, m.Keeper)
 			make(m)
-			if _, err := grant.Move(ctx, "s", from, to, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Move(ctx, "s", from, to, nil))(t)
 			if m.g != nil {
 				if id, err := m.g.TryNext(); err == nil {
 					t.Errorf("a member of the store that was left makes %v", id)
 				}
 			}
-			if err := m.Wait(ctx, func(s grant.Status) bool { return s.Err != nil && strings.Contains(s.Err.Error(), "moved to "+to.URL) }); err != nil {
-				t.Fatal(err)
-			}
-			if err := m.Close(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.Wait(ctx, func(s grant.Status) bool { return s.Err != nil && strings.Contains(s.Err.Error(), "moved to "+to.URL) }))
+			must.Do(t, m.Close(ctx))
 		}
 	})
 }

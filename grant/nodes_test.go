@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestSetNodes: when it returns, no member can use a node ID outside of the
@@ -40,9 +41,7 @@ func TestSetNodes(t *testing.T) {
 		}
 		cut.cut.Store(true)
 		for range 2 { // the second time, nothing is left to do
-			if _, err := grant.SetNodes(ctx, s, "s", &grant.Range{Lo: 6, Hi: 7}, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.SetNodes(ctx, s, "s", &grant.Range{Lo: 6, Hi: 7}, nil))(t)
 			for number, n := range nodes(t, s, "s") {
 				if number < 6 && n.Held && !n.Until.Before(time.Now()) {
 					t.Errorf("node %d is held until %v", number, n.Until)
@@ -95,9 +94,7 @@ func TestHandOver(t *testing.T) {
 		{"taken away just now", record("free", "", -time.Hour, 0), (15 + 60 + 10) * time.Second},
 		{"fenced just now", func(t *testing.T, s grant.Store) {
 			record("held", "o", 20*time.Second, 0)(t, s)
-			if _, err := grant.Fence(t.Context(), s, "s", nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Fence(t.Context(), s, "s", nil))(t)
 		}, early},
 		{"a clock far ahead", record("free", "o", year, year), early},
 		{"the same, not given back", record("held", "o", year, year), early},
@@ -118,13 +115,9 @@ func TestHandOver(t *testing.T) {
 			}
 		}, 60 * time.Second}, // the floor is MaxAhead, two windows and 10 s after the fence
 		{"without a record, before the floor of the creation", func(t *testing.T, s grant.Store) {
-			if _, err := grant.Destroy(t.Context(), s, "s", nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Destroy(t.Context(), s, "s", nil))(t)
 			c := config("hazelcast,epoch=0")
-			if _, err := grant.Create(t.Context(), s, "s", c, &grant.AdminOptions{Floor: time.Now().Add(20 * time.Second)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Create(t.Context(), s, "s", c, &grant.AdminOptions{Floor: time.Now().Add(20 * time.Second)}))(t)
 		}, 30 * time.Second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -133,9 +126,7 @@ func TestHandOver(t *testing.T) {
 				c := config("hazelcast,epoch=0")
 				c.Window = 60 * time.Second // the longest
 				create(t, s, "s", c, time.Now().Add(-48*time.Hour))
-				if _, err := grant.SetWindow(t.Context(), s, "s", 30*time.Second); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(grant.SetWindow(t.Context(), s, "s", 30*time.Second))(t)
 				row.prepare(t, s)
 				began := time.Now()
 				info, err := grant.SetNodes(t.Context(), s, "s", &grant.Range{Lo: 2, Hi: 3}, nil)
@@ -175,17 +166,13 @@ func TestHandOverToAStore(t *testing.T) {
 		a.Keeper = grant.NewKeeper(one, "s", nil, a, nil)
 		hold(t, a.Keeper)
 		status, _ := a.Status()
-		if err := a.g.Fill(t.Context(), make([]firn.ID, 16*2000)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.g.Fill(t.Context(), make([]firn.ID, 16*2000)))
 		used := a.g.Used()
 		if lead := time.Until(used); lead < 900*time.Millisecond {
 			t.Fatalf("the last ID is %v ahead of the clock", lead)
 		}
 		kept := &grant.Range{Lo: 1 - status.Node, Hi: 1 - status.Node}
-		if _, err := grant.SetNodes(t.Context(), one, "s", kept, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.SetNodes(t.Context(), one, "s", kept, nil))(t)
 		c := config(layout)
 		c.Nodes = &grant.Range{Lo: status.Node, Hi: status.Node}
 		behind := func() time.Time { return time.Now().Add(-10 * time.Second) }

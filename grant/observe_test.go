@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // optional lists the interfaces that a Store may have, in the order of
@@ -34,10 +35,7 @@ func abilities(s grant.Store) [len(optional)]bool {
 // Observe must also pass on any new one, or code that depends on it silently
 // stops working.
 func TestOptional(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "store.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(token.NewFileSet(), "store.go", nil, 0))(t)
 	var found []string
 	ast.Inspect(f, func(n ast.Node) bool {
 		if s, ok := n.(*ast.TypeSpec); ok {
@@ -134,9 +132,7 @@ func TestObserve(t *testing.T) {
 			watching, stop := context.WithCancel(ctx)
 			defer stop()
 			changed := s.(grant.Watcher).Watch(watching, key)
-			if _, err := s.CAS(ctx, key, []byte("a"), []byte("b")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.CAS(ctx, key, []byte("a"), []byte("b")))(t)
 			if _, told := <-changed; !told {
 				t.Error("Watch does not tell of a change")
 			}

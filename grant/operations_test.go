@@ -8,6 +8,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // now is the clock of tests in which the time does not matter.
@@ -20,10 +21,7 @@ func at(t time.Time) *grant.AdminOptions {
 // put overwrites a value.
 func put(t *testing.T, s grant.Store, key, value string) {
 	t.Helper()
-	old, err := s.Get(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(s.Get(t.Context(), key))(t)
 	if ok, err := s.CAS(t.Context(), key, old, []byte(value)); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -156,9 +154,7 @@ func populate(t *testing.T, before []operation) *memstore.Store {
 	t.Helper()
 	s := new(memstore.Store)
 	for _, op := range before {
-		if err := op.do(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, op.do(t.Context(), s))
 		if op.name == "create" || op.name == "fence" { // this frees all
 			for number, state := range []string{"held", "closing", "free", "held"} {
 				put(t, s, fmt.Sprintf("v1/s/n/%04d", number), node(state, "o", now.Add(-time.Hour), now.Add(-2*time.Hour)))

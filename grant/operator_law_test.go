@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A mapStore keeps values in a map. Before a CAS it calls before, and returns
@@ -377,9 +378,7 @@ func TestDestroyWrites(t *testing.T) {
 			n.State, n.Nonce, n.Until = nodeFree, "released", rigTime+1
 			s.values[key] = n.encode()
 		}()
-		if _, err := Destroy(t.Context(), s, "s", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Destroy(t.Context(), s, "s", nil))(t)
 		if took := time.Since(time.UnixMilli(rigTime)); took != 5500*time.Millisecond {
 			t.Errorf("it took %v, want a look every 250 ms", took)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestRepair: a repair gives back exactly the node IDs that are blocked and
@@ -60,9 +61,7 @@ func TestRepair(t *testing.T) {
 			c := config("default")
 			c.Window = 10 * time.Minute
 			create(t, s, "s", c, time.UnixMilli(now-100*day))
-			if _, err := grant.Destroy(t.Context(), s, "s", nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Destroy(t.Context(), s, "s", nil))(t)
 			create(t, s, "s", config("default"), time.UnixMilli(now-100*day))
 			put(t, s, "v1/s/n/0007", tt.before)
 			put(t, s, "v1/s/n/7", tt.before) // belongs to a layout before a purge
@@ -127,10 +126,7 @@ func TestRepair(t *testing.T) {
 		put(t, s, "v1/s/n/0007", claimed)
 		// A fence after a restore: windows that the backup does not contain may
 		// lie anywhere below the floor.
-		fence, err := grant.Fence(t.Context(), s, "s", &grant.AdminOptions{LongestWindow: time.Hour, AnyClock: true, Now: clock})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fence := must.Get(grant.Fence(t.Context(), s, "s", &grant.AdminOptions{LongestWindow: time.Hour, AnyClock: true, Now: clock}))(t)
 		report, err := grant.Repair(t.Context(), s, "s", &grant.AdminOptions{Now: clock})
 		if err != nil || len(report.Nodes) != 1 || !report.Nodes[0].From.Equal(fence.Floor) {
 			t.Errorf("Repair = %+v, %v, want the node ID back from the floor %v on", report, err, fence.Floor)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories; explain every change")
@@ -49,10 +51,7 @@ func TestStories(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(os.ReadFile(file))(t)
 			s := &story{t: t, mapStore: mapStore{values: make(map[string][]byte)}, members: make(map[string]*actor), names: make(map[string]string), emptying: emptying{records: make(map[string][]byte)}}
 			var got strings.Builder
 			for line := range strings.Lines(string(want)) {
@@ -69,9 +68,7 @@ func TestStories(t *testing.T) {
 				}
 			}
 			if *update {
-				if err := os.WriteFile(file, []byte(got.String()), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, []byte(got.String()), 0o666))
 				return
 			}
 			if got.String() != string(want) {

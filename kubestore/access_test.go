@@ -21,6 +21,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/must"
 )
 
 // manifests are the files that operators apply.
@@ -183,10 +184,7 @@ func TestGetManyInGroups(t *testing.T) {
 		fmt.Fprintf(w, `{"kind":"Status","reason":"NotFound","details":{"name":%q,"kind":"leases"}}`, path.Base(r.URL.Path))
 	}))
 	defer server.Close()
-	s, err := newStore(&rest.Config{Host: server.URL}, "default", "firn")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(newStore(&rest.Config{Host: server.URL}, "default", "firn"))(t)
 	defer s.Close()
 	keys := make([]string, 128)
 	for i := range keys {
@@ -199,20 +197,11 @@ func TestGetManyInGroups(t *testing.T) {
 
 // TestDialAfterClose: a connection whose dial ends after Close is closed too.
 func TestDialAfterClose(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	s, err := newStore(&rest.Config{Host: l.Addr().String()}, "default", "firn")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(newStore(&rest.Config{Host: l.Addr().String()}, "default", "firn"))(t)
 	s.Close()
-	conn, err := s.dial(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(s.dial(t.Context(), "tcp", l.Addr().String()))(t)
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Read = %v, want net.ErrClosed", err)
 	}

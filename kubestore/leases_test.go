@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestWentBack: a cluster whose etcd was restored has the same identity and an
@@ -75,9 +76,7 @@ func TestListPages(t *testing.T) {
 	}
 	list := func() (keys []string) {
 		t.Helper()
-		if err := s.List(t.Context(), "v1/", func(key string, _ []byte) bool { keys = append(keys, key); return true }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.List(t.Context(), "v1/", func(key string, _ []byte) bool { keys = append(keys, key); return true }))
 		if len(keys) != n || !slices.IsSorted(keys) {
 			t.Errorf("List yields %d keys, sorted %v, want %d, sorted", len(keys), slices.IsSorted(keys), n)
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A proxy stands between a store and the API server, like a load balancer. It
@@ -39,10 +40,7 @@ type passed struct {
 
 func startProxy(t testing.TB, c *kubetest.Cluster) *proxy {
 	t.Helper()
-	text, err := os.ReadFile(c.CA())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(c.CA()))(t)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
 	p := &proxy{target: "https://" + c.Address}

@@ -13,6 +13,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
 	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 )
 
@@ -62,10 +63,7 @@ const patience = 10 * time.Minute
 func open(t testing.TB, o Options) *store {
 	t.Helper()
 	o.Timeout = patience
-	s, err := Open(t.Context(), &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(t.Context(), &o))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A class is a way in which the answer to a write is lost or corrupted.
@@ -112,10 +113,7 @@ func TestErrorClasses(t *testing.T) {
 				} else {
 					results["unknown"]++
 				}
-				now, err := s.Get(t.Context(), key)
-				if err != nil {
-					t.Fatal(err)
-				}
+				now := must.Get(s.Get(t.Context(), key))(t)
 				mustCAS(t, s, key, now, []byte("settled"))
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 )
 
@@ -40,9 +41,7 @@ func TestWatch(t *testing.T) {
 		link.Reset()
 		wait(fmt.Sprintf("after cut %d", i))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	for range told { // it ends
 	}
 }

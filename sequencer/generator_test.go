@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A notingGenerator records its calls, and returns prepared answers.
@@ -179,9 +180,7 @@ func testOptions(t *testing.T) {
 	if stats := q.Stats(); stats.Status.Phase != grant.Holding || stats.Status.Node != n.Node || stats.Keeper.Acquired != 1 {
 		t.Errorf("%+v", stats)
 	}
-	if _, err := q.NextBatch(t.Context(), 600_000); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(q.NextBatch(t.Context(), 600_000))(t)
 	if lead := q.Stats().Lead; lead < 50*time.Millisecond {
 		t.Errorf("it leads the clock by %v after a large batch", lead)
 	}

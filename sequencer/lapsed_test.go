@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -65,16 +66,12 @@ func TestAskedAgain(t *testing.T) {
 		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute})
 		defer closeIt(t, q)
 		one(t, q)
-		if _, err := grant.Detach(t.Context(), mem, "orders", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Detach(t.Context(), mem, "orders", nil))(t)
 		time.Sleep(time.Minute)
 		if _, err := q.Next(t.Context()); !errors.Is(err, grant.ErrDetached) {
 			t.Errorf("Next of a detached one: %v", err)
 		}
-		if _, err := grant.Attach(t.Context(), mem, "orders"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Attach(t.Context(), mem, "orders"))(t)
 		for _, want := range []error{grant.ErrDetached, nil} {
 			time.Sleep(200 * time.Millisecond)
 			if _, err := q.Next(t.Context()); want == nil && err != nil {

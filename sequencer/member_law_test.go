@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -30,15 +31,9 @@ type twin struct {
 func twins(t *testing.T, s grant.Store, c sequencer.Options) map[string]twin {
 	t.Helper()
 	c.Layout = layout
-	narrow, err := sequencer.Open(t.Context(), s, "narrow", &c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	narrow := must.Get(sequencer.Open(t.Context(), s, "narrow", &c))(t)
 	c.Layout = firn.MustParseLayout("boundary")
-	wide, err := sequencer.Open128(t.Context(), s, "wide", &c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wide := must.Get(sequencer.Open128(t.Context(), s, "wide", &c))(t)
 	return map[string]twin{
 		"narrow": {map[string]func(context.Context) error{
 			"Next":      func(ctx context.Context) error { _, err := narrow.Next(ctx); return err },
@@ -89,9 +84,7 @@ func TestStatesOfMembers(t *testing.T) {
 			state("joining", grant.Joining, errRefused)
 			cancel()
 			s.fail(nil, nil)
-			if err := q.at.Join(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, q.at.Join(t.Context()))
 			state("joined", grant.Holding, nil)
 			every("joined", nil)
 			if got := q.at.Stats(); got.IDs != 11 {
@@ -107,21 +100,15 @@ func TestStatesOfMembers(t *testing.T) {
 			state("leaving", grant.Leaving, errRefused)
 			every("leaving", sequencer.ErrNotJoined)
 			s.fail(nil, nil)
-			if err := q.at.Leave(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, q.at.Leave(t.Context()))
 			state("left", grant.Idle, nil)
-			if err := q.at.Join(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, q.at.Join(t.Context()))
 			every("joined again", nil)
 			if got := q.at.Stats(); got.IDs != 22 { // including those of the sealed generator
 				t.Errorf("%s: %d IDs, want 22", name, got.IDs)
 			}
 
-			if _, err := grant.Destroy(t.Context(), mem, name, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Destroy(t.Context(), mem, name, nil))(t)
 			time.Sleep(time.Minute)
 			state("destroyed", grant.Joining, grant.ErrDestroyed)
 			every("destroyed", grant.ErrDestroyed)
@@ -156,13 +143,9 @@ func TestWindowChanges(t *testing.T) {
 			t.Errorf("the log of a member with another window is %q", text)
 		}
 		for _, window := range []time.Duration{10 * time.Minute, 2 * time.Minute} {
-			if _, err := grant.SetWindow(t.Context(), s, "orders", window); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.SetWindow(t.Context(), s, "orders", window))(t)
 			for begin := time.Now(); time.Since(begin) < 12*time.Minute; time.Sleep(5 * time.Second) {
-				if _, err := q.Next(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(q.Next(t.Context()))(t)
 			}
 			left := time.Until(q.Status().Until)
 			if got := q.Config().Window; got != window || left > window+time.Second || left < window/2 {

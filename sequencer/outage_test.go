@@ -16,6 +16,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -75,9 +76,7 @@ var errRefused = errors.New("connection refused")
 
 func one(t *testing.T, q *sequencer.Sequencer) {
 	t.Helper()
-	if _, err := q.Next(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(q.Next(t.Context()))(t)
 }
 
 // TestOutageIsLogged: a member whose store is unreachable logs that once, when

@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -61,9 +62,7 @@ func TestPanicsOfCallers(t *testing.T) {
 					defer func() { _ = recover() }()
 					call(ctx)
 				}()
-				if err := q.Join(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, q.Join(t.Context()))
 				one(t, q)
 			}
 		}

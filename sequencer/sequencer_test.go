@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -42,10 +43,7 @@ func open(t *testing.T, s grant.Store, c *sequencer.Options) *sequencer.Sequence
 	if c == nil {
 		c = &sequencer.Options{Layout: layout}
 	}
-	q, err := sequencer.Open(t.Context(), s, "orders", c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(sequencer.Open(t.Context(), s, "orders", c))(t)
 	return q
 }
 
@@ -93,9 +91,7 @@ func (s *ids) add(t *testing.T, ids ...firn.ID) {
 func next(t *testing.T, q *sequencer.Sequencer, n int) []firn.ID {
 	t.Helper()
 	dst := make([]firn.ID, n)
-	if err := q.Fill(t.Context(), dst); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, q.Fill(t.Context(), dst))
 	return dst
 }
 
@@ -159,41 +155,29 @@ func TestLife(t *testing.T) {
 		q := open(t, s, &sequencer.Options{Layout: layout, Idle: true})
 		var made []firn.ID
 		for range 3 {
-			if err := errors.Join(q.Join(ctx), q.Join(ctx)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(q.Join(ctx), q.Join(ctx)))
 			made = append(made, next(t, q, 5000)...)
-			if err := errors.Join(q.Leave(ctx), q.Leave(ctx)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(q.Leave(ctx), q.Leave(ctx)))
 		}
-		if err := q.Join(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, q.Join(ctx))
 		made = append(made, next(t, q, 1)...)
 
 		// Detached everywhere: the store reports it, and no IDs are made any
 		// more.
-		if _, err := grant.Detach(ctx, s, "orders", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Detach(ctx, s, "orders", nil))(t)
 		if _, err := q.Next(ctx); !errors.Is(err, grant.ErrDetached) {
 			t.Errorf("Next while all are detached = %v", err)
 		}
 		if _, err := sequencer.Open(ctx, s, "orders", nil); !errors.Is(err, grant.ErrDetached) {
 			t.Errorf("Open while all are detached = %v", err)
 		}
-		if _, err := grant.Attach(ctx, s, "orders"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Attach(ctx, s, "orders"))(t)
 		synctest.Wait()
 		made = append(made, next(t, q, 10)...)
 
 		// Destroyed right after a burst, and created again.
 		made = append(made, next(t, q, 4096*999)...)
-		if _, err := grant.Destroy(ctx, s, "orders", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Destroy(ctx, s, "orders", nil))(t)
 		if _, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{Layout: layout}); !errors.Is(err, grant.ErrDestroyed) {
 			t.Errorf("Open of a destroyed one = %v: it must be created again on purpose", err)
 		}

@@ -9,29 +9,22 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/typed"
 )
 
 // The published examples of TypeID 0.3.
 func TestTypeID(t *testing.T) {
-	text, err := os.ReadFile("testdata/typeid.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/typeid.json"))(t)
 	var all struct {
 		Valid, Invalid []struct{ Name, TypeID, Prefix, UUID string }
 	}
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &all))
 	if len(all.Valid) != 9 || len(all.Invalid) != 19 {
 		t.Fatalf("%d valid and %d invalid examples, want 9 and 19", len(all.Valid), len(all.Invalid))
 	}
 	for _, x := range all.Valid {
-		id, err := firn.ParseID128(x.UUID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(firn.ParseID128(x.UUID))(t)
 		if got := string(typed.Append(nil, x.Prefix, id)); got != x.TypeID {
 			t.Errorf("%s: Append(%q, %v) = %s, want %s", x.Name, x.Prefix, id, got, x.TypeID)
 		}
@@ -127,16 +120,10 @@ func FuzzCut(f *testing.F) {
 		}
 		var again string
 		if len(digits) == 13 {
-			id, err := typed.Parse[firn.ID](prefix, text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(typed.Parse[firn.ID](prefix, text))(t)
 			again = string(typed.Append(nil, prefix, id))
 		} else {
-			id, err := typed.Parse[firn.ID128](prefix, text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(typed.Parse[firn.ID128](prefix, text))(t)
 			again = string(typed.Append(nil, prefix, id))
 		}
 		if again != text {

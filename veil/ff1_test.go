@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // The samples of FF1 that NIST publishes with SP 800-38G.
@@ -32,10 +34,7 @@ func TestNIST(t *testing.T) {
 	} {
 		k, _ := hex.DecodeString(key)
 		tweak, _ := hex.DecodeString(row.tweak)
-		f, err := newFF1(k[:row.keyBytes], row.radix, len(row.plain), tweak)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(newFF1(k[:row.keyBytes], row.radix, len(row.plain), tweak))(t)
 		u := len(row.plain) / 2
 		number := func(s string) (v uint64) {
 			for _, c := range s {
@@ -62,18 +61,12 @@ func TestNIST(t *testing.T) {
 
 // 10,000 results of Bouncy Castle at radix 2, which testdata/Cases.java wrote.
 func TestBouncyCastle(t *testing.T) {
-	all, err := os.ReadFile("testdata/bouncycastle.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadFile("testdata/bouncycastle.bin"))(t)
 	n := 0
 	for ; len(all) > 0; n++ {
 		width := []int{53, 63, 64, 122}[n%4]
 		key := sha256.Sum256(fmt.Append(nil, "key ", n))
-		f, err := newFF1(key[:16+8*(n%3)], 2, width, fmt.Appendf(nil, "orders-%d/%d", n, width))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(newFF1(key[:16+8*(n%3)], 2, width, fmt.Appendf(nil, "orders-%d/%d", n, width)))(t)
 		in := sha256.Sum256(fmt.Append(nil, "id ", n))
 		hi, lo := binary.BigEndian.Uint64(in[16:]), binary.BigEndian.Uint64(in[24:])
 		a, b := halves(hi, lo, width)

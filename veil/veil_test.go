@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A vector is one that docs/veil.md promises. Numbers are decimal; IDs of 122
@@ -32,18 +33,9 @@ var layouts = map[int]firn.Layout{
 
 // veiledOf veils the ID of a vector, and checks that it can be unveiled.
 func veiledOf(t *testing.T, v vector) (number, text string) {
-	key, err := hex.DecodeString(v.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(key, v.Sequencer, layouts[v.Bits])
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := Keys{v.Number: key}.Text(v.Sequencer, layouts[v.Bits])
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(hex.DecodeString(v.Key))(t)
+	c := must.Get(New(key, v.Sequencer, layouts[v.Bits]))(t)
+	x := must.Get(Keys{v.Number: key}.Text(v.Sequencer, layouts[v.Bits]))(t)
 	if v.Bits == 122 {
 		id, err := firn.ParseID128(v.ID)
 		veiled, veilErr := c.Veil128(id)
@@ -69,10 +61,7 @@ func veiledOf(t *testing.T, v vector) (number, text string) {
 // The vectors are frozen: other implementations pass them.
 func TestVectors(t *testing.T) {
 	const file = "testdata/vectors.json"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	var all []vector
 	if err := json.Unmarshal(text, &all); err != nil || len(all) != 200 {
 		t.Fatalf("%d vectors, want 200: %v", len(all), err)
@@ -112,28 +101,16 @@ func TestDomain(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	key := make([]byte, 32)
-	c, err := New(key, "orders", firn.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	long, err := New(key, "orders", layouts[122])
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(key, "orders", firn.Default()))(t)
+	long := must.Get(New(key, "orders", layouts[122]))(t)
 	text := func(l firn.Layout) *Text {
-		x, err := Keys{1: key, 3: key}.Text("orders", l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(Keys{1: key, 3: key}.Text("orders", l))(t)
 		return x
 	}
 	x, wide := text(firn.Default()), text(layouts[122])
 	one := func(_ any, err error) error { return err }
 	v7 := firn.MustParseLayout("uuidv7")
-	id, err := v7.Compose128(firn.Parts{Time: time.UnixMilli(1795212007226)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(v7.Compose128(firn.Parts{Time: time.UnixMilli(1795212007226)}))(t)
 	for i, row := range []struct {
 		err  error
 		want string
@@ -230,10 +207,7 @@ func FuzzVeil(f *testing.F) {
 func FuzzText(f *testing.F) {
 	f.Add("v1_03887nf7a8003")
 	f.Fuzz(func(t *testing.T, text string) {
-		x, err := Keys{1: make([]byte, 32)}.Text("orders", firn.Default())
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(Keys{1: make([]byte, 32)}.Text("orders", firn.Default()))(t)
 		id, err := x.Parse(text)
 		if err != nil {
 			return

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/client/clienttest"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A server is a Handler that listens.
@@ -25,10 +26,7 @@ type server struct {
 // start starts a server, which ends with the test.
 func start(t *testing.T, o *clienttest.Options) server {
 	t.Helper()
-	h, err := clienttest.NewHandler(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(clienttest.NewHandler(o))(t)
 	s := server{h, httptest.NewServer(h)}
 	t.Cleanup(func() { h.Close(); s.Server.Close() })
 	return s
@@ -37,19 +35,13 @@ func start(t *testing.T, o *clienttest.Options) server {
 // A test of a program.
 func TestServer(t *testing.T) {
 	one, two := start(t, &clienttest.Options{Node: 1}), start(t, &clienttest.Options{Node: 2})
-	c, err := client.New(client.Config{Servers: []string{one.URL, two.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(client.Config{Servers: []string{one.URL, two.URL}}))(t)
 	defer c.Close(context.Background())
 	seen := make(map[firn.ID]bool)
 	batches := func(n int) {
 		t.Helper()
 		for range n {
-			b, err := c.Sequencer("orders").NextBatch(t.Context(), 5000)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(c.Sequencer("orders").NextBatch(t.Context(), 5000))(t)
 			for id := range b.All() {
 				if seen[id] {
 					t.Fatalf("%v comes twice", id)
@@ -81,10 +73,7 @@ func TestServer(t *testing.T) {
 func TestDropNext(t *testing.T) {
 	s := start(t, nil)
 	s.DropNext(1)
-	c, err := client.New(client.Config{Servers: []string{s.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(client.Config{Servers: []string{s.URL}}))(t)
 	defer c.Close(context.Background())
 	if _, err := c.Sequencer("orders").NextBatch(t.Context(), 10); err != nil || s.Taken() != 20 || s.Requests() != 2 {
 		t.Errorf("%v after %d requests, which took %d IDs, want 2 and 20", err, s.Requests(), s.Taken())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 )
 
 // storeWorld returns a world with a store in it.
@@ -26,10 +27,7 @@ func storeWorld(values map[string]string) *simWorld {
 func openWorld(t *testing.T, w *simWorld) (*store, *simDisk) {
 	t.Helper()
 	d := &simDisk{world: w, process: new(simProcess)}
-	s, err := openDisk(t.Context(), d, "simulated", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(openDisk(t.Context(), d, "simulated", false))(t)
 	return s, d
 }
 
@@ -53,10 +51,7 @@ func mustCAS(t testing.TB, s *store, key, old, next string) {
 // locked takes a lock.
 func locked(t *testing.T, d disk, name string) lock {
 	t.Helper()
-	l, err := d.lock(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(d.lock(name))(t)
 	if ok, err := l.try(); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -80,10 +75,7 @@ func TestFaults(t *testing.T) {
 			var calls []string
 			s, d := openWorld(t, storeWorld(map[string]string{"k": "A"}))
 			d.trace = func(call string) { calls = append(calls, call) }
-			applied, err := s.CAS(t.Context(), key, []byte(old), []byte("B"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			applied := must.Get(s.CAS(t.Context(), key, []byte(old), []byte("B")))(t)
 			for i, call := range calls {
 				for _, fault := range []error{full, denied, broken} {
 					tested++
@@ -216,10 +208,7 @@ func TestCreationCrashes(t *testing.T) {
 		}
 	}
 	d.trace = check
-	s, err := openDisk(t.Context(), d, "simulated", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(openDisk(t.Context(), d, "simulated", true))(t)
 	check("")
 	if failed != nil {
 		t.Error(failed)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 )
 
 // tree returns the names of everything below a directory.
@@ -33,9 +34,7 @@ func tree(t *testing.T, dir string) []string {
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // TestOpenRefuses opens directories that are not stores or cannot be used. The
@@ -140,10 +139,7 @@ func TestCreate(t *testing.T) {
 		}
 	}
 	// From here on it exists, and opens without options.
-	again, err := openStore(t.Context(), path, &Options{AllowVolatile: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(openStore(t.Context(), path, &Options{AllowVolatile: true}))(t)
 	if v, err := again.Get(t.Context(), "v1/orders/n/00042"); string(v) != "1" || err != nil {
 		t.Errorf("Get = %q, %v, want 1", v, err)
 	}
@@ -154,10 +150,7 @@ func TestCreate(t *testing.T) {
 
 func stat(t *testing.T, path string) fs.FileInfo {
 	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(path))(t)
 	return info
 }
 
@@ -249,21 +242,15 @@ func TestDirectoryGoesAway(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(dir, dir+".old"))
 	want("moved away", "no such file")
-	if err := os.CopyFS(dir, os.DirFS(dir+".old")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS(dir+".old")))
 	before := tree(t, dir)
 	want("replaced by a copy", "restart this program")
 	if after := tree(t, dir); !slices.Equal(before, after) {
 		t.Errorf("the copy has now %q, it had %q", after, before)
 	}
-	if err := errors.Join(os.RemoveAll(dir), os.Rename(dir+".old", dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.RemoveAll(dir), os.Rename(dir+".old", dir)))
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
 		t.Errorf("CAS after it is back = %v, %v, want true", ok, err)
 	}

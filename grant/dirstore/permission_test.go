@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 )
 
 // tryStore is the role: it opens the store, and uses it.
@@ -61,20 +62,14 @@ func TestPermissions(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			top := t.TempDir()
-			if err := os.Chmod(filepath.Dir(top), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(filepath.Dir(top), 0o755))
 			dir := filepath.Join(top, "store")
 			s := open(t, dir)
 			mustCAS(t, s, "a", "", "1")
 			for _, name := range append(tree(t, dir), "") {
-				if err := os.Lchown(dir+name, owner, -1); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Lchown(dir+name, owner, -1))
 			}
-			if err := test.spoil(dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, test.spoil(dir))
 			out, wait := start(t, nobody, "try", dir)
 			wait()
 			got := out.String()
@@ -96,15 +91,10 @@ func TestRemovedLock(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	mustCAS(t, s, "a", "", "1")
-	held, err := s.disk.lock("lock+a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := must.Get(s.disk.lock("lock+a"))(t)
 	defer held.release()
 	for _, replace := range []bool{false, true} {
-		if err := os.Remove(filepath.Join(dir, "lock+a")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(filepath.Join(dir, "lock+a")))
 		if replace {
 			mustCAS(t, s, "a", "1", "2")
 		}
@@ -146,9 +136,7 @@ func TestIrregularFiles(t *testing.T) {
 					mustCAS(t, s, key, "", "1")
 				}
 				_ = os.Remove(filepath.Join(dir, name))
-				if err := put(filepath.Join(dir, name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, put(filepath.Join(dir, name)))
 				wrong := func(what string, err error) {
 					t.Helper()
 					if !errors.Is(err, grant.ErrDamaged) || !strings.Contains(err.Error(), filepath.Join(dir, name)) {

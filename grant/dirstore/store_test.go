@@ -7,6 +7,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/must"
 )
 
 // forTests creates a store on any file system of the temporary directory.
@@ -14,10 +15,7 @@ func forTests() *Options { return &Options{Create: true, AllowVolatile: true} }
 
 func open(t testing.TB, path string) *store {
 	t.Helper()
-	s, err := openStore(t.Context(), path, forTests())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(openStore(t.Context(), path, forTests()))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // Two users of the tests, and the group of both. They need no entry in the
@@ -44,10 +46,7 @@ func TestMain(m *testing.M) {
 // user may read the binary. Its output is complete when wait has returned.
 func start(t *testing.T, user *syscall.Credential, role, dir string) (out *bytes.Buffer, wait func()) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := must.Get(os.Executable())(t)
 	out = new(bytes.Buffer)
 	cmd := exec.CommandContext(t.Context(), exe)
 	if user != nil {
@@ -118,11 +117,8 @@ func TestTwoUsers(t *testing.T) {
 	}
 	top := t.TempDir()
 	dir := filepath.Join(top, "store")
-	err := errors.Join(os.Chmod(filepath.Dir(top), 0o755),
-		os.Mkdir(dir, 0o700), os.Chown(dir, 0, sharedGroup), os.Chmod(dir, 0o770|os.ModeSetgid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chmod(filepath.Dir(top), 0o755),
+		os.Mkdir(dir, 0o700), os.Chown(dir, 0, sharedGroup), os.Chmod(dir, 0o770|os.ModeSetgid)))
 	var out []*bytes.Buffer
 	var waits []func()
 	for _, uid := range []uint32{userA, userB, userA, userB} {

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // A fake is a database with one table, as presented by a driver. It understands
@@ -274,10 +276,7 @@ func (r *fakeRows) Next(dest []driver.Value) error {
 // store opens a Store over the fake, and creates its table.
 func (f *fake) store(t *testing.T) *store {
 	t.Helper()
-	s, err := openStore(t.Context(), f.open(), PostgreSQL(), &Options{Create: true, CloseDB: true, Warnings: warnings})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(openStore(t.Context(), f.open(), PostgreSQL(), &Options{Create: true, CloseDB: true, Warnings: warnings}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A member is a Keeper and a Holder that uses all times of its windows.
@@ -81,16 +82,12 @@ func TestRestored(t *testing.T) {
 		fence := func(name string) {
 			t.Helper()
 			operator := f.store(t) // another process
-			if _, err := grant.Fence(t.Context(), operator, name, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Fence(t.Context(), operator, name, nil))(t)
 		}
 		members := make(map[string]*member)
 		for _, name := range []string{"a", "b", "left", "idle", "unfenced"} {
 			config := grant.DefaultConfig(s, firn.Default(), nil)
-			if _, err := grant.Create(t.Context(), s, name, config, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Create(t.Context(), s, name, config, nil))(t)
 		}
 		fence("idle")
 		for _, name := range []string{"a", "b", "left"} {
@@ -102,14 +99,10 @@ func TestRestored(t *testing.T) {
 				defer cancel()
 				_ = m.Close(ctx)
 			})
-			if err := m.Join(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.Join(t.Context()))
 		}
 		time.Sleep(5 * time.Minute)
-		if err := members["left"].Leave(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, members["left"].Leave(t.Context()))
 		time.Sleep(time.Second)
 		backup := maps.Clone(serve(2, f.rows))
 		want := func(step, name string, works bool, why error, rolledBack uint64) {
@@ -162,9 +155,7 @@ func TestRestored(t *testing.T) {
 		want("a fenced", "a", true, nil, 0)
 		want("a fenced", "b", false, grant.ErrRolledBack, 1)
 		// No record of its own shows this one that the store went back.
-		if err := members["left"].Join(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, members["left"].Join(t.Context()))
 		time.Sleep(time.Minute)
 		want("a fenced", "left", false, grant.ErrRolledBack, 1)
 		for key, r := range backup {
@@ -186,9 +177,7 @@ func TestRestoredUnused(t *testing.T) {
 		f := newFake()
 		s := f.store(t)
 		for _, name := range []string{"a", "b"} {
-			if _, err := grant.Create(t.Context(), s, name, grant.DefaultConfig(s, firn.Default(), nil), nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Create(t.Context(), s, name, grant.DefaultConfig(s, firn.Default(), nil), nil))(t)
 		}
 		serve := func(timeline int64) {
 			f.mu.Lock()
@@ -206,9 +195,7 @@ func TestRestoredUnused(t *testing.T) {
 		serve(1)
 		time.Sleep(time.Minute)
 		look("restored", "a", ErrReplica)
-		if _, err := grant.Fence(t.Context(), f.store(t), "a", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Fence(t.Context(), f.store(t), "a", nil))(t)
 		look("a fenced", "b", ErrReplica)
 		look("a fenced", "a", nil)
 		look("a fenced and used", "b", nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestStore: the statements and how their results are evaluated, with a
@@ -343,10 +344,7 @@ func TestEmptyValue(t *testing.T) {
 func TestSharedDatabase(t *testing.T) {
 	db := newFake().open()
 	defer db.Close()
-	s, err := openStore(t.Context(), db, PostgreSQL(), &Options{Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(openStore(t.Context(), db, PostgreSQL(), &Options{Create: true}))(t)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -366,9 +364,7 @@ func TestLeftOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = conn.Raw(func(driverConn any) error { _, err := driverConn.(*fakeConn).Begin(); return err })
-	if err := errors.Join(err, conn.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, conn.Close()))
 	ok, err := s.CAS(t.Context(), "a", nil, []byte("1"))
 	unknown(t, ok, err, "inside a transaction")
 	if ok, err := s.CAS(t.Context(), "b", nil, []byte("1")); !ok || err != nil {

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // The rules read files, not packages: every file counts, whatever its build
@@ -62,10 +64,7 @@ var loadRepository = sync.OnceValues(func() (*repo, error) { return load(os.DirF
 
 func repository(t *testing.T) *repo {
 	t.Helper()
-	r, err := loadRepository()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(loadRepository())(t)
 	return r
 }
 

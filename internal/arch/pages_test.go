@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // indexLink is a link of docs/README.md to a file.
@@ -36,9 +38,7 @@ func TestLLMs(t *testing.T) {
 // write writes a file of the repository.
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(path.Join("../..", name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path.Join("../..", name), []byte(text), 0o644))
 }
 
 var (

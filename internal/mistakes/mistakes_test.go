@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 //go:embed mistakes.txt
@@ -112,17 +114,11 @@ func overlay(t *testing.T, all []mistake) string {
 	dir := t.TempDir()
 	replace := make(map[string]string)
 	for i, file := range slices.Sorted(maps.Keys(copies)) {
-		path, err := filepath.Abs(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(filepath.Abs(filepath.Join(root, file)))(t)
 		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", i))
 		writeFile(t, replace[path], copies[file])
 	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(map[string]any{"Replace": replace}))(t)
 	name := filepath.Join(dir, "overlay.json")
 	writeFile(t, name, string(text))
 	return name
@@ -230,15 +226,10 @@ func TestPage(t *testing.T) {
 }
 
 func readFile(t *testing.T, name string) string {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name))(t)
 	return string(text)
 }
 
 func writeFile(t *testing.T, name, text string) {
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 }

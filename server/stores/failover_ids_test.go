@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/sequencer"
 )
@@ -141,14 +142,9 @@ func failoverIDs(t *testing.T) {
 	standby.Start()
 	standby.Wait()
 	standby.Exec("SELECT pg_promote();\n")
-	value, err := open(t, standby.URL()).Get(t.Context(), "v1/orders/n/007")
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := must.Get(open(t, standby.URL()).Get(t.Context(), "v1/orders/n/007"))(t)
 	var record struct{ Until int64 }
-	if err := json.Unmarshal(value, &record); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(value, &record))
 	known := time.UnixMilli(record.Until)
 	if until := a.Status().Until; until.After(known) {
 		t.Errorf("a has a window until %v, and the standby knows of one until %v", until, known)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -12,10 +13,7 @@ import (
 // are a third of what a first build compiles.
 func TestLocalBuild(t *testing.T) {
 	nettest.Long(t)
-	out, err := exec.Command("go", "list", "-deps", "-tags", "firn_local", "../cmd/firn").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-deps", "-tags", "firn_local", "../cmd/firn").Output())(t)
 	for _, pkg := range strings.Fields(string(out)) {
 		for _, remote := range []string{"k8s.io/", "go.etcd.io/", "github.com/jackc/", "github.com/go-sql-driver/", "github.com/firnid/firn/etcdstore", "github.com/firnid/firn/kubestore"} {
 			if strings.HasPrefix(pkg, remote) {

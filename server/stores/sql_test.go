@@ -5,16 +5,15 @@ package stores
 import (
 	"fmt"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestPorts: a host without a port has PostgreSQL's, not that of another host
 // or of the environment.
 func TestPorts(t *testing.T) {
 	t.Setenv("PGPORT", "6432")
-	u, err := parse("postgres://firn@a,b:5433,[::1]/d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(parse("postgres://firn@a,b:5433,[::1]/d"))(t)
 	c, _, err := configPostgreSQL(u)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
@@ -26,10 +27,7 @@ import (
 
 func open(t *testing.T, url string) grant.Store {
 	t.Helper()
-	s, err := stores.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(stores.Open(t.Context(), url))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -182,9 +180,7 @@ func faults(t *testing.T, server *sqltest.Server) {
 		return fmt.Sprintf("%s://%s:%s@%s/%s%s", scheme, user, password, address, database, query)
 	}
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte(sqltest.Password+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(sqltest.Password+"\n"), 0o600))
 	secret := "secret%3A%2F%40%3F"
 	for _, test := range []struct{ url, words, hint string }{
 		{at("firn", "hunter2", server.Address(), "ids", ""), `password`, "password"},

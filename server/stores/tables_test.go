@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
@@ -268,10 +269,7 @@ func unlogged(t *testing.T, server *sqltest.Server) {
 func leftOpen(t *testing.T, server *sqltest.Server) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName = sqltest.User, sqltest.Password, "tcp", server.Address(), sqltest.Database
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := must.Get(mysql.NewConnector(c))(t)
 	db := sql.OpenDB(connector)
 	defer db.Close()
 	db.SetMaxOpenConns(1) // the one that is left open
@@ -283,16 +281,11 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 		}
 		return e.Number
 	}
-	s, err := sqlstore.Open(t.Context(), db, sqlstore.MySQL(number), &sqlstore.Options{Create: true, Table: "left_open"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sqlstore.Open(t.Context(), db, sqlstore.MySQL(number), &sqlstore.Options{Create: true, Table: "left_open"}))(t)
 	defer s.Close()
 	other := open(t, server.URL("table=left_open"))
 	for _, leave := range []string{"BEGIN", "START TRANSACTION WITH CONSISTENT SNAPSHOT", "SET autocommit = 0"} {
-		if _, err := db.Exec(leave); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Exec(leave))(t)
 		for i, kind := range []string{"new", "changed"} {
 			key, old := "a/"+strings.ToLower(strings.ReplaceAll(leave, " ", "")[:5]), []byte(nil)
 			if i > 0 {
@@ -308,10 +301,7 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 		if _, err := s.Get(t.Context(), "seen"); err != nil { // a snapshot begins, if anything is open
 			t.Fatal(err)
 		}
-		old, err := other.Get(t.Context(), "seen")
-		if err != nil {
-			t.Fatal(err)
-		}
+		old := must.Get(other.Get(t.Context(), "seen"))(t)
 		if ok, err := other.CAS(t.Context(), "seen", old, []byte(leave)); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
@@ -321,9 +311,7 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 	}
 
 	// A CAS that is refused leaves no lock behind.
-	if _, err := db.Exec("SET autocommit = 0"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec("SET autocommit = 0"))(t)
 	if ok, err := s.CAS(t.Context(), "seen", []byte("another"), []byte("a")); ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -334,9 +322,7 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 	}
 
 	// A connection on which calls fail is not used again.
-	if _, err := db.Exec("CREATE TABLE another (a INT)"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec("CREATE TABLE another (a INT)"))(t)
 	old := "b"
 	for _, leave := range []string{"LOCK TABLES another WRITE", "XA START 'a'"} {
 		for i, call := range []func() error{
@@ -344,9 +330,7 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 			func() error { _, err := s.CAS(ctx, "never", []byte("a"), []byte("b")); return err },
 		} {
 			// The server may not have ended the transaction of the last round yet.
-			if _, err := db.Exec(strings.Replace(leave, "'a'", fmt.Sprintf("'%d'", i), 1)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Exec(strings.Replace(leave, "'a'", fmt.Sprintf("'%d'", i), 1)))(t)
 			for range 2 {
 				_ = call() // it may work, and it may fail
 			}

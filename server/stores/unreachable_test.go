@@ -5,21 +5,17 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestUnreachable: of real errors, those of a store that is down are waited
 // for, and those of settings are not.
 func TestUnreachable(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	closed := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	nobody := closed.Addr().String()
 	closed.Close()
-	hangsUp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hangsUp := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer hangsUp.Close()
 	go func() {
 		for {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -61,9 +62,7 @@ func TestBenchTLS(t *testing.T) {
 		"tokens.yaml": "tokens:\n- {name: a, role: generate, sequencers: [bench], sha256: " + hash + "}\n- {name: c, role: generate, dns: localhost}\n",
 		"token":       token + "\n",
 	} {
-		if err := os.WriteFile(file(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file(name), []byte(text), 0o600))
 	}
 	secure := []string{"--node", "1", "--tls-cert", file("server.crt"), "--tls-key", file("server.key"), "--tokens", file("tokens.yaml")}
 	url := startServe(t, nil, secure...).url

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -25,10 +26,7 @@ func fullPipe(t *testing.T) *os.File {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close(); w.Close() })
-	raw, err := w.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(w.SyscallConn())(t)
 	var full error
 	err = raw.Write(func(fd uintptr) bool { // it does not block yet
 		for size := 4096; size > 0; size /= 2 {
@@ -65,9 +63,7 @@ func serveInto(t *testing.T, stderr *os.File) {
 	address := filepath.Join(t.TempDir(), "socket")
 	cmd := firnCommand(context.Background(), "serve --listen unix:"+address+" --node 3 --log-level debug --log-format json")
 	cmd.Stderr = stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer cmd.Process.Kill()
@@ -115,9 +111,7 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 	if _, err := cmd.StdinPipe(); err != nil { // tee makes the file, and waits for an end that does not come
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer cmd.Process.Kill()
@@ -129,9 +123,7 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 			t.Fatal("the program has no node ID")
 		}
 	}
-	if err := os.Rename(store, store+".away"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(store, store+".away"))
 	select {
 	case <-ended:
 		if code := cmd.ProcessState.ExitCode(); code != 124 {
@@ -148,15 +140,10 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	held := "node run --nodes 5..5 --store dir:" + filepath.Join(t.TempDir(), "store") + "?create=true&volatile=true -- "
 	holder := firnCommand(context.Background(), held+"cat")
-	holds, err := holder.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	holds := must.Get(holder.StdinPipe())(t)
 	var output nettest.Output
 	holder.Stderr = &output
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, holder.Start())
 	defer func() {
 		_ = holds.Close()
 		_ = holder.Wait()
@@ -167,13 +154,9 @@ func TestInterrupted(t *testing.T) {
 			cmd := firnCommand(context.Background(), held+"true")
 			var log nettest.Output
 			cmd.Stderr = &log
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Start())
 			(&running{log: &log}).await(t, "waiting for a node ID")
-			if err := cmd.Process.Signal(c); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Process.Signal(c))
 			want := 128 + int(c)
 			if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != want {
 				t.Errorf("it ends with %d after %v, want %d: %s", cmd.ProcessState.ExitCode(), c, want, &log)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -83,15 +84,9 @@ func testStoppedServer(t *testing.T, servers []testServer, scheme string, secure
 	}
 	seen := make(map[firn.ID]bool)
 	newClient := func() (*client.Client, func()) {
-		c, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(client.New(config))(t)
 		return c, func() {
-			b, err := c.Sequencer("orders").NextBatch(t.Context(), 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(c.Sequencer("orders").NextBatch(t.Context(), 10))(t)
 			for id := range b.All() {
 				if seen[id] {
 					t.Fatalf("%v comes twice", id)

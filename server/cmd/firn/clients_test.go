@@ -23,6 +23,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -245,10 +246,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 				config.Servers = append(config.Servers, strings.Replace(u, "http://", "firn://", 1))
 			}
 		}
-		c, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(client.New(config))(t)
 		clients[i] = c
 		for j := range 2 {
 			c := &callers[2*i+j]
@@ -300,9 +298,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 			c := callers[2*i+j]
 			callerErrs += c.errs
 			for n := range c.pieces {
-				if err := counted.add(c.pieces[n], c.counts[n]); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, counted.add(c.pieces[n], c.counts[n]))
 			}
 			if c.last != nil && strings.Contains(c.last.Error(), "the answer cannot be used") {
 				t.Errorf("program %d: %v", i, c.last)

@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/operate/doctor"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -110,20 +111,11 @@ func TestDetachBlocked(t *testing.T) {
 		t.Fatal(code, body)
 	}
 	key := "v1/orders/n/0003"
-	s, err := dirstore.Open(t.Context(), dir, &dirstore.Options{AllowVolatile: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(dirstore.Open(t.Context(), dir, &dirstore.Options{AllowVolatile: true}))(t)
 	defer s.Close()
-	held, err := s.Get(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := must.Get(s.Get(t.Context(), key))(t)
 	wrong.stop()
-	free, err := s.Get(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := must.Get(s.Get(t.Context(), key))(t)
 	if ok, err := s.CAS(t.Context(), key, free, held); !ok || err != nil { // as if it had crashed
 		t.Fatal(ok, err)
 	}

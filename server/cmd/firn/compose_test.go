@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/form"
 )
 
@@ -34,10 +35,7 @@ func FuzzCompose(f *testing.F) {
 		if got.Error != "" {
 			return
 		}
-		r, err := form.ParseRecord(strings.TrimSuffix(line, "\r"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(form.ParseRecord(strings.TrimSuffix(line, "\r")))(t)
 		layout := string(r.Layout)
 		if layout == "" {
 			layout = "default"

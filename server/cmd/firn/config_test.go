@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -38,13 +39,9 @@ func loadedServe(t *testing.T, file string, getenv func(string) string, args ...
 	t.Helper()
 	s, flags := serveFlags()
 	s.args = args
-	if err := flags.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, flags.Parse(args))
 	wrong, err := s.load(flags, file, getenv)
-	if err := cmp.Or(err, wrong.error(s.from)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmp.Or(err, wrong.error(s.from)))
 	return s
 }
 
@@ -65,16 +62,12 @@ func TestListenAlone(t *testing.T) {
 		{[]string{"--listen-http", "127.0.0.1:1", "--listen", defaultListen}, "", "", defaultListen + ", http 127.0.0.1:1"},
 		{[]string{"--listen-http", "127.0.0.1:1"}, "FIRN_LISTEN=127.0.0.1:4", "", "127.0.0.1:4, http 127.0.0.1:1"},
 	} {
-		if err := os.WriteFile(file, []byte(tt.yaml), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(tt.yaml), 0o600))
 		name, value, _ := strings.Cut(tt.env, "=")
 		getenv := func(asked string) string { return map[string]string{name: value}[asked] }
 		s := loadedServe(t, file, getenv, tt.args...)
 		endpoints, wrong := s.endpoints()
-		if err := wrong.error(s.from); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, wrong.error(s.from))
 		var got []string
 		for _, e := range endpoints {
 			text := e.text
@@ -155,9 +148,7 @@ func TestConfigFaults(t *testing.T) {
 		{"listen: 5\ntokens: /nope\nlog: {level: [a, b]}", []string{`1: listen is "5"`, "2: tokens: ", `3: log.level is "a,b": it must be a single value`}},
 		{"a: [", []string{"1: did not find"}},
 	} {
-		if err := os.WriteFile(file, []byte(tt.yaml), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(tt.yaml), 0o600))
 		for _, args := range [][]string{{"config", "check", file}, {"serve", "--config", file}} {
 			a, stdout, stderr := serveApp(t)
 			a.getenv = func(string) string { return "" }
@@ -195,9 +186,7 @@ func TestConfigRight(t *testing.T) {
 		"node: 5\nlayout: boundary\nsequencers: {'a*': {window: 3s}}": "2 keys and 1 template ",
 		"listen: ['127.0.0.1:0', 'unix:/run/a,b']\nmax-ahead: 0s":     "2 keys",
 	} {
-		if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(yaml), 0o600))
 		a, stdout, stderr := serveApp(t)
 		if code := run(t.Context(), a, []string{"config", "check", file}); code != exitFine || !strings.Contains(stdout.String(), want) {
 			t.Errorf("%q: exit %d, %s%swant %q", yaml, code, stdout, stderr, want)
@@ -211,9 +200,7 @@ func TestReload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	for _, args := range [][]string{{"--layout", "hazelcast"}, {"--layout", "hazelcast", "--log-level", "info"}} {
 		write("max-ahead: 1s")

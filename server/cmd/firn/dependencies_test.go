@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // The page on dependencies lists every direct one, and none that there is not.
@@ -30,19 +32,13 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	required := make(map[string]bool)
-	work, err := os.ReadFile(filepath.Join(root, "go.work"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := must.Get(os.ReadFile(filepath.Join(root, "go.work")))(t)
 	modules := []string{"tools", "bench", "tools/release", "tools/deploy"} // not published
 	for _, m := range regexp.MustCompile(`(?m)^\t\./(\S+)$`).FindAllStringSubmatch(string(work), -1) {
 		modules = append(modules, m[1])
 	}
 	for _, module := range modules {
-		out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join(root, module, "go.mod")).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(exec.Command("go", "mod", "edit", "-json", filepath.Join(root, module, "go.mod")).Output())(t)
 		var mod struct {
 			Require []struct {
 				Path     string
@@ -50,9 +46,7 @@ func TestDependencies(t *testing.T) {
 			}
 			Tool []struct{ Path string }
 		}
-		if err := json.Unmarshal(out, &mod); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(out, &mod))
 		for _, r := range mod.Require {
 			// Go calls a module indirect that has a tool of ours.
 			isTool := false

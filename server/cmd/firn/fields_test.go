@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -89,10 +90,7 @@ func TestFieldsOfASequencer(t *testing.T) {
 	if ok, err := store.CAS(t.Context(), "v1/orders/config", nil, []byte(shownRecord)); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	info, err := grant.Lookup(t.Context(), store, "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(grant.Lookup(t.Context(), store, "orders"))(t)
 	seen := make(map[string]string)
 	leaves(reflect.ValueOf(info), "", func(path string, v reflect.Value) {
 		text := fmt.Sprint(v.Interface())
@@ -119,25 +117,14 @@ func TestFieldsOfASequencer(t *testing.T) {
 	}
 	message := func(m proto.Message) map[string]string {
 		t.Helper()
-		text, err := protojson.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(protojson.Marshal(m))(t)
 		return flat(t, text)
 	}
 	sequencers := firnv1.NewSequencersClient(nettest.DialGRPC(t, strings.TrimPrefix(r.url, "http://")))
-	one, err := sequencers.Get(t.Context(), &firnv1.GetRequest{Name: "orders"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := sequencers.List(t.Context(), &firnv1.ListRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must.Get(sequencers.Get(t.Context(), &firnv1.GetRequest{Name: "orders"}))(t)
+	all := must.Get(sequencers.List(t.Context(), &firnv1.ListRequest{}))(t)
 	var listed struct{ Sequencers []json.RawMessage }
-	if err := json.Unmarshal(r.get(t, "/v1/sequencers"), &listed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(r.get(t, "/v1/sequencers"), &listed))
 	inJSON := map[string]map[string]string{
 		"GET /v1/sequencers/orders": flat(t, r.get(t, "/v1/sequencers/orders")), "GET /v1/sequencers": flat(t, listed.Sequencers[0]),
 		"sequencer show --json": flat(t, command("sequencer", "show", "orders", "--json")), "sequencer list --json": flat(t, command("sequencer", "list", "--json")),

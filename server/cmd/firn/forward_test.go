@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -49,9 +50,7 @@ func startProcess(t *testing.T, listen string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.cmd.Start())
 	p.log = new(nettest.Output)
 	lines := bufio.NewReader(io.TeeReader(logs, p.log))
 	if p.url, err = urlIn(lines); err != nil {
@@ -107,9 +106,7 @@ func TestForwardGuarded(t *testing.T) {
 	client := nettest.Certificates(t, dir)
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	token, hash := auth.NewToken()
@@ -135,15 +132,9 @@ func TestForwardGuarded(t *testing.T) {
 			web := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}, Timeout: nettest.Patience}
 			do := func(r *running, method, path string) (int, string) {
 				t.Helper()
-				q, err := http.NewRequestWithContext(t.Context(), method, r.url+path, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				q := must.Get(http.NewRequestWithContext(t.Context(), method, r.url+path, nil))(t)
 				q.Header.Set("Authorization", "Bearer "+token)
-				resp, err := web.Do(q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := must.Get(web.Do(q))(t)
 				defer resp.Body.Close()
 				text, _ := io.ReadAll(resp.Body)
 				return resp.StatusCode, string(text)
@@ -195,17 +186,11 @@ func (r *running) overHTTP(t *testing.T) (o outcome) {
 
 func (r *running) overRESP(t *testing.T) (o outcome) {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))(t)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	fmt.Fprint(conn, "NEXT orders\r\n")
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(bufio.NewReader(conn).ReadString('\n'))(t)
 	if text, ok := strings.CutPrefix(strings.TrimSpace(line), "-"); ok {
 		o.code, text, _ = strings.Cut(text, " ")
 		o.kind, o.detail, _ = strings.Cut(text, ": ")

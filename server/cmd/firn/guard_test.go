@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/server"
 	"github.com/firnid/firn/server/internal/service"
@@ -34,26 +35,18 @@ func TestServeGuarded(t *testing.T) {
 	write := func(hash string) {
 		t.Helper()
 		text := fmt.Sprintf("tokens:\n- {name: billing, role: generate, sha256: %s, sequencers: [orders]}\n- {name: reader, role: read, sha256: %s}\n- {name: mesh, role: admin, cn: client.example}\n", hash, readerHash)
-		if err := os.WriteFile(tokens, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(tokens, []byte(text), 0o600))
 	}
 	write(hash)
 	p := startProcess(t, "0.0.0.0:0", fmt.Sprintf("--store dir:%[1]s/store?create=true&volatile=true --tls-cert %[1]s/server.crt --tls-key %[1]s/server.key --client-ca %[1]s/ca.crt --tokens %[2]s", dir, tokens))
 	web := func(c *tls.Config, name, token string) int {
 		t.Helper()
-		r, err := http.NewRequest("POST", p.url+"/v1/sequencers/"+name+"/next", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("POST", p.url+"/v1/sequencers/"+name+"/next", nil))(t)
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
 		client := &http.Client{Timeout: nettest.Patience, Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}
-		resp, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Do(r))(t)
 		resp.Body.Close()
 		return resp.StatusCode
 	}
@@ -73,10 +66,7 @@ func TestServeGuarded(t *testing.T) {
 	// TLS only.
 	client := &http.Client{Timeout: nettest.Patience, Transport: &http.Transport{TLSClientConfig: without},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.PostForm(p.url+"/sign-in", map[string][]string{"token": {reader}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.PostForm(p.url+"/sign-in", map[string][]string{"token": {reader}}))(t)
 	resp.Body.Close()
 	if c := resp.Cookies(); resp.StatusCode != 303 || len(c) != 1 || c[0].Name != "__Host-firn" || !c[0].Secure {
 		t.Errorf("sign in: status %d, cookies %v", resp.StatusCode, c)
@@ -84,9 +74,7 @@ func TestServeGuarded(t *testing.T) {
 
 	_, other := auth.NewToken()
 	write(other)
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.cmd.Process.Signal(syscall.SIGHUP))
 	for begin := time.Now(); web(without, "orders", token) != 401; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begin) > nettest.Patience {
 			t.Fatal("a token that was taken out of the file still counts")
@@ -100,9 +88,7 @@ func TestEmptiedTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	token, hash := auth.NewToken()
 	write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
@@ -129,15 +115,9 @@ func TestEmptiedTokens(t *testing.T) {
 		if !strings.Contains(log.String(), step.want) {
 			t.Errorf("the file is %q, and the log has no %s:\n%s", step.text, step.want, &log)
 		}
-		r, err := http.NewRequest("POST", "http://"+l.Addr().String()+"/v1/sequencers/orders/next", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("POST", "http://"+l.Addr().String()+"/v1/sequencers/orders/next", nil))(t)
 		r.Header.Set("Authorization", "Bearer "+token)
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultClient.Do(r))(t)
 		resp.Body.Close()
 		if (resp.StatusCode == http.StatusOK) != step.knows {
 			t.Errorf("the file is %q: status %d", step.text, resp.StatusCode)

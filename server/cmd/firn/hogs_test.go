@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -112,9 +113,7 @@ func hogs(t *testing.T) map[string]hog {
 	secure := hogNode + "--tls-cert " + filepath.Join(dir, "server.crt") + " --tls-key " + filepath.Join(dir, "server.key")
 	_, hash := auth.NewToken()
 	file := filepath.Join(dir, "tokens.yaml")
-	if err := os.WriteFile(file, []byte("tokens:\n- {name: all, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("tokens:\n- {name: all, role: admin, sha256: "+hash+"}\n"), 0o600))
 	guarded := hogNode + "--tokens " + file
 
 	h2 := h2Preface + framed(4, 0, 0, "")
@@ -235,10 +234,7 @@ func (h hog) run(t *testing.T, what string) string {
 	var slowest time.Duration
 	ask := func() {
 		begin := time.Now()
-		r, err := client.Get(server.url + "/healthz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(client.Get(server.url + "/healthz"))(t)
 		r.Body.Close()
 		if slowest = max(slowest, time.Since(begin)); r.StatusCode != 200 {
 			t.Errorf("another client: %s, want 200", r.Status)
@@ -253,10 +249,7 @@ func (h hog) run(t *testing.T, what string) string {
 	many := []byte(strings.Repeat(h.then, 1+16<<10/(1+len(h.then))))
 	begin := time.Now()
 	for range h.conns {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", addr))(t)
 		defer conn.Close()
 		hogs.Go(func() {
 			_ = conn.SetWriteDeadline(begin.Add(patience))

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -253,9 +254,7 @@ func memoryOf(t *testing.T, pid int, name string) int {
 // server stops.
 func TestIdleConnections(t *testing.T) {
 	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
 	n := int(min(idleMost, uint64(files.Max)-idleFiles))
 	if testing.Short() {
 		n = min(n, 1000)
@@ -272,14 +271,8 @@ func TestIdleConnections(t *testing.T) {
 	addr := strings.TrimPrefix(url, "http://")
 
 	web := &http.Client{Transport: new(http.Transport), Timeout: nettest.Patience}
-	resp, err := dialIdle(addr, "resp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rpc, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(dialIdle(addr, "resp"))(t)
+	rpc := must.Get(grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	ask := func(when string) {
 		t.Helper()
 		r, err := web.Post(url+"/v1/sequencers/idle/next?count=3", "", nil)
@@ -362,10 +355,7 @@ func TestIdleConnections(t *testing.T) {
 	if r.StatusCode != 503 && len(more) == 0 {
 		t.Errorf("HTTP beyond the limit: %s, want 503", r.Status)
 	}
-	outside, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	outside := must.Get(grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer outside.Close()
 	_, err = firnv1.NewIDsClient(outside).Next(t.Context(), new(firnv1.NextRequest))
 	if status.Code(err) != codes.Unavailable && len(more) == 0 {
@@ -376,9 +366,7 @@ func TestIdleConnections(t *testing.T) {
 	closed := make(chan map[string]int)
 	go func() { closed <- each(n, n, func(i int) string { return conns[i].end() }) }()
 	begin = time.Now()
-	if err := server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.cmd.Process.Signal(syscall.SIGTERM))
 	want("end", <-closed, "closed", n)
 	web.CloseIdleConnections()
 	resp.Close()

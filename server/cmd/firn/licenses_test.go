@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestLicenses: firn version --licenses has a license of every module that the
@@ -20,10 +22,7 @@ func TestLicenses(t *testing.T) {
 	}
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".")
 	cmd.Env, cmd.Stderr = append(os.Environ(), "GOWORK=off"), os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
 	n := 0
 	for module := range strings.Lines(string(out)) {
 		module = strings.TrimSpace(module)

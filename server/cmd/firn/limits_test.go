@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -59,10 +60,7 @@ func TestLimits(t *testing.T) {
 		for i := 0; i+1 < len(header); i += 2 {
 			q.Header.Set(header[i], header[i+1])
 		}
-		resp, err := client.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Do(q))(t)
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(text)
@@ -80,10 +78,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a header of 9 KiB: status %d, want 431", status)
 	}
 
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
 	ids := firnv1.NewIDsClient(conn)
 	if _, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: 11}); status.Code(err) != codes.InvalidArgument {
@@ -103,10 +98,7 @@ func TestLimits(t *testing.T) {
 		"GET /healthz HTTP/1.1\r\nHost: local":   "", // the header has no end
 		"GET /healthz HTTP/1.1\r\nHost: a\r\n\r": "",
 	} {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", address))(t)
 		all.Go(func() {
 			defer c.Close()
 			_ = c.SetDeadline(time.Now().Add(nettest.Patience))

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // lines are those of the log that have an attribute of this value.
@@ -65,16 +67,10 @@ func TestLogsAreVisible(t *testing.T) {
 func TestServeReload(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "firn.yaml")
-	if err := os.WriteFile(file, []byte("log: {format: json}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("log: {format: json}\n"), 0o600))
 	r := startProcess(t, "127.0.0.1:0", "--node 3 --config", file)
-	if err := os.WriteFile(file, []byte("log: {format: json, level: debug}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("log: {format: json, level: debug}\n"), 0o600))
+	must.Do(t, r.cmd.Process.Signal(syscall.SIGHUP))
 	r.await(t, "configuration reloaded")
 	_, header, _ := r.post(t, "orders")
 	id := header.Get("X-Request-Id")

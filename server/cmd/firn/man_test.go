@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestManPages: every command has a page, in which man finds nothing to
@@ -22,10 +24,7 @@ func TestManPages(t *testing.T) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		pages++
-		page, err := os.ReadFile(filepath.Join(dir, pageName(cmd)+".1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(os.ReadFile(filepath.Join(dir, pageName(cmd)+".1")))(t)
 		for line := range strings.Lines(string(page)) {
 			if strings.HasPrefix(line, "'") {
 				t.Errorf("%s has the line %q, which man takes for a request", pageName(cmd), line)

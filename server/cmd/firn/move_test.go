@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
@@ -41,9 +42,7 @@ func TestMoveStores(t *testing.T) {
 		}
 		return nil
 	}
-	if err := firnRuns("sequencer create chaos --window 5s --layout " + chaosLayout + " --store " + urls[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, firnRuns("sequencer create chaos --window 5s --layout "+chaosLayout+" --store "+urls[0]))
 	blocked := blockNodes(t, urls[0])
 
 	counted := &handedOut{layout: firn.MustParseLayout(chaosLayout), spans: make(map[uint64][]slots)}
@@ -151,9 +150,6 @@ func blockNodes(t *testing.T, url string) map[int]string {
 
 func nodeRecordIn(t *testing.T, url string, node int) string {
 	t.Helper()
-	value, err := openTest(t, url).Get(t.Context(), fmt.Sprintf("v1/chaos/n/%02d", node))
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := must.Get(openTest(t, url).Get(t.Context(), fmt.Sprintf("v1/chaos/n/%02d", node)))(t)
 	return string(bytes.TrimSpace(value))
 }

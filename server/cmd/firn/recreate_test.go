@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestListRecreates: the commands that firn sequencer list prints create a
@@ -30,13 +31,8 @@ func TestListRecreates(t *testing.T) {
 	longest := c
 	longest.Window = 10 * time.Minute
 	floor := time.Date(2026, 10, 2, 3, 4, 5, 678e6, time.UTC)
-	if _, err := grant.Create(t.Context(), s, "orders", longest, &grant.AdminOptions{Floor: floor}); err != nil {
-		t.Fatal(err)
-	}
-	info, err := grant.SetWindow(t.Context(), s, "orders", c.Window)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(grant.Create(t.Context(), s, "orders", longest, &grant.AdminOptions{Floor: floor}))(t)
+	info := must.Get(grant.SetWindow(t.Context(), s, "orders", c.Window))(t)
 	code, out := runLine(t, "sequencer list --store "+url)
 	var create, fence string
 	for line := range strings.Lines(out) {
@@ -57,15 +53,9 @@ func TestListRecreates(t *testing.T) {
 	if code, out := runLine(t, create+" --store "+other+"?create=true&volatile=true"); code != exitFine {
 		t.Fatalf("%s: %d, %s", create, code, out)
 	}
-	there, err := dirstore.Open(t.Context(), strings.TrimPrefix(other, "dir:"), &dirstore.Options{AllowVolatile: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := must.Get(dirstore.Open(t.Context(), strings.TrimPrefix(other, "dir:"), &dirstore.Options{AllowVolatile: true}))(t)
 	defer there.Close()
-	got, err := grant.Lookup(t.Context(), there, "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(grant.Lookup(t.Context(), there, "orders"))(t)
 	carriedBy := map[string]string{
 		"Name": "create", "Floor": "create", "LongestWindow": "fence",
 		"Config": "create", "Config.Layout": "create", "Config.MaxAhead": "create", "Config.Window": "create",

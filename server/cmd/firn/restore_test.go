@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
@@ -226,15 +227,10 @@ func (r *restoreCase) run(t *testing.T, page string) {
 		cmd := exec.Command("bash", "-c", restorePrelude+r.calls+text)
 		cmd.Env, cmd.Dir = env, dir
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential, Setpgid: true}
-		log, err := os.CreateTemp(dir, "script")
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := must.Get(os.CreateTemp(dir, "script"))(t)
 		defer log.Close()
 		cmd.Stdout, cmd.Stderr = log, log
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		groups = append(groups, cmd.Process.Pid)
 		t.Cleanup(func() {
 			if t.Failed() {
@@ -246,9 +242,7 @@ func (r *restoreCase) run(t *testing.T, page string) {
 	}
 	do := func(text string) {
 		t.Helper()
-		if err := script(text).Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, script(text).Wait())
 	}
 	t.Cleanup(func() {
 		if strings.Contains(r.calls, "finally") {
@@ -331,9 +325,7 @@ func (r *restoreCase) run(t *testing.T, page string) {
 			}
 			looked = true
 			again()
-			if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o644))
 		}
 	}
 	if r.restart {

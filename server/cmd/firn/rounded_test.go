@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
@@ -116,10 +117,7 @@ func someColumn(t *testing.T, r *rand.Rand, l firn.Layout, busy bool) (ids []uin
 		}
 		at := roundedNow.Add(time.Duration(tick-40) * 7 * l.Unit())
 		for seq := range last + 1 {
-			id, err := l.Compose(firn.Parts{Time: at, Node: (700 + uint64(tick)%3) & l.MaxNode(), Seq: seq})
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(l.Compose(firn.Parts{Time: at, Node: (700 + uint64(tick)%3) & l.MaxNode(), Seq: seq}))(t)
 			ids = append(ids, uint64(id))
 		}
 	}

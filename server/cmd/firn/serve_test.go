@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/server"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -45,10 +46,7 @@ func serveApp(t *testing.T) (a *app, stdout, stderr *nettest.Output) {
 // testStore is the URL of a store of the test's own.
 func testStore(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "firn")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "firn"))(t)
 	t.Cleanup(func() {
 		// A command that was interrupted may still be creating its store.
 		for begin := time.Now(); os.RemoveAll(dir) != nil; time.Sleep(time.Millisecond) {
@@ -124,10 +122,7 @@ func startServe(t *testing.T, env map[string]string, args ...string) *running {
 		}
 	}
 	lines := bufio.NewReader(logs)
-	url, err := urlIn(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	url := must.Get(urlIn(lines))(t)
 	go io.Copy(io.Discard, logs)
 	r.url = url
 	t.Cleanup(r.stop)
@@ -147,10 +142,7 @@ func (r *running) await(t *testing.T, text string) {
 // get returns the body of a path, which must succeed.
 func (r *running) get(t *testing.T, path string) []byte {
 	t.Helper()
-	resp, err := http.Get(r.url + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(r.url + path))(t)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -162,17 +154,11 @@ func (r *running) get(t *testing.T, path string) []byte {
 // post asks for an ID.
 func (r *running) post(t *testing.T, name string, header ...string) (status int, h http.Header, body string) {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), "POST", r.url+"/v1/sequencers/"+name+"/next", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(http.NewRequestWithContext(t.Context(), "POST", r.url+"/v1/sequencers/"+name+"/next", nil))(t)
 	for i := 0; i+1 < len(header); i += 2 {
 		q.Header.Set(header[i], header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(q))(t)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, resp.Header, string(text)
@@ -183,10 +169,7 @@ func (r *running) metric(t *testing.T, series string) float64 {
 	t.Helper()
 	for line := range strings.Lines(string(r.get(t, "/metrics"))) {
 		if value, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), series+" "); ok {
-			v, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := must.Get(strconv.ParseFloat(value, 64))(t)
 			return v
 		}
 	}
@@ -201,14 +184,8 @@ func servePipes(t *testing.T, s *serveCmd) (listener *nettest.Pipes, stderr *net
 	s.node = "0"
 	log := s.logger(a)
 	t.Cleanup(a.log.Close)
-	c, err := s.server(t.Context(), a, log, func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.server(t.Context(), a, log, func(error) {}))(t)
+	srv := must.Get(server.New(c))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	listener, ended = nettest.NewPipes(), make(chan error, 1)
 	go func() {
@@ -271,10 +248,7 @@ func TestServeDrainDelay(t *testing.T) {
 			defer client.Close()
 			listener.Add(conn)
 			fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
-			resp, err := http.ReadResponse(bufio.NewReader(client), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.ReadResponse(bufio.NewReader(client), nil))(t)
 			io.Copy(io.Discard, resp.Body)
 			if resp.StatusCode != want {
 				t.Errorf("%v after the signal, GET %s: status %d, want %d", s.drainDelay-time.Second, path, resp.StatusCode, want)
@@ -299,10 +273,7 @@ func TestServeDrainDelay(t *testing.T) {
 // Every way to start it wrongly has its exit code and says what would be right;
 // TestConfigFaults has more.
 func TestServeErrors(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	for _, row := range []struct {
 		args  []string
@@ -381,20 +352,14 @@ func TestServeFlags(t *testing.T) {
 		r, _ := http.NewRequest("GET", server.url+"/v1/sequencers/orders/next?format=dec", nil)
 		r.Host = row.host
 		r.Header.Set("Accept", "text/plain")
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultClient.Do(r))(t)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != row.status {
 			t.Errorf("%q, Host %s: status %d, want %d: %s", row.args, row.host, resp.StatusCode, row.status, body)
 		}
 		if row.status == 200 && row.layout != "boundary" {
-			id, err := firn.ParseID(strings.TrimSpace(string(body)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(firn.ParseID(strings.TrimSpace(string(body))))(t)
 			if parts, err := firn.MustParseLayout(row.layout).Decompose(id); err != nil || parts.Node != row.node && row.node != anyNode {
 				t.Errorf("%q: the ID %v has parts %+v, %v, want node %d", row.args, id, parts, err, row.node)
 			}

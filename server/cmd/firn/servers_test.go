@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
@@ -54,13 +55,8 @@ func (s *testServer) start(t *testing.T, store string) {
 	listen := cmp.Or(s.listen, "127.0.0.1:0")
 	for begin := time.Now(); ; {
 		s.cmd = firnCommand(context.Background(), "serve --listen "+listen+" --log-format json --request-timeout 3s --store "+store)
-		logs, err := s.cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		logs := must.Get(s.cmd.StderrPipe())(t)
+		must.Do(t, s.cmd.Start())
 		lines := bufio.NewReader(logs)
 		url, err := urlIn(lines)
 		s.ended = make(chan struct{})
@@ -253,14 +249,8 @@ func startEarly(t *testing.T, c *etcdtest.Cluster) {
 	s.start(t, c.URL("early"))
 	defer s.end(syscall.SIGTERM)
 	ask := func(method, path string) (status int) {
-		r, err := http.NewRequestWithContext(t.Context(), method, *s.url.Load()+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), method, *s.url.Load()+path, nil))(t)
+		answer := must.Get(http.DefaultClient.Do(r))(t)
 		_ = answer.Body.Close()
 		return answer.StatusCode
 	}

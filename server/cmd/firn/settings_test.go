@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
@@ -91,9 +92,7 @@ func TestSettingsOfASequencer(t *testing.T) {
 			Schemas map[string]struct{ Properties map[string]yaml.Node }
 		}
 	}
-	if err := yaml.Unmarshal(r.get(t, "/openapi.yaml"), &described); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(r.get(t, "/openapi.yaml"), &described))
 	same("openapi.yaml", slices.Collect(maps.Keys(described.Components.Schemas["Settings"].Properties)))
 	for _, m := range regexp.MustCompile(`<input id="[^"]*" name="([^"]*)"`).FindAllSubmatch(r.get(t, "/create"), -1) {
 		onPage = append(onPage, strings.ReplaceAll(string(m[1]), "-", "_"))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/stores"
 )
@@ -62,10 +63,7 @@ func TestName(t *testing.T) {
 
 func openTest(t *testing.T, url string) grant.Store {
 	t.Helper()
-	s, err := stores.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(stores.Open(t.Context(), url))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -27,9 +28,7 @@ func TestInterrupt(t *testing.T) {
 		done := make(chan int)
 		go func() { done <- run(ctx, a, args) }()
 		if args[0] != "next" {
-			if _, err := io.WriteString(feed, "5\n"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(feed, "5\n"))(t)
 		}
 		cancel()
 		select {
@@ -53,9 +52,7 @@ func TestFlush(t *testing.T) {
 	go func() { done <- run(t.Context(), a, []string{"inspect", "--layout", "default", "--json", "-"}) }()
 	r := bufio.NewReader(answers)
 	for range 3 {
-		if _, err := io.WriteString(feed, "5\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(feed, "5\n"))(t)
 		line, err := r.ReadString('\n')
 		if err != nil || !strings.Contains(line, `"dec":"5"`) {
 			t.Fatalf("got %q, %v", line, err)

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/internal/operate/doctor"
@@ -31,10 +32,7 @@ func inspectOutput(t *testing.T, l style, layout, id string) string {
 	if layout != "" {
 		c.Layout = firn.MustParseLayout(layout)
 	}
-	r, err := inspect.Read(id, c.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(inspect.Read(id, c.Options))(t)
 	var b bytes.Buffer
 	c.print(&b, &r, false)
 	return b.String()
@@ -69,9 +67,7 @@ func TestTerminal(t *testing.T) {
 
 	for _, width := range []int{80, 120, 200} {
 		var b bytes.Buffer
-		if err := listPresets(&app{stdout: &output{Writer: &b}}, style{terminal: true, width: width}, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, listPresets(&app{stdout: &output{Writer: &b}}, style{terminal: true, width: width}, false))
 		for line := range strings.Lines(b.String()) {
 			if n := len([]rune(strings.TrimRight(line, "\n"))); n > width {
 				t.Errorf("a terminal of %d columns gets a line of %d: %s", width, n, line)

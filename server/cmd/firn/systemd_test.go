@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -23,9 +24,7 @@ func TestNotify(t *testing.T) {
 	r := startServe(t, map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "20000"})
 	next := func() string {
 		t.Helper()
-		if err := manager.SetReadDeadline(time.Now().Add(nettest.Patience)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, manager.SetReadDeadline(time.Now().Add(nettest.Patience)))
 		b := make([]byte, 4096)
 		n, err := manager.Read(b)
 		if err != nil {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // Users of the tests, and a group that all but the last are in. They need no
@@ -36,23 +38,15 @@ func newHousehold(t *testing.T) *household {
 	}
 	top := t.TempDir()
 	h := &household{t: t, exe: filepath.Join(top, "exe"), machine: filepath.Join(top, "var", "firn"), homes: make(map[uint32]string)}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.WriteFile(h.exe, data, 0o755), os.Mkdir(filepath.Dir(h.machine), 0o755))
+	exe := must.Get(os.Executable())(t)
+	data := must.Get(os.ReadFile(exe))(t)
+	err := errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.WriteFile(h.exe, data, 0o755), os.Mkdir(filepath.Dir(h.machine), 0o755))
 	for _, uid := range []uint32{userAna, userBen, userCarl} {
 		home := filepath.Join(top, "home"+string(rune('a'+uid-userAna)))
 		h.homes[uid] = home
 		err = errors.Join(err, os.Mkdir(home, 0o700), os.Chown(home, int(uid), int(uid)))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return h
 }
 
@@ -178,9 +172,7 @@ func TestUsersOfOneMachine(t *testing.T) {
 
 	// A file older than the sharing: the command in docs/stores.md mends that.
 	record := filepath.Join(h.machine, "rec+v1+default+config")
-	if err := errors.Join(os.Chown(record, 0, 0), os.Chmod(record, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chown(record, 0, 0), os.Chmod(record, 0o600)))
 	p = next(userAna, nil, "--store", "machine")
 	if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), "rec+v1+default+config: permission denied") {
 		t.Errorf("with a file that is not the group's it ends with %d: %s", code, &p.stderr)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // vectors is where the rows of the real systems are; its README says where they
@@ -45,10 +47,7 @@ func (v *vector) layout() string {
 // rowsOf reads a file of vectors.
 func rowsOf(t *testing.T, name string) []vector {
 	t.Helper()
-	f, err := os.Open(filepath.Join(vectors, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join(vectors, name)))(t)
 	defer f.Close()
 	var rows []vector
 	for in := bufio.NewScanner(f); in.Scan(); {

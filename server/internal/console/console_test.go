@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
@@ -145,14 +146,8 @@ func TestBudget(t *testing.T) {
 
 func makeOne(t *testing.T, k *Console, name string) string {
 	t.Helper()
-	s, err := k.config.Backend.Sequencer(t.Context(), name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := s.Take(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(k.config.Backend.Sequencer(t.Context(), name, nil))(t)
+	b := must.Get(s.Take(t.Context(), 1))(t)
 	f := form.Of(s.Layout.Format())
 	return string(b.At(0).Append(nil, &f))
 }
@@ -211,10 +206,7 @@ func tokens(t *testing.T) (*auth.Set, map[string]string) {
 		}
 		file += fmt.Sprintf("  - name: a-%s\n    sha256: %s\n    role: %s\n%s", role, hash, r, more)
 	}
-	set, err := auth.Parse([]byte(file), "tokens.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(auth.Parse([]byte(file), "tokens.yaml"))(t)
 	return set, secrets
 }
 
@@ -237,9 +229,7 @@ func TestRights(t *testing.T) {
 	set, secrets := tokens(t)
 	h, k, cluster := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
 	for _, name := range []string{"orders", "secret"} {
-		if _, err := cluster.Create(t.Context(), name, servicetest.Config(firn.Default())); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(cluster.Create(t.Context(), name, servicetest.Config(firn.Default())))(t)
 	}
 	id := makeOne(t, k, "secret")
 	const see, in, no = 200, 303, 403
@@ -427,9 +417,7 @@ func TestActionWaits(t *testing.T) {
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 2 {
-		if err := k.startAction(ctx, k.admin, "orders", slow); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.startAction(ctx, k.admin, "orders", slow))
 	}
 	cancel() // the pages were answered
 	free <- struct{}{}
@@ -509,9 +497,7 @@ func TestSlowStore(t *testing.T) {
 		}
 		store.Hangs.Store(false)
 		time.Sleep(2 * keepFor)
-		if _, err := cluster.Create(t.Context(), "orders", servicetest.Config(firn.Default())); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(cluster.Create(t.Context(), "orders", servicetest.Config(firn.Default())))(t)
 		time.Sleep(2 * keepFor)
 		if w := get(k, "/"); !strings.Contains(w.Body.String(), "/sequencers/orders") || strings.Contains(w.Body.String(), "is unavailable") {
 			t.Errorf("when it answers: %s", w.Body)
@@ -538,18 +524,9 @@ func TestVeiled(t *testing.T) {
 	keys := veil.Keys{1: make([]byte, 32)}
 	h, k, _ := newWorld(t, func(c *Config) { c.Veil = keys })
 	makeOne(t, k, "users")
-	id, err := firn.ParseID(makeOne(t, k, "orders"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := keys.Text("orders", firn.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	veiled, err := text.Append(nil, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(firn.ParseID(makeOne(t, k, "orders")))(t)
+	text := must.Get(keys.Text("orders", firn.Default()))(t)
+	veiled := must.Get(text.Append(nil, id))(t)
 	address := "/inspect/" + string(veiled)
 	for _, path := range []string{address + "?of=orders", address + "?of=orders&layout=twitter"} {
 		if body := get(h, path).Body.String(); !strings.Contains(body, id.String()) || !strings.Contains(body, "read as veiled") || !strings.Contains(body, "<h2>It matches</h2>") || !strings.Contains(body, "unveiled for orders") {
@@ -588,9 +565,7 @@ func TestHolders(t *testing.T) {
 		t.Errorf("an ID of which only the layout is known: %s", w.Body)
 	}
 	var node uint64
-	if err := cluster.Nodes(t.Context(), "orders", func(n grant.NodeInfo, _ error) bool { node = n.Node; return false }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cluster.Nodes(t.Context(), "orders", func(n grant.NodeInfo, _ error) bool { node = n.Node; return false }))
 	for _, row := range []struct {
 		time time.Time
 		node uint64
@@ -600,10 +575,7 @@ func TestHolders(t *testing.T) {
 		{time.Now().Add(24 * time.Hour), node, "The time would be"},
 		{time.Now(), (node + 1) % 1024, "No server has ever held"},
 	} {
-		x, err := firn.Default().Compose(firn.Parts{Time: row.time, Node: row.node})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(firn.Default().Compose(firn.Parts{Time: row.time, Node: row.node}))(t)
 		if w := get(h, "/inspect/"+x.String()+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), row.want) {
 			t.Errorf("node %d at %v: want %q", row.node, row.time, row.want)
 		}
@@ -613,10 +585,7 @@ func TestHolders(t *testing.T) {
 // TestWithoutStore: a server with a static node shows what it knows, and says
 // what it does not.
 func TestWithoutStore(t *testing.T) {
-	static, err := service.NewStatic(service.StaticConfig{Layout: firn.Default(), Node: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	static := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.Default(), Node: 7}))(t)
 	h, k, _ := newWorld(t, func(c *Config) {
 		c.Backend = static
 		c.Figures = func() (all []metrics.Sequencer) {

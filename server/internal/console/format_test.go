@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/operate/metrics"
@@ -66,10 +67,7 @@ func TestMany(t *testing.T) {
 	l := firn.Default()
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	id := func(after time.Duration, node, seq uint64) string {
-		x, err := l.Compose(firn.Parts{Time: now.Add(after - time.Hour), Node: node, Seq: seq})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(l.Compose(firn.Parts{Time: now.Add(after - time.Hour), Node: node, Seq: seq}))(t)
 		return x.String()
 	}
 	m := readMany([]string{id(0, 1, 0), id(time.Second, 2, 0), id(time.Minute, 1, 3), id(time.Second, 2, 0), id(2*time.Minute, 1, 0), "?"}, inspect.Options{Now: now})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -26,10 +27,7 @@ func served(t *testing.T, c Config) (*Server, string) {
 	if c.Store == nil && c.Static == nil {
 		c.Store = new(memstore.Store)
 	}
-	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(c))(t)
 	l := nettest.Listen(t)
 	go s.Serve(Listener{Listener: l})
 	t.Cleanup(func() {
@@ -46,9 +44,7 @@ func send(t *testing.T, address, request string) (code int, answer string) {
 	t.Helper()
 	conn := nettest.Dial(t, address)
 	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
-	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, request))(t)
 	method, _, _ := strings.Cut(request, " ")
 	r, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
 	if err != nil {
@@ -66,9 +62,7 @@ func send(t *testing.T, address, request string) (code int, answer string) {
 func TestSecretsStayOut(t *testing.T) {
 	token, hash := auth.NewToken()
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(path, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600))
 	log := new(nettest.Output)
 	_, address := served(t, Config{TokenFile: path, Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))})
 	const wrong = "firn_hunter2hunter2hunter2"
@@ -106,9 +100,7 @@ func talk(t *testing.T, address, commands string) string {
 	t.Helper()
 	conn := nettest.Dial(t, address)
 	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
-	if _, err := io.WriteString(conn, commands+"QUIT\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, commands+"QUIT\r\n"))(t)
 	all, err := io.ReadAll(conn)
 	if err != nil {
 		t.Fatalf("%q: %v", commands, err)
@@ -123,9 +115,7 @@ func TestLongTexts(t *testing.T) {
 	var log bytes.Buffer
 	_, hash := auth.NewToken()
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(tokens, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(tokens, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600))
 	for _, file := range []string{"", tokens} {
 		s, address := served(t, Config{TokenFile: file, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		var requests []string
@@ -148,9 +138,7 @@ func TestLongTexts(t *testing.T) {
 		for _, command := range []string{long, "NEXT " + long, "NEXT orders 1 " + long, "AUTH " + long, "AUTH default " + long, "CLIENT SETNAME " + long, "CLIENT SETINFO lib-name " + long, "HELLO 3 SETNAME " + long} {
 			talk(t, address, command+"\r\n")
 		}
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Shutdown(t.Context()))
 	}
 	for line := range strings.Lines(log.String()) {
 		if len(line) > 1024 {

@@ -16,6 +16,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
@@ -28,9 +29,7 @@ import (
 func TestAudit(t *testing.T) {
 	token, hash := auth.NewToken()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(file, []byte("tokens:\n- {name: ops, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("tokens:\n- {name: ops, role: admin, sha256: "+hash+"}\n"), 0o600))
 	log := new(nettest.Output)
 	_, address := served(t, Config{TokenFile: file, Logger: slog.New(requestid.NewHandler(slog.NewJSONHandler(log, nil)))})
 
@@ -39,10 +38,7 @@ func TestAudit(t *testing.T) {
 		r, _ := http.NewRequest(method, "http://"+address+path, nil)
 		r.Header.Set("Authorization", "Bearer "+token)
 		r.Header.Set("X-Request-ID", "web-1")
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultClient.Do(r))(t)
 		resp.Body.Close()
 	}
 	conn := nettest.DialGRPC(t, address)
@@ -64,10 +60,7 @@ func TestAudit(t *testing.T) {
 		for _, c := range session {
 			r.AddCookie(c)
 		}
-		resp, err := visitor.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(visitor.Do(r))(t)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusSeeOther {
 			t.Fatalf("POST %s: %s", path, resp.Status)
@@ -115,9 +108,7 @@ func TestAudit(t *testing.T) {
 			Level, Msg, Audit, Result, Sequencer, Principal, Address string
 			ID                                                       string `json:"request_id"`
 		}
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &row))
 		if row.Audit == "" {
 			continue
 		}
@@ -135,10 +126,7 @@ func TestAudit(t *testing.T) {
 func TestAuditWithoutTokens(t *testing.T) {
 	log := new(nettest.Output)
 	_, address := served(t, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
-	resp, err := http.Post("http://"+address+"/v1/sequencers/orders/next", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Post("http://"+address+"/v1/sequencers/orders/next", "", nil))(t)
 	resp.Body.Close()
 	if want := `audit=created result=done sequencer=orders principal="" address=127.0.0.1:`; resp.StatusCode != 200 || !strings.Contains(log.String(), want) {
 		t.Errorf("%s, and the log is %s, want %s", resp.Status, log, want)

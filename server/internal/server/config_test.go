@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
@@ -68,9 +69,7 @@ func tokensOf(t *testing.T) (path, token string) {
 	t.Helper()
 	token, hash := auth.NewToken()
 	path = filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(path, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600))
 	return path, token
 }
 
@@ -243,9 +242,7 @@ func testForwarding(t *testing.T, token string) {
 	if token != "" {
 		first.TokenFile, token = tokensOf(t)
 		second.ForwardTokenFile = filepath.Join(t.TempDir(), "token")
-		if err := os.WriteFile(second.ForwardTokenFile, []byte(token+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(second.ForwardTokenFile, []byte(token+"\n"), 0o600))
 		authorization = "Authorization: Bearer " + token + "\r\n"
 	}
 	_, has := served(t, first)
@@ -283,10 +280,7 @@ func testMember(t *testing.T) {
 	store := new(memstore.Store)
 	_, address := served(t, Config{Store: store, Version: "v5.4"})
 	for {
-		all, err := members.List(t.Context(), store, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(members.List(t.Context(), store, time.Now()))(t)
 		if len(all) == 1 {
 			if m := all[0]; m.Version != "v5.4" || m.Address != address || m.TLS {
 				t.Errorf("the store has the server as %+v", m)
@@ -306,10 +300,7 @@ func ends(t *testing.T, c Config, input string) (took time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 		c.Static = new(service.StaticConfig)
-		s, err := New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(c))(t)
 		pipes := nettest.NewPipes()
 		go s.Serve(Listener{Listener: pipes})
 		defer s.Shutdown(context.WithoutCancel(t.Context()))

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
@@ -41,9 +42,7 @@ func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, stri
 	}
 	if tokens != "" {
 		c.TokenFile = filepath.Join(dir, "tokens.yaml")
-		if err := os.WriteFile(c.TokenFile, []byte(tokens), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(c.TokenFile, []byte(tokens), 0o600))
 	}
 	s, address := served(t, c)
 	return s, address, client, dir
@@ -59,30 +58,18 @@ func asking(t *testing.T, address string, c *tls.Config) map[string]func(values 
 		web := &http.Client{Transport: &http.Transport{TLSClientConfig: c.Clone()}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		t.Cleanup(web.CloseIdleConnections)
 		return func(values ...string) bool {
-			r, err := http.NewRequest(method, "https://"+address+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequest(method, "https://"+address+path, nil))(t)
 			r.Header["Authorization"] = values
 			r.Header.Set("Accept", accept)
-			resp, err := web.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(web.Do(r))(t)
 			_, _ = io.Copy(io.Discard, resp.Body) // or the connection is not used again
 			resp.Body.Close()
 			return resp.StatusCode == 200
 		}
 	}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(c.Clone())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(c.Clone()))))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	secure, err := tls.Dial("tcp", address, c.Clone())
-	if err != nil {
-		t.Fatal(err)
-	}
+	secure := must.Get(tls.Dial("tcp", address, c.Clone()))(t)
 	t.Cleanup(func() { _ = secure.Close() })
 	in := bufio.NewReader(secure)
 	command := func(text string) string {
@@ -166,12 +153,8 @@ func TestOpenConnections(t *testing.T) {
 					t.Errorf("%s: refused", protocol)
 				}
 			}
-			if err := os.WriteFile(filepath.Join(dir, "ca.crt"), nettest.NewAuthority(t).PEM(t), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(filepath.Join(dir, "ca.crt"), time.Time{}, time.Now().Add(time.Minute)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, "ca.crt"), nettest.NewAuthority(t).PEM(t), 0o600))
+			must.Do(t, os.Chtimes(filepath.Join(dir, "ca.crt"), time.Time{}, time.Now().Add(time.Minute)))
 			s.Reload()
 			for protocol, ask := range ask {
 				if ask() {
@@ -189,23 +172,16 @@ func TestFewFiles(t *testing.T) {
 		const fails = 20
 		var log strings.Builder
 		l := nettest.NewPipes()
-		s, err := New(Config{Static: new(service.StaticConfig), Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(Config{Static: new(service.StaticConfig), Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(Listener{Listener: &exhausted{Listener: l, fails: fails}}) }()
 		conn := l.Dial()
 		defer conn.Close()
-		if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, "PING\r\n"))(t)
 		if answer, err := bufio.NewReader(conn).ReadString('\n'); answer != "+PONG\r\n" {
 			t.Errorf("PING = %q, %v", answer, err)
 		}
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Shutdown(t.Context()))
 		<-served
 		if n := strings.Count(log.String(), "accept failed"); n != 1 {
 			t.Errorf("%d lines of %d connections that were not accepted, want 1:\n%s", n, fails, log.String())

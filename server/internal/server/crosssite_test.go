@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -59,9 +60,7 @@ func (l exposedListener) Addr() net.Addr {
 func TestOtherSites(t *testing.T) {
 	token, hash := auth.NewToken()
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(tokens, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(tokens, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600))
 	for _, mode := range []struct {
 		name, host           string // the host is one under which the server is known
 		exposed, trustworthy bool   // browsers send Sec-Fetch-Site to a trustworthy one
@@ -73,10 +72,7 @@ func TestOtherSites(t *testing.T) {
 		{"behind TLS, with tokens", "ids.example", true, true, tokens},
 	} {
 		store := new(memstore.Store)
-		s, err := New(Config{Store: store, TokenFile: mode.tokens})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(Config{Store: store, TokenFile: mode.tokens}))(t)
 		l := net.Listener(nettest.Listen(t))
 		address := l.Addr().String()
 		if mode.exposed {
@@ -101,10 +97,7 @@ func TestOtherSites(t *testing.T) {
 			t.Fatalf("%s: a client gets %d %s", mode.name, code, answer)
 		}
 		before := issued()
-		settings, err := grant.Lookup(t.Context(), store, "old")
-		if err != nil {
-			t.Fatal(err)
-		}
+		settings := must.Get(grant.Lookup(t.Context(), store, "old"))(t)
 		taken := uint64(0)
 		for i, q := range browserRequests {
 			for _, name := range []string{"old", fmt.Sprint("new-", i)} {

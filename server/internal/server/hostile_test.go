@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/server"
@@ -68,12 +69,9 @@ type stack struct {
 func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Files) *stack {
 	t.Helper()
 	logs := new(nettest.Output)
-	srv, err := server.New(server.Config{
+	srv := must.Get(server.New(server.Config{
 		Store: new(memstore.Store), MaxSequencers: 8, TLS: certificates, Logger: slog.New(slog.NewTextHandler(logs, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(server.Listener{Listener: l}) }()
 	return &stack{t, logs, func() error {
@@ -119,9 +117,7 @@ func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error)
 	l := nettest.Listen(t)
 	s := newStack(t, l, nil)
 	text := nettest.Recorded(t, l.Addr().String(), do)
-	if err := s.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.end())
 	return text
 }
 

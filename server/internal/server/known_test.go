@@ -14,6 +14,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/server"
@@ -26,9 +27,7 @@ import (
 func TestKnown(t *testing.T) {
 	token, hash := auth.NewToken()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(file, []byte("tokens:\n- {name: all, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("tokens:\n- {name: all, role: admin, sha256: "+hash+"}\n"), 0o600))
 	get := func(path, more string) string {
 		return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + more + "\r\n"
 	}
@@ -70,10 +69,7 @@ func TestKnown(t *testing.T) {
 				if guarded {
 					c.TokenFile = file
 				}
-				srv, err := server.New(c)
-				if err != nil {
-					t.Fatal(err)
-				}
+				srv := must.Get(server.New(c))(t)
 				ended := make(chan error, 1)
 				go func() { ended <- srv.Serve(server.Listener{Listener: l}) }()
 				dial := func() *memConn {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
@@ -18,13 +19,8 @@ func TestOldTokenIsLogged(t *testing.T) {
 	old, oldHash := auth.NewToken()
 	fresh, freshHash := auth.NewToken()
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(path, []byte("tokens: [{name: web, role: generate, sha256: ["+oldHash+", "+freshHash+"]}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tokens, err := auth.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("tokens: [{name: web, role: generate, sha256: ["+oldHash+", "+freshHash+"]}]\n"), 0o600))
+	tokens := must.Get(auth.Open(path, nil))(t)
 	var log bytes.Buffer
 	s := &Server{config: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, files: files{tokens: tokens}}
 	g := auth.NewGuard(tokens.Get, nil)
@@ -37,9 +33,7 @@ func TestOldTokenIsLogged(t *testing.T) {
 	}{
 		{fresh, 0, 0}, {old, 0, 1}, {old, time.Minute, 1}, {fresh, 2 * time.Hour, 1}, {old, 2 * time.Hour, 2},
 	} {
-		if err := g.Allow(&auth.Credentials{Token: row.token, Given: true}, auth.Take, "a"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.Allow(&auth.Credentials{Token: row.token, Given: true}, auth.Take, "a"))
 		s.logReplaced(said, now.Add(row.after))
 		if got := strings.Count(log.String(), `msg="old token still used" entry=web`); got != row.want {
 			t.Errorf("after %v: %d lines, want %d: %s", row.after, got, row.want, &log)

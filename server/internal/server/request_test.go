@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
@@ -94,9 +95,7 @@ func TestRequestIDs(t *testing.T) {
 						Msg       string
 						RequestID string `json:"request_id"`
 					}
-					if err := json.Unmarshal([]byte(line), &l); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, json.Unmarshal([]byte(line), &l))
 					if l.Msg == "request" || strings.HasSuffix(l.Msg, " failed") && l.RequestID != "" {
 						lines++
 					}

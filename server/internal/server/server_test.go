@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/listen"
@@ -41,10 +42,7 @@ func TestConfig(t *testing.T) {
 // TestListeners: each listener serves the protocols that it is for, and metrics
 // count the connections of all, also before Serve and after Shutdown.
 func TestListeners(t *testing.T) {
-	srv, err := server.New(server.Config{Static: &service.StaticConfig{Node: 3}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(server.New(server.Config{Static: &service.StaticConfig{Node: 3}}))(t)
 	var listeners []server.Listener
 	for _, only := range [][]listen.Protocol{nil, {listen.RESP}} {
 		l := nettest.Listen(t)
@@ -59,10 +57,7 @@ func TestListeners(t *testing.T) {
 			t.Errorf("%v: the answer to PING is %q, %v", l.Only, answer, err)
 		}
 	}
-	resp, err := http.Get("http://" + listeners[0].Addr().String() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://" + listeners[0].Addr().String() + "/metrics"))(t)
 	text, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	for _, want := range []string{`firn_connections{protocol="resp"} 2`, `firn_connections{protocol="http"} 1`} {
@@ -123,10 +118,7 @@ func TestServeEnds(t *testing.T) {
 	if err := srv.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	srv, err = server.New(server.Config{Static: new(service.StaticConfig)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv = must.Get(server.New(server.Config{Static: new(service.StaticConfig)}))(t)
 	gone := at()
 	time.AfterFunc(10*time.Millisecond, func() { _ = gone.Close() })
 	if err := srv.Serve(server.Listener{Listener: gone}); !errors.Is(err, net.ErrClosed) {
@@ -144,10 +136,7 @@ func TestServeEnds(t *testing.T) {
 // TestShutdownBesideServe: whichever comes first, both return.
 func TestShutdownBesideServe(t *testing.T) {
 	for range 50 {
-		srv, err := server.New(server.Config{Store: new(memstore.Store)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv := must.Get(server.New(server.Config{Store: new(memstore.Store)}))(t)
 		l := nettest.Listen(t)
 		var both sync.WaitGroup
 		both.Go(func() {
@@ -171,16 +160,11 @@ func TestTokenEndsWhileDraining(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "tokens.yaml")
 		write := func(text string) {
 			t.Helper()
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		token, hash := auth.NewToken()
 		write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
-		srv, err := server.New(server.Config{Static: new(service.StaticConfig), TokenFile: path})
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv := must.Get(server.New(server.Config{Static: new(service.StaticConfig), TokenFile: path}))(t)
 		l := nettest.NewPipes()
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(server.Listener{Listener: l}) }()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -47,9 +48,7 @@ func TestGiveBack(t *testing.T) {
 			store := new(leisurely)
 			s := &source{cluster: service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})}
 			for i := range 8 * 64 {
-				if _, err := s.cluster.Sequencer(t.Context(), fmt.Sprintf("n%d", i), nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.cluster.Sequencer(t.Context(), fmt.Sprintf("n%d", i), nil))(t)
 			}
 			store.each = 2 * time.Second
 			ctx := context.Background()

@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
@@ -126,10 +127,7 @@ func (l *lab) client(c client.Config) *client.Client {
 		}
 		return a
 	}}))
-	made, err := client.New(c)
-	if err != nil {
-		l.Fatal(err)
-	}
+	made := must.Get(client.New(c))(l)
 	l.Cleanup(func() {
 		if err := made.Close(context.Background()); err != nil {
 			l.Error(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -50,10 +51,7 @@ func TestHolderActsAtOnce(t *testing.T) {
 				time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 				ctx := t.Context()
 				c := newMute(t, new(memstore.Store))
-				q, err := c.Sequencer(ctx, "orders", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				q := must.Get(c.Sequencer(ctx, "orders", nil))(t)
 				last := uint64(0)
 				for round := range 3 {
 					b, err := q.Take(ctx, 10)
@@ -86,9 +84,7 @@ func TestHolderActsAtOnce(t *testing.T) {
 					}
 
 					start = time.Now()
-					if _, err := tt.back(ctx, c.Admin()); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(tt.back(ctx, c.Admin()))(t)
 					synctest.Wait() // the member hears of it in its own goroutine
 					b, err = q.Try(1)
 					if err != nil || b.At(0).Uint64() <= last || time.Since(start) > 100*time.Millisecond {
@@ -108,19 +104,11 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 		ctx := t.Context()
 		store := new(memstore.Store)
 		c := newMute(t, store)
-		if _, err := c.Sequencer(ctx, "orders", nil); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Admin().Destroy(ctx, "orders"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := grant.Purge(ctx, store, "orders"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Sequencer(ctx, "orders", nil))(t)
+		must.Get(c.Admin().Destroy(ctx, "orders"))(t)
+		must.Get(grant.Purge(ctx, store, "orders"))(t)
 		config := c.Admin().Configure(firn.MustParseLayout("hazelcast"), nil)
-		if _, err := c.Admin().Create(ctx, "orders", config); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Admin().Create(ctx, "orders", config))(t)
 		q, err := c.Sequencer(ctx, "orders", nil)
 		if err != nil || q.Layout.String() != "hazelcast" {
 			t.Fatalf("the layout is %v, %v", q.Layout, err)
@@ -142,9 +130,7 @@ func TestTemplate(t *testing.T) {
 	})
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	old := c.Admin().Configure(firn.Default(), nil)
-	if _, err := c.Admin().Create(t.Context(), "old", old); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Admin().Create(t.Context(), "old", old))(t)
 	for name, want := range map[string]sequencer.Options{"orders": {Prefix: "order", Layout: firn.MustParseLayout("default,even=7")}, "old": {Layout: firn.Default()}} {
 		q, err := c.Sequencer(t.Context(), name, nil)
 		if err != nil || q.Prefix != want.Prefix {

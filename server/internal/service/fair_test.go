@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -25,10 +26,7 @@ func crowded(t *testing.T, run func(t *testing.T, b Backend)) {
 	t.Run("static", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
-			s, err := NewStatic(StaticConfig{Layout: layout, Options: &firn.Options{MaxAhead: ahead}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(NewStatic(StaticConfig{Layout: layout, Options: &firn.Options{MaxAhead: ahead}}))(t)
 			run(t, s)
 		})
 	})
@@ -106,10 +104,7 @@ func TestFairOrder(t *testing.T) {
 // later call that does not wait.
 func TestNoOvertaking(t *testing.T) {
 	crowded(t, func(t *testing.T, b Backend) {
-		s, err := b.Sequencer(t.Context(), "orders", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(b.Sequencer(t.Context(), "orders", nil))(t)
 		for {
 			if _, err := s.Try(1000); err != nil {
 				break

@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -39,10 +40,7 @@ func takeOne(t *testing.T, c *Cluster, name string) uint64 {
 
 func takeFrom(t *testing.T, s *Sequencer) uint64 {
 	t.Helper()
-	b, err := s.Take(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(s.Take(t.Context(), 1))(t)
 	return b.At(0).Uint64()
 }
 
@@ -68,10 +66,7 @@ func TestIdleCloses(t *testing.T) {
 	// One node ID: it must be given back before it is taken again.
 	inCluster(t, ClusterConfig{MaxNames: 2, Options: sequencer.Options{Member: grant.Member{Nodes: &grant.Range{}}}}, store, func(t *testing.T, c *Cluster) {
 		takeOne(t, c, "other")
-		idle, err := c.Sequencer(t.Context(), "idle", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		idle := must.Get(c.Sequencer(t.Context(), "idle", nil))(t)
 		last := takeFrom(t, idle)
 		time.Sleep(2 * fewIdle)
 		takeFrom(t, idle)
@@ -155,17 +150,13 @@ func TestRateLimitsOfTenants(t *testing.T) {
 	guard := auth.NewGuard(func() *auth.Set { return set }, nil)
 	store := new(memstore.Store)
 	for i := range 3 {
-		if _, err := grant.Create(t.Context(), store, fmt.Sprint("there-", i), grant.DefaultConfig(store, firn.Default(), nil), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Create(t.Context(), store, fmt.Sprint("there-", i), grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
 	}
 	inCluster(t, ClusterConfig{MaxNames: 10_000}, store, func(t *testing.T, c *Cluster) {
 		front := Front{Backend: c, Auth: guard, Limit: time.Minute}
 		find := func(token, name string) error {
 			creds := &auth.Credentials{Token: token, Given: true}
-			if err := guard.Allow(creds, auth.Take, name); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, guard.Allow(creds, auth.Take, name))
 			_, err := front.open(t.Context(), creds, name, new(Request))
 			return err
 		}
@@ -204,10 +195,7 @@ func takeAs(t *testing.T, b Backend, a auth.Authorizer, name, token string) erro
 // TestCreateIsARight: a client without the right creates nothing, whatever it
 // uses, and takes IDs of existing sequencers.
 func TestCreateIsARight(t *testing.T) {
-	static, err := NewStatic(StaticConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	static := must.Get(NewStatic(StaticConfig{}))(t)
 	store := new(memstore.Store)
 	inCluster(t, ClusterConfig{}, store, func(t *testing.T, c *Cluster) {
 		for what, b := range map[string]Backend{"cluster": c, "static": static} {

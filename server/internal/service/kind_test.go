@@ -19,6 +19,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -168,19 +169,11 @@ func TestClientKinds(t *testing.T) {
 		b.WriteString("},\n")
 	}
 	b.WriteString("}\n")
-	want, err := format.Source(b.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(format.Source(b.Bytes()))(t)
 	if *update {
-		if err := os.WriteFile(clientFile, want, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(clientFile, want, 0o666))
 	}
-	got, err := os.ReadFile(clientFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(clientFile))(t)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is not what the registry says: run go test -run TestClientKinds -update ./service", clientFile)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestNodeCounts: node IDs are counted by state, inside the range that members
@@ -18,9 +19,7 @@ func TestNodeCounts(t *testing.T) {
 		ctx, store := t.Context(), new(memstore.Store)
 		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
 		defer c.Close(ctx)
-		if _, err := c.Sequencer(ctx, "orders", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Sequencer(ctx, "orders", nil))(t)
 		want := func(step string, want NodeCounts) {
 			t.Helper()
 			time.Sleep(countEvery)
@@ -37,13 +36,9 @@ func TestNodeCounts(t *testing.T) {
 		if got, ok := c.NodeCounts("orders", time.Now()); !ok || got != (NodeCounts{1, 0, 1023}) {
 			t.Errorf("at first: %+v, %v", got, ok)
 		}
-		if _, err := grant.SetNodes(ctx, store, "orders", &grant.Range{Lo: 0, Hi: 1023}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.SetNodes(ctx, store, "orders", &grant.Range{Lo: 0, Hi: 1023}, nil))(t)
 		want("idle, its window has ended", NodeCounts{0, 0, 1024})
-		if _, err := grant.Fence(ctx, store, "orders", &grant.AdminOptions{LongestWindow: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Fence(ctx, store, "orders", &grant.AdminOptions{LongestWindow: time.Hour}))(t)
 		want("fenced", NodeCounts{0, 1024, 0})
 		time.Sleep(3 * time.Hour)
 		want("later", NodeCounts{0, 0, 1024})
@@ -56,9 +51,7 @@ func TestNodeCountsFail(t *testing.T) {
 		ctx, store := t.Context(), &unlisted{Store: new(memstore.Store), fails: true}
 		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
 		defer c.Close(ctx)
-		if _, err := c.Sequencer(ctx, "orders", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Sequencer(ctx, "orders", nil))(t)
 		for _, step := range []struct{ fails, ok bool }{{true, false}, {false, true}, {true, true}} {
 			store.fails = step.fails
 			c.NodeCounts("orders", time.Now())
@@ -78,9 +71,7 @@ func TestCloseWhileCounting(t *testing.T) {
 		store := &unlisted{Store: new(memstore.Store)}
 		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
 		for _, name := range []string{"orders", "users"} {
-			if _, err := c.Sequencer(t.Context(), name, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Sequencer(t.Context(), name, nil))(t)
 		}
 		store.hangs = true
 		c.NodeCounts("orders", time.Now())

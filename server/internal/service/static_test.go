@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
@@ -14,10 +15,7 @@ import (
 // serves all of them, and refuses others without counting a creation.
 func TestStaticTable(t *testing.T) {
 	const most = 4 << 10 // bytes per name
-	s, err := NewStatic(StaticConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewStatic(StaticConfig{}))(t)
 	name := func(i int) string { return fmt.Sprintf("%0128d", i) }
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -27,9 +25,7 @@ func TestStaticTable(t *testing.T) {
 	}
 	before := heap()
 	for i := range DefaultMaxNames {
-		if _, err := s.Sequencer(t.Context(), name(i), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Sequencer(t.Context(), name(i), nil))(t)
 	}
 	if each := (heap() - before) / DefaultMaxNames; each > most {
 		t.Errorf("a name costs %d bytes, want %d at most", each, most)

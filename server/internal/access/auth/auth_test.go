@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 var now = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -172,13 +174,9 @@ func TestOpen(t *testing.T) {
 		t.Error("a missing file is accepted")
 	}
 	token, hash := NewToken()
-	if err := os.WriteFile(path, []byte("tokens:\n- {name: a, role: read, sha256: "+hash+"}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("tokens:\n- {name: a, role: read, sha256: "+hash+"}"), 0o600))
 	for mode, want := range map[os.FileMode]string{0o644: "readable by other users (mode 0644)", 0o640: "", 0o600: "", 0o664: "chmod go-w", 0o666: "chmod o-w"} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 		said := ""
 		f, err := Open(path, func(text string) { said = text })
 		if err != nil {
@@ -191,9 +189,7 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"firn_a\n": "firn_a", " \n": ""} {
-		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, 0o600)))
 		if f, err := OpenToken(path); (err != nil) != (want == "") || err == nil && f.Get() != want {
 			t.Errorf("OpenToken of %q: %v, want %q", text, err, want)
 		}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestWho: a client that shows a token is known by it or not at all, whatever
@@ -82,10 +84,7 @@ func certificateOf(cn string, authority *x509.Certificate, until time.Time) *tls
 // TestCertificateEnds: an open connection loses a certificate that has expired
 // or whose authority has lost the server's trust.
 func TestCertificateEnds(t *testing.T) {
-	set, err := Parse([]byte("tokens:\n- {name: b, role: admin, cn: ops}\n"), "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(Parse([]byte("tokens:\n- {name: b, role: admin, cn: ops}\n"), "tokens"))(t)
 	authority := &x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(2 * time.Hour)}
 	for what, tokens := range map[string]func() *Set{"tokens": func() *Set { return set }, "certificates alone": nil} {
 		trusted := true

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 const (
@@ -138,10 +140,7 @@ func TestRotation(t *testing.T) {
 	old, oldHash := NewToken()
 	fresh, freshHash := NewToken()
 	parse := func(text string) *Set {
-		s, err := Parse([]byte(text), "f")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Parse([]byte(text), "f"))(t)
 		return s
 	}
 	before := parse("tokens: [{name: web, sha256: " + oldHash + ", role: generate, create: true}]")
@@ -208,10 +207,7 @@ func TestEditFile(t *testing.T) {
 		if err != nil || string(data) != text {
 			t.Errorf("%s: the file has %q, %v, want %q", what, data, err, text)
 		}
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(path))(t)
 		if info.Mode().Perm() != mode && runtime.GOOS != "windows" {
 			t.Errorf("%s: mode %v, want %v", what, info.Mode(), mode)
 		}
@@ -223,9 +219,7 @@ func TestEditFile(t *testing.T) {
 		t.Error(err)
 	}
 	want("created", "one", 0o600)
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(path, 0o640))
 	if err := edit("one", "two", nil); err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestReadOther reads what is not a small file: nothing may block or be read
@@ -19,13 +21,9 @@ import (
 func TestReadOther(t *testing.T) {
 	dir := t.TempDir()
 	pipe, large, small := filepath.Join(dir, "pipe"), filepath.Join(dir, "large"), filepath.Join(dir, "small")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	for path, size := range map[string]int{large: 4<<20 + 1, small: 4 << 20} {
-		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, make([]byte, size), 0o600))
 	}
 	for path, want := range map[string]string{
 		pipe:        "nothing writes to this pipe",
@@ -49,17 +47,13 @@ func TestReadOther(t *testing.T) {
 // TestReadPipe reads a pipe that has a writer, as a shell's <(command) has.
 func TestReadPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	w, err := os.OpenFile(pipe, os.O_RDWR, 0) // both ends, so that opening does not wait
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if _, err := io.WriteString(w, "half"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w, "half"))(t)
 	if _, err := read(pipe, time.Millisecond, false); err == nil || !strings.Contains(err.Error(), "not read completely within 1ms") {
 		t.Errorf("a writer that does not end: %v", err)
 	}
@@ -68,12 +62,8 @@ func TestReadPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := io.WriteString(w2, "all of it"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w2.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w2, "all of it"))(t)
+	must.Do(t, w2.Close())
 	if data, err := Read(fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil || string(data) != "all of it" {
 		t.Errorf("a pipe with a writer: %q, %v", data, err)
 	}
@@ -100,9 +90,7 @@ func TestReadTrusted(t *testing.T) {
 			continue // only root can give files away
 		}
 		_ = os.Remove(path)
-		if err := errors.Join(os.WriteFile(path, []byte("x"), 0o600), os.Chown(path, row.uid, -1), os.Chmod(path, row.mode)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(path, []byte("x"), 0o600), os.Chown(path, row.uid, -1), os.Chmod(path, row.mode)))
 		switch _, err := ReadTrusted(path); {
 		case row.want == "" && err != nil:
 			t.Errorf("mode %o of user %d: %v", row.mode, row.uid, err)
@@ -111,9 +99,7 @@ func TestReadTrusted(t *testing.T) {
 		}
 	}
 	link := path + ".link" // as in a volume of Kubernetes
-	if err := errors.Join(os.Chown(path, os.Geteuid(), -1), os.Chmod(path, 0o444), os.Symlink(path, link)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chown(path, os.Geteuid(), -1), os.Chmod(path, 0o444), os.Symlink(path, link)))
 	if _, err := ReadTrusted(link); err != nil {
 		t.Error(err)
 	}
@@ -125,9 +111,7 @@ func TestContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	parse := func(texts [][]byte) (string, error) {
 		if string(texts[0]) == "wrong" {
@@ -139,10 +123,7 @@ func TestContent(t *testing.T) {
 		t.Error("a missing file is accepted")
 	}
 	write("one")
-	c, err := Open(parse, path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Open(parse, path, ""))(t)
 	for i, row := range []struct {
 		do             func()
 		changed, fails bool
@@ -162,17 +143,12 @@ func TestContent(t *testing.T) {
 		}
 	}
 	_ = os.Remove(path)
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(path, 0o600))
+	r := must.Get(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))(t)
 	defer r.Close()
 	write("text") // and closes the writing end
-	if c, err = Open(parse, path, ""); err != nil || c.Get() != "text" {
-		t.Fatalf("a pipe: %v", err)
+	if c = must.Get(Open(parse, path, ""))(t); c.Get() != "text" {
+		t.Fatalf("a pipe: %q", c.Get())
 	}
 	if changed, err := c.Reload(); err != nil || changed {
 		t.Errorf("a pipe that was read: changed %t, %v", changed, err)

@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 func write(t *testing.T, path string, content []byte) string {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 
@@ -32,20 +31,11 @@ func connectTo(t *testing.T, serverConfig, c *tls.Config) (tls.ConnectionState, 
 	t.Helper()
 	// Not net.Pipe, which has no buffer: where a session is resumed, both ends
 	// write at once.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
-	here, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := must.Get(net.Dial("tcp", listener.Addr().String()))(t)
 	defer here.Close()
-	there, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := must.Get(listener.Accept())(t)
 	defer there.Close()
 	server := tls.Server(there, serverConfig)
 	done := make(chan error, 1)
@@ -59,7 +49,7 @@ func connectTo(t *testing.T, serverConfig, c *tls.Config) (tls.ConnectionState, 
 	}()
 	client := tls.Client(here, c)
 	_ = here.SetDeadline(time.Now().Add(nettest.Patience))
-	_, err = client.Read(make([]byte, 1)) // a refused certificate is reported after the handshake
+	_, err := client.Read(make([]byte, 1)) // a refused certificate is reported after the handshake
 	here.Close()
 	if e := <-done; err == nil {
 		err = e
@@ -113,9 +103,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("Reload() = %t, %v", changed, err)
 	}
 	serial(11)
-	if err := os.Chmod(f.Key, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(f.Key, 0o644))
 	var warned []string
 	if _, err := Load(f, func(text string) { warned = append(warned, text) }); err != nil || len(warned) != 2 {
 		t.Errorf("%v, %q", err, warned)
@@ -143,10 +131,7 @@ func TestClients(t *testing.T) {
 	f.ClientCA = write(t, f.Cert+".ca", ca.PEM(t))
 	pair := func(a *nettest.Authority) []tls.Certificate {
 		cert, key := nettest.PEM(t, a.Issue(t, "client", 20, time.Hour))
-		p, err := tls.X509KeyPair(cert, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(tls.X509KeyPair(cert, key))(t)
 		return []tls.Certificate{p}
 	}
 	for _, test := range []struct {
@@ -159,10 +144,7 @@ func TestClients(t *testing.T) {
 		{false, pair(other), false, false}, {true, pair(other), false, false},
 	} {
 		f.Require = test.require
-		l, err := Load(f, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(Load(f, nil))(t)
 		certs := test.certs
 		c := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if certs == nil {
@@ -184,16 +166,10 @@ func TestResumeAfterReload(t *testing.T) {
 		ca, f := issued(t)
 		other := nettest.NewAuthority(t)
 		f.ClientCA, f.Require = write(t, f.Cert+".ca", ca.PEM(t)), true
-		l, err := Load(f, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(Load(f, nil))(t)
 		server := l.Config() // one for all, as a listener has it: it has the keys of sessions
 		clientCert, clientKey := nettest.PEM(t, ca.Issue(t, "client", 20, time.Hour))
-		pair, err := tls.X509KeyPair(clientCert, clientKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pair := must.Get(tls.X509KeyPair(clientCert, clientKey))(t)
 		client := &tls.Config{
 			RootCAs: ca.Pool(), ServerName: "localhost", MaxVersion: version, ClientSessionCache: tls.NewLRUClientSessionCache(4),
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil },
@@ -245,10 +221,7 @@ func TestWarnings(t *testing.T) {
 func TestFaults(t *testing.T) {
 	_, good := issued(t)
 	dir := filepath.Dir(good.Cert)
-	cert, err := os.ReadFile(good.Cert)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(os.ReadFile(good.Cert))(t)
 	junk := write(t, filepath.Join(dir, "junk"), []byte("junk"))
 	half := write(t, filepath.Join(dir, "half"), append(cert, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...))
 	for want, f := range map[string]Files{

@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -65,10 +66,7 @@ func newBrowser(t *testing.T) context.Context {
 		return shared.ctx
 	}
 	path := chromium(t)
-	dir, err := os.MkdirTemp("", "firn-chromium-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "firn-chromium-"))(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.UserDataDir(dir),
@@ -115,9 +113,7 @@ func newTab(t *testing.T, browser context.Context, base string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	b := &tab{t: t, ctx: ctx, base: base}
-	if err := chromedp.Listen(ctx, b.note); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, chromedp.Listen(ctx, b.note))
 	t.Cleanup(func() {
 		cancel()
 		b.mu.Lock()

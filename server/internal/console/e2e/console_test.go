@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -52,9 +53,7 @@ func fleet(t *testing.T) (a, b *server, store *nettest.Store) {
 	for name, layout := range map[string]string{
 		"orders": "default", "invoices": "hazelcast", "sessions": "uuidv7", "web.carts": "js53",
 	} {
-		if _, err := grant.Create(t.Context(), store, name, servicetest.Config(firn.MustParseLayout(layout)), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Create(t.Context(), store, name, servicetest.Config(firn.MustParseLayout(layout)), nil))(t)
 	}
 	a.take("orders", 1000)
 	a.take("invoices", 100)
@@ -144,10 +143,7 @@ func TestNewcomer(t *testing.T) {
 	b.open("/inspect")
 	b.do(keys("#ids", id+"\r"))
 	b.wait("the reading", `document.querySelector("h2.id")?.textContent.includes(`+quote(id)+`)`)
-	parts, err := firn.Default().Decompose(mustID(t, id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parts := must.Get(firn.Default().Decompose(mustID(t, id)))(t)
 	for _, want := range []string{
 		parts.Time.Format("2006-01-02 15:04:05.000") + " UTC", fmt.Sprintf("by node %d", parts.Node),
 		"Counts the IDs of one millisecond", "Each of 1,024", "Always 0", "It matches",
@@ -171,10 +167,7 @@ func TestNewcomer(t *testing.T) {
 
 func mustID(t *testing.T, text string) firn.ID {
 	t.Helper()
-	id, err := firn.ParseID(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(firn.ParseID(text))(t)
 	return id
 }
 

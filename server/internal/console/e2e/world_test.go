@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/console"
@@ -72,17 +73,11 @@ func start(t *testing.T, o options) *server {
 	}
 	c := console.Config{Backend: s.cluster, Figures: figures, Self: announcer.ID, Version: "v0.9.0", Every: 250 * time.Millisecond, Limit: 5 * time.Second}
 	if o.tokens != "" {
-		set, err := auth.Parse([]byte(o.tokens), "tokens.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(auth.Parse([]byte(o.tokens), "tokens.yaml"))(t)
 		c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil)
 	}
 	s.pages = console.New(c)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s.address = l.Addr().String()
 	s.handler = httpapi.NewHandler(httpapi.Config{Backend: s.cluster, Console: s.pages, Metrics: http.NotFoundHandler()})
 	announced := make(chan struct{})

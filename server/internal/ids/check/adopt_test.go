@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/form"
 )
 
@@ -51,10 +52,7 @@ func TestFree(t *testing.T) {
 func TestShadow(t *testing.T) {
 	l := firn.MustParseLayout("twitter")
 	at := func(ms int, node uint64) firn.ID {
-		id, err := l.Compose(firn.Parts{Time: noon.Add(time.Duration(ms) * time.Millisecond), Node: node})
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(l.Compose(firn.Parts{Time: noon.Add(time.Duration(ms) * time.Millisecond), Node: node}))(t)
 		return id
 	}
 	s := NewShadow(grant.Info{Config: grant.Config{Layout: l, Nodes: &grant.Range{Lo: 512, Hi: 1023}}, Created: noon.Add(-time.Hour), Floor: noon}, form.Form{})
@@ -88,14 +86,8 @@ func TestShadow(t *testing.T) {
 
 // TestMoving reads IDs of real libraries by the layouts of docs/moving.md.
 func TestMoving(t *testing.T) {
-	page, err := os.ReadFile("../../../../docs/moving.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	vectors, err := os.ReadFile("testdata/moving.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../../docs/moving.md"))(t)
+	vectors := must.Get(os.ReadFile("testdata/moving.txt"))(t)
 	table, _, _ := strings.Cut(string(page), "\n## ")
 	rows := regexp.MustCompile("(?m)^\\| (.*) \\| `([^`]+)` \\|$").FindAllStringSubmatch(table, -1)
 	tested := make(map[string]bool)
@@ -110,14 +102,8 @@ func TestMoving(t *testing.T) {
 				continue
 			}
 			tested[row[1]] = true
-			l, err := firn.ParseLayout(row[2])
-			if err != nil {
-				t.Fatal(err)
-			}
-			id, err := firn.ParseID(f[3])
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(firn.ParseLayout(row[2]))(t)
+			id := must.Get(firn.ParseID(f[3]))(t)
 			p, err := l.Decompose(id)
 			made, _ := strconv.ParseInt(f[1], 10, 64)
 			if err != nil || fmt.Sprint(p.Node) != f[2] || p.Time.Sub(time.UnixMilli(made)).Abs() > 2*time.Second {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/form"
 )
 
@@ -95,9 +96,7 @@ func TestOrder(t *testing.T) {
 	} {
 		c := Checker{Max: 1 << 20}
 		for _, k := range keys {
-			if err := c.Add(k.id(16)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Add(k.id(16)))
 		}
 		if got, want := c.Report(firn.Layout{}, noon), orderSlowly(keys); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s, %d keys:\n got %+v\nwant %+v", name, len(keys), got, want)
@@ -109,9 +108,7 @@ func TestOrder(t *testing.T) {
 func TestChunks(t *testing.T) {
 	c := Checker{Max: 2*chunkKeys + 3}
 	for n := range c.Max {
-		if err := c.Add((key{n / chunkKeys, 1<<40 - n}).id(16)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Add((key{n / chunkKeys, 1<<40 - n}).id(16)))
 	}
 	if err := c.Add(make(form.ID, 8)); err != ErrMemory {
 		t.Errorf("after Max IDs: %v, want %v", err, ErrMemory)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // corpusNow is an hour after the corpus was made.
@@ -29,10 +30,7 @@ func corpus(t testing.TB) map[string][]string {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		_, ids, _ := strings.Cut(string(text), "\n")
 		all[strings.TrimSuffix(filepath.Base(file), ".txt")] = strings.Fields(ids)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // exact decodes JSON with its numbers as their digits.
@@ -26,10 +27,7 @@ func exact(t *testing.T, b []byte) map[string]any {
 // checkJSON checks the object of a result against the result.
 func checkJSON(t *testing.T, r Result) {
 	t.Helper()
-	b, err := json.Marshal(r.JSON())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(r.JSON()))(t)
 	v := exact(t, b)
 	best := &r.Readings[0]
 	if v["layout"] != best.Name || v["dec"] != best.Dec() || v["hex"] != best.Hex() || v["from"] != best.Form.String() {
@@ -86,10 +84,7 @@ func TestJSONText(t *testing.T) {
 			`{"layout":"bits=time:8.node:53.seq:2,unit=100µs,epoch=1970-01-01T00:00:00Z","time":"1970-01-01T00:00:00.000100000Z","time_ms":0,"node":9007199254740991,"seq":3,"dec":"72057594037927935","hex":"00ffffffffffffff"}`,
 		},
 	} {
-		l, err := firn.ParseLayout(tt.layout)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(firn.ParseLayout(tt.layout))(t)
 		got, err := json.Marshal(mustRead(t, tt.text, Options{Layout: l}).Readings[0].Parts())
 		if err != nil || string(got) != tt.want {
 			t.Errorf("the object of %s by layout %s is\n got %s\nwant %s", tt.text, tt.layout, got, tt.want)

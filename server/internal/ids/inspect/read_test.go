@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/form"
 )
 
@@ -48,14 +49,8 @@ func TestFirstOfLayout(t *testing.T) {
 		{"ulid", "2026-08-08T08:08:08.888Z", 9, 2, "uuid", "36 characters of a UUID"},
 	} {
 		l := firn.MustParseLayout(tt.layout)
-		at, err := time.Parse(time.RFC3339Nano, tt.time)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := firn.ParseFormat(tt.format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(time.Parse(time.RFC3339Nano, tt.time))(t)
+		f := must.Get(firn.ParseFormat(tt.format))(t)
 		b := compose(t, l, firn.Parts{Time: at, Node: tt.node, Seq: tt.seq})
 		r := mustRead(t, textOf(f, b), Options{})
 		got := &r.Readings[0]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestSummaryAnomalies wants what a column should not have to be counted.
@@ -16,9 +17,7 @@ func TestSummaryAnomalies(t *testing.T) {
 	for _, text := range []string{
 		"1212092628029698048", "1212092628029698048", "1212092627329698048", "1212092628029698000", "1212092632223002624",
 	} {
-		if err := s.Add(text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Add(text))
 	}
 	if err := s.Add("foo"); err == nil {
 		t.Error("foo is an ID")
@@ -28,9 +27,7 @@ func TestSummaryAnomalies(t *testing.T) {
 	}
 	s = NewSummary(Options{}, testNow)
 	for range 50 {
-		if err := s.Add(textOf(firn.Decimal, firn.Raw.Append(nil, firn.ID(rand.Uint64()>>1)))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Add(textOf(firn.Decimal, firn.Raw.Append(nil, firn.ID(rand.Uint64()>>1)))))
 	}
 	if got := s.Report(); got.Known {
 		t.Errorf("random numbers are %s", got.Name)
@@ -100,9 +97,7 @@ func TestSummaryFuture(t *testing.T) {
 	} {
 		s := NewSummary(Options{}, testNow)
 		for _, id := range ids {
-			if err := s.Add(id.String()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Add(id.String()))
 		}
 		if got := s.Report(); got.Name != name {
 			t.Errorf("the column is %s, in the future %d, want %s", got.Name, got.Future, name)
@@ -116,17 +111,13 @@ func TestSummarySmall(t *testing.T) {
 	for _, o := range []Options{{}, {Layout: firn.MustParseLayout("twitter")}} {
 		s := NewSummary(o, testNow)
 		for n := range 1000 {
-			if err := s.Add(firn.ID(n + 1).String()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Add(firn.ID(n+1).String()))
 		}
 		if got := s.Report(); got.Known != !o.Layout.IsZero() || got.Known && got.Fits != 1000 || got.Count != 1000 {
 			t.Errorf("by layout %q, 1,000 small numbers alone: %+v", o.Layout, got)
 		}
 		for range 5 {
-			if err := s.Add("1212092628029698048"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Add("1212092628029698048"))
 		}
 		if got := s.Report(); got.Name != "twitter" || got.Small != 1000 || got.Fits != 5 || got.First.Year() != 2019 {
 			t.Errorf("by layout %q, above 1,000 small numbers: %+v", o.Layout, got)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/sqlgen"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/typed"
@@ -177,17 +178,12 @@ func testLayouts(t *testing.T, server *sqltest.Server) {
 
 // testVeil runs the 200 vectors of docs/veil.md.
 func testVeil(t *testing.T, server *sqltest.Server) {
-	text, err := os.ReadFile("../../../../veil/testdata/vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../../veil/testdata/vectors.json"))(t)
 	var vectors []struct {
 		Bits, Number                     int
 		Key, Sequencer, ID, Veiled, Text string
 	}
-	if err := json.Unmarshal(text, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &vectors))
 	server.Exec("CREATE EXTENSION IF NOT EXISTS pgcrypto")
 	for bits, layout := range map[int]string{53: "js53", 63: "default", 64: "flake-idgen", 122: "uuidv7"} {
 		server.Exec(write(t, "postgres", fmt.Sprintf("v%d", bits), firn.MustParseLayout(layout)))
@@ -286,9 +282,7 @@ func TestMySQL(t *testing.T) {
 func unsigned(t *testing.T, text string) string {
 	t.Helper()
 	var n int64
-	if _, err := fmt.Sscan(text, &n); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(text, &n))(t)
 	return firn.ID(n).String()
 }
 
@@ -338,10 +332,7 @@ func TestSQLite(t *testing.T) {
 
 // testPage runs the SQL of docs/databases.md.
 func testPage(t *testing.T, server *sqltest.Server) {
-	page, err := os.ReadFile("../../../../docs/databases.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../../docs/databases.md"))(t)
 	server.Exec(write(t, "postgres", "firn", firn.Default()) + "CREATE TABLE orders (id bigint PRIMARY KEY); INSERT INTO orders VALUES (117383499776000003);")
 	var sql string
 	for _, block := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(page), -1) {

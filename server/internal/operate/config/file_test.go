@@ -8,6 +8,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -56,10 +57,7 @@ sequencers:
 			t.Errorf("%q: %+v, %v", text, f, err)
 		}
 	}
-	f, err = Parse([]byte("sequencers: {'a*': , '*a': }"), "f", known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = must.Get(Parse([]byte("sequencers: {'a*': , '*a': }"), "f", known))(t)
 	if _, err := f.Template("aba"); err == nil {
 		t.Error("an ambiguous name has a template")
 	}
@@ -125,10 +123,7 @@ func TestCheck(t *testing.T) {
 		{"a: {nodes: 0..4000}", wide, ""},
 		{"a: {layout: default}", sequencer.Options{Layout: wide.Layout, Member: grant.Member{Nodes: &grant.Range{Hi: 4000}}}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default`},
 	} {
-		f, err := Parse([]byte("sequencers:\n  "+tt.text), "f", known)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Parse([]byte("sequencers:\n  "+tt.text), "f", known))(t)
 		if tt.defaults.Layout.IsZero() {
 			tt.defaults.Layout = firn.Default()
 		}

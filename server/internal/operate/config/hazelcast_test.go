@@ -9,6 +9,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -177,10 +178,7 @@ func TestImportDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(text, err)
 		}
-		f, err := Parse([]byte(i.YAML), "imported", known)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Parse([]byte(i.YAML), "imported", known))(t)
 		if other, _ := f.Template("any-other"); other.Layout.String() != "hazelcast" {
 			t.Errorf("%s: any-other has %v", text, other.Layout)
 		}

@@ -4,23 +4,20 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // The rows come from Hazelcast itself.
 func TestMatchConformance(t *testing.T) {
-	data, err := os.ReadFile("../../../../testdata/vectors/hazelcast-wildcard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../../../../testdata/vectors/hazelcast-wildcard.json"))(t)
 	var rows []struct {
 		ID, Kind, Name string
 		Patterns       []string
 		Match          *string
 		Error          *struct{ Class, Message string }
 	}
-	if err := json.Unmarshal(data, &rows); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &rows))
 	for _, row := range rows {
 		got, ok, err := Match(row.Patterns, row.Name)
 		if (err != nil) != (row.Error != nil) || ok != (row.Match != nil) || ok && got != *row.Match {

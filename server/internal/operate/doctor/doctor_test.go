@@ -26,6 +26,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
@@ -72,10 +73,7 @@ func (s clockStore) Check(context.Context) ([]string, error) { return []string{"
 // announce writes a server into the store.
 func announce(t *testing.T, s grant.Store, n int, m members.Member) {
 	t.Helper()
-	value, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := must.Get(json.Marshal(m))(t)
 	if ok, err := s.CAS(t.Context(), fmt.Sprintf("members/v1/%04d", n), nil, value); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -119,14 +117,10 @@ func TestStore(t *testing.T) {
 // TestRecords: records that cannot be read are named, with what to do.
 func TestRecords(t *testing.T) {
 	s := new(memstore.Store)
-	if _, err := grant.Create(t.Context(), s, "orders", grant.DefaultConfig(s, firn.Default(), nil), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(grant.Create(t.Context(), s, "orders", grant.DefaultConfig(s, firn.Default(), nil), nil))(t)
 	want(t, Run(t.Context(), Config{Store: s}), "records", "1 records", OK)
 	for key, value := range map[string]string{"v1/orders/n/0007": "{", "v1/users/config": "{", "v1/items/config": `{"v":99}`} {
-		if _, err := s.CAS(t.Context(), key, nil, []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.CAS(t.Context(), key, nil, []byte(value)))(t)
 	}
 	found := Run(t.Context(), Config{Store: s})
 	for words, remedy := range map[string]string{"node ID 7 of sequencer orders": "do not delete", "v1/users/config": "do not delete", "v1/items/config": "newer firn"} {
@@ -143,9 +137,7 @@ func TestStoppedSequencers(t *testing.T) {
 	ctx := grant.WithOperator(t.Context(), "ops")
 	create := func(name string) {
 		t.Helper()
-		if _, err := grant.Create(ctx, s, name, grant.DefaultConfig(s, firn.Default(), nil), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.Create(ctx, s, name, grant.DefaultConfig(s, firn.Default(), nil), nil))(t)
 	}
 	check := func(_ grant.Info, err error) {
 		t.Helper()
@@ -193,10 +185,7 @@ func TestAddress(t *testing.T) {
 		}
 	}))
 	defer firn.Close()
-	other, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go func() { // it hangs up
 		for {
 			conn, err := other.Accept()
@@ -222,9 +211,7 @@ func TestAddress(t *testing.T) {
 // it, and what would fail there is found.
 func TestForwards(t *testing.T) {
 	store := new(memstore.Store)
-	if _, err := grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), nil))(t)
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
 	defer cluster.Close(context.Background())
 	handler := httpapi.NewHandler(httpapi.Config{Backend: cluster, Owner: cluster.Owner})
@@ -271,26 +258,16 @@ func TestCertificate(t *testing.T) {
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	write := func(name string, from, until time.Time) string {
 		t.Helper()
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 		c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until}
-		der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		der := must.Get(x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key))(t)
 		file := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 		return file
 	}
 	day := 24 * time.Hour
 	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o600))
 	for file, expect := range map[string]struct {
 		words string
 		level Level
@@ -338,19 +315,13 @@ func TestHandedOver(t *testing.T) {
 				case i == 1 && row.floor != 0:
 					o.Floor = now.Add(row.floor)
 				}
-				if _, err := grant.Create(t.Context(), s, "orders", c, o); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(grant.Create(t.Context(), s, "orders", c, o))(t)
 				if i == 0 && row.floor == -1 {
-					if _, err := grant.Detach(t.Context(), s, "orders", nil); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(grant.Detach(t.Context(), s, "orders", nil))(t)
 				}
 			}
 			record := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%[1]d,"state":"free","host":"h"}`, now.Add(row.until).UnixMilli())
-			if _, err := stores[0].CAS(t.Context(), fmt.Sprintf("v1/orders/n/%04d", row.node), nil, []byte(record)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(stores[0].CAS(t.Context(), fmt.Sprintf("v1/orders/n/%04d", row.node), nil, []byte(record)))(t)
 			c := Config{Store: stores[0], Other: stores[1], Now: func() time.Time { return now }}
 			words := row.words
 			if exchanged {

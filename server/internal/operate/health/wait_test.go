@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -112,10 +113,7 @@ func TestWaitFails(t *testing.T) {
 			return nil, err
 		}
 		var told []error
-		s, err := OpenOrWait(t.Context(), open, slog.New(slog.DiscardHandler), func(err error) { told = append(told, err) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(OpenOrWait(t.Context(), open, slog.New(slog.DiscardHandler), func(err error) { told = append(told, err) }))(t)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(told) != 1 || !errors.Is(told[0], refused) {
@@ -139,10 +137,7 @@ func TestWaitEnds(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		s, err := OpenOrWait(t.Context(), open, slog.New(slog.DiscardHandler), func(err error) { t.Errorf("failed: %v", err) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(OpenOrWait(t.Context(), open, slog.New(slog.DiscardHandler), func(err error) { t.Errorf("failed: %v", err) }))(t)
 		time.Sleep(time.Second)
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -16,15 +16,13 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 func list(t *testing.T, s grant.Store) []Member {
 	t.Helper()
-	all, err := List(t.Context(), s, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(List(t.Context(), s, time.Now()))(t)
 	return all
 }
 
@@ -138,9 +136,7 @@ func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
 		stalled := New(s, Options{})
-		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second))
 		time.Sleep(29 * time.Second)
 		if n := len(list(t, s)); n != 1 {
 			t.Errorf("%d members, want one", n)
@@ -151,13 +147,9 @@ func TestCrash(t *testing.T) {
 		}
 		for i := range 12 { // until one has taken its record
 			other := New(s, Options{})
-			if err := other.write(t.Context(), Member{Host: fmt.Sprint(i)}, 30*time.Second); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, other.write(t.Context(), Member{Host: fmt.Sprint(i)}, 30*time.Second))
 		}
-		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second))
 		if n := len(list(t, s)); n != 13 {
 			t.Errorf("%d members, want 13", n)
 		}
@@ -180,21 +172,15 @@ func TestClockAheadTakesNoRecord(t *testing.T) {
 		var all []*Announcer
 		for range 8 {
 			all = append(all, New(s, Options{}))
-			if err := all[len(all)-1].write(t.Context(), Member{}, 30*time.Second); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, all[len(all)-1].write(t.Context(), Member{}, 30*time.Second))
 		}
-		if err := New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second))
 		if got := list(t, s); len(got) != 9 {
 			t.Errorf("%d members, want 9: one has lost its record", len(got))
 		}
 		time.Sleep(31 * time.Second) // all are gone, the last one by its own clock too
 		time.Sleep(time.Minute)
-		if err := New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second))
 		records := 0
 		_ = s.List(t.Context(), prefix, func(string, []byte) bool { records++; return true })
 		if records != 9 {
@@ -212,9 +198,7 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	a := New(s, Options{})
-	if err := a.write(t.Context(), Member{Host: "a"}, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.write(t.Context(), Member{Host: "a"}, time.Minute))
 	if all := list(t, s); len(all) != 1 || all[0].ID != a.ID() {
 		t.Errorf("%+v", all)
 	}

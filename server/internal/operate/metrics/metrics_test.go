@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the table in docs/metrics.md")
@@ -204,9 +205,7 @@ func TestDocs(t *testing.T) {
 	table := regexp.MustCompile(`(?s)\| metric \|.*?\n\n`)
 	want := table.ReplaceAllLiteralString(string(text), b.String()+"\n")
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, []byte(want), 0o666))
 		return
 	}
 	if !strings.Contains(string(text), b.String()) {
@@ -268,9 +267,7 @@ func TestDashboard(t *testing.T) {
 		t.Skip("the module stands alone, without the repository's docs")
 	}
 	var any map[string]any
-	if err := json.Unmarshal(text, &any); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &any))
 	known := knownNames()
 	used := regexp.MustCompile(`firn_[a-z_]+`).FindAllString(string(text), -1)
 	if len(used) < 10 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -26,14 +27,8 @@ func TestGenerators(t *testing.T) {
 	if os.Getenv("FIRN_SOAK") != "" {
 		lives = 201
 	}
-	sources, err := filepath.Abs("testdata/generators")
-	if err != nil {
-		t.Fatal(err)
-	}
-	build, err := filepath.Abs("../../../../build/generators")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sources := must.Get(filepath.Abs("testdata/generators"))(t)
+	build := must.Get(filepath.Abs("../../../../build/generators"))(t)
 	peers, classes, module := filepath.Join(build, "peers"), filepath.Join(build, "java"), filepath.Join(build, "node")
 	jars := filepath.Join(classes, "*")
 	type generator struct{ name, env string }
@@ -77,9 +72,7 @@ func TestGenerators(t *testing.T) {
 				}
 				dir := t.TempDir()
 				clock := filepath.Join(dir, "clock")
-				if err := os.WriteFile(clock, []byte("0s"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(clock, []byte("0s"), 0o600))
 				seed := uint64(time.Now().UnixNano())
 				t.Logf("seed %d", seed)
 				command := slices.Concat([]string{"env"}, strings.Fields(g.env), language.command, []string{g.name, dir})
@@ -102,9 +95,7 @@ func copyJars(dir string, artifacts ...string) (commands [][]string) {
 
 // install runs commands in a directory, and returns why the first one failed.
 func install(t *testing.T, dir string, commands [][]string) (failure string) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	for _, words := range commands {
 		cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
@@ -122,10 +113,7 @@ func noneTwice(t *testing.T, name, dir string, kinds map[string]int) {
 	files, _ := filepath.Glob(filepath.Join(dir, "used-*"))
 	repeats := 0
 	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(file))(t)
 		pid := strings.TrimPrefix(filepath.Base(file), "used-")
 		for in := bufio.NewScanner(f); in.Scan(); {
 			id := in.Text()

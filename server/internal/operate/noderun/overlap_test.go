@@ -23,6 +23,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // The test binary plays both sides: the supervisor, and the command that writes
@@ -131,9 +132,7 @@ func TestNoOverlap(t *testing.T) {
 	var clocks []string
 	for i, offset := range []string{"0s", "5s"} {
 		clocks = append(clocks, filepath.Join(dir, fmt.Sprint("clock-", i)))
-		if err := os.WriteFile(clocks[i], []byte(offset), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(clocks[i], []byte(offset), 0o600))
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -264,10 +263,7 @@ func excused(t *testing.T, dir string) map[string]bool {
 	late := make(map[string]bool)
 	logs, _ := filepath.Glob(filepath.Join(dir, "log-*"))
 	for _, name := range logs {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(t)
 		if _, rest, ok := strings.Cut(string(text), " pid="); ok && (strings.Contains(string(text), "may have used its node ID after the window ended") || strings.Contains(string(text), "clock was set back to")) {
 			pid, _, _ := strings.Cut(rest, " ")
 			late[pid] = true
@@ -281,10 +277,7 @@ func readUses(t *testing.T, dir string) (all []use) {
 	late := excused(t, dir)
 	files, _ := filepath.Glob(filepath.Join(dir, "used-*"))
 	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(name))(t)
 		s := use{file: filepath.Base(name), excused: late[strings.TrimPrefix(filepath.Base(name), "used-")]}
 		for in := bufio.NewScanner(f); in.Scan(); {
 			var node uint64
@@ -310,18 +303,11 @@ func TestSupervisorKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "clock")
-	if err := os.WriteFile(file, []byte("0s"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("0s"), 0o600))
+	exe := must.Get(os.Executable())(t)
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), modeVar+"=supervisor", dirVar+"="+dir, clockVar+"="+file)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	pid := 0
 	for pid == 0 {
 		names, _ := filepath.Glob(filepath.Join(dir, "used-*"))
@@ -346,13 +332,7 @@ func TestSupervisorKilled(t *testing.T) {
 
 func pidOf(t *testing.T, file string) int {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 	return pid
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -64,10 +65,7 @@ type trial struct {
 func newTrial(t *testing.T, command ...string) *trial {
 	c := &clock{now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
 	r := &trial{t: t, clock: c, store: &nettest.Store{Store: new(memstore.Store)}, log: new(nettest.Output), signals: make(chan os.Signal, 4), done: make(chan struct{})}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := must.Get(os.OpenFile(os.DevNull, os.O_RDWR, 0))(t)
 	t.Cleanup(func() { _ = null.Close() })
 	r.config = Config{
 		Store: r.store, Sequencer: DefaultSequencer, Window: DefaultWindow, Environ: os.Environ(), Stdin: null, Stdout: null, Stderr: null,
@@ -185,9 +183,7 @@ const forever = "sleep 1000 & wait"
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("#!/nowhere\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("#!/nowhere\n"), 0o755))
 	for _, tt := range []struct {
 		words []string
 		code  int
@@ -315,9 +311,7 @@ func TestWindowChanged(t *testing.T) {
 	r.sees("command started")
 	set := func(window time.Duration) {
 		t.Helper()
-		if _, err := grant.SetWindow(t.Context(), r.config.Store, DefaultSequencer, window); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(grant.SetWindow(t.Context(), r.config.Store, DefaultSequencer, window))(t)
 	}
 	set(time.Minute)
 	r.sees("window=1m0s margin=30s grace=20s")

@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	api "go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/stats"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // TestSampler: whatever a client sends, it is traced no more often than
@@ -39,10 +41,7 @@ func testSampler(t *testing.T) {
 		{"always_on", "", 1, false, false},
 	} {
 		c := Config{Getenv: env(row.arg, "OTEL_TRACES_SAMPLER", row.name)}
-		whole, err := c.sampler()
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := must.Get(c.sampler())(t)
 		for _, client := range []struct {
 			sampled bool
 			id      api.TraceID

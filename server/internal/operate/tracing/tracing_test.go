@@ -18,6 +18,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
@@ -147,10 +148,7 @@ func TestProtocols(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	const parent = "00-0123456789abcdef0123456789abcdef-fedcba9876543210-"
 	c := tracingtest.New(t)
-	backend, err := service.NewStatic(service.StaticConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	backend := must.Get(service.NewStatic(service.StaticConfig{}))(t)
 	get := func(share, path, traceparent string) (int, *Tracer) {
 		tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Getenv: env(share)})
 		h := httpapi.NewHandler(httpapi.Config{Backend: backend, Trace: tracer.HTTP(true)})
@@ -208,9 +206,7 @@ func TestStore(t *testing.T) {
 	s := tracer.Store(new(memstore.Store))
 	ctx := t.Context()
 	for _, next := range []string{"a", "b"} {
-		if _, err := s.CAS(ctx, "k", nil, []byte(next)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.CAS(ctx, "k", nil, []byte(next)))(t)
 	}
 	if v, err := s.Get(ctx, "k"); err != nil || string(v) != "a" {
 		t.Errorf("%q, %v", v, err)
@@ -255,9 +251,7 @@ func TestCollectorRefuses(t *testing.T) {
 		end("next", 1, 0, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 		defer cancel()
-		if err := tracer.provider.(*trace.TracerProvider).ForceFlush(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tracer.provider.(*trace.TracerProvider).ForceFlush(ctx))
 	}
 	c.Refuse(true)
 	span()

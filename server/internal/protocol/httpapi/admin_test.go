@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
@@ -108,10 +109,7 @@ func TestEmptyLater(t *testing.T) { synctest.Test(t, testEmptyLater) }
 func testEmptyLater(t *testing.T) {
 	time.Sleep(time.Until(day))
 	cut := newFlaky()
-	q, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()}))(t)
 	defer func() {
 		cut.Cut.Store(false)
 		_ = q.Close(context.Background())
@@ -206,9 +204,7 @@ func TestListsShowWhatCallerMaySee(t *testing.T) {
 	}{{nil, "carts orders users"}, {nameGuard{"orders", "nowhere"}, "orders"}, {nameGuard{"users", "carts"}, "carts users"}, {nameGuard{}, ""}} {
 		h := NewHandler(Config{Backend: backend, Auth: row.g, Metrics: metrics})
 		var list struct{ Sequencers []struct{ Name string } }
-		if err := json.Unmarshal(do(h, "GET", "/v1/sequencers").Body.Bytes(), &list); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(do(h, "GET", "/v1/sequencers").Body.Bytes(), &list))
 		var names []string
 		for _, q := range list.Sequencers {
 			names = append(names, q.Name)

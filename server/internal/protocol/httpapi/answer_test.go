@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -31,10 +32,7 @@ const fast = "bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z"
 // TestAllocations: what a request for one ID allocates besides net/http. Three
 // of these are for the request ID; without tracing, none is for traces.
 func TestAllocations(t *testing.T) {
-	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)}))(t)
 	w := &nullWriter{header: make(http.Header)}
 	r := httptest.NewRequest("GET", "/v1/sequencers/orders/next", nil)
 	r.Host = "localhost"

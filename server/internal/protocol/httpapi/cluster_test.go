@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -52,9 +53,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	store := newFlaky()
 	one := sequencer.Options{Member: grant.Member{Nodes: &grant.Range{Lo: 3, Hi: 3}}}
 	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
-	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	var log bytes.Buffer
 	var elsewhere atomic.Bool
 	tries := new(writeCounter)
@@ -84,9 +83,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 		wantProblem(t, ready(), service.StoreUnavailable)
 	}
 	store.Cut.Store(false)
-	if err := holder.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, holder.Close(t.Context()))
 	if w := ready(); w.Code != 200 {
 		t.Errorf("the number is free: %d %s", w.Code, w.Body)
 	}
@@ -130,9 +127,7 @@ func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Options{Member: grant.Member{Nodes: &grant.Range{Lo: 3, Hi: 3}}}
 	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
-	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	restored := &struct{ *memstore.Store }{store}
 	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(restored, nil), Options: one})
 	if _, err := c.Sequencer(t.Context(), "orders", nil); !errors.Is(err, grant.ErrNodesExhausted) {

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -121,9 +122,7 @@ func FuzzPaths(f *testing.F) {
 		}
 		if method == "PUT" && w.Code < 300 {
 			var got textfmt.SequencerJSON
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(w.Body.Bytes(), &got))
 			info, ok := after[got.Name]
 			layout, err := firn.ParseLayout(got.Layout)
 			if !ok || err != nil || info.Config.Layout != layout || info.State.String() != got.State || info.Config.Check() != nil {
@@ -149,9 +148,7 @@ func given(t *testing.T, w *httptest.ResponseRecorder) (n int) {
 		IDs  []string
 		Runs []struct{ Count int }
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(w.Body.Bytes(), &v))
 	for _, r := range v.Runs {
 		n += r.Count
 	}

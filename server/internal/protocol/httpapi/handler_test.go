@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
@@ -285,10 +286,7 @@ func TestServerLimits(t *testing.T) {
 	get := func(header string) int {
 		r, _ := http.NewRequest("GET", server.URL+"/v1/sequencers/orders/next", nil)
 		r.Header.Set("X-Long", header)
-		resp, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(server.Client().Do(r))(t)
 		resp.Body.Close()
 		return resp.StatusCode
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
@@ -23,9 +24,7 @@ func newStatic(t testing.TB, layout string) *service.Static { return servicetest
 // stats returns the statistics of a sequencer's generator.
 func stats(t testing.TB, b service.Backend, name string) (found firn.Stats) {
 	t.Helper()
-	if _, err := b.Sequencer(context.Background(), name, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(b.Sequencer(context.Background(), name, nil))(t)
 	b.(*service.Static).Usage(func(n string, s *service.Usage) {
 		if n == name {
 			found = s.Stats.Stats

@@ -16,6 +16,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
@@ -40,10 +41,7 @@ func TestNextForms(t *testing.T) { synctest.Test(t, testNextForms) }
 func testNextForms(t *testing.T) {
 	const path = "/v1/sequencers/orders/next"
 	const accept = "Accept: "
-	short, err := firn.ParseFormat("flake16")
-	if err != nil {
-		t.Fatal(err)
-	}
+	short := must.Get(firn.ParseFormat("flake16"))(t)
 	for _, layout := range []string{
 		"default,even=0", "hazelcast", "js53", "boundary",
 		"lable", // not ordered
@@ -128,14 +126,8 @@ func testNextForms(t *testing.T) {
 // firstBatch returns the first batch of a newStatic sequencer.
 func firstBatch(t *testing.T, layout string, count int) service.Batch {
 	t.Helper()
-	s, err := newStatic(t, layout).Sequencer(t.Context(), "orders", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := s.Take(t.Context(), count)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(newStatic(t, layout).Sequencer(t.Context(), "orders", nil))(t)
+	b := must.Get(s.Take(t.Context(), count))(t)
 	return b
 }
 
@@ -323,10 +315,7 @@ func TestOptionsAll(t *testing.T) {
 	for host, want := range map[string]int{"rebound.example": 421, "localhost": 404} {
 		conn := nettest.Dial(t, server.Listener.Addr().String())
 		fmt.Fprintf(conn, "OPTIONS * HTTP/1.1\r\nHost: %s\r\n\r\n", host)
-		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		if resp.StatusCode != want {
 			t.Errorf("OPTIONS * for %s: status %d, want %d", host, resp.StatusCode, want)
 		}

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -39,9 +40,7 @@ func TestOpenAPI(t *testing.T) {
 		OpenAPI string
 		Paths   map[string]map[string]yaml.Node
 	}
-	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(openAPI, &doc))
 	cluster := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
@@ -92,9 +91,7 @@ func TestOpenAPI(t *testing.T) {
 				continue
 			}
 			var op operation
-			if err := node.Decode(&op); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, node.Decode(&op))
 			if len(op.Examples) == 0 {
 				t.Errorf("%s %s has no examples", method, path)
 			}
@@ -141,9 +138,7 @@ func TestOpenAPISequencer(t *testing.T) {
 			Schemas map[string]struct{ Properties map[string]yaml.Node }
 		}
 	}
-	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(openAPI, &doc))
 	var want []string
 	for f := range reflect.TypeFor[textfmt.SequencerJSON]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -160,9 +155,7 @@ func TestOpenAPISequencer(t *testing.T) {
 // wraps greater numbers silently.
 func TestOpenAPIForGenerators(t *testing.T) {
 	var doc yaml.Node
-	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(openAPI, &doc))
 	var check func(*yaml.Node)
 	check = func(n *yaml.Node) {
 		fields := make(map[string]string)

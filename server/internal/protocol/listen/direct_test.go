@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -21,10 +22,7 @@ func directPair(t *testing.T) (net.Conn, *net.TCPConn) {
 	l := nettest.Listen(t)
 	defer l.Close()
 	far := nettest.Dial(t, l.Addr().String())
-	near, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	near := must.Get(l.Accept())(t)
 	for _, conn := range []net.Conn{near, far} {
 		if tcp := conn.(*net.TCPConn); tcp.SetReadBuffer(64<<10) != nil || tcp.SetWriteBuffer(64<<10) != nil {
 			t.Fatal("the buffers of a connection cannot be set")
@@ -67,13 +65,9 @@ func TestDirectCarriesAll(t *testing.T) {
 func TestDirectHalfClose(t *testing.T) {
 	d, far := directPair(t)
 	for range 2 {
-		if _, err := far.Write([]byte("PING")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(far.Write([]byte("PING")))(t)
 	}
-	if err := far.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, far.CloseWrite())
 	if got, err := io.ReadAll(d); string(got) != "PINGPING" || err != nil {
 		t.Errorf("read %q, %v, want PINGPING", got, err)
 	}
@@ -98,9 +92,7 @@ func TestDirectDeadlines(t *testing.T) {
 		_, err := d.Read(make([]byte, 1))
 		reading <- err
 	}()
-	if err := d.SetReadDeadline(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.SetReadDeadline(time.Unix(1, 0)))
 	check("a read that waits", <-reading)
 	_, err := d.Read(make([]byte, 1))
 	check("a read after its deadline", err)
@@ -114,15 +106,11 @@ func TestDirectDeadlines(t *testing.T) {
 	if _, err := io.ReadFull(far, make([]byte, 1)); err != nil { // the write has begun
 		t.Fatal(err)
 	}
-	if err := d.SetWriteDeadline(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.SetWriteDeadline(time.Unix(1, 0)))
 	n := <-writing
 	_, err = d.Write([]byte("x"))
 	check("a write after its deadline", err)
-	if err := d.SetDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.SetDeadline(time.Time{}))
 	if got, err := io.CopyN(io.Discard, far, int64(n-1)); err != nil {
 		t.Errorf("%d bytes of the %d that Write reported, then %v", got+1, n, err)
 	}
@@ -150,12 +138,8 @@ func TestDirectClose(t *testing.T) {
 			t.Errorf("a write that waits: %v, want %v", err, net.ErrClosed)
 		}
 	})
-	if _, err := io.ReadFull(far, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(far, make([]byte, 1)))(t)
+	must.Do(t, d.Close())
 	all.Wait()
 	if _, err := d.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Read after Close: %v", err)
@@ -169,9 +153,7 @@ func TestDirectClose(t *testing.T) {
 // TestDirectReset: a reset is an error in both directions, not an end.
 func TestDirectReset(t *testing.T) {
 	d, far := directPair(t)
-	if err := far.SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, far.SetLinger(0))
 	_ = far.Close()
 	if n, err := d.Read(make([]byte, 1)); n != 0 || err == nil || err == io.EOF {
 		t.Errorf("Read = %d, %v, want an error", n, err)

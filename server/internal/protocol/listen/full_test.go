@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -20,13 +21,8 @@ import (
 func get(t *testing.T, conn net.Conn) *http.Response {
 	t.Helper()
 	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
-	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"))(t)
+	r := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	return r
 }
 
@@ -51,9 +47,7 @@ func TestFull(t *testing.T) {
 		Type, Title, Detail string
 		Status              int
 	}
-	if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(r.Body).Decode(&p))
 	if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" || !r.Close || r.Header.Get("Content-Type") != "application/problem+json" ||
 		p.Type != "about:blank" || p.Title != "Service Unavailable" || p.Status != 503 || !strings.Contains(p.Detail, "too many connections") {
 		t.Errorf("HTTP: %v, %v, %+v", r.Status, r.Header, p)

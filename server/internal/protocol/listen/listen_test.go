@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -91,9 +92,7 @@ func ask(t *testing.T, conn net.Conn, text string, size int) string {
 	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	for rest := text; rest != ""; {
 		n := min(size, len(rest))
-		if _, err := io.WriteString(conn, rest[:n]); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, rest[:n]))(t)
 		rest = rest[n:]
 	}
 	_ = closeWrite(conn) // it may be closed already

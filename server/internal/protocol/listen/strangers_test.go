@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -66,12 +67,8 @@ func TestStrangers(t *testing.T) {
 				known = unverified(known)
 			}
 			known.SetDeadline(time.Now().Add(nettest.Patience))
-			if _, err := fmt.Fprintf(known, "GET /known HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := known.Read(make([]byte, 1<<10)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Fprintf(known, "GET /known HTTP/1.1\r\nHost: a\r\n\r\n"))(t)
+			must.Get(known.Read(make([]byte, 1<<10)))(t)
 			if _, held := all.sum(); held != 0 {
 				t.Errorf("%s: a known connection holds %d bytes, want 0", what, held)
 			}
@@ -189,9 +186,7 @@ func TestSilence(t *testing.T) {
 			conn := raw
 			if row.tls {
 				secure := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
-				if err := secure.Handshake(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, secure.Handshake())
 				conn = secure
 				go func() { _, _ = io.Copy(io.Discard, raw) }()
 			}
@@ -207,9 +202,7 @@ func TestSilence(t *testing.T) {
 		serveMux(t, New(l, Config{MaxConns: 2}))
 		known, silent := l.Dial(), l.Dial()
 		defer known.Close()
-		if _, err := fmt.Fprintf(known, "GET /known HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Fprintf(known, "GET /known HTTP/1.1\r\nHost: a\r\n\r\n"))(t)
 		for _, row := range []struct {
 			after time.Duration
 			open  bool

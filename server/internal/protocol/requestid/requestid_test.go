@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/slogtest"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 func TestNewID(t *testing.T) {
@@ -51,9 +53,7 @@ func TestHandlerLaws(t *testing.T) {
 	err := slogtest.TestHandler(h, func() (all []map[string]any) {
 		for line := range bytes.Lines(out.Bytes()) {
 			m := make(map[string]any)
-			if err := json.Unmarshal(line, &m); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(line, &m))
 			all = append(all, m)
 		}
 		return all

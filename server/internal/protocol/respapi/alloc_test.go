@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -14,10 +15,7 @@ import (
 const fast = "bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z"
 
 func newFast(t testing.TB) *service.Static {
-	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)}))(t)
 	return s
 }
 

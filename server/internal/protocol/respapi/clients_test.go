@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -109,10 +110,7 @@ const examples = "../../../../../../examples/"
 // build/clients.
 func TestClients(t *testing.T) {
 	nettest.Long(t)
-	cache, err := filepath.Abs("../../../../build/clients")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := must.Get(filepath.Abs("../../../../build/clients"))(t)
 	if _, err := os.Stat("../../../../go.work"); err != nil {
 		t.Skip("SKIPPED: the module stands alone, and there is no directory to install clients into")
 	}
@@ -166,10 +164,7 @@ func (c *libraryClient) prepare(t *testing.T, dir string) {
 	stamp := fmt.Sprint(c.install) // everything that the installation depends on
 	var files [][]byte
 	for _, name := range c.files {
-		b, err := os.ReadFile(filepath.Join("testdata/clients", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join("testdata/clients", name)))(t)
 		files = append(files, b)
 		if c.again {
 			stamp += "\n" + string(b)
@@ -178,17 +173,11 @@ func (c *libraryClient) prepare(t *testing.T, dir string) {
 	was, err := os.ReadFile(filepath.Join(dir, "stamp"))
 	installed := err == nil && string(was) == stamp
 	if !installed {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(dir))
+		must.Do(t, os.MkdirAll(dir, 0o777))
 	}
 	for i, name := range c.files {
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), files[i], 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), files[i], 0o666))
 	}
 	if installed {
 		return
@@ -203,9 +192,7 @@ func (c *libraryClient) prepare(t *testing.T, dir string) {
 			t.Skipf("SKIPPED: %s cannot be installed here: %v\n%s", c.name, err, out)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "stamp"), []byte(stamp), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "stamp"), []byte(stamp), 0o666))
 }
 
 // runIn runs a command in a directory.

@@ -129,7 +129,7 @@ func readValue(r *bufio.Reader) (v value, err error) {
 	case '+', '-':
 		return v, nil
 	case ':':
-		if _, err := strconv.ParseInt(v.text, 10, 64); err != nil || strconv.Itoa(must(strconv.Atoi(v.text))) != v.text {
+		if n, err := strconv.ParseInt(v.text, 10, 64); err != nil || strconv.FormatInt(n, 10) != v.text {
 			return v, fmt.Errorf("%q is no integer", text)
 		}
 		return v, nil
@@ -178,13 +178,6 @@ func readValue(r *bufio.Reader) (v value, err error) {
 		return v, fmt.Errorf("%q has no type that is known", text)
 	}
 	return v, nil
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }
 
 // values parses all answers in a text.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -143,9 +144,7 @@ func TestRefusalArrives(t *testing.T) {
 	addr := serveTCP(t, NewServer(Config{Backend: counting()}))
 	for range 20 {
 		c := dialTCP(t, addr)
-		if _, err := io.WriteString(c, "*x\r\n"+strings.Repeat("x", 100<<10)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c, "*x\r\n"+strings.Repeat("x", 100<<10)))(t)
 		if got := c.read(); !strings.HasPrefix(got, "-ERR Protocol error: invalid multibulk length") {
 			t.Fatalf("got %s", got)
 		}
@@ -190,9 +189,7 @@ func TestTimeouts(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
-			if _, err := io.WriteString(c, "NG\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(c, "NG\r\n"))(t)
 			if got := c.read(); got != "+PONG" {
 				t.Errorf("PING = %s", got)
 			}
@@ -242,9 +239,7 @@ func TestTimeouts(t *testing.T) {
 			c := newClient(l.Dial())
 			time.Sleep(time.Hour)
 			began := time.Now()
-			if _, err := io.WriteString(c, "PI"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(c, "PI"))(t)
 			for _, want := range []string{"-ERR Protocol error: timeout: a command must arrive completely within 5s", "read: EOF"} {
 				if got := c.read(); got != want || time.Since(began) != 5*time.Second {
 					t.Errorf("got %s after %v, want %s after 5 s", got, time.Since(began), want)
@@ -276,9 +271,7 @@ func TestWaits(t *testing.T) {
 	serving(t, Config{Backend: servicetest.Open(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		began := time.Now()
-		if _, err := io.WriteString(c, line("PING")+line("NEXT orders")+line("PING")+strings.Repeat(line("NEXT orders"), 8)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c, line("PING")+line("NEXT orders")+line("PING")+strings.Repeat(line("NEXT orders"), 8)))(t)
 		at := []int{0, 3, 3, 6, 9, 12, 15, 18, 21, 24, 27}
 		for i, want := range at {
 			got := c.read()
@@ -305,12 +298,8 @@ func TestWaits(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	serving(t, Config{Backend: servicetest.Open(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
 		idle, half, busy := newClient(l.Dial()), newClient(l.Dial()), newClient(l.Dial())
-		if _, err := io.WriteString(half, "*1\r\n$4\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(busy, line("NEXT orders")+line("PING")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(half, "*1\r\n$4\r\n"))(t)
+		must.Get(io.WriteString(busy, line("NEXT orders")+line("PING")))(t)
 		synctest.Wait()
 		began := time.Now()
 		ended := make(chan error, 1)
@@ -334,9 +323,7 @@ func TestShutdown(t *testing.T) {
 	})
 	serving(t, Config{Backend: servicetest.Open(waiting(time.Hour)), Limit: time.Hour}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
-		if _, err := io.WriteString(c, line("NEXT orders")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c, line("NEXT orders")))(t)
 		synctest.Wait()
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

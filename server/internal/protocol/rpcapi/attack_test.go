@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -79,9 +80,7 @@ func dialRaw(t *testing.T, l *narrowListener) *rawClient {
 	hello := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
 		string(frameOf(4, 0, 0, []byte{0, 4, 0x7f, 0xff, 0xff, 0xff})) + // SETTINGS_INITIAL_WINDOW_SIZE
 		string(frameOf(8, 0, 0, []byte{0x40, 0, 0, 0})) // WINDOW_UPDATE of the connection
-	if _, err := io.WriteString(conn, hello); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, hello))(t)
 	return r
 }
 
@@ -219,9 +218,7 @@ func TestStrangers(t *testing.T) {
 		t.Parallel()
 		r := dialRaw(t, l)
 		for range maxStreams {
-			if _, err := r.call("/firn.v1.IDs/Next", &firnv1.NextRequest{}, "authorization", "Bearer generate default"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.call("/firn.v1.IDs/Next", &firnv1.NextRequest{}, "authorization", "Bearer generate default"))(t)
 		}
 		if r.closedWithin(3 * read) {
 			t.Error("the connection of a known client was closed")

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
@@ -53,10 +54,7 @@ func TestAdminLimit(t *testing.T) {
 	cut.Store = store.Store
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 50 * time.Millisecond}))
-	held, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := must.Get(sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()}))(t)
 	cut.Cut.Store(true) // it does not see what follows
 	if r, err := q.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"}); err != nil || r.GetSequencer().GetState() != "detaching" {
 		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
@@ -114,10 +112,7 @@ func TestHealth(t *testing.T) {
 	if _, err := h.Check(t.Context(), &healthpb.HealthCheckRequest{Service: "x"}); status.Code(err) != codes.NotFound {
 		t.Errorf("x: %v, want NotFound", err)
 	}
-	watch, err := h.Watch(t.Context(), &healthpb.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	watch := must.Get(h.Watch(t.Context(), &healthpb.HealthCheckRequest{}))(t)
 	if r, err := watch.Recv(); err != nil || r.Status != healthpb.HealthCheckResponse_SERVING {
 		t.Fatal(r, err)
 	}

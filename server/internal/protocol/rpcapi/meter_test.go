@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
@@ -69,9 +70,7 @@ func TestReserve(t *testing.T) {
 		var sent []*trackedMessage
 		send := func() { sent = append(sent, m.track(nil, size)) }
 		for range maxHeld / size {
-			if err := m.reserve(t.Context(), size); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.reserve(t.Context(), size))
 			send()
 		}
 		var order []int
@@ -149,12 +148,8 @@ func TestRoomForOthers(t *testing.T) {
 // TestLostMessage: what a message holds is given back if gRPC loses it.
 func TestLostMessage(t *testing.T) {
 	m := NewServer(Config{Backend: newOpen()}).newMeter(new(net.TCPConn))
-	if err := m.reserve(t.Context(), maxHeld); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := newCodec().Marshal(m.track(new(firnv1.NextResponse), maxHeld)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.reserve(t.Context(), maxHeld))
+	must.Get(newCodec().Marshal(m.track(new(firnv1.NextResponse), maxHeld)))(t)
 	for !m.room.TryAcquire(maxHeld) { // ends with the test's time
 		runtime.GC()
 	}
@@ -183,9 +178,7 @@ func TestUnreadAnswers(t *testing.T) {
 	s := newOpen()
 	server := NewServer(Config{Backend: s, Limit: 50 * time.Millisecond})
 	ctx := within(t.Context(), server)
-	if err := callOf(ctx).meter.reserve(ctx, maxHeld); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, callOf(ctx).meter.reserve(ctx, maxHeld))
 	_, err := server.Next(ctx, &firnv1.NextRequest{Count: manyOctets/8 + 1})
 	if err == nil || !strings.Contains(err.Error(), "earlier answers were not read") || s.given.Load() != 0 {
 		t.Errorf("%v, and %d IDs were taken", err, s.given.Load())

@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
@@ -57,10 +58,7 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 
 func static(t *testing.T, layout string) service.Backend {
 	t.Helper()
-	b, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 3}))(t)
 	return b
 }
 
@@ -225,9 +223,7 @@ func TestSequencers(t *testing.T) {
 	}
 	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "orders"})
 	wantCode(t, "Create of another", err, codes.AlreadyExists, "different")
-	if _, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"}))(t)
 	if r, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"}); err != nil || len(r.Nodes) != 1 || !r.Nodes[0].Held {
 		t.Error(r, err)
 	}
@@ -258,23 +254,13 @@ func TestGet(t *testing.T) {
 	conn := serve(t, Config{Backend: cluster})
 	config := servicetest.Config(firn.Default())
 	config.Nodes = &grant.Range{Lo: 0, Hi: 511}
-	if _, err := grant.Create(t.Context(), store, "orders", config, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"}); err != nil {
-		t.Fatal(err)
-	}
-	fenced, err := grant.Fence(t.Context(), store, "orders", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(grant.Create(t.Context(), store, "orders", config, nil))(t)
+	must.Get(firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"}))(t)
+	fenced := must.Get(grant.Fence(t.Context(), store, "orders", nil))(t)
 	if ok, err := store.CAS(t.Context(), "v1/orders/n/0999", nil, []byte("{")); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	r, err := firnv1.NewSequencersClient(conn).Get(t.Context(), &firnv1.GetRequest{Name: "orders"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(firnv1.NewSequencersClient(conn).Get(t.Context(), &firnv1.GetRequest{Name: "orders"}))(t)
 	q := r.GetSequencer()
 	if !q.GetFloor().AsTime().Equal(fenced.Floor) || q.GetLongestWindow().AsDuration() != q.GetWindow().AsDuration() || q.GetNodeRange() != "0..511" || q.GetMovedTo() != "" {
 		t.Errorf("the sequencer is %v, want the floor %v", q, fenced.Floor)
@@ -318,16 +304,11 @@ func TestListShowsWhatCallerMaySee(t *testing.T) {
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 	all := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster}))
 	for _, name := range []string{"users", "orders"} {
-		if _, err := all.Create(t.Context(), &firnv1.CreateRequest{Name: name}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(all.Create(t.Context(), &firnv1.CreateRequest{Name: name}))(t)
 	}
 	some := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Auth: ordersGuard{}}))
 	for q, want := range map[firnv1.SequencersClient][]string{all: {"orders", "users"}, some: {"orders"}} {
-		r, err := q.List(t.Context(), &firnv1.ListRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(q.List(t.Context(), &firnv1.ListRequest{}))(t)
 		var got []string
 		for _, one := range r.Sequencers {
 			got = append(got, one.Name)
@@ -394,17 +375,11 @@ func TestLargeMessages(t *testing.T) {
 }
 
 func TestReflection(t *testing.T) {
-	stream, err := reflectionpb.NewServerReflectionClient(serve(t, Config{})).ServerReflectionInfo(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(reflectionpb.NewServerReflectionClient(serve(t, Config{})).ServerReflectionInfo(t.Context()))(t)
 	if err := stream.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(stream.Recv())(t)
 	for _, want := range []string{"firn.v1.IDs", "firn.v1.Sequencers", "grpc.health.v1.Health"} {
 		if names := r.GetListServicesResponse().String(); !strings.Contains(names, strconv.Quote(want)) {
 			t.Errorf("%s has no %s", names, want)

@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
@@ -93,10 +94,7 @@ func (s *server) kill() {
 
 func listener(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	return l
 }
 
@@ -179,9 +177,7 @@ func TestForwarding(t *testing.T) {
 				t.Errorf("%v, want %v", err, context.Canceled)
 			}
 			b.wantForwards(t, map[result]uint64{gave: 2})
-			if err := a.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Close(t.Context()))
 			for b.made() == 0 {
 				ids, _ := b.take(t.Context(), 100)
 				note(ids)
@@ -268,10 +264,7 @@ func TestReusedAddress(t *testing.T) {
 			case "another node ID of a copy":
 				o.store, o.nodes = copied, grant.Range{Lo: 1, Hi: 1}
 			case "static":
-				s, err := service.NewStatic(service.StaticConfig{Layout: firn.Default()})
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.Default()}))(t)
 				web := httptest.NewServer(httpapi.NewHandler(httpapi.Config{Backend: s}))
 				t.Cleanup(web.Close)
 				to = web.URL
@@ -314,9 +307,7 @@ func TestCopiedStore(t *testing.T) {
 	copied := copyOf(t, store)
 	late := setup{store: copied, to: []string{a.url}}.start(t)
 	late.mustTake(t, 10) // in a window that both stores have
-	if err := a.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Close(t.Context()))
 	again := setup{store: store}.start(t) // another owner of the node ID
 	again.mustTake(t, 10)
 	late = setup{store: copied, to: []string{again.url}}.start(t)
@@ -327,14 +318,8 @@ func TestCopiedStore(t *testing.T) {
 // ownerOf returns the owner of a node ID.
 func (s *server) ownerOf(t *testing.T, node uint64) string {
 	t.Helper()
-	i, err := s.Lookup(t.Context(), "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := grant.LookupNode(t.Context(), s.store, i, node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := must.Get(s.Lookup(t.Context(), "orders"))(t)
+	n := must.Get(grant.LookupNode(t.Context(), s.store, i, node))(t)
 	return n.Owner
 }
 
@@ -379,10 +364,7 @@ func TestLyingServer(t *testing.T) {
 			now := time.Now()
 			var packed []byte
 			for i := range 2 {
-				id, err := l.Compose(firn.Parts{Time: now.Add(row.at[i]), Node: row.node[i], Seq: row.seq[i]})
-				if err != nil {
-					t.Fatal(err)
-				}
+				id := must.Get(l.Compose(firn.Parts{Time: now.Add(row.at[i]), Node: row.node[i], Seq: row.seq[i]}))(t)
 				packed = firn.Raw.Append(packed, id)
 			}
 			packed[0] |= row.bit
@@ -446,14 +428,9 @@ func TestWithoutStore(t *testing.T) {
 	a.mustTake(t, 10)
 	b := setup{store: store, to: []string{a.url}}.start(t)
 	b.mustTake(t, 10)
-	s, err := b.Sequencer(t.Context(), "orders", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(b.Sequencer(t.Context(), "orders", nil))(t)
 	b.store.Cut.Store(true)
-	if _, err := s.Take(t.Context(), 10); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Take(t.Context(), 10))(t)
 	b.windows.mu.Lock()
 	clear(b.windows.known)
 	b.windows.mu.Unlock()

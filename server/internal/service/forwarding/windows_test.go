@@ -9,6 +9,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -70,14 +71,8 @@ func TestWindowsAreReadAgain(t *testing.T) {
 		check := func(q *sequencer.Sequencer) error {
 			t.Helper()
 			sent := time.Now()
-			b, err := q.NextBatch(t.Context(), 100)
-			if err != nil {
-				t.Fatal(err)
-			}
-			from, err := originOf(&l, b.AppendRaw(nil, 0, b.Len()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(q.NextBatch(t.Context(), 100))(t)
+			from := must.Get(originOf(&l, b.AppendRaw(nil, 0, b.Len())))(t)
 			return c.check(t.Context(), "orders", l, q.Status().Owner, from, sent, time.Now())
 		}
 		want := func(what string, q *sequencer.Sequencer) {
@@ -93,9 +88,7 @@ func TestWindowsAreReadAgain(t *testing.T) {
 		store.Cut.Store(false)
 		time.Sleep(time.Minute)
 		want("in a window that was renewed", a)
-		if err := a.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Close(t.Context()))
 		b := open()
 		want("of another owner", b)
 		time.Sleep(time.Minute)
@@ -108,8 +101,6 @@ func TestWindowsAreReadAgain(t *testing.T) {
 		}
 		store.Cut.Store(false)
 		want("with the store", b)
-		if err := b.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Close(t.Context()))
 	})
 }

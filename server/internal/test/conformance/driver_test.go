@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -38,10 +39,7 @@ var languages = []language{
 	{"java", func(t *testing.T) []string {
 		needProgram(t, "java", "javac", "java")
 		needFile(t, "java", "conformance/Driver.java")
-		classes, err := compileJava()
-		if err != nil {
-			t.Fatal(err)
-		}
+		classes := must.Get(compileJava())(t)
 		return []string{"java", "-cp", classes, "Driver"}
 	}},
 }
@@ -66,10 +64,7 @@ func needProgram(t *testing.T, sdk string, names ...string) {
 
 func needFile(t *testing.T, sdk, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(root, "sdk", sdk, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(filepath.Abs(filepath.Join(root, "sdk", sdk, name)))(t)
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("skipped sdk/%s: no %s", sdk, name)
 	}
@@ -123,17 +118,9 @@ func (l language) start(t *testing.T, servers []string, args ...string) *driver 
 	cmd := exec.Command(command[0], append(command[1:], append([]string{"--servers", strings.Join(servers, ","), "--sequencer", "orders"}, args...)...)...)
 	log := new(nettest.Output)
 	cmd.Stderr = log
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	d := &driver{t, l.name, in, make(chan string), log}
 	go func() {
 		defer close(d.lines)

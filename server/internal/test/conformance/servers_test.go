@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -218,10 +219,7 @@ func TestWideIDs(t *testing.T) {
 		}
 		servers[0].kill()
 		d.ok("burst 5000 4 %s", file)
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
 		for id := range slices.Chunk(data, 16) {
 			all = append(all, firn.ID128(id))
 		}
@@ -296,12 +294,8 @@ func TestRotation(t *testing.T) {
 		write := func(name string, text []byte) {
 			t.Helper()
 			// As an operator should: no reader sees a part.
-			if err := os.WriteFile(file(name+".new"), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(file(name+".new"), file(name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file(name+".new"), text, 0o600))
+			must.Do(t, os.Rename(file(name+".new"), file(name)))
 		}
 		const first, second, wrong = "firn_first", "firn_second", "firn_wrong"
 		tokens := func(valid ...string) {
@@ -339,10 +333,7 @@ func TestRotation(t *testing.T) {
 		}
 		accepts := func(token string, status int) func(s *server) bool {
 			return func(s *server) bool {
-				req, err := http.NewRequest(http.MethodPost, s.url+"/v1/sequencers/orders/next", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				req := must.Get(http.NewRequest(http.MethodPost, s.url+"/v1/sequencers/orders/next", nil))(t)
 				req.Header.Set("Authorization", "Bearer "+token)
 				c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 				resp, err := c.Do(req)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/server/stores"
 )
@@ -92,10 +93,7 @@ func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *proc.Link, f *flee
 	stopped(func() { c.Restore(copied) })
 	f.workers[0].end()
 	f.start(0)
-	direct, err := stores.Open(t.Context(), "kubernetes://?kubeconfig="+c.Kubeconfig("", namespace, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	direct := must.Get(stores.Open(t.Context(), "kubernetes://?kubeconfig="+c.Kubeconfig("", namespace, "")))(t)
 	defer func() { _ = direct.Close() }()
 	report, err := grant.Fence(t.Context(), direct, "chaos", &grant.AdminOptions{Skew: time.Second, LongestWindow: f.task.Window})
 	if err != nil {

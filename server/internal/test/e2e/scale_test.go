@@ -22,6 +22,7 @@ import (
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/stores"
@@ -45,20 +46,14 @@ var kinds = []struct {
 	{"directory", func(b *testing.B) func() grant.Store {
 		path := b.TempDir()
 		return func() grant.Store {
-			s, err := dirstore.Open(b.Context(), path, &dirstore.Options{Create: true, AllowVolatile: true})
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := must.Get(dirstore.Open(b.Context(), path, &dirstore.Options{Create: true, AllowVolatile: true}))(b)
 			return s
 		}
 	}},
 	{"etcd", func(b *testing.B) func() grant.Store {
 		url := etcdtest.Start(b).URL("scale")
 		return func() grant.Store {
-			s, err := stores.Open(b.Context(), url)
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := must.Get(stores.Open(b.Context(), url))(b)
 			return s
 		}
 	}},
@@ -67,10 +62,7 @@ var kinds = []struct {
 		c.Namespace("scale")
 		url := "kubernetes://?kubeconfig=" + c.Kubeconfig("", "scale", "")
 		return func() grant.Store {
-			s, err := stores.Open(b.Context(), url)
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := must.Get(stores.Open(b.Context(), url))(b)
 			return s
 		}
 	}},
@@ -82,9 +74,7 @@ var kinds = []struct {
 // things.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	used := time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range stats {
@@ -122,10 +112,7 @@ func BenchmarkSequencers(b *testing.B) {
 			defer store.Close()
 			before, begin := memory(), time.Now()
 			for i := range sequencers {
-				q, err := sequencer.Open(b.Context(), store, fmt.Sprintf("orders-%03d", i), &sequencer.Options{Layout: firn.Default()})
-				if err != nil {
-					b.Fatal(err)
-				}
+				q := must.Get(sequencer.Open(b.Context(), store, fmt.Sprintf("orders-%03d", i), &sequencer.Options{Layout: firn.Default()}))(b)
 				defer q.Close(b.Context())
 			}
 			b.ReportMetric(float64(time.Since(begin).Microseconds())/sequencers, "µs/open")

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/typed"
@@ -36,16 +37,12 @@ func TestWebshop(t *testing.T) {
 	}
 	key := bytes.Repeat([]byte{7}, 32)
 	keyFile := filepath.Join(t.TempDir(), "veil.keys")
-	if err := os.WriteFile(keyFile, []byte(hex.EncodeToString(key)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(keyFile, []byte(hex.EncodeToString(key)+"\n"), 0o600))
 	public, staff := nettest.FreeAddress(t), nettest.FreeAddress(t)
 	log := new(nettest.Output)
 	cmd := exec.Command(shop, "-database", database.URL(), "-keys", keyFile, "-public", public, "-staff", staff)
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -85,14 +82,8 @@ func TestWebshop(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &placed); err != nil || status != 200 || !regexp.MustCompile(`^/orders/v1_\w{13}$`).MatchString(placed.URL) {
 		t.Fatalf("an order is answered with %d %s\n%s", status, body, log)
 	}
-	stored, err := firn.ParseID(database.Query(`\c ids` + "\nSELECT id FROM orders"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cipher, err := veil.New(key, "orders", firn.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := must.Get(firn.ParseID(database.Query(`\c ids` + "\nSELECT id FROM orders")))(t)
+	cipher := must.Get(veil.New(key, "orders", firn.Default()))(t)
 	veiled, err := cipher.Veil(stored)
 	if want := "/orders/v1_" + string(typed.Append(nil, "", veiled)); err != nil || placed.URL != want {
 		t.Errorf("the URL of order %d is %s, want %s, %v", stored, placed.URL, want, err)
