@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // The Go code of the README and the pages is that of examples, which compile.
@@ -15,10 +17,7 @@ func TestPageCode(t *testing.T) {
 		readPage(t, "examples/go/postgres/main.go") + readPage(t, "examples/go/etcd/main.go") + readPage(t, "examples/go/kubernetes/main.go") + readPage(t, "examples/gorm/order.go")
 	indent := regexp.MustCompile(`(?m)^\t+`)
 	examples = indent.ReplaceAllString(examples, "")
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("docs/*.md"))(t)
 	found := 0
 	for _, page := range append(pages, "README.md") {
 		for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readPage(t, page), -1) {
@@ -35,10 +34,7 @@ func TestPageCode(t *testing.T) {
 
 func readPage(t *testing.T, name string) string {
 	t.Helper()
-	page, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(name))(t)
 	return string(page)
 }
 
@@ -65,23 +61,5 @@ func TestPresets(t *testing.T) {
 	}
 	if len(said) > 0 {
 		t.Errorf("docs/layouts.md describes what is no preset: %v", said)
-	}
-}
-
-// No page has a section twice, as a merge leaves them.
-func TestPageHeadings(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal(pages, err)
-	}
-	code := regexp.MustCompile("(?s)```.*?```")
-	for _, page := range append(pages, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md") {
-		seen := make(map[string]bool)
-		for _, heading := range regexp.MustCompile(`(?m)^#+ .*$`).FindAllString(code.ReplaceAllString(readPage(t, page), ""), -1) {
-			if seen[heading] {
-				t.Errorf("%s: %q occurs twice", page, heading)
-			}
-			seen[heading] = true
-		}
 	}
 }

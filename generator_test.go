@@ -96,23 +96,6 @@ func wantParts(t *testing.T, got Parts, at time.Time, node, seq uint64) {
 // synctestNow moves a bubble's clock, which begins in the year 2000, to noon.
 func synctestNow() { time.Sleep(time.Until(noon)) }
 
-func TestRefusalsLeaveTheWordAlone(t *testing.T) {
-	g, clock := newAtNoon(t, exact, Options{})
-	for range 4096 {
-		mustNext(t, g)
-	}
-	for i := range 1_000_000 {
-		_, err := g.TryNext()
-		var w *WaitError
-		if !errors.Is(err, ErrExhausted) || !errors.As(err, &w) || w.Wait != time.Millisecond {
-			t.Fatalf("refusal %d: got %v, want a WaitError of 1ms", i, err)
-		}
-	}
-	clock.Add(time.Millisecond)
-	_, p := mustNext(t, g)
-	wantParts(t, p, noon.Add(time.Millisecond), 5, 0)
-}
-
 func TestCancelledCallsTakeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, clock := newAtNoon(t, exact, Options{})
@@ -139,44 +122,6 @@ func TestCancelledCallsTakeNothing(t *testing.T) {
 			t.Errorf("Stats = %+v, want 4097 IDs and 4 waits of at least 100ms", s)
 		}
 	})
-}
-
-func TestSwitchStartsAboveTheLastTick(t *testing.T) {
-	g, clock := newAtNoon(t, exact, Options{MaxAhead: time.Second})
-	for range 4096 + 10 { // into the next tick
-		mustNext(t, g)
-	}
-	at := 2 * time.Millisecond
-	for i, grant := range []Grant{
-		{Node: 6, From: noon.Add(-time.Hour)},
-		{Node: 7, From: noon.Add(10 * time.Millisecond)}, // in the future
-		StaticGrant(8), // starts like any static grant
-		{Node: 9, From: noon},
-	} {
-		for range 1 + i { // also if a grant was never used
-			if err := g.Switch(grant); err != nil {
-				t.Fatal(err)
-			}
-		}
-		switch i {
-		case 1:
-			at = 10 * time.Millisecond
-		case 2, 3:
-			if _, err := g.TryNext(); !errors.Is(err, ErrExhausted) {
-				t.Fatalf("got %v, want a wait of one tick", err)
-			}
-			clock.Add(time.Millisecond)
-			at = 999*time.Millisecond + time.Duration(i)*time.Millisecond
-		}
-		_, p := mustNext(t, g)
-		wantParts(t, p, noon.Add(at), grant.Node, 0)
-	}
-	if err := g.Switch(Grant{Node: 8, From: noon}); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := g.Seal(), noon.Add(1003*time.Millisecond); !got.Equal(want) {
-		t.Errorf("Seal of a grant not used = %v, want the end of what earlier ones used, %v", got, want)
-	}
 }
 
 func TestWordHas63Bits(t *testing.T) {
@@ -410,29 +355,6 @@ func TestBackwardClock(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestSeal(t *testing.T) {
-	for made, want := range map[int]time.Time{ // a part of a tick counts as a tick
-		0: noon, 1: noon.Add(time.Millisecond), 4096: noon.Add(time.Millisecond), 4097: noon.Add(2 * time.Millisecond),
-	} {
-		g, _ := newAtNoon(t, exact, Options{MaxAhead: time.Second})
-		for range made {
-			mustNext(t, g)
-		}
-		if got := g.Seal(); !got.Equal(want) {
-			t.Errorf("Seal after %d IDs = %v, want %v", made, got, want)
-		}
-		for name, err := range map[string]error{
-			"Next":    func() error { _, err := g.Next(t.Context()); return err }(),
-			"Fill":    g.Fill(t.Context(), make([]ID, 1)),
-			"Reserve": func() error { _, _, err := g.Reserve(1); return err }(),
-		} {
-			if !errors.Is(err, ErrSealed) {
-				t.Errorf("%s after Seal: got %v, want ErrSealed", name, err)
-			}
-		}
-	}
 }
 
 // Calls race with changes of the grant and with Seal, by the system's clock. No
