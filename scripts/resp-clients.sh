@@ -102,7 +102,7 @@ if has node node npm; then
 	else skip "the clients for Node cannot be installed"; fi
 fi
 if has go go; then
-	mkdir "$dir/go" && cp "$src/go/main.go" "$dir/go"
+	mkdir "$dir/go" && cp "$src/go/main.go" "$src/go/glide.go" "$dir/go"
 	if (cd "$dir/go" && go mod init example.org/c && go get github.com/redis/go-redis/v9@v9.23.0 github.com/redis/rueidis@v1.0.79 github.com/valkey-io/valkey-go@v1.0.79 github.com/mediocregopher/radix/v4@v4.1.4 github.com/gomodule/redigo@v1.9.3 github.com/valkey-io/valkey-glide/go/v2@v2.5.3 && go build -o client .) >"$dir/go/log" 2>&1; then
 		gor() { row "$1" "$2" "$dir/go/client" "$3"; }
 		gor "go-redis 9.23.0" '`Do(ctx, "NEXT", name)`' go-redis

@@ -65,7 +65,7 @@ const (
 // otherGoClients are those of testdata/clients/table/go.
 var otherGoClients = []string{
 	"github.com/redis/go-redis/v9@" + goRedisVersion, "github.com/redis/rueidis@v1.0.79", "github.com/valkey-io/valkey-go@v1.0.79",
-	"github.com/mediocregopher/radix/v4@v4.1.4", "github.com/gomodule/redigo@v1.9.3", "github.com/valkey-io/valkey-glide/go/v2@v2.5.3",
+	"github.com/mediocregopher/radix/v4@v4.1.4", "github.com/gomodule/redigo@v1.9.3",
 }
 
 // A libraryClient is a published client library, with a program that uses it.
@@ -88,7 +88,7 @@ var libraryClients = []libraryClient{
 		install: [][]string{{"npm", "install", "--no-audit", "--no-fund", "--prefix", ".", "redis@" + nodeRedisVersion}}},
 	{name: "go-redis", needs: []string{"go"}, files: []string{"go_redis/main.go"}, runs: [][]string{{"./client"}}, again: true,
 		install: [][]string{{"go", "mod", "init", "example.org/client"}, {"go", "get", "github.com/redis/go-redis/v9@" + goRedisVersion}, {"go", "build", "-o", "client", "."}}},
-	{name: "go-others", needs: []string{"go", "cc"}, files: []string{"table/go/main.go"}, ids: 104, again: true,
+	{name: "go-others", needs: []string{"go"}, files: []string{"table/go/main.go"}, ids: 104, again: true,
 		install: [][]string{{"go", "mod", "init", "example.org/client"}, append([]string{"go", "get"}, otherGoClients...), {"go", "build", "-o", "client", "."}},
 		runs:    [][]string{{"./client", "rueidis"}, {"./client", "valkey-go"}, {"./client", "radix"}, {"./client", "redigo"}}},
 	{name: "java", needs: []string{"java", "javac", "mvn"}, files: []string{"java/pom.xml", "java/JedisClient.java", "java/LettuceClient.java"}, again: true,
