@@ -247,7 +247,7 @@ func (a *app) openMachine(ctx context.Context, note func(format string, args ...
 	return s, storeError(err)
 }
 
-// openOrCreate opens the store in a directory, and creates it if there is none.
+// openOrCreate opens the store in a directory, and creates a missing one.
 func openOrCreate(ctx context.Context, path string, note func(format string, args ...any)) (grant.Store, error) {
 	s, err := stores.Open(ctx, "dir:"+path)
 	if errors.Is(err, dirstore.ErrNoStore) {

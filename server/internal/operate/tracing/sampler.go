@@ -24,7 +24,7 @@ const maxTraceState = 512
 
 // sampler returns what decides which requests are traced.
 func (c *Config) sampler() (trace.Sampler, error) {
-	kind, ratio := "parentbased_traceidratio", DefaultRatio
+	kind, ratio := "parentbased_traceidratio", defaultRatio
 	if name := c.getenv("OTEL_TRACES_SAMPLER"); name != "" {
 		kind, ratio = name, 1
 	}

@@ -29,9 +29,9 @@ func testSampler(t *testing.T) {
 		byTraceID bool
 	}{
 		{"", "0.1", share, true, false},
-		{"", "", DefaultRatio, true, false},
-		{"", "NaN", DefaultRatio, true, false},
-		{"", "-1", DefaultRatio, true, false},
+		{"", "", defaultRatio, true, false},
+		{"", "NaN", defaultRatio, true, false},
+		{"", "-1", defaultRatio, true, false},
 		{"parentbased_traceidratio", "0.1", share, true, false},
 		{"parentbased_always_off", "", 0, true, false},
 		{"parentbased_always_on", "", 1, true, false},

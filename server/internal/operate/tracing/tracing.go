@@ -23,9 +23,9 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// DefaultRatio is the default share of requests that are traced. It is small: a
+// defaultRatio is the default share of requests that are traced. It is small: a
 // server makes many IDs, and one request is like another.
-const DefaultRatio = 0.01
+const defaultRatio = 0.01
 
 // Config says where traces go. Everything else is set by the standard variables
 // of OpenTelemetry: OTEL_EXPORTER_OTLP_…, OTEL_TRACES_SAMPLER,
