@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measures when the holder of a lock is told that it is lost, for the table in docs/comparison.md:
+# Measures when the holder of a lost lock is notified, for the table in docs/comparison.md:
 # Firn's node run and other libraries, behind a proxy that stops forwarding (C), and stopped by
 # SIGSTOP (S). It needs Go, Node, Java 17, Maven, Python, redis-server and PostgreSQL, package
 # registries, and ten minutes; cases can be named. make test leaves it out.

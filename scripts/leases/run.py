@@ -1,4 +1,4 @@
-"""Measures when the holder of a lock is told that it is lost: see leases.sh, which starts this.
+"""Measures when the holder of a lost lock is notified: see leases.sh, which starts this.
 
 The holder reaches its store through a proxy; a second process waits for the lock, directly. C: the
 proxy stops forwarding, both ways, without closing anything, and later forwards what it kept. S: the
