@@ -11,7 +11,9 @@ cd "$dir"
 	for d in com.fasterxml.jackson.core:jackson-databind:2.23.0 com.google.code.gson:gson:2.15.0 \
 		com.squareup.moshi:moshi:1.15.2 org.json:json:20260814 com.alibaba.fastjson2:fastjson2:2.0.64 \
 		net.minidev:json-smart:2.6.1 org.yaml:snakeyaml:2.7 org.apache.groovy:groovy-json:5.0.8 \
-		org.apache.poi:poi-ooxml:5.5.1 com.h2database:h2:2.5.252 org.redisson:redisson:4.7.0; do
+		org.apache.poi:poi-ooxml:5.5.1 com.h2database:h2:2.5.252 org.redisson:redisson:4.7.0 \
+		org.hibernate.orm:hibernate-core:7.4.15.Final com.graphql-java:graphql-java:26.2 \
+		com.graphql-java:graphql-java-extended-scalars:24.0; do
 		echo "$d" | sed 's|\(.*\):\(.*\):\(.*\)|<dependency><groupId>\1</groupId><artifactId>\2</artifactId><version>\3</version></dependency>|'
 	done
 	echo '</dependencies></project>'
@@ -73,6 +75,24 @@ public class Main {
         }
     }
 
+    @jakarta.persistence.Entity(name = "Orders")
+    public static class Order {
+        @jakarta.persistence.Id
+        public Long id = A;
+    }
+
+    /** What a GraphQL server makes of an ID in a variable, in JSON that Jackson or Gson read. */
+    static Object graphql(String type, Map<?, ?> variables) {
+        var wiring = graphql.schema.idl.RuntimeWiring.newRuntimeWiring()
+            .scalar(graphql.scalars.ExtendedScalars.GraphQLLong)
+            .type("Query", t -> t.dataFetcher("order", e -> e.getArgument("id")));
+        var types = new graphql.schema.idl.SchemaParser().parse("scalar Long type Query { order(id: " + type + "): " + type + " }");
+        var schema = new graphql.schema.idl.SchemaGenerator().makeExecutableSchema(types, wiring.build());
+        var query = graphql.ExecutionInput.newExecutionInput("query($id: " + type + ") { order(id: $id) }")
+            .variables(Map.of("id", variables.get("id")));
+        return graphql.GraphQL.newGraphQL(schema).build().execute(query.build()).<Map<String, Object>>getData().get("order");
+    }
+
     /** A server that answers INCR with n. */
     static void redis(ServerSocket server) {
         while (true)
@@ -118,6 +138,8 @@ public class Main {
         row("json-smart", "json-smart", () -> ((net.minidev.json.JSONObject) net.minidev.json.JSONValue.parse(JSON)).get("id"), null);
         row("Groovy JsonSlurper", "groovy-json", () -> ((Map<?, ?>) new groovy.json.JsonSlurper().parseText(JSON)).get("id"), null);
         row("SnakeYAML load", "snakeyaml", () -> ((Map<?, ?>) new org.yaml.snakeyaml.Yaml().load("id: " + A)).get("id"), null);
+        row("graphql-java ID, a variable read by Gson", "graphql-java", () -> graphql("ID", gson.fromJson(JSON, Map.class)), () -> graphql("ID", jackson.readValue(JSON, Map.class)));
+        row("graphql-java Long, a variable read by Gson", "graphql-java", () -> graphql("Long", gson.fromJson(JSON, Map.class)), () -> graphql("Long", jackson.readValue(JSON, Map.class)));
         row("MessageFormat {0}", "", () -> MessageFormat.format("{0}", A), () -> MessageFormat.format("{0,number,#}", A));
         row("true ? n : 0.5", "", () -> true ? A : 0.5, () -> true ? (Object) A : (Object) 0.5);
         row("n == (double) (n-1)", "", () -> A == (double) (A - 1), () -> A == A - 1 ? "" : A);
@@ -132,6 +154,13 @@ public class Main {
             var redisson = org.redisson.Redisson.create(config);
             row("Redisson getAndIncrement", "redisson", () -> redisson.getAtomicLong("orders").getAndIncrement(), () -> redisson.getAtomicLong("orders").incrementAndGet());
             redisson.shutdown();
+        }
+        try (var hibernate = new org.hibernate.cfg.Configuration().addAnnotatedClass(Order.class).setProperty("hibernate.connection.url", "jdbc:h2:mem:orders").setProperty("hibernate.hbm2ddl.auto", "create").buildSessionFactory()) {
+            hibernate.inTransaction(db -> db.persist(new Order()));
+            hibernate.inTransaction(db -> {
+                row("Hibernate select id", "hibernate-core", () -> db.createQuery("select id from Orders", Object.class).getSingleResult(), null);
+                row("Hibernate select avg(id)", "hibernate-core", () -> db.createQuery("select avg(id) from Orders", Object.class).getSingleResult(), () -> db.createQuery("select max(id) from Orders", Object.class).getSingleResult());
+            });
         }
         row("H2 avg(id)", "h2", () -> sql("select avg(x) from (select " + A + " x)"), null);
         row("H2 id = double of n-1", "h2", () -> sql("select " + A + " = cast(" + (A - 1) + " as double precision)"), null);
