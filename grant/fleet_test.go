@@ -137,28 +137,6 @@ func testFleet(t *testing.T, p plan) {
 	}
 }
 
-// TestNoRoom: there are just as many node IDs as processes, so all search for
-// the last ones, and those of crashed processes are blocked for a window.
-func TestNoRoom(t *testing.T) {
-	processes, bits := 1<<9, 9
-	switch {
-	case soak():
-		processes, bits = 1<<12, 12
-	case testing.Short():
-		processes, bits = 1<<6, 6
-	}
-	runFleet(t, "no number to spare", usualPlan(processes, bits, time.Minute))
-}
-
-// TestSilent: the store does not answer while it is down.
-func TestSilent(t *testing.T) {
-	processes, bits := size()
-	p := usualPlan(processes, bits+1, time.Minute)
-	p.Store.Silent = true
-	p.Steps = slices.Concat(p.Steps[:1], p.Steps[6:])
-	runFleet(t, "no answers in an outage", p)
-}
-
 // A plan is what happens to a fleet.
 type plan struct {
 	Processes int
@@ -174,17 +152,16 @@ type step struct {
 	Lasts    time.Duration
 	Starts   bool // all processes start
 	Replaces bool // every process is replaced within Lasts: 2 % crash, and the others give their node ID back
-	Outage   bool // the store does not answer
+	Outage   bool // the store refuses all requests
 	Settles  bool // and then the step lasts until all processes have IDs, or an hour
 }
 
 // A pace is the speed of the simulated store, which does one thing at a time.
 type pace struct {
-	Way    time.Duration // of a request, and of its answer: half to three halves of this, at random
-	Read   time.Duration // a read of any number of keys
-	Key    time.Duration // each key of a read or a list, in addition
-	Write  time.Duration // a compare-and-swap, applied or not
-	Silent bool          // in an outage nothing is answered; otherwise requests are refused at once
+	Way   time.Duration // of a request, and of its answer: half to three halves of this, at random
+	Read  time.Duration // a read of any number of keys
+	Key   time.Duration // each key of a read or a list, in addition
+	Write time.Duration // a compare-and-swap, applied or not
 }
 
 // etcd is roughly the pace of an etcd with three members on two shared cores;
@@ -213,7 +190,7 @@ type stepReport struct {
 	Writes  rate
 	Refused int           // compare-and-swaps that were not applied
 	Lists   int           // reads of all records
-	Missed  int           // requests that the store did not answer, or refused, because it was down
+	Missed  int           // requests that the store refused because it was down
 	Late    int           // requests whose turn or answer came after they were abandoned
 	Queue   time.Duration // the longest wait of a request for its turn
 

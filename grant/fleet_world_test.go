@@ -129,10 +129,6 @@ func (w *fleet) request(a action, deadline int64, answer func(event)) {
 	w.At(w.Now+w.way(), func() {
 		if w.down {
 			w.step.Missed++
-			if w.plan.Store.Silent {
-				w.At(deadline, func() { answer(event{Err: context.DeadlineExceeded}) })
-				return
-			}
 			w.At(min(deadline, w.Now+w.way()), func() { answer(event{Err: ErrNotSent}) })
 			return
 		}

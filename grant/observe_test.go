@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"slices"
 	"testing"
 	"time"
@@ -17,37 +14,14 @@ import (
 	"github.com/firnid/firn/internal/must"
 )
 
-// optional lists the interfaces that a Store may have, in the order of
-// abilities.
-var optional = [...]string{"MultiGetter", "Watcher", "Lineage", "Clock", "Checker"}
-
-// abilities returns which of these a Store has.
-func abilities(s grant.Store) [len(optional)]bool {
+// abilities returns which optional interfaces a Store has.
+func abilities(s grant.Store) [5]bool {
 	_, many := grant.As[grant.MultiGetter](s)
 	_, watch := grant.As[grant.Watcher](s)
 	_, line := grant.As[grant.Lineage](s)
 	_, time := grant.As[grant.Clock](s)
 	_, checks := grant.As[grant.Checker](s)
 	return [...]bool{many, watch, line, time, checks}
-}
-
-// TestOptional: these are all interfaces that store.go declares beside Store.
-// Observe must also pass on any new one, or code that depends on it silently
-// stops working.
-func TestOptional(t *testing.T) {
-	f := must.Get(parser.ParseFile(token.NewFileSet(), "store.go", nil, 0))(t)
-	var found []string
-	ast.Inspect(f, func(n ast.Node) bool {
-		if s, ok := n.(*ast.TypeSpec); ok {
-			if _, ok := s.Type.(*ast.InterfaceType); ok && s.Name.Name != "Store" {
-				found = append(found, s.Name.Name)
-			}
-		}
-		return true
-	})
-	if !slices.Equal(found, optional[:]) {
-		t.Errorf("store.go declares %q, and the test knows %q", found, optional)
-	}
 }
 
 // A plain Store has no ability; a fixed one has a constant lineage, a constant

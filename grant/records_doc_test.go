@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,25 +12,12 @@ import (
 	"github.com/firnid/firn/internal/must"
 )
 
-const (
-	protocolPage = "../docs/protocol.md"
-	runbooksPage = "../docs/runbooks.md"
-)
-
-func readPage(t *testing.T, name string) string {
-	t.Helper()
-	page := must.Get(os.ReadFile(name))(t)
-	return string(page)
-}
-
 // docs/protocol.md is normative. Its records are those that this package writes
-// and reads, its constants are the code's, and the stories and mistakes that
-// it names exist.
+// and reads, and its constants are the code's.
 func TestProtocolPage(t *testing.T) {
-	page := readPage(t, protocolPage)
+	page := string(must.Get(os.ReadFile("../docs/protocol.md"))(t))
 	t.Run("records", func(t *testing.T) { checkRecords(t, page) })
 	t.Run("constants", func(t *testing.T) { checkConstants(t, page) })
-	t.Run("names", func(t *testing.T) { checkNames(t, page) })
 }
 
 func checkRecords(t *testing.T, page string) {
@@ -128,93 +113,5 @@ func checkConstants(t *testing.T, page string) {
 	late := m.window() - m.newMargin()
 	if early != 60_000/3-60_000/15 || late != 60_000/3+60_000/15 {
 		t.Errorf("a window of 60 s is renewed when %d to %d ms are used, and the page has another formula", early, late)
-	}
-}
-
-// checkNames looks up what the argument refers to. TestLinks, in internal/arch,
-// looks up its tests.
-func checkNames(t *testing.T, page string) {
-	for _, m := range regexp.MustCompile("`TestStories`[ \n]\\(([^)]*)\\)").FindAllStringSubmatch(page, -1) {
-		for story := range strings.SplitSeq(m[1], ", ") {
-			if _, err := os.Stat("testdata/stories/" + story + ".txt"); err != nil {
-				t.Errorf("the page names a story: %v", err)
-			}
-		}
-	}
-
-	model := readPage(t, "../docs/protocol/grants.pml")
-	for _, name := range regexp.MustCompile(`\bM_[A-Z]+\b|\b(?:ANYTAKE|LOOK|WAIT|DESTROY|RESTORE|REVCAS|CLONE|BOUND|ORDER)\b`).FindAllString(page, -1) {
-		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(model) {
-			t.Errorf("the page names %s, and the model has none", name)
-		}
-	}
-
-	_, argument, _ := strings.Cut(page, "\n## Why IDs are unique\n")
-	_, clauses, _ := strings.Cut(argument, "\n### Mistakes, clause by clause\n")
-	clauses, _, _ = strings.Cut(clauses, "\n## ")
-	for _, name := range regexp.MustCompile(`\bM_[A-Z]+\b`).FindAllString(model, -1) {
-		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(clauses) {
-			t.Errorf("no clause is said to be broken by %s of the model", name)
-		}
-	}
-	script := readPage(t, "../scripts/model.sh")
-	for _, m := range regexp.MustCompile("`([a-z]+(?:-[a-z]+)*)`").FindAllStringSubmatch(clauses, -1) {
-		if !strings.Contains(script, "\t"+m[1]+" | ") && !slices.Contains([]string{"from", "spoiled"}, m[1]) {
-			t.Errorf("the clauses name the configuration %s of the model, and there is none", m[1])
-		}
-	}
-}
-
-// docs/runbooks.md quotes messages of the log.
-func TestLogLines(t *testing.T) {
-	page, source := readPage(t, "../docs/runbooks.md"), readPage(t, "keeper.go")+readPage(t, "outage.go")
-	_, table, _ := strings.Cut(page, "\n## Log lines\n")
-	table, _, _ = strings.Cut(table, "\n#")
-	rows := regexp.MustCompile("(?m)^\\| `([^`]*)` \\| (\\w+) \\|").FindAllStringSubmatch(table, -1)
-	calls := regexp.MustCompile(`log\.(Error|Warn)\("([^"]*)"`).FindAllStringSubmatch(source, -1)
-	said := make(map[string]string)
-	for _, m := range rows {
-		said[m[1]] = m[2]
-	}
-	for _, a := range alarms[1:] {
-		calls = append(calls, []string{"", a.level.String(), a.message})
-	}
-	for _, m := range calls {
-		if said[m[2]] != strings.ToUpper(m[1]) {
-			t.Errorf("the log has %q as %s, and the page says %q", m[2], m[1], said[m[2]])
-		}
-		delete(said, m[2])
-	}
-	if len(said) > 0 || len(calls) == 0 {
-		t.Errorf("the page has log lines that there are not: %v", said)
-	}
-}
-
-// The messages that docs/runbooks.md explains exist in this package.
-func TestOperationsMessages(t *testing.T) {
-	files := must.Get(filepath.Glob("*.go"))(t)
-	var source strings.Builder
-	for _, file := range files {
-		if !strings.HasSuffix(file, "_test.go") {
-			source.WriteString(readPage(t, file))
-		}
-	}
-	_, table, _ := strings.Cut(readPage(t, runbooksPage), "\n| message | cause | what to do |\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	checked := 0
-	for row := range strings.Lines(table) {
-		for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
-			for part := range strings.SplitSeq(m[1], "…") {
-				if part = strings.TrimSpace(part); strings.Contains(part, " ") {
-					checked++
-					if !strings.Contains(source.String(), part) {
-						t.Errorf("the page explains %q, which is not a message of this package", part)
-					}
-				}
-			}
-		}
-	}
-	if checked < 6 {
-		t.Errorf("the page explains %d messages, want at least 6", checked)
 	}
 }
