@@ -43,9 +43,9 @@ func increment(t *testing.T, ctx context.Context, s grant.Store, key string) boo
 
 // incrementAll increments a counter from many goroutines, which share the
 // stores over the same data.
-func incrementAll(t *testing.T, workers int, stores ...*subject) {
+func incrementAll(t *testing.T, stores ...*subject) {
 	t.Helper()
-	const times = 20
+	const workers, times = 8, 20
 	var wg sync.WaitGroup
 	for w := range workers {
 		s := stores[w%len(stores)]
@@ -64,8 +64,6 @@ func incrementAll(t *testing.T, workers int, stores ...*subject) {
 		}
 	}
 }
-
-func testIncrements(t *testing.T, su suite) { incrementAll(t, 16, su.new(t)) }
 
 func testContextBefore(t *testing.T, su suite) {
 	s := su.new(t)
@@ -218,7 +216,7 @@ func testTwoAtOnce(t *testing.T, su suite) {
 		}
 		old = next
 	}
-	incrementAll(t, 8, both...)
+	incrementAll(t, both...)
 	if t.Failed() {
 		return
 	}

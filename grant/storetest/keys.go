@@ -39,17 +39,26 @@ func testKeys(t *testing.T, su suite) {
 	for i, key := range keys {
 		s.want(key, fmt.Sprint("now ", i))
 	}
-	list := func(s *subject) {
+	list := func(s *subject, prefix string) {
 		t.Helper()
-		got, values := s.list("")
-		sameKeys(t, `List("")`, got, slices.Sorted(slices.Values(keys)))
-		for i, key := range keys {
-			if values[key] != fmt.Sprint("now ", i) {
-				t.Errorf("List(\"\") yields %q with %q, want %q", key, values[key], fmt.Sprint("now ", i))
+		want := slices.DeleteFunc(slices.Sorted(slices.Values(keys)), func(key string) bool { return !strings.HasPrefix(key, prefix) })
+		got, values := s.list(prefix)
+		sameKeys(t, fmt.Sprintf("List(%.60q)", prefix), got, want)
+		for key, value := range values {
+			if want := fmt.Sprint("now ", slices.Index(keys, key)); value != want {
+				t.Errorf("List(%.60q) yields %q with %q, want %q", prefix, key, value, want)
 			}
 		}
 	}
-	list(s)
+	for _, prefix := range []string{
+		"", "a", "A", "a/", "a/b", "a/b/", "a_", "a.", "a-", "a:", "v1/", "v1/orders/n/", "v1/orders/n/0", "v1/o", "v1/O", "0", "z", "lock",
+		strings.Repeat("a", 254), strings.Repeat("a", 256), strings.Repeat("a", 300), strings.Repeat("a/", 100),
+		// Prefixes that no key has, and characters that are special in some
+		// databases.
+		"nokey", "/", "/a", "a%", "%", "_", "*", "a*", "a?", "[a]", `a\`, "a//", "\x00", "a\x00", "\xff", "ö", "'", " ", "a ", "..", "../",
+	} {
+		list(s, prefix)
+	}
 	if su.reopen == nil {
 		return
 	}
@@ -57,7 +66,7 @@ func testKeys(t *testing.T, su suite) {
 		t.Fatalf("Close = %v", err)
 	}
 	s = su.again(t, s)
-	list(s)
+	list(s, "")
 	s.cas(keys[0], "now 0", "later", true)
 }
 

@@ -7,39 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
-
-func testListPrefix(t *testing.T, su suite) {
-	s := su.new(t)
-	s.wantEmpty()
-	keys := oddKeys()
-	for _, key := range keys {
-		s.cas(key, "", "of "+key, true)
-	}
-	slices.Sort(keys)
-	prefixes := []string{
-		"", "a", "A", "a/", "a/b", "a/b/", "a_", "a.", "a-", "a:", "v1/", "v1/orders/n/", "v1/orders/n/0", "v1/o", "v1/O", "0", "z", "lock",
-		strings.Repeat("a", 254), strings.Repeat("a", 256), strings.Repeat("a", 300), strings.Repeat("a/", 100),
-		// Prefixes that no key has, and characters that are special in some
-		// databases.
-		"nokey", "/", "/a", "a%", "%", "_", "*", "a*", "a?", "[a]", `a\`, "a//", "\x00", "a\x00", "\xff", "ö", "'", " ", "a ", "..", "../",
-	}
-	for _, prefix := range prefixes {
-		want := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, prefix) })
-		got, values := s.list(prefix)
-		sameKeys(t, fmt.Sprintf("List(%.60q)", prefix), got, want)
-		for key, value := range values {
-			if value != "of "+key {
-				t.Errorf("List(%.60q) yields %q with %q, want %q", prefix, key, value, "of "+key)
-			}
-		}
-	}
-}
 
 // fill creates the keys from several goroutines, and ends the test if that
 // fails.

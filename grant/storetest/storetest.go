@@ -18,14 +18,11 @@ import (
 func Run(t *testing.T, open func(t *testing.T) grant.Store, reopen func(t *testing.T, first grant.Store) grant.Store) {
 	t.Helper()
 	su := suite{open, reopen}
-	// TestMistakes shows for each test that some broken store fails it.
 	for _, c := range []struct {
 		name string
 		run  func(t *testing.T, su suite)
 	}{
-		{"create", testCreate},
-		{"replace", testReplace},
-		{"refused", testRefused},
+		{"steps", testSteps},
 		{"compare bytes", testCompareBytes},
 		{"values", testValues},
 		{"bad values", testBadValues},
@@ -33,12 +30,10 @@ func Run(t *testing.T, open func(t *testing.T) grant.Store, reopen func(t *testi
 		{"bad keys", testBadKeys},
 		{"arguments are the caller's", testArguments},
 		{"results are the caller's", testResults},
-		{"list prefix", testListPrefix},
 		{"list long", testListLong},
 		{"list stops", testListStops},
 		{"list yield uses the store", testListYield},
 		{"list and changes", testListChanges},
-		{"increments", testIncrements},
 		{"context done before", testContextBefore},
 		{"context done in list", testContextInList},
 		{"histories", testHistories},

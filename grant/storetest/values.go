@@ -1,76 +1,55 @@
 package storetest
 
 import (
-	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 )
 
-func testCreate(t *testing.T, su suite) {
+// testSteps makes calls of CAS on two keys, and compares the store with a map
+// after each.
+func testSteps(t *testing.T, su suite) {
 	s := su.new(t)
-	s.want("a", "")
-	s.wantEmpty()
-	s.cas("a", "", "1", true)
-	s.want("a", "1")
-	s.want("b", "")
-	s.cas("a", "", "2", false)
-	s.want("a", "1")
-	s.cas("a", "", "1", false) // not even with the value that is there
-	s.want("a", "1")
-	// An empty old value means absent.
-	if ok, err := s.CAS(s.ctx, "b", []byte{}, []byte("1")); !ok || err != nil {
-		t.Errorf(`CAS("b", []byte{}, "1") = %v, %v, want true: an old value of no bytes means absent`, ok, err)
-	}
-	if ok, err := s.CAS(s.ctx, "b", []byte{}, []byte("2")); ok || err != nil {
-		t.Errorf(`CAS("b", []byte{}, "2") = %v, %v, want false: the key has a value`, ok, err)
-	}
-	s.want("b", "1")
-}
-
-func testReplace(t *testing.T, su suite) {
-	s := su.new(t)
-	s.cas("a", "", "0", true)
-	s.cas("b", "", "0", true)
-	for i := range 20 {
-		s.cas("a", fmt.Sprint(i), fmt.Sprint(i+1), true)
-		s.want("a", fmt.Sprint(i+1))
-		s.want("b", "0")
-	}
-	s.cas("a", "20", "20", true) // by itself
-	s.want("a", "20")
-	s.cas("a", "20", "1", true) // by what was there before: only the value counts
-	s.cas("a", "1", "2", true)
-	for _, n := range []int{4096, 1, 300, 4096, 2} { // longer and shorter
-		now, err := s.Get(s.ctx, "a")
-		if err != nil {
-			t.Fatalf("Get = %v", err)
+	values := make(map[string]string)
+	for _, c := range []struct{ key, old, next string }{ // "" means absent
+		{"a", "x", "1"}, // refused: it is absent
+		{"a", "", "1"},
+		{"a", "", "2"},
+		{"a", "", "1"}, // refused, even with the value that is there
+		{"b", "", "0"},
+		{"a", "1", "2"},
+		{"a", "1", "3"}, // refused: the previous value
+		{"a", "2", "2"}, // by itself
+		{"a", "2", "1"}, // by what was there before: only the value counts
+		{"a", bytesOf(4096 + 1), "4"},
+		{"a", "1", bytesOf(4096)}, // longer and shorter ones
+		{"a", bytesOf(4096), "2"},
+		{"a", "2", bytesOf(300)},
+		{"a", bytesOf(300), bytesOf(4096)},
+		{"b", "0", "1"},
+	} {
+		ok, err := s.CAS(s.ctx, c.key, valueOf(c.old), []byte(c.next))
+		// The old value may be longer than any value, and so an error.
+		if want := values[c.key] == c.old; ok != want || err != nil && len(c.old) <= 4096 {
+			t.Fatalf("CAS(%q, %.60q, %.60q) = %v, %v, want %v", c.key, c.old, c.next, ok, err, want)
 		}
-		s.cas("a", string(now), bytesOf(n), true)
-		s.want("a", bytesOf(n))
+		if ok {
+			values[c.key] = c.next
+		}
+		s.want("a", values["a"])
+		s.want("b", values["b"])
+		if _, listed := s.list(""); !maps.Equal(listed, values) {
+			t.Fatalf("List yields %.60q, want %.60q", listed, values)
+		}
 	}
-}
-
-func testRefused(t *testing.T, su suite) {
-	s := su.new(t)
-	s.cas("a", "x", "1", false) // absent
-	s.want("a", "")
-	s.wantEmpty()
-	s.cas("a", "", "1", true)
-	s.cas("a", "2", "3", false)
-	s.want("a", "1")
-	s.cas("a", "1", "2", true)
-	s.cas("a", "1", "3", false) // the previous value
-	s.want("a", "2")
-	// A refused CAS is not applied later either.
-	s.cas("a", "2", "1", true)
-	s.want("a", "1")
-	// An old value that no key can have.
-	if ok, err := s.CAS(s.ctx, "a", bytes.Repeat([]byte("1"), 4096+1), []byte("4")); ok {
-		t.Errorf("CAS from a value of %d bytes = %v, %v, want it not applied", 4096+1, ok, err)
+	// An empty old value means absent.
+	for _, want := range []bool{true, false} {
+		if ok, err := s.CAS(s.ctx, "c", []byte{}, []byte("1")); ok != want || err != nil {
+			t.Errorf(`CAS("c", []byte{}, "1") = %v, %v, want %v`, ok, err, want)
+		}
 	}
-	s.want("a", "1")
 }
 
 // near returns values that differ slightly from value.

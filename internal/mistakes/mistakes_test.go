@@ -82,14 +82,9 @@ func mistakes(t *testing.T) (all []mistake) {
 // switches is the end of a file that each changed package has in addition.
 const switches = `
 
-import (
-	"os"
-	"time"
-)
+import "os"
 
 var mistake = os.Getenv("FIRN_MISTAKE")
-
-func mistakePause() { time.Sleep(50 * time.Microsecond) }
 `
 
 // overlay writes copies of the files with all mistakes, and returns the file
