@@ -54,9 +54,6 @@ func TestRole(t *testing.T) {
 	c := sharedCluster(t)
 	namespace, kubeconfig := role(t, c)
 	s := open(t, Options{Kubeconfig: kubeconfig})
-	if dangers, err := s.Check(t.Context()); err != nil || len(dangers) > 0 {
-		t.Errorf("Check = %q, %v, want nothing", dangers, err)
-	}
 	mustCAS(t, s, "a", nil, []byte("1"))
 	mustCAS(t, s, "a", []byte("1"), []byte("2"))
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("3")); ok || err != nil {
@@ -102,10 +99,6 @@ func TestDenied(t *testing.T) {
 			return err != nil && (getErr == nil) == strings.Contains(verbs, "get")
 		})
 		refuse(s, "with "+verbs)
-	}
-	dangers, err := s.Check(t.Context())
-	if err != nil || len(dangers) != 1 || !strings.Contains(dangers[0], "cannot get, watch, create, update leases in namespace "+namespace) {
-		t.Errorf("Check = %q, %v, want what is missing", dangers, err)
 	}
 
 	for name, tt := range map[string]struct {
@@ -204,44 +197,6 @@ func TestDialAfterClose(t *testing.T) {
 	conn := must.Get(s.dial(t.Context(), "tcp", l.Addr().String()))(t)
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Read = %v, want net.ErrClosed", err)
-	}
-}
-
-// TestQuota: a quota answers 403, and 409 if its count has changed meanwhile;
-// neither is a conflict of the Lease. A write that used up the quota and was
-// sent twice is refused because of itself.
-func TestQuota(t *testing.T) {
-	c := sharedCluster(t)
-	namespace := newNamespace(t, c)
-	p := startProxy(t, c)
-	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
-	quotas := "/api/v1/namespaces/" + namespace + "/resourcequotas"
-	c.Must("POST", quotas, `{"metadata":{"name":"q"},"spec":{"hard":{"count/leases.coordination.k8s.io":"2"}}}`)
-	// A controller would count, but none runs.
-	if code, text := c.Patch(quotas+"/q/status", `{"status":{"hard":{"count/leases.coordination.k8s.io":"2"},"used":{"count/leases.coordination.k8s.io":"1"}}}`); code != http.StatusOK {
-		t.Fatalf("set the quota's status: %d %s", code, text)
-	}
-	eventually(t, "the quota counts", func() bool {
-		code, _ := c.Do("POST", fmt.Sprintf(leasesPath, namespace)+"?dryRun=All", `{"metadata":{"name":"x"}}`)
-		return code == http.StatusCreated
-	})
-	p.setWrites(func(w http.ResponseWriter, _ *http.Request, pass func() passed) {
-		pass()
-		a := pass()
-		if a.code != http.StatusForbidden && a.code != http.StatusConflict {
-			t.Errorf("a copy of the write is answered %d %s", a.code, a.body)
-		}
-		t.Logf("a copy of a write that used up the quota is answered %d", a.code)
-		a.to(w)
-	})
-	ok, err := s.CAS(t.Context(), "a", nil, []byte("1"))
-	p.set(nil)
-	if ok || err == nil || errors.Is(err, grant.ErrNotSent) {
-		t.Errorf("CAS that used up the quota and was sent twice = %v, %v, want an unknown result: it was applied", ok, err)
-	}
-	ok, err = s.CAS(t.Context(), "b", nil, []byte("1"))
-	if ok || !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "exceeded quota") {
-		t.Errorf("CAS beyond the quota = %v, %v, want grant.ErrNotSent that names the quota", ok, err)
 	}
 }
 

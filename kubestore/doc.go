@@ -10,10 +10,10 @@
 // # Leases
 //
 // The value of a key is the annotation firn/record of a Lease with the name
-// PREFIX.KEY, in which slashes become dots and characters that are not allowed
-// in names are escaped: firn.v1.orders.n.0042. Holder, renewal time, duration
-// and labels repeat the contents of the record for people; Firn does not read
-// them. A Lease that has expired ends nothing: only the record counts.
+// PREFIX.KEY, in which slashes become dots: firn.v1.orders.n.0042. If that is
+// not a valid name, a hash takes the place of the key. Holder, renewal time,
+// duration and labels repeat the contents of the record for people; Firn does
+// not read them. A Lease that has expired ends nothing: only the record counts.
 //
 // Firn never deletes a Lease. Do not delete one by hand: IDs repeat if a record
 // is missing. Firn needs no permission to delete, and sets no owner references.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,7 +18,7 @@ import (
 const (
 	recordAnnotation = "firn/record"
 	base64Annotation = "firn/record-base64" // for a value that is not UTF-8
-	keyAnnotation    = "firn/key"           // if the name is a hash of the key
+	keyAnnotation    = "firn/key"           // if the name has a hash of the key
 
 	// writeAnnotation is the random mark of the last write, and
 	// createdAnnotation that of the write that created the Lease. They show
@@ -151,7 +152,7 @@ func (l *lease) describe(key string, value []byte) {
 		return
 	}
 	label := func(name, value string) {
-		if isLabelValue(value) {
+		if labelValue.MatchString(value) {
 			labels[name] = value
 		}
 	}
@@ -186,16 +187,5 @@ func (l *lease) describe(key string, value []byte) {
 	l.Spec.RenewTime = time.UnixMilli(r.Wall).UTC().Format("2006-01-02T15:04:05.000000Z")
 }
 
-// isLabelValue reports whether a text may be the value of a label.
-func isLabelValue(text string) bool {
-	isAlphanumeric := func(c byte) bool { return isPlain(c) || c >= 'A' && c <= 'Z' }
-	if text == "" || len(text) > 63 || !isAlphanumeric(text[0]) || !isAlphanumeric(text[len(text)-1]) {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; !isAlphanumeric(c) && !strings.ContainsRune("-._", rune(c)) {
-			return false
-		}
-	}
-	return true
-}
+// labelValue matches the value of a label.
+var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)

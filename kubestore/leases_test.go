@@ -129,8 +129,9 @@ func TestDescribed(t *testing.T) {
 	} {
 		mustCAS(t, s, "v1/Orders/n/0042", last, tt.value)
 		last = tt.value
-		text := string(c.Must("GET", fmt.Sprintf(leasesPath, namespace)+"prod--4eu.v1--4--orders.n.0042", ""))
-		for _, want := range []string{tt.want, `"app.kubernetes.io/managed-by":"firn"`, `"firn/prefix":"prod.eu"`, `"firn/sequencer":"Orders"`} {
+		name, _ := nameOf("prod/eu", "v1/Orders/n/0042")
+		text := string(c.Must("GET", fmt.Sprintf(leasesPath, namespace)+name, ""))
+		for _, want := range []string{tt.want, `"firn/key":"v1/Orders/n/0042"`, `"app.kubernetes.io/managed-by":"firn"`, `"firn/prefix":"prod.eu"`, `"firn/sequencer":"Orders"`} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the Lease of %q does not have %s: %s", tt.value, want, text)
 			}
@@ -175,5 +176,9 @@ func TestForeignLeases(t *testing.T) {
 	err := s.List(t.Context(), "", func(key string, value []byte) bool { shown[key] = string(value); return true })
 	if err != nil || len(shown) != 2 || shown["a"] != "1" || !strings.Contains(shown["b"], "lease firn.b in namespace "+namespace) {
 		t.Errorf("List beside a Lease without a record yields %q, %v, want a, and what is wrong with b", shown, err)
+	} // A key that is hidden behind a hash is not left out.
+	c.Must("POST", path, `{"metadata":{"name":"firn--9abc"}}`)
+	if err := s.List(t.Context(), "", func(string, []byte) bool { return true }); !errors.Is(err, grant.ErrDamaged) || !strings.Contains(err.Error(), "firn--9abc") {
+		t.Errorf("List with a hash that is not of the key beside it = %v, want ErrDamaged", err)
 	}
 }

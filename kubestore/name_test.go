@@ -14,22 +14,18 @@ var dns = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
 func TestNames(t *testing.T) {
 	for _, tt := range []struct{ prefix, key, want string }{
 		{"firn", "v1/orders/n/0042", "firn.v1.orders.n.0042"},
-		{"firn", "v1/order-ids/config", "firn.v1.order-ids.config"},
-		{"prod/eu-1", "v1/a", "prod--4eu-1.v1.a"},
-		{"firn", "Ab/C.d_e:f-", "firn--4--ab--4--c--1d--2e--3f--0"},
-		{"firn", "a--b/-", "firn.a--0--0b--4--0"},
-		{"firn", "a-B", "firn.a--0--b"},
+		{"prod/eu-1", "v1/order--ids/config", "prod--4eu-1.v1.order--ids.config"},
 		{"firn", strings.Repeat("a", 248), "firn." + strings.Repeat("a", 248)},
+		{"firn", strings.Repeat("a", 249), ""}, // a hash
+		{"prod/eu", "v1/Orders/n/0042", "prod--4eu--9lj27c7ok7nlfd9h6s5c5efr4gevac8i9mf01fqem3dd57qbr3ca0"},
+		{"firn", "a.b", ""}, {"firn", "a/b-", ""}, {"firn", "a_b", ""},
 	} {
-		if got, hashed := nameOf(tt.prefix, tt.key); got != tt.want || hashed {
+		got, hashed := nameOf(tt.prefix, tt.key)
+		if hashed != strings.Contains(got, "--9") || got != tt.want && (tt.want != "" || !hashed) {
 			t.Errorf("nameOf(%q, %q) = %q, %v, want %q", tt.prefix, tt.key, got, hashed, tt.want)
 		}
 	}
-	name, hashed := nameOf("firn", strings.Repeat("A", 256))
-	if !hashed || !strings.HasPrefix(name, "firn--9") || len(name) > maxName || !dns.MatchString(name) {
-		t.Errorf("nameOf of a long key = %q, %v", name, hashed)
-	}
-	for _, name := range []string{"firn-identity", "firn", "firn.", "firn-v1", "firn.a--4b", "firn.a--8", "firn.a--", "firn--9abc", "other.a", "firn--4a", "firn..a"} {
+	for _, name := range []string{"firn-identity", "firn", "firn.", "firn-v1", "firn--9abc", "other.a", "firn--4a", "firn..a"} {
 		if key, ok := keyOf("firn", name, ""); ok {
 			t.Errorf("keyOf(%q) = %q, want none: no key has this name", name, key)
 		}

@@ -65,7 +65,7 @@ func (o *Options) check() (prefix string, err error) {
 	if !checkPrefix(prefix) {
 		faults = append(faults, fmt.Errorf("%w: prefix %q: use parts of lower-case letters, digits and single hyphens, joined by one slash, up to %d characters in total", grant.ErrOptions, o.Prefix, maxPrefix))
 	}
-	if o.Namespace != "" && (!checkPrefix(strings.ReplaceAll(o.Namespace, "--", "-")) || strings.Contains(o.Namespace, "/")) {
+	if o.Namespace != "" && (len(o.Namespace) > maxPrefix || !isPath(o.Namespace) || strings.Contains(o.Namespace, "/")) {
 		faults = append(faults, fmt.Errorf("%w: namespace %q is not the name of a namespace, such as ids", grant.ErrOptions, o.Namespace))
 	}
 	if o.Timeout < 0 {
@@ -108,8 +108,7 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 // Get and List are linearizable. Reads are repeated up to three times if the
 // API server is overloaded or does not answer. A write is sent once.
 //
-// The Store is also a grant.Checker, which finds dangers of this cluster and of
-// the user's permissions.
+// The Store is also a grant.Checker.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
 	o = cmp.Or(o, new(Options))
 	prefix, err := o.check()
@@ -149,7 +148,6 @@ func newStore(config *rest.Config, namespace, prefix string) (*store, error) {
 		return nil, fmt.Errorf("%w: %w", grant.ErrOptions, err)
 	}
 	s.leases = base.JoinPath("apis/coordination.k8s.io/v1/namespaces", namespace, "leases")
-	s.reviews = base.JoinPath("apis/authorization.k8s.io/v1/selfsubjectrulesreviews")
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", grant.ErrOptions, err)

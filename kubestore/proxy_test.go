@@ -8,8 +8,11 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -22,10 +25,9 @@ import (
 // A proxy stands between a store and the API server, like a load balancer. It
 // passes requests on, unless it has a fault for them.
 type proxy struct {
-	url    string
-	client http.Client
-	target string
-	writes atomic.Int64 // write requests of the store
+	url     string
+	reverse httputil.ReverseProxy
+	writes  atomic.Int64 // write requests of the store
 
 	mu    sync.Mutex
 	fault func(w http.ResponseWriter, q *http.Request, pass func() passed) bool // returns false if it has not answered
@@ -43,9 +45,15 @@ func startProxy(t testing.TB, c *kubetest.Cluster) *proxy {
 	text := must.Get(os.ReadFile(c.CA()))(t)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
-	p := &proxy{target: "https://" + c.Address}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
-	p.client.Transport = transport
+	p := &proxy{reverse: httputil.ReverseProxy{
+		Rewrite: func(q *httputil.ProxyRequest) {
+			q.SetURL(&url.URL{Scheme: "https", Host: c.Address})
+			q.Out.Header.Set("Authorization", "Bearer "+kubetest.AdminToken) // clients do not send it without TLS
+			q.Out.Header.Del("Accept-Encoding")
+		},
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+	}}
 	server := httptest.NewServer(http.HandlerFunc(p.serve))
 	p.url = server.URL
 	t.Cleanup(func() {
@@ -97,63 +105,23 @@ func (p *proxy) serve(w http.ResponseWriter, q *http.Request) {
 	if fault != nil && fault(w, q, func() passed { return p.pass(q, body) }) {
 		return
 	}
-	if q.URL.Query().Get("watch") == "true" {
-		p.stream(w, q)
-		return
-	}
-	p.pass(q, body).to(w)
-}
-
-func (p *proxy) request(q *http.Request, body []byte) (*http.Response, error) {
-	again, err := http.NewRequestWithContext(q.Context(), q.Method, p.target+q.URL.RequestURI(), bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	again.Header = q.Header.Clone()
-	again.Header.Set("Authorization", "Bearer "+kubetest.AdminToken) // clients do not send it without TLS
-	again.Header.Del("Accept-Encoding")
-	return p.client.Do(again)
+	q.Body = io.NopCloser(bytes.NewReader(body))
+	p.reverse.ServeHTTP(w, q)
 }
 
 // pass passes a request on, again with each call.
 func (p *proxy) pass(q *http.Request, body []byte) passed {
-	r, err := p.request(q, body)
-	if err != nil {
-		return passed{http.StatusBadGateway, http.Header{}, []byte(err.Error())}
-	}
-	defer func() { _ = r.Body.Close() }()
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		return passed{http.StatusBadGateway, http.Header{}, []byte(err.Error())}
-	}
-	return passed{r.StatusCode, r.Header, text}
+	again := q.Clone(q.Context())
+	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	w := httptest.NewRecorder()
+	p.reverse.ServeHTTP(w, again)
+	return passed{w.Code, w.Header(), w.Body.Bytes()}
 }
 
 func (a passed) to(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", a.header.Get("Content-Type"))
 	w.WriteHeader(a.code)
 	_, _ = w.Write(a.body)
-}
-
-func (p *proxy) stream(w http.ResponseWriter, q *http.Request) {
-	r, err := p.request(q, nil)
-	if err != nil {
-		w.WriteHeader(http.StatusBadGateway)
-		return
-	}
-	defer func() { _ = r.Body.Close() }()
-	w.WriteHeader(r.StatusCode)
-	b := make([]byte, 1<<16)
-	for {
-		n, err := r.Body.Read(b)
-		if n > 0 {
-			_, _ = w.Write(b[:n])
-			w.(http.Flusher).Flush()
-		}
-		if err != nil {
-			return
-		}
-	}
 }
 
 // answer answers like the API server when it refuses or, without a reason, like

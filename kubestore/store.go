@@ -44,7 +44,6 @@ const (
 type store struct {
 	client    *http.Client
 	leases    *url.URL // of all Leases in the namespace
-	reviews   *url.URL // where the API server reports this user's permissions
 	namespace string
 	prefix    string
 	dialer    func(ctx context.Context, network, address string) (net.Conn, error)
@@ -231,8 +230,11 @@ func (s *store) collect(ctx context.Context, prefix string) (map[string][]byte, 
 		}
 		for _, l := range list.Items {
 			key, ok := keyOf(s.prefix, l.Metadata.Name, l.Metadata.Annotations[keyAnnotation])
-			if ok && strings.HasPrefix(key, prefix) {
+			switch {
+			case ok && strings.HasPrefix(key, prefix):
 				all[key] = l.shown()
+			case !ok && strings.HasPrefix(l.Metadata.Name, namePrefix(s.prefix)+hashMark):
+				return nil, l.foreign("its annotation %s has no key of this name", keyAnnotation)
 			}
 		}
 		if from = list.Metadata.Continue; from == "" {
@@ -286,6 +288,20 @@ func (s *store) observe(before uint64, resourceVersion string) {
 	if now < before {
 		s.wentBack.Store(new(fmt.Sprintf("the resourceVersion of the cluster went back from %d to %d: if its etcd was restored from a backup, fence every sequencer at once (firn node fence)", before, now)))
 	}
+}
+
+// Check reports whether Lineage has found that the resourceVersion of the
+// cluster went back. It makes no request.
+func (s *store) Check(ctx context.Context) (dangers []string, err error) {
+	_, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leave()
+	if back := s.wentBack.Load(); back != nil {
+		dangers = append(dangers, *back)
+	}
+	return dangers, nil
 }
 
 // Close closes the store and ends all watches. Calls in progress end with an
