@@ -3,8 +3,6 @@ package grant
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -114,74 +112,6 @@ func TestEmptyIsNone(t *testing.T) {
 	r.answer(event{Values: [][]byte{{}}})
 	if err := r.m.status.Err; !errors.Is(err, ErrNotFound) {
 		t.Errorf("an empty configuration: %v", err)
-	}
-}
-
-// TestReportLaw: there is a report for every status that differs from the
-// previous one, and for no other.
-func TestReportLaw(t *testing.T) {
-	errs := []error{nil, errNoAnswer, errors.New("no answer"), ErrDetached}
-	holds := []*hold{nil}
-	for i := range 32 {
-		holds = append(holds, &hold{
-			nodeGrant: nodeGrant{node: uint64(i & 1), until: rigTime + int64(i>>1&1)}, phase: holdPhase(i >> 2 & 3), lost: i>>4&1 == 1,
-		})
-	}
-	random := rand.New(rand.NewPCG(1, 1))
-	r := newRig(t, 4, nil)
-	var last Status
-	changes := 0
-	for range 20_000 {
-		m := r.m
-		m.hold, m.wanted, m.out = pickOne(random, holds...), random.IntN(2) == 0, nil
-		m.status.Err = pickOne(random, errs...)
-		m.claim = nil
-		if random.IntN(3) == 0 {
-			m.claim = &claim{nodeGrant: nodeGrant{node: 9, until: 99}}
-		}
-		m.owner = pickOne(random, "us", "we")
-		err := m.status.Err
-		m.report()
-		h := m.hold
-		want := Status{Err: err}
-		switch {
-		case h == nil && m.wanted:
-			want.Phase = Joining
-		case h == nil && m.claim != nil:
-			want.Phase, want.Node, want.Until = Leaving, 9, timeOf(99)
-		case h == nil:
-			want = Status{}
-		default:
-			want.Node, want.Until = h.node, timeOf(h.until)
-			switch {
-			case !m.wanted || h.phase != holdOpen:
-				want.Phase = Leaving
-			case h.lost:
-				want.Phase, want.Owner = Losing, m.owner
-			default:
-				want.Phase, want.Owner = Holding, m.owner
-			}
-		}
-		if m.status != want {
-			t.Fatalf("%+v, want %+v", m.status, want)
-		}
-		text := func(s Status) string { return fmt.Sprintf("%+v", s) }
-		if differs := text(want) != text(last); differs != (len(m.out) == 1) || differs && (m.out[0].Kind != actionReport || m.out[0].Status != want) {
-			t.Fatalf("after %+v, %+v is reported: %+v", last, want, m.out)
-		} else if differs {
-			changes++
-			last = want
-		}
-	}
-	if changes < 1000 {
-		t.Errorf("%d changes", changes)
-	}
-	// A new owner alone counts as a change.
-	r.m.hold, r.m.wanted, r.m.status.Err = &hold{nodeGrant: nodeGrant{until: rigTime}}, true, nil
-	r.m.report()
-	r.m.owner, r.m.out = "another", nil
-	if r.m.report(); len(r.m.out) != 1 || r.m.out[0].Status.Owner != "another" {
-		t.Errorf("another owner: %+v", r.m.out)
 	}
 }
 

@@ -177,20 +177,6 @@ func TestMoveRefused(t *testing.T) {
 	})
 }
 
-// TestMoveMerges: what the other store knows of the sequencer stays.
-func TestMoveMerges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		from, to, at := moveSource(t), new(memstore.Store), time.UnixMilli(moveNow)
-		create(t, to, "s", config("default,epoch=0"), at)
-		fence := must.Get(grant.Fence(t.Context(), to, "s", &grant.AdminOptions{Now: func() time.Time { return at }}))(t)
-		put(t, to, "v1/s/n/0000", node("free", "o", at.Add(-time.Second), at.Add(-time.Minute)))
-		info, err := move(t, from, to)
-		if n := nodes(t, to, "s")[0]; err != nil || !info.Floor.Equal(fence.Floor) || !n.Until.Equal(at.Add(-time.Second)) {
-			t.Errorf("%+v, %v, node ID 0 is %+v; want the floor %v, and the greater mark", info, err, n, fence.Floor)
-		}
-	})
-}
-
 // TestMoveMembers: members of three stores, one after the other and back again,
 // never make an ID twice, even the one that goes on in the store that was left.
 func TestMoveMembers(t *testing.T) {

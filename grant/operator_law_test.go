@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -18,13 +16,11 @@ import (
 	"github.com/firnid/firn/internal/must"
 )
 
-// A mapStore keeps values in a map. Before a CAS it calls before, and returns
-// its error.
+// A mapStore keeps values in a map.
 type mapStore struct {
 	mu     sync.Mutex // guards values
 	values map[string][]byte
-	before func(key string, next []byte) (applied bool, err error)
-	writes []string
+	writes []string // the keys of CAS calls
 }
 
 func (s *mapStore) Close() error { return nil }
@@ -49,11 +45,6 @@ func (s *mapStore) List(_ context.Context, prefix string, yield func(string, []b
 
 func (s *mapStore) CAS(_ context.Context, key string, old, next []byte) (bool, error) {
 	s.writes = append(s.writes, key)
-	if s.before != nil {
-		if applied, err := s.before(key, next); err != nil {
-			return applied, err
-		}
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !bytes.Equal(s.values[key], old) {
@@ -74,133 +65,6 @@ func sequencerStore(change func(*Info)) (*mapStore, Info) {
 }
 
 func at(ms int64) func() time.Time { return func() time.Time { return time.UnixMilli(ms) } }
-
-// TestClosingLaw: which records one step of a destroy or detach writes, which
-// windows it waits for, and which free records it must still prove.
-func TestClosingLaw(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
-	const contested, fails = 1, 2
-	seen := make(map[string]int)
-	for range 20_000 {
-		s, c := sequencerStore(func(c *Info) { c.LongestWindow = 9 * time.Second })
-		longest := int64(50 + 9000)
-		now := int64(rigTime)
-		done := emptying{records: make(map[string][]byte), sure: make(map[string]bool)}
-		var waits []uint64
-		var writes, free []string
-		var wantErr error
-		trouble := make(map[string]int)
-		applied := make(map[string]bool)
-		for node := range uint64(1 + random.IntN(4)) {
-			key := nodeKey("s", node, 15)
-			n := nodeRecord{Nonce: "n", Owner: pickOne(random, "a", ""), Until: now + pickOne[int64](random, -1, 0, 5), Host: "h"}
-			n.Wall = now + pickOne[int64](random, 0, -longest-1, -longest, 1-longest, longest, longest+1)
-			n.State = pickOne(random, nodeHeld, nodeClosing, nodeFree)
-			n.From, n.Over = optionalTime{n.Until - random.Int64N(9), true}, recordID{n.Until - 9, "m"} // carried on
-			ours := random.IntN(3) == 0                                                                 // this operation wrote it, or its predecessor
-			if ours {
-				done.records[key] = n.encode()
-				if n.State == nodeFree {
-					was := n
-					was.State, was.Nonce, was.Owner = nodeClosing, "before", pickOne(random, n.Owner, "b")
-					done.records[key] = was.encode()
-					ours = was.Owner == n.Owner
-				}
-			}
-			sure := random.IntN(2) == 0
-			if sure {
-				done.sure[key] = true
-			}
-			s.values[key] = n.encode()
-			if wantErr != nil && !errors.Is(wantErr, errContested) {
-				continue // it has ended
-			}
-			switch {
-			case n.State == nodeFree && n.Owner == "" && max(now-n.Wall, n.Wall-now) <= longest:
-				waits = append(waits, node)
-				continue
-			case n.State == nodeFree:
-				// Its owner gave it back after finding what this operation
-				// wrote.
-				was, err := decodeNode(key, done.records[key])
-				if known := err == nil && was.Owner == n.Owner || err != nil && n.Owner == ""; !sure || !known {
-					free = append(free, key)
-				}
-				continue
-			}
-			if n.Until >= now {
-				waits = append(waits, node)
-			}
-			if ours {
-				applied[key] = true
-				continue
-			}
-			writes = append(writes, key)
-			switch trouble[key] = random.IntN(6); trouble[key] {
-			case contested:
-				wantErr = errContested
-			case fails:
-				wantErr = errNoAnswer
-			default:
-				applied[key] = true
-			}
-		}
-		s.before = func(key string, _ []byte) (bool, error) {
-			switch trouble[key] {
-			case contested:
-				s.values[key] = []byte("another")
-			case fails:
-				return random.IntN(2) == 0, errNoAnswer
-			}
-			return false, nil
-		}
-		before := maps.Clone(s.values)
-		known := maps.Clone(done.records)
-		waiting, gotFree, err := done.windows(t.Context(), s, c, now)
-		what := fmt.Sprintf("%s of %s: wait for %v, free %v, %v", before, known, waiting, gotFree, err)
-		if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) || wantErr == errNoAnswer && errors.Is(err, errContested) {
-			t.Fatalf("%s: want %v", what, wantErr)
-		}
-		seen[fmt.Sprint(wantErr, len(waits) > 0, len(free) > 0)]++
-		if !slices.Equal(s.writes, writes) {
-			t.Fatalf("%s: it writes %v, want %v", what, s.writes, writes)
-		}
-		for key := range applied {
-			if !done.sure[key] || !bytes.Equal(done.records[key], s.values[key]) {
-				t.Fatalf("%s: it does not know that %s is closed", what, key)
-			}
-			was, _ := decodeNode(key, before[key])
-			is, err := decodeNode(key, s.values[key])
-			if slices.Contains(writes, key) {
-				was.State, was.Nonce = nodeClosing, is.Nonce
-			}
-			if err != nil || is != was {
-				t.Fatalf("%s: %s is %+v, want %+v", what, key, is, was)
-			}
-		}
-		for _, key := range writes {
-			if !applied[key] && !bytes.Equal(done.records[key], known[key]) {
-				t.Fatalf("%s: it takes %s for written", what, key)
-			}
-		}
-		if wantErr == errNoAnswer {
-			continue
-		}
-		var nodes []uint64
-		for _, n := range waiting {
-			nodes = append(nodes, n.Node)
-		}
-		if !slices.Equal(nodes, waits) {
-			t.Fatalf("%s: want to wait for %v", what, waits)
-		}
-		if got := slices.Sorted(maps.Keys(gotFree)); !slices.Equal(got, free) {
-			t.Fatalf("%s: want free %v", what, free)
-		}
-	}
-	if len(seen) < 10 {
-		t.Errorf("%v", seen)
-	}
-}
 
 // TestForeignKeys: invalid keys and damaged records prevent neither a destroy
 // nor a repair of the others.

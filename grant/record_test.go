@@ -3,113 +3,11 @@ package grant
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/firnid/firn"
 )
-
-// someTime returns a time that a record can contain; the limits and 0 are as
-// likely as all others together.
-func someTime(r *rand.Rand) int64 {
-	return []int64{-maxTime, 0, 1, maxTime, r.Int64N(2*maxTime) - maxTime}[r.IntN(5)]
-}
-
-// TestConfigRecordLaw: a configuration is read as it was written.
-func TestConfigRecordLaw(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for range 2000 {
-		c := testConfig(pickOne(r, "default", "snowcast", "hazelcast"), time.Duration(30+r.IntN(100))*time.Second)
-		want := Info{
-			Name: "s", Config: c, State: Attached + State(r.IntN(int(Purged))), Incarnation: 1 + r.Uint64N(3), Created: timeOf(someTime(r)), nonce: "n",
-			LongestWindow: pickOne(r, c.Window, c.Window+time.Millisecond, maxWindow),
-		}
-		floor := `"floor":null,`
-		if r.IntN(2) == 0 {
-			want.fence = timeOf(someTime(r))
-			floor = fmt.Sprintf(`"floor":%d,`, want.fence.UnixMilli())
-		}
-		if r.IntN(2) == 0 {
-			want.begin = timeOf(someTime(r))
-		}
-		want.Floor = want.floor()
-		if r.IntN(2) == 0 {
-			want.LastChange = Change{strings.Repeat("x", 1+r.IntN(whatMost)), strings.Repeat("&", r.IntN(byMost+1)), timeOf(someTime(r))}
-		}
-		if r.IntN(2) == 0 {
-			want.Config.Nodes = &Range{r.Uint64N(3), 2 + r.Uint64()}
-			want.MovedTo, want.Config.Prefix = strings.Repeat("&", movedToMost), strings.Repeat("a", r.IntN(64)) // the greatest lengths
-			if c.Layout == firn.Default() {
-				want.Config.Layout = firn.MustParseLayout(fmt.Sprint("default,even=", r.IntN(11)))
-			}
-		}
-		text := string(want.encode())
-		if got, err := decodeConfig(configKey("s"), []byte(text)); err != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
-		}
-		if !strings.HasPrefix(text, `{"v":3,`) || !strings.Contains(text, floor) || len(text) > maxValue {
-			t.Errorf("%s lacks its version or %s, or has more than %d bytes", text, floor, maxValue)
-		}
-	}
-}
-
-// TestNodeRecordLaw: a node's record is read as it was written. An empty span
-// counts as absent.
-func TestNodeRecordLaw(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for range 3000 {
-		times := make([]int64, 6)
-		for i := range times {
-			times[i] = someTime(r)
-		}
-		slices.Sort(times)
-		record := nodeRecord{
-			Nonce: "n", Owner: []string{"", "o"}[r.IntN(2)], Host: "h", Wall: someTime(r),
-			State: []string{nodeHeld, nodeClosing, nodeFree}[r.IntN(3)], Until: times[3],
-		}
-		if r.IntN(2) == 0 {
-			record.From = optionalTime{times[2], true}
-		}
-		if r.IntN(2) == 0 {
-			record.Over = recordID{someTime(r), "m"}
-		}
-		want := record
-		if r.IntN(2) == 0 {
-			record.Gap = span{times[0], times[1]}
-		}
-		if r.IntN(2) == 0 {
-			record.Spoiled = span{times[4], times[5]}
-		}
-		if record.Gap[0] < record.Gap[1] {
-			want.Gap = record.Gap
-		}
-		if record.Spoiled[0] < record.Spoiled[1] {
-			want.Spoiled = record.Spoiled
-		}
-		text := record.encode()
-		if got, err := decodeNode("k", text); err != nil || got != want {
-			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
-		}
-		for name, has := range map[string]bool{
-			`"v":3`: true, "gap": want.Gap != span{}, "spoiled": want.Spoiled != span{}, "from": want.From.set, "over": want.Over != recordID{},
-		} {
-			if strings.Contains(string(text), name) != has {
-				t.Errorf("%s: want %s: %t", text, name, has)
-			}
-		}
-		info := record.info(7)
-		if info != (NodeInfo{
-			Node: 7, Owner: record.Owner, Host: "h", Until: timeOf(record.Until), Written: timeOf(record.Wall),
-			Held: record.State != nodeFree, Closing: record.State == nodeClosing,
-		}) {
-			t.Errorf("%s: %+v", text, info)
-		}
-	}
-}
 
 // TestRecordLimits: limits that are accepted, values one step further that are
 // damage, and the reasons.
@@ -315,11 +213,16 @@ func FuzzRecords(f *testing.F) {
 	c := newInfo("s", testConfig("default", 30*time.Second))
 	c.Created, c.nonce = timeOf(0), "n"
 	f.Add(c.encode())
+	greatest := lawInfo(Attached)
+	greatest.MovedTo, greatest.Config.Prefix = strings.Repeat("&", movedToMost), strings.Repeat("a", 63)
+	greatest.LastChange = Change{strings.Repeat("&", whatMost), strings.Repeat("&", byMost), timeOf(maxTime)}
+	f.Add(greatest.encode())
 	f.Add((nodeRecord{Nonce: "n", Owner: "o", Until: 7, State: nodeHeld}).encode())
+	f.Add(lawNode(nil).encode())
 	f.Add([]byte(`{"v":2}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if r, err := decodeConfig("k", value); err == nil {
-			if again, err := decodeConfig("k", r.encode()); err != nil || !reflect.DeepEqual(again, r) {
+			if again, err := decodeConfig("k", r.encode()); err != nil || !reflect.DeepEqual(again, r) || len(r.encode()) > maxValue {
 				t.Errorf("%s: read as %+v, written and read as %+v, %v", value, r, again, err)
 			}
 		} else if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewerVersion) {
