@@ -2,14 +2,12 @@ package etcdstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/firnid/firn/grant"
@@ -22,10 +20,6 @@ const (
 	// defaultQuota is etcd's default, for a member that does not report its
 	// quota.
 	defaultQuota = 2 << 30
-
-	// manyRevisions is more than an etcd with regular compaction keeps: the
-	// recommended five minutes hold this many at 1,600 writes per second.
-	manyRevisions = 500_000
 )
 
 // A member is the status that one endpoint reports.
@@ -109,10 +103,6 @@ func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	for _, m := range members {
 		dangers = append(dangers, m.dangers()...)
 	}
-	if many, err := s.keepsMany(call); err == nil && many {
-		dangers = append(dangers, fmt.Sprintf("etcd keeps more than %d revisions: it seems to be compacted rarely or never, and refuses writes when its quota is used up. "+
-			"Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m", manyRevisions))
-	}
 	return dangers, nil
 }
 
@@ -147,18 +137,4 @@ func (m member) dangers() (found []string) {
 		add("uses over %d %% of its quota, at which etcd refuses writes: compact it and defragment it (etcdctl defrag, one member after the other), or raise the quota (--quota-backend-bytes)", st.DbSize*10/quota*10)
 	}
 	return found
-}
-
-// keepsMany reports whether etcd still has a revision that compaction should
-// have removed.
-func (s *store) keepsMany(ctx context.Context) (bool, error) {
-	r, err := s.client.Get(ctx, s.prefix)
-	if err != nil || r.Header.Revision <= manyRevisions {
-		return false, err
-	}
-	_, err = s.client.Get(ctx, s.prefix, clientv3.WithRev(r.Header.Revision-manyRevisions))
-	if errors.Is(err, rpctypes.ErrCompacted) {
-		return false, nil
-	}
-	return err == nil, err
 }
