@@ -4,46 +4,63 @@ package stores
 
 import (
 	"context"
+	"strings"
 
 	"github.com/firnid/firn/etcdstore"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/kubestore"
 )
 
-// openRemote opens a store that is not a directory.
-func openRemote(ctx context.Context, u *parsed) (grant.Store, error) {
-	within, cancel := context.WithTimeout(ctx, u.timeout)
-	defer cancel()
+// prepareRemote checks the URL of a store that is not a directory.
+func prepareRemote(u *parsed) (opener, error) {
 	switch u.scheme {
 	case "etcd":
 		o, err := etcdOptions(u)
-		if err != nil {
-			return nil, err
-		}
-		return etcdstore.Open(ctx, o)
+		return func(ctx context.Context) (grant.Store, error) { return etcdstore.Open(ctx, o) }, err
 	case "kubernetes":
 		o, err := kubernetesOptions(u)
-		if err != nil {
-			return nil, err
-		}
-		return kubestore.Open(ctx, o)
+		return func(ctx context.Context) (grant.Store, error) { return kubestore.Open(ctx, o) }, err
 	case "mysql":
-		return openMySQL(within, u)
+		return prepareMySQL(u)
 	}
-	return openPostgreSQL(within, u)
+	return preparePostgreSQL(u)
 }
 
-// checkRemote checks the URL of such a store.
-func checkRemote(u *parsed) (err error) {
-	switch u.scheme {
-	case "etcd":
-		_, err = etcdOptions(u)
-	case "kubernetes":
-		_, err = kubernetesOptions(u)
-	case "mysql":
-		_, _, err = configMySQL(u)
-	default:
-		_, _, err = configPostgreSQL(u)
+// etcdOptions converts a URL to the options of etcd.
+func etcdOptions(u *parsed) (*etcdstore.Options, error) {
+	c, err := u.tls()
+	if err != nil {
+		return nil, err
 	}
-	return err
+	if err := u.nothingElse("tls, ca, cert, key, password-file and timeout"); err != nil {
+		return nil, err
+	}
+	endpoints, err := u.addresses("2379")
+	if err != nil {
+		return nil, err
+	}
+	o := &etcdstore.Options{
+		Endpoints: endpoints, Prefix: u.path, TLS: c,
+		Username: u.user, Password: u.password, Timeout: u.timeout,
+	}
+	return o, o.Check()
+}
+
+// kubernetesOptions converts a URL to the options of a cluster.
+func kubernetesOptions(u *parsed) (*kubestore.Options, error) {
+	o := &kubestore.Options{
+		Namespace: u.hosts, Prefix: u.path,
+		Kubeconfig: u.take("kubeconfig"), Context: u.take("context"),
+		Timeout: u.timeout,
+	}
+	switch {
+	case u.user != "" || u.password != "":
+		return nil, wrong("users are in the kubeconfig: kubernetes://NAMESPACE?context=NAME", "kubernetes: the URL must not contain a user or a password")
+	case strings.ContainsAny(o.Namespace, ".:,"):
+		return nil, wrong("write kubernetes://NAMESPACE; the API server's address is in the kubeconfig", "kubernetes: the namespace looks like an address")
+	}
+	if err := u.nothingElse("kubeconfig, context and timeout"); err != nil {
+		return nil, err
+	}
+	return o, o.Check()
 }

@@ -81,14 +81,14 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 	return c, o, nil
 }
 
-func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
+func preparePostgreSQL(u *parsed) (opener, error) {
 	c, o, err := configPostgreSQL(u)
 	if err != nil {
 		return nil, err
 	}
 	c.OnNotice = keepWarning
 	o.Warnings = takeWarnings
-	return openTable(ctx, stdlib.OpenDB(*c), sqlstore.PostgreSQL(), o, u, func(err error) error {
+	return openTable(func() *sql.DB { return stdlib.OpenDB(*c) }, sqlstore.PostgreSQL(), o, u, func(err error) error {
 		where := "postgres " + u.hosts
 		pg, answered := errors.AsType[*pgconn.PgError](err)
 		if !answered {
@@ -99,7 +99,7 @@ func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
 		// It is starting or shutting down, has too many connections, or lost this one.
 		e.Unreachable = slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, pg.Code) || strings.HasPrefix(pg.Code, "08")
 		return e
-	})
+	}), nil
 }
 
 // hintsPostgreSQL says what to do, by the server's code.
@@ -145,19 +145,25 @@ func takeWarnings(driverConn any) []string {
 	return kept
 }
 
-// configMySQL converts a URL to the options of MySQL and of the table.
-func configMySQL(u *parsed) (*mysql.Config, *sqlstore.Options, error) {
-	o, err := tableOptions(u, sqlstore.MySQL(func(error) uint16 { return 0 }))
+func prepareMySQL(u *parsed) (opener, error) {
+	number := func(err error) uint16 {
+		if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+			return e.Number
+		}
+		return 0
+	}
+	dialect := sqlstore.MySQL(number)
+	o, err := tableOptions(u, dialect)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c := mysql.NewConfig()
 	if c.TLS, err = u.tls(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	socket := u.take("socket")
 	if err := u.nothingElse("create, table, tls, ca, cert, key, socket, password-file and timeout"); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c.User, c.Passwd, c.DBName = u.user, u.password, u.path
 	c.Timeout = u.timeout
@@ -167,16 +173,16 @@ func configMySQL(u *parsed) (*mysql.Config, *sqlstore.Options, error) {
 	c.Logger = log.New(io.Discard, "", 0) // errors are returned
 	switch {
 	case socket != "" && u.hosts != "":
-		return nil, nil, wrong("leave one of them out", "mysql: both a host and a socket are given")
+		return nil, wrong("leave one of them out", "mysql: both a host and a socket are given")
 	case socket != "":
 		c.Net, c.Addr = "unix", socket
 	default:
 		addresses, err := u.addresses("3306")
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if len(addresses) > 1 {
-			return nil, nil, wrong("name the primary, or a proxy that finds it", "mysql: %d hosts are given, but only one is allowed", len(addresses))
+			return nil, wrong("name the primary, or a proxy that finds it", "mysql: %d hosts are given, but only one is allowed", len(addresses))
 		}
 		c.Net, c.Addr = "tcp", addresses[0]
 		if host, _, _ := net.SplitHostPort(c.Addr); c.TLS != nil && c.TLS.ServerName == "" {
@@ -184,27 +190,13 @@ func configMySQL(u *parsed) (*mysql.Config, *sqlstore.Options, error) {
 		}
 	}
 	if c.DBName == "" {
-		return nil, nil, wrong("write a URL such as mysql://firn@db.example/firn", "mysql: the database after the host is missing")
-	}
-	return c, o, nil
-}
-
-func openMySQL(ctx context.Context, u *parsed) (grant.Store, error) {
-	c, o, err := configMySQL(u)
-	if err != nil {
-		return nil, err
+		return nil, wrong("write a URL such as mysql://firn@db.example/firn", "mysql: the database after the host is missing")
 	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, wrong("", "mysql: %w", err)
 	}
-	number := func(err error) uint16 {
-		if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-			return e.Number
-		}
-		return 0
-	}
-	return openTable(ctx, sql.OpenDB(connector), sqlstore.MySQL(number), o, u, func(err error) error {
+	return openTable(func() *sql.DB { return sql.OpenDB(connector) }, dialect, o, u, func(err error) error {
 		where, n := "mysql "+c.Addr, number(err)
 		if hint := hintsMySQL[n]; hint != "" {
 			return fault(hint, "%s: %w", where, innermost(err))
@@ -213,7 +205,7 @@ func openMySQL(ctx context.Context, u *parsed) (grant.Store, error) {
 		// Too many connections, shutting down, or it closed the connection.
 		e.Unreachable = e.Unreachable || slices.Contains([]uint16{1040, 1053, 1077, 1203}, n) || errors.Is(err, mysql.ErrInvalidConn)
 		return e
-	})
+	}), nil
 }
 
 // hintsMySQL says what to do, by the server's number.
@@ -234,26 +226,31 @@ func tableOptions(u *parsed, d *sqlstore.Dialect) (*sqlstore.Options, error) {
 	return o, err
 }
 
-// openTable opens the table of a database, and closes the database if that
-// fails. explain makes an *Error of an error that is not sqlstore's.
-func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed, explain func(error) error) (grant.Store, error) {
-	db.SetMaxOpenConns(maxConns)
-	db.SetMaxIdleConns(maxConns)
-	db.SetConnMaxIdleTime(5 * time.Minute)
-	s, err := sqlstore.Open(ctx, db, d, o)
-	if err == nil {
-		return s, nil
+// openTable returns what opens the table of a database, and closes the database
+// if that fails. explain makes an *Error of an error that is not sqlstore's.
+func openTable(connect func() *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed, explain func(error) error) opener {
+	return func(ctx context.Context) (grant.Store, error) {
+		ctx, cancel := context.WithTimeout(ctx, u.timeout)
+		defer cancel()
+		db := connect()
+		db.SetMaxOpenConns(maxConns)
+		db.SetMaxIdleConns(maxConns)
+		db.SetConnMaxIdleTime(5 * time.Minute)
+		s, err := sqlstore.Open(ctx, db, d, o)
+		if err == nil {
+			return s, nil
+		}
+		_ = db.Close()
+		switch {
+		case errors.Is(err, sqlstore.ErrNoTable):
+			schema, _ := sqlstore.Schema(d, o.Table)
+			return nil, fault("check the database name; to create the table, add ?create=true once, or run: "+strings.Join(schema, "; "),
+				"%s: %w in database %q", u.scheme, err, u.path)
+		case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
+			return nil, fault("do not drop the table: IDs would repeat; see docs/stores.md for what Firn needs of a database", "%s: %w", u.scheme, err)
+		}
+		return nil, explain(err)
 	}
-	_ = db.Close()
-	switch {
-	case errors.Is(err, sqlstore.ErrNoTable):
-		schema, _ := sqlstore.Schema(d, o.Table)
-		return nil, fault("check the database name; to create the table, add ?create=true once, or run: "+strings.Join(schema, "; "),
-			"%s: %w in database %q", u.scheme, err, u.path)
-	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
-		return nil, fault("do not drop the table: IDs would repeat; see docs/stores.md for what Firn needs of a database", "%s: %w", u.scheme, err)
-	}
-	return nil, explain(err)
 }
 
 // innermost returns the error of the network, which names the address, or the

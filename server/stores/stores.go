@@ -56,16 +56,12 @@ const defaultTimeout = 5 * time.Second
 // A Store in anything but a directory is also a grant.Checker. Call its Check now
 // and then; package server does so by itself.
 func Open(ctx context.Context, text string) (grant.Store, error) {
-	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
-		return openDirectory(ctx, rest)
-	}
-	u, err := parse(text)
-	if err != nil {
-		return nil, err
-	}
-	s, err := openRemote(ctx, u)
+	u, open, err := prepare(text)
 	if err == nil {
-		return s, nil
+		var s grant.Store
+		if s, err = open(ctx); err == nil {
+			return s, nil
+		}
 	}
 	return nil, u.hide(err)
 }
@@ -73,18 +69,27 @@ func Open(ctx context.Context, text string) (grant.Store, error) {
 // Check checks a URL, and the files that it names, without asking the store.
 // Every error is an *Error.
 func Check(text string) error {
-	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
-		_, _, err := parseDirectory(rest)
-		return err
-	}
-	u, err := parse(text)
-	if err != nil {
-		return err
-	}
-	if err := checkRemote(u); err != nil {
+	if u, _, err := prepare(text); err != nil {
 		return u.hide(err)
 	}
 	return nil
+}
+
+// An opener opens the store of a URL that was checked.
+type opener func(context.Context) (grant.Store, error)
+
+// prepare checks a URL.
+func prepare(text string) (*parsed, opener, error) {
+	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
+		open, err := prepareDirectory(rest)
+		return new(parsed), open, err
+	}
+	u, err := parse(text)
+	if err != nil {
+		return new(parsed), nil, err
+	}
+	open, err := prepareRemote(u)
+	return u, open, err
 }
 
 // hide makes err an *Error that does not contain the password.
