@@ -53,7 +53,8 @@ func tooOld(members []member) error {
 			continue
 		}
 		if v, ok := parseVersion(m.status.Version); ok && slices.Compare(v[:], []int{3, 5, 5}) < 0 {
-			return fmt.Errorf("%w: %s runs %s, but 3.5.5 is the oldest durable version: upgrade it, preferably to the latest 3.6 or 3.7",
+			return fmt.Errorf("%w: %s runs %s, but 3.5.5 is the oldest durable version: upgrade it, preferably to the latest "+
+				"3.6 or 3.7",
 				errVersion, m.endpoint, m.status.Version)
 		}
 	}
@@ -70,7 +71,8 @@ func oneCluster(members []member) error {
 		case first == nil:
 			first = &members[i]
 		case m.status.Header.ClusterId != first.status.Header.ClusterId:
-			return fmt.Errorf("%w: %s and %s are members of two different clusters, so IDs would repeat: name the endpoints of one cluster",
+			return fmt.Errorf("%w: %s and %s are members of two different clusters, so IDs would repeat: name the endpoints "+
+				"of one cluster",
 				grant.ErrOptions, first.endpoint, m.endpoint)
 		}
 	}
@@ -134,7 +136,8 @@ func (m member) dangers() (found []string) {
 		quota = defaultQuota
 	}
 	if st.DbSize*10 >= quota*6 {
-		add("uses over %d %% of its quota, at which etcd refuses writes: compact it and defragment it (etcdctl defrag, one member after the other), or raise the quota (--quota-backend-bytes)", st.DbSize*10/quota*10)
+		add("uses over %d %% of its quota, at which etcd refuses writes: compact it and defragment it (etcdctl defrag, "+
+			"one member after the other), or raise the quota (--quota-backend-bytes)", st.DbSize*10/quota*10)
 	}
 	return found
 }

@@ -51,6 +51,8 @@ func (s *store) belongs(ctx context.Context, cluster uint64) error {
 // foreign returns the error for an answer of another cluster, which is not
 // used.
 func foreign(cluster, current uint64) error {
-	return fmt.Errorf("%w: an endpoint of cluster %x has answered, but this process uses %x: find that endpoint (etcdctl endpoint status --write-out=fields) and make it a member again, or remove it from the endpoints; if the cluster was replaced, fence its sequencers (firn node fence), then restart this process",
+	return fmt.Errorf("%w: an endpoint of cluster %x has answered, but this process uses %x: find that endpoint "+
+		"(etcdctl endpoint status --write-out=fields) and make it a member again, or remove it from the endpoints; if the "+
+		"cluster was replaced, fence its sequencers (firn node fence), then restart this process",
 		errClusters, cluster, current)
 }

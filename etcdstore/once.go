@@ -54,7 +54,8 @@ func (o *outcome) unknown() bool { return o.sent.Load() && !isRefusal(o.last()) 
 //
 // Of every request it keeps the error, because the client returns nothing but
 // the end of its context, once it has ended.
-func sendOnce(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func sendOnce(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption) error {
 	o := outcomeOf(ctx, method)
 	if o == nil {
 		return invoke(ctx, method, req, reply, conn, opts...)

@@ -149,7 +149,8 @@ func Open(ctx context.Context, o *Options) (grant.Store, error) {
 			grpc.WithChainUnaryInterceptor(sendOnce),
 			// gRPC's default delay grows to two minutes, longer than a window.
 			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+				Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+					MaxDelay: 3 * time.Second},
 				MinConnectTimeout: min(timeout, 3*time.Second),
 			}),
 		},
@@ -222,6 +223,7 @@ func (o *Options) explain(err error, prefix string) error {
 	case strings.Contains(text, "tls: "), strings.Contains(text, "x509: "): // waiting does not help
 		return fmt.Errorf("%w: %w", errTLS, err)
 	}
-	return fmt.Errorf("%w: %w: check that %s are etcd's client ports, that it has a leader, and that both sides use TLS or neither",
+	return fmt.Errorf("%w: %w: check that %s are etcd's client ports, that it has a leader, and that both sides use "+
+		"TLS or neither",
 		grant.ErrUnreachable, err, strings.Join(o.Endpoints, ", "))
 }

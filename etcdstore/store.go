@@ -104,7 +104,8 @@ func (s *store) value(kvs []*mvccpb.KeyValue) ([]byte, error) {
 		return nil, nil
 	}
 	if len(kvs[0].Value) == 0 { // nil would mean that it can be created
-		return nil, fmt.Errorf("%w: etcdstore: key %q in etcd has an empty value, which no Store has written: another program writes to %s: %w",
+		return nil, fmt.Errorf("%w: etcdstore: key %q in etcd has an empty value, which no Store has written: another "+
+			"program writes to %s: %w",
 			grant.ErrNotSent, kvs[0].Key, s.prefix, grant.ErrDamaged)
 	}
 	return kvs[0].Value, nil

@@ -133,7 +133,8 @@ func (s *store) confirm(got *lease, from, mark string, next []byte) (bool, error
 		return false, errors.New("the answer is a success but shows another write")
 	}
 	if value, err := got.value(); err != nil || !bytes.Equal(value, next) {
-		return false, fmt.Errorf("the answer is a success but shows another record in lease %s: exempt the leases of Firn from the webhook or policy that changes them", m.Name)
+		return false, fmt.Errorf("the answer is a success but shows another record in lease %s: exempt the leases of Firn "+
+			"from the webhook or policy that changes them", m.Name)
 	}
 	return true, nil
 }

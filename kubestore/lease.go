@@ -109,7 +109,9 @@ func (l *lease) value() ([]byte, error) {
 // foreign returns the error for a Lease that Firn has not written in this form.
 // Treating it as absent would mean that the key can be created.
 func (l *lease) foreign(format string, args ...any) error {
-	return fmt.Errorf("%w: kubestore: lease %s in namespace %s has no valid record: %s: it was changed or created by another program; restore the annotation from a copy, and fence (firn node fence); under another prefix IDs would repeat: %w",
+	return fmt.Errorf("%w: kubestore: lease %s in namespace %s has no valid record: %s: it was changed or created by "+
+		"another program; restore the annotation from a copy, and fence (firn node fence); under another prefix IDs would "+
+		"repeat: %w",
 		grant.ErrNotSent, l.Metadata.Name, l.Metadata.Namespace, fmt.Sprintf(format, args...), grant.ErrDamaged)
 }
 

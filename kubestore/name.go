@@ -54,7 +54,8 @@ func keyOf(prefix, name, keyAnnotation string) (key string, ok bool) {
 // by slashes.
 func isPath(text string) bool {
 	for part := range strings.SplitSeq(text, "/") {
-		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || part[0] == '-' || part[len(part)-1] == '-' {
+		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || part[0] == '-' ||
+			part[len(part)-1] == '-' {
 			return false
 		}
 	}

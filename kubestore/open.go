@@ -63,10 +63,12 @@ func (o *Options) check() (prefix string, err error) {
 	prefix = cmp.Or(strings.Trim(o.Prefix, "/"), defaultPrefix)
 	var faults []error
 	if !checkPrefix(prefix) {
-		faults = append(faults, fmt.Errorf("%w: prefix %q: use parts of lower-case letters, digits and single hyphens, joined by one slash, up to %d characters in total", grant.ErrOptions, o.Prefix, maxPrefix))
+		faults = append(faults, fmt.Errorf("%w: prefix %q: use parts of lower-case letters, digits and single hyphens, "+
+			"joined by one slash, up to %d characters in total", grant.ErrOptions, o.Prefix, maxPrefix))
 	}
 	if o.Namespace != "" && (len(o.Namespace) > maxPrefix || !isPath(o.Namespace) || strings.Contains(o.Namespace, "/")) {
-		faults = append(faults, fmt.Errorf("%w: namespace %q is not the name of a namespace, such as ids", grant.ErrOptions, o.Namespace))
+		faults = append(faults, fmt.Errorf("%w: namespace %q is not the name of a namespace, such as ids",
+			grant.ErrOptions, o.Namespace))
 	}
 	if o.Timeout < 0 {
 		faults = append(faults, fmt.Errorf("%w: Timeout is %v", grant.ErrOptions, o.Timeout))
@@ -84,7 +86,8 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 	c, err = loader.ClientConfig()
 	if err != nil {
 		if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-			return nil, "", fmt.Errorf("%w: no kubeconfig found, and this is not a pod: name a file with kubeconfig=PATH or KUBECONFIG", grant.ErrOptions)
+			return nil, "", fmt.Errorf("%w: no kubeconfig found, and this is not a pod: name a file with kubeconfig=PATH or "+
+				"KUBECONFIG", grant.ErrOptions)
 		}
 		return nil, "", fmt.Errorf("%w: %w", grant.ErrOptions, err)
 	}
@@ -239,18 +242,23 @@ func diagnose(ctx context.Context, host, namespace string, err error) error {
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case isCertificate(err):
-		return fmt.Errorf("kubestore: the certificate of the API server at %s is not valid here: %w: check certificate-authority in the kubeconfig", host, err)
+		return fmt.Errorf("kubestore: the certificate of the API server at %s is not valid here: %w: check "+
+			"certificate-authority in the kubeconfig", host, err)
 	case !refused, r.isPassing():
 	case r.status.Kind == "":
 		return fmt.Errorf("kubestore: %s is not a Kubernetes API server: %w", host, r)
 	case r.code == http.StatusForbidden:
-		return fmt.Errorf("kubestore: permission denied: %w: it needs get, list, watch, create and update on leases in namespace %s (see deploy/kubernetes/rbac.yaml)", r, namespace)
+		return fmt.Errorf("kubestore: permission denied: %w: it needs get, list, watch, create and update on leases in "+
+			"namespace %s (see deploy/kubernetes/rbac.yaml)", r, namespace)
 	case r.code == http.StatusUnauthorized:
-		return fmt.Errorf("kubestore: the API server at %s does not recognize this user: %w: check the token or certificate in the kubeconfig", host, r)
+		return fmt.Errorf("kubestore: the API server at %s does not recognize this user: %w: check the token or "+
+			"certificate in the kubeconfig", host, r)
 	case r.code == http.StatusNotFound && r.status.Details.Kind == "namespaces":
-		return fmt.Errorf("kubestore: namespace %s not found: create it with kubectl create namespace %s", namespace, namespace)
+		return fmt.Errorf("kubestore: namespace %s not found: create it with kubectl create namespace %s", namespace,
+			namespace)
 	default:
 		return fmt.Errorf("kubestore: the API server at %s: %w", host, r)
 	}
-	return fmt.Errorf("%w: the API server at %s: %w: check the context and the address in the kubeconfig", grant.ErrUnreachable, host, err)
+	return fmt.Errorf("%w: the API server at %s: %w: check the context and the address in the kubeconfig",
+		grant.ErrUnreachable, host, err)
 }

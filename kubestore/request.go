@@ -41,7 +41,9 @@ func (s *store) url(name string, query url.Values) string {
 // The client of net/http repeats a request with a body only if none of it was
 // written, or if the server reports that it has not processed it. Redirects are
 // not followed.
-func (s *store) send(ctx context.Context, method, address string, body any) (answer *http.Response, sent bool, err error) {
+func (s *store) send(ctx context.Context, method, address string, body any) (
+	answer *http.Response, sent bool, err error,
+) {
 	var content io.Reader = http.NoBody
 	if body != nil {
 		text, err := json.Marshal(body)

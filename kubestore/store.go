@@ -265,7 +265,8 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 			return list.Items[0].Metadata.UID, 0, nil
 		}
 		if len(list.Items) != 0 {
-			return "", 0, s.failed(ctx, "read lease "+identityName, fmt.Errorf("the answer has %d other leases", len(list.Items)))
+			return "", 0, s.failed(ctx, "read lease "+identityName, fmt.Errorf("the answer has %d other leases",
+				len(list.Items)))
 		}
 		l := newLease(s.namespace, identityName)
 		// The next read shows whether it was created, and by which request.
@@ -286,7 +287,8 @@ func (s *store) observe(before uint64, resourceVersion string) {
 	}
 	s.revision.Store(now)
 	if now < before {
-		s.wentBack.Store(new(fmt.Sprintf("the resourceVersion of the cluster went back from %d to %d: if its etcd was restored from a backup, fence every sequencer at once (firn node fence)", before, now)))
+		s.wentBack.Store(new(fmt.Sprintf("the resourceVersion of the cluster went back from %d to %d: if its etcd was "+
+			"restored from a backup, fence every sequencer at once (firn node fence)", before, now)))
 	}
 }
 

@@ -40,7 +40,8 @@ func (s *store) enter(ctx context.Context) error {
 		return grant.NotSent(*f)
 	}
 	if n := s.abandoned.Load(); n >= maxAbandoned {
-		return grant.NotSent(fmt.Errorf("dirstore: the disk of %s does not answer: check the disk and its mount; this call was not tried because %d others wait for the disk", s.path, n))
+		return grant.NotSent(fmt.Errorf("dirstore: the disk of %s does not answer: check the disk and its mount; this "+
+			"call was not tried because %d others wait for the disk", s.path, n))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,7 +44,8 @@ func openDir(path string, o *Options) (*dir, error) {
 		return nil, err
 	}
 	if there != path && !o.Create {
-		return nil, fmt.Errorf("%w: %s does not exist: is the path right, and the volume mounted? If no store was there before, create one (Create, or ?create=true in a URL)",
+		return nil, fmt.Errorf("%w: %s does not exist: is the path right, and the volume mounted? If no store was there "+
+			"before, create one (Create, or ?create=true in a URL)",
 			ErrNoStore, path)
 	}
 	if o.Create {
@@ -97,12 +98,14 @@ func makeDir(existing, path string) error {
 func (d *dir) same() error {
 	info, err := os.Stat(d.path)
 	if err == nil && !os.SameFile(info, d.info) {
-		return fmt.Errorf("dirstore: %s is no longer the directory that was opened (restored, mounted?): restart this program to use it", d.path)
+		return fmt.Errorf("dirstore: %s is no longer the directory that was opened (restored, mounted?): restart this "+
+			"program to use it", d.path)
 	}
 	if err != nil {
 		// Not wrapped, because a missing directory must not look like a missing
 		// file.
-		return fmt.Errorf("dirstore: the directory %s disappeared while it was in use (unmounted, removed, restored?): %v", d.path, err)
+		return fmt.Errorf("dirstore: the directory %s disappeared while it was in use (unmounted, removed, restored?): %v",
+			d.path, err)
 	}
 	return nil
 }
@@ -159,7 +162,8 @@ func (d *dir) open(name string, flag int) (*os.File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is not a regular file but has mode %v: remove it", errDamaged, filepath.Join(d.path, name), info.Mode())
+		return nil, fmt.Errorf("%w: %s is not a regular file but has mode %v: remove it", errDamaged,
+			filepath.Join(d.path, name), info.Mode())
 	}
 	return d.root.OpenFile(name, flag|openFlags, 0)
 }
@@ -256,7 +260,8 @@ func (l *fileLock) try() (bool, error) {
 		return false, l.dir.explain(err)
 	}
 	if named, err := l.dir.root.Stat(l.name); err != nil || !os.SameFile(mine, named) {
-		return false, fmt.Errorf("dirstore: %s was removed or replaced while in use: leave the files of the store alone", filepath.Join(l.dir.path, l.name))
+		return false, fmt.Errorf("dirstore: %s was removed or replaced while in use: leave the files of the store alone",
+			filepath.Join(l.dir.path, l.name))
 	}
 	return true, nil
 }
@@ -270,7 +275,8 @@ func (l *fileLock) release() {
 
 // isRefusal reports whether rename certainly changed nothing.
 func isRefusal(err error) bool {
-	return errors.Is(err, grant.ErrNotSent) || isFull(err) || isBusy(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || isReadOnly(err)
+	return errors.Is(err, grant.ErrNotSent) || isFull(err) || isBusy(err) || errors.Is(err, fs.ErrPermission) ||
+		errors.Is(err, fs.ErrNotExist) || isReadOnly(err)
 }
 
 // explain adds the path to an error and, if known, what to do about it.
@@ -290,7 +296,8 @@ func explain(err error) error {
 	case isReadOnly(err):
 		return fmt.Errorf("%w: the store must be on a file system that is mounted for writing", err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: every process that uses the store must be able to read and write it, as one user or in a group with mode 2770", err)
+		return fmt.Errorf("%w: every process that uses the store must be able to read and write it, as one user or in a "+
+			"group with mode 2770", err)
 	case isFull(err):
 		return fmt.Errorf("%w: free some space or inodes, or raise the quota; nothing was changed", err)
 	}

@@ -26,13 +26,15 @@ func checkFileSystem(path string, allowVolatile bool) error {
 		return err
 	}
 	var root [1 << 15]uint16
-	ok, _, errno := procGetVolumePathName.Call(uintptr(unsafe.Pointer(p)), uintptr(unsafe.Pointer(&root[0])), uintptr(len(root)))
+	ok, _, errno := procGetVolumePathName.Call(uintptr(unsafe.Pointer(p)), uintptr(unsafe.Pointer(&root[0])),
+		uintptr(len(root)))
 	if ok == 0 {
 		return fmt.Errorf("dirstore: volume of %s: %w", path, errno)
 	}
 	kind, _, _ := procGetDriveType.Call(uintptr(unsafe.Pointer(&root[0])))
 	var name [256]uint16
-	ok, _, errno = procGetVolumeInformation.Call(uintptr(unsafe.Pointer(&root[0])), 0, 0, 0, 0, 0, uintptr(unsafe.Pointer(&name[0])), uintptr(len(name)))
+	ok, _, errno = procGetVolumeInformation.Call(uintptr(unsafe.Pointer(&root[0])), 0, 0, 0, 0, 0,
+		uintptr(unsafe.Pointer(&name[0])), uintptr(len(name)))
 	if ok == 0 {
 		return fmt.Errorf("dirstore: file system of %s: %w", path, errno)
 	}

@@ -150,7 +150,9 @@ func (s *store) readMarker() (found bool, err error) {
 	number, ok := strings.CutPrefix(string(line), markerForm)
 	version, err := strconv.ParseUint(number, 10, 31)
 	if !ok || err != nil || version == 0 {
-		return false, fmt.Errorf("%w: %s: its file %s does not begin with %q. If this was a store, a new one would repeat IDs: restore the whole directory from a backup, and fence its sequencers (firn node fence)", errNotStore, s.path, markerName, markerForm+"1")
+		return false, fmt.Errorf("%w: %s: its file %s does not begin with %q. If this was a store, a new one would repeat "+
+			"IDs: restore the whole directory from a backup, and fence its sequencers (firn node fence)", errNotStore, s.path,
+			markerName, markerForm+"1")
 	}
 	if version > markerVersion {
 		return false, fmt.Errorf("%w: %s has format %d, and this version only knows format %d: use the newer version",
@@ -170,15 +172,19 @@ func (s *store) mayCreate(create bool) error {
 		case f == lockPrefix, f == tempPrefix: // left by a process that creates it, or died doing so
 		case f == "lost+found", strings.HasPrefix(f, "."): // of the operating system
 		case strings.HasPrefix(f, recordPrefix), strings.HasPrefix(f, lockPrefix), strings.HasPrefix(f, tempPrefix):
-			return fmt.Errorf("%w: %s has lost its file %s but has others of a store, such as %s. A new store, here or elsewhere, would repeat IDs: stop all processes, restore the whole directory from a backup, and fence its sequencers (firn node fence)",
+			return fmt.Errorf("%w: %s has lost its file %s but has others of a store, such as %s. A new store, here or "+
+				"elsewhere, would repeat IDs: stop all processes, restore the whole directory from a backup, and fence its "+
+				"sequencers (firn node fence)",
 				errNotStore, s.path, markerName, f)
 		default:
-			return fmt.Errorf("%w: %s has no file %s but contains others, such as %s: choose another directory, or an empty subdirectory",
+			return fmt.Errorf("%w: %s has no file %s but contains others, such as %s: choose another directory, or an empty "+
+				"subdirectory",
 				errNotStore, s.path, markerName, f)
 		}
 	}
 	if !create {
-		return fmt.Errorf("%w in %s, which is empty: is it the right directory, and mounted? If no store was there before, create one (Create, or ?create=true in a URL)", ErrNoStore, s.path)
+		return fmt.Errorf("%w in %s, which is empty: is it the right directory, and mounted? If no store was there "+
+			"before, create one (Create, or ?create=true in a URL)", ErrNoStore, s.path)
 	}
 	return nil
 }

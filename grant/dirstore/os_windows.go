@@ -72,7 +72,8 @@ func rename(d *dir, from, to string) error {
 	if err != nil {
 		return err
 	}
-	ok, _, errno := procMoveFileEx.Call(uintptr(unsafe.Pointer(f)), uintptr(unsafe.Pointer(t)), moveReplaceExisting|moveWriteThrough)
+	ok, _, errno := procMoveFileEx.Call(uintptr(unsafe.Pointer(f)), uintptr(unsafe.Pointer(t)),
+		moveReplaceExisting|moveWriteThrough)
 	if ok == 0 {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: errno}
 	}
@@ -109,5 +110,6 @@ func isReadOnly(err error) bool { return errors.Is(err, errorWriteProtect) }
 // isBusy reports whether another process has a file open. If that is a virus
 // scanner, the error may also be a missing permission.
 func isBusy(err error) bool {
-	return errors.Is(err, errorSharingViolation) || errors.Is(err, errorLockViolation) || errors.Is(err, syscall.ERROR_ACCESS_DENIED)
+	return errors.Is(err, errorSharingViolation) || errors.Is(err, errorLockViolation) ||
+		errors.Is(err, syscall.ERROR_ACCESS_DENIED)
 }

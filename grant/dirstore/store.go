@@ -388,7 +388,8 @@ func (s *store) longKey(ctx context.Context, name string) (key string, ok bool, 
 // It is still useful: a member that finds old records when it starts knows at
 // once that its clock is the store's, and need not watch whether others renew.
 func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
-	now, err = do(ctx, s, func() (time.Time, error) { return time.Now().Round(0).UTC(), nil }) // without the monotonic reading
+	// Without the monotonic reading.
+	now, err = do(ctx, s, func() (time.Time, error) { return time.Now().Round(0).UTC(), nil })
 	return now, time.Nanosecond, err
 }
 
@@ -417,6 +418,7 @@ func (s *store) Close() error {
 	case err := <-closed:
 		return err
 	case <-time.After(closeSilence):
-		return fmt.Errorf("dirstore: the disk of %s has not answered for %v: check the disk and its mount", s.path, closeSilence)
+		return fmt.Errorf("dirstore: the disk of %s has not answered for %v: check the disk and its mount", s.path,
+			closeSilence)
 	}
 }

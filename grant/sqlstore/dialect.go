@@ -98,7 +98,8 @@ func (d *Dialect) split(table string) (schema, name string, err error) {
 			ok = ok && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_')
 		}
 		if !ok || len(parts) > 2 {
-			return "", "", fmt.Errorf("%w: table %q: use 1 to 63 characters of a-z, 0-9 and _, not beginning with a digit, optionally after a schema and a dot", grant.ErrOptions, table)
+			return "", "", fmt.Errorf("%w: table %q: use 1 to 63 characters of a-z, 0-9 and _, not beginning with a digit, "+
+				"optionally after a schema and a dot", grant.ErrOptions, table)
 		}
 	}
 	if len(parts) == 2 {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -27,7 +28,8 @@ func MySQL(number func(error) uint16) *Dialect {
 		quote:  "`",
 		insert: "INSERT INTO {T} (k, v, n) VALUES (?, ?, 1)",
 		update: "UPDATE {T} SET v = ?, n = n + 1 WHERE k = ? AND v = ?",
-		create: "CREATE TABLE {T} (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL) ENGINE=InnoDB",
+		create: "CREATE TABLE {T} (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL) " +
+			"ENGINE=InnoDB",
 		// It is a number in most versions and a word in some of MariaDB. Two
 		// servers that both accept writes cannot be ordered.
 		primary:         []string{"CASE WHEN CAST(@@global.read_only AS CHAR) IN ('0', 'OFF') THEN 0 ELSE -1 END"},
@@ -106,30 +108,39 @@ func variablesMySQL(ctx context.Context, db *sql.DB, what string, names ...strin
 
 // checkMySQL checks that statements are committed and that commits are on disk.
 func checkMySQL(ctx context.Context, db *sql.DB) error {
-	session, err := variablesMySQL(ctx, db, "SESSION VARIABLES", "autocommit", "transaction_isolation", "tx_isolation", "sql_log_bin", "wsrep_on")
+	session, err := variablesMySQL(ctx, db, "SESSION VARIABLES", "autocommit", "transaction_isolation", "tx_isolation",
+		"sql_log_bin", "wsrep_on")
 	if err != nil {
 		return err
 	}
-	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_flush_log_at_trx_commit", "innodb_flush_method", "log_bin", "sync_binlog", "wsrep_on")
+	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_flush_log_at_trx_commit", "innodb_flush_method",
+		"log_bin", "sync_binlog", "wsrep_on")
 	if err != nil {
 		return err
 	}
 	switch flush := set["innodb_flush_log_at_trx_commit"]; {
 	case session["autocommit"] != "ON":
-		return fmt.Errorf("%w: autocommit is %s: nothing would be committed; set it to 1 in the driver's options", ErrUnfit, session["autocommit"])
+		return fmt.Errorf("%w: autocommit is %s: nothing would be committed; set it to 1 in the driver's options",
+			ErrUnfit, session["autocommit"])
 	case session["transaction_isolation"] == "READ-UNCOMMITTED", session["tx_isolation"] == "READ-UNCOMMITTED":
-		return fmt.Errorf("%w: the isolation level is READ UNCOMMITTED: reads show uncommitted data; set transaction_isolation to REPEATABLE-READ", ErrUnfit)
+		return fmt.Errorf("%w: the isolation level is READ UNCOMMITTED: reads show uncommitted data; set "+
+			"transaction_isolation to REPEATABLE-READ", ErrUnfit)
 	case session["sql_log_bin"] == "OFF":
-		return fmt.Errorf("%w: sql_log_bin is OFF in this user's sessions: no replica receives the commits; remove it from the driver's options and from init_connect", ErrUnfit)
+		return fmt.Errorf("%w: sql_log_bin is OFF in this user's sessions: no replica receives the commits; remove it "+
+			"from the driver's options and from init_connect", ErrUnfit)
 	case session["wsrep_on"] == "OFF" && set["wsrep_on"] == "ON":
-		return fmt.Errorf("%w: wsrep_on is OFF in this user's sessions: no other node of the Galera cluster receives the commits; remove it from the driver's options and from init_connect", ErrUnfit)
+		return fmt.Errorf("%w: wsrep_on is OFF in this user's sessions: no other node of the Galera cluster receives the "+
+			"commits; remove it from the driver's options and from init_connect", ErrUnfit)
 	case flush != "1":
-		return fmt.Errorf("%w: innodb_flush_log_at_trx_commit is %s: a power loss would undo commits; set it to 1", ErrUnfit, flush)
-	case strings.EqualFold(set["innodb_flush_method"], "nosync"), strings.EqualFold(set["innodb_flush_method"], "littlesync"):
-		return fmt.Errorf("%w: innodb_flush_method is %s, which does not wait for the disk: a power loss would undo commits; set it to fsync or O_DIRECT", ErrUnfit, set["innodb_flush_method"])
+		return fmt.Errorf("%w: innodb_flush_log_at_trx_commit is %s: a power loss would undo commits; set it to 1",
+			ErrUnfit, flush)
+	case slices.Contains([]string{"nosync", "littlesync"}, strings.ToLower(set["innodb_flush_method"])):
+		return fmt.Errorf("%w: innodb_flush_method is %s, which does not wait for the disk: a power loss would undo "+
+			"commits; set it to fsync or O_DIRECT", ErrUnfit, set["innodb_flush_method"])
 	case set["log_bin"] == "ON" && set["sync_binlog"] != "1":
 		// After a crash, InnoDB undoes what the binary log does not contain.
-		return fmt.Errorf("%w: the binary log is enabled and sync_binlog is %s: a power loss would undo commits; set it to 1", ErrUnfit, set["sync_binlog"])
+		return fmt.Errorf("%w: the binary log is enabled and sync_binlog is %s: a power loss would undo commits; set it "+
+			"to 1", ErrUnfit, set["sync_binlog"])
 	}
 	return nil
 }
@@ -139,12 +150,15 @@ var galeraAlone = regexp.MustCompile(`(?i)\b(pc\.ignore_sb|pc\.ignore_quorum) *=
 
 // dangersMySQL looks for servers that may lack, or not show, committed data.
 func dangersMySQL(ctx context.Context, db *sql.DB, _ *atomic.Bool) (found []string, err error) {
-	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait", "wsrep_provider_options", "group_replication_group_name", "group_replication_consistency",
-		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout")
+	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait",
+		"wsrep_provider_options", "group_replication_group_name", "group_replication_consistency",
+		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_timeout",
+		"rpl_semi_sync_source_timeout")
 	if err != nil {
 		return nil, err
 	}
-	status, err := variablesMySQL(ctx, db, "GLOBAL STATUS", "Slaves_connected", "Slave_running", "Slave_heartbeat_period", // in MariaDB
+	// The first three are of MariaDB.
+	status, err := variablesMySQL(ctx, db, "GLOBAL STATUS", "Slaves_connected", "Slave_running", "Slave_heartbeat_period",
 		"Rpl_semi_sync_master_status", "Rpl_semi_sync_source_status")
 	if err != nil {
 		return nil, err
@@ -157,31 +171,39 @@ func dangersMySQL(ctx context.Context, db *sql.DB, _ *atomic.Bool) (found []stri
 	semi := either(set, "rpl_semi_sync_%s_enabled")
 	switch {
 	case semi == "ON" || semi == "1":
-		found = append(found, fmt.Sprintf("semi-synchronous replication stops waiting for a replica after %s ms, without an error: %s",
+		found = append(found, fmt.Sprintf("semi-synchronous replication stops waiting for a replica after %s ms, without "+
+			"an error: %s",
 			either(set, "rpl_semi_sync_%s_timeout"), repeat))
 		if either(status, "rpl_semi_sync_%s_status") == "OFF" {
-			found = append(found, "semi-synchronous replication has stopped waiting for a replica, so a failover is not safe: "+repeat)
+			found = append(found, "semi-synchronous replication has stopped waiting for a replica, so a failover is not "+
+				"safe: "+repeat)
 		}
 	case replicas > 0:
 		found = append(found, "MariaDB has replicas: "+repeat)
 	}
 	// A replica whose threads have stopped still has the heartbeat that it asks
 	// for.
-	if heartbeat, _ := strconv.ParseFloat(status["slave_heartbeat_period"], 64); status["slave_running"] == "ON" || heartbeat > 0 {
+	if heartbeat, _ := strconv.ParseFloat(status["slave_heartbeat_period"], 64); status["slave_running"] == "ON" ||
+		heartbeat > 0 {
 		// Most replicas are read_only only if configured.
-		found = append(found, "this MariaDB replicates from another server, or did, and takes writes: if members use that server too, each is a store of its own, and IDs repeat; set read_only on all but one")
+		found = append(found, "this MariaDB replicates from another server, or did, and takes writes: if members use that "+
+			"server too, each is a store of its own, and IDs repeat; set read_only on all but one")
 	}
 	if set["innodb_doublewrite"] == "OFF" {
-		found = append(found, "innodb_doublewrite is OFF: a power loss may damage the table, unless the file system writes pages as a whole")
+		found = append(found, "innodb_doublewrite is OFF: a power loss may damage the table, unless the file system "+
+			"writes pages as a whole")
 	}
 	if wait, _ := strconv.Atoi(set["wsrep_sync_wait"]); set["wsrep_on"] == "ON" && wait&1 == 0 {
-		found = append(found, "this is a Galera cluster, and wsrep_sync_wait is "+set["wsrep_sync_wait"]+": a node may show stale data; set it to 7")
+		found = append(found, "this is a Galera cluster, and wsrep_sync_wait is "+set["wsrep_sync_wait"]+": a node may "+
+			"show stale data; set it to 7")
 	}
 	if part := galeraAlone.FindStringSubmatch(set["wsrep_provider_options"]); set["wsrep_on"] == "ON" && part != nil {
-		found = append(found, "this is a Galera cluster, and "+part[1]+" is true: a part that is cut off continues by itself, and IDs repeat; set it to false")
+		found = append(found, "this is a Galera cluster, and "+part[1]+" is true: a part that is cut off continues by "+
+			"itself, and IDs repeat; set it to false")
 	}
 	if set["group_replication_group_name"] != "" && set["group_replication_consistency"] == "EVENTUAL" {
-		found = append(found, "group_replication_consistency is EVENTUAL: a new primary may show stale data; set it to BEFORE_ON_PRIMARY_FAILOVER")
+		found = append(found, "group_replication_consistency is EVENTUAL: a new primary may show stale data; set it to "+
+			"BEFORE_ON_PRIMARY_FAILOVER")
 	}
 	return found, nil
 }

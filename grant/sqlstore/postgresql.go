@@ -81,7 +81,9 @@ const faultsPostgreSQL = `SELECT fault, copy FROM pg_class c JOIN pg_namespace s
 // synchronous_commit themselves.
 func checkPostgreSQL(ctx context.Context, db *sql.DB) error {
 	var fsync, full, readOnly string
-	if err := db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_read_only')`).Scan(&fsync, &full, &readOnly); err != nil {
+	const query = `SELECT current_setting('fsync'), current_setting('full_page_writes'),
+		current_setting('transaction_read_only')`
+	if err := db.QueryRowContext(ctx, query).Scan(&fsync, &full, &readOnly); err != nil {
 		return err
 	}
 	switch {
@@ -90,7 +92,8 @@ func checkPostgreSQL(ctx context.Context, db *sql.DB) error {
 	case fsync != "on":
 		return fmt.Errorf("%w: fsync is %s: a power loss would undo commits; set fsync = on", ErrUnfit, fsync)
 	case full != "on":
-		return fmt.Errorf("%w: full_page_writes is %s: a power loss may damage the table; set full_page_writes = on", ErrUnfit, full)
+		return fmt.Errorf("%w: full_page_writes is %s: a power loss may damage the table; set full_page_writes = on",
+			ErrUnfit, full)
 	}
 	return nil
 }
@@ -115,12 +118,14 @@ func dangersPostgreSQL(ctx context.Context, db *sql.DB, waited *atomic.Bool) (fo
 	const repeat = "a promoted replica may lack commits, and then IDs repeat unless they are fenced"
 	switch {
 	case names == "" && waited.Load():
-		found = append(found, "synchronous_standby_names is empty now: PostgreSQL no longer waits for any replica, so a failover is not safe: "+repeat)
+		found = append(found, "synchronous_standby_names is empty now: PostgreSQL no longer waits for any replica, so a "+
+			"failover is not safe: "+repeat)
 	case names == "" && replicas > 0:
 		found = append(found, "PostgreSQL has replicas and waits for none (synchronous_standby_names is empty): "+repeat)
 	}
 	if names != "" && others != "" {
-		found = append(found, fmt.Sprintf("synchronous_standby_names is %q, so %s may confirm a commit in place of a standby: %s; name the standbys there",
+		found = append(found, fmt.Sprintf("synchronous_standby_names is %q, so %s may confirm a commit in place of a "+
+			"standby: %s; name the standbys there",
 			names, others, repeat))
 	}
 	if names != "" {

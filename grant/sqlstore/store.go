@@ -183,7 +183,8 @@ func (s *store) expand(statement string) string {
 	if s.schema != "" {
 		schema = "'" + s.schema + "'"
 	}
-	statement = strings.NewReplacer("{T}", s.table, "{P}", s.primary, "{S}", schema, "{N}", "'"+s.name+"'").Replace(statement)
+	r := strings.NewReplacer("{T}", s.table, "{P}", s.primary, "{S}", schema, "{N}", "'"+s.name+"'")
+	statement = r.Replace(statement)
 	if s.dialect.numbered {
 		for n := 1; strings.Contains(statement, "?"); n++ {
 			statement = strings.Replace(statement, "?", fmt.Sprint("$", n), 1)
@@ -281,7 +282,8 @@ func (s *store) stale(state int64) error {
 	}
 	newer := n.state
 	return &stale.Error{
-		Err: fmt.Errorf("%w: its timeline is %d, and a server with timeline %d was promoted in its place, or it was restored from a backup: then fence every sequencer (firn node fence --all)",
+		Err: fmt.Errorf("%w: its timeline is %d, and a server with timeline %d was promoted in its place, or it was "+
+			"restored from a backup: then fence every sequencer (firn node fence --all)",
 			ErrReplica, state, newer),
 		Other: n.at,
 		Trust: func() {
@@ -386,7 +388,8 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 // empty returns the error of a key with an empty value, which no Store writes.
 // Without it, the key would look absent.
 func (s *store) empty(key string) error {
-	return fmt.Errorf("%w: sqlstore: key %q in table %s has an empty value: another program writes to it: %w", grant.ErrNotSent, key, s.table, grant.ErrDamaged)
+	return fmt.Errorf("%w: sqlstore: key %q in table %s has an empty value: another program writes to it: %w",
+		grant.ErrNotSent, key, s.table, grant.ErrDamaged)
 }
 
 // CAS replaces old by next; see grant.Store.
@@ -513,7 +516,8 @@ func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 	case err != nil:
 		return 0, &doubtError{fmt.Errorf("applied, but perhaps not durably: %w", err)}
 	case len(warned) > 0:
-		return 0, &doubtError{fmt.Errorf("the server sent a warning, so it may be applied but not durable: %s", strings.Join(warned, "; "))}
+		return 0, &doubtError{fmt.Errorf("the server sent a warning, so it may be applied but not durable: %s",
+			strings.Join(warned, "; "))}
 	}
 	return changed, nil
 }
@@ -531,7 +535,8 @@ func (s *store) warnings(conn *sql.Conn) (found []string, err error) {
 }
 
 // errOpen is the error of a CAS that was made inside a transaction.
-var errOpen = errors.New("it is not committed: other code that uses the same sql.DB left the connection inside a transaction")
+var errOpen = errors.New("it is not committed: other code that uses the same sql.DB left the connection inside a " +
+	"transaction")
 
 // settle ensures, on the connection of an applied CAS, that it is committed.
 func (s *store) settle(ctx context.Context, conn *sql.Conn) (warned []string, err error) {
@@ -590,7 +595,8 @@ func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 		for i, key := range some {
 			args[i] = key
 		}
-		query := s.expand(fmt.Sprintf("SELECT k, v, {P} FROM {T} WHERE k IN (?%s) LIMIT %d", // a session may have a lower limit
+		// A session may have a lower limit.
+		query := s.expand(fmt.Sprintf("SELECT k, v, {P} FROM {T} WHERE k IN (?%s) LIMIT %d",
 			strings.Repeat(", ?", len(some)-1), len(some)))
 		rows, err := s.readRows(call, query, args...)
 		if err != nil {
@@ -661,7 +667,8 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 		return "", 0, err
 	}
 	if len(name) == 0 {
-		return "", 0, fmt.Errorf("%w: table %s has no row %s, or an empty one: it was emptied, or something other than Firn has removed rows. Stop all members, restore the table and fence; "+
+		return "", 0, fmt.Errorf("%w: table %s has no row %s, or an empty one: it was emptied, or something other than "+
+			"Firn has removed rows. Stop all members, restore the table and fence; "+
 			"if no other row is missing, INSERT INTO %s (k, v, n) VALUES ('%s', 'a new random text', 1) and fence",
 			ErrUnfit, s.table, identityKey, s.table, identityKey)
 	}

@@ -87,7 +87,8 @@ func (s *store) identify(ctx context.Context) error {
 		return err
 	}
 	if s.options.Create && !filled {
-		if _, err := s.db.ExecContext(ctx, s.expand(s.dialect.insert), identityKey, []byte(rand.Text())); err != nil && !s.dialect.hasCode(err, s.dialect.duplicate) {
+		if _, err := s.db.ExecContext(ctx, s.expand(s.dialect.insert), identityKey, []byte(rand.Text())); err != nil &&
+			!s.dialect.hasCode(err, s.dialect.duplicate) {
 			return err
 		}
 	}
@@ -135,7 +136,8 @@ func (s *store) probeOnce(ctx context.Context) error {
 	upper[len(upper)-4] = 'A'
 
 	damaged := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: it differs from a table that Firn creates, or has triggers", ErrUnfit, fmt.Sprintf(format, args...))
+		return fmt.Errorf("%w: %s: it differs from a table that Firn creates, or has triggers", ErrUnfit,
+			fmt.Sprintf(format, args...))
 	}
 	change := func(statement string, args ...any) (int64, error) {
 		result, err := tx.ExecContext(ctx, s.expand(statement), args...)

@@ -105,7 +105,8 @@ func (s *subject) wantRefused(ctx context.Context, when string, cause error) {
 	begin := time.Now()
 	_, err := s.Get(ctx, "a")
 	notSent(s.t, "Get "+when, err, cause)
-	for _, c := range []struct{ key, old string }{{"a", "1"}, {"a", "x"}, {"b", ""}} { // also one that is not applied anyway
+	// One is not applied anyway.
+	for _, c := range []struct{ key, old string }{{"a", "1"}, {"a", "x"}, {"b", ""}} {
 		ok, err := s.CAS(ctx, c.key, valueOf(c.old), []byte("2"))
 		if ok {
 			s.t.Errorf("CAS %s = true, want an error", when)

@@ -203,7 +203,8 @@ func testContextInList(t *testing.T, su suite) {
 	})
 	switch {
 	case err == nil && n < len(keys):
-		t.Errorf("List whose context is done yields %d keys of %d and returns nil, which means that there are no more", n, len(keys))
+		t.Errorf("List whose context is done yields %d keys of %d and returns nil, which means that there are no more", n,
+			len(keys))
 	case err != nil && !errors.Is(err, context.Canceled):
 		t.Errorf("List whose context is done = %v, want an error that is context.Canceled", err)
 	}

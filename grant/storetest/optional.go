@@ -39,15 +39,18 @@ func testGetMany(t *testing.T, su suite) {
 		s.cas(keys[n], "0", "of "+keys[n], true)
 	}
 	ask := []string{"many/007", "absent", "many/049", "many/000", "many/007", "many/007/x", "many"}
-	want := [][]byte{[]byte("of many/007"), nil, []byte("of many/049"), []byte("of many/000"), []byte("of many/007"), nil, nil}
+	want := [][]byte{[]byte("of many/007"), nil, []byte("of many/049"), []byte("of many/000"), []byte("of many/007"),
+		nil, nil}
 	// A member that reads an earlier record of its own takes it for a store that
 	// went back.
 	got, err = m.GetMany(s.ctx, ask)
-	if err != nil || !slices.EqualFunc(got, want, func(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }) {
+	same := func(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
+	if err != nil || !slices.EqualFunc(got, want, same) {
 		t.Fatalf("GetMany(%q) = %q, %v, want %q", ask, got, err, want)
 	}
 	got, err = m.GetMany(s.ctx, keys)
-	if err != nil || len(got) != len(keys) || string(got[140]) != "of many/140" || string(got[299]) != "of many/299" || string(got[298]) != "0" {
+	if err != nil || len(got) != len(keys) || string(got[140]) != "of many/140" || string(got[299]) != "of many/299" ||
+		string(got[298]) != "0" {
 		t.Errorf("GetMany of %d keys = %d values, %v, or values of other keys", len(keys), len(got), err)
 	}
 	for _, value := range got {
@@ -179,7 +182,8 @@ func testLineage(t *testing.T, su suite) {
 		last = fmt.Sprint(i)
 		id, rev, err := l.Lineage(s.ctx)
 		if err != nil || id != identity || rev < revision || rev == revision && rev != 0 { // 0 if there are none
-			t.Fatalf("Lineage = %q, %d, %v after %q, %d and an applied CAS: want the same identity and a greater revision", id, rev, err, identity, revision)
+			t.Fatalf("Lineage = %q, %d, %v after %q, %d and an applied CAS: want the same identity and a greater revision",
+				id, rev, err, identity, revision)
 		}
 		revision = rev
 	}

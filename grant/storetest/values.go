@@ -71,7 +71,8 @@ func near(value string) []string {
 
 func testCompareBytes(t *testing.T, su suite) {
 	s := su.new(t)
-	for i, value := range []string{"Value", "ab ", "a\x00", "\x00\x00", "\xff\xfe", "é", "e\u0301", "1", "01", "1.0", "\n", bytesOf(64), bytesOf(4000)} {
+	for i, value := range []string{"Value", "ab ", "a\x00", "\x00\x00", "\xff\xfe", "é", "e\u0301", "1", "01", "1.0",
+		"\n", bytesOf(64), bytesOf(4000)} {
 		key := fmt.Sprintf("n/%d", i)
 		s.cas(key, "", value, true)
 		for _, old := range near(value) {
@@ -88,8 +89,10 @@ func testValues(t *testing.T, su suite) {
 		all[i] = byte(i)
 	}
 	values := []string{
-		string(all), "\x00", "\x00\x01\x02", "\xff", "\xc3\x28", "a\x00b", "it's", `"`, `\`, `\x00`, "'; --", "%s%d", "{}", "null", "NULL", "\r\n", " ", "  a  ",
-		bytesOf(1), bytesOf(127), bytesOf(128), bytesOf(255), bytesOf(256), bytesOf(257), bytesOf(1024), bytesOf(4096 - 1), bytesOf(4096),
+		string(all), "\x00", "\x00\x01\x02", "\xff", "\xc3\x28", "a\x00b", "it's", `"`, `\`, `\x00`, "'; --", "%s%d", "{}",
+		"null", "NULL", "\r\n", " ", "  a  ",
+		bytesOf(1), bytesOf(127), bytesOf(128), bytesOf(255), bytesOf(256), bytesOf(257), bytesOf(1024), bytesOf(4096 - 1),
+		bytesOf(4096),
 		strings.Repeat("\x00", 4096), strings.Repeat("\xff", 4096),
 	}
 	last := ""
@@ -134,18 +137,21 @@ func scribble(b []byte) {
 
 func testArguments(t *testing.T, su suite) {
 	s := su.new(t)
-	for _, c := range []struct{ old, next, then string }{{"", "first", "first"}, {"first", "second", "second"}, {"first", "refused", "second"}} {
+	for _, c := range []struct{ old, next, then string }{{"", "first", "first"}, {"first", "second", "second"},
+		{"first", "refused", "second"}} {
 		was := "<" + c.old + "|" + c.next + ">"
 		args := []byte(was)
 		old, next := args[1:1+len(c.old)], args[2+len(c.old):len(args)-1]
 		ok, err := s.CAS(s.ctx, "a", old, next)
 		if ok != (c.then == c.next) || err != nil || string(args) != was {
-			t.Fatalf("CAS(%q, %q) = %v, %v, and its arguments, or what lies behind them, are now %q", c.old, c.next, ok, err, args)
+			t.Fatalf("CAS(%q, %q) = %v, %v, and its arguments, or what lies behind them, are now %q", c.old, c.next, ok, err,
+				args)
 		}
 		scribble(args)
 		s.want("a", c.then)
 		if _, values := s.list(""); values["a"] != c.then {
-			t.Fatalf("List yields %q, want %q: what the caller does to its slice after CAS must not be seen", values["a"], c.then)
+			t.Fatalf("List yields %q, want %q: what the caller does to its slice after CAS must not be seen", values["a"],
+				c.then)
 		}
 	}
 }

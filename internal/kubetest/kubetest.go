@@ -95,10 +95,13 @@ func Start(t testing.TB) *Cluster {
 		_, port, _ := net.SplitHostPort(c.Address)
 		c.Etcd = &Server{t: t, path: etcd, args: proc.EtcdArgs(t, filepath.Join(c.dir, "etcd"), client)}
 		c.API = &Server{t: t, path: apiserver, args: []string{
-			"--etcd-servers", client, "--secure-port", port, "--bind-address", "127.0.0.1", "--cert-dir", filepath.Join(c.dir, "certs"),
+			"--etcd-servers", client, "--secure-port", port, "--bind-address", "127.0.0.1", "--cert-dir",
+			filepath.Join(c.dir, "certs"),
 			"--service-account-issuer", "https://kubernetes.default.svc", "--api-audiences", "api",
-			"--service-account-key-file", filepath.Join(c.dir, "sa.pub"), "--service-account-signing-key-file", filepath.Join(c.dir, "sa.key"),
-			"--authorization-mode", "RBAC", "--token-auth-file", filepath.Join(c.dir, "tokens.csv"), "--service-cluster-ip-range", "10.0.0.0/24",
+			"--service-account-key-file", filepath.Join(c.dir, "sa.pub"), "--service-account-signing-key-file",
+			filepath.Join(c.dir, "sa.key"),
+			"--authorization-mode", "RBAC", "--token-auth-file", filepath.Join(c.dir, "tokens.csv"),
+			"--service-cluster-ip-range", "10.0.0.0/24",
 		}}
 		c.Etcd.Start()
 		c.API.Start()
@@ -278,7 +281,8 @@ func (c *Cluster) Apply(namespace, manifest string) {
 		if kind == "" {
 			continue
 		}
-		path := strings.Replace(resources[kind], "/NS/", "/"+namespace+"/", 1) + field("  name") + "?fieldManager=test&force=true"
+		path := strings.Replace(resources[kind], "/NS/", "/"+namespace+"/", 1)
+		path += field("  name") + "?fieldManager=test&force=true"
 		code, answer := c.try("PATCH", path, "application/apply-patch+yaml", []byte(document))
 		if code/100 != 2 {
 			c.t.Fatalf("apply %s %s: %d %s", kind, field("  name"), code, answer)
@@ -290,7 +294,8 @@ func (c *Cluster) Apply(namespace, manifest string) {
 // pods get theirs.
 func (c *Cluster) Token(namespace, account string) string {
 	c.t.Helper()
-	answer := c.Must("POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token", `{"spec":{"expirationSeconds":3600}}`)
+	answer := c.Must("POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
+		`{"spec":{"expirationSeconds":3600}}`)
 	var request struct{ Status struct{ Token string } }
 	if err := json.Unmarshal(answer, &request); err != nil || request.Status.Token == "" {
 		c.t.Fatalf("the answer has no token: %v: %s", err, answer)

@@ -58,7 +58,8 @@ func openDirectory(ctx context.Context, path string, o *dirstore.Options) (grant
 	}
 	e := &Error{Err: err, Directory: true}
 	if errors.Is(err, dirstore.ErrNoStore) {
-		e.Hint = fmt.Sprintf("check the path and that it is mounted; only if no store was there before, create one: 'dir:%s?create=true'", path)
+		e.Hint = fmt.Sprintf("check the path and that it is mounted; only if no store was there before, create one: "+
+			"'dir:%s?create=true'", path)
 	}
 	return nil, e
 }

@@ -8,5 +8,6 @@ package stores
 
 // prepareRemote refuses every store that is not a directory.
 func prepareRemote(u *parsed) (opener, error) {
-	return nil, fault("run make build, which builds bin/firn with all stores", "%s: make run built this program with only directory stores", u.scheme)
+	return nil, fault("run make build, which builds bin/firn with all stores",
+		"%s: make run built this program with only directory stores", u.scheme)
 }

@@ -55,9 +55,11 @@ func kubernetesOptions(u *parsed) (*kubestore.Options, error) {
 	}
 	switch {
 	case u.user != "" || u.password != "":
-		return nil, wrong("users are in the kubeconfig: kubernetes://NAMESPACE?context=NAME", "kubernetes: the URL must not contain a user or a password")
+		return nil, wrong("users are in the kubeconfig: kubernetes://NAMESPACE?context=NAME",
+			"kubernetes: the URL must not contain a user or a password")
 	case strings.ContainsAny(o.Namespace, ".:,"):
-		return nil, wrong("write kubernetes://NAMESPACE; the API server's address is in the kubeconfig", "kubernetes: the namespace looks like an address")
+		return nil, wrong("write kubernetes://NAMESPACE; the API server's address is in the kubeconfig",
+			"kubernetes: the namespace looks like an address")
 	}
 	if err := u.nothingElse("kubeconfig, context and timeout"); err != nil {
 		return nil, err

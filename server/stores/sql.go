@@ -39,7 +39,8 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 	// These would replace a part of the URL without a word.
 	for _, key := range []string{"user", "dbname", "database", "service", "servicefile", "host", "port"} {
 		if u.query.Has(key) && (u.hosts != "" || key != "host" && key != "port") {
-			return nil, nil, wrong("write postgres://USER@HOST:PORT/DATABASE; only the directory and port of a socket are parameters: postgres://USER@/DATABASE?host=/run/postgresql&port=5433",
+			return nil, nil, wrong("write postgres://USER@HOST:PORT/DATABASE; only the directory and port of a socket are "+
+				"parameters: postgres://USER@/DATABASE?host=/run/postgresql&port=5433",
 				"postgres: parameter %q is not allowed: name user, host, port and database before the ?", key)
 		}
 	}
@@ -49,7 +50,8 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 	// PostgreSQL would use the database with the user's name: a different one for
 	// each user.
 	if u.path == "" {
-		return nil, nil, wrong("write a URL such as postgres://firn@db.example/firn", "postgres: the database after the host is missing")
+		return nil, nil, wrong("write a URL such as postgres://firn@db.example/firn",
+			"postgres: the database after the host is missing")
 	}
 	hosts := u.hosts
 	if hosts != "" {
@@ -63,13 +65,15 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 		u.query.Set("target_session_attrs", "read-write") // whichever host is the primary
 	}
 	// Set the password separately, because errors of the parser show their input.
-	plain := url.URL{Scheme: "postgres", Host: hosts, Path: "/" + u.path, RawQuery: strings.ReplaceAll(u.query.Encode(), "+", "%20")}
+	plain := url.URL{Scheme: "postgres", Host: hosts, Path: "/" + u.path,
+		RawQuery: strings.ReplaceAll(u.query.Encode(), "+", "%20")}
 	if u.user != "" {
 		plain.User = url.User(u.user)
 	}
 	c, err := pgx.ParseConfig(plain.String())
 	if err != nil {
-		return nil, nil, wrong("write a URL such as postgres://firn@db.example:5432/firn?sslmode=verify-full", "postgres: %w", innermost(err))
+		return nil, nil, wrong("write a URL such as postgres://firn@db.example:5432/firn?sslmode=verify-full",
+			"postgres: %w", innermost(err))
 	}
 	if u.password != "" {
 		c.Password = u.password
@@ -97,7 +101,8 @@ func preparePostgreSQL(u *parsed) (opener, error) {
 		e := fault(hintsPostgreSQL[pg.Code], "%s: %s", where, pg.Message) // earlier errors, such as of TLS, matter less
 		e.InvalidURL = pg.Code == "42704" && pg.Severity == "FATAL"       // an unknown setting, when connecting
 		// It is starting or shutting down, has too many connections, or lost this one.
-		e.Unreachable = slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, pg.Code) || strings.HasPrefix(pg.Code, "08")
+		e.Unreachable = slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, pg.Code) ||
+			strings.HasPrefix(pg.Code, "08")
 		return e
 	}), nil
 }
@@ -182,7 +187,8 @@ func prepareMySQL(u *parsed) (opener, error) {
 			return nil, err
 		}
 		if len(addresses) > 1 {
-			return nil, wrong("name the primary, or a proxy that finds it", "mysql: %d hosts are given, but only one is allowed", len(addresses))
+			return nil, wrong("name the primary, or a proxy that finds it",
+				"mysql: %d hosts are given, but only one is allowed", len(addresses))
 		}
 		c.Net, c.Addr = "tcp", addresses[0]
 		if host, _, _ := net.SplitHostPort(c.Addr); c.TLS != nil && c.TLS.ServerName == "" {
@@ -203,7 +209,8 @@ func prepareMySQL(u *parsed) (opener, error) {
 		}
 		e := networkFault(where, err, "tls=true and ca=FILE", "cert=FILE and key=FILE")
 		// Too many connections, shutting down, or it closed the connection.
-		e.Unreachable = e.Unreachable || slices.Contains([]uint16{1040, 1053, 1077, 1203}, n) || errors.Is(err, mysql.ErrInvalidConn)
+		e.Unreachable = e.Unreachable || slices.Contains([]uint16{1040, 1053, 1077, 1203}, n) ||
+			errors.Is(err, mysql.ErrInvalidConn)
 		return e
 	}), nil
 }
@@ -228,7 +235,8 @@ func tableOptions(u *parsed, d *sqlstore.Dialect) (*sqlstore.Options, error) {
 
 // openTable returns what opens the table of a database, and closes the database
 // if that fails. explain makes an *Error of an error that is not sqlstore's.
-func openTable(connect func() *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed, explain func(error) error) opener {
+func openTable(connect func() *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed,
+	explain func(error) error) opener {
 	return func(ctx context.Context) (grant.Store, error) {
 		ctx, cancel := context.WithTimeout(ctx, u.timeout)
 		defer cancel()
@@ -244,10 +252,12 @@ func openTable(connect func() *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options,
 		switch {
 		case errors.Is(err, sqlstore.ErrNoTable):
 			schema, _ := sqlstore.Schema(d, o.Table)
-			return nil, fault("check the database name; to create the table, add ?create=true once, or run: "+strings.Join(schema, "; "),
+			return nil, fault("check the database name; to create the table, add ?create=true once, "+
+				"or run: "+strings.Join(schema, "; "),
 				"%s: %w in database %q", u.scheme, err, u.path)
 		case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
-			return nil, fault("do not drop the table: IDs would repeat; see docs/stores.md for what Firn needs of a database", "%s: %w", u.scheme, err)
+			return nil, fault("do not drop the table: IDs would repeat; see docs/stores.md for what Firn needs of a database",
+				"%s: %w", u.scheme, err)
 		}
 		return nil, explain(err)
 	}

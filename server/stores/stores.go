@@ -96,7 +96,8 @@ func prepare(text string) (*parsed, opener, error) {
 func (u *parsed) hide(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
-		e = &Error{Err: err, InvalidURL: errors.Is(err, grant.ErrOptions), Unreachable: isNetwork(err) || errors.Is(err, grant.ErrUnreachable)}
+		e = &Error{Err: err, InvalidURL: errors.Is(err, grant.ErrOptions)}
+		e.Unreachable = isNetwork(err) || errors.Is(err, grant.ErrUnreachable)
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
 		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, Redacted))
@@ -124,11 +125,13 @@ func parse(text string) (*parsed, error) {
 			"%q: Redis cannot be a store, because it may lose writes that it has confirmed", Redact(text))
 	}
 	if !ok || !slices.Contains([]string{"etcd", "kubernetes", "mysql", "postgres", "postgresql"}, scheme) {
-		return nil, wrong("write machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE",
+		return nil, wrong("write machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or "+
+			"mysql://USER@HOST/DATABASE",
 			"%q: unknown kind of store", Redact(text))
 	}
 	bad := func(what string) error {
-		return wrong("in a user, a password or a path, %2F is a slash, %40 an @, %3A a colon, %3F a ? and %25 a %", "%q: %s", Redact(text), what)
+		return wrong("in a user, a password or a path, %2F is a slash, %40 an @, %3A a colon, %3F a ? and %25 a %",
+			"%q: %s", Redact(text), what)
 	}
 	u := &parsed{scheme: scheme, timeout: defaultTimeout}
 	rest, query, _ := strings.Cut(rest, "?")
@@ -266,7 +269,8 @@ func (u *parsed) addresses(port string) ([]string, error) {
 		}
 		_, digits, err := net.SplitHostPort(host)
 		if n, badPort := strconv.ParseUint(digits, 10, 16); err != nil || badPort != nil || n == 0 {
-			return nil, wrong("put an IPv6 address in brackets, such as [::1]:"+port+"; a user and a password come before an @ and the host",
+			return nil, wrong("put an IPv6 address in brackets, such as [::1]:"+port+"; a user and a password come before an "+
+				"@ and the host",
 				"%s: a host is not HOST:PORT", u.scheme)
 		}
 		all = append(all, host)
@@ -329,7 +333,8 @@ func redactQuery(query string) string {
 		key, _, ok := strings.Cut(p, "=")
 		word := strings.ToLower(key)
 		isFile := word == "password-file" || word == "passfile"
-		if ok && !isFile && slices.ContainsFunc([]string{"%", "pas", "pw", "secret", "token"}, func(part string) bool { return strings.Contains(word, part) }) {
+		isPart := func(part string) bool { return strings.Contains(word, part) }
+		if ok && !isFile && slices.ContainsFunc([]string{"%", "pas", "pw", "secret", "token"}, isPart) {
 			parts[i] = key + "=" + Redacted
 		}
 	}
