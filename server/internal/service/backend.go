@@ -53,8 +53,17 @@ type Sequencer struct {
 	// Veil returns what writes its veiled IDs; nil if this server has no keys.
 	Veil func() (form.Veil, error)
 
-	try  func(n int) (Batch, error)
-	wait func(ctx context.Context, n int, refusal error) (Batch, error)
+	ids maker
+}
+
+// A maker makes the IDs of a Sequencer: a line of calls, an entry of a Cluster,
+// or other servers.
+type maker interface {
+	// try takes IDs that are available and that no earlier call waits for.
+	try(n int) (Batch, error)
+
+	// wait waits for IDs after try has refused them.
+	wait(ctx context.Context, n int, refusal error) (Batch, error)
 }
 
 // A source makes the IDs of a Sequencer: a generator, or a sequencer of a store.
@@ -74,17 +83,7 @@ type source[I firn.AnyID[I]] interface {
 // as far as possible (see firn.Generator's NextBatch). A wait must end with the
 // context.
 func NewSequencer[I firn.AnyID[I]](l firn.Layout, from source[I]) *Sequencer {
-	s := &Sequencer{Layout: l}
-	s.try = func(n int) (Batch, error) {
-		b, err := from.TryNextBatch(n)
-		return BatchOf(&s.Layout, b, n, err)
-	}
-	calls := &line{layout: &s.Layout, next: func(ctx context.Context, n int) (Batch, error) {
-		b, err := from.NextBatch(ctx, n)
-		return BatchOf(&s.Layout, b, n, err)
-	}}
-	s.wait = calls.wait
-	return s
+	return &Sequencer{Layout: l, ids: newLine(l, from)}
 }
 
 // complete makes a Form ready for the IDs of the sequencer. It is an error if
@@ -112,7 +111,7 @@ func veilOf(keys veil.Keys, name string, l firn.Layout) func() (form.Veil, error
 }
 
 // Try takes n IDs that are available and that no earlier call waits for.
-func (s *Sequencer) Try(n int) (Batch, error) { return s.try(n) }
+func (s *Sequencer) Try(n int) (Batch, error) { return s.ids.try(n) }
 
 // Take tries to take n IDs. If they are not free yet, it waits for its turn and
 // for the IDs.
@@ -120,5 +119,5 @@ func (s *Sequencer) Take(ctx context.Context, n int) (b Batch, err error) {
 	if b, err = s.Try(n); err == nil {
 		return b, nil
 	}
-	return s.wait(ctx, n, err)
+	return s.ids.wait(ctx, n, err)
 }

@@ -82,8 +82,7 @@ func countNodes(ctx context.Context, s grant.Store, name string, now time.Time) 
 		return n, err
 	}
 	n, _, err = CountNodes(info, now, func(yield func(grant.NodeInfo, error) bool) error {
-		return grant.Nodes(ctx, s,
-			name, yield)
+		return grant.Nodes(ctx, s, name, yield)
 	})
 	return n, err
 }

@@ -39,8 +39,8 @@ type entry struct {
 
 	// Set when it is open.
 	since     time.Time
-	sequencer *Sequencer // which calls try and wait of the entry
-	made      *Sequencer // which makes the IDs
+	sequencer *Sequencer // whose maker is the entry
+	line      *line      // of calls for IDs
 	openSequencer
 }
 
@@ -310,9 +310,9 @@ func openAs[I firn.AnyID[I], Q interface {
 		return storeError(ctx, err)
 	}
 	is := q.Config()
-	e.openSequencer, e.made = q, NewSequencer(is.Layout, q)
+	e.openSequencer, e.line = q, newLine(is.Layout, q)
 	e.sequencer = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(e.cluster.config.Veil, e.name, is.Layout),
-		try: e.try, wait: e.wait}
+		ids: e}
 	return nil
 }
 
@@ -350,7 +350,7 @@ func (c *Cluster) opened() map[string]*entry {
 
 // try takes IDs that are available without waiting.
 func (e *entry) try(n int) (Batch, error) {
-	b, err := e.made.try(n)
+	b, err := e.line.try(n)
 	return b, e.seen(err)
 }
 
@@ -360,7 +360,7 @@ func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err er
 	err = refusal
 	if isWait(refusal) {
 		err = e.cluster.silence.do(ctx, need{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
-			b, err = e.made.wait(ctx, n, refusal)
+			b, err = e.line.wait(ctx, n, refusal)
 			return e.seen(err)
 		})
 	}
@@ -446,8 +446,7 @@ func (c *Cluster) idle() (all []idler) {
 		all = append(all, i)
 	}
 	slices.SortFunc(all, func(a, b idler) int {
-		return cmp.Or(a.used.Compare(b.used),
-			cmp.Compare(a.entry.name, b.entry.name))
+		return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.entry.name, b.entry.name))
 	})
 	return all
 }

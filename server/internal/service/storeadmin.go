@@ -61,8 +61,7 @@ func (a *StoreAdmin) By(c Client, log *slog.Logger) *StoreAdmin {
 // with a name concerns the record of that sequencer.
 func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, info grant.Info, err error) bool) error {
 	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error {
-		return grant.Sequencers(ctx,
-			a.store, yield)
+		return grant.Sequencers(ctx, a.store, yield)
 	}))
 }
 
@@ -79,15 +78,13 @@ func (a *StoreAdmin) Configure(layout firn.Layout, maxAhead *time.Duration) gran
 // Nodes calls yield for each node ID of a sequencer that was ever used.
 func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.NodeInfo, err error) bool) error {
 	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error {
-		return grant.Nodes(ctx, a.store,
-			name, yield)
+		return grant.Nodes(ctx, a.store, name, yield)
 	}))
 }
 
 // Members returns the servers that have announced themselves in the store.
 func (a *StoreAdmin) Members(ctx context.Context) ([]members.Member, error) {
-	return ask(ctx, a, need{}, func(ctx context.Context) ([]members.Member,
-		error) {
+	return ask(ctx, a, need{}, func(ctx context.Context) ([]members.Member, error) {
 		return members.List(ctx, a.store, time.Now())
 	})
 }
@@ -109,8 +106,7 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 
 // Attach is grant.Attach.
 func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error) {
-	info, err := a.change(ctx, attached, name, func(ctx context.Context, s grant.Store) (grant.Info,
-		error) {
+	info, err := a.change(ctx, attached, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
 		return grant.Attach(ctx, s, name)
 	})
 	if err == nil {
@@ -122,16 +118,14 @@ func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error
 // Detach is grant.Detach: it waits for windows to end until ctx is done, and
 // continues when it is called again.
 func (a *StoreAdmin) Detach(ctx context.Context, name string) (grant.Info, error) {
-	return a.change(ctx, detached, name, func(ctx context.Context, s grant.Store) (grant.Info,
-		error) {
+	return a.change(ctx, detached, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
 		return grant.Detach(ctx, s, name, nil)
 	})
 }
 
 // Destroy is grant.Destroy, and waits as Detach does.
 func (a *StoreAdmin) Destroy(ctx context.Context, name string) (grant.Info, error) {
-	return a.change(ctx, destroyed, name, func(ctx context.Context, s grant.Store) (grant.Info,
-		error) {
+	return a.change(ctx, destroyed, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
 		return grant.Destroy(ctx, s, name, nil)
 	})
 }

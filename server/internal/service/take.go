@@ -152,7 +152,7 @@ func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *R
 	limited, cancel := context.WithTimeout(ctx, f.Limit)
 	defer cancel()
 	if s != nil {
-		b, err = s.wait(limited, q.Count, err)
+		b, err = s.ids.wait(limited, q.Count, err)
 	} else if s, err = f.open(limited, c, name, q); err == nil {
 		if p := q.fit(s); p != nil {
 			return b, p
@@ -257,12 +257,25 @@ func (by Creator) client() string {
 // errNotTried means that a source cannot make IDs without waiting.
 var errNotTried = errors.New("IDs are not available without waiting")
 
-// A line is the calls that wait for the IDs of a source.
+// A line is a source of IDs, and the calls that wait for it.
 type line struct {
 	layout  *firn.Layout
+	now     func(n int) (Batch, error) // without waiting
 	next    func(ctx context.Context, n int) (Batch, error)
 	waiting atomic.Int64 // calls that wait for their turn
 }
+
+func newLine[I firn.AnyID[I]](layout firn.Layout, from source[I]) *line {
+	return &line{layout: &layout, now: func(n int) (Batch, error) {
+		b, err := from.TryNextBatch(n)
+		return BatchOf(&layout, b, n, err)
+	}, next: func(ctx context.Context, n int) (Batch, error) {
+		b, err := from.NextBatch(ctx, n)
+		return BatchOf(&layout, b, n, err)
+	}}
+}
+
+func (l *line) try(n int) (Batch, error) { return l.now(n) }
 
 // isWait reports whether an error of a call that does not wait means that a
 // waiting call would have waited.
