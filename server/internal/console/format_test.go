@@ -10,8 +10,7 @@ import (
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/operate/metrics"
-	"github.com/firnid/firn/server/internal/test/servicetest"
+	"github.com/firnid/firn/server/internal/operate/members"
 )
 
 // TestAnatomy: for every layout and ID each bit is shown once, in order, with
@@ -79,24 +78,25 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestRates: a rate is the mean between two records, also of a server without a
-// store. It is not negative when a count begins again.
-func TestRates(t *testing.T) {
-	now, made := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), uint64(0)
-	figures := func() []metrics.Sequencer {
-		return []metrics.Sequencer{{Name: "orders", Stats: firn.Stats{IDs: made}}}
+// TestLate: a server is late if no new record of it was seen for half of the
+// time that a record is valid, by the clock of the one who looks.
+func TestLate(t *testing.T) {
+	seen := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	record := func(at time.Time) []members.Member {
+		return []members.Member{{ID: "a", Seen: at, Until: at.Add(30 * time.Second)}}
 	}
-	k := New(Config{Backend: servicetest.NewStatic(t, "default"), Now: func() time.Time { return now }, Figures: figures})
-	defer k.Close()
+	ss, now := new(snapshots), seen.Add(time.Hour) // another clock
 	for _, row := range []struct {
 		after time.Duration
-		made  uint64
-		want  float64
-	}{{0, 100, 0}, {5 * time.Second, 200, 0}, {6 * time.Second, 650, 50}, {2 * time.Second, 900, 50}, {9 * time.Second, 10, 0}} {
-		now, made = now.Add(row.after), row.made
-		here := k.snapshots.recent(t.Context()).Here
-		if got := here.Rates["orders"]; got != row.want || here.Member.Rate != row.want || here.Late {
-			t.Errorf("at %v, with %d IDs: %v IDs per second, of all %v, want %v", clock(now), made, got, here.Member.Rate, row.want)
+		fresh bool
+		late  bool
+	}{{0, true, false}, {15 * time.Second, false, false}, {time.Millisecond, false, true}, {0, true, false}, {16 * time.Second, false, true}} {
+		now = now.Add(row.after)
+		if row.fresh {
+			seen = seen.Add(10 * time.Second)
+		}
+		if m := ss.heardNow(record(seen), now)[0]; m.Late != row.late {
+			t.Errorf("%+v: heard at %v, late: %t", row, m.Heard, m.Late)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 type membersPage struct {
 	Now      time.Time
 	HasStore bool
+	Total    bool // the visitor sees the totals of servers
 	Store    storeNote
 	Rows     []memberRow
 }
@@ -22,8 +23,6 @@ type memberRow struct {
 	memberInfo
 	Self  bool
 	State state
-	Rate  float64
-	Made  uint64
 	Held  []members.Held // held now, if the visitor may see them
 }
 
@@ -37,11 +36,9 @@ func (k *Console) members(v *visit) {
 
 func (k *Console) membersNow(v *visit) membersPage {
 	s := k.snapshots.recent(v.r.Context())
-	p := membersPage{Now: v.now, HasStore: k.admin != nil, Store: noteOf(s)}
+	p := membersPage{Now: v.now, HasStore: k.admin != nil, Total: v.who.may(auth.SeeAll, ""), Store: noteOf(s)}
 	for _, m := range s.Members {
-		r := memberFor(v.who, m)
-		r.Self = m.ID == k.config.Self()
-		r.State = upState
+		r := memberRow{memberInfo: memberFor(v.who, m), Self: m.ID == k.config.Self(), State: upState}
 		if m.Late {
 			r.State = lateState
 		}
@@ -53,18 +50,12 @@ func (k *Console) membersNow(v *visit) membersPage {
 	return p
 }
 
-// memberFor returns a server with the figures that a visitor may see.
-func memberFor(who visitor, m memberInfo) memberRow {
-	r := memberRow{memberInfo: m, Rate: m.Member.Rate, Made: m.IDs}
-	if who.may(auth.SeeAll, "") {
-		return r
+// memberFor returns a server with what a visitor may see of it.
+func memberFor(who visitor, m memberInfo) memberInfo {
+	if !who.may(auth.SeeAll, "") {
+		m.Member = m.For(who.MayRead)
 	}
-	r.Member = m.For(who.MayRead)
-	r.Rate, r.Made = 0, r.IDs
-	for _, h := range r.Holds {
-		r.Rate += m.Rates[h.Sequencer]
-	}
-	return r
+	return m
 }
 
 // The states of servers.

@@ -18,7 +18,8 @@ type overviewPage struct {
 	Now      time.Time
 	Store    storeNote
 	HasStore bool
-	Rate     float64 // of all servers
+	Total    bool // the visitor sees the Rate
+	Rate     float64
 	Made     uint64
 	Members  int
 	Held     uint64
@@ -38,7 +39,6 @@ type overviewRow struct {
 	Name      string
 	State     state
 	Layout    string
-	Rate      float64
 	Made      uint64
 	Held      uint64
 	Free      uint64
@@ -86,7 +86,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 		Admin: v.who.mayAny(auth.Change) && k.admin != nil, Query: strings.TrimSpace(v.r.URL.Query().Get("q"))}
 	p.Layout, p.Anatomy = k.config.Layout, anatomyOf(k.config.Layout)
 	s := k.snapshots.recent(v.r.Context())
-	p.Store = noteOf(s)
+	p.Store, p.Total = noteOf(s), p.HasStore && v.who.may(auth.SeeAll, "")
 	rows := make(map[string]*overviewRow)
 	for _, q := range s.Sequencers {
 		if v.who.MayRead(q.Name) {
@@ -107,7 +107,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 			row.Made = f.IDs
 		}
 	}
-	p.addMembers(k, s, v.who, rows)
+	p.addMembers(s, v.who, k.config.Self(), rows)
 	for _, q := range s.Sequencers {
 		if row := rows[q.Name]; row != nil {
 			wrong := troublesOf(q, figures[q.Name], v.now)
@@ -134,33 +134,29 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 	return p
 }
 
-// addMembers adds the rates of all servers, and what the others have made, to
-// the rows and the totals.
-func (p *overviewPage) addMembers(k *Console, s *snapshot, who visitor, rows map[string]*overviewRow) {
+// addMembers adds the rates of all servers to the totals, and what servers
+// other than self have made to the totals and the rows.
+func (p *overviewPage) addMembers(s *snapshot, who visitor, self string, rows map[string]*overviewRow) {
 	p.Members = len(s.Members)
-	for _, m := range s.all() {
+	for _, m := range s.Members {
 		if m.Late {
 			p.Troubles = append(p.Troubles, trouble{m.Name, "/members", lateState, "last heard at " + clock(m.Heard)})
 		}
-		visible, here := memberFor(who, m), m.ID == k.config.Self()
-		p.Rate += visible.Rate
-		if !here {
-			p.Made += visible.Made
+		m = memberFor(who, m)
+		p.Rate += m.Rate
+		if m.ID == self {
+			continue
 		}
-		for _, h := range visible.Holds {
-			row := rows[h.Sequencer]
-			if row == nil {
-				continue
-			}
-			row.Rate += m.Rates[h.Sequencer]
-			if !here {
+		p.Made += m.IDs
+		for _, h := range m.Holds {
+			if row := rows[h.Sequencer]; row != nil {
 				row.Made += h.IDs
 			}
 		}
 	}
 }
 
-// rowOf returns a row of the list, without rates and IDs made.
+// rowOf returns a row of the list, without the IDs made.
 func rowOf(q sequencerInfo, at time.Time) *overviewRow {
 	row := &overviewRow{Name: q.Name, NodesRead: q.NodesRead}
 	if q.Damage != "" {

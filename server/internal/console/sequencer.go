@@ -33,7 +33,6 @@ type sequencerPage struct {
 	Rows     []nodeRow
 	More     int
 	Here     *metrics.Sequencer
-	Rate     float64
 	Maker    bool
 	Admin    bool
 	Actions  []action
@@ -95,12 +94,12 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		if p.Here == nil || s == nil {
 			return p, errNoSequencer
 		}
-		p.State, p.Rate = staticState, k.snapshots.recent(v.r.Context()).Here.Rates[name]
+		p.State = staticState
 		p.setLayout(s.Layout, v.now)
 		return p, nil
 	}
 	q, s, err := k.snapshots.lookup(v.r.Context(), name)
-	p.Store, p.Rate = noteOf(s), s.Here.Rates[name]
+	p.Store = noteOf(s)
 	if err != nil {
 		p.State = state{"unknown", "bad", ""}
 		return p, err

@@ -29,7 +29,6 @@ type snapshot struct {
 	Version    uint64
 	Sequencers []sequencerInfo // by name
 	Members    []memberInfo
-	Here       memberInfo // this server
 	Err        error      // the store did not answer, and this is its previous state
 	Tried      time.Time  // when the store was last asked
 }
@@ -47,10 +46,9 @@ type sequencerInfo struct {
 // A memberInfo is a server and what is known about it.
 type memberInfo struct {
 	members.Member
-	Name  string             // tells it apart from the others
-	Rates map[string]float64 // of its sequencers, between its last two records
-	Heard time.Time          // when its last record was seen, by this server's clock
-	Late  bool               // its next record is overdue
+	Name  string    // tells it apart from the others
+	Heard time.Time // when its last record was seen, by this server's clock
+	Late  bool      // its next record is overdue
 }
 
 const (
@@ -88,7 +86,6 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	defer cancel()
 	s := &snapshot{At: now, Version: version, Tried: now}
 	if ss.console.admin == nil {
-		s.Here = ss.here(now)
 		return s
 	}
 	err := ss.console.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
@@ -109,54 +106,16 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	if err == nil {
 		var all []members.Member
 		if all, err = ss.console.admin.Members(ctx); err == nil {
-			s.Members = ss.withRates(all, ss.console.config.Now())
+			s.Members = ss.heardNow(all, ss.console.config.Now())
 			nameMembers(s.Members)
-			s.Here = s.member(ss.console.config.Self())
 		}
 	}
 	s.Tried = ss.console.config.Now()
 	if err != nil {
-		s.Sequencers, s.Members, s.Here, s.At, s.Err = ss.last.Sequencers, ss.last.Members, ss.last.Here, ss.last.At, err
+		s.Sequencers, s.Members, s.At, s.Err = ss.last.Sequencers, ss.last.Members, ss.last.At, err
 		ss.console.config.Logger.Debug("console: store does not answer", "error", err)
 	}
 	return s
-}
-
-// recordEvery is how old this server's figures are, like the record of a member,
-// when it has no store.
-const recordEvery = 10 * time.Second
-
-// here returns this server as the member that it would be with a store.
-func (ss *snapshots) here(now time.Time) memberInfo {
-	m := members.Member{Seen: now}
-	if last := ss.heard[""]; now.Sub(last.Seen) < recordEvery {
-		m.Seen = last.Seen
-	}
-	m.Until = m.Seen.Add(3 * recordEvery)
-	for _, f := range ss.console.config.Figures() {
-		m.Holds = append(m.Holds, members.Held{Sequencer: f.Name, IDs: f.IDs})
-	}
-	is := ss.withRates([]members.Member{m}, now)[0]
-	for _, rate := range is.Rates {
-		is.Member.Rate += rate
-	}
-	return is
-}
-
-// member returns the member with an ID, if it is listed.
-func (s *snapshot) member(id string) (m memberInfo) {
-	if i := slices.IndexFunc(s.Members, func(m memberInfo) bool { return m.ID == id }); i >= 0 {
-		m = s.Members[i]
-	}
-	return m
-}
-
-// all returns the members; without a store this server alone.
-func (s *snapshot) all() []memberInfo {
-	if len(s.Members) == 0 {
-		return []memberInfo{s.Here}
-	}
-	return s.Members
 }
 
 // readNodes reads the node IDs of a sequencer.
@@ -222,20 +181,13 @@ func nameMembers(list []memberInfo) {
 	}
 }
 
-// withRates returns the listed servers, with what their previous records add.
-func (ss *snapshots) withRates(all []members.Member, now time.Time) (list []memberInfo) {
+// heardNow returns the listed servers, and when each was last heard of.
+func (ss *snapshots) heardNow(all []members.Member, now time.Time) (list []memberInfo) {
 	heard := make(map[string]memberInfo, len(all))
 	for _, m := range all {
-		is, last := memberInfo{Member: m, Heard: now, Rates: make(map[string]float64)}, ss.heard[m.ID]
-		if last.Seen.Equal(m.Seen) {
-			is = last // its figures are those of that time
-		}
-		passed := m.Seen.Sub(last.Seen).Seconds()
-		for _, before := range last.Holds {
-			i := slices.IndexFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == before.Sequencer })
-			if i >= 0 && passed > 0 {
-				is.Rates[before.Sequencer] = float64(max(m.Holds[i].IDs, before.IDs)-before.IDs) / passed
-			}
+		is := memberInfo{Member: m, Heard: now}
+		if last, ok := ss.heard[m.ID]; ok && last.Seen.Equal(m.Seen) {
+			is.Heard = last.Heard
 		}
 		// A server writes its record three times before it would count as gone.
 		is.Late = now.Sub(is.Heard) > m.Until.Sub(m.Seen)/2
