@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -58,9 +55,7 @@ func (l exposedListener) Addr() net.Addr {
 // plain HTTP to another machine, a browser does not say whose GET it sends. It
 // takes IDs, but creates nothing.
 func TestOtherSites(t *testing.T) {
-	token, hash := auth.NewToken()
-	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
-	must.Do(t, os.WriteFile(tokens, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600))
+	tokens, token := tokensOf(t)
 	for _, mode := range []struct {
 		name, host           string // the host is one under which the server is known
 		exposed, trustworthy bool   // browsers send Sec-Fetch-Site to a trustworthy one

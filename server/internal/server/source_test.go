@@ -12,22 +12,8 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
-
-// A leisurely store delays every write by each.
-type leisurely struct {
-	memstore.Store
-	each time.Duration
-}
-
-func (s *leisurely) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	select {
-	case <-time.After(s.each):
-		return s.Store.CAS(ctx, key, old, next)
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-}
 
 // TestGiveBack: node IDs are given back while the store accepts some, until the
 // context of Shutdown ends and for a moment after that.
@@ -45,12 +31,12 @@ func TestGiveBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			var log strings.Builder
-			store := new(leisurely)
+			store := &nettest.Store{Store: new(memstore.Store)}
 			s := &source{cluster: service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})}
 			for i := range 8 * 64 {
 				must.Get(s.cluster.Sequencer(t.Context(), fmt.Sprintf("n%d", i), nil))(t)
 			}
-			store.each = 2 * time.Second
+			store.Delay = 2 * time.Second
 			ctx := context.Background()
 			if row.limit != 0 {
 				limited, cancel := context.WithTimeout(ctx, row.limit)

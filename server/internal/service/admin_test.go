@@ -13,14 +13,13 @@ import (
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// A mute store reports no changes, like a directory or a database.
-type mute struct{ grant.Store }
-
-// newMute makes a Cluster over a store that is observed, as a server's is.
+// newMute makes a Cluster over a store that reports no changes, like a directory
+// or a database, and is observed, as a server's is.
 func newMute(t *testing.T, store grant.Store) *service.Cluster {
-	s := grant.Observe(mute{store}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
+	s := grant.Observe(&nettest.Store{Store: store}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
 	c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(s, nil), Options: sequencer.Options{Window: time.Minute}})

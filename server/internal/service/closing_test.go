@@ -13,6 +13,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestCloseWhileOpening: whenever a server stops while it opens a sequencer,
@@ -21,7 +22,7 @@ func TestCloseWhileOpening(t *testing.T) {
 	for moment := range 16 {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
-			m := &sluggish{each: 100 * time.Millisecond}
+			m := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
 			config := ClusterConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Member: grant.Member{Nodes: &grant.Range{}}}}
 			c := NewCluster(config)
 			asked := make(chan struct{})
@@ -40,7 +41,7 @@ func TestCloseWhileOpening(t *testing.T) {
 				t.Errorf("moment %d: %v", moment, err)
 			}
 			<-asked
-			_ = grant.Nodes(t.Context(), &m.Store, "orders", func(n grant.NodeInfo, err error) bool {
+			_ = grant.Nodes(t.Context(), m.Store, "orders", func(n grant.NodeInfo, err error) bool {
 				if n.Held {
 					t.Errorf("moment %d: node ID %d is held for another %v", moment, n.Node, time.Until(n.Until))
 				}

@@ -225,13 +225,13 @@ func TestCreateIsARight(t *testing.T) {
 // TestRefusedBesideOthers: a client without the right to create begins to open a
 // sequencer that another one waits for. The refusal is the first one's only.
 func TestRefusedBesideOthers(t *testing.T) {
-	store := &sluggish{each: 100 * time.Millisecond}
+	store := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
 	inCluster(t, ClusterConfig{}, store, func(t *testing.T, c *Cluster) {
 		refused := make(chan error, 1)
 		go func() {
 			refused <- takeAs(t, c, new(creators), "orders", "x")
 		}()
-		time.Sleep(store.each / 2)
+		time.Sleep(store.Delay / 2)
 		if err := takeAs(t, c, new(creators), "orders", "create"); err != nil {
 			t.Errorf("a client that may create it: %v", err)
 		}

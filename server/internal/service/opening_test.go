@@ -10,43 +10,8 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
-
-// A sluggish store delays every call.
-type sluggish struct {
-	memstore.Store
-	each time.Duration
-}
-
-func (s *sluggish) nap(ctx context.Context) error {
-	select {
-	case <-time.After(s.each):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s *sluggish) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := s.nap(ctx); err != nil {
-		return nil, err
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s *sluggish) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	if err := s.nap(ctx); err != nil {
-		return nil, err
-	}
-	return s.Store.GetMany(ctx, keys)
-}
-
-func (s *sluggish) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := s.nap(ctx); err != nil {
-		return false, err
-	}
-	return s.Store.CAS(ctx, key, old, next)
-}
 
 // TestImpatientClients: clients that are less patient than opening a sequencer
 // takes get their IDs in the end, and do not use up the node IDs.
@@ -55,7 +20,7 @@ func TestImpatientClients(t *testing.T) {
 		t.Run(fmt.Sprint(int(each)), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(27 * 365 * 24 * time.Hour)
-				m := &sluggish{each: each * time.Millisecond}
+				m := &nettest.Store{Store: new(memstore.Store), Delay: each * time.Millisecond}
 				c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Window: 60 * time.Second}})
 				good := 0
 				for range 30 {
@@ -70,7 +35,7 @@ func TestImpatientClients(t *testing.T) {
 					cancel()
 				}
 				held := 0
-				_ = grant.Nodes(t.Context(), &m.Store, "orders", func(n grant.NodeInfo, err error) bool {
+				_ = grant.Nodes(t.Context(), m.Store, "orders", func(n grant.NodeInfo, err error) bool {
 					if n.Held {
 						held++
 					}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,27 +12,14 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/operate/health"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
-
-// A mute store answers no read while it hangs: reads end with their contexts.
-type mute struct {
-	memstore.Store
-	hangs atomic.Bool
-}
-
-func (m *mute) Get(ctx context.Context, key string) ([]byte, error) {
-	if m.hangs.Load() {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return m.Store.Get(ctx, key)
-}
 
 // TestSilenceWatch: a client that goes away, or a limit that passes, is not
 // reported as the store's silence; and no goroutine runs when all is well.
 func TestSilenceWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(mute)
+		m := &nettest.Store{Store: new(memstore.Store)}
 		answers := new(health.Answers)
 		p := newSilenceWatch(grant.Observe(m, answers.Observe), answers.Silent)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -42,7 +28,7 @@ func TestSilenceWatch(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || errors.Is(err, sequencer.ErrUnavailable) {
 			t.Errorf("a client that goes away: %v", err)
 		}
-		m.hangs.Store(true)
+		m.Hangs.Store(true)
 		store := p.store
 		asked := time.Now()
 		err = p.do(t.Context(), need{}, func(ctx context.Context) error {
@@ -60,9 +46,9 @@ func TestSilenceWatch(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		began := time.Now()
-		m.hangs.Store(false)
+		m.Hangs.Store(false)
 		_, _ = store.Get(t.Context(), "k")
-		m.hangs.Store(true)
+		m.Hangs.Store(true)
 		err = p.do(t.Context(), need{}, func(ctx context.Context) error {
 			_, _ = store.Get(ctx, "k") // until it is ended
 			return nil
@@ -76,7 +62,7 @@ func TestSilenceWatch(t *testing.T) {
 		if !ran || !errors.Is(err, grant.ErrDetached) {
 			t.Errorf("a call that may not need the store: %v, it ran: %t", err, ran)
 		}
-		m.hangs.Store(false)
+		m.Hangs.Store(false)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		p.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/firnid/firn/grant"
 )
@@ -11,17 +12,25 @@ import (
 // ErrCut is the error of a Store that is cut off, unless it has another one.
 var ErrCut = errors.New("the store is cut off")
 
-// A Store is a store that can be cut off: its requests then fail or hang. It
-// has no optional interfaces.
+// A Store is a store that can be slow, or cut off: its requests then fail or
+// hang. It has no optional interfaces.
 type Store struct {
 	grant.Store
-	Err   error // error of requests while it is cut off; nil means ErrCut
+	Delay time.Duration // of each request
+	Err   error         // error of requests while it is cut off; nil means ErrCut
 	Cut   atomic.Bool
 	Hangs atomic.Bool // requests wait until their context ends
 	Reads atomic.Bool // it takes no writes
 }
 
 func (s *Store) err(ctx context.Context) error {
+	if s.Delay > 0 {
+		select {
+		case <-time.After(s.Delay):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	switch {
 	case s.Hangs.Load():
 		<-ctx.Done()
