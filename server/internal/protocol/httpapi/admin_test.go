@@ -129,7 +129,7 @@ func testEmptyLater(t *testing.T) {
 func TestEmptyNotBegun(t *testing.T) {
 	for _, state := range []string{"attached", "detached"} {
 		synctest.Test(t, func(t *testing.T) {
-			m := new(silentStore)
+			m := newSilentStore()
 			h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(m, nil)}), Limit: time.Second})
 			paths := []string{"DELETE /v1/sequencers/orders", "POST /v1/sequencers/orders/detach"}
 			if w := do(h, "PUT", "/v1/sequencers/orders"); w.Code != 201 {

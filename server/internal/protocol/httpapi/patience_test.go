@@ -23,10 +23,12 @@ const silentMost = 5 * time.Second
 // A silentStore does not answer some calls: they return an error at once, or
 // when their contexts end.
 type silentStore struct {
-	memstore.Store
+	grant.Store
 	reads, writes atomic.Int32 // how they end
 	only          string       // writes of other keys than these work
 }
+
+func newSilentStore() *silentStore { return &silentStore{Store: new(memstore.Store)} }
 
 const (
 	works int32 = iota
@@ -50,13 +52,6 @@ func (m *silentStore) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	return m.Store.Get(ctx, key)
-}
-
-func (m *silentStore) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	if err := m.now(ctx, m.reads.Load()); err != nil {
-		return nil, err
-	}
-	return m.Store.GetMany(ctx, keys)
 }
 
 func (m *silentStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
@@ -91,7 +86,7 @@ type world struct {
 func inWorld(t *testing.T, run func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
-		m := new(silentStore)
+		m := newSilentStore()
 		answers := new(health.Answers)
 		c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(grant.Observe(m, answers.Observe), answers.Silent), Options: sequencer.Options{Window: 30 * time.Second}})
 		w := &world{t, m, c, NewHandler(Config{Backend: c})}
@@ -159,38 +154,6 @@ func TestSilentStore(t *testing.T) {
 				w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
 			})
 		})
-	}
-}
-
-// TestStoreFallsSilent: the store falls silent while it is not used, because
-// the window ended long ago. The first calls wait five seconds, and later ones
-// do not.
-func TestStoreFallsSilent(t *testing.T) {
-	for what, how := range map[string]int32{"refuses": refuses, "hangs": hangs} {
-		for _, name := range []string{"orders", "users"} {
-			t.Run(what+" "+name, func(t *testing.T) {
-				inWorld(t, func(w *world) {
-					time.Sleep(10 * time.Minute)
-					w.store.set(how, how)
-					path := "/v1/sequencers/" + name + "/next"
-					most := silentMost + 2*time.Second
-					if how == refuses && name == "users" {
-						most = 0 // no call waits for it
-					}
-					begin := time.Now()
-					for range 5 {
-						w.wantFor("first", "POST", path, 503, most)
-					}
-					if took := time.Since(begin); took > silentMost+2*time.Second {
-						t.Errorf("five calls in a row took %v", took)
-					}
-					time.Sleep(time.Until(begin.Add(silentMost + 2*time.Second)))
-					if name == "orders" || how == hangs {
-						w.wantFor("then", "POST", path, 503, 0)
-					}
-				})
-			})
-		}
 	}
 }
 
