@@ -28,6 +28,11 @@ type StoreAdmin struct {
 	// Changes are logged with this client; nil logs none.
 	log    *slog.Logger
 	client Client
+
+	// What lists have: the sequencers that sees allows, and the totals of servers
+	// if seesAll is set; a nil sees means all.
+	sees    func(name string) bool
+	seesAll bool
 }
 
 // NewStoreAdmin makes a StoreAdmin. silent is nil if it is unknown whether the
@@ -57,11 +62,13 @@ func (a *StoreAdmin) By(c Client, log *slog.Logger) *StoreAdmin {
 	return &b
 }
 
-// Sequencers calls yield for each sequencer, in the order of names. An error
-// with a name concerns the record of that sequencer.
+// Sequencers calls yield for each sequencer that the client may see, in the
+// order of names. An error with a name concerns the record of that sequencer.
 func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, info grant.Info, err error) bool) error {
 	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error {
-		return grant.Sequencers(ctx, a.store, yield)
+		return grant.Sequencers(ctx, a.store, func(name string, info grant.Info, err error) bool {
+			return a.sees != nil && !a.sees(name) || yield(name, info, err)
+		})
 	}))
 }
 
@@ -82,10 +89,17 @@ func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.
 	}))
 }
 
-// Members returns the servers that have announced themselves in the store.
+// Members returns the servers that have announced themselves in the store, with
+// what the client may see of them.
 func (a *StoreAdmin) Members(ctx context.Context) ([]members.Member, error) {
 	return ask(ctx, a, need{}, func(ctx context.Context) ([]members.Member, error) {
-		return members.List(ctx, a.store, time.Now())
+		all, err := members.List(ctx, a.store, time.Now())
+		for i := range all {
+			if a.sees != nil && !a.seesAll {
+				all[i] = all[i].For(a.sees)
+			}
+		}
+		return all, err
 	})
 }
 

@@ -197,8 +197,8 @@ func (f *Front) open(ctx context.Context, c *auth.Credentials, name string, q *R
 }
 
 // Admin returns the administration of the store for a client that Allow allows
-// to use it, on the named sequencer if there is a name. Changes are logged with
-// the client.
+// to use it, on the named sequencer if there is a name. Its lists have what the
+// client may see, and changes are logged with the client.
 func (f *Front) Admin(c *auth.Credentials, name ...string) (*StoreAdmin, *Problem) {
 	for _, name := range name {
 		if err := CheckName(name); err != nil {
@@ -210,7 +210,10 @@ func (f *Front) Admin(c *auth.Credentials, name ...string) (*StoreAdmin, *Proble
 		return nil, Problemf(NoStore, "this server runs with a static node ID and without a store: "+
 			"start it with --store to administer sequencers")
 	}
-	return a.By(Client{c.Name(), c.Address}, f.Logger), nil
+	a = a.By(Client{c.Name(), c.Address}, f.Logger)
+	a.sees = func(name string) bool { return f.Allow(c, auth.See, name) == nil }
+	a.seesAll = f.Allow(c, auth.SeeAll, "") == nil
+	return a, nil
 }
 
 var errNoPrefix = errors.New("the sequencer has no prefix for typed text, and was not created: create it with firn " +

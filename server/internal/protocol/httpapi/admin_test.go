@@ -200,7 +200,7 @@ func TestListsShowWhatCallerMaySee(t *testing.T) {
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "all") })
 	for _, row := range []struct {
 		g    auth.Authorizer
-		want string
+		want string // over every protocol, because service.Front has the rule
 	}{{nil, "carts orders users"}, {nameGuard{"orders", "nowhere"}, "orders"}, {nameGuard{"users", "carts"}, "carts users"}, {nameGuard{}, ""}} {
 		h := NewHandler(Config{Backend: backend, Auth: row.g, Metrics: metrics})
 		var list struct{ Sequencers []struct{ Name string } }

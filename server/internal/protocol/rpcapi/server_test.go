@@ -287,38 +287,6 @@ func (tokenGuard) Allow(c *auth.Credentials, do auth.Action, name string) error 
 	return auth.ErrForbidden
 }
 
-// An ordersGuard is an Authorizer that allows lists, and seeing the sequencer
-// orders.
-type ordersGuard struct{}
-
-func (ordersGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error {
-	if do == auth.See && (name == "" || name == "orders") {
-		return nil
-	}
-	return auth.ErrForbidden
-}
-
-// TestListShowsWhatCallerMaySee: a list has only the sequencers that the caller
-// may see.
-func TestListShowsWhatCallerMaySee(t *testing.T) {
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
-	all := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster}))
-	for _, name := range []string{"users", "orders"} {
-		must.Get(all.Create(t.Context(), &firnv1.CreateRequest{Name: name}))(t)
-	}
-	some := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Auth: ordersGuard{}}))
-	for q, want := range map[firnv1.SequencersClient][]string{all: {"orders", "users"}, some: {"orders"}} {
-		r := must.Get(q.List(t.Context(), &firnv1.ListRequest{}))(t)
-		var got []string
-		for _, one := range r.Sequencers {
-			got = append(got, one.Name)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("the list has %q, want %q", got, want)
-		}
-	}
-}
-
 // TestGuard: a call needs a token that allows it, and without one gets that
 // error before any other.
 func TestGuard(t *testing.T) {
