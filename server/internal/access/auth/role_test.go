@@ -1,8 +1,6 @@
 package auth
 
 import (
-	"os"
-	"regexp"
 	"slices"
 	"testing"
 )
@@ -30,21 +28,5 @@ func TestRoles(t *testing.T) {
 				t.Errorf("role %q, action %d: %t, and of orders %t, want %t", r, do, r.May(do), p.May(do, "orders"), want)
 			}
 		}
-	}
-}
-
-// TestRolesInDocs: the first table of docs/security.md has exactly these roles.
-func TestRolesInDocs(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/security.md")
-	if err != nil {
-		t.Skip("the module stands alone, without the repository's docs")
-	}
-	table := regexp.MustCompile(`(?m)^\| party \|.*\n((?:\|.*\n)+)`).Find(text)
-	var got []Role
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllSubmatch(table, -1) {
-		got = append(got, Role(m[1]))
-	}
-	if !slices.Equal(got, roles[:]) {
-		t.Errorf("docs/security.md has the roles %q, want %q", got, roles)
 	}
 }

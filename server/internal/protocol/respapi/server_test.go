@@ -166,21 +166,6 @@ func serving(t *testing.T, c Config, f func(s *Server, l *nettest.Pipes)) {
 }
 
 func TestTimeouts(t *testing.T) {
-	t.Run("idle", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), IdleTimeout: time.Minute}, func(s *Server, l *nettest.Pipes) {
-			c := newClient(l.Dial())
-			for range 3 {
-				time.Sleep(time.Minute - 1)
-				if got := c.do("PING"); got != "+PONG" {
-					t.Fatalf("PING = %s", got)
-				}
-			}
-			began := time.Now()
-			if got := c.read(); got != "read: EOF" || time.Since(began) != time.Minute {
-				t.Errorf("an idle connection has %s after %v", got, time.Since(began))
-			}
-		})
-	})
 	t.Run("none", func(t *testing.T) {
 		serving(t, Config{Backend: counting()}, func(s *Server, l *nettest.Pipes) {
 			c := newClient(l.Dial())

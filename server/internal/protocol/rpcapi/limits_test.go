@@ -46,30 +46,17 @@ func TestShutdownWaits(t *testing.T) {
 	}
 }
 
-// TestAdminLimit: what is asked of the store ends at the limit, also for
-// clients that set no deadline. A Detach that has to wait for another process
-// says how far it is.
+// TestAdminLimit: a Detach that has to wait for another process ends at the
+// limit, also for clients that set no deadline, and says how far it is.
 func TestAdminLimit(t *testing.T) {
-	store, cut := &nettest.Store{Store: new(memstore.Store)}, new(nettest.Store)
-	cut.Store = store.Store
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
+	cut := &nettest.Store{Store: new(memstore.Store)}
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(cut.Store, nil)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 50 * time.Millisecond}))
 	held := must.Get(sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()}))(t)
 	cut.Cut.Store(true) // it does not see what follows
 	if r, err := q.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"}); err != nil || r.GetSequencer().GetState() != "detaching" {
 		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
 	}
-	store.Hangs.Store(true)
-	for what, call := range map[string]func() error{
-		"Get":     func() error { _, err := q.Get(t.Context(), &firnv1.GetRequest{Name: "orders"}); return err },
-		"Attach":  func() error { _, err := q.Attach(t.Context(), &firnv1.AttachRequest{Name: "orders"}); return err },
-		"Destroy": func() error { _, err := q.Destroy(t.Context(), &firnv1.DestroyRequest{Name: "orders"}); return err },
-	} {
-		if err := call(); status.Code(err) != codes.Unavailable {
-			t.Errorf("%s: %v, want Unavailable", what, err)
-		}
-	}
-	store.Hangs.Store(false)
 	cut.Cut.Store(false)
 	if err := held.Close(t.Context()); err != nil {
 		t.Error(err)
