@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/console"
 	"github.com/firnid/firn/server/internal/operate/health"
-	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/operate/tracing"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
@@ -25,7 +23,6 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/respapi"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/service/forwarding"
 )
 
 // A Server hands out IDs. It is safe for concurrent use, and must be made by
@@ -60,24 +57,10 @@ type Server struct {
 }
 
 // New makes a Server, which does nothing until Serve. Call Shutdown to end it,
-// whether or not it has served.
+// whether or not it has served. The command has checked the Config.
 func New(c Config) (*Server, error) {
-	switch {
-	case (c.Store == nil) == (c.Static == nil):
+	if (c.Store == nil) == (c.Static == nil) {
 		return nil, errors.New("server: set either Config.Store or Config.Static")
-	case c.Sequencers.Idle:
-		return nil, errors.New("server: Config.Sequencers.Idle: nothing would join the sequencers")
-	case c.Limits.Count < 0 || c.Limits.Count > service.MaxCount:
-		return nil, errors.New("server: Config.Limits.Count must be from 0 to 100,000")
-	case len(c.ForwardTo) > 0 && c.Static != nil:
-		return nil, errors.New("server: Config.ForwardTo requires Config.Store")
-	case c.Advertise != "" && !members.IsAddress(c.Advertise):
-		return nil, fmt.Errorf("server: Config.Advertise is %q, not HOST:PORT", c.Advertise)
-	}
-	for _, url := range c.ForwardTo {
-		if err := forwarding.CheckURL(url); err != nil {
-			return nil, fmt.Errorf("server: Config.ForwardTo has %q: %w", url, err)
-		}
 	}
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, service.DefaultLimit)
 	c.Limits = c.Limits.WithDefaults()
@@ -97,7 +80,7 @@ func New(c Config) (*Server, error) {
 	s.pages = s.newConsole()
 	s.handler = s.newHandler()
 	s.web = httpapi.NewServer(s.handler)
-	s.web.RegisterOnShutdown(s.pages.Close) // page streams do not end by themselves
+	s.web.RegisterOnShutdown(s.pages.Close)
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
 	s.watching, s.stopWatching = context.WithCancel(context.Background())
 	s.listing, s.stopListing = context.WithCancel(s.watching)

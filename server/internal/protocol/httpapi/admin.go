@@ -126,7 +126,9 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *service.Problem {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return service.Problemf(service.BadBody, "the body is larger than %d bytes", h.config.Limits.Body)
 	case err != io.EOF:
-		return service.Problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window or prefix, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
+		return service.Problemf(service.BadBody, "the body must be a JSON object whose keys are layout, max_ahead, window "+
+			`or prefix, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; `+
+			"each key is optional")
 	}
 	c, wrong := body.Config(a.StoreAdmin)
 	if wrong != nil {
