@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf16"
 
 	"go.yaml.in/yaml/v3"
 
@@ -31,33 +29,11 @@ type Import struct {
 
 // A hazelcast is what a Hazelcast configuration says about generators.
 type hazelcast struct {
-	client     bool                 // it is the configuration of a client
-	generators map[string]generator // by name
-	imports    []string             // files that it imports
-	importLine int                  // of the first of them
-	security   bool                 // it has permissions
-}
+	Generators map[string]map[string]string `yaml:"flake-id-generator"` // settings by name
+	Imports    []string                     `yaml:"import"`             // files that it imports
+	Security   any                          `yaml:"security"`           // nil if it has no permissions
 
-// A generator is a Flake ID generator, and an entry one of its settings, each
-// with its line in the file.
-type generator struct {
-	line     int
-	settings map[string]entry
-}
-
-type entry struct {
-	text string
-	line int
-}
-
-// A lineError is a fault in a line of the file.
-type lineError struct {
-	line int
-	error
-}
-
-func at(line int, format string, args ...any) *lineError {
-	return &lineError{line, fmt.Errorf(format, args...)}
+	client bool // it is the configuration of a client
 }
 
 // flakeKeys are the settings that a template can have, with the defaults and
@@ -79,202 +55,118 @@ var flakeKeys = []struct {
 // read. Layouts must be usable at the time now. The result is a firn.yaml that
 // Parse and Check accept. All faults of generators are reported at once.
 func ImportHazelcast(data []byte, name string, now time.Time) (*Import, error) {
-	data, err := utf8Of(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s:1: %w", name, err)
-	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	read := readYAML
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")) {
 		read = readXML
 	}
 	h, err := read(data)
-	if err == nil && len(h.generators) == 0 && len(h.imports) > 0 {
-		err = at(h.importLine, "no Flake ID generator found; it imports files that may have some: %s", strings.Join(h.imports, ", "))
+	if err == nil && len(h.Generators) == 0 && len(h.Imports) > 0 {
+		err = fmt.Errorf("no Flake ID generator found; it imports files that may have some: %s", strings.Join(h.Imports, ", "))
 	}
-	if wrong := new(lineError); errors.As(err, &wrong) {
-		return nil, fmt.Errorf("%s:%d: %w", name, wrong.line, wrong.error)
-	} else if err != nil {
+	switch syntax, ok := errors.AsType[*xml.SyntaxError](err); {
+	case ok:
+		return nil, fmt.Errorf("%s:%d: %s", name, syntax.Line, syntax.Msg)
+	case err != nil && strings.HasPrefix(err.Error(), "yaml: "):
 		return nil, YAMLError(name, data, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	w := writer{now: now, names: make(map[string]string)}
 	w.notes = h.notes(name)
 	w.text.WriteString("# Flake ID generators of Hazelcast as sequencers of Firn.\nsequencers:\n")
 	var faults []error
-	for _, key := range slices.Sorted(maps.Keys(h.generators)) {
-		if err := w.generator(key, h.generators[key]); err != nil {
-			faults = append(faults, fmt.Errorf("%s:%d: generator %q: %w", name, err.line, key, err.error))
+	for _, key := range slices.Sorted(maps.Keys(h.Generators)) {
+		if err := w.generator(key, h.Generators[key]); err != nil {
+			faults = append(faults, fmt.Errorf("%s: generator %q: %s", name, key, textfmt.Message(err)))
 		}
-	}
-	if _, has := w.names[DefaultTemplate]; !has {
-		fmt.Fprintf(&w.text, "  %q: # all other names, as in Hazelcast\n    layout: \"hazelcast\"\n", DefaultTemplate)
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
+	if _, has := w.names[DefaultTemplate]; !has {
+		fmt.Fprintf(&w.text, "  %q: # all other names, as in Hazelcast\n    layout: \"hazelcast\"\n", DefaultTemplate)
+	}
 	return &Import{YAML: w.text.String(), Notes: w.notes}, nil
-}
-
-// utf8Of converts a file in UTF-16 to UTF-8, and removes a byte order mark.
-func utf8Of(data []byte) ([]byte, error) {
-	var order binary.ByteOrder = binary.LittleEndian
-	switch {
-	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("<\x00")):
-	case bytes.HasPrefix(data, []byte("\xfe\xff")), bytes.HasPrefix(data, []byte("\x00<")):
-		order = binary.BigEndian
-	default:
-		return bytes.TrimPrefix(data, []byte("\ufeff")), nil
-	}
-	if len(data)%2 != 0 {
-		return nil, errors.New("UTF-16 with an odd number of bytes: the file is cut off")
-	}
-	units := make([]uint16, len(data)/2)
-	for i := range units {
-		units[i] = order.Uint16(data[2*i:])
-	}
-	return bytes.TrimPrefix([]byte(string(utf16.Decode(units))), []byte("\ufeff")), nil
 }
 
 // readXML reads Hazelcast's XML, whatever its name spaces.
 func readXML(data []byte) (h hazelcast, err error) {
-	h.generators = make(map[string]generator)
+	var root struct {
+		XMLName xml.Name
+		Imports []struct {
+			Resource string `xml:"resource,attr"`
+		} `xml:"import"`
+		Security   *struct{} `xml:"security"`
+		Generators []struct {
+			Name     string `xml:"name,attr"`
+			Settings []struct {
+				XMLName xml.Name
+				Text    string `xml:",chardata"`
+			} `xml:",any"`
+		} `xml:"flake-id-generator"`
+	}
 	d := xml.NewDecoder(bytes.NewReader(data))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // it is UTF-8, whatever it declares
-	var path []string                                                                    // the open elements
-	var name, text string                                                                // of the open generator, and of its open setting
-	for {
-		line, _ := d.InputPos()
-		token, err := d.Token()
-		if wrong := new(xml.SyntaxError); errors.As(err, &wrong) {
-			return h, at(wrong.Line, "%s", wrong.Msg)
-		} else if err != nil {
-			return h, at(line, "no root element found: %w", err)
-		}
-		switch x := token.(type) {
-		case xml.StartElement:
-			path = append(path, x.Name.Local)
-			switch err := h.open(path, x, line, &name); {
-			case err != nil:
-				return h, err
-			case len(path) == 3:
-				text = ""
-			}
-		case xml.CharData:
-			if len(path) == 3 {
-				text += string(x)
-			}
-		case xml.EndElement:
-			if len(path) == 3 && path[1] == flakeElement {
-				s := h.generators[name].settings
-				s[x.Name.Local] = entry{strings.TrimSpace(text), s[x.Name.Local].line}
-			}
-			if path = path[:len(path)-1]; len(path) == 0 {
-				return h, nil
-			}
-		}
-	}
-}
-
-const flakeElement = "flake-id-generator"
-
-// open notes the start of an element of XML.
-func (h *hazelcast) open(path []string, x xml.StartElement, line int, name *string) error {
-	attr := func(name string) string {
-		i := slices.IndexFunc(x.Attr, func(a xml.Attr) bool { return a.Name.Local == name })
-		if i < 0 {
-			return ""
-		}
-		return x.Attr[i].Value
-	}
-	switch {
-	case len(path) == 1:
-		if h.client = path[0] == "hazelcast-client"; !h.client && path[0] != "hazelcast" {
-			return at(line, "the root element is %s: it must be hazelcast or hazelcast-client", path[0])
-		}
-	case len(path) == 2 && path[1] == "import":
-		h.imports, h.importLine = append(h.imports, attr("resource")), cmp.Or(h.importLine, line)
-	case len(path) == 2 && path[1] == "security":
-		h.security = true
-	case len(path) == 2 && path[1] == flakeElement:
-		*name = cmp.Or(attr("name"), DefaultTemplate)
-		if _, twice := h.generators[*name]; twice {
-			return at(line, "generator %q is configured twice", *name)
-		}
-		h.generators[*name] = generator{line, make(map[string]entry)}
-	case len(path) == 3 && path[1] == flakeElement:
-		settings := h.generators[*name].settings
-		if _, twice := settings[path[2]]; twice {
-			return at(line, "generator %q: %s is given twice", *name, path[2])
-		}
-		settings[path[2]] = entry{line: line}
-	}
-	return nil
-}
-
-// readYAML reads Hazelcast's YAML. The decoder refuses repeated keys.
-func readYAML(data []byte) (h hazelcast, err error) {
-	type section struct {
-		Generators yaml.Node `yaml:"flake-id-generator"`
-		Imports    yaml.Node `yaml:"import"`
-		Security   any       `yaml:"security"`
-	}
-	var root struct {
-		Member *section `yaml:"hazelcast"`
-		Client *section `yaml:"hazelcast-client"`
-	}
-	if err := yaml.Unmarshal(data, &root); err != nil {
+	if err := d.Decode(&root); err == io.EOF {
+		return h, errors.New("no root element found")
+	} else if err != nil {
 		return h, err
 	}
-	s := root.Member
-	if s == nil {
-		s, h.client = root.Client, true
+	if h.client = root.XMLName.Local == "hazelcast-client"; !h.client && root.XMLName.Local != "hazelcast" {
+		return h, fmt.Errorf("the root element is %s: it must be hazelcast or hazelcast-client", root.XMLName.Local)
 	}
-	if s == nil {
-		return h, at(1, "not a Hazelcast configuration in XML or YAML: it has no hazelcast or hazelcast-client")
+	for _, i := range root.Imports {
+		h.Imports = append(h.Imports, i.Resource)
 	}
-	h.security, h.importLine = s.Security != nil, s.Imports.Line
-	var generators map[string]yaml.Node
-	if err := cmp.Or(s.Imports.Decode(&h.imports), s.Generators.Decode(&generators)); err != nil {
-		return h, err
+	if root.Security != nil {
+		h.Security = true
 	}
-	h.generators = make(map[string]generator)
-	for name, n := range generators {
-		g := generator{lineOf(&s.Generators, name, &n), make(map[string]entry)}
-		var settings map[string]yaml.Node
-		if err := n.Decode(&settings); err != nil {
-			return h, err
+	h.Generators = make(map[string]map[string]string)
+	for _, g := range root.Generators {
+		name := cmp.Or(g.Name, DefaultTemplate)
+		if h.Generators[name] != nil {
+			return h, fmt.Errorf("generator %q is configured twice", name)
 		}
-		for key, value := range settings {
-			var text string
-			if err := value.Decode(&text); err != nil {
-				return h, err
+		settings := make(map[string]string)
+		for _, s := range g.Settings {
+			if _, twice := settings[s.XMLName.Local]; twice {
+				return h, fmt.Errorf("generator %q: %s is given twice", name, s.XMLName.Local)
 			}
-			g.settings[key] = entry{text, lineOf(&n, key, &value)}
+			settings[s.XMLName.Local] = strings.TrimSpace(s.Text)
 		}
-		h.generators[name] = g
+		h.Generators[name] = settings
 	}
 	return h, nil
 }
 
-// lineOf returns the line of a key of a mapping, or, if the mapping has it from
-// another one, that of the value.
-func lineOf(mapping *yaml.Node, key string, value *yaml.Node) int {
-	for i, k := range resolved(mapping).Content {
-		if i%2 == 0 && k.Value == key {
-			return k.Line
-		}
+// readYAML reads Hazelcast's YAML. The decoder refuses repeated keys.
+func readYAML(data []byte) (h hazelcast, err error) {
+	var root struct {
+		Member *hazelcast `yaml:"hazelcast"`
+		Client *hazelcast `yaml:"hazelcast-client"`
 	}
-	return value.Line
+	switch err := yaml.Unmarshal(data, &root); {
+	case err != nil:
+		return h, err
+	case root.Member != nil:
+		return *root.Member, nil
+	case root.Client != nil:
+		root.Client.client = true
+		return *root.Client, nil
+	}
+	return h, errors.New("not a Hazelcast configuration in XML or YAML: it has no hazelcast or hazelcast-client")
 }
 
 // notes returns what an import leaves to the user.
 func (h *hazelcast) notes(name string) (all []string) {
-	for _, file := range h.imports {
+	for _, file := range h.Imports {
 		all = append(all, fmt.Sprintf("%s imports %s, which may have Flake ID generators: import that file too", name, file))
 	}
 	if h.client {
 		all = append(all, name+" configures a client, which has no layouts: import the configuration of the members too")
 	}
-	if h.security {
+	if h.Security != nil {
 		all = append(all, "permissions are not imported: give each client a token (firn token new --sequencers PATTERN)")
 	}
 	return all
@@ -289,31 +181,31 @@ type writer struct {
 }
 
 // generator writes the template of one generator.
-func (w *writer) generator(generator string, g generator) *lineError {
+func (w *writer) generator(generator string, settings map[string]string) error {
 	name, err := templateName(generator)
 	if err != nil {
-		return &lineError{g.line, err}
+		return err
 	}
 	if other, has := w.names[name]; has {
-		return at(g.line, "generator %q would become %q too: rename one of them", other, name)
+		return fmt.Errorf("generator %q would become %q too: rename one of them", other, name)
 	}
 	w.names[name] = generator
 	number := make(map[string]int64)
 	for _, k := range flakeKeys {
 		number[k.name] = k.byDefault
-		s, given := g.settings[k.name]
+		text, given := settings[k.name]
 		if !given {
 			continue
 		}
-		n, err := strconv.ParseInt(strings.ReplaceAll(s.text, "_", ""), 0, 64)
+		n, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 0, 64)
 		if err != nil || n < k.lo || n > k.hi {
-			return at(s.line, "%s: %q is not a number from %d to %d", k.name, s.text, k.lo, k.hi)
+			return fmt.Errorf("%s: %q is not a number from %d to %d", k.name, text, k.lo, k.hi)
 		}
 		number[k.name] = n
 	}
 	layout, err := layoutOf(number)
 	if err != nil {
-		return &lineError{g.line, err}
+		return err
 	}
 	ahead := time.Duration(number["allowed-future-millis"]) * time.Millisecond
 	t := Template{MaxAhead: &ahead}
@@ -322,7 +214,7 @@ func (w *writer) generator(generator string, g generator) *lineError {
 		t.Nodes = &grant.Range{Lo: uint64(offset), Hi: uint64(last)}
 	}
 	if err := cmp.Or(t.Set("layout", layout), t.check(sequencer.Options{}, w.now)); err != nil {
-		return at(g.line, "%s", textfmt.Message(err))
+		return err
 	}
 	fmt.Fprintf(&w.text, "  %q:", name)
 	if name != generator {
@@ -337,9 +229,9 @@ func (w *writer) generator(generator string, g generator) *lineError {
 		fmt.Fprintf(&w.text, "    nodes: %d..%d # node-id-offset; give the other cluster 0..%d, or less\n", offset, last, offset-1)
 	}
 	var others []string
-	for _, key := range slices.Sorted(maps.Keys(g.settings)) {
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		if _, has := number[key]; !has {
-			others = append(others, key+" "+g.settings[key].text)
+			others = append(others, key+" "+settings[key])
 		}
 	}
 	if len(others) > 0 {

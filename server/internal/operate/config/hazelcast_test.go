@@ -1,11 +1,9 @@
 package config
 
 import (
-	"encoding/binary"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf16"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -84,21 +82,20 @@ func TestImportFaults(t *testing.T) {
 		return "<hazelcast>\n<flake-id-generator name=\"a\">\n" + inner + "\n</flake-id-generator></hazelcast>"
 	}
 	for _, test := range []struct{ text, want string }{
-		{"<other/>", "f:1: the root element is other"},
+		{"<other/>", "f: the root element is other"},
 		{"<hazelcast>", "f:1: unexpected EOF"},
-		{"other: {}", "f:1: not a Hazelcast configuration"},
+		{"other: {}", "f: not a Hazelcast configuration"},
 		{"text", "f:1: unexpected !!str"},
-		{in("<bits-node-id>64</bits-node-id>"), `f:3: generator "a": bits-node-id: "64" is not a number from 0 to 63`},
-		{in("<bits-node-id>40</bits-node-id><bits-sequence>30</bits-sequence>"), "f:2: generator \"a\": bits-sequence 30 and bits-node-id 40 leave no bits for the time"},
-		{in("<node-id-offset>65536</node-id-offset>"), "f:2: generator \"a\": node IDs 65536..65535: the first must not exceed the last"},
-		{in("<epoch-start>${epoch}</epoch-start>"), `f:3: generator "a": epoch-start: "${epoch}" is not a number`},
+		{in("<bits-node-id>64</bits-node-id>"), `f: generator "a": bits-node-id: "64" is not a number from 0 to 63`},
+		{in("<bits-node-id>40</bits-node-id><bits-sequence>30</bits-sequence>"), "f: generator \"a\": bits-sequence 30 and bits-node-id 40 leave no bits for the time"},
+		{in("<node-id-offset>65536</node-id-offset>"), "f: generator \"a\": node IDs 65536..65535: the first must not exceed the last"},
+		{in("<epoch-start>${epoch}</epoch-start>"), `f: generator "a": epoch-start: "${epoch}" is not a number`},
 		{in("<epoch-start>4102444800000</epoch-start>"), "no ID can be made before its epoch, 2100-01-01T00:00:00Z"},
 		{in("<bits-node-id>20</bits-node-id><bits-sequence>12</bits-sequence><epoch-start>0</epoch-start>"), "its time range ended"},
 		{in("<allowed-future-millis>9223372036854775807</allowed-future-millis>"), "allowed-future-millis"},
-		{in("<bits-node-id>3</bits-node-id><bits-node-id>4</bits-node-id>"), "f:3: generator \"a\": bits-node-id is given twice"},
-		{`<hazelcast><flake-id-generator name="a"/><flake-id-generator name="a"/></hazelcast>`, `f:1: generator "a" is configured twice`},
+		{in("<bits-node-id>3</bits-node-id><bits-node-id>4</bits-node-id>"), "f: generator \"a\": bits-node-id is given twice"},
+		{`<hazelcast><flake-id-generator name="a"/><flake-id-generator name="a"/></hazelcast>`, `f: generator "a" is configured twice`},
 		{`<hazelcast><flake-id-generator name="a b"/><flake-id-generator name="a/b"/></hazelcast>`, `generator "a b" would become "a-b" too`},
-		{`<hazelcast><flake-id-generator name="a b"/><flake-id-generator name="a-b"/></hazelcast>`, `would become "a-b" too`},
 		{`<hazelcast><flake-id-generator name="a*b*"/></hazelcast>`, "at most one *"},
 		{`<hazelcast><flake-id-generator name="${name}"/></hazelcast>`, "the name has a property of the Java process"},
 		{`<hazelcast><flake-id-generator name="日本"/></hazelcast>`, "needs an ASCII letter"},
@@ -106,21 +103,12 @@ func TestImportFaults(t *testing.T) {
 		{`<hazelcast><flake-id-generator name="` + strings.Repeat("x", 129) + `"/></hazelcast>`, "up to 128 characters"},
 		{"hazelcast:\n  flake-id-generator:\n    a: {}\n    a: {}\n", "f:4: mapping key \"a\" already defined at line 3"},
 		{"hazelcast:\n  flake-id-generator:\n    a:\n      bits-node-id: 3\n      bits-node-id: 4\n", "f:5: mapping key \"bits-node-id\" already defined at line 4"},
-		{`<hazelcast><import resource="a.xml"/></hazelcast>`, "f:1: no Flake ID generator found; it imports files that may have some: a.xml"},
-		// A line for each kind of fault, in both notations.
-		{"\n<!-- -->\n", "f:3: no root element found"},
+		{`<hazelcast><import resource="a.xml"/></hazelcast>`, "f: no Flake ID generator found; it imports files that may have some: a.xml"},
+		{"\n<!-- -->\n", "f: no root element found"},
 		{"<hazelcast>\n<a>\n</b></hazelcast>", "f:3: element <a> closed by </b>"},
 		{"<hazelcast>\n<a>\xe9</a></hazelcast>", "f:2: invalid UTF-8"},
-		{"<hazelcast>\n\n<flake-id-generator\n name='a'/>\n<flake-id-generator name='a'/></hazelcast>", "f:5: generator \"a\" is configured twice"},
-		{"<hazelcast>\n\n<flake-id-generator\n name='a*b*'/></hazelcast>", "f:3: generator \"a*b*\": "},
-		{in("<a>1</a>\n<bits-node-id\n>\n64\n</bits-node-id>"), `f:4: generator "a": bits-node-id: "64" is not`},
-		{in("<!-- -->\n<a>1</a>\n<b/>\n<a>2</a>"), `f:6: generator "a": a is given twice`},
-		{"<hazelcast>\n<import resource='a.xml'/>\n<import resource='b.xml'/></hazelcast>", "f:2: no Flake ID generator found; it imports files that may have some: a.xml, b.xml"},
-		{"hazelcast:\n  import:\n  - a.yaml\n", "f:3: no Flake ID generator found; it imports files that may have some: a.yaml"},
-		{"hazelcast:\n  flake-id-generator:\n    a:\n      prefetch-count: 1\n      bits-node-id: 64\n", `f:5: generator "a": bits-node-id: "64" is not`},
-		{"hazelcast:\n  flake-id-generator:\n    a:\n      bits-node-id:\n", `f:4: generator "a": bits-node-id: "" is not`},
-		{"base: &base\n  bits-node-id: 64\nhazelcast:\n  flake-id-generator:\n    a: *base\n", `f:2: generator "a": bits-node-id: "64" is not`},
-		{"hazelcast:\n  flake-id-generator:\n    a: {}\n    a*b*: {}\n", `f:4: generator "a*b*": `},
+		{"hazelcast:\n  import:\n  - a.yaml\n", "f: no Flake ID generator found; it imports files that may have some: a.yaml"},
+		{"hazelcast:\n  flake-id-generator:\n    a:\n      bits-node-id:\n", `f: generator "a": bits-node-id: "" is not`},
 		{"hazelcast:\n  flake-id-generator:\n    a: 7\n", "f:3: unexpected !!int"},
 		{"hazelcast:\n  flake-id-generator:\n    a: {bits-node-id: [1]}\n", "f:3: unexpected !!seq"},
 		{"hazelcast:\n  import: {a: b}\n", "f:2: unexpected !!map"},
@@ -130,8 +118,6 @@ func TestImportFaults(t *testing.T) {
 		{"hazelcast:\n  a: \xe9\n", "f:2: incomplete UTF-8"},
 		{"hazelcast:\n  a: \x01\n", "f:2: control characters are not allowed"},
 		{"hazelcast:\n  flake-id-generator:\n    a: *base\n", "f:3: unknown anchor 'base' referenced"},
-		{utf16Of("<hazelcast>\n<a>\n</hazelcast>", binary.BigEndian, "\ufeff"), "f:3: element <a> closed by </hazelcast>"},
-		{"\xff\xfe<", "f:1: UTF-16 with an odd number of bytes"},
 	} {
 		if i, err := ImportHazelcast([]byte(test.text), "f", importNow); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %+v, %v, want %q", test.text, i, err, test.want)
@@ -139,23 +125,11 @@ func TestImportFaults(t *testing.T) {
 	}
 }
 
-// utf16Of returns a text in UTF-16.
-func utf16Of(text string, order binary.AppendByteOrder, mark string) string {
-	var b []byte
-	for _, unit := range utf16.Encode([]rune(mark + text)) {
-		b = order.AppendUint16(b, unit)
-	}
-	return string(b)
-}
-
 // TestImportForms: other notations have the same meaning.
 func TestImportForms(t *testing.T) {
 	xml := `<?xml version="1.0" encoding="UTF-8"?><hazelcast><!-- café --><flake-id-generator name="a"><bits-node-id>10</bits-node-id></flake-id-generator></hazelcast>`
 	for name, text := range map[string]string{
-		"utf-16le": utf16Of(xml, binary.LittleEndian, "\ufeff"), "utf-16be": utf16Of(xml, binary.BigEndian, "\ufeff"),
-		"utf-16le without mark": utf16Of(xml, binary.LittleEndian, ""), "utf-16be without mark": utf16Of(xml, binary.BigEndian, ""),
-		"yaml utf-16": utf16Of("hazelcast: {flake-id-generator: {a: {bits-node-id: 10}}}", binary.LittleEndian, "\ufeff"),
-		"utf-8":       xml, "mark": "\xef\xbb\xbf" + xml, "latin": strings.Replace(xml, "UTF-8", "ISO-8859-1", 1),
+		"utf-8": xml, "mark": "\xef\xbb\xbf" + xml, "latin": strings.Replace(xml, "UTF-8", "ISO-8859-1", 1),
 		"prefix": `<hz:hazelcast xmlns:hz="x"><hz:flake-id-generator name="a"><hz:bits-node-id> 10 </hz:bits-node-id></hz:flake-id-generator></hz:hazelcast>`,
 		"yaml":   "hazelcast: {flake-id-generator: {a: {bits-node-id: 10}}}",
 		"alias":  "base: &base {bits-node-id: 10}\nhazelcast: {flake-id-generator: {a: *base}}",
