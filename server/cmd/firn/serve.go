@@ -156,7 +156,7 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	s.traces.Version, s.traces.Getenv, s.traces.Logger = version, a.getenv, log
+	s.traces.Version, s.traces.Logger = version, log
 	traces, endTraces, err := tracing.Start(ctx, s.traces)
 	if err != nil {
 		return misuse("see docs/tracing.md", "traces: %w", err)

@@ -27,8 +27,8 @@ import (
 // server makes many IDs, and one request is like another.
 const defaultRatio = 0.01
 
-// Config says where traces go. Everything else is set by the standard variables
-// of OpenTelemetry: OTEL_EXPORTER_OTLP_…, OTEL_TRACES_SAMPLER,
+// Config says where traces go. OpenTelemetry's own variables in the process's
+// environment set everything else: OTEL_EXPORTER_OTLP_…, OTEL_TRACES_SAMPLER,
 // OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES.
 type Config struct {
 	// Endpoint is the collector: a URL, with TLS if its scheme is https and
@@ -40,30 +40,22 @@ type Config struct {
 	// Version is the version of Firn.
 	Version string
 
-	// Getenv looks up the variables that this package reads. OpenTelemetry reads
-	// others from the process's environment. nil means that none is set.
-	Getenv func(string) string
-
 	// Logger receives a message when the collector does not accept traces, and when
 	// it does again; nil discards them.
 	Logger *slog.Logger
 }
 
-// Check returns an error if the Config is invalid.
+// Check returns an error if the Endpoint is invalid.
 func (c *Config) Check() error {
-	_, err := c.isHTTP()
-	if err == nil && c.Endpoint != "" {
-		_, err = c.url()
-	}
+	_, err := c.url()
 	return err
 }
 
-func (c *Config) getenv(names ...string) string {
+// getenv returns the first of these variables that is set.
+func getenv(names ...string) string {
 	for _, name := range names {
-		if c.Getenv != nil {
-			if v := strings.TrimSpace(c.Getenv(name)); v != "" {
-				return v
-			}
+		if v := strings.TrimSpace(os.Getenv(name)); v != "" {
+			return v
 		}
 	}
 	return ""
@@ -71,36 +63,25 @@ func (c *Config) getenv(names ...string) string {
 
 // enabled reports whether anything is to be traced.
 func (c *Config) enabled() (bool, error) {
-	if strings.EqualFold(c.getenv("OTEL_SDK_DISABLED"), "true") {
-		return false, nil
-	}
-	exporter := c.getenv("OTEL_TRACES_EXPORTER")
+	exporter := getenv("OTEL_TRACES_EXPORTER")
 	switch {
-	case c.Endpoint != "":
-		return true, nil
-	case exporter == "none":
+	case strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true"):
 		return false, nil
-	case exporter != "" && exporter != "otlp":
+	case c.Endpoint != "" || exporter == "otlp":
+		return true, nil
+	case exporter != "" && exporter != "none":
 		return false, fmt.Errorf("OTEL_TRACES_EXPORTER is %.100q: it must be otlp or none", exporter)
 	}
-	return exporter != "" || c.getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "", nil
+	return exporter == "" && getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "", nil
 }
 
-// isHTTP reports whether spans go over HTTP, and not over gRPC.
-func (c *Config) isHTTP() (bool, error) {
-	switch v := c.getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); v {
-	case "", "grpc":
-		return false, nil
-	case "http/protobuf":
-		return true, nil
-	default:
-		return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %.100q: it must be grpc or http/protobuf", v)
-	}
-}
-
-// url returns the Endpoint with a scheme, and for HTTP with a path.
+// url returns the Endpoint with a scheme, and with the usual path if it has
+// none; "" if there is no Endpoint.
 func (c *Config) url() (string, error) {
 	text := c.Endpoint
+	if text == "" {
+		return "", nil
+	}
 	if !strings.Contains(text, "://") {
 		text = "https://" + text
 	}
@@ -108,18 +89,8 @@ func (c *Config) url() (string, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
 		return "", fmt.Errorf("%.200q is neither a URL such as http://localhost:4317 nor HOST:PORT", c.Endpoint)
 	}
-	overHTTP, err := c.isHTTP()
-	if err != nil {
-		return "", err
-	}
-	overGRPC := !overHTTP && c.Getenv != nil // otherwise only Start knows
-	if overGRPC && u.Port() == "" {
-		return "", fmt.Errorf("%.200q has no port: a gRPC collector usually has 4317", c.Endpoint)
-	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces"
-	} else if overGRPC {
-		return "", fmt.Errorf("%.200q has a path, which gRPC does not use", c.Endpoint)
 	}
 	return u.String(), nil
 }
@@ -138,7 +109,7 @@ func New(p api.TracerProvider, version string) *Tracer {
 		return nil
 	}
 	return &Tracer{
-		provider: p, propagate: shortContext{},
+		provider: p, propagate: newContext(),
 		tracer: p.Tracer("github.com/firnid/firn/server/internal/server", api.WithInstrumentationVersion(version)),
 	}
 }
@@ -150,65 +121,54 @@ const endLimit = 3 * time.Second
 // nil if nothing is to be traced. It does not wait for the collector. end sends
 // the remaining spans.
 func Start(ctx context.Context, c Config) (_ api.TracerProvider, end func(), err error) {
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	p, err := c.start(ctx)
-	if p == nil {
-		return nil, func() {}, err
-	}
-	return p, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
-		defer cancel()
-		if err := p.Shutdown(ctx); err != nil {
-			c.Logger.Warn("tracing: the last spans are lost", "error", err)
-		}
-	}, nil
-}
-
-func (c *Config) start(ctx context.Context) (*trace.TracerProvider, error) {
+	end = func() {}
 	if on, err := c.enabled(); !on || err != nil {
-		return nil, err
+		return nil, end, err
 	}
-	if err := c.Check(); err != nil {
-		return nil, err
-	}
-	sampler, err := c.sampler()
+	sampler, err := sampler()
 	if err != nil {
-		return nil, err
+		return nil, end, err
 	}
 	exporter, err := c.exporter(ctx)
 	if err != nil {
-		return nil, err
+		return nil, end, err
 	}
 	about, err := c.resource(ctx)
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) && !errors.Is(err, resource.ErrSchemaURLConflict) {
 		_ = exporter.Shutdown(ctx)
-		return nil, err
+		return nil, end, err
 	}
-	options := []trace.TracerProviderOption{
-		trace.WithBatcher(&loggingExporter{SpanExporter: exporter, log: c.Logger}),
-		trace.WithResource(about), trace.WithSampler(sampler),
-	}
-	return trace.NewTracerProvider(options...), nil
+	log := cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	p := trace.NewTracerProvider(append(sampler, trace.WithBatcher(&loggingExporter{SpanExporter: exporter, log: log}), trace.WithResource(about))...)
+	return p, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
+		defer cancel()
+		if err := p.Shutdown(ctx); err != nil {
+			log.Warn("tracing: the last spans are lost", "error", err)
+		}
+	}, nil
 }
 
-// exporter returns the exporter that sends to the collector.
+// exporter returns the exporter that sends to the collector. Without an
+// Endpoint, it reads the variables itself.
 func (c *Config) exporter(ctx context.Context) (trace.SpanExporter, error) {
-	overHTTP, err := c.isHTTP()
-	at := ""
-	if err == nil && c.Endpoint != "" {
-		at, err = c.url()
-	}
-	switch {
-	case err != nil:
+	at, err := c.url()
+	if err != nil {
 		return nil, err
-	case overHTTP && at != "":
-		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(at))
-	case overHTTP: // then the exporters read the variables themselves
-		return otlptracehttp.New(ctx)
-	case at != "":
-		return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(at))
 	}
-	return otlptracegrpc.New(ctx)
+	var overGRPC []otlptracegrpc.Option
+	var overHTTP []otlptracehttp.Option
+	if at != "" {
+		overGRPC, overHTTP = append(overGRPC, otlptracegrpc.WithEndpointURL(at)), append(overHTTP, otlptracehttp.WithEndpointURL(at))
+	}
+	switch v := getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); v {
+	case "", "grpc":
+		return otlptracegrpc.New(ctx, overGRPC...)
+	case "http/protobuf":
+		return otlptracehttp.New(ctx, overHTTP...)
+	default:
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %.100q: it must be grpc or http/protobuf", v)
+	}
 }
 
 // resource returns the resource of all spans.

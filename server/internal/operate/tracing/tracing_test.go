@@ -2,13 +2,11 @@ package tracing
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,25 +24,20 @@ import (
 	"github.com/firnid/firn/server/internal/test/tracingtest"
 )
 
-// env returns a lookup of variables; share is that of requests to trace.
-func env(share string, more ...string) func(string) string {
-	return func(name string) string {
-		if i := slices.Index(more, name); i >= 0 {
-			return more[i+1]
-		}
-		return map[string]string{"OTEL_TRACES_SAMPLER_ARG": share}[name]
-	}
-}
-
-func start(t *testing.T, c Config) *Tracer {
+// start starts a Tracer; env are names and values of variables.
+func start(t *testing.T, c Config, env ...string) *Tracer {
 	t.Helper()
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	p, err := c.start(t.Context())
+	for i := 0; i < len(env); i += 2 {
+		t.Setenv(env[i], env[i+1])
+	}
+	p, _, err := Start(t.Context(), c)
 	if err != nil || p == nil {
 		t.Fatalf("%v, %v", p, err)
 	}
 	return New(p, c.Version)
 }
+
+const shareEnv = "OTEL_TRACES_SAMPLER_ARG"
 
 // flush ends the provider of a Tracer, so that everything is sent.
 func flush(t *testing.T, tracer *Tracer) {
@@ -58,16 +51,16 @@ func flush(t *testing.T, tracer *Tracer) {
 
 // TestOff: by default nothing is traced, and that costs nothing.
 func TestOff(t *testing.T) {
-	for what, env := range map[string]map[string]string{
-		"nothing":  {},
-		"disabled": {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:1"},
-		"none":     {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:1"},
-		"others":   {"OTEL_SERVICE_NAME": "x", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://localhost:1"},
+	for i, env := range [][2]string{
+		{"OTEL_SERVICE_NAME", "x"}, {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://localhost:1"}, {"OTEL_TRACES_EXPORTER", "none"}, {"OTEL_SDK_DISABLED", "true"},
 	} {
-		tracer, _, err := Start(t.Context(), Config{Getenv: func(name string) string { return env[name] }})
-		if tracer != nil || err != nil {
-			t.Errorf("%s: %v, %v", what, tracer, err)
+		if t.Setenv(env[0], env[1]); i > 1 {
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:1")
 		}
+		if tracer, _, err := Start(t.Context(), Config{}); tracer != nil || err != nil {
+			t.Errorf("%s: %v, %v", env, tracer, err)
+		}
+		t.Setenv(env[0], "")
 	}
 	var off *Tracer
 	s := new(memstore.Store)
@@ -77,35 +70,22 @@ func TestOff(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	grpc, overHTTP := env("", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), env("", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")
-	for _, tt := range []struct {
-		c    Config
-		want string
-	}{
-		{Config{}, ""},
-		{Config{Endpoint: "http://localhost:4317"}, ""},
-		{Config{Endpoint: "localhost:4317"}, ""},
-		{Config{Endpoint: "https://[::1]:4317", Getenv: grpc}, ""},
-		{Config{Endpoint: "https://collector.example/otlp/v1/traces", Getenv: overHTTP}, ""},
-		{Config{Endpoint: "https://collector.example/otlp/v1/traces"}, ""},
-		{Config{Endpoint: "https://collector.example/otlp", Getenv: grpc}, "has no port"},
-		{Config{Endpoint: "https://collector.example:4317/otlp", Getenv: grpc}, "has a path"},
-		{Config{Endpoint: "ftp://localhost:4317"}, "is neither a URL"},
-		{Config{Endpoint: "http://user:secret@localhost:4317"}, "is neither a URL"},
-		{Config{Endpoint: "http://"}, "is neither a URL"},
-		{Config{Endpoint: "a b:1"}, "is neither a URL"},
-		{Config{Getenv: func(string) string { return "thrift" }}, "OTEL_EXPORTER_OTLP_PROTOCOL"},
+	for endpoint, isValid := range map[string]bool{
+		"": true, "http://localhost:4317": true, "localhost:4317": true, "https://[::1]:4317": true, "https://collector.example/otlp/v1/traces": true,
+		"ftp://localhost:4317": false, "http://user:secret@localhost:4317": false, "http://": false, "a b:1": false, "http://localhost?x=y": false,
 	} {
-		err := tt.c.Check()
-		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%+v: %v, want %q", tt.c, err, tt.want)
+		if err := (&Config{Endpoint: endpoint}).Check(); (err == nil) != isValid || err != nil && !strings.Contains(err.Error(), "is neither a URL") {
+			t.Errorf("%q: %v", endpoint, err)
 		}
 	}
-	_, _, err := Start(t.Context(), Config{Getenv: func(name string) string {
-		return map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}[name]
-	}})
-	if err == nil || !strings.Contains(err.Error(), "must be otlp or none") {
-		t.Errorf("another exporter: %v", err)
+	for name, want := range map[string]string{"OTEL_TRACES_EXPORTER": "must be otlp or none", "OTEL_EXPORTER_OTLP_PROTOCOL": "must be grpc or http/protobuf"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:1")
+			t.Setenv(name, "thrift")
+			if _, _, err := Start(t.Context(), Config{}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		})
 	}
 }
 
@@ -116,7 +96,7 @@ func TestProtocols(t *testing.T) {
 		for _, given := range []bool{true, false} {
 			c := tracingtest.New(t)
 			at := "http://" + map[string]string{"grpc": c.GRPC, "http/protobuf": c.HTTP}[protocol]
-			config := Config{Version: "v9", Getenv: env("1", "OTEL_EXPORTER_OTLP_PROTOCOL", protocol, "OTEL_EXPORTER_OTLP_ENDPOINT", at)}
+			config := Config{Version: "v9"}
 			t.Setenv("OTEL_SERVICE_NAME", "ids")
 			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "a=b")
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", at)
@@ -124,7 +104,7 @@ func TestProtocols(t *testing.T) {
 				t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:1")
 				config.Endpoint = at
 			}
-			tracer := start(t, config)
+			tracer := start(t, config, shareEnv, "1", "OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
 			_, end := tracer.RESP()(t.Context())
 			end("next", 3, 12, 1)
 			flush(t, tracer)
@@ -150,7 +130,7 @@ func TestHTTP(t *testing.T) {
 	c := tracingtest.New(t)
 	backend := must.Get(service.NewStatic(service.StaticConfig{}))(t)
 	get := func(share, path, traceparent string) (int, *Tracer) {
-		tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Getenv: env(share)})
+		tracer := start(t, Config{Endpoint: "http://" + c.GRPC}, shareEnv, share)
 		h := httpapi.NewHandler(httpapi.Config{Backend: backend, Trace: tracer.HTTP(true)})
 		r := httptest.NewRequest("GET", path, nil)
 		r.Host = "localhost"
@@ -202,7 +182,7 @@ func TestHTTP(t *testing.T) {
 // TestStore: each call of a store has a span.
 func TestStore(t *testing.T) {
 	c := tracingtest.New(t)
-	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Getenv: env("1")})
+	tracer := start(t, Config{Endpoint: "http://" + c.GRPC}, shareEnv, "1")
 	s := tracer.Store(new(memstore.Store))
 	ctx := t.Context()
 	for _, next := range []string{"a", "b"} {
@@ -244,7 +224,7 @@ func TestStore(t *testing.T) {
 func TestCollectorRefuses(t *testing.T) {
 	var out bytes.Buffer
 	c := tracingtest.New(t)
-	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Getenv: env("1"), Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Logger: slog.New(slog.NewTextHandler(&out, nil))}, shareEnv, "1")
 	span := func() {
 		t.Helper()
 		_, end := tracer.RESP()(t.Context())
@@ -279,7 +259,7 @@ func TestShutdownEnds(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(block)
-	tracer := start(t, Config{Endpoint: server.URL, Getenv: env("1", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")})
+	tracer := start(t, Config{Endpoint: server.URL}, shareEnv, "1", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
 	_, end := tracer.RESP()(t.Context())
 	end("next", 1, 0, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -292,7 +272,7 @@ func TestShutdownEnds(t *testing.T) {
 // TestLogHandler: log lines name the trace that they are of.
 func TestLogHandler(t *testing.T) {
 	c := tracingtest.New(t)
-	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Getenv: env("1")})
+	tracer := start(t, Config{Endpoint: "http://" + c.GRPC}, shareEnv, "1")
 	var out bytes.Buffer
 	log := slog.New(requestid.NewHandler(NewHandler(slog.NewTextHandler(&out, nil))))
 	ctx, end := tracer.RESP()(requestid.WithID(t.Context(), "x1"))
