@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,14 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -87,63 +83,42 @@ func fixedPort(t *testing.T) string {
 
 // A caller draws IDs from a sequencer of a client in one way or another.
 type caller struct {
-	ids    int64
-	errs   int64
-	last   error
-	pieces []firn.ID // runs: the first ID of each
-	counts []uint64  // and how many
+	ids  int64
+	errs int64
+	last error
 }
 
-// note notes an ID. Those that follow each other within a tick are one run.
-func (c *caller) note(id firn.ID) {
-	c.ids++
-	if n := len(c.pieces) - 1; n >= 0 && c.pieces[n]+firn.ID(c.counts[n]) == id && id&0xfff != 0 {
-		c.counts[n]++
-		return
-	}
-	c.pieces = append(c.pieces, id)
-	c.counts = append(c.counts, 1)
-}
-
-// fail counts an error.
-func (c *caller) fail(err error) {
-	c.errs++
-	c.last = err
-}
-
-// draw takes IDs until stop is closed.
-func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *atomic.Bool) {
-	buf := make([]firn.ID, 777)
+// draw takes IDs until stop is closed, and notes them.
+func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *atomic.Bool, counted *handedOut) error {
 	for !stop.Load() {
+		var err error
+		ids := make([]firn.ID, 777)
 		switch way % 3 {
 		case 0:
-			for range 1000 {
-				id, err := s.Next(ctx)
-				if err != nil {
-					c.fail(err)
+			for i := range ids {
+				if ids[i], err = s.Next(ctx); err != nil {
+					ids = ids[:i]
 					break
 				}
-				c.note(id)
 			}
 		case 1:
-			if err := s.Fill(ctx, buf); err != nil {
-				c.fail(err)
-				continue
-			}
-			for _, id := range buf {
-				c.note(id)
+			if err = s.Fill(ctx, ids); err != nil {
+				ids = nil
 			}
 		case 2:
-			b, err := s.NextBatch(ctx, 3000)
-			if err != nil {
-				c.fail(err)
-				continue
-			}
-			for id := range b.All() {
-				c.note(id)
-			}
+			var b firn.Batch
+			b, err = s.NextBatch(ctx, 3000)
+			ids = slices.Collect(b.All())
+		}
+		if err != nil {
+			c.errs, c.last = c.errs+1, err
+		}
+		c.ids += int64(len(ids))
+		if err := counted.addAll(ids); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // compare compares the statistics of a client with the ledger of its program i.
@@ -160,47 +135,8 @@ func (l *ledger) compare(t *testing.T, i int, stats client.Stats) {
 	}
 }
 
-// A rawCaller takes IDs from one server over gRPC.
-type rawCaller struct {
-	answers, failed int
-	err             error
-}
-
-func (c *rawCaller) draw(ctx context.Context, t *testing.T, address string, counted *handedOut) {
-	quick := backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1, MaxDelay: 20 * time.Millisecond}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: time.Second}))
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer conn.Close()
-	ids := firnv1.NewIDsClient(conn)
-	for ctx.Err() == nil {
-		within, done := context.WithTimeout(ctx, 10*time.Second)
-		r, err := ids.Next(within, &firnv1.NextRequest{Sequencer: "chaos", Count: 500}, grpc.WaitForReady(true))
-		done()
-		if err != nil {
-			c.failed, c.err = c.failed+1, err
-			continue
-		}
-		c.answers++
-		for from := 0; from < len(r.Ids); {
-			n := 1
-			for from+n < len(r.Ids) && r.Ids[from+n] == r.Ids[from]+uint64(n) {
-				n++
-			}
-			if err := counted.add(firn.ID(r.Ids[from]), uint64(n)); err != nil {
-				t.Error(err)
-			}
-			from += n
-		}
-	}
-}
-
 // TestClientsOfKilledServers: programs with the Go client, over HTTP and
-// RESP, and raw load over gRPC draw at full rate from servers on one directory
-// that are killed, told to stop, and stopped for longer than their windows. No
+// RESP, draw at full rate from servers on one directory that are killed, told to stop, and stopped for longer than their windows. No
 // ID comes twice, and what became of each request is known: a client has used
 // every answer that arrived, and has counted a failure for every other request.
 func TestClientsOfKilledServers(t *testing.T) {
@@ -250,16 +186,12 @@ func TestClientsOfKilledServers(t *testing.T) {
 		clients[i] = c
 		for j := range 2 {
 			c := &callers[2*i+j]
-			all.Go(func() { c.draw(t.Context(), clients[i].Sequencer("chaos"), i, &stop) })
+			all.Go(func() {
+				if err := c.draw(t.Context(), clients[i].Sequencer("chaos"), i, &stop, counted); err != nil {
+					t.Error(err)
+				}
+			})
 		}
-	}
-
-	// Raw load over gRPC: a connection to each server.
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	raw := make([]rawCaller, len(servers))
-	for i := range servers {
-		all.Go(func() { raw[i].draw(ctx, t, servers[i].listen, counted) })
 	}
 
 	d := disturb(t, servers, store, lasts, 2, func() {}, func() bool {
@@ -271,7 +203,6 @@ func TestClientsOfKilledServers(t *testing.T) {
 		return (ids >= 1_000_000 || raced()) && failures > 0
 	})
 	stop.Store(true)
-	cancel()
 	all.Wait()
 
 	var sent, whole, failed, drawn, callerErrs int64
@@ -297,9 +228,6 @@ func TestClientsOfKilledServers(t *testing.T) {
 		for j := range 2 {
 			c := callers[2*i+j]
 			callerErrs += c.errs
-			for n := range c.pieces {
-				must.Do(t, counted.add(c.pieces[n], c.counts[n]))
-			}
 			if c.last != nil && strings.Contains(c.last.Error(), "the answer cannot be used") {
 				t.Errorf("program %d: %v", i, c.last)
 			}
@@ -309,19 +237,12 @@ func TestClientsOfKilledServers(t *testing.T) {
 		}
 		failed, drawn = failed+int64(stats.Failures), drawn+out
 	}
-	var rawAnswers, rawFailed int
-	for i, r := range raw {
-		rawAnswers, rawFailed = rawAnswers+r.answers, rawFailed+r.failed
-		if r.answers == 0 {
-			t.Errorf("raw gRPC to %s: no ID: %v", urls[i], r.err)
-		}
-	}
 	spans := counted.duplicates(t)
 	t.Logf("report: clients of killed servers: 3 firn serve on a directory for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s); "+
 		"%d programs with the Go client, one of them over RESP: the others sent %d requests, %d answered and used; %d failed and counted; %d IDs drawn, %d calls failed; "+
-		"raw load: %d requests over gRPC answered, %d failed; %d IDs in %d runs of %d node IDs, no duplicate",
+		"%d IDs in %d runs of %d node IDs, no duplicate",
 		lasts, d.kills, d.ends, d.stops, programs, sent, whole, failed, drawn, callerErrs,
-		rawAnswers, rawFailed, counted.ids.Load(), spans, len(counted.spans))
+		counted.ids.Load(), spans, len(counted.spans))
 	if counted.ids.Load() < 1_000_000 && !raced() {
 		t.Errorf("%d IDs, want a million", counted.ids.Load())
 	}

@@ -69,35 +69,6 @@ func startProcess(t *testing.T, listen string, args ...string) *process {
 	return p
 }
 
-// TestReusedAddress: the address of a server that was killed is at once that of
-// a server of another store. The server that asked the first one passes on none
-// of its IDs, and says so.
-func TestReusedAddress(t *testing.T) {
-	store := testStore(t)
-	has := startProcess(t, "127.0.0.1:0", "--nodes 0..0 --store", store)
-	if status, _, body := has.post(t, "orders"); status != 200 {
-		t.Fatal(status, body)
-	}
-	asks := startServe(t, nil, "--store", store, "--nodes", "0..0", "--forward-to", has.url)
-	if status, _, body := asks.post(t, "orders"); status != 200 {
-		t.Fatal(status, body)
-	}
-	has.stop()
-	startProcess(t, strings.TrimPrefix(has.url, "http://"), "--nodes 0..0 --store "+testStore(t))
-	for range 20 {
-		status, header, body := asks.post(t, "orders")
-		if status != 503 || !strings.Contains(body, "urn:firn:problem:nodes-exhausted") || header.Get("Retry-After") != "1" {
-			t.Fatalf("%d %s %s, want 503 and nodes-exhausted", status, header, body)
-		}
-	}
-	if ok, rejected := asks.metric(t, `firn_forwards_total{result="ok"}`), asks.metric(t, `firn_forwards_total{result="rejected"}`); ok != 1 || rejected == 0 {
-		t.Errorf("%v times ok and %v times rejected, want 1 and some", ok, rejected)
-	}
-	if lines := asks.lines("result", "rejected"); len(lines) == 0 || lines[0]["server"] != has.url {
-		t.Errorf("the log says of it %v, want a line that names %s", lines, has.url)
-	}
-}
-
 // TestForwardGuarded: servers ask each other over TLS, with certificates or
 // with a token; one that is not let in says what it lacks, and why the other
 // did not help.

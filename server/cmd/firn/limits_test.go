@@ -23,28 +23,6 @@ import (
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// TestLimitFlags: a value outside the range of a limit is an error with the
-// range.
-func TestLimitFlags(t *testing.T) {
-	for _, tt := range []struct{ flag, value, want string }{
-		{"max-ids-per-call", "0", "from 1 to 100000"}, {"max-ids-per-call", "100001", "from 1 to 100000"},
-		{"max-body", "1023B", "from 1KiB to 16MiB"}, {"max-body", "17MiB", "from 1KiB to 16MiB"}, {"max-body", "64", "from 1KiB to 16MiB"}, {"max-body", "64KB", "512MiB"},
-		{"max-header", "3KiB", "from 4KiB to 1MiB"}, {"max-header", "2MiB", "from 4KiB to 1MiB"},
-		{"read-timeout", "99ms", "from 100ms to 10m"}, {"read-timeout", "11m", "from 100ms to 10m"},
-		{"write-timeout", "0s", "from 100ms to 10m"}, {"idle-timeout", "0s", "from 1s to 24h"},
-		{"idle-timeout", "25h", "from 1s to 24h"}, {"resp-idle-timeout", "1ms", "from 1s to 24h"},
-		{"resp-integers", "some", "allow or refuse-unsafe"},
-		{"max-connections", "0", "from 1 to 1000000"}, {"max-connections", "1000001", "from 1 to 1000000"},
-		{"tracing-endpoint", "ftp://x", "is neither a URL"},
-		{"log-level", "loud", "debug, info, warn or error"}, {"log-level", "INFO", "debug, info, warn or error"},
-	} {
-		a, _, stderr := serveApp(t)
-		if code := run(t.Context(), a, []string{"serve", "--listen", "127.0.0.1:0", "--" + tt.flag, tt.value}); code != exitMisuse || !strings.Contains(stderr.String(), tt.want) || !strings.Contains(stderr.String(), "--"+tt.flag) {
-			t.Errorf("--%s %s: exit %d, and %s, want %q", tt.flag, tt.value, code, stderr, tt.want)
-		}
-	}
-}
-
 // TestLimits: the limits of the environment hold in every protocol.
 func TestLimits(t *testing.T) {
 	r := startServe(t, map[string]string{

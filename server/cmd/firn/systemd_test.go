@@ -49,11 +49,3 @@ func TestNotify(t *testing.T) {
 		t.Errorf("the message of a server that stops is %q, want STOPPING=1 and how long it may take", m)
 	}
 }
-
-// TestNoManager: with a manager that is gone, the server runs.
-func TestNoManager(t *testing.T) {
-	r := startServe(t, map[string]string{"NOTIFY_SOCKET": filepath.Join(t.TempDir(), "gone")})
-	if status, _, body := r.post(t, "orders"); status != 200 {
-		t.Errorf("status %d: %s", status, body)
-	}
-}
