@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -41,12 +40,7 @@ func newCheck(a *app) *cobra.Command {
 		default:
 			bits = layout.Bits()
 		}
-		switch {
-		case from.Is(firn.Raw) && csv != "":
-			return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
-		case from.Is(firn.Raw) && bits == 0:
-			return misuse("--bits 64, --bits 128 or --layout", "--from raw: the size of the IDs is needed")
-		case memory == 0:
+		if memory == 0 {
 			return misuse("write a size such as 512MiB or 2GiB", "--memory 0: check keeps all IDs in memory")
 		}
 		if len(args) == 0 {
@@ -62,7 +56,7 @@ func newCheck(a *app) *cobra.Command {
 		c.onBad = c.keepBad
 		began := time.Now()
 		for _, name := range args {
-			if err := c.read(cmd.Context(), name); err != nil {
+			if err := c.file(cmd.Context(), name, c.add); err != nil {
 				return err
 			}
 		}
@@ -101,24 +95,6 @@ func newCheckInput(a *app, csv string, from form.Form, bits int, memory uint64) 
 		idInput: idInput{app: a, out: records.NewWriter(io.Discard), csv: csv, from: from, bits: bits, skips: true},
 		Checker: check.Checker{Max: memory / check.BytesPerID}, memory: memory,
 	}
-}
-
-// read reads one file, or the standard input. With bytes, the number of an ID
-// takes the place of its line.
-func (c *checkInput) read(ctx context.Context, name string) error {
-	if !c.from.Is(firn.Raw) {
-		return c.file(ctx, name, c.add)
-	}
-	r, name, err := c.open(name)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	at := records.Place{File: name}
-	return records.EachRaw(ctx, r, c.bits/8, c.out, func(id []byte) error {
-		at.Line++
-		return c.keep(at, id)
-	})
 }
 
 // add adds the next ID. The first one determines the form of all.

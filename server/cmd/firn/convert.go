@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -51,21 +50,15 @@ func newConvert(a *app) *cobra.Command {
 		} else if err := noVeil(cmd); err != nil {
 			return err
 		}
-		if err := c.check(cmd, args); err != nil {
+		if err := c.check(); err != nil {
 			return err
 		}
 		c.out = records.NewWriter(a.stdout.Writer)
-		if from.Is(firn.Raw) {
-			return records.EachRaw(cmd.Context(), a.stdin, c.bits/8, c.out, func(id []byte) error {
-				bad, err := c.convert(id)
-				return cmp.Or(bad, err)
-			})
-		}
 		in := idInput{app: a, out: c.out, csv: csv, from: c.from, bits: c.bits}
 		if asJSON {
 			in.onBad = in.badJSON
 		}
-		if err := in.each(cmd.Context(), args, c.text); err != nil {
+		if err := in.each(cmd.Context(), args, c.convert); err != nil {
 			return err
 		}
 		return in.result(a, "IDs")
@@ -93,7 +86,7 @@ type converter struct {
 }
 
 // check rejects flags that exclude each other.
-func (c *converter) check(cmd *cobra.Command, args []string) error {
+func (c *converter) check() error {
 	from, isFormat := c.from.Format()
 	switch {
 	case c.to.Is(firn.UUID) && c.bits == 64:
@@ -104,15 +97,6 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 	if err := c.app.checkRaw("to", &c.to, c.asJSON); err != nil {
 		return err
 	}
-	switch {
-	case !c.from.Is(firn.Raw):
-	case cmd.Flags().Changed("csv"):
-		return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
-	case len(args) != 1 || args[0] != "-":
-		return misuse("firn convert --from raw --bits 64 -", "--from raw reads bytes from the standard input")
-	case !cmd.Flags().Changed("bits") || c.bits == 0:
-		return misuse("--bits 64 or --bits 128", "--from raw: the size of the IDs is needed")
-	}
 	if c.bits != 0 && isFormat {
 		if err := from.Fits(c.bits); err != nil {
 			return misuse("", "--from %s: %w", from, textfmt.Plain(err))
@@ -121,20 +105,15 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// text converts one text.
-func (c *converter) text(_ records.Place, text string) (bad, err error) {
-	id, _, bad := c.from.Decode(text, c.bits)
+// convert converts one ID. Those of 96 and 160 bits have few formats.
+func (c *converter) convert(_ records.Place, from string) (bad, err error) {
+	id, _, bad := c.from.Decode(from, c.bits)
 	if _, ok := errors.AsType[*form.AmbiguousError](bad); ok {
 		bad = fmt.Errorf("%w with --from", bad)
 	}
 	if bad != nil {
 		return bad, nil
 	}
-	return c.convert(id)
-}
-
-// convert writes an ID. Those of 96 and 160 bits have few formats.
-func (c *converter) convert(id form.ID) (bad, err error) {
 	var text []byte
 	switch short := len(id) == 8 || len(id) == 16; {
 	case !short && c.to.Is(firn.Decimal):

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
@@ -85,7 +86,7 @@ func (in *idInput) each(ctx context.Context, args []string, do idHandler) error 
 	files := 0
 	for _, arg := range args {
 		var err error
-		if arg == "-" || in.isFile(arg) {
+		if arg == "-" || in.from.Is(firn.Raw) || in.isFile(arg) {
 			files++
 			err = in.file(ctx, arg, do)
 		} else {
@@ -117,7 +118,8 @@ func (in *idInput) isFile(arg string) bool {
 	return strings.ContainsRune(arg, '/') || len(ext) > 1 && (ext[1] < '0' || ext[1] > '9')
 }
 
-// file reads the IDs in a file, or in the standard input for -.
+// file reads the IDs in a file, or in the standard input for -. Those of bytes
+// have numbers in place of lines.
 func (in *idInput) file(ctx context.Context, name string, do idHandler) error {
 	r, name, err := in.open(name)
 	if err != nil {
@@ -131,7 +133,16 @@ func (in *idInput) file(ctx context.Context, name string, do idHandler) error {
 		}
 		return in.take(records.Place{File: name, Line: n}, text, bad, do)
 	}
-	if in.csv == "" {
+	switch isRaw := in.from.Is(firn.Raw); {
+	case isRaw && in.csv != "":
+		return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
+	case isRaw && in.bits == 0:
+		return misuse("--bits 64 or --bits 128", "--from raw: the size of the IDs is needed")
+	case isRaw:
+		return records.EachRaw(ctx, r, in.bits/8, in.out, func(n int, id string) error {
+			return in.take(records.Place{File: name, Line: n}, id, nil, do)
+		})
+	case in.csv == "":
 		return records.EachLine(ctx, r, in.out, each)
 	}
 	err = records.EachCell(ctx, r, in.csv, in.out, each)

@@ -146,6 +146,10 @@ func (e *AmbiguousError) Error() string {
 // (uuid, 16 or 32 hexadecimal digits), otherwise the smallest of 64 and 128 that
 // holds the number. It returns the form that was read.
 func (f Form) Decode(text string, bits int) (ID, Form, error) {
+	if f.Is(firn.Raw) {
+		id, err := f.decode(text, bits)
+		return id, f, err
+	}
 	text = unquote(text)
 	if as := OfDigits(text); f.IsAuto() && IsDigits(text) {
 		if id, err := as.decode(text, bits); err == nil {

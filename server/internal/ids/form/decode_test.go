@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn"
 )
 
 func TestParseInput(t *testing.T) {
@@ -78,6 +80,15 @@ func TestDecode(t *testing.T) {
 	for _, text := range []string{"", "foo", "-1", "0x", "340282366920938463463374607431768211456"} {
 		if b, as, err := new(Form).Decode(text, 0); err == nil {
 			t.Errorf("Decode(%q) = %x, %s, want an error", text, b, as)
+		}
+	}
+}
+
+// TestRaw: no bytes have a meaning of their own.
+func TestRaw(t *testing.T) {
+	for _, text := range []string{"1234567n", "'1234567", `="12345"`, "+1234567", "        ", "NULL\r\n\x00\xff"} {
+		if id, as, err := Of(firn.Raw).Decode(text, 64); string(id) != text || !as.Is(firn.Raw) || err != nil {
+			t.Errorf("Decode(%q) = %q, %v, %v", text, id, as, err)
 		}
 	}
 }

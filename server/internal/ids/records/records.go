@@ -126,8 +126,8 @@ func EachLine(ctx context.Context, r io.Reader, out *Writer, do func(n int, line
 	}
 }
 
-// EachRaw calls do for each ID of size bytes.
-func EachRaw(ctx context.Context, r io.Reader, size int, out *Writer, do func(id []byte) error) error {
+// EachRaw calls do for each ID of size bytes, with its number from 1.
+func EachRaw(ctx context.Context, r io.Reader, size int, out *Writer, do func(n int, id string) error) error {
 	from, stop := read(ctx, r, out, "")
 	defer stop()
 	in := bufio.NewReader(from)
@@ -141,7 +141,7 @@ func EachRaw(ctx context.Context, r io.Reader, size int, out *Writer, do func(id
 		case err != nil:
 			return err
 		}
-		if err := do(id); err != nil {
+		if err := do(n, string(id)); err != nil {
 			return err
 		}
 	}
