@@ -1,13 +1,10 @@
 package main
 
 import (
-	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -15,69 +12,22 @@ import (
 // servers of one host.
 func TestMemberList(t *testing.T) {
 	store := testStore(t)
-	list := func(args ...string) string {
-		a, stdout, stderr := serveApp(t)
-		if code := run(t.Context(), a, append(args, "--store", store)); code != exitFine {
-			t.Fatalf("%q: exit %d: %s", args, code, stderr)
-		}
-		return stdout.String()
-	}
-	want := make(map[string]uint64) // node IDs of addresses
+	var addresses []string
 	for range 2 {
-		url := startServe(t, nil, "--store", store).url
-		resp, err := http.Post(url+"/v1/sequencers/orders/next", "", nil)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatal(resp, err)
+		r := startServe(t, nil, "--store", store)
+		if status, _, body := r.post(t, "orders"); status != 200 {
+			t.Fatal(status, body)
 		}
-		_ = resp.Body.Close()
-		want[strings.TrimPrefix(url, "http://")] = 0
+		addresses = append(addresses, strings.TrimPrefix(r.url, "http://"))
 	}
 	// A server writes what it holds soon after it has taken it.
-	for deadline := time.Now().Add(nettest.Patience); ; time.Sleep(50 * time.Millisecond) {
-		held := 0
-		for line := range strings.Lines(list("member", "list", "--json")) {
-			var m members.Member
-			if err := json.Unmarshal([]byte(line), &m); err != nil {
-				t.Fatalf("%s: %v", line, err)
-			}
-			if _, ok := want[m.Address]; !ok {
-				t.Errorf("there is no server at %q", m.Address)
-			}
-			for _, h := range m.Holds {
-				want[m.Address] = h.Node
-				held++
-			}
-		}
-		if held == 2 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d node IDs are held, want 2", held)
-		}
+	shows := func(command string) bool {
+		code, out := runLine(t, command+" --store "+store)
+		return code == exitFine && strings.Count(out, addresses[0]) == 1 && strings.Count(out, addresses[1]) == 1
 	}
-	shown := 0
-	for line := range strings.Lines(list("node", "list", "--json")) {
-		var n struct {
-			Server string
-			Node   uint64
-		}
-		if err := json.Unmarshal([]byte(line), &n); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		shown++
-		if node, ok := want[n.Server]; !ok || node != n.Node {
-			t.Errorf("node ID %d is of server %q, want those of %v", n.Node, n.Server, want)
-		}
-	}
-	if shown != 2 {
-		t.Errorf("%d node IDs are listed, want 2", shown)
-	}
-	for _, args := range [][]string{{"member", "list"}, {"node", "list"}} {
-		text := list(args...)
-		for address := range want {
-			if !strings.Contains(text, address) {
-				t.Errorf("%q does not show %s:\n%s", args, address, text)
-			}
+	for begin := time.Now(); !shows("node list") || !shows("node list --json") || !shows("member list") || !shows("member list --json"); time.Sleep(50 * time.Millisecond) {
+		if time.Since(begin) > nettest.Patience {
+			t.Fatalf("the servers %q are not listed", addresses)
 		}
 	}
 }

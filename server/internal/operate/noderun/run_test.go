@@ -283,21 +283,6 @@ func TestRelease(t *testing.T) {
 	r.ends(0, "")
 }
 
-// TestRenewed: the window is renewed while the command runs.
-func TestRenewed(t *testing.T) {
-	t.Parallel()
-	r := newTrial(t, "sh", "-c", forever)
-	r.start()
-	r.sees("command started")
-	first := r.record().Until
-	for range 6 {
-		r.renews(5 * time.Minute)
-	}
-	if until := r.record().Until; until.Sub(first) < 25*time.Minute {
-		t.Errorf("the window ends %v, and ended %v half an hour before", until, first)
-	}
-}
-
 // TestWindowChanged: a command continues while its sequencer gets a shorter
 // window, and a longer one. The margin is never more than half of a window that
 // is waited for, or that is held.
