@@ -79,47 +79,52 @@ func (m *machine) storeLead() (lead, bool) {
 // show. If it does not, or if that is not known yet, mayClaim has recorded the
 // reason and when to look again.
 func (m *machine) mayClaim(s sighting) bool {
-	store, known := m.storeLead()
-	if m.clockBehind(s) {
-		return false
-	}
-	if m.options.AllowClockAhead || known && store.least <= aheadMost {
-		m.clocks.watching = false
-		return true
-	}
 	c := &m.clocks
-	if !known && (c.clear && m.mono-c.clearAt < clockFor || !c.watching && !m.looksAhead(s)) {
+	store, known := m.storeLead()
+	switch {
+	case m.clockBehind(s):
+		return false
+	case m.options.AllowClockAhead || known && store.least <= aheadMost:
+		c.watching = false
+		return true
+	case !known && (c.clear && m.mono-c.clearAt < clockFor || !c.watching && !m.looksAhead(s)):
 		return true
 	}
+	return m.agrees(s, store, known)
+}
+
+// agrees reports whether the clocks of other members permit a claim.
+func (m *machine) agrees(s sighting, store lead, known bool) bool {
+	c := &m.clocks
 	m.compareClocks(s)
 	ahead, agree := m.leadOverOthers()
+	long := m.mono-c.since > m.window()/2
+	var err error
 	switch {
 	case ahead.least > aheadMost:
-		m.fail(m.aheadError(ahead, "those of members that renew their node IDs", ErrClockAhead), watchEach)
-		return false
+		err = m.aheadError(ahead, "those of members that renew their node IDs", ErrClockAhead)
 	case known && agree >= 2:
 		// Only the store disagrees, and the members agree with each other.
 		m.alarmOnce(alarmStoreClockOff, store.least)
-		return true
 	case known && !c.listed && len(c.records) < 2:
 		// Only the store indicates it, and few of many records were read:
 		// others may know better.
 		c.listed = true
 		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.name)})
 		return false
+	case known && !long && s.alive(m.wall-store.least) >= 2:
+		err = m.aheadError(store, "the store's", ErrComparingClocks)
 	case known:
-		kind := ErrClockAhead
-		if m.mono-c.since <= m.window()/2 && s.alive(m.wall-store.least) >= 2 {
-			kind = ErrComparingClocks
-		}
-		m.fail(m.aheadError(store, "the store's", kind), watchEach)
-		return false
-	case agree > 0 || m.mono-c.since > m.window()/2:
+		err = m.aheadError(store, "the store's", ErrClockAhead)
+	case agree > 0 || long:
 		c.clear, c.clearAt, c.watching = true, m.mono, false
-		return true
+	default:
+		err = errorOf(ErrComparingClocks, "sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", m.options.name)
 	}
-	m.fail(errorOf(ErrComparingClocks, "sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", m.options.name), watchEach)
-	return false
+	if err != nil {
+		m.fail(err, watchEach)
+	}
+	return err == nil
 }
 
 // alive returns how many of the records belong to members that may be alive, if

@@ -41,6 +41,14 @@ type event struct {
 	Time, Within int64
 }
 
+// value returns one of the Values, or nil if it is missing or empty.
+func (e event) value(i int) []byte {
+	if i < 0 || i >= len(e.Values) || len(e.Values[i]) == 0 {
+		return nil
+	}
+	return e.Values[i]
+}
+
 // never stands for the absence of a time and is earlier than every time. Zero
 // is a valid time, 1970-01-01.
 const never int64 = math.MinInt64

@@ -33,12 +33,21 @@ func (m *machine) wentBack(e event) {
 	}
 }
 
+// lookForFence reads the configuration, and the record of a window that is used.
+func (m *machine) lookForFence() {
+	a := action{Kind: actionGet, Key: configKey(m.options.name)}
+	if m.usesFrozen() {
+		a = action{Kind: actionGetMany, Keys: []string{m.hold.key, configKey(m.options.name)}}
+	}
+	m.request(opThaw, a)
+}
+
 // thaw checks whether the sequencer was fenced after the store went back, and
 // otherwise, whether another member has claimed the node ID in use since.
-func (m *machine) thaw(e event, record, config []byte) {
-	if e.Err != nil {
-		m.fail(e.Err, 0)
-		return
+func (m *machine) thaw(e event) {
+	config, record := e.value(len(e.Values)-1), []byte(nil)
+	if len(e.Values) > 1 {
+		record = e.value(0)
 	}
 	inUse := m.usesFrozen()
 	fenced := m.thaws(config)

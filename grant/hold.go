@@ -4,11 +4,80 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/firnid/firn"
 )
+
+// A nodeGrant is a node ID with its window, and with what every write of its
+// record carries on.
+type nodeGrant struct {
+	node    uint64
+	key     string
+	from    int64    // where the grant begins
+	until   int64    // exclusive end of what may be used
+	limit   int64    // no window of this node ID ends beyond
+	over    recordID // that the claim replaced; of the record, like the spans
+	gap     span
+	spoiled span
+}
+
+// carried returns a record with what every write carries on.
+func (g *nodeGrant) carried() nodeRecord {
+	return nodeRecord{From: optionalTime{g.from, true}, Over: g.over, Gap: g.gap, Spoiled: g.spoiled}
+}
+
+// A hold is a node ID in use.
+type hold struct {
+	nodeGrant
+	untilAt int64 // Mono when until would be, by the clock at the last acquire or renewal
+	renewed int64 // used, when the last renewal was requested
+	margin  int64 // renew when less than this is left
+
+	record   []byte   // as the last applied write of this member left it
+	old      [][]byte // records before record, newest last, to detect a store that went back
+	attempts [][]byte // renewals since record with an unknown result
+	seen     []byte   // the attempt that a read has shown; another write must confirm it
+	seenTo   int64    // and its until
+
+	next     []byte // the record that the write in progress would store
+	nextTo   int64  // and its until
+	nextUsed int64  // and what was used when it was requested
+	release  int    // attempts to release it so far
+
+	phase   holdPhase
+	waiting bool // nothing of it may be used yet: see use
+	lost    bool // the record is no longer ours; the rest of the window may be used
+}
+
+// A holdPhase is how far the end of a hold has come. It never goes back.
+type holdPhase uint8
+
+const (
+	holdOpen    holdPhase = iota // it is used, and renewed unless it is lost
+	holdClosing                  // to be sealed at once, because nothing more may be used
+	holdSealing                  // actionSeal was requested, eventSealed has not come
+	holdSealed                   // nothing more is used; it is given back unless it is lost
+)
+
+// close ends the use of a hold.
+func (h *hold) close() { h.phase = max(h.phase, holdClosing) }
+
+// keep renews the window, or reads the configuration, if it is time.
+func (m *machine) keep() {
+	switch {
+	case m.wantConfig:
+		m.watchConfig()
+	case m.due() && !(m.renewFailed && m.configDue()):
+		m.renew()
+	case m.configDue():
+		// A fence may have happened while it did not know this member's window.
+		// So neither the length of the window nor failed renewals matter here.
+		m.watchConfig()
+	}
+}
 
 // due reports whether to renew the window: a write must be confirmed, or less
 // than the margin is left of a window in use, or a caller waits. The mark must
@@ -77,17 +146,16 @@ func (m *machine) renew() {
 		mark, old = h.seenTo, h.seen
 	}
 	until := min(m.end(mark), h.limit)
-	if until-h.until > 2*m.window() && !m.probed {
-		if m.asksTime() {
-			m.request(opTime, action{Kind: actionTime})
-			return
-		}
+	switch compare := until-h.until > 2*m.window() && !m.probed; {
+	case compare && m.asksTime():
+		m.request(opTime, action{Kind: actionTime})
+	case compare:
 		m.request(opProbe, action{Kind: actionGetMany, Keys: m.someKeys(picks)})
-		return
+	default:
+		m.probed = false
+		h.next, h.nextTo, h.nextUsed = m.node(nodeHeld, until, h.carried()), until, m.used
+		m.request(opRenew, action{Kind: actionCAS, Key: h.key, Old: old, Next: h.next})
 	}
-	m.probed = false
-	h.next, h.nextTo, h.nextUsed = m.node(nodeHeld, until, h.carried()), until, m.used
-	m.request(opRenew, action{Kind: actionCAS, Key: h.key, Old: old, Next: h.next})
 }
 
 // node returns a new record of the member, with what it carries on.
@@ -100,46 +168,6 @@ func (m *machine) node(state string, until int64, r nodeRecord) []byte {
 		r.Wall = max(r.Wall, until-m.maxAhead()-m.sequencer.LongestWindow.Milliseconds())
 	}
 	return r.encode()
-}
-
-// leave seals the generator, gives the node ID back and forgets it.
-func (m *machine) leave() {
-	h := m.hold
-	if h.phase < holdSealed {
-		h.phase = holdSealing
-		m.do(action{Kind: actionSeal, Node: h.node})
-		return
-	}
-	switch {
-	case m.frozen:
-		m.forget(false, m.frozenFor)
-		return
-	case h.lost:
-		m.forget(false, nil) // it belongs to another member
-		return
-	case h.release >= releaseTry:
-		m.forget(false, m.status.Err)
-		return
-	}
-	h.release++
-	h.next = m.node(nodeFree, m.mark(), h.carried())
-	m.request(opRelease, action{Kind: actionCAS, Key: h.key, Old: h.record, Next: h.next})
-}
-
-// mark returns the end of what was used, for a release. It is not below the
-// start of the grant, because the time before belonged to another owner, nor
-// above its end.
-func (m *machine) mark() int64 { return min(max(m.hold.from, m.used), m.hold.until) }
-
-// forget ends the use of a node ID, which is never read again. If it was not
-// given back and does not belong to another member, err is the reason.
-func (m *machine) forget(gaveBack bool, err error) {
-	if m.gaveBack = gaveBack; !m.wanted {
-		m.kept = err
-	}
-	m.hold = nil
-	m.failures = 0
-	m.advance()
 }
 
 // begin starts using a claim.
@@ -160,29 +188,15 @@ func (m *machine) begin() {
 // since, it holds the node ID and waits until the window reaches them.
 func (m *machine) use(from int64) {
 	h := m.hold
-	if h.waiting = from >= h.until; h.waiting {
-		return
+	if h.waiting = from >= h.until; !h.waiting {
+		m.do(action{Kind: actionBegin, Node: h.node, From: from, Until: h.until})
 	}
-	m.do(action{Kind: actionBegin, Node: h.node, From: from, Until: h.until})
-}
-
-// succeeded records that the store answered as expected.
-func (m *machine) succeeded() {
-	m.failures, m.notBefore, m.demand, m.refused = 0, 0, false, false
-	m.crowded, m.refusals, m.droughts, m.listAfter = false, 0, 0, 0
-	m.status.Err = nil
 }
 
 // probe compares the clock with the records of others before a renewal that
 // raises the mark by much: either the clock has jumped, or the window ended
 // long ago.
-func (m *machine) probe(e event) {
-	if e.Err != nil {
-		m.fail(e.Err, 0)
-		return
-	}
-	m.probed = !m.clockBehind(m.evaluate(e.Keys, e.Values))
-}
+func (m *machine) probe(e event) { m.probed = !m.clockBehind(m.evaluate(e.Keys, e.Values)) }
 
 // setBack returns the reason why a held node ID cannot be used yet. It wraps a
 // *firn.ClockError.
@@ -200,31 +214,29 @@ func (m *machine) setBack() error {
 
 // renewed continues after a renewal. If its result is unknown, or it was
 // refused, the record is read, to decide what to write next.
-func (m *machine) renewed(op operation, e event, v, config []byte) {
+func (m *machine) renewed(e event) {
 	h := m.hold
-	if op == opRenew {
-		switch {
-		case e.Err == nil && e.Applied:
-			m.adopt(h.next, h.nextTo)
-		case errors.Is(e.Err, ErrNotSent):
-			m.fail(e.Err, 0)
-		case e.Err != nil:
+	switch {
+	case e.Err == nil && e.Applied:
+		m.adopt(h.next, h.nextTo)
+	case errors.Is(e.Err, ErrNotSent):
+		m.fail(e.Err, 0)
+	default:
+		if e.Err != nil {
 			h.attempts = remember(h.attempts, h.next)
 			m.fail(e.Err, 0)
-			m.readAgain(opRenewCheck)
-		default:
-			m.readAgain(opRenewCheck)
 		}
-		return
+		m.readAgain(opRenewCheck)
 	}
-	if e.Err != nil {
-		m.fail(e.Err, 0) // the next renewal replaces what was known before
-		return
-	}
-	if from := cmp.Or(string(h.seen), string(h.record)); string(v) == from && m.mono >= m.notBefore {
+}
+
+// renewalRead continues after that read.
+func (m *machine) renewalRead(e event) {
+	h := m.hold
+	if from := cmp.Or(string(h.seen), string(h.record)); string(e.value(0)) == from && m.mono >= m.notBefore {
 		m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
 	}
-	m.readBack(v, config)
+	m.readBack(e.value(0), e.value(1))
 }
 
 // readAgain reads the record of the node ID in use, and the configuration with
@@ -281,166 +293,22 @@ func (m *machine) adopt(record []byte, until int64) {
 	}
 }
 
-// readBack evaluates the member's record as read after a write of it was
-// refused, or had an unknown result, and the configuration read with it. The
-// values may not be durable: a failover of the store may lose them. So they
-// decide what is written next, and whether to stop, but they never prove that a
-// write was applied.
-func (m *machine) readBack(value, config []byte) {
-	h := m.hold
-	c, err := decodeConfig(configKey(m.options.name), config)
-	floor := ms(c.fence)
-	fenced := err == nil && floor > m.seenFloor
-	if fenced {
-		m.seenFloor = floor
-		m.fenced(floor)
+// nextLook returns when to look again whether the window is to be renewed. If
+// it has lapsed, that is never: a Demand wakes the machine.
+func (m *machine) nextLook() int64 {
+	h, at := m.hold, int64(math.MaxInt64)
+	if left := h.until - max(m.wall, m.used); left > h.margin {
+		at = m.mono + left - h.margin
+	} else if left > 0 {
+		at = m.mono + max(m.window()/12, 1) // the machine learns whether IDs are made only by looking
 	}
-	if bytes.Equal(value, h.record) {
-		h.seen = nil
-		return // not applied, as far as is known; a new attempt follows soon
+	if m.open() {
+		at = min(at, max(m.configAt, m.mono+1))
 	}
-	if contains(h.attempts, value) {
-		r, _ := decodeNode(h.key, value) // written by this member
-		h.seen, h.seenTo = value, r.Until
-		return
+	if m.demand {
+		// The mark may not move further ahead of the clock until the clock has
+		// moved.
+		at = min(at, m.mono+max(m.leastGrowth()-m.growth(), 1))
 	}
-	m.failures, m.notBefore = 0, 0
-	r, err := decodeNode(h.key, value)
-	switch {
-	case value == nil || contains(h.old, value):
-		m.foundOld(fenced) // records are never removed, and their bytes never repeat
-	case err != nil:
-		h.lost = true
-		if h.phase < holdSealed {
-			m.fail(err, 0)
-		}
-	case r.Owner != m.owner, r.From.time < h.from, r.State == nodeFree && m.predates(r.Until, r.Nonce):
-		m.displaced(r, fenced)
-	case r.State != nodeFree && r.Until < h.until && r.From.time == h.from:
-		if r.State == nodeClosing {
-			h.close()
-		}
-		m.foundOld(fenced) // a window never shrinks
-	case r.State == nodeClosing && r.From.time == h.from:
-		h.record = value
-		h.close()
-	default:
-		// A nonce that we never wrote: another process has our name.
-		m.alarm(warning{Kind: alarmCloned, Node: h.node, From: h.renewed, Until: h.until})
-		m.owner = m.token()
-		h.lost = true // to be sealed, but not given back
-		h.close()
-	}
-}
-
-// foundOld handles an old record in place of the member's: the store went back.
-// A fence since then needs no other.
-func (m *machine) foundOld(fenced bool) {
-	if !fenced {
-		m.freeze()
-	}
-}
-
-// displaced handles a record in place of the member's that is not of its grant.
-// Every claim begins at the mark that it replaces or above, so another's window
-// that begins below the end of the member's own proves that a write of this
-// grant was lost, or that a copy of this process gave the node ID back. The
-// mark of a record without an owner, or of an earlier grant, shows where the
-// next window may begin.
-func (m *machine) displaced(r nodeRecord, fenced bool) {
-	h := m.hold
-	from, until := r.Until, h.until
-	if r.Owner != "" && r.Owner != m.owner {
-		if from = r.From.time; !r.From.set {
-			from = h.from // unknown
-		}
-	}
-	if h.phase == holdSealed {
-		until = m.mark() // a release with an unknown result may have lowered the mark
-	}
-	after := from >= until || until <= h.from // nothing of it was used
-	h.lost = true
-	if after || r.Spoiled.length() > 0 && r.Spoiled[0] <= h.from && until <= r.Spoiled[1] {
-		if r.Owner != "" && h.phase < holdSealed && !fenced {
-			m.alarm(warning{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
-		}
-		return
-	}
-	h.close()
-	a := warning{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
-	reason := ErrRolledBack
-	switch {
-	case fenced:
-		a.Kind = alarmFenced
-		if h.phase < holdSealed {
-			a.Until = min(until, m.seenFloor) // what is above it was reported
-		}
-	case !m.predates(r.Over.Until, r.Over.Nonce) && !m.predates(r.Until, r.Nonce):
-		a.Kind, reason = alarmOverlapped, errOverlap
-	}
-	if a.From < a.Until {
-		m.alarm(a)
-	}
-	if !fenced {
-		m.owner = m.token()
-		m.freezeFor(reason)
-	}
-}
-
-// predates reports whether a record with this mark and nonce is older than the
-// last applied write of this grant. A copy of this process cannot have written
-// it: what a copy gives back includes all that was used when that write was
-// requested.
-func (m *machine) predates(mark int64, nonce string) bool {
-	h := m.hold
-	return nonce == "" || nonce == h.over.Nonce || mark < h.renewed || slices.ContainsFunc(h.old, func(old []byte) bool {
-		r, _ := decodeNode(h.key, old) // written by this member
-		return r.Nonce == nonce
-	})
-}
-
-// fenced handles a new floor of the sequencer for the node ID in use. The fence
-// has rewritten its record, so it cannot be extended. A window that ends below
-// the floor is used to its end. One that ends above it is sealed, because the
-// fence did not know of it: the next owner of the node ID may begin at the
-// floor.
-func (m *machine) fenced(floor int64) {
-	h := m.hold
-	h.lost = true
-	if h.until > floor && h.phase < holdSealed {
-		h.close()
-		m.alarm(warning{Kind: alarmFenced, Node: h.node, From: max(floor, h.from), Until: h.until})
-	}
-}
-
-// released continues after a release.
-func (m *machine) released(op operation, e event, v, config []byte) {
-	h := m.hold
-	if op == opRelease {
-		switch {
-		case e.Err == nil && e.Applied:
-			m.succeeded()
-			m.forget(true, nil)
-		case errors.Is(e.Err, ErrNotSent):
-			m.fail(e.Err, 0)
-		default:
-			if e.Err != nil {
-				h.attempts = remember(h.attempts, h.next)
-			}
-			m.readAgain(opReleaseCheck)
-		}
-		return
-	}
-	switch {
-	case e.Err != nil:
-		m.fail(e.Err, 0)
-	case bytes.Equal(v, h.record):
-		m.fail(errors.New("grant: the release was not applied"), 0)
-	case bytes.Equal(v, h.next):
-		m.forget(true, nil)
-	case contains(h.attempts, v):
-		h.record = v // a late write of this grant is still ours to lower
-	default:
-		m.readBack(v, config)
-	}
+	return at
 }

@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -65,17 +64,6 @@ type machine struct {
 	reported error // the error of the last report
 }
 
-// A search is what a member remembers while it looks for a free node ID.
-type search struct {
-	prefer    int64 // the node ID held before, or -1
-	rounds    int   // rounds of picking without a candidate
-	droughts  int   // consecutive lists of all records that found none free
-	listAfter int64 // Mono of the next list after these
-	listFree  int64 // when the first would be free, by the last one; never if unknown
-	refusals  int   // refused claims since a node ID was last acquired
-	crowded   bool  // a claim was refused since then: others want the same
-}
-
 // An operation is the purpose of the request in progress.
 type operation uint8
 
@@ -96,80 +84,6 @@ const (
 	opRelease                // give back
 	opReleaseCheck           // read the record and the configuration: unknown or refused
 	opThaw                   // read the configuration, and the record in use, while frozen
-)
-
-// A nodeGrant is a node ID with its window, and with what every write of its
-// record carries on.
-type nodeGrant struct {
-	node    uint64
-	key     string
-	from    int64    // where the grant begins
-	until   int64    // exclusive end of what may be used
-	limit   int64    // no window of this node ID ends beyond
-	over    recordID // that the claim replaced; of the record, like the spans
-	gap     span
-	spoiled span
-}
-
-// carried returns a record with what every write carries on.
-func (g *nodeGrant) carried() nodeRecord {
-	return nodeRecord{From: optionalTime{g.from, true}, Over: g.over, Gap: g.gap, Spoiled: g.spoiled}
-}
-
-// A hold is a node ID in use.
-type hold struct {
-	nodeGrant
-	untilAt int64 // Mono when until would be, by the clock at the last acquire or renewal
-	renewed int64 // used, when the last renewal was requested
-	margin  int64 // renew when less than this is left
-
-	record   []byte   // as the last applied write of this member left it
-	old      [][]byte // records before record, newest last, to detect a store that went back
-	attempts [][]byte // renewals since record with an unknown result
-	seen     []byte   // the attempt that a read has shown; another write must confirm it
-	seenTo   int64    // and its until
-
-	next     []byte // the record that the write in progress would store
-	nextTo   int64  // and its until
-	nextUsed int64  // and what was used when it was requested
-	release  int    // attempts to release it so far
-
-	phase   holdPhase
-	waiting bool // nothing of it may be used yet: see use
-	lost    bool // the record is no longer ours; the rest of the window may be used
-}
-
-// A holdPhase is how far the end of a hold has come. It never goes back.
-type holdPhase uint8
-
-const (
-	holdOpen    holdPhase = iota // it is used, and renewed unless it is lost
-	holdClosing                  // to be sealed at once, because nothing more may be used
-	holdSealing                  // actionSeal was requested, eventSealed has not come
-	holdSealed                   // nothing more is used; it is given back unless it is lost
-)
-
-// close ends the use of a hold.
-func (h *hold) close() { h.phase = max(h.phase, holdClosing) }
-
-// A claim is a node ID that is being acquired.
-type claim struct {
-	nodeGrant
-	old, next []byte // of the write in progress, or of the last one
-
-	config   []byte   // of the sequencer, when the node ID was picked
-	base     []byte   // the record when the node ID was picked
-	attempts [][]byte // writes with an unknown result
-	phase    claimPhase
-}
-
-// A claimPhase is what is known of the record that a claim writes.
-type claimPhase uint8
-
-const (
-	claimSent    claimPhase = iota // it is next, or it is not known
-	claimAgain                     // it is old, as a read has shown: write again
-	claimApplied                   // it is next
 )
 
 // newMachine returns the machine of a member that holds nothing.
@@ -336,208 +250,127 @@ func (m *machine) advance() {
 	switch {
 	case h != nil && h.phase == holdSealing:
 		// eventSealed comes next.
-	case m.mustSeal():
+	case m.mustSeal(), m.frozen && h != nil && h.phase == holdSealed:
 		m.leave() // neither a claim nor a wait after a failure may delay the end of its use
-	case m.frozen && h != nil && h.phase == holdSealed:
-		m.leave()
 	case m.mono < m.notBefore:
 	case m.claim != nil && h != nil && m.configDue():
 		m.watchConfig() // otherwise a claim that is never settled would hide a fence
 	case m.claim != nil:
 		m.settleClaim()
-	case m.frozen && m.wanted && m.usesFrozen():
-		m.request(opThaw, action{Kind: actionGetMany, Keys: []string{h.key, configKey(m.options.name)}})
 	case m.frozen && m.wanted:
-		m.request(opThaw, action{Kind: actionGet, Key: configKey(m.options.name)})
-	case h != nil && (!m.wanted || h.phase != holdOpen):
-		m.leave()
-	case !m.wanted:
-	case h == nil || h.lost:
-		// A caller may be waiting for the configuration to change.
-		m.wantConfig = false
-		m.request(opConfig, action{Kind: actionGet, Key: configKey(m.options.name)})
-	case m.wantConfig:
-		m.watchConfig()
-	case m.due() && !(m.renewFailed && m.configDue()):
-		m.renew()
-	case m.configDue():
-		// A fence may have happened while it did not know this member's window.
-		// So neither the length of the window nor failed renewals matter here.
-		m.watchConfig()
+		m.lookForFence()
+	default:
+		switch m.phase() {
+		case Joining, Losing:
+			// A caller may be waiting for the configuration to change.
+			m.wantConfig = false
+			m.request(opConfig, action{Kind: actionGet, Key: configKey(m.options.name)})
+		case Holding:
+			m.keep()
+		case Leaving:
+			m.leave()
+		}
 	}
 }
 
-// configDue reports whether to read the configuration again.
-func (m *machine) configDue() bool { return m.open() && m.mono >= m.configAt }
-
-// watchConfig reads the configuration while a node ID is held.
-func (m *machine) watchConfig() {
-	m.wantConfig = false
-	m.request(opWatch, action{Kind: actionGet, Key: configKey(m.options.name)})
+// phase returns what the member is doing. Its parts have phases of their own: a
+// hold that was lost may end while a claim for another node ID is settled.
+func (m *machine) phase() (p Phase) {
+	switch h := m.hold; {
+	case h == nil && m.wanted:
+		p = Joining
+	case h == nil && m.claim == nil:
+		p = Idle
+	case h == nil || !m.wanted || h.phase != holdOpen:
+		p = Leaving
+	case h.lost:
+		p = Losing
+	default:
+		p = Holding
+	}
+	return p
 }
 
-// mustSeal reports whether nothing more may be used and the generator is not
-// sealed yet.
-func (m *machine) mustSeal() bool { return m.hold != nil && m.hold.phase == holdClosing }
-
-// answer continues after an answer of the store.
+// answer continues after an answer of the store. The methods are in the file of
+// the phase that made the request.
 func (m *machine) answer(e event) {
 	op := m.pending
 	m.pending = opNone
-	var value, second []byte
-	if len(e.Values) > 0 && len(e.Values[0]) > 0 {
-		value = e.Values[0]
-	}
-	if len(e.Values) > 1 {
-		second = e.Values[1]
+	switch op {
+	case opProbe:
+		m.renewFailed = true // unless the renewal that follows is applied
+	case opRenew, opRenewCheck:
+		m.renewFailed = e.Err != nil
+	case opWatch:
+		m.renewFailed = false
 	}
 	switch op {
 	case opConfig:
-		if e.Err != nil {
-			m.fail(e.Err, 0)
-		} else if m.readConfig(value) && !m.mustSeal() {
-			m.rounds = 0
-			m.pick()
-		}
+		m.read(e, m.configRead)
 	case opTime:
 		m.timed(e)
 	case opPick:
-		m.picked(e)
+		m.read(e, m.picked)
 	case opList:
-		m.listed(e)
-	case opAcquire, opAcquireCheck:
-		m.acquired(op, e, value)
+		m.read(e, m.listed)
+	case opAcquire:
+		m.acquired(e)
+	case opAcquireCheck:
+		m.claimRead(e)
 	case opRecheck:
 		m.rechecked(e)
 	case opDrop:
-		// Whether it was given back or not, none of it was used.
-		m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
-		if !m.wanted {
-			m.kept = e.Err
-		}
+		m.dropped(e)
 	case opProbe:
-		m.renewFailed = true // unless the renewal that follows is applied
-		m.probe(e)
-	case opRenew, opRenewCheck:
-		m.renewFailed = e.Err != nil
-		m.renewed(op, e, value, second)
+		m.read(e, m.probe)
+	case opRenew:
+		m.renewed(e)
+	case opRenewCheck:
+		m.read(e, m.renewalRead)
 	case opWatch:
-		if m.renewFailed = false; e.Err != nil {
-			m.configAt = m.mono
-			if m.fail(e.Err, 0); m.claim != nil {
-				m.configAt = m.notBefore + 1 // tries to settle the claim in between
-			}
-		} else if m.readConfig(value) {
-			if !m.overdue() {
-				m.status.Err = nil // the error was about reading this
-			}
-		} else if errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed) {
-			m.hold.close() // so that leave gives it back at once
-			m.notBefore = 0
-		}
+		m.configWatched(e)
 	case opThaw:
-		if len(e.Values) == 1 {
-			value, second = nil, value
-		}
-		m.thaw(e, value, second)
-	case opRelease, opReleaseCheck:
-		m.released(op, e, value, second)
+		m.read(e, m.thaw)
+	case opRelease:
+		m.released(e)
+	case opReleaseCheck:
+		m.read(e, m.releaseRead)
 	}
 }
 
-// readConfig evaluates the configuration. It reports whether node IDs may be
-// acquired. If not, it has recorded the reason and when to look again.
-func (m *machine) readConfig(value []byte) bool {
-	r, err := decodeConfig(configKey(m.options.name), value)
-	floor := ms(r.fence)
-	switch {
-	case value == nil && m.config == nil:
-		err = fmt.Errorf("%w: %s", ErrNotFound, m.options.name)
-	case value == nil, err == nil && (floor < m.seenFloor || r.Incarnation < m.seenInc && floor <= m.seenFloor):
-		m.freeze()
-		return false
-	case err == nil:
-		m.configAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
-		if m.hold != nil && floor > m.seenFloor {
-			m.fenced(floor)
-		}
-		m.seenFloor, m.seenInc = floor, max(m.seenInc, r.Incarnation)
-		err = m.takeConfig(r, value)
+// read continues with what was read. If nothing was, advance repeats the
+// request, or another takes its place.
+func (m *machine) read(e event, next func(event)) {
+	if e.Err != nil {
+		m.fail(e.Err, 0)
+	} else {
+		next(e)
 	}
-	if err != nil {
-		m.refuse(err)
-	}
-	return err == nil
 }
 
-// takeConfig takes over a configuration if it is of the member's sequencer. It
-// returns why no node ID can be acquired, or nil.
-func (m *machine) takeConfig(r Info, value []byte) error {
-	c := r.Config
-	if m.options.config != nil {
-		want := *m.options.config
-		want.Window, want.Prefix = c.Window, "" // see SetWindow; the prefix is not the machine's
-		if err := c.compare(m.options.name, want); err != nil {
-			return err
-		}
-	}
-	if m.config != nil && !m.sequencer.Config.Layout.SameIDs(c.Layout) {
-		return &MismatchError{Sequencer: m.options.name, Field: "layout", Have: c.Layout.String(), Want: m.sequencer.Config.Layout.String()}
-	}
-	m.sequencer, m.config = r, value
-	if err := m.options.Nodes.Check(c.Layout); err != nil {
-		return err
-	}
-	mine := *cmp.Or(m.options.Nodes, &Range{0, c.Layout.MaxNode()})
-	m.lowestNode, m.highestNode = mine.Lo, mine.Hi
-	if n := c.Nodes; n != nil {
-		if max(mine.Lo, n.Lo) > min(mine.Hi, n.Hi) {
-			return fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.options.name, n, mine.Lo, mine.Hi)
-		}
-		m.lowestNode, m.highestNode = max(mine.Lo, n.Lo), min(mine.Hi, n.Hi)
-	}
-	if r.MovedTo != "" {
-		return movedError(m.options.name, r.MovedTo)
-	}
-	if err := r.State.err(); err != nil {
-		return fmt.Errorf("%w: %s is %v", err, m.options.name, r.State)
-	}
-	return nil
-}
-
-// refuse records why no node ID can be acquired until the configuration
-// changes.
-func (m *machine) refuse(err error) {
-	m.demand, m.refused = false, true
-	m.fail(err, min(max(m.window()/3, 1000), 5000))
-	if m.wantConfig && m.hold == nil {
-		m.notBefore = 0 // a hint came after it was requested
-	}
+// succeeded records that the store answered as expected.
+func (m *machine) succeeded() {
+	m.failures, m.notBefore, m.demand, m.refused = 0, 0, false, false
+	m.crowded, m.refusals, m.droughts, m.listAfter = false, 0, 0, 0
+	m.status.Err = nil
 }
 
 // report returns a new status as an action.
 func (m *machine) report() {
-	s := Status{Err: m.status.Err}
+	s := Status{Phase: m.phase(), Err: m.status.Err}
 	switch h := m.hold; {
-	case h == nil && m.wanted:
-		s.Phase = Joining
-	case h == nil && m.claim != nil:
-		s.Phase, s.Node, s.Until = Leaving, m.claim.node, timeOf(m.claim.until)
-	case h == nil:
-		s = Status{Phase: Idle, Err: m.kept}
-	default:
+	case h != nil:
 		if h.waiting && s.Err == nil {
 			s.Err = m.setBack()
 		}
 		s.Node, s.Until = h.node, timeOf(h.until)
-		switch {
-		case !m.wanted || h.phase != holdOpen:
-			s.Phase = Leaving
-		case h.lost:
-			s.Phase, s.Owner = Losing, m.owner
-		default:
-			s.Phase, s.Owner = Holding, m.owner
-		}
+	case s.Phase == Leaving:
+		s.Node, s.Until = m.claim.node, timeOf(m.claim.until)
+	case s.Phase == Idle:
+		s.Err = m.kept
+	}
+	if s.Phase == Holding || s.Phase == Losing {
+		s.Owner = m.owner
 	}
 	if s.Phase != m.status.Phase || s.Node != m.status.Node || !s.Until.Equal(m.status.Until) || s.Owner != m.status.Owner || !sameError(s.Err, m.reported) {
 		m.reported = s.Err
@@ -546,42 +379,20 @@ func (m *machine) report() {
 	m.status = s
 }
 
-func sameError(a, b error) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return a.Error() == b.Error()
-}
+// sameError reports whether two errors, or their absence, read the same.
+func sameError(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 // timer requests the next eventTick.
 func (m *machine) timer() {
-	if m.pending != opNone {
-		return // the answer comes next
-	}
 	at := int64(math.MaxInt64)
 	switch h := m.hold; {
+	case m.pending != opNone: // the answer comes next
 	case m.mono < m.notBefore:
 		at = m.notBefore
-	case h == nil || h.phase == holdSealing || h.lost || !m.wanted:
-		return
-	default:
-		if left := h.until - max(m.wall, m.used); left > 0 {
-			at = m.mono + left - h.margin
-			if left <= h.margin {
-				at = m.mono + max(m.window()/12, 1) // the machine learns whether IDs are made only by looking
-			}
-		}
-		if m.open() {
-			at = min(at, max(m.configAt, m.mono+1))
-		}
-		if m.demand {
-			// The mark may not move further ahead of the clock until the clock
-			// has moved.
-			at = min(at, m.mono+max(m.leastGrowth()-m.growth(), 1))
-		}
-		if at == math.MaxInt64 {
-			return // the window has lapsed; a Demand wakes the machine
-		}
+	case h != nil && h.phase != holdSealing && !h.lost && m.wanted:
+		at = m.nextLook()
 	}
-	m.do(action{Kind: actionTimer, At: at})
+	if at < math.MaxInt64 {
+		m.do(action{Kind: actionTimer, At: at})
+	}
 }

@@ -1,26 +1,34 @@
 package grant
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 )
+
+// A search is what a member remembers while it looks for a free node ID.
+type search struct {
+	prefer    int64 // the node ID held before, or -1
+	rounds    int   // rounds of picking without a candidate
+	droughts  int   // consecutive lists of all records that found none free
+	listAfter int64 // Mono of the next list after these
+	listFree  int64 // when the first would be free, by the last one; never if unknown
+	refusals  int   // refused claims since a node ID was last acquired
+	crowded   bool  // a claim was refused since then: others want the same
+}
 
 // pick reads some records to choose a node ID, after the store's clock.
 func (m *machine) pick() {
 	if m.asksTime() {
 		m.request(opTime, action{Kind: actionTime})
-		return
-	}
-	keys := m.someKeys(m.picks())
-	for _, key := range m.watched() {
-		if !slices.Contains(keys, key) {
-			keys = append(keys, key)
+	} else {
+		keys := m.someKeys(m.picks())
+		for _, key := range m.watched() {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
 		}
+		m.request(opPick, action{Kind: actionGetMany, Keys: keys})
 	}
-	m.request(opPick, action{Kind: actionGetMany, Keys: keys})
 }
 
 // picks returns how many records to read in this round.
@@ -197,7 +205,7 @@ func (m *machine) leaveGap(c *candidate, unused span) {
 			c.gap = span{}
 		}
 		if unused[1] <= over+lead.most-lead.least+m.maxAhead()+aheadMost {
-			return
+			unused = span{}
 		}
 	}
 	if unused.length() > c.gap.length() {
@@ -215,10 +223,6 @@ func (s sighting) behind() int64 {
 }
 
 func (m *machine) picked(e event) {
-	if e.Err != nil {
-		m.fail(e.Err, 0)
-		return
-	}
 	// The driver asked for the keys that it was given.
 	switch s := m.evaluate(e.Keys, e.Values); {
 	case len(s.best) > 0:
@@ -251,13 +255,11 @@ func (m *machine) picked(e event) {
 // store's clock is wrong. If none does, the error reports that, and not that
 // all node IDs are held.
 func (m *machine) disputed(s sighting) bool {
-	if m.options.AllowClockAhead || !s.byStore {
-		return false // a member that may claim ahead of the store leaves what others hold
-	}
-	if m.mayClaim(s) {
+	disputed := s.byStore && !m.options.AllowClockAhead // a member that may claim ahead of the store leaves what others hold
+	if disputed && m.mayClaim(s) {
 		m.pick()
 	}
-	return true
+	return disputed
 }
 
 // choose returns the first of some candidates. If a claim was refused, others
@@ -279,34 +281,29 @@ func (m *machine) choose(best []candidate) candidate {
 // many members that list at once do not all want the same.
 func (m *machine) listed(e event) {
 	m.rounds = 0
-	if e.Err != nil {
-		m.fail(e.Err, 0)
-		return
-	}
 	s := m.evaluate(e.Keys, e.Values)
-	if node, ok := m.absent(e.Keys); ok {
-		c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: m.key(node), limit: maxMark}}, mark: never}
+	node, absent := m.absent(e.Keys)
+	c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: m.key(node), limit: maxMark}}, mark: never}
+	if absent {
 		m.place(&c, nodeRecord{})
-		if at := m.usableAt(c); at <= m.wall {
-			if m.mayClaim(s) {
-				m.acquire(c)
-			}
-			return
-		} else {
-			s.pending = sooner(s.pending, at)
+		if at := m.usableAt(c); at > m.wall {
+			s.pending, absent = sooner(s.pending, at), false
 		}
 	}
 	switch {
+	case absent:
+		if m.mayClaim(s) {
+			m.acquire(c)
+		}
 	case len(s.best) > 0:
-		if !m.mayClaim(s) {
-			return
+		if m.mayClaim(s) {
+			alike := slices.IndexFunc(s.best, func(c candidate) bool { return c.rank != s.best[0].rank })
+			if alike < 0 {
+				alike = len(s.best)
+			}
+			oldest := max(alike/8, min(alike, picks))
+			m.acquire(s.best[m.options.random()%uint64(oldest)])
 		}
-		alike := slices.IndexFunc(s.best, func(c candidate) bool { return c.rank != s.best[0].rank })
-		if alike < 0 {
-			alike = len(s.best)
-		}
-		oldest := max(alike/8, min(alike, picks))
-		m.acquire(s.best[m.options.random()%uint64(oldest)])
 	case m.clockBehind(s), m.disputed(s):
 	default:
 		// This will not change for a while, and the records may be many:
@@ -349,156 +346,20 @@ func (m *machine) absent(keys []string) (uint64, bool) {
 // exhausted records that no node ID is free.
 func (m *machine) exhausted(s sighting) {
 	free, ahead := sooner(s.free, s.pending), s.free == never && s.pending != never
+	fenced := ahead && free <= m.floor()
 	if s.bad != nil && free == never {
 		m.fail(s.bad, 1000)
-		return
-	}
-	fenced := ahead && free <= m.floor()
-	m.fail(&ExhaustedError{
-		sequencer: m.options.name, nodes: Range{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
-		Fenced: fenced, begins: fenced && ms(m.sequencer.fence) < free,
-	}, 0)
-	wait := listEvery
-	if free != never {
-		wait = min(wait, max(free-m.wall+1, backoffMin))
-	}
-	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.options.random()%64)
-}
-
-// acquire writes a claim on a node ID.
-func (m *machine) acquire(c candidate) {
-	cl := c.claim
-	cl.until, cl.config = never, m.config
-	m.claim = &cl
-	m.writeClaim()
-}
-
-// writeClaim writes the claim in place of the current record.
-func (m *machine) writeClaim() {
-	c := m.claim
-	c.until = min(max(c.until, c.from, m.end(c.from+m.window())), c.limit)
-	c.next = m.node(nodeHeld, c.until, c.carried())
-	c.phase = claimSent
-	m.request(opAcquire, action{Kind: actionCAS, Key: c.key, Old: c.old, Next: c.next})
-}
-
-// settleClaim continues with a claim after a wait.
-func (m *machine) settleClaim() {
-	switch c := m.claim; {
-	case c.phase == claimApplied:
-		m.recheck()
-	case c.phase == claimSent:
-		m.request(opAcquireCheck, action{Kind: actionGet, Key: c.key})
-	case m.wanted && c.from+m.window() > m.wall && !m.early(c.from):
-		m.writeClaim()
-	case bytes.Equal(c.old, c.base):
-		m.claim = nil // it is no longer wanted, and was not applied as far as is known
-		m.advance()
-	default:
-		m.drop()
-	}
-}
-
-// acquired continues after a write of a claim, or after a read of its record if
-// the result is unknown. A read shows what to write next; only an applied write
-// makes the claim valid.
-func (m *machine) acquired(op operation, e event, v []byte) {
-	c := m.claim
-	if c == nil {
-		return // frozen in the meantime
-	}
-	if op == opAcquire {
-		switch {
-		case e.Err == nil && e.Applied:
-			c.phase = claimApplied
-			m.recheck()
-		case e.Err == nil && len(c.attempts) == 0:
-			m.claim, m.crowded = nil, true
-			if m.refusals++; m.refusals > refusalsMost {
-				m.fail(fmt.Errorf("grant: %d claims were refused because the records had changed since they were read", m.refusals), 0)
-				return
-			}
-			m.failures = 0
-			m.pick()
-		case e.Err == nil:
-			m.request(opAcquireCheck, action{Kind: actionGet, Key: c.key}) // an earlier attempt may be stored
-		case errors.Is(e.Err, ErrNotSent):
-			if len(c.attempts) == 0 {
-				m.claim = nil
-			}
-			m.fail(e.Err, 0)
-		default:
-			c.attempts = remember(c.attempts, c.next)
-			m.fail(e.Err, 0)
-			m.request(opAcquireCheck, action{Kind: actionGet, Key: c.key})
+	} else {
+		m.fail(&ExhaustedError{
+			sequencer: m.options.name, nodes: Range{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
+			Fenced: fenced, begins: fenced && ms(m.sequencer.fence) < free,
+		}, 0)
+		wait := listEvery
+		if free != never {
+			wait = min(wait, max(free-m.wall+1, backoffMin))
 		}
-		return
+		m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.options.random()%64)
 	}
-	switch {
-	case e.Err != nil:
-		if m.fail(e.Err, 0); !m.wanted {
-			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the node ID until its mark
-		}
-	case bytes.Equal(v, c.base) || contains(c.attempts, v):
-		if c.phase = claimAgain; bytes.Equal(v, c.old) && m.mono >= m.notBefore {
-			m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
-		}
-		c.old = v
-	default:
-		m.claim = nil
-		m.fail(fmt.Errorf("grant: the claim of node ID %d was not applied", c.node), 0)
-	}
-}
-
-// recheck reads the configuration again, so that nothing is acquired after a
-// sequencer was detached, destroyed or fenced. It reads the claim with it: a
-// server of the store that shows the claim shows everything written before it,
-// and one that was left behind in a failover does not show it.
-func (m *machine) recheck() {
-	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.options.name)}})
-}
-
-func (m *machine) rechecked(e event) {
-	c := m.claim
-	if c == nil {
-		return
-	}
-	if e.Err != nil || len(e.Values) != 2 {
-		m.fail(cmp.Or(e.Err, errAnswer), 0) // advance reads it again
-		if c.until <= m.wall || !m.wanted {
-			m.drop()
-		}
-		return
-	}
-	if !bytes.Equal(e.Values[0], c.next) {
-		m.fail(fmt.Errorf("grant: the claim of node ID %d has disappeared", c.node), 0)
-		m.drop()
-		return
-	}
-	if !m.isConfig(e.Values[1]) || !m.wanted || m.early(c.from) {
-		m.drop()
-		return
-	}
-	m.begin()
-}
-
-var errAnswer = errors.New("grant: the store did not return a value for each key")
-
-// isConfig reports whether the configuration is the same as when the node ID
-// was picked, byte for byte: it may have been changed and changed back.
-func (m *machine) isConfig(value []byte) bool {
-	return bytes.Equal(value, m.claim.config)
-}
-
-// drop gives back an unused claim: the mark returns to where the claim began.
-// Its record may be an attempt that a read has shown.
-func (m *machine) drop() {
-	c := m.claim
-	old := c.next
-	if c.phase != claimApplied {
-		old = c.old
-	}
-	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.node(nodeFree, c.from, c.carried())})
 }
 
 // someKeys returns the keys of up to n different random node IDs of the range.

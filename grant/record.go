@@ -144,37 +144,43 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 	if err := decode(key, value, &j, &j.Version); err != nil {
 		return i, err
 	}
+	bad := ""
+	i.State = State(slices.Index(stateNames[:], j.State))
 	switch most := maxWindow.Milliseconds(); {
 	case j.Window > most || j.MaxAhead > j.Window || j.LongestWindow > most:
-		return i, damaged(key, "window, longest_window or max_ahead is out of range")
+		bad = "window, longest_window or max_ahead is out of range"
 	case j.LongestWindow < j.Window:
-		return i, damaged(key, "longest_window is shorter than window")
+		bad = "longest_window is shorter than window"
 	case j.Nodes != nil && (len(j.Nodes) != 2 || j.Nodes[0] > j.Nodes[1]):
-		return i, damaged(key, "nodes is not a range of node IDs")
+		bad = "nodes is not a range of node IDs"
 	case j.Floor != nil && !inRange(*j.Floor) || j.Begin != nil && !inRange(*j.Begin) || !inRange(j.Created):
-		return i, damaged(key, "a time is out of range")
+		bad = "a time is out of range"
 	case j.Incarnation == 0:
-		return i, damaged(key, "it has no incarnation")
+		bad = "it has no incarnation"
 	case j.Nonce == "":
-		return i, damaged(key, "it has no nonce")
+		bad = "it has no nonce"
 	case j.Changed != nil && (j.Changed.What == "" || !printable(j.Changed.What, whatMost) || len(j.Changed.By) > byMost || !inRange(j.Changed.At)):
-		return i, damaged(key, "changed is not a change")
+		bad = "changed is not a change"
 	case !printable(j.MovedTo, movedToMost):
-		return i, damaged(key, fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost))
+		bad = fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost)
+	case i.State < Attached || i.State > Purged:
+		bad = fmt.Sprintf("state is %q", j.State)
+	default:
+		i.Config = Config{
+			Layout: j.Layout, MaxAhead: time.Duration(j.MaxAhead) * time.Millisecond, Window: time.Duration(j.Window) * time.Millisecond,
+			Prefix: j.Prefix,
+		}
+		if err := i.Config.Check(); err != nil {
+			bad = err.Error()
+		}
 	}
-	c := Config{
-		Layout: j.Layout, MaxAhead: time.Duration(j.MaxAhead) * time.Millisecond, Window: time.Duration(j.Window) * time.Millisecond,
-		Prefix: j.Prefix,
+	if bad != "" {
+		return Info{}, damaged(key, bad)
 	}
-	if err := c.Check(); err != nil {
-		return i, damaged(key, err.Error())
-	}
+	i.Name, i.Incarnation, i.Created = strings.TrimSuffix(strings.TrimPrefix(key, root), "/config"), j.Incarnation, timeOf(j.Created)
+	i.LongestWindow, i.MovedTo, i.nonce = time.Duration(j.LongestWindow)*time.Millisecond, j.MovedTo, j.Nonce
 	if j.Nodes != nil {
-		c.Nodes = &Range{j.Nodes[0], j.Nodes[1]} // another layout may have had them
-	}
-	i = Info{
-		Name: strings.TrimSuffix(strings.TrimPrefix(key, root), "/config"), Config: c, Incarnation: j.Incarnation, Created: timeOf(j.Created),
-		LongestWindow: time.Duration(j.LongestWindow) * time.Millisecond, MovedTo: j.MovedTo, nonce: j.Nonce,
+		i.Config.Nodes = &Range{j.Nodes[0], j.Nodes[1]} // another layout may have had them
 	}
 	if j.Floor != nil {
 		i.fence = timeOf(*j.Floor)
@@ -186,9 +192,6 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 		i.LastChange = Change{l.What, l.By, timeOf(l.At)}
 	}
 	i.Floor = i.floor()
-	if i.State = State(slices.Index(stateNames[:], j.State)); i.State < Attached || i.State > Purged {
-		return i, damaged(key, fmt.Sprintf("state is %q", j.State))
-	}
 	return i, nil
 }
 

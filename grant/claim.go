@@ -1,0 +1,172 @@
+package grant
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+)
+
+// A claim is a node ID that is being acquired.
+type claim struct {
+	nodeGrant
+	old, next []byte // of the write in progress, or of the last one
+
+	config   []byte   // of the sequencer, when the node ID was picked
+	base     []byte   // the record when the node ID was picked
+	attempts [][]byte // writes with an unknown result
+	phase    claimPhase
+}
+
+// A claimPhase is what is known of the record that a claim writes.
+type claimPhase uint8
+
+const (
+	claimSent    claimPhase = iota // it is next, or it is not known
+	claimAgain                     // it is old, as a read has shown: write again
+	claimApplied                   // it is next
+)
+
+// acquire writes a claim on a node ID.
+func (m *machine) acquire(c candidate) {
+	cl := c.claim
+	cl.until, cl.config = never, m.config
+	m.claim = &cl
+	m.writeClaim()
+}
+
+// writeClaim writes the claim in place of the current record.
+func (m *machine) writeClaim() {
+	c := m.claim
+	c.until = min(max(c.until, c.from, m.end(c.from+m.window())), c.limit)
+	c.next = m.node(nodeHeld, c.until, c.carried())
+	c.phase = claimSent
+	m.request(opAcquire, action{Kind: actionCAS, Key: c.key, Old: c.old, Next: c.next})
+}
+
+// settleClaim continues with a claim after a wait.
+func (m *machine) settleClaim() {
+	switch c := m.claim; {
+	case c.phase == claimApplied:
+		m.recheck()
+	case c.phase == claimSent:
+		m.readClaim()
+	case m.wanted && c.from+m.window() > m.wall && !m.early(c.from):
+		m.writeClaim()
+	case bytes.Equal(c.old, c.base):
+		m.claim = nil // it is no longer wanted, and was not applied as far as is known
+		m.advance()
+	default:
+		m.drop()
+	}
+}
+
+// acquired continues after a write of a claim. Only an applied write makes the
+// claim valid.
+func (m *machine) acquired(e event) {
+	switch c := m.claim; {
+	case c == nil: // frozen in the meantime
+	case e.Err == nil && e.Applied:
+		c.phase = claimApplied
+		m.recheck()
+	case e.Err == nil && len(c.attempts) > 0:
+		m.readClaim() // an earlier attempt may be stored
+	case e.Err == nil:
+		m.claim, m.crowded = nil, true
+		if m.refusals++; m.refusals > refusalsMost {
+			m.fail(fmt.Errorf("grant: %d claims were refused because the records had changed since they were read", m.refusals), 0)
+		} else {
+			m.failures = 0
+			m.pick()
+		}
+	case errors.Is(e.Err, ErrNotSent):
+		if len(c.attempts) == 0 {
+			m.claim = nil
+		}
+		m.fail(e.Err, 0)
+	default:
+		c.attempts = remember(c.attempts, c.next)
+		m.fail(e.Err, 0)
+		m.readClaim()
+	}
+}
+
+// readClaim reads the record of a claim, because the result of a write is
+// unknown. That shows what to write next.
+func (m *machine) readClaim() {
+	m.request(opAcquireCheck, action{Kind: actionGet, Key: m.claim.key})
+}
+
+// claimRead continues after that.
+func (m *machine) claimRead(e event) {
+	v := e.value(0)
+	switch c := m.claim; {
+	case c == nil: // frozen in the meantime
+	case e.Err != nil:
+		if m.fail(e.Err, 0); !m.wanted {
+			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the node ID until its mark
+		}
+	case bytes.Equal(v, c.base) || contains(c.attempts, v):
+		if c.phase = claimAgain; bytes.Equal(v, c.old) && m.mono >= m.notBefore {
+			m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
+		}
+		c.old = v
+	default:
+		m.claim = nil
+		m.fail(fmt.Errorf("grant: the claim of node ID %d was not applied", c.node), 0)
+	}
+}
+
+// recheck reads the configuration again, so that nothing is acquired after a
+// sequencer was detached, destroyed or fenced. It reads the claim with it: a
+// server of the store that shows the claim shows everything written before it,
+// and one that was left behind in a failover does not show it.
+func (m *machine) recheck() {
+	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.options.name)}})
+}
+
+func (m *machine) rechecked(e event) {
+	switch c := m.claim; {
+	case c == nil: // frozen in the meantime
+	case e.Err != nil || len(e.Values) != 2:
+		m.fail(cmp.Or(e.Err, errAnswer), 0) // advance reads it again
+		if c.until <= m.wall || !m.wanted {
+			m.drop()
+		}
+	case !bytes.Equal(e.Values[0], c.next):
+		m.fail(fmt.Errorf("grant: the claim of node ID %d has disappeared", c.node), 0)
+		m.drop()
+	case !m.isConfig(e.Values[1]) || !m.wanted || m.early(c.from):
+		m.drop()
+	default:
+		m.begin()
+	}
+}
+
+var errAnswer = errors.New("grant: the store did not return a value for each key")
+
+// isConfig reports whether the configuration is the same as when the node ID
+// was picked, byte for byte: it may have been changed and changed back.
+func (m *machine) isConfig(value []byte) bool {
+	return bytes.Equal(value, m.claim.config)
+}
+
+// drop gives back an unused claim: the mark returns to where the claim began.
+// Its record may be an attempt that a read has shown.
+func (m *machine) drop() {
+	c := m.claim
+	old := c.next
+	if c.phase != claimApplied {
+		old = c.old
+	}
+	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.node(nodeFree, c.from, c.carried())})
+}
+
+// dropped continues after that. Whether it was given back or not, none of it
+// was used.
+func (m *machine) dropped(e event) {
+	m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
+	if !m.wanted {
+		m.kept = e.Err
+	}
+}

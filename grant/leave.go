@@ -1,0 +1,78 @@
+package grant
+
+import (
+	"bytes"
+	"errors"
+)
+
+// mustSeal reports whether nothing more may be used and the generator is not
+// sealed yet.
+func (m *machine) mustSeal() bool { return m.hold != nil && m.hold.phase == holdClosing }
+
+// leave seals the generator, gives the node ID back and forgets it.
+func (m *machine) leave() {
+	switch h := m.hold; {
+	case h.phase < holdSealed:
+		h.phase = holdSealing
+		m.do(action{Kind: actionSeal, Node: h.node})
+	case m.frozen:
+		m.forget(false, m.frozenFor)
+	case h.lost:
+		m.forget(false, nil) // it belongs to another member
+	case h.release >= releaseTry:
+		m.forget(false, m.status.Err)
+	default:
+		h.release++
+		h.next = m.node(nodeFree, m.mark(), h.carried())
+		m.request(opRelease, action{Kind: actionCAS, Key: h.key, Old: h.record, Next: h.next})
+	}
+}
+
+// mark returns the end of what was used, for a release. It is not below the
+// start of the grant, because the time before belonged to another owner, nor
+// above its end.
+func (m *machine) mark() int64 { return min(max(m.hold.from, m.used), m.hold.until) }
+
+// forget ends the use of a node ID, which is never read again. If it was not
+// given back and does not belong to another member, err is the reason.
+func (m *machine) forget(gaveBack bool, err error) {
+	if m.gaveBack = gaveBack; !m.wanted {
+		m.kept = err
+	}
+	m.hold = nil
+	m.failures = 0
+	m.advance()
+}
+
+// released continues after a release.
+func (m *machine) released(e event) {
+	h := m.hold
+	switch {
+	case e.Err == nil && e.Applied:
+		m.succeeded()
+		m.forget(true, nil)
+	case errors.Is(e.Err, ErrNotSent):
+		m.fail(e.Err, 0)
+	default:
+		if e.Err != nil {
+			h.attempts = remember(h.attempts, h.next)
+		}
+		m.readAgain(opReleaseCheck)
+	}
+}
+
+// releaseRead continues after the read of a record that may not have been
+// released.
+func (m *machine) releaseRead(e event) {
+	h, v := m.hold, e.value(0)
+	switch {
+	case bytes.Equal(v, h.record):
+		m.fail(errors.New("grant: the release was not applied"), 0)
+	case bytes.Equal(v, h.next):
+		m.forget(true, nil)
+	case contains(h.attempts, v):
+		h.record = v // a late write of this grant is still ours to lower
+	default:
+		m.readBack(v, e.value(1))
+	}
+}

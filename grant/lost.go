@@ -1,0 +1,147 @@
+package grant
+
+import (
+	"bytes"
+	"slices"
+)
+
+// readBack evaluates the member's record as read after a write of it was
+// refused, or had an unknown result, and the configuration read with it. The
+// values may not be durable: a failover of the store may lose them. So they
+// decide what is written next, and whether to stop, but they never prove that a
+// write was applied.
+func (m *machine) readBack(value, config []byte) {
+	h := m.hold
+	c, err := decodeConfig(configKey(m.options.name), config)
+	floor := ms(c.fence)
+	fenced := err == nil && floor > m.seenFloor
+	if fenced {
+		m.seenFloor = floor
+		m.fenced(floor)
+	}
+	if bytes.Equal(value, h.record) {
+		h.seen = nil // not applied, as far as is known; a new attempt follows soon
+	} else if contains(h.attempts, value) {
+		r, _ := decodeNode(h.key, value) // written by this member
+		h.seen, h.seenTo = value, r.Until
+	} else {
+		m.failures, m.notBefore = 0, 0
+		m.replaced(value, fenced)
+	}
+}
+
+// replaced handles another record in place of the member's.
+func (m *machine) replaced(value []byte, fenced bool) {
+	h := m.hold
+	r, err := decodeNode(h.key, value)
+	switch {
+	case value == nil || contains(h.old, value):
+		m.foundOld(fenced) // records are never removed, and their bytes never repeat
+	case err != nil:
+		h.lost = true
+		if h.phase < holdSealed {
+			m.fail(err, 0)
+		}
+	case r.Owner != m.owner, r.From.time < h.from, r.State == nodeFree && m.predates(r.Until, r.Nonce):
+		m.displaced(r, fenced)
+	case r.State != nodeFree && r.Until < h.until && r.From.time == h.from:
+		if r.State == nodeClosing {
+			h.close()
+		}
+		m.foundOld(fenced) // a window never shrinks
+	case r.State == nodeClosing && r.From.time == h.from:
+		h.record = value
+		h.close()
+	default:
+		// A nonce that we never wrote: another process has our name.
+		m.alarm(warning{Kind: alarmCloned, Node: h.node, From: h.renewed, Until: h.until})
+		m.owner = m.token()
+		h.lost = true // to be sealed, but not given back
+		h.close()
+	}
+}
+
+// foundOld handles an old record in place of the member's: the store went back.
+// A fence since then needs no other.
+func (m *machine) foundOld(fenced bool) {
+	if !fenced {
+		m.freeze()
+	}
+}
+
+// displaced handles a record in place of the member's that is not of its grant.
+// Every claim begins at the mark that it replaces or above, so another's window
+// that begins below the end of the member's own proves that a write of this
+// grant was lost, or that a copy of this process gave the node ID back. The
+// mark of a record without an owner, or of an earlier grant, shows where the
+// next window may begin.
+func (m *machine) displaced(r nodeRecord, fenced bool) {
+	h := m.hold
+	from, until := r.Until, h.until
+	if r.Owner != "" && r.Owner != m.owner {
+		if from = r.From.time; !r.From.set {
+			from = h.from // unknown
+		}
+	}
+	if h.phase == holdSealed {
+		until = m.mark() // a release with an unknown result may have lowered the mark
+	}
+	after := from >= until || until <= h.from // nothing of it was used
+	h.lost = true
+	if !after && (r.Spoiled.length() == 0 || r.Spoiled[0] > h.from || until > r.Spoiled[1]) {
+		m.overlapped(r, from, until, fenced)
+	} else if r.Owner != "" && h.phase < holdSealed && !fenced {
+		m.alarm(warning{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
+	}
+}
+
+// overlapped handles another's window, or one that may follow, that begins in
+// the member's own.
+func (m *machine) overlapped(r nodeRecord, from, until int64, fenced bool) {
+	h := m.hold
+	h.close()
+	a := warning{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
+	reason := ErrRolledBack
+	switch {
+	case fenced:
+		a.Kind = alarmFenced
+		if h.phase < holdSealed {
+			a.Until = min(until, m.seenFloor) // what is above it was reported
+		}
+	case !m.predates(r.Over.Until, r.Over.Nonce) && !m.predates(r.Until, r.Nonce):
+		a.Kind, reason = alarmOverlapped, errOverlap
+	}
+	if a.From < a.Until {
+		m.alarm(a)
+	}
+	if !fenced {
+		m.owner = m.token()
+		m.freezeFor(reason)
+	}
+}
+
+// predates reports whether a record with this mark and nonce is older than the
+// last applied write of this grant. A copy of this process cannot have written
+// it: what a copy gives back includes all that was used when that write was
+// requested.
+func (m *machine) predates(mark int64, nonce string) bool {
+	h := m.hold
+	return nonce == "" || nonce == h.over.Nonce || mark < h.renewed || slices.ContainsFunc(h.old, func(old []byte) bool {
+		r, _ := decodeNode(h.key, old) // written by this member
+		return r.Nonce == nonce
+	})
+}
+
+// fenced handles a new floor of the sequencer for the node ID in use. The fence
+// has rewritten its record, so it cannot be extended. A window that ends below
+// the floor is used to its end. One that ends above it is sealed, because the
+// fence did not know of it: the next owner of the node ID may begin at the
+// floor.
+func (m *machine) fenced(floor int64) {
+	h := m.hold
+	h.lost = true
+	if h.until > floor && h.phase < holdSealed {
+		h.close()
+		m.alarm(warning{Kind: alarmFenced, Node: h.node, From: max(floor, h.from), Until: h.until})
+	}
+}

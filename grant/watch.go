@@ -1,0 +1,112 @@
+package grant
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+)
+
+// configDue reports whether to read the configuration again.
+func (m *machine) configDue() bool { return m.open() && m.mono >= m.configAt }
+
+// watchConfig reads the configuration while a node ID is held.
+func (m *machine) watchConfig() {
+	m.wantConfig = false
+	m.request(opWatch, action{Kind: actionGet, Key: configKey(m.options.name)})
+}
+
+// configRead continues after a read of the configuration before a pick.
+func (m *machine) configRead(e event) {
+	if m.readConfig(e.value(0)) && !m.mustSeal() {
+		m.rounds = 0
+		m.pick()
+	}
+}
+
+// configWatched continues after a read of the configuration while a node ID is held.
+func (m *machine) configWatched(e event) {
+	switch {
+	case e.Err != nil:
+		m.configAt = m.mono
+		if m.fail(e.Err, 0); m.claim != nil {
+			m.configAt = m.notBefore + 1 // tries to settle the claim in between
+		}
+	case m.readConfig(e.value(0)):
+		if !m.overdue() {
+			m.status.Err = nil // the error was about reading this
+		}
+	case errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed):
+		m.hold.close() // so that leave gives it back at once
+		m.notBefore = 0
+	}
+}
+
+// readConfig evaluates the configuration. It reports whether node IDs may be
+// acquired. If not, it has recorded the reason and when to look again.
+func (m *machine) readConfig(value []byte) bool {
+	r, err := decodeConfig(configKey(m.options.name), value)
+	floor := ms(r.fence)
+	switch {
+	case value == nil && m.config == nil:
+		err = fmt.Errorf("%w: %s", ErrNotFound, m.options.name)
+	case value == nil, err == nil && (floor < m.seenFloor || r.Incarnation < m.seenInc && floor <= m.seenFloor):
+		m.freeze()
+		return false
+	case err == nil:
+		m.configAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
+		if m.hold != nil && floor > m.seenFloor {
+			m.fenced(floor)
+		}
+		m.seenFloor, m.seenInc = floor, max(m.seenInc, r.Incarnation)
+		err = m.takeConfig(r, value)
+	}
+	if err != nil {
+		m.refuse(err)
+	}
+	return err == nil
+}
+
+// takeConfig takes over a configuration if it is of the member's sequencer. It
+// returns why no node ID can be acquired, or nil.
+func (m *machine) takeConfig(r Info, value []byte) error {
+	c := r.Config
+	if m.options.config != nil {
+		want := *m.options.config
+		want.Window, want.Prefix = c.Window, "" // see SetWindow; the prefix is not the machine's
+		if err := c.compare(m.options.name, want); err != nil {
+			return err
+		}
+	}
+	if m.config != nil && !m.sequencer.Config.Layout.SameIDs(c.Layout) {
+		return &MismatchError{Sequencer: m.options.name, Field: "layout", Have: c.Layout.String(), Want: m.sequencer.Config.Layout.String()}
+	}
+	m.sequencer, m.config = r, value
+	if err := m.options.Nodes.Check(c.Layout); err != nil {
+		return err
+	}
+	mine := *cmp.Or(m.options.Nodes, &Range{0, c.Layout.MaxNode()})
+	m.lowestNode, m.highestNode = mine.Lo, mine.Hi
+	if n := c.Nodes; n != nil {
+		if max(mine.Lo, n.Lo) > min(mine.Hi, n.Hi) {
+			return fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.options.name, n, mine.Lo, mine.Hi)
+		}
+		m.lowestNode, m.highestNode = max(mine.Lo, n.Lo), min(mine.Hi, n.Hi)
+	}
+	if r.MovedTo != "" {
+		return movedError(m.options.name, r.MovedTo)
+	}
+	if err := r.State.err(); err != nil {
+		return fmt.Errorf("%w: %s is %v", err, m.options.name, r.State)
+	}
+	return nil
+}
+
+// refuse records why no node ID can be acquired until the configuration
+// changes.
+func (m *machine) refuse(err error) {
+	m.demand, m.refused = false, true
+	m.fail(err, min(max(m.window()/3, 1000), 5000))
+	if m.wantConfig && m.hold == nil {
+		m.notBefore = 0 // a hint came after it was requested
+	}
+}
