@@ -10,7 +10,7 @@ import (
 
 // Create creates a sequencer, or creates a destroyed one again, and returns it.
 // If it already exists with the same configuration, nothing happens. If it
-// exists with another one, the error is a *MismatchError. If it was moved to
+// exists with another one, the error matches ErrMismatch. If it was moved to
 // another store, the error matches ErrMoved. A destroyed sequencer keeps its
 // layout, so that new IDs never repeat old ones. A layout whose time has ended
 // is refused with an error that matches firn.ErrTimeOver. A floor that is later
@@ -54,13 +54,13 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 			// If the value that was read is lost, so is an unused sequencer. Its
 			// range and floor must not be: another generator may have the rest.
 			if want, have := c.Nodes.String(), r.Config.Nodes.String(); c.Nodes != nil && want != have {
-				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want, Have: have}
+				return false, mismatch(name, "nodes", have, want)
 			}
 			if want, have := c.Layout.String(), r.Config.Layout.String(); want != have {
-				return false, &MismatchError{Sequencer: name, Field: "layout", Want: want, Have: have} // by Even, at least
+				return false, mismatch(name, "layout", have, want) // by Even, at least
 			}
 			if r.Floor.Before(fresh.floor()) {
-				return false, &MismatchError{Sequencer: name, Field: "floor", Want: timeText(fresh.floor()), Have: timeText(r.Floor)}
+				return false, mismatch(name, "floor", timeText(r.Floor), timeText(fresh.floor()))
 			}
 			return c.Nodes != nil || !opt.Floor.IsZero(), r.Config.compare(name, c)
 		}

@@ -122,6 +122,9 @@ func (c Config) checkTime(name string, now time.Time) error {
 		name, c.Layout, timeText(end), timeText(now), firn.ErrTimeOver)
 }
 
+// noPrefix stands for the absence of a prefix.
+const noPrefix = "none"
+
 // compare returns an error if want differs from the configuration of the
 // sequencer. Layouts differ if their IDs do: Even is a setting that may differ. A
 // prefix is compared if want has one.
@@ -131,12 +134,12 @@ func (c Config) compare(name string, want Config) error {
 		counts            bool
 	}{
 		{"layout", c.Layout.String(), want.Layout.String(), !c.Layout.SameIDs(want.Layout)},
-		{"prefix", cmp.Or(c.Prefix, "none"), want.Prefix, want.Prefix != ""},
+		{"prefix", cmp.Or(c.Prefix, noPrefix), want.Prefix, want.Prefix != ""},
 		{"max-ahead", c.MaxAhead.String(), want.MaxAhead.String(), true},
 		{"window", c.Window.String(), want.Window.String(), true},
 	} {
 		if f.counts && f.have != f.want {
-			return &MismatchError{Sequencer: name, Field: f.field, Have: f.have, Want: f.want}
+			return mismatch(name, f.field, f.have, f.want)
 		}
 	}
 	return nil

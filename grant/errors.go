@@ -29,7 +29,8 @@ var (
 	// to another store or generator, and too long to wait for that.
 	ErrEarly = errors.New("grant: too early to hand node IDs over")
 
-	// ErrMismatch is matched by every MismatchError.
+	// ErrMismatch is returned if a sequencer has another configuration than the
+	// caller wants. The text has both values, and what to do.
 	ErrMismatch = errors.New("grant: the sequencer has another configuration")
 
 	// ErrNodesExhausted is matched by every ExhaustedError.
@@ -65,21 +66,18 @@ var (
 	ErrDamaged = errors.New("grant: the record is damaged")
 )
 
-// A MismatchError reports how a configuration differs from that of the
-// sequencer. It matches ErrMismatch.
-type MismatchError struct {
-	Sequencer string
-	Field     string // "layout", "max-ahead", "window", "nodes", "floor" or "prefix"
-	Want      string // what the caller asked for
-	Have      string // what the sequencer has
+// mismatch returns the error for a field that a sequencer has and a caller
+// wants with another value.
+func mismatch(name, field, have, want string) error {
+	todo := "that cannot change; use the existing sequencer, or choose another name, whose IDs may collide with those of this one"
+	switch {
+	case field == "nodes" || field == "window":
+		todo = fmt.Sprintf("change it with firn sequencer %s %s %s", field, name, want)
+	case field == "prefix" && have == noPrefix:
+		todo = "destroy the sequencer and create it again with that prefix: its IDs continue"
+	}
+	return errorOf(ErrMismatch, "sequencer %s has %s %s, not %s: %s", name, field, have, want, todo)
 }
-
-func (e *MismatchError) Error() string {
-	return fmt.Sprintf("grant: sequencer %s has %s %s, not %s", e.Sequencer, e.Field, e.Have, e.Want)
-}
-
-// Is reports whether target is ErrMismatch.
-func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
 // An ExhaustedError reports that every node ID that the member may take is
 // held. It matches ErrNodesExhausted.

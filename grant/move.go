@@ -144,7 +144,7 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 	case source.MovedTo == "" && source.State == Destroying, target.MovedTo == "" && target.State == Destroying:
 		err = fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 	case !absent && target.State != Purged && !source.Config.Layout.SameIDs(target.Config.Layout):
-		err = fmt.Errorf("in %s: %w", to.URL, &MismatchError{Sequencer: name, Field: "layout", Want: source.Config.Layout.String(), Have: target.Config.Layout.String()})
+		err = fmt.Errorf("in %s: %w", to.URL, mismatch(name, "layout", target.Config.Layout.String(), source.Config.Layout.String()))
 	case target.State < Destroyed && !absent && source.MovedTo == "" && target.MovedTo == "" && source.Config.Nodes.String() != target.Config.Nodes.String():
 		// The target's range leaves out what belongs to another store or generator.
 		err = fmt.Errorf("grant: sequencer %s may use node IDs %v in %s, and %v in %s: give it the same range in both first (firn sequencer nodes %[1]s)",

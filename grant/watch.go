@@ -78,7 +78,7 @@ func (m *machine) takeConfig(r Info, value []byte) error {
 		}
 	}
 	if m.config != nil && !m.sequencer.Config.Layout.SameIDs(c.Layout) {
-		return &MismatchError{Sequencer: m.options.name, Field: "layout", Have: c.Layout.String(), Want: m.sequencer.Config.Layout.String()}
+		return mismatch(m.options.name, "layout", c.Layout.String(), m.sequencer.Config.Layout.String())
 	}
 	m.sequencer, m.config = r, value
 	if err := m.options.Nodes.Check(c.Layout); err != nil {

@@ -91,8 +91,8 @@ var (
 // opens an existing one with its settings.
 //
 // If the sequencer does not exist and the Options have a layout, Open creates
-// it. If it exists with another configuration, the error is a
-// *grant.MismatchError that contains both. If it was destroyed, the error matches
+// it. If it exists with another configuration, the error
+// matches grant.ErrMismatch and contains both. If it was destroyed, the error matches
 // grant.ErrDestroyed: create it again explicitly, with grant.Create. If the
 // time of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
 // before all arguments are checked.

@@ -115,6 +115,7 @@ var storeHints = []struct {
 }{
 	{grant.ErrNotFound, exitNo, "run firn sequencer list for all sequencers, or create it with firn sequencer create"},
 	{grant.ErrDestroyed, exitNo, "create it again with firn sequencer create: its IDs continue above the old ones"},
+	{grant.ErrMismatch, exitNo, ""}, // its text says what to do
 	{grant.ErrMoved, exitNo, "use --store with that URL (its password is not shown), or FIRN_STORE; firn sequencer move brings it back"},
 	{grant.ErrDetached, exitNo, "make it usable again with firn sequencer attach"},
 	{grant.ErrNodesExhausted, exitNo, "run firn node list for their holders; node IDs of crashed processes are free when their windows end"},
@@ -134,20 +135,11 @@ var storeHints = []struct {
 // storeError says what an error of a store, a sequencer or a generator means for
 // the user.
 func storeError(err error) error {
-	var (
-		mismatch  *grant.MismatchError
-		exhausted *grant.ExhaustedError
-	)
+	var exhausted *grant.ExhaustedError
 	no := func(format string, a ...any) error { return refused(fmt.Sprintf(format, a...), "%w", err) }
 	switch {
 	case err == nil, errors.As(err, new(*exitError)), errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &mismatch) && (mismatch.Field == "nodes" || mismatch.Field == "window"):
-		return no("change it with firn sequencer %s %s %s", mismatch.Field, mismatch.Sequencer, mismatch.Want)
-	case errors.As(err, &mismatch) && mismatch.Field == "prefix" && mismatch.Have == "none":
-		return no("destroy sequencer %s and create it again with --prefix %s: its IDs continue", mismatch.Sequencer, mismatch.Want)
-	case errors.As(err, &mismatch):
-		return no("a sequencer's %s cannot change: use the existing one (firn sequencer show %s), or choose another name, whose IDs may collide with those of this one", mismatch.Field, mismatch.Sequencer)
 	case errors.As(err, &exhausted) && exhausted.Fenced:
 		return no("wait until then: IDs begin above the floor that a fence, or firn sequencer create --floor, has set")
 	case errors.As(err, &exhausted) && exhausted.Ahead:

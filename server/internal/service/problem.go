@@ -164,16 +164,11 @@ func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 // AdminProblem is ProblemOf for an error of a StoreAdmin about the named
 // sequencer.
 func AdminProblem(name string, err error, limit time.Duration, late bool) *Problem {
-	var mismatch *grant.MismatchError
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
 		return Problemf(NoSequencer, "sequencer %s not found", name)
-	case errors.As(err, &mismatch) && (mismatch.Field == "nodes" || mismatch.Field == "window"):
-		return Problemf(Different, "%s: change it with firn sequencer %s %s %s", textfmt.Message(err), mismatch.Field,
-			name, mismatch.Want)
 	case errors.Is(err, grant.ErrMismatch):
-		return Problemf(Different, "%s: that cannot change; use the existing sequencer, or choose another name, "+
-			"whose IDs may collide with those of this one", textfmt.Message(err))
+		return Problemf(Different, "%s", textfmt.Message(err))
 	}
 	return ProblemOf(err, limit, late)
 }
