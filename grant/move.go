@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // A Place is a store and the URL by which people know it.
@@ -216,26 +215,11 @@ func merge(a, b nodeRecord) nodeRecord {
 			next.Spoiled = span{min(next.Spoiled[0], above[0]), max(next.Spoiled[1], above[1])}
 		}
 	}
-	// Between two of these points, each history has covered everything or nothing.
-	points := slices.Concat(a.Gap[:], b.Gap[:], a.Spoiled[:], b.Spoiled[:], []int64{a.Until, b.Until})
-	slices.Sort(points)
-	var unused span
-	for i, p := range points[:len(points)-1] {
-		if points[i+1] > a.Until || a.covered(p) || b.covered(p) {
-			continue
-		}
-		if unused[1] != p {
-			unused[0] = p
-		}
-		if unused[1] = points[i+1]; unused.length() > next.Gap.length() {
-			next.Gap = unused
-		}
+	// What neither has covered: below the lower mark both gaps say so, and above
+	// what the lower record knows of, that of the other.
+	low, high := span{max(a.Gap[0], b.Gap[0]), min(a.Gap[1], b.Gap[1])}, span{max(a.Gap[0], b.end()), a.Gap[1]}
+	if next.Gap = low; high.length() > low.length() {
+		next.Gap = high
 	}
 	return next
-}
-
-// covered reports whether a window may have reached over a time.
-func (r nodeRecord) covered(at int64) bool {
-	in := func(s span) bool { return s[0] <= at && at < s[1] }
-	return at < r.Until && !in(r.Gap) || in(r.Spoiled)
 }

@@ -73,7 +73,7 @@ func HandOver(ctx context.Context, s Store, i Info, gives func(node uint64) bool
 	end := ms(i.Floor)
 	err := eachNode(ctx, s, i.Name, func(uint64) {}, func(node uint64, key string, _ []byte, r nodeRecord) error {
 		if gives(node) && key == nodeKey(i.Name, node, i.Config.Layout.MaxNode()) {
-			end = max(end, r.Until, r.Spoiled[1]) // a repair leaves windows above the mark
+			end = max(end, r.end()) // a repair leaves windows above the mark
 		}
 		return nil
 	})

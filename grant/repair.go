@@ -67,12 +67,16 @@ func (r nodeRecord) repairable(now int64) bool { return r.Gap.length() > 0 && r.
 // repair moves the mark back to the beginning of the gap. The span after the
 // gap is spoiled.
 func (r *nodeRecord) repair() {
-	end := r.Until
-	if r.Spoiled.length() > 0 {
-		end = r.Spoiled[1]
-	}
-	r.Spoiled = span{r.Gap[1], end}
+	r.Spoiled = span{r.Gap[1], r.end()}
 	r.Until, r.Gap = r.Gap[0], span{}
+}
+
+// end returns the end of all windows that the record knows of.
+func (r nodeRecord) end() int64 {
+	if r.Spoiled.length() > 0 {
+		return r.Spoiled[1]
+	}
+	return r.Until
 }
 
 // repairNode repairs a record, unless another process was faster.
