@@ -1,5 +1,12 @@
 package grant
 
+// A freezing is why a member neither acquires nor renews until a fence.
+type freezing struct {
+	frozen    bool  // the store was found to have gone back
+	frozenAt  int64 // the clock at that moment
+	frozenFor error // why
+}
+
 // errOverlap is the reason to freeze if another's window overlaps the member's,
 // and no record shows why.
 var errOverlap = errorOf(ErrRolledBack, "the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence)")

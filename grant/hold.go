@@ -62,6 +62,12 @@ const (
 	holdSealed                   // nothing more is used; it is given back unless it is lost
 )
 
+// A renewal is what is known about the next one.
+type renewal struct {
+	probed      bool // the clock was compared before a large renewal
+	renewFailed bool // the last renewal failed; the configuration is read before the next
+}
+
 // close ends the use of a hold.
 func (h *hold) close() { h.phase = max(h.phase, holdClosing) }
 

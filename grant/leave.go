@@ -5,6 +5,12 @@ import (
 	"errors"
 )
 
+// A leaving is what became of the last node ID.
+type leaving struct {
+	gaveBack bool  // it was given back
+	kept     error // why it was not, if no other was wanted
+}
+
 // mustSeal reports whether nothing more may be used and the generator is not
 // sealed yet.
 func (m *machine) mustSeal() bool { return m.hold != nil && m.hold.phase == holdClosing }

@@ -32,33 +32,19 @@ type machine struct {
 	wanted bool // a node ID is: the last event of the two was eventJoin, not eventLeave
 	demand bool // a caller waits for an ID
 
-	// The sequencer, as last read.
-	sequencer               Info
-	config                  []byte // its bytes
-	lowestNode, highestNode uint64 // the node IDs that the member may take
-	refused                 bool   // it forbids acquiring
-	wantConfig              bool   // it may have changed
-	configAt                int64  // Mono when to read it again while a window is open
-	seenFloor               int64  // the greatest floor of a fence ever read, or never
-	seenInc                 uint64 // the greatest incarnation ever read
-
 	pending   operation // the request in progress
 	failures  int       // consecutive failed requests
 	notBefore int64     // Mono before which no request is made
 
-	claim *claim // a node ID that is being acquired
+	// What each phase knows, in the file of its name.
+	watch
 	search
 	clocks clocks
-
-	hold        *hold // the node ID in use
-	probed      bool  // the clock was compared before a large renewal
-	renewFailed bool  // the last renewal failed; the configuration is read before the next
-	gaveBack    bool  // the last node ID was given back
-	kept        error // why it was not, if no other was wanted
-
-	frozen    bool  // the store was found to have gone back
-	frozenAt  int64 // the clock at that moment
-	frozenFor error // why
+	claim  *claim // a node ID that is being acquired
+	hold   *hold  // the node ID in use
+	renewal
+	leaving
+	freezing
 
 	status   Status
 	reported error // the error of the last report
@@ -89,7 +75,7 @@ const (
 // newMachine returns the machine of a member that holds nothing.
 func newMachine(s Member) *machine {
 	s.Host = cut(s.Host, 64)
-	m := &machine{options: s, search: search{prefer: -1}, used: never, seenFloor: never}
+	m := &machine{options: s, search: search{prefer: -1}, used: never, watch: watch{seenFloor: never}}
 	m.owner = m.token()
 	return m
 }

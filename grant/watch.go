@@ -6,6 +6,18 @@ import (
 	"fmt"
 )
 
+// A watch is what a member knows of the configuration of the sequencer.
+type watch struct {
+	sequencer               Info   // as last read
+	config                  []byte // its bytes
+	lowestNode, highestNode uint64 // the node IDs that the member may take
+	refused                 bool   // it forbids acquiring
+	wantConfig              bool   // it may have changed
+	configAt                int64  // Mono when to read it again while a window is open
+	seenFloor               int64  // the greatest floor of a fence ever read, or never
+	seenInc                 uint64 // the greatest incarnation ever read
+}
+
 // configDue reports whether to read the configuration again.
 func (m *machine) configDue() bool { return m.open() && m.mono >= m.configAt }
 
