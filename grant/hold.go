@@ -166,7 +166,7 @@ func (m *machine) renew() {
 
 // node returns a new record of the member, with what it carries on.
 func (m *machine) node(state string, until int64, r nodeRecord) []byte {
-	r.Nonce, r.Owner, r.Until, r.Wall, r.State, r.Host = m.token(), m.owner, until, m.wall, state, m.options.Host
+	r.Nonce, r.Owner, r.Until, r.Wall, r.State, r.Host = m.token(), m.owner, until, m.wall, state, m.options.host
 	if r.held() {
 		// A write that settles another one, from before the clock was set back,
 		// has the same end and so needs the same clock: a fence assumes a

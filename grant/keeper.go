@@ -92,23 +92,14 @@ type Member struct {
 	// blocked for others until the time that this clock shows.
 	AllowClockAhead bool
 
-	// Host is written into the records for people to read; it is truncated to
-	// 64 bytes. Empty means the host's name.
-	Host string
-
 	// Now is the clock; nil means the system clock.
 	Now func() time.Time
-
-	// Timeout is how long a request to the store may take before its result
-	// counts as unknown. Zero means 5 seconds. A Keeper never waits longer than
-	// a sixth of the sequencer's window, so that one lost request does not cost
-	// the window.
-	Timeout time.Duration
 
 	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 
 	name   string  // of the sequencer
+	host   string  // that is written into the records for people to read
 	config *Config // that the sequencer must have been created with; nil accepts any
 
 	// random returns random numbers that no two members share, for choices,
@@ -141,16 +132,11 @@ func NewKeeper(store Store, name string, config *Config, holder Holder, o *Membe
 	s := *cmp.Or(o, new(Member))
 	s.name, s.config = name, config
 	s.Now = clockOr(s.Now)
-	if s.Timeout <= 0 {
-		s.Timeout = 5 * time.Second
-	}
 	s.Logger = cmp.Or(s.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.name)
 	if s.random == nil {
 		s.random = random
 	}
-	if s.Host == "" {
-		s.Host, _ = os.Hostname()
-	}
+	s.host, _ = os.Hostname()
 	_, s.storeClock = As[Clock](store)
 	k := &Keeper{
 		store: store, holder: holder, options: s, start: time.Now(),
@@ -336,9 +322,14 @@ func (k *Keeper) logAlarm(a warning) {
 	log.Log(context.Background(), alarms[a.Kind].level, alarms[a.Kind].message)
 }
 
+// requestFor is how long a request to the store may take before its result is
+// unknown. A sixth of the window is the limit if that is shorter, so that one
+// lost request does not cost the window.
+const requestFor = 5 * time.Second
+
 // ask makes a request. back is not nil if the store is known to have gone back.
 func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back *event) {
-	limit := k.options.Timeout
+	limit := requestFor
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
 	}

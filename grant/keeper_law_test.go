@@ -95,7 +95,7 @@ func TestAskLaw(t *testing.T) {
 				for _, err := range []error{nil, errNoAnswer, fmt.Errorf("no: %w", ErrNotSent)} {
 					for window, limit := range map[time.Duration]time.Duration{0: 5 * time.Second, 30 * time.Second: 5 * time.Second, 29_994 * time.Millisecond: 4999 * time.Millisecond, time.Second: time.Second / 6} {
 						s := &tellingStore{value: []byte("v"), applied: applied, err: err, delay: 3 * time.Millisecond}
-						k := &Keeper{store: s, options: Member{name: "s", Timeout: 5 * time.Second}}
+						k := &Keeper{store: s, options: Member{name: "s"}}
 						if window > 0 {
 							k.info, k.known = Info{Config: Config{Window: window}}, true
 						}
@@ -175,7 +175,7 @@ func TestAskLaw(t *testing.T) {
 	})
 	// A damaged record is not the one to be replaced.
 	s := &tellingStore{err: fmt.Errorf("%w: %w", ErrNotSent, ErrDamaged)}
-	k := &Keeper{store: s, options: Member{name: "s", Timeout: 5 * time.Second}}
+	k := &Keeper{store: s, options: Member{name: "s"}}
 	if e, _ := k.ask(t.Context(), action{Kind: actionCAS, Key: "k"}, &lineageOf{store: plainStore{}}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
 		t.Errorf("a write over a damaged record: %+v, %+v", e, k.Stats())
 	}
@@ -200,7 +200,7 @@ func testAskLineage(t *testing.T) {
 		for _, lost := range []error{nil, errNoAnswer} {
 			for _, wentBack := range []bool{false, true} {
 				s := &tellingStore{identity: "one", revision: 5, lost: lost, delay: 3 * time.Second}
-				k := &Keeper{store: s, options: Member{name: "s", Timeout: 5 * time.Second}}
+				k := &Keeper{store: s, options: Member{name: "s"}}
 				l := &lineageOf{store: s, identity: "one", durable: 5}
 				time.Sleep(time.Second) // after an earlier answer
 				if wentBack {
@@ -411,19 +411,14 @@ func TestNewKeeperLaw(t *testing.T) {
 		return k.options
 	}
 	s := made(Member{})
-	if one, two := s.random(), s.random(); s.Host != name || one == two || s.storeClock {
+	if one, two := s.random(), s.random(); s.host != name || one == two || s.storeClock {
 		t.Errorf("with nothing given: %+v", s)
 	}
-	if s := made(Member{Host: "ours", random: func() uint64 { return 7 }}); s.Host != "ours" || s.random() != 7 {
-		t.Errorf("with all given: %+v", s)
-	}
-	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Second, -1: 5 * time.Second, 1: 1, time.Minute: time.Minute} {
-		var log bytes.Buffer
-		set := made(Member{Timeout: given, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		set.Logger.Info("x")
-		if set.Timeout != want || set.Now == nil || !strings.Contains(log.String(), "sequencer=s") {
-			t.Errorf("timeout %v: %v; log %s", given, set.Timeout, &log)
-		}
+	var log bytes.Buffer
+	set := made(Member{Logger: slog.New(slog.NewTextHandler(&log, nil)), random: func() uint64 { return 7 }})
+	set.Logger.Info("x")
+	if set.Now == nil || set.random() != 7 || !strings.Contains(log.String(), "sequencer=s") {
+		t.Errorf("%+v, log %s", set, &log)
 	}
 }
 

@@ -74,7 +74,7 @@ const (
 
 // newMachine returns the machine of a member that holds nothing.
 func newMachine(s Member) *machine {
-	s.Host = cut(s.Host, 64)
+	s.host = cut(s.host, 64)
 	m := &machine{options: s, search: search{prefer: -1}, used: never, watch: watch{seenFloor: never}}
 	m.owner = m.token()
 	return m

@@ -119,8 +119,8 @@ func TestEmptyIsNone(t *testing.T) {
 // are limited.
 func TestHost(t *testing.T) {
 	for name, want := range map[string]int{"": 0, "h": 1, strings.Repeat("a", 64): 64, strings.Repeat("a", 65): 64, strings.Repeat("ü", 40): 64, "a" + strings.Repeat("ü", 40): 63, strings.Repeat("\x80", 70): 0} {
-		m := newMachine(Member{Host: name, random: func() uint64 { return 7 }})
-		if got := m.options.Host; len(got) != want || !strings.HasPrefix(name, got) {
+		m := newMachine(Member{host: name, random: func() uint64 { return 7 }})
+		if got := m.options.host; len(got) != want || !strings.HasPrefix(name, got) {
 			t.Errorf("%q is cut to %q", name, got)
 		}
 		if m.owner != "00000000000000070000000000000007" {

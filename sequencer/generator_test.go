@@ -3,6 +3,7 @@ package sequencer
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -159,22 +160,23 @@ func testOptions(t *testing.T) {
 	s := &deadlineStore{Store: new(memstore.Store)}
 	now := func() time.Time { return time.Now().Add(-time.Second) }
 	ahead := 300 * time.Millisecond
-	q, err := Open(t.Context(), s, "s", &Options{Layout: someLayout, MaxAhead: &ahead, Window: 7 * time.Second, Member: grant.Member{Now: now, Host: "here", Timeout: 300 * time.Millisecond}})
+	q, err := Open(t.Context(), s, "s", &Options{Layout: someLayout, MaxAhead: &ahead, Window: 7 * time.Second, Member: grant.Member{Now: now}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o := q.options; o.MaxAhead != ahead || o.Now == nil || time.Since(o.Now()) < time.Second {
 		t.Errorf("%+v", o)
 	}
-	if s.limit != 300*time.Millisecond {
-		t.Errorf("a write has %v, want the timeout that was given", s.limit)
+	if s.limit != 7*time.Second/6 {
+		t.Errorf("a write has %v, want a sixth of the window", s.limit)
 	}
 	info, err := grant.Lookup(t.Context(), s, "s")
 	if since := time.Since(info.Created); err != nil || since < time.Second || since > time.Minute || info.Config != q.Config() {
 		t.Errorf("%+v, %v, created %v ago, want by the clock that was given", info, err, since)
 	}
+	host := must.Get(os.Hostname())(t)
 	n, err := grant.LookupNode(t.Context(), s, info, q.Status().Node)
-	if err != nil || n.Host != "here" || !n.Until.Equal(q.Status().Until) || n.Owner != q.Status().Owner {
+	if err != nil || n.Host != host || !n.Until.Equal(q.Status().Until) || n.Owner != q.Status().Owner {
 		t.Errorf("%+v, %v; it is %+v", n, err, q.Status())
 	}
 	if stats := q.Stats(); stats.Status.Phase != grant.Holding || stats.Status.Node != n.Node || stats.Keeper.Acquired != 1 {

@@ -1,7 +1,6 @@
 package sequencer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +96,7 @@ func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *O
 		go func() {
 			defer close(closed)
 			// One request in progress, and the one that gives it back.
-			late, cancel := context.WithTimeout(context.Background(), cmp.Or(max(2*o.Timeout, 0), 10*time.Second))
+			late, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			_ = q.Close(late)
 		}()

@@ -98,7 +98,7 @@ var (
 // before all arguments are checked.
 //
 // If the context ends first, Open returns at once. It gives back a node ID that
-// it has claimed in the background, for at most twice Options.Timeout.
+// it has claimed in the background, for at most ten seconds.
 func Open(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer, error) {
 	return open(ctx, s, name, o, 64, "Open128", firn.NewGenerator)
 }

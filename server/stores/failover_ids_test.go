@@ -72,13 +72,13 @@ func failoverIDs(t *testing.T) {
 	primary, standby := synchronous(t)
 	layout := firn.MustParseLayout("bits=time:44.node:8.seq:4,unit=1ms,epoch=0")
 	ahead := 100 * time.Millisecond
-	member := func(by, url string, node uint64) *sequencer.Sequencer {
+	member := func(url string, node uint64) *sequencer.Sequencer {
 		q, err := sequencer.Open(t.Context(), open(t, url), "orders", &sequencer.Options{
 			Layout:      layout,
 			MaxAhead:    &ahead,
 			Window:      window,
 			WaitForNode: true,
-			Member:      grant.Member{Nodes: &grant.Range{Lo: node, Hi: node}, Host: by},
+			Member:      grant.Member{Nodes: &grant.Range{Lo: node, Hi: node}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -97,10 +97,10 @@ func failoverIDs(t *testing.T) {
 		return all.draw(ctx, t, by, q)
 	}
 
-	a := member("a", primary.URL("create=true"), 7)
+	a := member(primary.URL("create=true"), 7)
 	// Its connections lead to the new primary after the failover.
 	p := proc.NewLink(t, primary.Address())
-	c := member("c", strings.Replace(primary.URL(), primary.Address(), p.Address, 1), 8)
+	c := member(strings.Replace(primary.URL(), primary.Address(), p.Address, 1), 8)
 	if n := during(window, "a", a); n == 0 {
 		t.Fatal("a makes no IDs")
 	}
@@ -149,7 +149,7 @@ func failoverIDs(t *testing.T) {
 	if until := a.Status().Until; until.After(known) {
 		t.Errorf("a has a window until %v, and the standby knows of one until %v", until, known)
 	}
-	b := member("b", standby.URL(), 7)
+	b := member(standby.URL(), 7)
 	if n := during(2*time.Second, "b", b); n == 0 {
 		t.Error("b makes no IDs after the failover")
 	}

@@ -54,7 +54,7 @@ func (o setup) start(t *testing.T) *server {
 	fleet := service.NewStoreAdmin(v.store, nil)
 	c := service.ClusterConfig{Admin: fleet, Options: sequencer.Options{
 		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")),
-		Member: grant.Member{Nodes: &o.nodes, Logger: o.log, Timeout: time.Second},
+		Member: grant.Member{Nodes: &o.nodes, Logger: o.log},
 	}}
 	if o.to != nil {
 		v.Peers = New(fleet, Config{URLs: o.to, Logger: o.log})
