@@ -22,7 +22,8 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 	opt := o.filled()
 	now := opt.Now()
 	if !inRange(ms(now)) || !inRange(ms(cmp.Or(opt.Floor, now))) {
-		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s and the floor is %s, but records have times from %s to %s",
+		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s and the floor is %s, but records have "+
+			"times from %s to %s",
 			name, timeText(now), timeText(opt.Floor), timeText(timeOf(-maxTime)), timeText(timeOf(maxTime)))
 	}
 	return changeConfig(ctx, s, name, "create", func(r *Info) (write bool, err error) {
@@ -49,7 +50,8 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 				return false, err
 			}
 		case r.State == Destroying:
-			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
+			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)",
+				ErrDestroyed, name, name)
 		default:
 			// If the value that was read is lost, so is an unused sequencer. Its
 			// range and floor must not be: another generator may have the rest.
@@ -159,7 +161,8 @@ type Report struct {
 // read passes the records of all node IDs to visit, with what is wrong with
 // one that cannot be read. Those that visit adds to Damaged are left as they
 // are, except one of a newer version: that is an error.
-func (r *Report) read(ctx context.Context, s Store, name string, visit func(node uint64, key string, record nodeRecord, err error)) error {
+func (r *Report) read(ctx context.Context, s Store, name string,
+	visit func(node uint64, key string, record nodeRecord, err error)) error {
 	err := s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, record, err := readNode(name, key, value)
 		visit(node, key, record, err)

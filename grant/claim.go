@@ -74,7 +74,8 @@ func (m *machine) acquired(e event) {
 	case e.Err == nil:
 		m.claim, m.crowded = nil, true
 		if m.refusals++; m.refusals > refusalsMost {
-			m.fail(fmt.Errorf("grant: %d claims were refused because the records had changed since they were read", m.refusals), 0)
+			m.fail(fmt.Errorf("grant: %d claims were refused because the records had changed since they were read",
+				m.refusals), 0)
 		} else {
 			m.failures = 0
 			m.pick()

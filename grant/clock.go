@@ -119,7 +119,9 @@ func (m *machine) agrees(s sighting, store lead, known bool) bool {
 	case agree > 0 || long:
 		c.clear, c.clearAt, c.watching = true, m.mono, false
 	default:
-		err = errorOf(ErrComparingClocks, "sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", m.options.name)
+		err = errorOf(ErrComparingClocks, "sequencer %s: "+
+			"no node ID is claimed yet: the records of other members look old, "+
+			"and this machine's clock may be ahead; watching whether they renew", m.options.name)
 	}
 	if err != nil {
 		m.fail(err, watchEach)
@@ -202,8 +204,10 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 // aheadError returns an error of a kind: our clock is ahead of others, which
 // whose names.
 func (m *machine) aheadError(by lead, whose string, kind error) error {
-	return errorOf(kind, "sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is claimed: set the clock, or allow it explicitly (AllowClockAhead)",
-		m.options.name, time.Duration(by.least)*time.Millisecond, whose, timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by.least)))
+	return errorOf(kind, "sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is "+
+		"claimed: set the clock, or allow it explicitly (AllowClockAhead)",
+		m.options.name, time.Duration(by.least)*time.Millisecond, whose,
+		timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by.least)))
 }
 
 // clockBehind reports whether our clock is far behind those of others. If it
@@ -223,7 +227,9 @@ func (m *machine) clockBehind(s sighting) bool {
 	case known && store.most >= -behindMost:
 		m.alarmOnce(alarmMembersAhead, by)
 	default:
-		m.fail(errorOf(ErrClockBehind, "sequencer %s: this machine's clock is %v behind those of the members that wrote node IDs %v: compare both with a time server; if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
+		m.fail(errorOf(ErrClockBehind, "sequencer %s: this machine's clock is %v "+
+			"behind those of the members that wrote node IDs %v: compare both with a time server; "+
+			"if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
 			m.options.name, time.Duration(by)*time.Millisecond, s.nodes), 1000)
 		return true
 	}

@@ -95,13 +95,16 @@ func (c Config) Check() error {
 		return fmt.Errorf("grant: the configuration has no layout")
 	}
 	if c.MaxAhead < 0 || c.MaxAhead > maxWindow/4 || c.MaxAhead%time.Millisecond != 0 {
-		return fmt.Errorf("grant: max-ahead is %v: it must be 0 or more, in whole milliseconds, and no more than %v", c.MaxAhead, maxWindow/4)
+		return fmt.Errorf("grant: max-ahead is %v: it must be 0 or more, in whole milliseconds, and no more than %v",
+			c.MaxAhead, maxWindow/4)
 	}
 	if c.Window%time.Millisecond != 0 || c.Window > maxWindow {
-		return fmt.Errorf("grant: the window is %v: it must be in whole milliseconds, and no more than %v", c.Window, maxWindow)
+		return fmt.Errorf("grant: the window is %v: it must be in whole milliseconds, and no more than %v",
+			c.Window, maxWindow)
 	}
 	if least := c.minWindow(); c.Window < least {
-		return fmt.Errorf("grant: the window is %v: with max-ahead %v and ticks of %v it must be at least %v (twice max-ahead, four ticks, 100ms)",
+		return fmt.Errorf("grant: the window is %v: with max-ahead %v and ticks of %v it must be at least %v "+
+			"(twice max-ahead, four ticks, 100ms)",
 			c.Window, c.MaxAhead, c.Layout.Unit(), least)
 	}
 	if c.Prefix != "" {

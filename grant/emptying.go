@@ -22,7 +22,8 @@ func empty(ctx context.Context, s Store, name, what string, through, last State,
 
 // repeat calls step until it is finished, and tells o for which node IDs it
 // waits.
-func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error)) (Info, error) {
+func repeat(ctx context.Context, o *AdminOptions,
+	step func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error)) (Info, error) {
 	opt := o.filled()
 	var shown []uint64 // node IDs last passed to Waiting
 	contested := 0     // consecutive steps that other operators undid
@@ -87,13 +88,15 @@ func stopped(ctx context.Context, i Info, nodes []uint64) error {
 		return fmt.Errorf("grant: sequencer %s is %v, and another process is changing it; call it again to continue: %w",
 			name, state, context.Cause(ctx))
 	}
-	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %v; call it again to continue: %w",
+	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %v; call it "+
+		"again to continue: %w",
 		name, state, len(nodes), nodes[:min(len(nodes), 8)], context.Cause(ctx))
 }
 
 // emptyStep does what can be done now: it changes the state, prevents every
 // window from growing and, once all have ended, sets the last state.
-func emptyStep(ctx context.Context, s Store, name, what string, through, last State, done *emptying, now time.Time) (Info, []NodeInfo, error) {
+func emptyStep(ctx context.Context, s Store, name, what string,
+	through, last State, done *emptying, now time.Time) (Info, []NodeInfo, error) {
 	info, err := changeExisting(ctx, s, name, what, func(r *Info) (write bool, err error) {
 		switch {
 		case r.State >= Destroying && last == Detached:
@@ -134,9 +137,11 @@ func emptyStep(ctx context.Context, s Store, name, what string, through, last St
 // operation does not start over: it could destroy the new sequencer.
 func undone(name string, last State) error {
 	if last == Destroyed {
-		return fmt.Errorf("grant: sequencer %s was destroyed and created again in the meantime; the new one is unchanged: call it again to destroy it", name)
+		return fmt.Errorf("grant: sequencer %s was destroyed and created again in the meantime; the new one is "+
+			"unchanged: call it again to destroy it", name)
 	}
-	return fmt.Errorf("grant: sequencer %s was attached again in the meantime and stays attached: call it again to detach it", name)
+	return fmt.Errorf("grant: sequencer %s was attached again in the meantime and stays attached: call it again to "+
+		"detach it", name)
 }
 
 // An emptying holds what one call of Destroy, Detach or SetNodes has written
@@ -188,7 +193,8 @@ func (c *emptying) ended(ctx context.Context, s Store, i Info, now int64) (waiti
 // and records that another operator has closed, because the value read may not
 // be durable. It returns by key the records that are free, except those freed
 // by an owner that found what windows wrote.
-func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (waiting []NodeInfo, free map[string][]byte, err error) {
+func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (
+	waiting []NodeInfo, free map[string][]byte, err error) {
 	free = make(map[string][]byte)
 	again := false
 	// How long a window lasts after its last renewal.
@@ -249,7 +255,8 @@ func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (wai
 
 // eachNode calls visit for every record of a node ID, or worn if the record is
 // damaged. It reads all records first, so that visit may use the store.
-func eachNode(ctx context.Context, s Store, name string, worn func(node uint64), visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
+func eachNode(ctx context.Context, s Store, name string, worn func(node uint64),
+	visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
 	type entry struct {
 		key   string
 		value []byte

@@ -55,7 +55,8 @@ var (
 	// ErrRolledBack is returned after the store has gone back to an earlier
 	// state, such as a backup. No node ID is acquired or renewed until an
 	// operator fences the sequencer (firn node fence).
-	ErrRolledBack = errors.New("grant: the store went back to an earlier state; fence the sequencer (firn node fence) before IDs are made again")
+	ErrRolledBack = errors.New("grant: the store went back to an earlier state; fence the sequencer (firn node " +
+		"fence) before IDs are made again")
 
 	// ErrNewerVersion is returned for a record that a newer version of Firn
 	// wrote in a form unknown to this one. The record was not changed.
@@ -69,7 +70,8 @@ var (
 // mismatch returns the error for a field that a sequencer has and a caller
 // wants with another value.
 func mismatch(name, field, have, want string) error {
-	todo := "that cannot change; use the existing sequencer, or choose another name, whose IDs may collide with those of this one"
+	todo := "that cannot change; use the existing sequencer, or choose another name, whose IDs may collide with " +
+		"those of this one"
 	switch {
 	case field == "nodes" || field == "window":
 		todo = fmt.Sprintf("change it with firn sequencer %s %s %s", field, name, want)
@@ -83,7 +85,7 @@ func mismatch(name, field, have, want string) error {
 // held. It matches ErrNodesExhausted.
 type ExhaustedError struct {
 	Free   time.Time // when the first known window ends unless it is renewed; zero if unknown
-	Ahead  bool      // none is held, but none may be used before Free: the sequencer was fenced or begins then, or this clock is behind the marks
+	Ahead  bool      // none is held, but none may be used before Free: see Fenced, or this clock is behind the marks
 	Fenced bool      // Ahead, because of the floor that a fence set, or the creation
 
 	sequencer string
@@ -102,7 +104,8 @@ func (e *ExhaustedError) Error() string {
 	case e.Fenced:
 		return fmt.Sprintf("grant: sequencer %s was fenced, continuing at %s", e.sequencer, timeText(e.Free))
 	case e.Ahead:
-		return fmt.Sprintf("grant: no node ID %d..%d of sequencer %s may be used before %s: this machine's clock is behind the marks",
+		return fmt.Sprintf("grant: no node ID %d..%d of sequencer %s may be used before %s"+
+			": this machine's clock is behind the marks",
 			e.nodes.Lo, e.nodes.Hi, e.sequencer, timeText(e.Free))
 	case e.Free.IsZero():
 		return "grant: " + what

@@ -19,7 +19,7 @@ const (
 	eventHint                      // the configuration may have changed
 	eventAnswered                  // the store answered the last request
 	eventSealed                    // actionSeal is complete; Used is final
-	eventWentBack                  // the store is known to have gone back (see Lineage)
+	eventWentBack                  // the store has gone back (see Lineage); Values may have the configuration
 )
 
 // An event is something that happened to a member. Wall, Mono and Used are the
@@ -33,7 +33,7 @@ type event struct {
 	// Only for eventAnswered.
 	Err     error    // the request failed; for actionCAS, the result is unknown unless it is ErrNotSent
 	Applied bool     // for actionCAS
-	Values  [][]byte // for actionGet (one), actionGetMany (one per key) and actionList; for eventWentBack, the configuration if it could be read
+	Values  [][]byte // for actionGet (one), actionGetMany (one per key) and actionList; or see eventWentBack
 	Keys    []string // for actionGetMany and actionList: the keys of Values
 
 	// Only for an answer to actionTime: the store's clock showed a time in

@@ -59,15 +59,18 @@ func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, 
 	if restored.IsZero() {
 		restored = now.Add(opt.Skew - 24*time.Hour)
 	}
-	report.Unsure = opt.LongestWindow == 0 && (ms(config.Created) >= latest || ms(config.Created) > ms(restored.Add(-opt.Skew)))
+	report.Unsure = opt.LongestWindow == 0 &&
+		(ms(config.Created) >= latest || ms(config.Created) > ms(restored.Add(-opt.Skew)))
 	ahead := max(2*report.LongestWindow, fenceLeast) + opt.Skew
 	floor := max(ms(config.fence), ms(now.Add(config.Config.MaxAhead+ahead)))
 	report.Floor = timeOf(max(floor, ms(config.begin)))
 	if !inRange(floor) {
-		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock", timeText(now))
+		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock",
+			timeText(now))
 	}
 	if latest != never && !opt.AnyClock {
-		const text = "the clock reads %s, which is %v %s the latest record of sequencer %s was written: set the clock, or allow it explicitly"
+		const text = "the clock reads %s, which is %v %s the latest record of sequencer %s was written: " +
+			"set the clock, or allow it explicitly"
 		switch by := now.Sub(timeOf(latest)); {
 		case by < -24*time.Hour:
 			return report, errorOf(ErrClockBehind, text, timeText(now), -by, "before", name)
@@ -106,7 +109,8 @@ func fenceAll(ctx context.Context, s Store, name string, floor, longest, now int
 	for _, key := range keys {
 		done, err := fenceNode(ctx, s, key, floor, now)
 		if err != nil {
-			return n, fmt.Errorf("grant: sequencer %s: only some records are fenced; run the fence again: %s: %w", name, key, err)
+			return n, fmt.Errorf("grant: sequencer %s: only some records are fenced; run the fence again: %s: %w",
+				name, key, err)
 		}
 		if done {
 			n++

@@ -182,7 +182,8 @@ func (m *machine) begin() {
 	m.claim = nil
 	from := max(c.from, m.used) // the order of IDs within the process
 	m.hold = &hold{
-		nodeGrant: c.nodeGrant, record: c.next, untilAt: m.mono + c.until - m.wall, renewed: max(m.used, c.from), margin: m.newMargin(),
+		nodeGrant: c.nodeGrant, record: c.next, untilAt: m.mono + c.until - m.wall,
+		renewed: max(m.used, c.from), margin: m.newMargin(),
 	}
 	m.prefer = int64(c.node)
 	m.succeeded()
@@ -212,9 +213,11 @@ func (m *machine) setBack() error {
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.maxAhead(), 1)) * time.Millisecond,
 	}
 	if m.wall >= maxMark {
-		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", m.options.name, timeText(e.Now))
+		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the "+
+			"clock", m.options.name, timeText(e.Now))
 	}
-	return errorOf(e, "sequencer %s: this process made IDs for times up to %s and its clock was set back since, so it makes no more until then: set the clock, or restart the process",
+	return errorOf(e, "sequencer %s: this process made IDs for times up to %s and its clock was set back since, so "+
+		"it makes no more until then: set the clock, or restart the process",
 		m.options.name, timeText(e.Last))
 }
 
@@ -256,7 +259,8 @@ func (m *machine) readAgain(op operation) {
 	m.request(op, action{Kind: actionGetMany, Keys: keys})
 }
 
-var errStale = errors.New("grant: the store refused a write but still returns the record that the write should have replaced: its reads are stale")
+var errStale = errors.New("grant: the store refused a write but still returns the record that the write should " +
+	"have replaced: its reads are stale")
 
 // remember adds a write with an unknown result to others.
 func remember(attempts [][]byte, next []byte) [][]byte {

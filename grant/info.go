@@ -21,7 +21,10 @@ const (
 	Purged                      // may be created again with any configuration
 )
 
-var stateNames = [...]string{Attached: "attached", Detaching: "detaching", Detached: "detached", Destroying: "destroying", Destroyed: "destroyed", Purged: "purged"}
+var stateNames = [...]string{
+	Attached: "attached", Detaching: "detaching", Detached: "detached",
+	Destroying: "destroying", Destroyed: "destroyed", Purged: "purged",
+}
 
 // String returns the state as a word.
 func (s State) String() string {

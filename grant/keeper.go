@@ -573,7 +573,8 @@ func (k *Keeper) Close(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("grant: sequencer %s: the node ID was not given back and becomes free when its window ends: %w", k.options.name, err)
+		return fmt.Errorf("grant: sequencer %s: the node ID was not given back and becomes free when its window "+
+			"ends: %w", k.options.name, err)
 	}
 	return nil
 }

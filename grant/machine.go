@@ -358,7 +358,9 @@ func (m *machine) report() {
 	if s.Phase == Holding || s.Phase == Losing {
 		s.Owner = m.owner
 	}
-	if s.Phase != m.status.Phase || s.Node != m.status.Node || !s.Until.Equal(m.status.Until) || s.Owner != m.status.Owner || !sameError(s.Err, m.reported) {
+	is, was := s, m.status
+	is.Err, was.Err = nil, nil // errors of stores may not be comparable
+	if is != was || !sameError(s.Err, m.reported) {
 		m.reported = s.Err
 		m.do(action{Kind: actionReport, Status: s})
 	}

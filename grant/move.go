@@ -16,7 +16,8 @@ type Place struct {
 
 func (p Place) check() error {
 	if p.URL == "" || !printable(p.URL, movedToMost) {
-		return fmt.Errorf("grant: the URL of a store, %q, is not a text of 1 to %d printable ASCII characters", p.URL, movedToMost)
+		return fmt.Errorf("grant: the URL of a store, %q, is not a text of 1 to %d printable ASCII characters",
+			p.URL, movedToMost)
 	}
 	return nil
 }
@@ -79,7 +80,8 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 		if r.Incarnation > 0 {
 			next.Incarnation = max(r.Incarnation, next.Incarnation)
 			next.begin, next.fence = timeOf(max(ms(r.begin), ms(next.begin))), timeOf(max(ms(r.fence), ms(next.fence)))
-			next.LongestWindow, next.Created = max(r.LongestWindow, next.LongestWindow), timeOf(min(ms(r.Created), ms(next.Created)))
+			next.LongestWindow = max(r.LongestWindow, next.LongestWindow)
+			next.Created = timeOf(min(ms(r.Created), ms(next.Created)))
 		}
 		*r = next
 		return true, nil
@@ -98,7 +100,9 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	}
 
 	// From here on it is usable in neither, and then in the other store.
-	moved, err := rewrite(ctx, from.Store, name, begun.nonce, func(r *Info) { r.MovedTo, r.LastChange = to.URL, changeBy(ctx, "move") })
+	moved, err := rewrite(ctx, from.Store, name, begun.nonce, func(r *Info) {
+		r.MovedTo, r.LastChange = to.URL, changeBy(ctx, "move")
+	})
 	switch {
 	case err != nil:
 		return Info{}, err
@@ -143,10 +147,13 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 	case source.MovedTo == "" && source.State == Destroying, target.MovedTo == "" && target.State == Destroying:
 		err = fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 	case !absent && target.State != Purged && !source.Config.Layout.SameIDs(target.Config.Layout):
-		err = fmt.Errorf("in %s: %w", to.URL, mismatch(name, "layout", target.Config.Layout.String(), source.Config.Layout.String()))
-	case target.State < Destroyed && !absent && source.MovedTo == "" && target.MovedTo == "" && source.Config.Nodes.String() != target.Config.Nodes.String():
+		err = fmt.Errorf("in %s: %w", to.URL,
+			mismatch(name, "layout", target.Config.Layout.String(), source.Config.Layout.String()))
+	case target.State < Destroyed && !absent && source.MovedTo == "" && target.MovedTo == "" &&
+		source.Config.Nodes.String() != target.Config.Nodes.String():
 		// The target's range leaves out what belongs to another store or generator.
-		err = fmt.Errorf("grant: sequencer %s may use node IDs %v in %s, and %v in %s: give it the same range in both first (firn sequencer nodes %[1]s)",
+		err = fmt.Errorf("grant: sequencer %s may use node IDs %v in %s, and %v in %s: give it the same range in "+
+			"both first (firn sequencer nodes %[1]s)",
 			name, source.Config.Nodes, from.URL, target.Config.Nodes, to.URL)
 	default:
 		err = checkNodes(ctx, name, from, math.MaxInt64)
@@ -166,7 +173,8 @@ func checkNodes(ctx context.Context, name string, p Place, now int64) error {
 		case bad != nil:
 			err = fmt.Errorf("in %s: %w", p.URL, bad)
 		case n.Held && ms(n.Until) >= now:
-			err = fmt.Errorf("grant: sequencer %s has members in %s: %s holds node ID %d: IDs that both stores make can be equal; detach it there first (firn sequencer detach %s)",
+			err = fmt.Errorf("grant: sequencer %s has members in %s: %s holds node ID %d: IDs that both stores "+
+				"make can be equal; detach it there first (firn sequencer detach %s)",
 				name, p.URL, n.Host, n.Node, name)
 		}
 		return err == nil
@@ -175,7 +183,8 @@ func checkNodes(ctx context.Context, name string, p Place, now int64) error {
 }
 
 func changedError(name string, p Place) error {
-	return fmt.Errorf("grant: sequencer %s was changed in %s during the move: look at it (firn sequencer show %s), and call it again to continue", name, p.URL, name)
+	return fmt.Errorf("grant: sequencer %s was changed in %s during the move: look at it (firn sequencer show %s), "+
+		"and call it again to continue", name, p.URL, name)
 }
 
 // copyNode adds what a record says to that of another store.

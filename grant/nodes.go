@@ -22,7 +22,8 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 		info, err = changeUsable(ctx, s, name, "nodes", func(r *Info) (write bool, err error) {
 			switch have := r.Config.Nodes.String(); {
 			case done.begun != "" && have != nodes.String():
-				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: call it again to change them", name, have, nodes)
+				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: "+
+					"call it again to change them", name, have, nodes)
 			case r.nonce == done.begun:
 				return false, nil
 			default:
@@ -46,7 +47,8 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 		case err != nil:
 			return info, nil, false, err
 		case left > 2*info.LongestWindow+skew:
-			return info, nil, false, errorOf(ErrEarly, "members of sequencer %s take the node IDs %v only, but may have used others up to %s: another store or generator may use these from then on",
+			return info, nil, false, errorOf(ErrEarly, "members of sequencer %s take the node IDs %v only, but may "+
+				"have used others up to %s: another store or generator may use these from then on",
 				name, nodes, timeText(at))
 		case finished && left > 0:
 			first := uint64(0) // outside of the range

@@ -20,7 +20,8 @@ import (
 // The result is always a Watcher. It reports writes made through it and, if s
 // is a Watcher, changes that s reports. So the members of a process learn at
 // once of the process's own changes.
-func Observe(s Store, o func(ctx context.Context, request, key string) (_ context.Context, end func(applied bool, err error))) Store {
+func Observe(s Store,
+	o func(ctx context.Context, request, key string) (_ context.Context, end func(applied bool, err error))) Store {
 	return &observed{Store: s, observe: o}
 }
 

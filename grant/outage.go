@@ -46,7 +46,8 @@ func (o *outage) update(m *machine) (left time.Duration) {
 	case !m.overdue():
 		if s.Err == nil && s.Phase == Holding {
 			if !o.since.IsZero() {
-				o.log.Info("window renewed again", "node", s.Node, "until", s.Until, "after", time.Since(o.since).Round(time.Millisecond).String())
+				o.log.Info("window renewed again", "node", s.Node, "until", s.Until,
+					"after", time.Since(o.since).Round(time.Millisecond).String())
 			}
 			*o = outage{log: o.log}
 		}
@@ -58,14 +59,16 @@ func (o *outage) update(m *machine) (left time.Duration) {
 	}
 	switch isNew := o.isNew(s.Err); {
 	case left > 0 && isNew:
-		o.log.Warn("window not renewed, serving until it ends", "node", s.Node, "until", s.Until, "left", left.String(), "error", s.Err)
+		o.log.Warn("window not renewed, serving until it ends",
+			"node", s.Node, "until", s.Until, "left", left.String(), "error", s.Err)
 	case left <= 0 && (isNew || !o.ended):
 		o.ended = true
 		level := slog.LevelError
 		if e, ok := errors.AsType[*ExhaustedError](s.Err); ok && e.Fenced {
 			level = slog.LevelWarn // an operator did it
 		}
-		o.log.Log(context.Background(), level, "window ended, no IDs until it is renewed", "node", s.Node, "until", s.Until, "error", s.Err)
+		o.log.Log(context.Background(), level, "window ended, no IDs until it is renewed",
+			"node", s.Node, "until", s.Until, "error", s.Err)
 	}
 	return max(left, 0)
 }
@@ -75,7 +78,8 @@ func (o *outage) update(m *machine) (left time.Duration) {
 // different port each time.
 func (o *outage) isNew(err error) bool {
 	cause := errStoreFails
-	for _, c := range append([]error{ErrComparingClocks, ErrNodesExhausted}, final[:]...) { // more is known after a comparison
+	// More is known after a comparison.
+	for _, c := range append([]error{ErrComparingClocks, ErrNodesExhausted}, final[:]...) {
 		if errors.Is(err, c) {
 			cause = c
 			break

@@ -88,7 +88,7 @@ func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 		if m.hold != nil && node == m.hold.node && !m.hold.lost {
 			continue
 		}
-		c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: key, limit: maxMark}}, mark: never, rank: rankAbsent}
+		c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: key, limit: maxMark}}, mark: never}
 		var r nodeRecord
 		if i < len(values) && len(values[i]) > 0 {
 			c.old = values[i]
@@ -255,7 +255,8 @@ func (m *machine) picked(e event) {
 // store's clock is wrong. If none does, the error reports that, and not that
 // all node IDs are held.
 func (m *machine) disputed(s sighting) bool {
-	disputed := s.byStore && !m.options.AllowClockAhead // a member that may claim ahead of the store leaves what others hold
+	// A member that may claim ahead of the store leaves what others hold.
+	disputed := s.byStore && !m.options.AllowClockAhead
 	if disputed && m.mayClaim(s) {
 		m.pick()
 	}

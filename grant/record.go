@@ -120,8 +120,10 @@ const (
 func (i Info) encode() []byte {
 	c := i.Config
 	j := configJSON{
-		Version: version, Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: i.LongestWindow.Milliseconds(),
-		State: i.State.String(), Incarnation: i.Incarnation, Created: ms(i.Created), Nonce: i.nonce, MovedTo: i.MovedTo, Prefix: c.Prefix,
+		Version: version, Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(),
+		Window: c.Window.Milliseconds(), LongestWindow: i.LongestWindow.Milliseconds(),
+		State: i.State.String(), Incarnation: i.Incarnation, Created: ms(i.Created),
+		Nonce: i.nonce, MovedTo: i.MovedTo, Prefix: c.Prefix,
 	}
 	if !i.fence.IsZero() {
 		j.Floor = new(ms(i.fence))
@@ -159,7 +161,8 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 		bad = "it has no incarnation"
 	case j.Nonce == "":
 		bad = "it has no nonce"
-	case j.Changed != nil && (j.Changed.What == "" || !printable(j.Changed.What, whatMost) || len(j.Changed.By) > byMost || !inRange(j.Changed.At)):
+	case j.Changed != nil && (j.Changed.What == "" || !printable(j.Changed.What, whatMost) ||
+		len(j.Changed.By) > byMost || !inRange(j.Changed.At)):
 		bad = "changed is not a change"
 	case !printable(j.MovedTo, movedToMost):
 		bad = fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost)
@@ -167,8 +170,8 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 		bad = fmt.Sprintf("state is %q", j.State)
 	default:
 		i.Config = Config{
-			Layout: j.Layout, MaxAhead: time.Duration(j.MaxAhead) * time.Millisecond, Window: time.Duration(j.Window) * time.Millisecond,
-			Prefix: j.Prefix,
+			Layout: j.Layout, MaxAhead: time.Duration(j.MaxAhead) * time.Millisecond,
+			Window: time.Duration(j.Window) * time.Millisecond, Prefix: j.Prefix,
 		}
 		if err := i.Config.Check(); err != nil {
 			bad = err.Error()
@@ -177,7 +180,8 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 	if bad != "" {
 		return Info{}, damaged(key, bad)
 	}
-	i.Name, i.Incarnation, i.Created = strings.TrimSuffix(strings.TrimPrefix(key, root), "/config"), j.Incarnation, timeOf(j.Created)
+	i.Name = strings.TrimSuffix(strings.TrimPrefix(key, root), "/config")
+	i.Incarnation, i.Created = j.Incarnation, timeOf(j.Created)
 	i.LongestWindow, i.MovedTo, i.nonce = time.Duration(j.LongestWindow)*time.Millisecond, j.MovedTo, j.Nonce
 	if j.Nodes != nil {
 		i.Config.Nodes = &Range{j.Nodes[0], j.Nodes[1]} // another layout may have had them

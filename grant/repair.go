@@ -28,7 +28,8 @@ func Repair(ctx context.Context, s Store, name string, o *AdminOptions) (Report,
 	err = report.read(ctx, s, name, func(node uint64, key string, r nodeRecord, err error) {
 		n := r.info(node)
 		switch {
-		case key != nodeKey(name, node, config.Config.Layout.MaxNode()): // belongs to a layout of another width, before a purge
+		case key != nodeKey(name, node, config.Config.Layout.MaxNode()):
+			// It belongs to a layout of another width, before a purge.
 		case err != nil:
 			report.Damaged = append(report.Damaged, err)
 		case r.Until <= limit:

@@ -31,16 +31,21 @@ func get(ctx context.Context, s Store, key string) ([]byte, error) {
 // a time. Clocks differ by up to the skew, which is part of the floor.
 func fencedSince(key string, config []byte, after time.Time) bool {
 	r, err := decodeConfig(key, config)
-	return err == nil && !r.fence.IsZero() && r.fence.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, fenceLeast)).After(after)
+	return err == nil && !r.fence.IsZero() &&
+		r.fence.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, fenceLeast)).After(after)
 }
 
+// A change changes the record of a sequencer, and reports whether to write it
+// even if it stays the same, or why not.
+type change func(r *Info) (write bool, err error)
+
 // changeConfig changes the record of a sequencer, and returns it; r has
-// incarnation 0 if there is no record yet. If change returns true, or an earlier
+// incarnation 0 if there is no record yet. If do returns true, or an earlier
 // write had an unknown result, the record is written even if it stays the same,
-// because the value that was read may not be durable. If change returns an
+// because the value that was read may not be durable. If do returns an
 // error, nothing is written. If the record does not stay the same, what is its
 // last change.
-func changeConfig(ctx context.Context, s Store, name, what string, change func(r *Info) (write bool, err error)) (info Info, err error) {
+func changeConfig(ctx context.Context, s Store, name, what string, do change) (info Info, err error) {
 	var refused error
 	err = settle(ctx, s, configKey(name), func(old []byte, lost bool) []byte {
 		info = Info{}
@@ -54,7 +59,7 @@ func changeConfig(ctx context.Context, s Store, name, what string, change func(r
 		if old != nil {
 			before = info.encode()
 		}
-		if write, refused = change(&info); refused != nil || !write && !lost {
+		if write, refused = do(&info); refused != nil || !write && !lost {
 			return nil
 		}
 		info.Floor, info.LongestWindow = info.floor(), max(info.LongestWindow, info.Config.Window)
@@ -74,7 +79,7 @@ func changeConfig(ctx context.Context, s Store, name, what string, change func(r
 }
 
 // changeExisting is changeConfig for a sequencer that must exist.
-func changeExisting(ctx context.Context, s Store, name, what string, change func(r *Info) (write bool, err error)) (Info, error) {
+func changeExisting(ctx context.Context, s Store, name, what string, do change) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
@@ -82,12 +87,12 @@ func changeExisting(ctx context.Context, s Store, name, what string, change func
 		if r.Incarnation == 0 {
 			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
 		}
-		return change(r)
+		return do(r)
 	})
 }
 
 // changeUsable is changeExisting for a sequencer that this store still has.
-func changeUsable(ctx context.Context, s Store, name, what string, change func(r *Info) (write bool, err error)) (Info, error) {
+func changeUsable(ctx context.Context, s Store, name, what string, do change) (Info, error) {
 	return changeExisting(ctx, s, name, what, func(r *Info) (write bool, err error) {
 		switch {
 		case r.MovedTo != "":
@@ -95,7 +100,7 @@ func changeUsable(ctx context.Context, s Store, name, what string, change func(r
 		case r.State >= Destroying:
 			return false, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
 		}
-		return change(r)
+		return do(r)
 	})
 }
 

@@ -178,7 +178,8 @@ func CheckKey(keys ...string) error {
 		}
 		for part := range strings.SplitSeq(key, "/") {
 			if part == "" || badInPart(part) >= 0 {
-				return fmt.Errorf("%w: key %q: its parts begin with a letter or a digit, continue with these and . _ - : as well, and are joined by one slash", ErrNotSent, key)
+				return fmt.Errorf("%w: key %q: its parts begin with a letter or a digit, continue with these and . "+
+					"_ - : as well, and are joined by one slash", ErrNotSent, key)
 			}
 		}
 	}

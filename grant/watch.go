@@ -100,7 +100,8 @@ func (m *machine) takeConfig(r Info, value []byte) error {
 	m.lowestNode, m.highestNode = mine.Lo, mine.Hi
 	if n := c.Nodes; n != nil {
 		if max(mine.Lo, n.Lo) > min(mine.Hi, n.Hi) {
-			return fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.options.name, n, mine.Lo, mine.Hi)
+			return fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d",
+				ErrNodesExhausted, m.options.name, n, mine.Lo, mine.Hi)
 		}
 		m.lowestNode, m.highestNode = max(mine.Lo, n.Lo), min(mine.Hi, n.Hi)
 	}
