@@ -36,9 +36,6 @@ func (id ID128) plus(step uint64) ID128 {
 // goroutines. See BatchOf for its methods.
 type Batch = BatchOf[ID]
 
-// A Batch128 is a Batch of 128-bit IDs.
-type Batch128 = BatchOf[ID128]
-
 // A Run is Count IDs: First, First+Step, First+2*Step and so on.
 type Run = RunOf[ID]
 
@@ -49,7 +46,7 @@ type RunOf[I AnyID[I]] struct {
 	Count int    // at least 1
 }
 
-// A BatchOf is a Batch or a Batch128.
+// A BatchOf is a Batch of 64-bit or 128-bit IDs.
 type BatchOf[I AnyID[I]] struct {
 	// Either the slots [slot, slot+n) of a composer …
 	composer *composer

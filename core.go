@@ -305,7 +305,7 @@ func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
 
 // evenly returns where n slots begin that could begin at slot. If that is a new
 // tick, it is a random slot among the tick's first 2^even, provided that the n
-// slots end in the same tick; see Layout.Even.
+// slots end in the same tick; see ParseLayout.
 func (c *core) evenly(v *view, slot, n uint64) uint64 {
 	if c.layout.even == 0 || slot&(1<<c.layout.seqBits-1) != 0 || slot == v.word && v.word > max(v.term.first, v.term.start.Load()) {
 		return slot

@@ -22,9 +22,9 @@
 // Most programs need IDs of 64 bits only. Those of 128 bits (ID128) have the
 // same operations, in one of three forms:
 //
-//   - One generic type with an alias for each size: Generator and Generator128
-//     are GeneratorOf[ID] and GeneratorOf[ID128]. The methods are listed at the
-//     generic type.
+//   - One generic type: Generator is an alias of GeneratorOf[ID], and
+//     NewGenerator128 returns a GeneratorOf[ID128]. The methods are listed at
+//     the generic type.
 //   - Methods that end in 128, where one type serves both sizes: Layout has
 //     Compose and Compose128.
 //   - Generic functions, where the arguments tell the size: NewPrefetcher takes

@@ -48,7 +48,7 @@ func TestPresets(t *testing.T) {
 	}
 	for p := range Presets() {
 		want := fmt.Sprintf("bits=%s,unit=%v,epoch=%s", p.Layout.Fields(), p.Layout.Unit(), p.Layout.epochText())
-		if k := p.Layout.Even(); k > 0 {
+		if k := p.Layout.even; k > 0 {
 			want += fmt.Sprint(",even=", k)
 		}
 		if said[p.Name] != want {

@@ -13,6 +13,10 @@ var (
 	// will be a moment later.
 	ErrExhausted = errors.New("firn: no ID is free at this moment")
 
+	// ErrClosed is returned after Close, by a Prefetcher here, and by the
+	// sequencers of the packages sequencer and client.
+	ErrClosed = errors.New("firn: already closed")
+
 	// ErrSealed is returned after Seal: the generator makes no more IDs, and
 	// its node ID may already belong to another process.
 	ErrSealed = errors.New("firn: generator is sealed")
@@ -88,13 +92,12 @@ func (e *ClockError) Is(target error) bool { return e.beforeEpoch && target == E
 // never masked to fit.
 type RangeError struct {
 	Field string // "node", "sequence", …
-	Value string // as given
-	Min   string // the smallest value that fits
-	Max   string // the largest value that fits
+
+	value, least, most string
 }
 
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("firn: %s %s is out of range %s..%s", e.Field, e.Value, e.Min, e.Max)
+	return fmt.Sprintf("firn: %s %s is out of range %s..%s", e.Field, e.value, e.least, e.most)
 }
 
 // A ParseError reports what is wrong with a text that should be an ID, a format

@@ -186,8 +186,8 @@ func TestEvenText(t *testing.T) {
 			if !strings.Contains(err.Error(), row.want) {
 				t.Errorf("%s: %v, want %s", row.text, err, row.want)
 			}
-		case l.Even() != row.even || l.String() != row.want:
-			t.Errorf("%s: even is %d, and the text %s, want %d and %s", row.text, l.Even(), l, row.even, row.want)
+		case int(l.even) != row.even || l.String() != row.want:
+			t.Errorf("%s: even is %d, and the text %s, want %d and %s", row.text, int(l.even), l, row.even, row.want)
 		}
 	}
 	for _, row := range []struct {

@@ -27,5 +27,5 @@ func ExamplePrefetchOptions() {
 	// 2123748187960274945 <nil>
 	// 2123748187960274946 <nil>
 	// <nil>
-	// 0 firn: prefetcher is closed
+	// 0 firn: already closed
 }

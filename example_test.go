@@ -143,7 +143,7 @@ func ExampleGrant() {
 
 // UUIDs that are unique by construction: the random part begins with sequence
 // and node.
-func ExampleGenerator128() {
+func ExampleNewGenerator128() {
 	layout := firn.MustParseLayout("uuidv7")
 	g, err := firn.NewGenerator128(layout, firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
 	if err != nil {

@@ -14,9 +14,6 @@ import (
 // methods.
 type Generator = GeneratorOf[ID]
 
-// A Generator128 is a Generator of 128-bit IDs.
-type Generator128 = GeneratorOf[ID128]
-
 // A GeneratorOf is a Generator of 64-bit or 128-bit IDs.
 //
 // A Generator is safe for concurrent use by multiple goroutines. Taking an ID
@@ -42,7 +39,7 @@ func NewGenerator(layout Layout, grant Grant, o *Options) (*Generator, error) {
 }
 
 // NewGenerator128 is like NewGenerator, for layouts of 128 bits.
-func NewGenerator128(layout Layout, grant Grant, o *Options) (*Generator128, error) {
+func NewGenerator128(layout Layout, grant Grant, o *Options) (*GeneratorOf[ID128], error) {
 	return makeGenerator[ID128](layout, grant, o, 128, "NewGenerator")
 }
 

@@ -66,11 +66,8 @@ func (id ID) IsZero() bool { return id == 0 }
 // String returns id in decimal.
 func (id ID) String() string { return strconv.FormatUint(uint64(id), 10) }
 
-// AppendText appends id in decimal to b. The error is always nil.
-func (id ID) AppendText(b []byte) ([]byte, error) { return Decimal.Append(b, id), nil }
-
 // MarshalText returns id in decimal. The error is always nil.
-func (id ID) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, 20)) }
+func (id ID) MarshalText() ([]byte, error) { return Decimal.Append(make([]byte, 0, 20), id), nil }
 
 // UnmarshalText sets id from a text that ParseID accepts. On error, id is
 // unchanged.
@@ -99,14 +96,8 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	return id.UnmarshalText(jsonText(data))
 }
 
-// AppendBinary appends the 8 bytes of id, big-endian, to b. The error is always
-// nil.
-func (id ID) AppendBinary(b []byte) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(b, uint64(id)), nil
-}
-
 // MarshalBinary returns the 8 bytes of id, big-endian. The error is always nil.
-func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(make([]byte, 0, 8)) }
+func (id ID) MarshalBinary() ([]byte, error) { return Raw.Append(make([]byte, 0, 8), id), nil }
 
 // UnmarshalBinary sets id from exactly 8 bytes, big-endian. On error, id is
 // unchanged.
@@ -129,7 +120,7 @@ func (id ID) Value() (driver.Value, error) {
 	case id == 0:
 		return nil, nil
 	case id > math.MaxInt64:
-		err := &RangeError{Field: "ID", Value: id.String(), Min: "0", Max: ID(math.MaxInt64).String()}
+		err := &RangeError{"ID", id.String(), "0", ID(math.MaxInt64).String()}
 		return nil, fmt.Errorf("%w in SQL's bigint: store its String in a numeric column, or its MarshalBinary in a bytea or binary(8) column", err)
 	}
 	return int64(id), nil

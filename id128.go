@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"bytes"
 	"cmp"
 	"database/sql/driver"
 	"encoding/binary"
@@ -78,11 +79,10 @@ func (id ID128) IsZero() bool { return id == ID128{} }
 // String returns id in the form 8-4-4-4-12, in lower case.
 func (id ID128) String() string { return string(UUID.Append128(make([]byte, 0, 36), id)) }
 
-// AppendText appends id to b in the form 8-4-4-4-12. The error is always nil.
-func (id ID128) AppendText(b []byte) ([]byte, error) { return UUID.Append128(b, id), nil }
-
 // MarshalText returns id in the form 8-4-4-4-12. The error is always nil.
-func (id ID128) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, 36)) }
+func (id ID128) MarshalText() ([]byte, error) {
+	return UUID.Append128(make([]byte, 0, 36), id), nil
+}
 
 // UnmarshalText sets id from a text that ParseID128 accepts. On error, id is
 // unchanged.
@@ -111,11 +111,8 @@ func (id *ID128) UnmarshalJSON(data []byte) error {
 	return id.UnmarshalText(jsonText(data))
 }
 
-// AppendBinary appends the 16 bytes of id to b. The error is always nil.
-func (id ID128) AppendBinary(b []byte) ([]byte, error) { return append(b, id[:]...), nil }
-
 // MarshalBinary returns the 16 bytes of id. The error is always nil.
-func (id ID128) MarshalBinary() ([]byte, error) { return id.AppendBinary(make([]byte, 0, 16)) }
+func (id ID128) MarshalBinary() ([]byte, error) { return bytes.Clone(id[:]), nil }
 
 // UnmarshalBinary sets id from exactly 16 bytes. On error, id is unchanged.
 func (id *ID128) UnmarshalBinary(data []byte) error {

@@ -20,9 +20,7 @@ type (
 	idtValue interface {
 		comparable
 		fmt.Stringer
-		encoding.TextAppender
 		encoding.TextMarshaler
-		encoding.BinaryAppender
 		encoding.BinaryMarshaler
 		json.Marshaler
 		driver.Valuer
@@ -59,18 +57,12 @@ func idtLaws[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse func
 		if got := string(must(id.MarshalText())); got != text {
 			t.Fatalf("MarshalText = %q, want %q", got, text)
 		}
-		if got := string(must(id.AppendText([]byte("id=")))); got != "id="+text {
-			t.Fatalf("AppendText = %q, want %q", got, "id="+text)
-		}
 		if got, want := string(must(id.MarshalJSON())), `"`+text+`"`; got != want {
 			t.Fatalf("MarshalJSON = %s, want %s", got, want)
 		}
 		raw := must(id.MarshalBinary())
 		if want := k.number(id).FillBytes(make([]byte, k.bits/8)); !bytes.Equal(raw, want) {
 			t.Fatalf("MarshalBinary of %v = %x, want %x", id, raw, want)
-		}
-		if got := must(id.AppendBinary([]byte("id="))); string(got) != "id="+string(raw) {
-			t.Fatalf("AppendBinary of %v = %x", id, got)
 		}
 		if i > 0 && (k.compare(samples[i-1], id) >= 0 || bytes.Compare(last, raw) >= 0) {
 			t.Fatalf("%v is not after %v, or its bytes are not", id, samples[i-1])
@@ -225,20 +217,15 @@ func TestIDSQL(t *testing.T) {
 
 func TestIDAllocs(t *testing.T) {
 	id, wide := firn.ID(math.MaxUint64), firn.ID128FromUint64s(math.MaxUint64, math.MaxUint64)
-	b := make([]byte, 0, 64)
 	text, wideText := id.String(), wide.String()
 	textBytes, wideBytes := []byte(text), []byte(wideText)
 	quoted, wideQuoted := []byte(`"`+text+`"`), []byte(`"`+wideText+`"`)
 	digits := []byte(encKindMax(encKind128))
 	for name, call := range map[string]func(){
-		"ID.AppendText":         func() { b, _ = id.AppendText(b[:0]) },
-		"ID.AppendBinary":       func() { b, _ = id.AppendBinary(b[:0]) },
 		"ParseID":               func() { id, _ = firn.ParseID(text) },
 		"ID.UnmarshalText":      func() { _ = id.UnmarshalText(textBytes) },
 		"ID.UnmarshalJSON":      func() { _ = id.UnmarshalJSON(quoted) },
 		"ID.UnmarshalJSON int":  func() { _ = id.UnmarshalJSON(textBytes) },
-		"ID128.AppendText":      func() { b, _ = wide.AppendText(b[:0]) },
-		"ID128.AppendBinary":    func() { b, _ = wide.AppendBinary(b[:0]) },
 		"ParseID128":            func() { wide, _ = firn.ParseID128(wideText) },
 		"ID128.UnmarshalText":   func() { _ = wide.UnmarshalText(wideBytes) },
 		"ID128.UnmarshalJSON":   func() { _ = wide.UnmarshalJSON(wideQuoted) },

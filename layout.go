@@ -23,7 +23,7 @@ type Layout struct {
 	n      uint8 // pieces in use
 
 	timeBits, nodeBits, seqBits, randBits uint8
-	even                                  uint8 // see Even
+	even                                  uint8 // the key even; see ParseLayout
 
 	pieces [maxPieces]piece // from the top bit down
 	consts wide             // the constant bits, in place
@@ -124,18 +124,8 @@ func (l Layout) MaxNode() uint64 { return mask(l.nodeBits) }
 // MaxSeq returns the highest sequence number. A tick holds MaxSeq+1 IDs.
 func (l Layout) MaxSeq() uint64 { return mask(l.seqBits) }
 
-// Even returns the number K of low bits of IDs that are evenly distributed even
-// if few IDs are made. The first IDs of a tick begin at a random sequence number
-// below 2^K, and not at 0, unless the tick would then be too short for the IDs of
-// the call. The numbers below are skipped. 0 means that a tick begins at 0.
-//
-// Without it, a generator that makes an ID now and then makes multiples of
-// 2^SeqBits only, which fill one of 16 shards, and which a float64 holds exactly,
-// so that software that rounds IDs goes unnoticed until the system is busy.
-func (l Layout) Even() int { return int(l.even) }
-
 // SameIDs reports whether every ID means the same in both layouts: their bits,
-// epoch and unit are equal. Even and the name are not compared.
+// epoch and unit are equal. The key even and the name are not compared.
 func (l Layout) SameIDs(m Layout) bool {
 	l.preset, l.even = m.preset, m.even
 	return l == m
@@ -309,7 +299,7 @@ func (l *Layout) composeParts(p Parts, size uint8, twin string) (wide, error) {
 }
 
 func (l *Layout) rangeError(name string, v, most uint64) error {
-	return &RangeError{Field: name, Value: strconv.FormatUint(v, 10), Min: "0", Max: strconv.FormatUint(most, 10)}
+	return &RangeError{name, strconv.FormatUint(v, 10), "0", strconv.FormatUint(most, 10)}
 }
 
 // place puts the fields into an ID. Values must fit; random bits are zero.
@@ -440,7 +430,7 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.9999
 func (l *Layout) tickIn(t time.Time) (uint64, error) {
 	tick, _, where := l.tickAt(t)
 	if where != 0 || tick > mask(l.timeBits) {
-		return 0, &RangeError{Field: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: stamp(l.Last().Add(l.unit - 1))}
+		return 0, &RangeError{"time", stamp(t), stamp(l.Epoch()), stamp(l.Last().Add(l.unit - 1))}
 	}
 	return tick, nil
 }

@@ -347,7 +347,7 @@ func randomValue(r *rand.Rand, most uint64) uint64 {
 	return r.Uint64() & most
 }
 
-// anyGenerator is a Generator or a Generator128.
+// anyGenerator is a GeneratorOf.
 type anyGenerator interface {
 	tryNext() (wideID, error)
 	next(context.Context) (wideID, error)
@@ -362,7 +362,7 @@ type anyGenerator interface {
 	Stats() firn.Stats
 }
 
-// An anyBatch is a Batch or a Batch128 with its contents.
+// An anyBatch is a BatchOf with its contents.
 type anyBatch struct {
 	ids  []wideID
 	len  int
@@ -375,7 +375,7 @@ type anyRun struct {
 	count int
 }
 
-// A maker is a Generator or a Generator128, with its own IDs.
+// A maker is a GeneratorOf, with its own IDs.
 type maker[I firn.AnyID[I]] interface {
 	TryNext() (I, error)
 	Next(context.Context) (I, error)

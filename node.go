@@ -33,7 +33,7 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 		case err == nil && n <= most:
 			return n, nil
 		case err == nil || errors.Is(err, strconv.ErrRange):
-			return 0, &RangeError{Field: name, Value: text, Min: "0", Max: strconv.FormatUint(most, 10)}
+			return 0, &RangeError{name, text, "0", strconv.FormatUint(most, 10)}
 		}
 		return fail("%s is not a number from 0 to %d%s", quoteShort(text), most, l.orParts())
 	}

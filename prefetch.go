@@ -3,7 +3,6 @@ package firn
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -57,9 +56,6 @@ type PrefetcherOf[I AnyID[I]] struct {
 	closed    bool
 	waits     uint64
 }
-
-// ErrClosed is returned after Close: the Prefetcher hands out no more IDs.
-var ErrClosed = errors.New("firn: prefetcher is closed")
 
 // PrefetchOptions configure a Prefetcher. A nil pointer and zero fields mean the
 // defaults given for each field. Hazelcast's prefetch-count of 100 is

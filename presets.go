@@ -19,7 +19,7 @@ type preset struct {
 	epoch    int64                      // Unix milliseconds
 	size     uint8                      // zero: as many as the bits need
 	maxAhead time.Duration              // zero: 1 s
-	even     uint8                      // see Layout.Even; less if the sequence is short
+	even     uint8                      // see ParseLayout; less if the sequence is short
 
 	nodeParts  []namedBits      // the format's own names for the parts of its node ID
 	constNames map[uint8]string // position in the ID → meaning of the constant there

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/firnid/firn"
 )
 
 // A Client gets IDs from servers. It is safe for concurrent use by multiple
@@ -20,7 +22,7 @@ type Client struct {
 	mu            sync.Mutex
 	closed        bool
 	sequencers    map[string]*Sequencer
-	sequencers128 map[string]*Sequencer128
+	sequencers128 map[string]*SequencerOf[firn.ID128]
 }
 
 // New returns a Client. It does not connect, so the servers may start later.
@@ -32,7 +34,7 @@ func New(c Config) (*Client, error) {
 	client := &Client{
 		config:        c,
 		sequencers:    make(map[string]*Sequencer),
-		sequencers128: make(map[string]*Sequencer128),
+		sequencers128: make(map[string]*SequencerOf[firn.ID128]),
 	}
 	shared := http.Client{}
 	if c.HTTPClient != nil {
@@ -97,7 +99,7 @@ func (c *Client) Sequencer(name string) *Sequencer {
 }
 
 // Sequencer128 is like Sequencer, for IDs of 128 bits.
-func (c *Client) Sequencer128(name string) *Sequencer128 {
+func (c *Client) Sequencer128(name string) *SequencerOf[firn.ID128] {
 	return sequencerOf(c, c.sequencers128, name)
 }
 

@@ -613,8 +613,8 @@ func TestClose(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				if id, err := q.Next(t.Context()); err != ErrClosed || id != 0 {
-					t.Errorf("Next() = %v, %v, want ErrClosed", id, err)
+				if id, err := q.Next(t.Context()); err != firn.ErrClosed || id != 0 {
+					t.Errorf("Next() = %v, %v, want firn.ErrClosed", id, err)
 				}
 			})
 		}
@@ -624,11 +624,11 @@ func TestClose(t *testing.T) {
 			t.Error(err)
 		}
 		all.Wait()
-		if _, err := q.TryNext(); err != ErrClosed || time.Since(start) != 0 {
-			t.Errorf("TryNext() = %v, want ErrClosed", err)
+		if _, err := q.TryNext(); err != firn.ErrClosed || time.Since(start) != 0 {
+			t.Errorf("TryNext() = %v, want firn.ErrClosed", err)
 		}
-		if _, err := q.NextBatch(t.Context(), 1); err != ErrClosed {
-			t.Errorf("NextBatch() = %v, want ErrClosed", err)
+		if _, err := q.NextBatch(t.Context(), 1); err != firn.ErrClosed {
+			t.Errorf("NextBatch() = %v, want firn.ErrClosed", err)
 		}
 		h.Delay(0)
 		again := c.Sequencer("orders")
@@ -641,12 +641,12 @@ func TestClose(t *testing.T) {
 			}
 		}
 		for _, q := range []*Sequencer{again, c.Sequencer("orders"), c.Sequencer("new")} {
-			if err := q.Fill(t.Context(), make([]firn.ID, 1)); err != ErrClosed {
-				t.Errorf("Fill() = %v, want ErrClosed", err)
+			if err := q.Fill(t.Context(), make([]firn.ID, 1)); err != firn.ErrClosed {
+				t.Errorf("Fill() = %v, want firn.ErrClosed", err)
 			}
 		}
-		if _, err := c.Sequencer128("new").Next(t.Context()); err != ErrClosed {
-			t.Errorf("Next() = %v, want ErrClosed", err)
+		if _, err := c.Sequencer128("new").Next(t.Context()); err != firn.ErrClosed {
+			t.Errorf("Next() = %v, want firn.ErrClosed", err)
 		}
 	})
 }

@@ -2,16 +2,12 @@ package client
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 )
-
-// ErrClosed is returned after the Sequencer or its Client was closed.
-var ErrClosed = errors.New("client: sequencer is closed")
 
 // An Error is a server's answer to a request that it did not fulfill. Kind
 // identifies the error; docs/http.md lists the kinds.

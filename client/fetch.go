@@ -32,7 +32,7 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 	c := s.view.newCall(n)
 	for {
 		if s.closed.Load() {
-			return none, ErrClosed
+			return none, firn.ErrClosed
 		}
 		if ctx.Err() != nil {
 			return none, s.failure(caller.Err())

@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"sync"
@@ -19,10 +18,7 @@ import (
 // before; NextBatch asks a server. See SequencerOf for all methods.
 type Sequencer = SequencerOf[firn.ID]
 
-// A Sequencer128 is a Sequencer of 128-bit IDs.
-type Sequencer128 = SequencerOf[firn.ID128]
-
-// A SequencerOf is a Sequencer or a Sequencer128.
+// A SequencerOf is a Sequencer of 64-bit or 128-bit IDs.
 type SequencerOf[I firn.AnyID[I]] struct {
 	prefetch *firn.PrefetcherOf[I]
 	client   *Client
@@ -45,10 +41,7 @@ type SequencerOf[I firn.AnyID[I]] struct {
 	lastErr error // error of the last attempt
 }
 
-var (
-	_ firn.Source               = (*Sequencer)(nil)
-	_ firn.SourceOf[firn.ID128] = (*Sequencer128)(nil)
-)
+var _ firn.Source = (*Sequencer)(nil)
 
 // sequencerOf finds or makes a sequencer.
 func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], name string) *SequencerOf[I] {
@@ -91,10 +84,7 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 // server would return. The next call tries again.
 func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 	id, err := s.prefetch.Next(ctx)
-	if err != nil {
-		err = s.explain(err)
-	}
-	return id, err
+	return id, s.explain(err)
 }
 
 // TryNext returns the next ID if one has been fetched, and never waits. If
@@ -102,10 +92,7 @@ func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 // firn.ErrExhausted, and also the error of the last fetch if that failed.
 func (s *SequencerOf[I]) TryNext() (I, error) {
 	id, err := s.prefetch.TryNext()
-	if err != nil {
-		err = s.explain(err)
-	}
-	return id, err
+	return id, s.explain(err)
 }
 
 // Fill fills dst with IDs. Other callers may get IDs in between. After an
@@ -114,7 +101,7 @@ func (s *SequencerOf[I]) Fill(ctx context.Context, dst []I) error {
 	return s.explain(s.prefetch.Fill(ctx, dst))
 }
 
-// Close closes the sequencer: calls return ErrClosed from now on, including
+// Close closes the sequencer: calls return firn.ErrClosed from now on, including
 // those that wait. A NextBatch in progress ends by its own context. Close waits
 // until nothing runs any more, or until ctx is done. It may be called more than
 // once. Afterwards, the Client returns a new sequencer for the name.
@@ -150,12 +137,7 @@ func (s *SequencerOf[I]) Stats() Stats {
 
 // explain turns an error of the prefetcher into one of this package.
 func (s *SequencerOf[I]) explain(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, firn.ErrClosed):
-		return ErrClosed
-	case err == context.DeadlineExceeded, err == context.Canceled:
+	if err == context.DeadlineExceeded || err == context.Canceled {
 		return s.failure(err)
 	}
 	return err

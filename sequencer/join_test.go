@@ -83,7 +83,7 @@ func TestLastWord(t *testing.T) {
 			if passed := time.Since(began); err != nil || passed > 20*time.Second {
 				t.Errorf("seed %d: Close: %v after %v", seed, err, passed)
 			}
-			if err := <-closing; err != nil && !errors.Is(err, sequencer.ErrClosed) {
+			if err := <-closing; err != nil && !errors.Is(err, firn.ErrClosed) {
 				t.Errorf("seed %d: Join: %v", seed, err)
 			}
 		})

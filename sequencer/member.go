@@ -118,7 +118,7 @@ func (q *SequencerOf[I]) inform(ctx context.Context, wanted bool) error {
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
-		return ErrClosed
+		return firn.ErrClosed
 	}
 	q.wanted = wanted
 	if wanted { // under the lock, so that the Keeper gets concurrent calls in this order
@@ -268,7 +268,7 @@ func needContext(ctx context.Context) {
 // gaveUp returns the error of a call whose context is done.
 func (q *SequencerOf[I]) gaveUp(err error) error {
 	if q.isClosed() {
-		return fmt.Errorf("%w: %s", ErrClosed, q.name)
+		return fmt.Errorf("sequencer %s: %w", q.name, firn.ErrClosed)
 	}
 	switch status, _ := q.keeper.Status(); {
 	case status.Err == nil:
@@ -294,7 +294,7 @@ func (q *SequencerOf[I]) refused(status grant.Status) error {
 	q.mu.Unlock()
 	switch {
 	case closed:
-		return fmt.Errorf("%w: %s", ErrClosed, q.name)
+		return fmt.Errorf("sequencer %s: %w", q.name, firn.ErrClosed)
 	case !wanted:
 		return fmt.Errorf("%w: %s", ErrNotJoined, q.name)
 	case status.Err == nil:
@@ -359,7 +359,7 @@ func (q *SequencerOf[I]) Leave(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case q.isClosed():
-		return fmt.Errorf("%w: %s", ErrClosed, q.name)
+		return fmt.Errorf("sequencer %s: %w", q.name, firn.ErrClosed)
 	case saysWhy(err):
 		return fmt.Errorf("sequencer %s: the node ID was not given back and becomes free when its window ends: %w", q.name, err)
 	}
@@ -403,7 +403,7 @@ func (q *SequencerOf[I]) Config() grant.Config {
 }
 
 // Status returns the current status of the sequencer in this process. Its Err is
-// what prevents progress, such as ErrClosed or grant.ErrDestroyed; if Idle, why
+// what prevents progress, such as firn.ErrClosed or grant.ErrDestroyed; if Idle, why
 // the last node ID was not given back.
 func (q *SequencerOf[I]) Status() grant.Status {
 	status, _ := q.keeper.Status()
@@ -411,7 +411,7 @@ func (q *SequencerOf[I]) Status() grant.Status {
 	defer q.mu.Unlock()
 	switch {
 	case q.closed:
-		return grant.Status{Err: ErrClosed}
+		return grant.Status{Err: firn.ErrClosed}
 	case status.Phase == grant.Idle:
 		return status
 	case status.Err == nil:

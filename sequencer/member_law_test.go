@@ -15,7 +15,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A twin is the common part of a Sequencer and a Sequencer128, without IDs.
+// A twin is what a SequencerOf of either width has in common.
 type twin struct {
 	calls map[string]func(context.Context) error // each makes at least one ID
 	at    interface {
@@ -116,12 +116,12 @@ func TestStatesOfMembers(t *testing.T) {
 			if err := q.at.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			state("closed", grant.Idle, sequencer.ErrClosed)
-			every("closed", sequencer.ErrClosed)
-			if err := q.at.Join(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
+			state("closed", grant.Idle, firn.ErrClosed)
+			every("closed", firn.ErrClosed)
+			if err := q.at.Join(t.Context()); !errors.Is(err, firn.ErrClosed) {
 				t.Errorf("%s: Join of a closed one: %v", name, err)
 			}
-			if err := q.at.Leave(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
+			if err := q.at.Leave(t.Context()); !errors.Is(err, firn.ErrClosed) {
 				t.Errorf("%s: Leave of a closed one: %v", name, err)
 			}
 		}

@@ -3,6 +3,7 @@ package sequencer_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,7 +128,7 @@ func TestOpenForms(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if c := q.Config(); c.Prefix != "order" || c.Layout.Even() != 7 {
+			if c := q.Config(); c.Prefix != "order" || !strings.HasSuffix(c.Layout.String(), ",even=7") {
 				t.Errorf("prefix %q and layout %v, want order and default,even=7", c.Prefix, c.Layout)
 			}
 			if err := q.Close(t.Context()); err != nil {

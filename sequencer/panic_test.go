@@ -75,7 +75,7 @@ func TestPanicsOfCallers(t *testing.T) {
 		if err := q.Close(t.Context()); err != nil {
 			t.Errorf("Close after one that panicked: %v", err)
 		}
-		if _, err := q.Next(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
+		if _, err := q.Next(t.Context()); !errors.Is(err, firn.ErrClosed) {
 			t.Errorf("Next after it: %v, want ErrClosed", err)
 		}
 	})

@@ -13,9 +13,6 @@ import (
 
 // Errors of sequencers, in addition to those of packages grant and firn.
 var (
-	// ErrClosed is returned after Close.
-	ErrClosed = errors.New("sequencer: the sequencer is closed")
-
 	// ErrNotJoined is returned after Leave until Join, and if Options.Idle is
 	// set, until the first Join.
 	ErrNotJoined = errors.New("sequencer: this process has not joined the sequencer")
@@ -79,13 +76,7 @@ type Stats struct {
 // methods.
 type Sequencer = SequencerOf[firn.ID]
 
-// A Sequencer128 is a Sequencer of 128-bit IDs.
-type Sequencer128 = SequencerOf[firn.ID128]
-
-var (
-	_ firn.Source               = (*Sequencer)(nil)
-	_ firn.SourceOf[firn.ID128] = (*Sequencer128)(nil)
-)
+var _ firn.Source = (*Sequencer)(nil)
 
 // Open opens a sequencer and acquires a node ID of it. With nil Options, it
 // opens an existing one with its settings.
@@ -104,7 +95,7 @@ func Open(ctx context.Context, s grant.Store, name string, o *Options) (*Sequenc
 }
 
 // Open128 is like Open, for layouts of 128 bits.
-func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer128, error) {
+func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*SequencerOf[firn.ID128], error) {
 	return open(ctx, s, name, o, 128, "Open", firn.NewGenerator128)
 }
 

@@ -25,10 +25,6 @@ type Options struct {
 
 	// Node is the Handler's node ID. Those of one test need different ones.
 	Node uint64
-
-	// Generator configures the generators; nil means that IDs may be ahead of
-	// the clock by the layout's default.
-	Generator *firn.Options
 }
 
 // A Handler answers requests for IDs of any name; each name has its own
@@ -40,8 +36,8 @@ type Handler struct {
 	close      sync.Once
 	generators sync.Map // of generator by name
 
-	requests, drop, delay atomic.Int64 // delay is a time.Duration
-	taken                 atomic.Uint64
+	requests, delay atomic.Int64 // delay is a time.Duration
+	taken           atomic.Uint64
 
 	mu           sync.Mutex // guards the fields below
 	fail, status int
@@ -58,7 +54,6 @@ func NewHandler(o *Options) (*Handler, error) {
 	if h.options.Layout.IsZero() {
 		h.options.Layout = firn.Default()
 	}
-	h.options.Generator = cmp.Or(h.options.Generator, &firn.Options{MaxAhead: h.options.Layout.MaxAhead()})
 	if _, err := h.newGenerator(); err != nil {
 		return nil, fmt.Errorf("clienttest: %w", err)
 	}
@@ -72,10 +67,6 @@ func (h *Handler) FailNext(n, status int) {
 	defer h.mu.Unlock()
 	h.fail, h.status = n, status
 }
-
-// DropNext makes the next n requests that would succeed take their IDs, and
-// then closes the connection in the middle of the answer: the IDs are lost.
-func (h *Handler) DropNext(n int) { h.drop.Store(int64(n)) }
 
 // Delay makes every request from now on wait for d first.
 func (h *Handler) Delay(d time.Duration) { h.delay.Store(int64(d)) }
@@ -91,7 +82,7 @@ func (h *Handler) RequireToken(token string) {
 // Requests returns the number of requests received.
 func (h *Handler) Requests() int { return int(h.requests.Load()) }
 
-// Taken returns the number of IDs made, including those in lost answers.
+// Taken returns the number of IDs made.
 func (h *Handler) Taken() uint64 { return h.taken.Load() }
 
 // Close ends the delays of requests, so that a server can be stopped. It may be
@@ -179,11 +170,6 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	if h.drop.Load() > 0 && h.drop.Add(-1) >= 0 {
-		_, _ = w.Write(body[:len(body)/2])
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler) // the way to close the connection in net/http
-	}
 	_, _ = w.Write(body) // a failure concerns only the client
 }
 
@@ -201,18 +187,14 @@ func (h *Handler) generator(name string) generator {
 // newGenerator makes the generator of a sequencer.
 func (h *Handler) newGenerator() (generator, error) {
 	o := h.options
-	now := time.Now
-	if o.Generator.Now != nil {
-		now = o.Generator.Now
-	}
 	// Begins now. A StaticGrant would begin MaxAhead later, but no earlier
 	// process had the node ID.
-	grant := firn.Grant{Node: o.Node, From: now()}
+	grant := firn.Grant{Node: o.Node, From: time.Now()}
 	if o.Layout.Bits() == 128 {
-		g, err := firn.NewGenerator128(o.Layout, grant, o.Generator)
+		g, err := firn.NewGenerator128(o.Layout, grant, nil)
 		return generatorOf(g, firn.Format.Append128), err
 	}
-	g, err := firn.NewGenerator(o.Layout, grant, o.Generator)
+	g, err := firn.NewGenerator(o.Layout, grant, nil)
 	return generatorOf(g, firn.Format.Append), err
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -95,7 +94,7 @@ func (k *Console) startAction(ctx context.Context, admin *service.StoreAdmin, na
 		}
 		result <- err
 	}) {
-		return fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed)
+		return fmt.Errorf("%w: the server is shutting down", firn.ErrClosed)
 	}
 	t := time.NewTimer(jobWait)
 	defer t.Stop()

@@ -370,7 +370,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("what was created is %+v, %v", info.Config, err)
 	}
 	w = post(h, "/create", url.Values{"name": {"sharded"}, "layout": {"default,even=5"}, "prefix": {"shard"}})
-	if info, err := cluster.Lookup(t.Context(), "sharded"); w.Code != 303 || err != nil || info.Config.Layout.Even() != 5 || info.Config.Prefix != "shard" {
+	if info, err := cluster.Lookup(t.Context(), "sharded"); w.Code != 303 || err != nil || info.Config.Layout.String() != "default,even=5" || info.Config.Prefix != "shard" {
 		t.Errorf("with a prefix: %d, %+v, %v", w.Code, info.Config, err)
 	}
 	// Fields that are left empty are as usual for the store.
@@ -434,7 +434,7 @@ func TestActionWaits(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("the action has not ended with the console")
 	}
-	if err := k.startAction(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrClosed) {
+	if err := k.startAction(t.Context(), k.admin, "orders", failing); !errors.Is(err, firn.ErrClosed) {
 		t.Errorf("an action after the end: %v", err)
 	}
 }
@@ -464,7 +464,7 @@ func TestTroubles(t *testing.T) {
 		{"time over since 2026-09-07;", func(q *sequencerInfo) { q.Info.Config.Layout = firn.MustParseLayout("js53,epoch=1957-01-01T00:00:00Z") }, nil},
 		{"not renewed IDs until 10:00:20 UTC, in 20 seconds;", nil, &metrics.Sequencer{Attached: true, WindowLeft: 20 * time.Second, Err: sequencer.ErrUnavailable}},
 		{"no IDs here ;", nil, &metrics.Sequencer{Err: sequencer.ErrUnavailable}},
-		{"", nil, &metrics.Sequencer{Err: sequencer.ErrClosed}},
+		{"", nil, &metrics.Sequencer{Err: firn.ErrClosed}},
 		{"cloned since this server started;", nil, &metrics.Sequencer{KeeperStats: grant.KeeperStats{Alarms: metrics.AlarmCounts{1: 1}}}},
 	} {
 		q := sequencerInfo{Name: "orders", NodesRead: true, Info: grant.Info{State: grant.Attached, Config: servicetest.Config(firn.MustParseLayout("js53"))}}

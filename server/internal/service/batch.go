@@ -32,12 +32,12 @@ type Run struct {
 	Count int
 }
 
-// A Batch is a firn.Batch or a firn.Batch128, and its layout. The protocols
+// A Batch is a firn.BatchOf, and its layout. The protocols
 // need not know which: the IDs append themselves. The zero Batch is empty.
 type Batch struct {
 	layout *firn.Layout
-	ids    firn.Batch    // of a 64-bit layout
-	ids128 firn.Batch128 // of a 128-bit layout
+	ids    firn.Batch               // of a 64-bit layout
+	ids128 firn.BatchOf[firn.ID128] // of a 128-bit layout
 }
 
 // BatchOf returns a batch as a Batch, or an error if it has not n IDs.
@@ -52,7 +52,7 @@ func BatchOf[I firn.AnyID[I]](l *firn.Layout, b firn.BatchOf[I], n int, err erro
 	switch b := any(&b).(type) {
 	case *firn.Batch:
 		is.ids = *b
-	case *firn.Batch128:
+	case *firn.BatchOf[firn.ID128]:
 		is.ids128 = *b
 	}
 	return is, nil

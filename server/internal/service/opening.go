@@ -44,7 +44,7 @@ type entry struct {
 	openSequencer
 }
 
-// An openSequencer is a sequencer.Sequencer or a sequencer.Sequencer128.
+// An openSequencer is a sequencer.SequencerOf.
 type openSequencer interface {
 	Config() grant.Config
 	Join(context.Context) error
@@ -208,7 +208,7 @@ func (c *Cluster) note(name string, err error) {
 	}
 }
 
-var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed)
+var errStops = fmt.Errorf("%w: the server is shutting down", firn.ErrClosed)
 
 // open opens the sequencer.
 func (e *entry) open(ctx context.Context, by Creator) error {
@@ -364,7 +364,7 @@ func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err er
 			return e.seen(err)
 		})
 	}
-	if errors.Is(err, sequencer.ErrClosed) {
+	if errors.Is(err, firn.ErrClosed) {
 		return e.reopened(ctx, n, err)
 	}
 	if peers := e.cluster.config.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {

@@ -60,7 +60,7 @@ var causes = [...]cause{
 	{grant.ErrNotFound, BadRecord},
 	{sequencer.ErrUnavailable, StoreUnavailable},
 	{grant.ErrMismatch, Recreated}, // the Cluster opens it again with its new layout
-	{sequencer.ErrClosed, Draining},
+	{firn.ErrClosed, Draining},
 	{firn.ErrBatchTooLarge, BatchTooLarge},
 	{firn.ErrExhausted, Busy},
 	{firn.ErrGrantOver, NoGrant},
