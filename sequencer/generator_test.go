@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,125 +15,103 @@ import (
 	"github.com/firnid/firn/internal/must"
 )
 
-// A notingGenerator records its calls, and returns prepared answers.
-type notingGenerator struct {
-	generator[firn.ID]
-	err        error
-	sealed     time.Time
-	used       time.Time
-	stats      firn.Stats
-	did        []string
-	grants     []firn.Grant
-	extendedTo time.Time
-}
-
-func (g *notingGenerator) Extend(until time.Time) error {
-	g.did, g.extendedTo = append(g.did, "extend"), until
-	return g.err
-}
-
-func (g *notingGenerator) Switch(to firn.Grant) error {
-	g.did, g.grants = append(g.did, "switch"), append(g.grants, to)
-	return g.err
-}
-
-func (g *notingGenerator) Seal() time.Time   { g.did = append(g.did, "seal"); return g.sealed }
-func (g *notingGenerator) Used() time.Time   { return g.used }
-func (g *notingGenerator) Stats() firn.Stats { return g.stats }
-
 var errUnusable = errors.New("of no use")
 
 var someLayout = firn.MustParseLayout("default,epoch=0")
 
 func someTime(seconds int) time.Time { return time.Unix(1_795_132_800+int64(seconds), 0) }
 
+// aMember returns a member without a Keeper, whose clock shows someTime(0).
+func aMember() *Sequencer {
+	return &Sequencer{
+		config:  grant.Config{Layout: someLayout},
+		options: firn.Options{Now: func() time.Time { return someTime(0) }, MaxAhead: time.Minute},
+		create:  firn.NewGenerator,
+	}
+}
+
+// take returns the node ID and the time, in seconds, of the next ID of a member.
+func take(t *testing.T, m *Sequencer) (node uint64, at time.Duration) {
+	t.Helper()
+	p := must.Get(someLayout.Decompose(must.Get(m.current.Load().TryNext())(t)))(t)
+	return p.Node, p.Time.Sub(someTime(0))
+}
+
 // TestHolder: what a member does with each grant. It makes a generator for the
 // first, above everything used, and switches it for the next. A grant that it
 // cannot use ends the use of the previous one.
 func TestHolder(t *testing.T) {
-	made := &notingGenerator{}
-	var grants []firn.Grant
-	var createErr error
-	m := &Sequencer{config: grant.Config{Layout: someLayout}, options: firn.Options{MaxAhead: 7}}
-	m.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[firn.ID], error) {
-		if l != someLayout || o.MaxAhead != 7 {
-			t.Errorf("it is made of %v with %+v", l, o)
-		}
-		grants = append(grants, g)
-		return made, createErr
-	}
+	m := aMember()
 	h := holder[firn.ID]{m}
-	if err := h.Extend(someTime(1)); err != nil || len(made.did) > 0 {
+	if err := h.Extend(someTime(1)); err != nil {
 		t.Errorf("extended without a generator: %v", err)
 	}
 	h.Seal() // nothing
-
-	createErr = errUnusable
-	if err := h.Begin(firn.Grant{Node: 1}); err != errUnusable || m.unusable != errUnusable || m.current.Load() != nil {
+	useless := firn.Grant{Node: 1 << 40}
+	if err := h.Begin(useless); err == nil || m.unusable != err || m.current.Load() != nil {
 		t.Errorf("a grant of no use: %v, %v", err, m.unusable)
 	}
-	createErr = nil
-	for i, mark := range []int{-1, 0, 1} { // relative to the beginning of the grant
+	for _, mark := range []int{-1, 0, 1} { // relative to the beginning of the grant
 		m.current.Store(nil)
 		m.mark = someTime(mark)
-		g := firn.Grant{Node: 2, From: someTime(0), Until: someTime(60)}
-		if err := h.Begin(g); err != nil || m.unusable != nil || m.current.Load() == nil {
+		if err := h.Begin(firn.Grant{Node: 2, From: someTime(0), Until: someTime(60)}); err != nil || m.unusable != nil {
 			t.Errorf("begin: %v, %v", err, m.unusable)
 		}
-		g.From = someTime(max(mark, 0))
-		if got := grants[1+i]; got != g {
-			t.Errorf("%d s were used: %+v, want %+v", mark, got, g)
+		if node, at := take(t, m); node != 2 || at != time.Duration(max(mark, 0))*time.Second {
+			t.Errorf("%d s were used: an ID of node %d at %v", mark, node, at)
 		}
 	}
-	next := firn.Grant{Node: 3, From: someTime(30), Until: someTime(90)}
-	if err := h.Begin(next); err != nil || !slices.Equal(made.did, []string{"switch"}) || made.grants[0] != next || len(grants) != 4 {
-		t.Errorf("the next grant: %v, %v, %+v", err, made.did, made.grants)
+	first := m.current.Load()
+	if err := h.Begin(firn.Grant{Node: 3, From: someTime(30), Until: someTime(90)}); err != nil || m.current.Load() != first {
+		t.Errorf("the next grant: %v, or it is another generator", err)
 	}
-	if err := h.Extend(someTime(95)); err != nil || !made.extendedTo.Equal(someTime(95)) {
-		t.Errorf("extend: %v to %v", err, made.extendedTo)
+	if node, at := take(t, m); node != 3 || at != 30*time.Second {
+		t.Errorf("the next grant: an ID of node %d at %v", node, at)
 	}
-	made.err = errUnusable
-	if err := h.Extend(someTime(99)); err != errUnusable {
-		t.Errorf("extend that fails: %v", err)
+	if err := h.Extend(someTime(95)); err != nil {
+		t.Errorf("extend: %v", err)
 	}
-	made.did = nil
-	if err := h.Begin(next); err != errUnusable || m.unusable != errUnusable || !slices.Equal(made.did, []string{"switch", "seal"}) || m.current.Load() != nil {
-		t.Errorf("a switch that fails: %v, %v, %v", err, m.unusable, made.did)
+	if err := h.Extend(someTime(94)); err == nil {
+		t.Error("the window shrinks, so it was not extended")
+	}
+	if err := h.Begin(useless); err == nil || m.unusable != err || m.current.Load() != nil {
+		t.Errorf("a switch that fails: %v, %v", err, m.unusable)
+	}
+	if _, err := first.TryNext(); !errors.Is(err, firn.ErrSealed) {
+		t.Errorf("the generator of before: %v, want ErrSealed", err)
 	}
 }
 
 // TestUsedAndCounted: what was used never goes back, and IDs of sealed
 // generators stay counted, whatever follows.
 func TestUsedAndCounted(t *testing.T) {
-	m := &Sequencer{}
+	m := aMember()
 	if !m.used().IsZero() {
 		t.Errorf("used %v at first", m.used())
 	}
-	var want firn.Stats
-	mark := time.Time{}
-	for i, s := range []int{5, 3, 9, 9, 0} {
-		g := &notingGenerator{sealed: someTime(s), stats: firn.Stats{IDs: uint64(1 + i), Batches: 10, Waits: 100, TotalWait: 7 * time.Second, Lead: time.Hour}}
-		var current generator[firn.ID] = g
-		m.current.Store(&current)
-		for _, used := range []int{s - 9, 7, 8} {
-			if g.used = someTime(used); used < 0 {
-				g.used = time.Time{}
-			}
-			want := mark
-			if g.used.After(want) {
-				want = g.used
+	made := uint64(0)
+	for i, used := range []int{5, 9, 9, 20} { // seconds; the third generator makes no ID
+		if err := m.begin(firn.Grant{Node: 2, From: someTime([]int{5, 9, 7, 20}[i])}); err != nil {
+			t.Fatal(err)
+		}
+		if mark := m.used(); i > 0 && !mark.Equal(m.mark) {
+			t.Errorf("generator %d: used %v before its first ID, want %v", i, mark, m.mark)
+		}
+		if i != 2 {
+			take(t, m)
+			made++
+		}
+		want := someTime(used).Add(time.Millisecond)
+		for _, sealed := range []bool{false, true} {
+			if sealed {
+				m.seal()
 			}
 			if got := m.used(); !got.Equal(want) {
-				t.Errorf("generator %d: used %v, want %v", i, got, want)
+				t.Errorf("generator %d, sealed: %t: used %v, want %v", i, sealed, got, want)
 			}
 		}
-		m.seal()
-		if someTime(s).After(mark) {
-			mark = someTime(s)
-		}
-		want = firn.Stats{IDs: want.IDs + uint64(1+i), Batches: want.Batches + 10, Waits: want.Waits + 100, TotalWait: want.TotalWait + 7*time.Second}
-		if m.before != want || m.current.Load() != nil || !m.used().Equal(mark) || !slices.Equal(g.did, []string{"seal"}) {
-			t.Errorf("generator %d sealed: %+v, want %+v; used %v, want %v", i, m.before, want, m.used(), mark)
+		if m.before != (firn.Stats{IDs: made}) || m.current.Load() != nil {
+			t.Errorf("generator %d sealed: %+v, want %d IDs", i, m.before, made)
 		}
 	}
 }

@@ -151,21 +151,6 @@ func TestWhatWasAwaited(t *testing.T) {
 		return err
 	}
 	bubble(t, func(t *testing.T, s grant.Store) {
-		pinned := &grant.Range{Lo: 3, Hi: 3}
-		a := open(t, s, &sequencer.Options{Layout: layout, Member: grant.Member{Nodes: pinned}})
-		b := open(t, s, &sequencer.Options{Layout: layout, WaitForNode: true, Idle: true, Member: grant.Member{Nodes: pinned}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := b.Join(ctx); !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
-			t.Errorf("Join: %v", err)
-		}
-		if err := in(t, time.Second, "held by another", b); !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
-			t.Error(err)
-		}
-		closeIt(t, a)
-		closeIt(t, b)
-	})
-	bubble(t, func(t *testing.T, s grant.Store) {
 		create(t, s, layout, 0)
 		var years atomic.Int32
 		q := open(t, s, &sequencer.Options{Idle: true, Member: grant.Member{Now: func() time.Time { return time.Now().AddDate(int(years.Load()), 0, 0) }}})

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
@@ -92,42 +90,4 @@ func TestAskedAgain(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 	})
-}
-
-// A clockStore returns the time.
-type clockStore struct{ memstore.Store }
-
-func (*clockStore) Time(context.Context) (time.Time, time.Duration, error) {
-	return time.Now(), time.Millisecond, nil
-}
-
-// TestWrongClockIsRefused: a process whose clock is far behind or ahead
-// acquires no node ID, unless that is allowed.
-func TestWrongClockIsRefused(t *testing.T) {
-	for _, test := range []struct {
-		off           time.Duration
-		behind, ahead bool // allowed
-		want          error
-	}{
-		{-time.Minute, false, true, grant.ErrClockBehind},
-		{-time.Minute, true, false, nil},
-		{time.Hour, true, false, grant.ErrClockAhead},
-		{time.Hour, false, true, nil},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := new(clockStore)
-			few := firn.MustParseLayout("bits=time:48.node:2.seq:8,unit=1ms,epoch=0")
-			q := open(t, s, &sequencer.Options{Layout: few, Window: time.Minute})
-			defer closeIt(t, q)
-			one(t, q)
-			wrong := &sequencer.Options{Member: grant.Member{Now: func() time.Time { return time.Now().Add(test.off) }, AllowClockBehind: test.behind, AllowClockAhead: test.ahead}}
-			p, err := sequencer.Open(t.Context(), s, "orders", wrong)
-			if !errors.Is(err, test.want) {
-				t.Errorf("%v: %v, want %v", test.off, err, test.want)
-			}
-			if p != nil {
-				closeIt(t, p)
-			}
-		})
-	}
 }

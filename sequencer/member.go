@@ -12,20 +12,6 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A generator is a firn.GeneratorOf.
-type generator[I firn.AnyID[I]] interface {
-	Next(context.Context) (I, error)
-	TryNext() (I, error)
-	Fill(context.Context, []I) error
-	NextBatch(context.Context, int) (firn.BatchOf[I], error)
-	TryNextBatch(int) (firn.BatchOf[I], error)
-	Extend(until time.Time) error
-	Switch(firn.Grant) error
-	Seal() time.Time
-	Used() time.Time
-	Stats() firn.Stats
-}
-
 // A SequencerOf is a Sequencer of 64-bit or 128-bit IDs. It is safe for concurrent
 // use by multiple goroutines. It must be made by Open or Open128, and ends with
 // Close.
@@ -34,10 +20,10 @@ type SequencerOf[I firn.AnyID[I]] struct {
 	config  grant.Config
 	patient bool // waits for a free node ID
 	options firn.Options
-	create  func(firn.Layout, firn.Grant, *firn.Options) (generator[I], error)
+	create  func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)
 	keeper  *grant.Keeper
 
-	current atomic.Pointer[generator[I]] // nil while there is no generator
+	current atomic.Pointer[firn.GeneratorOf[I]] // nil while there is no generator
 
 	mu       sync.Mutex // guards the fields below; held only briefly
 	mark     time.Time  // exclusive end of the times that sealed generators used
@@ -66,8 +52,7 @@ func (q *SequencerOf[I]) check(l firn.Layout, o *Options, name string, bits int,
 // joins it. bits and twin are those of check, and create makes its generators.
 func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *Options, bits int, twin string,
 	create func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)) (*SequencerOf[I], error) {
-	q := new(SequencerOf[I])
-	q.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[I], error) { return create(l, g, o) }
+	q := &SequencerOf[I]{create: create}
 	if o == nil {
 		o = new(Options)
 	}
@@ -149,7 +134,7 @@ func (h holder[I]) Begin(g firn.Grant) error {
 // Extend moves the end of the window to a later time.
 func (h holder[I]) Extend(until time.Time) error {
 	if current := h.member.current.Load(); current != nil {
-		return (*current).Extend(until)
+		return current.Extend(until)
 	}
 	return nil
 }
@@ -161,7 +146,7 @@ func (h holder[I]) Used() time.Time { return h.member.used() }
 // existing one.
 func (q *SequencerOf[I]) begin(g firn.Grant) error {
 	if current := q.current.Load(); current != nil {
-		return (*current).Switch(g)
+		return current.Switch(g)
 	}
 	q.mu.Lock()
 	mark := q.mark
@@ -173,7 +158,7 @@ func (q *SequencerOf[I]) begin(g firn.Grant) error {
 	if err != nil {
 		return err
 	}
-	q.current.Store(&next)
+	q.current.Store(next)
 	return nil
 }
 
@@ -183,8 +168,8 @@ func (q *SequencerOf[I]) seal() {
 	if current == nil {
 		return
 	}
-	mark := (*current).Seal()
-	made := (*current).Stats() // without the lock, because it calls the clock, which may panic
+	mark := current.Seal()
+	made := current.Stats() // without the lock, because it calls the clock, which may panic
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if mark.After(q.mark) {
@@ -200,7 +185,7 @@ func (q *SequencerOf[I]) used() time.Time {
 	used := q.mark
 	q.mu.Unlock()
 	if current := q.current.Load(); current != nil {
-		if now := (*current).Used(); now.After(used) {
+		if now := current.Used(); now.After(used) {
 			used = now
 		}
 	}
@@ -223,13 +208,13 @@ func hasEnded(err error) bool {
 
 // do calls try with the generator, and again whenever there is another window,
 // until its error is not that the window has ended.
-func (q *SequencerOf[I]) do(ctx context.Context, try func(generator[I]) error) error {
+func (q *SequencerOf[I]) do(ctx context.Context, try func(*firn.GeneratorOf[I]) error) error {
 	needContext(ctx)
 	for {
 		// Before the attempt, so that no later change is missed.
 		status, changed := q.keeper.Status()
 		if current := q.current.Load(); current != nil {
-			if err := try(*current); !hasEnded(err) {
+			if err := try(current); !hasEnded(err) {
 				return err
 			}
 		}
@@ -431,7 +416,7 @@ func (q *SequencerOf[I]) Stats() Stats {
 	current := q.current.Load() // under the lock, so that its counts are not yet in before
 	q.mu.Unlock()
 	if current != nil {
-		now := (*current).Stats() // calls the clock, which may panic
+		now := current.Stats() // calls the clock, which may panic
 		s.Stats = sum(s.Stats, now)
 		s.Lead = now.Lead
 	}

@@ -145,11 +145,11 @@ func (o *Options) now() time.Time {
 // package grant explain why no node ID can be acquired.
 func (q *SequencerOf[I]) Next(ctx context.Context) (id I, err error) {
 	if g := q.current.Load(); g != nil {
-		if id, err = (*g).Next(ctx); err == nil || !hasEnded(err) {
+		if id, err = g.Next(ctx); err == nil || !hasEnded(err) {
 			return id, err
 		}
 	}
-	err = q.do(ctx, func(g generator[I]) error {
+	err = q.do(ctx, func(g *firn.GeneratorOf[I]) error {
 		id, err = g.Next(ctx)
 		return err
 	})
@@ -162,7 +162,7 @@ func (q *SequencerOf[I]) Next(ctx context.Context) (id I, err error) {
 // the store was asked, and trying again a moment later may help.
 func (q *SequencerOf[I]) TryNext() (id I, err error) {
 	if g := q.current.Load(); g != nil {
-		if id, err = (*g).TryNext(); !hasEnded(err) {
+		if id, err = g.TryNext(); !hasEnded(err) {
 			return id, err
 		}
 	}
@@ -186,7 +186,7 @@ func (q *SequencerOf[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I
 	if err = q.checkBatch(n); err != nil {
 		return b, err
 	}
-	err = q.do(ctx, func(g generator[I]) error {
+	err = q.do(ctx, func(g *firn.GeneratorOf[I]) error {
 		b, err = g.NextBatch(ctx, n)
 		return err
 	})
@@ -199,7 +199,7 @@ func (q *SequencerOf[I]) TryNextBatch(n int) (b firn.BatchOf[I], err error) {
 		return b, err
 	}
 	if g := q.current.Load(); g != nil {
-		if b, err = (*g).TryNextBatch(n); !hasEnded(err) {
+		if b, err = g.TryNextBatch(n); !hasEnded(err) {
 			return b, err
 		}
 	}
@@ -217,7 +217,7 @@ func (q *SequencerOf[I]) Fill(ctx context.Context, dst []I) error {
 	for len(dst) > 0 {
 		// A piece that reaches the end of a window is taken again as a whole.
 		piece := dst[:min(len(dst), fillPiece)]
-		if err := q.do(ctx, func(g generator[I]) error { return g.Fill(ctx, piece) }); err != nil {
+		if err := q.do(ctx, func(g *firn.GeneratorOf[I]) error { return g.Fill(ctx, piece) }); err != nil {
 			return err
 		}
 		dst = dst[len(piece):]
