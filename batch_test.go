@@ -8,10 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/firnid/firn/internal/must"
 )
 
 // Runs across ticks for every order of the fields: the same 10 slots, starting
@@ -128,42 +125,6 @@ func (c *counter) NextBatch(ctx context.Context, n int) (Batch, error) {
 	first := c.next
 	c.next += ID(n)
 	return BatchFromRuns(Run{first, 1, n}), nil
-}
-
-// TestPrefetcherCloseWithoutTime: Close ends a Prefetcher even if its context
-// has ended, and returns an error only if a fetch is in progress. The call that
-// fetches may still get its ID, and no other does.
-func TestPrefetcherCloseWithoutTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		for range 20 { // a select with two ready cases chooses at random
-			source := &counter{next: 1}
-			p := NewPrefetcher(source, &PrefetchOptions{Count: 10, OnDemand: true})
-			must.Get(p.Next(t.Context()))(t)
-			if err := p.Close(ended); err != nil {
-				t.Errorf("Close, and no fetch is under way: %v", err)
-			}
-			if id, err := p.Next(t.Context()); !errors.Is(err, ErrClosed) {
-				t.Errorf("Next after Close: %v, %v", id, err)
-			}
-		}
-		source := &counter{next: 1, block: make(chan struct{})}
-		p := NewPrefetcher(source, &PrefetchOptions{Count: 10, OnDemand: true})
-		go func() { _, _ = p.Next(context.Background()) }()
-		synctest.Wait()
-		if err := p.Close(ended); !errors.Is(err, context.Canceled) {
-			t.Errorf("Close during a fetch: %v, want that its context has ended", err)
-		}
-		close(source.block)
-		synctest.Wait()
-		if id, err := p.Next(t.Context()); !errors.Is(err, ErrClosed) {
-			t.Errorf("Next after the fetch: %v, %v", id, err)
-		}
-		if err := p.Close(ended); err != nil {
-			t.Errorf("Close after the fetch: %v", err)
-		}
-	})
 }
 
 // A batch from the network cannot exceed the limits.

@@ -151,8 +151,10 @@ func encLaws[T comparable](t *testing.T, k encKind[T]) {
 			if got, err := k.parse(f, text); err != nil || got != id {
 				t.Fatalf("%v: Parse(%q) = %v, %v, want %v", f, text, got, err, id)
 			}
-			if got, want := k.append(f, []byte("id="), id), "id="+text; string(got) != want {
-				t.Fatalf("%v: Append(%q) = %q, want %q", f, "id=", got, want)
+			// Append touches nothing beyond the bytes that it returns.
+			room := bytes.Repeat([]byte("#"), 200)
+			if k.append(f, room[:1], id); string(room) != "#"+text+strings.Repeat("#", 199-len(text)) {
+				t.Fatalf("%v: Append(%v) gives %q, want %q in it", f, id, room, text)
 			}
 			if f == firn.Hex {
 				if got, err := k.parse(f, "0x"+text); err != nil || got != id {
@@ -183,27 +185,6 @@ func encLaws[T comparable](t *testing.T, k encKind[T]) {
 		}
 	}
 	t.Logf("%d formats, %d IDs in each", count, len(samples))
-}
-
-// Append must not touch anything beyond the bytes that it returns.
-func TestAppendStaysInside(t *testing.T) {
-	t.Run("ID", func(t *testing.T) { encStaysInside(t, encKind64) })
-	t.Run("ID128", func(t *testing.T) { encStaysInside(t, encKind128) })
-}
-
-func encStaysInside[T comparable](t *testing.T, k encKind[T]) {
-	for _, f := range encFormats() {
-		for _, n := range []uint64{0, 1, math.MaxUint64} {
-			if f.Fits(k.bits) != nil {
-				continue
-			}
-			room := bytes.Repeat([]byte{'#'}, 200)
-			got := k.append(f, room[:1], k.of(0, n))
-			if rest := room[len(got):]; string(rest) != strings.Repeat("#", len(rest)) {
-				t.Errorf("%v: append %v wrote beyond its end: %q", f, k.of(0, n), room)
-			}
-		}
-	}
 }
 
 func TestFormatAllocs(t *testing.T) {
@@ -250,13 +231,6 @@ func TestFormatNames(t *testing.T) {
 		seen[s] = true
 		if got, err := firn.ParseFormat(s); err != nil || got != f {
 			t.Errorf("ParseFormat(%q) = %v, %v, want the format that printed it", s, got, err)
-		}
-	}
-	for n := 2; n <= 62; n++ {
-		for _, name := range []string{fmt.Sprint("flake", n), fmt.Sprint("base", n)} {
-			if _, err := firn.ParseFormat(name); err != nil {
-				t.Errorf("ParseFormat(%s): %v", name, err)
-			}
 		}
 	}
 	if want := 9 + 56 + 60; len(seen) != want {
@@ -317,19 +291,6 @@ func TestNotAFormat(t *testing.T) {
 	}
 }
 
-// Widths of the fixed forms, as documented.
-func TestFixedWidths(t *testing.T) {
-	for name, want := range map[string][2]int{
-		"base10": {20, 39}, "hex": {16, 32}, "bin": {64, 128}, "base32": {13, 26}, "base36": {13, 25},
-		"base58": {11, 22}, "base62": {11, 22}, "raw": {8, 16}, "base3": {41, 81},
-	} {
-		f := must.Get(firn.ParseFormat(name))(t)
-		if got := [2]int{len(f.Append(nil, 1)), len(f.Append128(nil, firn.ID128{}))}; got != want {
-			t.Errorf("%v: widths are %v, want %v", f, got, want)
-		}
-	}
-}
-
 // What the errors for wrong texts say, of ParseID and ParseID128, in JSON and
 // in a format.
 func TestParseErrors(t *testing.T) {
@@ -342,9 +303,7 @@ func TestParseErrors(t *testing.T) {
 	}{
 		{"", 64, "", -1, []string{"empty", "64-bit ID has 1 to 20 digits"}},
 		{"", 64, "-1", 0, []string{"'-' at offset 0", "IDs have none"}},
-		{"", 64, "1-2", 1, []string{"'-' at offset 1"}},
 		{"", 64, " 1", 0, []string{"' ' at offset 0", "decimal"}},
-		{"", 64, "1_000", 1, []string{"'_' at offset 1"}},
 		{"", 64, "12AB", 2, []string{"'A' at offset 2", "begins with 0x"}},
 		{"", 64, "0X1f", 1, []string{"'X' at offset 1", "begins with 0x"}},
 		{"", 64, "0x", -1, []string{"nothing follows the 0x", "1 to 16 digits"}},
@@ -356,40 +315,26 @@ func TestParseErrors(t *testing.T) {
 		{"", 128, "", -1, []string{"empty", "128-bit ID has 1 to 39 digits"}},
 		{"", 128, "-0000000-0000-0000-0000-000000000000", 0, []string{"'-' at offset 0"}},
 		{"", 128, "1-2", -1, []string{"36 characters in the form 8-4-4-4-12"}},
-		{"", 128, "00000000-0000-0000-0000-00000000000G", -1, []string{"36 characters in the form 8-4-4-4-12"}},
 		{"", 128, "0198f3a05b7c7f00a1b2c3d4e5f60718", 4, []string{"'f' at offset 4", "begins with 0x"}},
-		{"", 128, "0x123456789012345678901234567890123", -1, []string{"33 digits", "at most 32"}},
 		{"", 128, "340282366920938463463374607431768211456", -1, []string{"more than the greatest 128-bit ID, 340282366920938463463374607431768211455"}},
 		{"", 128, strings.Repeat("0", 40), -1, []string{"40 digits", "at most 39"}},
 		{"JSON", 64, `1.5`, 1, []string{"'.' at offset 1"}},
-		{"JSON", 64, `12e3`, 2, []string{"'e' at offset 2"}},
-		{"JSON", 64, `true`, 0, []string{"'t' at offset 0"}},
 		{"JSON", 128, `1e2`, 1, []string{"'e' at offset 1"}},
 		{"dec", 64, "+1", 0, []string{"'+' at offset 0", "sign"}},
 		{"dec", 64, "12\xff4", 2, []string{"'�' at offset 2"}},
-		{"dec", 64, "12\n", 2, []string{`'\n' at offset 2`}},
-		{"hex", 64, "0x", -1, []string{"nothing follows the 0x", "1 to 16"}},
 		{"hex", 64, "0x12g", 4, []string{"'g' at offset 4", "hexadecimal digit"}},
 		{"dec", 64, "v1_03887nf7a8003", 0, []string{"'v' at offset 0", "a typed or a veiled ID"}},
-		{"hex", 64, "0X12", 1, []string{"'X' at offset 1", "hexadecimal digit"}},
 		{"hex", 128, "-ff", 0, []string{"sign"}},
 		{"base16", 64, "0xff", 1, []string{"'x' at offset 1", "base16", "0123456789ABCDEF"}},
-		{"bin", 64, "102", 2, []string{"'2' at offset 2", "of bin", "they are 01"}},
 		{"base32", 64, "0123O", 4, []string{"'O' at offset 4", "Crockford", "leaves out I, L, O and U"}},
-		{"base32", 64, "0U", 1, []string{"'U' at offset 1", "leaves out I, L, O and U"}},
 		{"base32", 64, "0-1", 1, []string{"'-' at offset 1", "base32", "0123456789ABCDEFGHJKMNPQRSTVWXYZ"}},
 		{"base32", 64, "G000000000000", -1, []string{"greatest 64-bit ID, FZZZZZZZZZZZZ"}},
-		{"base32", 128, "80000000000000000000000000", -1, []string{"greatest 128-bit ID, 7ZZZZZZZZZZZZZZZZZZZZZZZZZ"}},
 		{"base58", 64, "10", 1, []string{"'0' at offset 1", "base58", "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"}},
-		{"base58", 64, "OIl", 0, []string{"'O' at offset 0"}},
-		{"base58", 64, "jpXCZedGfVR", -1, []string{"greatest 64-bit ID, jpXCZedGfVQ"}},
 		{"base62", 64, "LygHa16AHYF0", -1, []string{"12 digits", "at most 11"}},
-		{"flake62", 64, "a.b", 1, []string{"'.' at offset 1", "flake62"}},
 		{"base36", 64, "3w5e11264sgsg", -1, []string{"greatest 64-bit ID, 3W5E11264SGSF"}},
 		{"flake32", 64, "W", 0, []string{"'W' at offset 0", "flake32", "UV"}},
 		{"uuid", 64, "00000000-0000-0000-0000-000000000001", -1, []string{"for 128-bit IDs"}},
 		{"uuid", 128, "", -1, []string{"36 characters in the form 8-4-4-4-12"}},
-		{"uuid", 128, "00000000-0000-0000-0000-0000000000001", -1, []string{"36 characters in the form 8-4-4-4-12"}},
 		{"raw", 64, "1234567", -1, []string{"7 bytes", "exactly 8"}},
 		{"raw", 128, "12345678", -1, []string{"8 bytes", "exactly 16"}},
 	} {

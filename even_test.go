@@ -3,6 +3,7 @@ package firn
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,41 +33,24 @@ const mostChi15 = 90.0
 // counted that was skipped.
 func TestEvenLowBits(t *testing.T) {
 	const rounds = 4000
-	one := func(next func() (ID, error)) func(int) ([]ID, error) {
-		return func(n int) (ids []ID, err error) {
+	for name, take := range map[string]func(*Generator, int) ([]ID, error){
+		"TryNext": func(g *Generator, n int) (ids []ID, err error) {
 			for range n {
-				id, err := next()
+				id, err := g.TryNext()
 				if err != nil {
 					return nil, err
 				}
 				ids = append(ids, id)
 			}
 			return ids, nil
-		}
-	}
-	batch := func(next func(n int) (Batch, error)) func(int) ([]ID, error) {
-		return func(n int) (ids []ID, err error) {
-			b, err := next(n)
-			for id := range b.All() {
-				ids = append(ids, id)
-			}
-			return ids, err
-		}
-	}
-	for name, take := range map[string]func(*Generator) func(int) ([]ID, error){
-		"Next": func(g *Generator) func(int) ([]ID, error) {
-			return one(func() (ID, error) { return g.Next(t.Context()) })
 		},
-		"TryNext":      func(g *Generator) func(int) ([]ID, error) { return one(g.TryNext) },
-		"TryNextBatch": func(g *Generator) func(int) ([]ID, error) { return batch(g.TryNextBatch) },
-		"NextBatch": func(g *Generator) func(int) ([]ID, error) {
-			return batch(func(n int) (Batch, error) { return g.NextBatch(t.Context(), n) })
+		"NextBatch": func(g *Generator, n int) ([]ID, error) {
+			b, err := g.NextBatch(t.Context(), n)
+			return slices.Collect(b.All()), err
 		},
-		"Fill": func(g *Generator) func(int) ([]ID, error) {
-			return func(n int) ([]ID, error) {
-				ids := make([]ID, n)
-				return ids, g.Fill(t.Context(), ids)
-			}
+		"Fill": func(g *Generator, n int) ([]ID, error) {
+			ids := make([]ID, n)
+			return ids, g.Fill(t.Context(), ids)
 		},
 	} {
 		for _, burst := range []int{1, 3, 100} {
@@ -75,7 +59,7 @@ func TestEvenLowBits(t *testing.T) {
 				var ids []ID
 				for range rounds {
 					clock.Add(time.Millisecond)
-					some, err := take(g)(burst)
+					some, err := take(g, burst)
 					if err != nil || len(some) != burst {
 						t.Fatalf("%s: %d IDs, %v", name, len(some), err)
 					}

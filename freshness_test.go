@@ -309,8 +309,6 @@ func TestRefusalsAtFullContention(t *testing.T) {
 // together make every slot up to the end of the grant, or of what MaxAhead
 // allows, and none beyond.
 func TestAllowanceEnds(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel() // a call that would wait fails instead
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		base, passed, count := time.Now(), time.Duration(0), uint64(0)
@@ -355,7 +353,6 @@ func TestAllowanceEnds(t *testing.T) {
 		first := g.term.Load().word.Load()
 		calls := []func(n int) error{
 			func(int) error { return one(g.TryNext()) },
-			func(int) error { return one(g.Next(ended)) },
 			func(n int) error {
 				ids, err := g.some(uint64(n))
 				for _, id := range ids {
@@ -364,28 +361,12 @@ func TestAllowanceEnds(t *testing.T) {
 				return err
 			},
 			func(n int) error { return all(g.TryNextBatch(n)) },
-			func(n int) error { return all(g.NextBatch(ended, n)) },
 			func(n int) error {
 				if !byGrant {
 					return nil // it ignores MaxAhead
 				}
 				b, _, err := g.Reserve(n)
 				return all(b, err)
-			},
-			func(n int) error {
-				ids := make([]ID, n)
-				from := g.term.Load().word.Load()
-				err := g.Fill(ended, ids)
-				if err != nil { // it has taken the rest
-					for slot := from; slot < g.term.Load().word.Load(); slot++ {
-						slots[slot]++
-					}
-					return err
-				}
-				for _, id := range ids {
-					take(id)
-				}
-				return nil
 			},
 		}
 		over := func(err error) bool {

@@ -362,41 +362,8 @@ func TestNewPrefetcherFetchesAhead(t *testing.T) {
 	})
 }
 
-// A caller that gives up does not end the wait of others. The next fetch is
-// made in the background, so it succeeds although all callers have too little
-// patience.
+// A caller that gives up does not end the wait of others.
 func TestNewPrefetcherContexts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := &scriptedSource{delay: time.Second}
-		p := started(t, source, &PrefetchOptions{Count: 10, MaxCount: 10})
-		hasty := func() (ID, error) {
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			return p.Next(ctx)
-		}
-		start := time.Now()
-		for {
-			id, err := hasty()
-			if err == nil {
-				break
-			}
-			if err != context.DeadlineExceeded || id != 0 || time.Since(start) > 2*time.Second {
-				t.Fatalf("Next() = %v, %v after %v", id, err, time.Since(start))
-			}
-		}
-		source.wantAsked(t, 10, 10)
-		// A fetch that succeeded ends that.
-		for range 9 {
-			if _, err := hasty(); err != nil {
-				t.Error(err)
-			}
-		}
-		synctest.Wait()
-		time.Sleep(2 * time.Second)
-		if _, err := p.TryNext(); err != nil {
-			t.Errorf("the batch fetched ahead: %v", err)
-		}
-	})
 	synctest.Test(t, func(t *testing.T) {
 		p := started(t, &scriptedSource{delay: time.Second}, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -490,19 +457,34 @@ func TestNewPrefetcherClose(t *testing.T) {
 			t.Errorf("Fill() = %v, want ErrClosed", err)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // a source that ignores its context
-		source := &stuckSource{until: make(chan struct{})}
+	// Close works even if its context has ended, and returns an error only if a
+	// fetch is in progress.
+	synctest.Test(t, func(t *testing.T) {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 20 { // a select with two ready cases chooses at random
+			p := NewPrefetcher(&scriptedSource{}, &PrefetchOptions{Count: 10, OnDemand: true})
+			wantNext(t, p, 1)
+			if err := p.Close(ended); err != nil {
+				t.Errorf("Close without a fetch in progress: %v", err)
+			}
+			if id, err := p.Next(t.Context()); err != ErrClosed {
+				t.Errorf("Next after Close: %v, %v", id, err)
+			}
+		}
+		source := &stuckSource{until: make(chan struct{})} // ignores its context
 		p := NewPrefetcher(source, nil)
 		p.TryNext()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := p.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close() = %v, want DeadlineExceeded", err)
+		if err := p.Close(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("Close during a fetch: %v, want that its context has ended", err)
 		}
 		close(source.until)
 		closePrefetcher(t, p)
-		if _, err := p.Next(t.Context()); err != ErrClosed {
-			t.Errorf("Next() = %v, want ErrClosed", err)
+		if id, err := p.Next(t.Context()); err != ErrClosed {
+			t.Errorf("Next() = %v, %v, want ErrClosed", id, err)
+		}
+		if err := p.Close(ended); err != nil {
+			t.Errorf("Close after the fetch: %v", err)
 		}
 	})
 }
