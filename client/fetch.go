@@ -29,7 +29,7 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 		defer cancel()
 		ctx = limited
 	}
-	c := s.view.newCall(n)
+	c := s.shortlist.newSearch(n)
 	for {
 		if s.closed.Load() {
 			return none, firn.ErrClosed
@@ -51,9 +51,9 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 // pick chooses a server for a call, and probes suspects beside it. If all are
 // left out, it waits for one. It returns -1 if none will be available in time,
 // or ctx is done.
-func (s *SequencerOf[I]) pick(ctx context.Context, c *call) int {
+func (s *SequencerOf[I]) pick(ctx context.Context, c *search) int {
 	for {
-		i, probes, wait := s.view.pick(c)
+		i, probes, wait := s.shortlist.pick(c)
 		for _, j := range probes {
 			s.probe(j)
 		}
@@ -74,7 +74,7 @@ func (s *SequencerOf[I]) pick(ctx context.Context, c *call) int {
 // failed, and the call may try again.
 //
 // The caller does not use c while others do.
-func (s *SequencerOf[I]) attempt(ctx context.Context, c *call, i int) (b firn.BatchOf[I], err error, done bool) {
+func (s *SequencerOf[I]) attempt(ctx context.Context, c *search, i int) (b firn.BatchOf[I], err error, done bool) {
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
 	start := time.Now()
@@ -90,7 +90,7 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *call, i int) (b firn.Ba
 	timer := time.AfterFunc(s.hedgeAfter(ctx), func() {
 		defer close(joined)
 		defer func() { crash = recover() }()
-		s.view.late(i, start)
+		s.shortlist.late(i, start)
 		for own.Err() == nil {
 			j := s.pick(own, c)
 			if j < 0 {
@@ -103,7 +103,7 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *call, i int) (b firn.Ba
 	})
 	defer timer.Stop() // if the caller's code panics
 	count, packed := c.count, s.packed.Load()
-	b, err = s.request(own, &s.view.servers[i], count, packed)
+	b, err = s.request(own, &s.shortlist.servers[i], count, packed)
 	gone := own.Err()
 	if !timer.Stop() {
 		if err == nil || isFinal(err) {
@@ -129,7 +129,7 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *call, i int) (b firn.Ba
 // hedgeAfter returns how long to wait for a server before another one is asked.
 // It leaves half of the call's time for that one.
 func (s *SequencerOf[I]) hedgeAfter(ctx context.Context) time.Duration {
-	d := s.view.hedgeAfter()
+	d := s.shortlist.hedgeAfter()
 	if end, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(end)/2)
 	}
@@ -144,13 +144,14 @@ func isFinal(err error) bool {
 
 // settle records the result of a request, and reports whether it is that of the
 // call. gone is the error of the call's context when the request ended.
-func (s *SequencerOf[I]) settle(gone error, c *call, i int, start time.Time, count int, packed bool, b firn.BatchOf[I], err error) (done bool) {
+func (s *SequencerOf[I]) settle(gone error, c *search, i int, start time.Time, count int, packed bool,
+	b firn.BatchOf[I], err error) (done bool) {
 	said, _ := errors.AsType[*Error](err)
 	ofServer, retryAfter := true, time.Duration(0)
 	switch {
 	case err == nil:
-		if s.view.worked(i, start, c.probe) {
-			s.client.config.Logger.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
+		if s.shortlist.worked(i, start, c.probe) {
+			s.client.config.Logger.Info("server answers again", "server", s.shortlist.servers[i].name, "sequencer", s.name)
 		}
 		s.record(nil)
 		s.batches.Add(1)
@@ -172,10 +173,10 @@ func (s *SequencerOf[I]) settle(gone error, c *call, i int, start time.Time, cou
 		// proves nothing about the server, but one that waited for long does.
 		if gone != context.DeadlineExceeded || time.Since(start) < s.client.config.Timeout/4 {
 			s.failures.Add(1)
-			s.view.late(i, start)
+			s.shortlist.late(i, start)
 			return false
 		}
-		err = s.view.noAnswer(i, start)
+		err = s.shortlist.noAnswer(i, start)
 	case said != nil:
 		c.done[i].refused = !said.isTemporary()
 		ofServer, retryAfter = said.ofServer(), said.RetryAfter
@@ -187,7 +188,7 @@ func (s *SequencerOf[I]) settle(gone error, c *call, i int, start time.Time, cou
 		if c.timeouts++; c.timeouts >= len(c.done) {
 			c.count = max(1, count/2) // perhaps it is too much for all of them
 		}
-		s.view.late(i, start)
+		s.shortlist.late(i, start)
 	}
 	s.record(err)
 	s.failed(i, start, ofServer, retryAfter, err)
@@ -209,12 +210,12 @@ func (s *SequencerOf[I]) probe(i int) {
 	s.probes.Go(func() {
 		defer func() {
 			if v := recover(); v != nil { // by the caller's code
-				s.failed(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", place(s.name, s.view.servers[i].name), v))
+				s.failed(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", place(s.name, s.shortlist.servers[i].name), v))
 			}
 		}()
-		start, packed, c := time.Now(), s.packed.Load(), s.view.newCall(1)
+		start, packed, c := time.Now(), s.packed.Load(), s.shortlist.newSearch(1)
 		c.probe = true
-		b, err := s.request(s.ctx, &s.view.servers[i], 1, packed)
+		b, err := s.request(s.ctx, &s.shortlist.servers[i], 1, packed)
 		var said *Error
 		if s.settle(s.ctx.Err(), &c, i, start, 1, packed, b, err) && errors.As(err, &said) {
 			s.failed(i, start, false, 0, err) // other servers give IDs
@@ -227,7 +228,7 @@ func (s *SequencerOf[I]) probe(i int) {
 // is the error of the caller's context; if that is nil, Config.Patience has
 // passed, or no server will be available before.
 func (s *SequencerOf[I]) failure(cause error) error {
-	errs := s.view.errors()
+	errs := s.shortlist.errors()
 	switch {
 	case len(errs) == 0 && cause != nil:
 		return fmt.Errorf("client: %s: %w", quote(s.name), cause)
@@ -239,8 +240,8 @@ func (s *SequencerOf[I]) failure(cause error) error {
 
 // failed records that a server has failed, and logs it if it answered before.
 func (s *SequencerOf[I]) failed(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) {
-	if s.view.failed(i, start, ofServer, retryAfter, err) {
-		s.client.config.Logger.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "error", err)
+	if s.shortlist.failed(i, start, ofServer, retryAfter, err) {
+		s.client.config.Logger.Warn("server failed", "server", s.shortlist.servers[i].name, "sequencer", s.name, "error", err)
 	}
 }
 

@@ -20,12 +20,12 @@ type Sequencer = SequencerOf[firn.ID]
 
 // A SequencerOf is a Sequencer of 64-bit or 128-bit IDs.
 type SequencerOf[I firn.AnyID[I]] struct {
-	prefetch *firn.PrefetcherOf[I]
-	client   *Client
-	name     string
-	path     string // of the endpoint next, escaped
-	view     *view
-	forget   func()
+	prefetch  *firn.PrefetcherOf[I]
+	client    *Client
+	name      string
+	path      string // of the endpoint next, escaped
+	shortlist *shortlist
+	forget    func()
 
 	closed atomic.Bool
 	packed atomic.Bool  // the layout has no runs
@@ -51,10 +51,10 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 		return s
 	}
 	s := &SequencerOf[I]{
-		client: c,
-		name:   name,
-		path:   "/v1/sequencers/" + url.PathEscape(name) + "/next",
-		view:   c.roster.newView(name),
+		client:    c,
+		name:      name,
+		path:      "/v1/sequencers/" + url.PathEscape(name) + "/next",
+		shortlist: c.roster.newShortlist(name),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.most.Store(maxCount)
@@ -84,7 +84,10 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 // server would return. The next call tries again.
 func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 	id, err := s.prefetch.Next(ctx)
-	return id, s.explain(err)
+	if err != nil { // most calls succeed, and take a few nanoseconds
+		err = s.explain(err)
+	}
+	return id, err
 }
 
 // TryNext returns the next ID if one has been fetched, and never waits. If

@@ -88,8 +88,8 @@ type roster struct {
 	health []health // of the servers, in their order
 }
 
-// A view is the list of servers as one sequencer sees it.
-type view struct {
+// A shortlist is the list of servers as one sequencer sees it.
+type shortlist struct {
 	*roster
 	name string   // of the sequencer
 	own  []health // guarded by mu: observations of this sequencer only
@@ -99,11 +99,11 @@ type view struct {
 	answerTime time.Duration
 }
 
-// A call records what a call has tried.
-type call struct {
+// A search records what a call has tried to get its IDs.
+type search struct {
 	start    time.Time
 	count    int      // of IDs to request
-	probe    bool     // a probe, not a call
+	probe    bool     // of a probe, not of a call
 	timeouts int      // requests that took too long
 	done     []effort // by server
 }
@@ -115,12 +115,12 @@ type effort struct {
 	pending bool // a request is in progress
 }
 
-func (r *roster) newView(name string) *view {
-	return &view{roster: r, name: name, own: make([]health, len(r.servers))}
+func (r *roster) newShortlist(name string) *shortlist {
+	return &shortlist{roster: r, name: name, own: make([]health, len(r.servers))}
 }
 
-func (r *roster) newCall(count int) call {
-	return call{start: time.Now(), count: count, done: make([]effort, len(r.servers))}
+func (r *roster) newSearch(count int) search {
+	return search{start: time.Now(), count: count, done: make([]effort, len(r.servers))}
 }
 
 // pick chooses a random server among those that are not suspects, and returns
@@ -129,18 +129,18 @@ func (r *roster) newCall(count int) call {
 // among those that the call has not tried and that have not asked for the pause
 // themselves. Otherwise it returns -1 and the time until a server is available,
 // or 0 if the call must give up.
-func (v *view) pick(c *call) (i int, probes []int, wait time.Duration) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (l *shortlist) pick(c *search) (i int, probes []int, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
 	var good, fit []int
 	lastResort := -1
 	var lastResortAt, soonest time.Time
-	for i := range v.servers {
+	for i := range l.servers {
 		if c.done[i].refused || c.done[i].pending {
 			continue
 		}
-		h, own := &v.health[i], &v.own[i]
+		h, own := &l.health[i], &l.own[i]
 		if h.err == nil && own.err == nil {
 			good = append(good, i)
 			continue
@@ -167,7 +167,7 @@ func (v *view) pick(c *call) (i int, probes []int, wait time.Duration) {
 	switch {
 	case good != nil:
 		for _, i := range probes { // no other one before this one has ended
-			v.health[i].probe, v.own[i].probe = now.Add(v.timeout), now.Add(v.timeout)
+			l.health[i].probe, l.own[i].probe = now.Add(l.timeout), now.Add(l.timeout)
 		}
 		return good[rand.IntN(len(good))], probes, 0
 	case fit != nil:
@@ -183,79 +183,80 @@ func (v *view) pick(c *call) (i int, probes []int, wait time.Duration) {
 // hedgeAfter returns how long a request of this sequencer may take before
 // another server is asked. It depends on the fastest servers: one that always
 // takes longer than others is slow.
-func (v *view) hedgeAfter() time.Duration {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.slow()
+func (l *shortlist) hedgeAfter() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.slow()
 }
 
 // slow is hedgeAfter for a caller that holds mu.
-func (v *view) slow() time.Duration { return max(slowAfter, 2*v.answerTime) }
+func (l *shortlist) slow() time.Duration { return max(slowAfter, 2*l.answerTime) }
 
 // worked records that a server has answered a request that began at start, and
 // reports whether it had failed before. If the answer is slow, the server stays
 // a suspect, and answerTime changes little: it was probably stopped.
-func (v *view) worked(i int, start time.Time, probe bool) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	had := v.health[i].failures > 0 || v.own[i].failures > 0
-	v.health[i], v.own[i] = health{}, health{}
-	took, slow := time.Since(start), v.slow()
+func (l *shortlist) worked(i int, start time.Time, probe bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	had := l.health[i].failures > 0 || l.own[i].failures > 0
+	l.health[i], l.own[i] = health{}, health{}
+	took, slow := time.Since(start), l.slow()
 	if took >= slow {
-		v.suspect(i, start, v.noAnswer(i, start))
+		l.suspect(i, start, l.noAnswer(i, start))
 	}
 	if !probe {
-		v.answerTime += (min(took, 2*slow) - v.answerTime) / 8
+		l.answerTime += (min(took, 2*slow) - l.answerTime) / 8
 	}
 	return had
 }
 
 // failed records that a server has failed, for this sequencer or as a whole,
 // and reports whether it is the first time since it last worked.
-func (v *view) failed(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	h := &v.own[i]
+func (l *shortlist) failed(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := &l.own[i]
 	if ofServer {
-		h = &v.health[i]
+		h = &l.health[i]
 	}
 	first := h.failures == 0
 	h.fail(start, retryAfter, err)
-	if v.own[i].err != nil {
-		v.own[i].suspect(start, err)
+	if l.own[i].err != nil {
+		l.own[i].suspect(start, err)
 	}
 	return first
 }
 
 // late makes a server a suspect if it has not answered a request that began at
 // start for long. A call with little time proves nothing.
-func (v *view) late(i int, start time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if time.Since(start) >= v.slow() {
-		v.suspect(i, start, v.noAnswer(i, start))
+func (l *shortlist) late(i int, start time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(start) >= l.slow() {
+		l.suspect(i, start, l.noAnswer(i, start))
 	}
 }
 
 // noAnswer returns the error of a request without an answer until now.
-func (v *view) noAnswer(i int, start time.Time) error {
+func (l *shortlist) noAnswer(i int, start time.Time) error {
 	took := time.Since(start).Round(time.Millisecond)
-	return fmt.Errorf("client: %s: no answer after %v: %w", place(v.name, v.servers[i].name), took, context.DeadlineExceeded)
+	return fmt.Errorf("client: %s: no answer after %v: %w",
+		place(l.name, l.servers[i].name), took, context.DeadlineExceeded)
 }
 
 // suspect makes a server a suspect. It may answer requests of other sequencers,
 // so it must also answer one of this.
-func (v *view) suspect(i int, start time.Time, err error) {
-	v.health[i].suspect(start, err)
-	v.own[i].suspect(start, err)
+func (l *shortlist) suspect(i int, start time.Time, err error) {
+	l.health[i].suspect(start, err)
+	l.own[i].suspect(start, err)
 }
 
 // errors returns the last failures of all servers, for a call that gives up.
-func (v *view) errors() (errs []error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for i := range v.servers {
-		h, own := v.health[i], v.own[i]
+func (l *shortlist) errors() (errs []error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.servers {
+		h, own := l.health[i], l.own[i]
 		if own.err != nil && (h.err == nil || own.failed.After(h.failed)) {
 			h = own
 		}
