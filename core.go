@@ -92,12 +92,14 @@ func (c *core) init(layout Layout, grant Grant, o *Options) error {
 		// One tick less than fits, so that no limit reaches the bit sealed.
 		c.endTick = 1<<(63-layout.seqBits) - 1
 		if int(layout.timeBits)+int(layout.seqBits) > 63 && strings.Contains(layout.Fields(), "~") {
-			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a reversed time must fit as a whole: use at most %d bits of time and sequence",
+			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a "+
+				"reversed time must fit as a whole: use at most %d bits of time and sequence",
 				layout, 63)
 		}
 		end, err := layout.timeOf(c.endTick)
 		if err == nil && end.Before(horizon) && end.Before(layout.Last()) {
-			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and %d bits of sequence leave %d for ticks of %v, which end in %d",
+			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and %d "+
+				"bits of sequence leave %d for ticks of %v, which end in %d",
 				layout, layout.seqBits, 63-layout.seqBits, layout.unit, end.Year())
 		}
 	}
@@ -118,7 +120,8 @@ func (c *core) newTerm(g Grant) (*term, error) {
 		return nil, c.layout.rangeError("node", g.Node, most)
 	}
 	if !g.From.IsZero() && !g.Until.IsZero() && !g.From.Before(g.Until) {
-		return nil, fmt.Errorf("firn: the grant of node %d is empty: it begins at %s and ends at %s", g.Node, stamp(g.From), stamp(g.Until))
+		return nil, fmt.Errorf("firn: the grant of node %d is empty: it begins at %s and ends at %s",
+			g.Node, stamp(g.From), stamp(g.Until))
 	}
 	t := &term{grant: g, composer: *newComposer(&c.layout, g.Node), static: g.From.IsZero()}
 	first := uint64(0)
@@ -307,7 +310,8 @@ func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
 // tick, it is a random slot among the tick's first 2^even, provided that the n
 // slots end in the same tick; see ParseLayout.
 func (c *core) evenly(v *view, slot, n uint64) uint64 {
-	if c.layout.even == 0 || slot&(1<<c.layout.seqBits-1) != 0 || slot == v.word && v.word > max(v.term.first, v.term.start.Load()) {
+	if c.layout.even == 0 || slot&(1<<c.layout.seqBits-1) != 0 ||
+		slot == v.word && v.word > max(v.term.first, v.term.start.Load()) {
 		return slot
 	}
 	if skip := rand.Uint64N(1 << c.layout.even); n <= 1<<c.layout.seqBits-skip {
@@ -364,7 +368,8 @@ func (c *core) tooLarge(t *term, n uint64) error {
 	if !t.static || n <= c.mostStatic {
 		return nil
 	}
-	return fmt.Errorf("%w: %d IDs span %v, and with a static grant a batch spans at most %v: ask for fewer at a time, or use Fill",
+	return fmt.Errorf("%w: %d IDs span %v, and with a static grant a batch spans at most %v: ask for fewer at a "+
+		"time, or use Fill",
 		ErrBatchTooLarge, n, c.spanOf(n), c.spanOf(c.mostStatic))
 }
 

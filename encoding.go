@@ -130,8 +130,9 @@ func ParseFormat(s string) (Format, error) {
 	if f, ok := formatNamed[s]; ok {
 		return f, nil
 	}
-	return 0, newParseError("format", []byte(s), -1, "unknown format; the formats are dec, hex, bin, uuid, raw, base2 to base62 "+
-		"(base32 is Crockford's, base58 Bitcoin's) and, without leading zeros, flake2 to flake62")
+	return 0, newParseError("format", []byte(s), -1,
+		"unknown format; the formats are dec, hex, bin, uuid, raw, base2 to base62 "+
+			"(base32 is Crockford's, base58 Bitcoin's) and, without leading zeros, flake2 to flake62")
 }
 
 // String returns the name of f, and "Format(n)" if f is not a format.
@@ -198,9 +199,9 @@ func (f Format) Append128(b []byte, id ID128) []byte {
 }
 
 // Parse parses an ID in format f. Leading zeros may be missing, or be more than
-// f writes, up to the length of the greatest ID. Hex may begin with 0x. Hex, Base32 and the bases up to 36 accept letters of either
-// case. Any other text is a *ParseError, and so is a number that needs more
-// than 64 bits.
+// f writes, up to the length of the greatest ID. Hex may begin with 0x. Hex,
+// Base32 and the bases up to 36 accept letters of either case. Any other text is
+// a *ParseError, and so is a number that needs more than 64 bits.
 func (f Format) Parse(s string) (ID, error) { return f.parse([]byte(s)) }
 
 // parse neither keeps nor changes text, so the conversion in Parse costs

@@ -26,7 +26,8 @@ var (
 	ErrGrantOver = errors.New("firn: the grant has ended; it must be extended before the next ID")
 
 	// ErrTimeOver is returned when the layout's last tick is used up.
-	ErrTimeOver = errors.New("firn: the layout has no time left: it needs more time bits or, if IDs may repeat, a coarser unit or a later epoch")
+	ErrTimeOver = errors.New("firn: the layout has no time left: it needs more time bits or, if IDs may repeat, a " +
+		"coarser unit or a later epoch")
 
 	// ErrBatchTooLarge is returned for a batch that would take longer than the
 	// context's deadline allows even if the generator were idle, or that spans
@@ -66,8 +67,12 @@ func (e *WaitError) Is(target error) bool { return target == ErrExhausted }
 // it is before the layout's epoch (then the error matches ErrBeforeEpoch). No
 // ID was made. IDs can be made again once the clock has caught up.
 type ClockError struct {
-	Now  time.Time     // the reading of the clock
-	Last time.Time     // the time of the last ID (before the first one of a static grant, that of its predecessor), or the epoch
+	Now time.Time // the reading of the clock
+
+	// Last is the time of the last ID (before the first one of a static grant,
+	// that of its predecessor), or the epoch.
+	Last time.Time
+
 	Wait time.Duration // until the next ID can be made, if the clock runs at its usual rate
 
 	beforeEpoch bool
@@ -78,9 +83,11 @@ func (e *ClockError) Error() string {
 	const layout = "2006-01-02T15:04:05.000Z07:00"
 	now, last := e.Now.UTC().Format(layout), e.Last.UTC().Format(layout)
 	if e.beforeEpoch {
-		return fmt.Sprintf("firn: the clock reads %s, which is before the layout's epoch %s: set the clock, or choose an earlier epoch", now, last)
+		return fmt.Sprintf("firn: the clock reads %s, which is before the layout's epoch %s: set the clock, or choose "+
+			"an earlier epoch", now, last)
 	}
-	return fmt.Sprintf("firn: the clock went back to %s, %v before the last ID (%s): no ID for another %v unless the clock is corrected",
+	return fmt.Sprintf("firn: the clock went back to %s, %v before the last ID (%s): no ID for another %v unless "+
+		"the clock is corrected",
 		now, e.Last.Sub(e.Now), last, e.Wait)
 }
 

@@ -93,7 +93,8 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 // begins one if mayFetch is set. If it has begun one that is own, the caller
 // must run it; that can only be if mayRun is set. A caller that waited for a
 // background batch gets IDs from it however old it is.
-func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], mayFetch, mayRun bool) (n int, f *fetch[I], began bool, err error) {
+func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
+	mayFetch, mayRun bool) (n int, f *fetch[I], began bool, err error) {
 	p.mu.Lock()
 	b := p.block.Load()
 	defer func() {

@@ -45,7 +45,8 @@ func NewGenerator128(layout Layout, grant Grant, o *Options) (*GeneratorOf[ID128
 
 // makeGenerator returns a generator. size and twin are for the error about a
 // layout of the wrong size.
-func makeGenerator[I AnyID[I]](layout Layout, grant Grant, o *Options, size uint8, twin string) (*GeneratorOf[I], error) {
+func makeGenerator[I AnyID[I]](layout Layout, grant Grant, o *Options, size uint8,
+	twin string) (*GeneratorOf[I], error) {
 	if err := layout.need(size, twin); err != nil {
 		return nil, err
 	}
@@ -160,7 +161,8 @@ func (g *GeneratorOf[I]) NextBatch(ctx context.Context, n int) (b BatchOf[I], er
 		// An idle generator needs this long.
 		own := max(0, g.spanOf(w.want)-g.layout.unit-g.maxAhead)
 		if left := time.Until(deadline); own > 0 && left < own {
-			return b, fmt.Errorf("%w: %d IDs take %v, and the deadline is in %v: %w", ErrBatchTooLarge, n, own, max(0, left), context.DeadlineExceeded)
+			return b, fmt.Errorf("%w: %d IDs take %v, and the deadline is in %v: %w",
+				ErrBatchTooLarge, n, own, max(0, left), context.DeadlineExceeded)
 		}
 	}
 	t, slot, got, err := g.takeOrWait(ctx, w)

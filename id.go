@@ -121,7 +121,8 @@ func (id ID) Value() (driver.Value, error) {
 		return nil, nil
 	case id > math.MaxInt64:
 		err := &RangeError{"ID", id.String(), "0", ID(math.MaxInt64).String()}
-		return nil, fmt.Errorf("%w in SQL's bigint: store its String in a numeric column, or its MarshalBinary in a bytea or binary(8) column", err)
+		return nil, fmt.Errorf("%w in SQL's bigint: store its String in a numeric column, or its MarshalBinary in a "+
+			"bytea or binary(8) column", err)
 	}
 	return int64(id), nil
 }
@@ -158,7 +159,8 @@ func scan(what string, size int, src any, id interface {
 		}
 		return id.UnmarshalText(src)
 	default:
-		return fmt.Errorf("firn: scan %s: a column of type %T is not an ID; it should be an integer, text or %d bytes", what, src, size)
+		return fmt.Errorf("firn: scan %s: a column of type %T is not an ID; it should be an integer, text or %d bytes",
+			what, src, size)
 	}
 	return nil
 }

@@ -54,7 +54,8 @@ const (
 	fieldRand
 )
 
-var fieldNames = [...]string{fieldTime: "time", fieldNode: "node", fieldSeq: "seq", fieldConst: "const", fieldRand: "rand"}
+var fieldNames = [...]string{fieldTime: "time", fieldNode: "node", fieldSeq: "seq", fieldConst: "const",
+	fieldRand: "rand"}
 
 func (f field) String() string { return fieldNames[f] }
 
@@ -275,7 +276,8 @@ func (l *Layout) need(size uint8, twin string) error {
 		return nil
 	}
 	if l.ReadOnly() {
-		return fmt.Errorf("firn: IDs of layout %s have %d bits: they can be read (with DecomposeBytes) but not made", *l, l.size)
+		return fmt.Errorf("firn: IDs of layout %s have %d bits: they can be read (with DecomposeBytes) but not made",
+			*l, l.size)
 	}
 	return fmt.Errorf("firn: layout %s has IDs of %d bits: use %s", *l, l.size, twin)
 }
@@ -361,7 +363,8 @@ func (l *Layout) checkFixed(w wide) error {
 		return fmt.Errorf("firn: not an ID of layout %s: %s must be zero", *l, bitsName(used, l.size-used))
 	}
 	for _, p := range l.pieces[:l.n] {
-		if got, want := w.shr(p.pos).lo&mask(p.width), l.consts.shr(p.pos).lo&mask(p.width); p.field == fieldConst && got != want {
+		got, want := w.shr(p.pos).lo&mask(p.width), l.consts.shr(p.pos).lo&mask(p.width)
+		if p.field == fieldConst && got != want {
 			return fmt.Errorf("firn: not an ID of layout %s: %s is %d, not %d", *l, l.constName(p), got, want)
 		}
 	}
@@ -389,7 +392,8 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 		return lo, hi, err
 	}
 	if !l.timeOnTop() {
-		return lo, hi, fmt.Errorf("firn: IDs of layout %s are not ordered by time, so no range of IDs matches a range of time", *l)
+		return lo, hi, fmt.Errorf("firn: IDs of layout %s are not ordered by time, so no range of IDs matches "+
+			"a range of time", *l)
 	}
 	if !from.Before(to) {
 		return lo, hi, fmt.Errorf("firn: the range is empty: it begins at %s and ends at %s", stamp(from), stamp(to))
@@ -401,9 +405,11 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 	last, _, end := l.tickAt(to.Add(-1))
 	switch {
 	case where > 0 || first > most || first == most && rest > 0:
-		return lo, hi, fmt.Errorf("firn: the range begins at %s, after the last tick of layout %s (%s)", stamp(from), *l, stamp(l.Last()))
+		return lo, hi, fmt.Errorf("firn: the range begins at %s, after the last tick of layout %s (%s)",
+			stamp(from), *l, stamp(l.Last()))
 	case end < 0:
-		return lo, hi, fmt.Errorf("firn: the range ends at %s, before the epoch of layout %s (%s)", stamp(to), *l, stamp(l.Epoch()))
+		return lo, hi, fmt.Errorf("firn: the range ends at %s, before the epoch of layout %s (%s)",
+			stamp(to), *l, stamp(l.Epoch()))
 	case end > 0:
 		last = most
 	}

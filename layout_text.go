@@ -151,7 +151,8 @@ func parseLayout(s string) (l Layout, err error) {
 	}
 	if text, ok := given["unit"]; ok {
 		if l.unit, err = time.ParseDuration(text); err != nil || l.unit <= 0 || l.unit > maxUnit {
-			return l, fmt.Errorf("unit is %s, not a duration of more than 0 and at most %v, such as 1ms", quoteShort(text), maxUnit)
+			return l, fmt.Errorf("unit is %s, not a duration of more than 0 and at most %v, such as 1ms",
+				quoteShort(text), maxUnit)
 		}
 	}
 	if text, ok := given["epoch"]; ok {
@@ -191,7 +192,8 @@ func (l *Layout) setEven(given args) error {
 	}
 	n, err := given.number("even", 0, uint64(l.mostEven()))
 	if err != nil && l.mostEven() == 0 {
-		return fmt.Errorf("even is %s, but the lowest bits of this layout are not those of a sequence of at least 3 bits", quoteShort(given["even"]))
+		return fmt.Errorf("even is %s, but the lowest bits of this layout are not those of a sequence of at least 3 bits",
+			quoteShort(given["even"]))
 	}
 	l.even = uint8(n)
 	return err
@@ -289,12 +291,14 @@ func (l *Layout) setPieces(fields string) error {
 			return fmt.Errorf("%s has a total of %d bits, more than %d", f, widths[f], most)
 		}
 	}
-	l.timeBits, l.nodeBits, l.seqBits, l.randBits = widths[fieldTime], widths[fieldNode], widths[fieldSeq], widths[fieldRand]
+	l.timeBits, l.nodeBits = widths[fieldTime], widths[fieldNode]
+	l.seqBits, l.randBits = widths[fieldSeq], widths[fieldRand]
 	if l.timeBits == 0 {
 		return errors.New("there is no time field: an ID without time has no order")
 	}
 	if _, err := l.timeOf(mask(l.timeBits)); err != nil {
-		return fmt.Errorf("%d bits of time in ticks of %v exceed what a time can represent: use fewer bits or a finer unit", l.timeBits, l.unit)
+		return fmt.Errorf("%d bits of time in ticks of %v exceed what a time can represent: use fewer bits or a finer unit",
+			l.timeBits, l.unit)
 	}
 	return nil
 }
@@ -335,7 +339,8 @@ func parsePiece(s string) (p piece, value uint64, err error) {
 	}
 	value, err = strconv.ParseUint(digits, base, 64)
 	if err != nil || value > mask(p.width) {
-		return p, 0, fmt.Errorf("the value of const:%s is %s, not a number from 0 to %d", width, quoteShort(digits), mask(p.width))
+		return p, 0, fmt.Errorf("the value of const:%s is %s, not a number from 0 to %d",
+			width, quoteShort(digits), mask(p.width))
 	}
 	return p, value, nil
 }

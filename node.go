@@ -138,15 +138,18 @@ func NodeFromHostname(name string) (uint64, error) {
 	host, _, _ := strings.Cut(name, ".")
 	parts := strings.Split(host, "-")
 	if tail := parts[max(0, len(parts)-4):]; net.ParseIP(strings.Join(tail, ".")) != nil {
-		return 0, fmt.Errorf("firn: node ID: the host name %s ends in an address, not in the ordinal of a StatefulSet", quoteShort(name))
+		return 0, fmt.Errorf("firn: node ID: the host name %s ends in an address, not in the ordinal of a StatefulSet",
+			quoteShort(name))
 	}
 	last := parts[len(parts)-1]
 	n, err := strconv.ParseUint(last, 10, 64)
 	if len(parts) < 2 || err != nil {
-		return 0, fmt.Errorf("firn: node ID: the host name %s does not end in a hyphen and a number, as those of a StatefulSet do (ids-7)", quoteShort(name))
+		return 0, fmt.Errorf("firn: node ID: the host name %s does not end in a hyphen and a number, as those of a "+
+			"StatefulSet do (ids-7)", quoteShort(name))
 	}
 	if len(last) == 5 {
-		return 0, fmt.Errorf("firn: node ID: the host name %s ends in five digits, which can be the random suffix of a pod: use a StatefulSet, or set the number itself", quoteShort(name))
+		return 0, fmt.Errorf("firn: node ID: the host name %s ends in five digits, which can be the random suffix of "+
+			"a pod: use a StatefulSet, or set the number itself", quoteShort(name))
 	}
 	return n, nil
 }

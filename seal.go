@@ -17,7 +17,8 @@ func (c *core) Extend(until time.Time) error {
 	limit := c.limit(until)
 	if limit < t.limit.Load() {
 		end, _ := c.layout.timeOf(t.limit.Load() >> c.layout.seqBits)
-		return fmt.Errorf("firn: extend the grant of node %d: %s is before its current end, %s, and a window never shrinks", t.grant.Node, stamp(until), stamp(end))
+		return fmt.Errorf("firn: extend the grant of node %d: %s is before its current end, %s, and a window never shrinks",
+			t.grant.Node, stamp(until), stamp(end))
 	}
 	t.limit.Store(limit)
 	return nil

@@ -72,7 +72,8 @@ func New(c Config) (*Client, error) {
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // newTransport returns the transport for one or more servers.
-func newTransport(config *tls.Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
+func newTransport(config *tls.Config,
+	dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
 	return &http.Transport{

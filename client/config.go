@@ -98,7 +98,8 @@ func (c *Config) fill() error {
 		seen[key] = true
 		secure = secure || a.secure
 		if a.socket != "" && c.HTTPClient != nil {
-			fault("server %q cannot be used with an HTTPClient: give the HTTPClient a transport that dials the socket, and use the server name http://localhost", text)
+			fault("server %q cannot be used with an HTTPClient: give the HTTPClient a transport that dials the socket, "+
+				"and use the server name http://localhost", text)
 		}
 	}
 	if c.Token != "" && c.TokenSource != nil {
@@ -116,7 +117,8 @@ func (c *Config) fill() error {
 		fault("the Timeout is %v: it cannot be negative", c.Timeout)
 	}
 	if p := c.Prefetch; p != nil && (p.Count < 0 || p.MaxCount < 0 || p.MaxCount > 0 && p.Count > p.MaxCount) {
-		fault("Prefetch has a Count of %d and a MaxCount of %d: they cannot be negative, and Count cannot exceed MaxCount", p.Count, p.MaxCount)
+		fault("Prefetch has a Count of %d and a MaxCount of %d: they cannot be negative, and Count cannot exceed MaxCount",
+			p.Count, p.MaxCount)
 	}
 	if faults != nil {
 		return errors.New("client: " + strings.Join(faults, "; "))
@@ -149,7 +151,8 @@ func parseAddress(text string) (a address, err error) {
 	u, err := url.Parse(text)
 	if err != nil || !slices.Contains([]string{"firn", "firns", "http", "https"}, u.Scheme) || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return a, errors.New("write firn://HOST:PORT, firns://HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:/PATH, without a user name, a query or a fragment")
+		return a, errors.New("write firn://HOST:PORT, firns://HOST:PORT, http://HOST:PORT, https://HOST:PORT or " +
+			"unix:/PATH, without a user name, a query or a fragment")
 	}
 	if u.Scheme == "firn" || u.Scheme == "firns" {
 		if strings.Trim(u.Path, "/") != "" {

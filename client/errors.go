@@ -16,11 +16,16 @@ import (
 // ErrExhausted (busy), ErrGrantOver (no-grant), ErrTimeOver (time-over) and
 // ErrBatchTooLarge (batch-too-large).
 type Error struct {
-	Sequencer  string
-	Server     string        // as in Config.Servers
-	Status     int           // HTTP status; over RESP, the one of the Kind
-	Kind       string        // "busy", "detached", …: the problem's type without urn:firn:problem:, a type of another kind unchanged, or "" if there was no type
-	Detail     string        // what is wrong and what would be right, or the beginning of an answer that is not a problem
+	Sequencer string
+	Server    string // as in Config.Servers
+	Status    int    // HTTP status; over RESP, the one of the Kind
+
+	// Kind is "busy", "detached" and so on: the problem's type without
+	// urn:firn:problem:, a type of another kind unchanged, or "" if there was no
+	// type.
+	Kind string
+
+	Detail     string        // what is wrong and what would be right, or how an answer begins that is not a problem
 	Hint       string        // what the user of this package can do, or ""
 	RetryAfter time.Duration // when the server asks to retry, or 0
 }

@@ -65,12 +65,14 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 }
 
 // ask asks over RESP.
-func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n int, packed bool) (runs []firn.RunOf[I], err error) {
+func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n int,
+	packed bool) (runs []firn.RunOf[I], err error) {
 	command := "NEXTR"
 	if packed {
 		command = "NEXTB"
 	}
-	err = to.pool.ask(ctx, token, appendCommand(nil, command, s.name, strconv.Itoa(n)), func(r *bufio.Reader, refused string) (err error) {
+	words := appendCommand(nil, command, s.name, strconv.Itoa(n))
+	err = to.pool.ask(ctx, token, words, func(r *bufio.Reader, refused string) (err error) {
 		var wrong error
 		first, err := r.Peek(1)
 		switch {
@@ -139,7 +141,8 @@ func (s *SequencerOf[I]) unusable(from *server, format string, a ...any) error {
 }
 
 // post asks over HTTP.
-func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n int, packed bool) ([]firn.RunOf[I], error) {
+func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n int,
+	packed bool) ([]firn.RunOf[I], error) {
 	target := to.base + s.path + "?count=" + strconv.Itoa(n)
 	accept := "application/octet-stream"
 	if !packed {
@@ -175,13 +178,15 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 		return nil, s.problem(resp, to)
 	}
 	if got := resp.Header[nonceHeader]; len(got) != 1 || got[0] != nonce {
-		return nil, s.unusable(to, "it does not repeat the header %s of this request: something between this program and the server caches answers, mixes them up or removes headers", nonceHeader)
+		return nil, s.unusable(to, "it does not repeat the header %s of this request: something between this program "+
+			"and the server caches answers, mixes them up or removes headers", nonceHeader)
 	}
 	return s.readAnswer(resp, to, accept, n, packed)
 }
 
 // readAnswer reads the IDs of an answer.
-func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept string, n int, packed bool) (runs []firn.RunOf[I], err error) {
+func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept string, n int,
+	packed bool) (runs []firn.RunOf[I], err error) {
 	if got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); got != accept {
 		return nil, s.unusable(to, "it is %s, not %s", quote(resp.Header.Get("Content-Type")), accept)
 	}
@@ -208,7 +213,10 @@ const maxProblem = 16 << 10
 
 // problem parses an answer with a status other than 200.
 func (s *SequencerOf[I]) problem(resp *http.Response, from *server) error {
-	e := &Error{Sequencer: s.name, Server: from.name, Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	e := &Error{
+		Sequencer: s.name, Server: from.name, Status: resp.StatusCode,
+		RetryAfter: retryAfter(resp.Header.Get("Retry-After")),
+	}
 	// Even a part of the body is informative.
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	var p struct{ Type, Title, Detail string }

@@ -61,7 +61,8 @@ func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *O
 		return nil, err
 	}
 	if o.Window != 0 && o.Window != info.Config.Window && o.Logger != nil {
-		o.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one", "sequencer", name, "window", info.Config.Window, "configured", o.Window)
+		o.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one",
+			"sequencer", name, "window", info.Config.Window, "configured", o.Window)
 	}
 	q.name, q.config, q.patient = info.Name, info.Config, o.WaitForNode
 	q.options = firn.Options{Now: o.Now, MaxAhead: q.config.MaxAhead}
@@ -240,7 +241,8 @@ func (q *SequencerOf[I]) checkBatch(n int) error {
 	if n < 1 || uint64(n-1)/(l.MaxSeq()+1) < uint64((window-window/12)/l.Unit()) {
 		return nil // the generator rejects sizes below 1
 	}
-	return fmt.Errorf("%w: a window of sequencer %s is %v long, and a batch spans no more than 11/12 of it: ask for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, q.name, window)
+	return fmt.Errorf("%w: a window of sequencer %s is %v long, and a batch spans no more than 11/12 of it: ask "+
+		"for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, q.name, window)
 }
 
 // needContext panics if ctx is nil, as in package firn.
@@ -346,9 +348,11 @@ func (q *SequencerOf[I]) Leave(ctx context.Context) error {
 	case q.isClosed():
 		return fmt.Errorf("sequencer %s: %w", q.name, firn.ErrClosed)
 	case saysWhy(err):
-		return fmt.Errorf("sequencer %s: the node ID was not given back and becomes free when its window ends: %w", q.name, err)
+		return fmt.Errorf("sequencer %s: the node ID was not given back and becomes free when its window ends: %w",
+			q.name, err)
 	}
-	return fmt.Errorf("%w: sequencer %s: the node ID has not been given back yet and becomes free at the latest when its window ends: %w", ErrUnavailable, q.name, err)
+	return fmt.Errorf("%w: sequencer %s: the node ID has not been given back yet and becomes free at the latest "+
+		"when its window ends: %w", ErrUnavailable, q.name, err)
 }
 
 // Close gives the node ID back and closes the sequencer. If the context ends

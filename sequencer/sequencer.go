@@ -101,7 +101,8 @@ func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*Sequ
 
 // prepare looks up or creates the sequencer. check returns an error if its
 // layout is unsuitable.
-func (o *Options) prepare(ctx context.Context, s grant.Store, name string, check func(firn.Layout) error) (info grant.Info, err error) {
+func (o *Options) prepare(ctx context.Context, s grant.Store, name string,
+	check func(firn.Layout) error) (info grant.Info, err error) {
 	var created grant.Config // if it does not exist
 	if !o.Layout.IsZero() {
 		if err := check(o.Layout); err != nil {

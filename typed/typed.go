@@ -91,7 +91,8 @@ const maxPrefix = 63
 // a-z and _, beginning and ending with a letter.
 func CheckPrefix(prefix string) error {
 	fail := func(format string, args ...any) error {
-		return fmt.Errorf("typed: prefix %.80q %s; a prefix has 1 to %d characters of a-z and _, and begins and ends with a letter",
+		return fmt.Errorf("typed: prefix %.80q %s; a prefix has 1 to %d characters of a-z and _, and begins and "+
+			"ends with a letter",
 			prefix, fmt.Sprintf(format, args...), maxPrefix)
 	}
 	switch {
@@ -211,10 +212,12 @@ func Cut(text string) (prefix, digits string, err error) {
 		most = 'f'
 	case digits128:
 	default:
-		return fail(-1, "it has %d digits after the prefix; an ID of 64 bits has %d, and one of 128 has %d", len(digits), digits64, digits128)
+		return fail(-1, "it has %d digits after the prefix; an ID of 64 bits has %d, and one of 128 has %d",
+			len(digits), digits64, digits128)
 	}
 	if digits[0] > most {
-		return fail(start, "%q at offset %d is more than %q: the number does not fit %d bits", digits[0], start, most, 64*len(digits)/digits64)
+		return fail(start, "%q at offset %d is more than %q: the number does not fit %d bits",
+			digits[0], start, most, 64*len(digits)/digits64)
 	}
 	return prefix, digits, nil
 }

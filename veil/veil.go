@@ -111,7 +111,8 @@ func (c *Cipher) Unveil128(veiled firn.ID128) (firn.ID128, error) {
 	return c.walk128(veiled, "veiled ID", 8, 7, c.ff1.decrypt)
 }
 
-func (c *Cipher) walk128(id firn.ID128, what string, from, to uint64, step func(a, b uint64) (uint64, uint64)) (firn.ID128, error) {
+func (c *Cipher) walk128(id firn.ID128, what string, from, to uint64,
+	step func(a, b uint64) (uint64, uint64)) (firn.ID128, error) {
 	hi, lo := id.Uint64s()
 	switch {
 	case c.bits != 122:

@@ -129,7 +129,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, "not-found", "there is nothing at "+strconv.Quote(r.URL.Path))
 		return
 	}
-	if name == "" || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:") != "" || strings.ContainsRune("._-:", rune(name[0])) {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:"
+	if name == "" || strings.Trim(name, allowed) != "" || strings.ContainsRune("._-:", rune(name[0])) {
 		problem(w, http.StatusBadRequest, "bad-name", strconv.Quote(name)+" is not the name of a sequencer")
 		return
 	}

@@ -50,7 +50,8 @@ func Built(t testing.TB, script string) string {
 func EtcdArgs(t testing.TB, data, client string) []string {
 	peer := "http://" + FreeAddress(t)
 	return []string{
-		"--name", "one", "--data-dir", data, "--log-level", "error", "--listen-client-urls", client, "--advertise-client-urls", client,
+		"--name", "one", "--data-dir", data, "--log-level", "error",
+		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
 	}
 }
