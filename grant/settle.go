@@ -35,9 +35,9 @@ func fencedSince(key string, config []byte, after time.Time) bool {
 		r.fence.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, fenceLeast)).After(after)
 }
 
-// A change changes the record of a sequencer, and reports whether to write it
+// An edit changes the record of a sequencer, and reports whether to write it
 // even if it stays the same, or why not.
-type change func(r *Info) (write bool, err error)
+type edit func(r *Info) (write bool, err error)
 
 // changeConfig changes the record of a sequencer, and returns it; r has
 // incarnation 0 if there is no record yet. If do returns true, or an earlier
@@ -45,7 +45,7 @@ type change func(r *Info) (write bool, err error)
 // because the value that was read may not be durable. If do returns an
 // error, nothing is written. If the record does not stay the same, what is its
 // last change.
-func changeConfig(ctx context.Context, s Store, name, what string, do change) (info Info, err error) {
+func changeConfig(ctx context.Context, s Store, name, what string, do edit) (info Info, err error) {
 	var refused error
 	err = settle(ctx, s, configKey(name), func(old []byte, lost bool) []byte {
 		info = Info{}
@@ -79,7 +79,7 @@ func changeConfig(ctx context.Context, s Store, name, what string, do change) (i
 }
 
 // changeExisting is changeConfig for a sequencer that must exist.
-func changeExisting(ctx context.Context, s Store, name, what string, do change) (Info, error) {
+func changeExisting(ctx context.Context, s Store, name, what string, do edit) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
@@ -92,7 +92,7 @@ func changeExisting(ctx context.Context, s Store, name, what string, do change) 
 }
 
 // changeUsable is changeExisting for a sequencer that this store still has.
-func changeUsable(ctx context.Context, s Store, name, what string, do change) (Info, error) {
+func changeUsable(ctx context.Context, s Store, name, what string, do edit) (Info, error) {
 	return changeExisting(ctx, s, name, what, func(r *Info) (write bool, err error) {
 		switch {
 		case r.MovedTo != "":
