@@ -106,7 +106,8 @@ func writeTar(w io.Writer, entries []entry, at time.Time) error {
 	t := tar.NewWriter(w)
 	for _, e := range entries {
 		h := &tar.Header{
-			Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.data)), Uid: e.owner, Gid: e.owner, ModTime: at, Format: tar.FormatPAX,
+			Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.data)), Uid: e.owner,
+			Gid: e.owner, ModTime: at, Format: tar.FormatPAX,
 		}
 		if strings.HasSuffix(e.name, "/") {
 			h.Typeflag = tar.TypeDir

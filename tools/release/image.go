@@ -109,7 +109,8 @@ func (r *release) image(t target) (v1.Image, error) {
 	err = writeTar(&files, []entry{
 		directory("etc"), directory("etc/ssl"), directory("etc/ssl/certs"),
 		file("etc/ssl/certs/ca-certificates.crt", authorities(), 0o644),
-		file("etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nfirn:x:%d:%[1]d:firn:/var/lib/firn:/sbin/nologin\n", imageUser), 0o644),
+		file("etc/passwd",
+			fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nfirn:x:%d:%[1]d:firn:/var/lib/firn:/sbin/nologin\n", imageUser), 0o644),
 		file("etc/group", fmt.Appendf(nil, "root:x:0:\nfirn:x:%d:\n", imageUser), 0o644),
 		directory("usr"), directory("usr/bin"), file("usr/bin/firn", binary, 0o755),
 		directory("var"), directory("var/lib"),

@@ -41,14 +41,16 @@ func (r *release) bom(t target, info *buildinfo.BuildInfo, sum [sha256.Size]byte
 	purl := "pkg:golang/" + info.Main.Path + "@" + r.version + "?goos=" + t.os + "&goarch=" + t.arch + "#cmd/firn"
 	main := cdx.Component{
 		BOMRef: purl, Type: cdx.ComponentTypeApplication, Name: "firn", Version: r.version, PackageURL: purl,
-		Licenses:           &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
-		Hashes:             &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sum)}},
-		ExternalReferences: &[]cdx.ExternalReference{{Type: cdx.ERTypeVCS, URL: "git+https://github.com/firnid/firn@" + r.commit}},
+		Licenses: &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
+		Hashes:   &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sum)}},
+		ExternalReferences: &[]cdx.ExternalReference{{Type: cdx.ERTypeVCS,
+			URL: "git+https://github.com/firnid/firn@" + r.commit}},
 	}
 	var components []cdx.Component
 	var refs []string
 	add := func(name, version, purl string) {
-		components = append(components, cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: purl})
+		components = append(components,
+			cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: purl})
 		refs = append(refs, purl)
 	}
 	add("std", info.GoVersion, "pkg:golang/std@"+strings.TrimPrefix(info.GoVersion, "go"))

@@ -50,14 +50,18 @@ func newAdopt(a *app) *cobra.Command {
 		}
 		return c.run(cmd.Context(), args)
 	})
-	layoutVar(cmd, &c.layout, firn.ParseLayout, "layout of the IDs (default the one that they fit best, to be confirmed)")
+	layoutVar(cmd, &c.layout, firn.ParseLayout,
+		"layout of the IDs (default the one that they fit best, to be confirmed)")
 	encodingVar(cmd, &c.from)
 	csvVar(cmd, &c.csv)
-	cmd.Flags().Uint64Var(&c.made, "generators", 0, "number of generators that made the IDs, to confirm a guessed layout")
+	cmd.Flags().Uint64Var(&c.made, "generators", 0,
+		"number of generators that made the IDs, to confirm a guessed layout")
 	nodesVar(cmd, &c.nodes, "node IDs of the sequencer (default the largest free half, quarter, …)")
-	cmd.Flags().BoolVar(&c.stopped, "stopped", false, "the other generator has stopped: use all node IDs, above the highest ID")
+	cmd.Flags().BoolVar(&c.stopped, "stopped", false,
+		"the other generator has stopped: use all node IDs, above the highest ID")
 	cmd.Flags().BoolVar(&c.apply, "apply", false, "create the sequencer")
-	cmd.Flags().BoolVar(&c.shadow, "shadow", false, "compare a stream of the other generator's IDs with those of the sequencer")
+	cmd.Flags().BoolVar(&c.shadow, "shadow", false,
+		"compare a stream of the other generator's IDs with those of the sequencer")
 	storeVar(cmd, &c.store)
 	sizeVar(cmd, &c.memory, "memory", "maximum memory for the IDs")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "stopped")
@@ -122,7 +126,8 @@ func (c *adoptCmd) doubt(r check.Report) error {
 		if c.guessed {
 			hint += "; if these are exact, another layout made them: name it with --layout"
 		}
-		return refused(hint, "%d of %d IDs are %s: they read as other node IDs and times", r.Rounding.IDs, r.Count, r.Rounding)
+		return refused(hint, "%d of %d IDs are %s: they read as other node IDs and times", r.Rounding.IDs, r.Count,
+			r.Rounding)
 	case 100*r.Duplicates > r.Count:
 		return refused("read each ID once, from the table that it is the key of, and as text: rounding makes duplicates too. See firn check",
 			"%d of %d IDs are duplicates%s", r.Duplicates, r.Count, cause)
@@ -141,9 +146,11 @@ func (c *adoptCmd) doubt(r check.Report) error {
 		return refused("use a layout with more time bits, which makes greater IDs: see docs/moving.md",
 			"the time of layout %s ended at %s: no ID is left", c.layout, stamp(c.layout.Last().Add(unit)))
 	case c.guessed && ahead > c.layout.MaxAhead().Seconds():
-		return refused(layouts, "the layout is a guess, and wrong: by %s the highest ID is %s ahead of this clock", c.layout, inspect.Span(ahead))
+		return refused(layouts, "the layout is a guess, and wrong: by %s the highest ID is %s ahead of this clock",
+			c.layout, inspect.Span(ahead))
 	case c.made > 0 && c.made != uint64(n):
-		return refused(layouts, "the IDs have %s by layout %s, not %d: the layout is wrong, or they are not the IDs of all generators",
+		return refused(layouts,
+			"the IDs have %s by layout %s, not %d: the layout is wrong, or they are not the IDs of all generators",
 			countOf(n, "node ID"), c.layout, c.made)
 	case c.guessed && c.made == 0:
 		return refused(fmt.Sprintf("if %s made these IDs, confirm it with --generators %d; otherwise name their layout with --layout, see docs/moving.md", countOf(n, "generator"), n),
@@ -161,7 +168,8 @@ func (c *adoptCmd) doubt(r check.Report) error {
 	if c.guessed && -ahead > 24*60*60 {
 		c.app.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(-ahead))
 		if c.apply {
-			return refused("confirm it: --layout "+c.layout.String(), "nothing was created: the layout is a guess, and the IDs are old")
+			return refused("confirm it: --layout "+c.layout.String(),
+				"nothing was created: the layout is a guess, and the IDs are old")
 		}
 	}
 	return nil
@@ -225,7 +233,8 @@ func (c *adoptCmd) print(r check.Report, missing int) {
 	if r.Times {
 		x.add("first", "%s", stamp(r.First))
 		x.add("last", "%s", stamp(r.Last))
-		x.add("nodes", "%s of %s in use: %s", countText(st, uint64(len(r.Nodes))), countText(st, c.layout.MaxNode()+1), firstNodes(r.Nodes))
+		x.add("nodes", "%s of %s in use: %s", countText(st, uint64(len(r.Nodes))),
+			countText(st, c.layout.MaxNode()+1), firstNodes(r.Nodes))
 	}
 	x.print(c.app.stdout, st)
 }
@@ -245,7 +254,8 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, er
 			return nil, floor, misuse("", "%w", err)
 		}
 		if met := r.UsedIn(c.nodes.Lo, c.nodes.Hi); len(met) > 0 {
-			return nil, floor, refused("leave out --nodes for free ones", "node IDs of %v are in use: %s", c.nodes, firstNodes(met))
+			return nil, floor, refused("leave out --nodes for free ones", "node IDs of %v are in use: %s", c.nodes,
+				firstNodes(met))
 		}
 		return c.nodes, floor, nil
 	}
@@ -255,8 +265,9 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, er
 	}
 	lo, hi, ok := r.Free(c.layout)
 	if !ok {
-		return nil, floor, refused("stop the other generator, and use --stopped; or read only the IDs of the last days, if it no longer uses some node IDs",
-			"no node ID is free: the sequencer and the other generator cannot both run")
+		return nil, floor,
+			refused("stop the other generator, and use --stopped; or read only the IDs of the last days, if it no longer uses some node IDs",
+				"no node ID is free: the sequencer and the other generator cannot both run")
 	}
 	return &grant.Range{Lo: lo, Hi: hi}, floor, nil
 }
@@ -275,12 +286,14 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	}
 	config := info.Config
 	if config.Layout.Bits() != 64 {
-		return misuse("", "IDs of sequencer %s have %d bits: --shadow compares those of 64", c.name, config.Layout.Bits())
+		return misuse("", "IDs of sequencer %s have %d bits: --shadow compares those of 64", c.name,
+			config.Layout.Bits())
 	}
 	shadow := check.NewShadow(info, c.from)
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
-	q, err := sequencer.Open(join, s, c.name, &sequencer.Options{Layout: config.Layout, MustExist: true, Member: grant.Member{Now: c.app.clock}})
+	q, err := sequencer.Open(join, s, c.name,
+		&sequencer.Options{Layout: config.Layout, MustExist: true, Member: grant.Member{Now: c.app.clock}})
 	if err != nil {
 		return err
 	}
@@ -319,7 +332,8 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	if e := q.Close(late); e != nil {
 		c.app.note("%s", textfmt.Message(e))
 	}
-	fmt.Fprintf(c.app.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", in.all-in.bad, in.all-in.bad, c.name, contacts)
+	fmt.Fprintf(c.app.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", in.all-in.bad,
+		in.all-in.bad, c.name, contacts)
 	if err = cmp.Or(err, roundedStream(digits, config.Layout)); err != nil {
 		return err
 	}

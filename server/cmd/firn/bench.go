@@ -56,7 +56,8 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		second := 0
 		watch = func(ids, requests uint64) {
 			second++
-			fmt.Fprintf(a.stderr, "\r\x1b[K%d s of %v: %s IDs/s in %s requests/s", second, b.Duration, groupDigits(ids), groupDigits(requests))
+			fmt.Fprintf(a.stderr, "\r\x1b[K%d s of %v: %s IDs/s in %s requests/s", second, b.Duration,
+				groupDigits(ids), groupDigits(requests))
 		}
 	}
 	l, err := load.Run(ctx, b.Options, watch)
@@ -78,10 +79,12 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 func (b *benchCmd) report(a *app, l load.Result) {
 	if b.asJSON {
 		v := map[string]any{
-			"connections": b.Connections, "count": b.Count, "seconds": l.Took.Seconds(), "requests": l.Requests, "ids": l.IDs,
+			"connections": b.Connections, "count": b.Count, "seconds": l.Took.Seconds(), "requests": l.Requests,
+			"ids":            l.IDs,
 			"ids_per_second": float64(l.IDs) / l.Took.Seconds(), "failures": l.Failures, "duplicates": l.Duplicates,
 			"latency_us": map[string]int64{
-				"p50": l.Quantile(50).Microseconds(), "p90": l.Quantile(90).Microseconds(), "p99": l.Quantile(99).Microseconds(),
+				"p50": l.Quantile(50).Microseconds(), "p90": l.Quantile(90).Microseconds(),
+				"p99":  l.Quantile(99).Microseconds(),
 				"p999": l.Quantile(99.9).Microseconds(), "max": l.Quantile(100).Microseconds(),
 			},
 		}
@@ -92,10 +95,12 @@ func (b *benchCmd) report(a *app, l load.Result) {
 		return
 	}
 	var r rows
-	r.add("IDs", "%s in %.1f s: %s per second", groupDigits(l.IDs), l.Took.Seconds(), groupDigits(uint64(float64(l.IDs)/l.Took.Seconds())))
+	r.add("IDs", "%s in %.1f s: %s per second", groupDigits(l.IDs), l.Took.Seconds(),
+		groupDigits(uint64(float64(l.IDs)/l.Took.Seconds())))
 	r.add("requests", "%s: %s per second, from %d clients", groupDigits(l.Requests),
 		groupDigits(uint64(float64(l.Requests)/l.Took.Seconds())), b.Connections)
-	r.add("latency", "p50 %v, p90 %v, p99 %v, p99.9 %v, longest %v", l.Quantile(50), l.Quantile(90), l.Quantile(99), l.Quantile(99.9), l.Quantile(100))
+	r.add("latency", "p50 %v, p90 %v, p99 %v, p99.9 %v, longest %v", l.Quantile(50), l.Quantile(90),
+		l.Quantile(99), l.Quantile(99.9), l.Quantile(100))
 	if l.Failures > 0 {
 		r.add("failed", "%s; the last: %v", groupDigits(l.Failures), l.Failure)
 	}

@@ -170,7 +170,8 @@ func (r *report) print() {
 		x.add("inversions", "%s: IDs after a greater one; a single generator makes none", countText(st, r.Inversions))
 	}
 	if r.K > 0 {
-		x.add("k", "%s: %s, %s, is this far from its sorted position", countText(st, r.K), r.text(r.Furthest), r.input.places.Of(r.Place))
+		x.add("k", "%s: %s, %s, is this far from its sorted position", countText(st, r.K), r.text(r.Furthest),
+			r.input.places.Of(r.Place))
 	} else if r.Count > 1 {
 		x.add("k", "0")
 	}
@@ -188,7 +189,8 @@ func (r *report) print() {
 	}
 	if r.Foreign > 0 {
 		x.add("foreign", "%s", st.red(countText(st, r.Foreign)+" IDs do not fit layout "+r.layout.String()))
-		x.add("foreign", "%s: %s: %v", r.input.places.Of(r.ForeignPlace), r.text(r.FirstForeign), textfmt.Plain(r.ForeignError))
+		x.add("foreign", "%s: %s: %v", r.input.places.Of(r.ForeignPlace), r.text(r.FirstForeign),
+			textfmt.Plain(r.ForeignError))
 	}
 	if r.input.bad > 0 {
 		x.add("bad lines", "%s", st.red(countText(st, uint64(r.input.bad))))
@@ -275,7 +277,8 @@ func (r *report) json() any {
 		duplicated = append(duplicated, v)
 	}
 	v := map[string]any{
-		"count": r.Count, "duplicates": r.Duplicates, "duplicated": duplicated, "inversions": r.Inversions, "k": r.K, "increasing": r.Increasing,
+		"count": r.Count, "duplicates": r.Duplicates, "duplicated": duplicated, "inversions": r.Inversions,
+		"k": r.K, "increasing": r.Increasing,
 		"bad_lines": r.input.bad, "bad": append([]string{}, r.input.badFirst...), "from": r.input.from.String(), "seconds": r.took.Round(time.Millisecond).Seconds(),
 	}
 	if r.Count > 0 {

@@ -152,7 +152,8 @@ func (s *serveCmd) reloadConfig(log *slog.Logger) {
 	case err != nil:
 		log.Error("invalid configuration: keeping the previous one", "error", err)
 	case len(restart) > 0:
-		log.Warn("configuration reloaded: templates and log.level apply now, other keys after a restart", "keys", strings.Join(restart, " "))
+		log.Warn("configuration reloaded: templates and log.level apply now, other keys after a restart", "keys",
+			strings.Join(restart, " "))
 	default:
 		log.Info("configuration reloaded: templates apply to sequencers that are not in use yet, log.level applies now")
 	}
@@ -218,7 +219,8 @@ func newConfigCheck(a *app) *cobra.Command {
 			return refused(exit.hint, "%w", exit.err)
 		}
 		f := s.file.Load()
-		fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], countOf(len(f.Settings), "key"), countOf(len(f.Templates), "template"))
+		fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], countOf(len(f.Settings), "key"),
+			countOf(len(f.Templates), "template"))
 		return nil
 	})
 }
@@ -294,9 +296,11 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 			fmt.Fprintf(w, "%s# %s:\n", indent, name)
 		}
 	}
-	fmt.Fprint(w, "\n# Templates for sequencers that are created when they are first used: by name, by pattern,\n# or default. A mistyped name creates one too, unless create-on-first-use is false.\n")
+	fmt.Fprint(w,
+		"\n# Templates for sequencers that are created when they are first used: by name, by pattern,\n# or default. A mistyped name creates one too, unless create-on-first-use is false.\n")
 	if f == nil || len(f.Templates) == 0 {
-		fmt.Fprint(w, "# sequencers:\n#   default: {layout: default}\n#   \"orders-*\": {layout: hazelcast, max-ahead: 15s, window: 60s, nodes: 0..511}\n")
+		fmt.Fprint(w,
+			"# sequencers:\n#   default: {layout: default}\n#   \"orders-*\": {layout: hazelcast, max-ahead: 15s, window: 60s, nodes: 0..511}\n")
 		return
 	}
 	fmt.Fprint(w, f.Sequencers)

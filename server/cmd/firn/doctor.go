@@ -32,7 +32,8 @@ func newDoctor(a *app) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&configFile, "config", "", "`FILE` of the server's configuration (default $"+configEnv+")")
 	storeVar(cmd, &store)
-	cmd.Flags().Var(&value[string]{&other, notEmpty, nil, "URL"}, "other-store", "another store, for node IDs that are in both")
+	cmd.Flags().Var(&value[string]{&other, notEmpty, nil, "URL"}, "other-store",
+		"another store, for node IDs that are in both")
 	jsonVar(cmd, &asJSON)
 	return cmd
 }
@@ -49,7 +50,8 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 	}
 	c := doctor.Config{
 		Version: buildOf().Version, Connections: s.MaxConns, Now: a.now,
-		Listen: append(slices.Clip(s.listen), given(s.listenOf[:]...)...), Certificates: given(s.tls.Cert, s.tls.ClientCA),
+		Listen:       append(slices.Clip(s.listen), given(s.listenOf[:]...)...),
+		Certificates: given(s.tls.Cert, s.tls.ClientCA),
 	}
 	if s.store != "" {
 		if err := checkStoreURL(s.store); err != nil {
@@ -94,7 +96,8 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 	}
 	found := doctor.Run(ctx, c)
 	for _, f := range wrong {
-		found = append(found, doctor.Finding{Check: "config", Level: doctor.Fix, Text: "--" + f.flag + ": " + f.err.Error(), Fix: f.hint})
+		found = append(found,
+			doctor.Finding{Check: "config", Level: doctor.Fix, Text: "--" + f.flag + ": " + f.err.Error(), Fix: f.hint})
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Cause(ctx)
@@ -170,7 +173,8 @@ func (s *serveCmd) healthAddress() (string, error) {
 		case p.address == nil:
 			return p.text, nil
 		case p.address.Port == 0:
-			return "", misuse("name the address: firn health HOST:PORT", "--%s %s: the server takes a free port, which only its log shows", p.flag, p.text)
+			return "", misuse("name the address: firn health HOST:PORT",
+				"--%s %s: the server takes a free port, which only its log shows", p.flag, p.text)
 		default:
 			return p.address.String(), nil
 		}

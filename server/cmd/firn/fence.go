@@ -19,7 +19,8 @@ func newNodeFence(a *app) *cobra.Command {
 	var restored time.Time
 	m := &applyCmd{verb: "fence", done: "fenced", skew: clockTolerance}
 	cmd := m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
-		o := grant.AdminOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored, AnyClock: m.anyClock, Now: a.now}
+		o := grant.AdminOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored,
+			AnyClock: m.anyClock, Now: a.now}
 		r, err := grant.Fence(ctx, s, name, &o)
 		var info grant.Info
 		if err == nil {
@@ -32,7 +33,8 @@ func newNodeFence(a *app) *cobra.Command {
 		if err == nil && m.apply {
 			if why != "" {
 				hint := fmt.Sprintf("add --longest-window with the longest window that it ever had: --longest-window %v if that never changed. If it was created before the restore, add --restored TIME with the time of the restore", r.LongestWindow)
-				return false, misuse(hint, "sequencer %s was not fenced: %s; members may have had windows longer than %v", name, why, r.LongestWindow)
+				return false, misuse(hint,
+					"sequencer %s was not fenced: %s; members may have had windows longer than %v", name, why, r.LongestWindow)
 			}
 			o.DryRun = false
 			r, err = grant.Fence(ctx, s, name, &o)
@@ -50,7 +52,8 @@ func newNodeFence(a *app) *cobra.Command {
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch {
 		case cmd.Flags().Changed("longest-window") && longest <= 0:
-			return misuse("give the longest window that the sequencer ever had, such as 60s", "--longest-window %v: it must be more than 0", longest)
+			return misuse("give the longest window that the sequencer ever had, such as 60s",
+				"--longest-window %v: it must be more than 0", longest)
 		case m.skew <= 0:
 			return misuse("", "--skew %v: it must be more than 0", m.skew)
 		case restored.After(a.now().Add(m.skew)):
@@ -69,22 +72,26 @@ func whyUnsure(i grant.Info, r grant.Report) string {
 	if r.Records == 0 {
 		return "no record shows how long its windows were"
 	}
-	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(i.Created))
+	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore",
+		textfmt.Stamp(i.Created))
 }
 
 func (a *app) printFence(i grant.Info, r grant.Report, why string, given bool, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
-			"sequencer": i.Name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Records, "held": len(r.Nodes),
+			"sequencer": i.Name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Records,
+			"held":    len(r.Nodes),
 			"damaged": len(r.Damaged), "longest_window": r.LongestWindow.String(), "unsure": r.Unsure,
 		})
 		return
 	}
 	var t rows
 	t.add("sequencer", "%s", i.Name)
-	t.add("nodes", "%v, as known to this store; if that was changed since the backup, first run firn sequencer nodes %s LO..HI", i.Config.Nodes, i.Name)
+	t.add("nodes",
+		"%v, as known to this store; if that was changed since the backup, first run firn sequencer nodes %s LO..HI", i.Config.Nodes, i.Name)
 	if i.MovedTo == "" {
-		t.add("moved", "not known to this store; if it was moved since the backup, first run firn sequencer detach %s", i.Name)
+		t.add("moved",
+			"not known to this store; if it was moved since the backup, first run firn sequencer detach %s", i.Name)
 	} else {
 		t.add("moved", "to %s; if it was moved back since the backup, first move it again", i.MovedTo)
 	}
@@ -134,7 +141,8 @@ func blockedJSON(nodes []grant.NodeInfo) any {
 func (a *app) printRepair(name string, r grant.Report, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
-			"sequencer": name, "applied": m.apply, "repaired": blockedJSON(r.Nodes), "left": blockedJSON(r.Left), "damaged": len(r.Damaged),
+			"sequencer": name, "applied": m.apply, "repaired": blockedJSON(r.Nodes), "left": blockedJSON(r.Left),
+			"damaged": len(r.Damaged),
 		})
 		return
 	}
@@ -143,7 +151,8 @@ func (a *app) printRepair(name string, r grant.Report, m *applyCmd) {
 	t.add("node IDs", "%d blocked, %d of which can be given back", len(r.Nodes)+len(r.Left), len(r.Nodes))
 	blocked := func(n grant.NodeInfo) (key string) {
 		key = fmt.Sprintf("node %d", n.Node)
-		t.add(key, "blocked until %s by host %s, owner %s", textfmt.Stamp(n.Until), cmp.Or(n.Host, "unknown"), cmp.Or(n.Owner, "unknown"))
+		t.add(key, "blocked until %s by host %s, owner %s", textfmt.Stamp(n.Until), cmp.Or(n.Host, "unknown"),
+			cmp.Or(n.Owner, "unknown"))
 		return key
 	}
 	for _, n := range r.Nodes {
@@ -152,7 +161,8 @@ func (a *app) printRepair(name string, r grant.Report, m *applyCmd) {
 		t.add(key, "keeps %s to %s, which no member uses again", textfmt.Stamp(n.To), textfmt.Stamp(n.Kept))
 	}
 	for _, n := range r.Left {
-		t.add(blocked(n), "cannot be given back: no unused time is left before that. Members acquire other node IDs until then")
+		t.add(blocked(n),
+			"cannot be given back: no unused time is left before that. Members acquire other node IDs until then")
 	}
 	t.addDamaged(r.Damaged)
 	t.print(a.stdout, a.style())
@@ -203,7 +213,8 @@ func (m *applyCmd) command(a *app, each func(ctx context.Context, s grant.Store,
 	})
 	cmd.Flags().BoolVar(&m.apply, "apply", false, "apply the changes instead of printing them")
 	cmd.Flags().BoolVar(&m.all, "all", false, "include all sequencers of the store")
-	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false, "continue even if the clock differs from the store's or is far from the marks")
+	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false,
+		"continue even if the clock differs from the store's or is far from the marks")
 	return cmd
 }
 
@@ -257,7 +268,8 @@ func (r *rows) addDamaged(damaged []error) {
 
 // clockVars adds --allow-clock-behind and --allow-clock-ahead.
 func clockVars(cmd *cobra.Command, behind, ahead *bool) {
-	cmd.Flags().BoolVar(behind, "allow-clock-behind", false, "acquire a node ID even if this clock is more than 10s behind other members'")
+	cmd.Flags().BoolVar(behind, "allow-clock-behind", false,
+		"acquire a node ID even if this clock is more than 10s behind other members'")
 	cmd.Flags().BoolVar(ahead, "allow-clock-ahead", false,
 		"acquire a node ID even if this clock is more than 10s ahead of the store's or other members'")
 }

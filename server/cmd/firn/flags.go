@@ -276,7 +276,8 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 	switch kind {
 	case "env":
 		if name == "" {
-			return 0, wrongFlag("node", spec, "write env:NODE_ID for the environment variable NODE_ID", "the name is missing")
+			return 0, wrongFlag("node", spec, "write env:NODE_ID for the environment variable NODE_ID",
+				"the name is missing")
 		}
 		node, err = firn.NodeFromEnv(name)
 	case "hostname":
@@ -287,7 +288,8 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 			break
 		}
 		if _, e := firn.NodeFromInterface(name, true); e == nil {
-			return 0, wrongFlag("node", spec, "use --allow-local-mac to accept this address, and make sure that no other host has it", "%w", err)
+			return 0, wrongFlag("node", spec,
+				"use --allow-local-mac to accept this address, and make sure that no other host has it", "%w", err)
 		}
 	default:
 		if node, err = l.ParseNode(spec); err != nil {
@@ -301,7 +303,8 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 	if _, err := l.ParseNode(strconv.FormatUint(node, 10)); err != nil {
 		hint := fmt.Sprintf("layout %s has nodes 0 to %d", l, l.MaxNode())
 		if kind == "if" {
-			hint = fmt.Sprintf("a MAC address needs a layout with 48 node bits, such as boundary: %s has %d", l, l.NodeBits())
+			hint = fmt.Sprintf("a MAC address needs a layout with 48 node bits, such as boundary: %s has %d", l,
+				l.NodeBits())
 		}
 		return 0, wrongFlag("node", spec, hint, "it is %d: %w", node, textfmt.Plain(err))
 	}

@@ -77,7 +77,8 @@ func errorJSON(err error) any {
 
 // csvVar adds --csv.
 func csvVar(cmd *cobra.Command, column *string) {
-	cmd.Flags().Var(&value[string]{column, notEmpty, asIs, "COLUMN"}, "csv", "column of a CSV file with the IDs: its name, or its number from 1")
+	cmd.Flags().Var(&value[string]{column, notEmpty, asIs, "COLUMN"}, "csv",
+		"column of a CSV file with the IDs: its name, or its number from 1")
 }
 
 // each calls do for every ID. An argument that is not an ID but names a file is
@@ -100,7 +101,8 @@ func (in *idInput) each(ctx context.Context, args []string, do idHandler) error 
 		}
 	}
 	if in.csv != "" && files == 0 {
-		return misuse("name the file, or - for the standard input", "--csv %s has no effect on IDs given as arguments", in.csv)
+		return misuse("name the file, or - for the standard input",
+			"--csv %s has no effect on IDs given as arguments", in.csv)
 	}
 	return in.out.Flush()
 }
@@ -214,7 +216,8 @@ func (t tally) result(a *app, what string) error {
 		fmt.Fprintf(a.stderr, "firn: %d of %d %s could not be read\n", t.bad, t.all, what)
 	}
 	if t.bad > maxComplaints && what == "IDs" {
-		fmt.Fprintln(a.stderr, "firn: hint: use --csv COLUMN for a column of a CSV file, and --from FORMAT for the format of the IDs")
+		fmt.Fprintln(a.stderr,
+			"firn: hint: use --csv COLUMN for a column of a CSV file, and --from FORMAT for the format of the IDs")
 	}
 	return answerNo()
 }

@@ -298,7 +298,8 @@ func printSummary(a *app, r inspect.Report, t tally) {
 	case !r.Known:
 		x.add("layout", "%s", st.yellow("no known layout"))
 	default:
-		x.add("layout", "%s  fits %s of %s", st.bold(r.Name), countText(st, uint64(r.Fits)), countText(st, uint64(r.Count-r.Small)))
+		x.add("layout", "%s  fits %s of %s", st.bold(r.Name), countText(st, uint64(r.Fits)),
+			countText(st, uint64(r.Count-r.Small)))
 	}
 	if r.HasTime {
 		x.add("first", "%s", inspect.Stamp(r.First, r.Unit()))

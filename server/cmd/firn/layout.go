@@ -24,7 +24,8 @@ func newLayout(a *app) *cobra.Command {
 		st := a.style()
 		switch {
 		case len(args) > 1:
-			return misuse("join the settings with commas: hazelcast,node-bits=10", "%d layouts given, %d too many", len(args), len(args)-1)
+			return misuse("join the settings with commas: hazelcast,node-bits=10", "%d layouts given, %d too many",
+				len(args), len(args)-1)
 		case doPlan && len(args) == 1:
 			return misuse("leave out "+args[0], "--plan finds a layout and takes none, but got %q", args[0])
 		case doPlan:
@@ -122,7 +123,8 @@ func showLayout(w io.Writer, st style, l firn.Layout) {
 	if l.SeqBits() == 0 {
 		r.add("sequence", "none: a node makes one ID in %v, or as many as its random bits distinguish", l.Unit())
 	} else {
-		r.add("sequence", "%s IDs in %v, %s per second, for each node", layouts.Power(l.SeqBits()), l.Unit(), layouts.Short(l.IDsPerSecond()))
+		r.add("sequence", "%s IDs in %v, %s per second, for each node", layouts.Power(l.SeqBits()), l.Unit(),
+			layouts.Short(l.IDsPerSecond()))
 	}
 	if l.RandomBits() > 0 {
 		r.add("random", "%d bits", l.RandomBits())
@@ -159,7 +161,8 @@ func (a *app) printPlan(p *layouts.Plan, asJSON bool) error {
 		}
 		for _, l := range all {
 			t.broken = false
-			t.add(layouts.JSON(l), fmt.Sprint(total), layouts.Short(l.IDsPerSecond()), layouts.Nodes(l), layouts.Date(l.Last()),
+			t.add(layouts.JSON(l), fmt.Sprint(total), layouts.Short(l.IDsPerSecond()), layouts.Nodes(l),
+				layouts.Date(l.Last()),
 				fmt.Sprint(l.TimeBits()), fmt.Sprint(l.NodeBits()), fmt.Sprint(l.SeqBits()), l.String())
 		}
 	}

@@ -24,7 +24,8 @@ func defaultLog() logFlags { return logFlags{logFormat: "text", logLevel: "info"
 // flags adds the flags of logs.
 func (l *logFlags) flags(cmd *cobra.Command) {
 	wordVar(cmd, &l.logFormat, "log-format", "FORMAT", "format of the log on stderr: text or json", "text", "json")
-	wordVar(cmd, &l.logLevel, "log-level", "LEVEL", "minimum level of log messages: debug (every request), info, warn or error",
+	wordVar(cmd, &l.logLevel, "log-level", "LEVEL",
+		"minimum level of log messages: debug (every request), info, warn or error",
 		"debug", "info", "warn", "error")
 }
 

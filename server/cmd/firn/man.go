@@ -26,7 +26,8 @@ func newMan(a *app) *cobra.Command {
 		}
 		return writePages(dir, cmd.Root())
 	})
-	cmd.Flags().Var(&value[string]{&dir, notEmpty, nil, "DIR"}, "dir", "write the pages of all commands to files in `DIR`")
+	cmd.Flags().Var(&value[string]{&dir, notEmpty, nil, "DIR"}, "dir",
+		"write the pages of all commands to files in `DIR`")
 	return cmd
 }
 
@@ -70,7 +71,8 @@ func pageOf(cmd *cobra.Command) string {
 		b.WriteString(".fi\n")
 	}
 	cmd.InitDefaultHelpFlag()
-	fmt.Fprintf(&b, ".TH \"%s\" 1 \"\" \"firn %s\" \"Firn\"\n", roff(strings.ToUpper(pageName(cmd))), roff(buildOf().Version))
+	fmt.Fprintf(&b, ".TH \"%s\" 1 \"\" \"firn %s\" \"Firn\"\n", roff(strings.ToUpper(pageName(cmd))),
+		roff(buildOf().Version))
 	section("NAME", pageName(cmd)+" - "+cmd.Short)
 	section("DESCRIPTION", cmp.Or(cmd.Long, cmd.Short+"."))
 	section("USAGE", strings.TrimPrefix(cmd.UsageString(), "Usage:"))

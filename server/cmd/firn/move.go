@@ -59,7 +59,8 @@ func (a *app) move(ctx context.Context, name string, from, to grant.Place, yes b
 			return info, err
 		}
 	}
-	moved, err := grant.Move(ctx, name, from, to, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, from.Store, name)})
+	moved, err := grant.Move(ctx, name, from, to,
+		&grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, from.Store, name)})
 	a.audit(ctx, to.Store, "moved", name, err)
 	if ctx.Err() != nil && err != nil {
 		a.note("the move is not finished, and no IDs of %s may be made; run it again to continue", name)

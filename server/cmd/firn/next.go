@@ -38,7 +38,8 @@ type nextCmd struct {
 }
 
 func newNext(a *app) *cobra.Command {
-	n := nextCmd{app: a, count: 1, Options: sequencer.Options{Layout: firn.Default(), Member: grant.Member{Now: a.clock}}}
+	n := nextCmd{app: a, count: 1,
+		Options: sequencer.Options{Layout: firn.Default(), Member: grant.Member{Now: a.clock}}}
 	cmd := command("next", noArgs, func(cmd *cobra.Command, _ []string) error {
 		n.ownLayout, n.ownFormat = !cmd.Flags().Changed("layout"), !cmd.Flags().Changed("format")
 		return n.run(cmd.Context())
@@ -46,17 +47,21 @@ func newNext(a *app) *cobra.Command {
 	numberVar(cmd, &n.count, "count", "n", "number of IDs")
 	layoutVar(cmd, &n.Layout, parseMadeLayout, "layout of the IDs")
 	storeVar(cmd, &n.store)
-	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
+	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer",
+		"name of the sequencer (default one named after the layout)")
 	nodeVar(cmd, &n.node, "static node ID, pinned by --store")
 	nodesVar(cmd, &n.Nodes, "node IDs that may be taken from the store (default all of the layout)")
-	cmd.Flags().BoolVar(&n.MustExist, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
+	cmd.Flags().BoolVar(&n.MustExist, "no-create", false,
+		"fail if the sequencer does not exist: a mistyped name would create another one")
 	clockVars(cmd, &n.AllowClockBehind, &n.AllowClockAhead)
-	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
+	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false,
+		"let --node if:NAME use a MAC address that was assigned by software")
 	formVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file",
 		"file with the keys for --format veiled; see firn convert --help")
 	jsonVar(cmd, &n.asJSON)
-	cmd.Flags().Var(&value[string]{&n.server, notEmpty, nil, "URL"}, "server", "server that makes the IDs, such as http://127.0.0.1:3476")
+	cmd.Flags().Var(&value[string]{&n.server, notEmpty, nil, "URL"}, "server",
+		"server that makes the IDs, such as http://127.0.0.1:3476")
 	n.remote.vars(cmd)
 	return cmd
 }
@@ -67,7 +72,8 @@ func (n *nextCmd) run(ctx context.Context) error {
 	case n.count == 0:
 		return misuse("", "--count 0: it must be 1 or more")
 	case static && (n.name != "" || n.Nodes != nil || n.MustExist || n.AllowClockBehind || n.AllowClockAhead):
-		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, --allow-clock-behind and --allow-clock-ahead")
+		return misuse("add --store to use a store",
+			"--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, --allow-clock-behind and --allow-clock-ahead")
 	case n.node != "" && n.Nodes != nil:
 		return misuse("", "either --node or --nodes, not both")
 	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
@@ -76,7 +82,8 @@ func (n *nextCmd) run(ctx context.Context) error {
 		return misuse("add --server URL", "--token, --token-file, --ca, --cert and --key need a server")
 	case n.server != "" && (n.store != "" || n.node != "" || n.Nodes != nil || !n.ownLayout ||
 		n.MustExist || n.veiled != "" || n.AllowClockBehind || n.AllowClockAhead):
-		return misuse("leave them out", "with --server, the server decides on store, node ID, layout and keys: of the other flags only --sequencer, --count, --format and --json are possible")
+		return misuse("leave them out",
+			"with --server, the server decides on store, node ID, layout and keys: of the other flags only --sequencer, --count, --format and --json are possible")
 	}
 	if static {
 		if n.app.getenv(storeEnv) != "" {
@@ -136,7 +143,8 @@ func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
 	case f.Is(firn.Raw) && asJSON:
 		return misuse("", "--%s raw writes bytes, which JSON cannot contain", flag)
 	case f.Is(firn.Raw) && a.style().terminal:
-		return misuse("send them to a file or a pipe, or use --"+flag+" hex", "--%s raw writes bytes that a terminal cannot show", flag)
+		return misuse("send them to a file or a pipe, or use --"+flag+" hex",
+			"--%s raw writes bytes that a terminal cannot show", flag)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ type nodeRunCmd struct {
 }
 
 func newNodeRun(a *app) *cobra.Command {
-	n := &nodeRunCmd{app: a, logFlags: defaultLog(), Config: noderun.Config{Sequencer: noderun.DefaultSequencer, Window: noderun.DefaultWindow}}
+	n := &nodeRunCmd{app: a, logFlags: defaultLog(),
+		Config: noderun.Config{Sequencer: noderun.DefaultSequencer, Window: noderun.DefaultWindow}}
 	cmd := command("node run", takes("the command", 1, -1), func(cmd *cobra.Command, args []string) error { return n.run(cmd.Context(), args) })
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after COMMAND are its own
@@ -33,8 +34,10 @@ func newNodeRun(a *app) *cobra.Command {
 	nodesVar(cmd, &n.Nodes, "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", []string{"NODE_ID={node}"}, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated")
 	f.DurationVar(&n.Window, "window", n.Window, "window of a sequencer that is created")
-	f.DurationVar(&n.Margin, "margin", 0, "stop COMMAND this long before the window ends, up to half of the window (default a fifth, up to 2m)")
-	f.DurationVar(&n.Grace, "grace", 0, "time from SIGTERM to SIGKILL, up to the margin (default half of it, up to 10s)")
+	f.DurationVar(&n.Margin, "margin", 0,
+		"stop COMMAND this long before the window ends, up to half of the window (default a fifth, up to 2m)")
+	f.DurationVar(&n.Grace, "grace", 0,
+		"time from SIGTERM to SIGKILL, up to the margin (default half of it, up to 10s)")
 	clockVars(cmd, &n.AllowClockBehind, &n.AllowClockAhead)
 	n.logFlags.flags(cmd)
 	return cmd

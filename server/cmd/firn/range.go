@@ -40,7 +40,8 @@ func newRange(a *app) *cobra.Command {
 			return misuse(hint, "%w", err)
 		}
 		if from.Before(layout.Epoch()) {
-			a.note("--from %s is before the epoch of layout %s: the range begins at %s", stamp(from), layout, stamp(layout.Epoch()))
+			a.note("--from %s is before the epoch of layout %s: the range begins at %s", stamp(from), layout,
+				stamp(layout.Epoch()))
 		}
 		isSQL := every != "" || column != ""
 		if isSQL && !format.Fixed() && !format.Is(firn.Decimal) {
@@ -76,9 +77,12 @@ func newRange(a *app) *cobra.Command {
 	timeVar(cmd, a, &to, "to", "end of the range, exclusive")
 	formVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
-	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql", "print COLUMN BETWEEN lo AND hi for a column of this name")
-	wordVar(cmd, &every, "partitions", "PERIOD", "print the partitions of a table: day, month or year", "day", "month", "year")
-	cmd.Flags().Var(&value[string]{&table, sqlgen.ParseTable, nil, "TABLE"}, "table", "with --partitions: name of the partitioned table")
+	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql",
+		"print COLUMN BETWEEN lo AND hi for a column of this name")
+	wordVar(cmd, &every, "partitions", "PERIOD", "print the partitions of a table: day, month or year", "day",
+		"month", "year")
+	cmd.Flags().Var(&value[string]{&table, sqlgen.ParseTable, nil, "TABLE"}, "table",
+		"with --partitions: name of the partitioned table")
 	jsonVar(cmd, &asJSON)
 	require(cmd, "from", "to")
 	cmd.MarkFlagsMutuallyExclusive("partitions", "sql", "json")

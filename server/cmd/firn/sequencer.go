@@ -98,9 +98,11 @@ func newSequencerCreate(a *app) *cobra.Command {
 	layoutVar(cmd, &layout, parseMadeLayout, "layout of the IDs")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	nodesVar(cmd, &nodes, "node IDs that members of this store may take (default all of the layout)")
-	timeVar(cmd, a, &floor, "floor", "time before which it makes no IDs, such as that of another generator's last ID (default none)")
+	timeVar(cmd, a, &floor, "floor",
+		"time before which it makes no IDs, such as that of another generator's last ID (default none)")
 	durationVar(cmd, &maxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's)")
-	durationVar(cmd, &window, "window", "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
+	durationVar(cmd, &window, "window",
+		"how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd
 }
 
@@ -182,7 +184,8 @@ func newSequencerList(a *app) *cobra.Command {
 // the second the longest window, which no creation sets.
 func recreation(i grant.Info) []string {
 	c := i.Config
-	create := fmt.Sprintf("firn sequencer create %s --layout %s --max-ahead %v --window %v", i.Name, c.Layout, c.MaxAhead, c.Window)
+	create := fmt.Sprintf("firn sequencer create %s --layout %s --max-ahead %v --window %v", i.Name, c.Layout,
+		c.MaxAhead, c.Window)
 	if c.Nodes != nil {
 		create += fmt.Sprintf(" --nodes %v", c.Nodes)
 	}
@@ -205,7 +208,8 @@ func recreation(i grant.Info) []string {
 // auditWords has what the audit line says for each command that changes a
 // sequencer.
 var auditWords = map[string]string{
-	"attach": "attached", "detach": "detached", "destroy": "destroyed", "purge": "purged", "nodes": "node range changed", "window": "window changed",
+	"attach": "attached", "detach": "detached", "destroy": "destroyed", "purge": "purged",
+	"nodes": "node range changed", "window": "window changed",
 }
 
 // newSequencerChange makes a command that shows or changes a sequencer at once.
@@ -263,7 +267,8 @@ func newSequencerEmpty(a *app, name string, confirm bool, empty func(context.Con
 		}
 		info, err := empty(ctx, s, q, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, q)})
 		if ctx.Err() != nil && err != nil && info.Name != "" {
-			a.note("sequencer %s remains %s and grants no new windows; run firn sequencer %s %s to continue", info.Name, info.State, name, info.Name)
+			a.note("sequencer %s remains %s and grants no new windows; run firn sequencer %s %s to continue",
+				info.Name, info.State, name, info.Name)
 		}
 		return info, err
 	})
@@ -320,7 +325,8 @@ func newSequencerNodes(a *app) *cobra.Command {
 		if err := a.checkLead(ctx, s); err != nil && nodes != nil {
 			return grant.Info{}, err
 		}
-		return grant.SetNodes(ctx, s, name, nodes, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, name)})
+		return grant.SetNodes(ctx, s, name, nodes,
+			&grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, name)})
 	})
 	cmd.Args = nameAnd(func(s string) (err error) {
 		if s != "all" {

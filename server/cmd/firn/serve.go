@@ -72,7 +72,8 @@ type serveCmd struct {
 func newServeCmd() *serveCmd {
 	return &serveCmd{
 		Config: server.Config{
-			MaxConns: listen.DefaultMaxConns, MaxSequencers: service.DefaultMaxNames, RequestTimeout: service.DefaultLimit, Limits: defaultLimits,
+			MaxConns: listen.DefaultMaxConns, MaxSequencers: service.DefaultMaxNames,
+			RequestTimeout: service.DefaultLimit, Limits: defaultLimits,
 			Sequencers: sequencer.Options{Layout: firn.Default()},
 		},
 		logFlags:     defaultLog(),
@@ -102,22 +103,26 @@ func newServe(a *app) *cobra.Command {
 func (s *serveCmd) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.config, "config", "", "configuration `FILE`, see firn config --help (default $"+configEnv+")")
-	f.StringSliceVar(&s.listen, "listen", s.listen, "`ADDRESS` to listen on for all protocols; port 0 takes a free port")
+	f.StringSliceVar(&s.listen, "listen", s.listen,
+		"`ADDRESS` to listen on for all protocols; port 0 takes a free port")
 	f.StringVar(&s.listenOf[0], "listen-http", "", "`ADDRESS` to listen on for HTTP only")
 	f.StringVar(&s.listenOf[1], "listen-grpc", "", "`ADDRESS` to listen on for gRPC only")
 	f.StringVar(&s.listenOf[2], "listen-resp", "", "`ADDRESS` to listen on for RESP only")
 	f.StringVar(&s.tls.Cert, "tls-cert", "", "PEM `FILE` with the server's certificate")
 	f.StringVar(&s.tls.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "PEM `FILE` with the authorities of client certificates")
-	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate signed by --client-ca")
+	f.BoolVar(&s.tls.Require, "require-client-cert", false,
+		"refuse clients without a certificate signed by --client-ca")
 	f.StringVar(&s.TokenFile, "tokens", "", "`FILE` with the permissions of tokens and certificates")
-	f.StringVar(&s.Advertise, "advertise", "", "`ADDRESS` of this server in lists of servers (default the host's name and port)")
+	f.StringVar(&s.Advertise, "advertise", "",
+		"`ADDRESS` of this server in lists of servers (default the host's name and port)")
 	numberVar(cmd, &s.MaxConns, "max-connections", "", "maximum number of connections per address")
 	layoutVar(cmd, &s.Sequencers.Layout, parseMadeLayout, "layout of the IDs")
 	storeVar(cmd, &s.store)
 	nodeVar(cmd, &s.node, "static node ID, pinned by --store")
 	nodesVar(cmd, &s.Sequencers.Nodes, "node IDs that may be taken from the store (default all of the layout)")
-	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
+	f.BoolVar(&s.allowLocal, "allow-local-mac", false,
+		"let --node if:NAME use a MAC address that was assigned by software")
 	clockVars(cmd, &s.Sequencers.AllowClockBehind, &s.Sequencers.AllowClockAhead)
 	durationVar(cmd, &s.Sequencers.MaxAhead, "max-ahead",
 		"how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
@@ -125,18 +130,23 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.DurationVar(&s.RequestTimeout, "request-timeout", s.RequestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay,
 		"how long to serve after a signal; /readyz answers 503 and HTTP clients are asked to reconnect")
-	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
+	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout,
+		"how long requests may take to finish when the server stops")
 	s.limitFlags(cmd)
 	s.logFlags.flags(cmd)
 	f.StringVar(&s.traces.Endpoint, "tracing-endpoint", "",
 		"`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address, even without TLS or tokens")
-	f.StringSliceVar(&s.Hosts, "allow-host", nil, "`NAME` for which to answer HTTP requests, in addition to localhost, with neither TLS nor tokens")
-	f.StringSliceVar(&s.ForwardTo, "forward-to", nil, "`URL`s of other servers of the store, to ask while this one has no node ID")
+	f.StringSliceVar(&s.Hosts, "allow-host", nil,
+		"`NAME` for which to answer HTTP requests, in addition to localhost, with neither TLS nor tokens")
+	f.StringSliceVar(&s.ForwardTo, "forward-to", nil,
+		"`URL`s of other servers of the store, to ask while this one has no node ID")
 	f.StringVar(&s.ForwardTokenFile, "forward-token", "", "`FILE` with this server's token for --forward-to")
 	f.StringVar(&s.veilKeys, "veil-keys", "", "`FILE` with the keys of veiled IDs (format=veiled)")
-	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "if the store is unreachable, start without it and keep trying; otherwise exit")
-	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; false refuses unknown names")
+	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore,
+		"if the store is unreachable, start without it and keep trying; otherwise exit")
+	f.BoolVar(&s.create, "create-on-first-use", s.create,
+		"create a sequencer when its name is first used; false refuses unknown names")
 }
 
 // run listens and serves until ctx is done. It returns all invalid values at
@@ -309,7 +319,8 @@ func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *ser
 	case failure != nil:
 		return failed("", "serve: %w", failure)
 	case errors.Is(err, context.DeadlineExceeded):
-		return failed("give them more time with --drain-timeout", "requests were cut off because they had not finished after %v", s.drainTimeout)
+		return failed("give them more time with --drain-timeout",
+			"requests were cut off because they had not finished after %v", s.drainTimeout)
 	case err != nil:
 		return failed("", "stop: %w", err)
 	}
@@ -357,5 +368,6 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, scheme string, endpoints []*e
 		return
 	}
 	host, port, _ := net.SplitHostPort(listen.Reachable(endpoints[0].listener.Addr()))
-	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s -X POST %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
+	fmt.Fprintf(a.stderr,
+		"\n  Firn serves %s. Try this in another terminal:\n\n  curl -s -X POST %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
 }

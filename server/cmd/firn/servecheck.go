@@ -53,7 +53,8 @@ func (s *serveCmd) checkValues() (all faults) {
 	within(&all, "max-connections", s.MaxConns, 1, 1_000_000, strconv.Itoa)
 	within(&all, "max-sequencers", s.MaxSequencers, 1, 1<<30, strconv.Itoa)
 	if s.isStatic() && !s.create {
-		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
+		all.add("create-on-first-use", "false", "add --store",
+			"with a static node ID, no store knows which sequencers exist")
 	}
 	if err := config.CheckTime(s.Sequencers.Layout, time.Now()); err != nil {
 		all.add("layout", s.Sequencers.Layout.String(), "", "%w", err)
@@ -65,12 +66,14 @@ func (s *serveCmd) checkValues() (all faults) {
 		if err := forwarding.CheckURL(url); err != nil {
 			all.addError("forward-to", url, err)
 		} else if s.ForwardTokenFile != "" && !s.insecure && strings.HasPrefix(url, "http:") {
-			all.add("forward-to", url, "use an https URL, or --insecure on a private network", "--forward-token would be sent without TLS")
+			all.add("forward-to", url, "use an https URL, or --insecure on a private network",
+				"--forward-token would be sent without TLS")
 		}
 	}
 	switch {
 	case len(s.ForwardTo) > 0 && s.isStatic():
-		all.add("forward-to", s.ForwardTo[0], "add --store", "with a static node ID, no store knows the windows of other servers")
+		all.add("forward-to", s.ForwardTo[0], "add --store",
+			"with a static node ID, no store knows the windows of other servers")
 	case len(s.ForwardTo) == 0 && s.ForwardTokenFile != "":
 		all.add("forward-token", s.ForwardTokenFile, "", "it needs --forward-to")
 	}
@@ -114,7 +117,8 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	switch ahead := s.Sequencers.MaxAhead; {
 	case err == nil:
 	case ahead != nil:
-		all.add("max-ahead", ahead.String(), "", "%s", strings.TrimPrefix(textfmt.Message(err), "max-ahead is "+ahead.String()+": "))
+		all.add("max-ahead", ahead.String(), "", "%s",
+			strings.TrimPrefix(textfmt.Message(err), "max-ahead is "+ahead.String()+": "))
 	default:
 		all.addError("layout", layout.String(), err)
 	}
@@ -174,7 +178,8 @@ func (s *serveCmd) checkFiles() (all faults) {
 	}
 	if s.tls != (tlsconf.Files{}) {
 		if err = s.tls.Check(); err != nil {
-			all.add("tls-cert", "", "give --tls-cert and --tls-key, and --client-ca with --require-client-cert", "%w", err)
+			all.add("tls-cert", "", "give --tls-cert and --tls-key, and --client-ca with --require-client-cert",
+				"%w", err)
 		} else {
 			s.opened.certificates, err = tlsconf.Load(s.tls, nil)
 			check("tls-cert", "--tls-cert, --tls-key and --client-ca must be PEM files")
@@ -204,13 +209,17 @@ var defaultLimits = service.Limits{}.WithDefaults()
 // limitFlags adds the flags for limits of requests and connections.
 func (s *serveCmd) limitFlags(cmd *cobra.Command) {
 	f, l := cmd.Flags(), &s.Limits
-	numberVar(cmd, &l.Count, "max-ids-per-call", "", fmt.Sprintf("maximum number of IDs per request, up to %d", service.MaxCount))
+	numberVar(cmd, &l.Count, "max-ids-per-call", "",
+		fmt.Sprintf("maximum number of IDs per request, up to %d", service.MaxCount))
 	sizeVar(cmd, &l.Body, "max-body", "maximum size of an HTTP body, a gRPC message or a RESP argument, 1KiB to 16MiB")
 	sizeVar(cmd, &l.Header, "max-header", "maximum size of HTTP and gRPC headers, 4KiB to 1MiB")
-	f.DurationVar(&l.Read, "read-timeout", l.Read, "how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")
+	f.DurationVar(&l.Read, "read-timeout", l.Read,
+		"how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")
 	f.DurationVar(&l.Write, "write-timeout", l.Write, "how long a client may take to read an answer, 100ms to 10m")
-	f.DurationVar(&l.Idle, "idle-timeout", l.Idle, "how long HTTP and gRPC connections are kept between requests, 1s to 24h")
-	f.DurationVar(&s.RESPIdle, "resp-idle-timeout", s.RESPIdle, "how long RESP connections are kept between commands, 1s to 24h; 0 means forever")
+	f.DurationVar(&l.Idle, "idle-timeout", l.Idle,
+		"how long HTTP and gRPC connections are kept between requests, 1s to 24h")
+	f.DurationVar(&s.RESPIdle, "resp-idle-timeout", s.RESPIdle,
+		"how long RESP connections are kept between commands, 1s to 24h; 0 means forever")
 	wordVar(cmd, &s.integers, "resp-integers", "MODE",
 		"INCR for IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe", allowIntegers, refuseUnsafe)
 }

@@ -116,20 +116,30 @@ var storeHints = []struct {
 	{grant.ErrNotFound, exitNo, "run firn sequencer list for all sequencers, or create it with firn sequencer create"},
 	{grant.ErrDestroyed, exitNo, "create it again with firn sequencer create: its IDs continue above the old ones"},
 	{grant.ErrMismatch, exitNo, ""}, // its text says what to do
-	{grant.ErrMoved, exitNo, "use --store with that URL (its password is not shown), or FIRN_STORE; firn sequencer move brings it back"},
+	{grant.ErrMoved, exitNo,
+		"use --store with that URL (its password is not shown), or FIRN_STORE; firn sequencer move brings it back"},
 	{grant.ErrDetached, exitNo, "make it usable again with firn sequencer attach"},
-	{grant.ErrNodesExhausted, exitNo, "run firn node list for their holders; node IDs of crashed processes are free when their windows end"},
-	{grant.ErrClockBehind, exitFailed, "compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind makes IDs anyway, out of order"},
-	{grant.ErrClockAhead, exitFailed, "correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows"},
-	{grant.ErrRolledBack, exitFailed, "run firn node fence NAME to see the changes, and again with --apply to make them; see docs/restore.md"},
+	{grant.ErrNodesExhausted, exitNo,
+		"run firn node list for their holders; node IDs of crashed processes are free when their windows end"},
+	{grant.ErrClockBehind, exitFailed,
+		"compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind makes IDs anyway, out of order"},
+	{grant.ErrClockAhead, exitFailed,
+		"correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows"},
+	{grant.ErrRolledBack, exitFailed,
+		"run firn node fence NAME to see the changes, and again with --apply to make them; see docs/restore.md"},
 	{grant.ErrNewerVersion, exitFailed, "use a newer firn; nothing was changed"},
-	{grant.ErrDamaged, exitFailed, "nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a backup and run firn node fence; see docs/restore.md"},
-	{dirstore.ErrFailed, exitFailed, "check the system's log for errors of the disk, and start firn again when the disk works"},
+	{grant.ErrDamaged, exitFailed,
+		"nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a backup and run firn node fence; see docs/restore.md"},
+	{dirstore.ErrFailed, exitFailed,
+		"check the system's log for errors of the disk, and start firn again when the disk works"},
 	{syscall.ENOSPC, exitFailed, "free some space on that disk; nothing was changed"},
-	{fs.ErrPermission, exitFailed, "it belongs to another user: run firn as that user, or share the directory with a group (see docs/stores.md)"},
-	{sequencer.ErrUnavailable, exitFailed, "check that it is running and that the URL is right; firn sequencer list contacts it too"},
+	{fs.ErrPermission, exitFailed,
+		"it belongs to another user: run firn as that user, or share the directory with a group (see docs/stores.md)"},
+	{sequencer.ErrUnavailable, exitFailed,
+		"check that it is running and that the URL is right; firn sequencer list contacts it too"},
 	{firn.ErrBeforeEpoch, exitFailed, "correct the clock, or choose a layout with an earlier epoch"},
-	{firn.ErrTimeOver, exitFailed, "choose a layout with more time bits; firn layout shows the last date. With a later epoch, IDs would repeat"},
+	{firn.ErrTimeOver, exitFailed,
+		"choose a layout with more time bits; firn layout shows the last date. With a later epoch, IDs would repeat"},
 }
 
 // storeError says what an error of a store, a sequencer or a generator means for
@@ -286,5 +296,6 @@ func checkWholePath(text string) error {
 	if !ok || path == "" || filepath.IsAbs(path) {
 		return nil
 	}
-	return misuse("write the absolute path", "%q: a relative path names a different store in each working directory", text)
+	return misuse("write the absolute path",
+		"%q: a relative path names a different store in each working directory", text)
 }

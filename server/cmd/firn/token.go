@@ -17,7 +17,8 @@ import (
 )
 
 func newToken(a *app) *cobra.Command {
-	return parent(command("token", nil, nil), newTokenNew(a), newTokenList(a), newTokenRotate(a), newTokenRemove(a), newTokenHash(a))
+	return parent(command("token", nil, nil), newTokenNew(a), newTokenList(a), newTokenRotate(a),
+		newTokenRemove(a), newTokenHash(a))
 }
 
 func newTokenNew(a *app) *cobra.Command {
@@ -41,7 +42,8 @@ func newTokenNew(a *app) *cobra.Command {
 				return err
 			}
 		} else if text, err := add(nil); err == nil {
-			fmt.Fprintf(a.stderr, "Add this entry to the list tokens: in the token file:\n\n%s\n", strings.TrimSuffix(strings.TrimPrefix(string(text), "---\ntokens:\n"), "...\n"))
+			fmt.Fprintf(a.stderr, "Add this entry to the list tokens: in the token file:\n\n%s\n",
+				strings.TrimSuffix(strings.TrimPrefix(string(text), "---\ntokens:\n"), "...\n"))
 		}
 		fmt.Fprintln(a.stdout, token)
 		return nil
@@ -50,7 +52,8 @@ func newTokenNew(a *app) *cobra.Command {
 	f.StringVar(&e.Name, "name", "", "`NAME` of the entry, for logs")
 	f.StringVar(&role, "role", "", "`ROLE`: generate, read or admin")
 	f.StringSliceVar(&e.Sequencers, "sequencers", nil, "`NAMES` of sequencers, or patterns with one * (default all)")
-	f.StringVar(&e.Expires, "expires", "", "`TIME` at which the token expires, such as 2027-01-01T00:00:00Z (default never)")
+	f.StringVar(&e.Expires, "expires", "",
+		"`TIME` at which the token expires, such as 2027-01-01T00:00:00Z (default never)")
 	f.StringVar(&file, "file", "", "token `FILE` to add the entry to")
 	complete(cmd, "role", wordsOf("generate", "read", "admin"))
 	return cmd

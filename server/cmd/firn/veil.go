@@ -15,7 +15,8 @@ import (
 type veilFlags struct{ file, sequencer string }
 
 func (f *veilFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().Var(&value[string]{&f.file, notEmpty, asIs, "FILE"}, "veil-key-file", "file with the keys of veiled IDs")
+	cmd.Flags().Var(&value[string]{&f.file, notEmpty, asIs, "FILE"}, "veil-key-file",
+		"file with the keys of veiled IDs")
 	f.sequencer = "default"
 	name := func(s string) (string, error) { return s, grant.CheckName(s) }
 	cmd.Flags().Var(&value[string]{&f.sequencer, name, asIs, "NAME"}, "sequencer", "sequencer of veiled IDs")
@@ -25,7 +26,8 @@ func (f *veilFlags) flags(cmd *cobra.Command) {
 // and for uuidv7 if an ID has 128 bits.
 func (f *veilFlags) veil(a *app, l firn.Layout) (v form.Veil, err error) {
 	if f.file == "" {
-		return v, misuse("make a key with openssl rand -hex 32 > keys, and add --veil-key-file keys", "veiled IDs need --veil-key-file")
+		return v, misuse("make a key with openssl rand -hex 32 > keys, and add --veil-key-file keys",
+			"veiled IDs need --veil-key-file")
 	}
 	form.WarnOfReaders(f.file, func(text string) { a.note("%s", text) })
 	keys, err := form.ReadKeys(f.file)

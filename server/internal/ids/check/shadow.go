@@ -29,7 +29,8 @@ type Shadow struct {
 // NewShadow returns a Shadow for a sequencer with IDs of 64 bits; from is the form
 // of the other generator's IDs.
 func NewShadow(i grant.Info, from form.Form) *Shadow {
-	s := &Shadow{layout: i.Config.Layout, from: from, nodes: grant.Range{Hi: i.Config.Layout.MaxNode()}, since: i.Created}
+	s := &Shadow{layout: i.Config.Layout, from: from, nodes: grant.Range{Hi: i.Config.Layout.MaxNode()},
+		since: i.Created}
 	if i.Config.Nodes != nil {
 		s.nodes = *i.Config.Nodes
 	}

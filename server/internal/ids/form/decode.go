@@ -73,7 +73,8 @@ var shapes = []shape{
 // one case.
 func (s shape) writes(text string) bool {
 	oneCase := text == strings.ToLower(text) || text == strings.ToUpper(text)
-	return (!IsDigits(text) || strings.HasPrefix(text, "0")) && (oneCase || !s.form.Is(firn.Base32) && !s.form.Is(firn.Base36))
+	return (!IsDigits(text) || strings.HasPrefix(text, "0")) &&
+		(oneCase || !s.form.Is(firn.Base32) && !s.form.Is(firn.Base36))
 }
 
 // Decodings reads text in every way that the Form allows: in itself, and auto in
@@ -274,7 +275,8 @@ func decodeKSUID(text string) (ID, error) {
 		v.Add(v.Mul(v, big.NewInt(62)), big.NewInt(int64(strings.IndexRune(alphanumeric, digit))))
 	}
 	if len(text) != 27 || strings.Trim(text, alphanumeric) != "" || v.BitLen() > 160 {
-		return nil, fmt.Errorf("firn: parse ID %s: not a valid KSUID, which has 27 digits of 0-9A-Za-z", textfmt.Quote(text))
+		return nil, fmt.Errorf("firn: parse ID %s: not a valid KSUID, which has 27 digits of 0-9A-Za-z",
+			textfmt.Quote(text))
 	}
 	return v.FillBytes(make([]byte, 20)), nil
 }

@@ -47,14 +47,15 @@ var profiles = map[string]profile{
 	"instagram": {prior: 1, anyNode: true, anySeq: true},
 	"sonyflake": {prior: 2.2, anyNode: true},
 	"mastodon":  {prior: 0.5, born: time.Date(2017, 5, 1, 0, 0, 0, 0, time.UTC), anySeq: true},
-	"snowcast":  {prior: -3, note: "snowcast's epoch and number of nodes are configurable; 2014 and 8192 are assumed here"},
-	"lable":     {prior: -1, born: time.Date(2014, 1, 1, 0, 0, 0, 0, time.UTC)},
-	"js53":      {anyNode: true},
-	"uuidv7":    {anyNode: true, anySeq: true, note: randomElsewhere},
-	"ulid":      {anyNode: true, anySeq: true, note: randomElsewhere},
-	"xid":       {anyNode: true, anySeq: true},
-	"objectid":  {anyNode: true, anySeq: true},
-	"boundary":  {anyNode: true},
+	"snowcast": {prior: -3,
+		note: "snowcast's epoch and number of nodes are configurable; 2014 and 8192 are assumed here"},
+	"lable":    {prior: -1, born: time.Date(2014, 1, 1, 0, 0, 0, 0, time.UTC)},
+	"js53":     {anyNode: true},
+	"uuidv7":   {anyNode: true, anySeq: true, note: randomElsewhere},
+	"ulid":     {anyNode: true, anySeq: true, note: randomElsewhere},
+	"xid":      {anyNode: true, anySeq: true},
+	"objectid": {anyNode: true, anySeq: true},
+	"boundary": {anyNode: true},
 }
 
 // otherLayouts are default layouts of libraries that have no name in Firn.
@@ -66,19 +67,26 @@ var otherLayouts = [...]struct {
 	{"sonyflake,epoch=2025-01-01T00:00:00Z", firn.Decimal, profile{maker: "Sonyflake 2", prior: 1, anyNode: true}},
 	// TSIDs of hypersistence and tsid-creator, as numbers or in base32; their
 	// counter begins with a random number.
-	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32, profile{maker: "hypersistence-tsid and tsid-creator", anyNode: true, anySeq: true}},
+	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32,
+		profile{maker: "hypersistence-tsid and tsid-creator", anyNode: true, anySeq: true}},
 	// Seata's counter moves its clock; php-snowflake's begins with a random number.
 	// ShardingSphere and php-snowflake read their epochs in local time.
 	{"bits=time:51.node:6.seq:6,epoch=1582136402000", firn.Decimal, profile{maker: "yitter", prior: -1}},
-	{"bits=node:10.time:41.seq:12,epoch=2020-05-02T16:00:00Z", firn.Decimal, profile{maker: "Seata", prior: -2, anyNode: true, anySeq: true}},
+	{"bits=node:10.time:41.seq:12,epoch=2020-05-02T16:00:00Z", firn.Decimal,
+		profile{maker: "Seata", prior: -2, anyNode: true, anySeq: true}},
 	{"bits=time:41.node:10.seq:12,epoch=2019-12-24T16:00:00Z", firn.Decimal, profile{maker: "CosId", prior: -2}},
-	{"bits=time:41.node:10.seq:12,epoch=2016-11-01T00:00:00Z", firn.Decimal, profile{maker: "ShardingSphere in UTC", prior: -3}},
-	{"bits=time:41.node:10.seq:12,epoch=2019-08-08T08:08:08Z", firn.Decimal, profile{maker: "php-snowflake in UTC", prior: -3, anySeq: true}},
-	{"bits=time:41.node:10.seq:12,epoch=2016-10-31T16:00:00Z", firn.Decimal, profile{maker: "ShardingSphere in China", prior: -4}},
-	{"bits=time:41.node:10.seq:12,epoch=2019-08-08T00:08:08Z", firn.Decimal, profile{maker: "php-snowflake in China", prior: -4, anySeq: true}},
+	{"bits=time:41.node:10.seq:12,epoch=2016-11-01T00:00:00Z", firn.Decimal,
+		profile{maker: "ShardingSphere in UTC", prior: -3}},
+	{"bits=time:41.node:10.seq:12,epoch=2019-08-08T08:08:08Z", firn.Decimal,
+		profile{maker: "php-snowflake in UTC", prior: -3, anySeq: true}},
+	{"bits=time:41.node:10.seq:12,epoch=2016-10-31T16:00:00Z", firn.Decimal,
+		profile{maker: "ShardingSphere in China", prior: -4}},
+	{"bits=time:41.node:10.seq:12,epoch=2019-08-08T00:08:08Z", firn.Decimal,
+		profile{maker: "php-snowflake in China", prior: -4, anySeq: true}},
 	// UUIDs of the draft that PyPI's uuid7 0.1 follows: version 7, but the time is
 	// in seconds, with a fraction of two times 12 bits.
-	{"bits=time:36.rand:12.const:4=7.rand:12.const:2=2.seq:14.rand:48,unit=1s", firn.UUID, profile{prior: -3, note: draftUUID}},
+	{"bits=time:36.rand:12.const:4=7.rand:12.const:2=2.seq:14.rand:48,unit=1s", firn.UUID,
+		profile{prior: -3, note: draftUUID}},
 }
 
 const draftUUID = "a draft of UUIDv7 from 2021 has these bits, as in PyPI's uuid7 0.1; UUIDs of RFC 9562 count milliseconds"
@@ -149,7 +157,8 @@ func (c *candidate) forText(n *form.Decoding) *candidate {
 var lables = sync.OnceValue(func() (layouts [2][16]*candidate) {
 	for mode, name := range []string{"spread", "time-sequential"} {
 		for cluster := range 16 {
-			layouts[mode][cluster] = newCandidate(firn.MustParseLayout(fmt.Sprintf("lable,mode=%s,cluster=%d", name, cluster)))
+			layouts[mode][cluster] = newCandidate(firn.MustParseLayout(fmt.Sprintf("lable,mode=%s,cluster=%d",
+				name, cluster)))
 		}
 	}
 	return layouts
@@ -173,7 +182,8 @@ func (c *candidate) read(n *form.Decoding, now time.Time) (Reading, error) {
 func (r *Reading) weigh() {
 	c := r.candidate
 	r.weight = c.prior - float64(c.layout.RandomBits()) + formWeight(r.decoding, c.format) +
-		c.timeWeight(r.Time, r.now) + c.nodeWeight(r.Node) + math.Log2(probability(r.Seq, c.layout.SeqBits(), c.anySeq, false))
+		c.timeWeight(r.Time, r.now) + c.nodeWeight(r.Node) +
+		math.Log2(probability(r.Seq, c.layout.SeqBits(), c.anySeq, false))
 	if c.preset == "lable" {
 		r.weight -= 5 // mode and cluster are taken from the ID
 	}
@@ -367,7 +377,8 @@ func (r *Reading) layoutReasons(l *evidence) {
 		l.pro("%s%s", r.timeIs(), r.Ago())
 	}
 	if c.isFirstDay(r.Time, r.now) {
-		l.con("the time is only %s after the layout's epoch: the number is too small for an ID", Span(r.Time.Sub(c.layout.Epoch()).Seconds()))
+		l.con("the time is only %s after the layout's epoch: the number is too small for an ID",
+			Span(r.Time.Sub(c.layout.Epoch()).Seconds()))
 	}
 	switch c.preset {
 	case "lable":

@@ -279,7 +279,8 @@ func (d *Digits) Rounding(l firn.Layout, nodes []uint64) (r Rounding) {
 		}
 	}
 	if d.shortTrials > 0 {
-		consider(surprise(d.shortTrials, d.short, d.shortChance/d.shortTrials), d.short, d.short-d.shortChance, len(d.ways[0]) >= min(4, int(d.short)), byFloat)
+		consider(surprise(d.shortTrials, d.short, d.shortChance/d.shortTrials), d.short, d.short-d.shortChance,
+			len(d.ways[0]) >= min(4, int(d.short)), byFloat)
 	}
 	ids := 0
 	for z := maxZeros - 1; z > 0; z-- {
@@ -292,7 +293,8 @@ func (d *Digits) Rounding(l firn.Layout, nodes []uint64) (r Rounding) {
 			}
 			continue
 		}
-		consider(e, float64(ids), hits-chance*trials, z > 8 || len(d.ways[z]) >= min(4, d.hits[z]), toDigits(d.max.digits()-z))
+		consider(e, float64(ids), hits-chance*trials, z > 8 || len(d.ways[z]) >= min(4, d.hits[z]),
+			toDigits(d.max.digits()-z))
 	}
 	whole, e, hits, extra := d.binary(l, nodes)
 	consider(e, hits, extra, true, "to 53 bits, as floats are")
@@ -301,7 +303,8 @@ func (d *Digits) Rounding(l firn.Layout, nodes []uint64) (r Rounding) {
 	case doubt.How != "":
 		r = doubt
 	case whole:
-		r = Rounding{How: "all are exactly 64-bit floats, as IDs of a quiet system are, and rounded ones", IDs: d.count, Quiet: true}
+		r = Rounding{How: "all are exactly 64-bit floats, as IDs of a quiet system are, and rounded ones",
+			IDs: d.count, Quiet: true}
 	case 10*d.looks > d.count:
 		r = Rounding{How: "in part", IDs: d.looks}
 	}

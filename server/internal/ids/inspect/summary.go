@@ -85,7 +85,8 @@ const leastShare = -30
 // NewSummary makes a Summary that judges IDs by the time now.
 func NewSummary(o Options, now time.Time) *Summary {
 	o.Now = now
-	return &Summary{options: o, tallies: make(map[string]*tally), aside: make(map[string]*tally), digits: NewDigits(now)}
+	return &Summary{options: o, tallies: make(map[string]*tally), aside: make(map[string]*tally),
+		digits: NewDigits(now)}
 }
 
 // small is a bound of numbers that hardly any layout has made.

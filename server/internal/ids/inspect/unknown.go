@@ -92,7 +92,8 @@ func (u *noLayout) number(id uint64, now time.Time) {
 		at := v * unit.seconds
 		age := float64(now.Unix()) - at
 		if age >= -Year && age <= usualAge && u.consider(kindClock+i, math.Log2(unit.seconds/usualAge), kindPriors[kindClock+i]) {
-			u.other = fmt.Sprintf("it may be a Unix time in %s: %s", unit.name, Stamp(time.UnixMilli(int64(at*1e3)), time.Millisecond))
+			u.other = fmt.Sprintf("it may be a Unix time in %s: %s", unit.name,
+				Stamp(time.UnixMilli(int64(at*1e3)), time.Millisecond))
 		}
 	}
 }

@@ -105,7 +105,8 @@ func uuidPieces(b []byte) []Piece {
 		return []Piece{{"const", 0, 128, lo}} // nil or max
 	case version == 1:
 		return []Piece{
-			{"time", 96, 32, hi >> 32}, {"time", 80, 16, hi >> 16 & 0xffff}, {"const", 76, 4, 1}, {"time", 64, 12, hi & 0xfff},
+			{"time", 96, 32, hi >> 32}, {"time", 80, 16, hi >> 16 & 0xffff}, {"const", 76, 4, 1},
+			{"time", 64, 12, hi & 0xfff},
 			{"const", 62, 2, 2}, {"seq", 48, 14, lo >> 48 & 0x3fff}, {"node", 0, 48, lo & (1<<48 - 1)},
 		}
 	default:

@@ -44,10 +44,12 @@ func Name(l firn.Layout) string {
 func JSON(l firn.Layout) any {
 	return map[string]any{
 		"layout": l.String(), "fields": l.Fields(), "format": l.Format().String(),
-		"bits": l.Bits(), "time_bits": l.TimeBits(), "node_bits": l.NodeBits(), "seq_bits": l.SeqBits(), "random_bits": l.RandomBits(),
-		"unit_ns": int64(l.Unit()), "epoch_ms": inspect.Millis(l.Epoch()), "last_ms": inspect.Millis(l.Last()),
-		"max_node": inspect.Number(l.MaxNode()), "max_seq": inspect.Number(l.MaxSeq()), "ids_per_second": l.IDsPerSecond(),
-		"ordered": l.Ordered(), "read_only": l.ReadOnly(),
+		"bits": l.Bits(), "time_bits": l.TimeBits(), "node_bits": l.NodeBits(), "seq_bits": l.SeqBits(),
+		"random_bits": l.RandomBits(),
+		"unit_ns":     int64(l.Unit()), "epoch_ms": inspect.Millis(l.Epoch()), "last_ms": inspect.Millis(l.Last()),
+		"max_node": inspect.Number(l.MaxNode()), "max_seq": inspect.Number(l.MaxSeq()),
+		"ids_per_second": l.IDsPerSecond(),
+		"ordered":        l.Ordered(), "read_only": l.ReadOnly(),
 		"negative_from_ms": millisWith(l, 63), "inexact_in_javascript_from_ms": millisWith(l, 53),
 	}
 }
@@ -188,7 +190,8 @@ func (p *Plan) Fit(total int, now time.Time) (all []firn.Layout, err error) {
 	time, node, seq := bitsFor((elapsed+p.Years*inspect.Year)*1000), bitsFor(p.Nodes), bitsFor(p.Rate/1000)
 	spare := total - time - node - seq
 	if spare < 0 {
-		return nil, fmt.Errorf("no layout of %d bits fits: time %d, node %d and sequence %d are %d too many", total, time, node, seq, -spare)
+		return nil, fmt.Errorf("no layout of %d bits fits: time %d, node %d and sequence %d are %d too many",
+			total, time, node, seq, -spare)
 	}
 	third := spare / 3
 	js := firn.MustParseLayout("js53")

@@ -88,14 +88,16 @@ func (p *Period) Partitions(w io.Writer, l firn.Layout, from, to time.Time, tabl
 	lo, err := lowest(at)
 	for n := 0; err == nil && at.Before(to); n++ {
 		if n == maxPartitions {
-			return fmt.Errorf("the range has more than %d partitions: use a shorter one, or longer partitions", maxPartitions)
+			return fmt.Errorf("the range has more than %d partitions: use a shorter one, or longer partitions",
+				maxPartitions)
 		}
 		end := p.next(at)
 		hi := "MAXVALUE"
 		if !end.After(l.Last()) {
 			hi, err = lowest(end)
 		}
-		fmt.Fprintf(w, "CREATE TABLE IF NOT EXISTS %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s);\n", p.name(table, at), table, lo, hi)
+		fmt.Fprintf(w, "CREATE TABLE IF NOT EXISTS %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s);\n",
+			p.name(table, at), table, lo, hi)
 		if hi == "MAXVALUE" {
 			break
 		}

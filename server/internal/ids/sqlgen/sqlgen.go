@@ -55,7 +55,8 @@ func Write(w io.Writer, database, name string, l firn.Layout) error {
 	case l.Last().Year() > lastYear:
 		return fmt.Errorf("layout %s lasts until the year %d, and times in SQL until %d: its time field is too wide", l, l.Last().Year(), lastYear)
 	case l.Bits() == 64 && database != "mysql" && g.constant(0)>>63 == 1:
-		return fmt.Errorf("IDs of layout %s are 2^63 and above, which do not fit the signed integers of %s", l, database)
+		return fmt.Errorf("IDs of layout %s are 2^63 and above, which do not fit the signed integers of %s", l,
+			database)
 	}
 	return templates.ExecuteTemplate(w, database+".sql", g)
 }

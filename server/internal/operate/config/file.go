@@ -142,7 +142,8 @@ func YAMLError(name string, data []byte, err error) error {
 		}
 		text, _, _ = strings.Cut(strings.TrimPrefix(text, "line "), " not found in type ")
 		text, _, _ = strings.Cut(text, " into ")
-		all = append(all, errors.New(name+":"+strings.NewReplacer(": field ", ": unknown key ", "cannot unmarshal", "unexpected").Replace(text)))
+		all = append(all,
+			errors.New(name+":"+strings.NewReplacer(": field ", ": unknown key ", "cannot unmarshal", "unexpected").Replace(text)))
 	}
 	return errors.Join(all...)
 }

@@ -62,7 +62,8 @@ func ImportHazelcast(data []byte, name string, now time.Time) (*Import, error) {
 	}
 	h, err := read(data)
 	if err == nil && len(h.Generators) == 0 && len(h.Imports) > 0 {
-		err = fmt.Errorf("no Flake ID generator found; it imports files that may have some: %s", strings.Join(h.Imports, ", "))
+		err = fmt.Errorf("no Flake ID generator found; it imports files that may have some: %s",
+			strings.Join(h.Imports, ", "))
 	}
 	switch syntax, ok := errors.AsType[*xml.SyntaxError](err); {
 	case ok:
@@ -161,13 +162,16 @@ func readYAML(data []byte) (h hazelcast, err error) {
 // notes returns what an import leaves to the user.
 func (h *hazelcast) notes(name string) (all []string) {
 	for _, file := range h.Imports {
-		all = append(all, fmt.Sprintf("%s imports %s, which may have Flake ID generators: import that file too", name, file))
+		all = append(all,
+			fmt.Sprintf("%s imports %s, which may have Flake ID generators: import that file too", name, file))
 	}
 	if h.client {
-		all = append(all, name+" configures a client, which has no layouts: import the configuration of the members too")
+		all = append(all,
+			name+" configures a client, which has no layouts: import the configuration of the members too")
 	}
 	if h.Security != nil {
-		all = append(all, "permissions are not imported: give each client a token (firn token new --sequencers PATTERN)")
+		all = append(all,
+			"permissions are not imported: give each client a token (firn token new --sequencers PATTERN)")
 	}
 	return all
 }
@@ -226,7 +230,8 @@ func (w *writer) generator(generator string, settings map[string]string) error {
 		fmt.Fprintf(&w.text, "    max-ahead: %v\n", ahead)
 	}
 	if offset != 0 {
-		fmt.Fprintf(&w.text, "    nodes: %d..%d # node-id-offset; give the other cluster 0..%d, or less\n", offset, last, offset-1)
+		fmt.Fprintf(&w.text, "    nodes: %d..%d # node-id-offset; give the other cluster 0..%d, or less\n", offset,
+			last, offset-1)
 	}
 	var others []string
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
@@ -235,7 +240,8 @@ func (w *writer) generator(generator string, settings map[string]string) error {
 		}
 	}
 	if len(others) > 0 {
-		w.notes = append(w.notes, fmt.Sprintf("%q: not settings of a sequencer: %s; clients configure prefetching", generator, strings.Join(others, ", ")))
+		w.notes = append(w.notes,
+			fmt.Sprintf("%q: not settings of a sequencer: %s; clients configure prefetching", generator, strings.Join(others, ", ")))
 	}
 	return nil
 }

@@ -135,11 +135,13 @@ func (r *report) ranges(ctx context.Context) {
 			if apart || i.State >= grant.Detached || there.State >= grant.Detached { // which uses none
 				pairs = append(pairs, [2]grant.Info{i, there})
 			} else {
-				r.add(check, Fix, fmt.Sprintf("give the two stores ranges that do not overlap: firn sequencer nodes %s LO..HI, for each --store", name),
+				r.add(check, Fix,
+					fmt.Sprintf("give the two stores ranges that do not overlap: firn sequencer nodes %s LO..HI, for each --store", name),
 					"%s may use the node IDs %v in this store, and %v in the other: their IDs can be equal", name, a, b)
 			}
 			if !i.Config.Layout.SameIDs(there.Config.Layout) {
-				r.add(check, Fix, "IDs of two layouts can be equal whatever their node IDs are: use one layout, or separate columns",
+				r.add(check, Fix,
+					"IDs of two layouts can be equal whatever their node IDs are: use one layout, or separate columns",
 					"%s has layout %s in this store, and %s in the other", name, i.Config.Layout, there.Config.Layout)
 			}
 			return true
@@ -147,7 +149,8 @@ func (r *report) ranges(ctx context.Context) {
 	}
 	for _, pair := range pairs {
 		if err == nil {
-			err = errors.Join(r.handedOver(ctx, check, r.config.Store, pair[0], pair[1], "this"), r.handedOver(ctx, check, r.config.Other, pair[1], pair[0], "the other"))
+			err = errors.Join(r.handedOver(ctx, check, r.config.Store, pair[0], pair[1], "this"),
+				r.handedOver(ctx, check, r.config.Other, pair[1], pair[0], "the other"))
 		}
 	}
 	switch {
@@ -168,7 +171,8 @@ func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i,
 	i.Floor = time.Time{} // records reports it
 	at, err := grant.HandOver(ctx, s, i, func(node uint64) bool { return given == nil || given.Lo <= node && node <= given.Hi })
 	if err == nil && at.After(r.config.Now()) && at.After(elsewhere.Floor) {
-		r.add(check, Fix, fmt.Sprintf("if they changed stores since, detach %s in the store that has them now until then, and look for IDs that exist twice", i.Name),
+		r.add(check, Fix,
+			fmt.Sprintf("if they changed stores since, detach %s in the store that has them now until then, and look for IDs that exist twice", i.Name),
 			"node IDs %v of %s may have been used in %s store up to %s, and are those of another", given, i.Name, which, textfmt.Stamp(at))
 	}
 	return err
@@ -240,12 +244,14 @@ func (r *report) store(ctx context.Context) {
 		_, err = r.config.Store.CAS(ctx, unusedKey, []byte("never"), []byte("written"))
 	}
 	if err != nil {
-		r.add("store", Fix, "check the store's own log and permissions, and the network", "cannot use the store: %v", err)
+		r.add("store", Fix, "check the store's own log and permissions, and the network",
+			"cannot use the store: %v", err)
 		return
 	}
 	slices.Sort(took)
 	if median := took[timedReads/2].Round(time.Microsecond); median > slowStore {
-		r.add("store", Fix, "move it closer, or give it a faster disk; with longer windows it is needed less often (docs/operations.md)",
+		r.add("store", Fix,
+			"move it closer, or give it a faster disk; with longer windows it is needed less often (docs/operations.md)",
 			"the store answers in %v: slow", median)
 	} else {
 		r.add("store", OK, "", "the store answers in %v", median)
@@ -285,7 +291,8 @@ func (r *report) records(ctx context.Context) {
 		names = append(names, name)
 		r.state(name, i)
 		if at := i.Floor.Add(-i.Config.MaxAhead); i.State == grant.Attached && at.After(r.config.Now()) {
-			r.add("records", Fix, "wait: members begin by themselves", "sequencer %s makes no IDs before %s, in %v: it was fenced, or created to begin then",
+			r.add("records", Fix, "wait: members begin by themselves",
+				"sequencer %s makes no IDs before %s, in %v: it was fenced, or created to begin then",
 				name, at.UTC().Format(time.RFC3339), at.Sub(r.config.Now()).Round(time.Second))
 		}
 		return true
@@ -328,9 +335,11 @@ func (r *report) state(name string, i grant.Info) {
 	case i.State == grant.Destroying:
 		r.add("records", Fix, "finish it: firn sequencer destroy "+name, "sequencer %s is destroying%s", name, since)
 	case i.State != grant.Attached:
-		r.add("records", Fix, "if its IDs are wanted: firn sequencer attach "+name, "sequencer %s is %s: no server gives its IDs%s", name, i.State, since)
+		r.add("records", Fix, "if its IDs are wanted: firn sequencer attach "+name,
+			"sequencer %s is %s: no server gives its IDs%s", name, i.State, since)
 	case end.Sub(r.config.Now()) < wholeYear:
-		r.add("records", Fix, "create another sequencer with more time bits, and change its users to that", "sequencer %s has no IDs after %s: the time of layout %s ends",
+		r.add("records", Fix, "create another sequencer with more time bits, and change its users to that",
+			"sequencer %s has no IDs after %s: the time of layout %s ends",
 			name, end.UTC().Format(time.RFC3339), i.Config.Layout)
 	}
 }
@@ -343,7 +352,8 @@ func (r *report) storeClock(ctx context.Context) {
 	case err != nil:
 		r.add("clock", Unknown, "", "the store does not report its time: %v", err)
 	case by.Abs() > maxOffset:
-		r.add("clock", Fix, ntpHint+", here and on the store's machine", "this clock is at least %s the store's", AheadOf(by))
+		r.add("clock", Fix, ntpHint+", here and on the store's machine", "this clock is at least %s the store's",
+			AheadOf(by))
 	default:
 		r.add("clock", OK, "", "this clock and the store's agree")
 	}
@@ -397,18 +407,21 @@ func (r *report) members(ctx context.Context) {
 		texts[i] = fmt.Sprintf("%s (%s)", name, cmp.Or(m.Version, "unknown version"))
 		versions = append(versions, m.Version)
 		for _, l := range m.Lacks {
-			r.add("members", Fix, "its log has the cause; see docs/runbooks.md", "server %s gives no IDs of %s: %s", name, l.Sequencer, l.Problem)
+			r.add("members", Fix, "its log has the cause; see docs/runbooks.md",
+				"server %s gives no IDs of %s: %s", name, l.Sequencer, l.Problem)
 		}
 		// It wrote this in the past, by its own clock.
 		if lead := m.Seen.Sub(now); lead > maxOffset {
-			r.add("clock", Fix, ntpHint+", on both machines", "the clock of server %s is at least %v ahead of this one", name, lead.Round(time.Millisecond))
+			r.add("clock", Fix, ntpHint+", on both machines",
+				"the clock of server %s is at least %v ahead of this one", name, lead.Round(time.Millisecond))
 		}
 	}
 	slices.Sort(texts)
 	text := "servers of the store: " + strings.Join(texts, ", ")
 	for _, v := range versions {
 		if slices.ContainsFunc(versions, func(w string) bool { return incompatible(v, w) }) {
-			r.add("members", Fix, "versions on one store may be only one minor version apart (docs/upgrades.md)", "%s; this firn is %s", text, r.config.Version)
+			r.add("members", Fix, "versions on one store may be only one minor version apart (docs/upgrades.md)",
+				"%s; this firn is %s", text, r.config.Version)
 			return
 		}
 	}
@@ -467,7 +480,8 @@ func (r *report) limits() {
 	case err != nil:
 		r.add("limits", Unknown, "", "cannot determine the limit of open files: %v", err)
 	case most < need:
-		r.add("limits", Fix, fmt.Sprintf("raise the limit to %d (LimitNOFILE= in systemd, ulimit -n in a shell), or lower limits.connections", need),
+		r.add("limits", Fix,
+			fmt.Sprintf("raise the limit to %d (LimitNOFILE= in systemd, ulimit -n in a shell), or lower limits.connections", need),
 			"a process here may open %d files, too few for %d connections per address", most, r.config.Connections)
 	default:
 		r.add("limits", OK, "", "a process here may open %d files", most)

@@ -45,7 +45,9 @@ func (r *report) forwards(ctx context.Context) {
 		case why.Result == "exhausted":
 			r.add("forward", Unknown, "", "%s has no IDs now: %v", url, why.Cause)
 		default:
-			r.add("forward", Fix, cmp.Or(why.Hint, "check the URL, its certificate, the network, and that a server of this store runs there"),
+			r.add("forward", Fix,
+				cmp.Or(why.Hint,
+					"check the URL, its certificate, the network, and that a server of this store runs there"),
 				"%s cannot help: %v", url, why.Cause)
 		}
 	}

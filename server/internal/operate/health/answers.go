@@ -112,7 +112,8 @@ func (a *Answers) log(begin, now time.Time, what string, err error) {
 		return
 	}
 	if a.warned {
-		a.Logger.Info("store works again", "after", now.Sub(a.began).Round(time.Millisecond).String(), "failed", a.failed)
+		a.Logger.Info("store works again", "after", now.Sub(a.began).Round(time.Millisecond).String(), "failed",
+			a.failed)
 	}
 	a.began, a.warned = time.Time{}, false
 }

@@ -84,7 +84,8 @@ func (w *pendingStore) run(ctx context.Context) {
 		}
 		if now := time.Now(); now.Sub(warned) >= remindEvery {
 			warned = now
-			w.log.Warn("store still unreachable", "for", now.Sub(begin).Round(time.Second).String(), "error", err, "hint", e.Hint)
+			w.log.Warn("store still unreachable", "for", now.Sub(begin).Round(time.Second).String(), "error", err,
+				"hint", e.Hint)
 		}
 	}
 }

@@ -53,7 +53,8 @@ func (m ServiceManager) Ready(url string) { m.notify("READY=1", "STATUS=Serving 
 
 // Stopping reports that the server is about to end, and within how much time.
 func (m ServiceManager) Stopping(within time.Duration) {
-	m.notify("STOPPING=1", "STATUS=Finishing requests in progress", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
+	m.notify("STOPPING=1", "STATUS=Finishing requests in progress",
+		fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
 }
 
 // Watch reports twice per interval that the server is alive, until ctx is done.

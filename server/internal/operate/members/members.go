@@ -181,7 +181,8 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 		cancel()
 		switch {
 		case err == nil && !failing.IsZero():
-			a.options.Logger.Info("server listed in the store again", "after", time.Since(failing).Round(time.Millisecond).String())
+			a.options.Logger.Info("server listed in the store again", "after",
+				time.Since(failing).Round(time.Millisecond).String())
 			failing = time.Time{}
 		case err != nil && ctx.Err() == nil && failing.IsZero():
 			failing = time.Now()

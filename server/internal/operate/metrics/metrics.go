@@ -288,7 +288,8 @@ func New(c Config) *Set {
 	for _, protocol := range c.Protocols {
 		s.requests[protocol] = new(requests)
 	}
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collector{s})
+	s.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collector{s})
 	return s
 }
 

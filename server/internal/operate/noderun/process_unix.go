@@ -17,7 +17,8 @@ import (
 
 // Signals returns the signals that are passed on to the command.
 func Signals() []os.Signal {
-	return []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
+	return []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1,
+		syscall.SIGUSR2}
 }
 
 // A process is a command in its own process group.

@@ -150,12 +150,14 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	last := info.Config.Layout.MaxNode()
 	switch {
 	case c.Nodes.Lo > c.Nodes.Hi || c.Nodes.Hi > last:
-		return info, &RangeError{fmt.Sprintf("node IDs %d..%d: sequencer %s has only 0..%d", c.Nodes.Lo, c.Nodes.Hi, c.Sequencer, last)}
+		return info, &RangeError{fmt.Sprintf("node IDs %d..%d: sequencer %s has only 0..%d", c.Nodes.Lo,
+			c.Nodes.Hi, c.Sequencer, last)}
 	case c.Margin < 0 || c.Margin > window/2:
 		return info, &RangeError{fmt.Sprintf("margin %v: it must be at most half of the window; sequencer %s has windows of %v",
 			c.Margin, c.Sequencer, window)}
 	case c.Grace < 0 || c.Grace > c.limits(window).margin:
-		return info, &RangeError{fmt.Sprintf("grace period %v: it must not exceed the margin, %v", c.Grace, c.limits(window).margin)}
+		return info, &RangeError{fmt.Sprintf("grace period %v: it must not exceed the margin, %v", c.Grace,
+			c.limits(window).margin)}
 	}
 	return info, nil
 }
@@ -423,13 +425,16 @@ func (r *runner) check(k *grant.Keeper) (due bool, why error) {
 	switch {
 	case sealed: // it is already being stopped
 	case now.Before(g.From):
-		why = fmt.Errorf("this machine's clock was set back to %s, before the window begins at %s", textfmt.Stamp(now), textfmt.Stamp(g.From))
+		why = fmt.Errorf("this machine's clock was set back to %s, before the window begins at %s",
+			textfmt.Stamp(now), textfmt.Stamp(g.From))
 	case left <= 0:
-		r.log.Error("the command may have used its node ID after the window ended", "from", g.Until.UTC(), "to", now.UTC(),
+		r.log.Error("the command may have used its node ID after the window ended", "from", g.Until.UTC(), "to",
+			now.UTC(),
 			"hint", "the machine was suspended, its clock was set forward, or firn was stopped for longer than the margin")
 		why = fmt.Errorf("the window ended at %s%s", textfmt.Stamp(g.Until), because(k))
 	case left <= l.margin:
-		why = fmt.Errorf("the window ends at %s, within the margin of %v%s", textfmt.Stamp(g.Until), l.margin, because(k))
+		why = fmt.Errorf("the window ends at %s, within the margin of %v%s", textfmt.Stamp(g.Until), l.margin,
+			because(k))
 	default:
 		due = left < l.window*2/3
 	}

@@ -47,7 +47,8 @@ func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (contex
 		if span.IsRecording() {
 			span.SetAttributes(
 				semconv.HTTPRequestMethodKey.String(r.Method), semconv.HTTPRoute(pattern),
-				semconv.URLPath(textfmt.Short(r.URL.Path)), semconv.URLScheme(scheme), keyRequest.String(requestid.Of(ctx)),
+				semconv.URLPath(textfmt.Short(r.URL.Path)), semconv.URLScheme(scheme),
+				keyRequest.String(requestid.Of(ctx)),
 			)
 		}
 		return ctx, func(status int) {
@@ -174,7 +175,8 @@ func casResult(applied bool, err error) string {
 func NewHandler(h slog.Handler) slog.Handler {
 	return requestid.WithAttrs(h, func(ctx context.Context) (attrs []slog.Attr) {
 		if sc := api.SpanContextFromContext(ctx); sc.IsSampled() {
-			attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
+			attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()),
+				slog.String("span_id", sc.SpanID().String()))
 		}
 		return attrs
 	})

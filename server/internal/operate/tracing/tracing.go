@@ -159,7 +159,8 @@ func (c *Config) exporter(ctx context.Context) (trace.SpanExporter, error) {
 	var overGRPC []otlptracegrpc.Option
 	var overHTTP []otlptracehttp.Option
 	if at != "" {
-		overGRPC, overHTTP = append(overGRPC, otlptracegrpc.WithEndpointURL(at)), append(overHTTP, otlptracehttp.WithEndpointURL(at))
+		overGRPC, overHTTP = append(overGRPC, otlptracegrpc.WithEndpointURL(at)), append(overHTTP,
+			otlptracehttp.WithEndpointURL(at))
 	}
 	switch v := getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); v {
 	case "", "grpc":
@@ -181,7 +182,8 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 		attrs = append(attrs, semconv.ServiceInstanceID(host+":"+strconv.Itoa(os.Getpid())))
 	}
 	// Later options override earlier ones.
-	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(attrs...), resource.WithFromEnv())
+	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(attrs...),
+		resource.WithFromEnv())
 }
 
 // A loggingExporter logs the failures of an exporter, instead of using the
@@ -198,7 +200,8 @@ func (r *loggingExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnl
 	case err == nil && r.failed.Swap(false):
 		r.log.InfoContext(ctx, "tracing: the collector accepts spans again")
 	case err != nil && !r.failed.Swap(true):
-		r.log.WarnContext(ctx, "tracing: the collector does not accept spans; they are lost until it does", "error", err)
+		r.log.WarnContext(ctx, "tracing: the collector does not accept spans; they are lost until it does",
+			"error", err)
 	}
 	return nil
 }
