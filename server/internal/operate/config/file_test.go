@@ -43,7 +43,7 @@ sequencers:
 	if err != nil || orders.Layout.String() != "hazelcast" || *orders.MaxAhead != 15*time.Second || orders.Window != time.Minute || orders.Nodes == nil || orders.Nodes.Hi != 511 {
 		t.Errorf("%+v, %v", orders, err)
 	}
-	if t1, err := f.Template("invoices"); err != nil || t1.Prefix != "invoice" || t1.Layout.String() != "default" {
+	if t1, err := f.Template("invoices"); err != nil || t1.Prefix != "invoice" || t1.Layout.String() != "js53,even=4" {
 		t.Errorf("%+v, %v", t1, err)
 	}
 	if other, err := f.Template("users"); err != nil || other.Pattern != "default" {
