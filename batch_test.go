@@ -3,12 +3,10 @@ package firn
 import (
 	"bytes"
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Runs across ticks for every order of the fields: the same 10 slots, starting
@@ -145,27 +143,3 @@ func (f fixedSource) NextBatch(context.Context, int) (Batch, error) { return f.b
 type emptySource struct{}
 
 func (emptySource) NextBatch(context.Context, int) (Batch, error) { return Batch{}, nil }
-
-// TryNextBatch takes a whole batch at once or nothing, and does not wait.
-func TestTryNextBatch(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	l := MustParseLayout("bits=time:40.node:10.seq:4,unit=1s,epoch=2026-01-01T00:00:00Z")
-	g := newGenerator(t, l, Grant{Node: 1, From: now.Add(-time.Minute), Until: now.Add(time.Hour)}, &Options{Now: func() time.Time { return now }})
-	if b, err := g.TryNextBatch(16); err != nil || b.Len() != 16 {
-		t.Fatalf("%d IDs, %v, want the 16 of this second", b.Len(), err)
-	}
-	var wait *WaitError
-	if _, err := g.TryNextBatch(2); !errors.As(err, &wait) || wait.Wait > time.Second {
-		t.Errorf("%v, want a WaitError of a second at most", err)
-	}
-	if _, err := g.TryNextBatch(0); err == nil {
-		t.Error("a batch of 0 IDs")
-	}
-	now = now.Add(time.Second)
-	if b, err := g.TryNextBatch(16); err != nil || b.Len() != 16 {
-		t.Errorf("%d IDs, %v, want the 16 of the next second", b.Len(), err)
-	}
-	if s := g.Stats(); s.IDs != 32 || s.Batches != 2 || s.Waits != 0 {
-		t.Errorf("%+v, want 32 IDs, 2 batches and no wait", s)
-	}
-}

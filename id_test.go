@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"encoding"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -149,59 +148,6 @@ func idtLeaves[T idtValue, P idtPointer[T]](t *testing.T, was T, size int) {
 	}
 	if v, err := id.Value(); v != nil || err != nil {
 		t.Errorf("Value of the zero ID = %v, %v, want nil", v, err)
-	}
-}
-
-func TestIDJSON(t *testing.T) {
-	type record struct {
-		ID     firn.ID             `json:"id"`
-		Parent firn.ID             `json:"parent,omitzero"`
-		Ptr    *firn.ID            `json:"ptr"`
-		Names  map[firn.ID]string  `json:"names"`
-		Wide   map[firn.ID128]bool `json:"wide"`
-	}
-	in := record{
-		ID:    math.MaxUint64,
-		Names: map[firn.ID]string{9007199254740993: "above 2^53"},
-		Wide:  map[firn.ID128]bool{firn.ID128FromUint64s(1, 2): true},
-	}
-	data, err := json.Marshal(in)
-	want := `{"id":"18446744073709551615","ptr":null,"names":{"9007199254740993":"above 2^53"},"wide":{"00000000-0000-0001-0000-000000000002":true}}`
-	if err != nil || string(data) != want {
-		t.Fatalf("json.Marshal = %s, %v, want %s", data, err, want)
-	}
-	var out record
-	if err := json.Unmarshal(data, &out); err != nil || fmt.Sprint(out) != fmt.Sprint(in) {
-		t.Errorf("json.Unmarshal(%s) = %v, %v, want %v", data, out, err, in)
-	}
-	if err := json.Unmarshal([]byte(`{"names": {"x": "no ID"}}`), &out); err == nil {
-		t.Error("json.Unmarshal takes the map key x for an ID")
-	}
-}
-
-func TestIDSQL(t *testing.T) {
-	for _, test := range []struct {
-		id   firn.ID
-		want driver.Value
-	}{
-		{0, nil}, {1, int64(1)}, {math.MaxInt64, int64(math.MaxInt64)},
-	} {
-		if got, err := test.id.Value(); err != nil || got != test.want {
-			t.Errorf("%v: Value = %v, %v, want %v", test.id, got, err, test.want)
-		}
-	}
-	for _, id := range []firn.ID{1 << 63, math.MaxUint64} {
-		v, err := id.Value()
-		var bad *firn.RangeError
-		if v != nil || !errors.As(err, &bad) {
-			t.Errorf("%v: Value = %v, %v, want a *RangeError", id, v, err)
-			continue
-		}
-		for _, want := range []string{id.String(), "bigint", "numeric", "bytea"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%v: Value: %v: want %s in it", id, err, want)
-			}
-		}
 	}
 }
 

@@ -741,37 +741,6 @@ func unique(t testing.TB, l firn.Layout, ids []wideID) {
 	}
 }
 
-// TestGrantRoundsInward: the ticks of a grant are those that lie in it
-// completely, so that adjacent grants of a node share none, wherever they meet.
-func TestGrantRoundsInward(t *testing.T) {
-	r := seeded(t)
-	for range 300 {
-		l := randomLayout(t, r, true)
-		m := modelOf(t, l)
-		tick := 1 + r.Uint64N(m.most("time")-5)
-		from := m.timeOf(tick).Add(-time.Duration(r.Int64N(int64(l.Unit()))))
-		until := m.timeOf(tick + 3).Add(time.Duration(r.Int64N(int64(l.Unit()))))
-		g := mustAny(t, l, firn.Grant{From: from, Until: until}, &firn.Options{Now: func() time.Time { return from }, MaxAhead: 100 * l.Unit()})
-		n := int(3 * min(m.most("seq")+1, 1<<20))
-		if b, _, err := g.reserve(n + 1); m.most("seq") < 1<<20 && !errors.Is(err, firn.ErrGrantOver) {
-			t.Errorf("%s, grant [%v, %v): Reserve(%d) = %d IDs, %v, want ErrGrantOver", l, from, until, n+1, b.len, err)
-		}
-		if n > 5000 {
-			continue
-		}
-		ids, err := drain(g, n+1)
-		if len(ids) != n || !errors.Is(err, firn.ErrGrantOver) {
-			t.Fatalf("%s, grant [%v, %v): %d IDs, then %v, want %d and ErrGrantOver", l, from, until, len(ids), err, n)
-		}
-		if got, want := decompose(t, l, ids[0]).Time, m.timeOf(tick); !got.Equal(want) {
-			t.Errorf("%s, grant [%v, %v): the first ID is of %v, want %v", l, from, until, got, want)
-		}
-		if got := g.Seal(); !got.Equal(m.timeOf(tick + 3)) {
-			t.Errorf("%s, grant [%v, %v): Seal() = %v, want %v", l, from, until, got, m.timeOf(tick+3))
-		}
-	}
-}
-
 // TestChangesInsideACall: a call reads the clock between its look at the state
 // and its swap. If the generator is changed at that moment, by the clock
 // itself, the call takes effect after the change, as if it had been suspended. A
