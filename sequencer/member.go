@@ -359,6 +359,7 @@ func (q *SequencerOf[I]) Leave(ctx context.Context) error {
 // first, Close closes the sequencer anyway and returns an error; the node ID
 // then becomes free when its window ends. Calling Close again has no effect.
 func (q *SequencerOf[I]) Close(ctx context.Context) error {
+	needContext(ctx) // the Keeper may not need it
 	q.mu.Lock()
 	q.closed, q.wanted = true, false
 	q.mu.Unlock()
