@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -33,7 +34,7 @@ import (
 // has it.
 func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.Cluster) {
 	t.Helper()
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{Layout: firn.Default(), Member: grant.Member{Host: "one"}}})
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{Layout: firn.Default()}})
 	c := Config{Backend: cluster, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
 		cluster.Usage(func(name string, q *service.Usage) {
@@ -557,8 +558,8 @@ func TestVeiled(t *testing.T) {
 // TestHolders says who held a node ID, and what is not known.
 func TestHolders(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
-	id := makeOne(t, k, "orders")
-	if w := get(h, "/inspect/"+id+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), "one holds node") {
+	id, host := makeOne(t, k, "orders"), must.Get(os.Hostname())(t)
+	if w := get(h, "/inspect/"+id+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), host+" holds node") {
 		t.Errorf("an ID made now: %s", w.Body)
 	}
 	if w := get(h, "/inspect/"+id); !strings.Contains(w.Body.String(), "as in orders") {
@@ -571,7 +572,7 @@ func TestHolders(t *testing.T) {
 		node uint64
 		want string
 	}{
-		{time.Now().Add(-24 * time.Hour), node, "one holds node"},
+		{time.Now().Add(-24 * time.Hour), node, host + " holds node"},
 		{time.Now().Add(24 * time.Hour), node, "The time would be"},
 		{time.Now(), (node + 1) % 1024, "No server has ever held"},
 	} {

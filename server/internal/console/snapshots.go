@@ -29,8 +29,8 @@ type snapshot struct {
 	Version    uint64
 	Sequencers []sequencerInfo // by name
 	Members    []memberInfo
-	Err        error      // the store did not answer, and this is its previous state
-	Tried      time.Time  // when the store was last asked
+	Err        error     // the store did not answer, and this is its previous state
+	Tried      time.Time // when the store was last asked
 }
 
 // A sequencerInfo is a sequencer with its node IDs.

@@ -48,7 +48,7 @@ func start(t *testing.T, o options) *server {
 		o.store = new(memstore.Store)
 	}
 	s := &server{t: t}
-	s.cluster = service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(o.store, nil), Options: sequencer.Options{Layout: firn.Default(), Member: grant.Member{Host: o.host}}})
+	s.cluster = service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(o.store, nil), Options: sequencer.Options{Layout: firn.Default()}})
 	figures := func() (all []metrics.Sequencer) {
 		s.cluster.Usage(func(name string, q *service.Usage) {
 			now := time.Now()

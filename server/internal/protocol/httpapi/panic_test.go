@@ -74,7 +74,7 @@ func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{
 		Layout:   firn.Default(),
 		MaxAhead: &ahead,
-		Member: grant.Member{Host: "one", Now: func() time.Time {
+		Member: grant.Member{Now: func() time.Time {
 			if left.Load() > 0 && inRequest() && left.Add(-1) == 0 {
 				panic("clock")
 			}
