@@ -1,6 +1,7 @@
 package com.github.firnid.client;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
@@ -12,6 +13,8 @@ import java.util.concurrent.TimeUnit;
  * request is sent to another server too. The first answer is used; the IDs of the others are lost.
  */
 final class Call<T> {
+    final boolean isFetch; // for calls of next
+
     private final Remote remote;
     private final long start;
     private final long deadline;
@@ -20,10 +23,13 @@ final class Call<T> {
     // The fields below are guarded by this.
     private final Roster.Tried tried;
     private final FirnException[] errors; // by server
-    private final List<Future<?>> begun = new ArrayList<>(); // timers and requests, which end with the call
+    private final List<Future<?>> timers = new ArrayList<>(); // they end with the call
+    private final CompletableFuture<?>[] requests; // by server; these too
+    private final Future<?>[] hedges; // timers of requests, by server
     private Transport.Format<T> format;
     private int count;
     private int timeouts;
+    private boolean inside; // the gate
     private boolean waiting; // for a server's pause to end
     private FirnException refusal; // for a reason of the request
     private boolean ended;
@@ -31,30 +37,52 @@ final class Call<T> {
     private T ids;
     private FirnException failure;
 
-    Call(Remote remote, int count, Transport.Format<T> format) {
+    Call(Remote remote, int count, Transport.Format<T> format, boolean isFetch) {
         this.remote = remote;
+        this.isFetch = isFetch;
         this.format = format;
         this.count = count;
         int n = remote.core.options.servers.size();
         tried = new Roster.Tried(n);
         errors = new FirnException[n];
+        requests = new CompletableFuture<?>[n];
+        hedges = new Future<?>[n];
         start = remote.core.clock.nanos();
         deadline = start + remote.core.options.patience.toNanos();
     }
 
     CompletableFuture<T> start() {
         synchronized (this) {
-            begun.add(remote.core.after(deadline - start, () -> {
-                synchronized (this) {
-                    if (!ended) {
-                        end(null, giveUp());
-                    }
-                }
-                publish();
-            }));
+            timers.add(remote.core.after(deadline - start, this::expire));
         }
-        advance();
+        remote.core.gate.enter(this);
         return result;
+    }
+
+    /**
+     * Gives up. One request to each silent server continues until its timeout, because the next call's message
+     * should say why.
+     */
+    private void expire() {
+        synchronized (this) {
+            for (int i = 0; i < errors.length && !ended; i++) {
+                int server = i;
+                if (requests[i] != null && remote.view.keep(i)) {
+                    requests[i].whenComplete((ids, e) -> remote.view.unkeep(server));
+                    requests[i] = null;
+                }
+            }
+            if (!ended) {
+                end(null, giveUp());
+            }
+        }
+        publish();
+    }
+
+    /** Is called by the gate. Returns whether the call needs its place. */
+    synchronized boolean admit() {
+        inside = !ended;
+        return inside;
     }
 
     /** Ends the call. */
@@ -68,7 +96,7 @@ final class Call<T> {
     }
 
     /** Sends the request to another server, or waits for one, or gives up. */
-    private void advance() {
+    void advance() {
         int i;
         synchronized (this) {
             i = ended ? -1 : step();
@@ -99,11 +127,17 @@ final class Call<T> {
         if (pick.pause() > 0 && remote.core.clock.nanos() + pick.pause() < deadline) {
             if (!waiting) {
                 waiting = true;
-                begun.add(remote.core.after(pick.pause(), () -> {
+                timers.add(remote.core.after(pick.pause(), () -> {
+                    boolean here;
                     synchronized (this) {
                         waiting = false;
+                        here = inside;
                     }
-                    advance();
+                    if (here) {
+                        advance();
+                    } else {
+                        remote.core.gate.enter(this);
+                    }
                 }));
             }
         } else if (!waiting && !isPending()) {
@@ -129,35 +163,21 @@ final class Call<T> {
             f = format;
             n = count = Math.min(count, remote.most);
         }
-        // Leave half of the call's time for another server.
-        long hedge = Math.min(remote.view.hedgeAfter(), (deadline - sent) / 2);
-        Future<?> timer = remote.core.after(hedge, () -> {
-            boolean late;
-            synchronized (this) {
-                late = !ended && tried.pending[i];
-            }
-            if (late) {
-                remote.view.late(i, sent, true, remote.noAnswer(i, sent));
-                advance();
-            }
-        });
+        hedge(i, sent);
         CompletableFuture<T> request = remote.request(i, n, f);
         boolean late;
         synchronized (this) {
-            begun.add(timer);
-            begun.add(request);
+            requests[i] = request;
             late = published; // meanwhile
         }
         if (late) {
-            timer.cancel(false);
             request.cancel(false);
         }
         request.whenComplete((answer, e) -> {
-            timer.cancel(false);
             boolean more;
             synchronized (this) {
-                begun.remove(timer);
-                begun.remove(request);
+                requests[i] = null;
+                cancel(hedges[i]);
                 tried.pending[i] = false;
                 more = settle(i, sent, n, f, answer, e) && !ended;
             }
@@ -166,6 +186,26 @@ final class Call<T> {
             }
             publish();
         });
+    }
+
+    /**
+     * Asks another server if this one becomes silent. One that answers other calls is only busy. Half of the
+     * call's time is left for another server.
+     */
+    private void hedge(int i, long sent) {
+        synchronized (this) {
+            if (!tried.pending[i] || published) {
+                return;
+            }
+            long due = Math.min(remote.view.lateAt(i, sent), sent + (deadline - sent) / 2);
+            long left = due - remote.core.clock.nanos();
+            if (left > 0) {
+                hedges[i] = remote.core.after(left, () -> hedge(i, sent));
+                return;
+            }
+        }
+        remote.view.late(i, sent, true, remote.noAnswer(i, sent));
+        advance();
     }
 
     /** Records the result of a request, and returns whether to ask another server. */
@@ -204,8 +244,7 @@ final class Call<T> {
                 tried.refused[i] = true;
                 return true;
             }
-            if (!(e instanceof ServerException) && !(e instanceof AnswerException) && e.getCause() == null
-                    && ++timeouts >= errors.length) {
+            if (e.isSilence() && ++timeouts >= errors.length) {
                 count = Math.max(1, count / 2); // perhaps it is too much for all of them
             }
             tried.refused[i] = remote.failed(i, sent, e);
@@ -223,20 +262,35 @@ final class Call<T> {
         failure = e;
     }
 
-    /** Completes the result, without the lock, because others act on it. */
-    private void publish() {
-        List<Future<?>> rest;
-        synchronized (this) {
-            if (!ended || published) {
-                return;
-            }
-            published = true;
-            rest = List.copyOf(begun);
+    private static void cancel(Future<?> f) {
+        if (f != null) {
+            f.cancel(false);
         }
-        rest.forEach(f -> f.cancel(false));
-        if (failure == null) {
+    }
+
+    /** Completes the result, without the lock, because others act on it. Leaves the gate if no request is needed. */
+    private void publish() {
+        List<Future<?>> rest = new ArrayList<>();
+        boolean leave;
+        boolean first;
+        synchronized (this) {
+            leave = inside && (ended || waiting && !isPending());
+            inside &= !leave;
+            first = ended && !published;
+            if (first) {
+                published = true;
+                rest.addAll(timers);
+                rest.addAll(Arrays.asList(hedges));
+                rest.addAll(Arrays.asList(requests));
+            }
+        }
+        rest.forEach(Call::cancel);
+        if (leave) {
+            remote.core.gate.leave();
+        }
+        if (first && failure == null) {
             result.complete(ids);
-        } else {
+        } else if (first) {
             result.completeExceptionally(failure);
         }
     }
@@ -247,7 +301,8 @@ final class Call<T> {
         String kind = null;
         for (int i = 0; i < errors.length; i++) {
             if (tried.pending[i] && errors[i] == null) {
-                errors[i] = remote.noAnswer(i, start);
+                FirnException known = remote.view.error(i);
+                errors[i] = known == null || known.isSilence() ? remote.noAnswer(i, start) : known;
             }
             if (errors[i] instanceof ServerException s && tried.refused[i] && (kind == null || kind.equals(s.kind()))) {
                 kind = s.kind();

@@ -2,6 +2,7 @@ package com.github.firnid.client;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -98,8 +99,8 @@ public class Client implements AutoCloseable {
     }
 
     static String checkName(String name) {
-        if (!name.matches("[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")) {
-            throw new IllegalArgumentException("the sequencer name " + Transport.quote(name)
+        if (name == null || !name.matches("[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")) {
+            throw new IllegalArgumentException("the sequencer name " + Transport.quote(String.valueOf(name))
                     + " is invalid: it must have 1 to 128 letters, digits, and . _ - :, and begin with a letter or a digit");
         }
         return name;
@@ -138,7 +139,7 @@ public class Client implements AutoCloseable {
          * @return this
          */
         public Builder servers(List<String> servers) {
-            options.servers = List.copyOf(servers);
+            options.servers = servers == null ? List.of() : new ArrayList<>(servers);
             return this;
         }
 

@@ -4,21 +4,32 @@ import java.net.http.HttpClient;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
-import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /** What all sequencers of a client share. Its threads are daemons, and end soon after they have nothing to do. */
 final class Core {
     private static final long LINGER = 5; // seconds
+    private static final String THREAD = "firn-client";
+    private static final int CALLBACKS = 4; // threads
 
     final Options options;
     final Clock clock;
-    final Executor pool; // for all work; the timer thread must never wait
+    private final ThreadPoolExecutor pool; // for requests; the gate bounds them
+    private int busy; // threads of the pool
+    final Gate gate = new Gate(task -> after(0, task));
+
+    /** For results that arrive later: it runs code of the caller. More threads only replace those that wait for IDs. */
+    final Executor callbacks;
+
     final HttpClient http;
     final ScheduledThreadPoolExecutor timers;
 
@@ -26,12 +37,15 @@ final class Core {
         this.options = options;
         this.clock = clock;
         ThreadFactory daemons = task -> {
-            Thread t = new Thread(task, "firn-client");
+            Thread t = new Thread(task, THREAD);
             t.setDaemon(true);
             return t;
         };
         pool = new ThreadPoolExecutor(
-                0, Integer.MAX_VALUE, LINGER, TimeUnit.SECONDS, new SynchronousQueue<>(), daemons);
+                1, Integer.MAX_VALUE, LINGER, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), daemons);
+        pool.allowCoreThreadTimeOut(true);
+        callbacks = new ForkJoinPool(
+                CALLBACKS, Core::named, null, true, 0, 4 * CALLBACKS, 1, pool -> true, LINGER, TimeUnit.SECONDS);
         timers = new ScheduledThreadPoolExecutor(1, daemons);
         timers.setRemoveOnCancelPolicy(true);
         timers.setKeepAliveTime(LINGER, TimeUnit.SECONDS);
@@ -47,10 +61,60 @@ final class Core {
         http = b.build();
     }
 
-    /** Runs a task in the pool after some time. */
+    private static ForkJoinWorkerThread named(ForkJoinPool pool) {
+        ForkJoinWorkerThread t = ForkJoinPool.defaultForkJoinWorkerThreadFactory.newThread(pool);
+        t.setName(THREAD + "-callback");
+        return t;
+    }
+
+    /** Runs a task that may wait. */
+    void run(Runnable task) {
+        run(task, reserve());
+    }
+
+    /** Runs a task in the thread that was reserved for it. */
+    void run(Runnable task, Runnable free) {
+        pool.execute(() -> {
+            try {
+                task.run();
+            } finally {
+                free.run();
+            }
+        });
+    }
+
+    /**
+     * Makes sure that a thread is free for another task, and returns what frees it. A task that frees its thread
+     * before it causes the next task leaves this thread to it.
+     */
+    Runnable reserve() {
+        AtomicBoolean reserved = new AtomicBoolean(true);
+        synchronized (pool) {
+            if (++busy > pool.getCorePoolSize()) {
+                pool.setCorePoolSize(busy);
+            }
+        }
+        return () -> {
+            synchronized (pool) {
+                busy -= reserved.getAndSet(false) ? 1 : 0;
+            }
+        };
+    }
+
+    /** Whether the caller is code that the client runs. */
+    boolean isOwnThread() {
+        return Thread.currentThread().getName().startsWith(THREAD);
+    }
+
+    /** Writes to the log of the caller, which may wait. */
+    void log(System.Logger.Level level, String message) {
+        callbacks.execute(() -> options.log.log(level, message));
+    }
+
+    /** Runs a task after some time. All tasks share a thread, so they must not wait, and run no code of the caller. */
     Future<?> after(long nanos, Runnable task) {
         try {
-            return timers.schedule(() -> pool.execute(task), nanos, TimeUnit.NANOSECONDS);
+            return timers.schedule(task, nanos, TimeUnit.NANOSECONDS);
         } catch (RejectedExecutionException e) { // closed
             return CompletableFuture.completedFuture(null);
         }
@@ -60,7 +124,7 @@ final class Core {
         timers.shutdownNow();
         // HttpClient can be closed since Java 21. Before, its thread ends when it is garbage.
         if ((Object) http instanceof AutoCloseable c) {
-            pool.execute(() -> {
+            run(() -> {
                 try {
                     c.close();
                 } catch (Exception e) {

@@ -30,6 +30,11 @@ public class FirnException extends RuntimeException {
         return with(new FirnException(server, getMessage(), this));
     }
 
+    /** Whether a server did not answer, for an unknown reason. */
+    boolean isSilence() {
+        return getClass() == FirnException.class && getCause() == null;
+    }
+
     final FirnException with(FirnException copy) {
         for (Throwable t : getSuppressed()) {
             copy.addSuppressed(t);

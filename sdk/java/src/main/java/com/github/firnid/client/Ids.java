@@ -19,15 +19,6 @@ abstract class Ids {
     /** Whether each ID is greater than the previous one, and the first is not 0, as in most layouts. */
     abstract boolean ascend();
 
-    static Ids join(Ids a, Ids b) {
-        long[] longs = new long[2 * (a.size + b.size)];
-        for (int i = 0; i < longs.length / 2; i++) {
-            longs[2 * i] = i < a.size ? a.high(i) : b.high(i - a.size);
-            longs[2 * i + 1] = i < a.size ? a.low(i) : b.low(i - a.size);
-        }
-        return new Packed(longs, 2);
-    }
-
     /** IDs one by one, of one or two longs. */
     static final class Packed extends Ids {
         private final long[] longs;

@@ -38,10 +38,8 @@ final class Options implements Cloneable {
 
     /** Checks how many IDs are requested. */
     static int count(int n) {
-        List<String> faults = new ArrayList<>();
-        inRange(faults, "count", n);
-        if (!faults.isEmpty()) {
-            throw new IllegalArgumentException(faults.get(0));
+        if (n < 1) {
+            throw new IllegalArgumentException("count is " + n + ": it must be at least 1");
         }
         return n;
     }
@@ -63,7 +61,7 @@ final class Options implements Cloneable {
         Set<String> seen = new HashSet<>();
         for (String server : servers) {
             try {
-                String base = base(server);
+                String base = base(String.valueOf(server));
                 secure |= base.startsWith("https:");
                 all.add(base);
                 if (!seen.add(base)) {
@@ -80,8 +78,11 @@ final class Options implements Cloneable {
         }
         positive(faults, "timeout", timeout);
         positive(faults, "patience", patience);
-        if (validity.toMillis() < 100) {
+        if (validity == null || validity.toMillis() < 100) {
             faults.add("validity is " + validity + ": it must be at least 100 ms; take returns IDs made now");
+        }
+        if (token == null || log == null) {
+            faults.add((token == null ? "token" : "log") + " is null: omit it instead");
         }
         inRange(faults, "maxBatch", maxBatch);
         inRange(faults, "firstBatch", firstBatch);
@@ -100,7 +101,7 @@ final class Options implements Cloneable {
     }
 
     private static void positive(List<String> faults, String option, Duration d) {
-        if (d.isNegative() || d.isZero()) {
+        if (d == null || d.isNegative() || d.isZero()) {
             faults.add(option + " is " + d + ": it must be positive");
         }
     }

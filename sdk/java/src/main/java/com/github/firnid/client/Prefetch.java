@@ -1,10 +1,14 @@
 package com.github.firnid.client;
 
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import java.util.function.IntFunction;
 
@@ -29,15 +33,20 @@ final class Prefetch {
     /** An ID of a block. */
     record Slot(Block block, int index) {}
 
-    /** A request in progress, for all callers. */
-    private static final class Fetch {
-        final long began;
-        final long millis; // the same, by the wall clock
-        final CompletableFuture<Block> done = new CompletableFuture<>();
+    /**
+     * A call that waits for an ID.
+     *
+     * @param result is completed in the executor, because it may run code of the caller
+     * @param fetch the number of the last fetch that began before the call: its failure does not answer it
+     */
+    private record Waiter<T>(
+            CompletableFuture<T> result, Function<Slot, T> convert, Executor executor, long fetch, long deadline) {
+        void complete(Slot slot) {
+            executor.execute(() -> result.complete(convert.apply(slot)));
+        }
 
-        Fetch(Clock clock) {
-            began = clock.nanos();
-            millis = clock.millis();
+        void fail(FirnException e) {
+            executor.execute(() -> result.completeExceptionally(e));
         }
     }
 
@@ -52,7 +61,11 @@ final class Prefetch {
     volatile Block block;
 
     private Block ready; // fetched, and not yet in use
-    private Fetch fetching;
+    private final Deque<Waiter<?>> waiters = new ArrayDeque<>(); // first come, first served
+    private final List<Runnable> nested = new ArrayList<>(); // completions of calls that callbacks have made
+    private Future<?> deadline; // of the first waiter
+    private long fetches; // how many have begun
+    private boolean fetching;
     private int count; // number of IDs to ask for
     private boolean closed;
     private Future<?> timer;
@@ -87,90 +100,90 @@ final class Prefetch {
 
     /** Returns the next ID, and waits for it if necessary. */
     Slot take() {
-        long start = core.clock.nanos();
-        Fetch waited = null;
-        for (; ; ) {
-            Slot slot = tryTake();
-            if (slot != null) {
-                return slot;
-            }
-            Fetch f = advance();
-            if (f == null) {
-                continue;
-            }
-            try {
-                long left = patience - (core.clock.nanos() - start);
-                slot = fromLate(f.done.get(Math.max(left, 0), TimeUnit.NANOSECONDS));
-                if (slot != null) {
-                    return slot;
-                }
-            } catch (ExecutionException e) {
-                // The failure of a fetch that began before this call does not answer it.
-                if (f.began >= start || waited != null) {
-                    throw Core.asFirn(e.getCause()).again();
-                }
-            } catch (TimeoutException e) {
-                throw giveUp.apply(null);
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                throw new FirnException(null, "\"" + name + "\": interrupted while waiting for a server", e);
-            }
-            waited = f;
+        Slot slot = tryTake();
+        if (slot != null) {
+            return slot;
+        }
+        CompletableFuture<Slot> result = take(Function.identity(), Runnable::run);
+        try {
+            return result.get();
+        } catch (ExecutionException e) {
+            throw Core.asFirn(e.getCause()).again();
+        } catch (InterruptedException e) {
+            result.cancel(false);
+            Thread.currentThread().interrupt();
+            throw new FirnException(null, "\"" + name + "\": interrupted while waiting for a server", e);
         }
     }
 
     /** Is like take, and converts the ID. */
     <T> CompletableFuture<T> takeAsync(Function<Slot, T> convert) {
-        Slot slot = tryTake();
-        if (slot != null) {
-            return CompletableFuture.completedFuture(convert.apply(slot));
+        return take(convert, core.isOwnThread() ? nested::add : core.callbacks);
+    }
+
+    /** Completes the calls of callbacks, in another thread, because all those for callbacks may wait for them. */
+    private void flush() {
+        if (!nested.isEmpty()) {
+            List<Runnable> all = List.copyOf(nested);
+            nested.clear();
+            core.run(() -> all.forEach(Runnable::run));
         }
+    }
+
+    /** Takes an ID. If there is none yet, the result is completed in the executor. */
+    private <T> CompletableFuture<T> take(Function<Slot, T> convert, Executor executor) {
         CompletableFuture<T> result = new CompletableFuture<>();
-        Future<?> deadline = core.after(
-                patience, () -> result.completeExceptionally(giveUp.apply(null)));
-        result.whenComplete((id, e) -> deadline.cancel(false));
-        await(result, convert, core.clock.nanos(), null);
+        while (!result.isDone()) {
+            Slot slot = tryTake();
+            if (slot != null) {
+                result.complete(convert.apply(slot));
+            } else if (await(result, convert, executor)) {
+                break;
+            }
+        }
         return result;
     }
 
-    /** Takes an ID of a block that was too old when it arrived: only the calls that waited for it get its IDs. */
-    private Slot fromLate(Block b) {
-        if (!tooOld(b)) {
-            return null;
+    /** Lets a call wait, unless there are IDs or the sequencer is closed. */
+    private synchronized <T> boolean await(CompletableFuture<T> result, Function<Slot, T> convert, Executor executor) {
+        if (closed) {
+            result.completeExceptionally(closedException());
+        } else if (!advance()) {
+            waiters.add(new Waiter<>(result, convert, executor, fetches, core.clock.nanos() + patience));
+            watch();
+            if (!fetching) {
+                start();
+            }
+            return true;
         }
-        long i = b.used.getAndIncrement();
-        return i < b.size ? new Slot(b, (int) i) : null;
+        return false;
     }
 
-    private <T> void await(CompletableFuture<T> result, Function<Slot, T> convert, long start, Fetch waited) {
-        try {
-            while (!result.isDone()) {
-                Slot slot = tryTake();
-                if (slot != null) {
-                    result.complete(convert.apply(slot));
-                    return;
-                }
-                Fetch f = advance();
-                if (f == null) {
-                    continue;
-                }
-                // In the common pool, because it may run code of the caller, which must not delay other calls.
-                f.done.whenCompleteAsync((b, e) -> {
-                    if (e != null && (f.began >= start || waited != null)) {
-                        result.completeExceptionally(Core.asFirn(e));
-                        return;
-                    }
-                    Slot late = e == null ? fromLate(b) : null;
-                    if (late != null) {
-                        result.complete(convert.apply(late));
-                    } else {
-                        await(result, convert, start, f);
-                    }
-                });
-                return;
+    private FirnException closedException() {
+        return new ClosedException("sequencer \"" + name + "\" is closed", null);
+    }
+
+    /** Ends the calls that have waited too long. They are the first ones, because all have the same patience. */
+    private synchronized void expire() {
+        long now = core.clock.nanos();
+        FirnException e = giveUp.apply(null);
+        for (Waiter<?> w; (w = waiters.peek()) != null && (w.result.isDone() || w.deadline <= now); waiters.remove()) {
+            w.fail(e);
+        }
+        deadline = null;
+        watch();
+    }
+
+    /** Sets or ends the timer of the calls that wait, after some have ended. The caller holds the lock. */
+    private void watch() {
+        flush();
+        if (waiters.isEmpty() != (deadline == null)) {
+            if (deadline == null) {
+                deadline = core.after(waiters.peek().deadline - core.clock.nanos(), this::expire);
+            } else {
+                deadline.cancel(false);
+                deadline = null;
             }
-        } catch (FirnException e) {
-            result.completeExceptionally(e);
         }
     }
 
@@ -191,7 +204,7 @@ final class Prefetch {
         if (i >= b.low) {
             b.low = b.size;
             synchronized (this) {
-                if (!closed && fetching == null && ready == null && block == b) {
+                if (!closed && !fetching && ready == null && block == b) {
                     start();
                 }
             }
@@ -200,77 +213,107 @@ final class Prefetch {
         return true;
     }
 
-    /** Replaces a block without IDs, and returns null, or the fetch to wait for. */
-    private synchronized Fetch advance() {
-        if (closed) {
-            throw new ClosedException("sequencer \"" + name + "\" is closed", null);
-        }
+    /** Whether there are IDs. Replaces a block without IDs if possible. The caller holds the lock. */
+    private boolean advance() {
         Block b = block;
         if (!b.isEmpty()) {
             if (!tooOld(b)) {
-                return null;
+                return true;
             }
             drop(b);
-        } else if (b.size > 0 && !b.counted && core.clock.nanos() - b.begun < SHORT) {
+        } else {
+            usedUp(b);
+        }
+        Block r = ready;
+        ready = null;
+        if (r != null && tooOld(r)) {
+            drop(r);
+            r = null;
+        }
+        if (r != null) {
+            use(r);
+        }
+        return r != null;
+    }
+
+    /** Brings a block into use. The caller holds the lock. */
+    private void use(Block b) {
+        b.begun = core.clock.nanos();
+        block = b;
+    }
+
+    /** Makes the next fetch larger if a block without IDs lasted only a short time. The caller holds the lock. */
+    private void usedUp(Block b) {
+        if (b.size > 0 && !b.counted && core.clock.nanos() - b.begun < SHORT) {
             b.counted = true;
             count = Math.min(2 * count, most);
             if (ready != null) {
                 ready.low = 0; // fetch the next one at once
             }
         }
-        Block r = ready;
-        ready = null;
-        if (r != null && !tooOld(r)) {
-            r.begun = core.clock.nanos();
-            block = r;
-            return null;
-        }
-        if (r != null) {
-            drop(r);
-        }
-        return fetching != null ? fetching : start();
     }
 
     /** Begins a fetch. The caller holds the lock. */
-    private Fetch start() {
-        Fetch f = new Fetch(core.clock);
+    private void start() {
         int n = count;
-        fetching = f;
-        source.apply(n).whenComplete((ids, e) -> arrived(f, n, ids, e));
-        return f;
+        long fetch = ++fetches;
+        long nanos = core.clock.nanos();
+        long millis = core.clock.millis();
+        fetching = true;
+        source.apply(n).whenComplete((ids, e) -> {
+            if (e == null) {
+                arrived(new Block(ids, nanos, millis), n);
+            } else {
+                failed(fetch, Core.asFirn(e));
+            }
+        });
     }
 
-    private void arrived(Fetch f, int asked, Ids ids, Throwable error) {
-        Block b = null;
-        synchronized (this) {
-            fetching = null;
-            if (error == null) {
-                b = new Block(ids, f.began, f.millis);
-                if (b.size < asked && count == asked) {
-                    count = b.size; // all that servers give at a time
-                }
-                if (!closed && !tooOld(b)) {
-                    ready = b;
-                    tick();
-                    if (block.counted) { // calls wait: fetch the next one before they have woken up
-                        ready = null;
-                        b.begun = core.clock.nanos();
-                        block = b;
-                        start();
-                    }
-                }
-            } else {
-                // Fetch again when half of the rest is used, and so on.
-                long used = block.used.get();
-                if (used < block.size) {
-                    block.low = used + (block.size - used + 1) / 2;
-                }
+    /** Gives the IDs to the calls that wait, and keeps the rest. */
+    private synchronized void arrived(Block b, int asked) {
+        fetching = false;
+        if (b.size < asked && count == asked) {
+            count = b.size; // all that servers give at a time
+        }
+        boolean hurry = block.counted;
+        int given = 0;
+        for (Waiter<?> w; given < b.size && (w = waiters.poll()) != null; ) {
+            if (!w.result.isDone()) {
+                w.complete(new Slot(b, given++));
             }
         }
-        if (error == null) {
-            f.done.complete(b);
-        } else {
-            f.done.completeExceptionally(Core.asFirn(error));
+        b.used.set(given);
+        if (!closed && !tooOld(b)) { // only the calls that waited get IDs that were too old on arrival
+            if (block.isEmpty()) {
+                use(b);
+            } else {
+                ready = b;
+            }
+            if (!waiters.isEmpty()) {
+                usedUp(b);
+            }
+            tick();
+        }
+        watch();
+        if (!closed && (hurry || !waiters.isEmpty() || given > b.low)) {
+            start();
+        }
+    }
+
+    private synchronized void failed(long fetch, FirnException e) {
+        fetching = false;
+        while (!waiters.isEmpty() && waiters.peek().fetch < fetch) {
+            waiters.remove().fail(e);
+        }
+        watch();
+        if (!waiters.isEmpty()) {
+            start();
+            return;
+        }
+        // Fetch again when half of the rest is used, and so on.
+        long used = block.used.get();
+        if (used < block.size) {
+            block.low = used + (block.size - used + 1) / 2;
         }
     }
 
@@ -311,11 +354,15 @@ final class Prefetch {
         return discarded;
     }
 
-    /** Discards all IDs. Calls that wait fail, because their fetch does. */
+    /** Discards all IDs, and ends the calls that wait. */
     synchronized void close() {
         closed = true;
         block.seal();
         ready = null;
         tick();
+        for (Waiter<?> w; (w = waiters.poll()) != null; ) {
+            w.fail(closedException());
+        }
+        watch();
     }
 }

@@ -1,12 +1,13 @@
 package com.github.firnid.client;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
-import java.util.function.BinaryOperator;
 import java.util.function.Function;
 import java.util.function.ToIntFunction;
 
@@ -39,12 +40,12 @@ final class Remote {
         this.forget = forget;
         this.packed = Formats.packed(width, this::isRepeat);
         this.format = width == 1 ? Formats.runs(packed, this::isRepeat) : packed;
-        this.prefetch = new Prefetch(core, name, n -> call(n, format), this::giveUp);
+        this.prefetch = new Prefetch(core, name, n -> call(n, format, true), this::giveUp);
     }
 
     /** Requests up to count IDs. */
-    private <T> CompletableFuture<T> call(int count, Transport.Format<T> format) {
-        Call<T> call = new Call<>(this, count, format);
+    private <T> CompletableFuture<T> call(int count, Transport.Format<T> format, boolean isFetch) {
+        Call<T> call = new Call<>(this, count, format, isFetch);
         calls.add(call);
         CompletableFuture<T> result = call.start();
         result.whenComplete((ids, e) -> {
@@ -61,51 +62,54 @@ final class Remote {
         return new ClosedException("sequencer \"" + name + "\" is closed", null);
     }
 
-    /** Requests exactly count IDs, with several requests if servers give fewer at a time. */
-    private <T> CompletableFuture<T> all(
-            int count, Transport.Format<T> format, ToIntFunction<T> size, BinaryOperator<T> join) {
-        CompletableFuture<T> all = new CompletableFuture<>();
-        more(all, null, count, format, size, join);
+    /** Requests exactly count IDs, with as many requests as necessary, one after the other. */
+    private <T> CompletableFuture<List<T>> all(int count, Transport.Format<T> format, ToIntFunction<T> size) {
+        Options.count(count);
+        CompletableFuture<List<T>> all = new CompletableFuture<>();
+        more(all, new ArrayList<>(), count, format, size);
         return all;
     }
 
     private <T> void more(
-            CompletableFuture<T> all, T before, int count, Transport.Format<T> format, ToIntFunction<T> size, BinaryOperator<T> join) {
-        CompletableFuture<T> call = call(count, format);
+            CompletableFuture<List<T>> all, List<T> parts, int count, Transport.Format<T> format, ToIntFunction<T> size) {
+        CompletableFuture<T> call = call(Math.min(count, Options.MAX_COUNT), format, false);
         all.whenComplete((ids, e) -> call.cancel(false)); // unless it has ended
         call.whenComplete((part, e) -> {
             if (e != null) {
                 all.completeExceptionally(e);
                 return;
             }
-            T ids = before == null ? part : join.apply(before, part);
-            int got = size.applyAsInt(part);
-            if (got == count) {
-                all.complete(ids);
+            parts.add(part);
+            int rest = count - size.applyAsInt(part);
+            if (rest == 0) {
+                all.complete(parts);
             } else {
-                more(all, ids, count - got, format, size, join);
+                more(all, parts, rest, format, size);
             }
         });
     }
 
-    /** Is like take, and converts the IDs, not in a thread of the client. To cancel the result ends the request. */
-    <T> CompletableFuture<T> takeAsync(int count, Function<Ids, T> convert) {
-        CompletableFuture<Ids> ids = take(count);
-        CompletableFuture<T> result = ids.thenApplyAsync(convert);
+    /** Is like take, and converts the IDs. To cancel the result ends the request. */
+    <T> CompletableFuture<T> takeAsync(int count, Function<List<Ids>, T> convert) {
+        CompletableFuture<List<Ids>> ids = take(count);
+        CompletableFuture<T> result = new CompletableFuture<>();
+        ids.whenCompleteAsync((all, e) -> {
+            if (e == null) {
+                result.complete(convert.apply(all));
+            } else {
+                result.completeExceptionally(Core.asFirn(e));
+            }
+        }, core.isOwnThread() ? core::run : core.callbacks); // as in Prefetch
         result.whenComplete((all, e) -> ids.cancel(false)); // unless it has ended
         return result;
     }
 
-    CompletableFuture<Ids> take(int count) {
-        return all(Options.count(count), format, ids -> ids.size, Ids::join);
+    CompletableFuture<List<Ids>> take(int count) {
+        return all(count, format, ids -> ids.size);
     }
 
-    CompletableFuture<java.util.List<String>> takeText(int count, String format) {
-        return all(Options.count(count), Formats.text(format), java.util.List::size, (a, b) -> {
-            var joined = new java.util.ArrayList<>(a);
-            joined.addAll(b);
-            return joined;
-        });
+    List<String> takeText(int count, String format) {
+        return await(all(count, Formats.text(format), List::size)).stream().flatMap(List::stream).toList();
     }
 
     /** Waits for a result. Calls end by themselves after the option patience. */
@@ -150,7 +154,7 @@ final class Remote {
 
     void worked(int i, long sent, boolean probe) {
         if (view.worked(i, sent, probe, () -> noAnswer(i, sent))) {
-            core.options.log.log(System.Logger.Level.INFO, "{0} answers again", core.options.servers.get(i));
+            core.log(System.Logger.Level.INFO, core.options.servers.get(i) + " answers again");
         }
     }
 
@@ -168,11 +172,11 @@ final class Remote {
             refused = true;
         } else if (e instanceof Transport.TlsException) {
             refused = true;
-        } else if (e.getCause() == null) {
+        } else if (e.isSilence()) {
             view.late(i, sent, false, e);
         }
         if (view.failed(i, sent, whole, wish, e)) {
-            core.options.log.log(System.Logger.Level.WARNING, "server failed: {0}", e.getMessage());
+            core.log(System.Logger.Level.WARNING, "server failed: " + e.getMessage());
         }
         return refused;
     }

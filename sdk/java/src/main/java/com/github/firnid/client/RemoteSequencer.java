@@ -37,10 +37,13 @@ final class RemoteSequencer implements Sequencer {
         return slot.block().ids.low(slot.index());
     }
 
-    private static long[] all(Ids ids) {
-        long[] all = new long[ids.size];
-        for (int i = 0; i < all.length; i++) {
-            all[i] = ids.low(i);
+    private static long[] all(List<Ids> parts) {
+        long[] all = new long[parts.stream().mapToInt(ids -> ids.size).sum()];
+        int n = 0;
+        for (Ids ids : parts) {
+            for (int i = 0; i < ids.size; i++) {
+                all[n++] = ids.low(i);
+            }
         }
         return all;
     }
@@ -62,7 +65,7 @@ final class RemoteSequencer implements Sequencer {
 
     @Override
     public List<String> takeText(int count, String format) {
-        return remote.await(remote.takeText(count, format));
+        return remote.takeText(count, format);
     }
 
     @Override

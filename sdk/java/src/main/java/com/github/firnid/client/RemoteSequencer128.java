@@ -3,6 +3,7 @@ package com.github.firnid.client;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
 
 /** The 128-bit IDs of a sequencer on the servers. */
 final class RemoteSequencer128 implements Sequencer128 {
@@ -30,12 +31,10 @@ final class RemoteSequencer128 implements Sequencer128 {
         return new UUID(ids.high(i), ids.low(i));
     }
 
-    private static UUID[] all(Ids ids) {
-        UUID[] all = new UUID[ids.size];
-        for (int i = 0; i < all.length; i++) {
-            all[i] = id(ids, i);
-        }
-        return all;
+    private static UUID[] all(List<Ids> parts) {
+        return parts.stream()
+                .flatMap(ids -> IntStream.range(0, ids.size).mapToObj(i -> id(ids, i)))
+                .toArray(UUID[]::new);
     }
 
     @Override
@@ -55,7 +54,7 @@ final class RemoteSequencer128 implements Sequencer128 {
 
     @Override
     public List<String> takeText(int count, String format) {
-        return remote.await(remote.takeText(count, format));
+        return remote.takeText(count, format);
     }
 
     @Override

@@ -29,6 +29,8 @@ final class Roster {
         long failed; // time of the last failure
         long until; // it is not used before
         long probe; // no probe is sent before
+        boolean kept; // a request has outlived its call
+        long answered; // time of the last answer
         boolean asked; // the server asked for the pause, so it is not a last resort either
         FirnException error; // why it is a suspect; null if it is not
 
@@ -51,7 +53,9 @@ final class Roster {
         /** Makes the server a suspect. The next probe waits at least as long as the request took. */
         void suspect(long start, FirnException e) {
             long now = clock.nanos();
-            error = e;
+            if (error == null || !e.isSilence()) { // silence says less than a known reason
+                error = e;
+            }
             probe = now + Math.max(Math.max(until - now, now - start), pause(1));
         }
 
@@ -195,29 +199,53 @@ final class Roster {
             }
         }
 
-        /** How long a request may take before another server is asked. */
-        long hedgeAfter() {
+        /** When another server is asked: if a request takes long, and meanwhile this one has answered no other. */
+        long lateAt(int i, long start) {
             synchronized (Roster.this) {
-                return Math.max(SLOW, 2 * usual);
+                return Math.max(start, own.get(i).answered) + Math.max(SLOW, 2 * usual);
+            }
+        }
+
+        /** Whether a request to a server may outlive its call. One may. */
+        boolean keep(int i) {
+            synchronized (Roster.this) {
+                boolean may = !whole.get(i).kept;
+                whole.get(i).kept = true;
+                return may;
+            }
+        }
+
+        void unkeep(int i) {
+            synchronized (Roster.this) {
+                whole.get(i).kept = false;
             }
         }
 
         /**
-         * Records an answer, and returns whether the server had failed before. If the answer was slow, the
-         * server stays a suspect, and what is usual changes little: the server was probably stopped.
+         * Records an answer, and returns whether the server had failed before. If the server was silent for
+         * long, it stays a suspect, and what is usual changes little: it was probably stopped. A request that
+         * was sent before a failure does not show that the server works again.
          */
         boolean worked(int i, long start, boolean probe, Supplier<FirnException> slow) {
             synchronized (Roster.this) {
-                boolean had = whole.get(i).failures > 0 || own.get(i).failures > 0;
-                long took = clock.nanos() - start;
-                long after = hedgeAfter();
-                whole.get(i).clear();
-                own.get(i).clear();
-                if (took >= after) {
-                    late(i, start, false, slow.get());
-                }
+                long now = clock.nanos();
+                Health w = whole.get(i);
+                Health o = own.get(i);
+                long usually = Math.max(SLOW, 2 * usual);
+                boolean late = now >= lateAt(i, start);
+                o.answered = now;
                 if (!probe) {
-                    usual += (Math.min(took, 2 * after) - usual) / 8;
+                    usual += (Math.min(now - start, 2 * usually) - usual) / 8;
+                }
+                boolean had = w.failures > 0 || o.failures > 0;
+                if (had && start < Math.max(w.failed, o.failed)) {
+                    return false;
+                }
+                w.clear();
+                o.clear();
+                if (late) {
+                    w.suspect(start, slow.get());
+                    o.suspect(start, w.error);
                 }
                 return had;
             }
@@ -242,8 +270,7 @@ final class Roster {
          */
         void late(int i, long start, boolean pending, FirnException e) {
             synchronized (Roster.this) {
-                long now = clock.nanos();
-                if (now - start >= hedgeAfter()) {
+                if (clock.nanos() >= lateAt(i, start)) {
                     whole.get(i).suspect(start, e);
                     own.get(i).suspect(start, e);
                     if (pending) {

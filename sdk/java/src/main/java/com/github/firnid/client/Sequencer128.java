@@ -30,25 +30,27 @@ public interface Sequencer128 extends Supplier<UUID>, Iterable<UUID>, AutoClosea
     UUID next();
 
     /**
-     * Is like {@link #next}, but does not block. The future is completed in the common pool, unless it is
-     * complete already. Cancelling it gives up only this ID.
+     * Is like {@link #next}, but does not block. The future is completed by one of a few threads of the
+     * client, unless it is complete already: pass an executor to {@code thenApplyAsync} for code that waits.
+     * Cancelling it gives up only this ID.
      *
      * @return the ID
      */
     CompletableFuture<UUID> nextAsync();
 
     /**
-     * Requests IDs from a server.
+     * Requests IDs from a server, with one request per 100,000, each of which has the patience of the client.
+     * A client sends the requests of ten such calls at a time; others wait.
      *
-     * @param count how many: 1 to 100,000
+     * @param count how many
      * @return exactly that many
      */
     UUID[] take(int count);
 
     /**
-     * Is like {@link #take}, but does not block.
+     * Is like {@link #take}, but does not block. The future is completed as that of {@link #nextAsync} is.
      *
-     * @param count how many: 1 to 100,000
+     * @param count how many
      * @return exactly that many
      */
     CompletableFuture<UUID[]> takeAsync(int count);
@@ -56,7 +58,7 @@ public interface Sequencer128 extends Supplier<UUID>, Iterable<UUID>, AutoClosea
     /**
      * Requests IDs as text from a server.
      *
-     * @param count how many: 1 to 100,000
+     * @param count how many
      * @param format how they are written: {@code uuid}, {@code hex}, {@code base62}, or another format of the
      *     HTTP API
      * @return exactly that many

@@ -3,7 +3,10 @@ package com.github.firnid.client;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.net.ConnectException;
+import java.net.InetSocketAddress;
 import java.net.ProtocolException;
+import java.net.Proxy;
+import java.net.ProxySelector;
 import java.net.URI;
 import java.net.UnknownHostException;
 import java.net.http.HttpConnectTimeoutException;
@@ -68,8 +71,12 @@ final class Transport {
         this.core = core;
     }
 
+    /** On the class path, the manifest has the version, and otherwise the module. */
     private static String version() {
-        String v = Transport.class.getPackage().getImplementationVersion();
+        Module m = Transport.class.getModule();
+        String v = m.isNamed()
+                ? m.getDescriptor().rawVersion().orElse(null)
+                : Transport.class.getPackage().getImplementationVersion();
         return v == null ? "dev" : v;
     }
 
@@ -78,7 +85,14 @@ final class Transport {
         String at = core.options.servers.get(server);
         String place = "\"" + name + "\" at " + at + ": ";
         CompletableFuture<T> result = new CompletableFuture<>();
-        FutureTask<T> task = new FutureTask<>(() -> send(server, at, place, name, count, format)) {
+        Runnable free = core.reserve();
+        FutureTask<T> task = new FutureTask<>(() -> {
+            try {
+                return send(server, at, place, name, count, format);
+            } finally {
+                free.run();
+            }
+        }) {
             @Override
             protected void done() {
                 try {
@@ -97,7 +111,7 @@ final class Transport {
             task.cancel(true);
         });
         // HttpClient.send takes half as long as sendAsync, which changes threads more often.
-        core.pool.execute(task);
+        core.run(task, free);
         return result;
     }
 
@@ -119,7 +133,7 @@ final class Transport {
         try {
             r = core.http.send(b.build(), info -> new Body(info, count, format.most()));
         } catch (IOException e) {
-            throw explain(e, at, place);
+            throw explain(e, at, place, proxy(b.build().uri()));
         } catch (InterruptedException e) {
             throw new CancellationException();
         }
@@ -249,19 +263,30 @@ final class Transport {
         }
     }
 
+    /** Returns the proxy that the JDK uses for a URL, to begin a message, or "". */
+    private static String proxy(URI url) {
+        ProxySelector all = ProxySelector.getDefault();
+        return all == null ? "" : all.select(url).stream()
+                .filter(p -> p.type() == Proxy.Type.HTTP)
+                .map(p -> (InetSocketAddress) p.address())
+                .findFirst()
+                .map(a -> "the proxy " + a.getHostString() + ":" + a.getPort() + " of the JDK: ")
+                .orElse("");
+    }
+
     /** Explains the failure of a connection. */
-    private static FirnException explain(IOException e, String at, String place) {
+    private static FirnException explain(IOException e, String at, String place, String proxy) {
         String why = e.getMessage() == null || e.getMessage().isEmpty() ? e.getClass().getSimpleName() : e.getMessage();
         if (e instanceof Oversize || e instanceof ProtocolException || why.contains("status line")) {
             String what = printable(why) + ": is this a Firn server? Check the option servers";
             return new AnswerException(at, place + "the answer cannot be used: " + what, e);
         } else if (e instanceof HttpConnectTimeoutException) {
-            why = "the connection took longer than the option timeout";
+            why = proxy + "the connection took longer than the option timeout";
         } else if (e instanceof ConnectException) {
             Throwable cause = e.getCause() != null && e.getCause().getCause() != null ? e.getCause().getCause() : e.getCause();
             why = cause instanceof UnresolvedAddressException || cause instanceof UnknownHostException
-                    ? "unknown host: check the option servers"
-                    : "connection refused"
+                    ? proxy + "unknown host: check " + (proxy.isEmpty() ? "the option servers" : "its address")
+                    : proxy + "connection refused"
                             + (e.getMessage() == null || e.getMessage().contains("refused") ? "" : ": " + e.getMessage());
         } else if (e instanceof SSLException) {
             boolean lasting = true;

@@ -21,7 +21,10 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.Timeout;
 
-/** Nothing that a call begins is left when it has ended: no timer, request, connection or thread. */
+/**
+ * Nothing that a call begins is left when it has ended: no timer, request, connection or thread. Only a call that
+ * loses patience leaves a request to each silent server, until its timeout.
+ */
 @Timeout(120)
 class EndsTest {
     private static final Duration LONG = Duration.ofHours(1);
@@ -82,7 +85,7 @@ class EndsTest {
         all.put("has no token", new End(List.of(ids), b -> b.token(() -> {
             throw new IllegalStateException("none");
         }), null, 0, FirnException.class));
-        all.put("loses patience", new End(List.of(hang()), b -> b.patience(Duration.ofMillis(50)), null, 0, UnavailableException.class));
+        all.put("loses patience", new End(List.of(hang()), b -> b.patience(Duration.ofMillis(50)).timeout(Duration.ofMillis(300)), null, 0, UnavailableException.class));
         all.put("times out", new End(List.of(hang()), b -> b.timeout(Duration.ofMillis(50)).patience(Duration.ofMillis(400)), null, 0, UnavailableException.class));
         Map<String, Act> acts = new LinkedHashMap<>();
         acts.put("is cancelled", (c, s, call) -> call.cancel(true));

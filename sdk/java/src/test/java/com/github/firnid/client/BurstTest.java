@@ -1,0 +1,285 @@
+package com.github.firnid.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Many calls at once: what they cost the program and its servers, and where their results arrive. */
+@Timeout(300)
+class BurstTest {
+    private static final Duration LONG = Duration.ofMinutes(5);
+
+    private final TestServer server = new TestServer(1);
+    private final Client client = patient(server.url);
+
+    private static Client patient(String url) {
+        return Client.builder().servers(List.of(url)).timeout(LONG).patience(LONG).build();
+    }
+
+    @AfterEach
+    void close() {
+        client.close();
+        server.close();
+    }
+
+    /** What a program does ten thousand times at once. */
+    private static final Map<String, Function<Sequencer, CompletableFuture<?>>> CALLS = new LinkedHashMap<>();
+
+    static {
+        CALLS.put("nextAsync", s -> s.nextAsync().thenApply(id -> "" + id));
+        CALLS.put("takeAsync", s -> s.takeAsync(5).thenApply(ids -> ids.length));
+        CALLS.put("chained", s -> s.nextAsync().thenCompose(id -> s.nextAsync()).thenCompose(id -> s.takeAsync(1)));
+        CALLS.put("waiting", s -> s.nextAsync().thenApply(id -> s.nextAsync().thenApply(x -> s.nextAsync().join()).join()));
+    }
+
+    /** On a machine with one or two processors, the JDK's common pool starts a thread for each task. */
+    @ParameterizedTest
+    @CsvSource({
+        "1, nextAsync, 10000, 20", "2, nextAsync, 10000, 20", "1, takeAsync, 3000, 20", "2, takeAsync, 3000, 20",
+        "1, chained, 1000, 40", "1, waiting, 500, 100"
+    })
+    void threads(int processors, String call, int calls, int most) throws Exception {
+        Process p = new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-XX:ActiveProcessorCount=" + processors, "-cp", System.getProperty("java.class.path"),
+                        Program.class.getName(), server.url, call, "" + calls)
+                .redirectErrorStream(true)
+                .start();
+        String text = new String(p.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+        assertTrue(text.matches("[0-9]+"), text);
+        assertTrue(Integer.parseInt(text) <= most, text + " threads");
+    }
+
+    static final class Program {
+        private Program() {}
+
+        /** Prints the number of threads beyond those of an idle program. */
+        public static void main(String[] args) throws Exception {
+            ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+            int idle = threads.getThreadCount();
+            threads.resetPeakThreadCount();
+            try (Client c = patient(args[0])) {
+                Sequencer orders = c.sequencer("orders");
+                List<CompletableFuture<?>> all = new ArrayList<>();
+                for (int i = 0; i < Integer.parseInt(args[2]); i++) {
+                    all.add(CALLS.get(args[1]).apply(orders));
+                }
+                for (CompletableFuture<?> f : all) {
+                    f.get();
+                }
+            }
+            System.out.println(threads.getPeakThreadCount() - idle);
+        }
+    }
+
+    /** Calls of take wait in line, and those of next pass them. */
+    @Test
+    void requestsOfAServerAreBounded() throws Exception {
+        CountDownLatch go = new CountDownLatch(1);
+        CountDownLatch full = new CountDownLatch(10);
+        AtomicInteger inside = new AtomicInteger();
+        AtomicInteger most = new AtomicInteger();
+        server.handler = r -> {
+            if (r.head().contains("/orders/")) {
+                most.accumulateAndGet(inside.incrementAndGet(), Math::max);
+                full.countDown();
+                go.await();
+                inside.decrementAndGet();
+            }
+            return server.ids(r);
+        };
+        Sequencer orders = client.sequencer("orders");
+        List<CompletableFuture<long[]>> all = IntStream.range(0, 200).mapToObj(i -> orders.takeAsync(1)).toList();
+        CompletableFuture<long[]> cancelled = orders.takeAsync(1);
+        cancelled.cancel(true);
+        full.await();
+        client.sequencer("other").next();
+        assertEquals(10, inside.get());
+        go.countDown();
+        long ids = 0;
+        for (CompletableFuture<long[]> f : all) {
+            ids += f.get().length;
+        }
+        assertEquals(200, ids);
+        assertEquals(10, most.get());
+        assertEquals(201, server.requests.get());
+    }
+
+    /** Code of the caller runs neither in the thread of a timer nor in that of a request. */
+    @Test
+    void callbacksHaveThreadsOfTheirOwn() throws Exception {
+        CountDownLatch go = new CountDownLatch(1);
+        Map<String, TestServer.Handler> answers = new LinkedHashMap<>();
+        answers.put("ids", server::ids);
+        answers.put("refused", r -> TestServer.problem(404, "no-sequencer", ""));
+        answers.put("closed", server::ids);
+        server.handler = r -> {
+            go.await();
+            return answers.get(r.head().replaceFirst("(?s)^POST /v1/sequencers/(\\w+)/.*", "$1")).answer(r);
+        };
+        List<CompletableFuture<Void>> ran = new ArrayList<>();
+        for (String name : answers.keySet()) {
+            Sequencer s = client.sequencer(name);
+            for (CompletableFuture<?> f : List.of(s.nextAsync(), s.takeAsync(1))) {
+                ran.add(f.handle((ids, e) -> {
+                    assertEquals(!name.equals("ids"), e instanceof FirnException, name);
+                    assertEquals("firn-client-callback", Thread.currentThread().getName());
+                    return null;
+                }));
+            }
+        }
+        client.sequencer("closed").close();
+        go.countDown();
+        for (CompletableFuture<Void> f : ran) {
+            f.get();
+        }
+    }
+
+    /** A callback that never returns delays only other callbacks. */
+    @Test
+    void aCallbackThatWaitsDelaysNoCall() throws Exception {
+        CountDownLatch begun = new CountDownLatch(4);
+        CountDownLatch end = new CountDownLatch(1);
+        Sequencer orders = client.sequencer("orders");
+        for (int i = 0; i < 8; i++) {
+            orders.takeAsync(1).thenAccept(ids -> {
+                begun.countDown();
+                try {
+                    end.await();
+                } catch (InterruptedException e) {
+                    throw new IllegalStateException(e);
+                }
+            });
+        }
+        begun.await();
+        orders.take(1);
+        orders.next();
+        end.countDown();
+    }
+
+    /** The failure of a fetch answers the calls that waited when it began, and no later one. */
+    @Test
+    void aFailureAnswersOlderCalls() throws Exception {
+        CountDownLatch arrived = new CountDownLatch(1);
+        CountDownLatch go = new CountDownLatch(1);
+        server.handler = r -> {
+            arrived.countDown();
+            go.await();
+            return server.requests.get() == 1 ? TestServer.problem(404, "no-sequencer", "") : server.ids(r);
+        };
+        Sequencer orders = client.sequencer("orders");
+        CompletableFuture<Long> first = orders.nextAsync();
+        arrived.await();
+        CompletableFuture<Long> later = orders.nextAsync();
+        go.countDown();
+        assertThrows(Exception.class, first::get);
+        assertTrue(later.get() > 0);
+    }
+
+    @Test
+    void moreThanARequestHolds() throws Exception {
+        Sequencer orders = client.sequencer("orders");
+        long[] ids = orders.take(250_001);
+        assertEquals(250_001, Arrays.stream(ids).distinct().count());
+        assertEquals(List.of(100_000, 100_000, 50_001), server.seen.stream().map(TestServer.Request::count).toList());
+        assertEquals(100_001, orders.takeAsync(100_001).get().length);
+    }
+
+    private static Roster roster(AtomicLong now) {
+        Options o = new Options();
+        o.servers = List.of("a", "b");
+        return new Roster(o, new Clock() {
+            @Override
+            public long nanos() {
+                return now.get();
+            }
+
+            @Override
+            public long millis() {
+                return TimeUnit.NANOSECONDS.toMillis(now.get());
+            }
+        });
+    }
+
+    /** Another server is asked if one is silent, and not if it answers other requests. */
+    @Test
+    void aBusyServerIsNotLate() {
+        long ms = TimeUnit.MILLISECONDS.toNanos(1);
+        AtomicLong now = new AtomicLong(ms);
+        Roster.View view = roster(now).new View();
+        FirnException silence = new FirnException("a", "no answer", null);
+        long limit = view.lateAt(0, ms) - ms;
+        assertEquals(200 * ms, limit);
+        for (int i = 0; i < 20; i++) { // it needs as long for each of many requests that came at once
+            now.addAndGet(150 * ms);
+            view.worked(0, ms, false, () -> silence);
+            view.late(0, ms, true, silence);
+            assertEquals(null, view.error(0), "a busy server is no suspect");
+        }
+        now.set(view.lateAt(0, ms));
+        view.late(0, ms, true, silence);
+        assertEquals(silence, view.error(0));
+    }
+
+    /** A state changes, and is logged, once, however many requests were in progress. */
+    @Test
+    void aFailureOutlastsOlderRequests() {
+        AtomicLong now = new AtomicLong(1);
+        Roster.View view = roster(now).new View();
+        FirnException refused = new FirnException("a", "refused", new java.io.IOException());
+        FirnException silence = new FirnException("a", "no answer", null);
+        for (int i = 0; i < 3; i++) {
+            now.incrementAndGet();
+            assertEquals(i == 0, view.failed(0, 1, true, 0, refused));
+            now.incrementAndGet();
+            assertFalse(view.worked(0, 1, false, () -> silence), "a request that was sent before the failure");
+        }
+        view.late(0, -TimeUnit.HOURS.toNanos(1), false, silence);
+        assertEquals(refused, view.error(0), "silence says less than the reason known");
+        assertTrue(view.worked(0, now.get(), false, () -> silence));
+        assertEquals(null, view.error(0));
+    }
+
+    /** A patience that is shorter than a server needs to fail does not hide the reason for long. */
+    @Test
+    @Timeout(60)
+    void aShortPatienceFindsTheReason() {
+        AtomicReference<CountDownLatch> failed = new AtomicReference<>(new CountDownLatch(1));
+        server.handler = r -> {
+            failed.get().await(); // a call never sees the answer of its own request
+            return TestServer.problem(503, "store-unavailable", "");
+        };
+        try (Client hasty = Client.builder().servers(List.of(server.url)).timeout(LONG).patience(Duration.ofMillis(30)).build()) {
+            String got;
+            do {
+                got = assertThrows(FirnException.class, () -> hasty.sequencer("orders").take(1)).getMessage();
+                failed.getAndSet(new CountDownLatch(1)).countDown();
+            } while (!got.contains("503 store-unavailable"));
+        }
+    }
+}
