@@ -60,7 +60,9 @@ if module sdk/java install javadoc:javadoc; then
 			FIRN_PROGRAM=$out/firn
 			export FIRN_PROGRAM
 		fi
-		module sdk/java/spring verify || :
+		if module sdk/java/spring install; then
+			module sdk/java/spring/boot4 test || :
+		fi
 	fi
 fi
 echo "$passed passed, $failed failed"

@@ -1,18 +1,18 @@
 package com.github.firnid.spring;
 
 import com.github.firnid.client.Client;
-import org.hibernate.generator.BeforeExecutionGenerator;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.boot.autoconfigure.orm.jpa.HibernateJpaAutoConfiguration;
-import org.springframework.boot.autoconfigure.orm.jpa.HibernatePropertiesCustomizer;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.orm.jpa.AbstractEntityManagerFactoryBean;
 
 /** Makes the {@link Client} of the properties {@code firn.*}, unless the program has one, and gives it to Hibernate. */
-@AutoConfiguration(before = HibernateJpaAutoConfiguration.class)
+@AutoConfiguration
 @EnableConfigurationProperties(FirnProperties.class)
 public class FirnAutoConfiguration {
     /** Makes the configuration. */
@@ -24,13 +24,24 @@ public class FirnAutoConfiguration {
         return properties.client();
     }
 
-    /** For {@link FirnId}. */
+    /**
+     * For {@link FirnId}. It uses only classes of Spring that Spring Boot 3 and 4 share, and so serves the entity
+     * manager factories that a program makes itself too.
+     */
     @Configuration(proxyBeanMethods = false)
-    @ConditionalOnClass({BeforeExecutionGenerator.class, HibernatePropertiesCustomizer.class})
+    @ConditionalOnClass({AbstractEntityManagerFactoryBean.class, FirnIdGenerator.class})
     static class Hibernate {
         @Bean
-        HibernatePropertiesCustomizer firnHibernate(Client client) {
-            return properties -> properties.put(FirnIdGenerator.CLIENT, client);
+        static BeanPostProcessor firnHibernate(ObjectProvider<Client> client) {
+            return new BeanPostProcessor() {
+                @Override
+                public Object postProcessBeforeInitialization(Object bean, String name) {
+                    if (bean instanceof AbstractEntityManagerFactoryBean factory) {
+                        factory.getJpaPropertyMap().putIfAbsent(FirnIdGenerator.CLIENT, client.getObject());
+                    }
+                    return bean;
+                }
+            };
         }
     }
 }

@@ -38,7 +38,7 @@ public final class FirnIdGenerator implements BeforeExecutionGenerator, Annotati
                 .get(CLIENT);
         if (!(setting instanceof Client client)) {
             throw new HibernateException("@FirnId of " + entity + ": the property " + CLIENT
-                    + " of Hibernate must be a Client; in Spring Boot, set firn.servers");
+                    + " of Hibernate is not set: it must be a Client");
         }
         Class<?> type = context.getProperty().getType().getReturnedClass();
         if (type == Long.class || type == long.class) {

@@ -9,7 +9,6 @@ import jakarta.persistence.Table;
 class Order {
     @Id
     @FirnId("orders")
-    @FirnText
     private Long id;
 
     private String item;

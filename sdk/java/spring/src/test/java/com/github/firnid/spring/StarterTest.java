@@ -7,26 +7,31 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.exc.InvalidFormatException;
 import com.github.firnid.client.Client;
 import com.github.firnid.client.FakeClient;
 import jakarta.persistence.Entity;
 import jakarta.persistence.EntityManager;
 import jakarta.persistence.Id;
 import jakarta.persistence.Table;
+import java.io.IOException;
+import java.lang.reflect.Field;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.boot.autoconfigure.AutoConfigurationPackage;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
-import org.springframework.boot.autoconfigure.domain.EntityScan;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.ConfigurableApplicationContext;
@@ -55,7 +60,7 @@ class StarterTest {
 
     @Configuration
     @EnableAutoConfiguration
-    @EntityScan(basePackageClasses = Order.class)
+    @AutoConfigurationPackage
     static class Application {}
 
     /** A Spring Boot application with Hibernate, PostgreSQL and a Firn server. */
@@ -161,14 +166,83 @@ class StarterTest {
 
     record Shown(@FirnText long id, @FirnText Long other) {}
 
-    @Test
-    void idsAreTextInJson() throws Exception {
-        ObjectMapper json = new ObjectMapper();
-        Shown shown = new Shown(117232474546765824L, -1L);
-        String text = "{\"id\":\"117232474546765824\",\"other\":\"18446744073709551615\"}";
-        assertEquals(text, json.writeValueAsString(shown));
-        assertEquals(shown, json.readValue(text, Shown.class));
-        assertEquals(new Shown(5, null), json.readValue("{\"id\":5,\"other\":null}", Shown.class));
-        assertThrows(InvalidFormatException.class, () -> json.readValue("{\"id\":\"x\"}", Shown.class));
+    record Many(
+            @FirnText List<Long> list,
+            @FirnText long[] array,
+            @FirnText Long[] boxed,
+            @FirnText Map<String, Long> map,
+            @FirnText String text,
+            @FirnText UUID wide) {}
+
+    /** What both generations of Jackson do. */
+    interface Json {
+        String write(Object value) throws Exception;
+
+        <T> T read(String text, Class<T> type) throws Exception;
+    }
+
+    private static final Map<String, Json> JACKSON = Map.of(
+            "2", new Json() {
+                @Override
+                public String write(Object value) throws Exception {
+                    return new ObjectMapper().writeValueAsString(value);
+                }
+
+                @Override
+                public <T> T read(String text, Class<T> type) throws Exception {
+                    return new ObjectMapper().readValue(text, type);
+                }
+            },
+            "3", new Json() {
+                @Override
+                public String write(Object value) {
+                    return new tools.jackson.databind.ObjectMapper().writeValueAsString(value);
+                }
+
+                @Override
+                public <T> T read(String text, Class<T> type) {
+                    return new tools.jackson.databind.ObjectMapper().readValue(text, type);
+                }
+            });
+
+    @ParameterizedTest
+    @ValueSource(strings = {"2", "3"})
+    void idsAreTextInJson(String generation) throws Exception {
+        Json json = JACKSON.get(generation);
+        Shown shown = new Shown(117232474546765825L, -1L);
+        String text = "{\"id\":\"117232474546765825\",\"other\":\"18446744073709551615\"}";
+        assertEquals(text, json.write(shown));
+        assertEquals(shown, json.read(text, Shown.class));
+        assertEquals(new Shown(5, null), json.read("{\"id\":5,\"other\":null}", Shown.class));
+        String bad = assertThrows(Exception.class, () -> json.read("{\"id\":\"x\"}", Shown.class)).getMessage();
+        assertTrue(bad.contains("it is not an ID"), bad);
+
+        UUID wide = UUID.fromString("019ac0de-0000-7000-8000-000000000001");
+        Many many = new Many(Arrays.asList(-1L, null), new long[] {7}, new Long[] {8L}, Map.of("a", 9L), "x", wide);
+        text = "{\"list\":[\"18446744073709551615\",null],\"array\":[\"7\"],\"boxed\":[\"8\"],\"map\":{\"a\":\"9\"},"
+                + "\"text\":\"x\",\"wide\":\"" + wide + "\"}";
+        assertEquals(text, json.write(many));
+        Many read = json.read(text, Many.class);
+        assertEquals(List.of(many.list, many.map, many.text, many.wide), List.of(read.list, read.map, read.text, read.wide));
+        assertEquals(List.of(7L, 8L), List.of(read.array[0], read.boxed[0]));
+
+        Order order = new Order("tea"); // its field has only @FirnId
+        Field id = Order.class.getDeclaredField("id");
+        id.setAccessible(true);
+        id.set(order, 117232474546765825L);
+        text = json.write(order);
+        assertTrue(text.contains("\"id\":\"117232474546765825\""), text);
+        assertEquals(order.getId(), json.read("{\"id\":\"117232474546765825\"}", Order.class).getId());
+        assertEquals("117232474546765825", inJavaScript(text));
+    }
+
+    /** Returns the ID of an object as JavaScript reads it, if Node is here. */
+    private static String inJavaScript(String json) throws Exception {
+        try {
+            Process p = new ProcessBuilder("node", "-p", "JSON.parse(process.argv[1]).id", json).start();
+            return new String(p.getInputStream().readAllBytes()).strip();
+        } catch (IOException e) {
+            return Assumptions.abort("no Node here");
+        }
     }
 }
