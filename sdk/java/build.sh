@@ -87,7 +87,10 @@ class Smoke {
                 System.out.println(client.sequencer("orders").next());
             }
         }
-        String version = Client.class.getPackage().getImplementationVersion();
+        Module module = Client.class.getModule();
+        String version = module.isNamed()
+                ? module.getDescriptor().rawVersion().orElseThrow()
+                : Client.class.getPackage().getImplementationVersion();
         if (!version.equals(args[0])) {
             throw new AssertionError(version);
         }
@@ -96,3 +99,14 @@ class Smoke {
 JAVA
 mvn -B -q -Dmaven.repo.local="$cache" -f "$work/empty/pom.xml" compile
 java -cp "$work/empty/target/classes:$out/firn-client-$version.jar" Smoke "$version"
+
+# The same program as a module, with a runtime of only the modules it needs.
+mkdir "$work/module"
+(echo 'package smoke;' && cat "$work/empty/src/main/java/Smoke.java") >"$work/module/Smoke.java"
+echo 'module smoke { requires com.github.firnid.client; }' >"$work/module/module-info.java"
+jar=$out/firn-client-$version.jar
+javac -p "$jar" -d "$work/classes" "$work/module/"*.java
+if command -v jlink >/dev/null; then
+	jlink -p "$jar:$work/classes" --add-modules smoke --output "$work/image"
+	"$work/image/bin/java" -m smoke/smoke.Smoke "$version"
+fi
