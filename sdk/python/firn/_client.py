@@ -35,10 +35,13 @@ from .errors import (
     TLSError,
     TokenError,
     UnavailableError,
+    check_text,
     quote,
 )
 
 MAX_COUNT = 100_000
+LONGEST = 2_147_483  # seconds that a timer of every system can count
+EXAMPLE = '["http://127.0.0.1:3476"]'
 PACKED = "application/octet-stream"
 SEGMENTS = 8  # of a block; each time one is used up, a fetch may begin
 
@@ -124,21 +127,32 @@ class BaseClient:
         batch, max_batch: how many IDs are fetched at first, and at most.
         logger: receives a warning when a server fails; the default is "firn".
         """
-        if isinstance(servers, str) or not servers:
-            raise OptionError('servers must be a list, such as ["http://127.0.0.1:3476"]')
-        seconds = {"timeout": timeout, "patience": patience, "validity": validity}
-        for name, value in seconds.items():
-            if not 0 < value < float("inf"):
-                raise OptionError(f"{name} is {value}: it must be a number of seconds above 0")
-        if not 1 <= batch <= max_batch <= MAX_COUNT:
-            raise OptionError(
-                f"batch is {batch} and max_batch {max_batch}: they must be from 1 to {MAX_COUNT}, "
-                "and max_batch no less than batch"
-            )
+        if isinstance(servers, (str, bytes)) or not isinstance(servers, Iterable):
+            raise OptionError(f"servers is {quote(servers)}: write a list, such as {EXAMPLE}")
+        names = list(servers)
+        if not names:
+            raise OptionError(f"servers is empty: name at least one, such as {EXAMPLE}")
+        for name, value in ("timeout", timeout), ("patience", patience), ("validity", validity):
+            if not isinstance(value, (int, float)) or not 0 < value <= LONGEST:
+                want = f"a number of seconds above 0, up to {LONGEST:,}"
+                raise OptionError(f"{name} is {value!r}: it must be {want}")
+        for name, count in ("batch", batch), ("max_batch", max_batch):
+            if not isinstance(count, int) or not 1 <= count <= MAX_COUNT:
+                raise OptionError(
+                    f"{name} is {count!r}: it must be an integer from 1 to {MAX_COUNT:,}"
+                )
+        if batch > max_batch:
+            raise OptionError(f"batch is {batch}: it cannot exceed max_batch, which is {max_batch}")
         if ca is not None and tls is not None:
             raise OptionError("both ca and tls are set: omit one, and load ca into tls")
-        if isinstance(token, str):
-            _check_token(token)
+        if ca is not None and not (isinstance(ca, (str, os.PathLike)) and os.fspath(ca)):
+            raise OptionError(f"ca is {ca!r}: it must be the name of a file")
+        if tls is not None and not isinstance(tls, ssl.SSLContext):
+            raise OptionError(f"tls is {tls!r}: it must be an ssl.SSLContext")
+        if logger is not None and not hasattr(logger, "warning"):
+            raise OptionError(f"logger is {logger!r}: it must be a logging.Logger")
+        if token is not None and not callable(token):
+            token = _check_token(token)
         self._token = token
         self._ca = ca
         self._tls = tls
@@ -148,7 +162,7 @@ class BaseClient:
         self._batch = batch
         self._max_batch = max_batch
         self._log = logger or logging.getLogger("firn")
-        all_servers = [Server(name, self._open_tls) for name in servers]
+        all_servers = [Server(name, self._open_tls) for name in names]
         if len({(s.secure, s.host, s.port, s.path) for s in all_servers}) < len(all_servers):
             raise OptionError("servers has an address twice")
         if (ca is not None or tls is not None) and not any(s.secure for s in all_servers):
@@ -188,8 +202,10 @@ class BaseClient:
         if self._tls is None or self._ca is not None:
             try:
                 context = ssl.create_default_context(cafile=self._ca)
-            except OSError as error:  # also of SSL
-                raise OptionError(f"ca: {self._ca}: {error}") from error
+            except ssl.SSLError as error:
+                raise OptionError(f"ca: {self._ca} has no valid certificate in PEM") from error
+            except OSError as error:
+                raise OptionError(f"ca: {self._ca}: {error.strerror}") from error
             context.set_alpn_protocols(["http/1.1"])
             self._tls = context
         return self._tls
@@ -343,7 +359,7 @@ class Sequencer(Generic[T]):
         With a format of the server, such as "base62", they are texts.
         """
         left = _check_count(n)
-        if format is not None and not (format.isascii() and format.isalnum()):
+        if format is not None and not re.fullmatch("[A-Za-z0-9]+", check_text("format", format)):
             raise OptionError(f"format is {quote(format)}: use one such as hex or base62")
         self._client._check()
         found: list[Any] = []
@@ -685,10 +701,12 @@ def _check_count(n: int) -> int:
 
 
 def _check_token(token: str) -> str:
+    """Return a token without white space at its ends, such as the newline of a file."""
     if not isinstance(token, str):
-        raise TokenError(f"the token is {type(token).__name__}, not a text")
+        raise TokenError(f"the token is {type(token).__name__}, not str")
+    token = token.strip()
     if not all("!" <= c <= "~" for c in token):
-        raise TokenError("the token has a character that tokens do not have, such as a newline")
+        raise TokenError("the token has a character that tokens do not have, such as a space")
     return token
 
 

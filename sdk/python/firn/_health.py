@@ -49,12 +49,16 @@ class Health:
             self.until = now + wish * random.uniform(1, 1.1)
         self.suspect(start, error)
 
-    def suspect(self, start: float, error: FirnError) -> None:
-        """The next probe waits at least as long as the request took."""
+    def suspect(self, start: float, error: FirnError, failed: bool = True) -> None:
+        """The next probe waits at least as long as the request took.
+
+        A request that only takes long does not hide why the previous one failed.
+        """
         now = time.monotonic()
         pause = max(self.until - now, now - start, SHORTEST_PAUSE * random.uniform(0.5, 1))
         self.probe = now + pause
-        self.error = error
+        if failed or self.failures == 0:
+            self.error = error
 
 
 @dataclass(frozen=True)
@@ -185,8 +189,8 @@ class View:
 
     def _suspect(self, server: Server, start: float, error: FirnError) -> None:
         # It may answer other sequencers, so it must also answer one of this.
-        self._whole[server].suspect(start, error)
-        self._own[server].suspect(start, error)
+        self._whole[server].suspect(start, error, False)
+        self._own[server].suspect(start, error, False)
 
     def reasons(self) -> dict[str, FirnError]:
         """The last failure of each server."""

@@ -21,6 +21,7 @@ from .errors import (
     OptionError,
     ServerError,
     TLSError,
+    check_text,
     printable,
     quote,
 )
@@ -37,6 +38,7 @@ class Server:
 
     def __init__(self, name: str, open_tls: OpenTLS) -> None:
         want = "write http://HOST:PORT or https://HOST:PORT"
+        check_text(f"servers: {quote(name)}", name)
         try:
             url = urlsplit(name)
             host, port = url.hostname, url.port
@@ -296,8 +298,13 @@ def _retry_after(text: str) -> float:
 
 def _tls_reason(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        why = error.verify_message
+        why = error.verify_message.rstrip(".")
         return f"the certificate is not trusted: {why}; set the option ca, or correct servers"
-    if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
+    reason = error.reason or ""
+    if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
         return "the server does not speak TLS: write http:// in the option servers"
-    return f"TLS failed: {error.reason or error}"
+    if "CERTIFICATE" in reason:
+        return "the server wants a client certificate that it trusts: load one into the option tls"
+    return (
+        f"TLS failed: {reason.lower().replace('_', ' ') or 'no reason given'}; check the option tls"
+    )

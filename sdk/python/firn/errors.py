@@ -194,8 +194,17 @@ _KINDS_OF_SEQUENCER = frozenset(
 )
 
 
-def quote(text: str) -> str:
+def check_text(what: str, value: str) -> str:
+    """Return the value of an argument, or raise OptionError if it is not a str."""
+    if not isinstance(value, str):
+        raise OptionError(f"{what} is {type(value).__name__}, not str")
+    return value
+
+
+def quote(text: object) -> str:
     """Quote a text that may be anything, truncated to fit a log line."""
+    if not isinstance(text, str):
+        return repr(text)[:80]
     return json.dumps(text if len(text) <= 80 else text[:80] + "…", ensure_ascii=False)
 
 

@@ -11,7 +11,7 @@ import re
 import uuid
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
-from .errors import OptionError, ParseError, quote
+from .errors import OptionError, ParseError, check_text, quote
 
 T = TypeVar("T", bound="int | uuid.UUID")
 
@@ -39,7 +39,7 @@ class Typed(Generic[T]):
         A prefix has 1 to 63 characters of a-z and "_", and begins and ends with a
         letter. With an empty prefix, the text is only the digits.
         """
-        fault = _fault(prefix)
+        fault = _fault(check_text("prefix", prefix))
         if prefix != "" and fault:
             raise OptionError(fault)
         if kind not in (int, uuid.UUID):
@@ -75,6 +75,8 @@ def encode(id: int | uuid.UUID) -> str:
 
 def split(text: str) -> tuple[str, int | uuid.UUID]:
     """Return the prefix and the ID of a text with any prefix. It is as strict as Typed.parse."""
+    if not isinstance(text, str):
+        _fail(text, f"it is {type(text).__name__}, not str")
     prefix, underscore, digits = text.rpartition("_")
     if underscore:
         fault = _fault(prefix)

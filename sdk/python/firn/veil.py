@@ -20,7 +20,7 @@ try:
 except ImportError as error:
     raise ImportError('firn.veil needs cryptography: pip install "firn-id[veil]"') from error
 
-from .errors import OptionError, ParseError, quote
+from .errors import OptionError, ParseError, check_text, quote
 from .typed import decode, encode
 
 T = TypeVar("T", bound="int | uuid.UUID")
@@ -45,7 +45,7 @@ class Veiled(Generic[T]):
         """
         if kind not in (int, uuid.UUID) or bits not in (53, 63, 64):
             raise OptionError(f"kind is {kind!r}, bits {bits}: write int or UUID; 53, 63 or 64")
-        if not sequencer:
+        if not check_text("sequencer", sequencer):
             raise OptionError("sequencer is empty: write the name of the sequencer")
         bits = 122 if kind is uuid.UUID else bits
         self._bits = bits
@@ -58,8 +58,10 @@ class Veiled(Generic[T]):
 
     def parse(self, text: str) -> T:
         """Return the ID of a veiled text, or raise ParseError."""
-        found = re.match("v([1-9][0-9]{0,3})_", text)
-        if found is None:
+        found = isinstance(text, str) and re.match("v([1-9][0-9]{0,3})_", text)
+        if not isinstance(text, str):
+            fault = f"it is {type(text).__name__}, not str"
+        elif not found:
             fault = "it does not begin with v, the number of a key and _"
         elif int(found[1]) not in self._ciphers:
             fault = f"it was veiled with key {found[1]}, which is not known"
@@ -100,7 +102,7 @@ class Veiled(Generic[T]):
 def _parse_keys(text: str) -> dict[int, bytes]:
     """Parse the lines of a file of keys. Errors do not contain keys."""
     keys: dict[int, bytes] = {}
-    for at, line in enumerate(text.split("\n"), 1):
+    for at, line in enumerate(check_text("keys", text).split("\n"), 1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue

@@ -246,7 +246,7 @@ class Answers(Case):
 
     def test_header_of_a_request(self) -> None:
         (server,) = self.servers(1)
-        tokens = iter(["firn_1", "firn_2"])
+        tokens = iter(["firn_1\n", "firn_2"])
         orders = self.client(server, token=lambda: next(tokens)).sequencer("orders")
         orders.take(1)
         orders.take(1)
@@ -312,6 +312,19 @@ class Servers(Case):
         with self.assertRaises(firn.UnavailableError) as caught:
             client.sequencer("orders").next()
         return caught.exception
+
+    def test_patience_does_not_hide_the_cause(self) -> None:
+        (server,) = self.servers(1)
+
+        def once(count: int) -> bytes:
+            server.hung.set()  # the next request has no answer yet when patience ends
+            return problem("503 Service Unavailable", "not-yet", "no clock")
+
+        server.answer = once
+        orders = self.client(server, patience=1.5).sequencer("orders")
+        with self.assertRaisesRegex(firn.UnavailableError, "503 not-yet"):
+            orders.next()
+        self.assertGreater(len(server.counts), 1)
 
     def test_short_retry_after_is_waited_for(self) -> None:
         (server,) = self.servers(1)
@@ -400,8 +413,8 @@ class Options(Case):
     def test_errors_name_the_option(self) -> None:
         url, tls = "http://127.0.0.1:1", "https://127.0.0.1:1"
         for options, text in (
-            ({"servers": url}, "servers must be a list"),
-            ({"servers": []}, "servers must be a list"),
+            ({"servers": url}, 'servers is "http.*": write a list'),
+            ({"servers": []}, "servers is empty"),
             ({"servers": ["firn://a:1"]}, "write http://"),
             ({"servers": ["http://a:99999"]}, "servers"),
             ({"servers": ["http://a@b"]}, "user name"),
@@ -418,8 +431,24 @@ class Options(Case):
         ):
             with self.subTest(text), self.assertRaisesRegex(firn.OptionError, text):
                 firn.Client(**options)
-        with self.assertRaisesRegex(firn.TokenError, "newline"):
-            firn.Client([url], token="firn_x\n")
+        with self.assertRaisesRegex(firn.TokenError, "space"):
+            firn.Client([url], token="firn x")
+        for name in ("servers", "token", "ca", "tls", "timeout", "patience", "validity", "batch"):
+            for other in (5.5, "", b"10", "10", [7], object()):
+                good = {
+                    "patience": (5.5,),
+                    "timeout": (5.5,),
+                    "validity": (5.5,),
+                    "token": ("", "10"),
+                }
+                if other in good.get(name, ()):
+                    continue
+                with (
+                    self.subTest(name=name, other=other),
+                    self.assertRaisesRegex(firn.FirnError, f"{name}\\b.*") as caught,
+                ):
+                    firn.Client(**{"servers": [tls], name: other})  # type: ignore[arg-type]
+                self.assertNotIn("_ssl.c", str(caught.exception))
         for name in ("", "..", "a/b", "ä", "x" * 129):
             with self.assertRaisesRegex(firn.OptionError, "name of a sequencer"):
                 firn.Client([url]).sequencer(name)

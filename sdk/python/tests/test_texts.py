@@ -76,6 +76,13 @@ class TypedTexts(unittest.TestCase):
         for prefix in ("Order", "order1", "_a", "a_", "a\n", "x" * 64):
             with self.assertRaises(OptionError):
                 Typed(prefix)
+        for other in (5, None, b"order_03887nf7a8003", ["x"]):
+            for typed in (Typed("order"), Veiled(KEY, "orders")):
+                with self.assertRaisesRegex(ParseError, "not str"):
+                    typed.parse(other)  # type: ignore[arg-type]
+            for make in (Typed, lambda x: Veiled(x, "o"), lambda x: Veiled(KEY, x)):
+                with self.assertRaisesRegex(OptionError, "not str"):
+                    make(other)  # type: ignore[arg-type, no-untyped-call]
         for id in (-1, 1 << 64, uuid.UUID(int=1), "1"):
             with self.assertRaises(OptionError):
                 Typed("order").format(id)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 import type { Batch } from "./answer.js";
-import { AnswerError, ClosedError, FirnError, quote, ServerError, UnavailableError } from "./errors.js";
+import { AnswerError, ClosedError, FirnError, quote, ServerError, TLSError, UnavailableError } from "./errors.js";
 import { Exchange, TokenError, type Ask } from "./exchange.js";
 import { after, now, type Round, type Server, type View } from "./servers.js";
 
@@ -20,7 +20,7 @@ export interface Source<ID> extends Ask<ID> {
  */
 export class Call<ID> implements Round {
   readonly tried = new Set<Server>();
-  readonly refused = new Set<Server>();
+  readonly refused = new Map<Server, FirnError>();
   readonly pending = new Map<Server, Exchange<ID>>();
   readonly #source: Source<ID>;
   readonly #done: (result: Batch<ID> | Error) => void;
@@ -37,10 +37,7 @@ export class Call<ID> implements Round {
     this.#count = count;
     this.#done = done;
     this.#end = now() + source.core.patience;
-    this.#stopPatience = after(source.core.patience, () => {
-      for (const [server, x] of this.pending) source.view.failed(server, x.start, true, 0, x.noAnswer());
-      this.#giveUp();
-    });
+    this.#stopPatience = after(source.core.patience, () => this.#giveUp());
     queueMicrotask(() => this.#step()); // done must not be called before the caller has the Call
   }
 
@@ -57,8 +54,11 @@ export class Call<ID> implements Round {
 
   #giveUp(): void {
     const { name, view } = this.#source;
-    const errors = view.errors;
-    this.finish(new UnavailableError(name, errors.length > 0 ? errors : [new FirnError(`no answer within the option patience`)]));
+    const [first, ...others] = this.refused.values();
+    // All refuse for the same reason, such as the token.
+    if (first instanceof ServerError && this.refused.size === view.servers.length && others.every((e) => e instanceof ServerError && e.kind === first.kind))
+      return this.finish(first);
+    this.finish(new UnavailableError(name, view.servers.flatMap((s) => view.error(s) ?? this.pending.get(s)?.noAnswer() ?? [])));
   }
 
   /** step asks the next server, or waits until one is available. */
@@ -99,10 +99,10 @@ export class Call<ID> implements Round {
         settle(source, x, result, false);
         if (!(result instanceof FirnError)) return this.finish(result);
         if (result instanceof TokenError) return this.finish(result);
-        if (result instanceof AnswerError) this.refused.add(server);
+        if (result instanceof AnswerError || result instanceof TLSError) this.refused.set(server, result);
         if (result instanceof ServerError) {
           if (result.kind === "batch-too-large" && count > 1) source.most = count >> 1;
-          else if (!result.again) this.refused.add(server);
+          else if (!result.again) this.refused.set(server, result);
           if (result.ofRequest) this.#refusal ??= result;
         }
         this.#step();
@@ -146,7 +146,7 @@ function settle<ID>(source: Source<ID>, x: Exchange<ID>, result: Batch<ID> | Fir
   if (result instanceof ServerError) {
     if (result.kind === "batch-too-large" && x.count > 1) return;
     whole = result.ofServer;
-    wish = Math.min(result.retryAfter, core.patience);
+    wish = result.retryAfter;
   }
   if (view.failed(server, start, whole, wish, result))
     core.log({ level: "warn", message: "server failed", server: server.name, sequencer: name, error: result });

@@ -1,6 +1,6 @@
 import { width128, width64, type Width } from "./answer.js";
 import { newCore, type Core } from "./core.js";
-import type { FirnError } from "./errors.js";
+import { show, type FirnError } from "./errors.js";
 import { Prefetcher } from "./prefetcher.js";
 import type { Sequencer } from "./sequencer.js";
 import { now } from "./servers.js";
@@ -117,8 +117,8 @@ export class Client implements Sequencers {
   }
 
   #sequencer<ID>(all: Map<string, Prefetcher<ID>>, name: string, width: Width<ID>): Sequencer<ID> {
-    if (typeof name !== "string" || name === "" || name === "." || name === "..")
-      throw new TypeError(`${JSON.stringify(name)} is not the name of a sequencer: it begins with a letter or a digit`);
+    if (typeof name !== "string" || !/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(name))
+      throw new TypeError(`${show(name)} is not the name of a sequencer: it has 1 to 128 letters, digits and . _ - :, and begins with a letter or a digit`);
     let s = all.get(name);
     if (!s) {
       s = new Prefetcher(this.#core, name, width, () => all.delete(name));

@@ -2,7 +2,7 @@ import { Agent } from "node:http";
 import { Agent as AgentTLS } from "node:https";
 import { startupSnapshot } from "node:v8";
 import type { ClientOptions } from "./client.js";
-import { quote } from "./errors.js";
+import { quote, show } from "./errors.js";
 import { checkToken } from "./exchange.js";
 import { maxTake } from "./sequencer.js";
 import { Server } from "./servers.js";
@@ -21,14 +21,16 @@ export interface Core extends Required<Omit<ClientOptions, "token" | "tls">> {
 
 /** newCore checks the arguments of a Client and fills in defaults. Its error lists all faults. */
 export function newCore(list: readonly string[], o: ClientOptions): Core {
+  if (typeof o !== "object" || (o as unknown) === null) throw new TypeError(`the options are ${show(o)}: write an object, such as { patience: 3000 }`);
   const faults: string[] = [];
   const servers: Server[] = [];
   const seen = new Set<string>();
-  if (!Array.isArray(list) || list.length === 0) faults.push('servers is empty: name at least one, such as ["http://127.0.0.1:3476"]');
+  if (!Array.isArray(list)) faults.push(`servers is ${show(list)}: write an array, such as ["http://127.0.0.1:3476"]`);
+  else if (list.length === 0) faults.push('servers is empty: name at least one, such as ["http://127.0.0.1:3476"]');
   else
     for (const text of list as unknown[]) {
       const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
-      const name = quote(String(text));
+      const name = show(text);
       if (!url || !["http:", "https:"].includes(url.protocol) || !/^https?:\/\//i.test(String(text)))
         faults.push(`server ${name}: write http://HOST:PORT or https://HOST:PORT`);
       else if (url.username || url.password) faults.push("a server has a user name or a password: use the option token");
@@ -42,7 +44,7 @@ export function newCore(list: readonly string[], o: ClientOptions): Core {
   const number = (key: "timeout" | "patience" | "validity" | "batch" | "maxBatch", usual: number, most: number): number => {
     const value: unknown = o[key] ?? usual;
     if (typeof value === "number" && value >= 1 && value <= most && (most !== maxTake || Number.isInteger(value))) return value;
-    faults.push(`${key} is ${String(value)}: it must be a number from 1 to ${most}`);
+    faults.push(`${key} is ${show(value)}: it must be a number from 1 to ${most}`);
     return usual;
   };
   const known = ["token", "tls", "timeout", "patience", "validity", "batch", "maxBatch", "log"];
@@ -61,7 +63,8 @@ export function newCore(list: readonly string[], o: ClientOptions): Core {
     }
   else if (o.token !== undefined && typeof o.token !== "function") faults.push("token must be a string or a function");
   if (o.log !== undefined && typeof o.log !== "function") faults.push("log must be a function");
-  if (o.tls !== undefined && servers.length > 0 && !servers.some((s) => s.secure)) faults.push("tls is set, but no server is https://");
+  if (o.tls !== undefined && typeof o.tls !== "function" && (typeof o.tls !== "object" || (o.tls as unknown) === null)) faults.push("tls must be an object or a function");
+  else if (o.tls !== undefined && servers.length > 0 && !servers.some((s) => s.secure)) faults.push("tls is set, but no server is https://");
   if (faults.length > 0) throw new TypeError(faults.join("; "));
   if (startupSnapshot.isBuildingSnapshot())
     throw new TypeError("a Client cannot be part of a startup snapshot, because all programs started from it would hand out the same IDs");

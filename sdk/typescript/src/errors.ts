@@ -22,7 +22,7 @@ export class ParseError extends FirnError {
 
   /** @internal */
   constructor(text: string, reason: string) {
-    super(`parse ID ${quote(text)}: ${reason}`);
+    super(`parse ID ${show(text)}: ${reason}`);
   }
 }
 
@@ -163,18 +163,25 @@ const advice: [RegExp, string][] = [
   [/^HPE_/, "the answer is not HTTP: is this a Firn server?"],
   [/^ERR_TLS_CERT_ALTNAME/, "use a host name of the certificate in the option servers"],
   [/^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/, "set the option tls.ca to the certificate of the server's authority"],
-  [/^ERR_SSL_.*CERTIFICATE_REQUIRED/, "set the options tls.cert and tls.key"],
-  [/^(EPROTO|ERR_SSL_(WRONG_VERSION|PACKET_LENGTH|UNSUPPORTED_PROTOCOL))/, "the server does not speak TLS: write http:// in the option servers"],
-  [/^ERR_(SSL|OSSL|TLS)/, "check the option tls"],
+  [/certificate required/, "set the options tls.cert and tls.key"],
+  [/wrong version number|packet length/, "the server does not speak TLS: write http:// in the option servers"],
+  [/^(EPROTO|ERR_(SSL|OSSL|TLS))/, "check the option tls"],
 ];
+
+/** A certificate or protocol that does not fit, which no retry changes. @internal */
+export class TLSError extends FirnError {}
 
 /** connectionError returns the error of a request without an answer. @internal */
 export function connectionError(sequencer: string, server: string, cause: unknown): FirnError {
   const e = cause as NodeJS.ErrnoException & { errors?: Error[] };
   const code = e.code ?? "";
   // A host with several addresses has one error for each.
-  const what = [e.message || (e.errors?.map((each) => each.message).join(", ") ?? code), advice.find(([of]) => of.test(code))?.[1]];
-  return new FirnError(`${place(sequencer, server)}: ${what.filter(Boolean).join(": ")}`, { cause });
+  const message = e.message || (e.errors?.map((each) => each.message).join(", ") ?? code);
+  // A line of OpenSSL: …error:0A00010B:SSL routines:ssl3_get_record:wrong version number:…
+  const reason = /error:[\dA-F]{8}:[^:]*:[^:]*:([^:\n]*)/.exec(message)?.[1];
+  const what = [reason === undefined ? message : `TLS failed: ${reason}`, advice.find(([of]) => of.test(code) || of.test(reason ?? ""))?.[1]];
+  const isTLS = reason !== undefined || /^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/.test(code);
+  return new (isTLS ? TLSError : FirnError)(`${place(sequencer, server)}: ${printable(what.filter(Boolean).join(": "))}`, { cause });
 }
 
 /** noAnswer returns the error of a request without an answer until now. @internal */
@@ -190,6 +197,16 @@ export function place(sequencer: string, server: string): string {
 /** quote quotes a text, truncated to fit a log line. @internal */
 export function quote(text: string): string {
   return text.length <= 80 ? JSON.stringify(text) : JSON.stringify(text.slice(0, 80)) + "…";
+}
+
+/** show writes any argument for an error. @internal */
+export function show(value: unknown): string {
+  return typeof value === "string" ? quote(value) : String(value);
+}
+
+/** needText throws if an argument is not a string. @internal */
+export function needText(what: string, value: unknown): void {
+  if (typeof value !== "string") throw new TypeError(`${what} is ${show(value)}: it must be a string`);
 }
 
 /** printable replaces what a terminal might interpret. @internal */

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Core } from "./core.js";
 import { faultOf, width128, width64, type Batch, type Width } from "./answer.js";
-import { AnswerError, connectionError, FirnError, noAnswer, printable, quote, ServerError } from "./errors.js";
+import { AnswerError, connectionError, FirnError, needText, noAnswer, printable, quote, ServerError } from "./errors.js";
 import { after, now, type Server } from "./servers.js";
 
 /** How much of a problem is read. Those of servers are shorter. */
@@ -161,6 +161,7 @@ export class Exchange<ID> {
 
 /** checkToken returns a token without white space at its ends, such as the newline of a file. */
 export function checkToken(token: string): string {
+  needText("the token", token);
   const text = token.trim();
   if (!/^[!-~]*$/.test(text)) throw new TypeError("the token has a character that is not allowed, such as a space or a newline");
   return text;
@@ -186,8 +187,7 @@ function problem(name: string, server: string, response: IncomingMessage, body: 
   return new ServerError(name, server, response.statusCode ?? 0, kind, detail, retryAfter(response.headers["retry-after"] ?? ""));
 }
 
-/** retryAfter parses the header of this name: seconds or a date. It returns milliseconds, or 0 for anything else. */
+/** retryAfter parses the header of this name. It returns milliseconds, or 0 for anything but seconds, such as a date. */
 function retryAfter(text: string): number {
-  if (/^\d{1,9}$/.test(text)) return 1000 * Number(text);
-  return Math.max(0, Date.parse(text) - Date.now()) || 0;
+  return /^\d{1,9}$/.test(text) ? 1000 * Number(text) : 0;
 }

@@ -1,3 +1,5 @@
+import { show } from "./errors.js";
+
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** The alphabets with a name of their own. */
@@ -37,6 +39,7 @@ export function bitsOf(id: bigint | string): bigint {
     if (!/^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/i.test(id)) throw new TypeError(`${JSON.stringify(id)} is not an ID of 128 bits in the form 8-4-4-4-12`);
     return BigInt("0x" + id.replaceAll("-", ""));
   }
+  if (typeof id !== "bigint") throw new TypeError(`${show(id)} is not an ID: one of 64 bits is a bigint, one of 128 a string`);
   if (BigInt.asUintN(64, id) !== id) throw new RangeError(`${id} is not an ID of 64 bits`);
   return id;
 }

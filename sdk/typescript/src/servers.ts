@@ -50,15 +50,18 @@ export class Health {
     }
     if (wish > 0) {
       this.asked = true;
-      this.until = t + wish * (1 + Math.random() / 10); // never less than the server asked for
+      this.until = t + Math.min(wish, longestWish) * (1 + Math.random() / 10); // never less than the server asked for
     }
-    this.suspect(start, error);
+    this.suspect(start, error, true);
   }
 
-  /** Makes the server a suspect. The next probe waits at least as long as the request took. */
-  suspect(start: number, error: FirnError): void {
+  /**
+   * Makes the server a suspect. The next probe waits at least as long as the request took. A request
+   * that only takes long does not hide why the previous one failed.
+   */
+  suspect(start: number, error: FirnError, failed: boolean): void {
     const t = now();
-    this.error = error;
+    if (failed || this.failures === 0) this.error = error;
     this.probe = t + Math.max(this.until - t, t - start, pause(1));
   }
 
@@ -72,6 +75,7 @@ export class Health {
 // shortest is about what a server takes to start.
 const shortestPause = 250;
 const longestPause = 10_000;
+const longestWish = 300_000; // from a Retry-After
 
 /**
  * pause returns how long a server is left out after a number of failures. It is random, so that
@@ -115,8 +119,8 @@ export const slowAfter = 200;
 /** A Round records what one call has tried. */
 export interface Round {
   readonly tried: Set<Server>;
-  /** Not to be tried again. */
-  readonly refused: Set<Server>;
+  /** Not to be tried again, and why. */
+  readonly refused: Map<Server, FirnError>;
   /** A request is in progress. */
   readonly pending: Map<Server, unknown>;
 }
@@ -205,23 +209,24 @@ export class View {
     const h = whole ? s.health : own;
     const first = h.failures === 0;
     h.fail(start, wish, error);
-    if (own.error) own.suspect(start, error);
+    if (own.error) own.suspect(start, error, true);
     return first;
   }
 
-  /** late makes a suspect of a server that takes long. It may answer requests of other sequencers, so it must also answer one of this. */
+  /**
+   * late makes a suspect of a server that takes long; a call with little time proves nothing. It may
+   * answer requests of other sequencers, so it must also answer one of this.
+   */
   late(s: Server, start: number, error: FirnError): void {
-    s.health.suspect(start, error);
-    this.own(s).suspect(start, error);
+    if (now() - start + 1 < this.hedgeAfter) return; // timers end up to 1 ms early
+    s.health.suspect(start, error, false);
+    this.own(s).suspect(start, error, false);
   }
 
-  /** errors returns the last failures of all servers. */
-  get errors(): FirnError[] {
-    return this.servers.flatMap((s) => {
-      const own = this.own(s);
-      const later = own.error && (!s.health.error || own.failed > s.health.failed) ? own : s.health;
-      return later.error ?? [];
-    });
+  /** error returns the last failure of a server. */
+  error(s: Server): FirnError | undefined {
+    const own = this.own(s);
+    return own.error && (!s.health.error || own.failed > s.health.failed) ? own.error : s.health.error;
   }
 
   private own(s: Server): Health {

@@ -1,4 +1,4 @@
-import { ParseError, quote } from "./errors.js";
+import { needText, ParseError, quote } from "./errors.js";
 import { bitsOf } from "./format.js";
 
 const digits = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -22,6 +22,7 @@ export class Typed {
    * prefix, the text is only the digits.
    */
   constructor(readonly prefix: string) {
+    needText("prefix", prefix);
     const fault = prefix === "" ? "" : faultOf(prefix);
     if (fault) throw new TypeError(fault);
   }
@@ -43,6 +44,7 @@ export class Typed {
 
   /** start returns where the digits begin. */
   #start(text: string): number {
+    if (typeof text !== "string") fail(text, "it is not a string");
     const end = text.lastIndexOf("_");
     const prefix = text.slice(0, Math.max(end, 0));
     const fault = end < 0 ? "" : faultOf(prefix);

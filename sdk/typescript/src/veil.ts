@@ -1,5 +1,5 @@
 import { createCipheriv, type Cipher } from "node:crypto";
-import { ParseError } from "./errors.js";
+import { needText, ParseError } from "./errors.js";
 import { bitsOf } from "./format.js";
 import { decode, encode, uuidOf } from "./typed.js";
 
@@ -21,6 +21,8 @@ export class Veiled {
    */
   constructor(keys: string, sequencer: string, bits: 53 | 63 | 64 | 122 = 63) {
     if (![53, 63, 64, 122].includes(bits)) throw new RangeError(`bits is ${bits}: write 53, 63, 64 or 122`);
+    needText("keys", keys);
+    needText("sequencer", sequencer);
     if (!sequencer) throw new TypeError("sequencer is empty: write the name of the sequencer");
     this.#bits = bits;
     this.#ciphers = new Map([...parseKeys(keys)].map(([number, key]) => [number, new FF1(key, sequencer, bits)]));
@@ -53,6 +55,7 @@ export class Veiled {
   }
 
   #parse(text: string, bits: 64 | 128): bigint | string {
+    if (typeof text !== "string") throw new ParseError(text, "it is not a string");
     const [prefix = "", number = 0] = /^v([1-9]\d{0,3})_/.exec(text) ?? [];
     if (!prefix) throw new ParseError(text, "it does not begin with v, the number of a key and _");
     if (!this.#ciphers.has(Number(number))) throw new ParseError(text, `it was veiled with key ${number}, which is not known`);

@@ -144,6 +144,11 @@ test("a closed sequencer is replaced", async (t) => {
 test("bad arguments are named", async (t) => {
   for (const [servers, options, want] of /** @type {[string[], any, RegExp][]} */ ([
     [[], {}, /^servers is empty: name at least one/],
+    [/** @type {any} */ ("http://a"), {}, /^servers is "http:\/\/a": write an array/],
+    [/** @type {any} */ ([5]), {}, /server 5: write http/],
+    [["http://a"], null, /the options are null/],
+    [["http://a"], { patience: "10" }, /patience is "10": it must be a number/],
+    [["https://a"], { tls: "pem" }, /tls must be an object or a function/],
     [["127.0.0.1:3476"], {}, /server "127.0.0.1:3476": write http:\/\/HOST:PORT/],
     [["firn://a"], {}, /server "firn:\/\/a": write http/],
     [["http://u:secret@a"], {}, /^a server has a user name or a password: use the option token$/],
@@ -155,6 +160,7 @@ test("bad arguments are named", async (t) => {
     [["http://a"], { maxBatch: 100_001 }, /maxBatch is 100001: it must be a number from 1 to 100000/],
     [["http://a"], { tokens: "x" }, /the option "tokens" does not exist: write token, /],
     [["http://a"], { token: "a b" }, /the token has a character that is not allowed/],
+    [["http://a"], { token: 5 }, /token must be a string or a function/],
     [["http://a"], { tls: {} }, /tls is set, but no server is https/],
     [["http://a"], { patience: -1, validity: -1 }, /patience is -1.*; validity is -1/],
   ]))
@@ -231,6 +237,16 @@ test("patience bounds a call, also if the server asks for a longer pause", async
   assert.equal(server.counts.length, 1, "it is not asked again before");
 });
 
+test("patience does not hide why a server failed", async (t) => {
+  const server = await serve(t, problem(503, "not-yet"));
+  const s = open(t, [server.url], { patience: 1500 }).sequencer("orders");
+  const call = reason(s.next());
+  await until(() => server.counts.length === 1);
+  server.handler = hang; // so the next request has no answer yet when patience ends
+  assert.match((await call).message, /503 not-yet/);
+  assert.ok(server.counts.length > 1);
+});
+
 test("a pause that the server asks for is kept", async (t) => {
   const server = await serve(t, problem(429, "busy", { "Retry-After": "1" }));
   const s = open(t, [server.url]).sequencer("orders");
@@ -252,6 +268,13 @@ test("a wrong request fails at once, if every server agrees", async (t) => {
   assert.match(e.message, /: 404 no-sequencer: the detail of no-sequencer: check the name, or create it: firn sequencer create$/);
   b.handler = ids;
   assert.equal(typeof (await client.sequencer("ordres").next()), "bigint");
+});
+
+test("all servers that refuse for one reason give its error", async (t) => {
+  const [a, b] = [await serve(t, problem(401, "unauthorized")), await serve(t, problem(401, "unauthorized"))];
+  const s = open(t, [a.url, b.url], { patience: 3_600_000 }).sequencer("orders");
+  const e = await reason(s.next());
+  assert.ok(e instanceof ServerError && e.kind === "unauthorized", String(e));
 });
 
 test("a refused token is reported, and the next request has the next token", async (t) => {

@@ -51,6 +51,15 @@ test("errors of typed texts name the character", () => {
   ]))
     fails(() => order.parse(text), want);
   for (const prefix of ["Order", "order1", "_a", "a_", "a\n", "x".repeat(64)]) assert.throws(() => new Typed(prefix), TypeError);
+  for (const other of /** @type {any[]} */ ([5, null, undefined, ["x"]])) {
+    const veiled = new Veiled(key, "orders");
+    for (const parse of [order, veiled]) {
+      fails(() => parse.parse(other), "it is not a string");
+      fails(() => parse.parse128(other), "it is not a string");
+      assert.throws(() => parse.format(other), /is not an ID/);
+    }
+    for (const make of [() => new Typed(other), () => new Veiled(other, "orders"), () => new Veiled(key, other)]) assert.throws(make, /it must be a string/);
+  }
   for (const id of [-1n, 2n ** 64n, "1"]) assert.throws(() => order.format(id), /is not an ID of/);
 });
 
