@@ -15,12 +15,15 @@ import asyncio
 import concurrent.futures
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from ._client import BaseClient, Sequencer, _clock
 from .errors import FirnError, UnavailableError
+
+if TYPE_CHECKING:
+    import numpy
 
 T = TypeVar("T", bound="int | uuid.UUID")
 C = TypeVar("C", bound="AsyncClient")
@@ -83,14 +86,21 @@ class AsyncSequencer(Generic[T]):
 
     async def take(self, n: int, format: str | None = None) -> list[T] | list[str]:
         """Return n new IDs. See Sequencer.take."""
+        take: Any = self._sequencer.take
+        return cast("list[T] | list[str]", await self._run(take, n, format))
+
+    async def array(self, n: int, dtype: str = "int64") -> numpy.ndarray[Any, Any]:
+        """Return n new IDs as a NumPy array. See Sequencer.array."""
+        return await self._run(self._sequencer.array, n, dtype)
+
+    async def _run(self, call: Callable[..., Any], *args: Any) -> Any:
+        """Run a call in a thread."""
         result: concurrent.futures.Future[Any] = concurrent.futures.Future()
         result.set_running_or_notify_cancel()
 
         def run() -> None:
             try:
-                found = (
-                    self._sequencer.take(n) if format is None else self._sequencer.take(n, format)
-                )
+                found = call(*args)
             except BaseException as error:
                 result.set_exception(error)
             else:
@@ -99,7 +109,7 @@ class AsyncSequencer(Generic[T]):
         client = self._sequencer._client
         client._check()
         client._workers.run(run)
-        return cast("list[T] | list[str]", await asyncio.wrap_future(result))
+        return await asyncio.wrap_future(result)
 
     def close(self) -> None:
         self._sequencer.close()

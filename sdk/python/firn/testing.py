@@ -13,9 +13,9 @@ import random
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, cast
 
-from ._client import BaseClient, Client, Sequencer
+from ._client import ARRAY, BaseClient, Client, Sequencer
 from .aio import AsyncClient
 from .errors import ClosedError, FirnError, OptionError
 
@@ -75,6 +75,10 @@ class _FakeSequencer(Sequencer[Any]):
             ids = [self._make_id() for _ in range(count)]
         if format is None:
             return ids
+        if format == ARRAY:
+            import numpy
+
+            return cast("list[Any]", numpy.array(ids, "uint64"))
         if format == "dec":
             return [str(int(id)) for id in ids]
         if format == "hex":

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import _thread
+import importlib.util
 import logging
 import os
 import pickle
@@ -19,6 +20,7 @@ from servers import FakeServer, eventually, packed, problem, reply
 
 import firn
 from firn import _client, _health
+from firn.testing import FakeClient
 
 logging.getLogger("firn").addHandler(logging.NullHandler())
 
@@ -56,11 +58,43 @@ class Ids(Case):
         orders = self.client(server).sequencer("orders")
         self.assertEqual(len(set(orders.take(1) + orders.take(7))), 8)
         self.assertEqual(server.counts, [1, 7])
-        for n in (0, -1, 100_001):
-            with self.assertRaisesRegex(firn.OptionError, "1 to 100000"):
+        for n in (0, -1):
+            with self.assertRaisesRegex(firn.OptionError, "1 or more"):
                 orders.take(n)
         with self.assertRaises(TypeError):
             orders.take(1.5)  # type: ignore[call-overload]
+
+    def test_take_splits(self) -> None:
+        (server,) = self.servers(1)
+        ids = self.client(server).sequencer("orders").take(250_000)
+        self.assertEqual(server.counts, [100_000, 100_000, 50_000])
+        self.assertEqual(len(set(ids)), 250_000)
+
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "no NumPy here")
+    def test_array(self) -> None:
+        (server,) = self.servers(1)
+        orders = self.client(server, patience=0.3).sequencer("orders")
+        ids = orders.array(100_002)
+        self.assertEqual((server.counts, str(ids.dtype)), ([100_000, 2], "int64"))
+        self.assertEqual(len(set(ids.tolist())), 100_002)
+        self.assertEqual(orders.take(1), [ids.tolist()[-1] + 1])
+        for numbers, text in (
+            ((5, 5), "an ID twice"),
+            ((0, 5), "the ID 0"),
+            ((7,), "it has 8 bytes, but 2 IDs"),
+            ((1, 2, 3, 4), "128 bits and are UUID, not int"),
+            ((9, 1 << 63), 'dtype="uint64"'),
+        ):
+            server.answer = lambda n, x=numbers: packed(struct.pack(f">{len(x)}Q", *x))
+            with self.assertRaisesRegex(firn.FirnError, text):
+                orders.array(2)
+        server.answer = lambda n: packed(struct.pack(">2Q", 1 << 63, 7))
+        self.assertEqual(orders.array(2, "uint64").tolist(), [1 << 63, 7])
+        with self.assertRaisesRegex(firn.UnavailableError, "cache"):
+            orders.array(2, "uint64")
+        with self.assertRaisesRegex(firn.OptionError, "dtype"):
+            orders.array(2, "float64")
+        self.assertEqual(str(FakeClient().sequencer("a").array(3).dtype), "int64")
 
     def test_take_as_texts(self) -> None:
         (server,) = self.servers(1)

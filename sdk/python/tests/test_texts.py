@@ -82,7 +82,7 @@ class TypedTexts(unittest.TestCase):
                     typed.parse(other)  # type: ignore[arg-type]
             for make in (Typed, lambda x: Veiled(x, "o"), lambda x: Veiled(KEY, x)):
                 with self.assertRaisesRegex(OptionError, "not str"):
-                    make(other)  # type: ignore[arg-type, no-untyped-call]
+                    make(other)  # type: ignore[call-overload]
         for id in (-1, 1 << 64, uuid.UUID(int=1), "1"):
             with self.assertRaises(OptionError):
                 Typed("order").format(id)  # type: ignore[arg-type]
