@@ -32,6 +32,6 @@ mkdir -p "$work"
 		npm ci --no-audit --no-fund --loglevel=error >&2
 		echo "$lock" >node_modules/.stamp
 	fi
-	npx --no-install tsc -p tsconfig.build.json
+	npm run --silent build >&2
 	echo "$stamp" >stamp
 ) 9>"$work/.lock"

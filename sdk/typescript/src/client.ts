@@ -71,6 +71,8 @@ export interface Sequencers {
   sequencer128(name: string): Sequencer<string>;
   /** Closes all sequencers and connections. */
   close(): Promise<void>;
+  /** Closes the client at the end of the block of an `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
@@ -114,6 +116,10 @@ export class Client implements Sequencers {
     for (const all of [this.#sequencers, this.#sequencers128]) for (const s of all.values()) await s.close();
     this.#core.http.destroy();
     this.#core.https.destroy();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   #sequencer<ID>(all: Map<string, Prefetcher<ID>>, name: string, width: Width<ID>): Sequencer<ID> {

@@ -96,7 +96,7 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
     checkTake(n);
     const ids: ID[] = [];
     while (ids.length < n) {
-      const batch = await this.#direct(n - ids.length, options?.signal);
+      const batch = await this.#direct(Math.min(n - ids.length, maxTake), options?.signal);
       for (let i = 0; i < batch.count; i++) ids.push(batch.at(i));
     }
     return ids;

@@ -17,16 +17,16 @@ export interface Sequencer<ID> extends AsyncIterable<ID> {
   next(options?: CallOptions): Promise<ID>;
   /** Returns the next ID if one has been fetched. Otherwise it returns undefined and triggers a fetch. */
   tryNext(): ID | undefined;
-  /** Requests n IDs, 1 to 100,000, from a server: they are made now, not fetched before. */
+  /** Requests n IDs from servers, up to 100,000 in a request: they are made now, not fetched before. */
   take(n: number, options?: CallOptions): Promise<ID[]>;
   /** Closes the sequencer. Fetched IDs are lost, and calls fail with a ClosedError, including those that wait. */
   close(): Promise<void>;
 }
 
-/** The maximum number of IDs that take gives. */
+/** The maximum number of IDs in a request. */
 export const maxTake = 100_000;
 
 /** checkTake throws if take cannot give n IDs. */
 export function checkTake(n: number): void {
-  if (!Number.isInteger(n) || n < 1 || n > maxTake) throw new RangeError(`take(${n}): n must be an integer from 1 to ${maxTake}`);
+  if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`take(${n}): n must be an integer from 1`);
 }

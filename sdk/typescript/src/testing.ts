@@ -58,6 +58,10 @@ export class FakeClient implements Sequencers {
     for (const all of [this.#all, this.#all128]) for (const s of all.values()) await s.close();
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   #get<ID>(all: Map<string, Fake<ID>>, name: string, make: (tick: number, seq: number) => ID): Fake<ID> {
     let s = all.get(name);
     if (!s) all.set(name, (s = new Fake(this, name, this.#now, make)));
