@@ -161,9 +161,9 @@ func TestEjection(t *testing.T) {
 			mustBatch(t, q.Sequencer("orders"), 10)
 			time.Sleep(100 * time.Millisecond)
 		}
-		// 0.25, 0.5, 1, 2, … 30 s, each between half of it and all of it.
-		if got := n.dialled("down"); got < 6 || got > 12 {
-			t.Errorf("the server that is down was tried %d times, want about 9", got)
+		// 0.25, 0.5, 1, 2, … 10 s, each between half of it and all of it.
+		if got := n.dialled("down"); got < 10 || got > 18 {
+			t.Errorf("the server that is down was tried %d times, want about 13", got)
 		}
 		if h := q.roster.health[1]; h.failures != n.dialled("down") || !h.probe.After(time.Now().Add(-time.Second)) {
 			t.Errorf("the server that is down is %+v", h)

@@ -33,7 +33,7 @@ type health struct {
 // longest. The shortest is about what a server takes to start.
 const (
 	shortestPause     = 250 * time.Millisecond
-	longestPause      = 30 * time.Second
+	longestPause      = 10 * time.Second
 	longestRetryAfter = 5 * time.Minute // from a Retry-After
 )
 

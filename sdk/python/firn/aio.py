@@ -91,7 +91,8 @@ class AsyncSequencer(Generic[T]):
 
     async def array(self, n: int, dtype: str = "int64") -> numpy.ndarray[Any, Any]:
         """Return n new IDs as a NumPy array. See Sequencer.array."""
-        return await self._run(self._sequencer.array, n, dtype)
+        found: numpy.ndarray[Any, Any] = await self._run(self._sequencer.array, n, dtype)
+        return found
 
     async def _run(self, call: Callable[..., Any], *args: Any) -> Any:
         """Run a call in a thread."""

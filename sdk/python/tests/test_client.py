@@ -355,7 +355,7 @@ class Servers(Case):
             return problem("503 Service Unavailable", "not-yet", "no clock")
 
         server.answer = once
-        orders = self.client(server, patience=1.5).sequencer("orders")
+        orders = self.client(server, patience=4).sequencer("orders")
         with self.assertRaisesRegex(firn.UnavailableError, "503 not-yet"):
             orders.next()
         self.assertGreater(len(server.counts), 1)

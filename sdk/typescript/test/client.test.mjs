@@ -255,7 +255,7 @@ test("patience bounds a call, also if the server asks for a longer pause", async
 
 test("patience does not hide why a server failed", async (t) => {
   const server = await serve(t, problem(503, "not-yet"));
-  const s = open(t, [server.url], { patience: 1500 }).sequencer("orders");
+  const s = open(t, [server.url], { patience: 4000 }).sequencer("orders");
   const call = reason(s.next());
   await until(() => server.counts.length === 1);
   server.handler = hang; // so the next request has no answer yet when patience ends
