@@ -350,11 +350,17 @@ func notRead(text string, bits int) error {
 		reason += fmt.Sprintf(": hexadecimal without 0x has 16, 24, 32 or 40 digits, not %d", len(text))
 	case Suffixed(text) != "":
 		reason += ": " + Suffixed(text)
+	case grouped.MatchString(text):
+		reason += ": it has separators between its digits: remove them"
 	default:
 		reason += ": it fits no known encoding"
 	}
 	return fmt.Errorf("%s %s", textfmt.Quote(text), reason)
 }
+
+// grouped matches a number with separators of thousands, as spreadsheets and
+// formatters of messages write it: 1,179,183,313,482,456,071.
+var grouped = regexp.MustCompile("^[0-9]{1,3}([ ,.'_’\u00a0\u202f][0-9]{3})+$")
 
 // isFloat reports whether a text is a large number as spreadsheets and data
 // frames write it: 1.2E+18, 12e17 or 1200000000000000000.0.

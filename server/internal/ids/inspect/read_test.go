@@ -234,6 +234,8 @@ func TestReadErrors(t *testing.T) {
 	for _, tt := range []struct{ layout, from, text, want string }{
 		{"", "auto", "", "the text is empty"},
 		{"", "auto", "foo", "it fits no known encoding"},
+		{"", "auto", "1,179,183,313,482,456,071", "it has separators between its digits: remove them"},
+		{"", "auto", "1\u202f179\u202f183\u202f313", "it has separators between its digits: remove them"},
 		{"", "auto", "-5", "it has a sign; as an unsigned number it is 18446744073709551611"},
 		{"", "auto", "-99999999999999999999", "it has a sign"},
 		{"", "auto", "abc", "hexadecimal without 0x has 16, 24, 32 or 40 digits, not 3"},
