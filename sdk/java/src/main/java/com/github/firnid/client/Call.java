@@ -286,7 +286,7 @@ final class Call<T> {
         }
         rest.forEach(Call::cancel);
         if (leave) {
-            remote.core.gate.leave();
+            remote.core.gate.leave(this);
         }
         if (first && failure == null) {
             result.complete(ids);

@@ -77,7 +77,12 @@ public class Client implements AutoCloseable {
      * @return the sequencer
      */
     public Sequencer sequencer(String name) {
-        return sequencers.computeIfAbsent(checkName(name), n -> new RemoteSequencer(remote(n, 1, sequencers)));
+        Sequencer s = sequencers.computeIfAbsent(
+                checkName(name), n -> new RemoteSequencer(remote(n, 1, sequencers)));
+        if (closed) { // meanwhile
+            s.close();
+        }
+        return s;
     }
 
     /**
@@ -87,8 +92,12 @@ public class Client implements AutoCloseable {
      * @return the sequencer
      */
     public Sequencer128 sequencer128(String name) {
-        return sequencers128.computeIfAbsent(
+        Sequencer128 s = sequencers128.computeIfAbsent(
                 checkName(name), n -> new RemoteSequencer128(remote(n, 2, sequencers128)));
+        if (closed) { // meanwhile
+            s.close();
+        }
+        return s;
     }
 
     private Remote remote(String name, int width, Map<String, ?> all) {

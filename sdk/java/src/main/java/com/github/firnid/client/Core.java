@@ -14,6 +14,7 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
 
 /** What all sequencers of a client share. Its threads are daemons, and end soon after they have nothing to do. */
 final class Core {
@@ -30,6 +31,9 @@ final class Core {
     /** For results that arrive later: it runs code of the caller. More threads only replace those that wait for IDs. */
     final Executor callbacks;
 
+    /** For results of calls that code of the caller has made in these threads, all of which may wait for them. */
+    private final Executor nested;
+
     final HttpClient http;
     final ScheduledThreadPoolExecutor timers;
 
@@ -44,8 +48,8 @@ final class Core {
         pool = new ThreadPoolExecutor(
                 1, Integer.MAX_VALUE, LINGER, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), daemons);
         pool.allowCoreThreadTimeOut(true);
-        callbacks = new ForkJoinPool(
-                CALLBACKS, Core::named, null, true, 0, 4 * CALLBACKS, 1, pool -> true, LINGER, TimeUnit.SECONDS);
+        callbacks = callbacks(4 * CALLBACKS);
+        nested = callbacks(64 * CALLBACKS);
         timers = new ScheduledThreadPoolExecutor(1, daemons);
         timers.setRemoveOnCancelPolicy(true);
         timers.setKeepAliveTime(LINGER, TimeUnit.SECONDS);
@@ -59,6 +63,11 @@ final class Core {
             b.sslContext(options.tls);
         }
         http = b.build();
+    }
+
+    /** Returns an executor with up to that many threads, if those before wait for results. */
+    private static Executor callbacks(int most) {
+        return new ForkJoinPool(CALLBACKS, Core::named, null, true, 0, most, 1, pool -> true, LINGER, TimeUnit.SECONDS);
     }
 
     private static ForkJoinWorkerThread named(ForkJoinPool pool) {
@@ -101,9 +110,20 @@ final class Core {
         };
     }
 
-    /** Whether the caller is code that the client runs. */
-    boolean isOwnThread() {
-        return Thread.currentThread().getName().startsWith(THREAD);
+    /** Returns what completes the result of a call by this thread. */
+    Executor completer() {
+        return Thread.currentThread().getName().startsWith(THREAD) ? nested : callbacks;
+    }
+
+    /** Returns a task that completes a result with a value or with what was thrown instead. */
+    static <T> Runnable completion(CompletableFuture<T> result, Supplier<T> value) {
+        return () -> {
+            try {
+                result.complete(value.get());
+            } catch (Throwable e) { // such as OutOfMemoryError
+                result.completeExceptionally(e);
+            }
+        };
     }
 
     /** Writes to the log of the caller, which may wait. */

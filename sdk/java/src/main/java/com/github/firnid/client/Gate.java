@@ -16,6 +16,7 @@ final class Gate {
     private final Deque<Call<?>> fetches = new ArrayDeque<>();
     private final Deque<Call<?>> takes = new ArrayDeque<>();
     private int inside;
+    private int takesInside;
 
     /**
      * @param later runs a task in another thread, so that the thread of a request is free for the next one
@@ -33,8 +34,9 @@ final class Gate {
     }
 
     /** Ends the stay of a call. */
-    synchronized void leave() {
+    synchronized void leave(Call<?> call) {
         inside--;
+        takesInside -= call.isFetch ? 0 : 1;
         if (!fetches.isEmpty() || !takes.isEmpty()) {
             later.accept(this::admit);
         }
@@ -49,13 +51,14 @@ final class Gate {
     private synchronized Call<?> next() {
         for (; ; ) {
             Call<?> next = inside < MOST ? fetches.poll() : null;
-            if (next == null && inside < TAKES) {
+            if (next == null && inside < MOST && takesInside < TAKES) {
                 next = takes.poll();
             }
             if (next == null) {
                 return null;
             } else if (next.admit()) { // it has not ended in line
                 inside++;
+                takesInside += next.isFetch ? 0 : 1;
                 return next;
             }
         }

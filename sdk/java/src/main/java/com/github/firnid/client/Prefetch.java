@@ -1,9 +1,7 @@
 package com.github.firnid.client;
 
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.Deque;
-import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
@@ -42,7 +40,7 @@ final class Prefetch {
     private record Waiter<T>(
             CompletableFuture<T> result, Function<Slot, T> convert, Executor executor, long fetch, long deadline) {
         void complete(Slot slot) {
-            executor.execute(() -> result.complete(convert.apply(slot)));
+            executor.execute(Core.completion(result, () -> convert.apply(slot)));
         }
 
         void fail(FirnException e) {
@@ -62,7 +60,6 @@ final class Prefetch {
 
     private Block ready; // fetched, and not yet in use
     private final Deque<Waiter<?>> waiters = new ArrayDeque<>(); // first come, first served
-    private final List<Runnable> nested = new ArrayList<>(); // completions of calls that callbacks have made
     private Future<?> deadline; // of the first waiter
     private long fetches; // how many have begun
     private boolean fetching;
@@ -118,16 +115,7 @@ final class Prefetch {
 
     /** Is like take, and converts the ID. */
     <T> CompletableFuture<T> takeAsync(Function<Slot, T> convert) {
-        return take(convert, core.isOwnThread() ? nested::add : core.callbacks);
-    }
-
-    /** Completes the calls of callbacks, in another thread, because all those for callbacks may wait for them. */
-    private void flush() {
-        if (!nested.isEmpty()) {
-            List<Runnable> all = List.copyOf(nested);
-            nested.clear();
-            core.run(() -> all.forEach(Runnable::run));
-        }
+        return take(convert, core.completer());
     }
 
     /** Takes an ID. If there is none yet, the result is completed in the executor. */
@@ -176,7 +164,6 @@ final class Prefetch {
 
     /** Sets or ends the timer of the calls that wait, after some have ended. The caller holds the lock. */
     private void watch() {
-        flush();
         if (waiters.isEmpty() != (deadline == null)) {
             if (deadline == null) {
                 deadline = core.after(waiters.peek().deadline - core.clock.nanos(), this::expire);
@@ -275,7 +262,8 @@ final class Prefetch {
         if (b.size < asked && count == asked) {
             count = b.size; // all that servers give at a time
         }
-        boolean hurry = block.counted;
+        boolean fits = !closed && !tooOld(b); // only the calls that waited get IDs that were too old on arrival
+        boolean hurry = fits && block.counted;
         int given = 0;
         for (Waiter<?> w; given < b.size && (w = waiters.poll()) != null; ) {
             if (!w.result.isDone()) {
@@ -283,7 +271,7 @@ final class Prefetch {
             }
         }
         b.used.set(given);
-        if (!closed && !tooOld(b)) { // only the calls that waited get IDs that were too old on arrival
+        if (fits) {
             if (block.isEmpty()) {
                 use(b);
             } else {

@@ -95,11 +95,11 @@ final class Remote {
         CompletableFuture<T> result = new CompletableFuture<>();
         ids.whenCompleteAsync((all, e) -> {
             if (e == null) {
-                result.complete(convert.apply(all));
+                Core.completion(result, () -> convert.apply(all)).run();
             } else {
                 result.completeExceptionally(Core.asFirn(e));
             }
-        }, core.isOwnThread() ? core::run : core.callbacks); // as in Prefetch
+        }, core.completer());
         result.whenComplete((all, e) -> ids.cancel(false)); // unless it has ended
         return result;
     }

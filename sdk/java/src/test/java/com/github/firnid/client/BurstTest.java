@@ -54,6 +54,11 @@ class BurstTest {
         CALLS.put("nextAsync", s -> s.nextAsync().thenApply(id -> "" + id));
         CALLS.put("takeAsync", s -> s.takeAsync(5).thenApply(ids -> ids.length));
         CALLS.put("chained", s -> s.nextAsync().thenCompose(id -> s.nextAsync()).thenCompose(id -> s.takeAsync(1)));
+        CALLS.put("pairs", s -> s.takeAsync(1).thenCompose(ids -> {
+            CompletableFuture<Long> one = s.nextAsync();
+            CompletableFuture<Long> other = s.nextAsync();
+            return one.thenApply(id -> id + other.join());
+        }));
         CALLS.put("waiting", s -> s.nextAsync().thenApply(id -> s.nextAsync().thenApply(x -> s.nextAsync().join()).join()));
     }
 
@@ -61,7 +66,7 @@ class BurstTest {
     @ParameterizedTest
     @CsvSource({
         "1, nextAsync, 10000, 20", "2, nextAsync, 10000, 20", "1, takeAsync, 3000, 20", "2, takeAsync, 3000, 20",
-        "1, chained, 1000, 40", "1, waiting, 500, 100"
+        "1, chained, 1000, 40", "1, pairs, 200, 300", "1, waiting, 500, 100"
     })
     void threads(int processors, String call, int calls, int most) throws Exception {
         Process p = new ProcessBuilder(
@@ -165,6 +170,11 @@ class BurstTest {
     void aCallbackThatWaitsDelaysNoCall() throws Exception {
         CountDownLatch begun = new CountDownLatch(4);
         CountDownLatch end = new CountDownLatch(1);
+        CountDownLatch attached = new CountDownLatch(1); // a result that is there runs callbacks in this thread
+        server.handler = r -> {
+            attached.await();
+            return server.ids(r);
+        };
         Sequencer orders = client.sequencer("orders");
         for (int i = 0; i < 8; i++) {
             orders.takeAsync(1).thenAccept(ids -> {
@@ -176,6 +186,7 @@ class BurstTest {
                 }
             });
         }
+        attached.countDown();
         begun.await();
         orders.take(1);
         orders.next();
