@@ -380,18 +380,16 @@ class Sequencer(Generic[T]):
         """
         import numpy
 
-        check_count(n)
+        n = check_count(n)
         if dtype not in ("int64", "uint64"):
             raise OptionError(f"dtype is {quote(dtype)}: it must be int64 or uint64")
-        if self._kind is uuid.UUID:
-            raise OptionError(
-                f"the IDs of {quote(self._name)} are UUID: an array has IDs of 64 bits"
-            )
+        self._check_width()
         self._client._check()
         found = numpy.empty(n, dtype)
         at = 0
         while at < n:
             ids: Any = self._fetch(n - at, ARRAY)
+            self._check_width()  # the first answer says which it is
             if dtype == "int64" and ids.max() >> 63:
                 raise OptionError(f'int64 does not hold ID {ids.max()}: write dtype="uint64"')
             found[at : at + len(ids)] = ids
@@ -714,6 +712,12 @@ class Sequencer(Generic[T]):
             raise request.unusable("it begins as the previous one: a cache is in between")
         self._last = ids[0]
         return ids
+
+    def _check_width(self) -> None:
+        if self._kind is uuid.UUID:
+            raise OptionError(
+                f"the IDs of {quote(self._name)} are UUID: an array has IDs of 64 bits"
+            )
 
     def _parse_array(self, request: Request, body: bytes) -> list[Any]:
         """Is _parse without an object for each ID."""

@@ -73,7 +73,7 @@ class Ids(Case):
     @unittest.skipUnless(importlib.util.find_spec("numpy"), "no NumPy here")
     def test_array(self) -> None:
         (server,) = self.servers(1)
-        orders = self.client(server, patience=0.3).sequencer("orders")
+        orders = self.client(server).sequencer("orders")
         ids = orders.array(100_002)
         self.assertEqual((server.counts, str(ids.dtype)), ([100_000, 2], "int64"))
         self.assertEqual(len(set(ids.tolist())), 100_002)
@@ -94,6 +94,9 @@ class Ids(Case):
             orders.array(2, "uint64")
         with self.assertRaisesRegex(firn.OptionError, "dtype"):
             orders.array(2, "float64")
+        server.answer = lambda n: packed(struct.pack(">4Q", 1, 2, 3, 4))
+        with self.assertRaisesRegex(firn.OptionError, "UUID"):
+            self.client(server).sequencer("orders").array(2)
         self.assertEqual(str(FakeClient().sequencer("a").array(3).dtype), "int64")
 
     def test_take_as_texts(self) -> None:

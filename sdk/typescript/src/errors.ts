@@ -180,7 +180,7 @@ export function connectionError(sequencer: string, server: string, cause: unknow
   // A line of OpenSSL: …error:0A00010B:SSL routines:ssl3_get_record:wrong version number:…
   const reason = /error:[\dA-F]{8}:[^:]*:[^:]*:([^:\n]*)/.exec(message)?.[1];
   const what = [reason === undefined ? message : `TLS failed: ${reason}`, advice.find(([of]) => of.test(code) || of.test(reason ?? ""))?.[1]];
-  const isTLS = reason !== undefined || /^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/.test(code);
+  const isTLS = /wrong version number|packet length/.test(reason ?? "") || /^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/.test(code);
   return new (isTLS ? TLSError : FirnError)(`${place(sequencer, server)}: ${printable(what.filter(Boolean).join(": "))}`, { cause });
 }
 
