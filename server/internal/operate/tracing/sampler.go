@@ -33,11 +33,15 @@ func sampler() ([]trace.TracerProviderOption, error) {
 		}
 		return nil, nil
 	}
-	ratio := defaultRatio
+	return []trace.TracerProviderOption{trace.WithSampler(trace.ParentBased(byRatio(defaultRatio)))}, nil
+}
+
+// byRatio returns the sampler of the share that the environment names.
+func byRatio(otherwise float64) trace.Sampler {
 	if share, err := strconv.ParseFloat(getenv(samplerEnv+"_ARG"), 64); err == nil && share >= 0 && share <= 1 {
-		ratio = share
+		otherwise = share
 	}
-	return []trace.TracerProviderOption{trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(ratio)))}, nil
+	return trace.TraceIDRatioBased(otherwise)
 }
 
 // A limitedContext is a trace context without a long tracestate. It limits how
@@ -46,8 +50,8 @@ func sampler() ([]trace.TracerProviderOption, error) {
 // begins a trace of its own.
 type limitedContext struct {
 	propagation.TraceContext
-	obeys bool // the sampler obeys clients
-	byID  bool // the ID decides
+	obeys bool          // the sampler obeys clients
+	byID  trace.Sampler // if the ID of the client's trace decides
 
 	mu     sync.Mutex // guards the fields below
 	second int64      // Unix time
@@ -56,7 +60,11 @@ type limitedContext struct {
 
 func newContext() *limitedContext {
 	name := getenv(samplerEnv)
-	return &limitedContext{obeys: name == "" || strings.HasPrefix(name, "parentbased_"), byID: name == "traceidratio"}
+	c := &limitedContext{obeys: name == "" || strings.HasPrefix(name, "parentbased_")}
+	if name == "traceidratio" {
+		c.byID = byRatio(1)
+	}
+	return c
 }
 
 // Extract implements propagation.TextMapPropagator.
@@ -65,12 +73,18 @@ func (c *limitedContext) Extract(ctx context.Context, from propagation.TextMapCa
 	span := api.SpanContextFromContext(with)
 	switch {
 	case !span.IsValid():
-	case (c.obeys && span.IsSampled() || c.byID) && !c.take():
+	case (c.obeys && span.IsSampled() || c.samples(span.TraceID())) && !c.take():
 		return ctx
 	case span.TraceState().Len() > 0 && len(span.TraceState().String()) > maxTraceState:
 		return api.ContextWithRemoteSpanContext(with, span.WithTraceState(api.TraceState{}))
 	}
 	return with
+}
+
+// samples reports whether the ID of a client's trace has it sampled.
+func (c *limitedContext) samples(id api.TraceID) bool {
+	return c.byID != nil &&
+		c.byID.ShouldSample(trace.SamplingParameters{TraceID: id}).Decision == trace.RecordAndSample
 }
 
 func (c *limitedContext) take() bool {
