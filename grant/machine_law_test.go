@@ -3,6 +3,7 @@ package grant
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,8 @@ func TestReadConfigLaw(t *testing.T) {
 	c := r.m.sequencer
 	c.Config.Layout = firn.MustParseLayout("default")
 	r.m.readConfig(c.encode())
-	if err := r.m.status.Err; err == nil || err.Error() != mismatch("s", "layout", c.Config.Layout.String(), layout.String()).Error() {
+	want := fmt.Sprintf("grant: sequencer s has layout default now, not %s: it was created again", layout)
+	if err := r.m.status.Err; !errors.Is(err, ErrMismatch) || err.Error() != want {
 		t.Errorf("another layout: %v", err)
 	}
 

@@ -90,7 +90,8 @@ func (m *machine) takeConfig(r Info, value []byte) error {
 		}
 	}
 	if m.config != nil && !m.sequencer.Config.Layout.SameIDs(c.Layout) {
-		return mismatch(m.options.name, "layout", c.Layout.String(), m.sequencer.Config.Layout.String())
+		return errorOf(ErrMismatch, "sequencer %s has layout %s now, not %s: it was created again", m.options.name,
+			c.Layout, m.sequencer.Config.Layout)
 	}
 	m.sequencer, m.config = r, value
 	if err := m.options.Nodes.Check(c.Layout); err != nil {
