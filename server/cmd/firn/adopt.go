@@ -181,6 +181,9 @@ const adoptSample = 10_000
 // read reads the IDs, and guesses the layout if none is named. missing is how
 // many fields have no ID.
 func (c *adoptCmd) read(ctx context.Context, files []string) (report check.Report, missing int, err error) {
+	if c.from.Is(firn.Raw) && c.layout.IsZero() {
+		return report, 0, misuse("name their layout with --layout", "--from raw: the size of the IDs is needed")
+	}
 	summary := inspect.NewSummary(inspect.Options{From: c.from}, c.app.now())
 	r := newCheckInput(c.app, c.csv, c.from, c.layout.Bits(), c.memory)
 	for _, name := range files {
@@ -306,7 +309,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 			fmt.Fprintf(c.app.stdout, "contact  %s  %s\n", text, contact)
 		}
 	}
-	in := idInput{app: c.app, out: records.NewWriter(io.Discard), from: c.from, skips: true}
+	in := idInput{app: c.app, out: records.NewWriter(io.Discard), from: c.from, bits: 64, skips: true}
 	digits := inspect.NewDigits(c.app.now())
 	err = in.file(ctx, "-", func(_ records.Place, text string) (bad, err error) {
 		old, contact, bad := shadow.Old(text)

@@ -148,6 +148,9 @@ func (e *AmbiguousError) Error() string {
 // holds the number. It returns the form that was read.
 func (f Form) Decode(text string, bits int) (ID, Form, error) {
 	if f.Is(firn.Raw) {
+		if bits != 0 && 8*len(text) == bits { // also of sizes that have no other form
+			return ID(text), f, nil
+		}
 		id, err := f.decode(text, bits)
 		return id, f, err
 	}

@@ -91,6 +91,11 @@ func TestRaw(t *testing.T) {
 			t.Errorf("Decode(%q) = %q, %v, %v", text, id, as, err)
 		}
 	}
+	for _, bits := range []int{96, 128, 160} {
+		if id, _, err := Of(firn.Raw).Decode(strings.Repeat("1", bits/8), bits); len(id) != bits/8 || err != nil {
+			t.Errorf("Decode of %d bits = %q, %v", bits, id, err)
+		}
+	}
 }
 
 // TestFloats names the cause if a number was written as a float, whichever way.
