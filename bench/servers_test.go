@@ -469,7 +469,7 @@ func BenchmarkServerJoin(b *testing.B) {
 			all.Go(func() {
 				err := sequencer.ErrUnavailable
 				for errors.Is(err, sequencer.ErrUnavailable) {
-					opened[i], err = sequencer.Open(background, stores[i%connections], "join", &sequencer.Options{WaitForNode: true, Member: grant.Member{Timeout: time.Minute}})
+					opened[i], err = sequencer.Open(background, stores[i%connections], "join", &sequencer.Options{WaitForNode: true})
 				}
 				if err != nil {
 					b.Error(err)

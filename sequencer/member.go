@@ -255,7 +255,7 @@ func needContext(ctx context.Context) {
 // gaveUp returns the error of a call whose context is done.
 func (q *SequencerOf[I]) gaveUp(err error) error {
 	if q.isClosed() {
-		return fmt.Errorf("sequencer %s: %w", q.name, firn.ErrClosed)
+		return fmt.Errorf("%w: sequencer %s", firn.ErrClosed, q.name)
 	}
 	switch status, _ := q.keeper.Status(); {
 	case status.Err == nil:
@@ -281,7 +281,7 @@ func (q *SequencerOf[I]) refused(status grant.Status) error {
 	q.mu.Unlock()
 	switch {
 	case closed:
-		return fmt.Errorf("sequencer %s: %w", q.name, firn.ErrClosed)
+		return fmt.Errorf("%w: sequencer %s", firn.ErrClosed, q.name)
 	case !wanted:
 		return fmt.Errorf("%w: %s", ErrNotJoined, q.name)
 	case status.Err == nil:
@@ -346,7 +346,7 @@ func (q *SequencerOf[I]) Leave(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case q.isClosed():
-		return fmt.Errorf("sequencer %s: %w", q.name, firn.ErrClosed)
+		return fmt.Errorf("%w: sequencer %s", firn.ErrClosed, q.name)
 	case saysWhy(err):
 		return fmt.Errorf("sequencer %s: the node ID was not given back and becomes free when its window ends: %w",
 			q.name, err)
