@@ -227,8 +227,8 @@ type nodeRecord struct {
 	From optionalTime `json:"from,omitzero"`
 	Over recordID     `json:"over,omitzero"`
 
-	// Gap is the longest span below the mark that no window ever covered. A
-	// repair gives it back.
+	// Gap is a span below the mark that no window ever covered. A repair gives
+	// it back.
 	Gap span `json:"gap,omitzero"`
 
 	// Spoiled is a span above the mark that windows have already covered, left
