@@ -11,9 +11,6 @@ import com.fasterxml.jackson.databind.JsonSerializer;
 import com.fasterxml.jackson.databind.SerializerProvider;
 import com.fasterxml.jackson.databind.deser.ContextualDeserializer;
 import java.io.IOException;
-import java.util.Map;
-import java.util.Optional;
-import java.util.OptionalLong;
 
 /** Writes and reads the fields of {@link FirnText} and {@link FirnId} with Jackson 2. */
 final class Jackson2 {
@@ -23,38 +20,7 @@ final class Jackson2 {
     static final class Writer extends JsonSerializer<Object> {
         @Override
         public void serialize(Object value, JsonGenerator to, SerializerProvider provider) throws IOException {
-            if (value instanceof Long id) {
-                to.writeString(Long.toUnsignedString(id));
-            } else if (value instanceof OptionalLong id) {
-                serialize(id.isPresent() ? id.getAsLong() : null, to, provider);
-            } else if (value instanceof Optional<?> some) {
-                serialize(some.orElse(null), to, provider);
-            } else if (value instanceof long[] ids) {
-                to.writeStartArray();
-                for (long id : ids) {
-                    serialize(id, to, provider);
-                }
-                to.writeEndArray();
-            } else if (value instanceof Object[] some) {
-                serialize(java.util.Arrays.asList(some), to, provider);
-            } else if (value instanceof Iterable<?> some) {
-                to.writeStartArray();
-                for (Object one : some) {
-                    serialize(one, to, provider);
-                }
-                to.writeEndArray();
-            } else if (value instanceof Map<?, ?> some) {
-                to.writeStartObject();
-                for (Map.Entry<?, ?> e : some.entrySet()) {
-                    to.writeFieldName(String.valueOf(e.getKey()));
-                    serialize(e.getValue(), to, provider);
-                }
-                to.writeEndObject();
-            } else if (value == null) {
-                to.writeNull();
-            } else {
-                provider.defaultSerializeValue(value, to);
-            }
+            provider.defaultSerializeValue(Texts.of(value), to);
         }
     }
 

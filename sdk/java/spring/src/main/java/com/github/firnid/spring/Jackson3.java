@@ -1,8 +1,5 @@
 package com.github.firnid.spring;
 
-import java.util.Map;
-import java.util.Optional;
-import java.util.OptionalLong;
 import tools.jackson.core.JsonGenerator;
 import tools.jackson.core.JsonParser;
 import tools.jackson.databind.BeanProperty;
@@ -20,38 +17,7 @@ final class Jackson3 {
     static final class Writer extends ValueSerializer<Object> {
         @Override
         public void serialize(Object value, JsonGenerator to, SerializationContext provider) {
-            if (value instanceof Long id) {
-                to.writeString(Long.toUnsignedString(id));
-            } else if (value instanceof OptionalLong id) {
-                serialize(id.isPresent() ? id.getAsLong() : null, to, provider);
-            } else if (value instanceof Optional<?> some) {
-                serialize(some.orElse(null), to, provider);
-            } else if (value instanceof long[] ids) {
-                to.writeStartArray();
-                for (long id : ids) {
-                    serialize(id, to, provider);
-                }
-                to.writeEndArray();
-            } else if (value instanceof Object[] some) {
-                serialize(java.util.Arrays.asList(some), to, provider);
-            } else if (value instanceof Iterable<?> some) {
-                to.writeStartArray();
-                for (Object one : some) {
-                    serialize(one, to, provider);
-                }
-                to.writeEndArray();
-            } else if (value instanceof Map<?, ?> some) {
-                to.writeStartObject();
-                for (Map.Entry<?, ?> e : some.entrySet()) {
-                    to.writeName(String.valueOf(e.getKey()));
-                    serialize(e.getValue(), to, provider);
-                }
-                to.writeEndObject();
-            } else if (value == null) {
-                to.writeNull();
-            } else {
-                provider.writeValue(to, value);
-            }
+            provider.writeValue(to, Texts.of(value));
         }
     }
 
