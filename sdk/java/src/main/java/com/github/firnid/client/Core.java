@@ -3,6 +3,7 @@ package com.github.firnid.client;
 import java.net.http.HttpClient;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.ForkJoinWorkerThread;
@@ -151,6 +152,19 @@ final class Core {
                     throw new AssertionError(e);
                 }
             });
+        }
+    }
+
+    /** Waits for a result of a sequencer. Calls end by themselves after the option patience. */
+    static <T> T await(CompletableFuture<T> result, String sequencer) {
+        try {
+            return result.get();
+        } catch (ExecutionException e) {
+            throw asFirn(e.getCause()).again();
+        } catch (InterruptedException e) {
+            result.cancel(false);
+            Thread.currentThread().interrupt();
+            throw new FirnException(null, "\"" + sequencer + "\": interrupted while waiting for a server", e);
         }
     }
 

@@ -3,7 +3,6 @@ package com.github.firnid.client;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -101,16 +100,7 @@ final class Prefetch {
         if (slot != null) {
             return slot;
         }
-        CompletableFuture<Slot> result = take(Function.identity(), Runnable::run);
-        try {
-            return result.get();
-        } catch (ExecutionException e) {
-            throw Core.asFirn(e.getCause()).again();
-        } catch (InterruptedException e) {
-            result.cancel(false);
-            Thread.currentThread().interrupt();
-            throw new FirnException(null, "\"" + name + "\": interrupted while waiting for a server", e);
-        }
+        return Core.await(take(Function.identity(), Runnable::run), name);
     }
 
     /** Is like take, and converts the ID. */

@@ -6,7 +6,6 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.function.Function;
 import java.util.function.ToIntFunction;
@@ -114,15 +113,7 @@ final class Remote {
 
     /** Waits for a result. Calls end by themselves after the option patience. */
     <T> T await(CompletableFuture<T> result) {
-        try {
-            return result.get();
-        } catch (ExecutionException e) {
-            throw Core.asFirn(e.getCause()).again();
-        } catch (InterruptedException e) {
-            result.cancel(false);
-            Thread.currentThread().interrupt();
-            throw new FirnException(null, "\"" + name + "\": interrupted while waiting for a server", e);
-        }
+        return Core.await(result, name);
     }
 
     <T> CompletableFuture<T> request(int i, int count, Transport.Format<T> format) {
