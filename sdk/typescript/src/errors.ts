@@ -156,15 +156,21 @@ function hintOf(kind: string, status: number, detail: string): string {
   return "";
 }
 
+/** Codes of certificates that do not fit. */
+const untrusted = /^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/;
+
+/** Reasons of OpenSSL for an answer that is not TLS. */
+const notTLS = /wrong version number|packet length/;
+
 /** What to change after an error of the connection with a code that starts so. */
 const advice: [RegExp, string][] = [
   [/^ECONNREFUSED/, "is the server running, and the port in the option servers right?"],
   [/^(ENOTFOUND|EAI_)/, "check the host name in the option servers"],
   [/^HPE_/, "the answer is not HTTP: is this a Firn server?"],
   [/^ERR_TLS_CERT_ALTNAME/, "use a host name of the certificate in the option servers"],
-  [/^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/, "set the option tls.ca to the certificate of the server's authority"],
+  [untrusted, "set the option tls.ca to the certificate of the server's authority"],
   [/certificate required/, "set the options tls.cert and tls.key"],
-  [/wrong version number|packet length/, "the server does not speak TLS: write http:// in the option servers"],
+  [notTLS, "the server does not speak TLS: write http:// in the option servers"],
   [/^(EPROTO|ERR_(SSL|OSSL|TLS))/, "check the option tls"],
 ];
 
@@ -180,7 +186,7 @@ export function connectionError(sequencer: string, server: string, cause: unknow
   // A line of OpenSSL: …error:0A00010B:SSL routines:ssl3_get_record:wrong version number:…
   const reason = /error:[\dA-F]{8}:[^:]*:[^:]*:([^:\n]*)/.exec(message)?.[1];
   const what = [reason === undefined ? message : `TLS failed: ${reason}`, advice.find(([of]) => of.test(code) || of.test(reason ?? ""))?.[1]];
-  const isTLS = /wrong version number|packet length/.test(reason ?? "") || /^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/.test(code);
+  const isTLS = notTLS.test(reason ?? "") || untrusted.test(code);
   return new (isTLS ? TLSError : FirnError)(`${place(sequencer, server)}: ${printable(what.filter(Boolean).join(": "))}`, { cause });
 }
 
