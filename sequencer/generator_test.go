@@ -78,7 +78,7 @@ func TestHolder(t *testing.T) {
 		t.Errorf("a switch that fails: %v, %v", err, m.unusable)
 	}
 	if _, err := first.TryNext(); !errors.Is(err, firn.ErrSealed) {
-		t.Errorf("the generator of before: %v, want ErrSealed", err)
+		t.Errorf("the previous generator: %v, want ErrSealed", err)
 	}
 }
 
