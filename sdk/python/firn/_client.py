@@ -708,10 +708,14 @@ class Sequencer(Generic[T]):
                 raise request.unusable("it has the ID 0, which is never made")
         if len(set(ids)) < count:
             raise request.unusable("it contains an ID twice")
-        if ids[0] == self._last:
-            raise request.unusable("it begins as the previous one: a cache is in between")
-        self._last = ids[0]
+        self._check_begin(request, ids[0])
         return ids
+
+    def _check_begin(self, request: Request, first: Any) -> None:
+        """Check that an answer does not begin like the previous one."""
+        if first == self._last:
+            raise request.unusable("it begins as the previous one: a cache is in between")
+        self._last = first
 
     def _check_width(self) -> None:
         if self._kind is uuid.UUID:
@@ -731,9 +735,7 @@ class Sequencer(Generic[T]):
         # IDs of a layout whose time is not on top come in any order.
         if not (ids[1:] > ids[:-1]).all() and len(numpy.unique(ids)) < len(ids):
             raise request.unusable("it contains an ID twice")
-        if int(ids[0]) == self._last:
-            raise request.unusable("it begins as the previous one: a cache is in between")
-        self._last = int(ids[0])
+        self._check_begin(request, int(ids[0]))
         return cast("list[Any]", ids)
 
 
