@@ -1,7 +1,6 @@
 package com.github.firnid.client;
 
 import java.io.InputStream;
-import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
@@ -11,16 +10,18 @@ import java.security.cert.CertificateException;
 import java.security.cert.CertificateFactory;
 import java.security.cert.X509Certificate;
 import javax.net.ssl.SSLContext;
-import javax.net.ssl.SSLEngine;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
-import javax.net.ssl.X509ExtendedTrustManager;
+import javax.net.ssl.X509TrustManager;
 
-/** Trusts the authorities of a PEM file, which is read again when it has changed. */
-final class Authorities extends X509ExtendedTrustManager {
+/**
+ * Trusts the authorities of a PEM file, which is read again when it has changed. The JDK checks the name of the
+ * server itself.
+ */
+final class Authorities implements X509TrustManager {
     private final Path file;
     private FileTime modified;
-    private X509ExtendedTrustManager current;
+    private X509TrustManager current;
 
     private Authorities(Path file) {
         this.file = file;
@@ -38,7 +39,7 @@ final class Authorities extends X509ExtendedTrustManager {
         }
     }
 
-    private synchronized X509ExtendedTrustManager read() throws CertificateException {
+    private synchronized X509TrustManager read() throws CertificateException {
         try {
             FileTime now = Files.getLastModifiedTime(file);
             if (current != null && now.equals(modified)) {
@@ -57,7 +58,7 @@ final class Authorities extends X509ExtendedTrustManager {
             }
             TrustManagerFactory f = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
             f.init(store);
-            current = (X509ExtendedTrustManager) f.getTrustManagers()[0];
+            current = (X509TrustManager) f.getTrustManagers()[0];
             modified = now;
             return current;
         } catch (Exception e) {
@@ -69,28 +70,8 @@ final class Authorities extends X509ExtendedTrustManager {
     }
 
     @Override
-    public void checkServerTrusted(X509Certificate[] chain, String type, SSLEngine engine) throws CertificateException {
-        read().checkServerTrusted(chain, type, engine);
-    }
-
-    @Override
-    public void checkServerTrusted(X509Certificate[] chain, String type, Socket socket) throws CertificateException {
-        read().checkServerTrusted(chain, type, socket);
-    }
-
-    @Override
     public void checkServerTrusted(X509Certificate[] chain, String type) throws CertificateException {
         read().checkServerTrusted(chain, type);
-    }
-
-    @Override
-    public void checkClientTrusted(X509Certificate[] chain, String type, SSLEngine engine) throws CertificateException {
-        throw new CertificateException("not a server");
-    }
-
-    @Override
-    public void checkClientTrusted(X509Certificate[] chain, String type, Socket socket) throws CertificateException {
-        throw new CertificateException("not a server");
     }
 
     @Override

@@ -6,7 +6,7 @@ import java.util.concurrent.atomic.AtomicLong;
 final class Block {
     private static final long SEALED = Long.MAX_VALUE / 2;
 
-    final Ids ids;
+    final long[] ids; // one or two longs for each
     final int size; // number of IDs
     final long nanos; // when their fetch began
     final long millis;
@@ -23,9 +23,9 @@ final class Block {
     long begun; // when it came into use; guarded by the Prefetch
     boolean counted; // that it was used up; guarded by the Prefetch
 
-    Block(Ids ids, long nanos, long millis) {
+    Block(long[] ids, int size, long nanos, long millis) {
         this.ids = ids;
-        this.size = ids.size;
+        this.size = size;
         this.low = size / 2;
         this.nanos = nanos;
         this.millis = millis;

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import javax.net.ssl.SSLContext;
 
@@ -31,8 +32,6 @@ import javax.net.ssl.SSLContext;
  */
 public class Client implements AutoCloseable {
     private final Core core;
-    private final Transport transport;
-    private final Roster roster;
     private final Map<String, Sequencer> sequencers = new ConcurrentHashMap<>();
     private final Map<String, Sequencer128> sequencers128 = new ConcurrentHashMap<>();
     private volatile boolean closed;
@@ -49,15 +48,11 @@ public class Client implements AutoCloseable {
 
     Client(Options options, Clock clock) {
         core = new Core(options, clock);
-        transport = new Transport(core);
-        roster = new Roster(options, clock);
     }
 
     /** Makes a client without servers. */
     Client() {
         core = null;
-        transport = null;
-        roster = null;
     }
 
     /**
@@ -77,12 +72,7 @@ public class Client implements AutoCloseable {
      * @return the sequencer
      */
     public Sequencer sequencer(String name) {
-        Sequencer s = sequencers.computeIfAbsent(
-                checkName(name), n -> new RemoteSequencer(remote(n, 1, sequencers)));
-        if (closed) { // meanwhile
-            s.close();
-        }
-        return s;
+        return open(name, sequencers, this::make);
     }
 
     /**
@@ -92,19 +82,29 @@ public class Client implements AutoCloseable {
      * @return the sequencer
      */
     public Sequencer128 sequencer128(String name) {
-        Sequencer128 s = sequencers128.computeIfAbsent(
-                checkName(name), n -> new RemoteSequencer128(remote(n, 2, sequencers128)));
+        return open(name, sequencers128, this::make128);
+    }
+
+    private <S> S open(String name, Map<String, S> all, BiFunction<String, Map<String, ?>, S> make) {
+        checkName(name);
+        if (closed) {
+            throw new ClosedException("the client is closed", null);
+        }
+        S s = all.computeIfAbsent(name, n -> make.apply(n, all));
         if (closed) { // meanwhile
-            s.close();
+            close();
         }
         return s;
     }
 
-    private Remote remote(String name, int width, Map<String, ?> all) {
-        if (closed) {
-            throw new ClosedException("the client is closed", null);
-        }
-        return new Remote(core, transport, roster.new View(), name, width, () -> all.remove(name));
+    /** Makes a sequencer, which removes itself from all when it is closed. */
+    Sequencer make(String name, Map<String, ?> all) {
+        return new RemoteSequencer(core, name, all);
+    }
+
+    /** Is like make. */
+    Sequencer128 make128(String name, Map<String, ?> all) {
+        return new RemoteSequencer128(core, name, all);
     }
 
     static String checkName(String name) {
@@ -121,7 +121,9 @@ public class Client implements AutoCloseable {
      * @return the states
      */
     public List<ServerStatus> servers() {
-        return roster.status();
+        synchronized (core) {
+            return core.roster.status();
+        }
     }
 
     /** Closes all sequencers and ends everything in progress. Calls throw a {@link ClosedException}. */
@@ -130,7 +132,9 @@ public class Client implements AutoCloseable {
         closed = true;
         sequencers.values().forEach(Sequencer::close);
         sequencers128.values().forEach(Sequencer128::close);
-        core.close();
+        if (core != null) {
+            core.close();
+        }
     }
 
     /** The options of a client. Only {@link #servers} is required. */
@@ -220,7 +224,7 @@ public class Client implements AutoCloseable {
         }
 
         /**
-         * Sets the maximum age of an ID when {@link Sequencer#next} returns it, counted from the arrival of its
+         * Sets the maximum age of an ID when {@link Sequencer#next} returns it, counted from the request of its
          * batch. Older IDs are discarded. After the machine was suspended, a few IDs may be older.
          *
          * @param validity the time; 10 min by default, and at least 100 ms

@@ -1,6 +1,8 @@
 package com.github.firnid.client;
 
 import java.net.http.HttpClient;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
@@ -8,16 +10,19 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.ForkJoinWorkerThread;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 
-/** What all sequencers of a client share. Its threads are daemons, and end soon after they have nothing to do. */
+/**
+ * What all sequencers of a client share. Its threads are daemons, and end soon after they have nothing to do. Its
+ * lock guards the state of calls, servers and fetched blocks; no code of the caller runs under it.
+ */
 final class Core {
     private static final long LINGER = 5; // seconds
     private static final String THREAD = "firn-client";
@@ -25,9 +30,11 @@ final class Core {
 
     final Options options;
     final Clock clock;
+    final Transport transport = new Transport(this);
+    final Gate gate = new Gate();
+    final Roster roster;
     private final ThreadPoolExecutor pool; // for requests; the gate bounds them
     private int busy; // threads of the pool
-    final Gate gate = new Gate(task -> after(0, task));
 
     /** For results that arrive later: it runs code of the caller. More threads only replace those that wait for IDs. */
     final Executor callbacks;
@@ -41,13 +48,14 @@ final class Core {
     Core(Options options, Clock clock) {
         this.options = options;
         this.clock = clock;
+        roster = new Roster(options, clock);
         ThreadFactory daemons = task -> {
             Thread t = new Thread(task, THREAD);
             t.setDaemon(true);
             return t;
         };
         pool = new ThreadPoolExecutor(
-                1, Integer.MAX_VALUE, LINGER, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), daemons);
+                0, Integer.MAX_VALUE, LINGER, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), daemons);
         pool.allowCoreThreadTimeOut(true);
         callbacks = callbacks(4 * CALLBACKS);
         nested = callbacks(64 * CALLBACKS);
@@ -58,6 +66,7 @@ final class Core {
         HttpClient.Builder b = HttpClient.newBuilder()
                 .version(HttpClient.Version.HTTP_1_1)
                 .followRedirects(HttpClient.Redirect.NEVER)
+                .proxy(HttpClient.Builder.NO_PROXY)
                 .connectTimeout(options.timeout)
                 .executor(Runnable::run); // in its own thread: each change of threads costs more than parsing an answer
         if (options.tls != null) {
@@ -77,38 +86,40 @@ final class Core {
         return t;
     }
 
-    /** Runs a task that may wait. */
-    void run(Runnable task) {
-        run(task, reserve());
-    }
-
-    /** Runs a task in the thread that was reserved for it. */
-    void run(Runnable task, Runnable free) {
-        pool.execute(() -> {
-            try {
-                task.run();
-            } finally {
-                free.run();
-            }
-        });
-    }
-
     /**
-     * Makes sure that a thread is free for another task, and returns what frees it. A task that frees its thread
-     * before it causes the next task leaves this thread to it.
+     * Runs a task that may wait, in a thread that cancelling the result interrupts. The thread is free for another
+     * task before the result causes one.
      */
-    Runnable reserve() {
-        AtomicBoolean reserved = new AtomicBoolean(true);
-        synchronized (pool) {
-            if (++busy > pool.getCorePoolSize()) {
-                pool.setCorePoolSize(busy);
-            }
+    <T> CompletableFuture<T> run(Callable<T> work) {
+        CompletableFuture<T> result = new CompletableFuture<>();
+        FutureTask<T> task = new FutureTask<>(work);
+        result.whenComplete((value, e) -> task.cancel(true));
+        reserve(1);
+        try {
+            pool.execute(() -> {
+                task.run();
+                reserve(-1);
+                try {
+                    result.complete(task.get());
+                } catch (ExecutionException e) {
+                    result.completeExceptionally(e.getCause());
+                } catch (CancellationException | InterruptedException e) {
+                    result.cancel(false);
+                }
+            });
+        } catch (Throwable e) { // OutOfMemoryError: there is no other thread
+            reserve(-1);
+            result.completeExceptionally(e);
         }
-        return () -> {
-            synchronized (pool) {
-                busy -= reserved.getAndSet(false) ? 1 : 0;
-            }
-        };
+        return result;
+    }
+
+    /** Makes sure that each task has a thread, and that no idle one is passed over. */
+    private void reserve(int change) {
+        synchronized (pool) {
+            busy += change;
+            pool.setCorePoolSize(busy);
+        }
     }
 
     /** Returns what completes the result of a call by this thread. */
@@ -132,10 +143,15 @@ final class Core {
         callbacks.execute(() -> options.log.log(level, message));
     }
 
-    /** Runs a task after some time. All tasks share a thread, so they must not wait, and run no code of the caller. */
+    /** Runs a task with the lock. */
+    synchronized void locked(Runnable task) {
+        task.run();
+    }
+
+    /** Runs a task with the lock after some time. All share a thread, so they must not wait. */
     Future<?> after(long nanos, Runnable task) {
         try {
-            return timers.schedule(task, nanos, TimeUnit.NANOSECONDS);
+            return timers.schedule(() -> locked(task), nanos, TimeUnit.NANOSECONDS);
         } catch (RejectedExecutionException e) { // closed
             return CompletableFuture.completedFuture(null);
         }
@@ -146,11 +162,8 @@ final class Core {
         // HttpClient can be closed since Java 21. Before, its thread ends when it is garbage.
         if ((Object) http instanceof AutoCloseable c) {
             run(() -> {
-                try {
-                    c.close();
-                } catch (Exception e) {
-                    throw new AssertionError(e);
-                }
+                c.close();
+                return null;
             });
         }
     }

@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
@@ -30,8 +29,6 @@ public final class FakeClient extends Client {
     private final Clock clock;
     private final int node;
     private final AtomicInteger failures = new AtomicInteger();
-    private final Map<String, Fake> sequencers = new ConcurrentHashMap<>();
-    private final Map<String, Fake128> sequencers128 = new ConcurrentHashMap<>();
 
     /**
      * Makes a client.
@@ -57,25 +54,19 @@ public final class FakeClient extends Client {
     }
 
     @Override
-    public Sequencer sequencer(String name) {
-        return sequencers.computeIfAbsent(checkName(name), Fake::new);
+    Sequencer make(String name, Map<String, ?> all) {
+        return new Fake(name, all);
     }
 
     @Override
-    public Sequencer128 sequencer128(String name) {
-        return sequencers128.computeIfAbsent(checkName(name), Fake128::new);
+    Sequencer128 make128(String name, Map<String, ?> all) {
+        return new Fake128(name, all);
     }
 
     /** Returns no servers. */
     @Override
     public List<ServerStatus> servers() {
         return List.of();
-    }
-
-    @Override
-    public void close() {
-        sequencers.values().forEach(Fake::close);
-        sequencers128.values().forEach(Fake128::close);
     }
 
     /** What fakes of both widths have in common. It counts slots, which are the time and the sequence of an ID. */
@@ -132,8 +123,8 @@ public final class FakeClient extends Client {
     }
 
     private final class Fake extends Base implements Sequencer {
-        Fake(String name) {
-            super(name, sequencers);
+        Fake(String name, Map<String, ?> all) {
+            super(name, all);
         }
 
         @Override
@@ -166,8 +157,8 @@ public final class FakeClient extends Client {
     }
 
     private final class Fake128 extends Base implements Sequencer128 {
-        Fake128(String name) {
-            super(name, sequencers128);
+        Fake128(String name, Map<String, ?> all) {
+            super(name, all);
         }
 
         @Override

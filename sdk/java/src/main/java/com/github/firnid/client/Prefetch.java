@@ -8,11 +8,12 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.function.IntFunction;
+import java.util.function.Supplier;
 
 /**
  * Hands out IDs that were fetched before. IDs are taken from a block without a lock. A block is replaced
- * under the lock, and only if it is sealed or used up, so IDs come in the order of their blocks, and none
- * comes twice.
+ * under the lock of the Core, and only if it is sealed or used up, so IDs come in the order of their blocks,
+ * and none comes twice.
  */
 final class Prefetch {
     /** A block that lasts less than this is too small. */
@@ -48,12 +49,13 @@ final class Prefetch {
     }
 
     private final Core core;
-    private final Function<Throwable, FirnException> giveUp;
+    private final Supplier<FirnException> giveUp;
     private final String name;
+    private final int width;
     private final int most;
     private final long validity; // in nanoseconds
     private final long patience; // of a call
-    private final IntFunction<CompletableFuture<Ids>> source;
+    private final IntFunction<CompletableFuture<long[]>> source;
 
     volatile Block block;
 
@@ -68,23 +70,26 @@ final class Prefetch {
     private long discarded;
 
     /**
+     * @param width the number of longs per ID
      * @param source asks a server for a number of IDs
      * @param giveUp makes the exception of a call that has waited too long
      */
     Prefetch(
             Core core,
             String name,
-            IntFunction<CompletableFuture<Ids>> source,
-            Function<Throwable, FirnException> giveUp) {
+            int width,
+            IntFunction<CompletableFuture<long[]>> source,
+            Supplier<FirnException> giveUp) {
         this.core = core;
         this.name = name;
+        this.width = width;
         this.source = source;
         this.giveUp = giveUp;
         this.count = Math.min(core.options.firstBatch, core.options.maxBatch);
         this.most = core.options.maxBatch;
         this.validity = core.options.validity.toNanos();
         this.patience = core.options.patience.toNanos() + GRACE;
-        this.block = new Block(new Ids.Packed(new long[0], 1), 0, 0);
+        this.block = new Block(new long[0], 0, 0, 0);
     }
 
     /** Returns the next ID, or null if none has been fetched. */
@@ -115,15 +120,19 @@ final class Prefetch {
             Slot slot = tryTake();
             if (slot != null) {
                 result.complete(convert.apply(slot));
-            } else if (await(result, convert, executor)) {
-                break;
+            } else {
+                synchronized (core) {
+                    if (await(result, convert, executor)) {
+                        break;
+                    }
+                }
             }
         }
         return result;
     }
 
-    /** Lets a call wait, unless there are IDs or the sequencer is closed. */
-    private synchronized <T> boolean await(CompletableFuture<T> result, Function<Slot, T> convert, Executor executor) {
+    /** Lets a call wait, unless there are IDs or the sequencer is closed. The caller holds the lock. */
+    private <T> boolean await(CompletableFuture<T> result, Function<Slot, T> convert, Executor executor) {
         if (closed) {
             result.completeExceptionally(closedException());
         } else if (!advance()) {
@@ -142,9 +151,9 @@ final class Prefetch {
     }
 
     /** Ends the calls that have waited too long. They are the first ones, because all have the same patience. */
-    private synchronized void expire() {
+    private void expire() {
         long now = core.clock.nanos();
-        FirnException e = giveUp.apply(null);
+        FirnException e = giveUp.get();
         for (Waiter<?> w; (w = waiters.peek()) != null && (w.result.isDone() || w.deadline <= now); waiters.remove()) {
             w.fail(e);
         }
@@ -173,14 +182,14 @@ final class Prefetch {
             return false;
         }
         if (tooOld(b)) {
-            synchronized (this) {
+            synchronized (core) {
                 drop(b);
             }
             return false;
         }
         if (i >= b.low) {
             b.low = b.size;
-            synchronized (this) {
+            synchronized (core) {
                 if (!closed && !fetching && ready == null && block == b) {
                     start();
                 }
@@ -237,17 +246,23 @@ final class Prefetch {
         long nanos = core.clock.nanos();
         long millis = core.clock.millis();
         fetching = true;
-        source.apply(n).whenComplete((ids, e) -> {
+        CompletableFuture<long[]> answer;
+        try {
+            answer = source.apply(n);
+        } catch (Throwable e) { // such as OutOfMemoryError: there is no other thread
+            answer = CompletableFuture.failedFuture(e);
+        }
+        answer.whenComplete((ids, e) -> core.locked(() -> {
             if (e == null) {
-                arrived(new Block(ids, nanos, millis), n);
+                arrived(new Block(ids, ids.length / width, nanos, millis), n);
             } else {
                 failed(fetch, Core.asFirn(e));
             }
-        });
+        }));
     }
 
     /** Gives the IDs to the calls that wait, and keeps the rest. */
-    private synchronized void arrived(Block b, int asked) {
+    private void arrived(Block b, int asked) {
         fetching = false;
         if (b.size < asked && count == asked) {
             count = b.size; // all that servers give at a time
@@ -278,7 +293,7 @@ final class Prefetch {
         }
     }
 
-    private synchronized void failed(long fetch, FirnException e) {
+    private void failed(long fetch, FirnException e) {
         fetching = false;
         while (!waiters.isEmpty() && waiters.peek().fetch < fetch) {
             waiters.remove().fail(e);
@@ -296,7 +311,7 @@ final class Prefetch {
     }
 
     /** Drops blocks that are too old, even if no call needs an ID. */
-    private synchronized void tick() {
+    private void tick() {
         if (timer != null) {
             timer.cancel(false);
             timer = null;
@@ -328,12 +343,14 @@ final class Prefetch {
         }
     }
 
-    synchronized long discarded() {
-        return discarded;
+    long discarded() {
+        synchronized (core) {
+            return discarded;
+        }
     }
 
-    /** Discards all IDs, and ends the calls that wait. */
-    synchronized void close() {
+    /** Discards all IDs, and ends the calls that wait. The caller holds the lock. */
+    void close() {
         closed = true;
         block.seal();
         ready = null;

@@ -2,59 +2,65 @@ package com.github.firnid.client;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
-import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.function.ToIntFunction;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /** A sequencer on the servers: what sequencers of both widths have in common. */
-final class Remote {
+abstract class Remote {
     final Core core;
-    final Transport transport;
     final Roster.View view;
-    final String name;
     final Prefetch prefetch;
     volatile int most = Options.MAX_COUNT; // how many IDs can be requested at a time
-
-    private volatile Transport.Format<Ids> format; // as runs, until a server says that there are none
-    private final Transport.Format<Ids> packed;
-    private final Runnable forget;
     final Set<Call<?>> calls = ConcurrentHashMap.newKeySet();
     final Set<Future<?>> requests = ConcurrentHashMap.newKeySet(); // also probes
+
+    private final String name;
+    private final int width; // longs per ID
+    private volatile Format<long[]> format; // as runs, until a server says that there are none
+    private final Format<long[]> packed;
+    private final Map<String, ?> all;
     private volatile boolean closed;
-    private UUID last; // the first ID of the last answer
+    private List<Long> last; // the first ID of the last answer
 
     /**
      * @param width the number of longs per ID
-     * @param forget is called when the sequencer is closed
+     * @param all the sequencers of the client, without this one after it has closed
      */
-    Remote(Core core, Transport transport, Roster.View view, String name, int width, Runnable forget) {
+    Remote(Core core, String name, int width, Map<String, ?> all) {
         this.core = core;
-        this.transport = transport;
-        this.view = view;
+        this.view = core.roster.new View();
         this.name = name;
-        this.forget = forget;
-        this.packed = Formats.packed(width, this::isRepeat);
-        this.format = width == 1 ? Formats.runs(packed, this::isRepeat) : packed;
-        this.prefetch = new Prefetch(core, name, n -> call(n, format, true), this::giveUp);
+        this.width = width;
+        this.all = all;
+        this.packed = Format.packed(width, this::isRepeat);
+        this.format = width == 1 ? Format.runs(packed, this::isRepeat) : packed;
+        this.prefetch = new Prefetch(core, name, width, n -> call(n, format, true),
+                () -> giveUp(new FirnException[core.options.servers.size()], true));
+    }
+
+    public final String name() {
+        return name;
     }
 
     /** Requests up to count IDs. */
-    private <T> CompletableFuture<T> call(int count, Transport.Format<T> format, boolean isFetch) {
+    private <T> CompletableFuture<T> call(int count, Format<T> format, boolean isFetch) {
         Call<T> call = new Call<>(this, count, format, isFetch);
         calls.add(call);
-        CompletableFuture<T> result = call.start();
-        result.whenComplete((ids, e) -> {
-            calls.remove(call);
-            call.cancel(closedException()); // if the caller cancelled it
-        });
+        call.result.whenComplete((ids, e) -> calls.remove(call));
+        core.locked(call::start);
         if (closed) {
-            call.cancel(closedException());
+            call.result.completeExceptionally(closedException());
         }
-        return result;
+        return call.result;
     }
 
     private FirnException closedException() {
@@ -62,7 +68,7 @@ final class Remote {
     }
 
     /** Requests exactly count IDs, with as many requests as necessary, one after the other. */
-    private <T> CompletableFuture<List<T>> all(int count, Transport.Format<T> format, ToIntFunction<T> size) {
+    private <T> CompletableFuture<List<T>> all(int count, Format<T> format, ToIntFunction<T> size) {
         Options.count(count);
         CompletableFuture<List<T>> all = new CompletableFuture<>();
         more(all, new ArrayList<>(), count, format, size);
@@ -70,7 +76,7 @@ final class Remote {
     }
 
     private <T> void more(
-            CompletableFuture<List<T>> all, List<T> parts, int count, Transport.Format<T> format, ToIntFunction<T> size) {
+            CompletableFuture<List<T>> all, List<T> parts, int count, Format<T> format, ToIntFunction<T> size) {
         CompletableFuture<T> call = call(Math.min(count, Options.MAX_COUNT), format, false);
         all.whenComplete((ids, e) -> call.cancel(false)); // unless it has ended
         call.whenComplete((part, e) -> {
@@ -88,36 +94,35 @@ final class Remote {
         });
     }
 
-    /** Is like take, and converts the IDs. To cancel the result ends the request. */
-    <T> CompletableFuture<T> takeAsync(int count, Function<List<Ids>, T> convert) {
-        CompletableFuture<List<Ids>> ids = take(count);
+    /** Takes IDs, and converts them. To cancel the result ends the request. */
+    <T> CompletableFuture<T> takeAsync(int count, Function<List<long[]>, T> convert) {
+        CompletableFuture<List<long[]>> ids = parts(count);
         CompletableFuture<T> result = new CompletableFuture<>();
-        ids.whenCompleteAsync((all, e) -> {
+        ids.whenCompleteAsync((parts, e) -> {
             if (e == null) {
-                Core.completion(result, () -> convert.apply(all)).run();
+                Core.completion(result, () -> convert.apply(parts)).run();
             } else {
                 result.completeExceptionally(Core.asFirn(e));
             }
         }, core.completer());
-        result.whenComplete((all, e) -> ids.cancel(false)); // unless it has ended
+        result.whenComplete((parts, e) -> ids.cancel(false)); // unless it has ended
         return result;
     }
 
-    CompletableFuture<List<Ids>> take(int count) {
-        return all(count, format, ids -> ids.size);
+    private CompletableFuture<List<long[]>> parts(int count) {
+        return all(count, format, ids -> ids.length / width);
     }
 
-    List<String> takeText(int count, String format) {
-        return await(all(count, Formats.text(format), List::size)).stream().flatMap(List::stream).toList();
+    List<long[]> takeParts(int count) {
+        return Core.await(parts(count), name);
     }
 
-    /** Waits for a result. Calls end by themselves after the option patience. */
-    <T> T await(CompletableFuture<T> result) {
-        return Core.await(result, name);
+    public final List<String> takeText(int count, String format) {
+        return Core.await(all(count, Format.text(format), List::size), name).stream().flatMap(List::stream).toList();
     }
 
-    <T> CompletableFuture<T> request(int i, int count, Transport.Format<T> format) {
-        CompletableFuture<T> request = transport.request(i, name, count, format);
+    <T> CompletableFuture<T> request(int i, int count, Format<T> format) {
+        CompletableFuture<T> request = core.transport.request(i, name, count, format);
         requests.add(request);
         request.whenComplete((ids, e) -> requests.remove(request));
         if (closed) {
@@ -134,18 +139,22 @@ final class Remote {
     /** Asks a suspect for one ID, which is lost, while calls use other servers. */
     void probe(int i) {
         long sent = core.clock.nanos();
-        request(i, 1, packed).whenComplete((ids, e) -> {
+        request(i, 1, packed).whenComplete((ids, e) -> core.locked(() -> {
             if (e == null) {
                 worked(i, sent, true);
             } else if (!closed) {
                 failed(i, sent, Core.asFirn(e));
             }
-        });
+        }));
     }
 
     void worked(int i, long sent, boolean probe) {
-        if (view.worked(i, sent, probe, () -> noAnswer(i, sent))) {
+        boolean late = core.clock.nanos() - sent >= view.hedgeAfter();
+        if (view.worked(i, sent, probe)) {
             core.log(System.Logger.Level.INFO, core.options.servers.get(i) + " answers again");
+        }
+        if (late) { // it was probably stopped, so a probe must be answered in time first
+            view.late(i, sent, noAnswer(i, sent));
         }
     }
 
@@ -164,7 +173,7 @@ final class Remote {
         } else if (e instanceof Transport.TlsException) {
             refused = true;
         } else if (e.isSilence()) {
-            view.late(i, sent, false, e);
+            view.late(i, sent, e);
         }
         if (view.failed(i, sent, whole, wish, e)) {
             core.log(System.Logger.Level.WARNING, "server failed: " + e.getMessage());
@@ -174,46 +183,46 @@ final class Remote {
 
     FirnException noAnswer(int i, long sent) {
         String at = core.options.servers.get(i);
-        long took = Call.millis(core.clock.nanos() - sent);
+        long took = TimeUnit.NANOSECONDS.toMillis(core.clock.nanos() - sent);
         return new FirnException(at, "\"" + name + "\" at " + at + ": no answer after " + took + " ms", null);
     }
 
-    private FirnException giveUp(Throwable cause) {
-        return giveUp(new FirnException[core.options.servers.size()], cause);
-    }
-
-    /** Returns the exception of a call that no server answered, with the failures of that call, if any. */
-    FirnException giveUp(FirnException[] errors, Throwable cause) {
-        UnavailableException all = new UnavailableException(null, cause);
-        StringBuilder text = new StringBuilder("no server gives IDs of \"" + name + "\"");
-        for (int i = 0; i < errors.length; i++) {
-            FirnException e = errors[i] != null ? errors[i] : view.error(i);
-            if (e != null) {
-                text.append(text.indexOf(": ") < 0 ? ": " : "; ").append(e.getMessage());
-                all.addSuppressed(e);
-            }
+    /**
+     * Returns the exception of a call that no server answered.
+     *
+     * @param errors its failures, or null, by server
+     * @param admitted whether it could send requests
+     */
+    FirnException giveUp(FirnException[] errors, boolean admitted) {
+        List<FirnException> reasons = IntStream.range(0, errors.length)
+                .mapToObj(i -> errors[i] != null ? errors[i] : view.error(i))
+                .filter(Objects::nonNull)
+                .toList();
+        String why = reasons.stream().map(Throwable::getMessage).collect(Collectors.joining("; "));
+        if (why.isEmpty()) {
+            why = (admitted ? "no answer within " : "other calls of this client were still in progress after ")
+                    + Transport.text(core.options.patience) + ", the option patience";
         }
-        if (all.reasons().isEmpty()) {
-            text.append(": no answer within ").append(Transport.text(core.options.patience)).append(", the option patience");
-        }
-        UnavailableException named = new UnavailableException(text.toString(), cause);
-        all.reasons().forEach(named::addSuppressed);
-        return named;
+        UnavailableException e = new UnavailableException("no server gives IDs of \"" + name + "\": " + why, null);
+        reasons.forEach(e::addSuppressed);
+        return e;
     }
 
     /** Whether an answer begins like the previous one. That detects a cache that drops the nonce. */
-    private synchronized boolean isRepeat(Ids ids) {
-        UUID first = new UUID(ids.high(0), ids.low(0));
+    private synchronized boolean isRepeat(long[] ids) {
+        List<Long> first = List.of(ids[0], ids[width - 1]);
         boolean repeat = first.equals(last);
         last = first;
         return repeat;
     }
 
-    void close() {
+    public final void close() {
         closed = true;
-        prefetch.close();
-        calls.forEach(c -> c.cancel(closedException()));
+        core.locked(() -> {
+            prefetch.close();
+            calls.forEach(c -> c.result.completeExceptionally(closedException()));
+        });
         requests.forEach(r -> r.cancel(true));
-        forget.run();
+        all.remove(name, this);
     }
 }

@@ -1,49 +1,39 @@
 package com.github.firnid.client;
 
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 
 /** The 64-bit IDs of a sequencer on the servers. */
-final class RemoteSequencer implements Sequencer {
-    final Remote remote;
-    private final Prefetch prefetch;
-
-    RemoteSequencer(Remote remote) {
-        this.remote = remote;
-        this.prefetch = remote.prefetch;
-    }
-
-    Prefetch prefetch() {
-        return prefetch;
-    }
-
-    @Override
-    public String name() {
-        return remote.name;
+final class RemoteSequencer extends Remote implements Sequencer {
+    RemoteSequencer(Core core, String name, Map<String, ?> all) {
+        super(core, name, 1, all);
     }
 
     @Override
     public long next() {
         Block b = prefetch.block;
         long i = b.used.getAndIncrement();
-        return i < b.limit ? b.ids.low((int) i) : slowly(b, i);
+        return i < b.limit ? b.ids[(int) i] : slowly(b, i);
     }
 
     private long slowly(Block b, long i) {
-        return prefetch.check(b, i) ? b.ids.low((int) i) : id(prefetch.take());
+        return prefetch.check(b, i) ? b.ids[(int) i] : id(prefetch.take());
     }
 
     private static long id(Prefetch.Slot slot) {
-        return slot.block().ids.low(slot.index());
+        return slot.block().ids[slot.index()];
     }
 
-    private static long[] all(List<Ids> parts) {
-        long[] all = new long[parts.stream().mapToInt(ids -> ids.size).sum()];
+    private static long[] all(List<long[]> parts) {
+        if (parts.size() == 1) {
+            return parts.get(0);
+        }
+        long[] all = new long[parts.stream().mapToInt(ids -> ids.length).sum()];
         int n = 0;
-        for (Ids ids : parts) {
-            for (int i = 0; i < ids.size; i++) {
-                all[n++] = ids.low(i);
-            }
+        for (long[] ids : parts) {
+            System.arraycopy(ids, 0, all, n, ids.length);
+            n += ids.length;
         }
         return all;
     }
@@ -55,21 +45,11 @@ final class RemoteSequencer implements Sequencer {
 
     @Override
     public long[] take(int count) {
-        return all(remote.await(remote.take(count)));
+        return all(takeParts(count));
     }
 
     @Override
     public CompletableFuture<long[]> takeAsync(int count) {
-        return remote.takeAsync(count, RemoteSequencer::all);
-    }
-
-    @Override
-    public List<String> takeText(int count, String format) {
-        return remote.takeText(count, format);
-    }
-
-    @Override
-    public void close() {
-        remote.close();
+        return takeAsync(count, RemoteSequencer::all);
     }
 }

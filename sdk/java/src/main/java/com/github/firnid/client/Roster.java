@@ -3,10 +3,9 @@ package com.github.firnid.client;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
-import java.util.function.Supplier;
 import java.util.concurrent.TimeUnit;
 
-/** The servers of a client, and what is known about each of them. */
+/** The servers of a client, and what is known about each of them. The lock of the Core guards it. */
 final class Roster {
     /** How long a server is left out. The time doubles with each failure. */
     private static final long SHORTEST_PAUSE = TimeUnit.MILLISECONDS.toNanos(250);
@@ -29,8 +28,6 @@ final class Roster {
         long failed; // time of the last failure
         long until; // it is not used before
         long probe; // no probe is sent before
-        boolean kept; // a request has outlived its call
-        long answered; // time of the last answer
         boolean asked; // the server asked for the pause, so it is not a last resort either
         FirnException error; // why it is a suspect; null if it is not
 
@@ -45,7 +42,8 @@ final class Roster {
             }
             if (wish > 0) {
                 asked = true;
-                until = now + atMost(wish + random(wish / 10)); // never less than the server asked for
+                long least = Math.min(wish, LONGEST_WISH); // never less than the server asked for
+                until = now + least + random(least / 10);
             }
             suspect(start, e);
         }
@@ -70,21 +68,25 @@ final class Roster {
     private final Clock clock;
     private final long timeout;
     private final List<String> servers;
-    private final List<Health> whole = new ArrayList<>(); // guarded by this
+    private final List<Health> whole;
+
+    /** By server, whether a request has outlived its call. */
+    final boolean[] kept;
 
     Roster(Options options, Clock clock) {
         this.clock = clock;
         this.timeout = options.timeout.toNanos();
         this.servers = options.servers;
-        servers.forEach(s -> whole.add(new Health()));
+        this.whole = healths();
+        this.kept = new boolean[servers.size()];
+    }
+
+    private List<Health> healths() {
+        return servers.stream().map(s -> new Health()).toList();
     }
 
     private static long random(long below) {
         return ThreadLocalRandom.current().nextLong(below + 1);
-    }
-
-    private static long atMost(long wish) {
-        return Math.min(wish, LONGEST_WISH);
     }
 
     /** Random, so that clients that have seen the same failure do not return at once. */
@@ -93,7 +95,7 @@ final class Roster {
         return d / 2 + random(d / 2);
     }
 
-    synchronized List<ServerStatus> status() {
+    List<ServerStatus> status() {
         List<ServerStatus> all = new ArrayList<>();
         for (int i = 0; i < servers.size(); i++) {
             Health h = whole.get(i);
@@ -103,190 +105,116 @@ final class Roster {
     }
 
     /**
-     * The choice of a server: its index, or -1; whether it is no suspect; suspects to probe beside it; the
-     * time until a server is available, or 0 if none will be.
+     * The choice of a server: its index, or -1; suspects to probe beside it; the time until a server is
+     * available, or 0 if none will be.
      */
-    record Pick(int server, boolean good, List<Integer> probes, long pause) {}
-
-    /** What a call has tried. */
-    static final class Tried {
-        final boolean[] once; // at least
-        final boolean[] refused; // not to be tried again
-        final boolean[] pending; // a request is in progress
-
-        Tried(int servers) {
-            once = new boolean[servers];
-            refused = new boolean[servers];
-            pending = new boolean[servers];
-        }
-    }
+    record Pick(int server, List<Integer> probes, long pause) {}
 
     /** The servers as one sequencer sees them. */
     final class View {
-        private final List<Health> own = new ArrayList<>();
+        private final List<Health> own = healths();
         private long usual; // how long an answer takes, a moving average
-
-        View() {
-            servers.forEach(s -> own.add(new Health()));
-        }
 
         /**
          * Chooses a random server among those that are no suspects. If all are, it chooses a random one that
          * is not left out, or else the last resort: the one that returns first, among those that the call
          * has not tried and that have not asked for the pause themselves.
          */
-        Pick pick(Tried tried) {
-            synchronized (Roster.this) {
-                long now = clock.nanos();
-                List<Integer> good = new ArrayList<>();
-                List<Integer> fit = new ArrayList<>();
-                List<Integer> probes = new ArrayList<>();
-                int resort = -1;
-                long resortAt = 0;
-                long soonest = Long.MAX_VALUE;
-                for (int i = 0; i < servers.size(); i++) {
-                    if (tried.refused[i] || tried.pending[i]) {
-                        continue;
-                    }
-                    Health w = whole.get(i);
-                    Health o = own.get(i);
-                    if (w.error == null && o.error == null) {
-                        good.add(i);
-                        continue;
-                    }
-                    if (now > w.probe && now > o.probe) {
-                        probes.add(i);
-                    }
-                    long until = Math.max(w.until, o.until);
-                    if (until <= now) {
-                        fit.add(i);
-                        continue;
-                    }
-                    boolean asked = w.asked && w.until > now || o.asked && o.until > now;
-                    if (!tried.once[i] && !asked && (resort < 0 || until < resortAt)) {
-                        resort = i;
-                        resortAt = until;
-                    }
-                    soonest = Math.min(soonest, until);
+        Pick pick(Call<?> call) {
+            long now = clock.nanos();
+            List<Integer> good = new ArrayList<>();
+            List<Integer> fit = new ArrayList<>();
+            List<Integer> probes = new ArrayList<>();
+            int resort = -1;
+            long resortAt = Long.MAX_VALUE;
+            long soonest = Long.MAX_VALUE;
+            for (int i = 0; i < servers.size(); i++) {
+                if (call.refused[i] || call.pending[i] != null) {
+                    continue;
                 }
-                if (!good.isEmpty()) {
-                    for (int i : probes) { // no other one before this one has ended
-                        whole.get(i).probe = own.get(i).probe = now + timeout;
-                    }
-                    return new Pick(any(good), true, probes, 0);
+                Health w = whole.get(i);
+                Health o = own.get(i);
+                if (w.error == null && o.error == null) {
+                    good.add(i);
+                    continue;
                 }
-                if (!fit.isEmpty()) {
-                    return new Pick(any(fit), false, List.of(), 0);
+                if (now > w.probe && now > o.probe) {
+                    probes.add(i);
                 }
-                long pause = resort >= 0 || soonest == Long.MAX_VALUE ? 0 : soonest - now;
-                return new Pick(resort, false, List.of(), pause);
+                long until = Math.max(w.until, o.until);
+                if (until <= now) {
+                    fit.add(i);
+                    continue;
+                }
+                boolean asked = w.asked && w.until > now || o.asked && o.until > now;
+                if (!call.tried[i] && !asked && until < resortAt) {
+                    resort = i;
+                    resortAt = until;
+                }
+                soonest = Math.min(soonest, until);
             }
+            if (!good.isEmpty()) {
+                for (int i : probes) { // no other one before this one has ended
+                    whole.get(i).probe = own.get(i).probe = now + timeout;
+                }
+                return new Pick(any(good), probes, 0);
+            }
+            int server = fit.isEmpty() ? resort : any(fit);
+            return new Pick(server, List.of(), server >= 0 || soonest == Long.MAX_VALUE ? 0 : soonest - now);
         }
 
         private static int any(List<Integer> some) {
             return some.get(ThreadLocalRandom.current().nextInt(some.size()));
         }
 
-        /** Whether any of these servers is no suspect. */
-        boolean anyGood(boolean[] some) {
-            synchronized (Roster.this) {
-                for (int i = 0; i < some.length; i++) {
-                    if (some[i] && whole.get(i).error == null && own.get(i).error == null) {
-                        return true;
-                    }
-                }
-                return false;
-            }
-        }
-
-        /** When another server is asked: if a request takes long, and meanwhile this one has answered no other. */
-        long lateAt(int i, long start) {
-            synchronized (Roster.this) {
-                return Math.max(start, own.get(i).answered) + Math.max(SLOW, 2 * usual);
-            }
-        }
-
-        /** Whether a request to a server may outlive its call. One may. */
-        boolean keep(int i) {
-            synchronized (Roster.this) {
-                boolean may = !whole.get(i).kept;
-                whole.get(i).kept = true;
-                return may;
-            }
-        }
-
-        void unkeep(int i) {
-            synchronized (Roster.this) {
-                whole.get(i).kept = false;
-            }
+        /** How long a request may take before another server is asked: one that always takes long is slow. */
+        long hedgeAfter() {
+            return Math.max(SLOW, 2 * usual);
         }
 
         /**
-         * Records an answer, and returns whether the server had failed before. If the server was silent for
-         * long, it stays a suspect, and what is usual changes little: it was probably stopped. A request that
-         * was sent before a failure does not show that the server works again.
+         * Records an answer, and returns whether the server had failed before. A request that was sent before
+         * a failure does not show that the server works again.
          */
-        boolean worked(int i, long start, boolean probe, Supplier<FirnException> slow) {
-            synchronized (Roster.this) {
-                long now = clock.nanos();
-                Health w = whole.get(i);
-                Health o = own.get(i);
-                long usually = Math.max(SLOW, 2 * usual);
-                boolean late = now >= lateAt(i, start);
-                o.answered = now;
-                if (!probe) {
-                    usual += (Math.min(now - start, 2 * usually) - usual) / 8;
-                }
-                boolean had = w.failures > 0 || o.failures > 0;
-                if (had && start < Math.max(w.failed, o.failed)) {
-                    return false;
-                }
-                w.clear();
-                o.clear();
-                if (late) {
-                    w.suspect(start, slow.get());
-                    o.suspect(start, w.error);
-                }
-                return had;
+        boolean worked(int i, long start, boolean probe) {
+            Health w = whole.get(i);
+            Health o = own.get(i);
+            if (!probe) {
+                usual += (Math.min(clock.nanos() - start, 2 * hedgeAfter()) - usual) / 8;
             }
+            boolean had = w.failures > 0 || o.failures > 0;
+            if (had && start < Math.max(w.failed, o.failed)) {
+                return false;
+            }
+            w.clear();
+            o.clear();
+            return had;
         }
 
         /** Records a failure of the whole server or for this sequencer, and returns whether it is the first. */
         boolean failed(int i, long start, boolean all, long wish, FirnException e) {
-            synchronized (Roster.this) {
-                Health h = all ? whole.get(i) : own.get(i);
-                boolean first = h.failures == 0;
-                h.fail(start, wish, e);
-                if (all && own.get(i).error != null) {
-                    own.get(i).suspect(start, e);
-                }
-                return first;
+            Health h = all ? whole.get(i) : own.get(i);
+            boolean first = h.failures == 0;
+            h.fail(start, wish, e);
+            if (all && own.get(i).error != null) {
+                own.get(i).suspect(start, e);
             }
+            return first;
         }
 
-        /**
-         * Makes a server a suspect if it has not answered for long. While the request is pending, no probe is
-         * sent.
-         */
-        void late(int i, long start, boolean pending, FirnException e) {
-            synchronized (Roster.this) {
-                if (clock.nanos() >= lateAt(i, start)) {
-                    whole.get(i).suspect(start, e);
-                    own.get(i).suspect(start, e);
-                    if (pending) {
-                        own.get(i).probe = Math.max(own.get(i).probe, start + timeout);
-                    }
-                }
+        /** Makes a server a suspect if a request takes long. A call with little time proves nothing. */
+        void late(int i, long start, FirnException e) {
+            if (clock.nanos() - start >= hedgeAfter()) {
+                whole.get(i).suspect(start, e);
+                own.get(i).suspect(start, e);
             }
         }
 
         /** Returns why a server is a suspect, or null. */
         FirnException error(int i) {
-            synchronized (Roster.this) {
-                Health w = whole.get(i);
-                Health o = own.get(i);
-                return w.error == null || o.error != null && o.failed > w.failed ? o.error : w.error;
-            }
+            Health w = whole.get(i);
+            Health o = own.get(i);
+            return w.error == null || o.error != null && o.failed > w.failed ? o.error : w.error;
         }
     }
 }

@@ -1,10 +1,56 @@
 package com.github.firnid.client;
 
+import static java.util.Map.entry;
+
 import java.time.Duration;
+import java.util.Map;
 
 /** Thrown if a server answered that it does not fulfill the request. */
 public final class ServerException extends FirnException {
     private static final long serialVersionUID = 1;
+
+    private static final String BETWEEN = "something between this program and the server ";
+
+    /** The kinds of problems of servers, and what the user of this package can do. */
+    private static final Map<String, String> HINTS = Map.ofEntries(
+            entry("bad-parameter", "ask for fewer IDs, or set a smaller option maxBatch"),
+            entry("bad-name", ""),
+            entry("bad-id", ""),
+            entry("bad-body", ""),
+            entry("unexpected-body", BETWEEN + "adds a body to requests"),
+            entry("unexpected-range", BETWEEN + "asks for parts of answers"),
+            entry("no-runs", ""),
+            entry("batch-too-large", "ask for fewer IDs, or set a smaller option maxBatch"),
+            entry("cross-site", BETWEEN + "adds the headers of a browser"),
+            entry("unauthorized", "check the option token"),
+            entry("forbidden", "the token needs the role generate for this sequencer: check the option token"),
+            entry("no-sequencer", "create it: firn sequencer create NAME"),
+            entry("different", ""),
+            entry("no-store", "start the server with --store"),
+            entry("not-found", "check the paths in the option servers"),
+            entry("method-not-allowed", ""),
+            entry("not-acceptable", ""),
+            entry("foreign-host",
+                    "use localhost or a loopback address in the option servers, or start the server with --allow-host"),
+            entry("bad-config", "run firn config check on the server"),
+            entry("internal", "see the server's log"),
+            entry("time-over", "create another sequencer, with more time bits in its layout"),
+            entry("busy", "clients ask for more IDs than one server can make: add servers"),
+            entry("cancelled", ""),
+            entry("clock", "correct the server's clock"),
+            entry("clock-ahead", "compare the server's clock with a time server"),
+            entry("no-grant", ""),
+            entry("nodes-exhausted", "stop a server, or choose a layout with more node bits"),
+            entry("not-yet", ""),
+            entry("store-unavailable", "see the server's log"),
+            entry("store-rolled-back", "run firn node fence"),
+            entry("moved", "ask a server of that store, or bring it back: firn sequencer move"),
+            entry("detached", "run firn sequencer attach NAME"),
+            entry("destroyed", "create it again: firn sequencer create NAME"),
+            entry("recreated", ""),
+            entry("bad-record", "see the server's log"),
+            entry("draining", ""),
+            entry("too-many-names", "start the server with a higher --max-sequencers, or use fewer names"));
 
     /** The HTTP status. */
     private final int status;
@@ -81,45 +127,28 @@ public final class ServerException extends FirnException {
         return status >= 400 && status < 500 && !isTemporary() && !isOfServer();
     }
 
-    /** Whether the server as a whole does not work. Most problems concern one sequencer. */
+    /**
+     * Whether the server as a whole does not work. Most problems concern one sequencer; those of an unknown kind do
+     * not come from a Firn server.
+     */
     boolean isOfServer() {
         return switch (kind) {
-            case "", "unauthorized", "no-store", "foreign-host", "internal", "draining" -> true;
-            default -> false;
+            case "unauthorized", "no-store", "foreign-host", "internal", "draining" -> true;
+            default -> !HINTS.containsKey(kind);
         };
     }
 
     /** Returns what the user of this package can do, or "". */
-    static String hint(String kind, int status, String sequencer) {
-        String known = switch (kind) {
-            case "unauthorized" -> "check the option token";
-            case "forbidden" -> "the token needs the role generate for this sequencer: check the option token";
-            case "no-sequencer" -> "create it: firn sequencer create " + sequencer;
-            case "not-found" -> "check the paths in the option servers";
-            case "foreign-host" ->
-                "use localhost or a loopback address in the option servers, or start the server with --allow-host";
-            case "batch-too-large", "bad-parameter" -> "ask for fewer IDs, or set a smaller option maxBatch";
-            case "moved" -> "ask a server of that store, or bring it back: firn sequencer move";
-            case "detached" -> "run firn sequencer attach " + sequencer;
-            case "destroyed" -> "create it again: firn sequencer create " + sequencer;
-            case "busy" -> "clients ask for more IDs than one server can make: add servers";
-            case "nodes-exhausted" -> "stop a server, or choose a layout with more node bits";
-            case "time-over" -> "create another sequencer, with more time bits in its layout";
-            case "internal", "bad-record", "store-unavailable" -> "see the server's log";
-            case "store-rolled-back" -> "run firn node fence";
-            case "bad-config" -> "run firn config check on the server";
-            default -> "";
-        };
-        if (!known.isEmpty() || !kind.isEmpty()) {
-            return known;
+    static String hint(String kind, int status, String sequencer, String detail) {
+        if (!kind.isEmpty()) {
+            return HINTS.getOrDefault(kind, "").replace("NAME", sequencer);
+        } else if (status == 400 && detail.contains("HTTPS server")) {
+            return "the server speaks TLS: use https:// in the option servers";
+        } else if (status == 401 || status == 403) {
+            return "check the option token";
+        } else if (status >= 300 && status < 400) {
+            return "redirects are not followed, because the token would be sent along: put the target into the option servers";
         }
-        return switch (status) {
-            case 401, 403 -> "check the option token";
-            case 429, 502, 503, 504 -> "";
-            default ->
-                status >= 300 && status < 400
-                        ? "redirects are not followed, because the token would be sent along: put the target into the option servers"
-                        : "is this a Firn server? Check the option servers";
-        };
+        return status < 500 && status != 429 ? "is this a Firn server? Check the option servers" : "";
     }
 }

@@ -3,10 +3,7 @@ package com.github.firnid.client;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.net.ConnectException;
-import java.net.InetSocketAddress;
 import java.net.ProtocolException;
-import java.net.Proxy;
-import java.net.ProxySelector;
 import java.net.URI;
 import java.net.UnknownHostException;
 import java.net.http.HttpConnectTimeoutException;
@@ -17,19 +14,13 @@ import java.nio.ByteBuffer;
 import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.time.Instant;
-import java.time.ZonedDateTime;
-import java.time.format.DateTimeFormatter;
-import java.time.format.DateTimeParseException;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Flow;
 import java.util.concurrent.Future;
-import java.util.concurrent.FutureTask;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -41,29 +32,6 @@ final class Transport {
     private static final int PROBLEM = 16 << 10;
 
     private static final String AGENT = "firn-client-java/" + version();
-
-    /**
-     * How IDs are requested and read.
-     *
-     * @param query what follows the count in the URL
-     * @param accept the media type of the answer
-     * @param most the maximum size of an ID in the answer, in bytes
-     */
-    interface Format<T> {
-        String query();
-
-        String accept();
-
-        int most();
-
-        /** Returns the format to use if the layout has no runs, or null if this one has none either. */
-        default Format<T> fallback() {
-            return null;
-        }
-
-        /** Reads an answer that should have this many IDs; the message of the exception says what is wrong. */
-        T read(byte[] answer, int count) throws ProtocolException;
-    }
 
     private final Core core;
 
@@ -84,34 +52,11 @@ final class Transport {
     <T> CompletableFuture<T> request(int server, String name, int count, Format<T> format) {
         String at = core.options.servers.get(server);
         String place = "\"" + name + "\" at " + at + ": ";
-        CompletableFuture<T> result = new CompletableFuture<>();
-        Runnable free = core.reserve();
-        FutureTask<T> task = new FutureTask<>(() -> {
-            try {
-                return send(server, at, place, name, count, format);
-            } finally {
-                free.run();
-            }
-        }) {
-            @Override
-            protected void done() {
-                try {
-                    result.complete(get());
-                } catch (ExecutionException e) {
-                    result.completeExceptionally(e.getCause());
-                } catch (CancellationException | InterruptedException e) {
-                    result.cancel(false);
-                }
-            }
-        };
+        // HttpClient.send takes half as long as sendAsync, which changes threads more often.
+        CompletableFuture<T> result = core.run(() -> send(server, at, place, name, count, format));
         Future<?> timer = core.after(core.options.timeout.toNanos(), () -> result.completeExceptionally(
                 new FirnException(at, place + "no answer after " + text(core.options.timeout) + ", the option timeout", null)));
-        result.whenComplete((ids, e) -> {
-            timer.cancel(false);
-            task.cancel(true);
-        });
-        // HttpClient.send takes half as long as sendAsync, which changes threads more often.
-        core.run(task, free);
+        result.whenComplete((ids, e) -> timer.cancel(false));
         return result;
     }
 
@@ -133,7 +78,7 @@ final class Transport {
         try {
             r = core.http.send(b.build(), info -> new Body(info, count, format.most()));
         } catch (IOException e) {
-            throw explain(e, at, place, proxy(b.build().uri()));
+            throw explain(e, at, place);
         } catch (InterruptedException e) {
             throw new CancellationException();
         }
@@ -152,9 +97,10 @@ final class Transport {
         } catch (RuntimeException e) {
             throw new TokenException("get the token: " + e.getMessage(), e);
         }
-        if (token == null || token.isEmpty()) {
+        if (token == null || token.isBlank()) {
             return null;
         }
+        token = token.strip();
         if (token.chars().anyMatch(c -> c <= ' ' || c >= 0x7f)) {
             throw new TokenException("the option token has a character that no token has, such as a space or a newline", null);
         }
@@ -197,7 +143,7 @@ final class Transport {
             wrong = "it is " + quote(media) + ", not " + format.accept() + ": is this a Firn server? Check the option servers";
         } else {
             try {
-                return format.read(r.body(), count);
+                return format.reader().read(r.body(), count);
             } catch (ProtocolException e) {
                 wrong = e.getMessage();
             }
@@ -227,7 +173,7 @@ final class Transport {
             detail = "the answer begins with " + quote(body.strip());
         }
         StringBuilder message = new StringBuilder(place).append(r.statusCode());
-        String hint = ServerException.hint(kind, r.statusCode(), name);
+        String hint = ServerException.hint(kind, r.statusCode(), name, detail);
         message.append(kind.isEmpty() ? "" : " " + kind);
         message.append(detail.isEmpty() ? "" : ": " + detail);
         message.append(hint.isEmpty() ? "" : "; " + hint);
@@ -249,45 +195,28 @@ final class Transport {
         });
     }
 
-    /** Parses seconds or a date. Returns zero for anything else. */
+    /** Parses seconds. Returns zero for anything else, such as a date. */
     private static Duration retryAfter(String text) {
-        try {
-            if (text.matches("[0-9]{1,9}")) {
-                return Duration.ofSeconds(Long.parseLong(text));
-            }
-            Instant at = ZonedDateTime.parse(text, DateTimeFormatter.RFC_1123_DATE_TIME).toInstant();
-            Duration wait = Duration.between(Instant.now(), at);
-            return wait.isNegative() ? Duration.ZERO : wait;
-        } catch (DateTimeParseException e) {
-            return Duration.ZERO;
-        }
-    }
-
-    /** Returns the proxy that the JDK uses for a URL, to begin a message, or "". */
-    private static String proxy(URI url) {
-        ProxySelector all = ProxySelector.getDefault();
-        return all == null ? "" : all.select(url).stream()
-                .filter(p -> p.type() == Proxy.Type.HTTP)
-                .map(p -> (InetSocketAddress) p.address())
-                .findFirst()
-                .map(a -> "the proxy " + a.getHostString() + ":" + a.getPort() + " of the JDK: ")
-                .orElse("");
+        return text.matches("[0-9]{1,9}") ? Duration.ofSeconds(Long.parseLong(text)) : Duration.ZERO;
     }
 
     /** Explains the failure of a connection. */
-    private static FirnException explain(IOException e, String at, String place, String proxy) {
+    private static FirnException explain(IOException e, String at, String place) {
         String why = e.getMessage() == null || e.getMessage().isEmpty() ? e.getClass().getSimpleName() : e.getMessage();
         if (e instanceof Oversize || e instanceof ProtocolException || why.contains("status line")) {
             String what = printable(why) + ": is this a Firn server? Check the option servers";
             return new AnswerException(at, place + "the answer cannot be used: " + what, e);
         } else if (e instanceof HttpConnectTimeoutException) {
-            why = proxy + "the connection took longer than the option timeout";
+            why = "the connection took longer than the option timeout";
         } else if (e instanceof ConnectException) {
             Throwable cause = e.getCause() != null && e.getCause().getCause() != null ? e.getCause().getCause() : e.getCause();
             why = cause instanceof UnresolvedAddressException || cause instanceof UnknownHostException
-                    ? proxy + "unknown host: check " + (proxy.isEmpty() ? "the option servers" : "its address")
-                    : proxy + "connection refused"
-                            + (e.getMessage() == null || e.getMessage().contains("refused") ? "" : ": " + e.getMessage());
+                    ? "unknown host: check the option servers"
+                    : e.getMessage() == null || e.getMessage().contains("refused")
+                            ? "connection refused: does the server run there?"
+                            : e.getMessage();
+        } else if (why.contains("received no bytes") || why.contains("EOF") || why.contains("reset") || why.contains("closed")) {
+            why = "the server closed the connection (" + why + ")";
         } else if (e instanceof SSLException) {
             boolean lasting = true;
             if (why.contains("Unsupported or unrecognized SSL message") || why.contains("plaintext")) {
@@ -296,6 +225,9 @@ final class Transport {
                 why = "the server's certificate is not trusted: set the option ca to its authority (" + why + ")";
             } else if (why.contains("No subject alternative") || why.contains("No name matching")) {
                 why = "the server's certificate is for another name: check the option servers (" + why + ")";
+            } else if (why.contains("certificate")) { // an alert, such as certificate_required
+                why = "the server wants a client certificate that it trusts: load one into the option tls (" + why + ")";
+                lasting = false;
             } else {
                 why = "TLS: " + why + ": check the options ca and tls";
                 lasting = false;

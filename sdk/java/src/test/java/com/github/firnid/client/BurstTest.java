@@ -237,24 +237,27 @@ class BurstTest {
         });
     }
 
-    /** Another server is asked if one is silent, and not if it answers other requests. */
+    /** Another server is asked if a request takes long, however many others this one answers meanwhile. */
     @Test
-    void aBusyServerIsNotLate() {
+    void whenAServerIsLate() {
         long ms = TimeUnit.MILLISECONDS.toNanos(1);
         AtomicLong now = new AtomicLong(ms);
         Roster.View view = roster(now).new View();
         FirnException silence = new FirnException("a", "no answer", null);
-        long limit = view.lateAt(0, ms) - ms;
-        assertEquals(200 * ms, limit);
-        for (int i = 0; i < 20; i++) { // it needs as long for each of many requests that came at once
-            now.addAndGet(150 * ms);
-            view.worked(0, ms, false, () -> silence);
-            view.late(0, ms, true, silence);
-            assertEquals(null, view.error(0), "a busy server is no suspect");
-        }
-        now.set(view.lateAt(0, ms));
-        view.late(0, ms, true, silence);
+        assertEquals(200 * ms, view.hedgeAfter());
+        now.addAndGet(150 * ms);
+        assertFalse(view.worked(0, ms, false));
+        now.addAndGet(49 * ms);
+        view.late(0, ms, silence);
+        assertEquals(null, view.error(0), "a call with little time proves nothing");
+        now.addAndGet(ms);
+        view.late(0, ms, silence);
         assertEquals(silence, view.error(0));
+        for (int i = 0; i < 50; i++) {
+            now.addAndGet(150 * ms);
+            view.worked(0, now.get() - 150 * ms, false);
+        }
+        assertTrue(view.hedgeAfter() > 290 * ms, "one that always takes long is slow");
     }
 
     /** A state changes, and is logged, once, however many requests were in progress. */
@@ -268,11 +271,11 @@ class BurstTest {
             now.incrementAndGet();
             assertEquals(i == 0, view.failed(0, 1, true, 0, refused));
             now.incrementAndGet();
-            assertFalse(view.worked(0, 1, false, () -> silence), "a request that was sent before the failure");
+            assertFalse(view.worked(0, 1, false), "a request that was sent before the failure");
         }
-        view.late(0, -TimeUnit.HOURS.toNanos(1), false, silence);
+        view.late(0, -TimeUnit.HOURS.toNanos(1), silence);
         assertEquals(refused, view.error(0), "silence says less than the reason known");
-        assertTrue(view.worked(0, now.get(), false, () -> silence));
+        assertTrue(view.worked(0, now.get(), false));
         assertEquals(null, view.error(0));
     }
 

@@ -262,7 +262,7 @@ class ClientTest {
         Client c = client(b -> b.validity(Duration.ofMillis(150)), s);
         Sequencer orders = c.sequencer("orders");
         long first = orders.next();
-        Prefetch p = ((RemoteSequencer) orders).prefetch();
+        Prefetch p = ((RemoteSequencer) orders).prefetch;
         while (p.discarded() == 0) {
             Thread.sleep(10);
         }
@@ -331,6 +331,30 @@ class ClientTest {
         assertTrue(System.nanoTime() - start >= TimeUnit.SECONDS.toNanos(1));
     }
 
+    /** A date would depend on two clocks. */
+    @Test
+    void aDateToRetryAfterIsIgnored() {
+        TestServer s = server(1);
+        s.handler = r -> s.requests.get() == 1
+                ? TestServer.problem(503, "not-yet", "Retry-After: Fri, 31 Dec 2100 23:59:59 GMT\r\n")
+                : s.ids(r);
+        client(s).sequencer("orders").next();
+    }
+
+    /** Neither the proxy of the JDK's properties nor that of the environment gets the token. */
+    @Test
+    void noProxyIsUsed() {
+        TestServer s = server(1);
+        System.setProperty("http.proxyHost", "127.0.0.1");
+        System.setProperty("http.proxyPort", "1");
+        System.setProperty("http.nonProxyHosts", "");
+        try {
+            client(s).sequencer("orders").next();
+        } finally {
+            List.of("http.proxyHost", "http.proxyPort", "http.nonProxyHosts").forEach(System::clearProperty);
+        }
+    }
+
     @Test
     void aPauseLongerThanPatienceFailsAtOnce() {
         TestServer s = server(1);
@@ -388,6 +412,21 @@ class ClientTest {
         }
     }
 
+    /** A refused request is not repeated; the servers that have not refused it are asked once. */
+    @Test
+    void theOthersAreAskedOnceIfOneRefuses() {
+        TestServer refuses = server(1);
+        TestServer broken = server(2);
+        refuses.handler = r -> TestServer.problem(404, "no-sequencer", "");
+        broken.handler = r -> TestServer.problem(503, "store-unavailable", "");
+        Client c = client(refuses, broken);
+        for (int i = 1; i <= 5; i++) {
+            Sequencer s = c.sequencer("s" + i);
+            assertEquals("no-sequencer", assertThrows(ServerException.class, () -> s.take(1)).kind());
+            assertEquals(List.of(i, i), List.of(refuses.requests.get(), broken.requests.get()));
+        }
+    }
+
     @Test
     void aWrongTokenIsNamed() {
         TestServer s = server(1);
@@ -400,7 +439,7 @@ class ClientTest {
     void theTokenIsReadForEachRequest() {
         TestServer s = server(1);
         AtomicInteger n = new AtomicInteger();
-        Sequencer orders = client(b -> b.token(() -> "firn_" + n.incrementAndGet()), s).sequencer("orders");
+        Sequencer orders = client(b -> b.token(() -> " firn_" + n.incrementAndGet() + "\r\n"), s).sequencer("orders");
         orders.take(1);
         orders.take(1);
         assertEquals("Bearer firn_1", s.seen.get(0).header("Authorization"));

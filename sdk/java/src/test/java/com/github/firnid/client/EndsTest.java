@@ -140,7 +140,7 @@ class EndsTest {
         try {
             for (int again = 0; again < 3; again++) {
                 Sequencer s = c.sequencer("s" + again);
-                Remote remote = ((RemoteSequencer) s).remote;
+                Remote remote = (Remote) s;
                 int before = servers.stream().mapToInt(x -> x.requests.get()).sum();
                 CompletableFuture<?> first = call.apply(s);
                 CompletableFuture<?> second = call.apply(s); // waits for the same
