@@ -2,6 +2,8 @@ package com.github.firnid.spring;
 
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.type.WritableTypeId;
 import com.fasterxml.jackson.databind.BeanProperty;
 import com.fasterxml.jackson.databind.DeserializationContext;
 import com.fasterxml.jackson.databind.JavaType;
@@ -10,17 +12,61 @@ import com.fasterxml.jackson.databind.JsonMappingException;
 import com.fasterxml.jackson.databind.JsonSerializer;
 import com.fasterxml.jackson.databind.SerializerProvider;
 import com.fasterxml.jackson.databind.deser.ContextualDeserializer;
+import com.fasterxml.jackson.databind.jsontype.TypeSerializer;
 import java.io.IOException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
 
 /** Writes and reads the fields of {@link FirnText} and {@link FirnId} with Jackson 2. */
 final class Jackson2 {
     private Jackson2() {}
 
-    /** Writes longs as unsigned text, also those of containers. */
+    /** Writes numbers as text, also those of containers. */
     static final class Writer extends JsonSerializer<Object> {
         @Override
         public void serialize(Object value, JsonGenerator to, SerializerProvider provider) throws IOException {
-            provider.defaultSerializeValue(Texts.of(value), to);
+            Object text = Texts.of(value);
+            if (text instanceof List) {
+                to.writeStartArray();
+                inside(text, to, provider);
+                to.writeEndArray();
+            } else {
+                provider.defaultSerializeValue(text, to);
+            }
+        }
+
+        /** Is called for default typing. */
+        @Override
+        public void serializeWithType(Object value, JsonGenerator to, SerializerProvider provider, TypeSerializer types)
+                throws IOException {
+            Object text = Texts.of(value);
+            JsonToken shape = text instanceof Map
+                    ? JsonToken.START_OBJECT
+                    : text instanceof List ? JsonToken.START_ARRAY : JsonToken.VALUE_STRING;
+            WritableTypeId id = types.writeTypePrefix(to, types.typeId(value, shape));
+            inside(text, to, provider);
+            types.writeTypeSuffix(to, id);
+        }
+
+        private static void inside(Object text, JsonGenerator to, SerializerProvider provider) throws IOException {
+            if (text instanceof List<?> all) {
+                for (Object one : all) {
+                    provider.defaultSerializeValue(one, to);
+                }
+            } else if (text instanceof Map<?, ?> all) {
+                for (Map.Entry<?, ?> one : all.entrySet()) {
+                    to.writeFieldName(String.valueOf(one.getKey()));
+                    provider.defaultSerializeValue(one.getValue(), to);
+                }
+            } else {
+                provider.defaultSerializeValue(text, to);
+            }
+        }
+
+        @Override
+        public boolean isEmpty(SerializerProvider provider, Object value) {
+            return Texts.isEmpty(value);
         }
     }
 
@@ -37,6 +83,20 @@ final class Jackson2 {
         }
     }
 
+    /** Reads unsigned numbers as an array. */
+    private static final class Longs extends JsonDeserializer<Object> {
+        private final JsonDeserializer<Object> boxed;
+
+        Longs(JsonDeserializer<Object> boxed) {
+            this.boxed = boxed;
+        }
+
+        @Override
+        public Object deserialize(JsonParser from, DeserializationContext context) throws IOException {
+            return Arrays.stream((Long[]) boxed.deserialize(from, context)).mapToLong(Long::longValue).toArray();
+        }
+    }
+
     /** Reads unsigned numbers, also those of containers. Other fields are read as usual. */
     static final class Reader extends One implements ContextualDeserializer {
         @Override
@@ -45,6 +105,10 @@ final class Jackson2 {
             JavaType type = property == null ? context.getContextualType() : property.getType();
             if (type == null || type.hasRawClass(Long.class) || type.hasRawClass(long.class)) {
                 return this;
+            }
+            if (type.hasRawClass(long[].class)) {
+                JavaType boxed = context.constructType(Long[].class).withContentValueHandler(new One());
+                return new Longs(context.findContextualValueDeserializer(boxed, property));
             }
             JavaType content = type.getContentType();
             boolean boxed = content != null && content.hasRawClass(Long.class);

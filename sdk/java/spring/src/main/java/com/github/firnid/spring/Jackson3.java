@@ -1,23 +1,68 @@
 package com.github.firnid.spring;
 
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
 import tools.jackson.core.JsonGenerator;
 import tools.jackson.core.JsonParser;
+import tools.jackson.core.JsonToken;
+import tools.jackson.core.type.WritableTypeId;
 import tools.jackson.databind.BeanProperty;
 import tools.jackson.databind.DeserializationContext;
 import tools.jackson.databind.JavaType;
 import tools.jackson.databind.SerializationContext;
 import tools.jackson.databind.ValueDeserializer;
 import tools.jackson.databind.ValueSerializer;
+import tools.jackson.databind.jsontype.TypeSerializer;
 
 /** Writes and reads the fields of {@link FirnText} and {@link FirnId} with Jackson 3. */
 final class Jackson3 {
     private Jackson3() {}
 
-    /** Writes longs as unsigned text, also those of containers. */
+    /** Writes numbers as text, also those of containers. */
     static final class Writer extends ValueSerializer<Object> {
         @Override
         public void serialize(Object value, JsonGenerator to, SerializationContext provider) {
-            provider.writeValue(to, Texts.of(value));
+            Object text = Texts.of(value);
+            if (text instanceof List) {
+                to.writeStartArray();
+                inside(text, to, provider);
+                to.writeEndArray();
+            } else {
+                provider.writeValue(to, text);
+            }
+        }
+
+        /** Is called for default typing. */
+        @Override
+        public void serializeWithType(Object value, JsonGenerator to, SerializationContext provider, TypeSerializer types) {
+            Object text = Texts.of(value);
+            JsonToken shape = text instanceof Map
+                    ? JsonToken.START_OBJECT
+                    : text instanceof List ? JsonToken.START_ARRAY : JsonToken.VALUE_STRING;
+            WritableTypeId id = types.writeTypePrefix(to, provider, types.typeId(value, shape));
+            inside(text, to, provider);
+            types.writeTypeSuffix(to, provider, id);
+        }
+
+        private static void inside(Object text, JsonGenerator to, SerializationContext provider) {
+            if (text instanceof List<?> all) {
+                for (Object one : all) {
+                    provider.writeValue(to, one);
+                }
+            } else if (text instanceof Map<?, ?> all) {
+                for (Map.Entry<?, ?> one : all.entrySet()) {
+                    to.writeName(String.valueOf(one.getKey()));
+                    provider.writeValue(to, one.getValue());
+                }
+            } else {
+                provider.writeValue(to, text);
+            }
+        }
+
+        @Override
+        public boolean isEmpty(SerializationContext provider, Object value) {
+            return Texts.isEmpty(value);
         }
     }
 
@@ -34,6 +79,20 @@ final class Jackson3 {
         }
     }
 
+    /** Reads unsigned numbers as an array. */
+    private static final class Longs extends ValueDeserializer<Object> {
+        private final ValueDeserializer<Object> boxed;
+
+        Longs(ValueDeserializer<Object> boxed) {
+            this.boxed = boxed;
+        }
+
+        @Override
+        public Object deserialize(JsonParser from, DeserializationContext context) {
+            return Arrays.stream((Long[]) boxed.deserialize(from, context)).mapToLong(Long::longValue).toArray();
+        }
+    }
+
     /** Reads unsigned numbers, also those of containers. Other fields are read as usual. */
     static final class Reader extends One {
         @Override
@@ -41,6 +100,10 @@ final class Jackson3 {
             JavaType type = property == null ? context.getContextualType() : property.getType();
             if (type == null || type.hasRawClass(Long.class) || type.hasRawClass(long.class)) {
                 return this;
+            }
+            if (type.hasRawClass(long[].class)) {
+                JavaType boxed = context.constructType(Long[].class).withContentValueHandler(new One());
+                return new Longs(context.findContextualValueDeserializer(boxed, property));
             }
             JavaType content = type.getContentType();
             boolean boxed = content != null && content.hasRawClass(Long.class);

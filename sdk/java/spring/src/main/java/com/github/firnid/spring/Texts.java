@@ -12,10 +12,12 @@ import java.util.OptionalLong;
 final class Texts {
     private Texts() {}
 
-    /** Returns a value in which longs are unsigned text, also those of containers. Other values stay. */
+    /** Returns a value in which numbers are text, also those of containers; a long is unsigned. Other values stay. */
     static Object of(Object value) {
         if (value instanceof Long id) {
             return Long.toUnsignedString(id);
+        } else if (value instanceof Number number) {
+            return number.toString();
         } else if (value instanceof OptionalLong id) {
             return id.isPresent() ? of(id.getAsLong()) : null;
         } else if (value instanceof Optional<?> some) {
@@ -34,5 +36,11 @@ final class Texts {
             return all;
         }
         return value;
+    }
+
+    /** Whether Jackson leaves out the value of a field that must not be empty. */
+    static boolean isEmpty(Object value) {
+        Object text = of(value);
+        return text == null || text.equals("") || text.equals(List.of()) || text.equals(Map.of());
     }
 }

@@ -6,7 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.annotation.JsonSerialize;
+import com.fasterxml.jackson.databind.ser.std.ToStringSerializer;
 import com.github.firnid.client.Client;
 import com.github.firnid.client.FakeClient;
 import jakarta.persistence.Entity;
@@ -15,10 +18,13 @@ import jakarta.persistence.Id;
 import jakarta.persistence.Table;
 import java.io.IOException;
 import java.lang.reflect.Field;
+import java.math.BigInteger;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -171,6 +177,7 @@ class StarterTest {
             @FirnText long[] array,
             @FirnText Long[] boxed,
             @FirnText Map<String, Long> map,
+            @FirnText BigInteger big,
             @FirnText String text,
             @FirnText UUID wide) {}
 
@@ -218,13 +225,15 @@ class StarterTest {
         assertTrue(bad.contains("it is not an ID"), bad);
 
         UUID wide = UUID.fromString("019ac0de-0000-7000-8000-000000000001");
-        Many many = new Many(Arrays.asList(-1L, null), new long[] {7}, new Long[] {8L}, Map.of("a", 9L), "x", wide);
-        text = "{\"list\":[\"18446744073709551615\",null],\"array\":[\"7\"],\"boxed\":[\"8\"],\"map\":{\"a\":\"9\"},"
-                + "\"text\":\"x\",\"wide\":\"" + wide + "\"}";
+        Many many = new Many(
+                Arrays.asList(-1L, null), new long[] {-2}, new Long[] {8L}, Map.of("a", -1L), BigInteger.TEN.pow(30), "x", wide);
+        text = "{\"list\":[\"18446744073709551615\",null],\"array\":[\"18446744073709551614\"],\"boxed\":[\"8\"],"
+                + "\"map\":{\"a\":\"18446744073709551615\"},\"big\":\"1" + "0".repeat(30) + "\",\"text\":\"x\",\"wide\":\"" + wide + "\"}";
         assertEquals(text, json.write(many));
         Many read = json.read(text, Many.class);
-        assertEquals(List.of(many.list, many.map, many.text, many.wide), List.of(read.list, read.map, read.text, read.wide));
-        assertEquals(List.of(7L, 8L), List.of(read.array[0], read.boxed[0]));
+        assertEquals(List.of(many.list, many.map, many.big, many.text, many.wide),
+                List.of(read.list, read.map, read.big, read.text, read.wide));
+        assertEquals(List.of(-2L, 8L), List.of(read.array[0], read.boxed[0]));
 
         Order order = new Order("tea"); // its field has only @FirnId
         Field id = Order.class.getDeclaredField("id");
@@ -234,6 +243,38 @@ class StarterTest {
         assertTrue(text.contains("\"id\":\"117232474546765825\""), text);
         assertEquals(order.getId(), json.read("{\"id\":\"117232474546765825\"}", Order.class).getId());
         assertEquals("117232474546765825", inJavaScript(text));
+    }
+
+    static class Cached {
+        @FirnText public Object id = 5L;
+        @FirnText public List<Long> list = new ArrayList<>(List.of(6L));
+        @FirnText public Map<String, Long> map = new HashMap<>(Map.of("a", 7L));
+        @FirnText @JsonInclude(JsonInclude.Include.NON_EMPTY) public Set<Long> none = Set.of();
+        @FirnText @JsonSerialize(using = ToStringSerializer.class) public long own = -1; // Jackson 2 only
+    }
+
+    /** Caches write the types of objects too. */
+    @Test
+    void defaultTyping() throws Exception {
+        String want = "{\"id\":[\"java.lang.Long\",\"5\"],\"list\":[\"java.util.ArrayList\",[\"6\"]],"
+                + "\"map\":[\"java.util.HashMap\",{\"a\":\"7\"}],\"own\":\"";
+        ObjectMapper two = new ObjectMapper();
+        two.activateDefaultTyping(two.getPolymorphicTypeValidator(), ObjectMapper.DefaultTyping.NON_CONCRETE_AND_ARRAYS);
+        String text = two.writeValueAsString(new Cached());
+        assertEquals(want + "-1\"}", text);
+        Cached read = two.readValue(text.replace("-1", "1"), Cached.class);
+        assertEquals(List.of(5L, List.of(6L), Map.of("a", 7L)), List.of(read.id, read.list, read.map));
+        tools.jackson.databind.ObjectMapper three = tools.jackson.databind.json.JsonMapper.builder()
+                .activateDefaultTyping(
+                        tools.jackson.databind.jsontype.BasicPolymorphicTypeValidator.builder()
+                                .allowIfSubType(Object.class)
+                                .build(),
+                        tools.jackson.databind.DefaultTyping.NON_CONCRETE_AND_ARRAYS)
+                .build();
+        text = three.writeValueAsString(new Cached());
+        assertEquals(want + "18446744073709551615\"}", text);
+        read = three.readValue(text, Cached.class);
+        assertEquals(List.of(5L, List.of(6L), Map.of("a", 7L), -1L), List.of(read.id, read.list, read.map, read.own));
     }
 
     /** Returns the ID of an object as JavaScript reads it, if Node is here. */
