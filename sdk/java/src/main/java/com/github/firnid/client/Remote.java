@@ -198,7 +198,9 @@ abstract class Remote {
                 .mapToObj(i -> errors[i] != null ? errors[i] : view.error(i))
                 .filter(Objects::nonNull)
                 .toList();
-        String why = reasons.stream().map(Throwable::getMessage).collect(Collectors.joining("; "));
+        String why = reasons.stream()
+                .map(e -> e.getMessage().replace("\"" + name + "\" at ", ""))
+                .collect(Collectors.joining("; "));
         if (why.isEmpty()) {
             why = (admitted ? "no answer within " : "other calls of this client were still in progress after ")
                     + Transport.text(core.options.patience) + ", the option patience";

@@ -6,7 +6,6 @@ import java.net.ConnectException;
 import java.net.ProtocolException;
 import java.net.URI;
 import java.net.UnknownHostException;
-import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpHeaders;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
@@ -15,7 +14,9 @@ import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -31,21 +32,12 @@ final class Transport {
     /** How much of a problem is read. */
     private static final int PROBLEM = 16 << 10;
 
-    private static final String AGENT = "firn-client-java/" + version();
+    private static final String AGENT = "firn-java";
 
     private final Core core;
 
     Transport(Core core) {
         this.core = core;
-    }
-
-    /** On the class path, the manifest has the version, and otherwise the module. */
-    private static String version() {
-        Module m = Transport.class.getModule();
-        String v = m.isNamed()
-                ? m.getDescriptor().rawVersion().orElse(null)
-                : Transport.class.getPackage().getImplementationVersion();
-        return v == null ? "dev" : v;
     }
 
     /** Requests IDs from a server. The future fails with a FirnException; cancelling it ends the request. */
@@ -200,43 +192,51 @@ final class Transport {
         return text.matches("[0-9]{1,9}") ? Duration.ofSeconds(Long.parseLong(text)) : Duration.ZERO;
     }
 
+    /** What a part of a message of the JDK means, and what to do. The first that occurs applies. */
+    private static final Map<String, String> ADVICE = new LinkedHashMap<>();
+
+    static {
+        ADVICE.put("content-length", "the answer was cut off");
+        ADVICE.put("EOF reached", "the answer was cut off");
+        ADVICE.put("refused", "connection refused: does the server run there?");
+        ADVICE.put("received no bytes", "the server closed the connection");
+        ADVICE.put("terminated the handshake", "the server closed the connection");
+        ADVICE.put("Connection reset", "the server closed the connection");
+        ADVICE.put("connect timed out", "the connection took longer than the option timeout");
+        ADVICE.put("unrecognized SSL message", "the server does not speak TLS: use http:// in the option servers");
+        ADVICE.put("plaintext", "the server does not speak TLS: use http:// in the option servers");
+        ADVICE.put("PKIX", "the server's certificate is not trusted: set the option ca to its authority");
+        ADVICE.put("No trusted", "the server's certificate is not trusted: set the option ca to its authority");
+        ADVICE.put("No subject", "the server's certificate is for another name: check the option servers");
+        ADVICE.put("No name", "the server's certificate is for another name: check the option servers");
+        ADVICE.put("certificate", "the server wants a client certificate that it trusts: load one into the option tls");
+    }
+
     /** Explains the failure of a connection. */
     private static FirnException explain(IOException e, String at, String place) {
-        String why = e.getMessage() == null || e.getMessage().isEmpty() ? e.getClass().getSimpleName() : e.getMessage();
+        String why = e.getMessage() == null ? "" : e.getMessage();
         if (e instanceof Oversize || e instanceof ProtocolException || why.contains("status line")) {
             String what = printable(why) + ": is this a Firn server? Check the option servers";
             return new AnswerException(at, place + "the answer cannot be used: " + what, e);
-        } else if (e instanceof HttpConnectTimeoutException) {
-            why = "the connection took longer than the option timeout";
-        } else if (e instanceof ConnectException) {
-            Throwable cause = e.getCause() != null && e.getCause().getCause() != null ? e.getCause().getCause() : e.getCause();
-            why = cause instanceof UnresolvedAddressException || cause instanceof UnknownHostException
-                    ? "unknown host: check the option servers"
-                    : e.getMessage() == null || e.getMessage().contains("refused")
-                            ? "connection refused: does the server run there?"
-                            : e.getMessage();
-        } else if (why.contains("received no bytes") || why.contains("EOF") || why.contains("reset") || why.contains("closed")) {
-            why = "the server closed the connection (" + why + ")";
-        } else if (e instanceof SSLException) {
-            boolean lasting = true;
-            if (why.contains("Unsupported or unrecognized SSL message") || why.contains("plaintext")) {
-                why = "the server does not speak TLS: use http:// in the option servers";
-            } else if (why.contains("PKIX") || why.contains("No trusted certificate")) {
-                why = "the server's certificate is not trusted: set the option ca to its authority (" + why + ")";
-            } else if (why.contains("No subject alternative") || why.contains("No name matching")) {
-                why = "the server's certificate is for another name: check the option servers (" + why + ")";
-            } else if (why.contains("certificate")) { // an alert, such as certificate_required
-                why = "the server wants a client certificate that it trusts: load one into the option tls (" + why + ")";
-                lasting = false;
-            } else {
-                why = "TLS: " + why + ": check the options ca and tls";
-                lasting = false;
-            }
-            if (lasting) {
-                return new TlsException(at, place + why, e);
+        }
+        for (Throwable t = e; t != null; t = t.getCause()) {
+            if (t instanceof UnresolvedAddressException || t instanceof UnknownHostException) {
+                return new FirnException(at, place + "unknown host: check the option servers", e);
             }
         }
-        return new FirnException(at, place + printable(why), e);
+        if (e instanceof ConnectException && why.isEmpty()) {
+            why = "refused";
+        }
+        String reason = why;
+        String advice = ADVICE.keySet().stream().filter(reason::contains).findFirst().map(ADVICE::get).orElse(null);
+        if (!(e instanceof SSLException)) {
+            return new FirnException(at, place + (advice == null ? printable(e.toString()) : advice), e);
+        } else if (advice == null) {
+            advice = "TLS failed: check the options ca and tls";
+        }
+        String message = place + advice + " (" + printable(why) + ")";
+        boolean lasting = advice.startsWith("the server's certificate") || advice.contains("not speak TLS");
+        return lasting ? new TlsException(at, message, e) : new FirnException(at, message, e);
     }
 
     /** Replaces what a terminal might interpret. */

@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.Consumer;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 
 /**
@@ -45,30 +46,14 @@ public record FirnProperties(
             throw new IllegalArgumentException("both firn.token and firn.token-file are set: omit one of them");
         }
         Client.Builder b = Client.builder().servers(servers);
-        if (token != null) {
-            b.token(token);
-        }
-        if (tokenFile != null) {
-            b.token(this::readToken);
-        }
-        if (ca != null) {
-            b.ca(ca);
-        }
-        if (timeout != null) {
-            b.timeout(timeout);
-        }
-        if (patience != null) {
-            b.patience(patience);
-        }
-        if (validity != null) {
-            b.validity(validity);
-        }
-        if (firstBatch != null) {
-            b.firstBatch(firstBatch);
-        }
-        if (maxBatch != null) {
-            b.maxBatch(maxBatch);
-        }
+        set(token, b::token);
+        set(tokenFile, file -> b.token(this::readToken));
+        set(ca, b::ca);
+        set(timeout, b::timeout);
+        set(patience, b::patience);
+        set(validity, b::validity);
+        set(firstBatch, b::firstBatch);
+        set(maxBatch, b::maxBatch);
         try {
             return b.build();
         } catch (IllegalArgumentException e) {
@@ -76,9 +61,15 @@ public record FirnProperties(
         }
     }
 
+    private static <T> void set(T value, Consumer<T> option) {
+        if (value != null) {
+            option.accept(value);
+        }
+    }
+
     private String readToken() {
         try {
-            return Files.readString(tokenFile).strip();
+            return Files.readString(tokenFile);
         } catch (IOException e) {
             throw new UncheckedIOException("firn.token-file " + tokenFile + ": " + e, e);
         }
