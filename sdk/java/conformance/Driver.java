@@ -26,7 +26,8 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * The driver of the conformance suite in server/internal/test/conformance, which documents the commands.
  *
- * <pre>java -cp firn-client.jar Driver.java --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--wide] [--patient]</pre>
+ * <pre>java -cp firn-client.jar Driver.java --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--wide]
+ *     [--patient] [--timeout S] [--patience S]</pre>
  */
 final class Driver {
     /** What sequencers of both widths have in common; an ID is a Long or a UUID. */
@@ -54,6 +55,8 @@ final class Driver {
                 case "--ca" -> b.ca(Path.of(args[++i]));
                 case "--wide" -> wide = true;
                 case "--patient" -> b.timeout(Duration.ofMinutes(10)).patience(Duration.ofMinutes(10));
+                case "--timeout" -> b.timeout(seconds(args[++i]));
+                case "--patience" -> b.patience(seconds(args[++i]));
                 default -> throw new IllegalArgumentException("unknown argument " + args[i]);
             }
         }
@@ -61,9 +64,13 @@ final class Driver {
         source = wide ? wide(client.sequencer128(name)) : narrow(client.sequencer(name));
     }
 
+    private static Duration seconds(String text) {
+        return Duration.ofMillis(Math.round(1000 * Double.parseDouble(text)));
+    }
+
     private static String read(Path file) {
         try {
-            return Files.readString(file).strip();
+            return Files.readString(file);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

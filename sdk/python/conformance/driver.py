@@ -1,6 +1,7 @@
 """Lets the conformance tests drive this client; they start the servers.
 
-driver.py --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--wide] [--patient] [--aio]
+driver.py --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--wide]
+    [--patient] [--timeout S] [--patience S] [--aio]
 
 Reads a command a line, and answers each with a line: ok …, skip or error.
 """
@@ -120,6 +121,8 @@ def main() -> None:
     parser.add_argument("--ca")
     parser.add_argument("--wide", action="store_true")  # the client finds out by itself
     parser.add_argument("--patient", action="store_true")
+    parser.add_argument("--timeout", type=float)
+    parser.add_argument("--patience", type=float)
     parser.add_argument("--aio", action="store_true")
     args = parser.parse_args()
     token: Callable[[], str] | None = None
@@ -127,14 +130,17 @@ def main() -> None:
         file = Path(args.token_file)
 
         def token() -> str:
-            return file.read_text().strip()
+            return file.read_text()
 
     servers = args.servers.split(",")
-    timeout, patience = (600.0, 600.0) if args.patient else (5.0, 10.0)
+    limits = {"timeout": 600.0, "patience": 600.0} if args.patient else {}
+    for name in "timeout", "patience":
+        if (value := getattr(args, name)) is not None:
+            limits[name] = value
     loop = asyncio.new_event_loop()
     client: firn.Client | AsyncClient
     if args.aio:
-        client = AsyncClient(servers, token=token, ca=args.ca, timeout=timeout, patience=patience)
+        client = AsyncClient(servers, token=token, ca=args.ca, **limits)
         tasks = client.sequencer(args.sequencer)
 
         def take(n: int) -> list[ID]:
@@ -143,7 +149,7 @@ def main() -> None:
         def many(n: int, of: int) -> tuple[list[ID], float]:
             return loop.run_until_complete(burst_aio(tasks, n, of))
     else:
-        client = firn.Client(servers, token=token, ca=args.ca, timeout=timeout, patience=patience)
+        client = firn.Client(servers, token=token, ca=args.ca, **limits)
         sequencer = client.sequencer(args.sequencer)
 
         def take(n: int) -> list[ID]:

@@ -1,7 +1,8 @@
 // The driver of the conformance suite: it reads a command from each line of its input, and answers
 // it in a line of its output.
 //
-//     driver.mjs --servers URL,URL --sequencer NAME [--token-file FILE] [--ca FILE] [--wide] [--patient]
+//     driver.mjs --servers URL,URL --sequencer NAME [--token-file FILE] [--ca FILE] [--wide]
+//         [--patient] [--timeout S] [--patience S]
 //
 //     next N         ok ID…        N calls of next, one after the other
 //     take N         ok ID…
@@ -31,13 +32,17 @@ const { values, positionals } = parseArgs({
     ca: { type: "string" },
     wide: { type: "boolean" }, // IDs of 128 bits
     patient: { type: "boolean" },
+    timeout: { type: "string" }, // in seconds
+    patience: { type: "string" },
   },
 });
-const { servers, sequencer, ca, wide, patient, "token-file": tokenFile } = values;
+const { servers, sequencer, ca, wide, patient, timeout, patience, "token-file": tokenFile } = values;
 if (servers === undefined || sequencer === undefined) throw new Error("write --servers and --sequencer");
 const client = new Client(servers.split(","), {
   ...(tokenFile && { token: () => readFileSync(tokenFile, "utf8") }),
   ...(patient && { timeout: 600_000, patience: 600_000 }),
+  ...(timeout && { timeout: 1000 * Number(timeout) }),
+  ...(patience && { patience: 1000 * Number(patience) }),
   ...(ca && { tls: () => ({ ca: readFileSync(ca) }) }),
 });
 const ids = /** @type {import("@firnid/client").Sequencer<bigint | string>} */ (wide ? client.sequencer128(sequencer) : client.sequencer(sequencer));

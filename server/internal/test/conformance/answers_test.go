@@ -5,6 +5,7 @@ package conformance
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -21,17 +22,21 @@ import (
 )
 
 // A fakeServer answers a request for n IDs with any bytes, and closes the
-// connection.
+// connection. It does not answer if the bytes are nil.
 type fakeServer struct {
 	url    string
-	asked  atomic.Int64
+	asked  atomic.Int64 // connections
 	answer func(request *http.Request, n int) []byte
 }
 
-func startFake(t *testing.T, answer func(request *http.Request, n int) []byte) *fakeServer {
+func startFake(t *testing.T, secure bool, answer func(request *http.Request, n int) []byte) *fakeServer {
 	t.Helper()
 	l := nettest.Listen(t)
 	f := &fakeServer{url: "http://" + l.Addr().String(), answer: answer}
+	if secure {
+		f.url = "https://" + l.Addr().String()
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{nettest.NewAuthority(t).Issue(t, "server", 2, time.Hour)}})
+	}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -52,15 +57,17 @@ func startFake(t *testing.T, answer func(request *http.Request, n int) []byte) *
 func (f *fakeServer) serve(conn net.Conn) {
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Minute))
-	request, err := http.ReadRequest(bufio.NewReader(conn))
-	if err != nil {
-		return
-	}
 	f.asked.Add(1)
-	n, _ := strconv.Atoi(request.FormValue("count"))
-	conn.Write(f.answer(request, n))
+	data := []byte("HTTP/1.1 400 Bad Request\r\n\r\n")
+	if request, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+		n, _ := strconv.Atoi(request.FormValue("count"))
+		data = f.answer(request, n)
+	}
+	conn.Write(data)
 	if c, ok := conn.(*net.TCPConn); ok { // no reset, which would take bytes along
-		c.CloseWrite()
+		if data != nil {
+			c.CloseWrite()
+		}
 		io.Copy(io.Discard, conn)
 	}
 }
@@ -83,7 +90,8 @@ func (c *counter) body(request *http.Request, n int) (data []byte, media string)
 // whole returns a complete answer with n IDs.
 func (c *counter) whole(request *http.Request, n int) []byte {
 	data, media := c.body(request, n)
-	return answer(media, len(data), data)
+	nonce := "\r\nFirn-Nonce: " + request.Header.Get("Firn-Nonce") + "\r\n"
+	return bytes.Replace(answer(media, len(data), data), []byte("\r\n"), []byte(nonce), 1)
 }
 
 func answer(media string, length int, data []byte) []byte {
@@ -102,10 +110,13 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 	wrong.last.Store(bad)
 	servers := []*fakeServer{}
 	add := func(f func(request *http.Request, n int) []byte) {
-		servers = append(servers, startFake(t, f))
+		servers = append(servers, startFake(t, false, f))
 	}
 	packed, _ := http.NewRequest(http.MethodPost, "http://fake/", nil)
 	runs, _ := http.NewRequest(http.MethodPost, "http://fake/?runs=true", nil)
+	for _, r := range []*http.Request{packed, runs} {
+		r.Header.Set("Firn-Nonce", strings.Repeat("0", 32))
+	}
 	// The lengths of the answers for the 3 IDs that are requested.
 	size := max(len(wrong.whole(packed, 3)), len(wrong.whole(runs, 3)))
 	for cut := range size {
@@ -135,8 +146,8 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 		return answer(media, 8*n, make([]byte, 8*n))
 	})
 	add(func(request *http.Request, n int) []byte { // the answer to another request
-		data := wrong.whole(request, n)
-		return bytes.Replace(data, []byte("\r\n"), []byte("\r\nFirn-Nonce: 0\r\n"), 1)
+		request.Header.Set("Firn-Nonce", "0")
+		return wrong.whole(request, n)
 	})
 	for _, text := range []string{
 		"", "\x15\x03\x01\x00\x02\x02\x46", "SSH-2.0-OpenSSH_9.2p1\r\n", "-ERR unknown command 'POST'\r\n",
@@ -152,7 +163,7 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 	}
 	eachLanguage(t, func(t *testing.T, l language) {
 		l.command(t)
-		last := startFake(t, good.whole)
+		last := startFake(t, false, good.whole)
 		list := []string{last.url}
 		for _, f := range servers {
 			f.asked.Store(0)
@@ -183,54 +194,6 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 				t.Fatalf("next gave the ID %v of an answer that must not be used, or twice", id)
 			}
 			seen[uint64(id)] = true
-		}
-	})
-}
-
-// A client waits as long as the only server asks for, and asks another one if
-// there is one. It fails at once if the pause is longer than its patience.
-func TestRetryAfter(t *testing.T) {
-	eachLanguage(t, func(t *testing.T, l language) {
-		l.command(t)
-		var good counter
-		busy := func(pause int) []byte {
-			const problem = `{"type":"urn:firn:problem:busy","title":"Busy","status":503,"detail":"no room"}`
-			return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: %d\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", pause, len(problem), problem)
-		}
-		var first, second atomic.Int64 // when they were asked
-		var only *fakeServer
-		only = startFake(t, func(request *http.Request, n int) []byte {
-			if only.asked.Load() == 1 {
-				first.Store(time.Now().UnixNano())
-				return busy(1)
-			}
-			second.CompareAndSwap(0, time.Now().UnixNano())
-			return good.whole(request, n)
-		})
-		l.start(t, []string{only.url}).ids("next", 1)
-		if waited := time.Duration(second.Load() - first.Load()); waited < 900*time.Millisecond { // timers of Node end up to 1 ms early
-			t.Errorf("the server was asked again after %v, want 1s or more", waited)
-		}
-
-		long := startFake(t, func(*http.Request, int) []byte { return busy(3600) })
-		var full atomic.Bool
-		other := startFake(t, func(request *http.Request, n int) []byte {
-			if full.Load() {
-				return busy(3600)
-			}
-			return good.whole(request, n)
-		})
-		d := l.start(t, []string{long.url, other.url})
-		for range 50 {
-			d.ids("take", 1)
-		}
-		// A slow answer is not waited for, and does not count until it is there.
-		if n := long.asked.Load(); n > 5 {
-			t.Errorf("a server that asked for a pause of an hour was asked %d times, want 1 or a few", n)
-		}
-		full.Store(true)
-		if answer := d.ask("take 1"); !strings.HasPrefix(answer, "error ") || !strings.Contains(answer, "503") {
-			t.Errorf("with two busy servers: %s, want an error with 503", answer)
 		}
 	})
 }

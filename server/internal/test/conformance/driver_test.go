@@ -31,6 +31,7 @@ type language struct {
 
 var languages = []language{
 	{"python", func(t *testing.T) []string { return pythonDriver(t) }},
+	{"go", func(t *testing.T) []string { return []string{must.Get(os.Executable())(t), goDriver} }},
 	{"asyncio", func(t *testing.T) []string { return append(pythonDriver(t), "--aio") }},
 	{"typescript", func(t *testing.T) []string {
 		needProgram(t, "typescript", "node", "npm")
@@ -253,6 +254,10 @@ func wantDistinct(t *testing.T, all []firn.ID) {
 }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == goDriver {
+		driveGo(os.Args[2:])
+		return
+	}
 	var err error
 	if temporary, err = os.MkdirTemp("", "conformance"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
