@@ -67,7 +67,6 @@ final class Prefetch {
     private int count; // number of IDs to ask for
     private boolean closed;
     private Future<?> timer;
-    private long discarded;
 
     /**
      * @param width the number of longs per ID
@@ -337,15 +336,8 @@ final class Prefetch {
     /** Ends a block. The caller holds the lock. */
     private void drop(Block b) {
         long left = b.seal();
-        discarded += left;
         if (2 * left > b.size) {
             count = Math.max(count / 2, 1);
-        }
-    }
-
-    long discarded() {
-        synchronized (core) {
-            return discarded;
         }
     }
 
