@@ -43,9 +43,6 @@ func problem(status int, kind, header string) reply {
 	}
 	return func(*counter, *http.Request, int) []byte {
 		body := fmt.Sprintf(`{"type":"urn:firn:problem:%s","title":"T","status":%d,"detail":"no room"}`, kind, status)
-		if header != "" {
-			header += "\r\n"
-		}
 		return fmt.Appendf(nil, "HTTP/1.1 %d T\r\nContent-Type: application/problem+json\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 			status, header, len(body), body)
 	}
