@@ -15,6 +15,7 @@ import javax.net.ssl.SSLContext;
 /** The options of a client, which {@link Client.Builder} documents. */
 final class Options implements Cloneable {
     static final int MAX_COUNT = 100_000;
+    private static final Duration LONGEST = Duration.ofSeconds(2_147_483); // as in the other packages
 
     List<String> servers = List.of();
     List<String> bases = List.of(); // of the servers' URLs
@@ -78,7 +79,8 @@ final class Options implements Cloneable {
         }
         positive(faults, "timeout", timeout);
         positive(faults, "patience", patience);
-        if (validity == null || validity.toMillis() < 100) {
+        positive(faults, "validity", validity);
+        if (validity != null && validity.compareTo(Duration.ofMillis(100)) < 0) {
             faults.add("validity is " + validity + ": it must be at least 100 ms; take returns IDs made now");
         }
         if (token == null || log == null) {
@@ -103,6 +105,8 @@ final class Options implements Cloneable {
     private static void positive(List<String> faults, String option, Duration d) {
         if (d == null || d.isNegative() || d.isZero()) {
             faults.add(option + " is " + d + ": it must be positive");
+        } else if (d.compareTo(LONGEST) > 0) {
+            faults.add(option + " is " + d + ": it must be at most " + Transport.text(LONGEST));
         }
     }
 

@@ -532,7 +532,8 @@ class ClientTest {
         options("servers is empty", b -> b.servers(null));
         options("server \"null\": a server is http://HOST:PORT", b -> b.servers(Arrays.asList("http://h", null)));
         options("timeout is null: it must be positive", b -> b.timeout(null));
-        options("validity is null: it must be at least 100 ms", b -> b.validity(null));
+        options("validity is null: it must be positive", b -> b.validity(null));
+        options("patience is PT600H: it must be at most 2147483 s", b -> b.patience(Duration.ofDays(25)));
         options("log is null: omit it", b -> b.log(null));
         options("server \"http://h/\" occurs twice", b -> b.servers(List.of("http://h", "http://h/")));
         options("timeout is PT0S: it must be positive", b -> b.timeout(Duration.ZERO));
