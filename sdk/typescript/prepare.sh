@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds the package in build/typescript, a copy of this directory with what package-lock.json
 # names from the registry. It does nothing if nothing has changed. It exits with 3 and a line that
-# says why if a program is missing.
+# says why if a program is missing. Run by npm, as in npm install ./sdk/typescript, it copies the
+# result to dist.
 #
 #	sdk/typescript/prepare.sh
 set -eu
@@ -27,6 +28,7 @@ mkdir -p "$work"
 	rm -rf "$work/stamp" "$work/src" "$work/test" "$work/dist"
 	tar cf - --exclude ./node_modules --exclude ./dist . | (cd "$work" && tar xf -)
 	cd "$work"
+	npm pkg delete scripts.prepare
 	echo 'module ignored' >go.mod # go's ./... leaves out a directory with a module of its own
 	if [ "$(cat node_modules/.stamp 2>/dev/null)" != "$lock" ]; then
 		npm ci --no-audit --no-fund --loglevel=error >&2
@@ -35,3 +37,7 @@ mkdir -p "$work"
 	npm run --silent build >&2
 	echo "$stamp" >stamp
 ) 9>"$work/.lock"
+if [ "${npm_lifecycle_event-}" = prepare ]; then
+	rm -rf dist
+	cp -R "$work/dist" .
+fi

@@ -44,7 +44,7 @@ test("the service works and has a test without a server", { skip }, async (t) =>
   const port = new URL(url).port;
   const dir = copy(t, { "http://127.0.0.1:3476": a.url, "http://127.0.0.1:3477": b.url, 8080: port });
   await run(join(import.meta.dirname, "../node_modules/typescript/bin/tsc"), "-p", dir);
-  await run("--test", join(dir, "out/"));
+  await run("--test", ...readdirSync(join(dir, "out")).filter((name) => name.endsWith(".test.js")).map((name) => join(dir, "out", name)));
   const program = spawn(process.execPath, [join(dir, "out/main.js")], { stdio: "ignore" });
   t.after(() => program.kill("SIGKILL"));
   const get = async () => (await fetch(url)).status;
