@@ -1,8 +1,8 @@
 import { width128, width64, type Width } from "./answer.js";
 import { newCore, type Core } from "./core.js";
-import { show, type FirnError } from "./errors.js";
+import type { FirnError } from "./errors.js";
 import { Prefetcher } from "./prefetcher.js";
-import type { Sequencer } from "./sequencer.js";
+import { checkName, type Sequencer } from "./sequencer.js";
 import { now } from "./servers.js";
 
 /** How to connect to https:// servers. The fields are those of node:tls. */
@@ -123,8 +123,7 @@ export class Client implements Sequencers {
   }
 
   #sequencer<ID>(all: Map<string, Prefetcher<ID>>, name: string, width: Width<ID>): Sequencer<ID> {
-    if (typeof name !== "string" || !/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(name))
-      throw new TypeError(`${show(name)} is not the name of a sequencer: it has 1 to 128 letters, digits and . _ - :, and begins with a letter or a digit`);
+    checkName(name);
     let s = all.get(name);
     if (!s) {
       s = new Prefetcher(this.#core, name, width, () => all.delete(name));

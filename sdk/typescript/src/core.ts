@@ -62,8 +62,8 @@ export function newCore(list: readonly string[], o: ClientOptions): Core {
       faults.push((e as Error).message);
     }
   else if (o.token !== undefined && typeof o.token !== "function") faults.push("token must be a string or a function");
-  if (o.log !== undefined && typeof o.log !== "function") faults.push("log must be a function");
-  if (o.tls !== undefined && typeof o.tls !== "function" && (typeof o.tls !== "object" || (o.tls as unknown) === null)) faults.push("tls must be an object or a function");
+  if (o.log !== undefined && typeof o.log !== "function") faults.push(`log is ${show(o.log)}: it must be a function`);
+  if (o.tls !== undefined && typeof o.tls !== "function" && (typeof o.tls !== "object" || (o.tls as unknown) === null)) faults.push(`tls is ${show(o.tls)}: it must be an object or a function`);
   else if (o.tls !== undefined && servers.length > 0 && !servers.some((s) => s.secure)) faults.push("tls is set, but no server is https://");
   if (faults.length > 0) throw new TypeError(faults.join("; "));
   if (startupSnapshot.isBuildingSnapshot())

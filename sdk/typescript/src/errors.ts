@@ -1,4 +1,5 @@
 import { STATUS_CODES } from "node:http";
+import { inspect } from "node:util";
 
 /** The base class of all errors of this package except those of invalid arguments. */
 export class FirnError extends Error {
@@ -171,7 +172,7 @@ const advice: [RegExp, string][] = [
   [untrusted, "set the option tls.ca to the certificate of the server's authority"],
   [/certificate required/, "set the options tls.cert and tls.key"],
   [notTLS, "the server does not speak TLS: write http:// in the option servers"],
-  [/^(EPROTO|ERR_(SSL|OSSL|TLS))/, "check the option tls"],
+  [/^(EPROTO|ERR_(SSL|OSSL|TLS|INVALID_ARG))/, "check the option tls"],
 ];
 
 /** A certificate or protocol that does not fit, which no retry changes. @internal */
@@ -207,7 +208,7 @@ export function quote(text: string): string {
 
 /** show writes any argument for an error. @internal */
 export function show(value: unknown): string {
-  return typeof value === "string" ? quote(value) : String(value);
+  return typeof value === "string" ? quote(value) : inspect(value, { depth: 0, breakLength: Infinity }).slice(0, 80);
 }
 
 /** needText throws if an argument is not a string. @internal */

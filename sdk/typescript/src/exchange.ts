@@ -113,13 +113,13 @@ export class Exchange<ID> {
     request.on("response", (response) => {
       answered = true;
       const limit = response.statusCode === 200 ? this.count * width.size : maxProblem;
-      const chunks: Buffer[] = [];
+      const body = Buffer.allocUnsafeSlow(limit); // not of the pool, because it is kept
       let length = 0;
-      const finish = (): void => this.#end(this.#read(response, Buffer.concat(chunks), headers["Firn-Nonce"]!));
+      const finish = (): void => this.#end(this.#read(response, body.subarray(0, length), length, headers["Firn-Nonce"]!));
       const most = Number(response.headers["content-length"] ?? 0);
       if (response.statusCode === 200 && most > limit) return finish(); // read reports the length
       response.on("data", (chunk: Buffer) => {
-        chunks.push(chunk);
+        chunk.copy(body, length);
         if ((length += chunk.length) > limit) finish();
       });
       response.on("end", finish);
@@ -132,8 +132,8 @@ export class Exchange<ID> {
     request.end();
   }
 
-  /** read returns the IDs of an answer, or its error. */
-  #read(response: IncomingMessage, body: Buffer, nonce: string): Batch<ID> | FirnError {
+  /** read returns the IDs of an answer of so many bytes, or its error. */
+  #read(response: IncomingMessage, body: Buffer, received: number, nonce: string): Batch<ID> | FirnError {
     const { name, width } = this.ask;
     const unusable = (reason: string): AnswerError => new AnswerError(name, this.server.name, reason);
     if (response.statusCode !== 200) return problem(name, this.server.name, response, body);
@@ -144,7 +144,7 @@ export class Exchange<ID> {
     const echo = response.headers["firn-nonce"];
     if (echo !== undefined && echo !== nonce)
       return unusable("it is the answer to another request: something between this program and the server caches answers or mixes them up");
-    const length = Number(response.headers["content-length"] ?? body.length);
+    const length = Number(response.headers["content-length"] ?? received);
     const other = width.size === 8 ? width128 : width64;
     if (length === this.count * other.size)
       return unusable(`the sequencer has IDs of ${8 * other.size} bits: use the client's method ${other.method}`);

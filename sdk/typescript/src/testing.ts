@@ -1,6 +1,6 @@
 import type { Sequencers } from "./client.js";
-import { ClosedError } from "./errors.js";
-import { checkTake, type CallOptions, type Sequencer } from "./sequencer.js";
+import { ClosedError, show } from "./errors.js";
+import { checkCount, checkName, checkWidth, signalOf, type CallOptions, type Sequencer } from "./sequencer.js";
 
 /** Options of a FakeClient. */
 export interface FakeOptions {
@@ -30,13 +30,16 @@ export class FakeClient implements Sequencers {
   readonly #seed: number;
 
   constructor({ now = () => usualTime, node = 0, seed = 1 }: FakeOptions = {}) {
-    if (!Number.isInteger(node) || node < 0 || node > 1023) throw new RangeError(`node is ${node}: it must be an integer from 0 to 1023`);
+    if (typeof now !== "function") throw new TypeError(`now is ${show(now)}: it must be a function`);
+    if (!Number.isInteger(node) || node < 0 || node > 1023)
+      throw new RangeError(`node is ${show(node)}: it must be an integer from 0 to 1023`);
+    if (!Number.isInteger(seed)) throw new RangeError(`seed is ${show(seed)}: it must be an integer`);
     [this.#now, this.#node, this.#seed] = [now, node, seed];
   }
 
   sequencer(name: string): Sequencer<bigint> {
     // time:41 node:10 seq:12
-    return this.#get(this.#all, name, (tick, seq) => {
+    return this.#get(this.#all, name, 8, (tick, seq) => {
       const time = tick - epoch;
       if (time < 0 || time >= 2 ** 41) throw new RangeError(`the clock shows ${tick}: the layout default has times from 2026-01-01 to 2095-09-07`);
       return (BigInt(time) << 22n) | BigInt((this.#node << 12) | seq);
@@ -46,7 +49,7 @@ export class FakeClient implements Sequencers {
   sequencer128(name: string): Sequencer<string> {
     const random = randomBits(this.#seed);
     // time:48 version:4 seq:12 variant:2 rand:62
-    return this.#get(this.#all128, name, (tick, seq) => {
+    return this.#get(this.#all128, name, 16, (tick, seq) => {
       const hex = (n: number, width: number): string => n.toString(16).padStart(width, "0");
       const time = hex(tick, 12);
       const rest = hex((random() & 0x3fff) | 0x8000, 4) + "-" + hex(random() & 0xffff, 4) + hex(random() >>> 0, 8);
@@ -62,9 +65,10 @@ export class FakeClient implements Sequencers {
     return this.close();
   }
 
-  #get<ID>(all: Map<string, Fake<ID>>, name: string, make: (tick: number, seq: number) => ID): Fake<ID> {
+  #get<ID>(all: Map<string, Fake<ID>>, name: string, size: number, make: (tick: number, seq: number) => ID): Fake<ID> {
+    checkName(name);
     let s = all.get(name);
-    if (!s) all.set(name, (s = new Fake(this, name, this.#now, make)));
+    if (!s) all.set(name, (s = new Fake(this, name, size, this.#now, make)));
     return s;
   }
 }
@@ -78,6 +82,7 @@ class Fake<ID> implements Sequencer<ID> {
   constructor(
     private readonly client: FakeClient,
     readonly name: string,
+    private readonly size: number,
     private readonly now: () => number,
     private readonly make: (tick: number, seq: number) => ID,
   ) {}
@@ -94,11 +99,16 @@ class Fake<ID> implements Sequencer<ID> {
 
   // eslint-disable-next-line @typescript-eslint/require-await
   async take(n: number, options?: CallOptions): Promise<ID[]> {
-    checkTake(n);
-    options?.signal?.throwIfAborted();
+    checkCount(n);
+    signalOf(options)?.throwIfAborted();
     if (this.#closed) throw new ClosedError(`sequencer ${JSON.stringify(this.name)} is closed`);
     if (this.client.error) throw this.client.error;
     return Array.from({ length: n }, () => this.#make());
+  }
+
+  async array(n: number, options?: CallOptions): Promise<BigUint64Array> {
+    checkWidth(this.size);
+    return BigUint64Array.from((await this.take(n, options)) as bigint[]);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ID, never> {

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { AnswerError, Client, ClosedError, FirnError, ServerError, UnavailableError } from "@firnid/client";
+import { FakeClient } from "@firnid/client/testing";
+import { faultOf } from "../dist/answer.js";
 import { answer, hang, ids, nobody, pack, problem, serve, serveBytes, until } from "./servers.mjs";
 
 /** Makes a client that is closed at the end of the test. */
@@ -33,11 +35,16 @@ test("next, take and iteration give IDs in order, each once", async (t) => {
   assert.equal(server.connections <= 2, true, "connections are kept");
 });
 
-test("take splits, and a client can be disposed of", async (t) => {
+test("take and array split, and a client can be disposed of", async (t) => {
   const server = await serve(t, ids);
   const client = open(t, [server.url]);
-  assert.equal(new Set(await client.sequencer("orders").take(250_000)).size, 250_000);
-  assert.deepEqual(server.counts, [100_000, 100_000, 50_000]);
+  const all = await client.sequencer("orders").take(250_000);
+  const more = await client.sequencer("orders").array(250_000);
+  assert.ok(more instanceof BigUint64Array);
+  assert.deepEqual([...more], all.map((_, i) => (all[0] ?? 0n) + 250_000n + BigInt(i)));
+  assert.deepEqual(server.counts, [100_000, 100_000, 50_000, 100_000, 100_000, 50_000]);
+  server.handler = (request, response) => answer(request, response, Buffer.from("fedcba9876543210", "hex"));
+  assert.deepEqual(await client.sequencer("orders").array(1), BigUint64Array.of(0xfedcba9876543210n));
   await client[Symbol.asyncDispose]();
   assert.throws(() => client.sequencer("orders").tryNext(), ClosedError);
 });
@@ -164,7 +171,10 @@ test("bad arguments are named", async (t) => {
     [/** @type {any} */ ([5]), {}, /server 5: write http/],
     [["http://a"], null, /the options are null/],
     [["http://a"], { patience: "10" }, /patience is "10": it must be a number/],
-    [["https://a"], { tls: "pem" }, /tls must be an object or a function/],
+    [["https://a"], { tls: "pem" }, /tls is "pem": it must be an object or a function/],
+    [["http://a"], { log: 5 }, /log is 5: it must be a function/],
+    [["http://a"], { batch: 5n }, /batch is 5n: it must be a number/],
+    [/** @type {any} */ ([Object.create(null)]), {}, /server \[Object: null prototype\] \{\}: write http/],
     [["127.0.0.1:3476"], {}, /server "127.0.0.1:3476": write http:\/\/HOST:PORT/],
     [["firn://a"], {}, /server "firn:\/\/a": write http/],
     [["http://u:secret@a"], {}, /^a server has a user name or a password: use the option token$/],
@@ -182,7 +192,15 @@ test("bad arguments are named", async (t) => {
   ]))
     assert.throws(() => new Client(servers, options), { name: "TypeError", message: want });
   const s = open(t, ["http://127.0.0.1:1"]).sequencer("orders");
-  for (const n of [0, -1, 1.5, 2 ** 53, NaN]) assert.match((await reason(s.take(n))).message, /n must be an integer from 1/);
+  const traces = open(t, ["http://127.0.0.1:1"]).sequencer128("traces");
+  for (const any of /** @type {any[]} */ ([s, traces, new FakeClient().sequencer("orders"), new FakeClient().sequencer128("traces")])) {
+    for (const n of [0, -1, 1.5, 2 ** 53, NaN, "3", 3n, undefined]) assert.match((await reason(any.take(n))).message, /^n is .*: it must be an integer from 1$/);
+    for (const options of [5, "x", null, AbortSignal.abort(), { sginal: 1 }])
+      for (const call of [any.next(options), any.take(1, options)]) assert.match((await reason(call)).message, /^the options of a call are .*: write \{ signal \}$/);
+    for (const signal of [5, "x", null, {}])
+      for (const call of [any.next({ signal }), any.take(1, { signal })]) assert.match((await reason(call)).message, /^signal is .*: it must be an AbortSignal$/);
+  }
+  for (const any of /** @type {any[]} */ ([traces, new FakeClient().sequencer128("traces")])) assert.match((await reason(any.array(1))).message, /array has IDs of 64 bits: use take/);
 });
 
 test("another server is used if one fails", async (t) => {
@@ -349,6 +367,24 @@ test("answers that are not the requested IDs are refused", async (t) => {
   // Not in order, but each once.
   server.handler = (request, response) => answer(request, response, Buffer.concat([pack(3)].flatMap((b) => [b.subarray(16), b.subarray(0, 16)])));
   assert.equal((await s.take(3)).length, 3);
+});
+
+test("an answer is refused if and only if it has the ID 0 or an ID twice", () => {
+  let seed = 1;
+  const random = (/** @type {number} */ n) => (seed = (seed * 48271) % 0x7fffffff) % n;
+  let refused = 0;
+  for (let round = 0; round < 20_000; round++) {
+    const size = round % 2 === 0 ? 8 : 16;
+    const count = 1 + random(4);
+    const bytes = Buffer.alloc(count * size);
+    // Two bits of each, in any of the words.
+    for (let at = 0; at < count; at++) for (let bit = 0; bit < 2; bit++) bytes[size * at + random(size)] = random(2) * (1 + random(255));
+    const all = Array.from({ length: count }, (_, i) => bytes.toString("hex", size * i, size * (i + 1)));
+    const bad = new Set(all).size < count || all.some((id) => /^0+$/.test(id));
+    if (bad) refused++;
+    assert.equal(faultOf(bytes, size, count) !== "", bad, String(all));
+  }
+  assert.ok(refused > 1000 && refused < 19_000, String(refused));
 });
 
 test("an answer that is cut off gives no ID, wherever it is cut", async (t) => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { execFile, execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { hang, ids, serve } from "./servers.mjs";
@@ -42,6 +43,39 @@ test("a sequencer cannot be sent to a thread", async (t) => {
   const server = await serve(t, ids);
   assert.deepEqual(await run("clone", server.url), ["no IDs in the copy"]);
 });
+
+// Programs that were written for one of TypeScript's ways to find packages. Since 7.0, node10 is not one.
+for (const [module, resolution, name] of [
+  ["node16", "node16", "a.mts"],
+  ["node16", "node16", "a.cts"],
+  ["nodenext", "nodenext", "a.cts"],
+  ["preserve", "bundler", "a.mts"],
+  ["commonjs", "node10", "a.cts"],
+])
+  test(`TypeScript compiles ${name} with ${resolution}, and Node runs it`, (t) => {
+    const dir = mkdtempSync(join(import.meta.dirname, "../compiled-"));
+    t.after(() => rmSync(dir, { recursive: true }));
+    mkdirSync(join(dir, "node_modules/@firnid"), { recursive: true });
+    symlinkSync(join(import.meta.dirname, ".."), join(dir, "node_modules/@firnid/client"));
+    writeFileSync(
+      join(dir, name ?? ""),
+      `import { Client, type Sequencer, Typed } from "@firnid/client";
+      import { FakeClient } from "@firnid/client/testing";
+      async function main(): Promise<void> {
+        await using client = new Client(["http://127.0.0.1:1"]);
+        await using fake = new FakeClient();
+        const orders: Sequencer<bigint> = fake.sequencer("orders");
+        const ids: BigUint64Array = await orders.array(2);
+        // @ts-expect-error: these have 128 bits
+        await fake.sequencer128("traces").array(1).catch(async () => console.log(client.servers().length, ids, new Typed("order").format(await orders.next())));
+      }
+      void main();`,
+    );
+    const tsc = [join(import.meta.dirname, "../node_modules/typescript/bin/tsc"), name ?? "", "--strict", "--target", "es2022", "--types", "node"];
+    execFileSync(process.execPath, [...tsc, "--module", module ?? "", "--moduleResolution", resolution ?? ""], { cwd: dir });
+    const printed = execFileSync(process.execPath, [(name ?? "").replace("ts", "js")], { cwd: dir, encoding: "utf8" });
+    assert.match(printed, /^1 BigUint64Array\(2\) \[.*\] order_\w{13}\n$/);
+  });
 
 test("the types need no other package", () => {
   for (const name of ["index", "client", "sequencer", "errors", "format", "json", "testing", "typed", "veil"]) {

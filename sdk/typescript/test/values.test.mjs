@@ -72,6 +72,7 @@ test("a fake gives increasing IDs of the clock and the node", async () => {
   assert.notEqual(BigInt(Number(first)), first, "a test notices rounding");
   assert.equal(s.tryNext(), first + 1n);
   const many = await s.take(5000);
+  assert.deepEqual(await s.array(2), BigUint64Array.of((many.at(-1) ?? 0n) + 1n, (many.at(-1) ?? 0n) + 2n));
   assert.ok(many.every((id, i) => i === 0 || id > (many[i - 1] ?? 0n)));
   now -= 1000; // a clock that goes back
   assert.ok((await s.next()) > (many.at(-1) ?? 0n));
@@ -105,5 +106,6 @@ test("a fake fails as the test asks", async () => {
   await assert.rejects(s.take(0), RangeError);
   await client.close();
   await assert.rejects(s.next(), { name: "ClosedError" });
-  assert.throws(() => new FakeClient({ node: 1024 }), RangeError);
+  for (const options of /** @type {any[]} */ ([{ node: 1024 }, { node: "5" }, { node: 5n }, { now: 5 }, { seed: "x" }])) assert.throws(() => new FakeClient(options), /(node|now|seed) is .*: it must be/);
+  assert.throws(() => client.sequencer("a b"), /is not the name of a sequencer/);
 });
