@@ -1,55 +1,42 @@
-/** The IDs of an answer, in their order. */
-export interface Batch<ID> {
-  readonly count: number;
-  /** The IDs, packed. */
-  readonly bytes: Buffer;
-  /** at makes the ID with an index below count. */
-  at(index: number): ID;
-}
-
 /** A Width is how IDs of one width are read. */
 export interface Width<ID> {
   /** Bytes of an ID. */
   readonly size: 8 | 16;
   readonly method: "sequencer" | "sequencer128";
-  /** batch returns the IDs of a packed answer, which has the right length. It keeps the bytes. */
-  batch(bytes: Buffer): Batch<ID>;
+  read(batch: Batch<ID>, index: number): ID;
 }
 
-class Batch64 implements Batch<bigint> {
-  readonly #view: DataView;
+/** A Batch is the IDs of an answer, in their order. */
+export class Batch<ID> {
+  readonly count: number;
+  readonly view: DataView;
+
   constructor(
-    readonly count: number,
+    private readonly width: Width<ID>,
     readonly bytes: Buffer,
   ) {
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset);
+    this.count = bytes.length / width.size;
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   }
-  at(index: number): bigint {
-    return this.#view.getBigUint64(8 * index);
-  }
-}
 
-class Batch128 implements Batch<string> {
-  constructor(
-    readonly count: number,
-    readonly bytes: Buffer,
-  ) {}
-  at(index: number): string {
-    const hex = this.bytes.toString("hex", 16 * index, 16 * index + 16);
-    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+  at(index: number): ID {
+    return this.width.read(this, index);
   }
 }
 
 export const width64: Width<bigint> = {
   size: 8,
   method: "sequencer",
-  batch: (bytes) => new Batch64(bytes.length / 8, bytes),
+  read: ({ view }, index) => view.getBigUint64(8 * index),
 };
 
 export const width128: Width<string> = {
   size: 16,
   method: "sequencer128",
-  batch: (bytes) => new Batch128(bytes.length / 16, bytes),
+  read: ({ bytes }, index) => {
+    const hex = bytes.toString("hex", 16 * index, 16 * index + 16);
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+  },
 };
 
 /**

@@ -1,15 +1,21 @@
-import type { Batch } from "./answer.js";
+import type { Batch, Width } from "./answer.js";
+import type { Core } from "./core.js";
 import { AnswerError, ClosedError, FirnError, quote, ServerError, TLSError, UnavailableError } from "./errors.js";
-import { Exchange, TokenError, type Ask } from "./exchange.js";
-import { after, now, type Round, type Server, type View } from "./servers.js";
+import { Exchange, TokenError } from "./exchange.js";
+import { after, now, type Server, type View } from "./servers.js";
 
 /** What calls of one sequencer share. */
-export interface Source<ID> extends Ask<ID> {
+export interface Source<ID> {
+  readonly core: Core;
+  readonly name: string;
+  readonly width: Width<ID>;
   readonly view: View;
   /** How many IDs can be requested at a time. */
   most: number;
   /** Requests in progress beside those of calls. */
   readonly probes: Set<Exchange<ID>>;
+  /** isRepeat reports whether an answer begins with the same ID as the previous one. */
+  isRepeat(first: ID): boolean;
 }
 
 /**
@@ -18,8 +24,9 @@ export interface Source<ID> extends Ask<ID> {
  * answer; the other requests end, and their IDs are lost. If all fail, it tries again, until the
  * option patience has passed.
  */
-export class Call<ID> implements Round {
+export class Call<ID> {
   readonly tried = new Set<Server>();
+  /** Not to be tried again, and why. */
   readonly refused = new Map<Server, FirnError>();
   readonly pending = new Map<Server, Exchange<ID>>();
   readonly #source: Source<ID>;
@@ -56,9 +63,18 @@ export class Call<ID> implements Round {
     const { name, view } = this.#source;
     const [first, ...others] = this.refused.values();
     // All refuse for the same reason, such as the token.
-    if (first instanceof ServerError && this.refused.size === view.servers.length && others.every((e) => e instanceof ServerError && e.kind === first.kind))
+    if (
+      first instanceof ServerError &&
+      this.refused.size === view.servers.length &&
+      others.every((e) => e instanceof ServerError && e.kind === first.kind)
+    )
       return this.finish(first);
-    this.finish(new UnavailableError(name, view.servers.flatMap((s) => view.error(s) ?? this.pending.get(s)?.noAnswer() ?? [])));
+    this.finish(
+      new UnavailableError(
+        name,
+        view.servers.flatMap((s) => view.error(s) ?? this.pending.get(s)?.noAnswer() ?? []),
+      ),
+    );
   }
 
   /** step asks the next server, or waits until one is available. */
@@ -95,7 +111,8 @@ export class Call<ID> implements Round {
       (result, timedOut) => {
         this.pending.delete(server);
         this.tried.add(server);
-        if (timedOut && ++this.#timeouts >= source.view.servers.length) this.#count = Math.max(1, count >> 1); // perhaps it is too much for all
+        // Perhaps it is too much for all.
+        if (timedOut && ++this.#timeouts >= source.view.servers.length) this.#count = Math.max(1, count >> 1);
         settle(source, x, result, false);
         if (!(result instanceof FirnError)) return this.finish(result);
         if (result instanceof TokenError) return this.finish(result);

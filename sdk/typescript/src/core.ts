@@ -21,7 +21,8 @@ export interface Core extends Required<Omit<ClientOptions, "token" | "tls">> {
 
 /** newCore checks the arguments of a Client and fills in defaults. Its error lists all faults. */
 export function newCore(list: readonly string[], o: ClientOptions): Core {
-  if (typeof o !== "object" || (o as unknown) === null) throw new TypeError(`the options are ${show(o)}: write an object, such as { patience: 3000 }`);
+  if (typeof o !== "object" || (o as unknown) === null)
+    throw new TypeError("the options must be an object, such as { patience: 3000 }"); // without it: it may be a token
   const faults: string[] = [];
   const servers: Server[] = [];
   const seen = new Set<string>();
@@ -33,22 +34,30 @@ export function newCore(list: readonly string[], o: ClientOptions): Core {
       const name = show(text);
       if (!url || !["http:", "https:"].includes(url.protocol) || !/^https?:\/\//i.test(String(text)))
         faults.push(`server ${name}: write http://HOST:PORT or https://HOST:PORT`);
-      else if (url.username || url.password) faults.push("a server has a user name or a password: use the option token");
-      else if (url.search || url.hash) faults.push(`server ${name} has a query or a fragment: write http://HOST:PORT or https://HOST:PORT`);
+      else if (url.username || url.password)
+        faults.push("a server has a user name or a password: use the option token");
+      else if (url.search || url.hash)
+        faults.push(`server ${name} has a query or a fragment: write http://HOST:PORT or https://HOST:PORT`);
       else if (seen.has(url.href)) faults.push(`server ${name} occurs twice`);
       else {
         seen.add(url.href);
         servers.push(new Server(String(text), url));
       }
     }
-  const number = (key: "timeout" | "patience" | "validity" | "batch" | "maxBatch", usual: number, most: number): number => {
+  const number = (
+    key: "timeout" | "patience" | "validity" | "batch" | "maxBatch",
+    usual: number,
+    most: number,
+  ): number => {
     const value: unknown = o[key] ?? usual;
-    if (typeof value === "number" && value >= 1 && value <= most && (most !== maxTake || Number.isInteger(value))) return value;
+    if (typeof value === "number" && value >= 1 && value <= most && (most !== maxTake || Number.isInteger(value)))
+      return value;
     faults.push(`${key} is ${show(value)}: it must be a number from 1 to ${most}`);
     return usual;
   };
   const known = ["token", "tls", "timeout", "patience", "validity", "batch", "maxBatch", "log"];
-  for (const key of Object.keys(o)) if (!known.includes(key)) faults.push(`the option ${quote(key)} does not exist: write ${known.join(", ")}`);
+  for (const key of Object.keys(o))
+    if (!known.includes(key)) faults.push(`the option ${quote(key)} does not exist: write ${known.join(", ")}`);
   const maxBatch = number("maxBatch", Math.max(10_000, Number(o.batch) || 0), maxTake);
   const batch = number("batch", Math.min(100, maxBatch), maxTake);
   if (batch > maxBatch) faults.push(`batch is ${batch}: it cannot exceed maxBatch, which is ${maxBatch}`);
@@ -63,11 +72,15 @@ export function newCore(list: readonly string[], o: ClientOptions): Core {
     }
   else if (o.token !== undefined && typeof o.token !== "function") faults.push("token must be a string or a function");
   if (o.log !== undefined && typeof o.log !== "function") faults.push(`log is ${show(o.log)}: it must be a function`);
-  if (o.tls !== undefined && typeof o.tls !== "function" && (typeof o.tls !== "object" || (o.tls as unknown) === null)) faults.push(`tls is ${show(o.tls)}: it must be an object or a function`);
-  else if (o.tls !== undefined && servers.length > 0 && !servers.some((s) => s.secure)) faults.push("tls is set, but no server is https://");
+  if (o.tls !== undefined && typeof o.tls !== "function" && (typeof o.tls !== "object" || (o.tls as unknown) === null))
+    faults.push("tls must be an object or a function");
+  else if (o.tls !== undefined && servers.length > 0 && !servers.some((s) => s.secure))
+    faults.push("tls is set, but no server is https://");
   if (faults.length > 0) throw new TypeError(faults.join("; "));
   if (startupSnapshot.isBuildingSnapshot())
-    throw new TypeError("a Client cannot be part of a startup snapshot, because all programs started from it would hand out the same IDs");
+    throw new TypeError(
+      "a Client cannot be part of a startup snapshot, because all programs started from it would hand out the same IDs",
+    );
 
   // Connections of several sequencers are kept, but for less than the 2 minutes after which the
   // server closes them.

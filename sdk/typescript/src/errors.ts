@@ -2,25 +2,13 @@ import { STATUS_CODES } from "node:http";
 import { inspect } from "node:util";
 
 /** The base class of all errors of this package except those of invalid arguments. */
-export class FirnError extends Error {
-  static {
-    this.prototype.name = "FirnError";
-  }
-}
+export class FirnError extends Error {}
 
 /** A call on a sequencer that is closed, or was closed while the call waited. */
-export class ClosedError extends FirnError {
-  static {
-    this.prototype.name = "ClosedError";
-  }
-}
+export class ClosedError extends FirnError {}
 
 /** A text that is not an ID of the expected form. The message names the character or prefix. */
 export class ParseError extends FirnError {
-  static {
-    this.prototype.name = "ParseError";
-  }
-
   /** @internal */
   constructor(text: string, reason: string) {
     super(`parse ID ${show(text)}: ${reason}`);
@@ -29,10 +17,6 @@ export class ParseError extends FirnError {
 
 /** An answer other than the requested IDs. None of its IDs is used. */
 export class AnswerError extends FirnError {
-  static {
-    this.prototype.name = "AnswerError";
-  }
-
   constructor(
     readonly sequencer: string,
     /** The server, as in the option `servers`. */
@@ -45,10 +29,6 @@ export class AnswerError extends FirnError {
 
 /** No server gave the IDs. */
 export class UnavailableError extends FirnError {
-  static {
-    this.prototype.name = "UnavailableError";
-  }
-
   constructor(
     readonly sequencer: string,
     /** The last failure of each server. */
@@ -63,10 +43,6 @@ export class UnavailableError extends FirnError {
  * the HTTP API lists the kinds.
  */
 export class ServerError extends FirnError {
-  static {
-    this.prototype.name = "ServerError";
-  }
-
   constructor(
     readonly sequencer: string,
     /** The server, as in the option `servers`. */
@@ -105,6 +81,10 @@ export class ServerError extends FirnError {
     return this.status >= 400 && this.status < 500 && !this.again && !this.ofServer;
   }
 }
+
+// Names that survive the renaming of classes by bundlers.
+const named = { FirnError, ClosedError, ParseError, AnswerError, UnavailableError, ServerError };
+for (const [name, { prototype }] of Object.entries(named)) prototype.name = name;
 
 /** The kinds of problems that concern a server as a whole. */
 const wholeServer = ["unauthorized", "no-store", "foreign-host", "internal", "draining"];
@@ -152,7 +132,7 @@ function hintOf(kind: string, status: number, detail: string): string {
   if (status === 400 && /https/i.test(detail)) return "the server speaks TLS: write https:// in the option servers";
   if (status === 401 || status === 403) return "check the option token";
   if (status >= 300 && status < 400)
-    return "redirects are not followed, because a token would be sent along: put the target address into the option servers";
+    return "redirects are not followed, as a token would be sent along: put the target address into the option servers";
   if (status < 500) return "is this a Firn server? Check the addresses and paths in the option servers";
   return "";
 }
@@ -186,9 +166,15 @@ export function connectionError(sequencer: string, server: string, cause: unknow
   const message = e.message || (e.errors?.map((each) => each.message).join(", ") ?? code);
   // A line of OpenSSL: …error:0A00010B:SSL routines:ssl3_get_record:wrong version number:…
   const reason = /error:[\dA-F]{8}:[^:]*:[^:]*:([^:\n]*)/.exec(message)?.[1];
-  const what = [reason === undefined ? message : `TLS failed: ${reason}`, advice.find(([of]) => of.test(code) || of.test(reason ?? ""))?.[1]];
+  const what = [
+    reason === undefined ? message : `TLS failed: ${reason}`,
+    advice.find(([of]) => of.test(code) || of.test(reason ?? ""))?.[1],
+  ];
   const isTLS = notTLS.test(reason ?? "") || untrusted.test(code);
-  return new (isTLS ? TLSError : FirnError)(`${place(sequencer, server)}: ${printable(what.filter(Boolean).join(": "))}`, { cause });
+  return new (isTLS ? TLSError : FirnError)(
+    `${place(sequencer, server)}: ${printable(what.filter(Boolean).join(": "))}`,
+    { cause },
+  );
 }
 
 /** noAnswer returns the error of a request without an answer until now. @internal */

@@ -1,8 +1,17 @@
 import { randomBytes } from "node:crypto";
 import type { ClientRequest, IncomingMessage } from "node:http";
-import type { Core } from "./core.js";
-import { faultOf, width128, width64, type Batch, type Width } from "./answer.js";
-import { AnswerError, connectionError, FirnError, needText, noAnswer, printable, quote, ServerError } from "./errors.js";
+import { Batch, faultOf, width128, width64 } from "./answer.js";
+import type { Source } from "./call.js";
+import {
+  AnswerError,
+  connectionError,
+  FirnError,
+  needText,
+  noAnswer,
+  printable,
+  quote,
+  ServerError,
+} from "./errors.js";
 import { after, now, type Server } from "./servers.js";
 
 /** How much of a problem is read. Those of servers are shorter. */
@@ -10,15 +19,6 @@ const maxProblem = 16 << 10;
 
 /** The error of the option token, which no other server would change. */
 export class TokenError extends FirnError {}
-
-/** What an Exchange asks for. */
-export interface Ask<ID> {
-  readonly core: Core;
-  readonly name: string;
-  readonly width: Width<ID>;
-  /** isRepeat reports whether an answer begins with the same ID as the previous one. */
-  isRepeat(first: ID): boolean;
-}
 
 /**
  * An Exchange is one request to one server for count IDs. It calls done once, unless it is
@@ -32,7 +32,7 @@ export class Exchange<ID> {
   readonly #timers: (() => void)[];
 
   constructor(
-    readonly ask: Ask<ID>,
+    readonly source: Source<ID>,
     readonly server: Server,
     readonly count: number,
     hedgeAfter: number,
@@ -44,14 +44,14 @@ export class Exchange<ID> {
         this.isSlow = true;
         slow();
       }),
-      after(ask.core.timeout, () => this.#end(this.noAnswer(), true)),
+      after(source.core.timeout, () => this.#end(this.noAnswer(), true)),
     ];
     queueMicrotask(() => void this.#begin()); // done must not be called before the caller has the Exchange
   }
 
   /** noAnswer returns the error of a request without an answer until now. */
   noAnswer(): FirnError {
-    return noAnswer(this.ask.name, this.server.name, now() - this.start);
+    return noAnswer(this.source.name, this.server.name, now() - this.start);
   }
 
   /** cancel ends the request without a result. An ID that it made is lost. */
@@ -71,7 +71,7 @@ export class Exchange<ID> {
   }
 
   async #begin(): Promise<void> {
-    const { core, name } = this.ask;
+    const { core, name } = this.source;
     const headers: Record<string, string> = {
       Accept: "application/octet-stream",
       "Content-Length": "0",
@@ -92,12 +92,16 @@ export class Exchange<ID> {
   }
 
   #send(headers: Record<string, string>, tls: object): void {
-    const { core, name, width } = this.ask;
+    const { core, name, width } = this.source;
     const path = `/v1/sequencers/${encodeURIComponent(name)}/next?count=${this.count}`;
     const fail = (cause: unknown): void => this.#end(connectionError(name, this.server.name, cause));
     let request: ClientRequest;
     try {
-      request = this.server.request(path, this.server.secure ? core.https : core.http, { ...tls, method: "POST", headers });
+      request = this.server.request(path, this.server.secure ? core.https : core.http, {
+        ...tls,
+        method: "POST",
+        headers,
+      });
     } catch (cause) {
       return fail(cause); // such as a certificate that cannot be parsed
     }
@@ -115,7 +119,8 @@ export class Exchange<ID> {
       const limit = response.statusCode === 200 ? this.count * width.size : maxProblem;
       const body = Buffer.allocUnsafeSlow(limit); // not of the pool, because it is kept
       let length = 0;
-      const finish = (): void => this.#end(this.#read(response, body.subarray(0, length), length, headers["Firn-Nonce"]!));
+      const finish = (): void =>
+        this.#end(this.#read(response, body.subarray(0, length), length, headers["Firn-Nonce"]!));
       const most = Number(response.headers["content-length"] ?? 0);
       if (response.statusCode === 200 && most > limit) return finish(); // read reports the length
       response.on("data", (chunk: Buffer) => {
@@ -134,7 +139,7 @@ export class Exchange<ID> {
 
   /** read returns the IDs of an answer of so many bytes, or its error. */
   #read(response: IncomingMessage, body: Buffer, received: number, nonce: string): Batch<ID> | FirnError {
-    const { name, width } = this.ask;
+    const { name, width } = this.source;
     const unusable = (reason: string): AnswerError => new AnswerError(name, this.server.name, reason);
     if (response.statusCode !== 200) return problem(name, this.server.name, response, body);
     const type = response.headers["content-type"] ?? "";
@@ -143,18 +148,24 @@ export class Exchange<ID> {
     // A proxy may drop the header.
     const echo = response.headers["firn-nonce"];
     if (echo !== undefined && echo !== nonce)
-      return unusable("it is the answer to another request: something between this program and the server caches answers or mixes them up");
+      return unusable(
+        "it is the answer to another request: something between this program and the server caches or mixes up answers",
+      );
     const length = Number(response.headers["content-length"] ?? received);
     const other = width.size === 8 ? width128 : width64;
     if (length === this.count * other.size)
       return unusable(`the sequencer has IDs of ${8 * other.size} bits: use the client's method ${other.method}`);
     if (length > this.count * width.size)
-      return unusable(`it has ${length} bytes, not the ${this.count * width.size} of ${this.count} IDs of ${8 * width.size} bits`);
+      return unusable(
+        `it has ${length} bytes, not the ${this.count * width.size} of ${this.count} IDs of ${8 * width.size} bits`,
+      );
     const fault = faultOf(body, width.size, this.count);
     if (fault) return unusable(fault);
-    const batch = width.batch(body);
-    if (this.ask.isRepeat(batch.at(0)))
-      return unusable("it begins with the same ID as the previous one: something between this program and the server caches answers");
+    const batch = new Batch(width, body);
+    if (this.source.isRepeat(batch.at(0)))
+      return unusable(
+        "it begins with the same ID as the previous one: something between this program and the server caches answers",
+      );
     return batch;
   }
 }
@@ -163,7 +174,8 @@ export class Exchange<ID> {
 export function checkToken(token: string): string {
   needText("the token", token);
   const text = token.trim();
-  if (!/^[!-~]*$/.test(text)) throw new TypeError("the token has a character that is not allowed, such as a space or a newline");
+  if (!/^[!-~]*$/.test(text))
+    throw new TypeError("the token has a character that is not allowed, such as a space or a newline");
   return text;
 }
 
@@ -184,10 +196,17 @@ function problem(name: string, server: string, response: IncomingMessage, body: 
       // The text describes it.
     }
   }
-  return new ServerError(name, server, response.statusCode ?? 0, kind, detail, retryAfter(response.headers["retry-after"] ?? ""));
+  return new ServerError(
+    name,
+    server,
+    response.statusCode ?? 0,
+    kind,
+    detail,
+    retryAfter(response.headers["retry-after"] ?? ""),
+  );
 }
 
-/** retryAfter parses the header of this name. It returns milliseconds, or 0 for anything but seconds, such as a date. */
+/** retryAfter returns the milliseconds of the header of this name, or 0 for anything but seconds, such as a date. */
 function retryAfter(text: string): number {
   return /^\d{1,9}$/.test(text) ? 1000 * Number(text) : 0;
 }

@@ -22,9 +22,13 @@ export function format(id: bigint | string, format: string): string {
   const wide = typeof id === "string";
   if (wide && format === "uuid") return id.toLowerCase();
   const [, kind, base] = /^(base|flake)([1-9]\d?)$/.exec(format) ?? [];
-  const alphabet = named.get(format) ?? (Number(base) >= 2 && Number(base) <= 62 ? digits.slice(0, Number(base)) : undefined);
+  const alphabet =
+    named.get(format) ?? (Number(base) >= 2 && Number(base) <= 62 ? digits.slice(0, Number(base)) : undefined);
   if (alphabet === undefined)
-    throw new TypeError(`${show(format)} is not a format of IDs of ${wide ? 128 : 64} bits: write dec, hex, bin, base32, base36, base58, base62, base2 to base62, flake2 to flake62${wide ? " or uuid" : ""}`);
+    throw new TypeError(
+      `${show(format)} is not a format of IDs of ${wide ? 128 : 64} bits: write dec, hex, bin, base32, base36, ` +
+        `base58, base62, base2 to base62, flake2 to flake62${wide ? " or uuid" : ""}`,
+    );
   const n = BigInt(alphabet.length);
   let text = "";
   for (let rest = bits; rest > 0n; rest /= n) text = alphabet.charAt(Number(rest % n)) + text;
@@ -36,10 +40,12 @@ export function format(id: bigint | string, format: string): string {
 /** bitsOf returns an ID as a number. */
 export function bitsOf(id: bigint | string): bigint {
   if (typeof id === "string") {
-    if (!/^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/i.test(id)) throw new TypeError(`${show(id)} is not an ID of 128 bits in the form 8-4-4-4-12`);
+    if (!/^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/i.test(id))
+      throw new TypeError(`${show(id)} is not an ID of 128 bits in the form 8-4-4-4-12`);
     return BigInt("0x" + id.replaceAll("-", ""));
   }
-  if (typeof id !== "bigint") throw new TypeError(`${show(id)} is not an ID: one of 64 bits is a bigint, one of 128 a string`);
+  if (typeof id !== "bigint")
+    throw new TypeError(`${show(id)} is not an ID: one of 64 bits is a bigint, one of 128 a string`);
   if (BigInt.asUintN(64, id) !== id) throw new RangeError(`${id} is not an ID of 64 bits`);
   return id;
 }

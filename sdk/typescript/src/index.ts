@@ -12,6 +12,6 @@ export type { ClientOptions, LogEvent, Sequencers, ServerStatus, TLSOptions } fr
 export type { CallOptions, Sequencer } from "./sequencer.js";
 export { AnswerError, ClosedError, FirnError, ParseError, ServerError, UnavailableError } from "./errors.js";
 export { format } from "./format.js";
-export { installToJSON, replacer, stringify } from "./json.js";
+export { installToJSON, replacer } from "./json.js";
 export { Typed } from "./typed.js";
 export { Veiled } from "./veil.js";

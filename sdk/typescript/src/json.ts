@@ -1,12 +1,7 @@
 /**
- * Is like JSON.stringify, but writes a bigint as a text of its digits. A JSON number would be
+ * A replacer for JSON.stringify that writes a bigint as a text of its digits. A JSON number would be
  * rounded above 2^53 by most readers.
  */
-export function stringify(value: unknown, space?: string | number): string {
-  return JSON.stringify(value, replacer, space);
-}
-
-/** A replacer for JSON.stringify that writes a bigint as a text of its digits. */
 export function replacer(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? value.toString() : value;
 }

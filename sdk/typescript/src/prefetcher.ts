@@ -1,5 +1,5 @@
 import { endianness } from "node:os";
-import type { Batch, Width } from "./answer.js";
+import { Batch, type Width } from "./answer.js";
 import { Call, closed, type Source } from "./call.js";
 import type { Core } from "./core.js";
 import type { Exchange } from "./exchange.js";
@@ -28,14 +28,6 @@ interface Waiter<ID> {
   reject(error: Error): void;
 }
 
-const empty: Batch<never> = {
-  count: 0,
-  at: () => {
-    throw new RangeError("an empty batch has no IDs");
-  },
-  bytes: Buffer.alloc(0),
-};
-
 /** A Prefetcher is the Sequencer of a Client: it fetches IDs before they are needed. */
 export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   readonly view: View;
@@ -43,7 +35,8 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   most = maxTake;
 
   // IDs are taken from #batch at #next, without further checks as long as #next is below #limit.
-  #batch: Batch<ID> = empty;
+  readonly #none: Batch<ID>;
+  #batch: Batch<ID>;
   #next = 0;
   #limit = 0;
   #low = 0; // from here on, the next batch is fetched
@@ -69,6 +62,7 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   ) {
     this.view = new View(core.servers, core.timeout);
     this.#size = core.batch;
+    this.#batch = this.#none = new Batch(width, Buffer.alloc(0));
   }
 
   readonly isRepeat = (first: ID): boolean => {
@@ -127,7 +121,7 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
     if (!this.#closed) {
       this.#closed = true;
       this.forget();
-      this.#batch = empty;
+      this.#batch = this.#none;
       this.#ready = undefined;
       this.#next = this.#limit = 0;
       for (const x of this.probes) x.cancel();
@@ -162,7 +156,7 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
       } else if (count > 0 && !this.#isSlow && count >= this.#size && now() - this.#begun < soon) {
         this.#size = Math.min(2 * this.#size, this.core.maxBatch);
       }
-      this.#batch = empty;
+      this.#batch = this.#none;
       this.#next = this.#limit = 0;
       if (!this.#ready) return false;
       this.#put(this.#ready);
@@ -179,7 +173,10 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
     this.#begun = now();
   }
 
-  /** endTurnLater has the clock read again in the next turn of the event loop, before which the process may be suspended. */
+  /**
+   * endTurnLater has the clock read again in the next turn of the event loop, before which the
+   * process may be suspended.
+   */
   #endTurnLater(): void {
     if (this.#turn) return;
     this.#turn = true;
@@ -239,9 +236,13 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   }
 
   /** split requests n IDs, as many as a request can have at a time. */
-  async #split(n: number, options: CallOptions | undefined, add: (batch: Batch<ID>, at: number) => void): Promise<void> {
+  async #split(
+    n: number,
+    options: CallOptions | undefined,
+    add: (batch: Batch<ID>, at: number) => void,
+  ): Promise<void> {
     const signal = signalOf(options);
-    for (let at = 0; at < n; ) {
+    for (let at = 0; at < n;) {
       const batch = await this.#direct(Math.min(n - at, maxTake), signal);
       add(batch, at);
       at += batch.count;

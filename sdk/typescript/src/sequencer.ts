@@ -34,7 +34,8 @@ export const maxTake = 100_000;
 export function checkName(name: string): void {
   if (typeof name !== "string" || !/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(name))
     throw new TypeError(
-      `${show(name)} is not the name of a sequencer: it has 1 to 128 letters, digits and . _ - :, and begins with a letter or a digit`,
+      `${show(name)} is not the name of a sequencer: ` +
+        "it has 1 to 128 letters, digits and . _ - :, and begins with a letter or a digit",
     );
 }
 
@@ -51,7 +52,12 @@ export function checkWidth(size: number): void {
 /** signalOf returns the signal in the options of a call, and throws if they are something else. */
 export function signalOf(options: CallOptions | undefined): AbortSignal | undefined {
   if (options === undefined) return undefined;
-  if (typeof options !== "object" || (options as unknown) === null || "aborted" in options || Object.keys(options).some((key) => key !== "signal"))
+  if (
+    typeof options !== "object" ||
+    (options as unknown) === null ||
+    "aborted" in options ||
+    Object.keys(options).some((key) => key !== "signal")
+  )
     throw new TypeError(`the options of a call are ${show(options)}: write { signal }`);
   const signal = options.signal as AbortSignal | number | string | null | undefined;
   if (signal === undefined || (typeof signal === "object" && signal !== null && "aborted" in signal)) return signal;

@@ -1,5 +1,6 @@
 import { request as requestHTTP, type Agent, type ClientRequest, type RequestOptions } from "node:http";
 import { request as requestHTTPS } from "node:https";
+import type { Call } from "./call.js";
 import type { FirnError } from "./errors.js";
 
 /** Milliseconds since some time; steps of the system's clock do not change it. */
@@ -116,15 +117,6 @@ export class Server {
 /** How long a request may take before another server is asked beside it, or twice as long as usual. */
 export const slowAfter = 200;
 
-/** A Round records what one call has tried. */
-export interface Round {
-  readonly tried: Set<Server>;
-  /** Not to be tried again, and why. */
-  readonly refused: Map<Server, FirnError>;
-  /** A request is in progress. */
-  readonly pending: Map<Server, unknown>;
-}
-
 /** A Choice is what a call does next. */
 export interface Choice {
   server?: Server;
@@ -153,7 +145,7 @@ export class View {
    * resort: the one that returns first, among those that the call has not tried and that have not
    * asked for the pause themselves.
    */
-  pick(c: Round): Choice {
+  pick<ID>(c: Call<ID>): Choice {
     const t = now();
     const good: Server[] = [];
     const fit: Server[] = [];

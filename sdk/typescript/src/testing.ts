@@ -41,7 +41,8 @@ export class FakeClient implements Sequencers {
     // time:41 node:10 seq:12
     return this.#get(this.#all, name, 8, (tick, seq) => {
       const time = tick - epoch;
-      if (time < 0 || time >= 2 ** 41) throw new RangeError(`the clock shows ${tick}: the layout default has times from 2026-01-01 to 2095-09-07`);
+      if (time < 0 || time >= 2 ** 41)
+        throw new RangeError(`the clock shows ${tick}: the layout default has times from 2026-01-01 to 2095-09-07`);
       return (BigInt(time) << 22n) | BigInt((this.#node << 12) | seq);
     });
   }

@@ -32,7 +32,7 @@ export class Typed {
     return (this.prefix && this.prefix + "_") + encode(id);
   }
 
-  /** Returns the ID of 64 bits of a typed text. It throws a ParseError if the text is not exactly as format writes it. */
+  /** Returns the ID of 64 bits of a typed text. It throws a ParseError unless format writes exactly this text. */
   parse(text: string): bigint {
     return decode(text, this.#start(text), 64);
   }
@@ -58,7 +58,8 @@ export class Typed {
 export function encode(id: bigint | string): string {
   const bits = bitsOf(id);
   let text = "";
-  for (let shift = typeof id === "bigint" ? 60n : 125n; shift >= 0n; shift -= 5n) text += digits.charAt(Number((bits >> shift) & 31n));
+  for (let shift = typeof id === "bigint" ? 60n : 125n; shift >= 0n; shift -= 5n)
+    text += digits.charAt(Number((bits >> shift) & 31n));
   return text;
 }
 
@@ -70,22 +71,32 @@ export function decode(text: string, start: number, bits: 64 | 128): bigint {
     const digit = digits.indexOf(c);
     const lower = c.toLowerCase();
     if (digit >= 0) number = (number << 5n) | BigInt(digit);
-    else if (digits.includes(lower)) fail(text, `${quote(c)} at offset ${at} is in upper case; it may mean ${quote(lower)}`);
-    else if (meant.has(lower)) fail(text, `${quote(c)} at offset ${at} is not a digit; it may mean ${quote(meant.get(lower) ?? "")}`);
+    else if (digits.includes(lower))
+      fail(text, `${quote(c)} at offset ${at} is in upper case; it may mean ${quote(lower)}`);
+    else if (meant.has(lower))
+      fail(text, `${quote(c)} at offset ${at} is not a digit; it may mean ${quote(meant.get(lower) ?? "")}`);
     else fail(text, `${quote(c)} at offset ${at} is not a digit; digits are ${digits}`);
     at += c.length;
   }
   const count = text.length - start;
-  if (count !== 13 && count !== 26) fail(text, `it has ${count} digits after the prefix; an ID of 64 bits has 13, and one of 128 has 26`);
+  if (count !== 13 && count !== 26)
+    fail(text, `it has ${count} digits after the prefix; an ID of 64 bits has 13, and one of 128 has 26`);
   const has = count === 13 ? 64 : 128;
-  if (number >> BigInt(has)) fail(text, `${quote(text.charAt(start))} at offset ${start} is more than ${has === 64 ? '"f"' : '"7"'}: the number does not fit ${has} bits`);
+  if (number >> BigInt(has))
+    fail(
+      text,
+      `${quote(text.charAt(start))} at offset ${start} is more than "${has === 64 ? "f" : 7}": more than ${has} bits`,
+    );
   if (has !== bits) fail(text, `it has ${has} bits after the prefix, not ${bits}`);
   return number;
 }
 
 /** uuidOf writes a number of 128 bits in the form 8-4-4-4-12. */
 export function uuidOf(bits: bigint): string {
-  return bits.toString(16).padStart(32, "0").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+  return bits
+    .toString(16)
+    .padStart(32, "0")
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 /** faultOf returns what is wrong with a prefix, or "". */
@@ -101,7 +112,10 @@ function faultOf(prefix: string): string {
           : prefix.startsWith("_") || prefix.endsWith("_")
             ? "begins or ends with an underscore"
             : "";
-  return reason && `prefix ${quote(prefix)} ${reason}; a prefix has 1 to 63 characters of a-z and _, and begins and ends with a letter`;
+  return (
+    reason &&
+    `prefix ${quote(prefix)} ${reason}; a prefix has 1 to 63 characters of a-z and _, and begins and ends with a letter`
+  );
 }
 
 function fail(text: string, reason: string): never {

@@ -58,7 +58,8 @@ export class Veiled {
     if (typeof text !== "string") throw new ParseError(text, "it is not a string");
     const [prefix = "", number = 0] = /^v([1-9]\d{0,3})_/.exec(text) ?? [];
     if (!prefix) throw new ParseError(text, "it does not begin with v, the number of a key and _");
-    if (!this.#ciphers.has(Number(number))) throw new ParseError(text, `it was veiled with key ${number}, which is not known`);
+    if (!this.#ciphers.has(Number(number)))
+      throw new ParseError(text, `it was veiled with key ${number}, which is not known`);
     const veiled = decode(text, prefix.length, bits);
     try {
       return this.#turn(bits === 64 ? veiled : uuidOf(veiled), Number(number), false);
@@ -68,16 +69,20 @@ export class Veiled {
   }
 
   #turn(id: bigint | string, key: number | undefined, veil: boolean): bigint | string {
-    if (key === undefined && this.#ciphers.size > 1) throw new TypeError("veiled numbers do not name their key: give only one in keys");
+    if (key === undefined && this.#ciphers.size > 1)
+      throw new TypeError("veiled numbers do not name their key: give only one in keys");
     const [what, version, other] = veil ? ["ID", 7n, 8n] : ["veiled ID", 8n, 7n];
     const cipher = this.#ciphers.get(key ?? this.#newest)!;
     const x = bitsOf(id);
-    if ((typeof id === "string") !== (this.#bits === 122)) throw new TypeError(`${what} ${id} has not the width of the layout's IDs`);
+    if ((typeof id === "string") !== (this.#bits === 122))
+      throw new TypeError(`${what} ${id} has not the width of the layout's IDs`);
     if (typeof id === "bigint") {
-      if (x === 0n || x >> BigInt(this.#bits)) throw new RangeError(`${what} ${id} is outside of 1 to ${(1n << BigInt(this.#bits)) - 1n}`);
+      if (x === 0n || x >> BigInt(this.#bits))
+        throw new RangeError(`${what} ${id} is outside of 1 to ${(1n << BigInt(this.#bits)) - 1n}`);
       return cipher.permute(x, veil);
     }
-    if (((x >> 62n) & 3n) !== 2n || ((x >> 76n) & 15n) !== version) throw new TypeError(`${what} ${id} is not a UUID of version ${version}`);
+    if (((x >> 62n) & 3n) !== 2n || ((x >> 76n) & 15n) !== version)
+      throw new TypeError(`${what} ${id} is not a UUID of version ${version}`);
     const free = ((x >> 80n) << 74n) | (((x >> 64n) & 0xfffn) << 62n) | (x & low62);
     if (free === 0n) throw new RangeError(`${what} ${id} has no bits besides version and variant`);
     const y = cipher.permute(free, veil);
@@ -94,7 +99,8 @@ function parseKeys(text: string): Map<number, Buffer> {
     const found = /^\s*(?:([1-9]\d{0,3}): *)?([\da-f]*)\s*$/i.exec(line);
     if (!found) throw new TypeError(`keys: line ${i + 1}: write hexadecimal digits, or NUMBER:DIGITS`);
     const [number, key] = [Number(found[1] ?? 1), found[2] ?? ""];
-    if (![32, 48, 64].includes(key.length)) throw new TypeError(`keys: line ${i + 1}: the key has ${key.length} digits: use 32, 48 or 64`);
+    if (![32, 48, 64].includes(key.length))
+      throw new TypeError(`keys: line ${i + 1}: the key has ${key.length} digits: use 32, 48 or 64`);
     if (keys.has(number)) throw new TypeError(`keys: line ${i + 1}: key ${number} is there twice`);
     keys.set(number, Buffer.from(key, "hex"));
   }

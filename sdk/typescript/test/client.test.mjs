@@ -169,9 +169,10 @@ test("bad arguments are named", async (t) => {
     [[], {}, /^servers is empty: name at least one/],
     [/** @type {any} */ ("http://a"), {}, /^servers is "http:\/\/a": write an array/],
     [/** @type {any} */ ([5]), {}, /server 5: write http/],
-    [["http://a"], null, /the options are null/],
+    [["http://a"], null, /^the options must be an object/],
+    [["http://a"], "firn_secret", /^the options must be an object, such as \{ patience: 3000 \}$/],
     [["http://a"], { patience: "10" }, /patience is "10": it must be a number/],
-    [["https://a"], { tls: "pem" }, /tls is "pem": it must be an object or a function/],
+    [["https://a"], { tls: "pem" }, /^tls must be an object or a function$/],
     [["http://a"], { log: 5 }, /log is 5: it must be a function/],
     [["http://a"], { batch: 5n }, /batch is 5n: it must be a number/],
     [/** @type {any} */ ([Object.create(null)]), {}, /server \[Object: null prototype\] \{\}: write http/],
@@ -203,22 +204,6 @@ test("bad arguments are named", async (t) => {
   for (const any of /** @type {any[]} */ ([traces, new FakeClient().sequencer128("traces")])) assert.match((await reason(any.array(1))).message, /array has IDs of 64 bits: use take/);
 });
 
-test("another server is used if one fails", async (t) => {
-  const server = await serve(t, ids);
-  /** @type {import("@firnid/client").LogEvent[]} */
-  const events = [];
-  const dead = await nobody();
-  const client = open(t, [dead, server.url], { log: (e) => events.push(e) });
-  for (let i = 0; i < 20; i++) await client.sequencer(`s${i}`).next();
-  const status = client.servers()[0];
-  assert.ok((status?.failures ?? 0) > 0);
-  assert.match(status?.error?.message ?? "", /ECONNREFUSED.*: is the server running/);
-  assert.deepEqual(
-    events.map((e) => [e.level, e.message, e.server]),
-    [["warn", "server failed", dead]],
-  );
-});
-
 test("a server that answers again is used again", async (t) => {
   const a = await serve(t, problem(503, "draining"));
   const b = await serve(t, ids);
@@ -236,19 +221,6 @@ test("a server that answers again is used again", async (t) => {
   assert.equal(a.counts.at(-1), 1, "by a probe");
 });
 
-test("a hung server costs one call", async (t) => {
-  const hung = await serve(t, hang);
-  const good = await serve(t, ids);
-  const client = open(t, [hung.url, good.url], { timeout: 60_000, patience: 60_000 });
-  const s = client.sequencer("orders");
-  // Had a call waited for the timeout, this would take a minute.
-  for (let i = 0; i < 300 || hung.counts.length === 0; i++) await s.take(1);
-  assert.match(client.servers()[0]?.error?.message ?? "", /no answer after \d+ ms/);
-  const calls = hung.counts.length;
-  for (let i = 0; i < 100; i++) await s.take(1);
-  assert.ok(hung.counts.length <= calls + 1, "later ones at most probe it");
-});
-
 test("a slow server is not asked while another one works, but used alone", async (t) => {
   const slow = await serve(t, (request, response, count) => void setTimeout(() => ids(request, response, count), 600));
   assert.equal((await open(t, [slow.url]).sequencer("orders").take(3)).length, 3);
@@ -261,7 +233,7 @@ test("the error lists what each server said", async (t) => {
   const e = await reason(s.next());
   assert.ok(e instanceof UnavailableError && e instanceof FirnError);
   assert.equal(e.errors.length, 3);
-  assert.match(e.message, new RegExp(`^no server gives IDs of "orders": "orders" at ${a.url}: 503 no-grant: the detail of no-grant; "orders" at ${b.url}: no answer after \\d+ ms; "orders" at ${dead}: `));
+  assert.match(e.message, new RegExp(`^no server gives IDs of "orders": "orders" at ${a.url}: 503 no-grant: the detail of no-grant; "orders" at ${b.url}: no answer after \\d+ ms; "orders" at ${dead}: .*ECONNREFUSED.*: is the server running`));
 });
 
 test("patience bounds a call, also if the server asks for a longer pause", async (t) => {
@@ -269,28 +241,6 @@ test("patience bounds a call, also if the server asks for a longer pause", async
   const e = await reason(open(t, [server.url], { patience: 2000 }).sequencer("orders").next());
   assert.equal(e.errors[0].retryAfter, 3_600_000);
   assert.equal(server.counts.length, 1, "it is not asked again before");
-});
-
-test("patience does not hide why a server failed", async (t) => {
-  const server = await serve(t, problem(503, "not-yet"));
-  const s = open(t, [server.url], { patience: 4000 }).sequencer("orders");
-  const call = reason(s.next());
-  await until(() => server.counts.length === 1);
-  server.handler = hang; // so the next request has no answer yet when patience ends
-  assert.match((await call).message, /503 not-yet/);
-  assert.ok(server.counts.length > 1);
-});
-
-test("a pause that the server asks for is kept", async (t) => {
-  const server = await serve(t, problem(429, "busy", { "Retry-After": "1" }));
-  const s = open(t, [server.url]).sequencer("orders");
-  const begin = performance.now();
-  const id = s.next();
-  await until(() => server.counts.length === 1);
-  server.handler = ids;
-  await id;
-  assert.ok(performance.now() - begin >= 1000);
-  assert.equal(server.counts.length, 2);
 });
 
 test("a wrong request fails at once, if every server agrees", async (t) => {
@@ -302,13 +252,6 @@ test("a wrong request fails at once, if every server agrees", async (t) => {
   assert.match(e.message, /: 404 no-sequencer: the detail of no-sequencer: check the name, or create it: firn sequencer create$/);
   b.handler = ids;
   assert.equal(typeof (await client.sequencer("ordres").next()), "bigint");
-});
-
-test("all servers that refuse for one reason give its error", async (t) => {
-  const [a, b] = [await serve(t, problem(401, "unauthorized")), await serve(t, problem(401, "unauthorized"))];
-  const s = open(t, [a.url, b.url], { patience: 3_600_000 }).sequencer("orders");
-  const e = await reason(s.next());
-  assert.ok(e instanceof ServerError && e.kind === "unauthorized", String(e));
 });
 
 test("a refused token is reported, and the next request has the next token", async (t) => {
@@ -332,13 +275,6 @@ test("a refused token is reported, and the next request has the next token", asy
 test("a problem of an unknown kind is reported as it is", async (t) => {
   const server = await serve(t, problem(409, "constructor"));
   assert.match((await reason(open(t, [server.url]).sequencer("orders").next())).message, /: 409 constructor: the detail of constructor$/);
-});
-
-test("fewer IDs are requested if a batch is too large", async (t) => {
-  const server = await serve(t, (request, response, count) => (count > 30 ? problem(400, "batch-too-large")(request, response, count) : ids(request, response, count)));
-  const s = open(t, [server.url]).sequencer("orders");
-  assert.equal((await s.take(100)).length, 100);
-  assert.deepEqual(server.counts, [100, 50, 25, 25, 25, 25]);
 });
 
 test("answers that are not the requested IDs are refused", async (t) => {
