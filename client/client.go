@@ -40,9 +40,7 @@ func New(c Config) (*Client, error) {
 	if c.HTTPClient != nil {
 		shared = *c.HTTPClient
 	} else {
-		dialer := net.Dialer{Timeout: c.Timeout}
-		t := newTransport(c.TLS, dialer.DialContext)
-		t.Proxy = http.ProxyFromEnvironment
+		t := newTransport(c.TLS, (&net.Dialer{Timeout: c.Timeout}).DialContext)
 		shared.Transport = t
 		client.idle = append(client.idle, t)
 	}

@@ -32,8 +32,8 @@ type Config struct {
 	// IDs.
 	Servers []string
 
-	// Token authenticates the client. Without TLS, anyone on the network path
-	// can read it.
+	// Token authenticates the client. White space at its ends is removed.
+	// Without TLS, anyone on the network path can read it.
 	Token string
 
 	// TokenSource returns the token for each request if Token is empty. It must
@@ -48,7 +48,7 @@ type Config struct {
 	// HTTPClient sends the requests over HTTP. It must be nil if TLS is set or a
 	// server is unix:. Its CheckRedirect is not used, because redirects are not
 	// followed. Nil means a client that keeps its connections, speaks HTTP/1.1,
-	// and uses the proxy variables of the environment.
+	// and uses no proxy: for one, set Proxy in a Transport here.
 	HTTPClient *http.Client
 
 	// Timeout is how long one request may take; 0 means 5 s. By default, a
@@ -105,8 +105,9 @@ func (c *Config) fill() error {
 	if c.Token != "" && c.TokenSource != nil {
 		fault("both Token and TokenSource are set: omit one of them")
 	}
-	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		fault("the Token has a character that is not allowed in a token, such as a space or a newline")
+	var err error
+	if c.Token, err = checkToken(c.Token); err != nil {
+		fault("%v", err)
 	}
 	if c.TLS != nil && c.HTTPClient != nil {
 		fault("both TLS and HTTPClient, which has its own, are set: omit one of them")
@@ -128,6 +129,16 @@ func (c *Config) fill() error {
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return nil
+}
+
+// checkToken returns a token without white space at its ends, such as the
+// newline of a file.
+func checkToken(token string) (string, error) {
+	token = strings.TrimSpace(token)
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return "", errors.New("the token has a character that is not allowed, such as a space or a newline")
+	}
+	return token, nil
 }
 
 // An address is the address of a server.

@@ -57,8 +57,9 @@ func (e *Error) isTemporary() bool {
 	}, e.Status)
 }
 
-// isFinal reports whether no server would fulfill the request.
-func (e *Error) isFinal() bool {
+// ofRequest reports whether the request is wrong, so that probably no server
+// fulfills it.
+func (e *Error) ofRequest() bool {
 	return e.Status >= 400 && e.Status < 500 && !e.isTemporary() && !e.ofServer()
 }
 

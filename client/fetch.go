@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,21 +44,21 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 				return b, err
 			}
 		} else if ctx.Err() == nil {
-			return none, s.failure(nil)
+			return none, s.giveUp(&c)
 		}
 	}
 }
 
 // pick chooses a server for a call, and probes suspects beside it. If all are
-// left out, it waits for one. It returns -1 if none will be available in time,
-// or ctx is done.
+// left out, it waits for one, unless another one has said that the request is
+// wrong. It returns -1 if none will be available in time, or ctx is done.
 func (s *SequencerOf[I]) pick(ctx context.Context, c *search) int {
 	for {
 		i, probes, wait := s.shortlist.pick(c)
 		for _, j := range probes {
 			s.probe(j)
 		}
-		if i >= 0 || wait == 0 || time.Since(c.start)+wait > s.client.config.Patience {
+		if i >= 0 || wait == 0 || c.refusal != nil || time.Since(c.start)+wait > s.client.config.Patience {
 			return i
 		}
 		select {
@@ -106,7 +107,7 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *search, i int) (b firn.
 	b, err = s.request(own, &s.shortlist.servers[i], count, packed)
 	gone := own.Err()
 	if !timer.Stop() {
-		if err == nil || isFinal(err) {
+		if err == nil || isToken(err) {
 			cancel()
 		}
 		<-joined
@@ -136,11 +137,8 @@ func (s *SequencerOf[I]) hedgeAfter(ctx context.Context) time.Duration {
 	return d
 }
 
-// isFinal reports whether no other server is asked after an error.
-func isFinal(err error) bool {
-	said, ok := errors.AsType[*Error](err)
-	return ok && said.isFinal() || errors.As(err, new(*tokenError))
-}
+// isToken reports whether the token failed, so no server is asked.
+func isToken(err error) bool { return errors.As(err, new(*tokenError)) }
 
 // settle records the result of a request, and reports whether it is that of the
 // call. gone is the error of the call's context when the request ended.
@@ -163,27 +161,26 @@ func (s *SequencerOf[I]) settle(gone error, c *search, i int, start time.Time, c
 	case said != nil && said.Kind == "batch-too-large" && count > 1:
 		s.most.Store(int64(count / 2))
 		return false
-	case isFinal(err):
-		if said != nil {
-			s.record(err)
-		}
+	case isToken(err):
 		return true
-	case gone != nil:
-		// The caller gave up, or has another answer. One with little time
-		// proves nothing about the server, but one that waited for long does.
-		if gone != context.DeadlineExceeded || time.Since(start) < s.client.config.Timeout/4 {
-			s.failures.Add(1)
-			s.shortlist.late(i, start)
-			return false
-		}
-		err = s.shortlist.noAnswer(i, start)
+	case gone != nil: // the caller gave up, or has another answer
+		s.failures.Add(1)
+		s.shortlist.late(i, start)
+		return false
 	case said != nil:
-		c.done[i].refused = !said.isTemporary()
+		if !said.isTemporary() {
+			c.done[i].refused = err
+		}
+		if said.ofRequest() {
+			c.refusal = cmp.Or(c.refusal, said)
+		}
 		ofServer, retryAfter = said.ofServer(), said.RetryAfter
 	case errors.As(err, new(*answerError)):
 		// IDs of one sequencer may have the other width.
-		c.done[i].refused = true
+		c.done[i].refused = err
 		ofServer = false
+	case isUntrusted(err):
+		c.done[i].refused = err
 	case isTimeout(err):
 		if c.timeouts++; c.timeouts >= len(c.done) {
 			c.count = max(1, count/2) // perhaps it is too much for all of them
@@ -194,7 +191,7 @@ func (s *SequencerOf[I]) settle(gone error, c *search, i int, start time.Time, c
 	s.failed(i, start, ofServer, retryAfter, err)
 	c.done[i].tried = true
 	if s.client.config.Patience < 0 {
-		c.done[i].refused = true // once is enough
+		c.done[i].refused = err // once is enough
 	}
 	return false
 }
@@ -216,12 +213,27 @@ func (s *SequencerOf[I]) probe(i int) {
 		start, packed, c := time.Now(), s.packed.Load(), s.shortlist.newSearch(1)
 		c.probe = true
 		b, err := s.request(s.ctx, &s.shortlist.servers[i], 1, packed)
-		var said *Error
-		if s.settle(s.ctx.Err(), &c, i, start, 1, packed, b, err) && errors.As(err, &said) {
-			s.failed(i, start, false, 0, err) // other servers give IDs
-		}
+		s.settle(s.ctx.Err(), &c, i, start, 1, packed, b, err)
 		s.lost.Add(uint64(b.Len()))
 	})
+}
+
+// giveUp returns the error of a call that no server will answer in time: that of
+// the servers if all refuse for one reason, or if one of them says that the
+// request is wrong.
+func (s *SequencerOf[I]) giveUp(c *search) error {
+	first, _ := errors.AsType[*Error](c.done[0].refused)
+	for _, e := range c.done {
+		said, _ := errors.AsType[*Error](e.refused)
+		if first == nil || said == nil || said.isTemporary() || said.Kind != first.Kind || said.Status != first.Status {
+			first = c.refusal
+			break
+		}
+	}
+	if first != nil {
+		return first
+	}
+	return s.failure(nil)
 }
 
 // failure returns the error of a call without an answer, with the reasons. cause

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,13 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
+// isUntrusted reports whether the server's certificate is not trusted, or it
+// does not speak TLS.
+func isUntrusted(err error) bool {
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) ||
+		errors.Is(err, http.ErrSchemeMismatch)
+}
+
 // nonceHeader carries a value that is new in every request and returned with
 // its answer.
 const nonceHeader = "Firn-Nonce"
@@ -46,7 +54,10 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 	defer cancel()
 	token := c.Token
 	if c.TokenSource != nil {
-		if token, err = c.TokenSource(ctx); err != nil {
+		if token, err = c.TokenSource(ctx); err == nil {
+			token, err = checkToken(token)
+		}
+		if err != nil {
 			return b, &tokenError{err}
 		}
 	}
@@ -170,6 +181,9 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 	if err != nil {
 		if of, ok := errors.AsType[*url.Error](err); ok {
 			err = of.Err // the URL only repeats the names of server and sequencer
+		}
+		if errors.Is(err, http.ErrSchemeMismatch) {
+			err = fmt.Errorf("%w: write http:// in Config.Servers", err)
 		}
 		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
 	}

@@ -63,14 +63,17 @@ func (h *health) fail(start time.Time, retryAfter time.Duration, err error) {
 		retryAfter += rand.N(retryAfter/10 + 1) // never less than the server asked for
 		h.asked, h.until = true, now.Add(retryAfter)
 	}
-	h.suspect(start, err)
+	h.suspect(start, err, true)
 }
 
 // suspect makes the server a suspect because of a request that began at start.
-// The next probe waits at least as long as that request took.
-func (h *health) suspect(start time.Time, err error) {
+// The next probe waits at least as long as that request took. One that only
+// takes long does not hide why the previous one failed.
+func (h *health) suspect(start time.Time, err error, failed bool) {
 	now := time.Now()
-	h.err = err
+	if failed || h.failures == 0 {
+		h.err = err
+	}
 	h.probe = now.Add(max(h.until.Sub(now), now.Sub(start), pause(1)))
 }
 
@@ -105,14 +108,15 @@ type search struct {
 	count    int      // of IDs to request
 	probe    bool     // of a probe, not of a call
 	timeouts int      // requests that took too long
+	refusal  *Error   // the first that says that the request is wrong, or nil
 	done     []effort // by server
 }
 
 // An effort is what a call has done with a server.
 type effort struct {
-	tried   bool // at least once
-	refused bool // not to be tried again
-	pending bool // a request is in progress
+	tried   bool  // at least once
+	refused error // why it is not to be tried again, or nil
+	pending bool  // a request is in progress
 }
 
 func (r *roster) newShortlist(name string) *shortlist {
@@ -137,7 +141,7 @@ func (l *shortlist) pick(c *search) (i int, probes []int, wait time.Duration) {
 	lastResort := -1
 	var lastResortAt, soonest time.Time
 	for i := range l.servers {
-		if c.done[i].refused || c.done[i].pending {
+		if c.done[i].refused != nil || c.done[i].pending {
 			continue
 		}
 		h, own := &l.health[i], &l.own[i]
@@ -222,7 +226,7 @@ func (l *shortlist) failed(i int, start time.Time, ofServer bool, retryAfter tim
 	first := h.failures == 0
 	h.fail(start, retryAfter, err)
 	if l.own[i].err != nil {
-		l.own[i].suspect(start, err)
+		l.own[i].suspect(start, err, true)
 	}
 	return first
 }
@@ -247,8 +251,8 @@ func (l *shortlist) noAnswer(i int, start time.Time) error {
 // suspect makes a server a suspect. It may answer requests of other sequencers,
 // so it must also answer one of this.
 func (l *shortlist) suspect(i int, start time.Time, err error) {
-	l.health[i].suspect(start, err)
-	l.own[i].suspect(start, err)
+	l.health[i].suspect(start, err, false)
+	l.own[i].suspect(start, err, false)
 }
 
 // errors returns the last failures of all servers, for a call that gives up.

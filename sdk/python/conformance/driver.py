@@ -18,6 +18,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -133,7 +134,7 @@ def main() -> None:
             return file.read_text()
 
     servers = args.servers.split(",")
-    limits = {"timeout": 600.0, "patience": 600.0} if args.patient else {}
+    limits: dict[str, Any] = {"timeout": 600.0, "patience": 600.0} if args.patient else {}
     for name in "timeout", "patience":
         if (value := getattr(args, name)) is not None:
             limits[name] = value

@@ -564,8 +564,9 @@ class Sequencer(Generic[T]):
                     hedge = now + min(view.hedge_after(), (end - now) / 2)
                 elif pending:
                     hedge = now + pause if pause else end  # all others are being asked, or paused
-                elif pause == 0 or now + pause > end:
-                    raise self._give_up(call)
+                elif call.refusal or pause == 0 or now + pause > end:
+                    # Servers agree that the request is wrong: others do not help.
+                    raise call.refusal or self._give_up(call)
                 else:
                     wake = now + pause
             if pending:
@@ -601,8 +602,6 @@ class Sequencer(Generic[T]):
             else:
                 self._worked(request)
                 return ids
-            if not pending and self._is_final(call):
-                raise self._give_up(call)
 
     def _send(
         self,
@@ -651,6 +650,8 @@ class Sequencer(Generic[T]):
             whole = error.of_server
             if not error.temporary:
                 call.refused[server] = error
+            if error.of_request:
+                call.refusal = call.refusal or error
         elif isinstance(error, AnswerError):
             whole = False  # perhaps only of this sequencer
             call.refused[server] = error
@@ -659,15 +660,9 @@ class Sequencer(Generic[T]):
         if self._view.failed(server, start, whole, error):
             self._client._log.warning("server failed: %s", error)
 
-    def _is_final(self, call: Call) -> bool:
-        """Report whether a server refuses the request itself, and no other one helps."""
-        return len(call.tried) == len(self._client._roster.servers) and any(
-            isinstance(e, ServerError) and 400 <= e.status < 500 for e in call.refused.values()
-        )
-
     def _give_up(self, call: Call, pending: Iterable[Request] = ()) -> FirnError:
         refused = list(call.refused.values())
-        kinds = {e.kind if isinstance(e, ServerError) else None for e in refused}
+        kinds = {(e.status, e.kind) if isinstance(e, ServerError) else None for e in refused}
         all_refuse = len(refused) == len(self._client._roster.servers)
         if all_refuse and len(kinds) == 1 and isinstance(refused[0], ServerError):
             return refused[0]  # all say the same

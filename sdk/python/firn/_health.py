@@ -78,6 +78,7 @@ class Call:
     count: int
     tried: set[Server] = field(default_factory=set)
     refused: dict[Server, FirnError] = field(default_factory=dict)
+    refusal: ServerError | None = None  # of the request itself
 
 
 class Roster:

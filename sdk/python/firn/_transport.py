@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import email.utils
 import encodings.idna  # noqa: F401  # see test_requests_import_nothing
 import http.client
 import json
 import os
+import re
 import socket
 import ssl
 import time
@@ -275,25 +275,15 @@ class Request:
             detail = "a redirect to " + quote(location)
         elif text:
             detail = "the answer begins with " + quote(text)
-        after = _retry_after(response.getheader("Retry-After", ""))
+        after = response.getheader("Retry-After", "")  # seconds; anything else is ignored
         return ServerError(
             self._sequencer,
             self.server.name,
             response.status,
             printable(kind),
             printable(detail),
-            after,
+            float(after) if re.fullmatch("[0-9]{1,9}", after) else 0.0,
         )
-
-
-def _retry_after(text: str) -> float:
-    """Parse the header of this name, seconds or a date, or return 0."""
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
 
 
 def _tls_reason(error: ssl.SSLError) -> str:

@@ -120,6 +120,11 @@ class ServerError(FirnError):
         """Whether the server as a whole does not work, not only this sequencer."""
         return self.kind not in _KINDS_OF_SEQUENCER
 
+    @property
+    def of_request(self) -> bool:
+        """Whether the request is wrong, so that probably no server fulfills it."""
+        return 400 <= self.status < 500 and not self.temporary and not self.of_server
+
 
 class UnavailableError(FirnError):
     """No server returned IDs. reasons has the last failure of each server."""

@@ -83,7 +83,10 @@ func verifyWith(file string) func(tls.ConnectionState) error {
 			between.AddCert(c)
 		}
 		_, err = s.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: s.ServerName, Roots: roots, Intermediates: between})
-		return err
+		if err != nil {
+			return &tls.CertificateVerificationError{UnverifiedCertificates: s.PeerCertificates, Err: err}
+		}
+		return nil
 	}
 }
 
