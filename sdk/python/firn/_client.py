@@ -20,7 +20,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast, overload
 
 from ._health import Call, Roster, ServerStatus, View
 from ._transport import Request, Server
@@ -179,6 +179,9 @@ class BaseClient:
         self._start()
         _clients.add(self)
 
+    def __reduce__(self) -> NoReturn:
+        raise _no_pickle(self)
+
     def _start(self) -> None:
         self._lock = threading.Lock()  # guards the sequencers too
         self._workers = Workers()
@@ -314,6 +317,9 @@ class Sequencer(Generic[T]):
         self._last: object = None  # the first ID of the last answer
         self._closed = False
         self._start()
+
+    def __reduce__(self) -> NoReturn:
+        raise _no_pickle(self)
 
     def _start(self) -> None:
         # Guarded by the client's lock, except that blocks are popped without it.
@@ -732,6 +738,11 @@ class Sequencer(Generic[T]):
             raise request.unusable("it contains an ID twice")
         self._check_begin(request, int(ids[0]))
         return cast("list[Any]", ids)
+
+
+def _no_pickle(value: object) -> TypeError:
+    """The error of pickling connections and fetched IDs, which would come twice."""
+    return TypeError(f"cannot pickle {type(value).__name__}: make a client in each process")
 
 
 def _check_name(name: str) -> None:

@@ -20,6 +20,7 @@ from servers import FakeServer, eventually, packed, problem, reply
 
 import firn
 from firn import _client, _health
+from firn.aio import AsyncClient
 from firn.testing import FakeClient
 
 logging.getLogger("firn").addHandler(logging.NullHandler())
@@ -391,6 +392,13 @@ class Options(Case):
                 self.assertRaisesRegex(firn.UnavailableError, text),
             ):
                 client.sequencer("orders").next()
+
+    def test_clients_cannot_be_pickled(self) -> None:
+        client = self.client(*self.servers(1))
+        of_loops = AsyncClient(["http://127.0.0.1:1"])
+        for value in client, client.sequencer("a"), of_loops, of_loops.sequencer("a"):
+            with self.assertRaisesRegex(TypeError, "make a client in each process"):
+                pickle.dumps(value)
 
     def test_errors_can_be_pickled(self) -> None:
         said = firn.ServerError("a", "b", 503, "busy", "text", 2.0)
