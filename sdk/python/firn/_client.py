@@ -137,11 +137,11 @@ class BaseClient:
         if not names:
             raise OptionError(f"servers is empty: name at least one, such as {EXAMPLE}")
         for name, value in ("timeout", timeout), ("patience", patience), ("validity", validity):
-            if not isinstance(value, (int, float)) or not 0 < value <= LONGEST:
+            if not _is_number(value, (int, float)) or not 0 < value <= LONGEST:
                 want = f"a number of seconds above 0, up to {LONGEST:,}"
                 raise OptionError(f"{name} is {value!r}: it must be {want}")
         for name, count in ("batch", batch), ("max_batch", max_batch):
-            if not isinstance(count, int) or not 1 <= count <= MAX_COUNT:
+            if not _is_number(count, int) or not 1 <= count <= MAX_COUNT:
                 raise OptionError(
                     f"{name} is {count!r}: it must be an integer from 1 to {MAX_COUNT:,}"
                 )
@@ -566,7 +566,7 @@ class Sequencer(Generic[T]):
                 for suspect in probes:
                     self._probe(suspect)
                 if server is not None:
-                    pending.add(self._send(server, call.count, format, results))
+                    pending.add(self._send(server, call.count, format, results.put))
                     hedge = now + min(view.hedge_after(), (end - now) / 2)
                 elif pending:
                     hedge = now + pause if pause else end  # all others are being asked, or paused
@@ -614,7 +614,7 @@ class Sequencer(Generic[T]):
         server: Server,
         count: int,
         format: str | None,
-        results: queue.SimpleQueue[Request | None],
+        done: Callable[[Request], None],
     ) -> Request:
         path, accept, most = f"{self._path}{count}", PACKED, 16 * count
         if format:
@@ -624,18 +624,15 @@ class Sequencer(Generic[T]):
 
         def run() -> None:
             request.run(client._timeout, most)
-            results.put(request)
+            done(request)
 
         client._workers.run(run)
         return request
 
     def _probe(self, server: Server) -> None:
         """Ask a suspect for one ID, which is lost."""
-        client = self._client
-        request = Request(server, self._name, self._path + "1", PACKED, client._read_token, 1)
 
-        def run() -> None:
-            request.run(client._timeout, 16)
+        def done(request: Request) -> None:
             if self._closed:
                 return
             if isinstance(request.answer, bytes) and len(request.answer) in (8, 16):
@@ -643,7 +640,7 @@ class Sequencer(Generic[T]):
             elif isinstance(request.answer, (ServerError, NetworkError)):
                 self._failed(Call(1), server, request.start, request.answer)
 
-        client._workers.run(run)
+        self._send(server, 1, None, done)
 
     def _worked(self, request: Request, probe: bool = False) -> None:
         if self._view.worked(request.server, request.start, probe, request.late()):
@@ -738,6 +735,10 @@ class Sequencer(Generic[T]):
             raise request.unusable("it contains an ID twice")
         self._check_begin(request, int(ids[0]))
         return cast("list[Any]", ids)
+
+
+def _is_number(value: object, kind: type[Any] | tuple[type[Any], ...]) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _no_pickle(value: object) -> TypeError:

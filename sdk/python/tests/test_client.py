@@ -359,7 +359,7 @@ class Options(Case):
         with self.assertRaisesRegex(firn.TokenError, "space"):
             firn.Client([url], token="firn x")
         for name in ("servers", "token", "ca", "tls", "timeout", "patience", "validity", "batch"):
-            for other in (5.5, "", b"10", "10", [7], object()):
+            for other in (5.5, "", b"10", "10", [7], True, object()):
                 good = {
                     "patience": (5.5,),
                     "timeout": (5.5,),
