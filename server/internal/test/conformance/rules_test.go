@@ -122,11 +122,11 @@ var rules = []rule{
 		args: []string{"--patience", "2"}, want: "Server 404 no-sequencer: no room", asked: []int{10, 10}},
 	{name: "different refusals", servers: [][]reply{{problem(401, "unauthorized", "")}, {problem(500, "internal", "")}}, args: patient,
 		want: "Unavailable 401 unauthorized: no room 500 internal: no room", asked: []int{1, 1}},
-	{name: "a wrong request, and a failure", servers: [][]reply{{problem(503, "draining", "")}, {problem(404, "no-sequencer", "")}}, args: patient,
+	{name: "a wrong request, and a failure", servers: [][]reply{{problem(503, "draining", "")}, {problem(404, "no-sequencer", "")}},
 		want: "Server 404 no-sequencer: no room", asked: []int{1, 1}},
-	{name: "a wrong request, and a pause", servers: [][]reply{{problem(503, "busy", "Retry-After: 5")}, {problem(403, "forbidden", "")}}, args: patient,
+	{name: "a wrong request, and a pause", servers: [][]reply{{problem(503, "busy", "Retry-After: 5")}, {problem(403, "forbidden", "")}},
 		want: "Server 403 forbidden: no room", asked: []int{1, 1}},
-	{name: "a wrong request, and a refused connection", servers: [][]reply{nil, {problem(400, "bad-parameter", "")}}, args: patient,
+	{name: "a wrong request, and a refused connection", servers: [][]reply{nil, {problem(400, "bad-parameter", "")}},
 		want: "Server 400 bad-parameter: no room", asked: []int{0, 1}},
 
 	{name: "batch-too-large", servers: [][]reply{{atMost(10)}}, command: "take 100", calls: 2, want: "ok",
@@ -138,9 +138,9 @@ var rules = []rule{
 		want: "Unavailable answer cannot be used", asked: []int{1, 1}},
 	{name: "an ID twice", servers: [][]reply{{twice, good}, {twice, good}}, args: patient,
 		want: "Unavailable answer cannot be used", asked: []int{1, 1}},
-	{name: "an untrusted certificate", servers: [][]reply{{good}, {good}}, scheme: "tls", args: patient,
+	{name: "an untrusted certificate", servers: [][]reply{{good}, {good}}, scheme: "tls",
 		want: "Unavailable certificate", asked: []int{1, 1}},
-	{name: "no TLS", servers: [][]reply{{good}, {good}}, scheme: "https", args: patient, want: "Unavailable http://", asked: []int{1, 1}},
+	{name: "no TLS", servers: [][]reply{{good}, {good}}, scheme: "https", want: "Unavailable http://", asked: []int{1, 1}},
 
 	// The end of the patience.
 	{name: "the last failure of each server", servers: [][]reply{nil, {silent}}, args: []string{"--patience", "2"}, want: "Unavailable refused no answer"},
