@@ -143,8 +143,8 @@ var rules = []rule{
 	{name: "no TLS", servers: [][]reply{{good}, {good}}, scheme: "https", want: "Unavailable http://", asked: []int{1, 1}},
 
 	// The end of the patience.
-	{name: "the last failure of each server", servers: [][]reply{nil, {silent}}, args: []string{"--patience", "2"}, want: "Unavailable refused no answer"},
-	{name: "a silent server that has failed", servers: [][]reply{{problem(503, "draining", ""), silent}}, args: []string{"--timeout", "60", "--patience", "4"},
+	{name: "the last failure of each server", servers: [][]reply{nil, {silent}}, args: []string{"--patience", "8"}, want: "Unavailable refused no answer"},
+	{name: "a silent server that has failed", servers: [][]reply{{problem(503, "draining", ""), silent}}, args: []string{"--timeout", "60", "--patience", "8"},
 		want: "Unavailable 503 draining: no room", asked: []int{2}},
 
 	{name: "white space around a token", servers: [][]reply{{good}}, token: " \tfirn_secret\r\n", want: "ok", asked: []int{1}, bearer: "firn_secret"},
