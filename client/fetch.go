@@ -186,6 +186,9 @@ func (s *SequencerOf[I]) settle(gone error, c *search, i int, start time.Time, c
 			c.count = max(1, count/2) // perhaps it is too much for all of them
 		}
 		s.shortlist.late(i, start)
+		if errors.Is(err, context.DeadlineExceeded) { // not that of the caller
+			err = s.shortlist.noAnswer(i, start)
+		}
 	}
 	s.record(err)
 	s.failed(i, start, ofServer, retryAfter, err)
