@@ -4,12 +4,8 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,19 +13,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/test/nettest"
-	"github.com/firnid/firn/server/internal/test/sqltest"
 )
 
 // A process is a firn serve in a process of its own.
@@ -129,120 +116,5 @@ func TestForwardGuarded(t *testing.T) {
 				t.Errorf("the metrics do not count one call with the result %s", row.result)
 			}
 		})
-	}
-}
-
-// An outcome is an error as a client has it, over any protocol.
-type outcome struct {
-	kind, code, detail string
-	retry              time.Duration // 0 where it is not said
-}
-
-// overHTTP, overRESP and overGRPC ask for an ID of orders. The outcome has no
-// kind where there is one.
-func (r *running) overHTTP(t *testing.T) (o outcome) {
-	t.Helper()
-	status, header, body := r.post(t, "orders")
-	if status == 200 {
-		return o
-	}
-	var p struct{ Type, Title, Detail string }
-	if err := json.Unmarshal([]byte(body), &p); err != nil {
-		t.Fatal(body, err)
-	}
-	o.retry, _ = time.ParseDuration(cmp.Or(header.Get("Retry-After"), "0") + "s")
-	o.kind, o.code, o.detail = strings.TrimPrefix(p.Type, "urn:firn:problem:"), fmt.Sprint(status)+" "+p.Title, p.Detail
-	return o
-}
-
-func (r *running) overRESP(t *testing.T) (o outcome) {
-	t.Helper()
-	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))(t)
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
-	fmt.Fprint(conn, "NEXT orders\r\n")
-	line := must.Get(bufio.NewReader(conn).ReadString('\n'))(t)
-	if text, ok := strings.CutPrefix(strings.TrimSpace(line), "-"); ok {
-		o.code, text, _ = strings.Cut(text, " ")
-		o.kind, o.detail, _ = strings.Cut(text, ": ")
-	}
-	return o
-}
-
-func (r *running) overGRPC(t *testing.T) (o outcome) {
-	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(r.url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_, err = firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"})
-	if err == nil {
-		return o
-	}
-	st := status.Convert(err)
-	o.code, o.detail = st.Code().String(), st.Message()
-	for _, d := range st.Details() {
-		switch d := d.(type) {
-		case *errdetails.ErrorInfo:
-			o.kind = d.GetReason()
-		case *errdetails.RetryInfo:
-			o.retry = d.GetRetryDelay().AsDuration()
-		}
-	}
-	return o
-}
-
-// TestSilentStore: a database that is gone, while the last window has ended, is
-// said to be that at once over every protocol, and forgotten when it is back.
-func TestSilentStore(t *testing.T) {
-	s := sqltest.PostgreSQL(t)
-	store := s.URL("create=true")
-	if code, out := runLine(t, "sequencer create orders --max-ahead 0s --window 1s --store "+store); code != exitFine {
-		t.Fatal(code, out)
-	}
-	r := startServe(t, nil, "--store", store, "--request-timeout", "20s")
-	if o := r.overHTTP(t); o.kind != "" {
-		t.Fatal(o)
-	}
-	s.Kill()
-	ask := []func(*testing.T) outcome{r.overHTTP, r.overRESP, r.overGRPC}
-	var first time.Duration
-	for begin := time.Now(); ; { // the window ends, and the store is silent for long enough
-		asked := time.Now()
-		o := r.overHTTP(t)
-		if o.kind == "store-unavailable" {
-			first = time.Since(asked)
-			break
-		}
-		if time.Since(begin) > nettest.Patience {
-			t.Fatal(o)
-		}
-	}
-	if first > time.Minute {
-		t.Errorf("the first answer took %v", first)
-	}
-	begin := time.Now()
-	for range 20 {
-		for i, want := range []string{"503 The store is unavailable", "UNAVAILABLE", codes.Unavailable.String()} {
-			if o := ask[i](t); o.kind != "store-unavailable" || o.code != want {
-				t.Fatalf("%+v, want %s", o, want)
-			}
-		}
-	}
-	took := time.Since(begin)
-	if took > 5*time.Minute { // if each waited, 60 would take 20 minutes
-		t.Errorf("60 answers took %v", took)
-	}
-	t.Logf("report: a store that is gone: the first answer after the window took %v, 60 more over three protocols took %v", first.Round(time.Millisecond), took.Round(time.Millisecond))
-	s.Start()
-	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		o := r.overHTTP(t)
-		if o.kind == "" {
-			break
-		}
-		if o.kind != "store-unavailable" || time.Since(begin) > nettest.Patience {
-			t.Fatalf("with the database: %+v", o)
-		}
 	}
 }
