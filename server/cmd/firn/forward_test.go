@@ -69,7 +69,8 @@ func TestForwardGuarded(t *testing.T) {
 	}
 	token, hash := auth.NewToken()
 	stranger, _ := auth.NewToken()
-	secure := []string{"--tls-cert", filepath.Join(dir, "server.crt"), "--tls-key", filepath.Join(dir, "server.key"), "--client-ca", filepath.Join(dir, "ca.crt")}
+	// So guarded, a server may listen for other machines.
+	secure := []string{"--listen", "0.0.0.0:0", "--tls-cert", filepath.Join(dir, "server.crt"), "--tls-key", filepath.Join(dir, "server.key"), "--client-ca", filepath.Join(dir, "ca.crt")}
 	entry := "tokens:\n- {name: all, role: admin, sha256: " + hash + "}\n"
 	mutual := append(slices.Clip(secure), "--require-client-cert", "--tokens", file("mutual.yaml", entry+"- {name: members, role: generate, cn: server.example}\n"))
 	tokens := append(slices.Clip(secure), "--tokens", file("tokens.yaml", entry))

@@ -141,6 +141,20 @@ func TestOneRule(t *testing.T) {
 	}
 }
 
+// TestSignInOverTLS: over TLS a session's cookie is one that browsers keep for
+// this host and for TLS only.
+func TestSignInOverTLS(t *testing.T) {
+	token, hash := auth.NewToken()
+	_, address, client, _ := guarded(t, "tokens:\n- {name: a, role: read, sha256: "+hash+"}\n", nil)
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: client}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer web.CloseIdleConnections()
+	resp := must.Get(web.PostForm("https://"+address+"/sign-in", map[string][]string{"token": {token}}))(t)
+	resp.Body.Close()
+	if c := resp.Cookies(); resp.StatusCode != 303 || len(c) != 1 || c[0].Name != "__Host-firn" || !c[0].Secure {
+		t.Errorf("status %d, cookies %v", resp.StatusCode, c)
+	}
+}
+
 // TestOpenConnections: a connection that is open does not keep a certificate
 // whose authority was removed, over any protocol.
 func TestOpenConnections(t *testing.T) {

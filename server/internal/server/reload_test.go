@@ -11,6 +11,8 @@ import (
 
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestOldTokenIsLogged: the use of a token that is being replaced is logged
@@ -37,6 +39,34 @@ func TestOldTokenIsLogged(t *testing.T) {
 		s.logReplaced(said, now.Add(row.after))
 		if got := strings.Count(log.String(), `msg="old token still used" entry=web`); got != row.want {
 			t.Errorf("after %v: %d lines, want %d: %s", row.after, got, row.want, &log)
+		}
+	}
+}
+
+// TestEmptiedTokens: a token file that is emptied by mistake locks no client
+// out, and one without tokens is reported in the log.
+func TestEmptiedTokens(t *testing.T) {
+	path, token := tokensOf(t)
+	log := new(nettest.Output)
+	s, address := served(t, Config{Static: new(service.StaticConfig), TokenFile: path, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	for _, step := range []struct {
+		text, want string
+		status     int
+	}{
+		{"", `msg="tokens loaded" entries=1`, 200},
+		{"\n", `level=ERROR msg="invalid tokens: keeping the previous ones"`, 200},
+		{"tokens: []\n", `msg="tokens reloaded" entries=0`, 401},
+	} {
+		if step.text != "" {
+			must.Do(t, os.WriteFile(path, []byte(step.text), 0o600))
+			s.Reload()
+		}
+		if !strings.Contains(log.String(), step.want) || strings.Contains(log.String(), "no client may do anything") != (step.status == 401) {
+			t.Errorf("the file is %q, and the log has no %s:\n%s", step.text, step.want, log)
+		}
+		code, _ := send(t, address, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+		if code != step.status {
+			t.Errorf("the file is %q: status %d, want %d", step.text, code, step.status)
 		}
 	}
 }
