@@ -42,39 +42,6 @@ func write(t *testing.T, name, text string) {
 }
 
 var (
-	pageRow   = regexp.MustCompile(`(?m)^\| (.*?) \| .* \| .* \| .* ?\|$`)
-	scriptRow = regexp.MustCompile(`\brow[ (](?:"([^"]+)"|'([^']+)')`)
-)
-
-// TestDigits: docs/digits.md has the rows that scripts/digits print. They need
-// package registries to run.
-func TestDigits(t *testing.T) {
-	seen := make(map[string][2]int) // on the page, in the scripts
-	for name, text := range repository(t).texts {
-		switch {
-		case name == "docs/digits.md":
-			for _, m := range pageRow.FindAllStringSubmatch(text, -1) {
-				if m[1] != "what" {
-					seen[m[1]] = [2]int{seen[m[1]][0] + 1, seen[m[1]][1]}
-				}
-			}
-		case path.Dir(name) == "scripts/digits":
-			for _, m := range scriptRow.FindAllStringSubmatch(text, -1) {
-				seen[m[1]+m[2]] = [2]int{seen[m[1]+m[2]][0], seen[m[1]+m[2]][1] + 1}
-			}
-		}
-	}
-	for what, n := range seen {
-		if n != [2]int{1, 1} {
-			t.Errorf("%s: %d rows in docs/digits.md, %d in scripts/digits", what, n[0], n[1])
-		}
-	}
-	if len(seen) < 80 {
-		t.Errorf("%d rows in docs/digits.md", len(seen))
-	}
-}
-
-var (
 	link         = regexp.MustCompile(`\]\(([^()\s]*(?:\([^()]*\))?[^()\s]*)\)`)
 	heading      = regexp.MustCompile(`(?m)^#{1,6} +(.*?)#*$`)
 	linkText     = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)

@@ -16,10 +16,6 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// silentMost is how long a store may be silent before calls stop waiting for
-// it.
-const silentMost = 5 * time.Second
-
 // A silentStore does not answer some calls: they return an error at once, or
 // when their contexts end.
 type silentStore struct {
