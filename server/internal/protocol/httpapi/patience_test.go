@@ -14,17 +14,20 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/operate/health"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A silentStore does not answer some calls: they return an error at once, or
 // when their contexts end.
 type silentStore struct {
-	grant.Store
-	reads, writes atomic.Int32 // how they end
-	only          string       // writes of other keys than these work
+	nettest.Store
+	writes atomic.Int32 // how they end
+	only   string       // writes of other keys than these work
 }
 
-func newSilentStore() *silentStore { return &silentStore{Store: new(memstore.Store)} }
+func newSilentStore() *silentStore {
+	return &silentStore{Store: nettest.Store{Store: new(memstore.Store), Err: errDown}}
+}
 
 const (
 	works int32 = iota
@@ -32,40 +35,20 @@ const (
 	hangs
 )
 
-func (m *silentStore) now(ctx context.Context, how int32) error {
-	switch how {
-	case refuses:
-		return errDown
-	case hangs:
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return nil
-}
-
-func (m *silentStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := m.now(ctx, m.reads.Load()); err != nil {
-		return nil, err
-	}
-	return m.Store.Get(ctx, key)
-}
-
 func (m *silentStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if how := m.writes.Load(); how != works && strings.HasPrefix(key, m.only) {
-		return false, m.now(ctx, how)
+	switch how := m.writes.Load(); {
+	case how == works || !strings.HasPrefix(key, m.only):
+		return m.Store.CAS(ctx, key, old, next)
+	case how == hangs:
+		<-ctx.Done()
+		return false, ctx.Err()
 	}
-	return m.Store.CAS(ctx, key, old, next)
-}
-
-func (m *silentStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-	if err := m.now(ctx, m.reads.Load()); err != nil {
-		return err
-	}
-	return m.Store.List(ctx, prefix, yield)
+	return false, errDown
 }
 
 func (m *silentStore) set(reads, writes int32) {
-	m.reads.Store(reads)
+	m.Cut.Store(reads == refuses)
+	m.Hangs.Store(reads == hangs)
 	m.writes.Store(writes)
 }
 
