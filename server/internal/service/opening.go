@@ -456,7 +456,8 @@ func (c *Cluster) idle() (all []idler) {
 // could keep all others out.
 func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	c.mu.RLock()
-	fits := c.byName[name] != nil || !c.full()
+	e := c.byName[name] // one that is closing leaves its place to the name it was closed for
+	fits := e != nil && e.phase != phaseClosing || !c.full()
 	c.mu.RUnlock()
 	if fits {
 		return nil
