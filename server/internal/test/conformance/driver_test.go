@@ -5,6 +5,7 @@ package conformance
 import (
 	"bufio"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -263,6 +264,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	_ = flag.Set("test.parallel", "4") // tests mostly wait
 	code := m.Run()
 	os.RemoveAll(temporary)
 	os.Exit(code)
