@@ -71,11 +71,33 @@ final class Jackson3 {
         @Override
         public Object deserialize(JsonParser from, DeserializationContext context) {
             String text = from.getValueAsString("");
+            if (text.startsWith("-") && from.hasToken(JsonToken.VALUE_NUMBER_INT)) {
+                return from.getLongValue(); // an ID from 2^63 on, written as a number
+            }
             try {
                 return Long.parseUnsignedLong(text);
             } catch (NumberFormatException e) {
                 return context.handleWeirdStringValue(Long.class, text, "it is not an ID");
             }
+        }
+    }
+
+    /** Reads an unsigned number, and takes null or no value as Jackson does, which may be 0 for a primitive. */
+    private static final class Field extends One {
+        private final ValueDeserializer<Object> usual;
+
+        Field(ValueDeserializer<Object> usual) {
+            this.usual = usual;
+        }
+
+        @Override
+        public Object getNullValue(DeserializationContext context) {
+            return usual.getNullValue(context);
+        }
+
+        @Override
+        public Object getAbsentValue(DeserializationContext context) {
+            return usual.getAbsentValue(context);
         }
     }
 
@@ -98,8 +120,11 @@ final class Jackson3 {
         @Override
         public ValueDeserializer<?> createContextual(DeserializationContext context, BeanProperty property) {
             JavaType type = property == null ? context.getContextualType() : property.getType();
-            if (type == null || type.hasRawClass(Long.class) || type.hasRawClass(long.class)) {
+            if (type == null) {
                 return this;
+            }
+            if (type.hasRawClass(Long.class) || type.hasRawClass(long.class)) {
+                return new Field(context.findContextualValueDeserializer(type, property));
             }
             if (type.hasRawClass(long[].class)) {
                 JavaType boxed = context.constructType(Long[].class).withContentValueHandler(new One());

@@ -221,6 +221,7 @@ class StarterTest {
         assertEquals(text, json.write(shown));
         assertEquals(shown, json.read(text, Shown.class));
         assertEquals(new Shown(5, null), json.read("{\"id\":5,\"other\":null}", Shown.class));
+        assertEquals(new Shown(-2, -3L), json.read("{\"id\":-2,\"other\":-3}", Shown.class)); // written as numbers
         String bad = assertThrows(Exception.class, () -> json.read("{\"id\":\"x\"}", Shown.class)).getMessage();
         assertTrue(bad.contains("it is not an ID"), bad);
 
@@ -243,6 +244,31 @@ class StarterTest {
         assertTrue(text.contains("\"id\":\"117232474546765825\""), text);
         assertEquals(order.getId(), json.read("{\"id\":\"117232474546765825\"}", Order.class).getId());
         assertEquals("117232474546765825", inJavaScript(text));
+    }
+
+    record Plain(long id, Long other) {}
+
+    /** A field without a value is read as it is without the annotation. */
+    @ParameterizedTest
+    @ValueSource(strings = {"{}", "{\"id\":null,\"other\":null}"})
+    void noValue(String text) throws Exception {
+        for (boolean strict : new boolean[] {false, true}) {
+            ObjectMapper two = new ObjectMapper()
+                    .configure(com.fasterxml.jackson.databind.DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES, strict);
+            tools.jackson.databind.ObjectMapper three = tools.jackson.databind.json.JsonMapper.builder()
+                    .configure(tools.jackson.databind.DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES, strict)
+                    .build();
+            if (strict) {
+                for (Class<?> type : List.of(Plain.class, Shown.class)) {
+                    assertThrows(com.fasterxml.jackson.core.JacksonException.class, () -> two.readValue(text, type));
+                    assertThrows(tools.jackson.core.JacksonException.class, () -> three.readValue(text, type));
+                }
+            } else {
+                assertEquals(new Plain(0, null), two.readValue(text, Plain.class));
+                assertEquals(new Shown(0, null), two.readValue(text, Shown.class));
+                assertEquals(new Shown(0, null), three.readValue(text, Shown.class));
+            }
+        }
     }
 
     static class Cached {
