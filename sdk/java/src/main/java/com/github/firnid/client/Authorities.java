@@ -21,7 +21,7 @@ import javax.net.ssl.X509TrustManager;
 final class Authorities implements X509TrustManager {
     private final Path file;
     private FileTime modified;
-    private X509TrustManager current;
+    private volatile X509TrustManager current;
 
     private Authorities(Path file) {
         this.file = file;
@@ -81,6 +81,6 @@ final class Authorities implements X509TrustManager {
 
     @Override
     public X509Certificate[] getAcceptedIssuers() {
-        return new X509Certificate[0];
+        return current.getAcceptedIssuers();
     }
 }

@@ -33,7 +33,7 @@ final class Call<T> {
     private int count;
     private int timeouts;
     private boolean admitted;
-    private FirnException refusal; // for a reason of the request
+    private FirnException refusal; // the first one for a reason of the request
 
     Call(Remote remote, int count, Format<T> format, boolean isFetch) {
         this.remote = remote;
@@ -162,7 +162,7 @@ final class Call<T> {
             remote.noRuns();
             format = asked.fallback();
         } else {
-            if (e instanceof ServerException s && s.isOfRequest()) {
+            if (refusal == null && e instanceof ServerException s && s.isOfRequest()) {
                 refusal = e;
             }
             if (e.isSilence() && ++timeouts >= errors.length) {

@@ -102,7 +102,7 @@ public final class FakeClient extends Client {
         <T> CompletableFuture<T> async(Supplier<T> call) {
             try {
                 return CompletableFuture.completedFuture(call.get());
-            } catch (FirnException e) {
+            } catch (Exception e) {
                 return CompletableFuture.failedFuture(e);
             }
         }

@@ -2,6 +2,7 @@ package com.github.firnid.client;
 
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.math.BigDecimal;
 import java.net.ConnectException;
 import java.net.ProtocolException;
 import java.net.URI;
@@ -252,7 +253,9 @@ final class Transport {
     }
 
     static String text(Duration d) {
-        return d.toMillis() % 1000 == 0 ? d.toSeconds() + " s" : d.toMillis() + " ms";
+        return d.getNano() == 0
+                ? d.toSeconds() + " s"
+                : BigDecimal.valueOf(d.toNanos(), 6).stripTrailingZeros().toPlainString() + " ms";
     }
 
     /** Thrown for a body with more bytes than the requested IDs have. */

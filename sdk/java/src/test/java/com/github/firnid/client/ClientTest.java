@@ -29,7 +29,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -589,4 +591,7 @@ class ClientTest {
         open.add(t);
         client(b -> b.ca(pem), t).sequencer("orders").take(1);
     }
+        assertEquals("0.0005 ms, 1.5 ms, 1500 ms, 2 s", Stream.of(500, 1_500_000, 1_500_000_000, 2_000_000_000)
+                .map(n -> Transport.text(Duration.ofNanos(n)))
+                .collect(Collectors.joining(", ")));
 }

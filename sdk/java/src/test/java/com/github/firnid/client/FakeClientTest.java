@@ -68,5 +68,6 @@ class FakeClientTest {
         assertThrows(IllegalArgumentException.class, () -> new FakeClient(Clock.systemUTC(), 1024));
         Client early = new FakeClient(at("2025-01-01T00:00:00Z"), 0);
         assertThrows(IllegalStateException.class, () -> early.sequencer("orders").next());
+        assertThrows(CompletionException.class, () -> early.sequencer("orders").nextAsync().join());
     }
 }
