@@ -10,6 +10,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.ToIntFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -29,7 +30,7 @@ abstract class Remote {
     private final Format<long[]> packed;
     private final Map<String, ?> all;
     private volatile boolean closed;
-    private List<Long> last; // the first ID of the last answer
+    private final AtomicReference<List<Long>> last = new AtomicReference<>(); // the first ID of the last answer
 
     /**
      * @param width the number of longs per ID
@@ -142,7 +143,7 @@ abstract class Remote {
         request(i, 1, packed).whenComplete((ids, e) -> core.locked(() -> {
             if (e == null) {
                 worked(i, sent, true);
-            } else if (!closed) {
+            } else if (!closed && !(Core.asFirn(e) instanceof Transport.TokenException)) { // which concerns no server
                 failed(i, sent, Core.asFirn(e));
             }
         }));
@@ -210,12 +211,13 @@ abstract class Remote {
         return e;
     }
 
-    /** Whether an answer begins like the previous one. That detects a cache that drops the nonce. */
-    private synchronized boolean isRepeat(long[] ids) {
+    /**
+     * Whether an answer begins like the previous one. That detects a cache that drops the nonce. It takes no monitor
+     * of this object, which the caller may hold.
+     */
+    private boolean isRepeat(long[] ids) {
         List<Long> first = List.of(ids[0], ids[width - 1]);
-        boolean repeat = first.equals(last);
-        last = first;
-        return repeat;
+        return first.equals(last.getAndSet(first));
     }
 
     public final void close() {

@@ -87,8 +87,8 @@ final class Transport {
         String token;
         try {
             token = core.options.token.get();
-        } catch (RuntimeException e) {
-            throw new TokenException("get the token: " + e.getMessage(), e);
+        } catch (Throwable e) { // Kotlin throws checked exceptions too
+            throw new TokenException("get the token: " + e, e);
         }
         if (token == null || token.isBlank()) {
             return null;

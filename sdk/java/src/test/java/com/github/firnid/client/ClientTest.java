@@ -342,6 +342,42 @@ class ClientTest {
 
     /** An answer that is cut at any byte costs a retry, and no ID of it is used. */
     @Test
+    @SuppressWarnings("unchecked")
+    private static <E extends Throwable> void sneak(Throwable t) throws E {
+        throw (E) t;
+    }
+
+    /** Whatever the source of tokens throws, it concerns no server. */
+    @Test
+    void noToken() throws Exception {
+        TestServer s = server(1);
+        for (Throwable t : List.of(new IllegalStateException(), new java.io.IOException("x"), new AssertionError("x"))) {
+            Client c = client(b -> b.token(() -> {
+                ClientTest.<RuntimeException>sneak(t);
+                return null;
+            }), s);
+            Sequencer orders = c.sequencer("orders");
+            String got = assertThrows(FirnException.class, () -> orders.take(1)).getMessage();
+            assertEquals("get the token: " + t, got);
+            Remote remote = (Remote) orders;
+            remote.probe(0);
+            while (!remote.requests.isEmpty()) {
+                Thread.sleep(1);
+            }
+            assertEquals(0, c.servers().get(0).failures());
+            assertEquals(null, c.servers().get(0).error());
+        }
+        assertEquals(0, s.requests.get());
+    }
+
+    @Test
+    void theCallerMayHoldTheMonitor() {
+        Sequencer orders = client(server(1)).sequencer("orders");
+        synchronized (orders) {
+            assertTrue(orders.next() > 0);
+        }
+    }
+
     void anAnswerCutAtEveryByte() {
         TestServer s = server(1);
         TestServer.Request r = new TestServer.Request(
