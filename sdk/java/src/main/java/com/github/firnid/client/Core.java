@@ -17,6 +17,7 @@ import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 
 /**
@@ -27,6 +28,8 @@ final class Core {
     private static final long LINGER = 5; // seconds
     private static final String THREAD = "firn-client";
     private static final int CALLBACKS = 4; // threads
+    private static final long AGAIN = TimeUnit.MILLISECONDS.toNanos(100);
+    private static final long GOODBYE = 1; // how many seconds connections may take to close
 
     final Options options;
     final Clock clock;
@@ -94,8 +97,8 @@ final class Core {
         CompletableFuture<T> result = new CompletableFuture<>();
         FutureTask<T> task = new FutureTask<>(work);
         result.whenComplete((value, e) -> task.cancel(true));
-        reserve(1);
         try {
+            reserve(1);
             pool.execute(() -> {
                 task.run();
                 reserve(-1);
@@ -114,28 +117,42 @@ final class Core {
         return result;
     }
 
-    /** Makes sure that each task has a thread, and that no idle one is passed over. */
+    /**
+     * Makes sure that each task has a thread, and that no idle one is passed over. A size below the number of threads
+     * would wake the idle ones, and so keep them.
+     */
     private void reserve(int change) {
         synchronized (pool) {
             busy += change;
-            pool.setCorePoolSize(busy);
+            pool.setCorePoolSize(Math.max(busy, pool.getPoolSize()));
         }
     }
 
     /** Returns what completes the result of a call by this thread. */
     Executor completer() {
-        return Thread.currentThread().getName().startsWith(THREAD) ? nested : callbacks;
+        return isOwnThread() ? nested : callbacks;
     }
 
-    /** Returns a task that completes a result with a value or with what was thrown instead. */
-    static <T> Runnable completion(CompletableFuture<T> result, Supplier<T> value) {
-        return () -> {
-            try {
-                result.complete(value.get());
-            } catch (Throwable e) { // such as OutOfMemoryError
-                result.completeExceptionally(e);
-            }
-        };
+    private static boolean isOwnThread() {
+        return Thread.currentThread().getName().startsWith(THREAD);
+    }
+
+    /**
+     * Completes a result in an executor, with a value or with what was thrown instead. If the executor cannot start a
+     * thread, it is asked again later.
+     */
+    <T> void complete(Executor executor, CompletableFuture<T> result, Supplier<T> value) {
+        try {
+            executor.execute(() -> {
+                try {
+                    result.complete(value.get());
+                } catch (Throwable e) { // such as OutOfMemoryError
+                    result.completeExceptionally(e);
+                }
+            });
+        } catch (Throwable e) { // OutOfMemoryError
+            after(AGAIN, () -> complete(executor, result, value));
+        }
     }
 
     /** Writes to the log of the caller, which may wait. */
@@ -148,10 +165,19 @@ final class Core {
         task.run();
     }
 
-    /** Runs a task with the lock after some time. All share a thread, so they must not wait. */
-    Future<?> after(long nanos, Runnable task) {
+    /**
+     * Runs a task with the lock after some time, unless the result is cancelled with the lock before. All share a
+     * thread, so they must not wait.
+     */
+    synchronized Future<?> after(long nanos, Runnable task) {
+        Future<?>[] timer = new Future<?>[1];
+        Runnable unlessCancelled = () -> {
+            if (!timer[0].isCancelled()) {
+                task.run();
+            }
+        };
         try {
-            return timers.schedule(() -> locked(task), nanos, TimeUnit.NANOSECONDS);
+            return timer[0] = timers.schedule(() -> locked(unlessCancelled), nanos, TimeUnit.NANOSECONDS);
         } catch (RejectedExecutionException e) { // closed
             return CompletableFuture.completedFuture(null);
         }
@@ -159,12 +185,22 @@ final class Core {
 
     void close() {
         timers.shutdownNow();
-        // HttpClient can be closed since Java 21. Before, its thread ends when it is garbage.
+        // HttpClient can be closed since Java 21. Before, its thread and connections end when it is garbage.
         if ((Object) http instanceof AutoCloseable c) {
-            run(() -> {
+            Future<?> closed = run(() -> {
                 c.close();
                 return null;
             });
+            if (isOwnThread()) { // one that must be free for others
+                return;
+            }
+            try {
+                closed.get(GOODBYE, TimeUnit.SECONDS);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            } catch (ExecutionException | TimeoutException e) {
+                // they close later
+            }
         }
     }
 

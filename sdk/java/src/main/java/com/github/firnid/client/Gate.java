@@ -44,7 +44,7 @@ final class Gate {
         admitting = true;
         try {
             for (Call<?> call; (call = next()) != null; ) {
-                if (!call.result.isDone()) {
+                if (!call.result.isDone() && !call.inside) {
                     count(call, 1);
                     call.step();
                 }

@@ -39,12 +39,14 @@ final class Prefetch {
      */
     private record Waiter<T>(
             CompletableFuture<T> result, Function<Slot, T> convert, Executor executor, long fetch, long deadline) {
-        void complete(Slot slot) {
-            executor.execute(Core.completion(result, () -> convert.apply(slot)));
+        void complete(Core core, Slot slot) {
+            core.complete(executor, result, () -> convert.apply(slot));
         }
 
-        void fail(FirnException e) {
-            executor.execute(() -> result.completeExceptionally(e));
+        void fail(Core core, FirnException e) {
+            core.complete(executor, result, () -> {
+                throw e;
+            });
         }
     }
 
@@ -153,10 +155,10 @@ final class Prefetch {
     private void expire() {
         long now = core.clock.nanos();
         FirnException e = giveUp.get();
-        for (Waiter<?> w; (w = waiters.peek()) != null && (w.result.isDone() || w.deadline <= now); waiters.remove()) {
-            w.fail(e);
-        }
         deadline = null;
+        for (Waiter<?> w; (w = waiters.peek()) != null && (w.result.isDone() || w.deadline <= now); ) {
+            waiters.remove().fail(core, e);
+        }
         watch();
     }
 
@@ -271,7 +273,7 @@ final class Prefetch {
         int given = 0;
         for (Waiter<?> w; given < b.size && (w = waiters.poll()) != null; ) {
             if (!w.result.isDone()) {
-                w.complete(new Slot(b, given++));
+                w.complete(core, new Slot(b, given++));
             }
         }
         b.used.set(given);
@@ -295,7 +297,7 @@ final class Prefetch {
     private void failed(long fetch, FirnException e) {
         fetching = false;
         while (!waiters.isEmpty() && waiters.peek().fetch < fetch) {
-            waiters.remove().fail(e);
+            waiters.remove().fail(core, e);
         }
         watch();
         if (!waiters.isEmpty()) {
@@ -348,7 +350,7 @@ final class Prefetch {
         ready = null;
         tick();
         for (Waiter<?> w; (w = waiters.poll()) != null; ) {
-            w.fail(closedException());
+            w.fail(core, closedException());
         }
         watch();
     }

@@ -7,10 +7,11 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Function;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
 import java.util.function.ToIntFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -99,13 +100,13 @@ abstract class Remote {
     <T> CompletableFuture<T> takeAsync(int count, Function<List<long[]>, T> convert) {
         CompletableFuture<List<long[]>> ids = parts(count);
         CompletableFuture<T> result = new CompletableFuture<>();
-        ids.whenCompleteAsync((parts, e) -> {
-            if (e == null) {
-                Core.completion(result, () -> convert.apply(parts)).run();
-            } else {
-                result.completeExceptionally(Core.asFirn(e));
+        Executor executor = core.completer();
+        ids.whenComplete((parts, e) -> core.complete(executor, result, () -> {
+            if (e != null) {
+                throw Core.asFirn(e);
             }
-        }, core.completer());
+            return convert.apply(parts);
+        }));
         result.whenComplete((parts, e) -> ids.cancel(false)); // unless it has ended
         return result;
     }

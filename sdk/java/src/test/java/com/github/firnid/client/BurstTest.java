@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -219,6 +220,42 @@ class BurstTest {
         assertEquals(250_001, Arrays.stream(ids).distinct().count());
         assertEquals(List.of(100_000, 100_000, 50_001), server.seen.stream().map(TestServer.Request::count).toList());
         assertEquals(100_001, orders.takeAsync(100_001).get().length);
+    }
+
+    private Core core() {
+        return ((Remote) client.sequencer("orders")).core;
+    }
+
+    /** A task that was cancelled while it waited for the lock would act for a call that has gone on. */
+    @Test
+    void aCancelledTimerDoesNotRun() throws Exception {
+        Core core = core();
+        AtomicInteger ran = new AtomicInteger();
+        synchronized (core) {
+            Future<?> timer = core.after(0, ran::incrementAndGet);
+            while (Thread.getAllStackTraces().keySet().stream()
+                    .noneMatch(t -> t.getName().equals("firn-client") && t.getState() == Thread.State.BLOCKED)) {
+                Thread.sleep(1);
+            }
+            timer.cancel(false);
+        }
+        CountDownLatch next = new CountDownLatch(1);
+        core.after(0, next::countDown);
+        next.await();
+        assertEquals(0, ran.get());
+    }
+
+    @Test
+    void aResultArrivesOnceThereIsAThread() throws Exception {
+        AtomicInteger asked = new AtomicInteger();
+        CompletableFuture<Integer> result = new CompletableFuture<>();
+        core().complete(task -> {
+            if (asked.incrementAndGet() < 3) {
+                throw new OutOfMemoryError("unable to create native thread");
+            }
+            task.run();
+        }, result, () -> 5);
+        assertEquals(5, result.get());
     }
 
     private static Roster roster(AtomicLong now) {

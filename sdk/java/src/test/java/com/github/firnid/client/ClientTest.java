@@ -33,6 +33,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -340,8 +341,6 @@ class ClientTest {
         assertEquals("Bearer firn_2", s.seen.get(1).header("Authorization"));
     }
 
-    /** An answer that is cut at any byte costs a retry, and no ID of it is used. */
-    @Test
     @SuppressWarnings("unchecked")
     private static <E extends Throwable> void sneak(Throwable t) throws E {
         throw (E) t;
@@ -378,6 +377,8 @@ class ClientTest {
         }
     }
 
+    /** An answer that is cut at any byte costs a retry, and no ID of it is used. */
+    @Test
     void anAnswerCutAtEveryByte() {
         TestServer s = server(1);
         TestServer.Request r = new TestServer.Request(
@@ -537,6 +538,20 @@ class ClientTest {
         assertTrue(again.next() > id);
     }
 
+    /** Connections that stay open would prevent a checkpoint. */
+    @Test
+    void closeClosesConnections() throws Exception {
+        Assumptions.assumeTrue(Runtime.version().feature() >= 21, "an HttpClient cannot be closed");
+        TestServer s = server(1);
+        Client c = client(s);
+        c.sequencer("orders").next();
+        assertEquals(1, s.open.size());
+        c.close();
+        while (!s.open.isEmpty()) {
+            Thread.sleep(1);
+        }
+    }
+
     /** A program that does not close its client ends anyway. */
     @Test
     void noThreadKeepsAProgramAlive() throws Exception {
@@ -575,6 +590,9 @@ class ClientTest {
         options("log is null: omit it", b -> b.log(null));
         options("server \"http://h/\" occurs twice", b -> b.servers(List.of("http://h", "http://h/")));
         options("timeout is PT0S: it must be positive", b -> b.timeout(Duration.ZERO));
+        assertEquals("0.0005 ms, 1.5 ms, 1500 ms, 2 s", Stream.of(500, 1_500_000, 1_500_000_000, 2_000_000_000)
+                .map(n -> Transport.text(Duration.ofNanos(n)))
+                .collect(Collectors.joining(", ")));
         options("patience is PT-1S: it must be positive", b -> b.patience(Duration.ofSeconds(-1)));
         options("validity is PT0.01S: it must be at least 100 ms", b -> b.validity(Duration.ofMillis(10)));
         options("maxBatch is 0; it must be from 1 to 100000".replace(';', ':'), b -> b.maxBatch(0));
@@ -627,7 +645,4 @@ class ClientTest {
         open.add(t);
         client(b -> b.ca(pem), t).sequencer("orders").take(1);
     }
-        assertEquals("0.0005 ms, 1.5 ms, 1500 ms, 2 s", Stream.of(500, 1_500_000, 1_500_000_000, 2_000_000_000)
-                .map(n -> Transport.text(Duration.ofNanos(n)))
-                .collect(Collectors.joining(", ")));
 }

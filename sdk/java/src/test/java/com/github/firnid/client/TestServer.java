@@ -44,7 +44,7 @@ final class TestServer implements AutoCloseable {
 
     private final AtomicLong next;
     private final ServerSocket listener;
-    private final Set<Socket> open = ConcurrentHashMap.newKeySet();
+    final Set<Socket> open = ConcurrentHashMap.newKeySet();
 
     /** Starts a server whose IDs begin with node * 2^40 + 1. */
     TestServer(int node) {
