@@ -139,6 +139,12 @@ build_kube() {
 	sh scripts/kube.sh >/dev/null || echo 'SKIPPED: kube-apiserver does not build here: its tests will be skipped'
 }
 
+# The S3 server that tests start.
+build_versitygw() {
+	test -n "$FIRN_ALL" || return 0 # tests use it if it is built
+	sh scripts/versitygw.sh >/dev/null || echo 'SKIPPED: versitygw does not build here: its tests will be skipped'
+}
+
 # The programs that tests of stores and protocols start.
 install_packages() {
 	{
@@ -221,6 +227,7 @@ lane packages
 test -z "$FIRN_ALL" || checks
 step 'build etcd' build_etcd
 step 'build kube-apiserver' build_kube
+step 'build versitygw' build_versitygw
 join packages
 lane server
 lane rest

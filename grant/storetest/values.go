@@ -49,8 +49,8 @@ func testSteps(t *testing.T, su suite) {
 	}
 	// An empty old value means absent.
 	for _, want := range []bool{true, false} {
-		if ok, err := s.CAS(s.ctx, "c", []byte{}, []byte("1")); ok != want || err != nil {
-			t.Errorf(`CAS("c", []byte{}, "1") = %v, %v, want %v`, ok, err, want)
+		if ok, err := s.CAS(s.ctx, "c", []byte{}, fmt.Append(nil, want)); ok != want || err != nil {
+			t.Errorf(`CAS("c", []byte{}, "%v") = %v, %v, want %v`, want, ok, err, want)
 		}
 	}
 }

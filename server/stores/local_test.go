@@ -15,7 +15,7 @@ func TestLocalBuild(t *testing.T) {
 	nettest.Long(t)
 	out := must.Get(exec.Command("go", "list", "-deps", "-tags", "firn_local", "../cmd/firn").Output())(t)
 	for _, pkg := range strings.Fields(string(out)) {
-		for _, remote := range []string{"k8s.io/", "go.etcd.io/", "github.com/jackc/", "github.com/go-sql-driver/", "github.com/firnid/firn/etcdstore", "github.com/firnid/firn/kubestore"} {
+		for _, remote := range []string{"k8s.io/", "go.etcd.io/", "github.com/jackc/", "github.com/go-sql-driver/", "github.com/firnid/firn/etcdstore", "github.com/firnid/firn/kubestore", "github.com/firnid/firn/s3store", "github.com/aws/"} {
 			if strings.HasPrefix(pkg, remote) {
 				t.Errorf("with the tag firn_local, firn depends on %s", pkg)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/firnid/firn/etcdstore"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/kubestore"
+	"github.com/firnid/firn/s3store"
 )
 
 // prepareRemote checks the URL of a store that is not a directory.
@@ -22,6 +23,9 @@ func prepareRemote(u *parsed) (opener, error) {
 		return func(ctx context.Context) (grant.Store, error) { return kubestore.Open(ctx, o) }, err
 	case "mysql":
 		return prepareMySQL(u)
+	case "s3":
+		o, err := s3Options(u)
+		return func(ctx context.Context) (grant.Store, error) { return s3store.Open(ctx, o) }, err
 	}
 	return preparePostgreSQL(u)
 }
@@ -62,6 +66,30 @@ func kubernetesOptions(u *parsed) (*kubestore.Options, error) {
 			"kubernetes: the namespace looks like an address")
 	}
 	if err := u.nothingElse("kubeconfig, context and timeout"); err != nil {
+		return nil, err
+	}
+	return o, o.Check()
+}
+
+// s3Options converts a URL to the options of a bucket.
+func s3Options(u *parsed) (*s3store.Options, error) {
+	o := &s3store.Options{
+		Bucket: u.hosts, Prefix: u.path,
+		Endpoint: u.take("endpoint"), Region: u.take("region"),
+		Timeout: u.timeout,
+	}
+	var err error
+	if o.PathStyle, err = u.flag("path-style"); err != nil {
+		return nil, err
+	}
+	switch {
+	case u.user != "" || u.password != "":
+		return nil, wrong("credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role, as for "+
+			"every AWS tool", "s3: the URL must not contain a user or a password")
+	case strings.ContainsAny(o.Bucket, ":,"):
+		return nil, wrong("write s3://BUCKET/PREFIX?endpoint=https://HOST", "s3: the bucket looks like an address")
+	}
+	if err := u.nothingElse("endpoint, region, path-style and timeout"); err != nil {
 		return nil, err
 	}
 	return o, o.Check()

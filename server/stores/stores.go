@@ -1,5 +1,5 @@
 // Package stores opens the stores of node IDs that a URL names: directories,
-// etcd, Kubernetes, PostgreSQL, MySQL and MariaDB.
+// etcd, Kubernetes, PostgreSQL, MySQL and MariaDB, buckets of S3.
 //
 // It is the only place where stores and the clients of databases are chosen.
 package stores
@@ -49,8 +49,8 @@ func fault(hint, format string, args ...any) *Error {
 const defaultTimeout = 5 * time.Second
 
 // Open opens the store with a URL, such as dir:/var/lib/firn, etcd://HOST,
-// kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or
-// mysql://USER@HOST/DATABASE, and waits for its first answer. The parameters of
+// kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE,
+// mysql://USER@HOST/DATABASE or s3://BUCKET/PREFIX, and waits for its first answer. The parameters of
 // URLs are in docs/stores.md. Every error is an *Error.
 //
 // A Store in anything but a directory is also a grant.Checker. Call its Check now
@@ -124,9 +124,9 @@ func parse(text string) (*parsed, error) {
 		return nil, wrong("docs/redis.md says what to do instead",
 			"%q: Redis cannot be a store, because it may lose writes that it has confirmed", Redact(text))
 	}
-	if !ok || !slices.Contains([]string{"etcd", "kubernetes", "mysql", "postgres", "postgresql"}, scheme) {
-		return nil, wrong("write machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or "+
-			"mysql://USER@HOST/DATABASE",
+	if !ok || !slices.Contains([]string{"etcd", "kubernetes", "mysql", "postgres", "postgresql", "s3"}, scheme) {
+		return nil, wrong("write machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE, "+
+			"mysql://USER@HOST/DATABASE or s3://BUCKET/PREFIX",
 			"%q: unknown kind of store", Redact(text))
 	}
 	bad := func(what string) error {

@@ -40,7 +40,7 @@ func TestInstall(t *testing.T) {
 // folder, and brings only what it needs.
 func TestGet(t *testing.T) {
 	r := theRelease(t)
-	for _, module := range []string{"github.com/firnid/firn", "github.com/firnid/firn/etcdstore", "github.com/firnid/firn/kubestore"} {
+	for _, module := range []string{"github.com/firnid/firn", "github.com/firnid/firn/etcdstore", "github.com/firnid/firn/kubestore", "github.com/firnid/firn/s3store"} {
 		t.Run(filepath.Base(module), func(t *testing.T) {
 			env, dir := user(t, r), t.TempDir()
 			mustRun(t, dir, env, "go", "mod", "init", "example.test/program")

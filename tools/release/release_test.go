@@ -185,7 +185,7 @@ func TestReproducible(t *testing.T) {
 
 // tags are the tags of the published modules.
 func tags() []string {
-	return []string{"etcdstore/" + testVersion, "kubestore/" + testVersion, "server/" + testVersion, testVersion}
+	return []string{"etcdstore/" + testVersion, "kubestore/" + testVersion, "s3store/" + testVersion, "server/" + testVersion, testVersion}
 }
 
 // TestChecksums: every file for download is listed, with its sum.

@@ -1,0 +1,196 @@
+package s3store
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
+)
+
+// keys returns the object keys of a fake that contain a text.
+func (s *fake) keys(part string) (keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.objects {
+		if strings.Contains(key, part) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// unfitServers are faults of real servers, with what Open says about them.
+var unfitServers = map[string]struct {
+	faults faults
+	want   string
+}{
+	"ignores both, as s3rver":      {faults{ignoresMatch: true, ignoresNoneMatch: true}, "a second create of one key"},
+	"ignores If-None-Match":        {faults{ignoresNoneMatch: true}, "a second create of one key"},
+	"ignores If-Match":             {faults{ignoresMatch: true}, "a write with a wrong ETag"},
+	"ignores one of two, S3Mock":   {faults{ignoresOne: true}, "whose If-Match is true and whose If-None-Match is false"},
+	"creates with If-Match":        {faults{matchCreates: true}, "If-Match of an absent key"},
+	"writes what it refuses":       {faults{writesRefused: true}, "returned another value"},
+	"compares early, as s3s-fs":    {faults{late: true}, "two writes with the same ETag, a slow and a fast one"},
+	"answers 501, as OSS and B2":   {faults{unconditional: true}, "refused to create an object"},
+	"lists late":                   {faults{stale: true}, "listed 0 of 20 objects"},
+	"truncated list, as s3proxy":   {faults{truncates: true}, "truncated list"},
+	"404 after a write, as rclone": {faults{absentAfter: true}, "a key is absent after"},
+}
+
+func TestUnfitServers(t *testing.T) {
+	for name, c := range unfitServers {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, c.faults)
+			o := options(f.URL)
+			s, err := Open(t.Context(), &o)
+			if err == nil {
+				_ = s.Close()
+			}
+			if !isUnfit(err) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "cannot be a store") ||
+				errors.Is(err, grant.ErrUnreachable) {
+				t.Errorf("Open = %v, want %q", err, c.want)
+			}
+			if left := f.keys(""); len(left) > 0 {
+				t.Errorf("the probe leaves %q", left)
+			}
+		})
+	}
+}
+
+// TestUnlockedServer has a server that passes everything that is done in turn.
+func TestUnlockedServer(t *testing.T) {
+	f := newFake(t, faults{unlocked: true})
+	s := unprobed(t, options(f.URL))
+	p := newProbe(s)
+	must.Do(t, p.inTurn(t.Context()))
+	if err := p.contended(t.Context()); !isUnfit(err) || !strings.Contains(err.Error(), "at once") &&
+		!strings.Contains(err.Error(), "confirmed") {
+		t.Errorf("contended = %v, want lost writes", err)
+	}
+}
+
+// TestFitServers checks what Open leaves, and that it probes once a day.
+func TestFitServers(t *testing.T) {
+	for _, opaque := range []bool{false, true} {
+		f := newFake(t, faults{opaqueTags: opaque})
+		o := options(f.URL)
+		s := open(t, o)
+		if s.opaque.Load() != opaque {
+			t.Errorf("ETags are opaque: %v, want %v", s.opaque.Load(), opaque)
+		}
+		if got := f.keys(""); len(got) != 1 || !strings.HasPrefix(got[0], s.prefix+"probe/result-") {
+			t.Errorf("Open leaves %q, want the result of the probe", got)
+		}
+		writes := f.writes()
+		if again := open(t, o); again.opaque.Load() != opaque || f.writes() != writes {
+			t.Errorf("the second Open writes %d objects, and takes ETags for opaque: %v", f.writes()-writes, again.opaque.Load())
+		}
+		f.age(25 * time.Hour)
+		open(t, o)
+		if f.writes() == writes {
+			t.Error("Open does not probe after a day")
+		}
+	}
+}
+
+// age makes all objects older.
+func (s *fake) age(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.objects {
+		o.at = o.at.Add(-by)
+	}
+}
+
+func (s *fake) writes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
+}
+
+// TestLaterProbe has a server that becomes unfit, and fit again, while stores
+// are open.
+func TestLaterProbe(t *testing.T) {
+	f := newFake(t, faults{})
+	o := options(f.URL)
+	one, two := open(t, o), open(t, o)
+	cas := func(s *store, old, next string) error {
+		t.Helper()
+		_, err := s.CAS(t.Context(), "a", []byte(old), []byte(next))
+		return err
+	}
+	must.Do(t, cas(one, "", "1"))
+	set := func(ignores bool) {
+		f.mu.Lock()
+		f.faults.ignoresMatch = ignores
+		f.mu.Unlock()
+	}
+	set(true)
+	f.age(25 * time.Hour)
+	for _, s := range []*store{one, two} {
+		s.again(t.Context())
+		dangers, err := s.Check(t.Context())
+		if err != nil || len(dangers) != 1 || !strings.Contains(dangers[0], "a wrong ETag") {
+			t.Errorf("Check after a probe that failed = %q, %v", dangers, err)
+		}
+		if err := cas(s, "1", "2"); !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "a wrong ETag") {
+			t.Errorf("CAS after a probe that failed = %v, want an error that matches ErrNotSent", err)
+		}
+		if value, err := s.Get(t.Context(), "a"); err != nil || string(value) != "1" {
+			t.Errorf("Get after a probe that failed = %q, %v", value, err)
+		}
+	}
+	set(false)
+	for _, s := range []*store{one, two} {
+		s.again(t.Context())
+		if dangers, err := s.Check(t.Context()); err != nil || len(dangers) != 0 {
+			t.Errorf("Check after a probe that succeeded = %q, %v", dangers, err)
+		}
+	}
+	must.Do(t, cas(two, "1", "2"))
+
+	// A server that does not answer is not unfit.
+	f.age(25 * time.Hour)
+	f.Close()
+	one.again(t.Context())
+	if dangers, err := one.Check(t.Context()); err != nil || len(dangers) != 0 {
+		t.Errorf("Check after a probe without an answer = %q, %v", dangers, err)
+	}
+}
+
+// TestOpenRefused checks what Open says about common answers.
+func TestOpenRefused(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		code   string
+		want   string
+	}{
+		{http.StatusForbidden, "AccessDenied", "permission denied"},
+		{http.StatusForbidden, "RequestTimeTooSkewed", "clock"},
+		{http.StatusForbidden, "SignatureDoesNotMatch", "does not accept the credentials"},
+		{http.StatusNotFound, "NoSuchBucket", "bucket ids not found"},
+		{http.StatusMovedPermanently, "PermanentRedirect", "region=REGION"},
+		{http.StatusTemporaryRedirect, "TemporaryRedirect", "region=REGION"},
+	} {
+		f := newFake(t, faults{before: func(w http.ResponseWriter, q *http.Request) bool {
+			w.Header().Set("Location", "http://"+q.Host+"/elsewhere")
+			fail(w, c.status, c.code)
+			return true
+		}})
+		o := options(f.URL)
+		if _, err := Open(t.Context(), &o); err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, grant.ErrUnreachable) {
+			t.Errorf("Open with answer %d %s = %v, want %q", c.status, c.code, err, c.want)
+		}
+	}
+	o := options("http://127.0.0.1:1")
+	o.Timeout = time.Millisecond
+	if _, err := Open(t.Context(), &o); !errors.Is(err, grant.ErrUnreachable) {
+		t.Errorf("Open without a server = %v, want ErrUnreachable", err)
+	}
+}

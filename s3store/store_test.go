@@ -1,0 +1,228 @@
+package s3store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/proc"
+)
+
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "testsecret", "AWS_CONFIG_FILE": os.DevNull,
+		"AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		_ = os.Setenv(name, value)
+	}
+	code := m.Run()
+	if shared.end != nil {
+		shared.end()
+	}
+	os.Exit(code)
+}
+
+// patience is how long a test waits for what must happen eventually. It ends
+// only a test that hangs: no test may pass or fail by the speed of a machine.
+const patience = 10 * time.Minute
+
+// A gateway is a versitygw, a server that keeps objects in files.
+type gateway struct {
+	*proc.Process
+	address string
+	dir     string
+}
+
+// startGateway starts a versitygw with the bucket ids on a directory.
+func startGateway(t testing.TB, dir string) *gateway {
+	t.Helper()
+	path := proc.Built(t, "versitygw.sh")
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "ids"), 0o755))
+	for range 5 { // another process may take a port in between
+		g := &gateway{address: proc.FreeAddress(t), dir: dir}
+		g.Process = proc.Start(t, path, "--access", "test", "--secret", "testsecret", "--port", g.address, "--quiet",
+			"posix", dir)
+		t.Cleanup(g.Kill)
+		s := must.Get(newStore(t.Context(), &Options{Bucket: "ids", Endpoint: "http://" + g.address, PathStyle: true}))(t)
+		for begin := time.Now(); time.Since(begin) < patience; {
+			if _, err := s.fetch(t.Context(), "ready"); err == nil {
+				_ = s.Close()
+				return g
+			}
+			select {
+			case <-g.Ended:
+				t.Logf("versitygw does not start: %s", g.Log())
+				begin = time.Time{}
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	t.Fatal("versitygw does not start")
+	return nil
+}
+
+// shared is a gateway for all tests that do not need their own. The first test
+// that uses it starts it, and TestMain ends it.
+var shared struct {
+	sync.Mutex
+	*gateway
+	end func()
+}
+
+func sharedGateway(t testing.TB) *gateway {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.gateway == nil {
+		var lasting testing.TB
+		lasting, shared.end = proc.Lasting(t)
+		shared.gateway = startGateway(lasting, lasting.TempDir())
+	}
+	return shared.gateway
+}
+
+var prefixes atomic.Int64
+
+// options returns options for an unused prefix of a server.
+func options(url string) Options {
+	return Options{
+		Bucket: "ids", Prefix: fmt.Sprintf("test/%d", prefixes.Add(1)), Endpoint: url, PathStyle: true, Timeout: patience,
+	}
+}
+
+// open opens a store, and closes it at the end of the test.
+func open(t testing.TB, o Options) *store {
+	t.Helper()
+	s := must.Get(Open(t.Context(), &o))(t)
+	t.Cleanup(func() { must.Do(t, s.Close()) })
+	return s.(*store)
+}
+
+// unprobed returns a store whose server counts as fit.
+func unprobed(t testing.TB, o Options) *store {
+	t.Helper()
+	s := must.Get(newStore(t.Context(), &o))(t)
+	t.Cleanup(func() { must.Do(t, s.Close()) })
+	return s
+}
+
+func testStore(t *testing.T, url string, opaque bool) {
+	again := func(t *testing.T, o Options) grant.Store {
+		s := unprobed(t, o)
+		s.opaque.Store(opaque)
+		return s
+	}
+	storetest.Run(t, func(t *testing.T) grant.Store { return again(t, options(url)) },
+		func(t *testing.T, first grant.Store) grant.Store {
+			o := options(url)
+			o.Prefix = first.(*store).prefix
+			return again(t, o)
+		})
+}
+
+func TestStore(t *testing.T) { testStore(t, "http://"+sharedGateway(t).address, false) }
+
+func TestStoreOnFake(t *testing.T) {
+	for _, opaque := range []bool{false, true} {
+		t.Run(fmt.Sprintf("opaque %v", opaque), func(t *testing.T) {
+			testStore(t, newFake(t, faults{opaqueTags: opaque}).URL, opaque)
+		})
+	}
+}
+
+func TestObjectOf(t *testing.T) {
+	for _, c := range []struct{ key, want string }{
+		{"a", "a"},
+		{"v1/orders/n/00042", "v1~orders~n~00042"},
+		{strings.Repeat("a", 199), strings.Repeat("a", 199)},
+		{strings.Repeat("a", 200), strings.Repeat("a", 199) + "!/a"},
+		{strings.Repeat("a", 198) + "/b", strings.Repeat("a", 198) + "~!/b"},
+	} {
+		if got := objectOf(c.key); got != c.want {
+			t.Errorf("objectOf(%q) = %q, want %q", c.key, got, c.want)
+		}
+	}
+	// Keys of every length, and all their prefixes.
+	var key string
+	for i := 0; len(key) < 256; i++ {
+		key += string("abcdefgh/"[min(i%9, 8)])
+		if key[len(key)-1] == '/' {
+			continue
+		}
+		object := objectOf(key)
+		if back, ok := keyOf(object); !ok || back != key {
+			t.Errorf("keyOf(%q) = %q, %v, want %q", object, back, ok, key)
+		}
+		for n := range key {
+			if !strings.HasPrefix(object, objectOf(key[:n])) {
+				t.Errorf("objectOf(%q) does not begin with objectOf(%q)", key, key[:n])
+			}
+			if strings.HasPrefix(object, objectOf(key[:n])+"/") {
+				t.Errorf("objectOf(%q) is below objectOf(%q), which is an object too", key, key[:n])
+			}
+		}
+		for part := range strings.SplitSeq(object, "/") {
+			if len(part) > maxPart {
+				t.Errorf("objectOf(%q) has a part of %d bytes", key, len(part))
+			}
+		}
+	}
+	for _, object := range []string{"", "a~", "~a", "a!/b", "a/b", strings.Repeat("a", 200)} {
+		if key, ok := keyOf(object); ok {
+			t.Errorf("keyOf(%q) = %q, want none", object, key)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want string // "" means valid
+	}{
+		{Options{Bucket: "ids", Prefix: "/firn/"}, ""},
+		{Options{Bucket: "ids", Endpoint: "https://s3.example.com/"}, ""},
+		{Options{}, "not the name of a bucket"},
+		{Options{Bucket: "Ids"}, "not the name of a bucket"},
+		{Options{Bucket: "ids--use1-az4--x-s3"}, "directory bucket"},
+		{Options{Bucket: "abc.mrap"}, "access point"},
+		{Options{Bucket: "ids", Prefix: "a//b"}, "prefix"},
+		{Options{Bucket: "ids", Prefix: "../a"}, "prefix"},
+		{Options{Bucket: "ids", Endpoint: "s3.example.com"}, "is not a URL"},
+		{Options{Bucket: "ids", Endpoint: "https://a:b@s3.example.com"}, "is not a URL"},
+		{Options{Bucket: "ids", Timeout: -1}, "Timeout"},
+	} {
+		err := c.o.Check()
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, grant.ErrOptions) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("Check of %+v = %v, want %q", c.o, err, c.want)
+		}
+	}
+}
+
+// TestIdentity checks that a bucket that was emptied is another store, and that
+// an endpoint is not part of what a store is.
+func TestIdentity(t *testing.T) {
+	f := newFake(t, faults{})
+	o := options(f.URL)
+	s := open(t, o)
+	one, _, err := s.Lineage(t.Context())
+	must.Do(t, err)
+	o.Endpoint = strings.Replace(f.URL, "127.0.0.1", "localhost", 1)
+	if same, _, err := open(t, o).Lineage(t.Context()); err != nil || same != one {
+		t.Errorf("Lineage at another endpoint = %q, %v, want %q", same, err, one)
+	}
+	f.mu.Lock()
+	clear(f.objects)
+	f.mu.Unlock()
+	if other, _, err := s.Lineage(t.Context()); err != nil || other == one {
+		t.Errorf("Lineage after the bucket was emptied = %q, %v, want another than %q", other, err, one)
+	}
+}
