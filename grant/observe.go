@@ -14,8 +14,8 @@ import (
 // the error. It must be safe for concurrent use by multiple goroutines.
 //
 // The result has the methods of all optional interfaces, and As reports which of
-// them s has. The others return errors.ErrUnsupported. It also has the Window
-// and Check of s, which servers use.
+// them s has. The others return errors.ErrUnsupported. It also has the
+// Window, PresenceEvery and Check of s, which servers use.
 //
 // The result is always a Watcher. It reports writes made through it and, if s
 // is a Watcher, changes that s reports. So the members of a process learn at
@@ -179,6 +179,15 @@ func (o *observed) Check(ctx context.Context) (dangers []string, err error) {
 
 // Window returns the default window of the store, or 0 if it has none.
 func (o *observed) Window() time.Duration { return windowOf(o.Store) }
+
+// PresenceEvery returns how often servers write to the store that they are
+// there, or 0 if it does not say.
+func (o *observed) PresenceEvery() time.Duration {
+	if p, ok := o.Store.(interface{ PresenceEvery() time.Duration }); ok {
+		return p.PresenceEvery()
+	}
+	return 0
+}
 
 // windowOf returns the default window of a store, or 0 if it has none.
 func windowOf(s Store) time.Duration {

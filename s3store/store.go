@@ -57,6 +57,10 @@ type store struct {
 // Window returns the default window of this store, 10 minutes.
 func (s *store) Window() time.Duration { return defaultWindow }
 
+// PresenceEvery returns how often servers write that they are there: every 10
+// seconds would be 260,000 writes a month for each.
+func (s *store) PresenceEvery() time.Duration { return defaultWindow / 3 }
+
 // enter begins a call for valid keys. The context that it returns is also done
 // when Close begins. The caller must call leave.
 func (s *store) enter(ctx context.Context, keys ...string) (_ context.Context, leave func(), err error) {

@@ -283,7 +283,7 @@ const Redacted = "xxxxx"
 
 // shown is the form of URLs of which parts are shown. A password may contain
 // anything but an @; no other part may contain one.
-var shown = regexp.MustCompile(`^([a-z]+://)(?:([^:@/?]*)(:[^@]*)?@)?((?:(?:[\w.-]*|\[[\w.:%]*\])(?::\d{1,5})?,?)*(?:/[^?@]*)?)(\?[^@]*)?$`)
+var shown = regexp.MustCompile(`^([a-z][a-z0-9]*://)(?:([^:@/?]*)(:[^@]*)?@)?((?:(?:[\w.-]*|\[[\w.:%]*\])(?::\d{1,5})?,?)*(?:/[^?@]*)?)(\?[^@]*)?$`)
 
 // Redact returns a URL without its password. Of an invalid URL it returns the
 // beginning, because anything may be a password.

@@ -188,6 +188,16 @@ func (w *pendingStore) Window() time.Duration {
 	return 0
 }
 
+// PresenceEvery returns how often servers write to the store that they are
+// there, or 0 if it does not say.
+func (w *pendingStore) PresenceEvery() time.Duration {
+	s, err := w.get()
+	if of, ok := s.(interface{ PresenceEvery() time.Duration }); err == nil && ok {
+		return of.PresenceEvery()
+	}
+	return 0
+}
+
 func (w *pendingStore) Close() error {
 	w.end()
 	<-w.ended

@@ -128,8 +128,9 @@ func List(ctx context.Context, s grant.Store, now time.Time) ([]Member, error) {
 
 // Options configure an Announcer. The zero Options mean the defaults.
 type Options struct {
-	// Every is how often a member writes its record; zero means 10 seconds. A
-	// member counts as gone after three times that.
+	// Every is how often a member writes its record; zero means what the store
+	// says, because its requests may cost money, or 10 seconds. A member counts
+	// as gone after three times that.
 	Every time.Duration
 
 	// Now is the clock; nil is the system's.
@@ -155,9 +156,6 @@ type Announcer struct {
 
 // New makes an Announcer, which writes nothing before Run.
 func New(s grant.Store, o Options) *Announcer {
-	if o.Every <= 0 {
-		o.Every = 10 * time.Second
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -168,16 +166,31 @@ func New(s grant.Store, o Options) *Announcer {
 // ID returns the ID under which the member is listed.
 func (a *Announcer) ID() string { return a.id }
 
+// every returns how often the record is written. A store that is not open yet
+// does not say.
+func (a *Announcer) every() time.Duration {
+	every := max(a.options.Every, 0)
+	if p, ok := a.store.(interface{ PresenceEvery() time.Duration }); ok {
+		every = cmp.Or(every, p.PresenceEvery())
+	}
+	return cmp.Or(every, 10*time.Second)
+}
+
 // Run writes the record until ctx is done, and then, within a second, that the
 // member is gone. It calls describe before each write, and fills in ID, Seen,
 // Until and Rate. It must be called once.
 func (a *Announcer) Run(ctx context.Context, describe func() Member) {
-	tick := time.NewTicker(a.options.Every)
+	every := a.every()
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var failing time.Time // since when writing fails; zero if it does not
 	for {
-		call, cancel := context.WithTimeout(ctx, a.options.Every)
-		err := a.write(call, describe(), 3*a.options.Every)
+		if now := a.every(); now != every {
+			every = now
+			tick.Reset(every)
+		}
+		call, cancel := context.WithTimeout(ctx, every)
+		err := a.write(call, describe(), 3*every)
 		cancel()
 		switch {
 		case err == nil && !failing.IsZero():

@@ -217,3 +217,49 @@ func TestFor(t *testing.T) {
 		t.Errorf("the member itself was changed: %+v", m)
 	}
 }
+
+// A rarely is a store whose requests cost money, once it is open.
+type rarely struct {
+	grant.Store
+	open atomic.Bool
+}
+
+func (r *rarely) PresenceEvery() time.Duration {
+	if r.open.Load() {
+		return 200 * time.Second
+	}
+	return 0
+}
+
+// TestPresenceOfStore checks that a store says how often members write.
+func TestPresenceOfStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var writes atomic.Int64
+		inner := &rarely{Store: new(memstore.Store)}
+		s := grant.Observe(inner, func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
+			if request == "cas" {
+				writes.Add(1)
+			}
+			return ctx, func(bool, error) {}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			New(s, Options{}).Run(ctx, host("a"))
+		}()
+		time.Sleep(61 * time.Second) // at 0, 10, … 60 s
+		if n := writes.Load(); n != 7 {
+			t.Errorf("%d writes in 61 s, want 7", n)
+		}
+		inner.open.Store(true)
+		time.Sleep(10 * time.Second)
+		writes.Store(0)
+		time.Sleep(1000 * time.Second)
+		if n := writes.Load(); n != 5 {
+			t.Errorf("%d writes in 1000 s, want 5", n)
+		}
+		cancel()
+		<-done
+	})
+}
