@@ -42,17 +42,19 @@ func counting(t *testing.T, stores []*store, enough int64, disturb func(round in
 	}
 	ended := make(chan struct{})
 	go func() { working.Wait(); close(ended) }()
+	isRunning := func() bool {
+		select {
+		case <-ended:
+			return false
+		default:
+			_, _ = stores[0].Get(t.Context(), "counter") // time passes
+			return true
+		}
+	}
 	rounds := 0
-	for done := false; !done; rounds++ {
-		last := confirmed.Load()
+	for ; isRunning(); rounds++ {
 		disturb(rounds)
-		for confirmed.Load() < min(last+3, enough) && !done {
-			select {
-			case <-ended:
-				done = true
-			default:
-				_, _ = stores[0].Get(t.Context(), "counter") // time passes
-			}
+		for last := confirmed.Load(); confirmed.Load() < min(last+3, enough) && isRunning(); {
 		}
 	}
 	value, err := stores[0].Get(t.Context(), "counter")
