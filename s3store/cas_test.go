@@ -148,19 +148,22 @@ func TestPairs(t *testing.T) {
 // ever sent, and never both, whatever a server calls an ETag.
 func TestNeverUnconditional(t *testing.T) {
 	for _, tag := range []string{``, `"`, `""`, `*`, `abc`, `W/"abc"`, `"a", "b"`} {
-		f := newFake(t, faults{opaqueTags: true})
-		s := unprobed(t, options(f.URL))
-		s.opaque.Store(true)
-		must.Get(s.CAS(t.Context(), "a", nil, []byte("old")))(t)
-		f.mu.Lock()
-		f.objects[s.prefix+"keys/a"].tag = tag
-		f.mu.Unlock()
-		writes := f.writes()
-		ok, err := s.CAS(t.Context(), "a", []byte("old"), []byte("next"))
-		if ok || !errors.Is(err, grant.ErrNotSent) || f.writes() != writes {
-			t.Errorf("CAS from the ETag %s = %v, %v, after %d writes, want an error that matches ErrNotSent", tag, ok, err,
-				f.writes()-writes)
-		}
+		t.Run(tag, func(t *testing.T) {
+			t.Parallel() // each waits between attempts to read
+			f := newFake(t, faults{opaqueTags: true})
+			s := unprobed(t, options(f.URL))
+			s.opaque.Store(true)
+			must.Get(s.CAS(t.Context(), "a", nil, []byte("old")))(t)
+			f.mu.Lock()
+			f.objects[s.prefix+"keys/a"].tag = tag
+			f.mu.Unlock()
+			writes := f.writes()
+			ok, err := s.CAS(t.Context(), "a", []byte("old"), []byte("next"))
+			if ok || !errors.Is(err, grant.ErrNotSent) || f.writes() != writes {
+				t.Errorf("CAS from the ETag %s = %v, %v, after %d writes, want an error that matches ErrNotSent", tag, ok, err,
+					f.writes()-writes)
+			}
+		})
 	}
 }
 

@@ -161,7 +161,7 @@ func (c *client) read(ctx context.Context, name string, isMD5 bool) (*object, er
 }
 
 var errPair = errors.New("the body does not have its ETag, the MD5 sum: it was changed by another program, or the " +
-	"bucket's encryption was changed, and Firn notices that within an hour")
+	"bucket's encryption was changed, which the next daily probe notices")
 
 // retry makes a read, and repeats it if it may succeed a moment later.
 func (c *client) retry(ctx context.Context, do func() error) error {

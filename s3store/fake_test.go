@@ -22,7 +22,7 @@ type fake struct {
 	mu      sync.Mutex
 	objects map[string]*stored
 	count   int // of writes
-	early   int // writes that a late server has compared, and not yet made
+	early   int // writes that met, and are compared
 	both    chan struct{}
 }
 
@@ -134,13 +134,13 @@ func (s *fake) put(w http.ResponseWriter, q *http.Request, key string) {
 	f := &s.faults
 	var status int
 	var code string
-	if f.late || f.unlocked {
+	// Of two writes that meet, the first waits until the second is compared too,
+	// so that no speed decides.
+	compare := func(meet bool) {
 		s.mu.Lock()
 		status, code = s.verdict(q, key)
-		// Of the slow write and the fast one, the first waits for the second, so
-		// that no speed decides.
 		nth := 0
-		if f.late && strings.HasSuffix(key, "/c") && q.Header.Get("If-Match") != "" {
+		if meet {
 			s.early++
 			nth = s.early
 		}
@@ -152,12 +152,15 @@ func (s *fake) put(w http.ResponseWriter, q *http.Request, key string) {
 			close(s.both)
 		}
 	}
+	if f.late {
+		compare(strings.HasSuffix(key, "/c") && q.Header.Get("If-Match") != "")
+	}
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
 		return
 	}
 	if f.unlocked {
-		time.Sleep(time.Millisecond)
+		compare(strings.HasSuffix(key, "/k00"))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -71,8 +71,9 @@ func (s *store) recall(ctx context.Context) (bool, error) {
 }
 
 // examine probes the server, and keeps the result. An error that is not an
-// *unfit says nothing about the server. If it is unfit, no CAS is sent until a
-// later probe succeeds, by this store and by others that look for a result.
+// *unfit says nothing about the server. If it is unfit, this store sends no CAS
+// any more, whatever a later probe says: a fault that shows now and then remains
+// one. Other stores probe when they look for the result.
 func (s *store) examine(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -91,7 +92,6 @@ func (s *store) examine(ctx context.Context) error {
 		return fmt.Errorf("probe: %w", err)
 	}
 	s.opaque.Store(p.opaque)
-	s.fault.Store(nil)
 	text, _ := json.Marshal(result{s.endpoint, probeVersion, time.Now().UTC().Format(time.RFC3339), p.opaque})
 	now, err := s.read(ctx, name, false)
 	if err != nil {
@@ -120,10 +120,13 @@ func (s *store) repeat() {
 	}
 }
 
-// again probes the server if the result is old. A server that does not answer
-// is no reason to stop: its writes fail anyway.
+// again probes the server if the result is old and no probe has found a fault.
+// A server that does not answer is no reason to stop: its writes fail anyway.
 func (s *store) again(ctx context.Context) {
-	if known, err := s.recall(ctx); err == nil && (!known || s.fault.Load() != nil) {
+	if s.fault.Load() != nil {
+		return
+	}
+	if known, err := s.recall(ctx); err == nil && !known {
 		_ = s.examine(ctx)
 	}
 }
@@ -274,17 +277,19 @@ func (p *probe) inTurn(ctx context.Context) error {
 // and ends the first.
 func (p *probe) slowAndFast(ctx context.Context) error {
 	slow, fast := strings.Repeat("written slowly ", 250), "written fast"
+	begin := time.Now()
 	from, ok, err := p.write(ctx, "c", "begin", absent, nil)
 	if err != nil || !ok {
 		return cmp.Or(err, unfitf("refused to create an object"))
 	}
+	trip := time.Since(begin)
 	hold := make(chan struct{})
 	var slowOK bool
 	var slowErr error
 	var writing sync.WaitGroup
 	writing.Go(func() { _, slowOK, slowErr = p.write(ctx, "c", slow, condition{match: from}, hold) })
 	select { // time for the first half to arrive; the probe is right without it, but finds less
-	case <-time.After(50 * time.Millisecond):
+	case <-time.After(max(trip, 50*time.Millisecond)):
 	case <-ctx.Done():
 	}
 	_, fastOK, fastErr := p.write(ctx, "c", fast, condition{match: from}, nil)

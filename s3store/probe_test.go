@@ -41,6 +41,7 @@ var unfitServers = map[string]struct {
 	"lists late":                   {faults{stale: true}, "listed 0 of 20 objects"},
 	"truncated list, as s3proxy":   {faults{truncates: true}, "truncated list"},
 	"404 after a write, as rclone": {faults{absentAfter: true}, "a key is absent after"},
+	"compares without a lock":      {faults{unlocked: true}, "clients that created one key at once"},
 }
 
 func TestUnfitServers(t *testing.T) {
@@ -60,18 +61,6 @@ func TestUnfitServers(t *testing.T) {
 				t.Errorf("the probe leaves %q", left)
 			}
 		})
-	}
-}
-
-// TestUnlockedServer has a server that passes everything that is done in turn.
-func TestUnlockedServer(t *testing.T) {
-	f := newFake(t, faults{unlocked: true})
-	s := unprobed(t, options(f.URL))
-	p := newProbe(s)
-	must.Do(t, p.inTurn(t.Context()))
-	if err := p.contended(t.Context()); !isUnfit(err) || !strings.Contains(err.Error(), "at once") &&
-		!strings.Contains(err.Error(), "confirmed") {
-		t.Errorf("contended = %v, want lost writes", err)
 	}
 }
 
@@ -115,7 +104,7 @@ func (s *fake) writes() int {
 }
 
 // TestLaterProbe has a server that becomes unfit, and fit again, while stores
-// are open.
+// are open. They use it no more; one that is opened then does.
 func TestLaterProbe(t *testing.T) {
 	f := newFake(t, faults{})
 	o := options(f.URL)
@@ -149,17 +138,22 @@ func TestLaterProbe(t *testing.T) {
 	set(false)
 	for _, s := range []*store{one, two} {
 		s.again(t.Context())
-		if dangers, err := s.Check(t.Context()); err != nil || len(dangers) != 0 {
-			t.Errorf("Check after a probe that succeeded = %q, %v", dangers, err)
+		if err := cas(s, "1", "2"); !errors.Is(err, grant.ErrNotSent) {
+			t.Errorf("CAS after a probe that failed and a success = %v, want an error that matches ErrNotSent", err)
 		}
 	}
-	must.Do(t, cas(two, "1", "2"))
+	three := open(t, o)
+	must.Do(t, cas(three, "1", "2"))
+	one.again(t.Context())
+	if dangers, err := one.Check(t.Context()); err != nil || len(dangers) != 1 {
+		t.Errorf("Check after another store has probed = %q, %v, want the fault", dangers, err)
+	}
 
 	// A server that does not answer is not unfit.
 	f.age(25 * time.Hour)
 	f.Close()
-	one.again(t.Context())
-	if dangers, err := one.Check(t.Context()); err != nil || len(dangers) != 0 {
+	three.again(t.Context())
+	if dangers, err := three.Check(t.Context()); err != nil || len(dangers) != 0 {
 		t.Errorf("Check after a probe without an answer = %q, %v", dangers, err)
 	}
 }

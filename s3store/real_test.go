@@ -17,7 +17,7 @@ import (
 // checks that Open refuses them.
 func TestRealUnfitServers(t *testing.T) {
 	if os.Getenv("FIRN_ALL") == "" {
-		t.Skip("it installs servers; FIRN_ALL=1 runs it")
+		t.Skip("it installs servers: make test-all runs it, or FIRN_ALL=1")
 	}
 	for _, c := range []struct{ name, want string }{
 		{"s3rver@3.7.1", "a second create of one key"},

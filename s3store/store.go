@@ -51,7 +51,7 @@ type store struct {
 	probes sync.WaitGroup // the goroutine that repeats the probe
 
 	opaque atomic.Bool           // ETags are not MD5 sums
-	fault  atomic.Pointer[error] // of the last probe; nil if it succeeded
+	fault  atomic.Pointer[error] // that a probe has found; kept until the process ends
 }
 
 // Window returns the default window of this store, 10 minutes.
@@ -312,7 +312,7 @@ func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 	return o.date.UTC(), time.Second, nil
 }
 
-// Check returns why the last probe has failed. It makes no request: requests
+// Check returns the fault that a probe has found. It makes no request: requests
 // cost money, and the probe is repeated every day.
 func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	_, leave, err := s.enter(ctx)

@@ -134,6 +134,9 @@ func TestStore(t *testing.T) { testStore(t, "http://"+sharedGateway(t).address, 
 func TestStoreOnFake(t *testing.T) {
 	for _, opaque := range []bool{false, true} {
 		t.Run(fmt.Sprintf("opaque %v", opaque), func(t *testing.T) {
+			if opaque && os.Getenv("FIRN_ALL") == "" {
+				t.Skip("it takes long: make test-all runs it, or FIRN_ALL=1")
+			}
 			testStore(t, newFake(t, faults{opaqueTags: opaque}).URL, opaque)
 		})
 	}
