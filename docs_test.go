@@ -14,7 +14,7 @@ import (
 // The Go code of the README and the pages is that of examples, which compile.
 func TestPageCode(t *testing.T) {
 	examples := readPage(t, "example_test.go") + readPage(t, "sequencer/example_test.go") + readPage(t, "examples/webshop/main.go") +
-		readPage(t, "examples/go/postgres/main.go") + readPage(t, "examples/go/etcd/main.go") + readPage(t, "examples/go/kubernetes/main.go") + readPage(t, "examples/gorm/order.go")
+		readPage(t, "examples/go/postgres/main.go") + readPage(t, "examples/go/etcd/main.go") + readPage(t, "examples/go/kubernetes/main.go") + readPage(t, "s3store/example_test.go") + readPage(t, "examples/gorm/order.go")
 	indent := regexp.MustCompile(`(?m)^\t+`)
 	examples = indent.ReplaceAllString(examples, "")
 	pages := must.Get(filepath.Glob("docs/*.md"))(t)
