@@ -31,7 +31,9 @@ mkdir -p "$work"
 	npm pkg delete scripts.prepare
 	echo 'module ignored' >go.mod # go's ./... leaves out a directory with a module of its own
 	if [ "$(cat node_modules/.stamp 2>/dev/null)" != "$lock" ]; then
-		npm ci --no-audit --no-fund --loglevel=error >&2
+		# Of what this npm inherits from the one that runs this script, some leaves out the compiler.
+		npm ci --include=dev --dry-run=false --no-audit --no-fund --loglevel=error >&2
+		test -e node_modules/.bin/tsc
 		echo "$lock" >node_modules/.stamp
 	fi
 	npm run --silent build >&2
