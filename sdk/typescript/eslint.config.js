@@ -1,7 +1,7 @@
 import tseslint from "typescript-eslint";
 
 export default tseslint.config(
-  { ignores: ["dist/"] },
+  { ignores: ["compiled-*/", "dist/"] },
   { linterOptions: { reportUnusedDisableDirectives: "error" } },
   {
     files: ["src/**/*.ts"],

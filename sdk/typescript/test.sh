@@ -10,6 +10,7 @@ sh prepare.sh || {
 }
 root=$(cd ../.. && pwd)
 cd "$root/build/typescript"
+rm -rf compiled-* # of tests that were killed
 passed=0 failed=0
 check() {
 	name=$1

@@ -26,12 +26,12 @@ export function newCore(list: readonly string[], o: ClientOptions): Core {
   const faults: string[] = [];
   const servers: Server[] = [];
   const seen = new Set<string>();
-  if (!Array.isArray(list)) faults.push(`servers is ${show(list)}: write an array, such as ["http://127.0.0.1:3476"]`);
+  if (!Array.isArray(list)) faults.push('servers must be an array, such as ["http://127.0.0.1:3476"]');
   else if (list.length === 0) faults.push('servers is empty: name at least one, such as ["http://127.0.0.1:3476"]');
   else
     for (const text of list as unknown[]) {
       const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
-      const name = show(text);
+      const name = show(typeof text === "string" ? text.replace(/.*@|\?.*/gs, "…") : text); // without secrets
       if (!url || !["http:", "https:"].includes(url.protocol) || !/^https?:\/\//i.test(String(text)))
         faults.push(`server ${name}: write http://HOST:PORT or https://HOST:PORT`);
       else if (url.username || url.password)

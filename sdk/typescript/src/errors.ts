@@ -192,14 +192,21 @@ export function quote(text: string): string {
   return text.length <= 80 ? JSON.stringify(text) : JSON.stringify(text.slice(0, 80)) + "…";
 }
 
-/** show writes any argument for an error. @internal */
+/**
+ * show writes any argument for an error: of an object, which may hold a token or a key, only its kind.
+ * @internal
+ */
 export function show(value: unknown): string {
-  return typeof value === "string" ? quote(value) : inspect(value, { depth: 0, breakLength: Infinity }).slice(0, 80);
+  if (typeof value === "string") return quote(value);
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "function") return "a function";
+  if (typeof value !== "object" || value === null) return inspect(value).slice(0, 80);
+  return (value.constructor as { name: string } | undefined)?.name ?? "an object";
 }
 
-/** needText throws if an argument is not a string. @internal */
+/** needText throws if an argument, which may be a secret, is not a string. @internal */
 export function needText(what: string, value: unknown): void {
-  if (typeof value !== "string") throw new TypeError(`${what} is ${show(value)}: it must be a string`);
+  if (typeof value !== "string") throw new TypeError(`${what} is of type ${typeof value}: it must be a string`);
 }
 
 /** printable replaces what a terminal might interpret. @internal */

@@ -151,7 +151,7 @@ export class Exchange<ID> {
       return unusable(
         "it is the answer to another request: something between this program and the server caches or mixes up answers",
       );
-    const length = Number(response.headers["content-length"] ?? received);
+    const length = Math.max(received, Number(response.headers["content-length"] ?? 0));
     const other = width.size === 8 ? width128 : width64;
     if (length === this.count * other.size)
       return unusable(`the sequencer has IDs of ${8 * other.size} bits: use the client's method ${other.method}`);

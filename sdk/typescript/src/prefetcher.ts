@@ -1,4 +1,3 @@
-import { endianness } from "node:os";
 import { Batch, type Width } from "./answer.js";
 import { Call, closed, type Source } from "./call.js";
 import type { Core } from "./core.js";
@@ -105,7 +104,7 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
     const ids = new BigUint64Array(n);
     const own = Buffer.from(ids.buffer);
     await this.#split(n, options, (batch, at) => batch.bytes.copy(own, 8 * at));
-    if (endianness() === "LE") own.swap64();
+    if (new Uint8Array(Uint16Array.of(1).buffer)[0]) own.swap64(); // little-endian
     return ids;
   }
 

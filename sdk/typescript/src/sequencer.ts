@@ -41,7 +41,9 @@ export function checkName(name: string): void {
 
 /** checkCount throws if a call cannot give n IDs. */
 export function checkCount(n: number): void {
-  if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`n is ${show(n)}: it must be an integer from 1`);
+  const most = 2 ** 32 - 1; // of an array
+  if (!Number.isInteger(n) || n < 1 || n > most)
+    throw new RangeError(`n is ${show(n)}: it must be an integer from 1 to ${most}`);
 }
 
 /** checkWidth throws if IDs of this many bytes do not fit an array. */
@@ -59,7 +61,8 @@ export function signalOf(options: CallOptions | undefined): AbortSignal | undefi
     Object.keys(options).some((key) => key !== "signal")
   )
     throw new TypeError(`the options of a call are ${show(options)}: write { signal }`);
-  const signal = options.signal as AbortSignal | number | string | null | undefined;
-  if (signal === undefined || (typeof signal === "object" && signal !== null && "aborted" in signal)) return signal;
+  const signal = options.signal as Partial<AbortSignal> | null | undefined;
+  if (signal === undefined || (typeof signal?.aborted === "boolean" && typeof signal.addEventListener === "function"))
+    return signal as AbortSignal | undefined;
   throw new TypeError(`signal is ${show(signal)}: it must be an AbortSignal`);
 }

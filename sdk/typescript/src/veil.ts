@@ -1,5 +1,5 @@
 import { createCipheriv, type Cipher } from "node:crypto";
-import { needText, ParseError, show } from "./errors.js";
+import { needText, ParseError } from "./errors.js";
 import { bitsOf } from "./format.js";
 import { decode, encode, uuidOf } from "./typed.js";
 
@@ -20,7 +20,7 @@ export class Veiled {
    * layout default, 53 for js53, 122 for uuidv7, 64 for layouts that use all bits.
    */
   constructor(keys: string, sequencer: string, bits: 53 | 63 | 64 | 122 = 63) {
-    if (![53, 63, 64, 122].includes(bits)) throw new RangeError(`bits is ${show(bits)}: write 53, 63, 64 or 122`);
+    if (![53, 63, 64, 122].includes(bits)) throw new RangeError("bits must be 53, 63, 64 or 122");
     needText("keys", keys);
     needText("sequencer", sequencer);
     if (!sequencer) throw new TypeError("sequencer is empty: write the name of the sequencer");

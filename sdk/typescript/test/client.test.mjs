@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
-import { AnswerError, Client, ClosedError, FirnError, ServerError, UnavailableError } from "@firnid/client";
+import { AnswerError, Client, ClosedError, FirnError, format, ServerError, Typed, UnavailableError, Veiled } from "@firnid/client";
 import { FakeClient } from "@firnid/client/testing";
 import { faultOf } from "../dist/answer.js";
 import { answer, hang, ids, nobody, pack, problem, serve, serveBytes, until } from "./servers.mjs";
@@ -167,7 +167,7 @@ test("a closed sequencer is replaced", async (t) => {
 test("bad arguments are named", async (t) => {
   for (const [servers, options, want] of /** @type {[string[], any, RegExp][]} */ ([
     [[], {}, /^servers is empty: name at least one/],
-    [/** @type {any} */ ("http://a"), {}, /^servers is "http:\/\/a": write an array/],
+    [/** @type {any} */ ("http://a"), {}, /^servers must be an array/],
     [/** @type {any} */ ([5]), {}, /server 5: write http/],
     [["http://a"], null, /^the options must be an object/],
     [["http://a"], "firn_secret", /^the options must be an object, such as \{ patience: 3000 \}$/],
@@ -175,7 +175,7 @@ test("bad arguments are named", async (t) => {
     [["https://a"], { tls: "pem" }, /^tls must be an object or a function$/],
     [["http://a"], { log: 5 }, /log is 5: it must be a function/],
     [["http://a"], { batch: 5n }, /batch is 5n: it must be a number/],
-    [/** @type {any} */ ([Object.create(null)]), {}, /server \[Object: null prototype\] \{\}: write http/],
+    [/** @type {any} */ ([Object.create(null)]), {}, /server an object: write http/],
     [["127.0.0.1:3476"], {}, /server "127.0.0.1:3476": write http:\/\/HOST:PORT/],
     [["firn://a"], {}, /server "firn:\/\/a": write http/],
     [["http://u:secret@a"], {}, /^a server has a user name or a password: use the option token$/],
@@ -195,13 +195,50 @@ test("bad arguments are named", async (t) => {
   const s = open(t, ["http://127.0.0.1:1"]).sequencer("orders");
   const traces = open(t, ["http://127.0.0.1:1"]).sequencer128("traces");
   for (const any of /** @type {any[]} */ ([s, traces, new FakeClient().sequencer("orders"), new FakeClient().sequencer128("traces")])) {
-    for (const n of [0, -1, 1.5, 2 ** 53, NaN, "3", 3n, undefined]) assert.match((await reason(any.take(n))).message, /^n is .*: it must be an integer from 1$/);
+    for (const n of [0, -1, 1.5, 2 ** 32, NaN, "3", 3n, undefined]) assert.match((await reason(any.take(n))).message, /^n is .*: it must be an integer from 1 to 4294967295$/);
     for (const options of [5, "x", null, AbortSignal.abort(), { sginal: 1 }])
       for (const call of [any.next(options), any.take(1, options)]) assert.match((await reason(call)).message, /^the options of a call are .*: write \{ signal \}$/);
-    for (const signal of [5, "x", null, {}])
+    for (const signal of [5, "x", null, {}, { aborted: false }])
       for (const call of [any.next({ signal }), any.take(1, { signal })]) assert.match((await reason(call)).message, /^signal is .*: it must be an AbortSignal$/);
   }
+  for (const any of /** @type {any[]} */ ([s, new FakeClient().sequencer("orders")])) assert.match((await reason(any.array(2 ** 32))).message, /^n is 4294967296: /);
   for (const any of /** @type {any[]} */ ([traces, new FakeClient().sequencer128("traces")])) assert.match((await reason(any.array(1))).message, /array has IDs of 64 bits: use take/);
+});
+
+test("no error of an argument shows a token or a key", async (t) => {
+  const [key, url] = ["5ec2e7".repeat(10) + "5ec2", "http://127.0.0.1:1"];
+  const s = /** @type {any} */ (open(t, [url]).sequencer("orders"));
+  const held = (/** @type {any} */ secret) => [{ token: secret }, [[secret]], Object.assign(() => 0, { secret }), Object.assign(new Error(), { secret }), new Map([[secret, secret]])];
+  for (const secret of /** @type {any[]} */ ([...held(key), ...held(Buffer.from(key)), Buffer.from(key), new TextEncoder().encode(key)]))
+    for (const call of [
+      () => new Client(secret),
+      () => new Client([secret]),
+      ...["token", "tls", "log", "timeout", "batch"].map((name) => () => void new Client([url], { [name]: secret }).close()),
+      () => new Veiled(secret, "orders"),
+      () => new Veiled(key, secret),
+      () => new Veiled(key, "orders", secret),
+      () => new Typed(secret),
+      () => new Typed("order").parse(secret),
+      () => format(secret, "dec"),
+      () => format(1n, secret),
+      () => open(t, [url]).sequencer(secret),
+      () => s.take(secret),
+      () => s.next(secret),
+      () => s.next({ signal: secret }),
+    ])
+      await noSecret(call);
+  for (const call of [
+    () => new Client(/** @type {any} */ (`http://u:${key}@a`)),
+    ...[`u:${key}@a`, `http:u:${key}@a`, `http://u:${key}@a`, `http://a/?token=${key}`].map((url) => () => new Client([url])),
+    () => new Veiled("orders", key),
+    () => new Veiled(key, "orders", /** @type {any} */ (key)),
+  ])
+    await noSecret(call);
+
+  async function noSecret(/** @type {() => any} */ call) {
+    const message = await Promise.resolve().then(call).then(() => "", (e) => `${e.message}`);
+    assert.doesNotMatch(message, /5ec2|35 65 63 32|53, ?101/, String(call));
+  }
 });
 
 test("a server that answers again is used again", async (t) => {
