@@ -244,7 +244,7 @@ var scenarios = map[string]struct {
 		l.backend.hang.Store(false)
 		time.Sleep(time.Second)
 		l.ask(c, "orders", 3)
-	}, []string{`"orders" at SERVER: context deadline exceeded`, "the server: 0 IDs, client: ", "orders 3: 3 IDs, <nil>"}},
+	}, []string{`"orders" at SERVER: no answer after a while: context deadline exceeded`, "the server: 0 IDs, client: ", "orders 3: 3 IDs, <nil>"}},
 	"a caller that gives up": {func(l *lab) {
 		l.start("default")
 		c := l.client(client.Config{Timeout: time.Minute}) // after a quarter of it the server would have failed
