@@ -167,12 +167,19 @@ func TestNeverUnconditional(t *testing.T) {
 	}
 }
 
-// TestForeignObject has an object that no Store has written.
+// TestForeignObject has an object that no Store has written, of lengths around
+// that of the part that a Store reads.
 func TestForeignObject(t *testing.T) {
-	for _, body := range []string{"", strings.Repeat("x", maxValue+1)} {
+	for _, size := range []int{0, maxValue + 1, maxValue + 2, 6000} {
+		body := strings.Repeat("x", size)
 		f := newFake(t, faults{})
 		s := unprobed(t, options(f.URL))
 		f.objects[s.prefix+"keys/a"] = &stored{body: []byte(body), tag: tagOf([]byte(body))}
+		named := identityMark + body
+		f.objects[s.prefix+identityName] = &stored{body: []byte(named), tag: tagOf([]byte(named))}
+		if identity, _, err := s.Lineage(t.Context()); !errors.Is(err, grant.ErrDamaged) {
+			t.Errorf("Lineage of an object with %d bytes = %q, %v, want ErrDamaged", len(named), identity, err)
+		}
 		if value, err := s.Get(t.Context(), "a"); !errors.Is(err, grant.ErrDamaged) || !errors.Is(err, grant.ErrNotSent) {
 			t.Errorf("Get of an object with %d bytes = %q, %v, want ErrDamaged", len(body), value, err)
 		}

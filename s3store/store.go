@@ -277,7 +277,7 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 		if err != nil {
 			return "", 0, failed(ctx, what, err)
 		}
-		if nonce, ok := strings.CutPrefix(string(o.value), identityMark); ok && nonce != "" {
+		if nonce, ok := strings.CutPrefix(string(o.value), identityMark); ok && nonce != "" && len(o.value) <= maxValue {
 			return fmt.Sprintf("%s %s/%s", nonce, s.bucket, s.prefix), 0, nil
 		}
 		if o.value != nil {
