@@ -29,7 +29,8 @@ type Options struct {
 	Prefix string
 
 	// Endpoint is the URL of a service other than AWS, such as
-	// https://ACCOUNT.r2.cloudflarestorage.com.
+	// https://ACCOUNT.r2.cloudflarestorage.com. Open refuses to use one that
+	// only the AWS configuration has.
 	Endpoint string
 
 	// Region is the bucket's region. Empty means that of the environment or the
@@ -165,6 +166,11 @@ func newStore(ctx context.Context, o *Options) (*store, error) {
 			p.BaseEndpoint = &endpoint
 		}
 	})
+	if endpoint == "" && s.s3.Options().BaseEndpoint != nil {
+		return nil, fmt.Errorf("%w: the AWS configuration has an endpoint (AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3, or "+
+			"endpoint_url of a profile), and this store has none: give it as endpoint=URL, or set "+
+			"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true", grant.ErrOptions)
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }

@@ -1,8 +1,11 @@
 package s3store
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -206,6 +209,51 @@ func TestOptions(t *testing.T) {
 		err := c.o.Check()
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, grant.ErrOptions) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("Check of %+v = %v, want %q", c.o, err, c.want)
+		}
+	}
+}
+
+// TestConfiguredEndpoint has an endpoint that only the AWS configuration has:
+// the store would not know what it probes.
+func TestConfiguredEndpoint(t *testing.T) {
+	profile := filepath.Join(t.TempDir(), "config")
+	must.Do(t, os.WriteFile(profile, []byte("[default]\nendpoint_url = http://127.0.0.1:1\n"), 0o600))
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1", "AWS_CONFIG_FILE": profile,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			o := Options{Bucket: "ids", Region: "us-east-1"}
+			if _, err := Open(t.Context(), &o); !errors.Is(err, grant.ErrOptions) || !strings.Contains(err.Error(), "endpoint=URL") {
+				t.Errorf("Open = %v, want that the endpoint must be in the Options", err)
+			}
+			open(t, options(newFake(t, faults{}).URL))
+			t.Setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+			s := must.Get(newStore(t.Context(), &o))(t)
+			must.Do(t, s.Close())
+		})
+	}
+}
+
+// TestTigris checks that each request to Tigris asks for strong consistency.
+func TestTigris(t *testing.T) {
+	var methods sync.Map
+	f := newFake(t, faults{before: func(_ http.ResponseWriter, q *http.Request) bool {
+		methods.Store(q.Method+" "+q.URL.Query().Get("list-type"), true)
+		if q.Header.Get("X-Tigris-Consistent") != "true" {
+			t.Errorf("%s %s has no X-Tigris-Consistent", q.Method, q.URL)
+		}
+		return false
+	}})
+	s := unprobed(t, options("http://t3.storage.dev"))
+	s.transport.Proxy = nil
+	s.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, f.Listener.Addr().String())
+	}
+	must.Do(t, s.examine(t.Context()))
+	for _, method := range []string{"GET ", "GET 2", "PUT ", "DELETE "} {
+		if _, ok := methods.Load(method); !ok {
+			t.Errorf("the probe makes no request %q", method)
 		}
 	}
 }
