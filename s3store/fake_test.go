@@ -38,6 +38,7 @@ type faults struct {
 	ignoresNoneMatch bool
 	ignoresOne       bool // if both are there
 	writesRefused    bool // and answers 412 nevertheless
+	locksFirst       bool // locks the key before the body arrives, as MinIO; not a fault
 	late             bool // compares before the body arrives, and writes after it
 	unlocked         bool // compares and writes without a lock
 	unconditional    bool // answers 501 to conditions
@@ -155,6 +156,10 @@ func (s *fake) put(w http.ResponseWriter, q *http.Request, key string) {
 	if f.late {
 		compare(strings.HasSuffix(key, "/c") && q.Header.Get("If-Match") != "")
 	}
+	if f.locksFirst {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
 		return
@@ -162,8 +167,10 @@ func (s *fake) put(w http.ResponseWriter, q *http.Request, key string) {
 	if f.unlocked {
 		compare(strings.HasSuffix(key, "/k00"))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if !f.locksFirst {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
 	if !f.late && !f.unlocked {
 		status, code = s.verdict(q, key)
 	}

@@ -78,17 +78,20 @@ func (s *store) examine(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	p := newProbe(s)
-	err := p.run(ctx)
-	if e := p.clean(); err == nil && e != nil {
-		err = fmt.Errorf("delete what the probe wrote: %w", e)
-	}
-	name := s.resultName()
+	name, err := s.resultName(), p.run(ctx)
+	after, done := context.WithTimeout(context.WithoutCancel(ctx), answerLimit) // Close waits for no more
+	defer done()
 	if isUnfit(err) {
 		s.fault.Store(&err)
-		_ = s.remove(context.WithoutCancel(ctx), name)
-		return err
+		_ = s.remove(after, name)
 	}
-	if err != nil {
+	if e := p.clean(after); err == nil && e != nil {
+		err = fmt.Errorf("delete what the probe wrote: %w", e)
+	}
+	switch {
+	case isUnfit(err):
+		return err
+	case err != nil:
 		return fmt.Errorf("probe: %w", err)
 	}
 	s.opaque.Store(p.opaque)
@@ -133,8 +136,6 @@ func (s *store) again(ctx context.Context) {
 
 // remove deletes an object of a probe. Nothing else is ever deleted.
 func (s *store) remove(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
 	if !strings.HasPrefix(name, probeDir) {
 		return fmt.Errorf("object %s is not one of a probe", name)
 	}
@@ -171,12 +172,18 @@ func (p *probe) run(ctx context.Context) error {
 	return nil
 }
 
-// clean deletes what the probe has written.
-func (p *probe) clean() (err error) {
+// clean deletes what the probe has written, until ctx is done or the server
+// does not answer: what is left does no harm. It returns the first error that
+// the server answers.
+func (p *probe) clean(ctx context.Context) (first error) {
 	for name := range p.written {
-		err = cmp.Or(err, p.remove(context.WithoutCancel(p.ctx), name))
+		err := p.remove(ctx, name)
+		if _, status := codeOf(err); err != nil && status == 0 {
+			break
+		}
+		first = cmp.Or(first, err)
 	}
-	return err
+	return first
 }
 
 // write makes a write, and reports whether the server confirmed it.
@@ -274,7 +281,8 @@ func (p *probe) inTurn(ctx context.Context) error {
 }
 
 // slowAndFast begins a write, makes another one with the same ETag meanwhile,
-// and ends the first.
+// and ends the first. A server that locks the key before the body arrives, as
+// MinIO does, answers the fast write only after the slow one.
 func (p *probe) slowAndFast(ctx context.Context) error {
 	slow, fast := strings.Repeat("written slowly ", 250), "written fast"
 	begin := time.Now()
@@ -284,15 +292,23 @@ func (p *probe) slowAndFast(ctx context.Context) error {
 	}
 	trip := time.Since(begin)
 	hold := make(chan struct{})
-	var slowOK bool
-	var slowErr error
+	var slowOK, fastOK bool
+	var slowErr, fastErr error
 	var writing sync.WaitGroup
 	writing.Go(func() { _, slowOK, slowErr = p.write(ctx, "c", slow, condition{match: from}, hold) })
 	select { // time for the first half to arrive; the probe is right without it, but finds less
 	case <-time.After(max(trip, 50*time.Millisecond)):
 	case <-ctx.Done():
 	}
-	_, fastOK, fastErr := p.write(ctx, "c", fast, condition{match: from}, nil)
+	answered := make(chan struct{})
+	writing.Go(func() {
+		defer close(answered)
+		_, fastOK, fastErr = p.write(ctx, "c", fast, condition{match: from}, nil)
+	})
+	select {
+	case <-answered:
+	case <-time.After(min(max(10*trip, time.Second), answerLimit/2)):
+	}
 	close(hold)
 	writing.Wait()
 	switch {

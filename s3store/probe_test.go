@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,8 +67,9 @@ func TestUnfitServers(t *testing.T) {
 
 // TestFitServers checks what Open leaves, and that it probes once a day.
 func TestFitServers(t *testing.T) {
-	for _, opaque := range []bool{false, true} {
-		f := newFake(t, faults{opaqueTags: opaque})
+	for _, fit := range []faults{{}, {opaqueTags: true}, {locksFirst: true}} {
+		opaque := fit.opaqueTags
+		f := newFake(t, fit)
 		o := options(f.URL)
 		s := open(t, o)
 		if s.opaque.Load() != opaque {
@@ -101,6 +103,28 @@ func (s *fake) writes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count
+}
+
+// TestClean has a server that does not answer when the probe deletes what it
+// wrote. It is fit, and is asked once: Close waits.
+func TestClean(t *testing.T) {
+	var deleted sync.Map // a connection that is lost may make the transport send a DELETE again
+	f := newFake(t, faults{before: func(w http.ResponseWriter, q *http.Request) bool {
+		if q.Method != http.MethodDelete {
+			return false
+		}
+		deleted.Store(q.URL.Path, true)
+		reset(w)
+		return true
+	}})
+	s := open(t, options(f.URL))
+	count := 0
+	for range deleted.Range {
+		count++
+	}
+	if known, err := s.recall(t.Context()); count != 1 || !known || err != nil {
+		t.Errorf("the probe deletes %d objects without an answer, and its result is kept: %v, %v", count, known, err)
+	}
 }
 
 // TestLaterProbe has a server that becomes unfit, and fit again, while stores
