@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,8 +49,9 @@ type Options struct {
 const (
 	defaultTimeout = 5 * time.Second
 
-	// answerLimit is how long one request may take. A silent connection must
-	// not use up the time that a renewal has.
+	// answerLimit is how long a server may take to begin its answer to a
+	// request that was sent. A silent connection must not use up the time that
+	// a renewal has. To connect has the limit of the SDK, 30 seconds.
 	answerLimit = 10 * time.Second
 )
 
@@ -68,8 +70,9 @@ func (o *Options) Check() error {
 	case strings.HasSuffix(o.Bucket, "--x-s3"):
 		add("bucket %q is a directory bucket, which lists keys in no order and has ETags of another kind: use a general "+
 			"purpose bucket", o.Bucket)
-	case strings.HasPrefix(o.Bucket, "arn:"), strings.HasSuffix(o.Bucket, ".mrap"):
-		add("%q is an access point: one of several regions is several stores; name the bucket itself", o.Bucket)
+	case strings.HasPrefix(o.Bucket, "arn:"), strings.HasSuffix(o.Bucket, ".mrap"), strings.HasSuffix(o.Bucket, "--xa-s3"):
+		add("%q is an access point: one of several regions is several stores, and one of a directory bucket has ETags of "+
+			"another kind; name a general purpose bucket itself", o.Bucket)
 	case !bucketName.MatchString(o.Bucket):
 		add("bucket %q is not the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens", o.Bucket)
 	}
@@ -80,11 +83,18 @@ func (o *Options) Check() error {
 					"to %d characters in total", o.Prefix, maxPrefix)
 				break
 			}
+			if slices.Contains([]string{keysDir, probeDir, identityName + "/"}, part+"/") {
+				add("prefix %q: %s is the name of objects of a store above it: use another name", o.Prefix, part)
+			}
 		}
 	}
 	if u, err := url.Parse(o.Endpoint); o.Endpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" ||
-		u.Host == "" || u.User != nil || strings.Trim(u.Path, "/")+u.RawQuery != "") {
-		add("endpoint %q is not a URL such as https://s3.example.com", o.Endpoint)
+		u.Host == "" || u.User != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "") {
+		shown, _, _ := strings.Cut(o.Endpoint, "?") // a credential must not show
+		if err != nil || strings.ContainsAny(o.Endpoint, "@#") {
+			shown = "(not shown)"
+		}
+		add("endpoint %s is not a URL such as https://s3.example.com", shown)
 	}
 	if o.Timeout < 0 {
 		add("Timeout is %v", o.Timeout)

@@ -203,12 +203,25 @@ func TestOptions(t *testing.T) {
 		{Options{Bucket: "ids", Prefix: "a//b"}, "prefix"},
 		{Options{Bucket: "ids", Prefix: "../a"}, "prefix"},
 		{Options{Bucket: "ids", Endpoint: "s3.example.com"}, "is not a URL"},
-		{Options{Bucket: "ids", Endpoint: "https://a:b@s3.example.com"}, "is not a URL"},
+		{Options{Bucket: "ids", Endpoint: "https://key:hunter2@s3.example.com"}, "is not a URL"},
+		{Options{Bucket: "ids", Endpoint: "https://key:hunter 2@s3.example.com"}, "is not a URL"},
+		{Options{Bucket: "ids", Endpoint: "key:hunter2@s3.example.com"}, "is not a URL"},
+		{Options{Bucket: "ids", Endpoint: "https://key:hunter2"}, "is not a URL"},
+		{Options{Bucket: "ids", Endpoint: "https://s3.example.com?secret=hunter2"}, "endpoint https://s3.example.com is not a URL"},
+		{Options{Bucket: "ids", Endpoint: "https://s3.example.com#hunter2"}, "is not a URL"},
+		{Options{Bucket: "abc--use1-az4--xa-s3"}, "access point"},
+		{Options{Bucket: "ids", Prefix: "firn/keys"}, "prefix"},
+		{Options{Bucket: "ids", Prefix: "probe"}, "prefix"},
+		{Options{Bucket: "ids", Prefix: "firn/identity/a"}, "prefix"},
+		{Options{Bucket: "ids", Prefix: "keys-of/probes"}, ""},
 		{Options{Bucket: "ids", Timeout: -1}, "Timeout"},
 	} {
 		err := c.o.Check()
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, grant.ErrOptions) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("Check of %+v = %v, want %q", c.o, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter") {
+			t.Errorf("Check of %+v = %v, which has a secret", c.o, err)
 		}
 	}
 }
