@@ -43,8 +43,9 @@ const (
 // A result of a probe that succeeded is kept in an object, for other members.
 type result struct {
 	Endpoint string `json:"endpoint"`
+	Bucket   string `json:"bucket"`
 	Version  int    `json:"version"`
-	Date     string `json:"date"`
+	Date     string `json:"date"`   // of the server's clock
 	Opaque   bool   `json:"opaque"` // ETags are not MD5 sums
 }
 
@@ -55,16 +56,23 @@ func (s *store) resultName() string {
 }
 
 // recall adopts a kept result, and reports whether it found one that is not
-// older than a day, by the server's own clock.
+// older than a day, by the server's own clock. A copy of it in another bucket,
+// or in a restored one, is none.
 func (s *store) recall(ctx context.Context) (bool, error) {
 	o, err := s.read(ctx, s.resultName(), false)
 	if err != nil {
 		return false, err
 	}
 	var r result
-	if o.value == nil || json.Unmarshal(o.value, &r) != nil || r.Endpoint != s.endpoint || r.Version != probeVersion ||
-		o.age < -time.Minute || o.age > probeFor || o.date.IsZero() {
+	if o.value == nil || o.date.IsZero() || json.Unmarshal(o.value, &r) != nil || r.Endpoint != s.endpoint ||
+		r.Bucket != s.bucket || r.Version != probeVersion {
 		return false, nil
+	}
+	made, err := time.Parse(time.RFC3339, r.Date)
+	for _, age := range []time.Duration{o.age, o.date.Sub(made)} {
+		if err != nil || age < -time.Minute || age > probeFor {
+			return false, nil
+		}
 	}
 	s.opaque.Store(r.Opaque)
 	return true, nil
@@ -95,11 +103,11 @@ func (s *store) examine(ctx context.Context) error {
 		return fmt.Errorf("probe: %w", err)
 	}
 	s.opaque.Store(p.opaque)
-	text, _ := json.Marshal(result{s.endpoint, probeVersion, time.Now().UTC().Format(time.RFC3339), p.opaque})
 	now, err := s.read(ctx, name, false)
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
+	text, _ := json.Marshal(result{s.endpoint, s.bucket, probeVersion, now.date.UTC().Format(time.RFC3339), p.opaque})
 	on := absent
 	if now.value != nil {
 		on = condition{match: now.tag}
@@ -113,25 +121,37 @@ func (s *store) examine(ctx context.Context) error {
 // repeat runs the probe every day, until Close. Of several members, the first to
 // notice that the result is old does.
 func (s *store) repeat() {
+	every := probeEvery
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
-		case <-time.After(probeEvery/2 + mathrand.N(probeEvery)):
-			s.again(s.ctx)
+		case <-time.After(every/2 + mathrand.N(every)):
+			every = s.again(s.ctx)
 		}
 	}
 }
 
-// again probes the server if the result is old and no probe has found a fault.
-// A server that does not answer is no reason to stop: its writes fail anyway.
-func (s *store) again(ctx context.Context) {
+// again probes the server if the result is old and no probe has found a fault,
+// and returns about when to do so again. A server that does not answer is no
+// reason to stop: its writes fail anyway. One that refuses a request of the
+// probe will refuse it in an hour too, and the whole probe is paid.
+func (s *store) again(ctx context.Context) time.Duration {
 	if s.fault.Load() != nil {
-		return
+		return probeFor
 	}
-	if known, err := s.recall(ctx); err == nil && !known {
-		_ = s.examine(ctx)
+	known, err := s.recall(ctx)
+	if err == nil && !known {
+		err = s.examine(ctx)
+		if err != nil && !isUnfit(err) && !isPassing(err) {
+			s.failed.Store(&err)
+			return probeFor
+		}
 	}
+	if err == nil {
+		s.failed.Store(nil)
+	}
+	return probeEvery
 }
 
 // remove deletes an object of a probe. Nothing else is ever deleted.
@@ -444,7 +464,7 @@ func countOf(value []byte) (n int, whole bool) {
 	return n, err == nil && strings.HasSuffix(string(value), " end")
 }
 
-// longKey writes and lists an object whose name is as long as that of any key.
+// longKey writes and reads an object whose name is as long as that of any key.
 func (p *probe) longKey(ctx context.Context) error {
 	name := objectOf(strings.Repeat("k", 256))
 	_, ok, err := p.write(ctx, name, "long", absent, nil)

@@ -1,11 +1,14 @@
 package s3store
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,6 +162,9 @@ func TestLaterProbe(t *testing.T) {
 			t.Errorf("Get after a probe that failed = %q, %v", value, err)
 		}
 	}
+	if identity, _, err := one.Lineage(t.Context()); !errors.Is(err, grant.ErrNotSent) || len(f.keys(identityName)) > 0 {
+		t.Errorf("Lineage after a probe that failed = %q, %v, and creates %q", identity, err, f.keys(identityName))
+	}
 	set(false)
 	for _, s := range []*store{one, two} {
 		s.again(t.Context())
@@ -179,6 +185,61 @@ func TestLaterProbe(t *testing.T) {
 	three.again(t.Context())
 	if dangers, err := three.Check(t.Context()); err != nil || len(dangers) != 0 {
 		t.Errorf("Check after a probe without an answer = %q, %v", dangers, err)
+	}
+}
+
+// TestRefusedProbe has a server that refuses a request of a later probe, and
+// then does not.
+func TestRefusedProbe(t *testing.T) {
+	var refuses atomic.Bool
+	f := newFake(t, faults{before: func(w http.ResponseWriter, q *http.Request) bool {
+		if q.Method != http.MethodDelete || !refuses.Load() {
+			return false
+		}
+		fail(w, http.StatusForbidden, "AccessDenied")
+		return true
+	}})
+	s := open(t, options(f.URL))
+	for i, c := range []struct {
+		refuses bool
+		every   time.Duration
+		dangers int
+	}{{true, probeFor, 1}, {true, probeFor, 1}, {false, probeEvery, 0}} {
+		refuses.Store(c.refuses)
+		f.age(25 * time.Hour)
+		every := s.again(t.Context())
+		dangers, err := s.Check(t.Context())
+		if every != c.every || err != nil || len(dangers) != c.dangers || c.dangers > 0 && !strings.Contains(dangers[0], "AccessDenied") {
+			t.Errorf("refuses %v: the next probe is in %v, and Check = %q, %v", c.refuses, every, dangers, err)
+		}
+		if _, err := s.CAS(t.Context(), fmt.Sprintf("a%d", i), nil, []byte("1")); err != nil {
+			t.Errorf("CAS after a probe that was refused: %v", err)
+		}
+	}
+}
+
+// TestForeignResult has results of probes that are not of this store.
+func TestForeignResult(t *testing.T) {
+	f := newFake(t, faults{})
+	s := open(t, options(f.URL))
+	now := time.Now()
+	for name, c := range map[string]struct {
+		bucket, date string
+		want         bool
+	}{
+		"its own":                {"ids", now.Format(time.RFC3339), true},
+		"of another bucket":      {"ids2", now.Format(time.RFC3339), false},
+		"older than its object":  {"ids", now.Add(-25 * time.Hour).Format(time.RFC3339), false},
+		"newer than the present": {"ids", now.Add(time.Hour).Format(time.RFC3339), false},
+		"without a date":         {"ids", "", false},
+	} {
+		text := must.Get(json.Marshal(result{s.endpoint, c.bucket, probeVersion, c.date, false}))(t)
+		f.mu.Lock()
+		f.objects[s.prefix+s.resultName()] = &stored{text, tagOf(text), now}
+		f.mu.Unlock()
+		if known, err := s.recall(t.Context()); known != c.want || err != nil {
+			t.Errorf("%s: recall = %v, %v, want %v", name, known, err, c.want)
+		}
 	}
 }
 

@@ -52,6 +52,7 @@ type store struct {
 
 	opaque atomic.Bool           // ETags are not MD5 sums
 	fault  atomic.Pointer[error] // that a probe has found; kept until the process ends
+	failed atomic.Pointer[error] // of the last daily probe, if it was refused
 }
 
 // Window returns the default window of this store, 10 minutes.
@@ -284,6 +285,9 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 			return "", 0, failed(ctx, what, fmt.Errorf("%s%s was written by another program: %w", s.prefix, identityName,
 				grant.ErrDamaged))
 		}
+		if fault := s.fault.Load(); fault != nil {
+			return "", 0, failed(ctx, "create object "+identityName, grant.NotSent(*fault))
+		}
 		_, _, err = s.put(call, identityName, []byte(identityMark+rand.Text()), absent, nil)
 		if err != nil && !isConditionFalse(err) {
 			return "", 0, failed(ctx, "create object "+identityName, err)
@@ -312,8 +316,9 @@ func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 	return o.date.UTC(), time.Second, nil
 }
 
-// Check returns the fault that a probe has found. It makes no request: requests
-// cost money, and the probe is repeated every day.
+// Check returns the fault that a probe has found, and why the last daily probe
+// was refused. It makes no request: requests cost money, and the probe is
+// repeated every day.
 func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	_, leave, err := s.enter(ctx)
 	if err != nil {
@@ -322,6 +327,9 @@ func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	defer leave()
 	if fault := s.fault.Load(); fault != nil {
 		dangers = append(dangers, (*fault).Error())
+	}
+	if failed := s.failed.Load(); failed != nil {
+		dangers = append(dangers, fmt.Sprintf("the daily probe was refused, so a fault would not be noticed: %v", *failed))
 	}
 	return dangers, nil
 }
