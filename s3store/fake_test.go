@@ -17,6 +17,7 @@ import (
 // A fake is an S3 server in memory, with the faults that real ones have.
 type fake struct {
 	*httptest.Server
+	t      testing.TB
 	faults faults
 
 	mu      sync.Mutex
@@ -54,7 +55,7 @@ type faults struct {
 }
 
 func newFake(t testing.TB, f faults) *fake {
-	s := &fake{faults: f, objects: make(map[string]*stored), both: make(chan struct{})}
+	s := &fake{t: t, faults: f, objects: make(map[string]*stored), both: make(chan struct{})}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -133,6 +134,11 @@ func (s *fake) verdict(q *http.Request, key string) (int, string) {
 
 func (s *fake) put(w http.ResponseWriter, q *http.Request, key string) {
 	f := &s.faults
+	match, none := q.Header.Values("If-Match"), q.Header.Values("If-None-Match")
+	if !strings.Contains(key, "/"+probeDir) && (len(match)+len(none) != 1 || len(match) == 1 && len(strings.Trim(match[0], `*" `)) == 0 ||
+		len(none) == 1 && none[0] != "*") {
+		s.t.Errorf("the write of %s has If-Match %q and If-None-Match %q", key, match, none)
+	}
 	var status int
 	var code string
 	// Of two writes that meet, the first waits until the second is compared too,
