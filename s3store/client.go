@@ -162,7 +162,8 @@ func (c *client) read(ctx context.Context, name string, isMD5 bool) (*object, er
 }
 
 var errPair = errors.New("the body does not have its ETag, the MD5 sum: it was changed by another program, or the " +
-	"bucket's encryption was changed, which the next daily probe notices")
+	"bucket's encryption was changed: if from KMS to another, copy the objects onto themselves, then open the store " +
+	"again; if to KMS, the next daily probe notices")
 
 // retry makes a read, and repeats it if it may succeed a moment later.
 func (c *client) retry(ctx context.Context, do func() error) error {
