@@ -57,6 +57,11 @@ final class Call<T> {
         core.gate.enter(this);
     }
 
+    /** Whether a request is no use any more. */
+    boolean isOver() {
+        return result.isDone() || core.clock.nanos() >= deadline;
+    }
+
     /** Ends everything in progress. */
     private void end() {
         Stream.of(Stream.of(patience, pause), Arrays.stream(hedges), Arrays.stream(pending))
@@ -136,7 +141,12 @@ final class Call<T> {
             remote.view.late(i, sent, remote.noAnswer(i, sent));
             step();
         });
-        request.whenComplete((answer, e) -> core.locked(() -> settle(i, sent, n, asked, answer, e)));
+        request.whenComplete((answer, e) -> core.locked(() -> {
+            settle(i, sent, n, asked, answer, e);
+            if (!(e instanceof CancellationException)) {
+                core.gate.admit();
+            }
+        }));
     }
 
     /** Records the result of a request, and asks another server if necessary. */

@@ -34,7 +34,7 @@ final class Core {
     final Options options;
     final Clock clock;
     final Transport transport = new Transport(this);
-    final Gate gate = new Gate();
+    final Gate gate = new Gate(this);
     final Roster roster;
     private final ThreadPoolExecutor pool; // for requests; the gate bounds them
     private int busy; // threads of the pool

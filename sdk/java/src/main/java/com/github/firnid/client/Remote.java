@@ -15,6 +15,7 @@ import java.util.function.Function;
 import java.util.function.ToIntFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** A sequencer on the servers: what sequencers of both widths have in common. */
 abstract class Remote {
@@ -200,13 +201,12 @@ abstract class Remote {
                 .mapToObj(i -> errors[i] != null ? errors[i] : view.error(i))
                 .filter(Objects::nonNull)
                 .toList();
-        String why = reasons.stream()
-                .map(e -> e.getMessage().replace("\"" + name + "\" at ", ""))
+        String patience = Transport.text(core.options.patience) + ", the option patience";
+        Stream<String> own = admitted
+                ? Stream.of("no answer within " + patience).limit(reasons.isEmpty() ? 1 : 0)
+                : Stream.of("other calls of this client were still in progress after " + patience);
+        String why = Stream.concat(own, reasons.stream().map(e -> e.getMessage().replace("\"" + name + "\" at ", "")))
                 .collect(Collectors.joining("; "));
-        if (why.isEmpty()) {
-            why = (admitted ? "no answer within " : "other calls of this client were still in progress after ")
-                    + Transport.text(core.options.patience) + ", the option patience";
-        }
         UnavailableException e = new UnavailableException("no server gives IDs of \"" + name + "\": " + why, null);
         reasons.forEach(e::addSuppressed);
         return e;

@@ -29,6 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Many calls at once: what they cost the program and its servers, and where their results arrive. */
 @Timeout(300)
@@ -61,6 +62,8 @@ class BurstTest {
             return one.thenApply(id -> id + other.join());
         }));
         CALLS.put("waiting", s -> s.nextAsync().thenApply(id -> s.nextAsync().thenApply(x -> s.nextAsync().join()).join()));
+        CALLS.put("cancelled", s -> s.takeAsync(1));
+        CALLS.put("expired", s -> s.takeAsync(1));
     }
 
     /** On a machine with one or two processors, the JDK's common pool starts a thread for each task. */
@@ -81,6 +84,19 @@ class BurstTest {
         assertTrue(Integer.parseInt(text) <= most, text + " threads");
     }
 
+    /** Calls that are given up together send no requests one after the other. */
+    @ParameterizedTest
+    @ValueSource(strings = {"cancelled", "expired"})
+    void givenUp(String call) throws Exception {
+        CountDownLatch end = new CountDownLatch(1);
+        TestServer.Handler hang = server.hang(end);
+        server.handler = r -> r.head().contains("/orders/") ? hang.answer(r) : server.ids(r);
+        threads(1, call, 10_000, 100);
+        int requests = server.requests.get();
+        end.countDown();
+        assertTrue(requests < 2000, requests + " requests");
+    }
+
     static final class Program {
         private Program() {}
 
@@ -89,14 +105,25 @@ class BurstTest {
             ThreadMXBean threads = ManagementFactory.getThreadMXBean();
             int idle = threads.getThreadCount();
             threads.resetPeakThreadCount();
-            try (Client c = patient(args[0])) {
+            Duration patience = args[1].equals("expired") ? Duration.ofSeconds(2) : LONG;
+            try (Client c = Client.builder().servers(List.of(args[0])).timeout(LONG).patience(patience).build()) {
                 Sequencer orders = c.sequencer("orders");
                 List<CompletableFuture<?>> all = new ArrayList<>();
                 for (int i = 0; i < Integer.parseInt(args[2]); i++) {
                     all.add(CALLS.get(args[1]).apply(orders));
                 }
-                for (CompletableFuture<?> f : all) {
-                    f.get();
+                if (args[1].equals("cancelled")) {
+                    all.forEach(f -> f.cancel(true));
+                    c.sequencer("other").take(1);
+                } else if (args[1].equals("expired")) {
+                    List<String> errors = all.stream().map(f -> f.handle((ids, e) -> e.getMessage()).join()).toList();
+                    assertTrue(errors.get(0).contains("no answer"), errors.get(0));
+                    long waited = errors.stream().filter(e -> e.contains("other calls of this client")).count();
+                    assertTrue(waited > 5000, waited + " calls say that they only waited");
+                } else {
+                    for (CompletableFuture<?> f : all) {
+                        f.get();
+                    }
                 }
             }
             System.out.println(threads.getPeakThreadCount() - idle);
