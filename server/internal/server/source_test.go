@@ -46,7 +46,8 @@ func TestGiveBack(t *testing.T) {
 			begin := time.Now()
 			s.close(ctx, slog.New(slog.NewTextHandler(&log, nil)))
 			took := time.Since(begin)
-			if row.all != (log.Len() == 0) || took != row.took {
+			// A node ID that meets a request of its own keeper is given back a second later.
+			if row.all != (log.Len() == 0) || took < row.took || took >= row.took+2*time.Second {
 				t.Errorf("with a limit of %v: it took %v, want %v: %s", row.limit, took, row.took, &log)
 			}
 			time.Sleep(time.Minute) // let calls in progress end
