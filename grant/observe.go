@@ -13,9 +13,9 @@ import (
 // and a function that is called with the result: whether a CAS was applied, and
 // the error. It must be safe for concurrent use by multiple goroutines.
 //
-// The result has the methods of all optional interfaces, and As reports which of
-// them s has. The others return errors.ErrUnsupported. It also has the
-// Window, PresenceEvery and Check of s, which servers use.
+// The result has the methods of the optional interfaces but Checker, and As
+// reports which of them s has. The others return errors.ErrUnsupported. What s
+// has besides, such as Check and Window, As returns from s itself.
 //
 // The result is always a Watcher. It reports writes made through it and, if s
 // is a Watcher, changes that s reports. So the members of a process learn at
@@ -26,15 +26,19 @@ func Observe(s Store,
 }
 
 // As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
-// Lineage, Clock, Checker). Use it instead of a type assertion, which always
-// succeeds for a Store from Observe.
+// Lineage, Clock, Checker), or as one with an optional method. Use it instead of
+// a type assertion, which a Store from Observe does not answer for s.
 func As[T any](s Store) (t T, ok bool) {
 	t, ok = s.(T)
 	if _, watches := any(&t).(*Watcher); watches {
 		return t, ok
 	}
-	if o, is := s.(*observed); is && ok {
-		_, ok = As[T](o.Store)
+	if o, is := s.(*observed); is {
+		inner, has := As[T](o.Store)
+		if !ok {
+			return inner, has
+		}
+		ok = has
 	}
 	return t, ok
 }
@@ -168,30 +172,9 @@ func (o *observed) Time(ctx context.Context) (now time.Time, resolution time.Dur
 	return now, resolution, err
 }
 
-// Check returns the dangers that the store reports about itself.
-func (o *observed) Check(ctx context.Context) (dangers []string, err error) {
-	s, ok := As[Checker](o.Store)
-	if !ok {
-		return nil, errors.ErrUnsupported
-	}
-	return s.Check(ctx)
-}
-
-// Window returns the default window of the store, or 0 if it has none.
-func (o *observed) Window() time.Duration { return windowOf(o.Store) }
-
-// PresenceEvery returns how often servers write to the store that they are
-// there, or 0 if it does not say.
-func (o *observed) PresenceEvery() time.Duration {
-	if p, ok := o.Store.(interface{ PresenceEvery() time.Duration }); ok {
-		return p.PresenceEvery()
-	}
-	return 0
-}
-
 // windowOf returns the default window of a store, or 0 if it has none.
 func windowOf(s Store) time.Duration {
-	if w, ok := s.(interface{ Window() time.Duration }); ok {
+	if w, ok := As[interface{ Window() time.Duration }](s); ok {
 		return w.Window()
 	}
 	return 0

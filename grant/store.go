@@ -48,10 +48,12 @@ import (
 // context's error.
 //
 // A Store may also be a MultiGetter, a Watcher, a Lineage, a Clock or a Checker.
-// One more method is optional: Window returns the default of Config.Window,
-// which is otherwise 60 s.
+// Two more methods are optional: Window returns the default of Config.Window,
+// which is otherwise 60 s, and PresenceEvery how often servers write that they
+// are there, which is otherwise every 10 s.
 //
 //	Window() time.Duration
+//	PresenceEvery() time.Duration
 type Store interface {
 	// Get returns the value of a key, or nil if the key is absent. The caller
 	// owns the value. Get sees every CAS that returned true before, and in a

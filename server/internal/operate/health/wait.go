@@ -179,23 +179,23 @@ func (w *pendingStore) Check(ctx context.Context) (dangers []string, err error) 
 	return s.Check(ctx)
 }
 
-// Window returns the default window of the store.
+// Window returns the default window of the store, or 0 if it has none.
 func (w *pendingStore) Window() time.Duration {
-	s, err := w.get()
-	if of, ok := s.(interface{ Window() time.Duration }); err == nil && ok {
-		return of.Window()
+	s, err := optional[interface{ Window() time.Duration }](w)
+	if err != nil {
+		return 0
 	}
-	return 0
+	return s.Window()
 }
 
 // PresenceEvery returns how often servers write to the store that they are
 // there, or 0 if it does not say.
 func (w *pendingStore) PresenceEvery() time.Duration {
-	s, err := w.get()
-	if of, ok := s.(interface{ PresenceEvery() time.Duration }); err == nil && ok {
-		return of.PresenceEvery()
+	s, err := optional[interface{ PresenceEvery() time.Duration }](w)
+	if err != nil {
+		return 0
 	}
-	return 0
+	return s.PresenceEvery()
 }
 
 func (w *pendingStore) Close() error {
