@@ -259,11 +259,11 @@ func (c *client) list(ctx context.Context, prefix string, page int32) (names []s
 
 var errTruncated = errors.New("a page of a list is truncated and does not say where the next one begins")
 
-// of returns the value of the object with a name, or nil if it is absent.
-func (o *object) of(name string) ([]byte, error) {
-	if o.value != nil && (len(o.value) == 0 || len(o.value) > maxValue) { // nil would mean that it can be created
-		return nil, fmt.Errorf("%w: s3store: object %s has no valid record: it was changed or created by another "+
+// check returns an error unless an object is absent or has a record.
+func (o *object) check(name string) error {
+	if o.value != nil && (len(o.value) == 0 || len(o.value) > maxValue) {
+		return fmt.Errorf("%w: s3store: object %s has no valid record: it was changed or created by another "+
 			"program; restore it from a copy, and fence (firn node fence): %w", grant.ErrNotSent, name, grant.ErrDamaged)
 	}
-	return o.value, nil
+	return nil
 }

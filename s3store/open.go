@@ -167,7 +167,6 @@ func newStore(ctx context.Context, o *Options) (*store, error) {
 	}
 	s.s3 = s3.NewFromConfig(c, func(p *s3.Options) {
 		p.HTTPClient = doer
-		p.Retryer = aws.NopRetryer{}
 		p.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		p.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		p.UsePathStyle = o.PathStyle

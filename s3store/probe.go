@@ -1,7 +1,6 @@
 package s3store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -56,8 +55,8 @@ func (s *store) resultName() string {
 }
 
 // recall adopts a kept result, and reports whether it found one that is not
-// older than a day, by the server's own clock. A copy of it in another bucket,
-// or in a restored one, is none.
+// older than a day, by the server's own clock. A copy of it in another bucket, or
+// in a restored one, does not count.
 func (s *store) recall(ctx context.Context) (bool, error) {
 	o, err := s.read(ctx, s.resultName(), false)
 	if err != nil {
@@ -428,7 +427,7 @@ func (p *probe) increment(ctx context.Context, key string, by int) error {
 			on = condition{match: o.tag}
 		}
 		// Values of different lengths, so that a torn one shows.
-		value := fmt.Sprintf("%d %d %s end", n+1, by, bytes.Repeat([]byte("."), (7*n+13*by)%50))
+		value := fmt.Sprintf("%d %d %s end", n+1, by, strings.Repeat(".", (7*n+13*by)%50))
 		if ok, err := p.attempt(ctx, key, value, on); ok || err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func (s *store) object(ctx context.Context, key string) (*object, error) {
 	name := keysDir + objectOf(key)
 	o, err := s.read(ctx, name, !s.opaque.Load())
 	if err == nil {
-		_, err = o.of(s.prefix + name)
+		err = o.check(s.prefix + name)
 	}
 	return o, err
 }

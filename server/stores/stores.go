@@ -50,8 +50,8 @@ const defaultTimeout = 5 * time.Second
 
 // Open opens the store with a URL, such as dir:/var/lib/firn, etcd://HOST,
 // kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE,
-// mysql://USER@HOST/DATABASE or s3://BUCKET/PREFIX, and waits for its first answer. The parameters of
-// URLs are in docs/stores.md. Every error is an *Error.
+// mysql://USER@HOST/DATABASE or s3://BUCKET/PREFIX, and waits for its first
+// answer. The parameters of URLs are in docs/stores.md. Every error is an *Error.
 //
 // A Store in anything but a directory is also a grant.Checker. Call its Check now
 // and then; package server does so by itself.
