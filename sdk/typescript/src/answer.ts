@@ -39,13 +39,17 @@ export const width128: Width<string> = {
   },
 };
 
+/** wrongLength says that an answer has another number of bytes than so many IDs. */
+export function wrongLength(length: number, size: number, count: number): string {
+  return `it has ${length} bytes, not the ${count * size} of ${count} IDs of ${8 * size} bits`;
+}
+
 /**
  * faultOf returns what is wrong with a packed answer to a request for count IDs, or "". Anything
  * other than exactly the requested number of IDs, each of them once, is wrong.
  */
 export function faultOf(bytes: Buffer, size: number, count: number): string {
-  if (bytes.length !== count * size)
-    return `it has ${bytes.length} bytes, not the ${count * size} of ${count} IDs of ${8 * size} bits`;
+  if (bytes.length !== count * size) return wrongLength(bytes.length, size, count);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   let ascending = true;
   for (let at = 0; at < bytes.length; at += size) {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { ClientRequest, IncomingMessage } from "node:http";
-import { Batch, faultOf, width128, width64 } from "./answer.js";
+import { Batch, faultOf, width128, width64, wrongLength } from "./answer.js";
 import type { Source } from "./call.js";
 import {
   AnswerError,
@@ -155,10 +155,7 @@ export class Exchange<ID> {
     const other = width.size === 8 ? width128 : width64;
     if (length === this.count * other.size)
       return unusable(`the sequencer has IDs of ${8 * other.size} bits: use the client's method ${other.method}`);
-    if (length > this.count * width.size)
-      return unusable(
-        `it has ${length} bytes, not the ${this.count * width.size} of ${this.count} IDs of ${8 * width.size} bits`,
-      );
+    if (length > this.count * width.size) return unusable(wrongLength(length, width.size, this.count));
     const fault = faultOf(body, width.size, this.count);
     if (fault) return unusable(fault);
     const batch = new Batch(width, body);
