@@ -171,6 +171,7 @@ systemctl() {
 	etcd --name etcd-1 --data-dir "$DIR/etcd" --initial-cluster etcd-1=http://127.0.0.1:$PORT2 \
 		--listen-client-urls http://127.0.0.1:$PORT --advertise-client-urls http://127.0.0.1:$PORT >>log 2>&1 &
 	echo $! >pid
+	until (: </dev/tcp/127.0.0.1/$PORT) 2>/dev/null; do kill -0 $!; sleep 0.1; done # a unit starts others once etcd listens
 }
 `,
 		setup:  "systemctl start etcd",
