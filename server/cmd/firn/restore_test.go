@@ -92,7 +92,7 @@ var restoreCases = []restoreCase{
 		store:  "dir:$DIR/firn?volatile=true&create=true", // it creates a store wherever it can
 		calls:  "systemctl() { :; }\n",                    // members keep running
 		setup:  "mkdir backup",
-		backup: "cp -a firn backup/firn-2026-11-21",
+		backup: "mkdir backup/firn-2026-11-21; tar -C firn -c --exclude='tmp+*' . | tar -C backup/firn-2026-11-21 -x",
 		blocks: []string{"cp -a /backup/firn-2026-11-21"},
 		as:     map[string]string{"dir:/var/lib/firn-restored": "dir:$DIR/firn-restored?volatile=true", "/var/lib/": "$DIR/", "/backup/": "$DIR/backup/"},
 
