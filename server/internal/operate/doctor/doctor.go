@@ -398,7 +398,7 @@ func (r *report) members(ctx context.Context) {
 		r.add("members", Unknown, "", "cannot list the servers of the store: %v", err)
 		return
 	case len(all) == 0:
-		r.add("members", OK, "", "no server is using the store")
+		r.add("members", OK, "", "no server is listed in the store: none runs, or none can write there")
 		return
 	}
 	texts, versions := make([]string, len(all)), []string{r.config.Version}
