@@ -43,4 +43,5 @@ var problemKinds = map[string]problemKind{
 	"bad-record":         {status: 500, hint: "see the server's log"},
 	"draining":           {status: 503, ofServer: true},
 	"too-many-names":     {status: 507, hint: "start the server with a higher --max-sequencers, or use fewer names"},
+	"rate-limited":       {status: 429, hint: "ask less often, or have the limit of this token raised"},
 }

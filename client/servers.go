@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -100,6 +101,10 @@ type shortlist struct {
 	// answerTime is how long the first answer to a call takes, a moving
 	// average. It is guarded by mu.
 	answerTime time.Duration
+
+	// limited is until when no server is asked, because one has refused this client
+	// with status 429. It is guarded by mu.
+	limited time.Time
 }
 
 // A search records what a call has tried to get its IDs.
@@ -131,12 +136,15 @@ func (r *roster) newSearch(count int) search {
 // the suspects to probe beside it. If all are suspects, it chooses a random one
 // that is not left out, or else the last resort: the one that returns first,
 // among those that the call has not tried and that have not asked for the pause
-// themselves. Otherwise it returns -1 and the time until a server is available,
-// or 0 if the call must give up.
+// themselves. Otherwise, or if the client is limited, it returns -1 and the time
+// until a server is available, or 0 if the call must give up.
 func (l *shortlist) pick(c *search) (i int, probes []int, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
+	if l.limited.After(now) {
+		return -1, nil, l.limited.Sub(now)
+	}
 	var good, fit []int
 	lastResort := -1
 	var lastResortAt, soonest time.Time
@@ -225,6 +233,9 @@ func (l *shortlist) failed(i int, start time.Time, ofServer bool, retryAfter tim
 	}
 	first := h.failures == 0
 	h.fail(start, retryAfter, err)
+	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusTooManyRequests {
+		l.limited = h.until
+	}
 	if l.own[i].err != nil {
 		l.own[i].suspect(start, err, true)
 	}

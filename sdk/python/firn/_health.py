@@ -115,16 +115,19 @@ class View:
         self._whole = roster._health
         self._own = {server: Health() for server in roster.servers}
         self._usual = 0.0  # how long an answer takes, a moving average
+        self._limited = 0.0  # until when no server is asked, after one has answered 429
 
     def pick(self, call: Call, pending: set[Server]) -> tuple[Server | None, list[Server], float]:
         """Choose a random server that is not a suspect, and the suspects to probe beside it.
 
         If all are suspects, choose one that is not left out, or else the one that
-        returns first and has not asked for the pause. Otherwise return None and
-        the time until a server is available, 0 if none will be.
+        returns first and has not asked for the pause. Otherwise, or if the client is
+        limited, return None and the time until a server is available, 0 if none will be.
         """
         with self._lock:
             now = time.monotonic()
+            if self._limited > now:
+                return None, [], self._limited - now
             good, fit, resort, probes = [], [], [], []
             soonest = 0.0
             for server in self._roster.servers:
@@ -178,6 +181,8 @@ class View:
             health = self._whole[server] if whole else own
             first = health.failures == 0
             health.fail(start, error)
+            if isinstance(error, ServerError) and error.status == 429:
+                self._limited = health.until
             if own.error is not None:
                 own.suspect(start, error)
             return first

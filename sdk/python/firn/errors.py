@@ -154,6 +154,7 @@ _HINTS = {
     "busy": "clients ask for more IDs than one node ID can make: add servers",
     "store-rolled-back": "run firn node fence",
     "too-many-names": "start the server with a higher --max-sequencers, or use fewer names",
+    "rate-limited": "ask less often, or have the limit of this token raised",
     "internal": "see the server's log",
     "bad-config": "run firn config check on the server",
     "clock": "correct the server's clock",
@@ -195,6 +196,7 @@ _KINDS_OF_SEQUENCER = frozenset(
         "recreated",
         "bad-record",
         "too-many-names",
+        "rate-limited",
     }
 )
 

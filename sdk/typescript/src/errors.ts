@@ -124,6 +124,7 @@ const hints = new Map([
   ["bad-record", "see the server's log"],
   ["draining", ""],
   ["too-many-names", "start the server with a higher --max-sequencers, or use fewer names"],
+  ["rate-limited", "ask less often, or have the limit of this token raised"],
 ]);
 
 /** hintOf returns the hint for a kind or, without one, for a status. */

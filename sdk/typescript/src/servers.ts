@@ -1,7 +1,7 @@
 import { request as requestHTTP, type Agent, type ClientRequest, type RequestOptions } from "node:http";
 import { request as requestHTTPS } from "node:https";
 import type { Call } from "./call.js";
-import type { FirnError } from "./errors.js";
+import { ServerError, type FirnError } from "./errors.js";
 
 /** Milliseconds since some time; steps of the system's clock do not change it. */
 export const now = (): number => performance.now();
@@ -131,6 +131,8 @@ export class View {
   readonly #own = new Map<Server, Health>();
   /** How long the first answer to a call takes, a moving average. */
   #usual = 0;
+  /** Until when no server is asked, because one has refused this client with status 429. */
+  #limited = 0;
 
   constructor(
     readonly servers: readonly Server[],
@@ -147,6 +149,7 @@ export class View {
    */
   pick<ID>(c: Call<ID>): Choice {
     const t = now();
+    if (this.#limited > t) return { wait: this.#limited - t, probes: [] };
     const good: Server[] = [];
     const fit: Server[] = [];
     const probes: Server[] = [];
@@ -201,6 +204,7 @@ export class View {
     const h = whole ? s.health : own;
     const first = h.failures === 0;
     h.fail(start, wish, error);
+    if (error instanceof ServerError && error.status === 429) this.#limited = h.until;
     if (own.error) own.suspect(start, error, true);
     return first;
   }

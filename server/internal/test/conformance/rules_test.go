@@ -76,6 +76,7 @@ type rule struct {
 
 	want   string          // ok; or the class of the error, or ends, and words of the text
 	asked  []int           // how many requests reach each server, if it is certain
+	spared bool            // some servers get none: a slow answer makes a client ask one more
 	counts []int           // for how many IDs the first requests are
 	most   int             // for how many the later ones are at most, if not 0
 	gaps   []time.Duration // least times between the first requests
@@ -107,8 +108,12 @@ var rules = []rule{
 		asked: []int{2}, gaps: []time.Duration{time.Second}},
 	{name: "Retry-After above the patience", servers: [][]reply{{problem(503, "busy", "Retry-After: 3600")}}, calls: 3,
 		want: "Unavailable 503 busy: no room", asked: []int{1}},
-	{name: "Retry-After of two servers", servers: [][]reply{{problem(503, "busy", "Retry-After: 3600")}, {problem(429, "busy", "Retry-After: 3600")}},
-		calls: 3, want: "Unavailable 503 429", asked: []int{1, 1}},
+	{name: "Retry-After of two servers", servers: [][]reply{{problem(503, "busy", "Retry-After: 3600")}, {problem(502, "busy", "Retry-After: 3600")}},
+		calls: 3, want: "Unavailable 503 502", asked: []int{1, 1}},
+	{name: "a limit of the client", servers: [][]reply{{problem(429, "rate-limited", "Retry-After: 1"), good}}, want: "ok",
+		asked: []int{2}, gaps: []time.Duration{time.Second}},
+	{name: "a limit above the patience", servers: slices.Repeat([][]reply{{problem(429, "rate-limited", "Retry-After: 3600")}}, 8),
+		calls: 3, want: "Unavailable 429 rate-limited: no room", spared: true},
 	{name: "Retry-After of something else", servers: [][]reply{{
 		problem(503, "busy", "Retry-After: "+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), good,
 		problem(503, "busy", "Retry-After: soon"), good, problem(503, "busy", "Retry-After: -3600"), good,
@@ -258,6 +263,9 @@ func (r *rule) test(t *testing.T, l language) {
 		if got := int(fakes[i].asked.Load()); got != want {
 			t.Errorf("server %d got %d requests, want %d: %v", i, got, want, all)
 		}
+	}
+	if r.spared && len(all) >= len(fakes) {
+		t.Errorf("%d requests to %d servers: %v", len(all), len(fakes), all)
 	}
 	for i, a := range all {
 		if i < len(r.counts) && a.count != r.counts[i] || i >= len(r.counts) && r.most > 0 && a.count > r.most {

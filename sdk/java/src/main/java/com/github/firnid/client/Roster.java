@@ -114,6 +114,7 @@ final class Roster {
     final class View {
         private final List<Health> own = healths();
         private long usual; // how long an answer takes, a moving average
+        private long limited; // until when no server is asked, after one has answered with status 429
 
         /**
          * Chooses a random server among those that are no suspects. If all are, it chooses a random one that
@@ -122,6 +123,9 @@ final class Roster {
          */
         Pick pick(Call<?> call) {
             long now = clock.nanos();
+            if (limited > now) {
+                return new Pick(-1, List.of(), limited - now);
+            }
             List<Integer> good = new ArrayList<>();
             List<Integer> fit = new ArrayList<>();
             List<Integer> probes = new ArrayList<>();
@@ -196,6 +200,9 @@ final class Roster {
             Health h = all ? whole.get(i) : own.get(i);
             boolean first = h.failures == 0;
             h.fail(start, wish, e);
+            if (e instanceof ServerException s && s.status() == 429) {
+                limited = h.until;
+            }
             if (all && own.get(i).error != null) {
                 own.get(i).suspect(start, e);
             }

@@ -50,7 +50,8 @@ public final class ServerException extends FirnException {
             entry("recreated", ""),
             entry("bad-record", "see the server's log"),
             entry("draining", ""),
-            entry("too-many-names", "start the server with a higher --max-sequencers, or use fewer names"));
+            entry("too-many-names", "start the server with a higher --max-sequencers, or use fewer names"),
+            entry("rate-limited", "ask less often, or have the limit of this token raised"));
 
     /** The HTTP status. */
     private final int status;
