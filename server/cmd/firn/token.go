@@ -30,7 +30,7 @@ func newTokenNew(a *app) *cobra.Command {
 		token, hash := auth.NewToken()
 		e.SHA256, e.Role = []string{hash}, auth.Role(role)
 		if err := e.Check(); err != nil {
-			return misuse("the entry is made from --name, --role (generate, read or admin), --sequencers NAME,… and --expires TIME",
+			return misuse("the entry is made from the flags; see firn token new --help",
 				"%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 		if t := e.Ends(); !t.IsZero() && t.Before(time.Now()) {
@@ -54,6 +54,10 @@ func newTokenNew(a *app) *cobra.Command {
 	f.StringSliceVar(&e.Sequencers, "sequencers", nil, "`NAMES` of sequencers, or patterns with one * (default all)")
 	f.StringVar(&e.Expires, "expires", "",
 		"`TIME` at which the token expires, such as 2027-01-01T00:00:00Z (default never)")
+	f.Var(&e.Rate, "rate", "IDs a second that it may take from each server, such as 50k/s (default any)")
+	f.Var(&e.Burst, "burst", "IDs that it may take at once (default those of a second)")
+	f.Var(&e.RequestRate, "request-rate", "requests for IDs a second that it may send to each server (default any)")
+	f.Var(&e.Max, "max", "IDs that it may take in a request (default any)")
 	f.StringVar(&file, "file", "", "token `FILE` to add the entry to")
 	complete(cmd, "role", wordsOf("generate", "read", "admin"))
 	return cmd
@@ -107,14 +111,15 @@ type tokenJSON struct {
 	Create      bool      `json:"create"`
 	Expires     string    `json:"expires,omitempty"`
 	Expired     bool      `json:"expired"`
+	auth.Limits           // absent without; by the role's limits too
 }
 
 // printTokens prints entries.
 func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
-	l := a.list(asJSON, "NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES")
+	l := a.list(asJSON, "NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES", "LIMITS")
 	for _, e := range all {
 		v := tokenJSON{Name: e.Name, Role: e.Role, SHA256: e.SHA256, Certificate: e.Certificate(),
-			Sequencers: e.Sequencers, Create: e.Create == nil || *e.Create}
+			Sequencers: e.Sequencers, Create: e.Create == nil || *e.Create, Limits: e.Limits}
 		expires := "never"
 		if ends := e.Ends(); !ends.IsZero() {
 			v.Expires, v.Expired = ends.UTC().Format(time.RFC3339), !ends.After(a.now())
@@ -128,7 +133,7 @@ func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
 			credential += []string{"token ", ", new token "}[i] + hash[:8] + "…"
 		}
 		names := cmp.Or(strings.Join(e.Sequencers, ","), "all")
-		l.add(v, e.Name, string(e.Role), credential, names, strconv.FormatBool(v.Create), expires)
+		l.add(v, e.Name, string(e.Role), credential, names, strconv.FormatBool(v.Create), expires, e.Limits.String())
 	}
 	return l.end("the file has no entries; firn token new adds one")
 }

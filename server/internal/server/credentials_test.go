@@ -141,6 +141,34 @@ func TestOneRule(t *testing.T) {
 	}
 }
 
+// TestOneLimit: what a client has taken over one protocol is missing over the
+// others, which refuse it with the time to wait.
+func TestOneLimit(t *testing.T) {
+	path, token := tokensOf(t)
+	data := must.Get(os.ReadFile(path))(t)
+	must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(data), "role: admin", "role: admin, rate: 0.01, burst: 3", 1)), 0o600))
+	_, address := served(t, Config{Static: new(service.StaticConfig), TokenFile: path})
+	client := firnv1.NewIDsClient(nettest.DialGRPC(t, address))
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+	all := func() map[string]string {
+		_, web := send(t, address, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+token+
+			"\r\nContent-Length: 0\r\n\r\n")
+		answer, err := client.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"})
+		return map[string]string{"http": web, "grpc": fmt.Sprint(answer, err, status.Convert(err).Details()),
+			"resp": talk(t, address, "AUTH "+token+"\r\nNEXT orders\r\n")}
+	}
+	for protocol, answer := range all() {
+		if strings.Contains(answer, "limit") {
+			t.Errorf("the first ID over %s: %s", protocol, answer)
+		}
+	}
+	for protocol, want := range map[string]string{"http": "rate-limited", "grpc": "retry_delay", "resp": "TRYAGAIN rate-limited: a may take 0.01 IDs a second from each server; retry after 100 s"} {
+		if answer := all()[protocol]; !strings.Contains(answer, want) {
+			t.Errorf("over %s: %s, want %q", protocol, answer, want)
+		}
+	}
+}
+
 // TestSignInOverTLS: over TLS a session's cookie is one that browsers keep for
 // this host and for TLS only.
 func TestSignInOverTLS(t *testing.T) {

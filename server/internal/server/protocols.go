@@ -38,6 +38,9 @@ func (s *Server) metricsConfig() metrics.Config {
 	if s.source.cluster != nil {
 		m.StoreUp = s.source.answers.Up
 	}
+	if s.guard != nil {
+		m.Clients = func(yield func(string, uint64, uint64) bool) { s.guard.Set().Usage(yield) }
+	}
 	if s.source.peers != nil {
 		m.Forwards = s.source.peers.Forwards
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/veil"
 )
 
@@ -37,8 +38,8 @@ type Cluster struct {
 	// How fast each client may use new names. Both protect the store: a sequencer
 	// stays in it for ever. A client that uses names at random can so delay its
 	// own first use of other names, and no more.
-	creations rateLimit // sequencers created by use
-	missed    rateLimit // reads of the store for names that it does not have
+	creations meters // sequencers created by use
+	missed    meters // reads of the store for names that it does not have
 
 	retiring      sync.WaitGroup  // retired sequencers that are not closed yet
 	openings      sync.WaitGroup  // sequencers that are being opened, and a round of nodes
@@ -97,7 +98,7 @@ func NewCluster(c ClusterConfig) *Cluster {
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
 	admin := *c.Admin
 	cluster := &Cluster{StoreAdmin: &admin, config: c, byName: make(map[string]*entry), failed: make(map[string]failure),
-		creations: rateLimit{burst: 1000, every: time.Second}, missed: rateLimit{burst: 100, every: 10 * time.Millisecond}}
+		creations: meters{rate: auth.Rate{PerSecond: 1, Burst: 1000}}, missed: meters{rate: auth.Rate{PerSecond: 100, Burst: 100}}}
 	cluster.openingUntil, cluster.stopOpening = context.WithCancel(context.Background())
 	cluster.countingUntil, cluster.stopCounting = context.WithCancel(context.Background())
 	admin.rejoin = cluster.rejoin

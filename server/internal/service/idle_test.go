@@ -160,18 +160,18 @@ func TestRateLimitsOfTenants(t *testing.T) {
 			_, err := front.open(t.Context(), creds, name, new(Request))
 			return err
 		}
-		busy := func(err error) bool { return err != nil && ProblemOf(err, time.Second, false).Kind == Busy }
+		limited := func(err error) bool { return err != nil && ProblemOf(err, time.Second, false).Kind == RateLimited }
 		n := 0
-		for ; !busy(find(a, fmt.Sprint("a-", n))); n++ {
+		for ; !limited(find(a, fmt.Sprint("a-", n))); n++ {
 		}
-		if err := find(b, "b"); n != c.creations.burst || err != nil {
+		if err := find(b, "b"); n != c.creations.rate.Burst || err != nil {
 			t.Errorf("after %d sequencers of a, b creates one: %v", n, err)
 		}
 		c.config.Options.MustExist = true
-		for n = 0; !busy(find(a, fmt.Sprint("no-", n))); n++ {
+		for n = 0; !limited(find(a, fmt.Sprint("no-", n))); n++ {
 		}
-		if !busy(find(a, "there-0")) || n > c.missed.burst {
-			t.Errorf("after %d unknown names, a is not busy", n)
+		if !limited(find(a, "there-0")) || n > c.missed.rate.Burst {
+			t.Errorf("after %d unknown names, a is not limited", n)
 		}
 		if err := find(b, "there-1"); err != nil {
 			t.Errorf("after %d unknown names of a, b finds one that exists: %v", n, err)

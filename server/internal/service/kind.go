@@ -54,6 +54,7 @@ const (
 	BadRecord
 	Draining
 	TooManyNames
+	RateLimited
 
 	NumKinds // the number of kinds
 )
@@ -91,7 +92,8 @@ var (
 // kinds is the registry of problems, which all protocols and the Go client use
 // (client/kinds.go is generated from it). Statuses follow these rules:
 //
-//   - 400 and other 4xx: the same request never succeeds here.
+//   - 400 and other 4xx but 429: the same request never succeeds here.
+//   - 429: it succeeds after Problem.Retry.
 //   - 503: it can succeed later. Problem.Retry says when, if that is known.
 //   - 500 and 507: an operator has to change something at the server first.
 var kinds = [NumKinds]struct {
@@ -180,6 +182,9 @@ var kinds = [NumKinds]struct {
 	TooManyNames: {name: "too-many-names", title: "Too many sequencers",
 		reply: reply{http.StatusInsufficientStorage, respErr, codes.ResourceExhausted},
 		hint:  "start the server with a higher --max-sequencers, or use fewer names"},
+	RateLimited: {name: "rate-limited", title: "The client's limit is reached",
+		reply: reply{http.StatusTooManyRequests, respTryAgain, codes.ResourceExhausted},
+		hint:  "ask less often, or have the limit of this token raised"},
 }
 
 // ParseKind returns the kind with a name.

@@ -40,14 +40,14 @@ func TestKinds(t *testing.T) {
 		if got, ok := ParseKind(k.String()); !ok || got != k {
 			t.Errorf("ParseKind(%q) = %d, %t, want %d", k, got, ok, k)
 		}
-		later := row.status == 503
+		later := row.status == 503 || k == RateLimited
 		if wait := row.resp == respTryAgain || row.resp == respUnavailable; wait != later {
 			t.Errorf("%s: %d over HTTP and %s over RESP", k, row.status, row.resp)
 		}
-		if (row.code == codes.Unavailable || k == NodesExhausted) != later {
+		if (row.code == codes.Unavailable || row.code == codes.ResourceExhausted && row.status < 507) != later {
 			t.Errorf("%s: %d over HTTP and %v over gRPC", k, row.status, row.code)
 		}
-		if row.resp == respTryAgain && row.retry == 0 || row.retry > 0 && !later {
+		if row.resp == respTryAgain && row.retry == 0 && k != RateLimited || row.retry > 0 && !later { // its error knows when
 			t.Errorf("%s: %s, and %v until it is tried again", k, row.resp, row.retry)
 		}
 		if row.logged && row.status < 500 {

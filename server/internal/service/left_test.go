@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestNothingLeft(t *testing.T) {
 	store := new(memstore.Store)
 	c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.MustParseLayout("hazelcast"), MustExist: false}})
 	defer c.Close(context.WithoutCancel(t.Context()))
-	c.missed.every, c.creations.every = 0, 0 // no limits of rates
+	c.missed.rate.PerSecond, c.creations.rate.PerSecond = math.Inf(1), math.Inf(1)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	front := Front{Backend: c, Limit: time.Minute}

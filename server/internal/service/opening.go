@@ -174,7 +174,7 @@ var errNotOpened = errors.New("the attempt to open the sequencer did not finish"
 // isRefusal reports whether a sequencer was not created because the client may
 // not do that in this way, or does it too fast.
 func isRefusal(err error) bool {
-	return errors.As(err, new(*CreateError)) || errors.As(err, new(*RateError)) || errors.Is(err, errNoPrefix) ||
+	return errors.As(err, new(*CreateError)) || errors.As(err, new(*auth.LimitError)) || errors.Is(err, errNoPrefix) ||
 		errors.Is(err, ErrNoSequencer)
 }
 
@@ -269,7 +269,8 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator,
 	client := by.client()
 	if wait := c.missed.wait(client); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
-			&RateError{wait, fmt.Sprintf("this client uses more than %d unknown names per second", time.Second/c.missed.every)})
+			&auth.LimitError{Wait: wait, Text: fmt.Sprintf("this client uses more than %v unknown names a second",
+				c.missed.rate.PerSecond)})
 	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
@@ -285,16 +286,15 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator,
 	}
 	if err == nil {
 		if wait := c.creations.wait(client); wait > 0 {
-			err = &CreateError{Name: name, Cause: &RateError{wait,
-				fmt.Sprintf("this server creates one sequencer per %v and client by use; create it first (firn sequencer "+
-					"create)", c.creations.every)}}
+			err = &CreateError{Name: name, Cause: &auth.LimitError{Wait: wait, Text: fmt.Sprintf("this server creates %v "+
+				"sequencer a second for each client by use; create it first (firn sequencer create)", c.creations.rate.PerSecond)}}
 		}
 	}
 	if err != nil {
-		c.missed.note(client)
+		c.missed.charge(client)
 		return nil, err
 	}
-	c.creations.note(client)
+	c.creations.charge(client)
 	return creator, nil
 }
 

@@ -87,10 +87,15 @@ func kindOf(err error) Kind {
 // knownKind returns the Kind of an error that identifies itself. An error of a
 // store that does not answer may not.
 func knownKind(err error) (Kind, bool) {
-	var none *grant.ExhaustedError
+	var (
+		none  *grant.ExhaustedError
+		limit *auth.LimitError
+	)
 	switch {
-	case errors.As(err, new(*RateError)):
-		return Busy, true
+	case errors.As(err, &limit) && limit.Wait == 0:
+		return BatchTooLarge, true
+	case limit != nil:
+		return RateLimited, true
 	case errors.As(err, new(*CreateError)) && errors.Is(err, auth.ErrUnauthorized):
 		return Unauthorized, true
 	case errors.As(err, new(*CreateError)):
@@ -123,11 +128,11 @@ func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 		wait  *firn.WaitError
 		clock *firn.ClockError
 		none  *grant.ExhaustedError
-		rate  *RateError
+		of    *auth.LimitError
 	)
 	switch {
-	case errors.As(err, &rate):
-		p.Retry = rate.Wait
+	case errors.As(err, &of):
+		p.Retry = of.Wait
 	case p.Kind == NotYet && errors.As(err, &none):
 		p.Retry = max(time.Until(none.Free), time.Second)
 	case p.Kind == ClockAhead && errors.Is(err, grant.ErrComparingClocks):
@@ -148,6 +153,9 @@ func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 			p.Detail = "the store of node IDs did not answer in time; see the server's log"
 		}
 	case BatchTooLarge:
+		if of != nil {
+			break
+		}
 		p.Detail += fmt.Sprintf(": a request must be done in %v; ask for fewer IDs at a time", limit)
 	case Internal:
 		p.Detail = "see the server's log"

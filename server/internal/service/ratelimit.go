@@ -1,53 +1,42 @@
 package service
 
 import (
-	"fmt"
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/firnid/firn/server/internal/access/auth"
 )
 
-// A RateError means that a client creates sequencers, or uses unknown names, too
-// fast.
-type RateError struct {
-	Wait time.Duration
-	what string
-}
+// meters limit how often each client does something. A client is the name of
+// its entry in the token file; those without one are one client.
+type meters struct {
+	rate auth.Rate
 
-func (e *RateError) Error() string {
-	return fmt.Sprintf("%s: retry in %v", e.what, e.Wait.Round(time.Millisecond))
-}
-
-// A rateLimit limits how often each client does something: burst times at once,
-// then once per interval. A client is the name of its entry in the token file;
-// those without one are one client.
-type rateLimit struct {
-	burst int
-	every time.Duration
-
-	mu   sync.Mutex           // guards paid
-	paid map[string]time.Time // by client: when what it has done is paid off
+	mu sync.Mutex // guards by
+	by map[string]*auth.Meter
 }
 
 // wait returns how long the next one of a client must wait.
-func (r *rateLimit) wait(client string) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return max(time.Until(r.paid[client]), 0) - time.Duration(r.burst-1)*r.every
+func (m *meters) wait(client string) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if of := m.by[client]; of != nil {
+		return of.Wait(m.rate, 1)
+	}
+	return 0
 }
 
-// note counts one of a client.
-func (r *rateLimit) note(client string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now, paid := time.Now(), r.paid[client]
-	if paid.Before(now) {
-		// Those that owe nothing are not kept.
-		maps.DeleteFunc(r.paid, func(_ string, paid time.Time) bool { return paid.Before(now) })
-		paid = now
+// charge counts one of a client.
+func (m *meters) charge(client string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.by[client] == nil {
+		maps.DeleteFunc(m.by, func(_ string, of *auth.Meter) bool { return of.Idle() })
+		if m.by == nil {
+			m.by = make(map[string]*auth.Meter)
+		}
+		m.by[client] = new(auth.Meter)
 	}
-	if r.paid == nil {
-		r.paid = make(map[string]time.Time)
-	}
-	r.paid[client] = paid.Add(r.every)
+	m.by[client].Charge(m.rate, 1)
 }

@@ -128,9 +128,19 @@ func (q *Request) fit(s *Sequencer) *Problem {
 // Take takes IDs of a sequencer for a client that Allow allows to take them. It
 // first tries. If the sequencer has to be opened or IDs are not free yet, it
 // waits for both, at most for the limit. A sequencer that does not exist is created if the
-// client may create it. A call that returns a Problem has taken nothing, as far
-// as possible.
+// client may create it. The client is charged for the IDs, and for the request.
+// A call that returns a Problem has taken nothing, as far as possible.
 func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *Request) (b Batch, p *Problem) {
+	if err := c.Charge(q.Count); err != nil {
+		return b, ProblemOf(err, f.Limit, false)
+	}
+	if b, p = f.take(ctx, c, name, q); p != nil {
+		c.Refund(q.Count)
+	}
+	return b, p
+}
+
+func (f *Front) take(ctx context.Context, c *auth.Credentials, name string, q *Request) (b Batch, p *Problem) {
 	if err := ctx.Err(); err != nil {
 		return b, ProblemOf(err, f.Limit, false)
 	}
@@ -165,13 +175,17 @@ func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *R
 	return b, nil
 }
 
-// Try is Take for IDs that are available without waiting.
-func (f *Front) Try(name string, q *Request) (b Batch, ok bool) {
+// Try is Take for a request for one ID each of several IDs that are available
+// without waiting, for a client without limits.
+func (f *Front) Try(c *auth.Credentials, name string, q *Request) (b Batch, ok bool) {
 	s := f.Backend.Opened(name)
-	if s == nil || q.fit(s) != nil {
+	if s == nil || q.fit(s) != nil || c.Limited() || c.Charge(q.Count) != nil {
 		return b, false
 	}
 	b, err := s.Try(q.Count)
+	if err != nil {
+		c.Refund(q.Count)
+	}
 	return b, err == nil
 }
 

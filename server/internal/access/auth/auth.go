@@ -56,6 +56,8 @@ type Principal struct {
 	Role       Role
 	sequencers []string // patterns; empty means all
 	noCreate   bool     // it may not create sequencers by using them
+	limits     Limits
+	account    *account // nil without an entry of the token file
 	sum        [sha256.Size]byte
 	subject    subject // of a certificate, if there is no token
 	expires    time.Time
@@ -164,6 +166,7 @@ func (s *Set) Len() int { return s.entries }
 //	    sequencers: ["orders", "invoices-*"]   # default: all
 //	    expires: 2027-01-01T00:00:00Z          # default: never
 //	    create: false                          # by taking IDs of unknown names; default: true
+//	    rate: 50k/s                            # and burst, request-rate and max: see Limits
 //	  - name: web
 //	    sha256: [2c26…, fcde…]                 # old and new token, during rotation
 //	    role: generate
@@ -184,7 +187,7 @@ func Parse(data []byte, file string) (*Set, error) {
 	s := &Set{entries: len(doc.entries), byToken: make(map[[sha256.Size]byte]*Principal),
 		bySubject: make(map[subject]*Principal)}
 	for _, e := range doc.entries {
-		all := e.principals()
+		all := e.principals(doc.roles[e.Role])
 		s.all = append(s.all, all...)
 		for _, p := range all {
 			if p.subject == (subject{}) {
@@ -204,7 +207,14 @@ func Open(path string, warn func(string)) (*readfile.Content[*Set], error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := readfile.Open(func(texts [][]byte) (*Set, error) { return Parse(texts[0], path) }, path)
+	var accounts map[string]*account
+	c, err := readfile.Open(func(texts [][]byte) (*Set, error) {
+		s, err := Parse(texts[0], path)
+		if err == nil {
+			accounts = s.keep(accounts)
+		}
+		return s, err
+	}, path)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type Entry struct {
 	Sequencers []string `yaml:"sequencers,omitempty,flow"` // names or patterns; empty means all
 	Create     *bool    `yaml:"create,omitempty"`          // may it create sequencers by using them? nil means yes
 	Expires    string   `yaml:"expires,omitempty"`         // RFC 3339; "" means never
+	Limits     `yaml:",inline"`
 }
 
 // hashes are one hash, or a list of hashes.
@@ -95,6 +96,7 @@ func (e *Entry) Check() error {
 	if _, err := time.Parse(time.RFC3339, e.Expires); err != nil && e.Expires != "" {
 		fail("expires is %q: it must be a time such as 2027-01-01T00:00:00Z", e.Expires)
 	}
+	e.Limits.check(fail)
 	return errors.Join(all...)
 }
 
@@ -124,11 +126,12 @@ func (e *Entry) Certificate() string {
 	return strings.TrimSpace(is.kind + " " + is.name)
 }
 
-// principals returns the principals of the entry: one per token. All but the
-// last are being replaced.
-func (e *Entry) principals() (all []*Principal) {
+// principals returns the principals of the entry, whose role has limits: one per
+// token. All but the last are being replaced.
+func (e *Entry) principals(role Limits) (all []*Principal) {
 	p := Principal{Name: e.Name, Role: e.Role, sequencers: e.Sequencers,
-		noCreate: e.Create != nil && !*e.Create, subject: e.subject(), expires: e.Ends()}
+		noCreate: e.Create != nil && !*e.Create, subject: e.subject(), expires: e.Ends(),
+		limits: e.Limits.or(role), account: new(account)}
 	if len(e.SHA256) == 0 {
 		return []*Principal{&p}
 	}
@@ -148,6 +151,7 @@ type document struct {
 	file    string // its name
 	root    yaml.Node
 	entries []*Entry
+	roles   map[Role]Limits
 }
 
 // list returns the list of entries, which are in the same order.
@@ -171,7 +175,10 @@ func read(data []byte, file string) (*document, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: larger than %d MiB", file, maxFile>>20)
 	}
-	var content struct{ Tokens []*Entry }
+	var content struct {
+		Roles  map[Role]Limits
+		Tokens []*Entry
+	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
 	switch err := d.Decode(&content); {
@@ -186,7 +193,7 @@ func read(data []byte, file string) (*document, error) {
 	if err := config.CheckWhole(data, file); err != nil {
 		return nil, err
 	}
-	doc := &document{file: file, entries: content.Tokens}
+	doc := &document{file: file, entries: content.Tokens, roles: content.Roles}
 	if err := yaml.Unmarshal(data, &doc.root); err != nil {
 		return nil, config.YAMLError(file, data, err)
 	}
@@ -205,6 +212,17 @@ func (d *document) check() error {
 	fail := func(line int, format string, args ...any) {
 		all = append(all, fmt.Errorf("%s:%d: %s", d.file, line, fmt.Sprintf(format, args...)))
 	}
+	roles := valueOf(d.root.Content[0], "roles")
+	checkValues(roles, fail)
+	for i := 0; i+1 < len(roles.Content); i += 2 {
+		role, line := Role(roles.Content[i].Value), roles.Content[i].Line
+		if !role.May(Take) {
+			fail(line, "roles limits %q: only generate and admin take IDs", role)
+		}
+		checkValues(roles.Content[i+1], fail)
+		l := d.roles[role]
+		l.check(func(format string, args ...any) { fail(line, format, args...) })
+	}
 	lines := make(map[string]int)
 	for i, n := range d.list().Content {
 		e := d.entries[i]
@@ -212,13 +230,7 @@ func (d *document) check() error {
 			fail(n.Line, "an entry needs name, role, and one of sha256, uri, dns and cn")
 			continue
 		}
-		for k := 0; k+1 < len(n.Content); k += 2 {
-			// The decoder takes null for a key that is not there, which allows more.
-			if v := n.Content[k+1]; v.Kind == yaml.AliasNode || v.ShortTag() == "!!null" ||
-				n.Content[k].ShortTag() == "!!merge" {
-				fail(v.Line, "%s needs a value", n.Content[k].Value)
-			}
-		}
+		checkValues(n, fail)
 		if err := e.Check(); err != nil {
 			for text := range strings.SplitSeq(err.Error(), "\n") {
 				fail(n.Line, "%s", text)
@@ -236,4 +248,15 @@ func (d *document) check() error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+// checkValues fails for keys of a mapping without a value: the decoder takes
+// null for a key that is not there, which allows more.
+func checkValues(n *yaml.Node, fail func(line int, format string, args ...any)) {
+	for k := 0; k+1 < len(n.Content); k += 2 {
+		if v := n.Content[k+1]; v.Kind == yaml.AliasNode || v.ShortTag() == "!!null" ||
+			n.Content[k].ShortTag() == "!!merge" {
+			fail(v.Line, "%s needs a value", n.Content[k].Value)
+		}
+	}
 }

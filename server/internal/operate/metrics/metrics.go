@@ -50,6 +50,20 @@ type AlarmCounts = [len(grant.KeeperStats{}.Alarms)]uint64
 // counters of otherLabel would fall.
 const maxSequencers = 500
 
+// clients calls f for clients; each has a label, so their number is bounded like
+// that of sequencers.
+func (s *Set) clients(f func(name string, ids, limited uint64)) {
+	if s.config.Clients == nil {
+		return
+	}
+	n := 0
+	s.config.Clients(func(name string, ids, limited uint64) bool {
+		f(name, ids, limited)
+		n++
+		return n < maxSequencers
+	})
+}
+
 // otherLabel is the label of the sum of sequencers. No sequencer can have that name.
 const otherLabel = "_other"
 
@@ -205,6 +219,14 @@ var all = []Metric{
 				}
 			}
 		}},
+	{"firn_client_ids_total", Counter, "IDs", []string{"client"},
+		"IDs that the clients of an entry of the token file have taken, over all protocols; for the first 500 entries.", nil, func(s *Set, put put) {
+			s.clients(func(name string, ids, _ uint64) { put(float64(ids), name) })
+		}},
+	{"firn_client_limited_total", Counter, "requests", []string{"client"},
+		"Requests that a limit of their entry of the token file has refused.", nil, func(s *Set, put put) {
+			s.clients(func(name string, _, limited uint64) { put(float64(limited), name) })
+		}},
 	{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"},
 		"Requests by outcome: ok, refused (the client's fault), failed (the server's fault) or cancelled (the client left before the answer).", nil, func(s *Set, put put) {
 			for protocol, r := range s.requests {
@@ -265,6 +287,10 @@ type Config struct {
 	// Forwards returns how often other servers were asked, by result, with all
 	// possible results; nil if none is asked.
 	Forwards func() map[string]uint64
+
+	// Clients yields the name of each client of the token file, the IDs that it has
+	// taken, and its requests that its limits have refused; nil without a file.
+	Clients func(yield func(name string, ids, limited uint64) bool)
 
 	// Connections returns the number of open connections of a protocol. It is
 	// required if there are Protocols.

@@ -39,6 +39,7 @@ func TestScrape(t *testing.T) {
 	s := New(Config{Version: "v9", Protocols: []string{"http", "resp"}, Sequencers: func() []Sequencer { return append([]Sequencer(nil), all...) }, Connections: func(p string) int64 { return int64(len(p)) },
 		Forwards: func() map[string]uint64 { return map[string]uint64{"ok": 21, "failed": 22, "refused": 0} },
 		StoreUp:  func() (bool, bool) { return true, true },
+		Clients:  func(yield func(string, uint64, uint64) bool) { yield("billing", 31, 32) },
 		Ready:    func() bool { return true }, Expiry: func() time.Time { return time.Unix(1_800_000_000, 0) },
 	})
 	s.Observe("http", OK, 30*time.Microsecond)
@@ -54,6 +55,7 @@ func TestScrape(t *testing.T) {
 		`firn_cas_total{result="unknown",sequencer="orders"} 4`, `firn_cas_total{result="refused",sequencer="orders"} 5`,
 		`firn_cas_total{result="applied",sequencer="orders"} 14`, `firn_cas_total{result="unknown",sequencer="users"} 0`,
 		`firn_sequencer_ready{problem="",sequencer="orders"} 1`, `firn_sequencer_ready{problem="detached",sequencer="users"} 0`, `firn_layout_end_timestamp_seconds{sequencer="orders"} 1.9e+09`, `firn_ready 1`, `firn_nodes{sequencer="orders",state="held"} 31`, `firn_nodes{sequencer="orders",state="blocked"} 0`, `firn_nodes{sequencer="orders",state="free"} 993`, `firn_certificate_expiry_timestamp_seconds 1.8e+09`, `firn_store_up 1`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, `firn_forwards_total{result="refused"} 0`, `firn_nodes_acquired_total{sequencer="orders"} 6`, `firn_renewals_total{sequencer="orders"} 8`,
+		`firn_client_ids_total{client="billing"} 31`, `firn_client_limited_total{client="billing"} 32`,
 		`firn_nodes_released_total{sequencer="orders"} 10`, `firn_nodes_lost_total{sequencer="orders"} 11`, `firn_windows_expired_total{sequencer="orders"} 15`, `firn_alarms_total{kind="cloned",sequencer="orders"} 13`, `firn_alarms_total{kind="clock-step",sequencer="orders"} 16`, `firn_alarms_total{kind="fenced-span",sequencer="users"} 0`,
 		`firn_requests_total{outcome="ok",protocol="http"} 1`, `firn_requests_total{outcome="refused",protocol="http"} 1`, `firn_requests_total{outcome="failed",protocol="resp"} 2`, `firn_requests_total{outcome="ok",protocol="resp"} 5`,
 		`firn_request_seconds_bucket{protocol="resp",le="5e-05"} 0`, `firn_request_seconds_bucket{protocol="resp",le="0.0001"} 5`, `firn_request_seconds_bucket{protocol="resp",le="10"} 5`,

@@ -1,0 +1,278 @@
+package auth
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Limits are what a client may take on each server. The zero value limits
+// nothing, as does each zero field.
+type Limits struct {
+	Rate        Quantity `yaml:"rate,omitempty" json:"rate,omitzero"`                 // IDs a second
+	Burst       Quantity `yaml:"burst,omitempty" json:"burst,omitzero"`               // IDs at once; zero means those of a second
+	RequestRate Quantity `yaml:"request-rate,omitempty" json:"request_rate,omitzero"` // requests for IDs a second, and at once
+	Max         Quantity `yaml:"max,omitempty" json:"max,omitzero"`                   // IDs in a request
+}
+
+// String returns the Limits for people.
+func (l Limits) String() string {
+	var all []string
+	for _, limit := range []struct {
+		name string
+		n    Quantity
+	}{{"rate", l.Rate}, {"burst", l.Burst}, {"request-rate", l.RequestRate}, {"max", l.Max}} {
+		if limit.n > 0 {
+			all = append(all, limit.name+" "+limit.n.String())
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "none")
+}
+
+// check returns what is wrong with the Limits.
+func (l *Limits) check(fail func(format string, args ...any)) {
+	if l.Burst > 0 && l.Rate == 0 {
+		fail("burst needs a rate")
+	}
+	for _, n := range []Quantity{l.Burst, l.Max} {
+		if n != 0 && (n < 1 || n > 1e9) {
+			fail("burst and max must be from 1 to 1G")
+		}
+	}
+	for _, rate := range []Quantity{l.Rate, l.RequestRate} {
+		if rate != 0 && (rate < 0.01 || rate > 1e9) {
+			fail("rate and request-rate must be from 0.01 to 1G a second")
+		}
+	}
+}
+
+// or returns the Limits with those of its role for fields that are zero.
+func (l Limits) or(role Limits) Limits {
+	if l.Rate == 0 {
+		l.Rate, l.Burst = role.Rate, role.Burst
+	}
+	if l.RequestRate == 0 {
+		l.RequestRate = role.RequestRate
+	}
+	if l.Max == 0 {
+		l.Max = role.Max
+	}
+	return l
+}
+
+// ids returns the rate of IDs.
+func (l *Limits) ids() Rate { return rateOf(l.Rate, cmp.Or(l.Burst, l.Rate)) }
+
+// rateOf returns a rate that allows at least one at once.
+func rateOf(rate, burst Quantity) Rate { return Rate{float64(rate), max(1, int(burst))} }
+
+// most returns how many IDs a request may ask for, and which limit says so.
+func (l *Limits) most() (n int, name string) {
+	n = math.MaxInt
+	if l.Max > 0 {
+		n, name = int(l.Max), "max"
+	}
+	if burst := l.ids().Burst; l.Rate > 0 && burst < n {
+		n, name = burst, "burst"
+	}
+	return n, name
+}
+
+// A Quantity is a number such as 50k, 1.5M or 200, or a rate such as 50k/s.
+type Quantity float64
+
+var multiples = map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
+
+// ParseQuantity reads a Quantity.
+func ParseQuantity(text string) (Quantity, error) {
+	number := strings.TrimSuffix(text, "/s")
+	digits := strings.TrimRight(number, "kMG")
+	n, err := strconv.ParseFloat(digits, 64)
+	times, ok := multiples[number[len(digits):]]
+	if err != nil || !ok || !(n > 0) || math.IsInf(n, 0) || strings.ContainsAny(digits, "xXpP_+-") {
+		return 0, fmt.Errorf("%q is not a number such as 200, 50k, 1.5M or 50k/s", text)
+	}
+	return Quantity(n * times), nil
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (q *Quantity) UnmarshalYAML(n *yaml.Node) (err error) {
+	if *q, err = ParseQuantity(n.Value); err != nil {
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %v", n.Line, err)}}
+	}
+	return nil
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (q Quantity) MarshalYAML() (any, error) { return q.String(), nil }
+
+// String returns the quantity without a unit.
+func (q Quantity) String() string {
+	for _, unit := range []string{"G", "M", "k"} {
+		if n := float64(q) / multiples[unit]; n >= 1 && n*1000 == math.Trunc(n*1000) {
+			return strconv.FormatFloat(n, 'f', -1, 64) + unit
+		}
+	}
+	return strconv.FormatFloat(float64(q), 'f', -1, 64)
+}
+
+// Set and Type make a Quantity the value of a flag.
+func (q *Quantity) Set(text string) (err error) {
+	*q, err = ParseQuantity(text)
+	return err
+}
+
+// Type implements pflag.Value.
+func (*Quantity) Type() string { return "N" }
+
+// A Rate is how much of something is allowed: Burst at once, and PerSecond on
+// average.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+// takes returns in which time the rate allows n.
+func (r Rate) takes(n int) time.Duration {
+	return time.Duration(float64(n) / r.PerSecond * float64(time.Second))
+}
+
+// A Meter measures how much of a Rate was taken. The zero Meter is unused. It is
+// safe for concurrent use.
+type Meter struct {
+	mu   sync.Mutex
+	paid time.Time // when what was taken is paid off
+}
+
+// Wait returns how long to wait until the rate allows n, which is at most the
+// Burst.
+func (m *Meter) Wait(r Rate, n int) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wait(r, n)
+}
+
+// Charge counts n that were taken; a negative n was not used after all.
+func (m *Meter) Charge(r Rate, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.charge(r, n)
+}
+
+// Take is Charge if Wait returns 0.
+func (m *Meter) Take(r Rate, n int) (wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if wait = m.wait(r, n); wait == 0 {
+		m.charge(r, n)
+	}
+	return wait
+}
+
+func (m *Meter) wait(r Rate, n int) time.Duration {
+	return max(0, max(0, time.Until(m.paid))+r.takes(n)-r.takes(int(r.Burst)))
+}
+
+func (m *Meter) charge(r Rate, n int) {
+	if now := time.Now(); m.paid.Before(now) {
+		m.paid = now
+	}
+	m.paid = m.paid.Add(r.takes(n))
+}
+
+// Idle reports whether all that was taken is paid off.
+func (m *Meter) Idle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.paid.After(time.Now())
+}
+
+// An account is what an entry of the token file has used on this server. It
+// survives changes of the file.
+type account struct {
+	ids, requests  Meter
+	taken, limited atomic.Uint64 // IDs; requests
+}
+
+// A LimitError means that a client has reached a limit.
+type LimitError struct {
+	Wait time.Duration // until the request is allowed; 0 if it never is
+	Text string
+}
+
+func (e *LimitError) Error() string { return e.Text }
+
+// Limited reports whether the client has limits.
+func (c *Credentials) Limited() bool { return c != nil && c.p != nil && c.p.limits != (Limits{}) }
+
+// Charge charges a client for a request for n IDs. If one of its Limits does not
+// allow it, only the request is charged, and the error is a *LimitError.
+func (c *Credentials) Charge(n int) error {
+	if c == nil || c.p == nil || c.p.account == nil {
+		return nil
+	}
+	l, used := &c.p.limits, c.p.account
+	refuse := func(wait time.Duration, format string, args ...any) error {
+		used.limited.Add(1)
+		return &LimitError{wait, c.p.Name + " " + fmt.Sprintf(format, args...)}
+	}
+	if l.RequestRate > 0 {
+		if wait := used.requests.Take(rateOf(l.RequestRate, l.RequestRate), 1); wait > 0 {
+			return refuse(wait, "may send %v requests for IDs a second to each server", l.RequestRate)
+		}
+	}
+	if most, name := l.most(); n > most {
+		return refuse(0, "may take %d IDs in a request (its %s)", most, name)
+	}
+	if l.Rate > 0 {
+		if wait := used.ids.Take(l.ids(), n); wait > 0 {
+			return refuse(wait, "may take %v IDs a second from each server", l.Rate)
+		}
+	}
+	used.taken.Add(uint64(n))
+	return nil
+}
+
+// Refund gives back n IDs that were charged and not made.
+func (c *Credentials) Refund(n int) {
+	if c == nil || c.p == nil || c.p.account == nil {
+		return
+	}
+	c.p.account.taken.Add(-uint64(n))
+	if l := &c.p.limits; l.Rate > 0 {
+		c.p.account.ids.Charge(l.ids(), -n)
+	}
+}
+
+// Usage calls yield with the name of each entry, the IDs that it has taken since
+// the server started, and the requests that its Limits have refused, until yield
+// returns false.
+func (s *Set) Usage(yield func(name string, ids, limited uint64) bool) {
+	var last *account
+	for _, p := range s.all {
+		if a := p.account; a != last && !yield(p.Name, a.taken.Load(), a.limited.Load()) {
+			return
+		}
+		last = p.account
+	}
+}
+
+// keep lets entries with the names of earlier ones have their accounts, and
+// returns the accounts by name.
+func (s *Set) keep(earlier map[string]*account) map[string]*account {
+	all := make(map[string]*account, s.entries)
+	for _, p := range s.all {
+		if a := cmp.Or(all[p.Name], earlier[p.Name]); a != nil {
+			p.account = a
+		}
+		all[p.Name] = p.account
+	}
+	return all
+}

@@ -1,0 +1,163 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/internal/must"
+)
+
+func TestQuantity(t *testing.T) {
+	for text, want := range map[string]string{"200": "200", "50k/s": "50k", "1.5M": "1.5M", "1G": "1G", "0.5/s": "0.5", "1234": "1.234k",
+		"1234567": "1234.567k", "5e4": "50k"} {
+		q, err := ParseQuantity(text)
+		if err != nil || q.String() != want {
+			t.Errorf("%q is %v, %v, want %s", text, q, err, want)
+		}
+		if again, err := ParseQuantity(q.String()); again != q || err != nil {
+			t.Errorf("%v is read as %v, %v", q, again, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "k", "50K", "50kk", "50k/m", "1_000", "+5", "inf", "NaN", "0x10", "50 k", "1e400"} {
+		if q, err := ParseQuantity(text); err == nil {
+			t.Errorf("%q is %v", text, q)
+		}
+	}
+}
+
+// TestMeter: in no span of time a client takes more than the burst and what the
+// rate gives, and one that waits as it is told need not wait again.
+func TestMeter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type taken struct {
+			at time.Time
+			n  int
+		}
+		random := rand.New(rand.NewPCG(1, 2))
+		for _, r := range []Rate{{0.5, 1}, {10, 3}, {1000, 50}, {3e6, 1000}, {7, 500}} {
+			var m Meter
+			var all []taken
+			for range 300 {
+				n := 1 + random.IntN(r.Burst)
+				if wait := m.Take(r, n); wait > 0 {
+					time.Sleep(wait - 1)
+					if wait > 1 && m.Take(r, n) == 0 {
+						t.Errorf("%v: %d were allowed before %v", r, n, wait)
+					}
+					time.Sleep(time.Nanosecond)
+					if again := m.Take(r, n); again > 0 {
+						t.Errorf("%v: after %v, %d must wait %v more", r, wait, n, again)
+					}
+				}
+				if all = append(all, taken{time.Now(), n}); random.IntN(10) == 0 {
+					m.Charge(r, -n)
+					all = all[:len(all)-1]
+				}
+				time.Sleep(time.Duration(random.Float64() * float64(r.takes(2*r.Burst)) / 3))
+			}
+			for i := range all {
+				sum := 0
+				for _, later := range all[i:] {
+					sum += later.n
+					if most := float64(r.Burst) + later.at.Sub(all[i].at).Seconds()*r.PerSecond; float64(sum) > most+1 { // times are whole nanoseconds
+						t.Fatalf("%v: %d within %v, want %.2f or less", r, sum, later.at.Sub(all[i].at), most)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestCharge: what an entry may take, with the limits of its role, by either of
+// its tokens, and after the file has changed.
+func TestCharge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, firstHash := NewToken()
+		second, secondHash := NewToken()
+		other, otherHash := NewToken()
+		file := filepath.Join(t.TempDir(), "tokens.yaml")
+		at := time.Now()
+		write := func(limits string) {
+			must.Do(t, os.WriteFile(file, []byte("---\nroles:\n  generate: {max: 50, rate: 7}\ntokens:\n"+
+				"- {name: a, role: generate, sha256: ["+firstHash+", "+secondHash+"]"+limits+"}\n"+
+				"- {name: b, role: admin, sha256: "+otherHash+"}\n...\n"), 0o600))
+			at = at.Add(time.Second)
+			must.Do(t, os.Chtimes(file, at, at))
+		}
+		write(", rate: 10/s, burst: 40, request-rate: 3")
+		content := must.Get(Open(file, nil))(t)
+		guard := NewGuard(content.Get, nil)
+		charge := func(token string, n int) (wait time.Duration, ok bool) {
+			c := &Credentials{Token: token, Given: true}
+			must.Do(t, guard.Allow(c, Take, "orders"))
+			err := c.Charge(n)
+			if limit := (*LimitError)(nil); errors.As(err, &limit) {
+				return limit.Wait, false
+			}
+			return 0, err == nil
+		}
+		want := func(token string, n int, wait time.Duration, ok bool) {
+			t.Helper()
+			if gotWait, gotOK := charge(token, n); gotWait.Round(time.Millisecond) != wait || gotOK != ok {
+				t.Errorf("%d: %v, %t, want %v, %t", n, gotWait, gotOK, wait, ok)
+			}
+		}
+		want(first, 51, 0, false) // the role's max
+		want(first, 41, 0, false) // the burst
+		want(second, 40, 0, true)
+		want(first, 1, 333*time.Millisecond, false) // four requests at once
+		time.Sleep(time.Second)
+		want(second, 20, time.Second, false)
+		want(second, 10, 0, true)
+		want(other, 1_000_000, 0, true)
+		time.Sleep(time.Second)
+
+		write(", rate: 20, burst: 20") // what was taken before takes its time
+		must.Get(content.Reload())(t)
+		want(second, 20, 3*time.Second, false)
+		time.Sleep(3 * time.Second)
+		want(first, 20, 0, true)
+
+		c := &Credentials{Token: first, Given: true}
+		must.Do(t, guard.Allow(c, Take, "orders"))
+		c.Refund(20)
+		want(first, 20, 0, true)
+		var used []any
+		guard.Set().Usage(func(name string, ids, limited uint64) bool {
+			used = append(used, name, ids, limited)
+			return true
+		})
+		if got := fmt.Sprint(used...); got != "a70 5b1000000 0" {
+			t.Errorf("used: %s", got)
+		}
+	})
+}
+
+func TestLimitFaults(t *testing.T) {
+	_, hash := NewToken()
+	for limits, want := range map[string]string{
+		"rate: fast": `f:3: "fast" is not a number`, "burst: 5": "burst needs a rate", "rate: 0.001": "must be from 0.01", "max: 0.5": "must be from 1",
+		"rate: ~": "rate needs a value", "rate: [1]": `"" is not a number`, "rates: 5": "unknown key rates",
+	} {
+		_, err := Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hash+",\n   "+limits+"}\n"), "f")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", limits, err, want)
+		}
+	}
+	for roles, want := range map[string]string{
+		"{read: {max: 5}}": `roles limits "read"`, "{root: {max: 5}}": `roles limits "root"`, "{admin: }": "admin needs a value",
+		"{admin: {max: }}": "max needs a value", "{admin: {burst: 2}}": "burst needs a rate",
+	} {
+		_, err := Parse([]byte("roles: "+roles+"\ntokens:\n- {name: a, role: generate, sha256: "+hash+"}\n"), "f")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", roles, err, want)
+		}
+	}
+}
