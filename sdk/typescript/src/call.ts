@@ -14,6 +14,8 @@ export interface Source<ID> {
   most: number;
   /** Requests in progress beside those of calls. */
   readonly probes: Set<Exchange<ID>>;
+  /** Whether the layout may have runs, as no server has said otherwise. */
+  runs: boolean;
   /** isRepeat reports whether an answer begins with the same ID as the previous one. */
   isRepeat(first: ID): boolean;
 }
@@ -39,7 +41,13 @@ export class Call<ID> {
   #stopWait: (() => void) | undefined;
   readonly #stopPatience: () => void;
 
-  constructor(source: Source<ID>, count: number, done: (result: Batch<ID> | Error) => void) {
+  /** With an array for IDs of 64 bits, it asks for runs, which leave less memory to collect. */
+  constructor(
+    source: Source<ID>,
+    count: number,
+    done: (result: Batch<ID> | Error) => void,
+    private readonly into?: Buffer,
+  ) {
     this.#source = source;
     this.#count = count;
     this.#done = done;
@@ -103,6 +111,7 @@ export class Call<ID> {
       source,
       server,
       count,
+      source.runs ? this.into : undefined,
       hedgeAfter,
       () => {
         source.view.late(server, x.start, x.noAnswer());
@@ -119,6 +128,7 @@ export class Call<ID> {
         if (result instanceof AnswerError || result instanceof TLSError) this.refused.set(server, result);
         if (result instanceof ServerError) {
           if (result.kind === "batch-too-large" && count > 1) source.most = count >> 1;
+          else if (result.kind === "no-runs" && x.into) source.runs = false;
           else if (!result.again) this.refused.set(server, result);
           if (result.ofRequest) this.#refusal ??= result;
         }
@@ -135,6 +145,7 @@ function probe<ID>(source: Source<ID>, server: Server): void {
     source,
     server,
     1,
+    undefined,
     source.view.hedgeAfter,
     () => undefined,
     (result) => {
@@ -161,7 +172,7 @@ function settle<ID>(source: Source<ID>, x: Exchange<ID>, result: Batch<ID> | Fir
   if (result instanceof TokenError) return;
   if (result instanceof AnswerError) whole = false; // IDs of one sequencer may have the other width
   if (result instanceof ServerError) {
-    if (result.kind === "batch-too-large" && x.count > 1) return;
+    if ((result.kind === "batch-too-large" && x.count > 1) || (result.kind === "no-runs" && x.into)) return;
     whole = result.ofServer;
     wish = result.retryAfter;
   }

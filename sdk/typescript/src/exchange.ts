@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { ClientRequest, IncomingMessage } from "node:http";
-import { Batch, faultOf, width128, width64, wrongLength } from "./answer.js";
+import { Batch, expand, faultOf, maxRun, otherWidth, wrongLength } from "./answer.js";
 import type { Source } from "./call.js";
 import {
   AnswerError,
@@ -35,6 +35,8 @@ export class Exchange<ID> {
     readonly source: Source<ID>,
     readonly server: Server,
     readonly count: number,
+    /** Where IDs of runs go, in whose form it then asks for them. */
+    readonly into: Buffer | undefined,
     hedgeAfter: number,
     slow: () => void,
     private readonly done: (result: Batch<ID> | FirnError, timedOut: boolean) => void,
@@ -73,7 +75,7 @@ export class Exchange<ID> {
   async #begin(): Promise<void> {
     const { core, name } = this.source;
     const headers: Record<string, string> = {
-      Accept: "application/octet-stream",
+      Accept: this.#media,
       "Content-Length": "0",
       "User-Agent": "firn-client",
       // New in every request and returned with its answer, which shows answers from a cache.
@@ -93,7 +95,8 @@ export class Exchange<ID> {
 
   #send(headers: Record<string, string>, tls: object): void {
     const { core, name, width } = this.source;
-    const path = `/v1/sequencers/${encodeURIComponent(name)}/next?count=${this.count}`;
+    const format = this.into ? "&runs=true&format=hex" : "";
+    const path = `/v1/sequencers/${encodeURIComponent(name)}/next?count=${this.count}${format}`;
     const fail = (cause: unknown): void => this.#end(connectionError(name, this.server.name, cause));
     let request: ClientRequest;
     try {
@@ -116,15 +119,14 @@ export class Exchange<ID> {
     });
     request.on("response", (response) => {
       answered = true;
-      const limit = response.statusCode === 200 ? this.count * width.size : maxProblem;
-      const body = Buffer.allocUnsafeSlow(limit); // not of the pool, because it is kept
+      const limit = response.statusCode === 200 ? this.count * (this.into ? maxRun : width.size) : maxProblem;
+      const chunks: Buffer[] = [];
       let length = 0;
-      const finish = (): void =>
-        this.#end(this.#read(response, body.subarray(0, length), length, headers["Firn-Nonce"]!));
+      const finish = (): void => this.#end(this.#read(response, Buffer.concat(chunks), headers["Firn-Nonce"]!));
       const most = Number(response.headers["content-length"] ?? 0);
       if (response.statusCode === 200 && most > limit) return finish(); // read reports the length
       response.on("data", (chunk: Buffer) => {
-        chunk.copy(body, length);
+        chunks.push(chunk);
         if ((length += chunk.length) > limit) finish();
       });
       response.on("end", finish);
@@ -137,28 +139,37 @@ export class Exchange<ID> {
     request.end();
   }
 
-  /** read returns the IDs of an answer of so many bytes, or its error. */
-  #read(response: IncomingMessage, body: Buffer, received: number, nonce: string): Batch<ID> | FirnError {
+  get #media(): string {
+    return this.into ? "application/json" : "application/octet-stream";
+  }
+
+  /** read returns the IDs of an answer, or its error. */
+  #read(response: IncomingMessage, body: Buffer, nonce: string): Batch<ID> | FirnError {
     const { name, width } = this.source;
     const unusable = (reason: string): AnswerError => new AnswerError(name, this.server.name, reason);
     if (response.statusCode !== 200) return problem(name, this.server.name, response, body);
     const type = response.headers["content-type"] ?? "";
-    if (type.split(";")[0]?.trim().toLowerCase() !== "application/octet-stream")
-      return unusable(`it is ${quote(printable(type))}, not application/octet-stream: is this a Firn server?`);
+    if (type.split(";")[0]?.trim().toLowerCase() !== this.#media)
+      return unusable(`it is ${quote(printable(type))}, not ${this.#media}: is this a Firn server?`);
     // A proxy may drop the header.
     const echo = response.headers["firn-nonce"];
     if (echo !== undefined && echo !== nonce)
       return unusable(
         "it is the answer to another request: something between this program and the server caches or mixes up answers",
       );
-    const length = Math.max(received, Number(response.headers["content-length"] ?? 0));
-    const other = width.size === 8 ? width128 : width64;
-    if (length === this.count * other.size)
-      return unusable(`the sequencer has IDs of ${8 * other.size} bits: use the client's method ${other.method}`);
-    if (length > this.count * width.size) return unusable(wrongLength(length, width.size, this.count));
-    const fault = faultOf(body, width.size, this.count);
+    let bytes = body;
+    let fault = "";
+    if (this.into) {
+      bytes = this.into.subarray(0, this.count * width.size);
+      fault = expand(body, bytes);
+    } else {
+      const length = Math.max(body.length, Number(response.headers["content-length"] ?? 0));
+      if (length === this.count * (24 - width.size)) fault = otherWidth(24 - width.size);
+      else if (length > this.count * width.size) fault = wrongLength(length, width.size, this.count);
+    }
+    fault ||= faultOf(bytes, width.size, this.count);
     if (fault) return unusable(fault);
-    const batch = new Batch(width, body);
+    const batch = new Batch(width, bytes);
     if (this.source.isRepeat(batch.at(0)))
       return unusable(
         "it begins with the same ID as the previous one: something between this program and the server caches answers",

@@ -32,6 +32,7 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   readonly view: View;
   readonly probes = new Set<Exchange<ID>>();
   most = maxTake;
+  runs = true;
 
   // IDs are taken from #batch at #next, without further checks as long as #next is below #limit.
   readonly #none: Batch<ID>;
@@ -92,7 +93,7 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   async take(n: number, options?: CallOptions): Promise<ID[]> {
     checkCount(n);
     const ids: ID[] = [];
-    await this.#split(n, options, (batch) => {
+    await this.#split(n, options, undefined, (batch) => {
       for (let i = 0; i < batch.count; i++) ids.push(batch.at(i));
     });
     return ids;
@@ -103,7 +104,9 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
     checkWidth(this.width.size);
     const ids = new BigUint64Array(n);
     const own = Buffer.from(ids.buffer);
-    await this.#split(n, options, (batch, at) => batch.bytes.copy(own, 8 * at));
+    await this.#split(n, options, own, (batch, at) => {
+      if (batch.bytes.buffer !== own.buffer) batch.bytes.copy(own, 8 * at); // the layout has no runs
+    });
     if (new Uint8Array(Uint16Array.of(1).buffer)[0]) own.swap64(); // little-endian
     return ids;
   }
@@ -238,24 +241,26 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   async #split(
     n: number,
     options: CallOptions | undefined,
+    into: Buffer | undefined,
     add: (batch: Batch<ID>, at: number) => void,
   ): Promise<void> {
     const signal = signalOf(options);
     for (let at = 0; at < n;) {
-      const batch = await this.#direct(Math.min(n - at, maxTake), signal);
+      const batch = await this.#direct(Math.min(n - at, maxTake), signal, into?.subarray(8 * at));
       add(batch, at);
       at += batch.count;
     }
   }
 
   /** direct requests up to n IDs for one caller. */
-  #direct(n: number, signal: AbortSignal | undefined): Promise<Batch<ID>> {
+  #direct(n: number, signal: AbortSignal | undefined, into?: Buffer): Promise<Batch<ID>> {
     if (this.#closed) return Promise.reject(closed(this.name));
     return this.#hold<Batch<ID>>(signal, (resolve, reject) => {
-      const call = new Call<ID>(this, n, (result) => {
+      const done = (result: Batch<ID> | Error): void => {
         if (result instanceof Error) reject(result);
         else resolve(result);
-      });
+      };
+      const call = new Call<ID>(this, n, done, into);
       this.#takes.add(call);
       return () => {
         this.#takes.delete(call);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { AnswerError, Client, ClosedError, FirnError, format, ServerError, Typed, UnavailableError, Veiled } from "@firnid/client";
 import { FakeClient } from "@firnid/client/testing";
 import { faultOf } from "../dist/answer.js";
-import { answer, hang, ids, nobody, pack, problem, serve, serveBytes, until } from "./servers.mjs";
+import { answer, hang, ids, json, nobody, pack, problem, serve, serveBytes, until } from "./servers.mjs";
 
 /** Makes a client that is closed at the end of the test. */
 function open(/** @type {import("node:test").TestContext} */ t, /** @type {string[]} */ servers, /** @type {import("@firnid/client").ClientOptions} */ options = {}) {
@@ -43,10 +43,44 @@ test("take and array split, and a client can be disposed of", async (t) => {
   assert.ok(more instanceof BigUint64Array);
   assert.deepEqual([...more], all.map((_, i) => (all[0] ?? 0n) + 250_000n + BigInt(i)));
   assert.deepEqual(server.counts, [100_000, 100_000, 50_000, 100_000, 100_000, 50_000]);
-  server.handler = (request, response) => answer(request, response, Buffer.from("fedcba9876543210", "hex"));
-  assert.deepEqual(await client.sequencer("orders").array(1), BigUint64Array.of(0xfedcba9876543210n));
   await client[Symbol.asyncDispose]();
   assert.throws(() => client.sequencer("orders").tryNext(), ClosedError);
+});
+
+test("array reads runs, and packed IDs of layouts without", async (t) => {
+  const server = await serve(t, ids);
+  const s = open(t, [server.url]).sequencer("orders");
+  const runs = (/** @type {unknown[]} */ ...all) => (server.handler = (request, response) => json(request, response, { runs: all }));
+  runs({ first: "00000001fffffffe", step: "4294967297", count: 2 }, { first: "fedcba9876543210", step: "1", count: 1 });
+  assert.deepEqual(await s.array(3), BigUint64Array.of(0x1fffffffen, 0x2ffffffffn, 0xfedcba9876543210n));
+  runs({ first: "00000001ffffffff", step: "1", count: 3 });
+  assert.deepEqual(await s.array(3), BigUint64Array.of(0x1ffffffffn, 0x200000000n, 0x200000001n));
+  const run = { first: "0000000000000005", step: "1", count: 3 };
+  for (const [wrong, want] of /** @type {[unknown[], RegExp][]} */ ([
+    [[{ ...run, count: 2 }], /it has 2 IDs, not the 3 requested/],
+    [[], /it has 0 IDs, not the 3/],
+    [[run, run], /it has more IDs than the 3 requested/],
+    [[{ ...run, count: 2 }, { ...run, count: 1 }], /it contains an ID twice/],
+    [[{ ...run, first: "0000000000000000" }], /the ID 0, which is never made/],
+    [[{ ...run, first: "fffffffffffffffe" }], /a run exceeds the greatest ID/],
+    [[{ ...run, step: "9223372036854775807" }], /a run exceeds the greatest ID/],
+    [[{ ...run, first: "0".repeat(31) + "1" }], /IDs of 128 bits: use the client's method sequencer128/],
+    ...[{ first: "5" }, { first: 5 }, { step: "0" }, { step: -1 }, { count: 0 }, { count: 1.5 }, { count: -3 }].map((part) => [[{ ...run, ...part }], /its runs cannot be read: "{\\"runs/]),
+    [[null], /its runs cannot be read/],
+  ])) {
+    runs(...wrong);
+    const e = await reason(s.array(3));
+    assert.ok(e.errors[0] instanceof AnswerError, e.message);
+    assert.match(e.message, want);
+  }
+  // No error for a layout without runs, and one request for which the server has none.
+  server.handler = (request, response, count) => (request.url?.includes("runs=") ? problem(400, "no-runs")(request, response, count) : ids(request, response, count));
+  const before = server.counts.length;
+  const all = await s.array(200_000);
+  assert.deepEqual([...all], [...all.keys()].map((i) => (all[0] ?? 0n) + BigInt(i)));
+  server.handler = (request, response) => answer(request, response, Buffer.from("fedcba9876543210", "hex"));
+  assert.deepEqual(await s.array(1), BigUint64Array.of(0xfedcba9876543210n));
+  assert.deepEqual(server.counts.slice(before), [100_000, 100_000, 100_000, 1]);
 });
 
 test("CommonJS can require the package", () => {

@@ -15,9 +15,17 @@ export function pack(/** @type {number} */ count, size = 8) {
   return bytes;
 }
 
-/** Answers with packed IDs, as Firn does. @type {Handler} */
+/** Answers with packed IDs, or with runs, as Firn does. @type {Handler} */
 export function ids(request, response, count) {
-  answer(request, response, pack(count));
+  const bytes = pack(count);
+  if (!request.url?.includes("runs=true")) return answer(request, response, bytes);
+  const runs = [0, count >> 1].map((at, i) => ({ first: bytes.toString("hex", 8 * at, 8 * at + 8), step: "1", count: i === 0 ? count >> 1 : count - (count >> 1) }));
+  json(request, response, { runs: runs.filter((r) => r.count > 0) });
+}
+
+/** Answers with JSON. */
+export function json(/** @type {import("node:http").IncomingMessage} */ request, /** @type {import("node:http").ServerResponse} */ response, /** @type {unknown} */ value) {
+  answer(request, response, Buffer.from(JSON.stringify(value)), { "Content-Type": "application/json" });
 }
 
 /** Answers with a body. */
