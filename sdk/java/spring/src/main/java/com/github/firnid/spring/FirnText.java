@@ -8,7 +8,7 @@ import java.lang.annotation.Target;
 
 /**
  * Lets Jackson 2 and 3 write an ID as text, because JavaScript rounds numbers above 2^53. It reads text, and
- * numbers as well. The field may also be an array, a collection, an optional or the values of a map. A {@code
+ * numbers as well. The field may also be an array, a collection, an optional or a map. A {@code
  * JsonSerialize} that follows replaces it.
  *
  * <pre>{@code

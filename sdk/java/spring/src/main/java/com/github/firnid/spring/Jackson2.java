@@ -1,5 +1,6 @@
 package com.github.firnid.spring;
 
+import com.fasterxml.jackson.annotation.JsonAnyGetter;
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
@@ -10,9 +11,12 @@ import com.fasterxml.jackson.databind.JavaType;
 import com.fasterxml.jackson.databind.JsonDeserializer;
 import com.fasterxml.jackson.databind.JsonMappingException;
 import com.fasterxml.jackson.databind.JsonSerializer;
+import com.fasterxml.jackson.databind.KeyDeserializer;
 import com.fasterxml.jackson.databind.SerializerProvider;
 import com.fasterxml.jackson.databind.deser.ContextualDeserializer;
 import com.fasterxml.jackson.databind.jsontype.TypeSerializer;
+import com.fasterxml.jackson.databind.ser.ContextualSerializer;
+import com.fasterxml.jackson.databind.type.MapLikeType;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
@@ -23,11 +27,29 @@ final class Jackson2 {
     private Jackson2() {}
 
     /** Writes numbers as text, also those of containers. */
-    static final class Writer extends JsonSerializer<Object> {
+    static final class Writer extends JsonSerializer<Object> implements ContextualSerializer {
+        private final boolean isAny;
+
+        Writer() {
+            this(false);
+        }
+
+        /** With isAny, it writes the members of an object without the object around them. */
+        private Writer(boolean isAny) {
+            this.isAny = isAny;
+        }
+
+        @Override
+        public JsonSerializer<?> createContextual(SerializerProvider provider, BeanProperty property) {
+            return new Writer(property != null && property.getAnnotation(JsonAnyGetter.class) != null);
+        }
+
         @Override
         public void serialize(Object value, JsonGenerator to, SerializerProvider provider) throws IOException {
             Object text = Texts.of(value);
-            if (text instanceof List) {
+            if (isAny) {
+                inside(text, to, provider);
+            } else if (text instanceof List) {
                 to.writeStartArray();
                 inside(text, to, provider);
                 to.writeEndArray();
@@ -86,6 +108,18 @@ final class Jackson2 {
         }
     }
 
+    /** Reads an unsigned number as the key of a map. */
+    private static final class Key extends KeyDeserializer {
+        @Override
+        public Object deserializeKey(String text, DeserializationContext context) throws IOException {
+            try {
+                return Long.parseUnsignedLong(text);
+            } catch (NumberFormatException e) {
+                return context.handleWeirdKey(Long.class, text, "it is not an ID");
+            }
+        }
+    }
+
     /** Reads an unsigned number, and takes null or no value as Jackson does, which may be 0 for a primitive. */
     private static final class Field extends One {
         private final JsonDeserializer<Object> usual;
@@ -137,7 +171,13 @@ final class Jackson2 {
             }
             JavaType content = type.getContentType();
             boolean boxed = content != null && content.hasRawClass(Long.class);
-            return context.findContextualValueDeserializer(boxed ? type.withContentValueHandler(new One()) : type, property);
+            if (boxed) {
+                type = type.withContentValueHandler(new One());
+            }
+            if (type instanceof MapLikeType map && map.getKeyType().hasRawClass(Long.class)) {
+                type = map.withKeyValueHandler(new Key());
+            }
+            return context.findContextualValueDeserializer(type, property);
         }
     }
 }

@@ -1,5 +1,6 @@
 package com.github.firnid.spring;
 
+import com.fasterxml.jackson.annotation.JsonAnyGetter;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -10,10 +11,12 @@ import tools.jackson.core.type.WritableTypeId;
 import tools.jackson.databind.BeanProperty;
 import tools.jackson.databind.DeserializationContext;
 import tools.jackson.databind.JavaType;
+import tools.jackson.databind.KeyDeserializer;
 import tools.jackson.databind.SerializationContext;
 import tools.jackson.databind.ValueDeserializer;
 import tools.jackson.databind.ValueSerializer;
 import tools.jackson.databind.jsontype.TypeSerializer;
+import tools.jackson.databind.type.MapLikeType;
 
 /** Writes and reads the fields of {@link FirnText} and {@link FirnId} with Jackson 3. */
 final class Jackson3 {
@@ -21,10 +24,28 @@ final class Jackson3 {
 
     /** Writes numbers as text, also those of containers. */
     static final class Writer extends ValueSerializer<Object> {
+        private final boolean isAny;
+
+        Writer() {
+            this(false);
+        }
+
+        /** With isAny, it writes the members of an object without the object around them. */
+        private Writer(boolean isAny) {
+            this.isAny = isAny;
+        }
+
+        @Override
+        public ValueSerializer<?> createContextual(SerializationContext provider, BeanProperty property) {
+            return new Writer(property != null && property.getAnnotation(JsonAnyGetter.class) != null);
+        }
+
         @Override
         public void serialize(Object value, JsonGenerator to, SerializationContext provider) {
             Object text = Texts.of(value);
-            if (text instanceof List) {
+            if (isAny) {
+                inside(text, to, provider);
+            } else if (text instanceof List) {
                 to.writeStartArray();
                 inside(text, to, provider);
                 to.writeEndArray();
@@ -82,6 +103,18 @@ final class Jackson3 {
         }
     }
 
+    /** Reads an unsigned number as the key of a map. */
+    private static final class Key extends KeyDeserializer {
+        @Override
+        public Object deserializeKey(String text, DeserializationContext context) {
+            try {
+                return Long.parseUnsignedLong(text);
+            } catch (NumberFormatException e) {
+                return context.handleWeirdKey(Long.class, text, "it is not an ID");
+            }
+        }
+    }
+
     /** Reads an unsigned number, and takes null or no value as Jackson does, which may be 0 for a primitive. */
     private static final class Field extends One {
         private final ValueDeserializer<Object> usual;
@@ -132,7 +165,13 @@ final class Jackson3 {
             }
             JavaType content = type.getContentType();
             boolean boxed = content != null && content.hasRawClass(Long.class);
-            return context.findContextualValueDeserializer(boxed ? type.withContentValueHandler(new One()) : type, property);
+            if (boxed) {
+                type = type.withContentValueHandler(new One());
+            }
+            if (type instanceof MapLikeType map && map.getKeyType().hasRawClass(Long.class)) {
+                type = map.withKeyValueHandler(new Key());
+            }
+            return context.findContextualValueDeserializer(type, property);
         }
     }
 }

@@ -32,7 +32,7 @@ final class Texts {
             return all;
         } else if (value instanceof Map<?, ?> some) {
             Map<String, Object> all = new LinkedHashMap<>();
-            some.forEach((key, one) -> all.put(String.valueOf(key), of(one)));
+            some.forEach((key, one) -> all.put(String.valueOf(of(key)), of(one)));
             return all;
         }
         return value;

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.fasterxml.jackson.annotation.JsonAnyGetter;
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.annotation.JsonSerialize;
@@ -244,6 +245,37 @@ class StarterTest {
         assertTrue(text.contains("\"id\":\"117232474546765825\""), text);
         assertEquals(order.getId(), json.read("{\"id\":\"117232474546765825\"}", Order.class).getId());
         assertEquals("117232474546765825", inJavaScript(text));
+    }
+
+    record Keys(@FirnText Map<Long, Long> ids, @FirnText Map<Long, String> names, @FirnText Map<String, String> texts) {}
+
+    static class Rest {
+        private final Map<Long, Object> rest = new HashMap<>();
+
+        @JsonAnyGetter
+        @FirnText
+        public Map<Long, Object> rest() {
+            return rest;
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"2", "3"})
+    void keysOfMaps(String generation) throws Exception {
+        Json json = JACKSON.get(generation);
+        Keys keys = new Keys(Map.of(-1L, -2L), Map.of(-1L, "x"), Map.of("-1", "x"));
+        String text = "{\"ids\":{\"18446744073709551615\":\"18446744073709551614\"},"
+                + "\"names\":{\"18446744073709551615\":\"x\"},\"texts\":{\"-1\":\"x\"}}";
+        assertEquals(text, json.write(keys));
+        assertEquals(keys, json.read(text, Keys.class));
+        String bad = assertThrows(Exception.class, () -> json.read("{\"ids\":{\"x\":1}}", Keys.class)).getMessage();
+        assertTrue(bad.contains("it is not an ID"), bad);
+
+        Rest any = new Rest();
+        any.rest.put(-1L, List.of(-2L));
+        assertEquals("{\"18446744073709551615\":[\"18446744073709551614\"]}", json.write(any));
+        any.rest.clear();
+        assertEquals("{}", json.write(any));
     }
 
     record Plain(long id, Long other) {}
