@@ -52,6 +52,7 @@ class AsyncSequencer(Generic[T]):
         return await self._wait()
 
     async def _wait(self) -> T:
+        _check_loop()
         sequencer = self._sequencer
         end = time.monotonic() + sequencer._client._patience
         waited = False
@@ -96,6 +97,7 @@ class AsyncSequencer(Generic[T]):
 
     async def _run(self, call: Callable[..., Any], *args: Any) -> Any:
         """Run a call in a thread."""
+        _check_loop()
         result: concurrent.futures.Future[Any] = concurrent.futures.Future()
         result.set_running_or_notify_cancel()
 
@@ -114,6 +116,16 @@ class AsyncSequencer(Generic[T]):
 
     def close(self) -> None:
         self._sequencer.close()
+
+
+def _check_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise FirnError(
+            "AsyncClient needs asyncio, whose event loop is not running here: "
+            "in trio, use firn.Client and await trio.to_thread.run_sync(orders.next)"
+        ) from None
 
 
 class AsyncClient(BaseClient):

@@ -74,6 +74,13 @@ class Aio(unittest.IsolatedAsyncioTestCase):
         await client.close()
         self.assertTrue(eventually(lambda: client._workers._idle == 0))
 
+    def test_without_asyncio(self) -> None:
+        orders = AsyncClient([self.server.url]).sequencer("orders")
+        for call in orders.next(), orders.take(2), orders.array(2):
+            with self.assertRaisesRegex(firn.FirnError, "needs asyncio.* in trio, use firn.Client"):
+                call.send(None)  # as trio does
+        self.assertEqual(self.server.counts, [])
+
 
 if __name__ == "__main__":
     unittest.main()
