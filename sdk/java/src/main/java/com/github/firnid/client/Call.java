@@ -184,7 +184,7 @@ final class Call<T> {
     }
 
     /** Returns the exception of a call that no server answered. */
-    private FirnException giveUp() {
+    FirnException giveUp() {
         boolean same = true; // all have refused for the same reason, such as the token
         for (int i = 0; i < errors.length; i++) {
             FirnException known = remote.view.error(i);

@@ -17,7 +17,7 @@ final class Gate {
     private final Core core;
     private final Deque<Call<?>> fetches = new ArrayDeque<>();
     private final Deque<Call<?>> takes = new ArrayDeque<>();
-    private int inside;
+    int inside;
     private int takesInside;
     private boolean admitting;
     private boolean reminded; // the timer is set

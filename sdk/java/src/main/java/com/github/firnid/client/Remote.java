@@ -31,6 +31,7 @@ abstract class Remote {
     private volatile Format<long[]> format; // as runs, until a server says that there are none
     private final Format<long[]> packed;
     private final Map<String, ?> all;
+    private volatile Call<?> fetch; // the last one
     private volatile boolean closed;
     private final AtomicReference<List<Long>> last = new AtomicReference<>(); // the first ID of the last answer
 
@@ -46,8 +47,7 @@ abstract class Remote {
         this.all = all;
         this.packed = Format.packed(width, this::isRepeat);
         this.format = width == 1 ? Format.runs(packed, this::isRepeat) : packed;
-        this.prefetch = new Prefetch(core, name, width, n -> call(n, format, true),
-                () -> giveUp(new FirnException[core.options.servers.size()], true));
+        this.prefetch = new Prefetch(core, name, width, n -> call(n, format, true), () -> fetch.giveUp());
     }
 
     public final String name() {
@@ -58,6 +58,9 @@ abstract class Remote {
     private <T> CompletableFuture<T> call(int count, Format<T> format, boolean isFetch) {
         Call<T> call = new Call<>(this, count, format, isFetch);
         calls.add(call);
+        if (isFetch) {
+            fetch = call;
+        }
         call.result.whenComplete((ids, e) -> calls.remove(call));
         core.locked(call::start);
         if (closed) {
@@ -204,7 +207,7 @@ abstract class Remote {
         String patience = Transport.text(core.options.patience) + ", the option patience";
         Stream<String> own = admitted
                 ? Stream.of("no answer within " + patience).limit(reasons.isEmpty() ? 1 : 0)
-                : Stream.of("other calls of this client were still in progress after " + patience);
+                : Stream.of("it waited in line behind " + core.gate.inside + " other calls of this client for " + patience);
         String why = Stream.concat(own, reasons.stream().map(e -> e.getMessage().replace("\"" + name + "\" at ", "")))
                 .collect(Collectors.joining("; "));
         UnavailableException e = new UnavailableException("no server gives IDs of \"" + name + "\": " + why, null);

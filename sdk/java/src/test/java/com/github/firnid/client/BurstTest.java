@@ -12,11 +12,13 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -341,6 +343,27 @@ class BurstTest {
         assertEquals(refused, view.error(0), "silence says less than the reason known");
         assertTrue(view.worked(0, now.get(), false));
         assertEquals(null, view.error(0));
+    }
+
+    /** A call that only waited in line says so, also if it had to wait for the fetch of another call before. */
+    @Test
+    void theLineIsTheReason() {
+        Options options = new Options();
+        options.servers = List.of(server.url);
+        options.patience = Duration.ofMillis(50);
+        Core core = new Core(options.check(), Clock.SYSTEM);
+        core.gate.inside = 64; // for ever
+        try (Sequencer s = new RemoteSequencer(core, "orders", new HashMap<>())) {
+            for (Future<?> f : List.of(s.nextAsync(), s.nextAsync(), s.takeAsync(1))) {
+                assertEquals(
+                        "no server gives IDs of \"orders\": it waited in line behind 64 other calls of this client for"
+                                + " 50 ms, the option patience",
+                        assertThrows(ExecutionException.class, f::get).getCause().getMessage());
+            }
+        } finally {
+            core.close();
+        }
+        assertEquals(0, server.requests.get());
     }
 
     /** A patience that is shorter than a server needs to fail does not hide the reason for long. */
