@@ -384,8 +384,10 @@ class Sequencer(Generic[T]):
 
         dtype: "int64", or "uint64" for layouts that use the top bit.
         """
-        import numpy
-
+        try:
+            import numpy
+        except ImportError as error:
+            raise ImportError("array needs NumPy: pip install numpy") from error
         n = check_count(n)
         if dtype not in ("int64", "uint64"):
             raise OptionError(f"dtype is {quote(dtype)}: it must be int64 or uint64")

@@ -71,6 +71,13 @@ class Ids(Case):
         self.assertEqual(server.counts, [100_000, 100_000, 50_000])
         self.assertEqual(len(set(ids)), 250_000)
 
+    def test_array_without_numpy(self) -> None:
+        (server,) = self.servers(1)
+        orders = self.client(server).sequencer("orders")
+        missing = mock.patch.dict(sys.modules, {"numpy": None})
+        with missing, self.assertRaisesRegex(ImportError, "array needs NumPy: pip install numpy"):
+            orders.array(1)
+
     @unittest.skipUnless(importlib.util.find_spec("numpy"), "no NumPy here")
     def test_array(self) -> None:
         (server,) = self.servers(1)
