@@ -64,11 +64,10 @@ func (e *Error) ofRequest() bool {
 }
 
 // ofServer reports whether the server as a whole does not work; most problems
-// concern one sequencer. Problems of an unknown kind do not come from a server
-// of Firn.
+// concern one sequencer. Those without a kind, or with that of another system,
+// do not come from a server of Firn.
 func (e *Error) ofServer() bool {
-	k, known := problemKinds[e.Kind]
-	return !known || k.ofServer
+	return e.Kind == "" || strings.Contains(e.Kind, ":") || problemKinds[e.Kind].ofServer
 }
 
 // A problemKind describes a kind of problem; kinds.go has all of them.

@@ -268,8 +268,7 @@ class Request:
             except (ValueError, RecursionError):
                 problem = None
             if isinstance(problem, dict):
-                kind = str(problem.get("type", "")).removeprefix("urn:firn:problem:")
-                kind = "" if kind == "about:blank" else kind
+                kind = str(problem.get("type", "")).partition("urn:firn:problem:")[2]
                 detail = str(problem.get("detail") or problem.get("title") or "")
         elif location and 300 <= response.status < 400:
             detail = "a redirect to " + quote(location)

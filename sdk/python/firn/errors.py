@@ -118,7 +118,7 @@ class ServerError(FirnError):
     @property
     def of_server(self) -> bool:
         """Whether the server as a whole does not work, not only this sequencer."""
-        return self.kind not in _KINDS_OF_SEQUENCER
+        return self.kind in _KINDS_OF_SERVER
 
     @property
     def of_request(self) -> bool:
@@ -160,45 +160,9 @@ _HINTS = {
     "clock": "correct the server's clock",
 }
 
-# Other kinds concern the server as a whole, or come from something that is not
-# a Firn server.
-_KINDS_OF_SEQUENCER = frozenset(
-    {
-        "bad-parameter",
-        "bad-name",
-        "bad-id",
-        "unexpected-body",
-        "unexpected-range",
-        "no-runs",
-        "batch-too-large",
-        "cross-site",
-        "bad-body",
-        "forbidden",
-        "no-sequencer",
-        "different",
-        "not-found",
-        "method-not-allowed",
-        "not-acceptable",
-        "bad-config",
-        "time-over",
-        "busy",
-        "cancelled",
-        "clock",
-        "clock-ahead",
-        "no-grant",
-        "nodes-exhausted",
-        "not-yet",
-        "store-unavailable",
-        "store-rolled-back",
-        "moved",
-        "detached",
-        "destroyed",
-        "recreated",
-        "bad-record",
-        "too-many-names",
-        "rate-limited",
-    }
-)
+# These kinds concern the server as a whole. So does "", which something else than
+# a Firn server has answered. All others concern one sequencer.
+_KINDS_OF_SERVER = ("", "unauthorized", "no-store", "foreign-host", "internal", "draining")
 
 
 def check_text(what: str, value: str) -> str:

@@ -129,8 +129,10 @@ export class Call<ID> {
         if (result instanceof ServerError) {
           if (result.kind === "batch-too-large" && count > 1) source.most = count >> 1;
           else if (result.kind === "no-runs" && x.into) source.runs = false;
-          else if (!result.again) this.refused.set(server, result);
-          if (result.ofRequest) this.#refusal ??= result;
+          else {
+            if (!result.again) this.refused.set(server, result);
+            if (result.ofRequest) this.#refusal ??= result;
+          }
         }
         this.#step();
       },

@@ -68,12 +68,12 @@ export class ServerError extends FirnError {
   }
 
   /**
-   * Whether the server as a whole does not work; most problems concern one sequencer. Problems of
-   * an unknown kind do not come from a Firn server.
+   * Whether the server as a whole does not work; most problems concern one sequencer. One without a
+   * kind does not come from a Firn server.
    * @internal
    */
   get ofServer(): boolean {
-    return !hints.has(this.kind) || wholeServer.includes(this.kind);
+    return wholeServer.includes(this.kind);
   }
 
   /** Whether the request is wrong, so that probably no server fulfills it. @internal */
@@ -87,12 +87,10 @@ const named = { FirnError, ClosedError, ParseError, AnswerError, UnavailableErro
 for (const [name, { prototype }] of Object.entries(named)) prototype.name = name;
 
 /** The kinds of problems that concern a server as a whole. */
-const wholeServer = ["unauthorized", "no-store", "foreign-host", "internal", "draining"];
+const wholeServer = ["", "unauthorized", "no-store", "foreign-host", "internal", "draining"];
 
-/** The kinds of problems of servers, and what the user of this package can do. */
+/** What the user of this package can do about some kinds of problems. */
 const hints = new Map([
-  ["bad-parameter", ""],
-  ["bad-name", ""],
   ["unexpected-body", "something between this program and the server adds a body to requests"],
   ["unexpected-range", "something between this program and the server asks for parts of answers"],
   ["batch-too-large", "take fewer IDs at once, or set a smaller maxBatch"],
@@ -102,27 +100,20 @@ const hints = new Map([
   ["no-sequencer", "check the name, or create it: firn sequencer create"],
   ["no-store", "start the server with --store"],
   ["not-found", "check the paths in the option servers"],
-  ["method-not-allowed", ""],
-  ["not-acceptable", ""],
   ["foreign-host", "use localhost or a loopback address in the option servers, or start the server with --allow-host"],
   ["bad-config", "run firn config check on the server: its configuration of this sequencer is invalid"],
   ["internal", "see the server's log"],
   ["time-over", "create another sequencer, with more time bits in its layout"],
   ["busy", "clients ask for more IDs than one node ID can make: add servers"],
-  ["cancelled", ""],
   ["clock", "correct the server's clock"],
   ["clock-ahead", "compare the server's clock with a time server"],
-  ["no-grant", ""],
   ["nodes-exhausted", "stop a server, or choose a layout with more node bits"],
-  ["not-yet", ""],
   ["store-unavailable", "see the server's log"],
   ["store-rolled-back", "run firn node fence"],
   ["moved", "ask a server of that store, or bring it back: firn sequencer move"],
   ["detached", "run firn sequencer attach"],
   ["destroyed", "create it again: firn sequencer create"],
-  ["recreated", ""],
   ["bad-record", "see the server's log"],
-  ["draining", ""],
   ["too-many-names", "start the server with a higher --max-sequencers, or use fewer names"],
   ["rate-limited", "ask less often, or have the limit of this token raised"],
 ]);

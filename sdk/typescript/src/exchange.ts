@@ -198,7 +198,7 @@ function problem(name: string, server: string, response: IncomingMessage, body: 
     try {
       const p = JSON.parse(text) as Partial<Record<"type" | "title" | "detail", unknown>>;
       const [type, title, about] = [p.type, p.title, p.detail].map((v) => (typeof v === "string" ? printable(v) : ""));
-      kind = type === "about:blank" ? "" : type!.replace("urn:firn:problem:", "");
+      kind = /^urn:firn:problem:(.*)/.exec(type!)?.[1] ?? "";
       detail = about! || title!;
     } catch {
       // The text describes it.

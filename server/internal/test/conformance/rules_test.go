@@ -97,10 +97,10 @@ var rules = []rule{
 	{name: "a timeout", servers: [][]reply{{silent, good}}, args: []string{"--timeout", "1"}, want: "ok"},
 
 	// While one server works, calls succeed.
-	{name: "a server that always fails", servers: [][]reply{{problem(503, "draining", "")}, {good}}, until: []int{3, 1}, want: "ok"},
-	{name: "a server that works again", servers: [][]reply{{problem(503, "draining", ""), good}, {good}}, until: []int{3, 3}, want: "ok"},
-	{name: "a server that refuses connections", servers: [][]reply{nil, {good}}, calls: 30, want: "ok"},
-	{name: "a server that refuses the token", servers: [][]reply{{problem(401, "unauthorized", "")}, {good}}, until: []int{3, 1}, want: "ok"},
+	{name: "a server that always fails", servers: [][]reply{{problem(503, "draining", "")}, {good}}, args: patient, until: []int{3, 1}, want: "ok"},
+	{name: "a server that works again", servers: [][]reply{{problem(503, "draining", ""), good}, {good}}, args: patient, until: []int{3, 3}, want: "ok"},
+	{name: "a server that refuses connections", servers: [][]reply{nil, {good}}, args: patient, calls: 30, want: "ok"},
+	{name: "a server that refuses the token", servers: [][]reply{{problem(401, "unauthorized", "")}, {good}}, args: patient, until: []int{3, 1}, want: "ok"},
 	{name: "a server that does not answer", servers: [][]reply{{silent}, {good}}, until: []int{3}, want: "ok"},
 
 	// Pauses that servers ask for.
@@ -124,13 +124,15 @@ var rules = []rule{
 	{name: "refusals", servers: [][]reply{refusals, refusals}, calls: len(refusals), want: "Server no room",
 		asked: []int{len(refusals), len(refusals)}},
 	{name: "the same refusal for long", servers: [][]reply{{problem(404, "no-sequencer", "")}, {problem(404, "no-sequencer", "")}}, calls: 10,
-		args: []string{"--patience", "2"}, want: "Server 404 no-sequencer: no room", asked: []int{10, 10}},
+		args: patient, want: "Server 404 no-sequencer: no room", asked: []int{10, 10}},
 	{name: "different refusals", servers: [][]reply{{problem(401, "unauthorized", "")}, {problem(500, "internal", "")}}, args: patient,
 		want: "Unavailable 401 unauthorized: no room 500 internal: no room", asked: []int{1, 1}},
 	{name: "a wrong request, and a failure", servers: [][]reply{{problem(503, "draining", "")}, {problem(404, "no-sequencer", "")}},
 		want: "Server 404 no-sequencer: no room", asked: []int{1, 1}},
 	{name: "a wrong request, and a pause", servers: [][]reply{{problem(503, "busy", "Retry-After: 5")}, {problem(403, "forbidden", "")}},
 		want: "Server 403 forbidden: no room", asked: []int{1, 1}},
+	{name: "a wrong request of an unknown kind, and a pause", servers: [][]reply{{problem(503, "busy", "Retry-After: 5")}, {problem(409, "frozen", "")}},
+		want: "Server 409 frozen: no room", asked: []int{1, 1}},
 	{name: "a wrong request, and a refused connection", servers: [][]reply{nil, {problem(400, "bad-parameter", "")}},
 		want: "Server 400 bad-parameter: no room", asked: []int{0, 1}},
 

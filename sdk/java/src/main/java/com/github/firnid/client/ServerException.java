@@ -11,45 +11,33 @@ public final class ServerException extends FirnException {
 
     private static final String BETWEEN = "something between this program and the server ";
 
-    /** The kinds of problems of servers, and what the user of this package can do. */
+    /** What the user of this package can do about some kinds of problems. */
     private static final Map<String, String> HINTS = Map.ofEntries(
             entry("bad-parameter", "ask for fewer IDs, or set a smaller option maxBatch"),
-            entry("bad-name", ""),
-            entry("bad-id", ""),
-            entry("bad-body", ""),
             entry("unexpected-body", BETWEEN + "adds a body to requests"),
             entry("unexpected-range", BETWEEN + "asks for parts of answers"),
-            entry("no-runs", ""),
             entry("batch-too-large", "ask for fewer IDs, or set a smaller option maxBatch"),
             entry("cross-site", BETWEEN + "adds the headers of a browser"),
             entry("unauthorized", "check the option token"),
             entry("forbidden", "the token needs the role generate for this sequencer: check the option token"),
             entry("no-sequencer", "create it: firn sequencer create NAME"),
-            entry("different", ""),
             entry("no-store", "start the server with --store"),
             entry("not-found", "check the paths in the option servers"),
-            entry("method-not-allowed", ""),
-            entry("not-acceptable", ""),
             entry("foreign-host",
                     "use localhost or a loopback address in the option servers, or start the server with --allow-host"),
             entry("bad-config", "run firn config check on the server"),
             entry("internal", "see the server's log"),
             entry("time-over", "create another sequencer, with more time bits in its layout"),
             entry("busy", "clients ask for more IDs than one server can make: add servers"),
-            entry("cancelled", ""),
             entry("clock", "correct the server's clock"),
             entry("clock-ahead", "compare the server's clock with a time server"),
-            entry("no-grant", ""),
             entry("nodes-exhausted", "stop a server, or choose a layout with more node bits"),
-            entry("not-yet", ""),
             entry("store-unavailable", "see the server's log"),
             entry("store-rolled-back", "run firn node fence"),
             entry("moved", "ask a server of that store, or bring it back: firn sequencer move"),
             entry("detached", "run firn sequencer attach NAME"),
             entry("destroyed", "create it again: firn sequencer create NAME"),
-            entry("recreated", ""),
             entry("bad-record", "see the server's log"),
-            entry("draining", ""),
             entry("too-many-names", "start the server with a higher --max-sequencers, or use fewer names"),
             entry("rate-limited", "ask less often, or have the limit of this token raised"));
 
@@ -129,13 +117,13 @@ public final class ServerException extends FirnException {
     }
 
     /**
-     * Whether the server as a whole does not work. Most problems concern one sequencer; those of an unknown kind do
-     * not come from a Firn server.
+     * Whether the server as a whole does not work. Most problems concern one sequencer; one without a kind does not
+     * come from a Firn server.
      */
     boolean isOfServer() {
         return switch (kind) {
-            case "unauthorized", "no-store", "foreign-host", "internal", "draining" -> true;
-            default -> !HINTS.containsKey(kind);
+            case "", "unauthorized", "no-store", "foreign-host", "internal", "draining" -> true;
+            default -> false;
         };
     }
 
