@@ -24,6 +24,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/s3test"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
@@ -280,6 +282,41 @@ func TestServersOnPostgreSQL(t *testing.T) {
 	testServers(t, "PostgreSQL", 3, s.URL("create=true"), func() {
 		s.Kill()
 		s.Start()
+	})
+}
+
+// TestServersOnBucket: ten firn serve on one bucket behind a link that leads to
+// one of two gateways. It is cut, and the gateway is killed or stopped for
+// longer than a window, now and then.
+func TestServersOnBucket(t *testing.T) {
+	if os.Getenv("FIRN_ALL") == "" {
+		t.Skip("it takes long: make test-all runs it, or FIRN_ALL=1")
+	}
+	gateways := []*s3test.Gateway{s3test.Start(t, t.TempDir())}
+	gateways = append(gateways, s3test.Start(t, gateways[0].Dir))
+	t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
+	link := proc.NewLink(t, gateways[0].Address)
+	n := 0
+	testServers(t, "a bucket", 10, "s3://ids/chaos?path-style=true&endpoint=http://"+link.Address, func() {
+		killed := gateways[n%2]
+		n++
+		link.Lead(gateways[n%2].Address) // present connections stay
+		switch n % 3 {
+		case 0:
+			link.Reset()
+		case 1:
+			link.CutAnswers(true)
+			time.Sleep(50 * time.Millisecond) // how long answers are lost
+			link.CutAnswers(false)
+		case 2:
+			killed.Signal(syscall.SIGSTOP)
+			time.Sleep(1500 * time.Millisecond)
+			killed.Signal(syscall.SIGCONT) // what it was sent before is answered now
+			return
+		}
+		killed.Kill()
+		killed.Begin()
 	})
 }
 
