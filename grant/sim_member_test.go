@@ -395,6 +395,9 @@ func (w *world) ask(p *member, a action) {
 			return
 		}
 		w.After(back, func() {
+			for i := 1; len(e.Keys) > 2 && a.Kind == actionGetMany && i < len(e.Keys); i += 2 {
+				e.Values[i] = w.store.values[e.Keys[i]] // a store may read each at another moment
+			}
 			if e.Applied && p.request == token && p.life == life && shown > p.settled {
 				p.settled, p.settledAt = shown, at
 			}

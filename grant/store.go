@@ -110,9 +110,9 @@ var (
 // A MultiGetter is a Store that reads many keys in one round trip. It returns a
 // value for each key, in order; nil means absent. The caller owns the values.
 // They may not be durable yet, and those of more than 8 keys may be stale. Up to
-// 8 keys are read on one server, each as fresh as by Get, at one moment or in
-// order: if a key has a value, the keys after it have the values from when that
-// value was written, or later ones.
+// 8 keys are read on one server, each as fresh as by Get. Two keys are read at
+// one moment or in order: if the first has a value, the second has the value
+// from when that was written, or a later one.
 type MultiGetter interface {
 	GetMany(ctx context.Context, keys []string) ([][]byte, error)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/s3test"
 )
 
 // counting increments a counter by several stores, while disturb disturbs them,
@@ -93,19 +94,17 @@ func TestCuts(t *testing.T) {
 // TestKilledGateway has two gateways on one directory, and kills one of them
 // under load.
 func TestKilledGateway(t *testing.T) {
-	one := startGateway(t, t.TempDir())
-	two := startGateway(t, one.dir)
-	o := options("http://" + one.address)
+	one := s3test.Start(t, t.TempDir())
+	two := s3test.Start(t, one.Dir)
+	o := options("http://" + one.Address)
 	var stores []*store
 	stores = append(stores, open(t, o), unprobed(t, o))
-	o.Endpoint = "http://" + two.address
+	o.Endpoint = "http://" + two.Address
 	stores = append(stores, unprobed(t, o), unprobed(t, o))
 	counting(t, stores, 300, func(round int) {
 		if round%10 == 0 {
 			two.Kill()
-			two.Process = proc.Start(t, proc.Built(t, "versitygw.sh"), "--access", "test", "--secret", "testsecret", "--port",
-				two.address, "--quiet", "posix", two.dir)
-			t.Cleanup(two.Kill)
+			two.Begin()
 		}
 	})
 }

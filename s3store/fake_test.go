@@ -1,9 +1,11 @@
 package s3store
 
 import (
+	"context"
 	"encoding/xml"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -12,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // A fake is an S3 server in memory, with the faults that real ones have.
@@ -54,10 +58,76 @@ type faults struct {
 	before, after func(w http.ResponseWriter, q *http.Request) bool
 }
 
+func unserved(t testing.TB, f faults) *fake {
+	return &fake{t: t, faults: f, objects: make(map[string]*stored), both: make(chan struct{})}
+}
+
 func newFake(t testing.TB, f faults) *fake {
-	s := &fake{t: t, faults: f, objects: make(map[string]*stored), both: make(chan struct{})}
+	s := unserved(t, f)
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
+	return s
+}
+
+// A bubble serves HTTP without a network, within a bubble of testing/synctest.
+type bubble struct {
+	server   http.Server
+	conns    chan net.Conn
+	ended    chan struct{}
+	handlers sync.WaitGroup
+	pipes    sync.Map // of both ends of all connections
+}
+
+// inBubble begins to serve. The caller must end it.
+func inBubble(h http.HandlerFunc) *bubble {
+	b := &bubble{conns: make(chan net.Conn), ended: make(chan struct{})}
+	b.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		b.handlers.Add(1)
+		defer b.handlers.Done()
+		h(w, q)
+	})
+	go func() { _ = b.server.Serve(b) }()
+	return b
+}
+
+// end ends it, when the handlers have ended.
+func (b *bubble) end() {
+	_ = b.server.Close()
+	b.handlers.Wait()
+	for end := range b.pipes.Range {
+		_ = end.(net.Conn).Close()
+	}
+}
+
+func (b *bubble) Close() error   { close(b.ended); return nil }
+func (b *bubble) Addr() net.Addr { return new(net.TCPAddr) }
+
+func (b *bubble) Accept() (net.Conn, error) {
+	select {
+	case c := <-b.conns:
+		return c, nil
+	case <-b.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+func (b *bubble) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case <-b.ended:
+		return nil, net.ErrClosed
+	case b.conns <- there:
+		b.pipes.Store(here, true)
+		b.pipes.Store(there, true)
+		return here, nil
+	}
+}
+
+// store returns a store in the bubble, whose server counts as fit. The caller
+// must close it before the bubble ends.
+func (b *bubble) store(t *testing.T) *store {
+	s := must.Get(newStore(t.Context(), &Options{Bucket: "ids", Prefix: "p", Endpoint: "http://bubble", PathStyle: true}))(t)
+	s.transport.DialContext = b.dial
 	return s
 }
 

@@ -109,7 +109,7 @@ func (s *fake) writes() int {
 }
 
 // TestClean has a server that does not answer when the probe deletes what it
-// wrote. It is fit, and is asked once: Close waits.
+// wrote. It is fit, and is not asked for each: Close waits.
 func TestClean(t *testing.T) {
 	var deleted sync.Map // a connection that is lost may make the transport send a DELETE again
 	f := newFake(t, faults{before: func(w http.ResponseWriter, q *http.Request) bool {
@@ -125,7 +125,7 @@ func TestClean(t *testing.T) {
 	for range deleted.Range {
 		count++
 	}
-	if known, err := s.recall(t.Context()); count != 1 || !known || err != nil {
+	if known, err := s.recall(t.Context()); count == 0 || count > atOnce || !known || err != nil {
 		t.Errorf("the probe deletes %d objects without an answer, and its result is kept: %v, %v", count, known, err)
 	}
 }

@@ -26,11 +26,7 @@ var (
 )
 
 const (
-	// inOrder is how many keys GetMany reads as at one moment, as
-	// grant.MultiGetter requires.
-	inOrder = 8
-
-	// atOnce is how many objects are read concurrently.
+	// atOnce is how many requests are made concurrently.
 	atOnce = 16
 
 	// defaultWindow makes renewals, each of which costs a request that is
@@ -50,9 +46,10 @@ type store struct {
 	cancel context.CancelFunc
 	probes sync.WaitGroup // the goroutine that repeats the probe
 
-	opaque atomic.Bool           // ETags are not MD5 sums
-	fault  atomic.Pointer[error] // that a probe has found; kept until the process ends
-	failed atomic.Pointer[error] // of the last daily probe, if it was refused
+	own    atomic.Pointer[[2]string] // the key and value of the last write that was applied
+	opaque atomic.Bool               // ETags are not MD5 sums
+	fault  atomic.Pointer[error]     // that a probe has found; kept until the process ends
+	failed atomic.Pointer[error]     // of the last daily probe, if it was refused
 }
 
 // Window returns the default window of this store, 10 minutes.
@@ -154,6 +151,7 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 	case err == nil && !opaque && tag != tagOf(next):
 		return false, fmt.Errorf("the answer has the ETag %s: %w", tag, errPair)
 	case err == nil:
+		s.own.Store(&[2]string{key, string(next)})
 		return true, nil
 	case !sent || isRefusal(err):
 		return false, grant.NotSent(err)
@@ -172,20 +170,21 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 	return false, nil // values are never removed, so old was not there either if it is absent
 }
 
-// GetMany returns the values of all keys. Up to 8 keys are read twice at once:
-// if nothing has changed in between, they had these values at one moment. Else
-// they are read one after the other.
+// GetMany returns the values of all keys, read at once. Of two keys, the second
+// is read after the first, unless this store itself wrote the first value
+// before: all that was written earlier is visible then.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	call, leave, err := s.enter(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	values, err := s.atOnce(call, keys, atOnce)
-	if err == nil && len(keys) > 1 && len(keys) <= inOrder {
-		before := values
-		if values, err = s.atOnce(call, keys, atOnce); err == nil && !slices.EqualFunc(before, values, bytes.Equal) {
-			values, err = s.atOnce(call, keys, 1)
+	own := s.own.Load()
+	values, err := s.atOnce(call, keys)
+	if err == nil && len(keys) == 2 && values[0] != nil && (own == nil || *own != [2]string{keys[0], string(values[0])}) {
+		var later [][]byte
+		if later, err = s.atOnce(call, keys[1:]); err == nil {
+			values[1] = later[0]
 		}
 	}
 	if err != nil {
@@ -194,32 +193,43 @@ func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	return values, nil
 }
 
-// atOnce reads keys, up to most at once, in order. In place of a damaged value
-// it returns the text of the error.
-func (s *store) atOnce(ctx context.Context, keys []string, most int) ([][]byte, error) {
+// atOnce reads keys, several at once. In place of a damaged value it returns the
+// text of the error.
+func (s *store) atOnce(ctx context.Context, keys []string) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	err := each(ctx, len(keys), func(ctx context.Context, i int) error {
+		o, err := s.object(ctx, keys[i])
+		switch {
+		case errors.Is(err, grant.ErrDamaged):
+			values[i] = []byte(err.Error())
+		case err != nil:
+			return err
+		default:
+			values[i] = o.value
+		}
+		return nil
+	})
+	return values, err
+}
+
+// each calls do with 0 to n-1, up to 16 at once, until it returns an error. It
+// returns the first one.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	values := make([][]byte, len(keys))
 	var next atomic.Int64
-	var reading sync.WaitGroup
-	for range min(most, len(keys)) {
-		reading.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(keys); i = int(next.Add(1)) - 1 {
-				o, err := s.object(ctx, keys[i])
-				switch {
-				case errors.Is(err, grant.ErrDamaged):
-					values[i] = []byte(err.Error())
-				case err != nil:
-					cancel(err) // the first error counts
-					return
-				default:
-					values[i] = o.value
+	var working sync.WaitGroup
+	for range min(atOnce, n) {
+		working.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := do(ctx, i); err != nil {
+					cancel(err)
 				}
 			}
 		})
 	}
-	reading.Wait()
-	return values, context.Cause(ctx)
+	working.Wait()
+	return context.Cause(ctx)
 }
 
 // List calls yield for every key with the prefix. It collects all keys, sorts
@@ -246,7 +256,7 @@ func (s *store) List(ctx context.Context, prefix string, yield func(key string, 
 	}
 	slices.Sort(keys)
 	for some := range slices.Chunk(slices.Compact(keys), atOnce) {
-		values, err := s.atOnce(call, some, atOnce)
+		values, err := s.atOnce(call, some)
 		for i, key := range some {
 			if err == nil && values[i] == nil {
 				err = fmt.Errorf("object %s%s%s is listed, and absent", s.prefix, keysDir, objectOf(key))

@@ -12,17 +12,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/s3test"
+	"github.com/firnid/firn/sequencer"
 )
 
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "testsecret", "AWS_CONFIG_FILE": os.DevNull,
+		"AWS_ACCESS_KEY_ID": s3test.Access, "AWS_SECRET_ACCESS_KEY": s3test.Secret, "AWS_CONFIG_FILE": os.DevNull,
 		"AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
 	} {
 		_ = os.Setenv(name, value)
@@ -38,59 +42,24 @@ func TestMain(m *testing.M) {
 // only a test that hangs: no test may pass or fail by the speed of a machine.
 const patience = 10 * time.Minute
 
-// A gateway is a versitygw, a server that keeps objects in files.
-type gateway struct {
-	*proc.Process
-	address string
-	dir     string
-}
-
-// startGateway starts a versitygw with the bucket ids on a directory.
-func startGateway(t testing.TB, dir string) *gateway {
-	t.Helper()
-	path := proc.Built(t, "versitygw.sh")
-	must.Do(t, os.MkdirAll(filepath.Join(dir, "ids"), 0o755))
-	for range 5 { // another process may take a port in between
-		g := &gateway{address: proc.FreeAddress(t), dir: dir}
-		g.Process = proc.Start(t, path, "--access", "test", "--secret", "testsecret", "--port", g.address, "--quiet",
-			"posix", dir)
-		t.Cleanup(g.Kill)
-		s := must.Get(newStore(t.Context(), &Options{Bucket: "ids", Endpoint: "http://" + g.address, PathStyle: true}))(t)
-		for begin := time.Now(); time.Since(begin) < patience; {
-			if _, err := s.fetch(t.Context(), "ready"); err == nil {
-				_ = s.Close()
-				return g
-			}
-			select {
-			case <-g.Ended:
-				t.Logf("versitygw does not start: %s", g.Log())
-				begin = time.Time{}
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-	}
-	t.Fatal("versitygw does not start")
-	return nil
-}
-
 // shared is a gateway for all tests that do not need their own. The first test
 // that uses it starts it, and TestMain ends it.
 var shared struct {
 	sync.Mutex
-	*gateway
+	*s3test.Gateway
 	end func()
 }
 
-func sharedGateway(t testing.TB) *gateway {
+func sharedGateway(t testing.TB) *s3test.Gateway {
 	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()
-	if shared.gateway == nil {
+	if shared.Gateway == nil {
 		var lasting testing.TB
 		lasting, shared.end = proc.Lasting(t)
-		shared.gateway = startGateway(lasting, lasting.TempDir())
+		shared.Gateway = s3test.Start(lasting, lasting.TempDir())
 	}
-	return shared.gateway
+	return shared.Gateway
 }
 
 var prefixes atomic.Int64
@@ -132,7 +101,7 @@ func testStore(t *testing.T, url string, opaque bool) {
 		})
 }
 
-func TestStore(t *testing.T) { testStore(t, "http://"+sharedGateway(t).address, false) }
+func TestStore(t *testing.T) { testStore(t, "http://"+sharedGateway(t).Address, false) }
 
 func TestStoreOnFake(t *testing.T) {
 	for _, opaque := range []bool{false, true} {
@@ -288,5 +257,91 @@ func TestIdentity(t *testing.T) {
 	f.mu.Unlock()
 	if other, _, err := s.Lineage(t.Context()); err != nil || other == one {
 		t.Errorf("Lineage after the bucket was emptied = %q, %v, want another than %q", other, err, one)
+	}
+}
+
+// TestRoundTrips has a server that takes 50 ms to answer, of a clock that only
+// waits move, so that it counts round trips that follow each other.
+func TestRoundTrips(t *testing.T) {
+	const trip = 50 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		var requests atomic.Int64
+		f := unserved(t, faults{})
+		b := inBubble(func(w http.ResponseWriter, q *http.Request) {
+			requests.Add(1)
+			time.Sleep(trip)
+			f.ServeHTTP(w, q)
+		})
+		defer b.end()
+		s := b.store(t)
+		defer s.Close()
+		var q *sequencer.Sequencer
+		o := &sequencer.Options{Layout: firn.MustParseLayout("default,epoch=1999-01-01T00:00:00Z")}
+		open := func() (err error) {
+			q, err = sequencer.Open(t.Context(), s, "s", o)
+			return err
+		}
+		for _, c := range []struct {
+			what  string
+			trips int
+			do    func() error
+		}{
+			{"to probe the server", 90, func() error { return s.examine(t.Context()) }},
+			{"to create a sequencer and acquire a node ID", 11, open},
+			{"to give a node ID back", 1, func() error { return q.Close(t.Context()) }},
+			{"to wait", 40, func() error { time.Sleep(2 * time.Second); return nil }},
+			{"to open a store and acquire a node ID", 8, func() error {
+				if known, err := s.recall(t.Context()); err != nil || !known {
+					return fmt.Errorf("the result of the probe is kept: %v, %w", known, err)
+				}
+				return open()
+			}},
+			{"to wait", 40, func() error { time.Sleep(2 * time.Second); return nil }},
+			{"to give it back", 2, func() error { return q.Close(t.Context()) }},
+		} {
+			begin, before := time.Now(), requests.Load()
+			must.Do(t, c.do())
+			took := time.Since(begin).Round(time.Millisecond)
+			t.Logf("report: %s takes %d requests in %v", c.what, requests.Load()-before, took)
+			if trips := int(took / trip); trips > c.trips {
+				t.Errorf("%s takes %d round trips one after the other, want up to %d", c.what, trips, c.trips)
+			}
+		}
+	})
+}
+
+// TestInOrder has a server that answers a read of the second key, then applies
+// writes of the second and the first, and then answers a read of the first.
+func TestInOrder(t *testing.T) {
+	var other *store
+	var once sync.Once
+	second := make(chan struct{})
+	f := newFake(t, faults{
+		after: func(_ http.ResponseWriter, q *http.Request) bool {
+			if q.Method == http.MethodGet && strings.HasSuffix(q.URL.Path, "/second") {
+				once.Do(func() { close(second) })
+			}
+			return false
+		},
+		before: func(_ http.ResponseWriter, q *http.Request) bool {
+			if q.Method == http.MethodGet && strings.HasSuffix(q.URL.Path, "/first") {
+				<-second
+				for _, key := range []string{"second", "first"} {
+					if ok, err := other.CAS(t.Context(), key, []byte("1"), []byte("2")); !ok || err != nil {
+						t.Errorf("CAS of %s = %v, %v", key, ok, err)
+					}
+				}
+			}
+			return false
+		},
+	})
+	o := options(f.URL)
+	s := unprobed(t, o)
+	other = unprobed(t, o)
+	for _, key := range []string{"second", "first"} {
+		must.Get(s.CAS(t.Context(), key, nil, []byte("1")))(t)
+	}
+	if got, err := s.GetMany(t.Context(), []string{"first", "second"}); err != nil || string(got[0])+string(got[1]) != "22" {
+		t.Errorf("GetMany = %q, %v, want 2 and 2", got, err)
 	}
 }
