@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/kubetest"
 	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/s3test"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
@@ -33,6 +34,12 @@ func TestMoveStores(t *testing.T) {
 		cluster := kubetest.Start(t)
 		cluster.Ready()
 		cluster.Namespace("ids")
+		bucket := s3test.Start(t, t.TempDir())
+		t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
+		t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
+		for _, prefix := range []string{"one", "two"} {
+			urls = append(urls, "s3://ids/"+prefix+"?path-style=true&endpoint=http://"+bucket.Address)
+		}
 		urls = append(urls, sqltest.MariaDB(t).URL("create=true"), etcdtest.Start(t).URL("servers"),
 			"kubernetes://ids?kubeconfig="+cluster.Kubeconfig("https://"+cluster.Address, "ids", kubetest.AdminToken))
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/s3test"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
@@ -97,6 +98,25 @@ var restoreCases = []restoreCase{
 		as:     map[string]string{"dir:/var/lib/firn-restored": "dir:$DIR/firn-restored?volatile=true", "/var/lib/": "$DIR/", "/backup/": "$DIR/backup/"},
 
 		restart: true, always: true,
+	},
+	{
+		name: "bucket", program: "bash", pkg: "bash", account: "root",
+		store: "s3://ids/firn?endpoint=http://127.0.0.1:$PORT&path-style=true",
+		calls: `versitygw() { exec "$GATEWAY" --access "$AWS_ACCESS_KEY_ID" --secret "$AWS_SECRET_ACCESS_KEY" "$@"; }
+systemctl() {
+	if [ $1 = stop ]; then
+		kill $(cat pid)
+		while [ -e /proc/$(cat pid)/exe ]; do sleep 0.1; done
+		return
+	fi
+	versitygw --port 127.0.0.1:$PORT --quiet posix "$DIR/objects" >>log 2>&1 &
+	echo $! >pid
+}
+`,
+		setup:  "mkdir -p backup objects/ids\nsystemctl start versitygw",
+		backup: "cp -a objects backup/objects-2026-11-21",
+		blocks: []string{"cp -a /backup/objects-2026-11-21"},
+		as:     map[string]string{"/var/lib/": "$DIR/", "/backup/": "$DIR/backup/", "17070": "$PORT3"},
 	},
 	{
 		name: "PostgreSQL from a base backup", program: "initdb", pkg: "postgresql", account: "postgres",
@@ -191,6 +211,8 @@ func TestRestore(t *testing.T) {
 	if err != nil {
 		t.Skip("the module stands alone, without the docs")
 	}
+	t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
 	for _, r := range restoreCases {
 		t.Run(r.name, func(t *testing.T) {
 			if !r.always {
@@ -221,6 +243,9 @@ func (r *restoreCase) run(t *testing.T, page string) {
 	}
 	if strings.HasPrefix(r.store, "etcd") {
 		env = append(env, "ETCD="+proc.Built(t, "etcd.sh"))
+	}
+	if strings.HasPrefix(r.store, "s3") {
+		env = append(env, "GATEWAY="+proc.Built(t, "versitygw.sh"))
 	}
 	var groups []int
 	script := func(text string) *exec.Cmd {
