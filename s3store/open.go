@@ -16,6 +16,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/firnid/firn/grant"
 )
@@ -166,7 +167,7 @@ func newStore(ctx context.Context, o *Options) (*store, error) {
 		s.prefix += "/"
 	}
 	s.s3 = s3.NewFromConfig(c, func(p *s3.Options) {
-		p.HTTPClient = doer
+		p.HTTPClient, p.Logger = doer, logging.Nop{}
 		p.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		p.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		p.UsePathStyle = o.PathStyle

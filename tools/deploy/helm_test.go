@@ -141,6 +141,10 @@ var valueSets = map[string]string{
 	"defaults": ``,
 	"etcd":     `store: {url: "etcd://etcd-1:2379,etcd-2:2379/firn"}`,
 	"password": `store: {existingSecret: firn-store}`,
+	"bucket": `
+store: {url: "s3://ids/firn?region=eu-central-1"}
+serviceAccount: {annotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::1:role/firn"}}
+extraEnv: [{name: AWS_ACCESS_KEY_ID, valueFrom: {secretKeyRef: {name: firn-bucket, key: id}}}]`,
 	"secured": `
 tls: {existingSecret: firn-tls}
 tokens: {existingSecret: firn-tokens}
