@@ -51,6 +51,7 @@ type faults struct {
 	stale            bool // lists nothing
 	truncates        bool // lists pages without a token
 	absentAfter      bool // answers 404 to reads of a key that was just replaced
+	mispairs         bool // returns a counter with the ETag of another value, as s3s-fs
 	opaqueTags       bool // has ETags that are not MD5 sums; not a fault
 
 	// answer, if not nil, may answer a request in place of the server, before or
@@ -165,6 +166,9 @@ func (s *fake) serve(w http.ResponseWriter, q *http.Request, key string) {
 			return
 		}
 		w.Header().Set("ETag", o.tag)
+		if s.faults.mispairs && strings.HasSuffix(key, "/n0") {
+			w.Header().Set("ETag", tagOf([]byte("another")))
+		}
 		w.Header().Set("Last-Modified", o.at.UTC().Format(http.TimeFormat))
 		_, _ = w.Write(o.body)
 	case q.Method == http.MethodPut:

@@ -45,6 +45,7 @@ var unfitServers = map[string]struct {
 	"lists late":                   {faults{stale: true}, "listed 0 of 20 objects"},
 	"truncated list, as s3proxy":   {faults{truncates: true}, "truncated list"},
 	"404 after a write, as rclone": {faults{absentAfter: true}, "a key is absent after"},
+	"another's ETag, as s3s-fs":    {faults{mispairs: true}, "the ETag of another one"},
 	"compares without a lock":      {faults{unlocked: true}, "clients that created one key at once"},
 }
 
