@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -249,4 +250,11 @@ func TestClientsOfKilledServers(t *testing.T) {
 	if d.kills == 0 || failed == 0 {
 		t.Errorf("%d kills and %d failed requests show nothing", d.kills, failed)
 	}
+}
+
+// raced reports whether the race detector is on. Everything takes more memory
+// with it.
+func raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

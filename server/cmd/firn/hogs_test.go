@@ -116,13 +116,14 @@ func hogs(t *testing.T) map[string]hog {
 	must.Do(t, os.WriteFile(file, []byte("tokens:\n- {name: all, role: admin, sha256: "+hash+"}\n"), 0o600))
 	guarded := hogNode + "--tokens " + file
 
-	h2 := h2Preface + framed(4, 0, 0, "")
-	next := callBlock("/firn.v1.IDs/Next")
-	message := callMessage("\x10" + string(binary.AppendUvarint(nil, service.MaxCount))) // count
+	frame := nettest.H2Frame
+	h2 := nettest.H2Preface + frame(4, 0, 0, "")
+	next := nettest.CallHeaders("/firn.v1.IDs/Next")
+	message := nettest.CallMessage("\x10" + string(binary.AppendUvarint(nil, service.MaxCount))) // count
 	header := "PUT /v1/sequencers/made HTTP/1.1\r\nHost: localhost\r\n"
 	form := "POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 262144\r\n\r\n"
-	watch := callBlock("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
-	describe := callMessage("\x22\x0bfirn.v1.IDs")
+	watch := nettest.CallHeaders("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
+	describe := nettest.CallMessage("\x22\x0bfirn.v1.IDs")
 	all := map[string]hog{
 		// Of clients that the server does not know.
 		"http tiny headers":      {first: "GET / HTTP/1.1\r\nHost: localhost\r\n" + names(4000, "", ":\n"), conns: 1000},
@@ -138,19 +139,19 @@ func hogs(t *testing.T) map[string]hog {
 		"sign-in fields":         {first: form + names(60_000, "", "&"), conns: 1000, args: guarded},
 		"grpc references": {first: h2 + many(4, func(id uint32) string {
 			if id == 1 {
-				return framed(1, 4, id, next+tableFields()+references(300))
+				return frame(1, 4, id, next+tableFields()+references(300))
 			}
-			return framed(1, 4, id, next+references(448))
+			return frame(1, 4, id, next+references(448))
 		}), conns: 1000},
-		"grpc calls":         {first: h2 + many(100, func(id uint32) string { return framed(1, 4, id, next) }), conns: 1000},
-		"grpc calls guarded": {first: h2 + many(500, func(id uint32) string { return framed(1, 4, id, next) }), conns: 1000, args: guarded},
-		"grpc continuations": {first: h2 + framed(1, 0, 1, next) + framed(9, 0, 1, tableFields()) + strings.Repeat(framed(9, 0, 1, references(100)), 30), conns: 1000},
-		"grpc reflection": {first: h2 + framed(8, 0, 0, "\x40\x00\x00\x00") + many(4, func(id uint32) string {
-			return framed(1, 4, id, watch) + strings.Repeat(framed(0, 0, id, describe), 100)
+		"grpc calls":         {first: h2 + many(100, func(id uint32) string { return frame(1, 4, id, next) }), conns: 1000},
+		"grpc calls guarded": {first: h2 + many(500, func(id uint32) string { return frame(1, 4, id, next) }), conns: 1000, args: guarded},
+		"grpc continuations": {first: h2 + frame(1, 0, 1, next) + frame(9, 0, 1, tableFields()) + strings.Repeat(frame(9, 0, 1, references(100)), 30), conns: 1000},
+		"grpc reflection": {first: h2 + frame(8, 0, 0, "\x40\x00\x00\x00") + many(4, func(id uint32) string {
+			return frame(1, 4, id, watch) + strings.Repeat(frame(0, 0, id, describe), 100)
 		}), conns: 1000, args: guarded},
 		"grpc prefaces":         {first: h2, conns: 4000},
-		"grpc long frame":       {first: h2 + framed(0xbe, 0, 0, strings.Repeat("x", 16383)), conns: 1000},
-		"grpc settings unread":  {then: framed(4, 0, 0, strings.Repeat("\x00\x04\x00\x00\xff\xff", 32)), first: h2, conns: 1000},
+		"grpc long frame":       {first: h2 + frame(0xbe, 0, 0, strings.Repeat("x", 16383)), conns: 1000},
+		"grpc settings unread":  {then: frame(4, 0, 0, strings.Repeat("\x00\x04\x00\x00\xff\xff", 32)), first: h2, conns: 1000},
 		"resp bulk unfinished":  {first: "*2\r\n$65536\r\n" + strings.Repeat("x", 65536) + "\r\n$65000\r\n" + strings.Repeat("x", 60_000), conns: 1000},
 		"resp errors unread":    {then: strings.Repeat("*1\r\n$1\r\nA\r\n", 100), conns: 1000, args: guarded},
 		"resp before AUTH":      {first: "*2\r\n$4\r\nAUTH\r\n$16384\r\n" + strings.Repeat("x", 16000), conns: 1000, args: guarded},
@@ -172,22 +173,22 @@ func hogs(t *testing.T) map[string]hog {
 		"resp unread":        {then: "NEXT hog 100000\r\nNEXTB hog 100000\r\n"},
 		"resp names":         {then: "ECHO " + strings.Repeat("x", 30<<10) + "\r\n"},
 		"resp arrays":        {then: "*1048576\r\n"},
-		"grpc header":        {first: h2 + framed(1, 0, 1, next), then: framed(9, 0, 1, strings.Repeat("x", 1<<10))},
-		"grpc message":       {first: h2 + framed(1, 4, 1, next) + framed(0, 0, 1, "\x00\xff\xff\xff\xff"), then: framed(0, 0, 1, strings.Repeat("x", 1<<10))},
-		"grpc pings":         {first: h2, then: framed(6, 0, 0, "firnfirn")},
-		"grpc settings":      {first: h2, then: framed(4, 0, 0, "")},
-		"grpc unread":        {first: h2 + many(250, func(id uint32) string { return framed(1, 4, id, next) + framed(0, 1, id, message) })},
-		"grpc long settings": {first: h2, then: framed(4, 0, 0, strings.Repeat("\xbe\xef\x00\x00\x00\x01", 2000))},
-		"grpc acks":          {first: h2, then: framed(6, 1, 0, "firnfirn") + framed(4, 1, 0, "")},
-		"grpc windows":       {first: h2, then: framed(8, 0, 0, "\x00\x00\x00\x01")},
-		"grpc priorities":    {first: h2, then: framed(2, 0, 1, "\x00\x00\x00\x00\x01")},
-		"grpc resets":        {first: h2 + many(20_000, func(id uint32) string { return framed(1, 5, id, next) + framed(3, 0, id, "\x00\x00\x00\x08") })},
+		"grpc header":        {first: h2 + frame(1, 0, 1, next), then: frame(9, 0, 1, strings.Repeat("x", 1<<10))},
+		"grpc message":       {first: h2 + frame(1, 4, 1, next) + frame(0, 0, 1, "\x00\xff\xff\xff\xff"), then: frame(0, 0, 1, strings.Repeat("x", 1<<10))},
+		"grpc pings":         {first: h2, then: frame(6, 0, 0, "firnfirn")},
+		"grpc settings":      {first: h2, then: frame(4, 0, 0, "")},
+		"grpc unread":        {first: h2 + many(250, func(id uint32) string { return frame(1, 4, id, next) + frame(0, 1, id, message) })},
+		"grpc long settings": {first: h2, then: frame(4, 0, 0, strings.Repeat("\xbe\xef\x00\x00\x00\x01", 2000))},
+		"grpc acks":          {first: h2, then: frame(6, 1, 0, "firnfirn") + frame(4, 1, 0, "")},
+		"grpc windows":       {first: h2, then: frame(8, 0, 0, "\x00\x00\x00\x01")},
+		"grpc priorities":    {first: h2, then: frame(2, 0, 1, "\x00\x00\x00\x00\x01")},
+		"grpc resets":        {first: h2 + many(20_000, func(id uint32) string { return frame(1, 5, id, next) + frame(3, 0, id, "\x00\x00\x00\x08") })},
 		// A header of 4,000 bytes for the table, and a byte for each repetition.
-		"grpc header table": {first: h2 + framed(1, 5, 1, next+"\x40\x01x\x7f\xa1\x1e"+strings.Repeat("y", 4000)+strings.Repeat("\xbe", 4000))},
-		"grpc no header":    {first: h2 + framed(1, 0, 1, next), then: framed(9, 0, 1, "")},
-		"grpc open calls":   {first: h2 + many(20_000, func(id uint32) string { return framed(1, 4, id, next) })},
-		"grpc unknown":      {first: h2, then: framed(0xbe, 0, 0, strings.Repeat("x", 1000))},
-		"grpc empty data":   {first: h2 + framed(1, 4, 1, next), then: framed(0, 0, 1, "")},
+		"grpc header table": {first: h2 + frame(1, 5, 1, next+"\x40\x01x\x7f\xa1\x1e"+strings.Repeat("y", 4000)+strings.Repeat("\xbe", 4000))},
+		"grpc no header":    {first: h2 + frame(1, 0, 1, next), then: frame(9, 0, 1, "")},
+		"grpc open calls":   {first: h2 + many(20_000, func(id uint32) string { return frame(1, 4, id, next) })},
+		"grpc unknown":      {first: h2, then: frame(0xbe, 0, 0, strings.Repeat("x", 1000))},
+		"grpc empty data":   {first: h2 + frame(1, 4, 1, next), then: frame(0, 0, 1, "")},
 		"bytes of no use":   {first: "\x16\x03\x01", then: strings.Repeat("\x00", 1<<10)},
 	}
 	return all

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -62,13 +61,6 @@ type rawClient struct {
 	next uint32
 }
 
-// frameOf is a frame of HTTP/2.
-func frameOf(kind, flags byte, stream uint32, payload []byte) []byte {
-	b := frame(kind, flags, stream, len(payload))
-	copy(b[frameHeaderLen:], payload)
-	return b
-}
-
 // dialRaw connects. The windows of the client are as large as they can be, so
 // that only the server's own limits hold it back.
 func dialRaw(t *testing.T, l *narrowListener) *rawClient {
@@ -77,38 +69,26 @@ func dialRaw(t *testing.T, l *narrowListener) *rawClient {
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	r := &rawClient{t, conn, 1}
-	hello := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
-		string(frameOf(4, 0, 0, []byte{0, 4, 0x7f, 0xff, 0xff, 0xff})) + // SETTINGS_INITIAL_WINDOW_SIZE
-		string(frameOf(8, 0, 0, []byte{0x40, 0, 0, 0})) // WINDOW_UPDATE of the connection
+	hello := nettest.H2Preface +
+		nettest.H2Frame(4, 0, 0, "\x00\x04\x7f\xff\xff\xff") + // SETTINGS_INITIAL_WINDOW_SIZE
+		nettest.H2Frame(8, 0, 0, "\x40\x00\x00\x00") // WINDOW_UPDATE of the connection
 	must.Get(io.WriteString(conn, hello))(t)
 	return r
-}
-
-// blockOf is the header block of a call.
-func blockOf(method string, headers ...string) (block []byte) {
-	all := append([]string{":method", "POST", ":scheme", "http", ":path", method, ":authority", "localhost", "content-type", "application/grpc", "te", "trailers"}, headers...)
-	for pair := range slices.Chunk(all, 2) {
-		block = append(block, 0) // a literal that is not kept
-		for _, text := range pair {
-			block = append(append(block, byte(len(text))), text...)
-		}
-	}
-	return block
 }
 
 // call sends the head of a call, and its message if there is one.
 func (r *rawClient) call(method string, m proto.Message, headers ...string) (stream uint32, err error) {
 	stream = r.next
 	r.next += 2
-	out := frameOf(frameHeaders, 4, stream, blockOf(method, headers...)) // END_HEADERS
+	out := nettest.H2Frame(frameHeaders, 4, stream, nettest.CallHeaders(method, headers...)) // END_HEADERS
 	if m != nil {
 		b, err := proto.Marshal(m)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		out = append(out, frameOf(frameData, 0, stream, append([]byte{0, 0, 0, 0, byte(len(b))}, b...))...)
+		out += nettest.H2Frame(frameData, 0, stream, nettest.CallMessage(string(b)))
 	}
-	_, err = r.conn.Write(out)
+	_, err = io.WriteString(r.conn, out)
 	return stream, err
 }
 
@@ -269,7 +249,7 @@ func TestBusyClient(t *testing.T) {
 	conn := nettest.DialGRPC(t, "firn", grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		dials.Add(1)
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-		return &controlsConn{c, frameScanner{skip: len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}, &controls}, err
+		return &controlsConn{c, frameScanner{skip: len(nettest.H2Preface)}, &controls}, err
 	}))
 	ids := firnv1.NewIDsClient(conn)
 	for responses := 0; controls.Load() <= 2*maxControls; responses++ {

@@ -2,7 +2,6 @@ package rpcapi
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -19,13 +18,12 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // frame is a frame of HTTP/2 with so many bytes.
 func frame(kind, flags byte, stream uint32, size int) []byte {
-	b := []byte{byte(size >> 16), byte(size >> 8), byte(size), kind, flags}
-	b = binary.BigEndian.AppendUint32(b, stream)
-	return append(b, make([]byte, size)...)
+	return []byte(nettest.H2Frame(kind, flags, stream, strings.Repeat("\x00", size)))
 }
 
 // TestFrames: heads of frames are read alike in whatever pieces they come.
