@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -79,6 +81,20 @@ func TestListenAlone(t *testing.T) {
 		if strings.Join(got, ", ") != tt.want {
 			t.Errorf("%q, %s, %q: it listens on %q, want %q", tt.args, tt.env, tt.yaml, got, tt.want)
 		}
+	}
+}
+
+// TestLimits: the limits of the environment reach their fields. TestEveryField
+// of the server has their effect.
+func TestLimits(t *testing.T) {
+	environ := map[string]string{
+		"FIRN_LIMITS_IDS_PER_CALL": "10", "FIRN_LIMITS_BODY": "1KiB", "FIRN_LIMITS_HEADER": "4KiB", "FIRN_LIMITS_READ_TIMEOUT": "1s",
+		"FIRN_LIMITS_WRITE_TIMEOUT": "2s", "FIRN_LIMITS_IDLE_TIMEOUT": "3s", "FIRN_LIMITS_RESP_IDLE_TIMEOUT": "4s", "FIRN_LIMITS_CONNECTIONS": "5",
+	}
+	s := loadedServe(t, "", func(name string) string { return environ[name] })
+	want := service.Limits{Count: 10, Body: 1 << 10, Header: 4 << 10, Read: time.Second, Write: 2 * time.Second, Idle: 3 * time.Second}
+	if s.Limits != want || s.RESPIdle != 4*time.Second || s.MaxConns != 5 {
+		t.Errorf("the limits are %+v, %v and %d, want %+v, 4s and 5", s.Limits, s.RESPIdle, s.MaxConns, want)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -140,7 +142,7 @@ var fieldTests = map[string]func(t *testing.T){
 			wantAll(t, source, asks(t, address, "orders", 1000, "dec"), "54ms")
 		}
 	},
-	"Limits": func(t *testing.T) { // the others: TestLimits of the command
+	"Limits": func(t *testing.T) {
 		_, address := served(t, Config{Limits: service.Limits{Count: 10}})
 		wantAll(t, "11 IDs", asks(t, address, "orders", 11, "dec"), "10")
 		for what, input := range map[string]string{"a silent client": "", "a part of a header": "GET / HTTP/1.1\r\n", "a part of a command": "PI"} {
@@ -150,6 +152,21 @@ var fieldTests = map[string]func(t *testing.T){
 		}
 		if took := ends(t, Config{Limits: service.Limits{Idle: 54 * time.Second}}, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); took != 54*time.Second {
 			t.Errorf("an idle client of HTTP is closed after %v, want Limits.Idle", took)
+		}
+		_, address = served(t, Config{Limits: service.Limits{Body: 1 << 10, Header: 4 << 10}})
+		body := "PUT /v1/sequencers/made HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1025\r\n\r\n" + strings.Repeat(" ", 1025)
+		if code, answer := send(t, address, body); code != 400 || !strings.Contains(answer, "1024 bytes") {
+			t.Errorf("a body of 1025 bytes: %d, %s", code, answer)
+		}
+		if code, answer := send(t, address, "GET /healthz HTTP/1.1\r\nX: "+strings.Repeat("x", 9<<10)+"\r\n\r\n"); code != 431 {
+			t.Errorf("a header of 9 KiB: %d, %s", code, answer)
+		}
+		if answer := talk(t, address, "*1\r\n$2000\r\n"); !strings.Contains(answer, "up to 1024") {
+			t.Errorf("an argument of 2,000 bytes: %s", answer)
+		}
+		long := &firnv1.NextRequest{Sequencer: strings.Repeat("x", 2<<10)}
+		if _, err := firnv1.NewIDsClient(nettest.DialGRPC(t, address)).Next(t.Context(), long); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("a message of 2 KiB: %v", err)
 		}
 	},
 	"RESPIdle": func(t *testing.T) {
