@@ -36,6 +36,7 @@ type encKind[T comparable] struct {
 	compare func(a, b T) int
 	append  func(firn.Format, []byte, T) []byte
 	parse   func(firn.Format, string) (T, error)
+	parseID func(string) (T, error)
 }
 
 var encKind64 = encKind[firn.ID]{
@@ -46,6 +47,7 @@ var encKind64 = encKind[firn.ID]{
 	compare: func(a, b firn.ID) int { return encSign(a < b, a > b) },
 	append:  firn.Format.Append,
 	parse:   firn.Format.Parse,
+	parseID: firn.ParseID,
 }
 
 var encKind128 = encKind[firn.ID128]{
@@ -56,6 +58,7 @@ var encKind128 = encKind[firn.ID128]{
 	compare: firn.ID128.Compare,
 	append:  firn.Format.Append128,
 	parse:   firn.Format.Parse128,
+	parseID: firn.ParseID128,
 }
 
 func encSign(less, more bool) int {

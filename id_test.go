@@ -25,8 +25,7 @@ type (
 		driver.Valuer
 		IsZero() bool
 	}
-	idtPointer[T any] interface {
-		*T
+	idtPointer interface {
 		encoding.TextUnmarshaler
 		encoding.BinaryUnmarshaler
 		json.Unmarshaler
@@ -35,13 +34,13 @@ type (
 )
 
 func TestIDLaws(t *testing.T) {
-	t.Run("ID", func(t *testing.T) { idtLaws(t, encKind64, firn.ParseID) })
-	t.Run("ID128", func(t *testing.T) { idtLaws(t, encKind128, firn.ParseID128) })
+	t.Run("ID", func(t *testing.T) { idtLaws(t, encKind64) })
+	t.Run("ID128", func(t *testing.T) { idtLaws(t, encKind128) })
 }
 
 // idtLaws checks that every form of an ID can be parsed again, that the forms
 // agree with each other, and that they keep the order.
-func idtLaws[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse func(string) (T, error)) {
+func idtLaws[T idtValue](t *testing.T, k encKind[T]) {
 	must := func(b []byte, err error) []byte {
 		t.Helper()
 		if err != nil {
@@ -84,17 +83,17 @@ func idtLaws[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse func
 			texts = append(texts, strings.ToUpper(text))
 		}
 		for _, s := range texts {
-			if got, err := parse(s); err != nil || got != id {
+			if got, err := k.parseID(s); err != nil || got != id {
 				t.Fatalf("Parse(%q) = %v, %v, want %v", s, got, err, id)
 			}
-			encFuzzParse[T, P](t, k, parse, s)
-			encFuzzJSON[T, P](t, k, parse, []byte(`"`+s+`"`))
-			encFuzzScan[T, P](t, k, parse, []byte(s), int64(i))
+			encFuzzParse(t, k, s)
+			encFuzzJSON(t, k, []byte(`"`+s+`"`))
+			encFuzzScan(t, k, []byte(s), int64(i))
 		}
-		encFuzzJSON[T, P](t, k, parse, []byte(dec))
-		encFuzzScan[T, P](t, k, parse, raw, -int64(i))
+		encFuzzJSON(t, k, []byte(dec))
+		encFuzzScan(t, k, raw, -int64(i))
 		var got T
-		if err := P(&got).UnmarshalBinary(raw); err != nil || got != id {
+		if err := any(&got).(idtPointer).UnmarshalBinary(raw); err != nil || got != id {
 			t.Fatalf("UnmarshalBinary(%x) = %v, %v, want %v", raw, got, err, id)
 		}
 		// encFuzzScan checks that Scan reads it.
@@ -116,7 +115,7 @@ func TestUnmarshalLeavesReceiver(t *testing.T) {
 	t.Run("ID128", func(t *testing.T) { idtLeaves(t, firn.ID128FromUint64s(7, 7), 16) })
 }
 
-func idtLeaves[T idtValue, P idtPointer[T]](t *testing.T, was T, size int) {
+func idtLeaves[T idtValue](t *testing.T, was T, size int) {
 	id := was
 	check := func(what string, in any, err error) {
 		t.Helper()
@@ -126,12 +125,12 @@ func idtLeaves[T idtValue, P idtPointer[T]](t *testing.T, was T, size int) {
 		id = was
 	}
 	for _, n := range []int{0, 1, size - 1, size + 1, 2 * size, 100} {
-		check("UnmarshalBinary", n, P(&id).UnmarshalBinary(make([]byte, n)))
+		check("UnmarshalBinary", n, any(&id).(idtPointer).UnmarshalBinary(make([]byte, n)))
 	}
 	for _, v := range []any{
 		int64(-1), int64(math.MinInt64), 1.0, true, int(1), int32(1), uint32(1), [8]byte{}, [16]byte{}, struct{}{}, new(int64), json.Number("1"),
 	} {
-		err := P(&id).Scan(v)
+		err := any(&id).(idtPointer).Scan(v)
 		check("Scan", v, err)
 		if _, isInt := v.(int64); !isInt && err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%T", v)) {
 			t.Errorf("Scan(%#v): %v: want the type %T in it", v, err, v)
@@ -140,10 +139,10 @@ func idtLeaves[T idtValue, P idtPointer[T]](t *testing.T, was T, size int) {
 
 	// Null is valid: in JSON it does not change the receiver, in SQL it means
 	// no ID.
-	if err := P(&id).UnmarshalJSON([]byte("null")); err != nil || id != was {
+	if err := any(&id).(idtPointer).UnmarshalJSON([]byte("null")); err != nil || id != was {
 		t.Errorf("UnmarshalJSON(null) = %v, and the receiver is %v, want %v", err, id, was)
 	}
-	if err := P(&id).Scan(nil); err != nil || !id.IsZero() {
+	if err := any(&id).(idtPointer).Scan(nil); err != nil || !id.IsZero() {
 		t.Errorf("Scan(nil) = %v, and the receiver is %v, want zero", err, id)
 	}
 	if v, err := id.Value(); v != nil || err != nil {

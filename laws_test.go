@@ -831,9 +831,9 @@ func TestImportersDoNotAllocate(t *testing.T) {
 	o, grant := &firn.Options{MaxAhead: time.Hour}, firn.Grant{Node: 1, From: time.Unix(1, 0)}
 	injected := &firn.Options{MaxAhead: time.Hour, Now: func() time.Time { return time.Unix(1795000000, 0) }}
 	l := firn.MustParseLayout("bits=time:41.node:5.seq:17")
-	g := mustAny(t, l, grant, o).(gen[firn.ID]).maker.(*firn.Generator)
-	g128 := mustAny(t, firn.MustParseLayout("uuidv7"), grant, o).(gen[firn.ID128]).maker.(*firn.GeneratorOf[firn.ID128])
-	slow := mustAny(t, firn.Default(), firn.Grant{Node: 1, From: time.Unix(1, 0)}, injected).(gen[firn.ID]).maker.(*firn.Generator)
+	g := mustAny(t, l, grant, o).(gen[firn.ID])
+	g128 := mustAny(t, firn.MustParseLayout("uuidv7"), grant, o).(gen[firn.ID128])
+	slow := mustAny(t, firn.Default(), firn.Grant{Node: 1, From: time.Unix(1, 0)}, injected).(gen[firn.ID])
 	ctx, dst := t.Context(), make([]firn.ID, 100)
 	for name, next := range map[string]func(){
 		"Next":               func() { sink, _ = g.Next(ctx) },

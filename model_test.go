@@ -375,23 +375,8 @@ type anyRun struct {
 	count int
 }
 
-// A maker is a GeneratorOf, with its own IDs.
-type maker[I firn.AnyID[I]] interface {
-	TryNext() (I, error)
-	Next(context.Context) (I, error)
-	Fill(context.Context, []I) error
-	Reserve(int) (firn.BatchOf[I], time.Duration, error)
-	NextBatch(context.Context, int) (firn.BatchOf[I], error)
-
-	Extend(time.Time) error
-	Switch(firn.Grant) error
-	Seal() time.Time
-	Used() time.Time
-	Stats() firn.Stats
-}
-
-// A gen is a maker whose IDs are numbers.
-type gen[I firn.AnyID[I]] struct{ maker[I] }
+// A gen is a GeneratorOf whose IDs are numbers.
+type gen[I firn.AnyID[I]] struct{ *firn.GeneratorOf[I] }
 
 func newAny(l firn.Layout, grant firn.Grant, o *firn.Options) (anyGenerator, error) {
 	if l.Bits() == 128 {
