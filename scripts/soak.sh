@@ -37,7 +37,7 @@ timed='. ./grant TestSimulator
 server ./internal/test/e2e TestDirectoryChaos
 server ./internal/test/e2e TestEtcdChaos
 server ./internal/test/e2e TestKubernetesChaos
-server ./cmd/firn TestRolloutOnKubernetes
+server ./cmd/firn TestServersOnKubernetes
 server ./cmd/firn TestServersOnDirectory
 server ./cmd/firn TestServersOnEtcd
 server ./cmd/firn TestServersOnPostgreSQL

@@ -29,31 +29,38 @@ type process struct {
 // startProcess starts firn serve at an address. It is killed when the test ends.
 func startProcess(t *testing.T, listen string, args ...string) *process {
 	t.Helper()
-	p := &process{
-		cmd:   firnCommand(context.Background(), "serve --log-format json --listen "+listen+" "+strings.Join(args, " ")),
-		ended: make(chan struct{}),
-	}
-	logs, err := p.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	must.Do(t, p.cmd.Start())
+	return started(t, firnCommand(context.Background(), "serve --log-format json --listen "+listen+" "+strings.Join(args, " ")))
+}
+
+// started starts a command that is firn serve.
+func started(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p, err := serves(t, cmd)
+	must.Do(t, err)
+	return p
+}
+
+// serves starts a command that is firn serve, and returns an error if that ends
+// before it serves.
+func serves(t *testing.T, cmd *exec.Cmd) (p *process, err error) {
+	t.Helper()
+	p = &process{cmd: cmd, ended: make(chan struct{})}
+	logs := must.Get(cmd.StderrPipe())(t)
+	must.Do(t, cmd.Start())
 	p.log = new(nettest.Output)
 	lines := bufio.NewReader(io.TeeReader(logs, p.log))
-	if p.url, err = urlIn(lines); err != nil {
-		t.Fatal(err)
-	}
+	p.url, err = urlIn(lines)
 	go func() {
 		_, _ = io.Copy(io.Discard, lines)
-		_ = p.cmd.Wait()
+		_ = cmd.Wait() // killed, or told to stop
 		close(p.ended)
 	}()
 	p.stop = func() {
-		_ = p.cmd.Process.Kill()
+		_ = cmd.Process.Kill()
 		<-p.ended
 	}
 	t.Cleanup(p.stop)
-	return p
+	return p, err
 }
 
 // TestForwardGuarded: servers ask each other over TLS, with certificates or
