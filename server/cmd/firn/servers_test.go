@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -43,37 +42,25 @@ func firnCommand(ctx context.Context, args string) *exec.Cmd {
 
 // A testServer is a firn serve that is killed and started again.
 type testServer struct {
-	listen string // "" is a free port each time
-	url    atomic.Pointer[string]
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	going  time.Time // when to resume it, if it is paused
+	*process
+	listen string                 // "" is a free port each time
+	url    atomic.Pointer[string] // of the current process
+	going  time.Time              // when to resume it, if it is paused
 }
 
 // start starts it, and waits until it serves. Should the store be away, it
 // ends, and is started again, as what runs services does.
 func (s *testServer) start(t *testing.T, store string) {
 	t.Helper()
-	listen := cmp.Or(s.listen, "127.0.0.1:0")
+	args := "serve --listen " + cmp.Or(s.listen, "127.0.0.1:0") + " --log-format json --request-timeout 3s --store " + store
 	for begin := time.Now(); ; {
-		s.cmd = firnCommand(context.Background(), "serve --listen "+listen+" --log-format json --request-timeout 3s --store "+store)
-		logs := must.Get(s.cmd.StderrPipe())(t)
-		must.Do(t, s.cmd.Start())
-		lines := bufio.NewReader(logs)
-		url, err := urlIn(lines)
-		s.ended = make(chan struct{})
-		go func(cmd *exec.Cmd, ended chan struct{}) {
-			_, _ = io.Copy(io.Discard, lines)
-			_ = cmd.Wait() // killed, or told to stop
-			close(ended)
-		}(s.cmd, s.ended)
+		p, err := serves(t, firnCommand(context.Background(), args))
 		if err == nil {
-			s.url.Store(&url)
+			s.process = p
+			s.url.Store(&p.url)
 			return
 		}
-		_ = s.cmd.Process.Kill()
-		<-s.ended
-		if time.Since(begin) > nettest.Patience {
+		if p.stop(); time.Since(begin) > nettest.Patience {
 			t.Fatal(err)
 		}
 	}
