@@ -5,10 +5,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -65,21 +62,6 @@ func (b *ledgerBody) Read(p []byte) (int, error) {
 		b.l.asked.Add(b.ids)
 	}
 	return n, err
-}
-
-// fixedPort returns an address that a restarted server can use again. The
-// system does not give its port to connections.
-func fixedPort(t *testing.T) string {
-	t.Helper()
-	for range 1000 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(15000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("there is no free port")
-	return ""
 }
 
 // A caller draws IDs from a sequencer of a client in one way or another.
@@ -151,7 +133,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 	servers := make([]testServer, 3)
 	var urls []string
 	for i := range servers {
-		servers[i].listen = fixedPort(t)
+		servers[i].listen = nettest.FreeAddress(t)
 		servers[i].start(t, store)
 		urls = append(urls, "http://"+servers[i].listen)
 	}

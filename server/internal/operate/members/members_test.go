@@ -81,31 +81,18 @@ func TestMembers(t *testing.T) {
 	})
 }
 
-// full is a store that may be full: it answers, and refuses what is written.
-type full struct {
-	grant.Store
-	is atomic.Bool
-}
-
-func (s *full) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if s.is.Load() {
-		return false, errors.New("no space")
-	}
-	return s.Store.CAS(ctx, key, old, next)
-}
-
 // TestListedAgain: the log says when the server is not listed, with the store's
 // own reason, and when it is again. That holds for a store that is cut off, and
 // for one that still reads, so that the server finds that nothing was written.
 func TestListedAgain(t *testing.T) {
-	cut, reads := &nettest.Store{Store: new(memstore.Store), Err: errors.New("no space")}, &full{Store: new(memstore.Store)}
-	for _, tt := range []struct {
-		store grant.Store
-		fails *atomic.Bool
-	}{{cut, &cut.Cut}, {reads, &reads.is}} {
+	for _, fails := range []func(*nettest.Store) *atomic.Bool{
+		func(s *nettest.Store) *atomic.Bool { return &s.Cut },
+		func(s *nettest.Store) *atomic.Bool { return &s.Reads },
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			a := New(tt.store, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			s := &nettest.Store{Store: new(memstore.Store), Err: errors.New("no space")}
+			a := New(s, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			ctx, stop := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() { a.Run(ctx, host("h")) })
@@ -116,7 +103,7 @@ func TestListedAgain(t *testing.T) {
 				"",
 			} {
 				time.Sleep(5 * time.Second)
-				tt.fails.Store(strings.Contains(want, "WARN"))
+				fails(s).Store(strings.Contains(want, "WARN"))
 				time.Sleep(35 * time.Second)
 				synctest.Wait()
 				if got := log.String(); strings.Count(got, "\n") != min(1, len(want)) || !strings.Contains(got, want) {

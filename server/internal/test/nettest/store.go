@@ -1,6 +1,7 @@
 package nettest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -17,10 +18,10 @@ var ErrCut = errors.New("the store is cut off")
 type Store struct {
 	grant.Store
 	Delay time.Duration // of each request
-	Err   error         // error of requests while it is cut off; nil means ErrCut
+	Err   error         // error of requests that fail; nil means ErrCut
 	Cut   atomic.Bool
 	Hangs atomic.Bool // requests wait until their context ends
-	Reads atomic.Bool // it takes no writes
+	Reads atomic.Bool // it takes no writes: they fail
 }
 
 func (s *Store) err(ctx context.Context) error {
@@ -35,12 +36,10 @@ func (s *Store) err(ctx context.Context) error {
 	case s.Hangs.Load():
 		<-ctx.Done()
 		return ctx.Err()
-	case !s.Cut.Load():
-		return nil
-	case s.Err != nil:
-		return s.Err
+	case s.Cut.Load():
+		return cmp.Or(s.Err, ErrCut)
 	}
-	return ErrCut
+	return nil
 }
 
 // Get implements grant.Store.
@@ -57,7 +56,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 		return false, err
 	}
 	if s.Reads.Load() {
-		return false, grant.NotSent(ErrCut)
+		return false, cmp.Or(s.Err, grant.NotSent(ErrCut))
 	}
 	return s.Store.CAS(ctx, key, old, next)
 }
