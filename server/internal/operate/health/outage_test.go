@@ -13,29 +13,17 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// A cutStore does not answer while it is cut.
+// A cutStore may be away, and one of its records damaged.
 type cutStore struct {
-	memstore.Store
-	cut, hangs, full, damaged atomic.Bool
-}
-
-func (c *cutStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if c.full.Load() {
-		return false, errors.New("no space left")
-	}
-	return c.Store.CAS(ctx, key, old, next)
+	nettest.Store
+	damaged atomic.Bool
 }
 
 func (c *cutStore) Get(ctx context.Context, key string) ([]byte, error) {
-	switch {
-	case c.hangs.Load():
-		<-ctx.Done()
-		return nil, ctx.Err()
-	case c.cut.Load():
-		return nil, errors.New("no such directory")
-	case c.damaged.Load():
+	if c.damaged.Load() {
 		return nil, grant.ErrDamaged
 	}
 	return c.Store.Get(ctx, key)
@@ -43,7 +31,7 @@ func (c *cutStore) Get(ctx context.Context, key string) ([]byte, error) {
 
 // Time is not answered by an etcd that serves HTTP elsewhere.
 func (c *cutStore) Time(context.Context) (time.Time, time.Duration, error) {
-	if c.cut.Load() {
+	if c.Cut.Load() {
 		return time.Now(), 0, nil
 	}
 	return time.Time{}, 0, errors.New("malformed HTTP response")
@@ -54,7 +42,7 @@ func (c *cutStore) Time(context.Context) (time.Time, time.Duration, error) {
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		inner := new(cutStore)
+		inner := &cutStore{Store: nettest.Store{Store: new(memstore.Store), Err: errors.New("no such directory")}}
 		answers := Answers{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		s := grant.Observe(inner, answers.Observe)
 		get := func(n int) {
@@ -85,7 +73,7 @@ func TestOutage(t *testing.T) {
 		if up, known := answers.Up(); !up || !known {
 			t.Error("a store that answers is down, as it does not say its time")
 		}
-		inner.cut.Store(true)
+		inner.Cut.Store(true)
 		get(1)
 		want("it stops", gone)
 		if up, known := answers.Up(); up || !known {
@@ -93,15 +81,15 @@ func TestOutage(t *testing.T) {
 		}
 		get(99)
 		want("it is away")
-		inner.cut.Store(false)
+		inner.Cut.Store(false)
 		get(5)
 		want("it is back", `level=INFO msg="store works again" after=1m40s failed=100`)
 
 		// What comes and goes.
 		for range 15 {
-			inner.cut.Store(true)
+			inner.Cut.Store(true)
 			get(1)
-			inner.cut.Store(false)
+			inner.Cut.Store(false)
 			get(1)
 		}
 		again := `level=INFO msg="store works again" after=1s failed=1`
@@ -118,19 +106,19 @@ func TestOutage(t *testing.T) {
 		}
 
 		// It keeps reading, but does not write.
-		inner.full.Store(true)
+		inner.Reads.Store(true)
 		for range 30 {
 			_, _ = s.CAS(t.Context(), "k", nil, []byte("v"))
 			get(1)
 		}
-		want("it does not write", `level=WARN msg="store call failed" call=cas error="no space left"`)
-		inner.full.Store(false)
+		want("it does not write", `level=WARN msg="store call failed" call=cas error="no such directory"`)
+		inner.Reads.Store(false)
 		_, _ = s.CAS(t.Context(), "k", nil, []byte("v"))
 		want("it writes again", `level=INFO msg="store works again" after=30s failed=30`)
 		time.Sleep(time.Minute)
 
 		// Cancelled calls, and calls without time, say nothing.
-		inner.hangs.Store(true)
+		inner.Hangs.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), shortCall/2)
 		_, _ = s.Get(ctx, "k")
 		cancel()
