@@ -116,25 +116,18 @@ func TestUsedAndCounted(t *testing.T) {
 	}
 }
 
-// A deadlineStore records how long a write may take.
-type deadlineStore struct {
-	grant.Store
-	limit time.Duration
-}
-
-func (s *deadlineStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if end, ok := ctx.Deadline(); ok {
-		s.limit = time.Until(end)
-	}
-	return s.Store.CAS(ctx, key, old, next)
-}
-
 // TestOptions: how Open uses its Options: for generators, for the Keeper, and in
 // the store.
 func TestOptions(t *testing.T) { synctest.Test(t, testOptions) }
 
 func testOptions(t *testing.T) {
-	s := &deadlineStore{Store: new(memstore.Store)}
+	var limit time.Duration // of a write
+	s := grant.Observe(new(memstore.Store), func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
+		if end, ok := ctx.Deadline(); ok && request == "cas" {
+			limit = time.Until(end)
+		}
+		return ctx, func(bool, error) {}
+	})
 	now := func() time.Time { return time.Now().Add(-time.Second) }
 	ahead := 300 * time.Millisecond
 	q, err := Open(t.Context(), s, "s", &Options{Layout: someLayout, MaxAhead: &ahead, Window: 7 * time.Second, Member: grant.Member{Now: now}})
@@ -144,8 +137,8 @@ func testOptions(t *testing.T) {
 	if o := q.options; o.MaxAhead != ahead || o.Now == nil || time.Since(o.Now()) < time.Second {
 		t.Errorf("%+v", o)
 	}
-	if s.limit != 7*time.Second/6 {
-		t.Errorf("a write has %v, want a sixth of the window", s.limit)
+	if limit != 7*time.Second/6 {
+		t.Errorf("a write has %v, want a sixth of the window", limit)
 	}
 	info, err := grant.Lookup(t.Context(), s, "s")
 	if since := time.Since(info.Created); err != nil || since < time.Second || since > time.Minute || info.Config != q.Config() {

@@ -17,26 +17,21 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A slowWriteStore is a store with slow writes.
-type slowWriteStore struct {
-	grant.Store
-	delay atomic.Int64
-}
-
-func (s *slowWriteStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	time.Sleep(time.Duration(s.delay.Load()))
-	return s.Store.CAS(ctx, key, old, next)
-}
-
 // TestLastWord: calls of all kinds whose contexts end at any moment, with a
 // slow store. The last call determines the final state of a process.
 func TestLastWord(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 10))
-			s := &slowWriteStore{Store: new(memstore.Store)}
+			var delay atomic.Int64
+			s := grant.Observe(new(memstore.Store), func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
+				if request == "cas" {
+					time.Sleep(time.Duration(delay.Load()))
+				}
+				return ctx, func(bool, error) {}
+			})
 			q := open(t, s, nil)
-			s.delay.Store(r.Int64N(int64(2 * time.Second)))
+			delay.Store(r.Int64N(int64(2 * time.Second)))
 			var made ids
 			var all sync.WaitGroup
 			for range 20 {
