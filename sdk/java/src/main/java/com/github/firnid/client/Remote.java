@@ -207,7 +207,8 @@ abstract class Remote {
         String patience = Transport.text(core.options.patience) + ", the option patience";
         Stream<String> own = admitted
                 ? Stream.of("no answer within " + patience).limit(reasons.isEmpty() ? 1 : 0)
-                : Stream.of("it waited in line behind " + core.gate.inside + " other calls of this client for " + patience);
+                : Stream.of("it waited in line behind " + core.gate.inside
+                        + " other calls of this client for " + patience);
         String why = Stream.concat(own, reasons.stream().map(e -> e.getMessage().replace("\"" + name + "\" at ", "")))
                 .collect(Collectors.joining("; "));
         UnavailableException e = new UnavailableException("no server gives IDs of \"" + name + "\": " + why, null);
