@@ -149,8 +149,8 @@ func testOptions(t *testing.T) {
 	if err != nil || n.Host != host || !n.Until.Equal(q.Status().Until) || n.Owner != q.Status().Owner {
 		t.Errorf("%+v, %v; it is %+v", n, err, q.Status())
 	}
-	if stats := q.Stats(); stats.Status.Phase != grant.Holding || stats.Status.Node != n.Node || stats.Keeper.Acquired != 1 {
-		t.Errorf("%+v", stats)
+	if stats, status := q.Stats(), q.Status(); status.Phase != grant.Holding || status.Node != n.Node || stats.Keeper.Acquired != 1 {
+		t.Errorf("%+v, %+v", stats, status)
 	}
 	must.Get(q.NextBatch(t.Context(), 600_000))(t)
 	if lead := q.Stats().Lead; lead < 50*time.Millisecond {

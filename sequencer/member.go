@@ -426,6 +426,5 @@ func (q *SequencerOf[I]) Stats() Stats {
 		s.Lead = now.Lead
 	}
 	s.Keeper = q.keeper.Stats()
-	s.Status = q.Status()
 	return s
 }

@@ -68,7 +68,6 @@ type Options struct {
 // Stats are statistics of a sequencer in a process.
 type Stats struct {
 	firn.Stats
-	Status grant.Status
 	Keeper grant.KeeperStats
 }
 

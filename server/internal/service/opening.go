@@ -440,7 +440,7 @@ func (c *Cluster) idle() (all []idler) {
 	for _, e := range c.opened() { // not under the lock: statistics read the clock
 		i := idler{e, e.since}
 		s := e.Stats()
-		if used := now.Add(min(s.Lead, 0)); s.Status.Phase == grant.Holding && used.After(i.used) {
+		if used := now.Add(min(s.Lead, 0)); e.Status().Phase == grant.Holding && used.After(i.used) {
 			i.used = used
 		}
 		all = append(all, i)

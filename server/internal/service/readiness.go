@@ -93,6 +93,7 @@ const shortWait = time.Second
 // could not open when it was last used.
 type Usage struct {
 	sequencer.Stats
+	Status grant.Status
 	Layout firn.Layout // zero if it is not open
 
 	// Lack is why this server gives no IDs of it; nil if it does, or would as far
@@ -128,7 +129,7 @@ func (c *Cluster) usage(since time.Time) map[string]*Usage {
 	now := clock()
 	for name, e := range c.opened() { // not under the lock: statistics read the clock
 		config := e.Config()
-		u := &Usage{Stats: e.Stats(), Layout: config.Layout}
+		u := &Usage{Stats: e.Stats(), Status: e.Status(), Layout: config.Layout}
 		s := u.Status
 		isOpen := (s.Phase == grant.Holding || s.Phase == grant.Losing) && s.Until.After(now)
 		u.Lack = lackOfTime(config.Layout, config.MaxAhead, u.Lead, now)
