@@ -212,6 +212,7 @@ func (l *shortlist) worked(i int, start time.Time, probe bool) bool {
 	defer l.mu.Unlock()
 	had := l.health[i].failures > 0 || l.own[i].failures > 0
 	l.health[i], l.own[i] = health{}, health{}
+	l.limited = time.Time{}
 	took, slow := time.Since(start), l.slow()
 	if took >= slow {
 		l.suspect(i, start, l.noAnswer(i, start))
@@ -234,7 +235,9 @@ func (l *shortlist) failed(i int, start time.Time, ofServer bool, retryAfter tim
 	first := h.failures == 0
 	h.fail(start, retryAfter, err)
 	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusTooManyRequests {
-		l.limited = h.until
+		if h.until.After(l.limited) {
+			l.limited = h.until
+		}
 	}
 	if l.own[i].err != nil {
 		l.own[i].suspect(start, err, true)

@@ -168,6 +168,7 @@ class View:
             had = bool(self._whole[server].failures or self._own[server].failures)
             took, after = time.monotonic() - start, self.hedge_after()
             self._whole[server], self._own[server] = Health(), Health()
+            self._limited = 0.0
             if took >= after:  # it was probably stopped
                 self._suspect(server, start, late)
             if not probe:
@@ -182,7 +183,7 @@ class View:
             first = health.failures == 0
             health.fail(start, error)
             if isinstance(error, ServerError) and error.status == 429:
-                self._limited = health.until
+                self._limited = max(self._limited, health.until)
             if own.error is not None:
                 own.suspect(start, error)
             return first

@@ -122,7 +122,10 @@ export class Exchange<ID> {
       const limit = response.statusCode === 200 ? this.count * (this.into ? maxRun : width.size) : maxProblem;
       const chunks: Buffer[] = [];
       let length = 0;
-      const finish = (): void => this.#end(this.#read(response, Buffer.concat(chunks), headers["Firn-Nonce"]!));
+      const finish = (): void => {
+        // A request that was given up must not write into the array of its call.
+        if (!this.#over) this.#end(this.#read(response, Buffer.concat(chunks), headers["Firn-Nonce"]!));
+      };
       const most = Number(response.headers["content-length"] ?? 0);
       if (response.statusCode === 200 && most > limit) return finish(); // read reports the length
       response.on("data", (chunk: Buffer) => {

@@ -194,6 +194,7 @@ export class View {
     const had = s.health.failures > 0 || own.failures > 0;
     Object.assign(s.health, new Health());
     Object.assign(own, new Health());
+    this.#limited = 0;
     if (!probe) this.#usual += (Math.min(now() - start, 2 * this.hedgeAfter) - this.#usual) / 8;
     return had;
   }
@@ -204,7 +205,7 @@ export class View {
     const h = whole ? s.health : own;
     const first = h.failures === 0;
     h.fail(start, wish, error);
-    if (error instanceof ServerError && error.status === 429) this.#limited = h.until;
+    if (error instanceof ServerError && error.status === 429) this.#limited = Math.max(this.#limited, h.until);
     if (own.error) own.suspect(start, error, true);
     return first;
   }

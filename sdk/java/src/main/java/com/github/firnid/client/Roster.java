@@ -192,6 +192,7 @@ final class Roster {
             }
             w.clear();
             o.clear();
+            limited = 0;
             return had;
         }
 
@@ -201,7 +202,7 @@ final class Roster {
             boolean first = h.failures == 0;
             h.fail(start, wish, e);
             if (e instanceof ServerException s && s.status() == 429) {
-                limited = h.until;
+                limited = Math.max(limited, h.until);
             }
             if (all && own.get(i).error != null) {
                 own.get(i).suspect(start, e);
