@@ -160,7 +160,7 @@ func TestRateLimitsOfTenants(t *testing.T) {
 			_, err := front.open(t.Context(), creds, name, new(Request))
 			return err
 		}
-		limited := func(err error) bool { return err != nil && ProblemOf(err, time.Second, false).Kind == RateLimited }
+		limited := func(err error) bool { return err != nil && ProblemOf(err, time.Second, false).Kind == Busy }
 		n := 0
 		for ; !limited(find(a, fmt.Sprint("a-", n))); n++ {
 		}

@@ -174,7 +174,7 @@ var errNotOpened = errors.New("the attempt to open the sequencer did not finish"
 // isRefusal reports whether a sequencer was not created because the client may
 // not do that in this way, or does it too fast.
 func isRefusal(err error) bool {
-	return errors.As(err, new(*CreateError)) || errors.As(err, new(*auth.LimitError)) || errors.Is(err, errNoPrefix) ||
+	return errors.As(err, new(*CreateError)) || errors.As(err, new(*RateError)) || errors.Is(err, errNoPrefix) ||
 		errors.Is(err, ErrNoSequencer)
 }
 
@@ -269,8 +269,7 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator,
 	client := by.client()
 	if wait := c.missed.wait(client); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
-			&auth.LimitError{Wait: wait, Text: fmt.Sprintf("this client uses more than %v unknown names a second",
-				c.missed.rate.PerSecond)})
+			&RateError{wait, fmt.Sprintf("this client uses more than %v unknown names a second", c.missed.rate.PerSecond)})
 	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
@@ -286,8 +285,8 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator,
 	}
 	if err == nil {
 		if wait := c.creations.wait(client); wait > 0 {
-			err = &CreateError{Name: name, Cause: &auth.LimitError{Wait: wait, Text: fmt.Sprintf("this server creates %v "+
-				"sequencer a second for each client by use; create it first (firn sequencer create)", c.creations.rate.PerSecond)}}
+			err = &CreateError{Name: name, Cause: &RateError{wait, fmt.Sprintf("this server creates %v sequencer a second for "+
+				"each client by use; create it first (firn sequencer create)", c.creations.rate.PerSecond)}}
 		}
 	}
 	if err != nil {

@@ -92,6 +92,8 @@ func knownKind(err error) (Kind, bool) {
 		limit *auth.LimitError
 	)
 	switch {
+	case errors.As(err, new(*RateError)):
+		return Busy, true
 	case errors.As(err, &limit) && limit.Wait == 0:
 		return BatchTooLarge, true
 	case limit != nil:
@@ -128,9 +130,12 @@ func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 		wait  *firn.WaitError
 		clock *firn.ClockError
 		none  *grant.ExhaustedError
+		rate  *RateError
 		of    *auth.LimitError
 	)
 	switch {
+	case errors.As(err, &rate):
+		p.Retry = rate.Wait
 	case errors.As(err, &of):
 		p.Retry = of.Wait
 	case p.Kind == NotYet && errors.As(err, &none):
@@ -163,7 +168,7 @@ func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 	if late && p.Retry > 0 {
 		p.Detail = fmt.Sprintf("the limit of %v for a request has passed: %s", limit, p.Detail)
 	}
-	if p.Retry > maxRetry {
+	if p.Retry > maxRetry && p.Kind != RateLimited {
 		p.Retry = 0
 	}
 	return p

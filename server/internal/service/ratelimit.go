@@ -1,12 +1,24 @@
 package service
 
 import (
+	"fmt"
 	"maps"
 	"sync"
 	"time"
 
 	"github.com/firnid/firn/server/internal/access/auth"
 )
+
+// A RateError means that a client creates sequencers, or uses unknown names, too
+// fast for this server.
+type RateError struct {
+	Wait time.Duration
+	what string
+}
+
+func (e *RateError) Error() string {
+	return fmt.Sprintf("%s: retry in %v", e.what, e.Wait.Round(time.Millisecond))
+}
 
 // meters limit how often each client does something. A client is the name of
 // its entry in the token file; those without one are one client.

@@ -134,9 +134,8 @@ func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *R
 	if err := c.Charge(q.Count); err != nil {
 		return b, ProblemOf(err, f.Limit, false)
 	}
-	if b, p = f.take(ctx, c, name, q); p != nil {
-		c.Refund(q.Count)
-	}
+	b, p = f.take(ctx, c, name, q)
+	c.Settle(q.Count, p == nil)
 	return b, p
 }
 
@@ -183,9 +182,7 @@ func (f *Front) Try(c *auth.Credentials, name string, q *Request) (b Batch, ok b
 		return b, false
 	}
 	b, err := s.Try(q.Count)
-	if err != nil {
-		c.Refund(q.Count)
-	}
+	c.Settle(q.Count, err == nil)
 	return b, err == nil
 }
 

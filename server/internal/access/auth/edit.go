@@ -23,11 +23,15 @@ var (
 	ErrRotated = errors.New("the entry already has two tokens: remove the old one first")
 )
 
-// Entries returns the entries of a token file, in the order of the file.
+// Entries returns the entries of a token file, in the order of the file, with the
+// limits of their roles.
 func Entries(data []byte, file string) ([]*Entry, error) {
 	doc, err := read(data, file)
 	if err != nil {
 		return nil, err
+	}
+	for _, e := range doc.entries {
+		e.Limits = e.Limits.or(doc.roles[e.Role])
 	}
 	return doc.entries, nil
 }

@@ -97,6 +97,9 @@ func (e *Entry) Check() error {
 		fail("expires is %q: it must be a time such as 2027-01-01T00:00:00Z", e.Expires)
 	}
 	e.Limits.check(fail)
+	if e.Limits != (Limits{}) && !e.Role.May(Take) {
+		fail("rate, burst, request-rate and max are for roles that take IDs, generate and admin")
+	}
 	return errors.Join(all...)
 }
 
@@ -212,6 +215,7 @@ func (d *document) check() error {
 	fail := func(line int, format string, args ...any) {
 		all = append(all, fmt.Errorf("%s:%d: %s", d.file, line, fmt.Sprintf(format, args...)))
 	}
+	checkValues(d.root.Content[0], fail)
 	roles := valueOf(d.root.Content[0], "roles")
 	checkValues(roles, fail)
 	for i := 0; i+1 < len(roles.Content); i += 2 {

@@ -38,8 +38,8 @@ func (l Limits) String() string {
 
 // check returns what is wrong with the Limits.
 func (l *Limits) check(fail func(format string, args ...any)) {
-	if l.Burst > 0 && l.Rate == 0 {
-		fail("burst needs a rate")
+	if l.Burst > 0 && (l.Rate == 0 || l.Burst < l.Rate || l.Burst > 1e6*l.Rate) {
+		fail("burst needs a rate, and must be what that gives in 1 s to 11 days")
 	}
 	for _, n := range []Quantity{l.Burst, l.Max} {
 		if n != 0 && (n < 1 || n > 1e9) {
@@ -236,17 +236,18 @@ func (c *Credentials) Charge(n int) error {
 			return refuse(wait, "may take %v IDs a second from each server", l.Rate)
 		}
 	}
-	used.taken.Add(uint64(n))
 	return nil
 }
 
-// Refund gives back n IDs that were charged and not made.
-func (c *Credentials) Refund(n int) {
+// Settle ends a request for n IDs that was charged: they were made, or are given
+// back.
+func (c *Credentials) Settle(n int, made bool) {
 	if c == nil || c.p == nil || c.p.account == nil {
 		return
 	}
-	c.p.account.taken.Add(-uint64(n))
-	if l := &c.p.limits; l.Rate > 0 {
+	if l := &c.p.limits; made {
+		c.p.account.taken.Add(uint64(n))
+	} else if l.Rate > 0 {
 		c.p.account.ids.Charge(l.ids(), -n)
 	}
 }

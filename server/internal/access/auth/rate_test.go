@@ -127,14 +127,15 @@ func TestCharge(t *testing.T) {
 
 		c := &Credentials{Token: first, Given: true}
 		must.Do(t, guard.Allow(c, Take, "orders"))
-		c.Refund(20)
+		c.Settle(20, false)
 		want(first, 20, 0, true)
+		c.Settle(20, true)
 		var used []any
 		guard.Set().Usage(func(name string, ids, limited uint64) bool {
 			used = append(used, name, ids, limited)
 			return true
 		})
-		if got := fmt.Sprint(used...); got != "a70 5b1000000 0" {
+		if got := fmt.Sprint(used...); got != "a20 5b0 0" {
 			t.Errorf("used: %s", got)
 		}
 	})
@@ -143,16 +144,19 @@ func TestCharge(t *testing.T) {
 func TestLimitFaults(t *testing.T) {
 	_, hash := NewToken()
 	for limits, want := range map[string]string{
-		"rate: fast": `f:3: "fast" is not a number`, "burst: 5": "burst needs a rate", "rate: 0.001": "must be from 0.01", "max: 0.5": "must be from 1",
+		"rate: 5, burst: 4": "in 1 s to", "rate: 0.1, burst: 1G": "to 11 days", "rate: fast": `f:3: "fast" is not a number`, "burst: 5": "burst needs a rate", "rate: 0.001": "must be from 0.01", "max: 0.5": "must be from 1",
 		"rate: ~": "rate needs a value", "rate: [1]": `"" is not a number`, "rates: 5": "unknown key rates",
 	} {
-		_, err := Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hash+",\n   "+limits+"}\n"), "f")
+		_, err := Parse([]byte("tokens:\n- {name: a, sha256: "+hash+",\n   "+limits+", role: generate}\n"), "f")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", limits, err, want)
 		}
 	}
+	if _, err := Parse([]byte("tokens:\n- {name: a, sha256: "+hash+", role: read, rate: 5}\n"), "f"); err == nil {
+		t.Error("an entry that takes no IDs has a limit")
+	}
 	for roles, want := range map[string]string{
-		"{read: {max: 5}}": `roles limits "read"`, "{root: {max: 5}}": `roles limits "root"`, "{admin: }": "admin needs a value",
+		"{read: {max: 5}}": `roles limits "read"`, "{root: {max: 5}}": `roles limits "root"`, "{admin: }": "admin needs a value", "": "roles needs a value",
 		"{admin: {max: }}": "max needs a value", "{admin: {burst: 2}}": "burst needs a rate",
 	} {
 		_, err := Parse([]byte("roles: "+roles+"\ntokens:\n- {name: a, role: generate, sha256: "+hash+"}\n"), "f")
