@@ -194,23 +194,18 @@ func (p *probe) run(ctx context.Context) error {
 	steps := []func(context.Context) error{
 		func(ctx context.Context) error { return p.inTurn(ctx, first) }, p.slowAndFast, p.creates, p.increments, p.longKey,
 	}
-	errs, stops := make([]error, len(steps)), make([]context.CancelFunc, len(steps))
-	ctxs := make([]context.Context, len(steps))
-	for i := range steps {
-		ctxs[i], stops[i] = context.WithCancel(ctx)
-		defer stops[i]()
-	}
-	var working sync.WaitGroup
-	for i, step := range steps {
-		working.Go(func() {
-			if errs[i] = step(ctxs[i]); isUnfit(errs[i]) {
-				for _, stop := range stops[i+1:] {
-					stop() // they do not matter, and may take long
-				}
-			}
-		})
-	}
-	working.Wait()
+	return together(ctx, len(steps), func(ctx context.Context, i int) error { return steps[i](ctx) })
+}
+
+// together calls do with 0 to n-1 at once, and returns the first fault, or the
+// first error. It waits for all: a write that is given up may be applied after
+// clean.
+func together(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	errs := make([]error, n)
+	_ = each(ctx, n, func(ctx context.Context, i int) error {
+		errs[i] = do(ctx, i)
+		return nil
+	})
 	if i := slices.IndexFunc(errs, isUnfit); i >= 0 {
 		return errs[i]
 	}
@@ -375,7 +370,7 @@ func (p *probe) slowAndFast(ctx context.Context) error {
 // creates has several clients create the same keys at once, and lists them
 // afterwards. On S3Mock, s3proxy and s3s-fs several of them succeed.
 func (p *probe) creates(ctx context.Context) error {
-	err := each(ctx, clients, func(ctx context.Context, c int) error {
+	err := together(ctx, clients, func(ctx context.Context, c int) error {
 		for i := range created {
 			key := fmt.Sprintf("k%02d", i)
 			ok, err := p.attempt(ctx, key, fmt.Sprintf("of client %d", c), absent)
@@ -414,7 +409,7 @@ func (p *probe) creates(ctx context.Context) error {
 // increments has several clients increment the same counters at once. s3proxy and
 // s3s-fs lose some.
 func (p *probe) increments(ctx context.Context) error {
-	err := each(ctx, clients, func(ctx context.Context, c int) error {
+	err := together(ctx, clients, func(ctx context.Context, c int) error {
 		for i := range incremented {
 			if err := p.increment(ctx, fmt.Sprintf("n%d", (c+i)%counters), c); err != nil {
 				return err
