@@ -183,7 +183,7 @@ func TestBatchIsNotOvertaken(t *testing.T) {
 				stop := pollers(t.Context(), t, g)
 				var batches []ID
 				for range 3 {
-					time.Sleep(200 * time.Millisecond)
+					time.Sleep(400 * time.Millisecond)
 					start := time.Now()
 					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 					b, err := g.NextBatch(ctx, n)
