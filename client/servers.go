@@ -234,10 +234,8 @@ func (l *shortlist) failed(i int, start time.Time, ofServer bool, retryAfter tim
 	}
 	first := h.failures == 0
 	h.fail(start, retryAfter, err)
-	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusTooManyRequests {
-		if h.until.After(l.limited) {
-			l.limited = h.until
-		}
+	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusTooManyRequests && h.until.After(l.limited) {
+		l.limited = h.until
 	}
 	if l.own[i].err != nil {
 		l.own[i].suspect(start, err, true)

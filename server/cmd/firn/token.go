@@ -111,7 +111,7 @@ type tokenJSON struct {
 	Create      bool      `json:"create"`
 	Expires     string    `json:"expires,omitempty"`
 	Expired     bool      `json:"expired"`
-	auth.Limits           // absent without; by the role's limits too
+	auth.Limits           // also those of its role; absent if there are none
 }
 
 // printTokens prints entries.

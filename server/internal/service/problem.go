@@ -94,9 +94,10 @@ func knownKind(err error) (Kind, bool) {
 	switch {
 	case errors.As(err, new(*RateError)):
 		return Busy, true
-	case errors.As(err, &limit) && limit.Wait == 0:
-		return BatchTooLarge, true
-	case limit != nil:
+	case errors.As(err, &limit):
+		if limit.Wait == 0 {
+			return BatchTooLarge, true
+		}
 		return RateLimited, true
 	case errors.As(err, new(*CreateError)) && errors.Is(err, auth.ErrUnauthorized):
 		return Unauthorized, true

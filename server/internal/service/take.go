@@ -178,7 +178,7 @@ func (f *Front) take(ctx context.Context, c *auth.Credentials, name string, q *R
 // without waiting, for a client without limits.
 func (f *Front) Try(c *auth.Credentials, name string, q *Request) (b Batch, ok bool) {
 	s := f.Backend.Opened(name)
-	if s == nil || q.fit(s) != nil || c.Limited() || c.Charge(q.Count) != nil {
+	if s == nil || q.fit(s) != nil || c.Limited() {
 		return b, false
 	}
 	b, err := s.Try(q.Count)

@@ -177,7 +177,7 @@ func (m *Meter) Take(r Rate, n int) (wait time.Duration) {
 }
 
 func (m *Meter) wait(r Rate, n int) time.Duration {
-	return max(0, max(0, time.Until(m.paid))+r.takes(n)-r.takes(int(r.Burst)))
+	return max(0, max(0, time.Until(m.paid))+r.takes(n)-r.takes(r.Burst))
 }
 
 func (m *Meter) charge(r Rate, n int) {

@@ -33,7 +33,7 @@ func TestQuantity(t *testing.T) {
 }
 
 // TestMeter: in no span of time a client takes more than the burst and what the
-// rate gives, and one that waits as it is told need not wait again.
+// rate gives, and after the wait that it is given it need not wait again.
 func TestMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type taken struct {
