@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// TestCompose reads the compose file like docker compose.
-func TestCompose(t *testing.T) {
-	o, err := cli.NewProjectOptions([]string{filepath.Join(root, "deploy", "compose", "compose.yaml")})
+// compose reads the compose file like docker compose, with some variables.
+func compose(t *testing.T, env ...string) *types.Project {
+	o, err := cli.NewProjectOptions([]string{filepath.Join(root, "deploy", "compose", "compose.yaml")}, cli.WithEnv(env))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,6 +21,30 @@ func TestCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return project
+}
+
+// TestComposeBucket: a server uses the bucket of the caller and its credentials,
+// and starts without the etcd.
+func TestComposeBucket(t *testing.T) {
+	env := []string{"FIRN_STORE=s3://ids/firn", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=c"}
+	s, err := compose(t, env...).GetService("firn-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range env {
+		name, value, _ := strings.Cut(want, "=")
+		if got := s.Environment[name]; got == nil || *got != value {
+			t.Errorf("%s is %v, want %q", name, got, value)
+		}
+	}
+	if len(s.DependsOn) != 0 {
+		t.Errorf("it starts %v too", s.DependsOn)
+	}
+}
+
+func TestCompose(t *testing.T) {
+	project := compose(t)
 	names := project.ServiceNames()
 	if want := []string{"etcd", "firn-1", "firn-2", "firn-3"}; !slices.Equal(names, want) {
 		t.Fatalf("the services are %v, want %v", names, want)

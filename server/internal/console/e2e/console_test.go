@@ -16,10 +16,12 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/s3test"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
+	"github.com/firnid/firn/server/stores"
 )
 
 // busy takes IDs of some sequencers until the test ends.
@@ -257,6 +259,30 @@ func TestStoreAway(t *testing.T) {
 	store.Cut.Store(false)
 	b.has("attached")
 	b.wait("the note to go", `!document.body.innerText.includes("The store is unavailable.")`)
+}
+
+// TestBucket makes the first ID with a bucket as the store, kills its server, and
+// starts it again.
+func TestBucket(t *testing.T) {
+	browser := newBrowser(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
+	gateway := s3test.Start(t, t.TempDir())
+	store := must.Get(stores.Open(t.Context(), "s3://ids/firn?path-style=true&endpoint=http://"+gateway.Address))(t)
+	t.Cleanup(func() { _ = store.Close() })
+	b := newTab(t, browser, start(t, options{store: store, host: "one"}).url())
+	b.permit("503")
+	b.open("/")
+	b.has("No sequencers yet")
+	b.do(click(".inline button"))
+	b.has("Just made by the sequencer orders")
+	b.open("/sequencers/orders")
+	b.has("attached")
+	gateway.Kill()
+	b.has("The store is unavailable.")
+	gateway.Begin()
+	b.wait("the note to go", `!document.body.innerText.includes("The store is unavailable.")`)
+	b.has("attached")
 }
 
 // TestDestroy destroys a sequencer, which needs its name.
