@@ -44,7 +44,7 @@ var configKeys = func(text string) (all []configKey) {
 	limits.connections=max-connections limits.sequencers=max-sequencers limits.ids-per-call=max-ids-per-call
 	limits.body=max-body limits.header=max-header limits.request-timeout=request-timeout limits.read-timeout=read-timeout
 	limits.write-timeout=write-timeout limits.idle-timeout=idle-timeout limits.resp-idle-timeout=resp-idle-timeout
-	resp.integers drain.delay drain.timeout log.format log.level tracing.endpoint`)
+	resp.integers drain.delay drain.timeout log.format log.level issue-log tracing.endpoint`)
 
 // envOf returns the environment variable of a key.
 func envOf(key string) string {

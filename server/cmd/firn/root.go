@@ -30,7 +30,7 @@ func newRoot(a *app) *cobra.Command {
 		}
 	}
 	add(groupBasics, newNext(a), newInspect(a), newServe(a), newSequencer(a), newLayout(a))
-	add(groupMore, newCompose(a), newConvert(a), newRange(a), newSQL(a), newCheck(a), newAdopt(a), newHealth(a),
+	add(groupMore, newCompose(a), newConvert(a), newRange(a), newSQL(a), newCheck(a), newWho(a), newAdopt(a), newHealth(a),
 		newDoctor(a),
 		newBench(a), newConfig(a), newToken(a), newNode(a), newMember(a), newMan(a), newVersion(a))
 	root.AddCommand(newStores())

@@ -27,6 +27,7 @@ import (
 	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/health"
 	"github.com/firnid/firn/server/internal/operate/host"
+	"github.com/firnid/firn/server/internal/operate/issued"
 	"github.com/firnid/firn/server/internal/operate/tracing"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/server"
@@ -53,6 +54,7 @@ type serveCmd struct {
 	listenOf   [3]string // addresses for only HTTP, gRPC and RESP
 	tls        tlsconf.Files
 	veilKeys   string // path of the file
+	issueLog   string // path of the file, or stdout
 	opened     openedFiles
 	badLayout  bool // the given layout could not be read
 	store      string
@@ -134,6 +136,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 		"how long requests may take to finish when the server stops")
 	s.limitFlags(cmd)
 	s.logFlags.flags(cmd)
+	f.StringVar(&s.issueLog, "issue-log", "", "`FILE`, or stdout, for a line about each answer with IDs, see firn who --help")
 	f.StringVar(&s.traces.Endpoint, "tracing-endpoint", "",
 		"`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address, even without TLS or tokens")
@@ -182,6 +185,17 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 		defer c.Store.Close()
 	}
 	c.Tracing = traces
+	if s.issueLog != "" {
+		name, _ := os.Hostname()
+		if c.IssueLog, err = issued.Open(s.issueLog, a.stdout, cmp.Or(s.Advertise, name), log); err != nil {
+			return failed("", "issue log: %w", err)
+		}
+		defer func() {
+			if err := c.IssueLog.Close(); err != nil {
+				log.Warn("issue log: its end was lost", "error", err)
+			}
+		}()
+	}
 	scheme := "http"
 	if c.TLS != nil {
 		scheme = "https"

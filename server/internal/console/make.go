@@ -43,7 +43,7 @@ func (k *Console) makeID(v *visit) {
 
 // frontFor returns the Front for a visitor, and the visitor's credentials.
 func (k *Console) frontFor(v *visit) (*service.Front, *auth.Credentials) {
-	f := &service.Front{Backend: k.config.Backend, Veil: k.config.Veil, Limit: k.config.Limit, Logger: k.config.Logger,
+	f := &service.Front{Backend: k.config.Backend, Issued: k.config.Issued, Veil: k.config.Veil, Limit: k.config.Limit, Logger: k.config.Logger,
 		NameSequencer: "name its sequencer under Layout and encoding"}
 	if v.who.p == nil {
 		return f, &auth.Credentials{Address: v.r.RemoteAddr}

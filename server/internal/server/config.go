@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/operate/issued"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/veil"
@@ -76,6 +77,10 @@ type Config struct {
 	// without a dot, and the host of Advertise: any web page could reach it through
 	// a host name of its own that resolves to this machine (DNS rebinding).
 	Hosts []string
+
+	// IssueLog records who receives which IDs; nil records nothing. The caller
+	// closes it after Shutdown.
+	IssueLog *issued.Log
 
 	// RequestTimeout is how long a request may wait for its IDs; 0 means
 	// service.DefaultLimit.

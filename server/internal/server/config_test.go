@@ -25,6 +25,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/operate/issued"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
@@ -205,6 +206,16 @@ var fieldTests = map[string]func(t *testing.T){
 			if !strings.Contains(strings.Join(names, "\n"), want) {
 				t.Errorf("spans %q, want %s", names, want)
 			}
+		}
+	},
+	"IssueLog": func(t *testing.T) {
+		out := new(nettest.Output)
+		log := must.Get(issued.Open("stdout", out, "ids-1", slog.New(slog.DiscardHandler)))(t)
+		_, address := served(t, Config{IssueLog: log})
+		all := asks(t, address, "orders", 1, "dec")
+		must.Do(t, log.Close())
+		if n := strings.Count(out.String(), `"sequencer":"orders"`); n != len(all) {
+			t.Errorf("%d answers over %d protocols:\n%s", n, len(all), out)
 		}
 	},
 	"Logger": func(t *testing.T) {

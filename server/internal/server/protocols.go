@@ -41,6 +41,9 @@ func (s *Server) metricsConfig() metrics.Config {
 	if s.guard != nil {
 		m.Clients = func(yield func(string, uint64, uint64) bool) { s.guard.Set().Usage(yield) }
 	}
+	if s.config.IssueLog != nil {
+		m.LostLines = s.config.IssueLog.Lost
+	}
 	if s.source.peers != nil {
 		m.Forwards = s.source.peers.Forwards
 	}
@@ -51,7 +54,7 @@ func (s *Server) metricsConfig() metrics.Config {
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
 		Backend: s.source.backend, Veil: s.config.VeilKeys, Figures: s.source.figures,
-		Layout: s.config.layout(), Limit: s.config.RequestTimeout, Version: s.config.Version, Logger: s.config.Logger,
+		Issued: s.issued(), Layout: s.config.layout(), Limit: s.config.RequestTimeout, Version: s.config.Version, Logger: s.config.Logger,
 	}
 	if s.source.announcer != nil {
 		c.Self = s.source.announcer.ID
@@ -63,7 +66,7 @@ func (s *Server) newConsole() *console.Console {
 func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
 		Backend: s.source.backend, Veil: s.config.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
-		Limit: s.config.RequestTimeout, Limits: s.config.Limits,
+		Issued: s.issued(), Limit: s.config.RequestTimeout, Limits: s.config.Limits,
 		AnyHost: s.config.TLS != nil || s.config.TokenFile != "", Hosts: s.config.Hosts, Auth: s.authorizer(),
 		Trace: s.tracer.HTTP(s.config.TLS != nil), Logger: s.config.Logger,
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
@@ -79,7 +82,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 
 func (s *Server) newRPC() *rpcapi.Server {
 	return rpcapi.NewServer(rpcapi.Config{
-		Backend: s.source.backend, Limit: s.config.RequestTimeout, Limits: s.config.Limits,
+		Backend: s.source.backend, Issued: s.issued(), Limit: s.config.RequestTimeout, Limits: s.config.Limits,
 		Auth: s.authorizer(), Logger: s.config.Logger, Options: s.tracer.GRPCServer(),
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
 	})
@@ -88,10 +91,18 @@ func (s *Server) newRPC() *rpcapi.Server {
 func (s *Server) newRESP() *respapi.Server {
 	return respapi.NewServer(respapi.Config{
 		Backend: s.source.backend, Veil: s.config.VeilKeys, Limit: s.config.RequestTimeout, Limits: s.config.Limits,
-		IdleTimeout: s.config.RESPIdle, RefuseUnsafe: s.config.RESPRefuseUnsafe, Auth: s.authorizer(),
+		Issued: s.issued(), IdleTimeout: s.config.RESPIdle, RefuseUnsafe: s.config.RESPRefuseUnsafe, Auth: s.authorizer(),
 		Version: s.config.Version, Logger: s.config.Logger, Trace: s.tracer.RESP(),
 		Observe: func(n int, d time.Duration, k service.Kind) { s.metrics.ObserveMany("resp", outcomeOf(k), d, n) },
 	})
+}
+
+// issued returns what records the IDs of clients, or nil.
+func (s *Server) issued() service.IssueFunc {
+	if s.config.IssueLog == nil {
+		return nil
+	}
+	return s.config.IssueLog.Add
 }
 
 // authorizer returns the guard of all protocols, or nil.

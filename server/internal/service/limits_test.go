@@ -67,7 +67,7 @@ func TestTenants(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		creds := &auth.Credentials{Token: a, Given: true}
 		must.Do(t, guard.Allow(creds, auth.Take, "orders"))
-		if _, ok := front.Try(creds, "orders", &Request{Count: 50}); ok {
+		if _, ok := front.Try(t.Context(), creds, "orders", &Request{Count: 50}); ok {
 			t.Error("several requests of a client with limits are answered as one")
 		}
 	})

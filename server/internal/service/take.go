@@ -27,10 +27,15 @@ type Front struct {
 	Limit   time.Duration   // how long a request may wait
 	Count   int             // IDs in a request; 0 means MaxCount
 	Logger  *slog.Logger    // of changes
+	Issued  IssueFunc       // is told of IDs before they are answered; nil: nobody is
 
 	SendToken     string // how clients of the protocol send a token
 	NameSequencer string // how they name the sequencer of a veiled ID
 }
+
+// An IssueFunc is told which client receives a batch of the named sequencer.
+// The context may have a request ID.
+type IssueFunc func(ctx context.Context, c *auth.Credentials, name string, b *Batch)
 
 // A Request is a request for IDs.
 type Request struct {
@@ -136,6 +141,10 @@ func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *R
 	}
 	b, p = f.take(ctx, c, name, q)
 	c.Settle(q.Count, p == nil)
+	if p == nil && f.Issued != nil {
+		copied := b // b itself need not be allocated
+		f.Issued(ctx, c, name, &copied)
+	}
 	return b, p
 }
 
@@ -176,13 +185,17 @@ func (f *Front) take(ctx context.Context, c *auth.Credentials, name string, q *R
 
 // Try is Take for a request for one ID each of several IDs that are available
 // without waiting, for a client without limits.
-func (f *Front) Try(c *auth.Credentials, name string, q *Request) (b Batch, ok bool) {
+func (f *Front) Try(ctx context.Context, c *auth.Credentials, name string, q *Request) (b Batch, ok bool) {
 	s := f.Backend.Opened(name)
 	if s == nil || q.fit(s) != nil || c.Limited() {
 		return b, false
 	}
 	b, err := s.Try(q.Count)
 	c.Settle(q.Count, err == nil)
+	if err == nil && f.Issued != nil {
+		copied := b
+		f.Issued(ctx, c, name, &copied)
+	}
 	return b, err == nil
 }
 

@@ -227,6 +227,12 @@ var all = []Metric{
 		"Requests that a limit of their entry of the token file has refused.", nil, func(s *Set, put put) {
 			s.clients(func(name string, _, limited uint64) { put(float64(limited), name) })
 		}},
+	{"firn_issue_log_lost_lines_total", Counter, "lines", nil,
+		"Lines of the issue log that could not be written. Absent without --issue-log.", nil, func(s *Set, put put) {
+			if s.config.LostLines != nil {
+				put(float64(s.config.LostLines()))
+			}
+		}},
 	{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"},
 		"Requests by outcome: ok, refused (the client's fault), failed (the server's fault) or cancelled (the client left before the answer).", nil, func(s *Set, put put) {
 			for protocol, r := range s.requests {
@@ -287,6 +293,9 @@ type Config struct {
 	// Forwards returns how often other servers were asked, by result, with all
 	// possible results; nil if none is asked.
 	Forwards func() map[string]uint64
+
+	// LostLines returns how many lines of the issue log were lost; nil without one.
+	LostLines func() uint64
 
 	// Clients yields the name of each client of the token file, the IDs that it has
 	// taken, and its requests that its limits have refused; nil without a file.

@@ -37,10 +37,11 @@ func TestScrape(t *testing.T) {
 		{Name: "static", Stats: firn.Stats{IDs: 2}},
 	}
 	s := New(Config{Version: "v9", Protocols: []string{"http", "resp"}, Sequencers: func() []Sequencer { return append([]Sequencer(nil), all...) }, Connections: func(p string) int64 { return int64(len(p)) },
-		Forwards: func() map[string]uint64 { return map[string]uint64{"ok": 21, "failed": 22, "refused": 0} },
-		StoreUp:  func() (bool, bool) { return true, true },
-		Clients:  func(yield func(string, uint64, uint64) bool) { yield("billing", 31, 32) },
-		Ready:    func() bool { return true }, Expiry: func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Forwards:  func() map[string]uint64 { return map[string]uint64{"ok": 21, "failed": 22, "refused": 0} },
+		LostLines: func() uint64 { return 23 },
+		StoreUp:   func() (bool, bool) { return true, true },
+		Clients:   func(yield func(string, uint64, uint64) bool) { yield("billing", 31, 32) },
+		Ready:     func() bool { return true }, Expiry: func() time.Time { return time.Unix(1_800_000_000, 0) },
 	})
 	s.Observe("http", OK, 30*time.Microsecond)
 	s.Observe("http", Refused, time.Millisecond)

@@ -68,6 +68,9 @@ type Config struct {
 	// Auth decides what each client may do; nil allows everything.
 	Auth auth.Authorizer
 
+	// Issued is told of IDs before they are answered; nil: nobody is.
+	Issued service.IssueFunc
+
 	// Logger receives the server's own failures, and every request at level debug;
 	// nil discards them. The context of a line has the request ID, see package
 	// requestid.
@@ -134,7 +137,7 @@ func NewHandler(c Config) *Handler {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	h := &Handler{
 		config: c, mux: http.NewServeMux(),
-		front: service.Front{Backend: c.Backend, Auth: c.Auth, Veil: c.Veil, Limit: c.Limit, Count: c.Limits.Count,
+		front: service.Front{Backend: c.Backend, Issued: c.Issued, Auth: c.Auth, Veil: c.Veil, Limit: c.Limit, Count: c.Limits.Count,
 			Logger:    c.Logger,
 			SendToken: "in the header Authorization: Bearer firn_…", NameSequencer: "name its sequencer with sequencer=NAME"},
 	}

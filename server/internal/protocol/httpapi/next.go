@@ -111,6 +111,9 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 		r = withRequestID(w, r) // IDs that are available need no request ID
 		return r.Context()
 	}
+	if h.front.Issued != nil {
+		r = withRequestID(w, r)
+	}
 	b, p := h.front.Take(r.Context(), creds, name, &q.Request)
 	if p != nil {
 		return p

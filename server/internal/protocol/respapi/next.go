@@ -63,7 +63,7 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 	if r.shape == shapeOne || r.shape == shapeInt {
 		if more := c.repeats(raw, min(maxRepeats, c.server.config.Limits.Count)); more >= fewRepeats {
 			q.Count = 1 + more
-			if b, ok := front.Try(c.creds, name, &q); ok {
+			if b, ok := front.Try(c.ctx, c.creds, name, &q); ok {
 				c.answerIDs(r.shape, name, &q.Form, &b)
 				c.r += more * len(raw)
 				return q.Count, q.Count

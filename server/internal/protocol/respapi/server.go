@@ -50,6 +50,9 @@ type Config struct {
 	// authenticates with AUTH and a token, or with a certificate.
 	Auth auth.Authorizer
 
+	// Issued is told of IDs before they are answered; nil: nobody is.
+	Issued service.IssueFunc
+
 	// Version is the version of Firn for INFO and HELLO; "" means "unknown".
 	Version string
 
@@ -106,7 +109,7 @@ func NewServer(c Config) *Server {
 	s := &Server{
 		config: c, commands: commands, conns: make(map[*conn]struct{}),
 		limits: limitsOf(c.Limits.Body), limitsBeforeAuth: limitsBeforeAuth(c.Limits.Body),
-		front: service.Front{Backend: c.Backend, Auth: c.Auth, Veil: c.Veil, Limit: c.Limit, Count: c.Limits.Count,
+		front: service.Front{Backend: c.Backend, Issued: c.Issued, Auth: c.Auth, Veil: c.Veil, Limit: c.Limit, Count: c.Limits.Count,
 			NameSequencer: "name its sequencer with SEQUENCER name"},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

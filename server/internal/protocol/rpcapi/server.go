@@ -48,6 +48,9 @@ type Config struct {
 	// Auth decides what each client may do; nil allows everything.
 	Auth auth.Authorizer
 
+	// Issued is told of IDs before they are answered; nil: nobody is.
+	Issued service.IssueFunc
+
 	// Observe is called for every call, with the kind of problem and the duration.
 	// nil is allowed.
 	Observe func(k service.Kind, d time.Duration)
@@ -94,7 +97,7 @@ func NewServer(c Config) *Server {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Limits = c.Limits.WithDefaults()
 	s := &Server{config: c, total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
-	s.front = service.Front{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit, Count: c.Limits.Count, Logger: c.Logger,
+	s.front = service.Front{Backend: c.Backend, Issued: c.Issued, Auth: c.Auth, Limit: c.Limit, Count: c.Limits.Count, Logger: c.Logger,
 		SendToken: "in the metadata, authorization: Bearer firn_…"}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.stopped, s.stop = context.WithCancelCause(context.Background())

@@ -1,0 +1,294 @@
+// Package issued records which client received which IDs, and finds that
+// again: the issue log of firn serve, and firn who.
+package issued
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/protocol/requestid"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// A Record is a line of the log, as JSON. N counts all lines of a process,
+// those that were lost too, so that a missing line shows. Lines with an Event
+// have no IDs.
+type Record struct {
+	Time   time.Time `json:"time"` // when the line was made, by the server's clock
+	Log    string    `json:"log"`  // identifies the process
+	N      uint64    `json:"n"`
+	Event  string    `json:"event,omitempty"`  // start, minute, lost or end
+	Server string    `json:"server,omitempty"` // of an Event
+	Lost   int       `json:"lost,omitempty"`   // how many lines were lost before this one
+
+	Sequencer string   `json:"sequencer,omitempty"`
+	Layout    string   `json:"layout,omitempty"`
+	Runs      []Run    `json:"runs,omitempty"`
+	IDs       []string `json:"ids,omitempty"`     // of layouts without runs
+	Client    string   `json:"client,omitempty"`  // in the token file, or of a certificate
+	Address   string   `json:"address,omitempty"` // of the client
+	Request   string   `json:"request,omitempty"` // as in other logs
+}
+
+// A Run is Count IDs: First, First+Step and so on. First has the format of the
+// layout.
+type Run struct {
+	First string `json:"first"`
+	Step  uint64 `json:"step"`
+	Count uint64 `json:"count"`
+}
+
+const (
+	minute = time.Minute // how often a line proves that nothing is missing
+
+	// gather is how long lines are gathered before they are written at once.
+	gather = 10 * time.Millisecond
+
+	// maxPending is how many bytes wait to be written before lines are lost.
+	maxPending = 4 << 20
+
+	closeLimit = time.Second
+)
+
+// A Log writes a line for each answer with IDs. It never blocks its callers:
+// while nothing can be written, lines are lost, which a later line says. It is
+// safe for concurrent use.
+type Log struct {
+	open   func() (io.Writer, error) // the file, again if it was renamed
+	logger *slog.Logger
+	id     string
+	server string
+
+	mu      sync.Mutex // guards the fields below
+	n       uint64
+	pending []byte
+	lost    int // lines since the last one that says so
+	total   uint64
+
+	wake  chan struct{} // has an element if there are pending lines
+	end   context.CancelFunc
+	ended chan struct{}
+}
+
+// Open begins the log of a server in a file, to which it appends, or on stdout.
+// If the file is renamed or removed, the next lines go to a new one. Close ends
+// the log.
+func Open(path string, stdout io.Writer, server string, logger *slog.Logger) (*Log, error) {
+	open := func() (io.Writer, error) { return stdout, nil }
+	if path != "stdout" {
+		f := &file{path: path}
+		open = f.current
+	}
+	if _, err := open(); err != nil {
+		return nil, err
+	}
+	l := &Log{open: open, logger: logger, id: strings.ToLower(rand.Text()[:10]), server: server,
+		wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.end = cancel
+	l.event("start")
+	go l.run(ctx)
+	return l, nil
+}
+
+// A file is opened again when its path leads elsewhere.
+type file struct {
+	path string
+	f    *os.File
+}
+
+func (f *file) current() (io.Writer, error) {
+	if f.f != nil {
+		is, err := f.f.Stat()
+		if at, e := os.Stat(f.path); err == nil && e == nil && os.SameFile(is, at) {
+			return f.f, nil
+		}
+	}
+	next, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	if f.f != nil {
+		_ = f.f.Close()
+	}
+	f.f = next
+	return next, nil
+}
+
+// Add writes that a client receives a batch. The request ID is that of ctx.
+func (l *Log) Add(ctx context.Context, c *auth.Credentials, name string, b *service.Batch) {
+	layout := b.Layout()
+	as := form.Of(layout.Format())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line, ok := l.line()
+	if !ok {
+		return
+	}
+	line = appendField(line, "sequencer", name)
+	line = appendField(line, "layout", layout.String())
+	if layout.HasRuns() {
+		line = append(line, `,"runs":[`...)
+		for i, r := range b.Runs() {
+			if i > 0 {
+				line = append(line, ',')
+			}
+			line = r.First.Append(append(line, `{"first":"`...), &as)
+			line = strconv.AppendUint(append(line, `","step":`...), r.Step, 10)
+			line = append(strconv.AppendInt(append(line, `,"count":`...), int64(r.Count), 10), '}')
+		}
+	} else {
+		line = append(line, `,"ids":[`...)
+		mark := `"`
+		for id := range b.All {
+			line = append(id.Append(append(line, mark...), &as), '"')
+			mark = `,"`
+		}
+	}
+	line = append(line, ']')
+	line = appendField(line, "client", c.Name())
+	line = appendField(line, "address", c.Address)
+	l.keep(appendField(line, "request", requestid.Of(ctx)))
+}
+
+// line begins the next line, unless it is lost. The caller has locked mu.
+func (l *Log) line() (line []byte, ok bool) {
+	l.n++
+	if len(l.pending) > maxPending {
+		l.lose(1)
+		return nil, false
+	}
+	line = time.Now().UTC().AppendFormat(append(l.pending, `{"time":"`...), "2006-01-02T15:04:05.000000Z")
+	line = append(append(line, `","log":"`...), l.id...)
+	return strconv.AppendUint(append(line, `","n":`...), l.n, 10), true
+}
+
+// keep ends a line of line.
+func (l *Log) keep(line []byte) {
+	l.pending = append(line, "}\n"...)
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lose counts lost lines. The caller has locked mu.
+func (l *Log) lose(n int) {
+	if l.lost == 0 {
+		l.logger.Warn("issue log: lines are lost: nothing reads it, or its disk is full")
+	}
+	l.lost += n
+	l.total += uint64(n)
+}
+
+func (l *Log) event(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if line, ok := l.line(); ok {
+		line = appendField(appendField(line, "event", name), "server", l.server)
+		if l.lost > 0 {
+			line = strconv.AppendInt(append(line, `,"lost":`...), int64(l.lost), 10)
+			l.lost = 0
+		}
+		l.keep(line)
+	}
+}
+
+// appendField appends a field of a JSON object, unless it is empty.
+func appendField(line []byte, name, value string) []byte {
+	if value == "" {
+		return line
+	}
+	line = append(append(append(line, `,"`...), name...), `":`...)
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+		quoted, _ := json.Marshal(value)
+		return append(line, quoted...)
+	}
+	return append(append(append(line, '"'), value...), '"')
+}
+
+// run writes what is pending, and a line a minute, until ctx is done.
+func (l *Log) run(ctx context.Context) {
+	defer close(l.ended)
+	every := time.NewTicker(minute)
+	defer every.Stop()
+	var spare []byte
+	torn := false // the file ends with a part of a line
+	for ended := false; !ended; {
+		select {
+		case <-l.wake:
+			select {
+			case <-time.After(gather):
+			case <-ctx.Done():
+			}
+		case <-every.C:
+			l.event("minute")
+		case <-ctx.Done():
+			l.event("end")
+			ended = true
+		}
+		l.mu.Lock()
+		lines := l.pending
+		l.pending = spare[:0]
+		l.mu.Unlock()
+		if spare = lines; len(lines) == 0 {
+			continue
+		}
+		if torn {
+			lines = append([]byte("\n"), lines...)
+		}
+		written := 0
+		w, err := l.open()
+		if err == nil {
+			written, err = w.Write(lines)
+			torn = torn && written == 0 || written > 0 && lines[written-1] != '\n'
+		}
+		if left := bytes.Count(lines[written:], []byte("\n")); err != nil && left > 0 {
+			l.mu.Lock()
+			l.lose(left)
+			l.mu.Unlock()
+		} else if l.isBehind() {
+			l.event("lost")
+		}
+		if cap(spare) > maxPending {
+			spare = nil
+		}
+	}
+}
+
+func (l *Log) isBehind() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost > 0
+}
+
+// Lost returns how many lines were lost.
+func (l *Log) Lost() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total
+}
+
+// Close writes what is pending, but does not wait long if nothing can be
+// written. Nothing may be added afterwards.
+func (l *Log) Close() error {
+	l.end()
+	select {
+	case <-l.ended:
+		return nil
+	case <-time.After(closeLimit):
+		return fmt.Errorf("the issue log could not be written to its end")
+	}
+}
