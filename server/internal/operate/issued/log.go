@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
@@ -76,6 +77,8 @@ type Log struct {
 	pending []byte
 	lost    int // lines since the last one that says so
 	total   uint64
+	layout  firn.Layout // of the last line
+	text    string      // of layout
 
 	wake  chan struct{} // has an element if there are pending lines
 	end   context.CancelFunc
@@ -128,7 +131,7 @@ func (f *file) current() (io.Writer, error) {
 }
 
 // Add writes that a client receives a batch. The request ID is that of ctx.
-func (l *Log) Add(ctx context.Context, c *auth.Credentials, name string, b *service.Batch) {
+func (l *Log) Add(ctx context.Context, c *auth.Credentials, name string, b service.Batch) {
 	layout := b.Layout()
 	as := form.Of(layout.Format())
 	l.mu.Lock()
@@ -138,7 +141,10 @@ func (l *Log) Add(ctx context.Context, c *auth.Credentials, name string, b *serv
 		return
 	}
 	line = appendField(line, "sequencer", name)
-	line = appendField(line, "layout", layout.String())
+	if *layout != l.layout {
+		l.layout, l.text = *layout, layout.String()
+	}
+	line = appendField(line, "layout", l.text)
 	if layout.HasRuns() {
 		line = append(line, `,"runs":[`...)
 		for i, r := range b.Runs() {
