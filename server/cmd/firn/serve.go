@@ -187,6 +187,7 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	c.Tracing = traces
 	if s.issueLog != "" {
 		name, _ := os.Hostname()
+		name = strings.TrimSpace(name + " " + strings.Join(append(slices.Clone(s.listen), s.listenOf[:]...), " "))
 		if c.IssueLog, err = issued.Open(s.issueLog, a.stdout, cmp.Or(s.Advertise, name), log); err != nil {
 			return failed("", "issue log: %w", err)
 		}

@@ -43,19 +43,23 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 			}
 		}
 	}
+	by := ""
+	if l := q.Info.LastChange; l != (grant.Change{}) {
+		by = fmt.Sprintf("by %s, %s", cmp.Or(l.By, "a client"), ago(l.At, at))
+	}
 	c := q.Info.Config
 	counts, first := nodeCounts(q, at)
 	begins := q.Info.Floor.Add(-c.MaxAhead)
 	s := states[q.Info.State]
 	switch {
 	case q.Info.MovedTo != "":
-		add("idle", "moved", "", "Its IDs now come from another store.")
+		add("idle", "moved", by, "Its IDs now come from another store.")
 	case q.Info.State == grant.Detaching || q.Info.State == grant.Destroying:
 		held, last := heldWindows(q.Nodes, at)
 		add(s.Tone, s.Word, until(last), "It waits for %s to be given back, at the latest when their windows end.",
 			plural(held, "node ID"))
 	case q.Info.State == grant.Detached:
-		add(s.Tone, s.Word, "", "Every request for its IDs is refused until you attach it.")
+		add(s.Tone, s.Word, by, "Every request for its IDs is refused until you attach it.")
 	case q.Info.State != grant.Attached:
 	case !c.Layout.Last().After(at):
 		add("bad", "time over", "since "+day(c.Layout.Last()), "Layout %s has no IDs for this time.", c.Layout)
