@@ -103,6 +103,7 @@ func serveInto(t *testing.T, stderr *os.File) {
 // TestBlockedLogUnderANodeID: a program that runs under a node ID is stopped
 // before its window ends, even if the log is not read.
 func TestBlockedLogUnderANodeID(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	running := filepath.Join(dir, "running")
@@ -138,6 +139,7 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 // ends it with 128 and the number of the signal, however its handlers
 // race.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	held := "node run --nodes 5..5 --store dir:" + filepath.Join(t.TempDir(), "store") + "?create=true&volatile=true -- "
 	holder := firnCommand(context.Background(), held+"cat")
 	holds := must.Get(holder.StdinPipe())(t)

@@ -25,6 +25,7 @@ import (
 // and says why. If it is allowed to, it blocks its node ID; a repair gives that
 // back to servers whose clocks are right, and no ID is made twice.
 func TestServeClockAhead(t *testing.T) {
+	t.Parallel()
 	store := "dir:" + filepath.Join(t.TempDir(), "store") + "?volatile=true"
 	ahead := map[string]string{clockEnv: "8760h"}
 	serve := func(env map[string]string, more ...string) *running {
@@ -100,6 +101,7 @@ func TestServeClockAhead(t *testing.T) {
 // TestDetachBlocked: an operation that waits for windows says what to do about
 // one that a wrong clock has opened, and ends when that is done.
 func TestDetachBlocked(t *testing.T) {
+	t.Parallel()
 	inFull(t)
 	dir := filepath.Join(t.TempDir(), "store")
 	store := "dir:" + dir + "?create=true&volatile=true"

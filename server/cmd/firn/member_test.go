@@ -11,6 +11,7 @@ import (
 // TestMemberList: the list of servers and the list of node IDs distinguish two
 // servers of one host.
 func TestMemberList(t *testing.T) {
+	t.Parallel()
 	store := testStore(t)
 	var addresses []string
 	for range 2 {
