@@ -94,11 +94,13 @@ func TestOutageIsLogged(t *testing.T) {
 			time.Sleep(time.Second)
 			one(t, q)
 			for round := range 2 { // the same once more
+				synctest.Wait()
 				log.Reset()
 				s.fail(errRefused, errRefused)
 				time.Sleep(10 * time.Minute)
 				s.fail(nil, nil)
 				time.Sleep(15 * time.Second)
+				synctest.Wait() // the member logs no more
 				got := regexp.MustCompile(`level=(\w+ msg="window [^",]*)`).FindAllStringSubmatch(log.String(), -1)
 				want := []string{`WARN msg="window not renewed`, `ERROR msg="window ended`, `INFO msg="window renewed again`}
 				if !slices.EqualFunc(got, want, func(m []string, want string) bool { return m[1] == want }) {
