@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the benchmarks of bench/, which measure the library, the server and their
-# peers, and prints a format that benchstat compares.
+# peers, and prints a format that benchstat compares. Rows with a goal follow at
+# the end, and those that are short of it.
 #
 #	scripts/bench.sh core [FLAGS…]    only the library: about a minute
 #	scripts/bench.sh all [FLAGS…]     servers and stores too: about ten minutes
@@ -37,6 +38,11 @@ core | all) ;;
 	exit 2
 	;;
 esac
+
+if test -z "${FIRN_BENCH_GOALS:-}"; then
+	{ FIRN_BENCH_GOALS=1 sh scripts/bench.sh "$what" "$@" || echo FAIL; } | awk -f bench/goals.awk
+	exit
+fi
 
 (cd bench && go test -run '^$' -bench . -skip '^BenchmarkServer' -benchtime 0.5s "$@" .)
 # Without the processor's counter, Next reads the clock.

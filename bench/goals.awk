@@ -1,0 +1,33 @@
+# Prints what go test prints, and at the end each figure that has a goal in
+# docs/performance.md, on which processor. It fails if a benchmark fails.
+BEGIN {
+	rows = split("Next/clock=counter x-add-clock <= 1.25, Fill/threads=1 x-add <= 0.5, Prefetch/n=1000/threads=1 x-add <= 1," \
+		"Burst x-bwmarrin >= 10, Sustained/firn %-core <= 15, ServerRESP/P=1 x-redis >= 0.95, ServerRESP/P=1 x-redis-cpu <= 1," \
+		"ServerRESP/P=16 x-redis >= 1, ServerRESP/P=16 x-redis-cpu <= 0.9, ServerRESP/P=100 x-redis >= 1.8," \
+		"ServerRESP/P=100 x-redis-cpu <= 0.5, ServerHTTP x-bare >= 0.85, ServerHTTP x-bare-cpu <= 1.15," \
+		"ServerPacked/resp/batch=10000 M-IDs/s >= 300, ServerPacked/http/batch=10000 M-IDs/s >= 300," \
+		"ServerClient/batch=1000 ns/op <= 8, ServerClient/batch=10000 ns/op <= 8, ServerStart ms/first-ID <= 30," \
+		"ServerIdle %-core <= 0.1, ServerIdle MiB <= 30, ServerIdleConnections/resp x-redis <= 0.7," \
+		"ServerIdleConnections/http x-redis <= 1, ServerJoin s/join <= 1.5, ServerJoin cpu-s/join <= 1", goals, /, */)
+}
+{ print; fflush() }
+/^cpu: / { cpu = substr($0, 6) }
+/^(--- )?FAIL/ { failed = 1 }
+/^Benchmark/ {
+	name = substr($1, 10)
+	sub(/-[0-9]+$/, "", name)
+	for (i = 3; i < NF; i += 2)
+		got[name " " $(i + 1)] = $i
+}
+END {
+	print "\ngoals, on " cpu ":"
+	for (i = 1; i <= rows; i++) {
+		split(goals[i], g, " ")
+		if ((g[1] " " g[2]) in got) {
+			x = got[g[1] " " g[2]]
+			holds = g[3] == "<=" ? x + 0 <= g[4] + 0 : x + 0 >= g[4] + 0
+			printf "%-36s %10s %-12s %s %s%s\n", g[1], x, g[2], g[3], g[4], holds ? "" : "  short"
+		}
+	}
+	exit failed
+}
