@@ -194,22 +194,7 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 			}
 			e.Kind = eventHint
 		}
-		for again := true; again; {
-			again = false
-			for _, a := range k.step(m, e) {
-				switch {
-				case a.isRequest():
-					requests.Go(func() { k.request(ctx, a, &lineage) })
-				case a.Kind == actionTimer:
-					timer = time.After(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
-				case a.Kind == actionSeal:
-					k.holder.Seal()
-					e, again = event{Kind: eventSealed}, true
-				default:
-					k.act(m, a)
-				}
-			}
-		}
+		timer = k.handle(ctx, m, &e, timer, &requests, &lineage)
 		ended := outage.ended
 		ending = nil
 		if left := outage.update(m); left > 0 {
@@ -226,6 +211,30 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 			k.mu.Unlock()
 		}
 	}
+}
+
+// handle passes an event to the machine and performs its actions. It returns the
+// timer, or its successor. It is not a part of run, which waits most of the time:
+// the runtime shrinks the stack of a goroutine that waits in a small frame.
+func (k *Keeper) handle(ctx context.Context, m *machine, e *event, timer <-chan time.Time, requests *sync.WaitGroup,
+	lineage *lineageOf) <-chan time.Time {
+	for again := true; again; {
+		again = false
+		for _, a := range k.step(m, *e) {
+			switch {
+			case a.isRequest():
+				requests.Go(func() { k.request(ctx, a, lineage) })
+			case a.Kind == actionTimer:
+				timer = time.After(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
+			case a.Kind == actionSeal:
+				k.holder.Seal()
+				*e, again = event{Kind: eventSealed}, true
+			default:
+				k.act(m, a)
+			}
+		}
+	}
+	return timer
 }
 
 // request makes a request and passes the answer on.
