@@ -188,14 +188,9 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	if s.issueLog != "" {
 		name, _ := os.Hostname()
 		name = strings.TrimSpace(name + " " + strings.Join(append(slices.Clone(s.listen), s.listenOf[:]...), " "))
-		if c.IssueLog, err = issued.Open(s.issueLog, a.stdout, cmp.Or(s.Advertise, name), log); err != nil {
+		if c.IssueLog, err = issued.Open(s.issueLog, a.stdout.Writer, cmp.Or(s.Advertise, name), log); err != nil {
 			return failed("", "issue log: %w", err)
 		}
-		defer func() {
-			if err := c.IssueLog.Close(); err != nil {
-				log.Warn("issue log: its end was lost", "error", err)
-			}
-		}()
 	}
 	scheme := "http"
 	if c.TLS != nil {
@@ -211,6 +206,14 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 			return err
 		}
 		defer p.listener.Close() // the server has closed it, if all could be opened
+	}
+	if c.IssueLog != nil {
+		c.IssueLog.Start()
+		defer func() {
+			if err := c.IssueLog.Close(); err != nil {
+				log.Warn("issue log: its end was lost", "error", err)
+			}
+		}()
 	}
 	// After the first signal, a second one ends the program at once.
 	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -42,7 +43,7 @@ func newWho(a *app) *cobra.Command {
 			return wrongFlag("sequencer", search.Sequencer, "", "%w", err)
 		}
 		for _, name := range logs {
-			if err := readLog(cmd.Context(), a, &search, name); err != nil {
+			if err := readLog(cmd.Context(), in, &search, name); err != nil {
 				return failed("", "%s: %w", name, err)
 			}
 		}
@@ -51,12 +52,12 @@ func newWho(a *app) *cobra.Command {
 		}
 		all := true
 		for _, q := range search.Queries {
-			verdict, at, reason := search.Judge(q)
-			all = all && verdict == issued.Issued
+			v := search.Judge(q)
+			all = all && v.Is == issued.Issued
 			if asJSON {
-				a.printJSON(whoJSON{q.Text, verdict, at, reason, q.Found})
+				a.printJSON(whoJSON{q.Text, v.Is, v.Layout, v.Time, v.Reason, q.Found})
 			} else {
-				a.printWho(q, verdict, at, reason)
+				a.printWho(q, v)
 			}
 		}
 		if err := in.result(a, "IDs"); err != nil || all {
@@ -75,51 +76,54 @@ func newWho(a *app) *cobra.Command {
 type whoJSON struct {
 	ID      string          `json:"id"`
 	Verdict string          `json:"verdict"`
+	Layout  string          `json:"layout,omitempty"` // in which the ID has the time
 	Time    time.Time       `json:"time,omitzero"`
 	Reason  string          `json:"reason,omitempty"`
 	Issued  []issued.Record `json:"issued,omitempty"`
 }
 
 // printWho prints the verdict on an ID.
-func (a *app) printWho(q *issued.Query, verdict string, at time.Time, reason string) {
+func (a *app) printWho(q *issued.Query, v issued.Verdict) {
 	var r rows
 	for _, m := range q.Found {
 		r.add(q.Text, "issued to %s at %s", cmp.Or(m.Client, m.Address, "a client"), issued.Stamp(m.Time))
 		r.add("", "sequencer %s, address %s, request %s, server %s", m.Sequencer, cmp.Or(m.Address, "unknown"),
 			cmp.Or(m.Request, "unknown"), cmp.Or(m.Server, "unknown"))
 	}
-	switch verdict {
-	case issued.NotIssued:
-		r.add(q.Text, "not issued by these servers while the log covers it (its time is %s)", issued.Stamp(at))
-	case issued.NotCovered:
-		if at.IsZero() {
-			r.add(q.Text, "the log does not cover it: %s", reason)
-		} else {
-			r.add(q.Text, "the log does not cover that time, %s: %s", issued.Stamp(at), reason)
-		}
+	when := fmt.Sprintf("%s in layout %s", issued.Stamp(v.Time), v.Layout)
+	switch {
+	case v.Is == issued.NotIssued && v.Reason != "":
+		r.add(q.Text, "not issued by this sequencer: %s", v.Reason)
+	case v.Is == issued.NotIssued:
+		r.add(q.Text, "not issued by these servers while the log covers it (its time is %s)", when)
+	case v.Is == issued.NotCovered && v.Layout == "":
+		r.add(q.Text, "the log does not cover it: %s", v.Reason)
+	case v.Is == issued.NotCovered:
+		r.add(q.Text, "the log does not cover that time, %s: %s", when, v.Reason)
 	}
 	r.print(a.stdout, a.style())
 }
 
 // readLog reads a log, which may be compressed.
-func readLog(ctx context.Context, a *app, s *issued.Search, name string) error {
-	in := idInput{app: a}
+func readLog(ctx context.Context, in *idInput, s *issued.Search, name string) error {
 	f, _, err := in.open(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	defer context.AfterFunc(ctx, func() { _ = f.Close() })()
-	var magic [2]byte
-	n, err := io.ReadFull(f, magic[:])
+	from, stop := records.Read(ctx, f, in.out, "")
+	defer stop()
+	r := bufio.NewReader(from)
+	magic, err := r.Peek(2)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if string(magic) != "\x1f\x8b" {
+		return s.Read(r)
+	}
+	z, err := gzip.NewReader(r)
 	if err != nil {
-		return nil // it is empty
+		return err
 	}
-	r := io.MultiReader(bytes.NewReader(magic[:n]), f)
-	if magic == [2]byte{0x1f, 0x8b} {
-		if r, err = gzip.NewReader(r); err != nil {
-			return err
-		}
-	}
-	return s.Read(r)
+	return s.Read(z)
 }

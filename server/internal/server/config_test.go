@@ -211,6 +211,7 @@ var fieldTests = map[string]func(t *testing.T){
 	"IssueLog": func(t *testing.T) {
 		out := new(nettest.Output)
 		log := must.Get(issued.Open("stdout", out, "ids-1", slog.New(slog.DiscardHandler)))(t)
+		log.Start()
 		_, address := served(t, Config{IssueLog: log})
 		all := asks(t, address, "orders", 1, "dec")
 		must.Do(t, log.Close())

@@ -80,11 +80,11 @@ func (in *input) Read(b []byte) (n int, err error) {
 // byteOrderMark is what Windows programs write in front of text.
 const byteOrderMark = "\ufeff"
 
-// read returns the input r without a mark in front of it. Reads end when
-// ctx is done, which those of a terminal or a pipe do not: a goroutine reads
-// ahead, until the end of the input or of the program. Call stop after the last
-// read.
-func read(ctx context.Context, r io.Reader, out *Writer, mark string) (in *input, stop func()) {
+// Read returns the input r without a mark in front of it. Reads flush out, and
+// end when ctx is done, which those of a terminal or a pipe do not: a goroutine
+// reads ahead, until the end of the input or of the program. Call stop after the
+// last read.
+func Read(ctx context.Context, r io.Reader, out *Writer, mark string) (in io.Reader, stop func()) {
 	from, to := io.Pipe()
 	go func() {
 		_, err := io.Copy(to, r)
@@ -103,7 +103,7 @@ func read(ctx context.Context, r io.Reader, out *Writer, mark string) (in *input
 // EachLine calls do for each line of r, with its number from 1, until do returns
 // an error. bad is the error of a line that is too long.
 func EachLine(ctx context.Context, r io.Reader, out *Writer, do func(n int, line string, bad error) error) error {
-	from, stop := read(ctx, r, out, byteOrderMark)
+	from, stop := Read(ctx, r, out, byteOrderMark)
 	defer stop()
 	in := bufio.NewReaderSize(from, maxLine+len("\n"))
 	for n := 1; ; n++ {
@@ -128,7 +128,7 @@ func EachLine(ctx context.Context, r io.Reader, out *Writer, do func(n int, line
 
 // EachRaw calls do for each ID of size bytes, with its number from 1.
 func EachRaw(ctx context.Context, r io.Reader, size int, out *Writer, do func(n int, id string) error) error {
-	from, stop := read(ctx, r, out, "")
+	from, stop := Read(ctx, r, out, "")
 	defer stop()
 	in := bufio.NewReader(from)
 	id := make([]byte, size)

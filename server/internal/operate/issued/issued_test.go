@@ -106,7 +106,8 @@ func testVerdicts(t *testing.T, seed uint64, verdicts map[string]int) {
 	}
 	for i, q := range s.Queries {
 		x, received := texts[i], i < len(received)
-		verdict, _, why := s.Judge(q)
+		v := s.Judge(q)
+		verdict, why := v.Is, v.Reason
 		verdicts[verdict]++
 		switch {
 		case verdict == NotIssued && received:
@@ -128,6 +129,7 @@ func live(t *testing.T, r *rand.Rand, layout firn.Layout, node uint64, d *disk) 
 	as, raw := form.Of(layout.Format()), form.Of(firn.Raw)
 	for range 3 {
 		l := must.Get(Open("stdout", d, fmt.Sprint("ids-", node), slog.New(slog.DiscardHandler)))(t)
+		l.Start()
 		front := service.Front{Backend: back, Limit: time.Hour, Issued: l.Add}
 		for range 20 {
 			time.Sleep(time.Duration(r.Int64N(int64(40 * time.Second))))
@@ -181,6 +183,67 @@ func live(t *testing.T, r *rand.Rand, layout firn.Layout, node uint64, d *disk) 
 	return all, others
 }
 
+// TestGaps judges the ID of 11:30 by logs that were written by hand. Each line is
+// SERVER LOG N TIME and perhaps an event; the others have an ID of that time.
+func TestGaps(t *testing.T) {
+	layout := firn.Default()
+	day := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	at := func(clock string) time.Time {
+		d := must.Get(time.Parse("15:04", clock))(t)
+		return day.Add(time.Duration(d.Hour())*time.Hour + time.Duration(d.Minute())*time.Minute)
+	}
+	id := func(at time.Time) string {
+		return must.Get(layout.Compose(firn.Parts{Time: at, Node: 7}))(t).String()
+	}
+	const other = "b x 1 09:00 start\nb x 2 10:00\nb x 3 13:00\nb x 4 14:00 end\n"
+	for lines, want := range map[string]string{
+		other: NotIssued,
+		other + "a y 1 10:00 start\na y 2 11:00\na y 3 13:00 end":                               NotIssued,
+		other + "a y 1 10:00 start\na y 3 11:00\na y 2 10:30\na y 4 13:00 end":                  NotIssued,
+		other + "a y 1 10:00 start\na y 2 11:00\na y 4 13:00 end":                               NotCovered,
+		other + "a y 2 11:31\na y 3 13:00 end":                                                  NotCovered,
+		other + "a y 1 10:00 start\na y 2 11:00":                                                NotCovered,
+		other + "a y 1 10:00 start\na y 2 11:00\na z 1 11:10 start\na z 2 13:00 end":            NotIssued,
+		other + "a y 1 09:00 start\na y 2 10:00 end\na z 1 12:00 start\na z 2 13:00 end":        NotCovered,
+		other + "a y 1 10:00 start\na y 2 12:00\na y 3 11:00\na y 6 11:50\na y 7 13:00 end":     NotCovered,
+		other + "a y 1 12:00 start\na y 2 11:00\na z 1 11:50 start\na z 2 13:00 end":            NotCovered,
+		"b x 1 12:00 start\nb x 2 12:10\nb x 3 13:00 end":                                       NotCovered,
+		other + "a y 1 11:00 start\na y 2 11:30\na y 3 11:31 end\na y 2 11:30\na y 3 11:31 end": Issued,
+	} {
+		q := query(t, id(at("11:30")), layout)
+		s := Search{Queries: []*Query{q}}
+		var log strings.Builder
+		for line := range strings.Lines(lines) {
+			f := append(strings.Fields(line), "")
+			fmt.Fprintf(&log, `{"time":%q,"log":%q,"n":%s,"server":%q`, at(f[3]).Format(time.RFC3339), f[1], f[2], f[0])
+			if f[4] != "" {
+				fmt.Fprintf(&log, `,"event":%q}`+"\n", f[4])
+			} else {
+				fmt.Fprintf(&log, `,"sequencer":"orders","layout":"default","runs":[{"first":%q,"step":1,"count":1}]}`+"\n", id(at(f[3])))
+			}
+		}
+		must.Do(t, s.Read(strings.NewReader(log.String())))
+		if v := s.Judge(q); v.Is != want || want == Issued && len(q.Found) != 1 {
+			t.Errorf("%+v, %d times, want %s:\n%s", v, len(q.Found), want, lines)
+		}
+	}
+}
+
+// TestRunsOfNobody: a line with a run that wraps around is no line of a log.
+func TestRunsOfNobody(t *testing.T) {
+	for _, run := range []string{
+		`"first":"5","step":0,"count":5`, `"first":"5","step":1,"count":18446744073709551615`, `"first":"5","step":1,"count":0`,
+		`"first":"5","step":9223372036854775808,"count":3`, `"first":"5","step":-1,"count":3`, `"first":"","step":1,"count":1`,
+	} {
+		q := query(t, "7", firn.Default())
+		s := Search{Queries: []*Query{q}}
+		line := `{"time":"2026-12-01T00:00:00Z","log":"x","n":1,"sequencer":"orders","layout":"default","runs":[{` + run + `}]}`
+		if err := s.Read(strings.NewReader(line)); err == nil || s.Judge(q).Is != NotCovered {
+			t.Errorf("%s: %v, %+v", run, err, s.Judge(q))
+		}
+	}
+}
+
 // TestNeverBlocks: while nobody reads the log, answers are not late, and memory
 // is bounded.
 func TestNeverBlocks(t *testing.T) {
@@ -188,6 +251,7 @@ func TestNeverBlocks(t *testing.T) {
 		time.Sleep(30 * 365 * 24 * time.Hour)
 		d := &disk{hang: make(chan struct{})}
 		l := must.Get(Open("stdout", d, "", slog.New(slog.DiscardHandler)))(t)
+		l.Start()
 		back := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("uuidv7")}))(t)
 		front := service.Front{Backend: back, Limit: time.Hour, Issued: l.Add}
 		begin := time.Now()
@@ -214,6 +278,7 @@ func TestNeverBlocks(t *testing.T) {
 func TestRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l := must.Get(Open(path, nil, "", slog.New(slog.DiscardHandler)))(t)
+	l.Start()
 	has := func(path, event string) bool {
 		data, _ := os.ReadFile(path)
 		return strings.Contains(string(data), `"event":"`+event+`"`)

@@ -7,7 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -80,30 +80,36 @@ type Log struct {
 	layout  firn.Layout // of the last line
 	text    string      // of layout
 
-	wake  chan struct{} // has an element if there are pending lines
+	wake  chan struct{}   // has an element if there are pending lines
+	ctx   context.Context // done when Close begins
 	end   context.CancelFunc
+	torn  bool // the file may end with a part of a line, of an earlier process
 	ended chan struct{}
 }
 
-// Open begins the log of a server in a file, to which it appends, or on stdout.
-// If the file is renamed or removed, the next lines go to a new one. Close ends
-// the log.
+// Open opens the log of a server in a file, to which it appends, or on stdout.
+// If the file is renamed or removed, the next lines go to a new one. Start begins
+// the log, and Close ends it.
 func Open(path string, stdout io.Writer, server string, logger *slog.Logger) (*Log, error) {
 	open := func() (io.Writer, error) { return stdout, nil }
-	if path != "stdout" {
+	torn := path != "stdout"
+	if torn {
 		f := &file{path: path}
 		open = f.current
 	}
 	if _, err := open(); err != nil {
 		return nil, err
 	}
-	l := &Log{open: open, logger: logger, id: strings.ToLower(rand.Text()[:10]), server: server,
+	l := &Log{open: open, logger: logger, id: strings.ToLower(rand.Text()[:10]), server: server, torn: torn,
 		wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	ctx, cancel := context.WithCancel(context.Background())
-	l.end = cancel
-	l.event("start")
-	go l.run(ctx)
+	l.ctx, l.end = context.WithCancel(context.Background())
 	return l, nil
+}
+
+// Start begins the log, with a line that says so. Nothing may be added before.
+func (l *Log) Start() {
+	l.event("start")
+	go l.run()
 }
 
 // A file is opened again when its path leads elsewhere.
@@ -120,10 +126,12 @@ func (f *file) current() (io.Writer, error) {
 		}
 	}
 	next, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
-	if err != nil {
+	switch {
+	case err != nil && f.f != nil:
+		return f.f, nil // the old file is better than none
+	case err != nil:
 		return nil, err
-	}
-	if f.f != nil {
+	case f.f != nil:
 		_ = f.f.Close()
 	}
 	f.f = next
@@ -173,7 +181,7 @@ func (l *Log) Add(ctx context.Context, c *auth.Credentials, name string, b servi
 func (l *Log) line() (line []byte, ok bool) {
 	l.n++
 	if len(l.pending) > maxPending {
-		l.lose(1)
+		l.lose(1, errors.New("nothing reads it"))
 		return nil, false
 	}
 	line = time.Now().UTC().AppendFormat(append(l.pending, `{"time":"`...), "2006-01-02T15:04:05.000000Z")
@@ -191,9 +199,9 @@ func (l *Log) keep(line []byte) {
 }
 
 // lose counts lost lines. The caller has locked mu.
-func (l *Log) lose(n int) {
+func (l *Log) lose(n int, err error) {
 	if l.lost == 0 {
-		l.logger.Warn("issue log: lines are lost: nothing reads it, or its disk is full")
+		l.logger.Warn("issue log: lines are lost", "error", err)
 	}
 	l.lost += n
 	l.total += uint64(n)
@@ -225,23 +233,23 @@ func appendField(line []byte, name, value string) []byte {
 	return append(append(append(line, '"'), value...), '"')
 }
 
-// run writes what is pending, and a line a minute, until ctx is done.
-func (l *Log) run(ctx context.Context) {
+// run writes what is pending, and a line a minute, until Close.
+func (l *Log) run() {
 	defer close(l.ended)
 	every := time.NewTicker(minute)
 	defer every.Stop()
 	var spare []byte
-	torn := false // the file ends with a part of a line
+	torn := l.torn
 	for ended := false; !ended; {
 		select {
 		case <-l.wake:
 			select {
 			case <-time.After(gather):
-			case <-ctx.Done():
+			case <-l.ctx.Done():
 			}
 		case <-every.C:
 			l.event("minute")
-		case <-ctx.Done():
+		case <-l.ctx.Done():
 			l.event("end")
 			ended = true
 		}
@@ -261,9 +269,9 @@ func (l *Log) run(ctx context.Context) {
 			written, err = w.Write(lines)
 			torn = torn && written == 0 || written > 0 && lines[written-1] != '\n'
 		}
-		if left := bytes.Count(lines[written:], []byte("\n")); err != nil && left > 0 {
+		if left := bytes.Count(bytes.TrimPrefix(lines[written:], []byte("\n")), []byte("\n")); err != nil && left > 0 {
 			l.mu.Lock()
-			l.lose(left)
+			l.lose(left, err)
 			l.mu.Unlock()
 		} else if l.isBehind() {
 			l.event("lost")
@@ -295,6 +303,6 @@ func (l *Log) Close() error {
 	case <-l.ended:
 		return nil
 	case <-time.After(closeLimit):
-		return fmt.Errorf("the issue log could not be written to its end")
+		return errors.New("the issue log could not be written to its end")
 	}
 }

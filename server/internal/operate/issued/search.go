@@ -30,12 +30,16 @@ const (
 // if it was farther in a log, that is the margin for that log.
 const margin = time.Minute
 
+// maxMargin is 34 years: more than any clock is wrong.
+const maxMargin = 1 << 30 * time.Second
+
 // A Query is an ID to search for.
 type Query struct {
 	Text string
 	As   []*form.Decoding // the ways to read it, the likeliest first
 
 	Found []Record // the lines with the ID, without their IDs and with their server
+	other string   // a sequencer of such a line that is not the one of the Search
 }
 
 // A Search looks for IDs in logs: Read them all, in any order, then ask for each
@@ -46,6 +50,7 @@ type Search struct {
 	Bad       int    // lines that are not of a log, such as the last one of a killed server
 
 	layouts map[string]firn.Layout
+	names   map[string]bool // of the sequencers
 	logs    map[string]*stream
 }
 
@@ -54,6 +59,8 @@ type stream struct {
 	server string
 	parts  []part
 	ended  uint64 // number of its last line; 0 if it has no end
+	from   time.Time
+	to     time.Time // of all lines
 	margin time.Duration
 	using  map[string]bool // layouts
 }
@@ -61,14 +68,15 @@ type stream struct {
 // A part is lines of which none is missing.
 type part struct {
 	first, last uint64
-	from, to    time.Time
+	begin, end  time.Time // of these lines; with a clock that went back, end may be the earlier one
 }
 
 // Read reads a log.
 func (s *Search) Read(r io.Reader) error {
 	if s.logs == nil {
-		s.layouts, s.logs = make(map[string]firn.Layout), make(map[string]*stream)
+		s.layouts, s.logs, s.names = make(map[string]firn.Layout), make(map[string]*stream), make(map[string]bool)
 	}
+	good := 0
 	for in := bufio.NewReaderSize(r, 1<<20); ; {
 		line, err := in.ReadSlice('\n')
 		var long []byte
@@ -81,11 +89,16 @@ func (s *Search) Read(r io.Reader) error {
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			var x Record
-			if json.Unmarshal(line, &x) != nil || x.Log == "" || x.N == 0 || s.add(&x) != nil {
+			if json.Unmarshal(line, &x) != nil || x.Log == "" || x.N == 0 || x.Time.IsZero() || s.add(&x) != nil {
 				s.Bad++
+			} else {
+				good++
 			}
 		}
-		if err == io.EOF {
+		switch {
+		case err == io.EOF && good == 0 && s.Bad > 0:
+			return errors.New("it is not an issue log, or compressed in another way than by gzip")
+		case err == io.EOF:
 			return nil
 		}
 		if err != nil {
@@ -119,6 +132,7 @@ func (s *Search) add(x *Record) error {
 				from, to = earlier(from, p.Time), later(to, p.Time)
 			}
 		}
+		s.names[x.Sequencer] = true
 		s.match(&l, x, runs)
 	}
 	q := s.logs[x.Log]
@@ -126,8 +140,12 @@ func (s *Search) add(x *Record) error {
 		q = &stream{margin: margin, using: make(map[string]bool)}
 		s.logs[x.Log] = q
 	}
-	q.margin = max(q.margin, x.Time.Sub(from), to.Sub(x.Time))
+	q.margin = min(max(q.margin, x.Time.Sub(from), to.Sub(x.Time)), maxMargin)
 	q.server = cmp.Or(x.Server, q.server)
+	if q.from.IsZero() {
+		q.from, q.to = x.Time, x.Time
+	}
+	q.from, q.to = earlier(q.from, x.Time), later(q.to, x.Time)
 	if x.Event == "" {
 		q.using[x.Layout] = true
 	} else if x.Event == "end" {
@@ -135,7 +153,7 @@ func (s *Search) add(x *Record) error {
 	}
 	if n := len(q.parts); n > 0 && q.parts[n-1].last+1 == x.N {
 		p := &q.parts[n-1]
-		p.last, p.from, p.to = x.N, earlier(p.from, x.Time), later(p.to, x.Time)
+		p.last, p.end = x.N, x.Time
 	} else {
 		q.parts = append(q.parts, part{x.N, x.N, x.Time, x.Time})
 	}
@@ -163,17 +181,23 @@ type run struct {
 }
 
 func runsOf(l *firn.Layout, x *Record) ([]run, error) {
+	if l.ReadOnly() {
+		return nil, errors.New("nobody makes such IDs")
+	}
 	as := form.Of(l.Format())
 	var runs []run
 	add := func(text string, step, count uint64) error {
 		found, err := as.Decodings(text, l.Bits())
-		if err == nil && count == 0 {
-			err = errors.New("an empty run")
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			runs = append(runs, run{found[0].Bytes, step, count})
+		r := run{found[0].Bytes, step, count}
+		hi, _ := bits.Mul64(step, count-1)
+		if count == 0 || step == 0 && count > 1 || hi > 0 && l.Bits() == 64 || slices.Compare(r.first, r.last()) > 0 {
+			return errors.New("no run of IDs")
 		}
-		return err
+		runs = append(runs, r)
+		return nil
 	}
 	for _, r := range x.Runs {
 		if err := add(r.First, r.Step, r.Count); err != nil {
@@ -221,14 +245,16 @@ func (r *run) has(id form.ID) bool {
 
 // match adds the line to the Queries that it answers.
 func (s *Search) match(l *firn.Layout, x *Record, runs []run) {
-	if s.Sequencer != "" && s.Sequencer != x.Sequencer {
-		return
-	}
 	for _, q := range s.Queries {
 		is := func(n *form.Decoding) bool {
 			return slices.ContainsFunc(runs, func(r run) bool { return r.has(n.Bytes) })
 		}
-		if slices.ContainsFunc(q.As, is) {
+		again := func(r Record) bool { return r.Log == x.Log && r.N == x.N }
+		if slices.ContainsFunc(q.As, is) && !slices.ContainsFunc(q.Found, again) {
+			if s.Sequencer != "" && s.Sequencer != x.Sequencer {
+				q.other = x.Sequencer
+				continue
+			}
 			found := *x
 			found.Runs, found.IDs = nil, nil
 			q.Found = append(q.Found, found)
@@ -236,16 +262,31 @@ func (s *Search) match(l *firn.Layout, x *Record, runs []run) {
 	}
 }
 
-// Judge returns the verdict on an ID, with its time (zero if no layout in the
-// logs has such an ID), and why the logs do not cover it.
-func (s *Search) Judge(q *Query) (verdict string, at time.Time, reason string) {
+// A Verdict is what the logs say about an ID.
+type Verdict struct {
+	Is     string    // Issued, NotIssued or NotCovered
+	Layout string    // in which the ID would have the Time; "" if none in the logs has such an ID
+	Time   time.Time // that the logs would have to cover
+	Reason string    // why they do not cover it, or why it is not issued although it is in a log
+}
+
+// Judge returns the verdict on an ID. Only the layouts of lines in the logs are
+// known.
+func (s *Search) Judge(q *Query) (v Verdict) {
 	if len(q.Found) > 0 {
 		for i := range q.Found {
 			q.Found[i].Server = s.logs[q.Found[i].Log].server
 		}
-		return Issued, at, ""
+		return Verdict{Is: Issued}
 	}
-	verdict, reason = NotCovered, "no layout in the logs has such an ID"
+	v = Verdict{Is: NotCovered, Reason: "no layout in the logs has such an ID"}
+	if q.other != "" {
+		return Verdict{Is: NotIssued, Reason: "it was issued by sequencer " + q.other}
+	}
+	if s.Sequencer != "" && !s.names[s.Sequencer] {
+		v.Reason = "the logs have no lines of sequencer " + s.Sequencer
+		return v
+	}
 	for _, text := range slices.Sorted(maps.Keys(s.layouts)) {
 		l := s.layouts[text]
 		for _, n := range q.As {
@@ -256,15 +297,15 @@ func (s *Search) Judge(q *Query) (verdict string, at time.Time, reason string) {
 			gap, covered := s.covers(text, p.Time, p.Time.Add(l.Unit()))
 			switch {
 			case gap != "": // it may have been made then
-				return NotCovered, p.Time, gap
-			case covered && verdict == NotCovered:
-				verdict, at, reason = NotIssued, p.Time, ""
-			case verdict == NotCovered:
-				at, reason = p.Time, "no log has lines of before and after that"
+				return Verdict{NotCovered, text, p.Time, gap}
+			case covered && v.Is == NotCovered:
+				v = Verdict{NotIssued, text, p.Time, ""}
+			case v.Is == NotCovered:
+				v = Verdict{NotCovered, text, p.Time, "no log has lines of before and after that"}
 			}
 		}
 	}
-	return verdict, at, reason
+	return v
 }
 
 // covers reports whether some log has lines of a layout from before and after
@@ -274,37 +315,39 @@ func (s *Search) covers(layout string, from, to time.Time) (gap string, covered 
 	for _, q := range s.logs {
 		slices.SortFunc(q.parts, func(a, b part) int { return cmp.Compare(a.first, b.first) })
 		if q.parts[0].first == 1 {
-			starts[q.server] = append(starts[q.server], q.parts[0].from)
+			starts[q.server] = append(starts[q.server], q.parts[0].begin)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.logs)) {
 		q := s.logs[id]
-		meets := func(begin, end time.Time) bool {
-			return !from.Add(-q.margin).After(end) && !to.Add(q.margin).Before(begin)
+		meets := func(a, b time.Time) bool {
+			return !from.Add(-q.margin).After(later(a, b)) && !to.Add(q.margin).Before(earlier(a, b))
 		}
 		name := fmt.Sprintf("log %s of server %s", id, cmp.Or(q.server, "(unknown)"))
-		begin, end, last := q.parts[0].from, q.parts[0].to, q.parts[0].last
-		if q.parts[0].first != 1 && meets(time.Time{}, begin) {
+		end, last := q.parts[0].end, q.parts[0].last
+		if q.parts[0].first != 1 && meets(time.Time{}, q.parts[0].begin) {
 			return name + " has no beginning", false
 		}
 		for _, p := range q.parts[1:] {
-			if p.first > last+1 && meets(end, p.from) {
-				return fmt.Sprintf("%s has no lines from %s to %s", name, Stamp(end), Stamp(p.from)), false
+			if p.first > last+1 && meets(end, p.begin) {
+				return fmt.Sprintf("%s has no lines from %s to %s", name, Stamp(end), Stamp(p.begin)), false
 			}
-			last, begin, end = max(last, p.last), earlier(begin, p.from), later(end, p.to)
-		}
-		if q.ended != last { // killed, or still running: until the server was started again
-			next := later(to, end).Add(2 * q.margin)
-			for _, t := range starts[q.server] {
-				if t.After(end) {
-					next = earlier(next, t)
-				}
-			}
-			if meets(end, next) {
-				return name + " ends at " + Stamp(end) + " without the line of an orderly end", false
+			if p.last > last {
+				last, end = p.last, p.end
 			}
 		}
-		covered = covered || q.using[layout] && !from.Before(begin.Add(q.margin)) && !to.After(end.Add(-q.margin))
+		// Killed, or still running, or ended and then perhaps started without a log
+		// that is here: until the next start that is.
+		next, known := later(to, end).Add(2*q.margin), false
+		for _, t := range starts[q.server] {
+			if t.After(end) {
+				next, known = earlier(next, t), true
+			}
+		}
+		if (q.ended != last || known) && meets(end, next) {
+			return fmt.Sprintf("server %s has no log from %s to its next start", cmp.Or(q.server, "(unknown)"), Stamp(end)), false
+		}
+		covered = covered || q.using[layout] && !from.Before(q.from.Add(q.margin)) && !to.After(q.to.Add(-q.margin))
 	}
 	return "", covered
 }

@@ -17,6 +17,9 @@ import (
 
 // The programs of docs/go.md over the real stores.
 func TestGoPrograms(t *testing.T) {
+	if os.Getenv("FIRN_ALL") == "" {
+		t.Skip("it compiles many packages: make test-all runs it, or FIRN_ALL=1")
+	}
 	for _, program := range []struct {
 		name, variable string
 		value          func(t *testing.T) string
