@@ -229,6 +229,23 @@ func TestGaps(t *testing.T) {
 	}
 }
 
+// TestFiles: a file without a line of a log is an error, and an empty one is not.
+func TestFiles(t *testing.T) {
+	const line = `{"time":"2026-12-01T00:00:00Z","log":"x","n":1,"event":"start"}`
+	s := new(Search)
+	for _, file := range []struct {
+		text string
+		is   bool
+	}{{line + "\n" + line[:20], true}, {"", true}, {"\n", true}, {line[:20], false}, {"no log\n", false}} {
+		if err := s.Read(strings.NewReader(file.text)); (err == nil) != file.is {
+			t.Errorf("%q: %v", file.text, err)
+		}
+	}
+	if s.Bad != 3 {
+		t.Errorf("%d bad lines, want 3", s.Bad)
+	}
+}
+
 // TestRunsOfNobody: a line with a run that wraps around is no line of a log.
 func TestRunsOfNobody(t *testing.T) {
 	for _, run := range []string{

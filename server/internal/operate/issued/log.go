@@ -140,41 +140,44 @@ func (f *file) current() (io.Writer, error) {
 
 // Add writes that a client receives a batch. The request ID is that of ctx.
 func (l *Log) Add(ctx context.Context, c *auth.Credentials, name string, b service.Batch) {
-	layout := b.Layout()
-	as := form.Of(layout.Format())
+	var room [512]byte
+	rest := appendIDs(appendField(room[:0], "sequencer", name), &b) // before mu is locked: there may be many
+	rest = appendField(appendField(rest, "client", c.Name()), "address", c.Address)
+	rest = appendField(rest, "request", requestid.Of(ctx))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	line, ok := l.line()
 	if !ok {
 		return
 	}
-	line = appendField(line, "sequencer", name)
-	if *layout != l.layout {
+	if layout := b.Layout(); *layout != l.layout {
 		l.layout, l.text = *layout, layout.String()
 	}
-	line = appendField(line, "layout", l.text)
-	if layout.HasRuns() {
-		line = append(line, `,"runs":[`...)
-		for i, r := range b.Runs() {
-			if i > 0 {
-				line = append(line, ',')
-			}
-			line = r.First.Append(append(line, `{"first":"`...), &as)
-			line = strconv.AppendUint(append(line, `","step":`...), r.Step, 10)
-			line = append(strconv.AppendInt(append(line, `,"count":`...), int64(r.Count), 10), '}')
-		}
-	} else {
+	l.keep(append(appendField(line, "layout", l.text), rest...))
+}
+
+// appendIDs appends the IDs of a batch as runs, or each if its layout has none.
+func appendIDs(line []byte, b *service.Batch) []byte {
+	as := form.Of(b.Layout().Format())
+	if !b.Layout().HasRuns() {
 		line = append(line, `,"ids":[`...)
 		mark := `"`
 		for id := range b.All {
 			line = append(id.Append(append(line, mark...), &as), '"')
 			mark = `,"`
 		}
+		return append(line, ']')
 	}
-	line = append(line, ']')
-	line = appendField(line, "client", c.Name())
-	line = appendField(line, "address", c.Address)
-	l.keep(appendField(line, "request", requestid.Of(ctx)))
+	line = append(line, `,"runs":[`...)
+	for i, r := range b.Runs() {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = r.First.Append(append(line, `{"first":"`...), &as)
+		line = strconv.AppendUint(append(line, `","step":`...), r.Step, 10)
+		line = append(strconv.AppendInt(append(line, `,"count":`...), int64(r.Count), 10), '}')
+	}
+	return append(line, ']')
 }
 
 // line begins the next line, unless it is lost. The caller has locked mu.

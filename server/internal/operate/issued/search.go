@@ -76,7 +76,7 @@ func (s *Search) Read(r io.Reader) error {
 	if s.logs == nil {
 		s.layouts, s.logs, s.names = make(map[string]firn.Layout), make(map[string]*stream), make(map[string]bool)
 	}
-	good := 0
+	good, bad := 0, s.Bad
 	for in := bufio.NewReaderSize(r, 1<<20); ; {
 		line, err := in.ReadSlice('\n')
 		var long []byte
@@ -96,7 +96,7 @@ func (s *Search) Read(r io.Reader) error {
 			}
 		}
 		switch {
-		case err == io.EOF && good == 0 && s.Bad > 0:
+		case err == io.EOF && good == 0 && s.Bad > bad:
 			return errors.New("it is not an issue log, or compressed in another way than by gzip")
 		case err == io.EOF:
 			return nil
