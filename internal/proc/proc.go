@@ -5,6 +5,7 @@ package proc
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -100,15 +101,17 @@ func (p *Process) Kill() {
 func (p *Process) Log() string { return p.log.String() }
 
 // FreeAddress returns a loopback address with a free port. Another process may
-// take it.
+// take it, but no connection does: the port is below those that systems choose.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.N(22_000))); err == nil {
+			defer func() { _ = l.Close() }()
+			return l.Addr().String()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // Lasting returns a testing.TB like t whose directories and cleanups last until

@@ -237,7 +237,7 @@ func (r *restoreCase) run(t *testing.T, page string) {
 	env := append(os.Environ(), "DIR="+dir)
 	fill := []string{"$DIR", dir}
 	for _, name := range []string{"PORT3", "PORT2", "PORT"} {
-		_, port, _ := net.SplitHostPort(nettest.FreeAddress(t))
+		_, port, _ := net.SplitHostPort(proc.FreeAddress(t)) // of 127.0.0.1, which all tests use
 		env = append(env, name+"="+port)
 		fill = append(fill, "$"+name, port)
 	}
