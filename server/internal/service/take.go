@@ -137,11 +137,11 @@ func (q *Request) fit(s *Sequencer) *Problem {
 // client may create it. The client is charged for the IDs, and for the request.
 // A call that returns a Problem has taken nothing, as far as possible.
 func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *Request) (b Batch, p *Problem) {
-	if err := c.Charge(q.Count); err != nil {
+	if err := c.Charge(name, q.Count); err != nil {
 		return b, ProblemOf(err, f.Limit, false)
 	}
 	b, p = f.take(ctx, c, name, q)
-	c.Settle(q.Count, p == nil)
+	c.Settle(name, q.Count, p == nil)
 	if p == nil && f.Issued != nil {
 		f.Issued(ctx, c, name, b)
 	}
@@ -187,11 +187,11 @@ func (f *Front) take(ctx context.Context, c *auth.Credentials, name string, q *R
 // without waiting, for a client without limits.
 func (f *Front) Try(ctx context.Context, c *auth.Credentials, name string, q *Request) (b Batch, ok bool) {
 	s := f.Backend.Opened(name)
-	if s == nil || q.fit(s) != nil || c.Limited() {
+	if s == nil || q.fit(s) != nil || c.Limited(name) {
 		return b, false
 	}
 	b, err := s.Try(q.Count)
-	c.Settle(q.Count, err == nil)
+	c.Settle(name, q.Count, err == nil)
 	if err == nil && f.Issued != nil {
 		f.Issued(ctx, c, name, b)
 	}

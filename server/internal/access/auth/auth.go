@@ -57,7 +57,8 @@ type Principal struct {
 	sequencers []string // patterns; empty means all
 	noCreate   bool     // it may not create sequencers by using them
 	limits     Limits
-	account    *account // nil without an entry of the token file
+	account    *account              // nil without an entry of the token file
+	shared     map[string]*Principal // what all clients together may take, by sequencer
 	sum        [sha256.Size]byte
 	subject    subject // of a certificate, if there is no token
 	expires    time.Time
@@ -73,6 +74,7 @@ type subject struct {
 // A Set is a set of principals. It is immutable, and safe for concurrent use.
 type Set struct {
 	all       []*Principal // one per hash or certificate
+	shared    map[string]*Principal
 	entries   int
 	byToken   map[[sha256.Size]byte]*Principal
 	bySubject map[subject]*Principal
@@ -159,6 +161,8 @@ func (s *Set) Len() int { return s.entries }
 // Parse reads a token file:
 //
 //	---
+//	sequencers:
+//	  orders: {rate: 50k/s}                    # of all clients together: see Limits
 //	tokens:
 //	  - name: billing
 //	    sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
@@ -185,11 +189,15 @@ func Parse(data []byte, file string) (*Set, error) {
 		return nil, err
 	}
 	s := &Set{entries: len(doc.entries), byToken: make(map[[sha256.Size]byte]*Principal),
-		bySubject: make(map[subject]*Principal)}
+		bySubject: make(map[subject]*Principal), shared: make(map[string]*Principal)}
+	for name, l := range doc.sequencers {
+		s.shared[name] = &Principal{Name: "all clients of " + name + " together", limits: l, account: new(account)}
+	}
 	for _, e := range doc.entries {
 		all := e.principals(doc.roles[e.Role])
 		s.all = append(s.all, all...)
 		for _, p := range all {
+			p.shared = s.shared
 			if p.subject == (subject{}) {
 				s.byToken[p.sum] = p
 			} else {
@@ -207,7 +215,7 @@ func Open(path string, warn func(string)) (*readfile.Content[*Set], error) {
 	if err != nil {
 		return nil, err
 	}
-	var accounts map[string]*account
+	var accounts map[accountKey]*account
 	c, err := readfile.Open(func(texts [][]byte) (*Set, error) {
 		s, err := Parse(texts[0], path)
 		if err == nil {

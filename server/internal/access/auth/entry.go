@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/operate/config"
 )
 
@@ -151,10 +152,11 @@ func (e *Entry) principals(role Limits) (all []*Principal) {
 
 // A document is a token file and its entries.
 type document struct {
-	file    string // its name
-	root    yaml.Node
-	entries []*Entry
-	roles   map[Role]Limits
+	file       string // its name
+	root       yaml.Node
+	entries    []*Entry
+	roles      map[Role]Limits
+	sequencers map[string]Limits
 }
 
 // list returns the list of entries, which are in the same order.
@@ -179,8 +181,9 @@ func read(data []byte, file string) (*document, error) {
 		return nil, fmt.Errorf("%s: larger than %d MiB", file, maxFile>>20)
 	}
 	var content struct {
-		Roles  map[Role]Limits
-		Tokens []*Entry
+		Roles      map[Role]Limits
+		Sequencers map[string]Limits
+		Tokens     []*Entry
 	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
@@ -196,7 +199,7 @@ func read(data []byte, file string) (*document, error) {
 	if err := config.CheckWhole(data, file); err != nil {
 		return nil, err
 	}
-	doc := &document{file: file, entries: content.Tokens, roles: content.Roles}
+	doc := &document{file: file, entries: content.Tokens, roles: content.Roles, sequencers: content.Sequencers}
 	if err := yaml.Unmarshal(data, &doc.root); err != nil {
 		return nil, config.YAMLError(file, data, err)
 	}
@@ -216,17 +219,28 @@ func (d *document) check() error {
 		all = append(all, fmt.Errorf("%s:%d: %s", d.file, line, fmt.Sprintf(format, args...)))
 	}
 	checkValues(d.root.Content[0], fail)
-	roles := valueOf(d.root.Content[0], "roles")
-	checkValues(roles, fail)
-	for i := 0; i+1 < len(roles.Content); i += 2 {
-		role, line := Role(roles.Content[i].Value), roles.Content[i].Line
-		if !role.May(Take) {
-			fail(line, "roles limits %q: only generate and admin take IDs", role)
+	limits := func(key string, check func(line int, name string) Limits) {
+		n := valueOf(d.root.Content[0], key)
+		checkValues(n, fail)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			line := n.Content[i].Line
+			checkValues(n.Content[i+1], fail)
+			l := check(line, n.Content[i].Value)
+			l.check(func(format string, args ...any) { fail(line, format, args...) })
 		}
-		checkValues(roles.Content[i+1], fail)
-		l := d.roles[role]
-		l.check(func(format string, args ...any) { fail(line, format, args...) })
 	}
+	limits("roles", func(line int, name string) Limits {
+		if !Role(name).May(Take) {
+			fail(line, "roles limits %q: only generate and admin take IDs", name)
+		}
+		return d.roles[Role(name)]
+	})
+	limits("sequencers", func(line int, name string) Limits {
+		if err := grant.CheckName(name); err != nil {
+			fail(line, "sequencers limits %q: it must be the name of a sequencer, not a pattern", name)
+		}
+		return d.sequencers[name]
+	})
 	lines := make(map[string]int)
 	for i, n := range d.list().Content {
 		e := d.entries[i]

@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits are what a client may take on each server. The zero value limits
-// nothing, as does each zero field.
+// Limits are what a client, or all clients of a sequencer together, may take on
+// each server. The zero value limits nothing, as does each zero field.
 type Limits struct {
 	Rate        Quantity `yaml:"rate,omitempty" json:"rate,omitzero"`                 // IDs a second
 	Burst       Quantity `yaml:"burst,omitempty" json:"burst,omitzero"`               // IDs at once; zero means those of a second
@@ -209,22 +209,49 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return e.Text }
 
-// Limited reports whether the client has limits.
-func (c *Credentials) Limited() bool { return c != nil && c.p != nil && c.p.limits != (Limits{}) }
+// Limited reports whether limits hold for the client and a sequencer.
+func (c *Credentials) Limited(sequencer string) bool {
+	own, shared := c.payers(sequencer)
+	return shared != nil || own != nil && own.limits != (Limits{})
+}
 
-// Charge charges a client for a request for n IDs. If one of its Limits does not
-// allow it, only the request is charged, and the error is a *LimitError.
-func (c *Credentials) Charge(n int) error {
+// payers returns what is charged for IDs of a sequencer: the client's entry, or
+// nil without one, and the sequencer, or nil if its clients together have no
+// limits.
+func (c *Credentials) payers(sequencer string) (own, shared *Principal) {
 	if c == nil || c.p == nil || c.p.account == nil {
+		return nil, nil
+	}
+	return c.p, c.p.shared[sequencer]
+}
+
+// Charge charges a client, and the sequencer, for a request for n IDs. If one of
+// their Limits does not allow it, only requests are charged, and the error is a
+// *LimitError.
+func (c *Credentials) Charge(sequencer string, n int) error {
+	own, shared := c.payers(sequencer)
+	if own == nil {
 		return nil
 	}
-	l, used := &c.p.limits, c.p.account
+	err := own.charge(n)
+	if err == nil && shared != nil {
+		if err = shared.charge(n); err != nil {
+			own.settle(n, false)
+		}
+	}
+	if err != nil {
+		own.account.limited.Add(1)
+	}
+	return err
+}
+
+func (p *Principal) charge(n int) error {
+	l := &p.limits
 	refuse := func(wait time.Duration, format string, args ...any) error {
-		used.limited.Add(1)
-		return &LimitError{wait, c.p.Name + " " + fmt.Sprintf(format, args...)}
+		return &LimitError{wait, p.Name + " " + fmt.Sprintf(format, args...)}
 	}
 	if l.RequestRate > 0 {
-		if wait := used.requests.Take(rateOf(l.RequestRate, l.RequestRate), 1); wait > 0 {
+		if wait := p.account.requests.Take(rateOf(l.RequestRate, l.RequestRate), 1); wait > 0 {
 			return refuse(wait, "may send %v requests for IDs a second to each server", l.RequestRate)
 		}
 	}
@@ -232,7 +259,7 @@ func (c *Credentials) Charge(n int) error {
 		return refuse(0, "may take %d IDs in a request (its %s)", most, name)
 	}
 	if l.Rate > 0 {
-		if wait := used.ids.Take(l.ids(), n); wait > 0 {
+		if wait := p.account.ids.Take(l.ids(), n); wait > 0 {
 			return refuse(wait, "may take %v IDs a second from each server", l.Rate)
 		}
 	}
@@ -241,14 +268,21 @@ func (c *Credentials) Charge(n int) error {
 
 // Settle ends a request for n IDs that was charged: they were made, or are given
 // back.
-func (c *Credentials) Settle(n int, made bool) {
-	if c == nil || c.p == nil || c.p.account == nil {
-		return
+func (c *Credentials) Settle(sequencer string, n int, made bool) {
+	own, shared := c.payers(sequencer)
+	if own != nil {
+		own.settle(n, made)
 	}
-	if l := &c.p.limits; made {
-		c.p.account.taken.Add(uint64(n))
+	if shared != nil {
+		shared.settle(n, made)
+	}
+}
+
+func (p *Principal) settle(n int, made bool) {
+	if l := &p.limits; made {
+		p.account.taken.Add(uint64(n))
 	} else if l.Rate > 0 {
-		c.p.account.ids.Charge(l.ids(), -n)
+		p.account.ids.Charge(l.ids(), -n)
 	}
 }
 
@@ -265,15 +299,27 @@ func (s *Set) Usage(yield func(name string, ids, limited uint64) bool) {
 	}
 }
 
-// keep lets entries with the names of earlier ones have their accounts, and
-// returns the accounts by name.
-func (s *Set) keep(earlier map[string]*account) map[string]*account {
-	all := make(map[string]*account, s.entries)
-	for _, p := range s.all {
-		if a := cmp.Or(all[p.Name], earlier[p.Name]); a != nil {
+// An accountKey is the name of an entry, or of a sequencer with limits.
+type accountKey struct {
+	name   string
+	shared bool
+}
+
+// keep lets entries and sequencers with the names of earlier ones have their
+// accounts, and returns the accounts.
+func (s *Set) keep(earlier map[accountKey]*account) map[accountKey]*account {
+	all := make(map[accountKey]*account, s.entries)
+	keep := func(key accountKey, p *Principal) {
+		if a := cmp.Or(all[key], earlier[key]); a != nil {
 			p.account = a
 		}
-		all[p.Name] = p.account
+		all[key] = p.account
+	}
+	for _, p := range s.all {
+		keep(accountKey{name: p.Name}, p)
+	}
+	for name, p := range s.shared {
+		keep(accountKey{name, true}, p)
 	}
 	return all
 }

@@ -97,7 +97,7 @@ func TestCharge(t *testing.T) {
 		charge := func(token string, n int) (wait time.Duration, ok bool) {
 			c := &Credentials{Token: token, Given: true}
 			must.Do(t, guard.Allow(c, Take, "orders"))
-			err := c.Charge(n)
+			err := c.Charge("orders", n)
 			if limit := (*LimitError)(nil); errors.As(err, &limit) {
 				return limit.Wait, false
 			}
@@ -127,9 +127,9 @@ func TestCharge(t *testing.T) {
 
 		c := &Credentials{Token: first, Given: true}
 		must.Do(t, guard.Allow(c, Take, "orders"))
-		c.Settle(20, false)
+		c.Settle("orders", 20, false)
 		want(first, 20, 0, true)
-		c.Settle(20, true)
+		c.Settle("orders", 20, true)
 		var used []any
 		guard.Set().Usage(func(name string, ids, limited uint64) bool {
 			used = append(used, name, ids, limited)
@@ -138,6 +138,54 @@ func TestCharge(t *testing.T) {
 		if got := fmt.Sprint(used...); got != "a20 5b0 0" {
 			t.Errorf("used: %s", got)
 		}
+	})
+}
+
+// TestLimitsOfASequencer: all clients together may take so much of it, also
+// after the file has changed, and no client pays for what that refuses.
+func TestLimitsOfASequencer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, hashA := NewToken()
+		b, hashB := NewToken()
+		file := filepath.Join(t.TempDir(), "tokens.yaml")
+		at := time.Now()
+		write := func(more string) {
+			must.Do(t, os.WriteFile(file, []byte("---\nsequencers:\n  orders: {rate: 10, burst: 30, max: 25}"+more+"\ntokens:\n"+
+				"- {name: orders, role: generate, rate: 20, sha256: "+hashA+"}\n- {name: b, role: generate, sha256: "+hashB+"}\n...\n"), 0o600))
+			at = at.Add(time.Second)
+			must.Do(t, os.Chtimes(file, at, at))
+		}
+		write("")
+		content := must.Get(Open(file, nil))(t)
+		guard := NewGuard(content.Get, nil)
+		want := func(token, sequencer string, n int, wait time.Duration, ok bool) {
+			t.Helper()
+			c := &Credentials{Token: token, Given: true}
+			must.Do(t, guard.Allow(c, Take, sequencer))
+			if !c.Limited(sequencer) && sequencer == "orders" {
+				t.Errorf("no limits hold for %s", sequencer)
+			}
+			err := c.Charge(sequencer, n)
+			limit, _ := errors.AsType[*LimitError](err)
+			if limit == nil {
+				limit = new(LimitError)
+			}
+			if (err == nil) != ok || limit.Wait.Round(time.Millisecond) != wait || err != nil && token == b && !strings.Contains(err.Error(), "all clients of orders together") {
+				t.Errorf("%d of %s: %v, wait %v", n, sequencer, err, limit.Wait)
+			}
+		}
+		want(b, "orders", 26, 0, false)
+		want(b, "orders", 25, 0, true)
+		want(a, "orders", 15, time.Second, false)
+		want(a, "invoices", 20, 0, true) // what was refused is not paid
+		want(b, "invoices", 1_000_000, 0, true)
+		write("\n  invoices: {rate: 1}")
+		must.Get(content.Reload())(t)
+		want(b, "orders", 15, time.Second, false)
+		c := &Credentials{Token: b, Given: true}
+		must.Do(t, guard.Allow(c, Take, "orders"))
+		c.Settle("orders", 10, false)
+		want(b, "orders", 15, 0, true)
 	})
 }
 
@@ -154,6 +202,15 @@ func TestLimitFaults(t *testing.T) {
 	}
 	if _, err := Parse([]byte("tokens:\n- {name: a, sha256: "+hash+", role: read, rate: 5}\n"), "f"); err == nil {
 		t.Error("an entry that takes no IDs has a limit")
+	}
+	for sequencers, want := range map[string]string{
+		`{"a*": {max: 5}}`: `sequencers limits "a*": it must be the name`, "{orders: }": "orders needs a value", "": "sequencers needs a value",
+		"{orders: {max: }}": "max needs a value", "{orders: {burst: 2}}": "burst needs a rate", "{orders: {name: a}}": "name",
+	} {
+		_, err := Parse([]byte("sequencers: "+sequencers+"\ntokens:\n- {name: a, role: generate, sha256: "+hash+"}\n"), "f")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", sequencers, err, want)
+		}
 	}
 	for roles, want := range map[string]string{
 		"{read: {max: 5}}": `roles limits "read"`, "{root: {max: 5}}": `roles limits "root"`, "{admin: }": "admin needs a value", "": "roles needs a value",
