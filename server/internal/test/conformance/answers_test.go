@@ -170,7 +170,7 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 			f.asked.Store(0)
 			list = append(list, f.url)
 		}
-		d := l.start(t, list)
+		d := l.start(t, list, patient...)
 		seen := make(map[uint64]bool)
 		// A client prefers servers that have not failed, so it soon has met all.
 		for calls, left := 0, len(servers); left > 0; calls++ {
