@@ -24,10 +24,7 @@ func newWho(a *app) *cobra.Command {
 		search issued.Search
 		asJSON bool
 	)
-	cmd := command("who", nil, func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return misuse(usage(cmd), "no IDs given")
-		}
+	cmd := command("who", takes("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
 		in := &idInput{app: a, out: records.NewWriter(a.stdout), from: from}
 		err := in.each(cmd.Context(), args, func(_ records.Place, text string) (bad, err error) {
 			as, bad := from.Decodings(text, 0)

@@ -46,7 +46,7 @@ type Config struct {
 	// Limit is how long a request may wait; 0 means service.DefaultLimit.
 	Limit time.Duration
 
-	// Issued is told of IDs before they are answered; nil: nobody is.
+	// Issued is called with IDs before they are answered; nil calls nothing.
 	Issued service.IssueFunc
 
 	// Layout is the layout of sequencers that are created by using them; the zero

@@ -530,7 +530,7 @@ func TestVeiled(t *testing.T) {
 	veiled := must.Get(text.Append(nil, id))(t)
 	address := "/inspect/" + string(veiled)
 	for _, path := range []string{address + "?of=orders", address + "?of=orders&layout=twitter"} {
-		if body := get(h, path).Body.String(); !strings.Contains(body, id.String()) || !strings.Contains(body, "read as veiled") || !strings.Contains(body, "could have made it</h2>") || !strings.Contains(body, "unveiled for orders") {
+		if body := get(h, path).Body.String(); !strings.Contains(body, id.String()) || !strings.Contains(body, "read as veiled") || !strings.Contains(body, "<h2>Sequencers that could have made it</h2>") || !strings.Contains(body, "unveiled for orders") {
 			t.Errorf("%s does not explain %d: %s", path, id, body)
 		}
 	}

@@ -27,15 +27,15 @@ type Front struct {
 	Limit   time.Duration   // how long a request may wait
 	Count   int             // IDs in a request; 0 means MaxCount
 	Logger  *slog.Logger    // of changes
-	Issued  IssueFunc       // is told of IDs before they are answered; nil: nobody is
+	Issued  IssueFunc       // is called with IDs before they are answered; nil calls nothing
 
 	SendToken     string // how clients of the protocol send a token
 	NameSequencer string // how they name the sequencer of a veiled ID
 }
 
-// An IssueFunc is told which client receives a batch of the named sequencer.
-// The context may have a request ID. The batch is a copy: a pointer would cost an
-// allocation, also where nobody is told.
+// An IssueFunc is called when a client is about to receive a batch of the named
+// sequencer. The context may have a request ID. The batch is a copy: a pointer
+// would cost an allocation, even if the function is nil.
 type IssueFunc func(ctx context.Context, c *auth.Credentials, name string, b Batch)
 
 // A Request is a request for IDs.

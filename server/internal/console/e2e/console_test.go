@@ -150,7 +150,7 @@ func TestNewcomer(t *testing.T) {
 	parts := must.Get(firn.Default().Decompose(mustID(t, id)))(t)
 	for _, want := range []string{
 		parts.Time.Format("2006-01-02 15:04:05.000") + " UTC", fmt.Sprintf("by node %d", parts.Node),
-		"Counts the IDs of one millisecond", "Each of 1,024", "Always 0", "could have made it", "firn who ",
+		"Counts the IDs of one millisecond", "Each of 1,024", "Always 0", "Sequencers that could have made it", "firn who ",
 	} {
 		b.has(want)
 	}

@@ -52,6 +52,7 @@ type Search struct {
 	layouts map[string]firn.Layout
 	names   map[string]bool // of the sequencers
 	logs    map[string]*stream
+	starts  map[string][]time.Time // of processes, by server; nil until all was read
 }
 
 // A stream is the log of one process.
@@ -77,16 +78,9 @@ func (s *Search) Read(r io.Reader) error {
 		s.layouts, s.logs, s.names = make(map[string]firn.Layout), make(map[string]*stream), make(map[string]bool)
 	}
 	good, bad := 0, s.Bad
+	s.starts = nil
 	for in := bufio.NewReaderSize(r, 1<<20); ; {
-		line, err := in.ReadSlice('\n')
-		var long []byte
-		for errors.Is(err, bufio.ErrBufferFull) {
-			long = append(long, line...)
-			line, err = in.ReadSlice('\n')
-		}
-		if long != nil {
-			line = append(long, line...)
-		}
+		line, err := in.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			var x Record
 			if json.Unmarshal(line, &x) != nil || x.Log == "" || x.N == 0 || x.Time.IsZero() || s.add(&x) != nil {
@@ -133,7 +127,7 @@ func (s *Search) add(x *Record) error {
 			}
 		}
 		s.names[x.Sequencer] = true
-		s.match(&l, x, runs)
+		s.match(x, runs)
 	}
 	q := s.logs[x.Log]
 	if q == nil {
@@ -191,8 +185,8 @@ func runsOf(l *firn.Layout, x *Record) ([]run, error) {
 		if err != nil {
 			return err
 		}
-		r := run{found[0].Bytes, step, count}
-		hi, _ := bits.Mul64(step, count-1)
+		r := run{found[0].Bytes, max(step, 1), count}
+		hi, _ := bits.Mul64(r.step, count-1)
 		if count == 0 || step == 0 && count > 1 || hi > 0 && l.Bits() == 64 || slices.Compare(r.first, r.last()) > 0 {
 			return errors.New("no run of IDs")
 		}
@@ -236,15 +230,15 @@ func (r *run) has(id form.ID) bool {
 	firstHi, firstLo := wide(r.first)
 	lo, borrow := bits.Sub64(lo, firstLo, 0)
 	hi, borrow = bits.Sub64(hi, firstHi, borrow)
-	if borrow != 0 || hi >= max(r.step, 1) {
+	if borrow != 0 || hi >= r.step {
 		return false
 	}
-	n, rest := bits.Div64(hi, lo, max(r.step, 1))
+	n, rest := bits.Div64(hi, lo, r.step)
 	return rest == 0 && n < r.count
 }
 
 // match adds the line to the Queries that it answers.
-func (s *Search) match(l *firn.Layout, x *Record, runs []run) {
+func (s *Search) match(x *Record, runs []run) {
 	for _, q := range s.Queries {
 		is := func(n *form.Decoding) bool {
 			return slices.ContainsFunc(runs, func(r run) bool { return r.has(n.Bytes) })
@@ -287,6 +281,9 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 		v.Reason = "the logs have no lines of sequencer " + s.Sequencer
 		return v
 	}
+	if s.starts == nil {
+		s.sort()
+	}
 	for _, text := range slices.Sorted(maps.Keys(s.layouts)) {
 		l := s.layouts[text]
 		for _, n := range q.As {
@@ -301,23 +298,27 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 			case covered && v.Is == NotCovered:
 				v = Verdict{NotIssued, text, p.Time, ""}
 			case v.Is == NotCovered:
-				v = Verdict{NotCovered, text, p.Time, "no log has lines of before and after that"}
+				v = Verdict{NotCovered, text, p.Time, "no log has lines both before and after it"}
 			}
 		}
 	}
 	return v
 }
 
-// covers reports whether some log has lines of a layout from before and after
-// the time, and which log may lack lines of that time.
-func (s *Search) covers(layout string, from, to time.Time) (gap string, covered bool) {
-	starts := make(map[string][]time.Time) // by server
+// sort sorts the parts of each log, once all were read.
+func (s *Search) sort() {
+	s.starts = make(map[string][]time.Time)
 	for _, q := range s.logs {
 		slices.SortFunc(q.parts, func(a, b part) int { return cmp.Compare(a.first, b.first) })
 		if q.parts[0].first == 1 {
-			starts[q.server] = append(starts[q.server], q.parts[0].begin)
+			s.starts[q.server] = append(s.starts[q.server], q.parts[0].begin)
 		}
 	}
+}
+
+// covers reports whether some log has lines of a layout from before and after
+// the time, and which log may lack lines of that time.
+func (s *Search) covers(layout string, from, to time.Time) (gap string, covered bool) {
 	for _, id := range slices.Sorted(maps.Keys(s.logs)) {
 		q := s.logs[id]
 		meets := func(a, b time.Time) bool {
@@ -339,7 +340,7 @@ func (s *Search) covers(layout string, from, to time.Time) (gap string, covered 
 		// Killed, or still running, or ended and then perhaps started without a log
 		// that is here: until the next start that is.
 		next, known := later(to, end).Add(2*q.margin), false
-		for _, t := range starts[q.server] {
+		for _, t := range s.starts[q.server] {
 			if t.After(end) {
 				next, known = earlier(next, t), true
 			}

@@ -68,7 +68,7 @@ type Config struct {
 	// Auth decides what each client may do; nil allows everything.
 	Auth auth.Authorizer
 
-	// Issued is told of IDs before they are answered; nil: nobody is.
+	// Issued is called with IDs before they are answered; nil calls nothing.
 	Issued service.IssueFunc
 
 	// Logger receives the server's own failures, and every request at level debug;

@@ -50,7 +50,7 @@ type Config struct {
 	// authenticates with AUTH and a token, or with a certificate.
 	Auth auth.Authorizer
 
-	// Issued is told of IDs before they are answered; nil: nobody is.
+	// Issued is called with IDs before they are answered; nil calls nothing.
 	Issued service.IssueFunc
 
 	// Version is the version of Firn for INFO and HELLO; "" means "unknown".

@@ -48,7 +48,7 @@ type Config struct {
 	// Auth decides what each client may do; nil allows everything.
 	Auth auth.Authorizer
 
-	// Issued is told of IDs before they are answered; nil: nobody is.
+	// Issued is called with IDs before they are answered; nil calls nothing.
 	Issued service.IssueFunc
 
 	// Observe is called for every call, with the kind of problem and the duration.
