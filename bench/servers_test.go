@@ -419,6 +419,35 @@ func BenchmarkServerIdle(b *testing.B) {
 	b.ReportMetric(s.resident(), "MiB")
 }
 
+// BenchmarkServerConnections measures the memory of a connection that is idle
+// after one request: of 9,000 to firn serve, over RESP and HTTP, and to Redis.
+func BenchmarkServerConnections(b *testing.B) {
+	const count = 9000
+	kib := func(p *process, request string) float64 {
+		before := p.resident()
+		for range count {
+			conn := must(net.Dial("tcp", p.address))
+			defer conn.Close()
+			must(io.WriteString(conn, request))
+			must(conn.Read(make([]byte, 4096))) // the whole answer, which is short
+		}
+		return (p.resident() - before) * 1024 / count
+	}
+	incr := "*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n"
+	peer := kib(redis(b), incr)
+	for name, request := range map[string]string{"resp": incr, "http": "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n"} {
+		b.Run(name, func(b *testing.B) {
+			var all float64
+			for range b.N {
+				all += kib(serveWide(b), request)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(all/float64(b.N), "KiB/conn")
+			b.ReportMetric(all/float64(b.N)/peer, "x-redis")
+		})
+	}
+}
+
 // etcd starts three members and returns a function that opens a store there.
 func etcd(b *testing.B) func(prefix string) grant.Store {
 	b.Helper()

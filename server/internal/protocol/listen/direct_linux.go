@@ -31,6 +31,7 @@ type directConn struct {
 type transfer struct {
 	mu    sync.Mutex // held during a call; guards the fields below
 	b     []byte
+	into  Buffer        // gives b before each attempt to read, and takes it back after a vain one; nil if b is given
 	n     int           // bytes of b that were read or written
 	errno syscall.Errno // of the failed system call; 0 if none
 	step  func(fd uintptr) (done bool)
@@ -58,8 +59,14 @@ func newDirectConn(conn net.Conn) net.Conn {
 
 // read reads once, and reports false if there is nothing to read yet.
 func (t *transfer) read(fd uintptr) bool {
+	if t.into != nil {
+		t.b = t.into.Take()
+	}
 	n, errno := rawCall(syscall.SYS_READ, fd, t.b)
 	if errno == syscall.EAGAIN {
+		if t.into != nil {
+			t.into.Give()
+		}
 		return false
 	}
 	t.n, t.errno = n, errno
@@ -97,12 +104,12 @@ func rawCall(trap, fd uintptr, b []byte) (n int, errno syscall.Errno) {
 }
 
 // do makes the system calls of one Read or Write; wait waits between them.
-func (t *transfer) do(b []byte, name string, wait func(func(uintptr) bool) error) (int, error) {
+func (t *transfer) do(b []byte, into Buffer, name string, wait func(func(uintptr) bool) error) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.b, t.n, t.errno = b, 0, 0
+	t.b, t.into, t.n, t.errno = b, into, 0, 0
 	err := wait(t.step)
-	t.b = nil
+	t.b, t.into = nil, nil
 	if t.errno != 0 {
 		err = os.NewSyscallError(name, t.errno)
 	}
@@ -113,7 +120,13 @@ func (d *directConn) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return d.Conn.Read(b)
 	}
-	n, err := d.in.do(b, "read", d.raw.Read)
+	return d.read(b, nil)
+}
+
+func (d *directConn) ReadLate(into Buffer) (int, error) { return d.read(nil, into) }
+
+func (d *directConn) read(b []byte, into Buffer) (int, error) {
+	n, err := d.in.do(b, into, "read", d.raw.Read)
 	switch {
 	case err != nil:
 		return n, d.errorOf("read", err)
@@ -124,7 +137,7 @@ func (d *directConn) Read(b []byte) (int, error) {
 }
 
 func (d *directConn) Write(b []byte) (int, error) {
-	n, err := d.out.do(b, "write", d.raw.Write)
+	n, err := d.out.do(b, nil, "write", d.raw.Write)
 	if err != nil {
 		err = d.errorOf("write", err)
 	}

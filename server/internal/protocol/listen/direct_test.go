@@ -2,6 +2,7 @@ package listen
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -184,5 +185,47 @@ func TestDirectDoesNotAllocate(t *testing.T) {
 		}
 	}); got != 0 {
 		t.Errorf("a write and a read: %v allocations, want none", got)
+	}
+}
+
+// A lender is a Buffer that tells when it is given back.
+type lender struct {
+	b     []byte
+	given chan struct{}
+}
+
+func (l *lender) Take() []byte { return l.b }
+func (l *lender) Give()        { l.given <- struct{}{} }
+
+// TestReadLate: a connection that waits for its client has given its buffer
+// back. It counts what it reads as Read does.
+func TestReadLate(t *testing.T) {
+	m := New(nettest.Listen(t), Config{Authenticates: func(*tls.ConnectionState) bool { return false }})
+	go m.Serve()
+	defer m.Close()
+	far := nettest.Dial(t, m.listener.Addr().String())
+	must.Get(io.WriteString(far, "PING\n"))(t)
+	conn := must.Get(m.Listener(RESP).Accept())(t)
+	defer conn.Close()
+	l := &lender{make([]byte, 1<<10), make(chan struct{}, 100)}
+	for i, want := range []string{"PING\n", "one", "a longer text"} {
+		if i > 0 {
+			go func() {
+				if _, plain := conn.(*prefixedConn).counted.Conn.(*net.TCPConn); !plain {
+					<-l.given
+				}
+				_, _ = io.WriteString(far, want)
+			}()
+		}
+		if n, err := ReadLate(conn, l); string(l.b[:n]) != want || err != nil {
+			t.Fatalf("ReadLate = %q, %v, want %q", l.b[:n], err, want)
+		}
+	}
+	must.Do(t, far.Close())
+	if n, err := ReadLate(conn, l); n != 0 || err != io.EOF {
+		t.Errorf("ReadLate at the end = %d, %v, want EOF", n, err)
+	}
+	if got := conn.(*prefixedConn).most.Load(); got != int64(len("a longer text")*byteCost) {
+		t.Errorf("the longest read counts %d", got)
 	}
 }

@@ -380,6 +380,31 @@ func (b *prefixedConn) Read(p []byte) (n int, err error) {
 	} else {
 		n, err = b.Conn.Read(p)
 	}
+	return b.arrived(p, n, err)
+}
+
+// A Buffer is lent for a read: while the reader waits, it holds none.
+type Buffer interface {
+	Take() []byte
+	Give() // takes it back
+}
+
+// ReadLate is conn.Read into a Buffer, which it takes, if the connection can do
+// that, when bytes have arrived. The Buffer is not given back if something was
+// read.
+func ReadLate(conn net.Conn, into Buffer) (n int, err error) {
+	b, ok := conn.(*prefixedConn)
+	if ok && len(b.first) == 0 && b.Conn == net.Conn(b.counted) {
+		if late, ok := b.counted.Conn.(interface{ ReadLate(Buffer) (int, error) }); ok {
+			n, err = late.ReadLate(into)
+			return b.arrived(nil, n, err)
+		}
+	}
+	return conn.Read(into.Take())
+}
+
+// arrived counts n bytes that were read into p, which is known for HTTP.
+func (b *prefixedConn) arrived(p []byte, n int, err error) (int, error) {
 	switch protocol := Protocol(b.counted.protocol.Load() - 1); {
 	case protocol == HTTP && b.lines.Add(int64(bytes.Count(p[:n], newline))) > maxLines:
 		return 0, errManyLines

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/bits"
 	"net"
 	"os"
 	"sync"
@@ -46,7 +47,9 @@ type conn struct {
 	closing  bool         // close the connection after the pending answers
 	linger   bool         // and then read what still arrives
 
-	buf         []byte // bytes read; buf[r:w] is not processed yet
+	buf         []byte  // bytes read; buf[r:w] is not processed yet
+	lent        *[]byte // by buffers, for buf
+	size        int     // of the next buffer
 	r, w        int
 	full        bool // the last read filled buf
 	began       bool // part of a command has arrived, and its deadline is set
@@ -227,9 +230,7 @@ func (c *conn) fill() error {
 	if c.r == c.w {
 		c.r, c.w = 0, 0
 		if c.full && len(c.buf) < keepBuffer {
-			c.buf = make([]byte, max(2*len(c.buf), firstBuffer))
-		} else if len(c.buf) > keepBuffer || c.buf == nil {
-			c.buf = make([]byte, firstBuffer)
+			c.size = 2 * len(c.buf)
 		}
 	} else {
 		if c.r > 0 {
@@ -244,7 +245,13 @@ func (c *conn) fill() error {
 	if err := c.setTimeout(); err != nil {
 		return err
 	}
-	n, err := c.nc.Read(c.buf[c.w:])
+	var n int
+	var err error
+	if c.w == 0 {
+		n, err = listen.ReadLate(c.nc, c)
+	} else {
+		n, err = c.nc.Read(c.buf[c.w:])
+	}
 	c.w += n
 	c.full = c.w == len(c.buf)
 	if n > 0 {
@@ -254,6 +261,35 @@ func (c *conn) fill() error {
 		err = io.ErrNoProgress
 	}
 	return err
+}
+
+// buffers are for connections that have something to read, each twice as long as
+// the one before, from firstBuffer to keepBuffer.
+var buffers [5]sync.Pool
+
+func poolOf(size int) *sync.Pool { return &buffers[bits.Len(uint(size/firstBuffer))-1] }
+
+// Take takes a buffer of c.size bytes, unless the connection has one.
+func (c *conn) Take() []byte {
+	c.size = max(c.size, firstBuffer)
+	if c.lent != nil && len(*c.lent) != c.size {
+		c.Give()
+	}
+	if c.lent == nil {
+		if c.lent, _ = poolOf(c.size).Get().(*[]byte); c.lent == nil {
+			b := make([]byte, c.size)
+			c.lent = &b
+		}
+	}
+	c.buf = *c.lent
+	return c.buf
+}
+
+// Give gives the buffer back, into which nothing points any more.
+func (c *conn) Give() {
+	clear(c.args[:cap(c.args)])
+	poolOf(len(*c.lent)).Put(c.lent)
+	c.lent, c.buf = nil, nil
 }
 
 // setTimeout sets the deadline of the next read.
