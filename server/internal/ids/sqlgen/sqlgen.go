@@ -8,19 +8,19 @@ import (
 	"embed"
 	"fmt"
 	"io"
-	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/firnid/firn"
 )
 
+// files are the SQL of each database. Names in braces are replaced. The lines
+// after one such as "--- veil wide" are for layouts to which all its words apply.
+//
 //go:embed *.sql
 var files embed.FS
-
-var templates = template.Must(template.ParseFS(files, "*.sql"))
 
 // Databases returns the names of the databases that Write knows.
 func Databases() []string { return []string{"postgres", "mysql", "sqlite", "duckdb"} }
@@ -28,17 +28,25 @@ func Databases() []string { return []string{"postgres", "mysql", "sqlite", "duck
 // Write writes the SQL for a layout. The names of functions begin with name and
 // an underscore. It is an error if the database cannot read such IDs.
 func Write(w io.Writer, database, name string, l firn.Layout) error {
-	g := &generator{Layout: l, Name: name, database: database, Tick: l.Unit().Microseconds(),
-		Start: l.Epoch().UnixMicro(), Divide: "/", Least: "least", Greatest: "greatest"}
+	g := &generator{Layout: l, name: name, database: database, tick: l.Unit().Microseconds(),
+		start: l.Epoch().UnixMicro(), divide: "/", least: "least", greatest: "greatest", from: "micros", to: "micros"}
 	finest := time.Microsecond
 	switch database {
 	case "mysql":
-		g.Divide = "DIV"
+		g.divide, g.from = "DIV", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', t)"
+		g.to = g.from
+		g.digits = digits(", ", "SUBSTR("+alphabet+", ((id >> %[2]d) & 31) + 1, 1)")
+		g.value = digits(" | ", "(CAST(LOCATE(SUBSTR(typed, %[1]d - 13, 1), "+alphabet+") - 1 AS UNSIGNED) << %[2]d)")
 	case "duckdb":
-		g.Divide = "//"
+		g.divide, g.from = "//", "epoch_us(t::TIMESTAMP)"
+		g.to = g.from
+		g.digits = digits(" || ", "substr("+alphabet+", (((id >> %[2]d) & %[3]d) + 1)::INTEGER, 1)")
+		g.value = digits(" | ", "((strpos("+alphabet+", substr(typed, %[1]d - 13, 1)) - 1)::BIGINT << %[2]d)")
 	case "sqlite":
-		g.Tick, g.Start, g.Least, g.Greatest = g.Tick/1000, g.Start/1000, "min", "max"
-		finest = time.Millisecond
+		g.tick, g.start, g.least, g.greatest = g.tick/1000, g.start/1000, "min", "max"
+		g.from, g.to, finest = ":from", ":to", time.Millisecond
+		g.digits = digits(" || ", "substr("+alphabet+", ((id >> %[2]d) & %[3]d) + 1, 1)")
+		g.value = digits(" | ", "((instr("+alphabet+", substr(:typed, %[1]d - 13, 1)) - 1) << %[2]d)")
 	}
 	for _, p := range l.Pieces() {
 		if p.Field != "zero" {
@@ -58,32 +66,83 @@ func Write(w io.Writer, database, name string, l firn.Layout) error {
 		return fmt.Errorf("IDs of layout %s are 2^63 and above, which do not fit the signed integers of %s", l,
 			database)
 	}
-	return templates.ExecuteTemplate(w, database+".sql", g)
+	text, err := files.ReadFile(database + ".sql")
+	if err != nil {
+		return err
+	}
+	names, applies := g.names()
+	_, err = strings.NewReplacer(names...).WriteString(w, sections(string(text), applies))
+	return err
+}
+
+// sections returns the lines of a file that apply to a layout.
+func sections(text string, applies map[string]bool) string {
+	var b strings.Builder
+	on := true
+	for line := range strings.Lines(text) {
+		if words, ok := strings.CutPrefix(line, "--- "); ok {
+			on = !slices.ContainsFunc(strings.Fields(words), func(word string) bool { return !applies[word] })
+		} else if on {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // lastYear keeps microseconds since 1970 within 63 bits, in PostgreSQL's range.
 const lastYear = 200_000
 
-// A generator is the data of a template.
+// A generator writes the SQL of a layout.
 type generator struct {
 	firn.Layout
-	Name            string
-	Tick, Start     int64 // the unit and the epoch in microseconds; in SQLite, milliseconds
-	Divide          string
-	Least, Greatest string
-
-	database string
-	top      int // bits of an ID without the zeros on top
+	name, database  string
+	tick, start     int64 // the unit and the epoch in microseconds; in SQLite, milliseconds
+	divide          string
+	least, greatest string
+	from, to        string // the expressions of the times of a range
+	digits, value   string // the expressions of an ID's digits in base 32, and of the ID from them
+	top             int    // bits of an ID without the zeros on top
 }
 
-// Wide reports whether IDs have 128 bits.
-func (g *generator) Wide() bool { return g.Bits() == 128 }
+// names returns the names in a file of SQL, each followed by what replaces it,
+// and the words that apply to the layout.
+func (g *generator) names() (names []string, applies map[string]bool) {
+	id, length := "bigint", "13"
+	if g.wide() {
+		id, length = "uuid", "26"
+	}
+	names = []string{"{layout}", g.String(), "{name}", g.name, "{id}", id, "{length}", length, "{time}", g.time(),
+		"{node}", g.read("node"), "{seq}", g.read("seq"), "{first}", g.first(g.from), "{last}", g.last(g.to),
+		"{digits}", g.digits, "{value}", g.value}
+	applies = map[string]bool{"always": true, "wide": g.wide(), "narrow": !g.wide(), "sorted": g.sorted(),
+		"unsorted": !g.sorted()}
+	if v := g.veil(); v != nil {
+		names, applies["veil"] = append(names, v.names()...), true
+	}
+	return names, applies
+}
 
-// Sorted reports whether IDs of a time range are a range of IDs.
-func (g *generator) Sorted() bool {
+// alphabet is the digits of base 32.
+const alphabet = "'0123456789abcdefghjkmnpqrstvwxyz'"
+
+// digits joins an expression for each of the 13 digits of an ID in base 32, the
+// highest first. Its values are the digit's number, position and mask.
+func digits(separator, expression string) string {
+	var list []string
+	for i := range 13 {
+		list = append(list, fmt.Sprintf(expression, i, 60-5*i, min(31, mask(4+5*i))))
+	}
+	return strings.Join(list, separator)
+}
+
+// wide reports whether IDs have 128 bits.
+func (g *generator) wide() bool { return g.Bits() == 128 }
+
+// sorted reports whether IDs of a time range are a range of IDs.
+func (g *generator) sorted() bool {
 	from, to := g.Epoch(), g.Epoch().Add(g.Unit())
 	_, _, err := g.Range(from, to)
-	if g.Wide() {
+	if g.wide() {
 		_, _, err = g.Range128(from, to)
 	}
 	return err == nil
@@ -146,16 +205,16 @@ func mask(width int) uint64 { return 1<<width - 1 }
 // word returns the expression of a word of the ID in the column id.
 func (g *generator) word(word int) string {
 	switch {
-	case !g.Wide():
+	case !g.wide():
 		return "id"
 	case word == 1:
-		return g.Name + "_hi(id)"
+		return g.name + "_hi(id)"
 	}
-	return g.Name + "_lo(id)"
+	return g.name + "_lo(id)"
 }
 
-// Read returns the expression of a field of the ID in the column id.
-func (g *generator) Read(field string) string {
+// read returns the expression of a field of the ID in the column id.
+func (g *generator) read(field string) string {
 	var terms []string
 	for _, r := range g.runs(field) {
 		terms = append(terms, shifted(masked(g.word(r.word), r.pos, r.width), r.low))
@@ -188,35 +247,35 @@ func shifted(x string, by int) string {
 	return fmt.Sprintf("(%s << %d)", x, by)
 }
 
-// Time returns the expression of the time of the ID in the column id, in units
-// of Start since 1970.
-func (g *generator) Time() string {
-	tick := g.Read("time")
+// time returns the expression of the time of the ID in the column id, in units
+// of start since 1970.
+func (g *generator) time() string {
+	tick := g.read("time")
 	if g.database == "mysql" {
 		tick = "CAST(" + tick + " AS SIGNED)" // epochs before 1970 are negative
 	}
-	return fmt.Sprintf("%s * %d + %d", tick, g.Tick, g.Start)
+	return fmt.Sprintf("%s * %d + %d", tick, g.tick, g.start)
 }
 
-// First returns the expression of the lowest ID with a time of at least t, which
-// is an expression in units of Start. It is NULL after the last tick.
-func (g *generator) First(t string) string {
-	tick := fmt.Sprintf("((%s(%s - %d, 0) + %d) %s %d)", g.Greatest, t, g.Start, g.Tick-1, g.Divide, g.Tick)
+// first returns the expression of the lowest ID with a time of at least t, which
+// is an expression in units of start. It is NULL after the last tick.
+func (g *generator) first(t string) string {
+	tick := fmt.Sprintf("((%s(%s - %d, 0) + %d) %s %d)", g.greatest, t, g.start, g.tick-1, g.divide, g.tick)
 	return fmt.Sprintf("CASE WHEN %s <= %d THEN %s END", tick, g.lastTick(), g.place(tick, false))
 }
 
-// Last returns the expression of the highest ID with a time before t. It is NULL
+// last returns the expression of the highest ID with a time before t. It is NULL
 // up to the epoch.
-func (g *generator) Last(t string) string {
-	tick := fmt.Sprintf("%s((%s - %d) %s %d, %d)", g.Least, t, g.Start+1, g.Divide, g.Tick, g.lastTick())
-	return fmt.Sprintf("CASE WHEN %s > %d THEN %s END", t, g.Start, g.place(tick, true))
+func (g *generator) last(t string) string {
+	tick := fmt.Sprintf("%s((%s - %d) %s %d, %d)", g.least, t, g.start+1, g.divide, g.tick, g.lastTick())
+	return fmt.Sprintf("CASE WHEN %s > %d THEN %s END", t, g.start, g.place(tick, true))
 }
 
 // lastTick returns the last tick whose IDs fit the database's integers.
 func (g *generator) lastTick() uint64 {
 	width := g.TimeBits()
 	for _, r := range g.runs("time") {
-		if g.database != "mysql" && !g.Wide() && r.pos+r.width == 64 {
+		if g.database != "mysql" && !g.wide() && r.pos+r.width == 64 {
 			width-- // the top bit of a time on top
 		}
 	}
@@ -242,8 +301,8 @@ func (g *generator) place(tick string, ones bool) string {
 		}
 		words[i] = strings.Join(terms, " | ")
 	}
-	if g.Wide() {
-		return fmt.Sprintf("%s_uuid(%s, %s)", g.Name, words[1], words[0])
+	if g.wide() {
+		return fmt.Sprintf("%s_uuid(%s, %s)", g.name, words[1], words[0])
 	}
 	return words[0]
 }
@@ -256,46 +315,36 @@ func (g *generator) number(v uint64) string {
 	return strconv.FormatUint(v, 10)
 }
 
-// Digits returns the positions of an ID's 13 digits in base 32, the highest
-// first.
-func (g *generator) Digits() (list []int) {
-	for at := 60; at >= 0; at -= 5 {
-		list = append(list, at)
-	}
-	return list
-}
+// A veil has the numbers of FF1 for a layout; see docs/veil.md.
+type veil struct{ n, u, v int } // bits of an ID and of its halves
 
-// A Veil has the numbers of FF1 for a layout; see docs/veil.md.
-type Veil struct {
-	N, U, V int    // bits of an ID and of its halves
-	Bytes   int    // of a half
-	Out     int    // bytes of a round that are used
-	MaskU   uint64 // of the halves
-	MaskV   uint64
-	Head    string // the first bytes of the message, in hexadecimal
-}
-
-// Verbs returns the names of the functions that veil and unveil.
-func (*Veil) Verbs() []string { return []string{"veil", "unveil"} }
-
-// Veil returns nil if IDs of the layout cannot be veiled.
-func (g *generator) Veil() *Veil {
-	var v Veil
+// veil returns nil if IDs of the layout cannot be veiled.
+func (g *generator) veil() *veil {
+	n := max(g.top, 63)
 	switch {
 	case g.Preset() == "uuidv7":
-		v.N = 122
-	case g.Wide():
+		n = 122
+	case g.wide():
 		return nil
 	case g.top <= 53:
-		v.N = 53
-	default:
-		v.N = max(g.top, 63)
+		n = 53
 	}
-	v.U = v.N / 2
-	v.V = v.N - v.U
-	v.MaskU, v.MaskV = mask(v.U), mask(v.V)
-	v.Bytes = (bits.Len64(v.MaskV) + 7) / 8
-	v.Out = 4*((v.Bytes+3)/4) + 4
-	v.Head = fmt.Sprintf("0102010000020a%02x%08x", v.U, v.N)
-	return &v
+	return &veil{n, n / 2, n - n/2}
+}
+
+// names returns names in a file of SQL, each followed by what replaces it.
+func (v *veil) names() []string {
+	bytes := (v.v + 7) / 8 // of a half
+	veilable := "id <> 0"
+	switch v.n {
+	case 53:
+		veilable = "id BETWEEN 1 AND 9007199254740991"
+	case 63:
+		veilable = "id > 0"
+	}
+	return []string{"{N}", strconv.Itoa(v.n), "{V}", strconv.Itoa(v.v), "{bytes}", strconv.Itoa(bytes),
+		"{veilable}", veilable,
+		"{maskU}", strconv.FormatUint(mask(v.u), 10), "{maskV}", strconv.FormatUint(mask(v.v), 10),
+		"{out}", strconv.Itoa(4*((bytes+3)/4) + 4), // bytes of a round that are used
+		"{head}", fmt.Sprintf("0102010000020a%02x%08x", v.u, v.n)} // the first bytes of the message
 }
