@@ -20,8 +20,16 @@ func newRoot(a *app) *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.Version = buildOf().text()
-	root.SetVersionTemplate("{{.Version}}\n")
+	// Not cobra's Version, whose text is set by a template: text/template alone
+	// makes the program a fifth larger.
+	root.Flags().BoolP("version", "v", false, "version for firn")
+	help := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if version, _ := cmd.Flags().GetBool("version"); version {
+			return newVersion(a).RunE(cmd, nil)
+		}
+		return help(cmd, args)
+	}
 	root.AddGroup(&cobra.Group{ID: groupBasics, Title: "Start with:"}, &cobra.Group{ID: groupMore, Title: "More:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
