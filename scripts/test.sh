@@ -219,6 +219,7 @@ checks() {
 	done
 	step 'go test examples/gorm' env GOWORK=off go -C examples/gorm test -timeout 10m ./...
 	step 'check the proto files' sh scripts/proto.sh check
+	step "check the console's pages" sh scripts/templ.sh check
 	step 'check tools' check_tools
 	step 'known vulnerabilities' sh scripts/vuln.sh
 	step 'check bench' check_bench

@@ -64,10 +64,8 @@ func (k *Console) signInForm(v *visit) {
 		http.Redirect(v.w, v.r, next, http.StatusSeeOther)
 		return
 	}
-	v.show(http.StatusOK, "sign-in", page{Title: "Sign in", Body: signIn{Next: next}})
+	v.show(http.StatusOK, page{Title: "Sign in"}, signInForm(next, ""))
 }
-
-type signIn struct{ Next, Error string }
 
 // signIn begins a session with a token.
 func (k *Console) signIn(v *visit) {
@@ -78,8 +76,8 @@ func (k *Console) signIn(v *visit) {
 	}
 	p, ok := k.config.Guard.Set().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
 	if !ok {
-		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in",
-			Body: signIn{next, "Unknown token. It may be mistyped, or it has expired."}})
+		v.show(http.StatusUnauthorized, page{Title: "Sign in"},
+			signInForm(next, "Unknown token. It may be mistyped, or it has expired."))
 		return
 	}
 	http.SetCookie(v.w, k.sessions.Cookie(p, v.r.TLS != nil, v.now))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -168,7 +167,7 @@ func (k *Console) showConfirm(v *visit, status int, name string, a action, typed
 		return
 	}
 	p.Held, p.Until = heldWindows(q.Nodes, v.now)
-	v.show(status, "confirm", page{Title: p.Title, Section: "overview", Body: p})
+	v.show(status, page{Title: p.Title, Section: "overview"}, p.view())
 }
 
 // perform performs a confirmed action.
@@ -186,14 +185,12 @@ func (k *Console) perform(v *visit) {
 		return
 	}
 	k.snapshots.forget()
-	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(name), http.StatusSeeOther)
+	http.Redirect(v.w, v.r, addressOf(name), http.StatusSeeOther)
 }
 
 // A createPage is the form for a new sequencer.
 type createPage struct {
-	Name, Layout, Prefix, MaxAhead, Window string
-	Presets                                []firn.PresetInfo
-	Error                                  string
+	Name, Layout, Prefix, MaxAhead, Window, Error string
 }
 
 func (k *Console) newSequencer(v *visit) {
@@ -202,16 +199,11 @@ func (k *Console) newSequencer(v *visit) {
 		return
 	}
 	q := v.r.URL.Query()
-	k.showCreate(v, http.StatusOK, createPage{Name: q.Get("name"), Layout: q.Get("layout")})
+	v.showCreate(http.StatusOK, createPage{Name: q.Get("name"), Layout: q.Get("layout")})
 }
 
-func (k *Console) showCreate(v *visit, status int, p createPage) {
-	for preset := range firn.Presets() {
-		if !preset.Layout.ReadOnly() {
-			p.Presets = append(p.Presets, preset)
-		}
-	}
-	v.show(status, "create", page{Title: "New sequencer", Section: "overview", Body: p})
+func (v *visit) showCreate(status int, p createPage) {
+	v.show(status, page{Title: "New sequencer", Section: "overview"}, p.view())
 }
 
 // createSequencer creates a sequencer from the form.
@@ -222,7 +214,7 @@ func (k *Console) createSequencer(v *visit) {
 		MaxAhead: duration("max-ahead"), Window: duration("window")}
 	again := func(status int, problem string) {
 		p.Error = problem
-		k.showCreate(v, status, p)
+		v.showCreate(status, p)
 	}
 	if err := service.CheckName(p.Name); err != nil {
 		again(http.StatusBadRequest, detail(err)+".")
@@ -264,5 +256,5 @@ func (k *Console) createSequencer(v *visit) {
 		v.failWith(err, ctx.Err() != nil)
 		return
 	}
-	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(p.Name), http.StatusSeeOther)
+	http.Redirect(v.w, v.r, addressOf(p.Name), http.StatusSeeOther)
 }

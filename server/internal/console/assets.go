@@ -4,17 +4,12 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"html/template"
 	"io/fs"
 	"net/http"
-	"path"
-	"strings"
 	"sync"
-
-	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
-//go:embed static templates
+//go:embed static
 var files embed.FS
 
 // assetDir is the directory of the files that browsers load. It is named after
@@ -49,24 +44,4 @@ func asset(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	http.ServeFileFS(w, r, files, "static/"+r.PathValue("file"))
-}
-
-// pages returns the templates, each with the frame and the shared parts.
-var pages = sync.OnceValue(func() map[string]*template.Template {
-	common := template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/frame.html",
-		"templates/parts.html"))
-	t := make(map[string]*template.Template)
-	for _, name := range glob("templates/*.html") {
-		base := strings.TrimSuffix(path.Base(name), ".html")
-		t[base] = template.Must(template.Must(common.Clone()).ParseFS(files, name))
-	}
-	return t
-})
-
-// functions are the functions of the templates.
-var functions = template.FuncMap{
-	"number": number, "count": count, "utc": utc, "iso": iso, "clock": clock, "day": day, "ago": ago, "timeLeft": timeLeft,
-	"duration": duration, "plural": plural, "moment": momentOf, "sentence": sentence, "elsewhere": randomElsewhere,
-	"hasnode": func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.NodeBits() > 0 },
-	"hasseq":  func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.SeqBits() > 0 },
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -213,7 +215,8 @@ func (k *Console) signedIn(f func(*visit)) http.HandlerFunc {
 		if comesFromElsewhere(v.r) {
 			// For a link from another site, browsers hold SameSite=Strict cookies back,
 			// and send them when this page requests itself again.
-			v.show(http.StatusOK, "again", page{Title: "One moment", Body: v.r.URL.RequestURI()})
+			next := v.r.URL.RequestURI()
+			v.show(http.StatusOK, page{Title: "One moment", Next: next}, again(next))
 			return
 		}
 		next := ""
@@ -260,22 +263,14 @@ type page struct {
 	Title   string
 	Section string // in the navigation
 	Live    bool   // it requests itself every few seconds
-	Body    any
-
-	Who     visitor
-	Now     time.Time
-	Version string
-	Every   int64  // milliseconds between requests of a live page
-	Assets  string // the directory of files that browsers may cache
+	Next    string // the address that it requests at once; empty if none
 }
 
 // show writes a page.
-func (v *visit) show(status int, name string, p page) {
-	p.Who, p.Now, p.Version, p.Every, p.Assets = v.who, v.now, v.console.config.Version,
-		v.console.config.Every.Milliseconds(), assetDir()
+func (v *visit) show(status int, p page, body templ.Component) {
 	var b bytes.Buffer
-	if err := pages()[name].ExecuteTemplate(&b, "frame", p); err != nil {
-		v.console.config.Logger.Error("console: rendering a page failed", "page", name, "error", err)
+	if err := frame(v, p, body).Render(context.WithoutCancel(v.r.Context()), &b); err != nil {
+		v.console.config.Logger.Error("console: rendering a page failed", "page", p.Title, "error", err)
 		http.Error(v.w, "The page cannot be shown; see the server's log.", http.StatusInternalServerError)
 		return
 	}
@@ -284,19 +279,16 @@ func (v *visit) show(status int, name string, p page) {
 	_, _ = v.w.Write(b.Bytes())
 }
 
-// A failure is an error page.
-type failure struct{ Title, Detail string }
-
 func (v *visit) fail(status int, title, text string) {
-	v.show(status, "failure", page{Title: title, Body: failure{title, text}})
+	v.show(status, page{Title: title}, failed(title, text))
 }
 
 // failWith shows an error of the backend.
 func (v *visit) failWith(err error, late bool) {
 	if errors.Is(err, grant.ErrNotFound) || errors.Is(err, errNoSequencer) {
 		name := v.r.PathValue("name")
-		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview",
-			Body: missingPage{name, v.who.may(auth.Change, name) && v.console.admin != nil}})
+		v.show(http.StatusNotFound, page{Title: name, Section: "overview"},
+			missing(name, v.who.may(auth.Change, name) && v.console.admin != nil))
 		return
 	}
 	f := service.ProblemOf(err, v.console.config.Limit, late)

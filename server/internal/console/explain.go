@@ -26,9 +26,6 @@ type bit struct {
 	Begin, End bool // of a run of bits of the field
 }
 
-// Numbered reports whether the bit shows its position.
-func (b bit) Numbered() bool { return b.Pos%16 == 15 || b.Pos == 0 }
-
 // A field is a field of an ID, explained.
 type field struct {
 	Key    string // as in firn.Piece

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,16 +25,24 @@ const maxPath = 2000
 
 // An inspectPage shows what is known about some IDs.
 type inspectPage struct {
-	Text    string // as pasted
-	Layout  string // chosen by the visitor; empty tries all
-	From    string
-	Of      string // the sequencer of the ID, if known
-	Made    bool   // just made by this console
-	Presets []string
-	Error   string // why no ID can be read
-	One     *explanation
-	Many    *idList
-	Maker   bool // the visitor may make IDs
+	Text   string // as pasted
+	Layout string // chosen by the visitor; empty tries all
+	From   string
+	Of     string // the sequencer of the ID, if known
+	Made   bool   // just made by this console
+	Error  string // why no ID can be read
+	One    *explanation
+	Many   *idList
+	Maker  bool // the visitor may make IDs
+}
+
+// chosen says how the visitor wants the IDs to be read.
+func (p *inspectPage) chosen() string {
+	given := slices.DeleteFunc([]string{p.Layout, p.From}, func(s string) bool { return s == "" })
+	if len(given) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(given, ", ")
 }
 
 // inspect reads the IDs in the page's address, if there are any.
@@ -88,9 +97,6 @@ func pastedIDs(text string) []string {
 func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"),
 		Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.mayAny(auth.Take)}
-	for preset := range firn.Presets() {
-		p.Presets = append(p.Presets, preset.Name)
-	}
 	ids := pastedIDs(p.Text)
 	if len(ids) > 1 && len(ids) <= maxIDs {
 		p.Text = strings.Join(ids, "\n") // one line each, unlike in the address
@@ -106,7 +112,7 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	if p.Error != "" {
 		status = http.StatusBadRequest
 	}
-	v.show(status, "inspect", page{Title: title, Section: "inspect", Body: p})
+	v.show(status, page{Title: title, Section: "inspect"}, p.view())
 }
 
 // readAll reads the IDs of a page.
@@ -157,16 +163,58 @@ type explanation struct {
 	*inspect.Reading
 	ID, Text string // as pasted, and in its layout's own format
 	Now      time.Time
-	Chosen   bool   // by the visitor: this layout
-	Known    bool   // a known layout is more likely than none
-	Other    string // what it may be instead, if not Known
-	Anatomy  anatomy
-	Texts    []inspect.Text
+	Chosen   bool    // by the visitor: this layout
+	Known    bool    // a known layout is more likely than none
+	Other    string  // what it may be instead, if not Known
 	Matches  []match // sequencers of the store that it may be from
 	Misses   []match // the others that have such a layout
 	Others   []alternative
 	Hidden   int    // number of unlikely ones
 	Range    string // the command that prints the IDs of the same second
+}
+
+func (x *explanation) hasNode() bool { return x.Layout.IsZero() || x.Layout.NodeBits() > 0 }
+
+func (x *explanation) hasSeq() bool { return x.Layout.IsZero() || x.Layout.SeqBits() > 0 }
+
+// names lists some sequencers that the ID may be from.
+func (x *explanation) names() string {
+	var list []string
+	for _, m := range x.Matches[:min(3, len(x.Matches))] {
+		list = append(list, m.Name)
+	}
+	text := strings.Join(list, ", ")
+	if len(list) < len(x.Matches) {
+		text += " and others"
+	}
+	return text
+}
+
+// likelihood says how likely it is that the ID has its layout.
+func (x *explanation) likelihood() string {
+	switch {
+	case x.Known:
+		return x.Likelihood().String()
+	case x.Other != "":
+		return "but more probably no known layout: " + x.Other
+	}
+	return "but more probably no known layout"
+}
+
+// tone returns the class of text that is reassuring, or not.
+func tone(sure bool) string {
+	if sure {
+		return "sure"
+	}
+	return "unsure"
+}
+
+// part returns a part of an ID as text, if the ID holds parts.
+func part(x *inspect.Reading, text string) string {
+	if x.HasParts {
+		return text
+	}
+	return "–"
 }
 
 // An alternative is another way to read an ID.
@@ -190,9 +238,8 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*e
 	}
 	r := &explanation{
 		Reading: best, ID: id, Now: v.now, Chosen: !o.Layout.IsZero(), Known: known, Other: result.Other,
-		Anatomy: dissect(best), Texts: best.Texts(), Matches: matches, Misses: misses,
+		Text: best.Texts()[0].Text, Matches: matches, Misses: misses,
 	}
-	r.Text = r.Texts[0].Text
 	if best.HasParts && !best.Layout.IsZero() && !best.Layout.ReadOnly() {
 		from := best.Time.Truncate(time.Second)
 		r.Range = rangeCommand(best.Layout, from, from.Add(time.Second))

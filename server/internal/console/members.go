@@ -31,7 +31,7 @@ func (k *Console) members(v *visit) {
 		v.forbidden("You may not see the servers.")
 		return
 	}
-	v.show(http.StatusOK, "members", page{Title: "Servers", Section: "members", Live: true, Body: k.membersNow(v)})
+	v.show(http.StatusOK, page{Title: "Servers", Section: "members", Live: true}, k.membersNow(v).view())
 }
 
 func (k *Console) membersNow(v *visit) membersPage {
@@ -48,6 +48,14 @@ func (k *Console) membersNow(v *visit) membersPage {
 	// Members are sorted by host and address; those in trouble come first.
 	slices.SortStableFunc(p.Rows, func(a, b memberRow) int { return compareStates(a.State, b.State) })
 	return p
+}
+
+// separator returns what stands between or after the parts of a sentence.
+func separator(i, n int) string {
+	if i < n-1 {
+		return ", "
+	}
+	return "."
 }
 
 // memberFor returns a server with what a visitor may see of it.

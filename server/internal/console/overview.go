@@ -15,7 +15,6 @@ import (
 
 // An overviewPage shows all sequencers, and the main figures of the fleet.
 type overviewPage struct {
-	Now      time.Time
 	Store    storeNote
 	HasStore bool
 	Total    bool // the visitor sees the Rate
@@ -31,7 +30,6 @@ type overviewPage struct {
 	Maker    bool
 	Admin    bool
 	Layout   firn.Layout // of new sequencers
-	Anatomy  anatomy     // of that layout
 }
 
 // An overviewRow is a sequencer in the list.
@@ -77,14 +75,12 @@ func (k *Console) overview(v *visit) {
 		http.Redirect(v.w, v.r, "/inspect", http.StatusSeeOther)
 		return
 	}
-	p := k.overviewNow(v)
-	v.show(http.StatusOK, "overview", page{Title: "Overview", Section: "overview", Live: true, Body: p})
+	v.show(http.StatusOK, page{Title: "Overview", Section: "overview", Live: true}, k.overviewNow(v).view())
 }
 
 func (k *Console) overviewNow(v *visit) overviewPage {
-	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.mayAny(auth.Take),
+	p := overviewPage{HasStore: k.admin != nil, Maker: v.who.mayAny(auth.Take), Layout: k.config.Layout,
 		Admin: v.who.mayAny(auth.Change) && k.admin != nil, Query: strings.TrimSpace(v.r.URL.Query().Get("q"))}
-	p.Layout, p.Anatomy = k.config.Layout, anatomyOf(k.config.Layout)
 	s := k.snapshots.recent(v.r.Context())
 	p.Store, p.Total = noteOf(s), p.HasStore && v.who.may(auth.SeeAll, "")
 	rows := make(map[string]*overviewRow)

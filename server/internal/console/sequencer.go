@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -24,10 +25,7 @@ type sequencerPage struct {
 	State    state
 	Troubles []trouble
 	Info     grant.Info
-	Layout   firn.Layout
-	Anatomy  anatomy
-	Second   string // IDs per second of one node
-	Left     string
+	Layout   firn.Layout // zero if it is unknown
 	Held     uint64
 	Free     uint64
 	Rows     []nodeRow
@@ -36,7 +34,6 @@ type sequencerPage struct {
 	Maker    bool
 	Admin    bool
 	Actions  []action
-	Range    string // the command that prints the IDs of the last hour
 }
 
 // A nodeRow is a node ID in the list.
@@ -71,12 +68,7 @@ func (k *Console) sequencer(v *visit) {
 	if err != nil {
 		status = http.StatusServiceUnavailable
 	}
-	v.show(status, "sequencer", page{Title: name, Section: "overview", Live: true, Body: p})
-}
-
-type missingPage struct {
-	Name  string
-	Admin bool
+	v.show(status, page{Title: name, Section: "overview", Live: true}, p.view())
 }
 
 // sequencerNow returns what is known about a sequencer. If the store does not
@@ -94,8 +86,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		if p.Here == nil || s == nil {
 			return p, errNoSequencer
 		}
-		p.State = staticState
-		p.setLayout(s.Layout, v.now)
+		p.State, p.Layout = staticState, s.Layout
 		return p, nil
 	}
 	q, s, err := k.snapshots.lookup(v.r.Context(), name)
@@ -109,7 +100,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		p.State = p.Troubles[0].State
 		return p, nil
 	}
-	p.setLayout(q.Info.Config.Layout, v.now)
+	p.Layout = q.Info.Config.Layout
 	n, _ := nodeCounts(q, v.now)
 	p.Held, p.Free = n.Held, n.Free
 	p.addNodes(q, s, v.now)
@@ -119,11 +110,8 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 	return p, nil
 }
 
-func (p *sequencerPage) setLayout(l firn.Layout, at time.Time) {
-	p.Layout, p.Anatomy = l, anatomyOf(l)
-	p.Second, p.Left = count(l.IDsPerSecond()), timeLeft(l.Last(), at)
-	p.Range = rangeCommand(l, at.Add(-time.Hour).Truncate(time.Minute), at.Truncate(time.Minute))
-}
+// addressOf returns the address of a sequencer's page.
+func addressOf(name string) string { return "/sequencers/" + url.PathEscape(name) }
 
 // A storeNote says that the store does not answer.
 type storeNote struct {

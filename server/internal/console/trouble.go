@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ const soon = 365 * 24 * time.Hour
 // what this server knows of it, or nil.
 func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []trouble) {
 	add := func(tone, word, when, format string, args ...any) {
-		all = append(all, trouble{q.Name, "/sequencers/" + url.PathEscape(q.Name),
+		all = append(all, trouble{q.Name, addressOf(q.Name),
 			state{word, tone, fmt.Sprintf(format, args...)}, when})
 	}
 	until := func(t time.Time) string { return "until " + momentOf(t, at) + ", " + ago(t, at) }
