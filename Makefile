@@ -23,7 +23,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/firn
-	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-X main.version=$$(sh scripts/version.sh)" -o bin/firn ./server/cmd/firn
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -tags grpcnotrace -ldflags "-X main.version=$$(sh scripts/version.sh)" -o bin/firn ./server/cmd/firn
 
 .PHONY: run
 run: ## build bin/firn and start bin/firn serve $(ARGS), with a store in build/

@@ -98,7 +98,7 @@ find "$out/proxy" -name '*.lock' -exec rm {} + -o -name '*.ziphash' -exec rm {} 
 
 say 'binaries'
 build() {
-	(cd "$src/server" && go build -trimpath -buildvcs=true -ldflags "-s -w -buildid= -X main.version=$version" -o "$1" ./cmd/firn)
+	(cd "$src/server" && go build -trimpath -buildvcs=true -tags grpcnotrace -ldflags "-s -w -buildid= -X main.version=$version" -o "$1" ./cmd/firn)
 }
 for target in $targets; do
 	say "  $target"

@@ -219,6 +219,32 @@ func TestZeroDependencies(t *testing.T) {
 	}
 }
 
+// templateSetter finds calls of cobra's methods that link text/template.
+var templateSetter = regexp.MustCompile(`\.Set(Version|Help|Usage)Template\(`)
+
+// TestTemplates checks that no code uses text/template, directly or through
+// cobra: see docs/decisions/templates.md. A test in tools/release looks for it in
+// the binary, where code of others can bring it.
+func TestTemplates(t *testing.T) {
+	r := repository(t)
+	for _, p := range r.packages {
+		for _, f := range p.files {
+			if f.test {
+				continue
+			}
+			for imp, at := range r.imports(f) {
+				if imp == "text/template" || imp == "html/template" {
+					t.Errorf("%v: imports %s, with which the linker keeps the exported methods of all types", at, imp)
+				}
+			}
+			name := r.fset.Position(f.syntax.Pos()).Filename
+			if call := templateSetter.FindString(r.texts[name]); call != "" {
+				t.Errorf("%s: calls %s…), which links text/template", name, call)
+			}
+		}
+	}
+}
+
 // outsidePath finds the beginning of an absolute path on a particular machine.
 // A path inside a URL or below another directory does not count. The names are
 // assembled here so that this file follows the rule itself.

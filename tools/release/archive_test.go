@@ -103,6 +103,10 @@ func TestArchive(t *testing.T) {
 	if settings["-trimpath"] != "true" || settings["CGO_ENABLED"] != "0" || settings["vcs.revision"] != r.commit || settings["vcs.modified"] != "false" {
 		t.Errorf("the binary was built with %v, want -trimpath, no cgo and commit %s", settings, r.commit)
 	}
+	// See docs/decisions/templates.md.
+	if bytes.Contains(read(t, firn), []byte("text/template.(*state).evalField")) {
+		t.Error("the binary has text/template, so the linker keeps the exported methods of all types")
+	}
 	for _, place := range []string{testDir, mustRun(t, dir, nil, "go", "env", "GOROOT")} {
 		if place != "" && bytes.Contains(read(t, firn), []byte(place+"/")) {
 			t.Errorf("the binary has the path %s of the machine that built it", place)
