@@ -270,7 +270,8 @@ type page struct {
 func (v *visit) show(status int, p page, body templ.Component) {
 	var b bytes.Buffer
 	if err := frame(v, p, body).Render(context.WithoutCancel(v.r.Context()), &b); err != nil {
-		v.console.config.Logger.Error("console: rendering a page failed", "page", p.Title, "error", err)
+		v.console.config.Logger.Error("console: rendering a page failed", "path",
+			textfmt.Short(v.r.URL.Path), "error", err)
 		http.Error(v.w, "The page cannot be shown; see the server's log.", http.StatusInternalServerError)
 		return
 	}

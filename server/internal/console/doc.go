@@ -3,7 +3,8 @@
 //
 // Pages are HTML rendered by the server, and work without JavaScript. With it,
 // pages with figures request themselves regularly. Nothing is loaded from other
-// sites, and the Content-Security-Policy allows no inline script or style.
+// sites, and the Content-Security-Policy allows no inline script or style. They
+// are written in *.templ files, from which scripts/templ.sh generates Go code.
 // docs/console.md is for users.
 //
 // A program that needs figures should not parse these pages: use the HTTP API
