@@ -22,8 +22,8 @@ help: ## list the targets
 	@echo "  Set on the command line: ARGS='$(ARGS)' FUZZTIME=$(FUZZTIME) RACECOUNT=$(RACECOUNT) SOAK=$(SOAK)"
 
 .PHONY: build
-build: ## build bin/firn
-	CGO_ENABLED=0 go build -buildvcs=false -trimpath -tags grpcnotrace -ldflags "-X main.version=$$(sh scripts/version.sh)" -o bin/firn ./server/cmd/firn
+build: ## build bin/firn, as releases have it
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$$(sh scripts/version.sh)" -o bin/firn ./server/cmd/firn
 
 .PHONY: run
 run: ## build bin/firn and start bin/firn serve $(ARGS), with a store in build/

@@ -20,7 +20,7 @@ if [ -z "$tags" ]; then
 	make -s build
 else
 	# Without debugging information, which -s leaves out, it compiles a tenth faster.
-	CGO_ENABLED=0 go build -buildvcs=false -trimpath -tags "$tags" -gcflags=all=-dwarf=false \
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -tags "$tags,grpcnotrace" -gcflags=all=-dwarf=false \
 		-ldflags "-s -w -X main.version=$(sh scripts/version.sh)" -o bin/firn ./server/cmd/firn
 fi
 FIRN_STORE="${FIRN_STORE:-dir:$PWD/build/store?create=true&volatile=true}"
