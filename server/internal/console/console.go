@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,17 +21,14 @@ import (
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/veil"
 )
 
 // Config is the configuration of a Console. Only the Backend is required; the
 // zero value of every other field has the meaning given at the field.
 type Config struct {
-	// Backend makes IDs.
-	Backend service.Backend
-
-	// Veil has the keys of veiled IDs; nil if the server has none.
-	Veil veil.Keys
+	// Front is what pages need. Its Auth is not used: the Guard identifies the
+	// visitor of a page, and the visitor's rights decide.
+	service.Front
 
 	// Figures returns the statistics of this server's sequencers; nil means
 	// unknown.
@@ -42,14 +38,8 @@ type Config struct {
 	// none.
 	Self func() string
 
-	// Guard decides what each user may do; nil allows everything.
+	// Guard identifies users, by session or certificate; nil allows everything.
 	Guard *auth.Guard
-
-	// Limit is how long a request may wait; 0 means service.DefaultLimit.
-	Limit time.Duration
-
-	// Issued is called with IDs before they are answered; nil calls nothing.
-	Issued service.IssueFunc
 
 	// Layout is the layout of sequencers that are created by using them; the zero
 	// Layout means firn.Default.
@@ -58,7 +48,6 @@ type Config struct {
 	Version string
 	Now     func() time.Time // the clock; nil means the system's
 	Every   time.Duration    // how often pages request themselves; 0 means 2 s
-	Logger  *slog.Logger     // receives the server's own failures; nil discards them
 }
 
 // A Console serves the pages. It is safe for concurrent use, must be made by
@@ -82,12 +71,12 @@ const sessionLife = 12 * time.Hour
 
 // New makes a Console.
 func New(c Config) *Console {
-	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
+	c.Front = c.WithDefaults()
+	c.NameSequencer = "name its sequencer under Layout and encoding"
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	c.Every = cmp.Or(c.Every, 2*time.Second)
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Layout = cmp.Or(c.Layout, firn.Default())
 	if c.Figures == nil {
 		c.Figures = func() []metrics.Sequencer { return nil }

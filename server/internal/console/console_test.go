@@ -35,7 +35,7 @@ import (
 func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.Cluster) {
 	t.Helper()
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{Layout: firn.Default()}})
-	c := Config{Backend: cluster, Version: "v9.9.9", Every: time.Hour}
+	c := Config{Front: service.Front{Backend: cluster}, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
 		cluster.Usage(func(name string, q *service.Usage) {
 			all = append(all, metrics.Sequencer{Name: name, Stats: q.Stats.Stats})
@@ -50,7 +50,7 @@ func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *serv
 		k.Close()
 		_ = cluster.Close(context.Background())
 	})
-	return httpapi.NewHandler(httpapi.Config{Backend: c.Backend, Console: k, Metrics: http.NotFoundHandler()}), k, cluster
+	return httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: c.Backend}, Console: k, Metrics: http.NotFoundHandler()}), k, cluster
 }
 
 // get asks for a page, as a browser does.
@@ -490,7 +490,7 @@ func TestSlowStore(t *testing.T) {
 		store := &nettest.Store{Store: new(memstore.Store)}
 		cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
 		defer cluster.Close(context.Background())
-		k := New(Config{Backend: cluster})
+		k := New(Config{Front: service.Front{Backend: cluster}})
 		defer k.Close()
 		store.Hangs.Store(true)
 		if w := get(k, "/"); !strings.Contains(w.Body.String(), "The store is unavailable.") || strings.Contains(w.Body.String(), "No sequencers yet") {

@@ -43,13 +43,13 @@ func (k *Console) makeID(v *visit) {
 
 // frontFor returns the Front for a visitor, and the visitor's credentials.
 func (k *Console) frontFor(v *visit) (*service.Front, *auth.Credentials) {
-	f := &service.Front{Backend: k.config.Backend, Issued: k.config.Issued, Veil: k.config.Veil, Limit: k.config.Limit, Logger: k.config.Logger,
-		NameSequencer: "name its sequencer under Layout and encoding"}
-	if v.who.p == nil {
-		return f, &auth.Credentials{Address: v.r.RemoteAddr}
+	f := k.config.Front
+	f.Auth = nil
+	if v.who.p == nil { // without a Guard, because others see no page
+		return &f, &auth.Credentials{Address: v.r.RemoteAddr}
 	}
 	f.Auth = v.who.p
-	return f, v.who.p.Credentials(v.r.RemoteAddr)
+	return &f, v.who.p.Credentials(v.r.RemoteAddr)
 }
 
 // limited returns a request's context with Config.Limit.

@@ -50,25 +50,39 @@ func (s *Server) metricsConfig() metrics.Config {
 	return m
 }
 
+// front returns what all protocols have in common. The console does not use the
+// Auth: it gets the guard, to identify visitors by their sessions too, and then
+// decides by visitor.
+func (s *Server) front() service.Front {
+	f := service.Front{
+		Backend: s.source.backend, Veil: s.config.VeilKeys, Limit: s.config.RequestTimeout, Limits: s.config.Limits,
+		Logger: s.config.Logger,
+	}
+	if s.guard != nil { // otherwise Auth stays nil, and is not a nil *auth.Guard
+		f.Auth = s.guard
+	}
+	if s.config.IssueLog != nil {
+		f.Issued = s.config.IssueLog.Add
+	}
+	return f
+}
+
 // newConsole makes the web pages.
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
-		Backend: s.source.backend, Veil: s.config.VeilKeys, Figures: s.source.figures,
-		Issued: s.issued(), Layout: s.config.layout(), Limit: s.config.RequestTimeout, Version: s.config.Version, Logger: s.config.Logger,
+		Front: s.front(), Guard: s.guard, Figures: s.source.figures, Layout: s.config.layout(), Version: s.config.Version,
 	}
 	if s.source.announcer != nil {
 		c.Self = s.source.announcer.ID
 	}
-	c.Guard = s.guard
 	return console.New(c)
 }
 
 func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
-		Backend: s.source.backend, Veil: s.config.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
-		Issued: s.issued(), Limit: s.config.RequestTimeout, Limits: s.config.Limits,
-		AnyHost: s.config.TLS != nil || s.config.TokenFile != "", Hosts: s.config.Hosts, Auth: s.authorizer(),
-		Trace: s.tracer.HTTP(s.config.TLS != nil), Logger: s.config.Logger,
+		Front: s.front(), Console: s.pages, Metrics: s.metrics.Handler(),
+		AnyHost: s.config.TLS != nil || s.config.TokenFile != "", Hosts: s.config.Hosts,
+		Trace:   s.tracer.HTTP(s.config.TLS != nil),
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
 	}
 	if host, _, err := net.SplitHostPort(s.config.Advertise); err == nil {
@@ -82,35 +96,17 @@ func (s *Server) newHandler() *httpapi.Handler {
 
 func (s *Server) newRPC() *rpcapi.Server {
 	return rpcapi.NewServer(rpcapi.Config{
-		Backend: s.source.backend, Issued: s.issued(), Limit: s.config.RequestTimeout, Limits: s.config.Limits,
-		Auth: s.authorizer(), Logger: s.config.Logger, Options: s.tracer.GRPCServer(),
+		Front: s.front(), Options: s.tracer.GRPCServer(),
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
 	})
 }
 
 func (s *Server) newRESP() *respapi.Server {
 	return respapi.NewServer(respapi.Config{
-		Backend: s.source.backend, Veil: s.config.VeilKeys, Limit: s.config.RequestTimeout, Limits: s.config.Limits,
-		Issued: s.issued(), IdleTimeout: s.config.RESPIdle, RefuseUnsafe: s.config.RESPRefuseUnsafe, Auth: s.authorizer(),
-		Version: s.config.Version, Logger: s.config.Logger, Trace: s.tracer.RESP(),
+		Front: s.front(), IdleTimeout: s.config.RESPIdle, RefuseUnsafe: s.config.RESPRefuseUnsafe,
+		Version: s.config.Version, Trace: s.tracer.RESP(),
 		Observe: func(n int, d time.Duration, k service.Kind) { s.metrics.ObserveMany("resp", outcomeOf(k), d, n) },
 	})
-}
-
-// issued returns what records the IDs of clients, or nil.
-func (s *Server) issued() service.IssueFunc {
-	if s.config.IssueLog == nil {
-		return nil
-	}
-	return s.config.IssueLog.Add
-}
-
-// authorizer returns the guard of all protocols, or nil.
-func (s *Server) authorizer() auth.Authorizer {
-	if s.guard == nil {
-		return nil // and not a nil *auth.Guard
-	}
-	return s.guard
 }
 
 // authenticates returns what reports whether a client is authenticated by its

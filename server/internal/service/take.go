@@ -19,18 +19,31 @@ import (
 
 // A Front is what a protocol calls for its clients: it decides what they may do,
 // takes IDs, reads IDs, and finds the administration of the store. Its errors
-// are Problems. It is safe for concurrent use.
+// are Problems. It is safe for concurrent use. Configurations of protocols embed
+// it: only the Backend is required, and they call WithDefaults.
 type Front struct {
-	Backend Backend
+	Backend Backend         // finds the sequencers
 	Auth    auth.Authorizer // decides what each client may do; nil allows everything
 	Veil    veil.Keys       // of veiled IDs; nil if the server has none
-	Limit   time.Duration   // how long a request may wait
-	Count   int             // IDs in a request; 0 means MaxCount
-	Logger  *slog.Logger    // of changes
+	Limit   time.Duration   // how long a request may wait, unless its own deadline is earlier; 0 means DefaultLimit
+	Limits  Limits          // of requests and connections
 	Issued  IssueFunc       // is called with IDs before they are answered; nil calls nothing
 
-	SendToken     string // how clients of the protocol send a token
-	NameSequencer string // how they name the sequencer of a veiled ID
+	// Logger receives changes, the server's own failures, and every request at
+	// level debug; nil discards them. The context of a line has the request ID, see
+	// package requestid.
+	Logger *slog.Logger
+
+	SendToken     string // how clients of the protocol send a token; set by the protocol
+	NameSequencer string // how they name the sequencer of a veiled ID; set by the protocol
+}
+
+// WithDefaults returns the Front with defaults for a zero Limit, Limits and
+// Logger.
+func (f Front) WithDefaults() Front {
+	f.Limit, f.Limits = cmp.Or(f.Limit, DefaultLimit), f.Limits.WithDefaults()
+	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
+	return f
 }
 
 // An IssueFunc is called when a client is about to receive a batch of the named
@@ -59,7 +72,7 @@ type Request struct {
 
 // ParseCount reads the number of IDs of a request.
 func (f *Front) ParseCount(text []byte) (n int, p *Problem) {
-	most := cmp.Or(f.Count, MaxCount)
+	most := cmp.Or(f.Limits.Count, MaxCount)
 	for _, digit := range text {
 		if digit < '0' || digit > '9' || n > most {
 			n = 0
@@ -75,14 +88,14 @@ func (f *Front) ParseCount(text []byte) (n int, p *Problem) {
 
 // CheckCount is ParseCount for a number.
 func (f *Front) CheckCount(n int64) *Problem {
-	if n < 1 || n > int64(cmp.Or(f.Count, MaxCount)) {
+	if n < 1 || n > int64(cmp.Or(f.Limits.Count, MaxCount)) {
 		return f.wrongCount(strconv.FormatInt(n, 10))
 	}
 	return nil
 }
 
 func (f *Front) wrongCount(text string) *Problem {
-	return Problemf(BadParameter, "count is %s: it must be a number from 1 to %d", textfmt.Quote(text), cmp.Or(f.Count, MaxCount))
+	return Problemf(BadParameter, "count is %s: it must be a number from 1 to %d", textfmt.Quote(text), cmp.Or(f.Limits.Count, MaxCount))
 }
 
 // Allow returns nil if a client may perform an action on the named sequencer.

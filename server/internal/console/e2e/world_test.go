@@ -71,7 +71,7 @@ func start(t *testing.T, o options) *server {
 		})
 		return m
 	}
-	c := console.Config{Backend: s.cluster, Figures: figures, Self: announcer.ID, Version: "v0.9.0", Every: 250 * time.Millisecond, Limit: 5 * time.Second}
+	c := console.Config{Front: service.Front{Backend: s.cluster, Limit: 5 * time.Second}, Figures: figures, Self: announcer.ID, Version: "v0.9.0", Every: 250 * time.Millisecond}
 	if o.tokens != "" {
 		set := must.Get(auth.Parse([]byte(o.tokens), "tokens.yaml"))(t)
 		c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil)
@@ -79,7 +79,7 @@ func start(t *testing.T, o options) *server {
 	s.pages = console.New(c)
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s.address = l.Addr().String()
-	s.handler = httpapi.NewHandler(httpapi.Config{Backend: s.cluster, Console: s.pages, Metrics: http.NotFoundHandler()})
+	s.handler = httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: s.cluster}, Console: s.pages, Metrics: http.NotFoundHandler()})
 	announced := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { defer close(announced); announcer.Run(ctx, describe) }()

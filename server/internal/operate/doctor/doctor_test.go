@@ -214,7 +214,7 @@ func TestForwards(t *testing.T) {
 	must.Get(grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), nil))(t)
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
 	defer cluster.Close(context.Background())
-	handler := httpapi.NewHandler(httpapi.Config{Backend: cluster, Owner: cluster.Owner})
+	handler := httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: cluster}, Owner: cluster.Owner})
 	for words, answer := range map[string]http.HandlerFunc{
 		"gives IDs of this store": handler.ServeHTTP,
 		"cannot help: status 401: unauthorized no token": func(w http.ResponseWriter, _ *http.Request) {

@@ -131,7 +131,7 @@ func TestHTTP(t *testing.T) {
 	backend := must.Get(service.NewStatic(service.StaticConfig{}))(t)
 	get := func(share, path, traceparent string) (int, *Tracer) {
 		tracer := start(t, Config{Endpoint: "http://" + c.GRPC}, shareEnv, share)
-		h := httpapi.NewHandler(httpapi.Config{Backend: backend, Trace: tracer.HTTP(true)})
+		h := httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: backend}, Trace: tracer.HTTP(true)})
 		r := httptest.NewRequest("GET", path, nil)
 		r.Host = "localhost"
 		r.Header.Set("X-Request-Id", "x1")

@@ -38,7 +38,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *service.Problem) f
 		if r.Pattern != "/v1/sequencers" {
 			names = []string{name}
 		}
-		a, p := h.front.Admin(creds, names...)
+		a, p := h.config.Admin(creds, names...)
 		if p != nil {
 			return p
 		}
@@ -174,7 +174,7 @@ func (h *Handler) detachOrDestroy(ctx context.Context, a *adminCall, do service.
 // members answers with the servers of the store; none without one.
 func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
 	all := []members.Member{}
-	if a, p := h.front.Admin(creds); p == nil {
+	if a, p := h.config.Admin(creds); p == nil {
 		ctx, cancel := context.WithTimeout(r.Context(), h.config.Limit)
 		defer cancel()
 		listed, err := a.Members(ctx)

@@ -36,7 +36,7 @@ func TestAllocations(t *testing.T) {
 	w := &nullWriter{header: make(http.Header)}
 	r := httptest.NewRequest("GET", "/v1/sequencers/orders/next", nil)
 	r.Host = "localhost"
-	h := NewHandler(Config{Backend: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	h := NewHandler(Config{Front: service.Front{Backend: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}})
 	got := testing.AllocsPerRun(1000, func() {
 		clear(w.header)
 		h.ServeHTTP(w, r)

@@ -60,7 +60,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	tried := one
 	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
 	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: tried, Peers: helpfulPeers{&elsewhere}})
-	h := NewHandler(Config{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h := NewHandler(Config{Front: service.Front{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))}})
 	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
 	if w := ready(); w.Code != 200 {
 		t.Errorf("before anybody wants IDs: %d %s", w.Code, w.Body)
@@ -149,7 +149,7 @@ func TestUnreadableNode(t *testing.T) {
 	store := new(memstore.Store)
 	c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
 	defer c.Close(t.Context())
-	h := NewHandler(Config{Backend: c})
+	h := NewHandler(Config{Front: service.Front{Backend: c}})
 	do(h, "POST", "/v1/sequencers/orders/next")
 	if ok, err := store.CAS(t.Context(), "v1/orders/n/0999", nil, []byte("{")); !ok || err != nil {
 		t.Fatal(ok, err)

@@ -61,7 +61,7 @@ func FuzzPaths(f *testing.F) {
 		store := new(memstore.Store)
 		cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
 		defer cluster.Close(context.Background())
-		h := NewHandler(Config{Backend: cluster, Limit: 10 * time.Second})
+		h := NewHandler(Config{Front: service.Front{Backend: cluster, Limit: 10 * time.Second}})
 		if w := send(h, "PUT", "/v1/sequencers/there", `{"layout":"default"}`); w.Code != 201 {
 			t.Fatal(w.Body)
 		}

@@ -18,24 +18,12 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/veil"
 )
 
 // Config is the configuration of a Handler. Only the Backend is required; the
 // zero value of every other field has the meaning given at the field.
 type Config struct {
-	// Backend finds the sequencers.
-	Backend service.Backend
-
-	// Veil has the keys of veiled IDs; nil gives none.
-	Veil veil.Keys
-
-	// Limit is how long a request may wait for its IDs; 0 means
-	// service.DefaultLimit.
-	Limit time.Duration
-
-	// Limits bound requests and connections.
-	Limits service.Limits
+	service.Front
 
 	// AnyHost allows any Host in requests. Otherwise only those of allowsHost are
 	// answered: without tokens and TLS, any web page could reach the server through
@@ -64,17 +52,6 @@ type Config struct {
 	// Owner returns the owner of this server's node ID of a sequencer, for the
 	// answer to a forwarded request; nil means that it has no owner to show.
 	Owner func(name string) string
-
-	// Auth decides what each client may do; nil allows everything.
-	Auth auth.Authorizer
-
-	// Issued is called with IDs before they are answered; nil calls nothing.
-	Issued service.IssueFunc
-
-	// Logger receives the server's own failures, and every request at level debug;
-	// nil discards them. The context of a line has the request ID, see package
-	// requestid.
-	Logger *slog.Logger
 }
 
 // A Console serves pages for people. It must be safe for concurrent use, and
@@ -90,7 +67,6 @@ type Console interface {
 // made by NewHandler.
 type Handler struct {
 	config   Config
-	front    service.Front
 	mux      *http.ServeMux
 	exposed  bool // see Expose
 	draining atomic.Bool
@@ -133,14 +109,10 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	c.Limit, c.Limits = cmp.Or(c.Limit, service.DefaultLimit), c.Limits.WithDefaults()
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	h := &Handler{
-		config: c, mux: http.NewServeMux(),
-		front: service.Front{Backend: c.Backend, Issued: c.Issued, Auth: c.Auth, Veil: c.Veil, Limit: c.Limit, Count: c.Limits.Count,
-			Logger:    c.Logger,
-			SendToken: "in the header Authorization: Bearer firn_…", NameSequencer: "name its sequencer with sequencer=NAME"},
-	}
+	c.Front = c.WithDefaults()
+	c.SendToken = "in the header Authorization: Bearer firn_…"
+	c.NameSequencer = "name its sequencer with sequencer=NAME"
+	h := &Handler{config: c, mux: http.NewServeMux()}
 	for _, r := range routes {
 		h.handle(r, r.need != auth.Anything)
 	}
@@ -219,7 +191,7 @@ func (h *Handler) answer(r route, w http.ResponseWriter, req *http.Request) *ser
 		need = auth.Change
 	}
 	if need != auth.Anything {
-		if p := h.front.Allow(creds, need, req.PathValue("name")); p != nil {
+		if p := h.config.Allow(creds, need, req.PathValue("name")); p != nil {
 			return p
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	h := NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}})
 	for _, row := range []struct {
 		method, target string
 		kind           service.Kind
@@ -71,7 +71,7 @@ func TestPaths(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	h := NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}})
 	want := func(target string, status int, body string) {
 		t.Helper()
 		for _, method := range []string{"GET", "HEAD"} {
@@ -98,7 +98,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestIndex(t *testing.T) {
-	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	h := NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}})
 	w := do(h, "GET", "/", "Host: 127.0.0.1:99", "Accept: text/html")
 	if w.Code != 200 || strings.Count(w.Body.String(), "\n  curl ") != 3 || !strings.Contains(w.Body.String(), "http://127.0.0.1:99/v1/") {
 		t.Errorf("status %d: %s", w.Code, w.Body)
@@ -109,7 +109,7 @@ func TestIndex(t *testing.T) {
 }
 
 func TestInspect(t *testing.T) {
-	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	h := NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}})
 	id := idsOf(t, do(h, "GET", "/v1/sequencers/orders/next").Body.String())[0]
 	var got struct {
 		Layout, Time, Dec, Hex string
@@ -166,7 +166,7 @@ func TestInspect(t *testing.T) {
 
 // TestInspectColumn reads a column in the body of a request.
 func TestInspectColumn(t *testing.T) {
-	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	h := NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}})
 	post := func(target, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("POST", target, strings.NewReader(body))
 		r.Host = "localhost"
@@ -187,14 +187,14 @@ func TestInspectColumn(t *testing.T) {
 
 // A source that breaks its contract is a failure of the server.
 func TestShortBatch(t *testing.T) {
-	h := NewHandler(Config{Backend: servicetest.Open(func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, nil })})
+	h := NewHandler(Config{Front: service.Front{Backend: servicetest.Open(func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, nil })}})
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Internal)
 }
 
 // TestAllowsHost: never a name that a web site can have. Other machines may use
 // addresses and private names.
 func TestAllowsHost(t *testing.T) {
-	inside, outside := NewHandler(Config{Backend: newStatic(t, "default"), Hosts: []string{"Ids.Example"}}), NewHandler(Config{Backend: newStatic(t, "default")})
+	inside, outside := NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}, Hosts: []string{"Ids.Example"}}), NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}})
 	outside.Expose()
 	for _, row := range []struct {
 		hosts           []string
@@ -219,7 +219,7 @@ func TestAllowsHost(t *testing.T) {
 // TestGetMayCreate: for another machine, a GET needs a token to create a
 // sequencer. A browser adds passwords of an address to the request of any page.
 func TestGetMayCreate(t *testing.T) {
-	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	h := NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}})
 	h.Expose()
 	for value, want := range map[string]bool{"": false, " ": false, "Basic YTpi": false, "Bearer": false, "Bearer ": false, "Negotiate x": false, "Bearer x": true} {
 		r := httptest.NewRequest("GET", "/v1/sequencers/orders/next", nil)
@@ -278,7 +278,7 @@ func TestManyParamErrors(t *testing.T) {
 // TestServerLimits: net/http rejects invalid requests before a handler sees
 // them.
 func TestServerLimits(t *testing.T) {
-	s := NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
+	s := NewServer(NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}}))
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = s
 	server.Start()

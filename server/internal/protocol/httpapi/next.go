@@ -27,7 +27,7 @@ func (h *Handler) parseNext(r *http.Request) (q nextRequest, p *service.Problem)
 
 	q.Count = 1
 	if count != "" {
-		if q.Count, p = h.front.ParseCount([]byte(count)); p != nil {
+		if q.Count, p = h.config.ParseCount([]byte(count)); p != nil {
 			errs.add("%s", p.Detail)
 		}
 	}
@@ -111,10 +111,10 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 		r = withRequestID(w, r) // IDs that are available need no request ID
 		return r.Context()
 	}
-	if h.front.Issued != nil {
+	if h.config.Issued != nil {
 		r = withRequestID(w, r)
 	}
-	b, p := h.front.Take(r.Context(), creds, name, &q.Request)
+	b, p := h.config.Take(r.Context(), creds, name, &q.Request)
 	if p != nil {
 		return p
 	}

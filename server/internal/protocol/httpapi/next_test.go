@@ -72,7 +72,7 @@ func testNextForms(t *testing.T) {
 			} {
 				name := fmt.Sprintf("%s/%d%s/%s", layout, count, row.query, row.accept)
 				backend := newStatic(t, layout)
-				h := NewHandler(Config{Backend: backend})
+				h := NewHandler(Config{Front: service.Front{Backend: backend}})
 				var headers []string
 				if row.accept != "" {
 					headers = append(headers, accept+row.accept)
@@ -146,7 +146,7 @@ func TestNextRuns(t *testing.T) {
 			{"lable", "", firn.Decimal, 94},
 			{"boundary", "", firn.UUID, 1},
 		} {
-			w := do(NewHandler(Config{Backend: newStatic(t, row.layout)}), "POST", "/v1/sequencers/orders/next?count=6000&runs=true"+row.query)
+			w := do(NewHandler(Config{Front: service.Front{Backend: newStatic(t, row.layout)}}), "POST", "/v1/sequencers/orders/next?count=6000&runs=true"+row.query)
 			type run struct {
 				First, Step string
 				Count       int
@@ -226,7 +226,7 @@ func TestNextRefusals(t *testing.T) {
 		}
 		for _, method := range []string{"GET", "POST"} {
 			backend := newStatic(t, layout)
-			h := NewHandler(Config{Backend: backend})
+			h := NewHandler(Config{Front: service.Front{Backend: backend}})
 			t.Run(method+" "+row.target, func(t *testing.T) {
 				for range 2 { // the second time the sequencer is open
 					p := wantProblem(t, do(h, method, row.target, row.headers...), row.kind, row.texts...)
@@ -264,7 +264,7 @@ func TestNextBadBody(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Until(day))
 				backend := newStatic(t, "default")
-				server := NewServer(NewHandler(Config{Backend: backend}))
+				server := NewServer(NewHandler(Config{Front: service.Front{Backend: backend}}))
 				listener := nettest.NewPipes()
 				served := make(chan error)
 				go func() { served <- server.Serve(listener) }()
@@ -309,7 +309,7 @@ func TestNextBadBody(t *testing.T) {
 // TestOptionsAll: OPTIONS * passes the Host check like any request.
 func TestOptionsAll(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)
-	server.Config = NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
+	server.Config = NewServer(NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}}))
 	server.Start()
 	defer server.Close()
 	for host, want := range map[string]int{"rebound.example": 421, "localhost": 404} {
@@ -325,7 +325,7 @@ func TestOptionsAll(t *testing.T) {
 
 // TestNonce: a nonce shows a client whether an answer is its own.
 func TestNonce(t *testing.T) {
-	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	h := NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}})
 	for sent, want := range map[string]string{
 		"Firn-Nonce: 6f1d8c2ab34e97505be0c1f7a2d94483": "6f1d8c2ab34e97505be0c1f7a2d94483",
 		"Firn-Nonce: ":                                   "",
@@ -345,12 +345,12 @@ func TestNonce(t *testing.T) {
 // Typed text has the sequencer's prefix: in JSON, in text, in runs, and as long
 // as the Content-Length says. Inspect reads it.
 func TestTyped(t *testing.T) {
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Template: func(name string, c *sequencer.Options) error {
+	h := NewHandler(Config{Front: service.Front{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Template: func(name string, c *sequencer.Options) error {
 		if name == "bills" {
 			c.Prefix = "bill"
 		}
 		return nil
-	}}), Limit: 2 * time.Second})
+	}}), Limit: 2 * time.Second}})
 	for path, body := range map[string]string{"/v1/sequencers/orders": `{"prefix":"order"}`, "/v1/sequencers/long": `{"prefix":"long_one","layout":"uuidv7"}`} {
 		if w := send(h, "PUT", path, body); w.Code != 201 || !strings.Contains(w.Body.String(), `"prefix":"`) {
 			t.Fatalf("PUT %s: %d %s", path, w.Code, w.Body)
@@ -390,7 +390,7 @@ func TestTyped(t *testing.T) {
 func TestVeiled(t *testing.T) {
 	keys := veil.Keys{7: make([]byte, 32)}
 	backend := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Veil: keys})
-	h := NewHandler(Config{Backend: backend, Veil: keys, Limit: 2 * time.Second})
+	h := NewHandler(Config{Front: service.Front{Backend: backend, Veil: keys, Limit: 2 * time.Second}})
 	for name, layout := range map[string]string{"orders": "default", "long": "uuidv7", "ulids": "ulid"} {
 		if w := send(h, "PUT", "/v1/sequencers/"+name, `{"layout":"`+layout+`"}`); w.Code != 201 {
 			t.Fatal(w.Body)
@@ -416,7 +416,7 @@ func TestVeiled(t *testing.T) {
 			}
 		}
 	}
-	plain := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	plain := NewHandler(Config{Front: service.Front{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)}), Limit: 2 * time.Second}})
 	wantProblem(t, do(plain, "GET", "/v1/sequencers/orders/next?format=veiled"), service.BadParameter, "start it with --veil-keys")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/ulids/next?format=veiled"), service.BadParameter, "must have 64 bits, or be uuidv7")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/orders/next?format=veiled&runs=true"), service.BadParameter, "format=veiled")

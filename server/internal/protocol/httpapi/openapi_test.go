@@ -46,7 +46,7 @@ func TestOpenAPI(t *testing.T) {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, "firn_ids_total 1\n")
 	})
-	h := NewHandler(Config{Backend: cluster, Metrics: metrics})
+	h := NewHandler(Config{Front: service.Front{Backend: cluster}, Metrics: metrics})
 	served := map[string][]string{"/metrics": read}
 	for _, r := range routes {
 		served[strings.TrimSuffix(r.path, "{$}")] = r.methods

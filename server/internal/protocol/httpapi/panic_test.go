@@ -20,8 +20,7 @@ func TestPanicIsLogged(t *testing.T) {
 	var traced int
 	observed := service.NoProblem
 	h := NewHandler(Config{
-		Backend: servicetest.Backend(func(context.Context, string) (*service.Sequencer, error) { panic("backend") }),
-		Logger:  slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Front:   service.Front{Backend: servicetest.Backend(func(context.Context, string) (*service.Sequencer, error) { panic("backend") }), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
 		Observe: func(k service.Kind, _ time.Duration) { observed = k },
 		Trace: func(r *http.Request, _ string) (context.Context, func(int)) {
 			return r.Context(), func(status int) { traced = status }

@@ -68,7 +68,7 @@ func inWorld(t *testing.T, run func(w *world)) {
 		m := newSilentStore()
 		answers := new(health.Answers)
 		c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(grant.Observe(m, answers.Observe), answers.Silent), Options: sequencer.Options{Window: 30 * time.Second}})
-		w := &world{t, m, c, NewHandler(Config{Backend: c})}
+		w := &world{t, m, c, NewHandler(Config{Front: service.Front{Backend: c}})}
 		w.want("first", 200, 0)
 		run(w)
 		m.set(works, works)

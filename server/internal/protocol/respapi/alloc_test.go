@@ -39,7 +39,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 			if layout == "uuidv7" && strings.Contains(tt.name, "INCR") {
 				continue
 			}
-			c := &conn{server: NewServer(Config{Backend: newStatic(t, layout)}), nc: &discardConn{}, creds: new(auth.Credentials)}
+			c := &conn{server: NewServer(Config{Front: service.Front{Backend: newStatic(t, layout)}}), nc: &discardConn{}, creds: new(auth.Credentials)}
 			c.buf = []byte(tt.input)
 			run := func() {
 				c.r, c.w = 0, len(c.buf)

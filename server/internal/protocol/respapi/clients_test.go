@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -21,7 +22,7 @@ func TestRedisCLI(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("SKIPPED: redis-cli is not installed; install it with apt-get install redis-tools")
 	}
-	_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: counting(), Version: "v1", Auth: guard{}})))
+	_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Front: service.Front{Backend: counting(), Auth: guard{}}, Version: "v1"})))
 	run := func(stdin string, args ...string) string {
 		c := exec.CommandContext(t.Context(), "redis-cli", append([]string{"-p", port, "--no-auth-warning"}, args...)...)
 		c.Stdin = strings.NewReader(stdin)
@@ -124,7 +125,7 @@ func TestClients(t *testing.T) {
 			}
 			dir := filepath.Join(cache, c.name)
 			c.prepare(t, dir)
-			_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: newFast(t), Version: "v1"})))
+			_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Front: service.Front{Backend: newFast(t)}, Version: "v1"})))
 			for _, run := range c.runs {
 				out, err := runIn(t, dir, append(run, port)...)
 				if err != nil {

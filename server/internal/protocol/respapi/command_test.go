@@ -119,7 +119,7 @@ func TestCommands(t *testing.T) {
 			if hello == "HELLO 3" && tt.more != "" {
 				want = tt.more
 			}
-			s := NewServer(Config{Backend: counting(), Version: "v1"})
+			s := NewServer(Config{Front: service.Front{Backend: counting()}, Version: "v1"})
 			all := values(t, talk(s, line(hello)+line(tt.in)))
 			if len(all) != 2 {
 				t.Errorf("%s, %s: %d answers, want 2", hello, tt.in, len(all))
@@ -134,7 +134,7 @@ func TestCommands(t *testing.T) {
 
 // TestTracking: a connection says whether it tracks, which changes nothing else.
 func TestTracking(t *testing.T) {
-	s := NewServer(Config{Backend: counting(), Version: "v1"})
+	s := NewServer(Config{Front: service.Front{Backend: counting()}, Version: "v1"})
 	all := values(t, talk(s, line("CLIENT TRACKING ON OPTIN")+line("CLIENT TRACKINGINFO")+line("NEXT orders")))
 	if got := fmt.Sprint(all); got != "[+OK (flags (on) redirect :0 prefixes ()) 1]" {
 		t.Errorf("got %s", got)
@@ -155,7 +155,7 @@ func TestNothingIsReadOnly(t *testing.T) {
 
 // IDs of 128 bits are text in their own format, and 16 bytes when packed.
 func TestWideIDs(t *testing.T) {
-	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
+	s := NewServer(Config{Front: service.Front{Backend: newStatic(t, "uuidv7")}})
 	uuid := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 	all := values(t, talk(s, strings.Repeat(line("NEXT u"), 7)+line("NEXT u 2")+line("NEXTB u 3")+line("INCR u")+line("INCR u")+line("NEXT u FORMAT base32")))
 	for i := range 7 {
@@ -183,7 +183,7 @@ func TestWideIDs(t *testing.T) {
 // many hexadecimal digits as the IDs need; IDs with random bits have no runs.
 func TestRuns(t *testing.T) {
 	for layout, digits := range map[string]int{"default": 16, "hazelcast": 16, "lable": 16, "boundary": 32} {
-		s := NewServer(Config{Backend: newStatic(t, layout)})
+		s := NewServer(Config{Front: service.Front{Backend: newStatic(t, layout)}})
 		for _, count := range []int{1, 7, 300, 100_000} {
 			all := values(t, talk(s, line(fmt.Sprintf("NEXTR u %d", count))+line("PING")))
 			total, last := 0, ""
@@ -200,7 +200,7 @@ func TestRuns(t *testing.T) {
 			}
 		}
 	}
-	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
+	s := NewServer(Config{Front: service.Front{Backend: newStatic(t, "uuidv7")}})
 	if got := talk(s, line("NEXTR u 2")); got != "-ERR no-runs: layout uuidv7 has random bits or a step of 2^64 or more, so its IDs do not form runs: request the IDs themselves\r\n" {
 		t.Errorf("uuidv7: %q", got)
 	}
@@ -215,7 +215,7 @@ func TestIncrPipelined(t *testing.T) {
 		next += uint64(n)
 		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
 	})
-	all := values(t, talk(NewServer(Config{Backend: source}), strings.Repeat(line("INCR a"), 1000)+line("PING")))
+	all := values(t, talk(NewServer(Config{Front: service.Front{Backend: source}}), strings.Repeat(line("INCR a"), 1000)+line("PING")))
 	if len(all) != 1001 || all[1000].text != "PONG" {
 		t.Fatalf("%d answers", len(all))
 	}
@@ -233,7 +233,7 @@ func TestIncrPipelined(t *testing.T) {
 
 // INSPECT has the fields that HTTP has.
 func TestInspect(t *testing.T) {
-	s := NewServer(Config{Backend: counting()})
+	s := NewServer(Config{Front: service.Front{Backend: counting()}})
 	for _, tt := range []struct{ in, want string }{
 		{"INSPECT 117411959208411141 default", "map(layout default time 2026-11-20T23:53:12.484Z time_ms :1795218792484 node :0 seq :5 "},
 		{"INSPECT 175928847299117063 twitter", "node_parts map("},
@@ -250,7 +250,7 @@ func TestInspect(t *testing.T) {
 // TestObserve: Observe gets every command, and whether it failed.
 func TestObserve(t *testing.T) {
 	var got strings.Builder
-	s := NewServer(Config{Backend: counting(), Observe: func(n int, d time.Duration, k service.Kind) {
+	s := NewServer(Config{Front: service.Front{Backend: counting()}, Observe: func(n int, d time.Duration, k service.Kind) {
 		if d < 0 {
 			t.Errorf("a command took %v", d)
 		}
@@ -306,7 +306,7 @@ func ending(left int) func(auth.Action, string) error {
 // whatever the command.
 func TestAuthEnds(t *testing.T) {
 	const noAuth = "-NOAUTH Authentication required."
-	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}}), [][2]string{
+	script(t, NewServer(Config{Front: service.Front{Backend: counting(), Auth: guard{allows: ending(4)}}}), [][2]string{
 		{"AUTH right", "+OK"},
 		{"NEXT orders", "1"},
 		{"PING", "+PONG"},
@@ -326,7 +326,7 @@ func TestAuthEnds(t *testing.T) {
 
 func TestAuth(t *testing.T) {
 	const noAuth, wrong = "-NOAUTH Authentication required.", "-WRONGPASS invalid username-password pair or user is disabled"
-	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
+	script(t, NewServer(Config{Front: service.Front{Backend: counting(), Auth: guard{allows: onlyOrders}}}), [][2]string{
 		{"NEXT orders", noAuth},
 		{"PING", noAuth},
 		{"NONE", noAuth},
@@ -362,7 +362,7 @@ func TestAuth(t *testing.T) {
 
 // TestClientInfo: CLIENT INFO has what the connection reported about itself.
 func TestClientInfo(t *testing.T) {
-	c := dialTCP(t, serveTCP(t, NewServer(Config{Backend: counting()})))
+	c := dialTCP(t, serveTCP(t, NewServer(Config{Front: service.Front{Backend: counting()}})))
 	for _, text := range []string{"HELLO 3 SETNAME me", "CLIENT SETINFO LIB-NAME some-lib", "CLIENT SETINFO LIB-VER 1.2"} {
 		if got := c.do(text); strings.HasPrefix(got, "-") {
 			t.Fatalf("%s = %s", text, got)
@@ -391,7 +391,7 @@ func TestIntegers(t *testing.T) {
 		{"uuidv7", true, "-ERR bad-parameter: INCR returns a 64-bit integer", 0},
 	} {
 		var log strings.Builder
-		s := NewServer(Config{Backend: newStatic(t, tt.layout), RefuseUnsafe: tt.refuse, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s := NewServer(Config{Front: service.Front{Backend: newStatic(t, tt.layout), Logger: slog.New(slog.NewTextHandler(&log, nil))}, RefuseUnsafe: tt.refuse})
 		all := values(t, talk(s, line("CLIENT SETINFO lib-name ioredis")+strings.Repeat(line("INCR a"), 9)+line("INCRBY a 1")+line("INCR b")+line("NEXT a")))
 		for i, v := range all[1 : len(all)-1] {
 			if !strings.HasPrefix(v.String(), tt.want) {
@@ -415,7 +415,7 @@ func TestVeiled(t *testing.T) {
 	b := counting()
 	keys := veil.Keys{7: make([]byte, 32)}
 	b.Opened("orders").Veil = func() (form.Veil, error) { return form.NewVeil(keys, "orders", b.Opened("orders").Layout) }
-	s := NewServer(Config{Backend: b, Veil: keys})
+	s := NewServer(Config{Front: service.Front{Backend: b, Veil: keys}})
 	id := values(t, talk(s, line("NEXT orders FORMAT veiled")))[0].String()
 	if !strings.HasPrefix(id, "v7_") {
 		t.Fatalf("NEXT orders FORMAT veiled = %s", id)

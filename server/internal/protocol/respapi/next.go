@@ -52,7 +52,7 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		c.failWith(p, r.name)
 		return 0, 1
 	}
-	front, name, q := &c.server.front, r.name, r.Request // a q of its own, so that the functions do not escape
+	front, name, q := &c.server.config.Front, r.name, r.Request // a q of its own, so that the functions do not escape
 	if p := front.Allow(c.creds, auth.Take, name); p != nil {
 		c.failWith(p, name)
 		return 0, 1
@@ -98,7 +98,7 @@ func (c *conn) readNext(args [][]byte) (q request, p *service.Problem) {
 	q = c.requestOf(args[1], shapeOne)
 	options := args[2:]
 	if len(options) > 0 && !isWord(options[0], "format") {
-		if q.Count, p = c.server.front.ParseCount(options[0]); p != nil {
+		if q.Count, p = c.server.config.ParseCount(options[0]); p != nil {
 			return q, p
 		}
 		q.shape = shapeArray
@@ -121,7 +121,7 @@ func (c *conn) readNext(args [][]byte) (q request, p *service.Problem) {
 func (c *conn) readNextB(args [][]byte) (q request, p *service.Problem) {
 	q = c.requestOf(args[1], shapePacked)
 	q.Format = form.Of(firn.Raw)
-	q.Count, p = c.server.front.ParseCount(args[2])
+	q.Count, p = c.server.config.ParseCount(args[2])
 	return q, p
 }
 
@@ -130,7 +130,7 @@ func (c *conn) readNextB(args [][]byte) (q request, p *service.Problem) {
 func (c *conn) readNextR(args [][]byte) (q request, p *service.Problem) {
 	q = c.requestOf(args[1], shapeRuns)
 	q.Format, q.Runs = form.Of(firn.Hex), true
-	q.Count, p = c.server.front.ParseCount(args[2])
+	q.Count, p = c.server.config.ParseCount(args[2])
 	return q, p
 }
 

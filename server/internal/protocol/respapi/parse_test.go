@@ -150,8 +150,8 @@ func FuzzServer(f *testing.F) {
 	f.Add([]byte("NEXT a 1000\r\nNEXTB a 100000\r\nHELLO 3\r\nINFO\r\nCOMMAND\r\n"), uint16(3))
 	f.Add([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), uint16(1))
 	f.Add([]byte("AUTH a\r\nHELLO 3 AUTH default right\r\nINSPECT 5\r\nNEXT orders 3 FORMAT base7\r\n"), uint16(9))
-	s := NewServer(Config{Backend: counting(), Limits: service.Limits{Count: 1000}})
-	closedTo := NewServer(Config{Backend: counting(), Limits: service.Limits{Count: 1000}, Auth: guard{}})
+	s := NewServer(Config{Front: service.Front{Backend: counting(), Limits: service.Limits{Count: 1000}}})
+	closedTo := NewServer(Config{Front: service.Front{Backend: counting(), Limits: service.Limits{Count: 1000}, Auth: guard{}}})
 	f.Fuzz(func(t *testing.T, in []byte, piece uint16) {
 		for _, s := range []*Server{s, closedTo} {
 			c := &scriptedConn{in: &pieceReader{in, int(piece) + 1}}

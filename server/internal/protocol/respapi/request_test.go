@@ -25,7 +25,7 @@ func TestRequestID(t *testing.T) {
 		seen = append(seen, requestid.Of(ctx))
 		return firn.Batch{}, errors.New("secret")
 	})
-	s := NewServer(Config{Backend: backend, Logger: slog.New(requestid.NewHandler(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))})
+	s := NewServer(Config{Front: service.Front{Backend: backend, Logger: slog.New(requestid.NewHandler(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))}})
 	talk(s, line("NEXT orders")+line("PING")+line("NEXT users"))
 	if len(seen) != 2 || seen[0] == seen[1] || !requestid.Valid(seen[0]) {
 		t.Fatalf("the backend saw %q", seen)
@@ -64,7 +64,7 @@ func TestTrace(t *testing.T) {
 		calls++
 		return count.Sequencer(ctx, name, nil)
 	})
-	s := NewServer(Config{Backend: backend, Trace: func(ctx context.Context) (context.Context, func(string, int, int, int)) {
+	s := NewServer(Config{Front: service.Front{Backend: backend}, Trace: func(ctx context.Context) (context.Context, func(string, int, int, int)) {
 		return context.WithValue(ctx, traceKey{}, true), func(first string, commands, ids, errors int) {
 			told = append(told, tally{first, commands, ids, errors})
 		}

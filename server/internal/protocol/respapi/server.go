@@ -3,37 +3,25 @@ package respapi
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"net"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/veil"
 )
 
 // Config is the configuration of a Server. Only the Backend is required; the
 // zero value of every other field has the meaning given at the field.
 type Config struct {
-	// Backend finds the sequencers.
-	Backend service.Backend
-
-	// Veil has the keys of veiled IDs, which INSPECT reads; nil has none.
-	Veil veil.Keys
-
-	// Limit is how long a command may wait for its IDs; 0 means
-	// service.DefaultLimit.
-	Limit time.Duration
-
-	// Limits bound commands and answers. Count is for the IDs of a command.
-	// Body is for the bytes of an argument; a whole command may have twice as
-	// many, and an unauthenticated client fewer. Read is for a command to arrive,
-	// from its first byte to its last. Write is for a client to receive a piece of
-	// its answers, of 64 KiB or more, and can be up to an eighth longer.
-	Limits service.Limits
+	// Front is what commands need. Of its Limits, Body is for the bytes of an
+	// argument; a whole command may have twice as many, and an unauthenticated
+	// client fewer. Read is for a command to arrive, from its first byte to its
+	// last. Write is for a client to receive a piece of its answers, of 64 KiB or
+	// more, and can be up to an eighth longer. RESP has no place for request IDs,
+	// so clients neither choose nor see those that are logged.
+	service.Front
 
 	// RefuseUnsafe makes INCR return an error for layouts whose IDs can exceed
 	// 2^53, where JavaScript clients round integers. Otherwise the first such ID
@@ -46,21 +34,8 @@ type Config struct {
 	// to authenticate has only Limits.Read.
 	IdleTimeout time.Duration
 
-	// Auth decides what each client may do; nil allows everything. A client
-	// authenticates with AUTH and a token, or with a certificate.
-	Auth auth.Authorizer
-
-	// Issued is called with IDs before they are answered; nil calls nothing.
-	Issued service.IssueFunc
-
 	// Version is the version of Firn for INFO and HELLO; "" means "unknown".
 	Version string
-
-	// Logger receives the server's own failures, and every command at level debug;
-	// nil discards them. The context of a line has a request ID, see package
-	// requestid. RESP has no place for it, so clients neither choose nor see
-	// request IDs.
-	Logger *slog.Logger
 
 	// Trace is called when commands that arrived together begin to be answered: a
 	// pipeline has many, and a span for each would cost more than the commands. It
@@ -81,7 +56,6 @@ type Config struct {
 // concurrent use.
 type Server struct {
 	config           Config
-	front            service.Front
 	commands         []command
 	ctx              context.Context // of all commands; done when Shutdown ends them
 	cancel           context.CancelFunc
@@ -102,15 +76,12 @@ func NewServer(c Config) *Server {
 	if c.Backend == nil {
 		panic("respapi: NewServer needs a Config with a Backend")
 	}
-	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
-	c.Limits = c.Limits.WithDefaults()
+	c.Front = c.WithDefaults()
+	c.NameSequencer = "name its sequencer with SEQUENCER name"
 	c.Version = cmp.Or(c.Version, "unknown")
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
 		config: c, commands: commands, conns: make(map[*conn]struct{}),
 		limits: limitsOf(c.Limits.Body), limitsBeforeAuth: limitsBeforeAuth(c.Limits.Body),
-		front: service.Front{Backend: c.Backend, Issued: c.Issued, Auth: c.Auth, Veil: c.Veil, Limit: c.Limit, Count: c.Limits.Count,
-			NameSequencer: "name its sequencer with SEQUENCER name"},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

@@ -33,7 +33,7 @@ func TestOneWrite(t *testing.T) {
 		session,
 	} {
 		c := &scriptedConn{in: strings.NewReader(in)}
-		NewServer(Config{Backend: counting()}).serveConn(c)
+		NewServer(Config{Front: service.Front{Backend: counting()}}).serveConn(c)
 		if len(c.writes) != 1 {
 			t.Errorf("%d writes for %d bytes of commands, want 1", len(c.writes), len(in))
 		}
@@ -44,7 +44,7 @@ func TestOneWrite(t *testing.T) {
 func TestLongAnswers(t *testing.T) {
 	in := strings.Repeat(line("NEXT orders 100000"), 20) + line("NEXTB orders 100000") + line("PING")
 	c := &scriptedConn{in: strings.NewReader(in)}
-	NewServer(Config{Backend: counting()}).serveConn(c)
+	NewServer(Config{Front: service.Front{Backend: counting()}}).serveConn(c)
 	most := 0
 	for _, w := range c.writes {
 		most = max(most, len(w))
@@ -78,7 +78,7 @@ func TestMemory(t *testing.T) {
 		"COMMAND":  io.LimitReader(endless("COMMAND\n"), 1<<20),
 	} {
 		nc := &discardConn{scriptedConn: scriptedConn{in: in}}
-		c := &conn{server: NewServer(Config{Backend: counting()}), nc: nc, creds: new(auth.Credentials)}
+		c := &conn{server: NewServer(Config{Front: service.Front{Backend: counting()}}), nc: nc, creds: new(auth.Credentials)}
 		c.serve()
 		if len(c.buf) > 256<<10 || cap(c.out) > 512<<10 {
 			t.Errorf("%s: %d bytes to read, %d to write", name, len(c.buf), cap(c.out))
@@ -126,7 +126,7 @@ func TestOtherProtocols(t *testing.T) {
 		{"NEXT\r\nNEXT a\r\n", 1, false},
 	} {
 		for _, guarded := range []bool{false, true} {
-			c := Config{Backend: counting()}
+			c := Config{Front: service.Front{Backend: counting()}}
 			if guarded {
 				c.Auth = guard{}
 			}
@@ -141,7 +141,7 @@ func TestOtherProtocols(t *testing.T) {
 // TestRefusalArrives: the answer to invalid input arrives, even if much unread
 // input follows.
 func TestRefusalArrives(t *testing.T) {
-	addr := serveTCP(t, NewServer(Config{Backend: counting()}))
+	addr := serveTCP(t, NewServer(Config{Front: service.Front{Backend: counting()}}))
 	for range 20 {
 		c := dialTCP(t, addr)
 		must.Get(io.WriteString(c, "*x\r\n"+strings.Repeat("x", 100<<10)))(t)
@@ -167,7 +167,7 @@ func serving(t *testing.T, c Config, f func(s *Server, l *nettest.Pipes)) {
 
 func TestTimeouts(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
-		serving(t, Config{Backend: counting()}, func(s *Server, l *nettest.Pipes) {
+		serving(t, Config{Front: service.Front{Backend: counting()}}, func(s *Server, l *nettest.Pipes) {
 			c := newClient(l.Dial())
 			time.Sleep(1000 * time.Hour)
 			if _, err := io.WriteString(c, "PI"); err != nil { // sets a deadline
@@ -199,7 +199,7 @@ func TestTimeouts(t *testing.T) {
 			if !row.known && (idle == 0 || idle > service.DefaultRead) {
 				want = service.DefaultRead
 			}
-			serving(t, Config{Backend: counting(), IdleTimeout: idle, Auth: row.guard}, func(s *Server, l *nettest.Pipes) {
+			serving(t, Config{Front: service.Front{Backend: counting(), Auth: row.guard}, IdleTimeout: idle}, func(s *Server, l *nettest.Pipes) {
 				c := newClient(l.Dial())
 				for _, command := range row.commands {
 					time.Sleep(time.Second)
@@ -220,7 +220,7 @@ func TestTimeouts(t *testing.T) {
 		}
 	}
 	t.Run("cut", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), Limits: service.Limits{Read: 5 * time.Second}}, func(s *Server, l *nettest.Pipes) {
+		serving(t, Config{Front: service.Front{Backend: counting(), Limits: service.Limits{Read: 5 * time.Second}}}, func(s *Server, l *nettest.Pipes) {
 			c := newClient(l.Dial())
 			time.Sleep(time.Hour)
 			began := time.Now()
@@ -253,7 +253,7 @@ func waiting(d time.Duration) servicetest.Source {
 // TestWaits: commands before one that waits are answered first, and a command
 // that waits too long is an error.
 func TestWaits(t *testing.T) {
-	serving(t, Config{Backend: servicetest.Open(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Front: service.Front{Backend: servicetest.Open(waiting(3 * time.Second)), Limit: 5 * time.Second}}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		began := time.Now()
 		must.Get(io.WriteString(c, line("PING")+line("NEXT orders")+line("PING")+strings.Repeat(line("NEXT orders"), 8)))(t)
@@ -265,7 +265,7 @@ func TestWaits(t *testing.T) {
 			}
 		}
 	})
-	serving(t, Config{Backend: servicetest.Open(waiting(time.Minute)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Front: service.Front{Backend: servicetest.Open(waiting(time.Minute)), Limit: 5 * time.Second}}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		began := time.Now()
 		want := "-TRYAGAIN busy: the limit of 5s for a request has passed: context deadline exceeded; retry after 1 s"
@@ -281,7 +281,7 @@ func TestWaits(t *testing.T) {
 // TestShutdown: Shutdown ends idle connections at once, and lets a command
 // finish.
 func TestShutdown(t *testing.T) {
-	serving(t, Config{Backend: servicetest.Open(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Front: service.Front{Backend: servicetest.Open(waiting(3 * time.Second))}, IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
 		idle, half, busy := newClient(l.Dial()), newClient(l.Dial()), newClient(l.Dial())
 		must.Get(io.WriteString(half, "*1\r\n$4\r\n"))(t)
 		must.Get(io.WriteString(busy, line("NEXT orders")+line("PING")))(t)
@@ -306,7 +306,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("a connection after Shutdown has %s", got)
 		}
 	})
-	serving(t, Config{Backend: servicetest.Open(waiting(time.Hour)), Limit: time.Hour}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Front: service.Front{Backend: servicetest.Open(waiting(time.Hour)), Limit: time.Hour}}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		must.Get(io.WriteString(c, line("NEXT orders")))(t)
 		synctest.Wait()

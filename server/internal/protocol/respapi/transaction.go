@@ -35,7 +35,7 @@ func (c *conn) queue(args [][]byte, raw []byte) bool {
 	if c.cmd.take != nil {
 		q, p := c.cmd.take(c, args)
 		if p == nil {
-			p = c.server.front.Check(c.creds, q.name)
+			p = c.server.config.Check(c.creds, q.name)
 		}
 		if p != nil {
 			c.failWith(p, q.name)

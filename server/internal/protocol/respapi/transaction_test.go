@@ -54,14 +54,14 @@ func TestTransactions(t *testing.T) {
 		// equal.
 		"after": {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"EXEC", "(:1)"}, {"INCR a", ":2"}, {"INCR a", ":3"}, {"INCR a", ":4"}, {"INCR a", ":5"}, {"INCR a", ":6"}, {"INCR a", ":7"}},
 	} {
-		t.Run(name, func(t *testing.T) { script(t, NewServer(Config{Backend: counting()}), steps) })
+		t.Run(name, func(t *testing.T) { script(t, NewServer(Config{Front: service.Front{Backend: counting()}}), steps) })
 	}
 }
 
 // TestTransactionWithFailures: a command that fails in EXEC is one of the
 // answers.
 func TestTransactionWithFailures(t *testing.T) {
-	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
+	s := NewServer(Config{Front: service.Front{Backend: newStatic(t, "uuidv7")}})
 	all := values(t, talk(s, line("MULTI")+line("NEXT u")+line("INCR u")+line("NEXT u")+line("EXEC")+line("PING")))
 	got := all[4]
 	if len(got.items) != 3 || len(got.items[0].text) != 36 || got.items[1].kind != '-' || len(got.items[2].text) != 36 || all[5].String() != "+PONG" {
@@ -73,10 +73,10 @@ func TestTransactionWithFailures(t *testing.T) {
 // byte of EXEC has taken nothing.
 func TestTransactionCutAnywhere(t *testing.T) {
 	taken := 0
-	s := NewServer(Config{Backend: servicetest.Open(func(_ context.Context, n int) (firn.Batch, error) {
+	s := NewServer(Config{Front: service.Front{Backend: servicetest.Open(func(_ context.Context, n int) (firn.Batch, error) {
 		taken += n
 		return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n}), nil
-	})})
+	})}})
 	in := line("MULTI") + strings.Repeat(line("INCR a"), 20) + line("NEXT a 100") + line("NEXTB b 7") + "NEXT a\r\n" + line("EXEC")
 	for i := range len(in) {
 		talk(s, in[:i])
@@ -91,7 +91,7 @@ func TestTransactionCutAnywhere(t *testing.T) {
 
 // TestTransactionBounds: beyond the limits of a transaction nothing is kept.
 func TestTransactionBounds(t *testing.T) {
-	s := NewServer(Config{Backend: counting(), Limits: service.Limits{Body: 1 << 10}})
+	s := NewServer(Config{Front: service.Front{Backend: counting(), Limits: service.Limits{Body: 1 << 10}}})
 	for _, tt := range []struct{ in, want string }{
 		{strings.Repeat(line("ECHO a"), 2048/len(line("ECHO a"))), "(a a "},
 		{strings.Repeat(line("ECHO a"), 2048/len(line("ECHO a"))+1), "-EXECABORT"},
@@ -115,13 +115,13 @@ func TestTransactionBounds(t *testing.T) {
 // error when it queues the command, and a token that ends before EXEC takes
 // nothing.
 func TestTransactionPermissions(t *testing.T) {
-	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
+	script(t, NewServer(Config{Front: service.Front{Backend: counting(), Auth: guard{allows: onlyOrders}}}), [][2]string{
 		{"MULTI", "-NOAUTH"}, {"EXEC", "-NOAUTH"}, {"AUTH right", "+OK"},
 		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM forbidden: permission denied: this token does not allow it"}, {"EXEC", "-EXECABORT"},
 		{"MULTI", "+OK"}, {"AUTH wrong", "+QUEUED"}, {"INCR orders", "+QUEUED"}, {"EXEC", "(-WRONGPASS invalid username-password pair or user is disabled: the password must be a token from this server's token file :1)"},
 		{"CLIENT INFO", "id=1 "},
 	})
-	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}}), [][2]string{
+	script(t, NewServer(Config{Front: service.Front{Backend: counting(), Auth: guard{allows: ending(4)}}}), [][2]string{
 		{"AUTH right", "+OK"}, {"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"EXEC", "(-NOAUTH"},
 	})
 }

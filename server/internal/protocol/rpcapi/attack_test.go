@@ -124,7 +124,7 @@ func TestAnswersNotRead(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newOpen()
-			l := serveNarrow(t, Config{Backend: s, Limits: service.Limits{Write: write}})
+			l := serveNarrow(t, Config{Front: service.Front{Backend: s, Limits: service.Limits{Write: write}}})
 			before := heap()
 			for range conns {
 				r := dialRaw(t, l)
@@ -167,7 +167,7 @@ func TestAnswersNotRead(t *testing.T) {
 // held back by that.
 func TestStrangers(t *testing.T) {
 	const read = 3 * time.Second
-	l := serveNarrow(t, Config{Backend: static(t, "default"), Auth: tokenGuard{}, Limits: service.Limits{Read: read}})
+	l := serveNarrow(t, Config{Front: service.Front{Backend: static(t, "default"), Auth: tokenGuard{}, Limits: service.Limits{Read: read}}})
 	silent := func(method string) func(r *rawClient) error {
 		return func(r *rawClient) (err error) {
 			for i := 0; i < maxStreams && err == nil; i++ {
@@ -211,7 +211,7 @@ func TestStrangers(t *testing.T) {
 func TestMessageNeverComes(t *testing.T) {
 	var calls atomic.Int64
 	const read = time.Second
-	conn := serve(t, Config{Backend: blocking(func(context.Context) { calls.Add(1) }), Limits: service.Limits{Read: read}})
+	conn := serve(t, Config{Front: service.Front{Backend: blocking(func(context.Context) { calls.Add(1) }), Limits: service.Limits{Read: read}}})
 	for _, method := range []string{"/firn.v1.IDs/Next", "/firn.v1.Sequencers/List"} {
 		call, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
 		if err == nil {
@@ -244,7 +244,7 @@ func (c *controlsConn) Write(b []byte) (int, error) {
 // estimate the bandwidth, and keeps its connection.
 func TestBusyClient(t *testing.T) {
 	s := newOpen()
-	l := serveNarrow(t, Config{Backend: s})
+	l := serveNarrow(t, Config{Front: service.Front{Backend: s}})
 	var controls, dials atomic.Int64
 	conn := nettest.DialGRPC(t, "firn", grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		dials.Add(1)

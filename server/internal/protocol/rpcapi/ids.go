@@ -23,7 +23,7 @@ func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFu
 func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
 	creds, name := credsOf(ctx), cmp.Or(r.GetSequencer(), defaultName)
 	q := service.Request{Count: max(1, int(r.GetCount()))}
-	if p := s.front.Check(creds, name); p != nil {
+	if p := s.config.Check(creds, name); p != nil {
 		return nil, invalid("sequencer", p)
 	}
 	switch r.GetForm() {
@@ -34,7 +34,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 		return nil, invalid("form", service.Problemf(service.BadParameter, "form is %d: it must be FORM_IDS or FORM_RUNS",
 			r.GetForm()))
 	}
-	if p := s.front.CheckCount(int64(max(1, r.GetCount()))); p != nil {
+	if p := s.config.CheckCount(int64(max(1, r.GetCount()))); p != nil {
 		return nil, invalid("count", p)
 	}
 	ctx, cancel := s.limited(ctx)
@@ -47,7 +47,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 		}
 		return nil
 	}
-	b, p := s.front.Take(ctx, creds, name, &q)
+	b, p := s.config.Take(ctx, creds, name, &q)
 	switch {
 	case p == nil:
 		return answer(from, &b, q.Runs), nil

@@ -26,12 +26,12 @@ import (
 // up waiting.
 func TestShutdownWaits(t *testing.T) {
 	var running atomic.Int64
-	s := NewServer(Config{Limit: time.Hour, Backend: blocking(func(ctx context.Context) {
+	s := NewServer(Config{Front: service.Front{Limit: time.Hour, Backend: blocking(func(ctx context.Context) {
 		running.Add(1)
 		<-ctx.Done()
 		time.Sleep(50 * time.Millisecond)
 		running.Add(-1)
-	})})
+	})}})
 	l := nettest.Listen(t)
 	go s.Serve(l)
 	conn := nettest.DialGRPC(t, l.Addr().String())
@@ -51,7 +51,7 @@ func TestShutdownWaits(t *testing.T) {
 func TestAdminLimit(t *testing.T) {
 	cut := &nettest.Store{Store: new(memstore.Store)}
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(cut.Store, nil)})
-	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 50 * time.Millisecond}))
+	q := firnv1.NewSequencersClient(serve(t, Config{Front: service.Front{Backend: cluster, Limit: 50 * time.Millisecond}}))
 	held := must.Get(sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()}))(t)
 	cut.Cut.Store(true) // it does not see what follows
 	if r, err := q.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"}); err != nil || r.GetSequencer().GetState() != "detaching" {
@@ -79,7 +79,7 @@ func (r *switchedBackend) Ready(context.Context) error {
 // TestHealth: as /readyz, for each service.
 func TestHealth(t *testing.T) {
 	b := &switchedBackend{Backend: static(t, "default")}
-	s := NewServer(Config{Backend: b})
+	s := NewServer(Config{Front: service.Front{Backend: b}})
 	l := nettest.Listen(t)
 	go s.Serve(l)
 	defer s.Shutdown(context.Background())

@@ -62,7 +62,7 @@ func within(ctx context.Context, s *Server) context.Context {
 // connection gives everything back.
 func TestReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(Config{Backend: static(t, "default")})
+		s := NewServer(Config{Front: service.Front{Backend: static(t, "default")}})
 		m := s.newMeter(new(net.TCPConn))
 		const size = maxHeld / 4
 		var sent []*trackedMessage
@@ -133,7 +133,7 @@ func TestReserve(t *testing.T) {
 // TestRoomForOthers: a connection whose client reads nothing for a while closes
 // if others wait for the room that it holds.
 func TestRoomForOthers(t *testing.T) {
-	m := NewServer(Config{Backend: newOpen()}).newMeter(new(net.TCPConn))
+	m := NewServer(Config{Front: service.Front{Backend: newOpen()}}).newMeter(new(net.TCPConn))
 	m.track(nil, 1)
 	for waiting, want := range []bool{false, true} {
 		m.total.waiting.Store(int64(waiting))
@@ -145,7 +145,7 @@ func TestRoomForOthers(t *testing.T) {
 
 // TestLostMessage: what a message holds is given back if gRPC loses it.
 func TestLostMessage(t *testing.T) {
-	m := NewServer(Config{Backend: newOpen()}).newMeter(new(net.TCPConn))
+	m := NewServer(Config{Front: service.Front{Backend: newOpen()}}).newMeter(new(net.TCPConn))
 	must.Do(t, m.reserve(t.Context(), maxHeld))
 	must.Get(newCodec().Marshal(m.track(new(firnv1.NextResponse), maxHeld)))(t)
 	for !m.room.TryAcquire(maxHeld) { // ends with the test's time
@@ -157,7 +157,7 @@ func TestLostMessage(t *testing.T) {
 // much at once.
 func TestManyLongAnswers(t *testing.T) {
 	s := newOpen()
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
+	ids := firnv1.NewIDsClient(serve(t, Config{Front: service.Front{Backend: s}}))
 	const calls = 100
 	var all sync.WaitGroup
 	for range calls {
@@ -174,7 +174,7 @@ func TestManyLongAnswers(t *testing.T) {
 // it requests more, and no ID is taken; it can always get a short answer.
 func TestUnreadAnswers(t *testing.T) {
 	s := newOpen()
-	server := NewServer(Config{Backend: s, Limit: 50 * time.Millisecond})
+	server := NewServer(Config{Front: service.Front{Backend: s, Limit: 50 * time.Millisecond}})
 	ctx := within(t.Context(), server)
 	must.Do(t, callOf(ctx).meter.reserve(ctx, maxHeld))
 	_, err := server.Next(ctx, &firnv1.NextRequest{Count: manyOctets/8 + 1})
@@ -191,7 +191,7 @@ func TestUnreadAnswers(t *testing.T) {
 // TestMeterCalls: streams are counted once, whichever side ends them, and no
 // longer when their connection is closed.
 func TestMeterCalls(t *testing.T) {
-	s := NewServer(Config{Backend: static(t, "default")})
+	s := NewServer(Config{Front: service.Front{Backend: static(t, "default")}})
 	m := s.newMeter(new(net.TCPConn))
 	want := func(when string, n int64) {
 		t.Helper()
@@ -221,7 +221,7 @@ func TestMeterCalls(t *testing.T) {
 // TestManyCalls: while very many calls are open, each connection may have a
 // few, so that every client can still make some.
 func TestManyCalls(t *testing.T) {
-	s := NewServer(Config{Backend: newOpen()})
+	s := NewServer(Config{Front: service.Front{Backend: newOpen()}})
 	m := s.newMeter(new(net.TCPConn))
 	for stream := uint32(1); stream <= 2*fewCalls+1; stream += 2 {
 		for _, row := range []struct {
@@ -262,7 +262,7 @@ func TestControls(t *testing.T) {
 		{"acknowledgements", []any{slices.Repeat(append(frame(framePing, flagAck, 0, 8), frame(frameSettings, flagAck, 0, 0)...), 100)}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			m := NewServer(Config{Backend: newOpen()}).newMeter(new(net.TCPConn))
+			m := NewServer(Config{Front: service.Front{Backend: newOpen()}}).newMeter(new(net.TCPConn))
 			m.in.skip = 0
 			for _, step := range row.steps {
 				switch step := step.(type) {

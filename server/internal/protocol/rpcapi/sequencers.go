@@ -18,10 +18,10 @@ import (
 // admin authorizes the caller and finds the StoreAdmin.
 func (s *Server) admin(ctx context.Context, need auth.Action, name ...string) (*service.StoreAdmin, error) {
 	creds := credsOf(ctx)
-	if p := s.front.Allow(creds, need, strings.Join(name, "")); p != nil {
+	if p := s.config.Allow(creds, need, strings.Join(name, "")); p != nil {
 		return nil, invalid("name", p)
 	}
-	a, p := s.front.Admin(creds, name...)
+	a, p := s.config.Admin(creds, name...)
 	if p != nil {
 		return nil, invalid("name", p)
 	}

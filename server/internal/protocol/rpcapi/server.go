@@ -5,7 +5,6 @@
 package rpcapi
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -32,33 +31,14 @@ import (
 
 // Config is the configuration of a Server. Only the Backend is required.
 type Config struct {
-	// Backend finds the sequencers.
-	Backend service.Backend
-
-	// Limit is how long a call may wait for its IDs, unless its deadline is
-	// earlier; 0 means service.DefaultLimit.
-	Limit time.Duration
-
-	// Limits bound calls: the number of IDs, the size of the message and of the
-	// headers, and the time for the first bytes of a new connection. Zero values
-	// mean the same as for HTTP. The size of an answer is limited only by the
-	// number of IDs.
-	Limits service.Limits
-
-	// Auth decides what each client may do; nil allows everything.
-	Auth auth.Authorizer
-
-	// Issued is called with IDs before they are answered; nil calls nothing.
-	Issued service.IssueFunc
+	// Front is what calls need. Its Limits bound the number of IDs, the size of the
+	// message and of the headers, and the time for the first bytes of a new
+	// connection. The size of an answer is limited only by the number of IDs.
+	service.Front
 
 	// Observe is called for every call, with the kind of problem and the duration.
 	// nil is allowed.
 	Observe func(k service.Kind, d time.Duration)
-
-	// Logger receives the server's own failures, and every call at level debug;
-	// nil discards them. The context of a line has the request ID, see package
-	// requestid.
-	Logger *slog.Logger
 
 	// Options are further options of the gRPC server, such as a stats handler for
 	// traces.
@@ -79,7 +59,6 @@ type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
 	config Config
-	front  service.Front
 	total  totals
 	grpc   *grpc.Server
 
@@ -93,12 +72,9 @@ func NewServer(c Config) *Server {
 	if c.Backend == nil {
 		panic("rpcapi: NewServer needs a Config with a Backend")
 	}
-	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	c.Limits = c.Limits.WithDefaults()
+	c.Front = c.WithDefaults()
+	c.SendToken = "in the metadata, authorization: Bearer firn_…"
 	s := &Server{config: c, total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
-	s.front = service.Front{Backend: c.Backend, Issued: c.Issued, Auth: c.Auth, Limit: c.Limit, Count: c.Limits.Count, Logger: c.Logger,
-		SendToken: "in the metadata, authorization: Bearer firn_…"}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
 	s.grpc = s.newGRPC()

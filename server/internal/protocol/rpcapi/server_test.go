@@ -95,7 +95,7 @@ func wantField(t *testing.T, field string, err error, reason string) {
 func TestNext(t *testing.T) {
 	for _, layout := range []string{"default", "boundary", "uuidv7"} {
 		l := firn.MustParseLayout(layout)
-		ids := firnv1.NewIDsClient(serve(t, Config{Backend: static(t, layout)}))
+		ids := firnv1.NewIDsClient(serve(t, Config{Front: service.Front{Backend: static(t, layout)}}))
 		for _, q := range []*firnv1.NextRequest{{}, {Sequencer: "default", Count: 5}, {Count: 3000, Form: firnv1.Form_FORM_RUNS}} {
 			r, err := ids.Next(t.Context(), q)
 			if q.Form == firnv1.Form_FORM_RUNS && !l.HasRuns() {
@@ -160,7 +160,7 @@ func newOpen() *gatedBackend {
 // TestDeadline: a call whose deadline passes has taken nothing.
 func TestDeadline(t *testing.T) {
 	s := newGated()
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
+	ids := firnv1.NewIDsClient(serve(t, Config{Front: service.Front{Backend: s}}))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := ids.Next(ctx, &firnv1.NextRequest{})
@@ -171,7 +171,7 @@ func TestDeadline(t *testing.T) {
 
 // TestNothingLeft: a call leaves nothing behind, however it ends.
 func TestNothingLeft(t *testing.T) {
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: newOpen()}))
+	ids := firnv1.NewIDsClient(serve(t, Config{Front: service.Front{Backend: newOpen()}}))
 	for what, call := range map[string]func(){
 		"Next": func() {
 			if _, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"}); err != nil {
@@ -241,7 +241,7 @@ func TestSequencers(t *testing.T) {
 	if r, err := q.Destroy(ctx, &firnv1.DestroyRequest{Name: "orders"}); err != nil || r.Sequencer.State != "destroyed" {
 		t.Error(r, err)
 	}
-	_, err = firnv1.NewSequencersClient(serve(t, Config{Backend: static(t, "default")})).List(ctx, &firnv1.ListRequest{})
+	_, err = firnv1.NewSequencersClient(serve(t, Config{Front: service.Front{Backend: static(t, "default")}})).List(ctx, &firnv1.ListRequest{})
 	wantCode(t, "List without a store", err, codes.FailedPrecondition, "no-store")
 }
 
@@ -251,7 +251,7 @@ func TestGet(t *testing.T) {
 	store := new(memstore.Store)
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
 	t.Cleanup(func() { _ = cluster.Close(context.Background()) })
-	conn := serve(t, Config{Backend: cluster})
+	conn := serve(t, Config{Front: service.Front{Backend: cluster}})
 	config := servicetest.Config(firn.Default())
 	config.Nodes = &grant.Range{Lo: 0, Hi: 511}
 	must.Get(grant.Create(t.Context(), store, "orders", config, nil))(t)
@@ -290,7 +290,7 @@ func (tokenGuard) Allow(c *auth.Credentials, do auth.Action, name string) error 
 // TestGuard: a call needs a token that allows it, and without one gets that
 // error before any other.
 func TestGuard(t *testing.T) {
-	conn := serve(t, Config{Auth: tokenGuard{}})
+	conn := serve(t, Config{Front: service.Front{Auth: tokenGuard{}}})
 	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
 	for _, row := range []struct {
 		token string
@@ -336,7 +336,7 @@ func TestGuard(t *testing.T) {
 // TestLargeMessages: a message beyond the limit has the code that docs/grpc.md
 // says.
 func TestLargeMessages(t *testing.T) {
-	conn := serve(t, Config{Limits: service.Limits{Body: 1000}})
+	conn := serve(t, Config{Front: service.Front{Limits: service.Limits{Body: 1000}}})
 	ids, name := firnv1.NewIDsClient(conn), strings.Repeat("a", 2000)
 	_, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: name})
 	wantCode(t, "Next", err, codes.ResourceExhausted, "")

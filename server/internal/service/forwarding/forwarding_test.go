@@ -61,7 +61,7 @@ func (o setup) start(t *testing.T) *server {
 		c.Peers = v.Peers
 	}
 	v.Cluster = service.NewCluster(c)
-	v.web = httptest.NewUnstartedServer(httpapi.NewHandler(httpapi.Config{Backend: v.Cluster, Owner: v.Cluster.Owner, Auth: o.guard}))
+	v.web = httptest.NewUnstartedServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: v.Cluster, Auth: o.guard}, Owner: v.Cluster.Owner}))
 	if o.at != nil {
 		v.web.Listener = o.at
 	}
@@ -265,7 +265,7 @@ func TestReusedAddress(t *testing.T) {
 				o.store, o.nodes = copied, grant.Range{Lo: 1, Hi: 1}
 			case "static":
 				s := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.Default()}))(t)
-				web := httptest.NewServer(httpapi.NewHandler(httpapi.Config{Backend: s}))
+				web := httptest.NewServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: s}}))
 				t.Cleanup(web.Close)
 				to = web.URL
 			case "another program":
