@@ -126,13 +126,13 @@ func (m *machine) early(from int64) bool {
 	return from > m.wall+m.maxAhead()+stepMost && from >= m.used
 }
 
-// newMargin chooses when to renew: after a third of the window, plus or minus a
-// fifth of that.
-func (m *machine) newMargin() int64 {
-	third := m.window() / 3
+// newMargin chooses when to renew a window: after a third of it, plus or minus
+// a fifth of that.
+func (m *machine) newMargin(window int64) int64 {
+	third := window / 3
 	fifth := third / 5
 	used := third - fifth + int64(m.options.random()%uint64(2*fifth+1))
-	return m.window() - used
+	return window - used
 }
 
 // end returns the end of a window that is written now, over a mark. It lies at
@@ -181,9 +181,13 @@ func (m *machine) begin() {
 	c := m.claim
 	m.claim = nil
 	from := max(c.from, m.used) // the order of IDs within the process
+	window := m.window()
+	if c.until == c.limit { // otherwise less than the margin may be left from the start
+		window = min(window, max(c.until-max(m.wall, from), 0))
+	}
 	m.hold = &hold{
 		nodeGrant: c.nodeGrant, record: c.next, untilAt: m.mono + c.until - m.wall,
-		renewed: max(m.used, c.from), margin: m.newMargin(),
+		renewed: from, margin: m.newMargin(window),
 	}
 	m.prefer = int64(c.node)
 	m.succeeded()
@@ -285,7 +289,7 @@ func (m *machine) adopt(record []byte, until int64) {
 	}
 	h.old = h.old[max(len(h.old)-oldKept, 0):]
 	h.record, h.attempts, h.seen = record, nil, nil
-	h.renewed, h.margin = max(h.nextUsed, h.from), m.newMargin()
+	h.renewed, h.margin = max(h.nextUsed, h.from), m.newMargin(m.window())
 	if m.configAt-m.mono < configEvery/2 {
 		m.configAt = m.mono // the driver has just asked for the lineage of the store
 	}

@@ -214,3 +214,32 @@ func TestFencedSealsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestShortWindowLaw: a window that ends where a spoiled span begins is held
+// from its start, however short it is. Another node ID is wanted when about a
+// third of it is used.
+func TestShortWindowLaw(t *testing.T) {
+	const late = 20 // ms until the claim is confirmed
+	for _, length := range []int64{100, 1000, 3000, 4000, 5000, 6000} {
+		r := newRig(t, 4, nil)
+		r.m.options.Nodes = &Range{3, 3}
+		pick := r.pickable()
+		spoiled := span{r.wall + length, r.wall + length + 9000}
+		r.answer(event{Keys: pick.Keys, Values: [][]byte{r.record(func(n *nodeRecord) { n.Spoiled = spoiled })}})
+		claim := r.asks(actionCAS)
+		r.wall, r.mono = r.wall+late, r.mono+late
+		r.answer(event{Applied: true})
+		r.answer(event{Values: [][]byte{claim.Next, r.m.config}})
+		if b := r.did(actionBegin); b == nil || b.Until != spoiled[0] || r.m.status.Phase != Holding || r.request != nil {
+			t.Errorf("a window of %d ms: begins with %+v, then %+v and %+v, want it held to the end", length, b, r.m.status, r.request)
+			continue
+		}
+		if r.later((length - late) / 5); r.m.status.Phase != Holding {
+			t.Errorf("a window of %d ms: after a fifth: %+v, want it held", length, r.m.status)
+			continue
+		}
+		if r.later((length - late) / 4); r.m.status.Phase != Losing || r.asks(actionGet).Key != "v1/s/config" {
+			t.Errorf("a window of %d ms: after 9/20: %+v, want another node ID", length, r.m.status)
+		}
+	}
+}

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	signal.Stop(signals)
 	testscript.Main(m, map[string]func(){"firn": func() {
 		// The tests may themselves run in a container.
-		os.Exit(execute(func() string { return os.Getenv(containerEnv) }, os.Getenv(machineEnv), clockAhead(os.Getenv(clockEnv))))
+		os.Exit(execute(func() string { return os.Getenv(containerEnv) }, os.Getenv(machineEnv), clockOf(os.Getenv(clockEnv))))
 	}})
 }
 
@@ -41,13 +41,16 @@ const containerEnv = "FIRN_TEST_CONTAINER"
 // machineEnv is the directory of the machine to a firn of a script.
 const machineEnv = "FIRN_TEST_MACHINE"
 
-// clockEnv is by how much the clock of a firn of a script is ahead.
+// clockEnv is by how much the clock of a firn of a script is ahead, or the time
+// at which the process starts by its clock, however long the script takes.
 const clockEnv = "FIRN_TEST_CLOCK"
 
-// clockAhead is a clock that is ahead of the system's; nil if by is not a
-// duration.
-func clockAhead(by string) func() time.Time {
-	ahead, err := time.ParseDuration(by)
+// clockOf returns the clock that clockEnv describes; nil for the system's.
+func clockOf(text string) func() time.Time {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		text = time.Until(at).String()
+	}
+	ahead, err := time.ParseDuration(text)
 	if err != nil {
 		return nil
 	}

@@ -101,7 +101,7 @@ func startServe(t *testing.T, env map[string]string, args ...string) *running {
 		}
 		return byDefault(name)
 	}
-	a.clock = clockAhead(env[clockEnv])
+	a.clock = clockOf(env[clockEnv])
 	logs, logsIn := io.Pipe()
 	a.stderr = io.MultiWriter(stderr, logsIn)
 	ctx, stop := context.WithCancel(t.Context())
