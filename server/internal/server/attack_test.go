@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -40,7 +41,11 @@ func served(t *testing.T, c Config) (*Server, string) {
 // and the rest.
 func send(t *testing.T, address, request string) (code int, answer string) {
 	t.Helper()
-	conn := nettest.Dial(t, address)
+	return sendOver(t, nettest.Dial(t, address), request)
+}
+
+func sendOver(t *testing.T, conn net.Conn, request string) (code int, answer string) {
+	t.Helper()
 	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	must.Get(io.WriteString(conn, request))(t)
 	method, _, _ := strings.Cut(request, " ")
@@ -94,7 +99,11 @@ func TestSecretsStayOut(t *testing.T) {
 // connection is idle or has ended.
 func talk(t *testing.T, address, commands string) string {
 	t.Helper()
-	conn := nettest.Dial(t, address)
+	return talkOver(t, nettest.Dial(t, address), commands)
+}
+
+func talkOver(t *testing.T, conn net.Conn, commands string) string {
+	t.Helper()
 	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	must.Get(io.WriteString(conn, commands+"QUIT\r\n"))(t)
 	all, err := io.ReadAll(conn)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -143,19 +144,26 @@ func TestOneRule(t *testing.T) {
 
 // TestOneLimit: what a client has taken over one protocol is missing over the
 // others, which refuse it with the time to wait.
-func TestOneLimit(t *testing.T) {
+func TestOneLimit(t *testing.T) { synctest.Test(t, testOneLimit) }
+
+func testOneLimit(t *testing.T) {
+	time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 	path, token := tokensOf(t)
 	data := must.Get(os.ReadFile(path))(t)
 	must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(data), "role: admin", "role: admin, rate: 0.01, burst: 3", 1)), 0o600))
-	_, address := served(t, Config{Static: new(service.StaticConfig), TokenFile: path})
-	client := firnv1.NewIDsClient(nettest.DialGRPC(t, address))
+	s := must.Get(New(Config{Static: new(service.StaticConfig), TokenFile: path}))(t)
+	pipes := nettest.NewPipes()
+	go s.Serve(Listener{Listener: pipes})
+	defer func() { must.Do(t, s.Shutdown(context.WithoutCancel(t.Context()))) }()
+	dial := func(context.Context, string) (net.Conn, error) { return pipes.Dial(), nil }
+	client := firnv1.NewIDsClient(nettest.DialGRPC(t, "passthrough:///", grpc.WithContextDialer(dial)))
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
 	all := func() map[string]string {
-		_, web := send(t, address, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+token+
+		_, web := sendOver(t, pipes.Dial(), "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+token+
 			"\r\nContent-Length: 0\r\n\r\n")
 		answer, err := client.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"})
 		return map[string]string{"http": web, "grpc": fmt.Sprint(answer, err, status.Convert(err).Details()),
-			"resp": talk(t, address, "AUTH "+token+"\r\nNEXT orders\r\n")}
+			"resp": talkOver(t, pipes.Dial(), "AUTH "+token+"\r\nNEXT orders\r\n")}
 	}
 	for protocol, answer := range all() {
 		if strings.Contains(answer, "limit") {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -31,8 +32,11 @@ import (
 type fickle struct {
 	service.Backend
 	err  atomic.Pointer[error]
-	hang atomic.Bool
+	hang atomic.Pointer[func()] // is called by a request, which then hangs; nil hangs none
 }
+
+// hangs makes requests hang, after a call of first.
+func (f *fickle) hangs(first func()) { f.hang.Store(&first) }
 
 func newFickle(t *testing.T, layout string) *fickle {
 	t.Helper()
@@ -42,7 +46,8 @@ func newFickle(t *testing.T, layout string) *fickle {
 	}
 	f := new(fickle)
 	f.Backend = servicetest.Backend(func(ctx context.Context, name string) (*service.Sequencer, error) {
-		if f.hang.Load() {
+		if first := f.hang.Load(); first != nil {
+			(*first)()
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
@@ -94,11 +99,27 @@ type lab struct {
 	said     strings.Builder // the outcome, which must be the same over both
 }
 
-// start starts the server.
-func (l *lab) start(layout string) {
+// start starts the server, with some sequencers whose first ID, which waits for
+// the clock, is taken.
+func (l *lab) start(layout string, open ...string) {
 	l.Helper()
 	l.backend = newFickle(l.T, layout)
+	for _, name := range open {
+		must.Get(must.Get(l.backend.Sequencer(l.Context(), name, nil))(l).Take(l.Context(), 1))(l)
+	}
 	l.address, l.resp = serveFickle(l.T, l.backend, l.limits, false)
+}
+
+// still runs f by a clock that stands still once the server listens: time in a
+// bubble moves only if no goroutine waits for the network.
+func (l *lab) still(f func()) {
+	t := l.T
+	defer func() { l.T = t }()
+	synctest.Test(t, func(bubble *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))) // bubbles begin before the epoch
+		l.T = bubble
+		f()
+	})
 }
 
 // startGuarded starts a server with TLS, and with tokens if tokens is not
@@ -165,11 +186,50 @@ func (l *lab) note(what string, ids int, err error) {
 	if ok {
 		fmt.Fprintf(&l.said, "\t%d %q %q hint %q retry %v\n", said.Status, said.Kind, said.Detail, said.Hint, said.RetryAfter)
 	}
-	for name, target := range map[string]error{"exhausted": firn.ErrExhausted, "no grant": firn.ErrGrantOver, "time over": firn.ErrTimeOver, "too large": firn.ErrBatchTooLarge, "deadline": context.DeadlineExceeded, "cancelled": context.Canceled} {
-		if errors.Is(err, target) {
-			fmt.Fprintf(&l.said, "\tis %s\n", name)
+	for _, is := range []struct {
+		name   string
+		target error
+	}{{"exhausted", firn.ErrExhausted}, {"no grant", firn.ErrGrantOver}, {"time over", firn.ErrTimeOver}, {"too large", firn.ErrBatchTooLarge}, {"deadline", context.DeadlineExceeded}, {"cancelled", context.Canceled}} {
+		if errors.Is(err, is.target) {
+			fmt.Fprintf(&l.said, "\tis %s\n", is.name)
 		}
 	}
+}
+
+// A lateContext is a context whose deadline passes when done is closed.
+type lateContext struct {
+	context.Context
+	done chan struct{}
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return time.Now().Add(time.Minute), true }
+func (c lateContext) Done() <-chan struct{}       { return c.done }
+
+func (c lateContext) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// giveUp: callers give up once their requests hang. That does not make the server
+// a suspect, because it was given no time.
+func (l *lab) giveUp() {
+	l.start("default", "others")
+	c := l.client(client.Config{Timeout: time.Minute}) // which the system measures, not the bubble
+	ctx, cancel := context.WithCancel(l.Context())
+	l.backend.hangs(cancel)
+	_, err := c.Sequencer("orders").NextBatch(ctx, 3)
+	l.note("cancelled", 0, err)
+	late := lateContext{l.Context(), make(chan struct{})}
+	l.backend.hangs(sync.OnceFunc(func() { close(late.done) }))
+	_, err = c.Sequencer("orders").NextBatch(late, 3)
+	l.note("late", 0, err)
+	l.backend.hang.Store(nil)
+	l.ask(c, "others", 3)
+	l.note("the server", 0, c.ServerErrors()[0])
 }
 
 // scenarios must have the same outcome over HTTP and RESP; says has parts of
@@ -238,29 +298,14 @@ var scenarios = map[string]struct {
 	"timeout": {func(l *lab) {
 		l.start("default")
 		c := l.client(client.Config{Timeout: 2 * time.Second, Patience: -1}) // enough for the answers before and after
-		l.backend.hang.Store(true)
+		l.backend.hangs(func() {})
 		l.ask(c, "orders", 3)
 		l.note("the server", 0, c.ServerErrors()[0])
-		l.backend.hang.Store(false)
+		l.backend.hang.Store(nil)
 		time.Sleep(time.Second)
 		l.ask(c, "orders", 3)
 	}, []string{`"orders" at SERVER: no answer after a while: context deadline exceeded`, "the server: 0 IDs, client: ", "orders 3: 3 IDs, <nil>"}},
-	"a caller that gives up": {func(l *lab) {
-		l.start("default")
-		c := l.client(client.Config{Timeout: time.Minute}) // after a quarter of it the server would have failed
-		l.backend.hang.Store(true)
-		ctx, cancel := context.WithCancel(l.Context())
-		time.AfterFunc(20*time.Millisecond, cancel)
-		_, err := c.Sequencer("orders").NextBatch(ctx, 3)
-		l.note("cancelled", 0, err)
-		ctx, cancel = context.WithTimeout(l.Context(), 20*time.Millisecond)
-		defer cancel()
-		_, err = c.Sequencer("orders").NextBatch(ctx, 3)
-		l.note("late", 0, err)
-		l.backend.hang.Store(false)
-		l.ask(c, "others", 3)
-		l.note("the server", 0, c.ServerErrors()[0])
-	}, []string{"is cancelled", "is deadline", "others 3: 3 IDs, <nil>", "the server: 0 IDs, <nil>"}},
+	"a caller that gives up": {func(l *lab) { l.still(l.giveUp) }, []string{"is cancelled", "is deadline", "others 3: 3 IDs, <nil>", "the server: 0 IDs, <nil>"}},
 	"tokens": {func(l *lab) {
 		ofAll, hashOfAll := auth.NewToken()
 		ofOrders, hashOfOrders := auth.NewToken()
