@@ -351,12 +351,26 @@ func BenchmarkServerHTTP(b *testing.B) {
 	ours, address := serveWide(b), freeAddress()
 	b.Setenv("FIRN_BENCH_BARE", address)
 	bare := start(b, address, os.Args[0])
-	once := func(p *process) (rate, cpu float64) {
+	versus(b, "bare", ours, bare, asking(b, postNext))
+}
+
+// asking returns what versus compares: as many requests as callers get answered
+// in a second.
+func asking(b *testing.B, request string) func(*process) (rate, cpu float64) {
+	return func(p *process) (rate, cpu float64) {
 		before, begin := p.cpu(), time.Now()
-		rate = capacity(connect(b, p.address, postNext))
+		rate = capacity(connect(b, p.address, request))
 		return rate, float64(p.cpu()-before) / (rate * time.Since(begin).Seconds())
 	}
-	versus(b, "bare", ours, bare, once)
+}
+
+// BenchmarkServerIssueLog measures a server with an issue log beside one
+// without, by turns.
+func BenchmarkServerIssueLog(b *testing.B) {
+	with, without := serve(b, b.TempDir()+"/s", "--layout", serverLayout, "--issue-log", b.TempDir()+"/ids.log"), serveWide(b)
+	for name, request := range map[string]string{"n=1": "INCR bench\r\n", "n=100": "NEXTB bench 100\r\n"} {
+		b.Run(name, func(b *testing.B) { versus(b, "without", with, without, asking(b, request)) })
+	}
 }
 
 // BenchmarkServerLettuce measures INCR with Redis' client for Java, which asks

@@ -9,8 +9,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -177,6 +179,86 @@ func BenchmarkServerTail(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkServerTenants measures the requests of a tenant, 1,000 a second, while
+// another one is quiet or, by turns, asks for a name that it may not use, opens
+// connections, or reads nothing of its answers. x-alone compares the
+// 99th percentiles of rounds that follow each other.
+func BenchmarkServerTenants(b *testing.B) {
+	file := b.TempDir() + "/tokens.yaml"
+	token := func(name string, more ...string) string {
+		words := append([]string{"token", "new", "--name", name, "--role", "generate", "--sequencers", name + "-*", "--file", file}, more...)
+		return strings.TrimSpace(string(must(exec.Command("../bin/firn", words...).Output())))
+	}
+	post := func(token, name string, count int) string {
+		return fmt.Sprintf("POST /v1/sequencers/%s/next?count=%d HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", name, count, token)
+	}
+	good := post(token("good"), "good-1", 1)
+	noisy := token("noisy", "--request-rate", "1k", "--rate", "1M")
+	s := serve(b, b.TempDir()+"/s", "--tokens", file)
+	ask := connect(b, s.address, good)
+	refused := post(noisy, "good-1", 1)
+	conns := make([]net.Conn, 2000)
+	defer func() {
+		for _, c := range conns {
+			if c != nil {
+				c.Close()
+			}
+		}
+	}()
+	again := must(net.Dial("tcp", s.address))
+	defer again.Close()
+	deaf := must(net.Dial("tcp", s.address))
+	defer deaf.Close()
+	for name, act := range map[string]func(i int){
+		"other-names": func(int) {
+			must(io.WriteString(again, refused))
+			must(again.Read(make([]byte, 4<<10))) // the answer is shorter, and comes at once
+		},
+		"connections": func(i int) {
+			c := must(net.Dial("tcp", s.address))
+			must(io.WriteString(c, refused))
+			if old := conns[i%len(conns)]; old != nil {
+				old.Close()
+			}
+			conns[i%len(conns)] = c
+		},
+		"reads-slowly": func(i int) {
+			_ = deaf.SetWriteDeadline(time.Now().Add(time.Millisecond))
+			if _, err := io.WriteString(deaf, post(noisy, "noisy-1", 1000)); err != nil {
+				deaf.Close()
+				deaf = must(net.Dial("tcp", s.address))
+			}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var all []time.Duration
+			var ratios []float64
+			for range max(b.N, rounds) {
+				alone := openLoop(ask, 1000, 4000)
+				done := make(chan struct{})
+				var other sync.WaitGroup
+				other.Go(func() {
+					for i := 0; ; i++ {
+						select {
+						case <-done:
+							return
+						case <-time.After(time.Millisecond):
+							act(i)
+						}
+					}
+				})
+				took := openLoop(ask, 1000, 4000)
+				close(done)
+				other.Wait()
+				all = append(all, took...)
+				ratios = append(ratios, percentile(took, 0.99)/percentile(alone, 0.99))
+			}
+			percentiles(b, all)
+			b.ReportMetric(median(ratios), "x-alone-p99")
+		})
 	}
 }
 
