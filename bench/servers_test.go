@@ -176,14 +176,15 @@ func BenchmarkServerPacked(b *testing.B) {
 	s := serveWide(b)
 	for _, count := range []int{1000, 10_000} {
 		digits := strconv.Itoa(count)
-		for name, c := range map[string]struct {
-			request  string
-			inFlight int
+		var resp float64 // IDs/s
+		for _, c := range []struct {
+			name, request string
+			inFlight      int
 		}{
-			"resp": {fmt.Sprintf("*3\r\n$5\r\nNEXTB\r\n$5\r\nbench\r\n$%d\r\n%s\r\n", len(digits), digits), 4},
-			"http": {fmt.Sprintf("POST /v1/sequencers/bench/next?count=%s HTTP/1.1\r\nHost: %s\r\nAccept: application/octet-stream\r\nContent-Length: 0\r\n\r\n", digits, s.address), 1},
+			{"resp", fmt.Sprintf("*3\r\n$5\r\nNEXTB\r\n$5\r\nbench\r\n$%d\r\n%s\r\n", len(digits), digits), 4},
+			{"http", fmt.Sprintf("POST /v1/sequencers/bench/next?count=%s HTTP/1.1\r\nHost: %s\r\nAccept: application/octet-stream\r\nContent-Length: 0\r\n\r\n", digits, s.address), 1},
 		} {
-			b.Run(fmt.Sprintf("%s/batch=%d", name, count), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/batch=%d", c.name, count), func(b *testing.B) {
 				before, begin := s.cpu(), time.Now()
 				var all sync.WaitGroup
 				for range connections {
@@ -195,7 +196,13 @@ func BenchmarkServerPacked(b *testing.B) {
 				}
 				all.Wait()
 				requests := float64(connections * (b.N/connections + 1))
-				b.ReportMetric(requests*float64(count)/time.Since(begin).Seconds()/1e6, "M-IDs/s")
+				rate := requests * float64(count) / time.Since(begin).Seconds()
+				b.ReportMetric(rate/1e6, "M-IDs/s")
+				if c.name == "resp" {
+					resp = rate
+				} else {
+					b.ReportMetric(rate/resp, "x-resp")
+				}
 				b.ReportMetric(float64(s.cpu()-before)/requests/1e3, "cpu-us/req")
 			})
 		}
@@ -269,18 +276,20 @@ func BenchmarkServerClient(b *testing.B) {
 	for _, count := range []int{1000, 10_000} {
 		b.Run(fmt.Sprintf("batch=%d", count), func(b *testing.B) {
 			q := sequencerOf(b, s, &firn.PrefetchOptions{Count: count, MaxCount: count})
-			draw, burst := next(q), count*9/10
+			draw, burst, reference := next(q), count*9/10, add()
 			draw(count)
-			var own []float64
+			var own, ratios []float64
 			for done := 0; done < b.N; {
 				time.Sleep(2 * time.Millisecond)
 				waits := q.Stats().Waits
 				if took := draw(burst); q.Stats().Waits == waits {
 					done += burst
 					own = append(own, float64(took)/float64(burst))
+					ratios = append(ratios, float64(took)/float64(reference(burst)))
 				}
 			}
 			b.ReportMetric(median(own), "ns/op")
+			b.ReportMetric(median(ratios), "x-add")
 		})
 	}
 }
