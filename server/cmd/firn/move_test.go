@@ -29,7 +29,7 @@ import (
 // wrong clock has blocked arrive.
 func TestMoveStores(t *testing.T) {
 	inFull(t)
-	urls := []string{testStore(t), sqltest.PostgreSQL(t).URL("create=true")}
+	urls := []string{testStore(t), sqltest.PostgreSQL(t).URL("create=true", patient)}
 	if os.Getenv("FIRN_ALL") != "" {
 		cluster := kubetest.Start(t)
 		cluster.Ready()
@@ -40,7 +40,7 @@ func TestMoveStores(t *testing.T) {
 		for _, prefix := range []string{"one", "two"} {
 			urls = append(urls, "s3://ids/"+prefix+"?path-style=true&endpoint=http://"+bucket.Address)
 		}
-		urls = append(urls, sqltest.MariaDB(t).URL("create=true"), etcdtest.Start(t).URL("servers"),
+		urls = append(urls, sqltest.MariaDB(t).URL("create=true", patient), etcdtest.Start(t).URL("servers"),
 			"kubernetes://ids?kubeconfig="+cluster.Kubeconfig("https://"+cluster.Address, "ids", kubetest.AdminToken))
 	}
 	firnRuns := func(args string) error {

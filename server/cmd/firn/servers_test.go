@@ -33,6 +33,10 @@ import (
 // chaosLayout has few node IDs, so that they change hands often.
 const chaosLayout = "bits=time:41.node:5.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z"
 
+// patient is a parameter of a store's URL: its first answer may take as long as
+// a slow machine needs.
+var patient = "timeout=" + nettest.Patience.String()
+
 // firnCommand is firn in a process of its own.
 func firnCommand(ctx context.Context, args string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0])
@@ -220,7 +224,7 @@ func TestServersOnEtcd(t *testing.T) {
 	c := etcdtest.Start(t)
 	startEarly(t, c)
 	n := 0
-	testServers(t, "etcd", 3, c.URL("servers"), func() {
+	testServers(t, "etcd", 3, c.URL("servers")+"?"+patient, func() {
 		c.Kill(n % etcdtest.Members)
 		c.Start(n % etcdtest.Members)
 		n++
@@ -266,7 +270,7 @@ func startEarly(t *testing.T, c *etcdtest.Cluster) {
 func TestServersOnPostgreSQL(t *testing.T) {
 	inFull(t)
 	s := sqltest.PostgreSQL(t)
-	testServers(t, "PostgreSQL", 3, s.URL("create=true"), func() {
+	testServers(t, "PostgreSQL", 3, s.URL("create=true", patient), func() {
 		s.Kill()
 		s.Start()
 	})
@@ -285,7 +289,7 @@ func TestServersOnBucket(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
 	link := proc.NewLink(t, gateways[0].Address)
 	n := 0
-	testServers(t, "a bucket", 10, "s3://ids/chaos?path-style=true&endpoint=http://"+link.Address, func() {
+	testServers(t, "a bucket", 10, "s3://ids/chaos?path-style=true&"+patient+"&endpoint=http://"+link.Address, func() {
 		killed := gateways[n%2]
 		n++
 		link.Lead(gateways[n%2].Address) // present connections stay
