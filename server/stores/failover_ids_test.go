@@ -17,30 +17,17 @@ import (
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/test/distinct"
 )
 
-// drawn are IDs of members that must not repeat.
-type drawn struct {
-	mu    sync.Mutex
-	seen  map[firn.ID]string // by whom
-	twice int
-}
-
 // draw takes IDs of a member until the context ends, and counts them.
-func (d *drawn) draw(ctx context.Context, t *testing.T, by string, q *sequencer.Sequencer) (n int) {
+func draw(ctx context.Context, t *testing.T, by string, q *sequencer.Sequencer, all *distinct.IDs[firn.ID]) (n int) {
 	for ctx.Err() == nil {
 		call, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 		id, err := q.Next(call)
 		cancel()
 		if err == nil {
-			d.mu.Lock()
-			if other, ok := d.seen[id]; ok {
-				if d.twice++; d.twice == 1 {
-					t.Errorf("%s makes %v, which %s has made", by, id, other)
-				}
-			}
-			d.seen[id] = by
-			d.mu.Unlock()
+			all.Add(t, by, id)
 			n++
 		}
 		select { // a thousand a second will do
@@ -90,11 +77,11 @@ func failoverIDs(t *testing.T) {
 		})
 		return q
 	}
-	all := drawn{seen: make(map[firn.ID]string)}
+	var all distinct.IDs[firn.ID]
 	during := func(lasts time.Duration, by string, q *sequencer.Sequencer) int {
 		ctx, cancel := context.WithTimeout(t.Context(), lasts)
 		defer cancel()
-		return all.draw(ctx, t, by, q)
+		return draw(ctx, t, by, q, &all)
 	}
 
 	a := member(primary.URL("create=true"), 7)
@@ -115,8 +102,8 @@ func failoverIDs(t *testing.T) {
 	go func() {
 		defer close(ended)
 		var both sync.WaitGroup
-		both.Go(func() { all.draw(ctx, t, "a", a) })
-		both.Go(func() { all.draw(ctx, t, "c", c) })
+		both.Go(func() { draw(ctx, t, "a", a, &all) })
+		both.Go(func() { draw(ctx, t, "c", c, &all) })
 		both.Wait()
 	}()
 	for i := 0; i < 50 || time.Since(alone) < window+3*time.Second; i++ {
@@ -166,5 +153,5 @@ func failoverIDs(t *testing.T) {
 	if until := a.Status().Until; until.After(known) {
 		t.Errorf("a has a window until %v from a primary that was replaced", until)
 	}
-	t.Logf("report: failover of postgres: %d IDs, %d of them twice; %d results were unknown", len(all.seen), all.twice, a.Stats().Keeper.Unknown)
+	t.Logf("report: failover of postgres: %d IDs, none twice; %d results were unknown", all.Len(), a.Stats().Keeper.Unknown)
 }

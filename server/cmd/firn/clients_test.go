@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -72,7 +73,7 @@ type caller struct {
 }
 
 // draw takes IDs until stop is closed, and notes them.
-func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *atomic.Bool, counted *handedOut) error {
+func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *atomic.Bool, counted *distinct.Slots) error {
 	for !stop.Load() {
 		var err error
 		ids := make([]firn.ID, 777)
@@ -97,7 +98,7 @@ func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *a
 			c.errs, c.last = c.errs+1, err
 		}
 		c.ids += int64(len(ids))
-		if err := counted.addAll(ids); err != nil {
+		if err := counted.AddAll(ids); err != nil {
 			return err
 		}
 	}
@@ -143,7 +144,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 		}
 	}()
 
-	counted := &handedOut{layout: firn.MustParseLayout(chaosLayout), spans: make(map[uint64][]slots)}
+	counted := &distinct.Slots{Layout: firn.MustParseLayout(chaosLayout)}
 	var stop atomic.Bool
 	var all sync.WaitGroup
 
@@ -220,14 +221,14 @@ func TestClientsOfKilledServers(t *testing.T) {
 		}
 		failed, drawn = failed+int64(stats.Failures), drawn+out
 	}
-	spans := counted.duplicates(t)
+	nodes, _ := counted.Check(t)
 	t.Logf("report: clients of killed servers: 3 firn serve on a directory for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s); "+
 		"%d programs with the Go client, one of them over RESP: the others sent %d requests, %d answered and used; %d failed and counted; %d IDs drawn, %d calls failed; "+
-		"%d IDs in %d runs of %d node IDs, no duplicate",
+		"%d IDs of %d node IDs, no duplicate",
 		lasts, d.kills, d.ends, d.stops, programs, sent, whole, failed, drawn, callerErrs,
-		counted.ids.Load(), spans, len(counted.spans))
-	if counted.ids.Load() < 1_000_000 && !raced() {
-		t.Errorf("%d IDs, want a million", counted.ids.Load())
+		counted.Len(), nodes)
+	if counted.Len() < 1_000_000 && !raced() {
+		t.Errorf("%d IDs, want a million", counted.Len())
 	}
 	if d.kills == 0 || failed == 0 {
 		t.Errorf("%d kills and %d failed requests show nothing", d.kills, failed)

@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/internal/kubetest"
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/s3test"
+	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
@@ -52,7 +53,7 @@ func TestMoveStores(t *testing.T) {
 	must.Do(t, firnRuns("sequencer create chaos --window 5s --layout "+chaosLayout+" --store "+urls[0]))
 	blocked := blockNodes(t, urls[0])
 
-	counted := &handedOut{layout: firn.MustParseLayout(chaosLayout), spans: make(map[uint64][]slots)}
+	counted := &distinct.Slots{Layout: firn.MustParseLayout(chaosLayout)}
 	client := &http.Client{Transport: new(http.Transport)}
 	ctx, stop := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
@@ -65,7 +66,7 @@ func TestMoveStores(t *testing.T) {
 		defer s.end(syscall.SIGTERM)
 		clients.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				if counted.take(client, *s.url.Load(), n%2 == 0) != nil {
+				if take(client, *s.url.Load(), n%2 == 0, counted) != nil {
 					select {
 					case <-time.After(20 * time.Millisecond): // it has no IDs now
 					case <-ctx.Done():
@@ -124,13 +125,13 @@ func TestMoveStores(t *testing.T) {
 	}
 	stop()
 	clients.Wait()
-	counted.duplicates(t)
+	counted.Check(t)
 	for node, fields := range blocked {
 		if got := nodeRecordIn(t, urls[at], node); !strings.Contains(got, fields) {
 			t.Errorf("after %d moves, node ID %d is %s, want %s", moves, node, got, fields)
 		}
 	}
-	t.Logf("report: %d moves between %d kinds of stores, interrupted up to %d times: %d IDs, none twice", moves, len(urls), kills, counted.ids.Load())
+	t.Logf("report: %d moves between %d kinds of stores, interrupted up to %d times: %d IDs, none twice", moves, len(urls), kills, counted.Len())
 }
 
 // blockNodes writes what a clock a year ahead leaves: a mark, and the span that

@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/internal/s3test"
+	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
@@ -298,7 +301,7 @@ func (r *restoreCase) run(t *testing.T, page string) {
 		servers[i].start(t, url)
 		t.Cleanup(func() { servers[i].end(syscall.SIGKILL) })
 		takers.Go(func() { all.take(ctx, t, i, &servers[i]) })
-		all.await(t, i, &all.n, 100)
+		all.await(t, i, &all.n[i], 100)
 	}
 	begin(0)
 	do(r.backup)
@@ -318,7 +321,7 @@ func (r *restoreCase) run(t *testing.T, page string) {
 		}
 		servers[0].end(syscall.SIGKILL)
 		servers[0].start(t, url)
-		all.await(t, 0, &all.tried, 3)
+		all.await(t, 0, &all.tried[0], 3)
 	}
 
 	text := r.fails + "\n"
@@ -361,11 +364,11 @@ func (r *restoreCase) run(t *testing.T, page string) {
 		}
 	}
 	for i := range servers {
-		all.await(t, i, &all.n, 100)
+		all.await(t, i, &all.n[i], 100)
 	}
 	stop()
 	takers.Wait()
-	t.Logf("report: restore of %s: %d IDs, %d of them twice", r.name, len(all.by), all.twice)
+	t.Logf("report: restore of %s: %d IDs, none twice", r.name, all.Len())
 }
 
 // block returns the only code block of the page with a text.
@@ -387,11 +390,9 @@ func block(t *testing.T, page, part string) (found string) {
 
 // made are IDs, by the server that made them.
 type made struct {
-	mu    sync.Mutex
-	by    map[firn.ID]int
-	n     [4]int // by server
-	tried [4]int // requests, by server
-	twice int
+	distinct.IDs[firn.ID]
+	n     [4]atomic.Int64 // by server
+	tried [4]atomic.Int64 // requests, by server
 }
 
 // take takes every ID that a server makes, until the context ends.
@@ -409,9 +410,7 @@ func (m *made) take(ctx context.Context, t *testing.T, server int, s *testServer
 			}
 			_ = resp.Body.Close()
 		}
-		m.mu.Lock()
-		m.tried[server]++
-		m.mu.Unlock()
+		m.tried[server].Add(1)
 		if err != nil || len(v.IDs) == 0 {
 			time.Sleep(50 * time.Millisecond)
 			continue
@@ -422,32 +421,15 @@ func (m *made) take(ctx context.Context, t *testing.T, server int, s *testServer
 
 // add notes IDs of a server.
 func (m *made) add(t *testing.T, server int, ids ...firn.ID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.by == nil {
-		m.by = make(map[firn.ID]int)
-	}
-	m.n[server] += len(ids)
-	for _, id := range ids {
-		if other, ok := m.by[id]; ok {
-			if m.twice++; m.twice == 1 {
-				t.Errorf("server %d made %v, which server %d had made", server, id, other)
-			}
-		}
-		m.by[id] = server
-	}
+	m.n[server].Add(int64(len(ids)))
+	m.Add(t, "server "+strconv.Itoa(server), ids...)
 }
 
 // await waits until a server has made or tried so much more.
-func (m *made) await(t *testing.T, server int, counts *[4]int, more int) {
+func (m *made) await(t *testing.T, server int, count *atomic.Int64, more int64) {
 	t.Helper()
-	count := func() int {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return counts[server]
-	}
-	want := count() + more
-	for begin := time.Now(); count() < want; time.Sleep(50 * time.Millisecond) {
+	want := count.Load() + more
+	for begin := time.Now(); count.Load() < want; time.Sleep(50 * time.Millisecond) {
 		if time.Since(begin) > 5*time.Minute {
 			t.Fatalf("server %d makes no IDs, or does not answer", server)
 		}

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +24,7 @@ import (
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/internal/s3test"
+	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
@@ -78,32 +78,8 @@ func (s *testServer) end(sig syscall.Signal) {
 	s.going = time.Time{}
 }
 
-// A handedOut notes IDs as spans of slots of a node.
-type handedOut struct {
-	layout firn.Layout
-	mu     sync.Mutex
-	spans  map[uint64][]slots // by node
-	ids    atomic.Int64
-}
-
-type slots struct{ first, last uint64 } // ticks<<seq bits | seq
-
-// add notes count IDs from first on, which differ by 1.
-func (c *handedOut) add(first firn.ID, count uint64) error {
-	p, err := c.layout.Decompose(first)
-	if err != nil {
-		return err
-	}
-	slot := uint64(p.Time.UnixMilli())<<12 | p.Seq
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.spans[p.Node] = append(c.spans[p.Node], slots{slot, slot + count - 1})
-	c.ids.Add(int64(count))
-	return nil
-}
-
 // take takes IDs from a server, as runs or one by one.
-func (c *handedOut) take(client *http.Client, url string, asRuns bool) error {
+func take(client *http.Client, url string, asRuns bool, counted *distinct.Slots) error {
 	target := url + "/v1/sequencers/chaos/next?count=1000"
 	if asRuns {
 		target = url + "/v1/sequencers/chaos/next?count=5000&runs=true"
@@ -132,40 +108,11 @@ func (c *handedOut) take(client *http.Client, url string, asRuns bool) error {
 		if r.Step != 1 {
 			return fmt.Errorf("a run with step %d", r.Step)
 		}
-		if err := c.add(r.First, r.Count); err != nil {
+		if err := counted.Add(r.First, r.Count); err != nil {
 			return err
 		}
 	}
-	return c.addAll(v.IDs)
-}
-
-// addAll notes IDs, those that follow each other as one span.
-func (c *handedOut) addAll(ids []firn.ID) error {
-	for len(ids) > 0 {
-		n := 1
-		for n < len(ids) && ids[n] == ids[n-1]+1 {
-			n++
-		}
-		if err := c.add(ids[0], uint64(n)); err != nil {
-			return err
-		}
-		ids = ids[n:]
-	}
-	return nil
-}
-
-// duplicates counts spans that share a slot with another.
-func (c *handedOut) duplicates(t *testing.T) (spans int) {
-	for node, s := range c.spans {
-		slices.SortFunc(s, func(a, b slots) int { return int(int64(a.first) - int64(b.first)) })
-		spans += len(s)
-		for i := range s[1:] {
-			if s[i+1].first <= s[i].last {
-				t.Errorf("node %d: slots %v and %v have IDs in common", node, s[i], s[i+1])
-			}
-		}
-	}
-	return spans
+	return counted.AddAll(v.IDs)
 }
 
 // A disturbance is what servers have gone through.
@@ -343,7 +290,7 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 		t.Fatalf("%v: %s", err, out)
 	}
 
-	counted := &handedOut{layout: firn.MustParseLayout(chaosLayout), spans: make(map[uint64][]slots)}
+	counted := &distinct.Slots{Layout: firn.MustParseLayout(chaosLayout)}
 	servers := make([]testServer, size)
 	for i := range servers {
 		servers[i].start(t, store)
@@ -365,7 +312,7 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 				client := &http.Client{Timeout: 5 * time.Second, Transport: new(http.Transport)}
 				defer client.CloseIdleConnections()
 				for ctx.Err() == nil {
-					if err := counted.take(client, *servers[i].url.Load(), n > 0); err != nil {
+					if err := take(client, *servers[i].url.Load(), n > 0, counted); err != nil {
 						refused.Add(1)
 						time.Sleep(10 * time.Millisecond)
 						continue
@@ -399,7 +346,7 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 				}
 				ids = append(ids, id)
 			}
-			if err := counted.addAll(ids); err != nil || len(ids) != 20000 && failures.Load() == 0 {
+			if err := counted.AddAll(ids); err != nil || len(ids) != 20000 && failures.Load() == 0 {
 				t.Errorf("firn next made %d IDs: %v", len(ids), err)
 			}
 			next.Add(1)
@@ -420,16 +367,16 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 				return false
 			}
 		}
-		return next.Load() > 0 && counted.ids.Load() >= 1_000_000
+		return next.Load() > 0 && counted.Len() >= 1_000_000
 	})
 	stop()
 	clients.Wait()
 
-	spans := counted.duplicates(t)
-	t.Logf("report: servers on %s: %d firn serve and %d firn next one after the other, for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s), the store killed %d times: %d requests answered, %d not, %d of firn next not: %d IDs in %d runs of %d node IDs, no duplicate",
-		where, size, next.Load(), lasts, d.kills, d.ends, d.stops, failures.Load(), answered.Load(), refused.Load(), nextRefused.Load(), counted.ids.Load(), spans, len(counted.spans))
-	if counted.ids.Load() < 1_000_000 {
-		t.Errorf("%d IDs, want a million", counted.ids.Load())
+	nodes, _ := counted.Check(t)
+	t.Logf("report: servers on %s: %d firn serve and %d firn next one after the other, for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s), the store killed %d times: %d requests answered, %d not, %d of firn next not: %d IDs of %d node IDs, no duplicate",
+		where, size, next.Load(), lasts, d.kills, d.ends, d.stops, failures.Load(), answered.Load(), refused.Load(), nextRefused.Load(), counted.Len(), nodes)
+	if counted.Len() < 1_000_000 {
+		t.Errorf("%d IDs, want a million", counted.Len())
 	}
 	for i := range fromEach {
 		if fromEach[i].Load() == 0 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/server/internal/test/distinct"
 )
 
 // Users of the tests, and a group that all but the last are in. They need no
@@ -37,7 +38,7 @@ func newHousehold(t *testing.T) *household {
 		t.Skip("only root can start processes of several users")
 	}
 	top := t.TempDir()
-	h := &household{t: t, exe: filepath.Join(top, "exe"), machine: filepath.Join(top, "var", "firn"), homes: make(map[uint32]string)}
+	h := &household{t: t, exe: filepath.Join(top, "firn"), machine: filepath.Join(top, "var", "firn"), homes: make(map[uint32]string)}
 	exe := must.Get(os.Executable())(t)
 	data := must.Get(os.ReadFile(exe))(t)
 	err := errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.WriteFile(h.exe, data, 0o755), os.Mkdir(filepath.Dir(h.machine), 0o755))
@@ -72,8 +73,8 @@ func (h *household) start(uid uint32, env []string, args ...string) *userCommand
 	if uid == userCarl {
 		groups = []uint32{uid}
 	}
-	p := &userCommand{cmd: exec.CommandContext(h.t.Context(), h.exe)}
-	p.cmd.Args = append([]string{"firn"}, args...)
+	p := &userCommand{cmd: exec.CommandContext(h.t.Context(), "sh", "-c", `umask 077; exec "$0" "$@"`, h.exe)}
+	p.cmd.Args = append(p.cmd.Args, args...)
 	p.cmd.Env = append([]string{"HOME=" + h.homes[uid], machineEnv + "=" + h.machine, "GORACE=atexit_sleep_ms=0"}, env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid, Groups: groups}}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = h.homes[uid], &p.stdout, &p.stderr
@@ -119,26 +120,19 @@ func TestUsersOfOneMachine(t *testing.T) {
 
 	// All users who are in its group share it, however they name it.
 	h.share(0o770 | fs.ModeSetgid)
-	seen := make(map[string]bool)
+	var ids distinct.IDs[string]
 	var all []*userCommand
 	for range 2 {
 		all = append(all, next(userAna, nil, "--store", "machine"), next(userBen, []string{"FIRN_STORE=machine"}))
 	}
-	count := 0
 	for _, p := range all {
 		if code := p.end(); code != exitFine {
 			t.Errorf("it ends with %d: %s", code, &p.stderr)
 		}
-		for id := range strings.FieldsSeq(p.stdout.String()) {
-			if seen[id] {
-				t.Fatalf("two users have the ID %s", id)
-			}
-			seen[id] = true
-			count++
-		}
+		ids.Add(t, p.cmd.Dir, strings.Fields(p.stdout.String())...)
 	}
-	if want := len(all) * 20000; count != want {
-		t.Errorf("there are %d IDs, want %d", count, want)
+	if want := len(all) * 20000; ids.Len() != want {
+		t.Errorf("there are %d IDs, want %d", ids.Len(), want)
 	}
 
 	// One who is not in the group.

@@ -25,6 +25,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -157,15 +158,8 @@ func TestForwarding(t *testing.T) {
 		t.Run(layout, func(t *testing.T) {
 			store := new(memstore.Store)
 			a := setup{store: store, layout: layout}.start(t)
-			seen := make(map[string]bool)
-			note := func(ids []string) {
-				for _, id := range ids {
-					if seen[id] {
-						t.Errorf("%s comes twice", id)
-					}
-					seen[id] = true
-				}
-			}
+			var all distinct.IDs[string]
+			note := func(ids []string) { all.Add(t, "a server", ids...) }
 			note(a.mustTake(t, 10))
 			b := setup{store: store, layout: layout, to: []string{a.url + "/"}}.start(t)
 			note(b.mustTake(t, 5000))

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -171,18 +174,19 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 			list = append(list, f.url)
 		}
 		d := l.start(t, list, patient...)
-		seen := make(map[uint64]bool)
+		var all distinct.IDs[firn.ID]
+		note := func(how string, ids []firn.ID) {
+			all.Add(t, how, ids...)
+			if most := slices.Max(ids); most > bad {
+				t.Fatalf("%s gave the ID %v of an answer that must not be used", how, most)
+			}
+		}
 		// A client prefers servers that have not failed, so it soon has met all.
 		for calls, left := 0, len(servers); left > 0; calls++ {
 			if calls > 100*len(servers) {
 				t.Fatalf("after %d calls, %d servers were not asked", calls, left)
 			}
-			for _, id := range d.ids("take", 3) {
-				if id > bad || seen[uint64(id)] {
-					t.Fatalf("take gave the ID %v of an answer that must not be used, or twice", id)
-				}
-				seen[uint64(id)] = true
-			}
+			note("take", d.ids("take", 3))
 			left = 0
 			for _, f := range servers {
 				if f.asked.Load() == 0 {
@@ -190,11 +194,6 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 				}
 			}
 		}
-		for _, id := range d.ids("next", 1000) {
-			if id > bad || seen[uint64(id)] {
-				t.Fatalf("next gave the ID %v of an answer that must not be used, or twice", id)
-			}
-			seen[uint64(id)] = true
-		}
+		note("next", d.ids("next", 1000))
 	})
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -226,11 +227,9 @@ func TestWideIDs(t *testing.T) {
 		if len(all) != 1000+100+4*5000 {
 			t.Errorf("%d IDs, want %d", len(all), 1000+100+4*5000)
 		}
-		slices.SortFunc(all, firn.ID128.Compare)
-		for i, id := range all {
-			if id[6]>>4 != 7 || i > 0 && id == all[i-1] {
-				t.Fatalf("the ID %v was handed out twice, or is not of version 7", id)
-			}
+		new(distinct.IDs[firn.ID128]).Add(t, "a server", all...)
+		if i := slices.IndexFunc(all, func(id firn.ID128) bool { return id[6]>>4 != 7 }); i >= 0 {
+			t.Fatalf("the ID %v is not of version 7", all[i])
 		}
 		d.ok("close")
 	})

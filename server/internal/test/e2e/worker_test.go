@@ -18,7 +18,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +26,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/stores"
 )
@@ -336,24 +336,6 @@ func (f *fleet) step(r *rand.Rand, counts map[string]int) {
 	counts[what]++
 }
 
-// A slotRange is slots of one node, both ends inclusive.
-type slotRange struct{ first, last uint64 }
-
-func (f *fleet) parts(id firn.ID) firn.Parts {
-	f.t.Helper()
-	p, err := f.layout.Decompose(id)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return p
-}
-
-// slot is the place of an ID among those of its node.
-func (f *fleet) slot(id firn.ID) (node, slot uint64) {
-	p := f.parts(id)
-	return p.Node, uint64(p.Time.UnixMilli())*(f.layout.MaxSeq()+1) + p.Seq
-}
-
 // runs reads what a worker has handed out, and gives it to yield, in order.
 func (f *fleet) runs(log string, yield func(first firn.ID, count uint64)) {
 	f.t.Helper()
@@ -385,18 +367,16 @@ func (f *fleet) runs(log string, yield func(first firn.ID, count uint64)) {
 // A tally is what a fleet has done.
 type tally struct {
 	grant.KeeperStats // at least: those of the last moments of a process that was killed are not known
-	ids, runs         int
-	twice             int      // IDs that were handed out before
-	examples          []string // of these
+	runs              int
+	ids               distinct.Slots
 	errors            []string // what workers have reported that must not be
 }
 
 // check reads what all have written. Every ID that anybody was handed out is
 // compared with all others.
-func (f *fleet) check() tally {
+func (f *fleet) check() *tally {
 	f.t.Helper()
-	var c tally
-	ranges := make(map[uint64][]slotRange)
+	c := &tally{ids: distinct.Slots{Layout: f.layout}}
 	files, err := filepath.Glob(filepath.Join(f.logs, "*"+runsFile))
 	if err != nil {
 		f.t.Fatal(err)
@@ -404,19 +384,10 @@ func (f *fleet) check() tally {
 	for _, name := range files {
 		log := name[:len(name)-len(runsFile)]
 		f.runs(log, func(first firn.ID, count uint64) {
-			c.ids += int(count)
 			c.runs++
-			node, begin := f.slot(first)
-			same, end := f.slot(first + firn.ID(count-1))
-			if same != node || end-begin != count-1 {
-				f.t.Fatalf("%s: a run of %d IDs from %v is not of one node and tick after tick", log, count, first)
+			if err := c.ids.Add(first, count); err != nil {
+				f.t.Fatalf("%s: %v", log, err)
 			}
-			s := ranges[node]
-			if n := len(s); n > 0 && s[n-1].last+1 == begin {
-				s[n-1].last = end // continues where this worker's last run ended, or another's
-				return
-			}
-			ranges[node] = append(s, slotRange{begin, end})
 		})
 		if b, err := os.ReadFile(log + statsFile); err == nil && len(b) > 0 {
 			var s grant.KeeperStats
@@ -431,30 +402,6 @@ func (f *fleet) check() tally {
 				if bytes.Contains(line, []byte("level=ERROR")) && !ended || bytes.HasPrefix(line, []byte("open:")) {
 					c.errors = append(c.errors, fmt.Sprintf("%s: %s", filepath.Base(log), bytes.TrimSpace(line)))
 				}
-			}
-		}
-	}
-	for node, s := range ranges {
-		slices.SortFunc(s, func(a, b slotRange) int {
-			switch {
-			case a.first < b.first:
-				return -1
-			case a.first > b.first:
-				return 1
-			}
-			return 0
-		})
-		// All slots from a range's first to the greatest seen are of the range that
-		// has the greatest, as that one began no later.
-		for i, seen := 1, s[0]; i < len(s); i++ {
-			if s[i].first <= seen.last {
-				c.twice += int(min(s[i].last, seen.last) - s[i].first + 1)
-				if len(c.examples) < 10 {
-					c.examples = append(c.examples, fmt.Sprintf("node %d: slots %v and %v have IDs in common", node, seen, s[i]))
-				}
-			}
-			if s[i].last > seen.last {
-				seen = s[i]
 			}
 		}
 	}
