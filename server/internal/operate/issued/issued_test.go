@@ -261,6 +261,63 @@ func TestRunsOfNobody(t *testing.T) {
 	}
 }
 
+// TestSearchLaw: of many IDs, of 64 and of 128 bits and some of them twice, each
+// is found in the lines whose runs have it, and in no others.
+func TestSearchLaw(t *testing.T) {
+	found := 0
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		s := new(Search)
+		for range r.IntN(40) {
+			text := strconv.Itoa(1000 + r.IntN(100))
+			if r.IntN(3) == 0 {
+				text = fmt.Sprintf("00000000-0000-7000-8000-%012x", 1000+r.IntN(100))
+			}
+			s.Queries = append(s.Queries, &Query{Text: text, As: must.Get(must.Get(form.ParseInput("auto"))(t).Decodings(text, 0))(t)})
+		}
+		want := make(map[string][]uint64) // the lines with an ID
+		var log strings.Builder
+		for n := range uint64(20) {
+			layout := []string{"default", "uuidv7"}[r.IntN(2)]
+			var runs []string
+			has := make(map[string]bool)
+			for range 1 + r.IntN(3) {
+				first, step, count := 990+r.IntN(100), 1+r.IntN(9), 1+r.IntN(9)
+				as := func(id int) string {
+					if layout == "default" {
+						return strconv.Itoa(id)
+					}
+					return fmt.Sprintf("00000000-0000-7000-8000-%012x", id)
+				}
+				runs = append(runs, fmt.Sprintf(`{"first":%q,"step":%d,"count":%d}`, as(first), step, count))
+				for i := range count {
+					has[as(first+i*step)] = true
+				}
+			}
+			for id := range has {
+				want[id] = append(want[id], n+1)
+			}
+			fmt.Fprintf(&log, `{"time":"2026-12-01T00:00:00Z","log":"x","n":%d,"sequencer":"orders","layout":%q,"runs":[%s]}`+"\n",
+				n+1, layout, strings.Join(runs, ","))
+		}
+		must.Do(t, s.Read(strings.NewReader(log.String())))
+		for _, q := range s.Queries {
+			var got []uint64
+			for _, x := range q.Found {
+				got = append(got, x.N)
+			}
+			found += len(got)
+			if !slices.Equal(got, want[q.Text]) {
+				t.Errorf("seed %d: %s is in the lines %v, want %v", seed, q.Text, got, want[q.Text])
+			}
+		}
+	}
+	t.Logf("report: %d lines found", found)
+	if found == 0 {
+		t.Error("nothing was found")
+	}
+}
+
 // TestNeverBlocks: while nobody reads the log, answers are not late, and memory
 // is bounded.
 func TestNeverBlocks(t *testing.T) {

@@ -49,10 +49,22 @@ type Search struct {
 	Sequencer string // only IDs of this one; "" means all
 	Bad       int    // lines that are not of a log, such as the last one of a killed server
 
+	sought  []sought // the IDs of Queries, in order; nil until Read
 	layouts map[string]firn.Layout
 	names   map[string]bool // of the sequencers
 	logs    map[string]*stream
 	starts  map[string][]time.Time // of processes, by server; nil until all was read
+}
+
+// A sought is an ID to look for: a Query has one for each way to read it.
+type sought struct {
+	id    form.ID
+	query *Query
+}
+
+// compare compares IDs as numbers, those of 64 bits before those of 128.
+func compare(a, b form.ID) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), bytes.Compare(a, b))
 }
 
 // A stream is the log of one process.
@@ -72,10 +84,16 @@ type part struct {
 	begin, end  time.Time // of these lines; with a clock that went back, end may be the earlier one
 }
 
-// Read reads a log.
+// Read reads a log. Afterwards Queries must not change.
 func (s *Search) Read(r io.Reader) error {
 	if s.logs == nil {
 		s.layouts, s.logs, s.names = make(map[string]firn.Layout), make(map[string]*stream), make(map[string]bool)
+		for _, q := range s.Queries {
+			for _, n := range q.As {
+				s.sought = append(s.sought, sought{n.Bytes, q})
+			}
+		}
+		slices.SortFunc(s.sought, func(a, b sought) int { return compare(a.id, b.id) })
 	}
 	good, bad := 0, s.Bad
 	s.starts = nil
@@ -118,7 +136,7 @@ func (s *Search) add(x *Record) error {
 			return err
 		}
 		for _, r := range runs {
-			for _, id := range []form.ID{r.first, r.last()} {
+			for _, id := range []form.ID{r.first, r.last} {
 				p, err := l.DecomposeBytes(id)
 				if err != nil {
 					return err
@@ -168,9 +186,9 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// A run is a Run whose first ID was read.
+// A run is a Run whose IDs were read.
 type run struct {
-	first       form.ID
+	first, last form.ID
 	step, count uint64
 }
 
@@ -185,9 +203,10 @@ func runsOf(l *firn.Layout, x *Record) ([]run, error) {
 		if err != nil {
 			return err
 		}
-		r := run{found[0].Bytes, max(step, 1), count}
+		first := found[0].Bytes
+		r := run{first, lastOf(first, max(step, 1), count), max(step, 1), count}
 		hi, _ := bits.Mul64(r.step, count-1)
-		if count == 0 || step == 0 && count > 1 || hi > 0 && l.Bits() == 64 || slices.Compare(r.first, r.last()) > 0 {
+		if count == 0 || step == 0 && count > 1 || hi > 0 && l.Bits() == 64 || compare(r.first, r.last) > 0 {
 			return errors.New("no run of IDs")
 		}
 		runs = append(runs, r)
@@ -214,46 +233,54 @@ func wide(id form.ID) (hi, lo uint64) {
 	return hi, binary.BigEndian.Uint64(id[len(id)-8:])
 }
 
-func (r *run) last() form.ID {
-	hi, lo := bits.Mul64(r.step, r.count-1)
-	firstHi, firstLo := wide(r.first)
+// lastOf returns the last ID of a run. Its number may have wrapped around.
+func lastOf(first form.ID, step, count uint64) form.ID {
+	hi, lo := bits.Mul64(step, count-1)
+	firstHi, firstLo := wide(first)
 	lo, carry := bits.Add64(firstLo, lo, 0)
 	b := binary.BigEndian.AppendUint64(nil, firstHi+hi+carry)
-	return form.ID(binary.BigEndian.AppendUint64(b, lo))[16-len(r.first):]
+	return form.ID(binary.BigEndian.AppendUint64(b, lo))[16-len(first):]
 }
 
+// has reports whether a run has an ID from its first to its last.
 func (r *run) has(id form.ID) bool {
-	if len(id) != len(r.first) {
-		return false
-	}
 	hi, lo := wide(id)
 	firstHi, firstLo := wide(r.first)
 	lo, borrow := bits.Sub64(lo, firstLo, 0)
-	hi, borrow = bits.Sub64(hi, firstHi, borrow)
-	if borrow != 0 || hi >= r.step {
+	if hi -= firstHi + borrow; hi >= r.step {
 		return false
 	}
-	n, rest := bits.Div64(hi, lo, r.step)
-	return rest == 0 && n < r.count
+	_, rest := bits.Div64(hi, lo, r.step)
+	return rest == 0
 }
 
 // match adds the line to the Queries that it answers.
 func (s *Search) match(x *Record, runs []run) {
-	for _, q := range s.Queries {
-		is := func(n *form.Decoding) bool {
-			return slices.ContainsFunc(runs, func(r run) bool { return r.has(n.Bytes) })
-		}
-		again := func(r Record) bool { return r.Log == x.Log && r.N == x.N }
-		if slices.ContainsFunc(q.As, is) && !slices.ContainsFunc(q.Found, again) {
-			if s.Sequencer != "" && s.Sequencer != x.Sequencer {
-				q.other = x.Sequencer
-				continue
+	for _, r := range runs {
+		at, _ := slices.BinarySearchFunc(s.sought, r.first, func(x sought, id form.ID) int { return compare(x.id, id) })
+		for _, y := range s.sought[at:] {
+			if compare(y.id, r.last) > 0 {
+				break
 			}
-			found := *x
-			found.Runs, found.IDs = nil, nil
-			q.Found = append(q.Found, found)
+			if r.has(y.id) {
+				y.query.add(s, x)
+			}
 		}
 	}
+}
+
+// add adds a line with the ID, once.
+func (q *Query) add(s *Search, x *Record) {
+	if s.Sequencer != "" && s.Sequencer != x.Sequencer {
+		q.other = x.Sequencer
+		return
+	}
+	if slices.ContainsFunc(q.Found, func(r Record) bool { return r.Log == x.Log && r.N == x.N }) {
+		return
+	}
+	found := *x
+	found.Runs, found.IDs = nil, nil
+	q.Found = append(q.Found, found)
 }
 
 // A Verdict is what the logs say about an ID.
