@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"fmt"
-	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,16 +23,37 @@ func newWho(a *app) *cobra.Command {
 		asJSON bool
 	)
 	cmd := command("who", takes("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
+		var ids []string
+		for _, arg := range args {
+			if isIssueLog(arg) { // the shell has expanded --log logs/*
+				logs = append(logs, arg)
+			} else {
+				ids = append(ids, arg)
+			}
+		}
+		if len(ids) == 0 {
+			return misuse(usage(cmd), "the ID is missing: all arguments are issue logs")
+		}
 		in := &idInput{app: a, out: records.NewWriter(a.stdout), from: from}
-		err := in.each(cmd.Context(), args, func(_ records.Place, text string) (bad, err error) {
+		lists := make(map[string]bool) // files, and whether an ID is in it
+		err := in.each(cmd.Context(), ids, func(at records.Place, text string) (bad, err error) {
 			as, bad := from.Decodings(text, 0)
 			if bad == nil {
 				search.Queries = append(search.Queries, &issued.Query{Text: text, As: as})
+			} else if issued.IsLine(text) {
+				return nil, misuse("name it with --log, or --log - for the standard input", "%s is a line of an issue log, not an ID", at)
 			}
+			lists[at.File] = lists[at.File] || bad == nil
 			return bad, nil
 		})
 		if err != nil {
 			return err
+		}
+		for name, has := range lists {
+			if name != "" && !has { // a log compressed in another way, perhaps: without it, verdicts would be wrong
+				return misuse("decompress it: xzcat FILE | firn who ID --log -",
+					"%s has no IDs, and is not an issue log, also not compressed with gzip", name)
+			}
 		}
 		if err := service.CheckName(search.Sequencer); search.Sequencer != "" && err != nil {
 			return wrongFlag("sequencer", search.Sequencer, "", "%w", err)
@@ -101,7 +120,21 @@ func (a *app) printWho(q *issued.Query, v issued.Verdict) {
 	r.print(a.stdout, a.style())
 }
 
-// readLog reads a log, which may be compressed.
+// isIssueLog reports whether an argument names an issue log, which cannot be a
+// list of IDs. A pipe is not read for that.
+func isIssueLog(arg string) bool {
+	if info, err := os.Stat(arg); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(arg)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return issued.IsLog(f)
+}
+
+// readLog reads a log.
 func readLog(ctx context.Context, in *idInput, s *issued.Search, name string) error {
 	f, _, err := in.open(name)
 	if err != nil {
@@ -110,17 +143,5 @@ func readLog(ctx context.Context, in *idInput, s *issued.Search, name string) er
 	defer f.Close()
 	from, stop := records.Read(ctx, f, in.out, "")
 	defer stop()
-	r := bufio.NewReader(from)
-	magic, err := r.Peek(2)
-	if err != nil && err != io.EOF {
-		return err
-	}
-	if string(magic) != "\x1f\x8b" {
-		return s.Read(r)
-	}
-	z, err := gzip.NewReader(r)
-	if err != nil {
-		return err
-	}
-	return s.Read(z)
+	return s.Read(from)
 }

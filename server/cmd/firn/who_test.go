@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -88,5 +90,59 @@ func TestWhoForwarded(t *testing.T) {
 	found := who(t, 0, strings.TrimSpace(body)+" --log "+path)
 	if len(found.Issued) != 2 || found.Issued[0].Log == found.Issued[1].Log || found.Issued[0].Request != "forwarded" || found.Issued[1].Request != "forwarded" {
 		t.Errorf("%+v", found)
+	}
+}
+
+// TestWhoArguments: whatever a shell makes of --log logs/*, no verdict comes from
+// a part of the logs. An issue log is recognized by its lines, not by its name.
+func TestWhoArguments(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	line := func(log string, n, first int) string {
+		return fmt.Sprintf(`{"time":"2026-12-01T00:00:00Z","log":%q,"n":%d,"sequencer":"orders","layout":"default",`+
+			`"runs":[{"first":"%d","step":1,"count":9}],"client":%q}`+"\n", log, n, first, log)
+	}
+	write := func(name, text string, compressed bool) {
+		t.Helper()
+		var b bytes.Buffer
+		if z := gzip.NewWriter(&b); compressed {
+			must.Get(z.Write([]byte(text)))(t)
+			must.Do(t, z.Close())
+		} else {
+			b.WriteString(text)
+		}
+		must.Do(t, os.WriteFile(name, b.Bytes(), 0o600))
+	}
+	write("a", line("one", 1, 100), false)
+	write("b", line("two", 1, 200), false)
+	write("c.gz", line("three", 1, 300), true)
+	write("1234567890", "cut off\"}\n"+line("four", 2, 400), false) // an ID, by its name
+	write("empty", "", false)
+	write("list", "105\n205\n", false)
+	write("other.xz", "\xfd7zXZ\x00\n\x00\n", false)
+	write("other.gz", "not a log\n", true)
+	for _, test := range []struct {
+		args string
+		code int
+		want []string // that is printed
+	}{
+		{"305 --log a b c.gz 1234567890 empty", 0, []string{"305  issued to three"}},
+		{"--log a b c.gz 1234567890 405 305", 0, []string{"405  issued to four", "305  issued to three"}},
+		{"list --log a b", 0, []string{"105  issued to one", "205  issued to two"}},
+		{"a b --log c.gz", exitMisuse, []string{"the ID is missing"}},
+		{"305 - --log a", exitMisuse, []string{"line 1 is a line of an issue log", "--log -"}},
+		{"305 --log a other.xz", exitMisuse, []string{"other.xz has no IDs, and is not an issue log"}},
+		{"305 --log a other.gz", exitMisuse, []string{"other.gz has no IDs, and is not an issue log"}},
+		{"305 --log a absent.log", exitFailed, []string{"absent.log"}},
+	} {
+		a, stdout, stderr := serveApp(t)
+		a.stdin = strings.NewReader(line("five", 1, 500))
+		code := run(t.Context(), a, append([]string{"who"}, strings.Fields(test.args)...))
+		out := stdout.String() + stderr.String()
+		for _, want := range test.want {
+			if code != test.code || !strings.Contains(out, want) || code != 0 && stdout.String() != "" {
+				t.Errorf("who %s: exit %d, want %d and %q:\n%s", test.args, code, test.code, want, out)
+			}
+		}
 	}
 }

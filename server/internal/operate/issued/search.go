@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -84,8 +85,13 @@ type part struct {
 	begin, end  time.Time // of these lines; with a clock that went back, end may be the earlier one
 }
 
-// Read reads a log. Afterwards Queries must not change.
+// Read reads a log, which may be compressed with gzip. Afterwards Queries must
+// not change.
 func (s *Search) Read(r io.Reader) error {
+	in, err := plain(r)
+	if err != nil {
+		return err
+	}
 	if s.logs == nil {
 		s.layouts, s.logs, s.names = make(map[string]firn.Layout), make(map[string]*stream), make(map[string]bool)
 		for _, q := range s.Queries {
@@ -97,11 +103,10 @@ func (s *Search) Read(r io.Reader) error {
 	}
 	good, bad := 0, s.Bad
 	s.starts = nil
-	for in := bufio.NewReaderSize(r, 1<<20); ; {
+	for {
 		line, err := in.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			var x Record
-			if json.Unmarshal(line, &x) != nil || x.Log == "" || x.N == 0 || x.Time.IsZero() || s.add(&x) != nil {
+			if x, ok := parse(line); !ok || s.add(&x) != nil {
 				s.Bad++
 			} else {
 				good++
@@ -117,6 +122,52 @@ func (s *Search) Read(r io.Reader) error {
 			return err
 		}
 	}
+}
+
+// plain returns the text of a log.
+func plain(r io.Reader) (*bufio.Reader, error) {
+	in := bufio.NewReaderSize(r, 1<<20)
+	magic, err := in.Peek(2)
+	if string(magic) != "\x1f\x8b" {
+		if err == io.EOF {
+			err = nil
+		}
+		return in, err
+	}
+	z, err := gzip.NewReader(in)
+	return bufio.NewReaderSize(z, 1<<20), err
+}
+
+// parse parses a line of a log.
+func parse(line []byte) (x Record, ok bool) {
+	ok = json.Unmarshal(line, &x) == nil && x.Log != "" && x.N > 0 && !x.Time.IsZero()
+	return x, ok
+}
+
+// IsLine reports whether a text is a line of a log. No ID is.
+func IsLine(text string) bool {
+	_, ok := parse([]byte(text))
+	return ok
+}
+
+// maxForeign is how far IsLog looks for a line: the first may have been cut.
+const maxForeign = 4 << 20
+
+// IsLog reports whether a file is a log, which may be compressed with gzip: it
+// has a line of one near its beginning.
+func IsLog(r io.Reader) bool {
+	text, err := plain(r)
+	if err != nil {
+		return false
+	}
+	for in := bufio.NewReader(io.LimitReader(text, maxForeign)); err == nil; {
+		var line []byte
+		line, err = in.ReadBytes('\n')
+		if _, ok := parse(line); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // add adds a line. It changes nothing if the line is damaged.
