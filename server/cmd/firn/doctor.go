@@ -16,6 +16,7 @@ import (
 
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/doctor"
+	"github.com/firnid/firn/server/internal/operate/issued"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 )
@@ -45,13 +46,9 @@ const doctorLimit = time.Minute
 func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
 	defer cancel()
-	given := func(texts ...string) []string {
-		return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
-	}
 	c := doctor.Config{
 		Version: buildOf().Version, Connections: s.MaxConns, Now: a.now,
-		Listen:       append(slices.Clip(s.listen), given(s.listenOf[:]...)...),
-		Certificates: given(s.tls.Cert, s.tls.ClientCA),
+		Listen: slices.DeleteFunc(append(slices.Clone(s.listen), s.listenOf[:]...), func(text string) bool { return text == "" }),
 	}
 	if s.store != "" {
 		if err := checkStoreURL(s.store); err != nil {
@@ -69,21 +66,20 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 	}
 	if !s.isStatic() && !c.Missing {
 		c.Store, c.StoreError = a.openStore(ctx, s.store, false, func(string, ...any) {})
-		if e, ok := errors.AsType[*exitError](c.StoreError); ok {
-			c.StoreHint = e.hint
-		}
 		if c.Store != nil {
 			defer c.Store.Close()
 		}
 	}
 	if other != "" {
-		s, err := a.openStore(ctx, other, false, a.note)
-		if err != nil {
+		if err := checkStoreURL(other); err != nil {
 			return err
 		}
-		defer s.Close()
-		c.Other = s
+		c.Other, c.OtherError = a.openStore(ctx, other, false, a.note)
+		if c.Other != nil {
+			defer c.Other.Close()
+		}
 	}
+	c.StoreHint, c.OtherHint = hintOf(c.StoreError), hintOf(c.OtherError)
 	_, wrong := s.check(true) // as serve does when it starts
 	wrong = append(wrong, s.checkFiles()...)
 	if c.Forward.URLs = s.ForwardTo; len(wrong) == 0 {
@@ -93,6 +89,10 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		if s.opened.certificates != nil {
 			c.Forward.TLS = s.opened.certificates.Client()
 		}
+	}
+	c.TLS = s.opened.certificates
+	if s.issueLog != issued.Stdout {
+		c.IssueLog = s.issueLog
 	}
 	found := doctor.Run(ctx, c)
 	for _, f := range wrong {
@@ -109,6 +109,14 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		}
 	}
 	return nil
+}
+
+// hintOf returns the hint of an error, or "".
+func hintOf(err error) string {
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.hint
+	}
+	return ""
 }
 
 // printFindings prints each finding on a line, followed by what to do.

@@ -41,7 +41,9 @@ type Loader struct {
 // A state is the contents of the files.
 type state struct {
 	server  *tls.Config
-	clients map[string]struct{} // the authorities of clients, in DER
+	chain   []*x509.Certificate // of the server, from its own
+	clients []*x509.Certificate // the authorities of clients
+	trusted map[string]struct{} // the same, in DER
 }
 
 // Check returns an error if a file is missing that the others need.
@@ -66,7 +68,7 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 		return nil, err
 	}
 	l := &Loader{f, warn, content}
-	l.warnOf(l.leaf())
+	l.warnOf()
 	return l, nil
 }
 
@@ -99,38 +101,70 @@ func (l *Loader) Client() *tls.Config {
 	}
 }
 
-// leaf returns the certificate that was read last.
-func (l *Loader) leaf() *x509.Certificate { return l.content.Get().server.Certificates[0].Leaf }
-
 // Expiry returns when the certificate that was read last expires.
-func (l *Loader) Expiry() time.Time { return l.leaf().NotAfter }
+func (l *Loader) Expiry() time.Time { return l.content.Get().chain[0].NotAfter }
 
 // Trusts reports whether an authority is currently trusted to sign client
 // certificates.
 func (l *Loader) Trusts(authority *x509.Certificate) bool {
-	_, ok := l.content.Get().clients[string(authority.Raw)]
+	_, ok := l.content.Get().trusted[string(authority.Raw)]
 	return ok
 }
 
 // Requires reports whether clients without a certificate are refused.
 func (l *Loader) Requires() bool { return l.files.Require }
 
-// warnOf warns of what is usable but dangerous. Windows has no file modes.
-func (l *Loader) warnOf(leaf *x509.Certificate) {
+// soon is how long before its end a certificate should be replaced.
+const soon = 14 * 24 * time.Hour
+
+// A Finding is a sentence about a file, which is Wrong if it is usable but
+// dangerous.
+type Finding struct {
+	Text  string
+	Wrong bool
+}
+
+// Judge judges the files that were read last, by the time now.
+func (l *Loader) Judge(now time.Time) (all []Finding) {
+	// Windows has no file modes.
+	if info, err := os.Stat(l.files.Key); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
+		all = append(all, Finding{fmt.Sprintf("%s is readable by other users (mode %04o): run chmod 640", l.files.Key,
+			info.Mode().Perm()), true})
+	}
+	s := l.content.Get()
+	for _, c := range s.chain {
+		all = append(all, judge(l.files.Cert, c, "clients reject it", now))
+	}
+	for _, c := range s.clients {
+		all = append(all, judge(l.files.ClientCA, c, "its clients are refused", now))
+	}
+	return all
+}
+
+// judge judges a certificate. Outside its time, it has an effect.
+func judge(file string, c *x509.Certificate, effect string, now time.Time) Finding {
+	from, until := c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339)
+	text := fmt.Sprintf("%s: the certificate of %q ", file, c.Subject)
+	switch {
+	case now.Before(c.NotBefore):
+		return Finding{text + fmt.Sprintf("is not valid before %s: %s until then", from, effect), true}
+	case now.After(c.NotAfter):
+		return Finding{text + fmt.Sprintf("expired at %s: %s", until, effect), true}
+	case c.NotAfter.Sub(now) < soon:
+		return Finding{text + "expires soon, at " + until, true}
+	}
+	return Finding{text + fmt.Sprintf("is valid from %s until %s", from, until), false}
+}
+
+// warnOf warns of what is usable but dangerous.
+func (l *Loader) warnOf() {
 	if l.warn == nil {
 		return
 	}
-	if info, err := os.Stat(l.files.Key); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
-		l.warn(fmt.Sprintf("%s is readable by other users (mode %04o): run chmod 640", l.files.Key, info.Mode().Perm()))
-	}
-	switch from, until := leaf.NotBefore.UTC(), leaf.NotAfter.UTC(); {
-	case time.Until(from) > 0:
-		l.warn(fmt.Sprintf("%s is not valid before %s: clients reject it until then", l.files.Cert,
-			from.Format(time.RFC3339)))
-	case time.Until(until) < 0:
-		l.warn(fmt.Sprintf("%s expired at %s: clients reject it", l.files.Cert, until.Format(time.RFC3339)))
-	case time.Until(until) < 7*24*time.Hour:
-		l.warn(fmt.Sprintf("%s expires soon, at %s", l.files.Cert, until.Format(time.RFC3339)))
+	for _, f := range l.Judge(time.Now()) {
+		if f.Wrong {
+			l.warn(f.Text)
+		}
 	}
 }
 
@@ -139,7 +173,7 @@ func (l *Loader) warnOf(leaf *x509.Certificate) {
 func (l *Loader) Reload() (changed bool, err error) {
 	changed, err = l.content.Reload()
 	if changed && err == nil {
-		l.warnOf(l.leaf())
+		l.warnOf()
 	}
 	return changed, err
 }
@@ -151,15 +185,21 @@ func (f Files) parse(texts [][]byte) (*state, error) {
 		return nil, fmt.Errorf("%s and %s: %w", f.Cert, f.Key, err)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	s := &state{server: c, clients: make(map[string]struct{})}
-	if f.ClientCA != "" {
-		all, err := authorities(f.ClientCA, texts[2])
+	s := &state{server: c, trusted: make(map[string]struct{})}
+	for i, der := range pair.Certificate {
+		one, err := x509.ParseCertificate(der)
 		if err != nil {
+			return nil, fmt.Errorf("%s: certificate %d: %w", f.Cert, i+1, err)
+		}
+		s.chain = append(s.chain, one)
+	}
+	if f.ClientCA != "" {
+		if s.clients, err = authorities(f.ClientCA, texts[2]); err != nil {
 			return nil, err
 		}
-		c.ClientCAs = poolOf(all)
-		for _, one := range all {
-			s.clients[string(one.Raw)] = struct{}{}
+		c.ClientCAs = poolOf(s.clients)
+		for _, one := range s.clients {
+			s.trusted[string(one.Raw)] = struct{}{}
 		}
 		c.ClientAuth = tls.VerifyClientCertIfGiven
 		if f.Require {

@@ -2,7 +2,6 @@ package tlsconf
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"net"
 	"os"
 	"path/filepath"
@@ -198,7 +197,8 @@ func TestWarnings(t *testing.T) {
 		valid time.Duration
 		want  string
 	}{
-		{-time.Minute, "expired at "}, {time.Hour, "expires soon, at "}, {24 * 30 * time.Hour, ""},
+		{-time.Minute, "expired at "}, {time.Hour, "expires soon, at "}, {24 * 13 * time.Hour, "expires soon, at "},
+		{24 * 15 * time.Hour, ""},
 	} {
 		*warned = nil
 		cert, key := nettest.PEM(t, ca.Issue(t, "client", int64(20+i), test.valid))
@@ -211,10 +211,15 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("valid for %v: the warning %q, want %q", test.valid, text, test.want)
 		}
 	}
+	early := l.Judge(time.Now().Add(-2 * time.Hour))
+	if len(early) != 1 || !early[0].Wrong || !strings.Contains(early[0].Text, f.Cert+`: the certificate of "CN=client" is not valid before`) {
+		t.Errorf("too early, it is %+v", early)
+	}
 	*warned = nil
-	l.warnOf(&x509.Certificate{NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(24 * 30 * time.Hour)})
-	if len(*warned) != 1 || !strings.Contains((*warned)[0], "is not valid before") {
-		t.Errorf("the warnings are %q", *warned)
+	f.ClientCA = write(t, f.Cert+".ca", ca.PEM(t)) // valid for a day
+	if _, err := Load(f, func(text string) { *warned = append(*warned, text) }); err != nil || len(*warned) != 1 ||
+		!strings.Contains((*warned)[0], f.ClientCA+`: the certificate of "CN=CA" expires soon`) {
+		t.Errorf("%v, %q", err, *warned)
 	}
 }
 
@@ -225,14 +230,15 @@ func TestFaults(t *testing.T) {
 	junk := write(t, filepath.Join(dir, "junk"), []byte("junk"))
 	half := write(t, filepath.Join(dir, "half"), append(cert, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...))
 	for want, f := range map[string]Files{
-		"one of them is missing": {Cert: good.Cert},
-		"no such file":           {Cert: good.Cert, Key: filepath.Join(dir, "nowhere")},
-		"find any PEM":           {Cert: junk, Key: good.Key},
-		"needs the authorities":  {Cert: good.Cert, Key: good.Key, Require: true},
-		"unexpected PRIVATE KEY": {Cert: good.Cert, Key: good.Key, ClientCA: good.Key},
-		"certificate 2: x509":    {Cert: good.Cert, Key: good.Key, ClientCA: half},
-		"2 is incomplete":        {Cert: good.Cert, Key: good.Key, ClientCA: write(t, filepath.Join(dir, "cut"), append(cert, cert[:len(cert)/2]...))},
-		"no certificate found":   {Cert: good.Cert, Key: good.Key, ClientCA: junk},
+		"one of them is missing":         {Cert: good.Cert},
+		"no such file":                   {Cert: good.Cert, Key: filepath.Join(dir, "nowhere")},
+		"find any PEM":                   {Cert: junk, Key: good.Key},
+		"needs the authorities":          {Cert: good.Cert, Key: good.Key, Require: true},
+		"certificate 2: x509: malformed": {Cert: half, Key: good.Key},
+		"unexpected PRIVATE KEY":         {Cert: good.Cert, Key: good.Key, ClientCA: good.Key},
+		"certificate 2: x509":            {Cert: good.Cert, Key: good.Key, ClientCA: half},
+		"2 is incomplete":                {Cert: good.Cert, Key: good.Key, ClientCA: write(t, filepath.Join(dir, "cut"), append(cert, cert[:len(cert)/2]...))},
+		"no certificate found":           {Cert: good.Cert, Key: good.Key, ClientCA: junk},
 	} {
 		if _, err := Load(f, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", f, err, want)

@@ -10,8 +10,6 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -24,7 +22,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/access/readfile"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/listen"
@@ -58,8 +56,11 @@ type Config struct {
 	StoreHint  string
 
 	// Other is another store whose IDs meet those of Store in one database; nil
-	// means that there is none.
-	Other grant.Store
+	// means that there is none, or with OtherError and OtherHint that it could not
+	// be opened.
+	Other      grant.Store
+	OtherError error
+	OtherHint  string
 
 	// Missing means that Directory has no store yet; the server creates it when it
 	// starts.
@@ -67,6 +68,9 @@ type Config struct {
 
 	// Directory is the directory of the store, if it is one.
 	Directory string
+
+	// IssueLog is the path of the issue log, if it is a file.
+	IssueLog string
 
 	// Version is the version of this program.
 	Version string
@@ -77,8 +81,8 @@ type Config struct {
 	// Connections is how many connections the server accepts per address.
 	Connections int
 
-	// Certificates are PEM files.
-	Certificates []string
+	// TLS has the server's certificates, as it would load them; nil means none.
+	TLS *tlsconf.Loader
 
 	// Forward is how the server asks others for IDs.
 	Forward forwarding.Config
@@ -97,24 +101,30 @@ func Run(ctx context.Context, c Config) []Finding {
 	r.store(ctx)
 	r.ranges(ctx)
 	r.forwards(ctx)
-	r.directory()
+	if c.Directory != "" {
+		r.space(c.Directory, "windows cannot be renewed and no more IDs are made")
+	}
+	if c.IssueLog != "" {
+		r.space(filepath.Dir(c.IssueLog), "lines of the issue log are lost")
+	}
 	r.limits()
 	for _, address := range c.Listen {
 		r.address(ctx, address)
 	}
-	for _, file := range c.Certificates {
-		r.certificate(file)
-	}
+	r.certificates()
 	return r.found
 }
 
 // ranges compares the node IDs of sequencers that two stores have, and whether
 // one has given node IDs to the other too early.
 func (r *report) ranges(ctx context.Context) {
+	const check = "other store"
+	if r.config.OtherError != nil {
+		r.add(check, Fix, cmp.Or(r.config.OtherHint, "check the URL and the network"), "%v", r.config.OtherError)
+	}
 	if r.config.Store == nil || r.config.Other == nil {
 		return
 	}
-	const check = "other store"
 	here, all := make(map[string]grant.Info), 0
 	var pairs [][2]grant.Info // that use different node IDs
 	err := grant.Sequencers(ctx, r.config.Store, func(name string, i grant.Info, err error) bool {
@@ -441,17 +451,14 @@ func incompatible(v, w string) bool {
 	return a.major != b.major || a.minor-b.minor > 1 || b.minor-a.minor > 1
 }
 
-// minFree is the free space that a store in a directory should have: it needs
-// little, but without any it cannot renew windows.
+// minFree is the free space that the directory of a store, or of an issue log,
+// should have. A store needs little, but without any it cannot renew windows.
 const minFree = 64 << 20
 
-// directory checks the file system of a store in a directory. Opening the store
-// already refuses unsuitable file systems.
-func (r *report) directory() {
-	if r.config.Directory == "" {
-		return
-	}
-	there := r.config.Directory // the nearest directory that exists
+// space checks the free space of a directory, without any of which something
+// happens. Opening a store already refuses unsuitable file systems.
+func (r *report) space(directory, otherwise string) {
+	there := directory // the nearest directory that exists
 	free, err := freeBytes(there)
 	for errors.Is(err, os.ErrNotExist) && there != filepath.Dir(there) {
 		there = filepath.Dir(there)
@@ -459,12 +466,11 @@ func (r *report) directory() {
 	}
 	switch {
 	case err != nil:
-		r.add("file system", Unknown, "", "cannot determine the free space of %s: %v", r.config.Directory, err)
+		r.add("file system", Unknown, "", "cannot determine the free space of %s: %v", directory, err)
 	case free < minFree:
-		r.add("file system", Fix, "free some space: without any, windows cannot be renewed and no more IDs are made",
-			"%s has %d MiB free", r.config.Directory, free>>20)
+		r.add("file system", Fix, "free some space: without any, "+otherwise, "%s has %d MiB free", directory, free>>20)
 	default:
-		r.add("file system", OK, "", "%s has %d MiB free", r.config.Directory, free>>20)
+		r.add("file system", OK, "", "%s has %d MiB free", directory, free>>20)
 	}
 }
 
@@ -524,40 +530,17 @@ func (r *report) address(ctx context.Context, address string) {
 	}
 }
 
-// soon is how long before its expiry a certificate should be replaced.
-const soon = 14 * 24 * time.Hour
-
-// certificate checks how long the certificates of a file remain valid.
-func (r *report) certificate(file string) {
-	text, err := readfile.Read(file)
-	if err != nil {
-		r.add("TLS", Fix, "check the path, and that the server's user can read it", "%v", err)
+// certificates judges the files of TLS as the server does. Those that it would
+// not load are not here.
+func (r *report) certificates() {
+	if r.config.TLS == nil {
 		return
 	}
-	const hint = "replace the file: the server reloads it by itself"
-	found := false
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
+	for _, f := range r.config.TLS.Judge(r.config.Now()) {
+		if f.Wrong {
+			r.add("TLS", Fix, "see FirnCertificateExpiring in docs/runbooks.md: the server reloads its files by itself", "%s", f.Text)
+		} else {
+			r.add("TLS", OK, "", "%s", f.Text)
 		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			r.add("TLS", Fix, hint, "%s: %v", file, err)
-			return
-		}
-		found = true
-		text := fmt.Sprintf("%s: the certificate of %q is valid from %s until %s", file, c.Subject,
-			c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
-		switch now := r.config.Now(); {
-		case now.Before(c.NotBefore):
-			r.add("TLS", Fix, "check the clock, or replace the certificate", "%s", text)
-		case now.After(c.NotAfter.Add(-soon)):
-			r.add("TLS", Fix, hint, "%s", text)
-		default:
-			r.add("TLS", OK, "", "%s", text)
-		}
-	}
-	if !found {
-		r.add("TLS", Fix, "the file must contain -----BEGIN CERTIFICATE-----", "%s has no certificate", file)
 	}
 }

@@ -3,21 +3,13 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,11 +20,13 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/service/forwarding"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
@@ -173,6 +167,17 @@ func TestNoStore(t *testing.T) {
 	found = Run(t.Context(), Config{Directory: filepath.Join(t.TempDir(), "not", "yet"), Missing: true})
 	want(t, found, "store", "has no store yet", OK)
 	want(t, found, "file system", "MiB free", OK)
+	log := filepath.Join(t.TempDir(), "issued.log")
+	want(t, Run(t.Context(), Config{IssueLog: log}), "file system", filepath.Dir(log)+" has ", OK)
+}
+
+// TestNoOtherStore: another store that is down is a finding beside the others.
+func TestNoOtherStore(t *testing.T) {
+	found := Run(t.Context(), Config{Store: new(memstore.Store), OtherError: errors.New("etcd is down"), OtherHint: "start it"})
+	if f := find(t, found, "other store", "etcd is down"); f.Level != Fix || f.Fix != "start it" {
+		t.Errorf("another store that is down is %+v", f)
+	}
+	want(t, found, "store", "the store answers in ", OK)
 }
 
 func TestAddress(t *testing.T) {
@@ -254,33 +259,30 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestCertificate(t *testing.T) {
-	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	write := func(name string, from, until time.Time) string {
-		t.Helper()
-		key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-		c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until}
-		der := must.Get(x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key))(t)
-		file := filepath.Join(t.TempDir(), name)
-		must.Do(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-		return file
-	}
-	day := 24 * time.Hour
-	empty := filepath.Join(t.TempDir(), "empty")
-	must.Do(t, os.WriteFile(empty, nil, 0o600))
-	for file, expect := range map[string]struct {
-		words string
-		level Level
-	}{
-		write("good", now.Add(-day), now.Add(90*day)): {"is valid from", OK},
-		write("soon", now.Add(-day), now.Add(3*day)):  {"is valid from", Fix},
-		write("over", now.Add(-9*day), now.Add(-day)): {"is valid from", Fix},
-		write("early", now.Add(day), now.Add(90*day)): {"is valid from", Fix},
-		empty:              {"has no certificate", Fix},
-		empty + "-missing": {"no such file", Fix},
+// TestCertificates: doctor finds what the server warns of, with the file.
+func TestCertificates(t *testing.T) {
+	dir := t.TempDir()
+	nettest.Certificates(t, dir) // valid for less than a day
+	path := func(name string) string { return filepath.Join(dir, name) }
+	var warned []string
+	loader := must.Get(tlsconf.Load(tlsconf.Files{Cert: path("server.crt"), Key: path("server.key"), ClientCA: path("ca.crt")},
+		func(text string) { warned = append(warned, text) }))(t)
+	for after, words := range map[time.Duration]string{
+		0: "expires soon, at ", 48 * time.Hour: "expired at ", -48 * time.Hour: "is not valid before ",
 	} {
-		found := Run(t.Context(), Config{Certificates: []string{file}, Now: func() time.Time { return now }})
-		want(t, found, "TLS", expect.words, expect.level)
+		found := Run(t.Context(), Config{TLS: loader, Now: func() time.Time { return time.Now().Add(after) }})
+		want(t, found, "TLS", path("server.crt")+`: the certificate of "CN=server.example" `+words, Fix)
+		if after >= 0 { // that authority is valid from the year 0
+			want(t, found, "TLS", path("ca.crt")+`: the certificate of "CN=CA" `+words, Fix)
+		}
+		for _, text := range warned {
+			if after == 0 {
+				want(t, found, "TLS", text, Fix)
+			}
+		}
+	}
+	if len(warned) != 2 {
+		t.Errorf("the server warns of %q", warned)
 	}
 }
 

@@ -87,12 +87,15 @@ type Log struct {
 	ended chan struct{}
 }
 
+// Stdout is the path of a log on the standard output.
+const Stdout = "stdout"
+
 // Open opens the log of a server in a file, to which it appends, or on stdout.
 // If the file is renamed or removed, the next lines go to a new one. Start begins
 // the log, and Close ends it.
 func Open(path string, stdout io.Writer, server string, logger *slog.Logger) (*Log, error) {
 	open := func() (io.Writer, error) { return stdout, nil }
-	torn := path != "stdout"
+	torn := path != Stdout
 	if torn {
 		f := &file{path: path}
 		open = f.current
