@@ -2,8 +2,14 @@ package listen
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"io"
+	"net"
+	"strings"
 	"time"
+
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // Limits for refusing connections beyond Config.MaxConns.
@@ -15,8 +21,8 @@ const (
 	// refuseTimeout is how long a refusal may take, with its TLS handshake.
 	refuseTimeout = time.Second
 
-	// warnEvery is the minimum time between warnings about refused connections, or
-	// about errors of accept.
+	// warnEvery is the minimum time between two warnings with the same text:
+	// clients can cause them.
 	warnEvery = 10 * time.Second
 )
 
@@ -69,10 +75,30 @@ func (m *Mux) turnAway(raw *countedConn) {
 	_ = conn.Close()
 }
 
-// warn logs a warning, unless it has just logged one.
+// warn logs a warning, unless it has just logged the same text.
 func (m *Mux) warn(text string, args ...any) {
-	now, last := time.Now().UnixNano(), m.warned.Load()
-	if now-last > int64(warnEvery) && m.warned.CompareAndSwap(last, now) {
+	now := time.Now()
+	m.warnMu.Lock()
+	last, again := m.warned[text]
+	if again = again && now.Sub(last) <= warnEvery; !again {
+		m.warned[text] = now
+	}
+	m.warnMu.Unlock()
+	if !again {
 		m.config.Logger.Warn(text, args...)
+	}
+}
+
+// warnOfCertificate warns if a handshake has failed because one side has refused
+// the other's certificate.
+func (m *Mux) warnOfCertificate(peer net.Addr, err error) {
+	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		subject := textfmt.Short(bad.UnverifiedCertificates[0].Subject.String())
+		m.warn("client certificate refused", "peer", peer, "subject", subject, "error", err)
+	}
+	// Package tls does not export the numbers of alerts.
+	alert, ok := errors.AsType[*net.OpError](err)
+	if ok && alert.Op == "remote error" && strings.Contains(alert.Err.Error(), "certificate") {
+		m.warn("a client refuses the server's certificate", "peer", peer, "error", err)
 	}
 }

@@ -75,7 +75,9 @@ type Config struct {
 	// share; nil means those of this Mux alone.
 	Strangers *Strangers
 
-	// Logger receives connections that fail early, at level debug.
+	// Logger receives connections that fail early, at level debug, and warnings of
+	// certificates that a side refuses, of connections beyond MaxConns, and of
+	// errors of accept: of each kind one in 10 s.
 	Logger *slog.Logger
 }
 
@@ -102,7 +104,9 @@ type Mux struct {
 
 	refusals     chan struct{} // one per connection that is being refused
 	refuseWithin time.Duration // how long a refusal may take
-	warned       atomic.Int64  // Unix nanoseconds of the last warning
+
+	warnMu sync.Mutex           // guards warned
+	warned map[string]time.Time // of the last warning, by its text
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
@@ -117,7 +121,7 @@ func New(l net.Listener, c Config) *Mux {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Strangers = cmp.Or(c.Strangers, new(Strangers))
 	m := &Mux{config: c, listener: l, turns: make(chan struct{}, 4*runtime.GOMAXPROCS(0)),
-		refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
+		refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello), warned: make(map[string]time.Time)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
 		m.accept[p] = &protocolListener{mux: m, conns: make(chan net.Conn)}
@@ -191,6 +195,7 @@ func (m *Mux) hello(raw *countedConn) {
 	if !stop() || err != nil {
 		_ = conn.Close()
 		if err != nil && !errors.Is(err, io.EOF) {
+			m.warnOfCertificate(raw.RemoteAddr(), err)
 			m.config.Logger.Debug("connection closed before its protocol was known", "peer", raw.RemoteAddr(), "error", err)
 		}
 		return

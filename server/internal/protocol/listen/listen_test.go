@@ -2,9 +2,11 @@ package listen
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -182,6 +184,59 @@ func TestTLS(t *testing.T) {
 	}
 	if got := ask(t, s.dial(t), "*1\r\n$4\r\nPING\r\n", 1000); got != "" {
 		t.Errorf("RESP where TLS is spoken: %q, want nothing", got)
+	}
+}
+
+// shake makes a handshake that fails, as a client at one end of a connection.
+func shake(t *testing.T, conn net.Conn, roots *x509.CertPool, own ...tls.Certificate) {
+	t.Helper()
+	c := tls.Client(conn, &tls.Config{ServerName: "localhost", RootCAs: roots, Certificates: own})
+	defer c.Close()
+	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("the handshake has not failed: %v", err)
+	}
+}
+
+// TestRefusedCertificates: a client whose certificate is refused is a warning,
+// and many are one in ten seconds. It is not long.
+func TestRefusedCertificates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca, other := nettest.NewAuthority(t), nettest.NewAuthority(t)
+		log, pipes := new(nettest.Output), nettest.NewPipes()
+		config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(t, "server", 2, time.Hour)}, ClientCAs: ca.Pool(),
+			ClientAuth: tls.VerifyClientCertIfGiven}
+		serveMux(t, New(pipes, Config{TLS: config, Logger: slog.New(slog.NewTextHandler(log, nil))}))
+		expired := ca.Issue(t, "shop"+strings.Repeat("x", 1000), 3, -time.Minute)
+		for range 50 {
+			shake(t, pipes.Dial(), ca.Pool(), expired)
+		}
+		time.Sleep(warnEvery + 1)
+		shake(t, pipes.Dial(), ca.Pool(), other.Issue(t, "unknown", 4, time.Hour))
+		synctest.Wait()
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		const want = `level=WARN msg="client certificate refused" peer=pipe subject="CN=`
+		if len(lines) != 2 || !strings.Contains(lines[0], want+"shopxxx") || !strings.Contains(lines[0], "expired") ||
+			len(lines[0]) > 600 || !strings.Contains(lines[1], want+"unknown") || !strings.Contains(lines[1], "unknown authority") {
+			t.Errorf("the log is\n%s", log)
+		}
+	})
+}
+
+// TestRefusedByClient: a client that refuses the server's certificate is a
+// warning.
+func TestRefusedByClient(t *testing.T) {
+	cert, _ := nettest.Certificate(t)
+	_, other := nettest.Certificate(t)
+	log := new(nettest.Output)
+	s := serve(t, Config{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	shake(t, s.dial(t), other)
+	for deadline := time.Now().Add(nettest.Patience); !strings.Contains(log.String(), "\n"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is logged")
+		}
+	}
+	if got := log.String(); !strings.Contains(got, `level=WARN msg="a client refuses the server's certificate" peer=127.0.0.1:`) {
+		t.Errorf("the log is %s", got)
 	}
 }
 
