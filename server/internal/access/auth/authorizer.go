@@ -87,7 +87,7 @@ func FromHeader(values []string, state *tls.ConnectionState) *Credentials {
 
 // principal returns the principal of the credentials at the time now. trusted
 // reports whether an authority is still trusted to sign client certificates.
-func (s *Set) principal(c *Credentials, now time.Time, trusted func(*x509.Certificate) bool) (*Principal, bool) {
+func (s *Set) principal(c *Credentials, now time.Time, trusted func(*x509.Certificate, time.Time) bool) (*Principal, bool) {
 	ofCertificate := !c.Given && c.TLS != nil && len(c.TLS.VerifiedChains) > 0
 	if ofCertificate && !isTrusted(c.TLS.VerifiedChains, now, trusted) {
 		return nil, false
@@ -113,12 +113,14 @@ func (s *Set) principal(c *Credentials, now time.Time, trusted func(*x509.Certif
 }
 
 // isTrusted reports whether a chain that was verified at the handshake is still
-// valid: a connection can outlive a certificate, or the trust in its authority.
-func isTrusted(chains [][]*x509.Certificate, now time.Time, trusted func(*x509.Certificate) bool) bool {
+// valid: a connection can outlive a certificate, or the trust in its authority,
+// which may also have been renewed since.
+func isTrusted(chains [][]*x509.Certificate, now time.Time, trusted func(*x509.Certificate, time.Time) bool) bool {
 	for _, chain := range chains {
-		valid := len(chain) > 0 && trusted(chain[len(chain)-1])
-		for _, c := range chain {
-			valid = valid && !now.Before(c.NotBefore) && !now.After(c.NotAfter)
+		last := len(chain) - 1
+		valid := last >= 0 && trusted(chain[last], now)
+		for i, c := range chain {
+			valid = valid && (i > 0 && i == last || isCurrent(c, now))
 		}
 		if valid {
 			return true
@@ -127,25 +129,29 @@ func isTrusted(chains [][]*x509.Certificate, now time.Time, trusted func(*x509.C
 	return false
 }
 
+func isCurrent(c *x509.Certificate, now time.Time) bool {
+	return !now.Before(c.NotBefore) && !now.After(c.NotAfter)
+}
+
 // A Guard is the Authorizer of a server. It identifies clients by the tokens
 // and certificates in a file, or by certificates alone. It must be made by
 // NewGuard, and is safe for concurrent use.
 type Guard struct {
 	set     func() *Set
-	trusted func(*x509.Certificate) bool
+	trusted func(*x509.Certificate, time.Time) bool
 	now     func() time.Time
 }
 
 // NewGuard makes a Guard. set returns the current principals; nil gives the
 // role generate to everyone with a verified certificate. trusted reports
-// whether an authority is currently trusted to sign client certificates; nil
-// trusts all that were trusted at the handshake.
-func NewGuard(set func() *Set, trusted func(*x509.Certificate) bool) *Guard {
+// whether an authority is trusted to sign client certificates at a time; nil
+// trusts all that were trusted at the handshake, until they expire.
+func NewGuard(set func() *Set, trusted func(*x509.Certificate, time.Time) bool) *Guard {
 	if set == nil {
 		set = func() *Set { return anyCertificate }
 	}
 	if trusted == nil {
-		trusted = func(*x509.Certificate) bool { return true }
+		trusted = isCurrent
 	}
 	return &Guard{set: set, trusted: trusted, now: time.Now}
 }

@@ -88,7 +88,7 @@ func TestCertificateEnds(t *testing.T) {
 	authority := &x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(2 * time.Hour)}
 	for what, tokens := range map[string]func() *Set{"tokens": func() *Set { return set }, "certificates alone": nil} {
 		trusted := true
-		g := NewGuard(tokens, func(c *x509.Certificate) bool { return trusted && c == authority })
+		g := NewGuard(tokens, func(c *x509.Certificate, _ time.Time) bool { return trusted && c == authority })
 		c := &Credentials{TLS: certificateOf("ops", authority, now.Add(time.Hour))} // of the whole connection
 		known := func(at time.Duration) bool { _, ok := g.Who(c, now.Add(at)); return ok }
 		if !known(0) || !known(time.Hour) {
@@ -104,6 +104,10 @@ func TestCertificateEnds(t *testing.T) {
 		trusted = true
 		if !known(0) {
 			t.Errorf("%s: a certificate whose authority is back is not known", what)
+		}
+		c = &Credentials{TLS: certificateOf("ops", authority, now.Add(5*time.Hour))}
+		if !known(3 * time.Hour) {
+			t.Errorf("%s: a certificate whose authority was renewed, and is trusted, is not known", what)
 		}
 	}
 }

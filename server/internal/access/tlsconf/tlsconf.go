@@ -43,7 +43,6 @@ type state struct {
 	server  *tls.Config
 	chain   []*x509.Certificate // of the server, from its own
 	clients []*x509.Certificate // the authorities of clients
-	trusted map[string]struct{} // the same, in DER
 }
 
 // Check returns an error if a file is missing that the others need.
@@ -104,11 +103,14 @@ func (l *Loader) Client() *tls.Config {
 // Expiry returns when the certificate that was read last expires.
 func (l *Loader) Expiry() time.Time { return l.content.Get().chain[0].NotAfter }
 
-// Trusts reports whether an authority is currently trusted to sign client
-// certificates.
-func (l *Loader) Trusts(authority *x509.Certificate) bool {
-	_, ok := l.content.Get().trusted[string(authority.Raw)]
-	return ok
+// Trusts reports whether an authority is trusted to sign client certificates at
+// the time now: also one that was renewed with its name and key, whose clients
+// could connect again.
+func (l *Loader) Trusts(authority *x509.Certificate, now time.Time) bool {
+	return slices.ContainsFunc(l.content.Get().clients, func(c *x509.Certificate) bool {
+		return bytes.Equal(c.RawSubject, authority.RawSubject) && !now.Before(c.NotBefore) && !now.After(c.NotAfter) &&
+			bytes.Equal(c.RawSubjectPublicKeyInfo, authority.RawSubjectPublicKeyInfo)
+	})
 }
 
 // Requires reports whether clients without a certificate are refused.
@@ -185,7 +187,7 @@ func (f Files) parse(texts [][]byte) (*state, error) {
 		return nil, fmt.Errorf("%s and %s: %w", f.Cert, f.Key, err)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	s := &state{server: c, trusted: make(map[string]struct{})}
+	s := &state{server: c}
 	for i, der := range pair.Certificate {
 		one, err := x509.ParseCertificate(der)
 		if err != nil {
@@ -198,9 +200,6 @@ func (f Files) parse(texts [][]byte) (*state, error) {
 			return nil, err
 		}
 		c.ClientCAs = poolOf(s.clients)
-		for _, one := range s.clients {
-			s.trusted[string(one.Raw)] = struct{}{}
-		}
 		c.ClientAuth = tls.VerifyClientCertIfGiven
 		if f.Require {
 			c.ClientAuth = tls.RequireAndVerifyClientCert

@@ -189,6 +189,29 @@ func TestResumeAfterReload(t *testing.T) {
 	}
 }
 
+// TestTrusts: a renewed authority, with its name and key, is still trusted, and
+// another one or one that has expired is not.
+func TestTrusts(t *testing.T) {
+	ca, f := issued(t)
+	f.ClientCA = write(t, f.Cert+".ca", ca.PEM(t))
+	old := must.Get(authorities("old", ca.PEM(t)))(t)[0]
+	l := must.Get(Load(f, nil))(t)
+	for _, test := range []struct {
+		file   []byte
+		after  time.Duration
+		trusts bool
+	}{
+		{ca.PEM(t), 0, true}, {ca.Renew(t, 48*time.Hour), 25 * time.Hour, true}, {ca.PEM(t), 25 * time.Hour, false},
+		{nettest.NewAuthority(t).PEM(t), 0, false}, // of the same name
+	} {
+		write(t, f.ClientCA, test.file)
+		must.Get(l.Reload())(t)
+		if got := l.Trusts(old, time.Now().Add(test.after)); got != test.trusts {
+			t.Errorf("after %v: trusted %t, want %t", test.after, got, test.trusts)
+		}
+	}
+}
+
 // TestWarnings: what has expired, or is not valid yet, is used and said, also
 // where it comes later.
 func TestWarnings(t *testing.T) {

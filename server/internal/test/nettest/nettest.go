@@ -133,12 +133,30 @@ type Authority struct {
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{pool: x509.NewCertPool()}
-	a.pair = sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "CA"}, NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}, nil)
+	a.pair = sign(t, authority(24*time.Hour), nil)
 	a.pool.AddCert(a.pair.Leaf)
 	return a
+}
+
+// authority is what an authority signs for itself, valid for the given time.
+func authority(valid time.Duration) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "CA"}, NotAfter: time.Now().Add(valid),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+}
+
+// Renew returns another certificate of the authority, with the same name and
+// key, which is valid for the given time.
+func (a *Authority) Renew(t testing.TB, valid time.Duration) []byte {
+	t.Helper()
+	c := authority(valid)
+	key := a.pair.PrivateKey.(*ecdsa.PrivateKey)
+	der, err := x509.CreateCertificate(crand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 // Pool returns a pool that trusts the authority.
