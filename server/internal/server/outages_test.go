@@ -224,7 +224,12 @@ func TestOutagesAsDocumented(t *testing.T) {
 			t.Errorf("the table lacks %s", p)
 		}
 	}
+	_, remedies, _ := strings.Cut(string(page), "\n## What to do about each problem\n")
+	remedies, _, _ = strings.Cut(remedies, "\n## ")
 	for p := range seen {
+		if !strings.Contains(remedies, "\n| `"+p+"` | ") {
+			t.Errorf("docs/runbooks.md does not say what to do about %s", p)
+		}
 		if o := outages[p]; o.before == nil && o.begin == nil {
 			t.Errorf("this test does not know how %s comes about", p)
 		}
