@@ -109,6 +109,8 @@ func (f *Front) Allow(c *auth.Credentials, do auth.Action, name string) *Problem
 		return nil
 	case errors.Is(err, auth.ErrForbidden):
 		return Problemf(Forbidden, "%v", err)
+	case errors.Is(err, auth.ErrCertificate):
+		return Problemf(Unauthorized, "%v", err)
 	}
 	return Problemf(Unauthorized, "%v: send a token %s", err, f.SendToken)
 }

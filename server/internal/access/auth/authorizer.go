@@ -27,6 +27,11 @@ const (
 var (
 	ErrUnauthorized = errors.New("unknown client")
 	ErrForbidden    = errors.New("permission denied: this token does not allow it")
+
+	// ErrCertificate is ErrUnauthorized for a certificate that was valid when the
+	// connection was opened.
+	ErrCertificate = fmt.Errorf("%w: its certificate has expired, or its authority is not trusted any more: connect again "+
+		"with a valid one", ErrUnauthorized)
 )
 
 // An Authorizer decides what a client may do, over every protocol. It must be
@@ -85,11 +90,15 @@ func FromHeader(values []string, state *tls.ConnectionState) *Credentials {
 	return c
 }
 
+// ofCertificate reports whether a verified certificate identifies the client.
+func (c *Credentials) ofCertificate() bool {
+	return !c.Given && c.TLS != nil && len(c.TLS.VerifiedChains) > 0
+}
+
 // principal returns the principal of the credentials at the time now. trusted
 // reports whether an authority is still trusted to sign client certificates.
 func (s *Set) principal(c *Credentials, now time.Time, trusted func(*x509.Certificate, time.Time) bool) (*Principal, bool) {
-	ofCertificate := !c.Given && c.TLS != nil && len(c.TLS.VerifiedChains) > 0
-	if ofCertificate && !isTrusted(c.TLS.VerifiedChains, now, trusted) {
+	if c.ofCertificate() && !isTrusted(c.TLS.VerifiedChains, now, trusted) {
 		return nil, false
 	}
 	var p *Principal
@@ -101,7 +110,7 @@ func (s *Set) principal(c *Credentials, now time.Time, trusted func(*x509.Certif
 		if c.Token != "" {
 			p, ok = s.Token(c.Token, now)
 		}
-	case ofCertificate:
+	case c.ofCertificate():
 		p, ok = s.Certificate(c.TLS.PeerCertificates[0], now)
 	}
 	c.set, c.p = nil, nil
@@ -168,8 +177,12 @@ func (g *Guard) Who(c *Credentials, now time.Time) (*Principal, bool) {
 
 // Allow implements Authorizer.
 func (g *Guard) Allow(c *Credentials, do Action, sequencer string) error {
-	p, ok := g.Who(c, g.now())
-	if !ok {
+	now := g.now()
+	p, ok := g.Who(c, now)
+	switch {
+	case !ok && c.ofCertificate() && !isTrusted(c.TLS.VerifiedChains, now, g.trusted):
+		return ErrCertificate
+	case !ok:
 		return ErrUnauthorized
 	}
 	return p.Allow(c, do, sequencer)

@@ -97,6 +97,10 @@ func TestCertificateEnds(t *testing.T) {
 		if known(time.Hour + time.Second) {
 			t.Errorf("%s: a certificate that has expired is known", what)
 		}
+		g.now = func() time.Time { return now.Add(time.Hour + time.Second) }
+		if err := g.Allow(c, Take, "orders"); !errors.Is(err, ErrCertificate) || !errors.Is(err, ErrUnauthorized) {
+			t.Errorf("%s: a certificate that has expired: %v", what, err)
+		}
 		trusted = false
 		if known(0) {
 			t.Errorf("%s: a certificate whose authority was removed is known", what)
