@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,9 +72,9 @@ func newWho(a *app) *cobra.Command {
 			v := search.Judge(q)
 			all = all && v.Is == issued.Issued
 			if asJSON {
-				a.printJSON(whoJSON{q.Text, v.Is, v.Layout, v.Time, v.Reason, q.Found})
+				a.printJSON(whoJSON{q.Text, v.Is, v.Layout, v.Time, v.Reason, q.Found, search.Servers()})
 			} else {
-				a.printWho(q, v)
+				a.printWho(q, v, search.Servers())
 			}
 		}
 		if err := in.result(a, "IDs"); err != nil || all {
@@ -96,10 +97,11 @@ type whoJSON struct {
 	Time    time.Time       `json:"time,omitzero"`
 	Reason  string          `json:"reason,omitempty"`
 	Issued  []issued.Record `json:"issued,omitempty"`
+	Servers []string        `json:"servers"` // whose logs were read
 }
 
-// printWho prints the verdict on an ID.
-func (a *app) printWho(q *issued.Query, v issued.Verdict) {
+// printWho prints the verdict on an ID, by the logs of some servers.
+func (a *app) printWho(q *issued.Query, v issued.Verdict, servers []string) {
 	var r rows
 	for _, m := range q.Found {
 		r.add(q.Text, "issued to %s at %s", cmp.Or(m.Client, m.Address, "a client"), issued.Stamp(m.Time))
@@ -111,7 +113,7 @@ func (a *app) printWho(q *issued.Query, v issued.Verdict) {
 	case v.Is == issued.NotIssued && v.Reason != "":
 		r.add(q.Text, "not issued by this sequencer: %s", v.Reason)
 	case v.Is == issued.NotIssued:
-		r.add(q.Text, "not issued by these servers while the log covers it (its time is %s)", when)
+		r.add(q.Text, "not issued by these servers while the log covers it (its time is %s): %s", when, strings.Join(servers, ", "))
 	case v.Is == issued.NotCovered && v.Layout == "":
 		r.add(q.Text, "the log does not cover it: %s", v.Reason)
 	case v.Is == issued.NotCovered:

@@ -383,6 +383,15 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 	return v
 }
 
+// Servers returns the servers whose logs were read.
+func (s *Search) Servers() []string {
+	names := make(map[string]bool)
+	for _, q := range s.logs {
+		names[cmp.Or(q.server, "(unknown)")] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // sort sorts the parts of each log, once all were read.
 func (s *Search) sort() {
 	s.starts = make(map[string][]time.Time)
