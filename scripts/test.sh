@@ -79,7 +79,7 @@ run_tests() {
 	*) log=build/test.$(echo "$1" | tr / -).log ;;
 	esac
 	# Many tests wait for stores and windows: several packages at a time fill two cores.
-	"$root/bin/gotest" "$log" "$facts" "$1" -vet=off -p 4 -timeout 1h ./...
+	"$root/bin/gotest" "$log" "$facts" "$1" -vet=off -p 4 -parallel 4 -timeout 1h ./...
 }
 
 # Some test must have read every row of the golden data.
