@@ -377,7 +377,10 @@ func asking(b *testing.B, request string) func(*process) (rate, cpu float64) {
 // without, by turns.
 func BenchmarkServerIssueLog(b *testing.B) {
 	with, without := serve(b, b.TempDir()+"/s", "--layout", serverLayout, "--issue-log", b.TempDir()+"/ids.log"), serveWide(b)
-	for name, request := range map[string]string{"n=1": "INCR bench\r\n", "n=100": "NEXTB bench 100\r\n"} {
+	for name, request := range map[string]string{
+		"resp/n=1": "INCR bench\r\n", "resp/n=100": "NEXTB bench 100\r\n",
+		"http/n=1": postNext, "http/n=100": strings.Replace(postNext, "next", "next?count=100", 1),
+	} {
 		b.Run(name, func(b *testing.B) { versus(b, "without", with, without, asking(b, request)) })
 	}
 }

@@ -79,6 +79,8 @@ type Log struct {
 	total   uint64
 	layout  firn.Layout // of the last line
 	text    string      // of layout
+	second  int64       // since 1970, of the last line
+	stamp   []byte      // of second
 
 	wake  chan struct{}   // has an element if there are pending lines
 	ctx   context.Context // done when Close begins
@@ -190,8 +192,14 @@ func (l *Log) line() (line []byte, ok bool) {
 		l.lose(1, errors.New("nothing reads it"))
 		return nil, false
 	}
-	line = time.Now().UTC().AppendFormat(append(l.pending, `{"time":"`...), "2006-01-02T15:04:05.000000Z")
-	line = append(append(line, `","log":"`...), l.id...)
+	now := time.Now()
+	if at := now.Unix(); at != l.second || l.stamp == nil {
+		l.second, l.stamp = at, now.UTC().AppendFormat(l.stamp[:0], "2006-01-02T15:04:05")
+	}
+	line = append(append(l.pending, `{"time":"`...), l.stamp...)
+	line = strconv.AppendInt(line, int64(1e6+now.Nanosecond()/1000), 10)
+	line[len(line)-7] = '.' // instead of the 1 before six digits
+	line = append(append(line, `Z","log":"`...), l.id...)
 	return strconv.AppendUint(append(line, `","n":`...), l.n, 10), true
 }
 

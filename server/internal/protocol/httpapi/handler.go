@@ -263,10 +263,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // ServeHTTP has written into the answer. Most requests for IDs need none: they
 // wait for nothing, and log nothing.
 func withRequestID(w http.ResponseWriter, r *http.Request) *http.Request {
-	if requestid.Of(r.Context()) != "" {
-		return r
+	if ctx := identify(r.Context(), w); ctx != r.Context() {
+		return r.WithContext(ctx)
 	}
-	return r.WithContext(requestid.WithID(r.Context(), w.Header()[requestid.Header][0]))
+	return r
+}
+
+// identify returns the context with the request ID that the answer has.
+func identify(ctx context.Context, w http.ResponseWriter) context.Context {
+	if requestid.Of(ctx) != "" {
+		return ctx
+	}
+	return requestid.WithID(ctx, w.Header()[requestid.Header][0])
 }
 
 // A statusWriter records the status of an answer.

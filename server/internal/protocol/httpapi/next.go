@@ -107,14 +107,12 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 
 	name := r.PathValue("name")
 	q.MustExist = !h.mayCreate(r, creds)
-	q.Wait = func() context.Context {
-		r = withRequestID(w, r) // IDs that are available need no request ID
-		return r.Context()
-	}
+	ctx := r.Context()
+	q.Wait = func() context.Context { return identify(ctx, w) } // IDs that are available need no request ID
 	if h.config.Issued != nil {
-		r = withRequestID(w, r)
+		ctx = identify(ctx, w)
 	}
-	b, p := h.config.Take(r.Context(), creds, name, &q.Request)
+	b, p := h.config.Take(ctx, creds, name, &q.Request)
 	if p != nil {
 		return p
 	}
