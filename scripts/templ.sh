@@ -13,6 +13,12 @@ if [ "${1:-}" != check ]; then
 	"$templ" generate -log-level warn
 	exit
 fi
+for code in *_templ.go; do
+	test -f "${code%_templ.go}.templ" || {
+		echo "server/internal/console/$code has no .templ file: remove it"
+		exit 1
+	}
+done
 "$templ" generate -log-level warn -check || {
 	echo "server/internal/console/*_templ.go are out of date: run scripts/templ.sh"
 	exit 1
