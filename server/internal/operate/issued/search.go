@@ -55,6 +55,7 @@ type Search struct {
 	names   map[string]bool // of the sequencers
 	logs    map[string]*stream
 	starts  map[string][]time.Time // of processes, by server; nil until all was read
+	first   map[string]time.Time   // line, by server
 }
 
 // A sought is an ID to look for: a Query has one for each way to read it.
@@ -376,7 +377,7 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 			case covered && v.Is == NotCovered:
 				v = Verdict{NotIssued, text, p.Time, ""}
 			case v.Is == NotCovered:
-				v = Verdict{NotCovered, text, p.Time, "no log has lines both before and after it"}
+				v = Verdict{NotCovered, text, p.Time, "no log has lines from a minute before it and from a minute after it"}
 			}
 		}
 	}
@@ -394,11 +395,15 @@ func (s *Search) Servers() []string {
 
 // sort sorts the parts of each log, once all were read.
 func (s *Search) sort() {
-	s.starts = make(map[string][]time.Time)
+	s.starts, s.first = make(map[string][]time.Time), make(map[string]time.Time)
 	for _, q := range s.logs {
 		slices.SortFunc(q.parts, func(a, b part) int { return cmp.Compare(a.first, b.first) })
+		begin := q.parts[0].begin
 		if q.parts[0].first == 1 {
-			s.starts[q.server] = append(s.starts[q.server], q.parts[0].begin)
+			s.starts[q.server] = append(s.starts[q.server], begin)
+		}
+		if at, ok := s.first[q.server]; !ok || begin.Before(at) {
+			s.first[q.server] = begin
 		}
 	}
 }
@@ -411,10 +416,16 @@ func (s *Search) covers(layout string, from, to time.Time) (gap string, covered 
 		meets := func(a, b time.Time) bool {
 			return !from.Add(-q.margin).After(later(a, b)) && !to.Add(q.margin).Before(earlier(a, b))
 		}
-		name := fmt.Sprintf("log %s of server %s", id, cmp.Or(q.server, "(unknown)"))
-		end, last := q.parts[0].end, q.parts[0].last
-		if q.parts[0].first != 1 && meets(time.Time{}, q.parts[0].begin) {
-			return name + " has no beginning", false
+		server := "server " + cmp.Or(q.server, "(unknown)")
+		name := fmt.Sprintf("log %s of %s", id, server)
+		begin, end, last := q.parts[0].begin, q.parts[0].end, q.parts[0].last
+		if meets(time.Time{}, begin) {
+			switch {
+			case q.parts[0].first != 1:
+				return fmt.Sprintf("%s has no lines before %s", name, Stamp(begin)), false
+			case begin.Equal(s.first[q.server]): // it may have run without a log, or its older files are gone
+				return fmt.Sprintf("%s has no log before %s", server, Stamp(begin)), false
+			}
 		}
 		for _, p := range q.parts[1:] {
 			if p.first > last+1 && meets(end, p.begin) {
@@ -433,7 +444,10 @@ func (s *Search) covers(layout string, from, to time.Time) (gap string, covered 
 			}
 		}
 		if (q.ended != last || known) && meets(end, next) {
-			return fmt.Sprintf("server %s has no log from %s to its next start", cmp.Or(q.server, "(unknown)"), Stamp(end)), false
+			if !known {
+				return fmt.Sprintf("%s has no log after %s", server, Stamp(end)), false
+			}
+			return fmt.Sprintf("%s has no log from %s to its start at %s", server, Stamp(end), Stamp(next)), false
 		}
 		covered = covered || q.using[layout] && !from.Before(q.from.Add(q.margin)) && !to.After(q.to.Add(-q.margin))
 	}
