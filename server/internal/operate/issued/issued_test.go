@@ -208,6 +208,7 @@ func TestGaps(t *testing.T) {
 		other + "a y 1 10:00 start\na y 2 12:00\na y 3 11:00\na y 6 11:50\na y 7 13:00 end":     NotCovered,
 		other + "a y 1 12:00 start\na y 2 11:00\na z 1 11:50 start\na z 2 13:00 end":            NotCovered,
 		other + "a y 1 11:40 start\na y 2 12:00\na y 3 13:00 end":                               NotCovered,
+		other + "a y 1 09:00 start\na y 2 10:00\na y 3 11:00 end":                               NotCovered,
 		"b x 1 12:00 start\nb x 2 12:10\nb x 3 13:00 end":                                       NotCovered,
 		other + "a y 1 11:00 start\na y 2 11:30\na y 3 11:31 end\na y 2 11:30\na y 3 11:31 end": Issued,
 	} {

@@ -73,7 +73,6 @@ func compare(a, b form.ID) int {
 type stream struct {
 	server string
 	parts  []part
-	ended  uint64 // number of its last line; 0 if it has no end
 	from   time.Time
 	to     time.Time // of all lines
 	margin time.Duration
@@ -212,8 +211,6 @@ func (s *Search) add(x *Record) error {
 	q.from, q.to = earlier(q.from, x.Time), later(q.to, x.Time)
 	if x.Event == "" {
 		q.using[x.Layout] = true
-	} else if x.Event == "end" {
-		q.ended = x.N
 	}
 	if n := len(q.parts); n > 0 && q.parts[n-1].last+1 == x.N {
 		p := &q.parts[n-1]
@@ -435,15 +432,15 @@ func (s *Search) covers(layout string, from, to time.Time) (gap string, covered 
 				last, end = p.last, p.end
 			}
 		}
-		// Killed, or still running, or ended and then perhaps started without a log
-		// that is here: until the next start that is.
+		// Still running, or ended, and then perhaps started without a log that is here:
+		// until the next start that is.
 		next, known := later(to, end).Add(2*q.margin), false
 		for _, t := range s.starts[q.server] {
 			if t.After(end) {
 				next, known = earlier(next, t), true
 			}
 		}
-		if (q.ended != last || known) && meets(end, next) {
+		if meets(end, next) {
 			if !known {
 				return fmt.Sprintf("%s has no log after %s", server, Stamp(end)), false
 			}
