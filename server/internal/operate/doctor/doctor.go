@@ -55,9 +55,9 @@ type Config struct {
 	StoreError error
 	StoreHint  string
 
-	// Other is another store whose IDs meet those of Store in one database; nil
-	// means that there is none, or with OtherError and OtherHint that it could not
-	// be opened.
+	// Other is an open store whose IDs meet those of Store in one database. It is
+	// nil if no other store was given, or with OtherError and OtherHint if it could
+	// not be opened.
 	Other      grant.Store
 	OtherError error
 	OtherHint  string
