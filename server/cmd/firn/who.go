@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -60,7 +61,9 @@ func newWho(a *app) *cobra.Command {
 			return wrongFlag("sequencer", search.Sequencer, "", "%w", err)
 		}
 		for _, name := range logs {
-			if err := readLog(cmd.Context(), in, &search, name); err != nil {
+			if err := readLog(cmd.Context(), in, &search, name); errors.Is(err, issued.ErrCut) {
+				a.note("%s: %v", name, err)
+			} else if err != nil {
 				return failed("", "%s: %w", name, err)
 			}
 		}
@@ -72,7 +75,7 @@ func newWho(a *app) *cobra.Command {
 			v := search.Judge(q)
 			all = all && v.Is == issued.Issued
 			if asJSON {
-				a.printJSON(whoJSON{q.Text, v.Is, v.Layout, v.Time, v.Reason, q.Found, search.Servers()})
+				a.printJSON(whoJSON{q.Text, v.Is, v.Layout, v.Time, v.Reasons, q.Found, search.Servers()})
 			} else {
 				a.printWho(q, v, search.Servers())
 			}
@@ -95,7 +98,7 @@ type whoJSON struct {
 	Verdict string          `json:"verdict"`
 	Layout  string          `json:"layout,omitempty"` // in which the ID has the time
 	Time    time.Time       `json:"time,omitzero"`
-	Reason  string          `json:"reason,omitempty"`
+	Reasons []string        `json:"reasons,omitempty"`
 	Issued  []issued.Record `json:"issued,omitempty"`
 	Servers []string        `json:"servers"` // whose logs were read
 }
@@ -110,14 +113,17 @@ func (a *app) printWho(q *issued.Query, v issued.Verdict, servers []string) {
 	}
 	when := fmt.Sprintf("%s in layout %s", issued.Stamp(v.Time), v.Layout)
 	switch {
-	case v.Is == issued.NotIssued && v.Reason != "":
-		r.add(q.Text, "not issued by this sequencer: %s", v.Reason)
+	case v.Is == issued.NotIssued && v.Layout == "":
+		r.add(q.Text, "not issued by this sequencer")
 	case v.Is == issued.NotIssued:
 		r.add(q.Text, "not issued by these servers while the log covers it (its time is %s): %s", when, strings.Join(servers, ", "))
 	case v.Is == issued.NotCovered && v.Layout == "":
-		r.add(q.Text, "the log does not cover it: %s", v.Reason)
+		r.add(q.Text, "the log does not cover it")
 	case v.Is == issued.NotCovered:
-		r.add(q.Text, "the log does not cover that time, %s: %s", when, v.Reason)
+		r.add(q.Text, "the log does not cover its time, %s", when)
+	}
+	for _, reason := range v.Reasons {
+		r.add("", "%s", reason)
 	}
 	r.print(a.stdout, a.style())
 }

@@ -71,7 +71,7 @@ func TestWho(t *testing.T) {
 			t.Errorf("%s over %s: %+v", id, request, found)
 		}
 	}
-	if found := who(t, 1, ids["RESP"]+" --sequencer invoices --log "+log); found.Verdict != issued.NotIssued || !strings.Contains(found.Reason, "orders") {
+	if found := who(t, 1, ids["RESP"]+" --sequencer invoices --log "+log); found.Verdict != issued.NotIssued || !strings.Contains(found.Reasons[0], "orders") {
 		t.Errorf("an ID of another sequencer: %+v", found)
 	}
 	if code, out := runLine(t, "who 1 --log "+filepath.Join(dir, "absent")); code != exitFailed {
@@ -123,6 +123,8 @@ func TestWhoArguments(t *testing.T) {
 	four := strings.Replace(line("six", 2, halfPastFour-1_800_000<<22), "T00:00", "T04:00", 1)
 	write("six", `{"time":"2026-12-01T00:00:00Z","log":"six","n":1,"event":"start","server":"ids-6"}`+"\n"+four+
 		`{"time":"2026-12-01T05:00:00Z","log":"six","n":3,"event":"end","server":"ids-6"}`+"\n", false)
+	write("cut.gz", line("seven", 1, 700), true)
+	must.Do(t, os.Truncate("cut.gz", must.Get(os.Stat("cut.gz"))(t).Size()-4))
 	write("other.xz", "\xfd7zXZ\x00\n\x00\n", false)
 	write("other.gz", "not a log\n", true)
 	for _, test := range []struct {
@@ -134,6 +136,9 @@ func TestWhoArguments(t *testing.T) {
 		{"--log a b c.gz 1234567890 405 305", 0, []string{"405  issued to four", "305  issued to three"}},
 		{"list --log a b", 0, []string{"105  issued to one", "205  issued to two"}},
 		{"121105494835212288 --log six", exitNo, []string{"not issued by these servers while the log covers it", "): ids-6"}},
+		{"305 705 --log cut.gz c.gz", 0, []string{"305  issued to three", "705  issued to seven", "cut.gz: the end of"}},
+		{"121105494835212288 --log a", exitNo, []string{"the log does not cover its time, 2026", "\n", "server (unknown) has no log after"}},
+		{"notanid-305-1 --log a", exitNo, []string{"is not an ID"}},
 		{"a b --log c.gz", exitMisuse, []string{"the ID is missing"}},
 		{"305 - --log a", exitMisuse, []string{"line 1 is a line of an issue log", "--log -"}},
 		{"305 --log a other.xz", exitMisuse, []string{"other.xz has no IDs, and is not an issue log"}},

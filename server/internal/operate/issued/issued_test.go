@@ -2,8 +2,10 @@ package issued
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -107,7 +109,7 @@ func testVerdicts(t *testing.T, seed uint64, verdicts map[string]int) {
 	for i, q := range s.Queries {
 		x, received := texts[i], i < len(received)
 		v := s.Judge(q)
-		verdict, why := v.Is, v.Reason
+		verdict, why := v.Is, v.Reasons
 		verdicts[verdict]++
 		switch {
 		case verdict == NotIssued && received:
@@ -116,7 +118,7 @@ func testVerdicts(t *testing.T, seed uint64, verdicts map[string]int) {
 			t.Errorf("%s was never issued, and is %s: %+v", x.text, verdict, q.Found)
 		case verdict == Issued && (q.Found[0].Address != x.client || q.Found[0].Request != x.request || q.Found[0].Sequencer != "orders"):
 			t.Errorf("%s was issued to %s, not to %+v", x.text, x.client, q.Found[0])
-		case verdict == NotCovered && why == "":
+		case verdict == NotCovered && len(why) == 0:
 			t.Errorf("%s is not covered, without a reason", x.text)
 		}
 	}
@@ -231,20 +233,55 @@ func TestGaps(t *testing.T) {
 	}
 }
 
+// TestReasons: each hole near the time of an ID is a reason not to know it, those
+// in which the time is before those within the margin.
+func TestReasons(t *testing.T) {
+	l := firn.Default()
+	id := func(hour, minute int) string {
+		return must.Get(l.Compose(firn.Parts{Time: time.Date(2026, 12, 1, hour, minute, 0, 0, time.UTC), Node: 7}))(t).String()
+	}
+	q := query(t, id(11, 30), l)
+	s := Search{Queries: []*Query{q}}
+	var log strings.Builder
+	for _, x := range []string{"a 1 10:00:00", "a 2 11:29:30", "b 1 10:00:00", "b 2 11:00:00", "b 4 13:00:00", "c 1 11:29:30", "c 2 12:00:00"} {
+		f := strings.Fields(x)
+		fmt.Fprintf(&log, `{"time":"2026-12-01T%sZ","log":%q,"n":%s,"server":"on-%s","event":"minute"}`+"\n", f[2], f[0], f[1], f[0])
+	}
+	fmt.Fprintf(&log, `{"time":"2026-12-01T10:00:00Z","log":"a","n":1,"sequencer":"orders","layout":"default",`+
+		`"runs":[{"first":%q,"step":1,"count":1}]}`, id(10, 0))
+	must.Do(t, s.Read(strings.NewReader(log.String())))
+	v := s.Judge(q)
+	for i, want := range []string{"server on-a has no log after", "log b of server on-b has no lines from",
+		"server on-c has no log before 2026-12-01T11:29:30.000Z (30s away, and clocks may be wrong by 1m0s)"} {
+		if v.Is != NotCovered || len(v.Reasons) != 3 || !strings.HasPrefix(v.Reasons[i], want) {
+			t.Fatalf("%+v, want %q as reason %d of 3", v, want, i)
+		}
+	}
+}
+
 // TestFiles: a file without a line of a log is an error, and an empty one is not.
+// Of a compressed file that was cut, the lines before count.
 func TestFiles(t *testing.T) {
 	const line = `{"time":"2026-12-01T00:00:00Z","log":"x","n":1,"event":"start"}`
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	must.Get(io.WriteString(z, line+"\n"+line[:20]))(t)
+	must.Do(t, z.Close())
+	zipped := b.String()
 	s := new(Search)
 	for _, file := range []struct {
 		text string
-		is   bool
-	}{{line + "\n" + line[:20], true}, {"", true}, {"\n", true}, {line[:20], false}, {"no log\n", false}} {
-		if err := s.Read(strings.NewReader(file.text)); (err == nil) != file.is {
+		is   error // nil means none, and errors.ErrUnsupported another one
+	}{
+		{line + "\n" + line[:20], nil}, {"", nil}, {"\n", nil}, {line[:20], errors.ErrUnsupported}, {"no log\n", errors.ErrUnsupported},
+		{zipped, nil}, {zipped[:len(zipped)-1], ErrCut}, {zipped[:3], ErrCut},
+	} {
+		if err := s.Read(strings.NewReader(file.text)); (err == nil) != (file.is == nil) || errors.Is(file.is, ErrCut) && err != ErrCut {
 			t.Errorf("%q: %v", file.text, err)
 		}
 	}
-	if s.Bad != 3 {
-		t.Errorf("%d bad lines, want 3", s.Bad)
+	if s.Bad != 5 {
+		t.Errorf("%d bad lines, want 5", s.Bad)
 	}
 }
 

@@ -34,6 +34,9 @@ const margin = time.Minute
 // maxMargin is 34 years: more than any clock is wrong.
 const maxMargin = 1 << 30 * time.Second
 
+// forever is after the time of each ID.
+var forever = time.Unix(1<<40, 0)
+
 // A Query is an ID to search for.
 type Query struct {
 	Text string
@@ -54,8 +57,7 @@ type Search struct {
 	layouts map[string]firn.Layout
 	names   map[string]bool // of the sequencers
 	logs    map[string]*stream
-	starts  map[string][]time.Time // of processes, by server; nil until all was read
-	first   map[string]time.Time   // line, by server
+	holes   []hole // nil until all was read
 }
 
 // A sought is an ID to look for: a Query has one for each way to read it.
@@ -85,11 +87,16 @@ type part struct {
 	begin, end  time.Time // of these lines; with a clock that went back, end may be the earlier one
 }
 
+// ErrCut is the error of a compressed log without its end. Its lines count.
+var ErrCut = errors.New("the end of the compressed file is missing; its other lines were read")
+
 // Read reads a log, which may be compressed with gzip. Afterwards Queries must
 // not change.
 func (s *Search) Read(r io.Reader) error {
 	in, err := plain(r)
-	if err != nil {
+	if err == io.ErrUnexpectedEOF {
+		return ErrCut
+	} else if err != nil {
 		return err
 	}
 	if s.logs == nil {
@@ -102,7 +109,7 @@ func (s *Search) Read(r io.Reader) error {
 		slices.SortFunc(s.sought, func(a, b sought) int { return compare(a.id, b.id) })
 	}
 	good, bad := 0, s.Bad
-	s.starts = nil
+	s.holes = nil
 	for {
 		line, err := in.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
@@ -117,8 +124,9 @@ func (s *Search) Read(r io.Reader) error {
 			return errors.New("it is not an issue log, or compressed in another way than by gzip")
 		case err == io.EOF:
 			return nil
-		}
-		if err != nil {
+		case err == io.ErrUnexpectedEOF:
+			return ErrCut
+		case err != nil:
 			return err
 		}
 	}
@@ -334,10 +342,10 @@ func (q *Query) add(s *Search, x *Record) {
 
 // A Verdict is what the logs say about an ID.
 type Verdict struct {
-	Is     string    // Issued, NotIssued or NotCovered
-	Layout string    // in which the ID would have the Time; "" if none in the logs has such an ID
-	Time   time.Time // that the logs would have to cover
-	Reason string    // why they do not cover it, or why it is not issued although it is in a log
+	Is      string    // Issued, NotIssued or NotCovered
+	Layout  string    // in which the ID would have the Time; "" if none in the logs has such an ID
+	Time    time.Time // that the logs would have to cover
+	Reasons []string  // why they do not cover it, the likeliest first, or why it is not issued although it is in a log
 }
 
 // Judge returns the verdict on an ID. Only the layouts of lines in the logs are
@@ -349,16 +357,15 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 		}
 		return Verdict{Is: Issued}
 	}
-	v = Verdict{Is: NotCovered, Reason: "no layout in the logs has such an ID"}
 	if q.other != "" {
-		return Verdict{Is: NotIssued, Reason: "it was issued by sequencer " + q.other}
+		return Verdict{Is: NotIssued, Reasons: []string{"it was issued by sequencer " + q.other}}
 	}
 	if s.Sequencer != "" && !s.names[s.Sequencer] {
-		v.Reason = "the logs have no lines of sequencer " + s.Sequencer
-		return v
+		return Verdict{Is: NotCovered, Reasons: []string{"the logs have no lines of sequencer " + s.Sequencer}}
 	}
-	if s.starts == nil {
-		s.sort()
+	v = Verdict{Is: NotCovered, Reasons: []string{"no layout in the logs has such an ID: it may be mistyped"}}
+	if s.holes == nil {
+		s.findHoles()
 	}
 	for _, text := range slices.Sorted(maps.Keys(s.layouts)) {
 		l := s.layouts[text]
@@ -367,14 +374,16 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 			if err != nil {
 				continue
 			}
-			gap, covered := s.covers(text, p.Time, p.Time.Add(l.Unit()))
+			to := p.Time.Add(l.Unit())
+			reasons := s.reasons(p.Time, to)
 			switch {
-			case gap != "": // it may have been made then
-				return Verdict{NotCovered, text, p.Time, gap}
-			case covered && v.Is == NotCovered:
-				v = Verdict{NotIssued, text, p.Time, ""}
-			case v.Is == NotCovered:
-				v = Verdict{NotCovered, text, p.Time, "no log has lines from a minute before it and from a minute after it"}
+			case len(reasons) > 0: // it may have been made then
+				return Verdict{NotCovered, text, p.Time, reasons}
+			case v.Is == NotIssued:
+			case s.has(text, p.Time, to):
+				v = Verdict{NotIssued, text, p.Time, nil}
+			default:
+				v = Verdict{NotCovered, text, p.Time, []string{"no log has lines from a minute before it and from a minute after it"}}
 			}
 		}
 	}
@@ -390,43 +399,40 @@ func (s *Search) Servers() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// sort sorts the parts of each log, once all were read.
-func (s *Search) sort() {
-	s.starts, s.first = make(map[string][]time.Time), make(map[string]time.Time)
-	for _, q := range s.logs {
+// findHoles finds the holes of all logs, once they were read.
+func (s *Search) findHoles() {
+	starts := make(map[string][]time.Time) // of processes, by server
+	first := make(map[string]time.Time)    // line, by server
+	ids := slices.Sorted(maps.Keys(s.logs))
+	for _, id := range ids {
+		q := s.logs[id]
 		slices.SortFunc(q.parts, func(a, b part) int { return cmp.Compare(a.first, b.first) })
 		begin := q.parts[0].begin
 		if q.parts[0].first == 1 {
-			s.starts[q.server] = append(s.starts[q.server], begin)
+			starts[q.server] = append(starts[q.server], begin)
 		}
-		if at, ok := s.first[q.server]; !ok || begin.Before(at) {
-			s.first[q.server] = begin
+		if at, ok := first[q.server]; !ok || begin.Before(at) {
+			first[q.server] = begin
 		}
 	}
-}
-
-// covers reports whether some log has lines of a layout from before and after
-// the time, and which log may lack lines of that time.
-func (s *Search) covers(layout string, from, to time.Time) (gap string, covered bool) {
-	for _, id := range slices.Sorted(maps.Keys(s.logs)) {
+	s.holes = []hole{}
+	for _, id := range ids {
 		q := s.logs[id]
-		meets := func(a, b time.Time) bool {
-			return !from.Add(-q.margin).After(later(a, b)) && !to.Add(q.margin).Before(earlier(a, b))
-		}
 		server := "server " + cmp.Or(q.server, "(unknown)")
 		name := fmt.Sprintf("log %s of %s", id, server)
+		add := func(from, to time.Time, format string, args ...any) {
+			s.holes = append(s.holes, hole{earlier(from, to), later(from, to), q.margin, fmt.Sprintf(format, args...)})
+		}
 		begin, end, last := q.parts[0].begin, q.parts[0].end, q.parts[0].last
-		if meets(time.Time{}, begin) {
-			switch {
-			case q.parts[0].first != 1:
-				return fmt.Sprintf("%s has no lines before %s", name, Stamp(begin)), false
-			case begin.Equal(s.first[q.server]): // it may have run without a log, or its older files are gone
-				return fmt.Sprintf("%s has no log before %s", server, Stamp(begin)), false
-			}
+		switch {
+		case q.parts[0].first != 1:
+			add(time.Time{}, begin, "%s has no lines before %s", name, Stamp(begin))
+		case begin.Equal(first[q.server]): // it may have run without a log, or its older files are gone
+			add(time.Time{}, begin, "%s has no log before %s", server, Stamp(begin))
 		}
 		for _, p := range q.parts[1:] {
-			if p.first > last+1 && meets(end, p.begin) {
-				return fmt.Sprintf("%s has no lines from %s to %s", name, Stamp(end), Stamp(p.begin)), false
+			if p.first > last+1 {
+				add(end, p.begin, "%s has no lines from %s to %s", name, Stamp(end), Stamp(p.begin))
 			}
 			if p.last > last {
 				last, end = p.last, p.end
@@ -434,21 +440,60 @@ func (s *Search) covers(layout string, from, to time.Time) (gap string, covered 
 		}
 		// Still running, or ended, and then perhaps started without a log that is here:
 		// until the next start that is.
-		next, known := later(to, end).Add(2*q.margin), false
-		for _, t := range s.starts[q.server] {
+		next := forever
+		for _, t := range starts[q.server] {
 			if t.After(end) {
-				next, known = earlier(next, t), true
+				next = earlier(next, t)
 			}
 		}
-		if meets(end, next) {
-			if !known {
-				return fmt.Sprintf("%s has no log after %s", server, Stamp(end)), false
-			}
-			return fmt.Sprintf("%s has no log from %s to its start at %s", server, Stamp(end), Stamp(next)), false
+		if next.Equal(forever) {
+			add(end, next, "%s has no log after %s", server, Stamp(end))
+		} else {
+			add(end, next, "%s has no log from %s to its start at %s", server, Stamp(end), Stamp(next))
 		}
-		covered = covered || q.using[layout] && !from.Before(q.from.Add(q.margin)) && !to.After(q.to.Add(-q.margin))
 	}
-	return "", covered
+}
+
+// A hole is a time of which logs may lack lines, if clocks differ by less than
+// the margin.
+type hole struct {
+	from, to time.Time
+	margin   time.Duration
+	text     string
+}
+
+// away returns how far a time is from the hole: 0 if it is in it.
+func (h *hole) away(from, to time.Time) time.Duration {
+	return max(h.from.Sub(to), from.Sub(h.to), 0)
+}
+
+// reasons returns why logs may lack lines of a time, the nearest hole first.
+func (s *Search) reasons(from, to time.Time) (reasons []string) {
+	var near []hole
+	for _, h := range s.holes {
+		if h.away(from, to) <= h.margin {
+			near = append(near, h)
+		}
+	}
+	slices.SortStableFunc(near, func(a, b hole) int { return cmp.Compare(a.away(from, to), b.away(from, to)) })
+	for _, h := range near {
+		if d := h.away(from, to); d > 0 {
+			h.text += fmt.Sprintf(" (%v away, and clocks may be wrong by %v)", d.Round(time.Millisecond), h.margin.Round(time.Millisecond))
+		}
+		reasons = append(reasons, h.text)
+	}
+	return reasons
+}
+
+// has reports whether some log has lines of a layout from before and after the
+// time.
+func (s *Search) has(layout string, from, to time.Time) bool {
+	for _, q := range s.logs {
+		if q.using[layout] && !from.Before(q.from.Add(q.margin)) && !to.After(q.to.Add(-q.margin)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Stamp writes a time of a log.
