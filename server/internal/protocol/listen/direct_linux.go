@@ -1,7 +1,6 @@
 package listen
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -146,7 +145,7 @@ func (d *directConn) Write(b []byte) (int, error) {
 
 // errorOf returns an error in the form of package net.
 func (d *directConn) errorOf(op string, err error) error {
-	if o := (*net.OpError)(nil); errors.As(err, &o) {
+	if o, ok := err.(*net.OpError); ok {
 		err = o.Err // whose op is raw-read or raw-write
 	}
 	return &net.OpError{Op: op, Net: "tcp", Source: d.LocalAddr(), Addr: d.RemoteAddr(), Err: err}
