@@ -240,9 +240,11 @@ func appendField(line []byte, name, value string) []byte {
 		return line
 	}
 	line = append(append(append(line, `,"`...), name...), `":`...)
-	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
-		quoted, _ := json.Marshal(value)
-		return append(line, quoted...)
+	for i := range len(value) {
+		if c := value[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(value)
+			return append(line, quoted...)
+		}
 	}
 	return append(append(append(line, '"'), value...), '"')
 }
