@@ -1,0 +1,62 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/operate/members"
+)
+
+// newMember makes the commands about servers.
+func newMember(a *app) *cobra.Command {
+	return parent(command("member", nil, nil), newMemberList(a))
+}
+
+func newMemberList(a *app) *cobra.Command {
+	return a.onStore("member list", noArgs, false, func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
+		now := a.now()
+		all, err := members.List(ctx, s, now)
+		if err != nil {
+			return err
+		}
+		l := a.list(asJSON, "HOST", "SERVER", "VERSION", "RUNS FOR", "SEEN", "NODES", "IDS", "IDS/S")
+		l.right = map[int]bool{3: true, 5: true, 6: true, 7: true}
+		for _, m := range all {
+			held := 0
+			for _, h := range m.Holds {
+				if h.Until.After(now) {
+					held++
+				}
+			}
+			nodes := strconv.Itoa(held)
+			if len(m.Holds) == members.MaxHeld {
+				nodes += " or more"
+			}
+			l.add(m, m.Host, m.Name(), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(),
+				agoText(now.Sub(m.Seen)), nodes, groupDigits(m.IDs), groupDigits(uint64(m.Rate)))
+		}
+		return l.end("no server of this store is running; start one with firn serve")
+	})
+}
+
+// holders returns the servers that hold node IDs. If a server holds more node
+// IDs than fit into its record, only the first of them are found.
+func (a *app) holders(ctx context.Context, s grant.Store) map[members.Held]string {
+	all, err := members.List(ctx, s, a.now())
+	if err != nil {
+		a.note("cannot find out which servers hold them: %v", err)
+		return nil
+	}
+	by := make(map[members.Held]string)
+	for _, m := range all {
+		for _, h := range m.Holds {
+			by[members.Held{Sequencer: h.Sequencer, Node: h.Node}] = m.Name()
+		}
+	}
+	return by
+}

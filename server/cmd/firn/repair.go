@@ -1,0 +1,88 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
+)
+
+func newNodeRepair(a *app) *cobra.Command {
+	m := &applyCmd{verb: "repair", done: "repaired", skew: clockTolerance}
+	return m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
+		r, err := grant.Repair(ctx, s, name, &grant.AdminOptions{DryRun: !m.apply, Now: a.now})
+		if m.apply && (err != nil || len(r.Nodes) > 0) {
+			a.audit(ctx, s, "repaired", name, err)
+		}
+		if err != nil {
+			return false, err
+		}
+		a.printRepair(name, r, m)
+		return len(r.Left)+len(r.Damaged) == 0, nil
+	})
+}
+
+// blockedJSON returns blocked node IDs for JSON. Those that can be given back have
+// the span that is, and until when the rest is kept.
+func blockedJSON(nodes []grant.NodeInfo) any {
+	all := make([]map[string]any, len(nodes))
+	for i, n := range nodes {
+		all[i] = map[string]any{"node": n.Node, "host": n.Host, "owner": n.Owner, "until": textfmt.Stamp(n.Until)}
+		if !n.To.IsZero() {
+			all[i]["from"], all[i]["to"], all[i]["kept_until"] = textfmt.Stamp(n.From), textfmt.Stamp(n.To), textfmt.Stamp(n.Kept)
+		}
+	}
+	return all
+}
+
+func (a *app) printRepair(name string, r grant.Report, m *applyCmd) {
+	if m.asJSON {
+		a.printJSON(map[string]any{
+			"sequencer": name, "applied": m.apply, "repaired": blockedJSON(r.Nodes), "left": blockedJSON(r.Left),
+			"damaged": len(r.Damaged),
+		})
+		return
+	}
+	var t rows
+	t.add("sequencer", "%s", name)
+	t.add("node IDs", "%d blocked, %d of which can be given back", len(r.Nodes)+len(r.Left), len(r.Nodes))
+	blocked := func(n grant.NodeInfo) (key string) {
+		key = fmt.Sprintf("node %d", n.Node)
+		t.add(key, "blocked until %s by host %s, owner %s", textfmt.Stamp(n.Until), cmp.Or(n.Host, "unknown"),
+			cmp.Or(n.Owner, "unknown"))
+		return key
+	}
+	for _, n := range r.Nodes {
+		key := blocked(n)
+		t.add(key, "gives back %s to %s", textfmt.Stamp(n.From), textfmt.Stamp(n.To))
+		t.add(key, "keeps %s to %s, which no member uses again", textfmt.Stamp(n.To), textfmt.Stamp(n.Kept))
+	}
+	for _, n := range r.Left {
+		t.add(blocked(n),
+			"cannot be given back: no unused time is left before that. Members acquire other node IDs until then")
+	}
+	t.addDamaged(r.Damaged)
+	t.print(a.stdout, a.style())
+}
+
+// blockedNodes returns the node IDs of a sequencer that need a repair, and whether
+// it can give them back. It skips records that cannot be read.
+func blockedNodes(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
+	r, err := grant.Repair(ctx, s, name, &grant.AdminOptions{DryRun: true, Now: now})
+	if err != nil {
+		return nil
+	}
+	all := make(map[uint64]bool)
+	for _, n := range r.Nodes {
+		all[n.Node] = true
+	}
+	for _, n := range r.Left {
+		all[n.Node] = false
+	}
+	return all
+}
