@@ -82,8 +82,8 @@ func TestMany(t *testing.T) {
 // time that a record is valid, by the clock of the one who looks.
 func TestLate(t *testing.T) {
 	seen := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	record := func(at time.Time) []members.Member {
-		return []members.Member{{ID: "a", Seen: at, Until: at.Add(30 * time.Second)}}
+	record := func(at time.Time) []members.Server {
+		return []members.Server{{ID: "a", Seen: at, Until: at.Add(30 * time.Second)}}
 	}
 	ss, now := new(snapshots), seen.Add(time.Hour) // another clock
 	for _, row := range []struct {

@@ -152,7 +152,7 @@ func (k *Console) unveil(v *visit, id, of string, o *inspect.Options) error {
 	}
 	o.Layout = firn.Layout{} // that of the sequencer
 	front, creds := k.frontFor(v)
-	if p := front.Reads(v.r.Context(), creds, of, id, o); p != nil {
+	if p := front.PrepareInspect(v.r.Context(), creds, of, id, o); p != nil {
 		return p
 	}
 	return nil

@@ -26,7 +26,7 @@ func (k *Console) makeID(v *visit) {
 	q := service.Request{Count: 1}
 	q.Fit = func(s *service.Sequencer) *service.Problem {
 		if s.Prefix != "" {
-			q.Form = form.TypedAs(s.Prefix)
+			q.Resolved = form.TypedAs(s.Prefix)
 		}
 		return nil
 	}
@@ -36,7 +36,7 @@ func (k *Console) makeID(v *visit) {
 		return
 	}
 	k.snapshots.forget() // the node ID may be new
-	target := inspectAddress([]string{string(b.At(0).Append(nil, &q.Form))},
+	target := inspectAddress([]string{string(b.At(0).Append(nil, &q.Resolved))},
 		url.Values{"layout": {b.Layout().String()}, "of": {name}})
 	http.Redirect(v.w, v.r, target+"&made=1", http.StatusSeeOther)
 }

@@ -61,7 +61,7 @@ func separator(i, n int) string {
 // memberFor returns a server with what a visitor may see of it.
 func memberFor(who visitor, m memberInfo) memberInfo {
 	if !who.may(auth.SeeAll, "") {
-		m.Member = m.For(who.MayRead)
+		m.Server = m.For(who.MayRead)
 	}
 	return m
 }

@@ -45,7 +45,7 @@ type sequencerInfo struct {
 
 // A memberInfo is a server and what is known about it.
 type memberInfo struct {
-	members.Member
+	members.Server
 	Name  string    // tells it apart from the others
 	Heard time.Time // when its last record was seen, by this server's clock
 	Late  bool      // its next record is overdue
@@ -104,7 +104,7 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 		err = ss.readNodes(ctx, q)
 	}
 	if err == nil {
-		var all []members.Member
+		var all []members.Server
 		if all, err = ss.console.admin.Members(ctx); err == nil {
 			s.Members = ss.heardNow(all, ss.console.config.Now())
 			nameMembers(s.Members)
@@ -182,10 +182,10 @@ func nameMembers(list []memberInfo) {
 }
 
 // heardNow returns the listed servers, and when each was last heard of.
-func (ss *snapshots) heardNow(all []members.Member, now time.Time) (list []memberInfo) {
+func (ss *snapshots) heardNow(all []members.Server, now time.Time) (list []memberInfo) {
 	heard := make(map[string]memberInfo, len(all))
 	for _, m := range all {
-		is := memberInfo{Member: m, Heard: now}
+		is := memberInfo{Server: m, Heard: now}
 		if last, ok := ss.heard[m.ID]; ok && last.Seen.Equal(m.Seen) {
 			is.Heard = last.Heard
 		}

@@ -53,10 +53,11 @@ func (s *Server) metricsConfig() metrics.Config {
 // front returns what all protocols have in common. The console does not use the
 // Auth: it gets the guard, to identify visitors by their sessions too, and then
 // decides by visitor.
-func (s *Server) front() service.Front {
+func (s *Server) front(p listen.Protocol) service.Front {
 	f := service.Front{
 		Backend: s.source.backend, Veil: s.config.VeilKeys, Limit: s.config.RequestTimeout, Limits: s.config.Limits,
-		Logger: s.config.Logger,
+		Logger:  s.config.Logger,
+		Observe: func(k service.Kind, d time.Duration, n int) { s.metrics.Observe(p.String(), outcomeOf(k), d, n) },
 	}
 	if s.guard != nil { // otherwise Auth stays nil, and is not a nil *auth.Guard
 		f.Auth = s.guard
@@ -70,7 +71,7 @@ func (s *Server) front() service.Front {
 // newConsole makes the web pages.
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
-		Front: s.front(), Guard: s.guard, Figures: s.source.figures, Layout: s.config.layout(), Version: s.config.Version,
+		Front: s.front(listen.HTTP), Guard: s.guard, Figures: s.source.figures, Layout: s.config.layout(), Version: s.config.Version,
 	}
 	if s.source.announcer != nil {
 		c.Self = s.source.announcer.ID
@@ -80,10 +81,9 @@ func (s *Server) newConsole() *console.Console {
 
 func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
-		Front: s.front(), Console: s.pages, Metrics: s.metrics.Handler(),
+		Front: s.front(listen.HTTP), Console: s.pages, Metrics: s.metrics.Handler(),
 		AnyHost: s.config.TLS != nil || s.config.TokenFile != "", Hosts: s.config.Hosts,
-		Trace:   s.tracer.HTTP(s.config.TLS != nil),
-		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
+		Trace: s.tracer.HTTP(s.config.TLS != nil),
 	}
 	if host, _, err := net.SplitHostPort(s.config.Advertise); err == nil {
 		c.Hosts = append([]string{host}, c.Hosts...)
@@ -95,17 +95,13 @@ func (s *Server) newHandler() *httpapi.Handler {
 }
 
 func (s *Server) newRPC() *rpcapi.Server {
-	return rpcapi.NewServer(rpcapi.Config{
-		Front: s.front(), Options: s.tracer.GRPCServer(),
-		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
-	})
+	return rpcapi.NewServer(rpcapi.Config{Front: s.front(listen.GRPC), Options: s.tracer.GRPCServer()})
 }
 
 func (s *Server) newRESP() *respapi.Server {
 	return respapi.NewServer(respapi.Config{
-		Front: s.front(), IdleTimeout: s.config.RESPIdle, RefuseUnsafe: s.config.RESPRefuseUnsafe,
+		Front: s.front(listen.RESP), IdleTimeout: s.config.RESPIdle, RefuseUnsafe: s.config.RESPRefuseUnsafe,
 		Version: s.config.Version, Trace: s.tracer.RESP(),
-		Observe: func(n int, d time.Duration, k service.Kind) { s.metrics.ObserveMany("resp", outcomeOf(k), d, n) },
 	})
 }
 

@@ -118,12 +118,12 @@ func holds(s grant.Status, now time.Time) bool {
 
 // describe returns a function that describes this server to the others of its
 // store.
-func (s *Server) describe(listeners []Listener) func() members.Member {
-	m := members.Member{Version: s.config.Version, Started: time.Now().UTC().Truncate(time.Millisecond),
+func (s *Server) describe(listeners []Listener) func() members.Server {
+	m := members.Server{Version: s.config.Version, Started: time.Now().UTC().Truncate(time.Millisecond),
 		TLS: s.config.TLS != nil}
 	m.Host, _ = os.Hostname()
 	m.Address = cmp.Or(s.config.Advertise, addressOf(listeners, m.Host))
-	return func() members.Member {
+	return func() members.Server {
 		m := m
 		m.Holds = []members.Held{}
 		if s.source.peers != nil {

@@ -68,8 +68,8 @@ const fickleLimit = 5 * time.Second
 func serveFickle(t *testing.T, f *fickle, limits service.Limits, anyHost bool) (address string, resp func() int64) {
 	t.Helper()
 	var commands atomic.Int64
-	observe := func(n int, _ time.Duration, _ service.Kind) { commands.Add(int64(n)) }
-	s := &Server{resp: respapi.NewServer(respapi.Config{Front: service.Front{Backend: f, Limit: fickleLimit, Limits: service.Limits{Count: limits.Count}}, Observe: observe})}
+	observe := func(_ service.Kind, _ time.Duration, n int) { commands.Add(int64(n)) }
+	s := &Server{resp: respapi.NewServer(respapi.Config{Front: service.Front{Backend: f, Limit: fickleLimit, Limits: service.Limits{Count: limits.Count}, Observe: observe}})}
 	web := httpapi.NewServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: f, Limit: fickleLimit, Limits: limits}, AnyHost: anyHost}))
 	mux := listen.New(nettest.Listen(t), listen.Config{})
 	var all sync.WaitGroup

@@ -91,8 +91,8 @@ func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.
 
 // Members returns the servers that have announced themselves in the store, with
 // what the client may see of them.
-func (a *StoreAdmin) Members(ctx context.Context) ([]members.Member, error) {
-	return ask(ctx, a, need{}, func(ctx context.Context) ([]members.Member, error) {
+func (a *StoreAdmin) Members(ctx context.Context) ([]members.Server, error) {
+	return ask(ctx, a, need{}, func(ctx context.Context) ([]members.Server, error) {
 		all, err := members.List(ctx, a.store, time.Now())
 		for i := range all {
 			if a.sees != nil && !a.seesAll {

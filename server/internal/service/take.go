@@ -29,6 +29,11 @@ type Front struct {
 	Limits  Limits          // of requests and connections
 	Issued  IssueFunc       // is called with IDs before they are answered; nil calls nothing
 
+	// Observe is called for each request of the protocol, also for invalid ones, with
+	// the kind of problem and the time that each of n equal requests took, which were
+	// answered at once. It must be fast; nil observes nothing.
+	Observe func(k Kind, d time.Duration, n int)
+
 	// Logger receives changes, the server's own failures, and every request at
 	// level debug; nil discards them. The context of a line has the request ID, see
 	// package requestid.
@@ -38,11 +43,14 @@ type Front struct {
 	NameSequencer string // how they name the sequencer of a veiled ID; set by the protocol
 }
 
-// WithDefaults returns the Front with defaults for a zero Limit, Limits and
-// Logger.
+// WithDefaults returns the Front with defaults for a zero Limit, Limits, Observe
+// and Logger.
 func (f Front) WithDefaults() Front {
 	f.Limit, f.Limits = cmp.Or(f.Limit, DefaultLimit), f.Limits.WithDefaults()
 	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
+	if f.Observe == nil {
+		f.Observe = func(Kind, time.Duration, int) {}
+	}
 	return f
 }
 
@@ -53,10 +61,10 @@ type IssueFunc func(ctx context.Context, c *auth.Credentials, name string, b Bat
 
 // A Request is a request for IDs.
 type Request struct {
-	Count  int       // see ParseCount
-	Format form.Form // zero: that of the layout
-	Form   form.Form // set before IDs are taken: the Format, with the prefix or key of the sequencer
-	Runs   bool      // the IDs are requested as runs
+	Count    int       // see ParseCount
+	Format   form.Form // zero: that of the layout
+	Resolved form.Form // set before IDs are taken: the Format, with the prefix or key of the sequencer
+	Runs     bool      // the IDs are requested as runs
 
 	// MustExist means that the request creates no sequencer.
 	MustExist bool
@@ -130,10 +138,10 @@ func (f *Front) Check(c *auth.Credentials, name string) *Problem {
 // fit completes the request for its sequencer, or returns why it does not suit
 // it.
 func (q *Request) fit(s *Sequencer) *Problem {
-	if q.Form = q.Format; q.Form.IsAuto() {
-		q.Form = form.Of(s.Layout.Format())
+	if q.Resolved = q.Format; q.Resolved.IsAuto() {
+		q.Resolved = form.Of(s.Layout.Format())
 	}
-	if err := s.complete(&q.Form); err != nil {
+	if err := s.complete(&q.Resolved); err != nil {
 		return Problemf(BadParameter, "%s", textfmt.Message(err))
 	}
 	if q.Runs && !s.Layout.HasRuns() {

@@ -61,8 +61,8 @@ func start(t *testing.T, o options) *server {
 	}
 	started := time.Now()
 	announcer := members.New(o.store, members.Options{Every: time.Second})
-	describe := func() members.Member {
-		m := members.Member{Host: o.host, Address: s.address, Version: "v0.9.0", Started: started, Holds: []members.Held{}}
+	describe := func() members.Server {
+		m := members.Server{Host: o.host, Address: s.address, Version: "v0.9.0", Started: started, Holds: []members.Held{}}
 		s.cluster.Usage(func(name string, q *service.Usage) {
 			m.IDs += q.IDs
 			if q.Status.Phase == grant.Holding {

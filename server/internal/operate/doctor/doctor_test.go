@@ -65,7 +65,7 @@ func (s clockStore) Time(context.Context) (time.Time, time.Duration, error) {
 func (s clockStore) Check(context.Context) ([]string, error) { return []string{"fsync is off"}, nil }
 
 // announce writes a server into the store.
-func announce(t *testing.T, s grant.Store, n int, m members.Member) {
+func announce(t *testing.T, s grant.Store, n int, m members.Server) {
 	t.Helper()
 	value := must.Get(json.Marshal(m))(t)
 	if ok, err := s.CAS(t.Context(), fmt.Sprintf("members/v1/%04d", n), nil, value); err != nil || !ok {
@@ -96,7 +96,7 @@ func TestStore(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := clockStore{new(memstore.Store), func() time.Time { return now.Add(test.offset) }}
 			for i, v := range test.versions {
-				announce(t, s, i, members.Member{Host: fmt.Sprint("host-", i), Version: v, Seen: now.Add(test.seen), Until: now.Add(time.Minute)})
+				announce(t, s, i, members.Server{Host: fmt.Sprint("host-", i), Version: v, Seen: now.Add(test.seen), Until: now.Add(time.Minute)})
 			}
 			found := Run(t.Context(), Config{Store: s, Version: "v1.3.0", Now: clock})
 			for words, level := range test.words {
@@ -145,7 +145,7 @@ func TestStoppedSequencers(t *testing.T) {
 	check(grant.Detach(ctx, s, "users", nil))
 	check(grant.Destroy(ctx, s, "gone", nil))
 	check(grant.Move(ctx, "moved", grant.Place{Store: s, URL: "dir:/a"}, grant.Place{Store: new(memstore.Store), URL: "dir:/b"}, nil))
-	announce(t, s, 0, members.Member{Host: "ids-1", Seen: now, Until: now.Add(time.Hour), Lacks: []members.Lack{{Sequencer: "orders", Problem: "store-rolled-back"}}})
+	announce(t, s, 0, members.Server{Host: "ids-1", Seen: now, Until: now.Add(time.Hour), Lacks: []members.Lack{{Sequencer: "orders", Problem: "store-rolled-back"}}})
 	found := Run(t.Context(), Config{Store: s, Now: func() time.Time { return now }})
 	want(t, found, "records", "sequencer users is detached: no server gives its IDs (last change: detach by ops, ", Fix)
 	want(t, found, "records", "sequencer moved was moved to dir:/b (last change: move by ops, ", OK)

@@ -25,8 +25,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A Member is a server as it has announced itself.
-type Member struct {
+// A Server is a server as it has announced itself.
+type Server struct {
 	ID        string    `json:"id"`                // random, new for each run
 	Host      string    `json:"host"`              // name of its machine
 	Address   string    `json:"address,omitempty"` // HOST:PORT for other servers; empty if none
@@ -44,7 +44,7 @@ type Member struct {
 
 // Name identifies a server among those of its host: by its address, or by the
 // beginning of its ID if it has none.
-func (m *Member) Name() string {
+func (m *Server) Name() string {
 	if m.Address != "" {
 		return m.Address
 	}
@@ -76,10 +76,10 @@ func IsAddress(text string) bool {
 	return err == nil && n > 0
 }
 
-// For returns the Member for a user who may see only some sequencers: with the
+// For returns the Server for a user who may see only some sequencers: with the
 // node IDs and IDs of these, and without its rate and forwarded calls, which
 // are totals.
-func (m Member) For(sees func(sequencer string) bool) Member {
+func (m Server) For(sees func(sequencer string) bool) Server {
 	holds := make([]Held, 0, len(m.Holds))
 	m.IDs, m.Rate, m.Forwarded = 0, 0, 0
 	for _, h := range m.Holds {
@@ -92,7 +92,7 @@ func (m Member) For(sees func(sequencer string) bool) Member {
 	return m
 }
 
-// MaxHeld is how many node IDs a Member lists at most: records are short.
+// MaxHeld is how many node IDs a Server lists at most: records are short.
 const MaxHeld = 20
 
 // prefix begins the keys; a number from 0 up follows. No store removes records,
@@ -108,10 +108,10 @@ const maxMembers = 10_000
 // record has not expired by the clock now. A member's own clock determines when
 // its record expires: if that was ahead, a crashed member stays listed for just
 // as long. List costs one List of the store.
-func List(ctx context.Context, s grant.Store, now time.Time) ([]Member, error) {
-	var all []Member
+func List(ctx context.Context, s grant.Store, now time.Time) ([]Server, error) {
+	var all []Server
 	err := s.List(ctx, prefix, func(_ string, value []byte) bool {
-		var m Member
+		var m Server
 		if json.Unmarshal(value, &m) == nil && m.Until.After(now) {
 			all = append(all, m)
 		}
@@ -120,7 +120,7 @@ func List(ctx context.Context, s grant.Store, now time.Time) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b Member) int {
+	slices.SortFunc(all, func(a, b Server) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Address, b.Address), cmp.Compare(a.ID, b.ID))
 	})
 	return all, nil
@@ -179,7 +179,7 @@ func (a *Announcer) every() time.Duration {
 // Run writes the record until ctx is done, and then, within a second, that the
 // member is gone. It calls describe before each write, and fills in ID, Seen,
 // Until and Rate. It must be called once.
-func (a *Announcer) Run(ctx context.Context, describe func() Member) {
+func (a *Announcer) Run(ctx context.Context, describe func() Server) {
 	every := a.every()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -215,7 +215,7 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 }
 
 // write writes the record, which is valid for a time.
-func (a *Announcer) write(ctx context.Context, m Member, valid time.Duration) error {
+func (a *Announcer) write(ctx context.Context, m Server, valid time.Duration) error {
 	now := a.options.Now().Truncate(time.Millisecond)
 	m.ID, m.Seen, m.Until = a.id, now, now.Add(valid)
 	if len(m.Holds) > MaxHeld {
@@ -279,7 +279,7 @@ func (a *Announcer) claim(ctx context.Context, now time.Time, value []byte) erro
 				return true
 			}
 			last = n
-			var m Member
+			var m Server
 			if json.Unmarshal(old, &m) != nil || !m.Until.After(now) || m.ID == a.id {
 				found = append(found, free{n, slices.Clone(old)})
 			}

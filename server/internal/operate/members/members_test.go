@@ -20,14 +20,14 @@ import (
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-func list(t *testing.T, s grant.Store) []Member {
+func list(t *testing.T, s grant.Store) []Server {
 	t.Helper()
 	all := must.Get(List(t.Context(), s, time.Now()))(t)
 	return all
 }
 
 // host describes a member of which nothing else is known.
-func host(name string) func() Member { return func() Member { return Member{Host: name} } }
+func host(name string) func() Server { return func() Server { return Server{Host: name} } }
 
 // TestMembers: many that start at once are all listed, with their rates; who
 // ends is gone at once, who crashes a little later, and their records are used
@@ -41,9 +41,9 @@ func TestMembers(t *testing.T) {
 			ids := uint64(0)
 			a := New(s, Options{})
 			running.Go(func() {
-				a.Run(ctx, func() Member {
+				a.Run(ctx, func() Server {
 					ids += 1000
-					return Member{Host: fmt.Sprintf("h%02d", i), IDs: ids, Holds: make([]Held, 100)}
+					return Server{Host: fmt.Sprintf("h%02d", i), IDs: ids, Holds: make([]Held, 100)}
 				})
 			})
 		}
@@ -123,7 +123,7 @@ func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
 		stalled := New(s, Options{})
-		must.Do(t, stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second))
+		must.Do(t, stalled.write(t.Context(), Server{Host: "stalled"}, 30*time.Second))
 		time.Sleep(29 * time.Second)
 		if n := len(list(t, s)); n != 1 {
 			t.Errorf("%d members, want one", n)
@@ -134,9 +134,9 @@ func TestCrash(t *testing.T) {
 		}
 		for i := range 12 { // until one has taken its record
 			other := New(s, Options{})
-			must.Do(t, other.write(t.Context(), Member{Host: fmt.Sprint(i)}, 30*time.Second))
+			must.Do(t, other.write(t.Context(), Server{Host: fmt.Sprint(i)}, 30*time.Second))
 		}
-		must.Do(t, stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second))
+		must.Do(t, stalled.write(t.Context(), Server{Host: "stalled"}, 30*time.Second))
 		if n := len(list(t, s)); n != 13 {
 			t.Errorf("%d members, want 13", n)
 		}
@@ -159,15 +159,15 @@ func TestClockAheadTakesNoRecord(t *testing.T) {
 		var all []*Announcer
 		for range 8 {
 			all = append(all, New(s, Options{}))
-			must.Do(t, all[len(all)-1].write(t.Context(), Member{}, 30*time.Second))
+			must.Do(t, all[len(all)-1].write(t.Context(), Server{}, 30*time.Second))
 		}
-		must.Do(t, New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second))
+		must.Do(t, New(s, Options{Now: ahead}).write(t.Context(), Server{}, 30*time.Second))
 		if got := list(t, s); len(got) != 9 {
 			t.Errorf("%d members, want 9: one has lost its record", len(got))
 		}
 		time.Sleep(31 * time.Second) // all are gone, the last one by its own clock too
 		time.Sleep(time.Minute)
-		must.Do(t, New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second))
+		must.Do(t, New(s, Options{Now: ahead}).write(t.Context(), Server{}, 30*time.Second))
 		records := 0
 		_ = s.List(t.Context(), prefix, func(string, []byte) bool { records++; return true })
 		if records != 9 {
@@ -185,7 +185,7 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	a := New(s, Options{})
-	must.Do(t, a.write(t.Context(), Member{Host: "a"}, time.Minute))
+	must.Do(t, a.write(t.Context(), Server{Host: "a"}, time.Minute))
 	if all := list(t, s); len(all) != 1 || all[0].ID != a.ID() {
 		t.Errorf("%+v", all)
 	}
@@ -194,7 +194,7 @@ func TestDamage(t *testing.T) {
 // TestFor: who sees some sequencers learns nothing of how much is made of the
 // others.
 func TestFor(t *testing.T) {
-	m := Member{ID: "x", IDs: 100, Rate: 7, Forwarded: 3, Holds: []Held{{Sequencer: "a-1", IDs: 2}, {Sequencer: "b-1", IDs: 90}, {Sequencer: "a-2", IDs: 3}}}
+	m := Server{ID: "x", IDs: 100, Rate: 7, Forwarded: 3, Holds: []Held{{Sequencer: "a-1", IDs: 2}, {Sequencer: "b-1", IDs: 90}, {Sequencer: "a-2", IDs: 3}}}
 	before := slices.Clone(m.Holds)
 	got := m.For(func(name string) bool { return strings.HasPrefix(name, "a-") })
 	if got.ID != "x" || got.IDs != 5 || got.Rate != 0 || got.Forwarded != 0 || len(got.Holds) != 2 || got.Holds[1].Sequencer != "a-2" {

@@ -328,12 +328,9 @@ func New(c Config) *Set {
 	return s
 }
 
-// Observe counts a request without allocating. The protocol must be one of
-// Config.
-func (s *Set) Observe(protocol string, o Outcome, d time.Duration) { s.ObserveMany(protocol, o, d, 1) }
-
-// ObserveMany counts n requests of duration d each.
-func (s *Set) ObserveMany(protocol string, o Outcome, d time.Duration, n int) {
+// Observe counts n requests of duration d each, without allocating. The protocol
+// must be one of Config.
+func (s *Set) Observe(protocol string, o Outcome, d time.Duration, n int) {
 	if r := s.requests[protocol]; r != nil && n > 0 {
 		r.counts[o].Add(uint64(n))
 		r.seconds.observe(d, uint64(n))

@@ -43,11 +43,11 @@ func TestScrape(t *testing.T) {
 		Clients:   func(yield func(string, uint64, uint64) bool) { yield("billing", 31, 32) },
 		Ready:     func() bool { return true }, Expiry: func() time.Time { return time.Unix(1_800_000_000, 0) },
 	})
-	s.Observe("http", OK, 30*time.Microsecond)
-	s.Observe("http", Refused, time.Millisecond)
-	s.ObserveMany("resp", OK, 70*time.Microsecond, 5)
-	s.ObserveMany("resp", Failed, time.Minute, 2)
-	s.Observe("nothing", OK, time.Millisecond) // is not there, and does no harm
+	s.Observe("http", OK, 30*time.Microsecond, 1)
+	s.Observe("http", Refused, time.Millisecond, 1)
+	s.Observe("resp", OK, 70*time.Microsecond, 5)
+	s.Observe("resp", Failed, time.Minute, 2)
+	s.Observe("nothing", OK, time.Millisecond, 1) // is not there, and does no harm
 	text := scrape(t, s)
 	for _, want := range []string{
 		`firn_ids_total{sequencer="orders"} 12`, `firn_wait_seconds_total{sequencer="orders"} 1.5`, `firn_lead_seconds{sequencer="orders"} 0.25`,
@@ -179,7 +179,7 @@ func TestOtherDoesNotFall(t *testing.T) {
 
 func TestObserveDoesNotAllocate(t *testing.T) {
 	s := New(Config{Protocols: []string{"http"}, Sequencers: func() []Sequencer { return nil }})
-	if n := testing.AllocsPerRun(100, func() { s.Observe("http", OK, time.Millisecond) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { s.Observe("http", OK, time.Millisecond, 1) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -188,7 +188,7 @@ func BenchmarkObserve(b *testing.B) {
 	s := New(Config{Protocols: []string{"http", "grpc", "resp"}, Sequencers: func() []Sequencer { return nil }})
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Observe("resp", OK, 30*time.Microsecond)
+		s.Observe("resp", OK, 30*time.Microsecond, 1)
 	}
 }
 

@@ -173,7 +173,7 @@ func (h *Handler) detachOrDestroy(ctx context.Context, a *adminCall, do service.
 
 // members answers with the servers of the store; none without one.
 func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
-	all := []members.Member{}
+	all := []members.Server{}
 	if a, p := h.config.Admin(creds); p == nil {
 		ctx, cancel := context.WithTimeout(r.Context(), h.config.Limit)
 		defer cancel()

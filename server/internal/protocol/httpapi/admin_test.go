@@ -188,7 +188,7 @@ func TestListsShowWhatCallerMaySee(t *testing.T) {
 	done := make(chan struct{})
 	a := members.New(store, members.Options{})
 	go func() {
-		a.Run(ctx, func() members.Member { return members.Member{Host: "h1", Holds: held} })
+		a.Run(ctx, func() members.Server { return members.Server{Host: "h1", Holds: held} })
 		close(done)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
@@ -212,7 +212,7 @@ func TestListsShowWhatCallerMaySee(t *testing.T) {
 		if got := strings.Join(names, " "); got != row.want {
 			t.Errorf("%v sees the sequencers %q, want %q", row.g, got, row.want)
 		}
-		var there struct{ Members []members.Member }
+		var there struct{ Members []members.Server }
 		if err := json.Unmarshal(do(h, "GET", "/v1/members").Body.Bytes(), &there); err != nil || len(there.Members) != 1 {
 			t.Fatalf("%+v, %v, want one member", there, err)
 		}

@@ -36,12 +36,8 @@ type Config struct {
 	// Metrics answers /metrics; nil disables that path.
 	Metrics http.Handler
 
-	// Observe is called for every request except those for health and metrics,
-	// with the kind of problem and the duration of the answer. nil is allowed.
-	Observe func(k service.Kind, d time.Duration)
-
-	// Trace is called at the beginning of every request that Observe is called
-	// for, with the path as a pattern. It returns the request's context, and a
+	// Trace is called at the beginning of every request except those for health and
+	// metrics, which Observe is not called for either, with the path as a pattern. It returns the request's context, and a
 	// function that is called with the status of the answer. nil traces nothing.
 	Trace func(r *http.Request, pattern string) (ctx context.Context, end func(status int))
 
@@ -138,7 +134,7 @@ func NewHandler(c Config) *Handler {
 func (h *Handler) handle(r route, isObserved bool) {
 	observe, trace := h.config.Observe, h.config.Trace
 	if !isObserved {
-		observe, trace = nil, nil
+		observe, trace = func(service.Kind, time.Duration, int) {}, nil
 	}
 	h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
 		if r.need != auth.Take || trace != nil { // next does so itself if necessary
@@ -154,10 +150,7 @@ func (h *Handler) handle(r route, isObserved bool) {
 				textfmt.Quote(req.Method), list(r.methods)))
 			return
 		}
-		var begin time.Time
-		if observe != nil {
-			begin = time.Now()
-		}
+		begin := time.Now()
 		if trace != nil {
 			ctx, end := trace(req, r.path)
 			watched := &statusWriter{ResponseWriter: w}
@@ -167,9 +160,7 @@ func (h *Handler) handle(r route, isObserved bool) {
 		defer func() {
 			if what := recover(); what != nil {
 				h.logPanic(w, req, what)
-				if observe != nil {
-					observe(service.Internal, time.Since(begin))
-				}
+				observe(service.Internal, time.Since(begin), 1)
 				panic(http.ErrAbortHandler) // net/http closes the connection: part of an answer may have been sent
 			}
 		}()
@@ -178,9 +169,7 @@ func (h *Handler) handle(r route, isObserved bool) {
 			h.fail(w, req, p)
 			kind = p.Kind
 		}
-		if observe != nil {
-			observe(kind, time.Since(begin))
-		}
+		observe(kind, time.Since(begin), 1)
 	})
 }
 

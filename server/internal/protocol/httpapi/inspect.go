@@ -21,7 +21,7 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, creds *auth.Cr
 	if p := errs.problem(); p != nil {
 		return p
 	}
-	if p := h.config.Reads(r.Context(), creds, values[2], r.PathValue("id"), &o); p != nil {
+	if p := h.config.PrepareInspect(r.Context(), creds, values[2], r.PathValue("id"), &o); p != nil {
 		return p
 	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {

@@ -138,22 +138,22 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 		if len(runs) > fewItems {
 			total := 0
 			for _, r := range runs {
-				total += len(appendRun(a.scratch(), r, &q.Form))
+				total += len(appendRun(a.scratch(), r, &q.Resolved))
 			}
 			a.setLength(len(runs), total)
 		}
 		for _, r := range runs {
-			if !a.add(appendRun(a.next(), r, &q.Form)) {
+			if !a.add(appendRun(a.next(), r, &q.Resolved)) {
 				break
 			}
 		}
 		return
 	}
 	if q.Count > fewItems {
-		a.setLength(q.Count, textLength(a, b, &q.Form))
+		a.setLength(q.Count, textLength(a, b, &q.Resolved))
 	}
 	for id := range b.All {
-		if !a.add(id.Append(a.next(), &q.Form)) {
+		if !a.add(id.Append(a.next(), &q.Resolved)) {
 			break
 		}
 	}

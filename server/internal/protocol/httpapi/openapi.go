@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	_ "embed"
-	"github.com/firnid/firn/server/internal/service"
 	"net/http"
 
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // openAPI describes the HTTP API. TestOpenAPI checks it against the server.

@@ -20,8 +20,11 @@ func TestPanicIsLogged(t *testing.T) {
 	var traced int
 	observed := service.NoProblem
 	h := NewHandler(Config{
-		Front:   service.Front{Backend: servicetest.Backend(func(context.Context, string) (*service.Sequencer, error) { panic("backend") }), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
-		Observe: func(k service.Kind, _ time.Duration) { observed = k },
+		Front: service.Front{
+			Backend: servicetest.Backend(func(context.Context, string) (*service.Sequencer, error) { panic("backend") }),
+			Logger:  slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Observe: func(k service.Kind, _ time.Duration, _ int) { observed = k },
+		},
 		Trace: func(r *http.Request, _ string) (context.Context, func(int)) {
 			return r.Context(), func(status int) { traced = status }
 		},

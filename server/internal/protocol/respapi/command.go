@@ -67,13 +67,9 @@ func isWord(arg []byte, word string) bool {
 
 // execute answers a command. raw is the bytes from which it was parsed.
 func (c *conn) execute(args [][]byte, raw []byte) {
-	var began time.Time
-	observe, debug := c.server.config.Observe, c.server.config.Logger.Enabled(c.server.ctx, slog.LevelDebug)
-	if observe != nil || debug {
-		// The end of the previous command is the beginning of this one.
-		if began = c.lastEnd; began.IsZero() {
-			began = time.Now()
-		}
+	began := c.lastEnd // the end of the previous command is the beginning of this one
+	if began.IsZero() {
+		began = time.Now()
 	}
 	name, ids, n := "unknown", 0, 1
 	c.kind, c.request = service.NoProblem, ""
@@ -116,17 +112,15 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		name = cmd.name
 	}
 	c.count(name, n, ids)
-	if debug {
+	c.lastEnd = time.Now()
+	took := c.lastEnd.Sub(began)
+	if c.server.config.Logger.Enabled(c.server.ctx, slog.LevelDebug) {
 		c.server.config.Logger.LogAttrs(c.requestContext(), slog.LevelDebug, "request", slog.String("protocol", "resp"),
 			slog.String("command", name),
 			slog.Int("commands", n), slog.Int("ids", ids), slog.Bool("failed", c.kind != service.NoProblem),
-			slog.Duration("took", time.Since(began)))
+			slog.Duration("took", took))
 	}
-	if observe == nil {
-		return
-	}
-	c.lastEnd = time.Now()
-	observe(n, c.lastEnd.Sub(began)/time.Duration(n), c.kind)
+	c.server.config.Observe(c.kind, took/time.Duration(n), n)
 }
 
 // ping answers PING and ECHO.

@@ -250,12 +250,12 @@ func TestInspect(t *testing.T) {
 // TestObserve: Observe gets every command, and whether it failed.
 func TestObserve(t *testing.T) {
 	var got strings.Builder
-	s := NewServer(Config{Front: service.Front{Backend: counting()}, Observe: func(n int, d time.Duration, k service.Kind) {
+	s := NewServer(Config{Front: service.Front{Backend: counting(), Observe: func(k service.Kind, d time.Duration, n int) {
 		if d < 0 {
 			t.Errorf("a command took %v", d)
 		}
 		fmt.Fprintf(&got, "%d %t, ", n, k != service.NoProblem)
-	}})
+	}}})
 	talk(s, line("NEXT a")+strings.Repeat(line("NEXT a"), 6)+line("NEXTB a 9")+line("NEXT a/b")+line("GET a")+line("PING")+line("NEXT a 100000")+"*x\r\n")
 	if want := "7 false, 1 false, 1 true, 1 true, 1 false, 1 false, 1 true, "; got.String() != want {
 		t.Errorf("observed %s\nwant %s", &got, want)

@@ -152,9 +152,7 @@ func (c *conn) refuse(err error) {
 	c.fail(err.Error())
 	c.closing, c.linger = true, true
 	c.count("invalid", 1, 0)
-	if c.server.config.Observe != nil {
-		c.server.config.Observe(1, 0, c.kind)
-	}
+	c.server.config.Observe(c.kind, 0, 1)
 }
 
 // count counts n commands of a name, which gave so many IDs.

@@ -42,7 +42,7 @@ func (c *conn) inspect(args [][]byte) {
 		c.fail(textfmt.Message(err))
 		return
 	}
-	if p := c.server.config.Reads(c.requestContext(), c.creds, name, string(args[1]), &o); p != nil {
+	if p := c.server.config.PrepareInspect(c.requestContext(), c.creds, name, string(args[1]), &o); p != nil {
 		c.failWith(p, name)
 		return
 	}

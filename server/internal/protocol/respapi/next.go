@@ -64,7 +64,7 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		if more := c.repeats(raw, min(maxRepeats, c.server.config.Limits.Count)); more >= fewRepeats {
 			q.Count = 1 + more
 			if b, ok := front.Try(c.ctx, c.creds, name, &q); ok {
-				c.answerIDs(r.shape, name, &q.Form, &b)
+				c.answerIDs(r.shape, name, &q.Resolved, &b)
 				c.r += more * len(raw)
 				return q.Count, q.Count
 			}
@@ -80,7 +80,7 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		c.failWith(p, name)
 		return 0, 1
 	}
-	c.answerIDs(r.shape, name, &q.Form, &b)
+	c.answerIDs(r.shape, name, &q.Resolved, &b)
 	return q.Count, 1
 }
 

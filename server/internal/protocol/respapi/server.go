@@ -44,12 +44,6 @@ type Config struct {
 	// protocol errors), and the numbers of commands, IDs and errors. nil traces
 	// nothing.
 	Trace func(ctx context.Context) (_ context.Context, end func(first string, commands, ids, errors int))
-
-	// Observe is called for all commands, also for input that is none: how many
-	// equal ones were served together, how long each took as its share of the
-	// time, and the kind of problem. It must be fast and safe for concurrent use;
-	// nil is allowed.
-	Observe func(n int, d time.Duration, k service.Kind)
 }
 
 // A Server answers RESP. It must be made by NewServer, and is safe for
@@ -111,9 +105,7 @@ func (s *Server) serveConn(nc net.Conn) {
 		// As in net/http, a panic ends only its own connection.
 		if what := recover(); what != nil {
 			s.config.Logger.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
-			if s.config.Observe != nil {
-				s.config.Observe(1, 0, service.Internal)
-			}
+			s.config.Observe(service.Internal, 0, 1)
 		}
 	}()
 	c.creds = s.initialCreds(nc)

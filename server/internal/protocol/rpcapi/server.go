@@ -36,10 +36,6 @@ type Config struct {
 	// connection. The size of an answer is limited only by the number of IDs.
 	service.Front
 
-	// Observe is called for every call, with the kind of problem and the duration.
-	// nil is allowed.
-	Observe func(k service.Kind, d time.Duration)
-
 	// Options are further options of the gRPC server, such as a stats handler for
 	// traces.
 	Options []grpc.ServerOption
@@ -207,8 +203,8 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 	if *err != nil && !isPublic(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
 	}
-	if s.config.Observe != nil && !isPublic(method) {
-		s.config.Observe(kind, took)
+	if !isPublic(method) {
+		s.config.Observe(kind, took, 1)
 	}
 	if s.config.Logger.Enabled(ctx, slog.LevelDebug) {
 		s.config.Logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"),
