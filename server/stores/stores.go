@@ -100,7 +100,7 @@ func (u *parsed) hide(err error) *Error {
 		e.Unreachable = isNetwork(err) || errors.Is(err, grant.ErrUnreachable)
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
-		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, Redacted))
+		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, redacted))
 	}
 	return e
 }
@@ -278,8 +278,8 @@ func (u *parsed) addresses(port string) ([]string, error) {
 	return all, nil
 }
 
-// Redacted replaces a password.
-const Redacted = "xxxxx"
+// redacted replaces a password.
+const redacted = "xxxxx"
 
 // shown is the form of URLs of which parts are shown. A password may contain
 // anything but an @; no other part may contain one.
@@ -301,7 +301,7 @@ func Redact(text string) string {
 	}
 	scheme, user, password, place, query := m[1], m[2], m[3], m[4], m[5]
 	if password != "" {
-		user += ":" + Redacted
+		user += ":" + redacted
 	}
 	if user != "" {
 		user += "@"
@@ -320,7 +320,7 @@ func Name(text string) (string, error) {
 		return "", err
 	}
 	query := u.Query()
-	maps.DeleteFunc(query, func(_ string, v []string) bool { return slices.Contains(v, Redacted) })
+	maps.DeleteFunc(query, func(_ string, v []string) bool { return slices.Contains(v, redacted) })
 	u.User, u.RawQuery = nil, query.Encode()
 	return u.String(), nil
 }
@@ -335,7 +335,7 @@ func redactQuery(query string) string {
 		isFile := word == "password-file" || word == "passfile"
 		isPart := func(part string) bool { return strings.Contains(word, part) }
 		if ok && !isFile && slices.ContainsFunc([]string{"%", "pas", "pw", "secret", "token"}, isPart) {
-			parts[i] = key + "=" + Redacted
+			parts[i] = key + "=" + redacted
 		}
 	}
 	return strings.Join(parts, "&")

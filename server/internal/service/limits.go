@@ -12,9 +12,9 @@ const MaxCount = 100_000
 // most clients and proxies give up.
 const DefaultLimit = 10 * time.Second
 
-// ReadyLimit is how long a Backend's Ready may take: less than callers of
+// readyLimit is how long a Backend's Ready may take: less than callers of
 // /readyz usually wait, which is a second or more.
-const ReadyLimit = 800 * time.Millisecond
+const readyLimit = 800 * time.Millisecond
 
 // Limits bound the size of requests and the time of connections. The zero value
 // of a field has the meaning given at the field. A request for IDs has no body,

@@ -174,7 +174,7 @@ var errNotOpened = errors.New("the attempt to open the sequencer did not finish"
 // isRefusal reports whether a sequencer was not created because the client may
 // not do that in this way, or does it too fast.
 func isRefusal(err error) bool {
-	return errors.As(err, new(*CreateError)) || errors.As(err, new(*RateError)) || errors.Is(err, errNoPrefix) ||
+	return errors.As(err, new(*createError)) || errors.As(err, new(*rateError)) || errors.Is(err, errNoPrefix) ||
 		errors.Is(err, ErrNoSequencer)
 }
 
@@ -248,7 +248,7 @@ func (e *entry) open(ctx context.Context, by Creator) error {
 func (c *Cluster) auditCreation(ctx context.Context, creator *auth.Credentials, name string, err error) {
 	result := "done"
 	if err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReadyLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyLimit)
 		defer cancel()
 		switch _, lookup := grant.Lookup(ctx, c.store, name); {
 		case errors.Is(lookup, grant.ErrNotFound):
@@ -269,7 +269,7 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator,
 	client := by.client()
 	if wait := c.missed.wait(client); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
-			&RateError{wait, fmt.Sprintf("this client uses more than %v unknown names a second", c.missed.rate.PerSecond)})
+			&rateError{wait, fmt.Sprintf("this client uses more than %v unknown names a second", c.missed.rate.PerSecond)})
 	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
@@ -285,7 +285,7 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator,
 	}
 	if err == nil {
 		if wait := c.creations.wait(client); wait > 0 {
-			err = &CreateError{Name: name, Cause: &RateError{wait, fmt.Sprintf("this server creates %v sequencer a second for "+
+			err = &createError{Name: name, Cause: &rateError{wait, fmt.Sprintf("this server creates %v sequencer a second for "+
 				"each client by use; create it first (firn sequencer create)", c.creations.rate.PerSecond)}}
 		}
 	}

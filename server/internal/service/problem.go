@@ -92,16 +92,16 @@ func knownKind(err error) (Kind, bool) {
 		limit *auth.LimitError
 	)
 	switch {
-	case errors.As(err, new(*RateError)):
+	case errors.As(err, new(*rateError)):
 		return Busy, true
 	case errors.As(err, &limit):
 		if limit.Wait == 0 {
 			return BatchTooLarge, true
 		}
 		return RateLimited, true
-	case errors.As(err, new(*CreateError)) && errors.Is(err, auth.ErrUnauthorized):
+	case errors.As(err, new(*createError)) && errors.Is(err, auth.ErrUnauthorized):
 		return Unauthorized, true
-	case errors.As(err, new(*CreateError)):
+	case errors.As(err, new(*createError)):
 		return Forbidden, true
 	case errors.Is(err, context.Canceled):
 		return Cancelled, true
@@ -131,7 +131,7 @@ func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 		wait  *firn.WaitError
 		clock *firn.ClockError
 		none  *grant.ExhaustedError
-		rate  *RateError
+		rate  *rateError
 		of    *auth.LimitError
 	)
 	switch {

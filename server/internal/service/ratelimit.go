@@ -9,14 +9,14 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
-// A RateError means that a client creates sequencers, or uses unknown names, too
+// A rateError means that a client creates sequencers, or uses unknown names, too
 // fast for this server.
-type RateError struct {
+type rateError struct {
 	Wait time.Duration
 	what string
 }
 
-func (e *RateError) Error() string {
+func (e *rateError) Error() string {
 	return fmt.Sprintf("%s: retry in %v", e.what, e.Wait.Round(time.Millisecond))
 }
 

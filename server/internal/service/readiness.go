@@ -44,7 +44,7 @@ func (r *Readiness) Ready(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if time.Since(r.at) >= readyFor {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReadyLimit)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyLimit)
 		defer cancel()
 		r.err = r.Backend.Ready(limited)
 		r.at = time.Now()

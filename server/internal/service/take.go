@@ -265,17 +265,17 @@ func (f *Front) Admin(c *auth.Credentials, name ...string) (*StoreAdmin, *Proble
 var errNoPrefix = errors.New("the sequencer has no prefix for typed text, and was not created: create it with firn " +
 	"sequencer create --prefix, or set prefix in its template; both need a store")
 
-// A CreateError means that a client may not create the sequencer that it uses.
-type CreateError struct {
+// A createError means that a client may not create the sequencer that it uses.
+type createError struct {
 	Name  string
 	Cause error
 }
 
-func (e *CreateError) Error() string {
+func (e *createError) Error() string {
 	return fmt.Sprintf("sequencer %s does not exist, and was not created: %v", e.Name, e.Cause)
 }
 
-func (e *CreateError) Unwrap() error { return e.Cause }
+func (e *createError) Unwrap() error { return e.Cause }
 
 // allowed returns the client that creates a sequencer by using it, or why it
 // may not.
@@ -288,7 +288,7 @@ func (by Creator) allowed(name, prefix string) (*auth.Credentials, error) {
 	case err == errNoPrefix || errors.Is(err, ErrNoSequencer):
 		return nil, err
 	case err != nil:
-		return nil, &CreateError{Name: name, Cause: err}
+		return nil, &createError{Name: name, Cause: err}
 	}
 	return c, nil
 }

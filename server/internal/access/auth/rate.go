@@ -90,8 +90,8 @@ type Quantity float64
 
 var multiples = map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
 
-// ParseQuantity reads a Quantity.
-func ParseQuantity(text string) (Quantity, error) {
+// parseQuantity reads a Quantity.
+func parseQuantity(text string) (Quantity, error) {
 	number := strings.TrimSuffix(text, "/s")
 	digits := strings.TrimRight(number, "kMG")
 	n, err := strconv.ParseFloat(digits, 64)
@@ -104,7 +104,7 @@ func ParseQuantity(text string) (Quantity, error) {
 
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (q *Quantity) UnmarshalYAML(n *yaml.Node) (err error) {
-	if *q, err = ParseQuantity(n.Value); err != nil {
+	if *q, err = parseQuantity(n.Value); err != nil {
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %v", n.Line, err)}}
 	}
 	return nil
@@ -125,7 +125,7 @@ func (q Quantity) String() string {
 
 // Set and Type make a Quantity the value of a flag.
 func (q *Quantity) Set(text string) (err error) {
-	*q, err = ParseQuantity(text)
+	*q, err = parseQuantity(text)
 	return err
 }
 

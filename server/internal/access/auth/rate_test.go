@@ -17,16 +17,16 @@ import (
 func TestQuantity(t *testing.T) {
 	for text, want := range map[string]string{"200": "200", "50k/s": "50k", "1.5M": "1.5M", "1G": "1G", "0.5/s": "0.5", "1234": "1.234k",
 		"1234567": "1234.567k", "5e4": "50k"} {
-		q, err := ParseQuantity(text)
+		q, err := parseQuantity(text)
 		if err != nil || q.String() != want {
 			t.Errorf("%q is %v, %v, want %s", text, q, err, want)
 		}
-		if again, err := ParseQuantity(q.String()); again != q || err != nil {
+		if again, err := parseQuantity(q.String()); again != q || err != nil {
 			t.Errorf("%v is read as %v, %v", q, again, err)
 		}
 	}
 	for _, text := range []string{"", "0", "-1", "k", "50K", "50kk", "50k/m", "1_000", "+5", "inf", "NaN", "0x10", "50 k", "1e400"} {
-		if q, err := ParseQuantity(text); err == nil {
+		if q, err := parseQuantity(text); err == nil {
 			t.Errorf("%q is %v", text, q)
 		}
 	}

@@ -71,14 +71,14 @@ func TestShadow(t *testing.T) {
 	if got := s.New(at(2, 600)); got != Equal {
 		t.Errorf("a new ID that the other generator made before is %q, want %q", got, Equal)
 	}
-	for i := range 2 * Remembered {
+	for i := range 2 * remembered {
 		s.New(at(3+i, 700))
 	}
-	if len(s.isNew) != Remembered {
-		t.Errorf("%d IDs are remembered, want %d", len(s.isNew), Remembered)
+	if len(s.isNew) != remembered {
+		t.Errorf("%d IDs are remembered, want %d", len(s.isNew), remembered)
 	}
 	old(at(3, 700), Within)
-	old(at(2+2*Remembered, 700), Equal)
+	old(at(2+2*remembered, 700), Equal)
 	if _, _, err := s.Old("12x4"); err == nil {
 		t.Error("12x4 is read as an ID")
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/firnid/firn/server/internal/ids/form"
 )
 
-// Remembered is how many IDs a Shadow remembers.
-const Remembered = 1 << 17
+// remembered is how many IDs a Shadow remembers.
+const remembered = 1 << 17
 
 // A Shadow compares the IDs of the other generator with those of a sequencer
 // while both run. It remembers the last Remembered IDs. It must be made by
@@ -22,7 +22,7 @@ type Shadow struct {
 	since  time.Time   // the sequencer's IDs do not lie before it
 
 	count  int
-	recent [Remembered]firn.ID
+	recent [remembered]firn.ID
 	isNew  map[firn.ID]bool // whether the sequencer made it
 }
 
@@ -80,7 +80,7 @@ func (s *Shadow) add(id firn.ID, isNew bool) Contact {
 		}
 		return None
 	}
-	at := s.count % Remembered
+	at := s.count % remembered
 	delete(s.isNew, s.recent[at])
 	s.recent[at], s.isNew[id] = id, isNew
 	s.count++

@@ -52,8 +52,8 @@ func (t *Template) Apply(c *sequencer.Options) {
 	c.Nodes = cmp.Or(t.Nodes, c.Nodes)
 }
 
-// DefaultTemplate is the name of the template for names without another one.
-const DefaultTemplate = "default"
+// defaultTemplate is the name of the template for names without another one.
+const defaultTemplate = "default"
 
 // A File is a parsed configuration.
 type File struct {
@@ -365,7 +365,7 @@ func (f *File) Template(name string) (Template, error) {
 		return Template{}, err
 	}
 	if !ok {
-		pattern = DefaultTemplate
+		pattern = defaultTemplate
 	}
 	for _, t := range f.Templates {
 		if t.Pattern == pattern {

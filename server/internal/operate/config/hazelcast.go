@@ -85,8 +85,8 @@ func ImportHazelcast(data []byte, name string, now time.Time) (*Import, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	if _, has := w.names[DefaultTemplate]; !has {
-		fmt.Fprintf(&w.text, "  %q: # all other names, as in Hazelcast\n    layout: \"hazelcast\"\n", DefaultTemplate)
+	if _, has := w.names[defaultTemplate]; !has {
+		fmt.Fprintf(&w.text, "  %q: # all other names, as in Hazelcast\n    layout: \"hazelcast\"\n", defaultTemplate)
 	}
 	return &Import{YAML: w.text.String(), Notes: w.notes}, nil
 }
@@ -125,7 +125,7 @@ func readXML(data []byte) (h hazelcast, err error) {
 	}
 	h.Generators = make(map[string]map[string]string)
 	for _, g := range root.Generators {
-		name := cmp.Or(g.Name, DefaultTemplate)
+		name := cmp.Or(g.Name, defaultTemplate)
 		if h.Generators[name] != nil {
 			return h, fmt.Errorf("generator %q is configured twice", name)
 		}
@@ -276,7 +276,7 @@ func templateName(name string) (string, error) {
 		return "", errors.New("the name has a property of the Java process: replace it with its value")
 	case !IsPattern(text):
 		return "", errors.New("this cannot be the name of a sequencer: it needs an ASCII letter or digit, up to 128 characters and at most one *")
-	case text == DefaultTemplate && name != text:
+	case text == defaultTemplate && name != text:
 		return "", fmt.Errorf("it would become %q, which is the template of all other names: rename it", text)
 	}
 	return text, nil

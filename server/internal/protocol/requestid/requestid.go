@@ -15,8 +15,8 @@ const (
 	LogKey   = "request_id"      // in log lines and HTTP problems
 )
 
-// MaxID is the maximum length of an ID that a client chooses.
-const MaxID = 128
+// maxID is the maximum length of an ID that a client chooses.
+const maxID = 128
 
 // New makes an ID: 16 lower-case letters and digits, 80 random bits. It is for
 // finding log lines, and is not a secret.
@@ -34,7 +34,7 @@ func New() string {
 // Valid reports whether a client's text is a valid ID: 1 to MaxID visible ASCII
 // characters.
 func Valid(s string) bool {
-	if s == "" || len(s) > MaxID {
+	if s == "" || len(s) > maxID {
 		return false
 	}
 	for i := range len(s) {

@@ -23,7 +23,7 @@ func TestNewID(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	long := strings.Repeat("x", MaxID)
+	long := strings.Repeat("x", maxID)
 	for _, sent := range [][]string{{"a"}, {"7c1f-2b"}, {long}, {`"{}=%`}} {
 		if got := Values(sent); len(got) != 1 || got[0] != sent[0] {
 			t.Errorf("%q: %q", sent, got)
