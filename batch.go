@@ -120,11 +120,13 @@ func (r RunOf[I]) each(yield func(I) bool) bool {
 // each tick if the node field lies below the sequence, and fewer if time and
 // sequence form one number in the ID. It returns nil for an empty batch and for
 // a layout without runs (see Layout.HasRuns).
-func (b BatchOf[I]) Runs() []RunOf[I] {
-	if b.composer != nil && !b.composer.hasRuns() {
+func (b BatchOf[I]) Runs() []RunOf[I] { return b.appendRuns(make([]RunOf[I], 0, 1)) }
+
+func (b BatchOf[I]) appendRuns(all []RunOf[I]) []RunOf[I] {
+	if b.n == 0 || b.composer != nil && !b.composer.hasRuns() {
 		return nil
 	}
-	return slices.Collect(b.eachRun)
+	return slices.AppendSeq(all, b.eachRun)
 }
 
 // eachRun yields the runs. It must not be called for a layout with random bits.

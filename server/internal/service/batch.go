@@ -96,8 +96,11 @@ func (b *Batch) At(i int) ID {
 	return idFrom(b.AppendRaw(buf[:0], i, i+1))
 }
 
-// Runs returns the IDs as runs; nil if the layout has none.
-func (b *Batch) Runs() (all []Run) {
+// Runs returns the IDs as runs; none if the layout has none. One run that does
+// not escape costs no allocation, because Runs is inlined.
+func (b *Batch) Runs() []Run { return b.appendRuns(make([]Run, 0, 1)) }
+
+func (b *Batch) appendRuns(all []Run) []Run {
 	for _, r := range b.ids.Runs() {
 		all = append(all, Run{ID{lo: uint64(r.First)}, r.Step, r.Count})
 	}
