@@ -387,6 +387,22 @@ func TestNeverBlocks(t *testing.T) {
 	})
 }
 
+// TestAddDoesNotAllocate: a line of one run allocates nothing.
+func TestAddDoesNotAllocate(t *testing.T) {
+	l := must.Get(Open("stdout", new(bytes.Buffer), "", slog.New(slog.DiscardHandler)))(t)
+	for _, layout := range []string{"default", "js53", "hazelcast"} {
+		back := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout)}))(t)
+		c := &auth.Credentials{Address: "10.0.0.1:3476"}
+		b, p := (&service.Front{Backend: back, Limit: time.Hour}).Take(t.Context(), c, "orders", &service.Request{Count: 1})
+		if p != nil {
+			t.Fatal(p)
+		}
+		if got := testing.AllocsPerRun(1000, func() { l.Add(t.Context(), c, "orders", b) }); got != 0 { // pending grows a few times
+			t.Errorf("%s: %v allocations, want none", layout, got)
+		}
+	}
+}
+
 // TestRotation: lines go to the file of the name, also after it was renamed.
 func TestRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")

@@ -67,12 +67,7 @@ const (
 // while nothing can be written, lines are lost, which a later line says. It is
 // safe for concurrent use.
 type Log struct {
-	open   func() (io.Writer, error) // the file, again if it was renamed
-	logger *slog.Logger
-	id     string
-	server string
-
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // guards the fields below, up to stamp; what each line changes is first, close together
 	n       uint64
 	pending []byte
 	lost    int // lines since the last one that says so
@@ -81,6 +76,11 @@ type Log struct {
 	text    string      // of layout
 	second  int64       // since 1970, of the last line
 	stamp   []byte      // of second
+
+	open   func() (io.Writer, error) // the file, again if it was renamed
+	logger *slog.Logger
+	id     string
+	server string
 
 	wake  chan struct{}   // has an element if there are pending lines
 	ctx   context.Context // done when Close begins
@@ -146,9 +146,9 @@ func (f *file) current() (io.Writer, error) {
 // Add writes that a client receives a batch. The request ID is that of ctx.
 func (l *Log) Add(ctx context.Context, c *auth.Credentials, name string, b service.Batch) {
 	var room [512]byte
-	rest := appendIDs(appendField(room[:0], "sequencer", name), &b) // before mu is locked: there may be many
-	rest = appendField(appendField(rest, "client", c.Name()), "address", c.Address)
-	rest = appendField(rest, "request", requestid.Of(ctx))
+	rest := appendIDs(appendField(room[:0], `,"sequencer":`, name), &b) // before mu is locked: there may be many
+	rest = appendField(appendField(rest, `,"client":`, c.Name()), `,"address":`, c.Address)
+	rest = appendField(rest, `,"request":`, requestid.Of(ctx))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	line, ok := l.line()
@@ -158,7 +158,7 @@ func (l *Log) Add(ctx context.Context, c *auth.Credentials, name string, b servi
 	if layout := b.Layout(); *layout != l.layout {
 		l.layout, l.text = *layout, layout.String()
 	}
-	l.keep(append(appendField(line, "layout", l.text), rest...))
+	l.keep(append(appendField(line, `,"layout":`, l.text), rest...))
 }
 
 // appendIDs appends the IDs of a batch as runs, or each if its layout has none.
@@ -225,7 +225,7 @@ func (l *Log) event(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if line, ok := l.line(); ok {
-		line = appendField(appendField(line, "event", name), "server", l.server)
+		line = appendField(appendField(line, `,"event":`, name), `,"server":`, l.server)
 		if l.lost > 0 {
 			line = strconv.AppendInt(append(line, `,"lost":`...), int64(l.lost), 10)
 			l.lost = 0
@@ -234,14 +234,15 @@ func (l *Log) event(name string) {
 	}
 }
 
-// appendField appends a field of a JSON object, unless it is empty.
-func appendField(line []byte, name, value string) []byte {
+// appendField appends a field of a JSON object, unless it is empty. Its key has
+// the comma before it and the colon after it.
+func appendField(line []byte, key, value string) []byte {
 	if value == "" {
 		return line
 	}
-	line = append(append(append(line, `,"`...), name...), `":`...)
+	line = append(line, key...)
 	for i := range len(value) {
-		if c := value[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+		if b := value[i]; b < ' ' || b > '~' || b == '"' || b == '\\' {
 			quoted, _ := json.Marshal(value)
 			return append(line, quoted...)
 		}
