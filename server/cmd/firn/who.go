@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,23 +61,24 @@ func newWho(a *app) *cobra.Command {
 			return wrongFlag("sequencer", search.Sequencer, "", "%w", err)
 		}
 		for _, name := range logs {
+			bad := search.Bad
 			if err := readLog(cmd.Context(), in, &search, name); errors.Is(err, issued.ErrCut) {
 				a.note("%s: %v", name, err)
 			} else if err != nil {
 				return failed("", "%s: %w", name, err)
 			}
-		}
-		if search.Bad > 0 {
-			a.note("%d lines are not of an issue log, or damaged", search.Bad)
+			if n := search.Bad - bad; n > 0 {
+				a.note("%s: lines that are not of an issue log, or damaged: %d", name, n)
+			}
 		}
 		all := true
 		for _, q := range search.Queries {
 			v := search.Judge(q)
 			all = all && v.Is == issued.Issued
 			if asJSON {
-				a.printJSON(whoJSON{q.Text, v.Is, v.Layout, v.Time, v.Reasons, q.Found, search.Servers()})
+				a.printJSON(whoJSON{q.Text, v.Is, v.Reason, v.Readings, q.Found, search.Servers()})
 			} else {
-				a.printWho(q, v, search.Servers())
+				a.printWho(q, v, &search)
 			}
 		}
 		if err := in.result(a, "IDs"); err != nil || all {
@@ -88,44 +89,71 @@ func newWho(a *app) *cobra.Command {
 	encodingVar(cmd, &from)
 	cmd.Flags().StringArrayVar(&logs, "log", nil, "`FILE` of an issue log, also compressed with gzip, or - for the standard input")
 	cmd.Flags().StringVar(&search.Sequencer, "sequencer", "", "`NAME` of the only sequencer whose IDs to find")
+	cmd.Flags().BoolVar(&search.Complete, "complete", false,
+		"no server ran without a log, and all logs are here: before its first start and after its end, a server made no IDs")
 	jsonVar(cmd, &asJSON)
 	require(cmd, "log")
 	return cmd
 }
 
 type whoJSON struct {
-	ID      string          `json:"id"`
-	Verdict string          `json:"verdict"`
-	Layout  string          `json:"layout,omitempty"` // in which the ID has the time
-	Time    time.Time       `json:"time,omitzero"`
-	Reasons []string        `json:"reasons,omitempty"`
-	Issued  []issued.Record `json:"issued,omitempty"`
-	Servers []string        `json:"servers"` // whose logs were read
+	ID       string           `json:"id"`
+	Verdict  string           `json:"verdict"`
+	Reason   string           `json:"reason,omitempty"`
+	Readings []issued.Reading `json:"readings,omitempty"`
+	Issued   []issued.Record  `json:"issued,omitempty"`
+	Servers  []string         `json:"servers"` // whose logs were read
 }
 
-// printWho prints the verdict on an ID, by the logs of some servers.
-func (a *app) printWho(q *issued.Query, v issued.Verdict, servers []string) {
+// printWho prints the verdict on an ID.
+func (a *app) printWho(q *issued.Query, v issued.Verdict, s *issued.Search) {
 	var r rows
 	for _, m := range q.Found {
 		r.add(q.Text, "issued to %s at %s", cmp.Or(m.Client, m.Address, "a client"), issued.Stamp(m.Time))
 		r.add("", "sequencer %s, address %s, request %s, server %s", m.Sequencer, cmp.Or(m.Address, "unknown"),
-			cmp.Or(m.Request, "unknown"), cmp.Or(m.Server, "unknown"))
+			cmp.Or(m.Request, "none"), cmp.Or(m.Server, "unknown"))
 	}
-	when := fmt.Sprintf("%s in layout %s", issued.Stamp(v.Time), v.Layout)
+	if !slices.ContainsFunc(q.Found, func(m issued.Record) bool { return !m.Forwarded }) && len(q.Found) > 0 {
+		r.add("", "that is another server, for a client of its own: its log has the line with the client, and is missing here")
+	}
 	switch {
-	case v.Is == issued.NotIssued && v.Layout == "":
-		r.add(q.Text, "not issued by this sequencer")
+	case v.Is == issued.NotIssued && v.Reason != "":
+		r.add(q.Text, "not issued by this sequencer: %s", v.Reason)
 	case v.Is == issued.NotIssued:
-		r.add(q.Text, "not issued by these servers while the log covers it (its time is %s): %s", when, strings.Join(servers, ", "))
-	case v.Is == issued.NotCovered && v.Layout == "":
-		r.add(q.Text, "the log does not cover it")
+		r.add(q.Text, "not issued by these servers while the log covers it: %s", strings.Join(s.Servers(), ", "))
+	case v.Is == issued.NotCovered && v.Reason != "":
+		r.add(q.Text, "the log does not cover it: %s", v.Reason)
 	case v.Is == issued.NotCovered:
-		r.add(q.Text, "the log does not cover its time, %s", when)
+		r.add(q.Text, "the log does not cover its time")
 	}
-	for _, reason := range v.Reasons {
-		r.add("", "%s", reason)
+	for _, x := range v.Readings {
+		a.addReading(&r, &x)
+	}
+	if v.Is == issued.NotCovered && len(v.Readings) > 1 {
+		r.add("", "--sequencer NAME reads it in the layout of its sequencer alone")
+	}
+	if v.Is == issued.NotCovered && len(v.Readings) > 0 && !s.Complete {
+		r.add("", "--complete, if no server ran without a log and all logs are here")
 	}
 	r.print(a.stdout, a.style())
+}
+
+// addReading adds what the logs say of an ID in a layout.
+func (a *app) addReading(r *rows, x *issued.Reading) {
+	said := "covered"
+	switch {
+	case x.Time.After(a.now().Add(time.Minute)):
+		said = "in the future, so it may be mistyped"
+	case x.Reasons != nil:
+		said = "not covered"
+	}
+	r.add("", "its time in layout %s is %s: %s", x.Layout, issued.Stamp(x.Time), said)
+	for _, reason := range x.Reasons {
+		r.add("", "  %s", reason)
+	}
+	if x.Stranger != nil {
+		r.add("", "  no line has its node ID, %d: if another server made it, add the logs of that one", *x.Stranger)
+	}
 }
 
 // isIssueLog reports whether an argument names an issue log, which cannot be a

@@ -71,7 +71,7 @@ func TestWho(t *testing.T) {
 			t.Errorf("%s over %s: %+v", id, request, found)
 		}
 	}
-	if found := who(t, 1, ids["RESP"]+" --sequencer invoices --log "+log); found.Verdict != issued.NotIssued || !strings.Contains(found.Reasons[0], "orders") {
+	if found := who(t, 1, ids["RESP"]+" --sequencer invoices --log "+log); found.Verdict != issued.NotIssued || !strings.Contains(found.Reason, "orders") {
 		t.Errorf("an ID of another sequencer: %+v", found)
 	}
 	if code, out := runLine(t, "who 1 --log "+filepath.Join(dir, "absent")); code != exitFailed {
@@ -125,6 +125,11 @@ func TestWhoArguments(t *testing.T) {
 		`{"time":"2026-12-01T05:00:00Z","log":"six","n":3,"event":"end","server":"ids-6"}`+"\n", false)
 	write("cut.gz", line("seven", 1, 700), true)
 	must.Do(t, os.Truncate("cut.gz", must.Get(os.Stat("cut.gz"))(t).Size()-4))
+	write("late", `{"time":"2026-12-01T06:00:00Z","log":"late","n":1,"event":"start","server":"ids-7"}`+"\n"+
+		`{"time":"2026-12-01T07:00:00Z","log":"late","n":2,"event":"end","server":"ids-7"}`+"\n", false)
+	write("js", strings.NewReplacer(`"default"`, `"js53"`, `"orders"`, `"web"`).Replace(line("eight", 1, 800)), false)
+	write("passed", strings.Replace(line("nine", 1, 900), "}\n", `,"forwarded":true}`+"\n", 1), false)
+	write("cut5.gz", "\x1f\x8b\b\b\a", false)
 	write("other.xz", "\xfd7zXZ\x00\n\x00\n", false)
 	write("other.gz", "not a log\n", true)
 	for _, test := range []struct {
@@ -135,9 +140,17 @@ func TestWhoArguments(t *testing.T) {
 		{"305 --log a b c.gz 1234567890 empty", 0, []string{"305  issued to three"}},
 		{"--log a b c.gz 1234567890 405 305", 0, []string{"405  issued to four", "305  issued to three"}},
 		{"list --log a b", 0, []string{"105  issued to one", "205  issued to two"}},
-		{"121105494835212288 --log six", exitNo, []string{"not issued by these servers while the log covers it", "): ids-6"}},
+		{"121105494835212288 --log six", exitNo, []string{"not issued by these servers while the log covers it: ids-6\n", "layout default is 2026-12-01T04:30"}},
+		{"121105494835212288 --log six late", exitNo, []string{"does not cover its time", "server ids-7 has no log before", "--complete, if"}},
+		{"121105494835212288 --log six late --complete", exitNo, []string{"not issued by these servers while the log covers it: ids-6, ids-7\n"}},
+		{"121105494839410688 --log six", exitNo, []string{"no line has its node ID, 4: if another server made it"}},
+		{"117693951758346 --log six js", exitNo, []string{"in layout default is", "in layout js53 is", "--sequencer NAME"}},
+		{"805 --log six js --sequencer web", 0, []string{"805  issued to eight"}},
+		{"117693951758346 --log six js --sequencer web", exitNo, []string{"does not cover its time\n                 its time in layout js53 is"}},
+		{"905 --log passed", 0, []string{"905  issued to nine", "another server, for a client of its own"}},
+		{"305 --log c.gz cut5.gz", 0, []string{"305  issued to three", "cut5.gz: the end of"}},
 		{"305 705 --log cut.gz c.gz", 0, []string{"305  issued to three", "705  issued to seven", "cut.gz: the end of"}},
-		{"121105494835212288 --log a", exitNo, []string{"the log does not cover its time, 2026", "\n", "server (unknown) has no log after"}},
+		{"121105494835212288 --log a", exitNo, []string{"the log does not cover its time\n", "server (unknown) has no log after"}},
 		{"notanid-305-1 --log a", exitNo, []string{"is not an ID"}},
 		{"a b --log c.gz", exitMisuse, []string{"the ID is missing"}},
 		{"305 - --log a", exitMisuse, []string{"line 1 is a line of an issue log", "--log -"}},

@@ -37,10 +37,11 @@ type Record struct {
 	Sequencer string   `json:"sequencer,omitempty"`
 	Layout    string   `json:"layout,omitempty"`
 	Runs      []Run    `json:"runs,omitempty"`
-	IDs       []string `json:"ids,omitempty"`     // of layouts without runs
-	Client    string   `json:"client,omitempty"`  // in the token file, or of a certificate
-	Address   string   `json:"address,omitempty"` // of the client
-	Request   string   `json:"request,omitempty"` // as in other logs
+	IDs       []string `json:"ids,omitempty"`       // of layouts without runs
+	Client    string   `json:"client,omitempty"`    // in the token file, or of a certificate
+	Address   string   `json:"address,omitempty"`   // of the client
+	Request   string   `json:"request,omitempty"`   // as in other logs
+	Forwarded bool     `json:"forwarded,omitempty"` // the client is a server, which passes the IDs on to a client
 }
 
 // A Run is Count IDs: First, First+Step and so on. First has the format of the
@@ -149,6 +150,9 @@ func (l *Log) Add(ctx context.Context, c *auth.Credentials, name string, b servi
 	rest := appendIDs(appendField(room[:0], `,"sequencer":`, name), &b) // before mu is locked: there may be many
 	rest = appendField(appendField(rest, `,"client":`, c.Name()), `,"address":`, c.Address)
 	rest = appendField(rest, `,"request":`, requestid.Of(ctx))
+	if service.Forwarded(ctx) {
+		rest = append(rest, `,"forwarded":true`...)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	line, ok := l.line()

@@ -53,9 +53,13 @@ type Search struct {
 	Sequencer string // only IDs of this one; "" means all
 	Bad       int    // lines that are not of a log, such as the last one of a killed server
 
+	// Complete means that no server gave IDs before its first start or after its
+	// end: none ran without a log, and the logs are all there.
+	Complete bool
+
 	sought  []sought // the IDs of Queries, in order; nil until Read
 	layouts map[string]firn.Layout
-	names   map[string]bool // of the sequencers
+	of      map[string]map[string]bool // layouts, by sequencer
 	logs    map[string]*stream
 	holes   []hole // nil until all was read
 }
@@ -79,6 +83,14 @@ type stream struct {
 	to     time.Time // of all lines
 	margin time.Duration
 	using  map[string]bool // layouts
+	nodes  map[node]bool
+	ended  uint64 // the line that says so; 0 without one
+}
+
+// A node is a node ID in a layout.
+type node struct {
+	layout string
+	id     uint64
 }
 
 // A part is lines of which none is missing.
@@ -100,7 +112,7 @@ func (s *Search) Read(r io.Reader) error {
 		return err
 	}
 	if s.logs == nil {
-		s.layouts, s.logs, s.names = make(map[string]firn.Layout), make(map[string]*stream), make(map[string]bool)
+		s.layouts, s.logs, s.of = make(map[string]firn.Layout), make(map[string]*stream), make(map[string]map[string]bool)
 		for _, q := range s.Queries {
 			for _, n := range q.As {
 				s.sought = append(s.sought, sought{n.Bytes, q})
@@ -162,11 +174,11 @@ func IsLine(text string) bool {
 const maxForeign = 4 << 20
 
 // IsLog reports whether a file is a log, which may be compressed with gzip: it
-// has a line of one near its beginning.
+// has a line of one near its beginning, or is compressed and ends before that.
 func IsLog(r io.Reader) bool {
 	text, err := plain(r)
 	if err != nil {
-		return false
+		return err == io.ErrUnexpectedEOF
 	}
 	for in := bufio.NewReader(io.LimitReader(text, maxForeign)); err == nil; {
 		var line []byte
@@ -175,12 +187,13 @@ func IsLog(r io.Reader) bool {
 			return true
 		}
 	}
-	return false
+	return err == io.ErrUnexpectedEOF
 }
 
 // add adds a line. It changes nothing if the line is damaged.
 func (s *Search) add(x *Record) error {
 	l, from, to := firn.Layout{}, x.Time, x.Time
+	var nodes []node
 	if x.Event == "" {
 		var ok bool
 		if l, ok = s.layouts[x.Layout]; !ok {
@@ -201,14 +214,18 @@ func (s *Search) add(x *Record) error {
 					return err
 				}
 				from, to = earlier(from, p.Time), later(to, p.Time)
+				nodes = append(nodes, node{x.Layout, p.Node})
 			}
 		}
-		s.names[x.Sequencer] = true
+		if s.of[x.Sequencer] == nil {
+			s.of[x.Sequencer] = make(map[string]bool)
+		}
+		s.of[x.Sequencer][x.Layout] = true
 		s.match(x, runs)
 	}
 	q := s.logs[x.Log]
 	if q == nil {
-		q = &stream{margin: margin, using: make(map[string]bool)}
+		q = &stream{margin: margin, using: make(map[string]bool), nodes: make(map[node]bool)}
 		s.logs[x.Log] = q
 	}
 	q.margin = min(max(q.margin, x.Time.Sub(from), to.Sub(x.Time)), maxMargin)
@@ -219,6 +236,12 @@ func (s *Search) add(x *Record) error {
 	q.from, q.to = earlier(q.from, x.Time), later(q.to, x.Time)
 	if x.Event == "" {
 		q.using[x.Layout] = true
+		for _, n := range nodes {
+			q.nodes[n] = true
+		}
+	}
+	if x.Event == "end" {
+		q.ended = x.N
 	}
 	if n := len(q.parts); n > 0 && q.parts[n-1].last+1 == x.N {
 		p := &q.parts[n-1]
@@ -342,14 +365,24 @@ func (q *Query) add(s *Search, x *Record) {
 
 // A Verdict is what the logs say about an ID.
 type Verdict struct {
-	Is      string    // Issued, NotIssued or NotCovered
-	Layout  string    // in which the ID would have the Time; "" if none in the logs has such an ID
-	Time    time.Time // that the logs would have to cover
-	Reasons []string  // why they do not cover it, the likeliest first, or why it is not issued although it is in a log
+	Is       string    // Issued, NotIssued or NotCovered
+	Readings []Reading // in each layout of the logs that has such an ID; none if it is Issued
+	Reason   string    // why there is no Reading
+}
+
+// A Reading is an ID in a layout.
+type Reading struct {
+	Layout  string    `json:"layout"`
+	Time    time.Time `json:"time"`              // that the logs would have to cover
+	Reasons []string  `json:"reasons,omitempty"` // why they do not, the likeliest first; nil if they do
+
+	// Stranger is its node ID if no line in the logs has that: perhaps another
+	// server made it.
+	Stranger *uint64 `json:"unknown_node,omitempty"`
 }
 
 // Judge returns the verdict on an ID. Only the layouts of lines in the logs are
-// known.
+// known, and of those only the ones of the Sequencer.
 func (s *Search) Judge(q *Query) (v Verdict) {
 	if len(q.Found) > 0 {
 		for i := range q.Found {
@@ -357,37 +390,57 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 		}
 		return Verdict{Is: Issued}
 	}
-	if q.other != "" {
-		return Verdict{Is: NotIssued, Reasons: []string{"it was issued by sequencer " + q.other}}
+	layouts := s.of[s.Sequencer]
+	switch {
+	case q.other != "":
+		return Verdict{Is: NotIssued, Reason: "it was issued by sequencer " + q.other}
+	case s.Sequencer == "":
+		layouts = make(map[string]bool)
+		for text := range s.layouts {
+			layouts[text] = true
+		}
+	case layouts == nil:
+		return Verdict{Is: NotCovered, Reason: "the logs have no lines of sequencer " + s.Sequencer}
 	}
-	if s.Sequencer != "" && !s.names[s.Sequencer] {
-		return Verdict{Is: NotCovered, Reasons: []string{"the logs have no lines of sequencer " + s.Sequencer}}
-	}
-	v = Verdict{Is: NotCovered, Reasons: []string{"no layout in the logs has such an ID: it may be mistyped"}}
 	if s.holes == nil {
 		s.findHoles()
 	}
-	for _, text := range slices.Sorted(maps.Keys(s.layouts)) {
+	v.Is = NotIssued
+	for _, text := range slices.Sorted(maps.Keys(layouts)) {
 		l := s.layouts[text]
 		for _, n := range q.As {
-			p, err := l.DecomposeBytes(n.Bytes)
-			if err != nil {
-				continue
-			}
-			to := p.Time.Add(l.Unit())
-			reasons := s.reasons(p.Time, to)
-			switch {
-			case len(reasons) > 0: // it may have been made then
-				return Verdict{NotCovered, text, p.Time, reasons}
-			case v.Is == NotIssued:
-			case s.has(text, p.Time, to):
-				v = Verdict{NotIssued, text, p.Time, nil}
-			default:
-				v = Verdict{NotCovered, text, p.Time, []string{"no log has lines from a minute before it and from a minute after it"}}
+			if p, err := l.DecomposeBytes(n.Bytes); err == nil {
+				r := s.read(text, &l, p)
+				v.Readings = append(v.Readings, r)
+				if r.Reasons != nil { // it may have been made then
+					v.Is = NotCovered
+				}
 			}
 		}
 	}
+	if v.Readings == nil {
+		return Verdict{Is: NotCovered, Reason: "no layout in the logs has such an ID: it may be mistyped"}
+	}
 	return v
+}
+
+// read returns what the logs say of the parts of an ID in a layout.
+func (s *Search) read(text string, l *firn.Layout, p firn.Parts) Reading {
+	r, to := Reading{Layout: text, Time: p.Time}, p.Time.Add(l.Unit())
+	at := node{text, p.Node}
+	isKnown, isBetween := l.MaxNode() == 0, false
+	for _, q := range s.logs {
+		isKnown = isKnown || q.nodes[at]
+		isBetween = isBetween || q.using[text] && !p.Time.Before(q.from.Add(q.margin)) && !to.After(q.to.Add(-q.margin))
+	}
+	if !isKnown {
+		r.Stranger = &p.Node
+	}
+	r.Reasons = s.reasons(at, p.Time, to)
+	if r.Reasons == nil && !isBetween {
+		r.Reasons = []string{"no log has lines from a minute before it and from a minute after it"}
+	}
+	return r
 }
 
 // Servers returns the servers whose logs were read.
@@ -421,12 +474,13 @@ func (s *Search) findHoles() {
 		server := "server " + cmp.Or(q.server, "(unknown)")
 		name := fmt.Sprintf("log %s of %s", id, server)
 		add := func(from, to time.Time, format string, args ...any) {
-			s.holes = append(s.holes, hole{earlier(from, to), later(from, to), q.margin, fmt.Sprintf(format, args...)})
+			s.holes = append(s.holes, hole{earlier(from, to), later(from, to), q, fmt.Sprintf(format, args...)})
 		}
 		begin, end, last := q.parts[0].begin, q.parts[0].end, q.parts[0].last
 		switch {
 		case q.parts[0].first != 1:
 			add(time.Time{}, begin, "%s has no lines before %s", name, Stamp(begin))
+		case s.Complete:
 		case begin.Equal(first[q.server]): // it may have run without a log, or its older files are gone
 			add(time.Time{}, begin, "%s has no log before %s", server, Stamp(begin))
 		}
@@ -437,6 +491,9 @@ func (s *Search) findHoles() {
 			if p.last > last {
 				last, end = p.last, p.end
 			}
+		}
+		if s.Complete && q.ended == last {
+			continue
 		}
 		// Still running, or ended, and then perhaps started without a log that is here:
 		// until the next start that is.
@@ -454,11 +511,11 @@ func (s *Search) findHoles() {
 	}
 }
 
-// A hole is a time of which logs may lack lines, if clocks differ by less than
-// the margin.
+// A hole is a time of which a log may lack lines, if clocks differ by less than
+// its margin.
 type hole struct {
 	from, to time.Time
-	margin   time.Duration
+	log      *stream
 	text     string
 }
 
@@ -467,33 +524,34 @@ func (h *hole) away(from, to time.Time) time.Duration {
 	return max(h.from.Sub(to), from.Sub(h.to), 0)
 }
 
-// reasons returns why logs may lack lines of a time, the nearest hole first.
-func (s *Search) reasons(from, to time.Time) (reasons []string) {
+// reasons returns why logs may lack lines of a time: holes around it first, and
+// of these the ones of a log with the node ID.
+func (s *Search) reasons(at node, from, to time.Time) (reasons []string) {
 	var near []hole
 	for _, h := range s.holes {
-		if h.away(from, to) <= h.margin {
+		if h.away(from, to) <= h.log.margin {
 			near = append(near, h)
 		}
 	}
-	slices.SortStableFunc(near, func(a, b hole) int { return cmp.Compare(a.away(from, to), b.away(from, to)) })
+	order := func(h *hole) (away time.Duration, has int) {
+		if !h.log.nodes[at] {
+			has = 1
+		}
+		return h.away(from, to), has
+	}
+	slices.SortStableFunc(near, func(a, b hole) int {
+		farA, hasA := order(&a)
+		farB, hasB := order(&b)
+		return cmp.Or(cmp.Compare(farA, farB), cmp.Compare(hasA, hasB))
+	})
 	for _, h := range near {
 		if d := h.away(from, to); d > 0 {
-			h.text += fmt.Sprintf(" (%v away, and clocks may be wrong by %v)", d.Round(time.Millisecond), h.margin.Round(time.Millisecond))
+			h.text += fmt.Sprintf(" (%v away, and clocks may be wrong by %v)", d.Round(time.Millisecond),
+				h.log.margin.Round(time.Millisecond))
 		}
 		reasons = append(reasons, h.text)
 	}
 	return reasons
-}
-
-// has reports whether some log has lines of a layout from before and after the
-// time.
-func (s *Search) has(layout string, from, to time.Time) bool {
-	for _, q := range s.logs {
-		if q.using[layout] && !from.Before(q.from.Add(q.margin)) && !to.After(q.to.Add(-q.margin)) {
-			return true
-		}
-	}
-	return false
 }
 
 // Stamp writes a time of a log.
