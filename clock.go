@@ -22,12 +22,16 @@ func (c *core) reading(now time.Time) (reading, error) {
 	tick, rest, where := c.layout.tickAt(now)
 	switch {
 	case where < 0:
-		epoch := c.layout.Epoch()
-		return reading{}, &ClockError{Now: now, Last: epoch, Wait: epoch.Sub(now), beforeEpoch: true}
+		return reading{}, c.beforeEpoch(now)
 	case where > 0:
 		return reading{math.MaxUint64, 0}, nil
 	}
 	return reading{tick, rest}, nil
+}
+
+func (c *core) beforeEpoch(now time.Time) error {
+	epoch := c.layout.Epoch()
+	return &ClockError{Now: now, Last: epoch, Wait: epoch.Sub(now), beforeEpoch: true}
 }
 
 // processStart is the time when the process initialized this package. An

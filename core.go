@@ -172,26 +172,26 @@ type view struct {
 	seen freshness.Observation
 }
 
-// view returns the current state. The error is ErrSealed or a *ClockError.
-func (c *core) view() (v view, err error) {
+// view sets v to the current state. The error is ErrSealed or a *ClockError.
+func (c *core) view(v *view) error {
 	for {
 		v.term = c.term.Load()
 		v.word = v.term.word.Load()
 		if v.word&sealed != 0 {
 			if c.sealedForGood() {
-				return v, ErrSealed
+				return ErrSealed
 			}
 			continue // Switch has replaced the term
 		}
-		if err := c.readClock(&v); err != nil {
-			return v, err
+		if err := c.readClock(v); err != nil {
+			return err
 		}
 		v.limit = v.term.limit.Load()
 		v.ahead = c.aheadSlot(v.now)
 		if v.word == 0 && v.term.static {
 			// The previous holder of the node ID may have been this far ahead.
 			start := max(v.term.first, v.ahead)
-			if r, ok := c.reference(&v); ok {
+			if r, ok := c.reference(v); ok {
 				start = max(v.term.first, c.aheadSlot(r))
 			}
 			if start < v.limit {
@@ -203,7 +203,7 @@ func (c *core) view() (v view, err error) {
 			v.word = start
 		}
 		v.slot = max(v.word, c.clockSlot(v))
-		return v, nil
+		return nil
 	}
 }
 
@@ -276,13 +276,13 @@ func (c *core) takeOrWait(ctx context.Context, w waiter) (t *term, slot, n uint6
 // first in line.
 func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
 	for {
-		v, err := c.view()
-		if err != nil {
+		var v view
+		if err := c.view(&v); err != nil {
 			return nil, 0, 0, err
 		}
-		slot, err := c.slotFor(v, w)
+		slot, err := c.slotFor(&v, w)
 		if held := c.line.held.Load(); err == nil && held > 0 {
-			err = c.notYet(v, max(slot, held), w.need())
+			err = c.notYet(&v, max(slot, held), w.need())
 		}
 		if err != nil {
 			if c.term.Load() != v.term {
@@ -337,7 +337,7 @@ func (c *core) allow(v *view, end uint64) {
 //
 // A reservation ignores MaxAhead. Under a static grant, which has no end, it
 // runs ahead of what MaxAhead allows by no more than the span of one batch.
-func (c *core) slotFor(v view, w *waiter) (slot uint64, err error) {
+func (c *core) slotFor(v *view, w *waiter) (slot uint64, err error) {
 	slot, need, ahead := v.slot, w.need(), v.ahead
 	switch {
 	case w.batch:
@@ -361,7 +361,7 @@ func (c *core) slotFor(v view, w *waiter) (slot uint64, err error) {
 }
 
 // clockSlot returns the first slot of the clock's tick.
-func (c *core) clockSlot(v view) uint64 { return min(v.now.tick, c.endTick) << c.layout.seqBits }
+func (c *core) clockSlot(v *view) uint64 { return min(v.now.tick, c.endTick) << c.layout.seqBits }
 
 // tooLarge returns the error for a batch that a static grant does not allow.
 func (c *core) tooLarge(t *term, n uint64) error {
@@ -386,11 +386,11 @@ func (c *core) reserve(v *view, n uint64) (hold time.Duration) {
 	if v.slot+n > v.ahead {
 		v.term.debt.Store(&debt{from: v.slot, to: v.slot + n, now: v.now})
 	}
-	return max(0, durationOf((v.slot+n-c.clockSlot(*v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
+	return max(0, durationOf((v.slot+n-c.clockSlot(v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
 }
 
 // over returns the reason why no slot at or above the limit is available.
-func (c *core) over(v view) error {
+func (c *core) over(v *view) error {
 	if v.limit == c.endTick<<c.layout.seqBits {
 		return ErrTimeOver
 	}
@@ -400,14 +400,14 @@ func (c *core) over(v view) error {
 // notYet returns the error for a slot that may not be used yet, the last one
 // that a call for n IDs needs: how long that takes, and whether the reason is a
 // clock that went back.
-func (c *core) notYet(v view, slot, n uint64) error {
+func (c *core) notYet(v *view, slot, n uint64) error {
 	wait := max(1, c.until(slot>>c.layout.seqBits, v.now))
 	back := time.Duration(0)
 	reached := v.term.reached(v.word)
 	switch d := v.term.debt.Load(); {
 	case reached == 0:
 		// No ID was made yet: the grant begins in the future.
-		if _, ok := c.reference(&v); ok {
+		if _, ok := c.reference(v); ok {
 			// Or the clock went back since the reference.
 			reached = v.word
 			back = c.until((reached-1)>>c.layout.seqBits, v.now)

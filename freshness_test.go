@@ -288,8 +288,8 @@ func TestRefusalsAtFullContention(t *testing.T) {
 			})
 		}
 		all.Wait()
-		v, err := g.view()
-		if err != nil || v.word != v.ahead {
+		var v view
+		if err := g.view(&v); err != nil || v.word != v.ahead {
 			t.Fatalf("the word is %d, %v, want %d, where MaxAhead ends", v.word, err, v.ahead)
 		}
 		clock.Add(int64(time.Millisecond))
@@ -516,7 +516,8 @@ func TestNoAllowanceWhileCallsWait(t *testing.T) {
 func TestAllowanceIsOfItsTerm(t *testing.T) {
 	g, clock, _ := open(t, "default", Options{MaxAhead: time.Second})
 	clock.Add(int64(time.Second)) // the allowance is stale
-	v := must.Get(g.view())(t)
+	var v view
+	must.Do(t, g.view(&v))
 	over := Grant{Node: 2, From: time.Now().Add(-time.Hour), Until: time.Now().Add(-time.Minute)} // gives no ID
 	must.Do(t, g.Switch(over))
 	g.allow(&v, v.ahead)

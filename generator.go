@@ -131,14 +131,17 @@ func (g *GeneratorOf[I]) Fill(ctx context.Context, dst []I) error {
 // The hold is computed as in Hazelcast: whole ticks from the clock's tick to
 // the end of the batch, exclusive, minus MaxAhead.
 func (g *GeneratorOf[I]) Reserve(n int) (b BatchOf[I], hold time.Duration, err error) {
-	w, err := g.waiterOf(n)
-	if err != nil {
+	var w waiter
+	if err := g.wantBatch(&w, n); err != nil {
 		return b, 0, err
 	}
 	w.batch, w.reserve = false, true
 	t, slot, got, err := g.take(&w)
-	b, err = batchOf[I](&g.core, t, slot, got, err)
-	return b, w.hold, err
+	if err != nil {
+		return b, w.hold, err
+	}
+	b = g.batchAt(t, slot, got)
+	return b, w.hold, nil
 }
 
 // NextBatch returns the next n IDs, at consecutive slots; n must be at least 1.
@@ -153,8 +156,8 @@ func (g *GeneratorOf[I]) Reserve(n int) (b BatchOf[I], hold time.Duration, err e
 // StaticGrant). Fill makes any number of IDs and lets other calls in between.
 func (g *GeneratorOf[I]) NextBatch(ctx context.Context, n int) (b BatchOf[I], err error) {
 	needContext(ctx)
-	w, err := g.waiterOf(n)
-	if err != nil {
+	var w waiter
+	if err := g.wantBatch(&w, n); err != nil {
 		return b, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -166,40 +169,45 @@ func (g *GeneratorOf[I]) NextBatch(ctx context.Context, n int) (b BatchOf[I], er
 		}
 	}
 	t, slot, got, err := g.takeOrWait(ctx, w)
-	return batchOf[I](&g.core, t, slot, got, err)
+	if err != nil {
+		return b, err
+	}
+	b = g.batchAt(t, slot, got)
+	return b, nil
 }
 
 // TryNextBatch is like NextBatch but never waits: where NextBatch would wait,
 // the error is a *WaitError or a *ClockError, and no ID is taken.
 func (g *GeneratorOf[I]) TryNextBatch(n int) (b BatchOf[I], err error) {
-	w, err := g.waiterOf(n)
-	if err != nil {
+	var w waiter
+	if err := g.wantBatch(&w, n); err != nil {
 		return b, err
 	}
 	if g.line.busy() {
 		return b, g.notYourTurn(g.line.want.Load(), w.want) // other calls came first
 	}
 	t, slot, got, err := g.take(&w)
-	return batchOf[I](&g.core, t, slot, got, err)
-}
-
-// waiterOf returns the waiter for a batch of n IDs, or an error if n is
-// invalid.
-func (c *core) waiterOf(n int) (w waiter, err error) {
-	if n < 1 {
-		return w, fmt.Errorf("firn: a batch of %d IDs is not possible: ask for at least 1", n)
-	}
-	w = waiter{want: uint64(n), batch: true, from: math.MaxUint64}
-	return w, c.tooLarge(c.term.Load(), w.want)
-}
-
-// batchOf returns the batch of the slots that were taken, or err.
-func batchOf[I AnyID[I]](c *core, t *term, slot, n uint64, err error) (BatchOf[I], error) {
 	if err != nil {
-		return BatchOf[I]{}, err
+		return b, err
 	}
-	c.batches.Add(1)
-	return newBatch[I](&t.composer, slot, int(n)), nil
+	b = g.batchAt(t, slot, got)
+	return b, nil
+}
+
+// wantBatch makes w the waiter for a batch of n IDs, or returns an error if n is
+// invalid.
+func (c *core) wantBatch(w *waiter, n int) error {
+	if n < 1 {
+		return fmt.Errorf("firn: a batch of %d IDs is not possible: ask for at least 1", n)
+	}
+	w.want, w.batch, w.from = uint64(n), true, math.MaxUint64
+	return c.tooLarge(c.term.Load(), w.want)
+}
+
+// batchAt returns the batch of n slots that were taken.
+func (g *GeneratorOf[I]) batchAt(t *term, slot, n uint64) BatchOf[I] {
+	g.batches.Add(1)
+	return newBatch[I](&t.composer, slot, int(n))
 }
 
 // put writes the ID of a slot of a term, with its random bits, to its

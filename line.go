@@ -131,11 +131,11 @@ func (l *line) lead() {
 // and is the first to get slots.
 func (c *core) serve() error {
 	for {
-		v, err := c.view()
-		if err != nil {
+		var v view
+		if err := c.view(&v); err != nil {
 			return err
 		}
-		if given, err := c.line.give(c, v); given || err != nil {
+		if given, err := c.line.give(c, &v); given || err != nil {
 			return err
 		}
 	}
@@ -143,7 +143,7 @@ func (c *core) serve() error {
 
 // give takes the slots that the line wants and the view allows, and distributes
 // them. If the view is out of date, it does nothing and returns no error.
-func (l *line) give(c *core, v view) (given bool, err error) {
+func (l *line) give(c *core, v *view) (given bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first := l.queue.Front().Value.(*waiter)
@@ -157,7 +157,7 @@ func (l *line) give(c *core, v view) (given bool, err error) {
 		}
 		return false, err
 	}
-	slot = c.evenly(&v, slot, first.want)
+	slot = c.evenly(v, slot, first.want)
 	next, end := slot, min(v.limit, v.ahead)
 	for e := l.queue.Front(); e != nil && next < end; e = e.Next() {
 		w := e.Value.(*waiter)

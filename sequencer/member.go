@@ -234,12 +234,21 @@ func (q *SequencerOf[I]) do(ctx context.Context, try func(*firn.GeneratorOf[I]) 
 	}
 }
 
-// checkBatch rejects a batch of n IDs that may fit no window. A window is not
-// renewed for less than a twelfth of its length, so a batch has at most the rest.
+// checkBatch rejects a batch of n IDs that may fit no window. Every window has
+// room for the IDs of a tick.
 func (q *SequencerOf[I]) checkBatch(n int) error {
-	l, window := q.config.Layout, q.Config().Window
-	if n < 1 || uint64(n-1)/(l.MaxSeq()+1) < uint64((window-window/12)/l.Unit()) {
+	if n < 1 || uint64(n-1) <= q.config.Layout.MaxSeq() {
 		return nil // the generator rejects sizes below 1
+	}
+	return q.checkLong(n)
+}
+
+// checkLong is checkBatch for more IDs than those of a tick. A window is not
+// renewed for less than a twelfth of its length, so a batch has at most the rest.
+func (q *SequencerOf[I]) checkLong(n int) error {
+	l, window := q.config.Layout, q.Config().Window
+	if uint64(n-1)/(l.MaxSeq()+1) < uint64((window-window/12)/l.Unit()) {
+		return nil
 	}
 	return fmt.Errorf("%w: a window of sequencer %s is %v long, and a batch spans no more than 11/12 of it: ask "+
 		"for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, q.name, window)
