@@ -30,8 +30,8 @@ func (k *Console) makeID(v *visit) {
 		}
 		return nil
 	}
-	b, p := front.Take(v.r.Context(), creds, name, &q)
-	if p != nil {
+	var b service.Batch
+	if p := front.Take(v.r.Context(), creds, name, &q, &b); p != nil {
 		v.failWith(p, false)
 		return
 	}

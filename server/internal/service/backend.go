@@ -53,17 +53,11 @@ type Sequencer struct {
 	// Veil returns what writes its veiled IDs; nil if this server has no keys.
 	Veil func() (form.Veil, error)
 
-	ids maker
-}
-
-// A maker makes the IDs of a Sequencer: a line of calls, an entry of a Cluster,
-// or other servers.
-type maker interface {
 	// try takes IDs that are available and that no earlier call waits for.
-	try(n int) (Batch, error)
+	try func(n int) (Batch, error)
 
 	// wait waits for IDs after try has refused them.
-	wait(ctx context.Context, n int, refusal error) (Batch, error)
+	wait func(ctx context.Context, n int, refusal error) (Batch, error)
 }
 
 // A source makes the IDs of a Sequencer: a generator, or a sequencer of a store.
@@ -83,7 +77,8 @@ type source[I firn.AnyID[I]] interface {
 // as far as possible (see firn.Generator's NextBatch). A wait must end with the
 // context.
 func NewSequencer[I firn.AnyID[I]](l firn.Layout, from source[I]) *Sequencer {
-	return &Sequencer{Layout: l, ids: newLine(l, from)}
+	line := newLine(l, from)
+	return &Sequencer{Layout: l, try: line.try, wait: line.wait}
 }
 
 // complete makes a Form ready for the IDs of the sequencer. It is an error if
@@ -111,7 +106,7 @@ func veilOf(keys veil.Keys, name string, l firn.Layout) func() (form.Veil, error
 }
 
 // Try takes n IDs that are available and that no earlier call waits for.
-func (s *Sequencer) Try(n int) (Batch, error) { return s.ids.try(n) }
+func (s *Sequencer) Try(n int) (Batch, error) { return s.try(n) }
 
 // Take tries to take n IDs. If they are not free yet, it waits for its turn and
 // for the IDs.
@@ -119,5 +114,5 @@ func (s *Sequencer) Take(ctx context.Context, n int) (b Batch, err error) {
 	if b, err = s.Try(n); err == nil {
 		return b, nil
 	}
-	return s.ids.wait(ctx, n, err)
+	return s.wait(ctx, n, err)
 }

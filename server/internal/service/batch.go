@@ -41,21 +41,24 @@ type Batch struct {
 }
 
 // BatchOf returns a batch as a Batch, or an error if it has not n IDs.
-func BatchOf[I firn.AnyID[I]](l *firn.Layout, b firn.BatchOf[I], n int, err error) (Batch, error) {
-	if err == nil && b.Len() != n {
-		err = fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n)
+func BatchOf[I firn.AnyID[I]](l *firn.Layout, b firn.BatchOf[I], n int) (is Batch, err error) {
+	err = setBatch(&is, l, &b, n)
+	return is, err
+}
+
+// setBatch is BatchOf without copies on the stack: see Front.Take.
+func setBatch[I firn.AnyID[I]](is *Batch, l *firn.Layout, b *firn.BatchOf[I], n int) error {
+	if b.Len() != n {
+		return fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n)
 	}
-	if err != nil {
-		return Batch{}, err
-	}
-	is := Batch{layout: l}
-	switch b := any(&b).(type) {
+	is.layout = l
+	switch b := any(b).(type) {
 	case *firn.Batch:
 		is.ids = *b
 	case *firn.BatchOf[firn.ID128]:
 		is.ids128 = *b
 	}
-	return is, nil
+	return nil
 }
 
 // Layout returns the layout of the IDs.
@@ -67,13 +70,13 @@ func (b *Batch) Len() int { return b.ids.Len() + b.ids128.Len() }
 // All yields the IDs in the order in which they were made. Ranging over b.All
 // does not allocate.
 func (b *Batch) All(yield func(ID) bool) {
-	var buf [64 * 16]byte
+	var buf [32 * 8]byte
 	size := 8
 	if b.ids128.Len() > 0 {
 		size = 16
 	}
-	for lo := 0; lo < b.Len(); lo += len(buf) / 16 {
-		raw := b.AppendRaw(buf[:0], lo, min(lo+len(buf)/16, b.Len()))
+	for lo := 0; lo < b.Len(); lo += len(buf) / size {
+		raw := b.AppendRaw(buf[:0], lo, min(lo+len(buf)/size, b.Len()))
 		for ; len(raw) > 0; raw = raw[size:] {
 			if !yield(idFrom(raw[:size])) {
 				return

@@ -185,7 +185,7 @@ func TestRateLimitsOfTenants(t *testing.T) {
 // takeAs takes an ID with a token.
 func takeAs(t *testing.T, b Backend, a auth.Authorizer, name, token string) error {
 	front := Front{Backend: b, Auth: a, Limit: DefaultLimit}
-	_, p := front.Take(t.Context(), &auth.Credentials{Token: token, Given: true}, name, &Request{Count: 1})
+	p := front.Take(t.Context(), &auth.Credentials{Token: token, Given: true}, name, &Request{Count: 1}, new(Batch))
 	if p == nil {
 		return nil
 	}

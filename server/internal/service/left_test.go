@@ -50,7 +50,7 @@ func TestNothingLeft(t *testing.T) {
 	front := Front{Backend: c, Limit: time.Minute}
 	ask := func(ctx context.Context, name string, n int, q Request) {
 		q.Count = n
-		_, _ = front.Take(ctx, new(auth.Credentials), name, &q)
+		_ = front.Take(ctx, new(auth.Credentials), name, &q, new(Batch))
 	}
 	refuse := Problemf(BadParameter, "refused")
 	for what, call := range map[string]func(){

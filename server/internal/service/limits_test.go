@@ -28,7 +28,7 @@ func TestTenants(t *testing.T) {
 		take := func(token, name string, q Request) (Kind, time.Duration) {
 			creds := &auth.Credentials{Token: token, Given: true}
 			must.Do(t, guard.Allow(creds, auth.Take, name))
-			if _, p := front.Take(t.Context(), creds, name, &q); p != nil {
+			if p := front.Take(t.Context(), creds, name, &q, new(Batch)); p != nil {
 				return p.Kind, p.Retry
 			}
 			return NoProblem, 0
@@ -67,7 +67,7 @@ func TestTenants(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		creds := &auth.Credentials{Token: a, Given: true}
 		must.Do(t, guard.Allow(creds, auth.Take, "orders"))
-		if _, ok := front.Try(t.Context(), creds, "orders", &Request{Count: 50}); ok {
+		if front.Try(t.Context(), creds, "orders", &Request{Count: 50}, new(Batch)) {
 			t.Error("several requests of a client with limits are answered as one")
 		}
 	})

@@ -39,7 +39,7 @@ type entry struct {
 
 	// Set when it is open.
 	since     time.Time
-	sequencer *Sequencer // whose maker is the entry
+	sequencer *Sequencer // which waits by the entry
 	line      *line      // of calls for IDs
 	openSequencer
 }
@@ -311,7 +311,7 @@ func openAs[I firn.AnyID[I], Q interface {
 	is := q.Config()
 	e.openSequencer, e.line = q, newLine(is.Layout, q)
 	e.sequencer = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(e.cluster.config.Veil, e.name, is.Layout),
-		ids: e}
+		try: e.line.try, wait: e.wait}
 	return nil
 }
 
@@ -347,16 +347,10 @@ func (c *Cluster) opened() map[string]*entry {
 	return all
 }
 
-// try takes IDs that are available without waiting.
-func (e *entry) try(n int) (Batch, error) {
-	b, err := e.line.try(n)
-	return b, e.seen(err)
-}
-
 // wait waits after a refusal, for a silent store only as long as that makes
 // sense, and asks other servers if this one has lost its node ID.
 func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
-	err = refusal
+	err = e.seen(refusal)
 	if isWait(refusal) {
 		err = e.cluster.silence.do(ctx, need{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
 			b, err = e.line.wait(ctx, n, refusal)

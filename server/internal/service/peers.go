@@ -83,19 +83,8 @@ func (c *Cluster) peerSequencer(name string, f failure) *Sequencer {
 	name = strings.Clone(name)
 	l := f.config.Layout
 	return &Sequencer{Layout: l, Prefix: f.config.Prefix, Veil: veilOf(c.config.Veil, name, l),
-		ids: peerMaker{c.config.Peers, name, l, f.err}}
-}
-
-// A peerMaker takes the IDs of a sequencer from other servers.
-type peerMaker struct {
-	peers  Peers
-	name   string
-	layout firn.Layout
-	lacks  error
-}
-
-func (p peerMaker) try(int) (Batch, error) { return Batch{}, errNotTried }
-
-func (p peerMaker) wait(ctx context.Context, n int, _ error) (Batch, error) {
-	return p.peers.Take(ctx, p.name, p.layout, n, p.lacks)
+		try: func(int) (Batch, error) { return Batch{}, errNotTried },
+		wait: func(ctx context.Context, n int, _ error) (Batch, error) {
+			return c.config.Peers.Take(ctx, name, l, n, f.err)
+		}}
 }

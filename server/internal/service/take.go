@@ -159,66 +159,86 @@ func (q *Request) fit(s *Sequencer) *Problem {
 // waits for both, at most for the limit. A sequencer that does not exist is created if the
 // client may create it. The client is charged for the IDs, and for the request.
 // A call that returns a Problem has taken nothing, as far as possible.
-func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *Request) (b Batch, p *Problem) {
+//
+// The IDs are written to b, which keeps frames small: the compiler copies a Batch
+// that is returned up to three times in each, and an idle connection keeps the
+// stack that its deepest call needed.
+func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *Request, b *Batch) *Problem {
 	if err := c.Charge(name, q.Count); err != nil {
-		return b, ProblemOf(err, f.Limit, false)
+		return ProblemOf(err, f.Limit, false)
 	}
-	b, p = f.take(ctx, c, name, q)
-	c.Settle(name, q.Count, p == nil)
-	if p == nil && f.Issued != nil {
-		f.Issued(ctx, c, name, b)
-	}
-	return b, p
+	p := f.take(ctx, c, name, q, b)
+	f.settle(ctx, c, name, q.Count, b, p == nil)
+	return p
 }
 
-func (f *Front) take(ctx context.Context, c *auth.Credentials, name string, q *Request) (b Batch, p *Problem) {
+// settle charges a client for the n IDs that it has got, and reports them; or it
+// takes the charge back.
+func (f *Front) settle(ctx context.Context, c *auth.Credentials, name string, n int, b *Batch, got bool) {
+	c.Settle(name, n, got)
+	if got && f.Issued != nil {
+		f.Issued(ctx, c, name, *b)
+	}
+}
+
+func (f *Front) take(ctx context.Context, c *auth.Credentials, name string, q *Request, b *Batch) *Problem {
 	if err := ctx.Err(); err != nil {
-		return b, ProblemOf(err, f.Limit, false)
+		return ProblemOf(err, f.Limit, false)
 	}
 	s := f.Backend.Opened(name) // which has a valid name
+	if s == nil {
+		return f.wait(ctx, c, name, q, b, nil, nil)
+	}
+	if p := q.fit(s); p != nil {
+		return p
+	}
 	var err error
-	if s != nil {
-		if p := q.fit(s); p != nil {
-			return b, p
+	if *b, err = s.Try(q.Count); err != nil {
+		return f.wait(ctx, c, name, q, b, s, err)
+	}
+	return nil
+}
+
+// wait waits for the IDs that s has refused, or for s if that is nil.
+func (f *Front) wait(ctx context.Context, c *auth.Credentials, name string, q *Request, b *Batch, s *Sequencer,
+	refusal error,
+) *Problem {
+	if s == nil {
+		if err := CheckName(name); err != nil {
+			return Problemf(BadName, "%v", err)
 		}
-		if b, err = s.Try(q.Count); err == nil {
-			return b, nil
-		}
-	} else if err := CheckName(name); err != nil {
-		return b, Problemf(BadName, "%v", err)
 	}
 	if q.Wait != nil {
 		ctx = q.Wait()
 	}
 	limited, cancel := context.WithTimeout(ctx, f.Limit)
 	defer cancel()
+	var err error
 	if s != nil {
-		b, err = s.ids.wait(limited, q.Count, err)
+		*b, err = s.wait(limited, q.Count, refusal)
 	} else if s, err = f.open(limited, c, name, q); err == nil {
 		if p := q.fit(s); p != nil {
-			return b, p
+			return p
 		}
-		b, err = s.Take(limited, q.Count)
+		*b, err = s.Take(limited, q.Count)
 	}
 	if err != nil {
-		return b, ProblemOf(err, f.Limit, limited.Err() != nil)
+		return ProblemOf(err, f.Limit, limited.Err() != nil)
 	}
-	return b, nil
+	return nil
 }
 
 // Try is Take for a request for one ID each of several IDs that are available
 // without waiting, for a client without limits.
-func (f *Front) Try(ctx context.Context, c *auth.Credentials, name string, q *Request) (b Batch, ok bool) {
+func (f *Front) Try(ctx context.Context, c *auth.Credentials, name string, q *Request, b *Batch) (ok bool) {
 	s := f.Backend.Opened(name)
 	if s == nil || q.fit(s) != nil || c.Limited(name) {
-		return b, false
+		return false
 	}
-	b, err := s.Try(q.Count)
-	c.Settle(name, q.Count, err == nil)
-	if err == nil && f.Issued != nil {
-		f.Issued(ctx, c, name, b)
-	}
-	return b, err == nil
+	var err error
+	*b, err = s.Try(q.Count)
+	f.settle(ctx, c, name, q.Count, b, err == nil)
+	return err == nil
 }
 
 // open returns the sequencer of a request, which is created if necessary and if
@@ -309,22 +329,26 @@ var errNotTried = errors.New("IDs are not available without waiting")
 // A line is a source of IDs, and the calls that wait for it.
 type line struct {
 	layout  *firn.Layout
-	now     func(n int) (Batch, error) // without waiting
+	try     func(n int) (Batch, error) // without waiting
 	next    func(ctx context.Context, n int) (Batch, error)
 	waiting atomic.Int64 // calls that wait for their turn
 }
 
 func newLine[I firn.AnyID[I]](layout firn.Layout, from source[I]) *line {
-	return &line{layout: &layout, now: func(n int) (Batch, error) {
+	return &line{layout: &layout, try: func(n int) (is Batch, err error) {
 		b, err := from.TryNextBatch(n)
-		return BatchOf(&layout, b, n, err)
-	}, next: func(ctx context.Context, n int) (Batch, error) {
+		if err == nil {
+			err = setBatch(&is, &layout, &b, n)
+		}
+		return is, err
+	}, next: func(ctx context.Context, n int) (is Batch, err error) {
 		b, err := from.NextBatch(ctx, n)
-		return BatchOf(&layout, b, n, err)
+		if err == nil {
+			err = setBatch(&is, &layout, &b, n)
+		}
+		return is, err
 	}}
 }
-
-func (l *line) try(n int) (Batch, error) { return l.now(n) }
 
 // isWait reports whether an error of a call that does not wait means that a
 // waiting call would have waited.

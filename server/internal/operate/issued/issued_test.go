@@ -147,8 +147,9 @@ func live(t *testing.T, r *rand.Rand, layout firn.Layout, node uint64, d *disk) 
 			}
 			request := requestid.New()
 			c := &auth.Credentials{Address: "10.0.0." + strconv.Itoa(r.IntN(250))}
-			b, p := front.Take(requestid.WithID(t.Context(), request), c, "orders", &service.Request{Count: 1 + r.IntN(30)})
-			if p != nil {
+			var b service.Batch
+			q := &service.Request{Count: 1 + r.IntN(30)}
+			if p := front.Take(requestid.WithID(t.Context(), request), c, "orders", q, &b); p != nil {
 				t.Error(p)
 				return all, others
 			}
@@ -372,7 +373,8 @@ func TestNeverBlocks(t *testing.T) {
 		front := service.Front{Backend: back, Limit: time.Hour, Issued: l.Add}
 		begin := time.Now()
 		for range 10 {
-			if _, p := front.Take(t.Context(), new(auth.Credentials), "orders", &service.Request{Count: service.MaxCount}); p != nil {
+			q := &service.Request{Count: service.MaxCount}
+			if p := front.Take(t.Context(), new(auth.Credentials), "orders", q, new(service.Batch)); p != nil {
 				t.Fatal(p)
 			}
 		}

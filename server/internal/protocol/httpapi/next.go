@@ -112,8 +112,8 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 	if h.config.Issued != nil {
 		ctx = identify(ctx, w)
 	}
-	b, p := h.config.Take(ctx, creds, name, &q.Request)
-	if p != nil {
+	var b service.Batch
+	if p := h.config.Take(ctx, creds, name, &q.Request, &b); p != nil {
 		return p
 	}
 	if isForwarded && h.config.Owner != nil {

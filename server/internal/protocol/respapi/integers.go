@@ -39,11 +39,18 @@ func (c *conn) answerInt(name string, id uint64) {
 		c.fail(fmt.Sprintf("the ID %d does not fit the signed integers of RESP: use NEXT %s", id, name))
 		return
 	}
-	if id > maxSafe && !c.server.warned.Load() && c.server.warned.CompareAndSwap(false, true) {
+	if id > maxSafe && !c.server.warned.Load() {
+		c.warnUnsafe(name)
+	}
+	c.out = appendInt(c.out, int64(id))
+}
+
+// warnUnsafe logs the first integer above 2^53.
+func (c *conn) warnUnsafe(name string) {
+	if c.server.warned.CompareAndSwap(false, true) {
 		c.server.config.Logger.LogAttrs(c.requestContext(), slog.LevelWarn,
 			"INCR returned an integer above 2^53, which JavaScript clients round without an error",
 			slog.String("sequencer", name), slog.String("client", c.library.name),
 			slog.String("hint", "use NEXT, which returns strings; --resp-integers refuse-unsafe makes such an INCR an error"))
 	}
-	c.out = appendInt(c.out, int64(id))
 }

@@ -47,24 +47,22 @@ const maxRepeats = 1024
 // available without waiting. The client cannot tell the difference: each command
 // gets its own ID, in order. Otherwise they are answered one by one.
 func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
-	r, p := c.cmd.take(c, args)
+	var q service.Request
+	name, shape, p := c.read(args, &q)
 	if p != nil {
-		c.failWith(p, r.name)
-		return 0, 1
-	}
-	front, name, q := &c.server.config.Front, r.name, r.Request // a q of its own, so that the functions do not escape
-	if p := front.Allow(c.creds, auth.Take, name); p != nil {
 		c.failWith(p, name)
 		return 0, 1
 	}
-	if r.shape == shapeInt {
+	front := &c.server.config.Front
+	var b service.Batch
+	if shape == shapeInt {
 		q.Fit = func(s *service.Sequencer) *service.Problem { return c.fitInt(&s.Layout, name) }
 	}
-	if r.shape == shapeOne || r.shape == shapeInt {
+	if shape == shapeOne || shape == shapeInt {
 		if more := c.repeats(raw, min(maxRepeats, c.server.config.Limits.Count)); more >= fewRepeats {
 			q.Count = 1 + more
-			if b, ok := front.Try(c.ctx, c.creds, name, &q); ok {
-				c.answerIDs(r.shape, name, &q.Resolved, &b)
+			if front.Try(c.ctx, c.creds, name, &q, &b) {
+				c.answerIDs(shape, name, &q.Resolved, &b)
 				c.r += more * len(raw)
 				return q.Count, q.Count
 			}
@@ -75,13 +73,23 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		c.flush() // the pending answers
 		return c.requestContext()
 	}
-	b, p := front.Take(c.ctx, c.creds, name, &q)
-	if p != nil {
+	if p := front.Take(c.ctx, c.creds, name, &q, &b); p != nil {
 		c.failWith(p, name)
 		return 0, 1
 	}
-	c.answerIDs(r.shape, name, &q.Resolved, &b)
+	c.answerIDs(shape, name, &q.Resolved, &b)
 	return q.Count, 1
+}
+
+// read reads a command for IDs, which the client must be allowed to take. It
+// sets q, apart from the name, so that functions in q do not escape.
+func (c *conn) read(args [][]byte, q *service.Request) (name string, s shape, p *service.Problem) {
+	r, p := c.cmd.take(c, args)
+	if p == nil {
+		p = c.server.config.Allow(c.creds, auth.Take, r.name)
+	}
+	*q = r.Request
+	return r.name, r.shape, p
 }
 
 // requestOf returns a request for one ID of the named sequencer. Commands for

@@ -47,7 +47,8 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 		}
 		return nil
 	}
-	b, p := s.config.Take(ctx, creds, name, &q)
+	var b service.Batch
+	p := s.config.Take(ctx, creds, name, &q, &b)
 	switch {
 	case p == nil:
 		return answer(from, &b, q.Runs), nil
