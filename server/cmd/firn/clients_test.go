@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,7 +183,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 			s := c.Sequencer("chaos").Stats()
 			ids, failures = ids+s.IDs, failures+s.Failures
 		}
-		return (ids >= 1_000_000 || raced()) && failures > 0
+		return (ids >= 1_000_000 || nettest.Raced()) && failures > 0
 	})
 	stop.Store(true)
 	all.Wait()
@@ -227,17 +226,10 @@ func TestClientsOfKilledServers(t *testing.T) {
 		"%d IDs of %d node IDs, no duplicate",
 		lasts, d.kills, d.ends, d.stops, programs, sent, whole, failed, drawn, callerErrs,
 		counted.Len(), nodes)
-	if counted.Len() < 1_000_000 && !raced() {
+	if counted.Len() < 1_000_000 && !nettest.Raced() {
 		t.Errorf("%d IDs, want a million", counted.Len())
 	}
 	if d.kills == 0 || failed == 0 {
 		t.Errorf("%d kills and %d failed requests show nothing", d.kills, failed)
 	}
-}
-
-// raced reports whether the race detector is on. Everything takes more memory
-// with it.
-func raced() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

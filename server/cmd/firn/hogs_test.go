@@ -271,7 +271,7 @@ func (h hog) run(t *testing.T, what string) string {
 	hogs.Wait()
 	ask()
 	limit := hogMiB
-	if raced() {
+	if nettest.Raced() {
 		limit *= 8
 	}
 	more := (memoryOf(t, server.cmd.Process.Pid, "VmHWM") - idle) >> 10

@@ -75,7 +75,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 	t.Logf("report: %d idle connections held; the server has %d MiB with them and %d MiB without", n, last>>10, first>>10)
 	limit := 32.0
-	if raced() {
+	if nettest.Raced() {
 		limit *= 8
 	}
 	if kib := float64(last-first) / float64(n); kib > limit && !testing.Short() {

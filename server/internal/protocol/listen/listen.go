@@ -381,7 +381,9 @@ type prefixedConn struct {
 func (b *prefixedConn) Read(p []byte) (n int, err error) {
 	if len(b.first) > 0 {
 		n = copy(p, b.first)
-		b.first = b.first[n:]
+		if b.first = b.first[n:]; len(b.first) == 0 {
+			b.first = nil // the connection can be open for long
+		}
 	} else {
 		n, err = b.Conn.Read(p)
 	}
@@ -446,11 +448,11 @@ func closeWrite(c net.Conn) error {
 type countedConn struct {
 	net.Conn
 	mux      *Mux
-	slot     bool // it counts
 	accepted time.Time
 	protocol atomic.Int32 // protocol + 1, once it is known
 	once     sync.Once
 
+	slot        bool // it counts
 	inHandshake bool // of TLS
 	handshake   int  // bytes of it
 

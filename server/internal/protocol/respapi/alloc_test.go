@@ -40,6 +40,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 				continue
 			}
 			c := &conn{server: NewServer(Config{Front: service.Front{Backend: newStatic(t, layout)}}), nc: &discardConn{}, creds: new(auth.Credentials)}
+			c.Take()
 			c.buf = []byte(tt.input)
 			run := func() {
 				c.r, c.w = 0, len(c.buf)

@@ -25,48 +25,55 @@ const (
 )
 
 // A conn is a connection. Its goroutine uses all of it; other goroutines only
-// call stop.
+// call stop. What it needs only for commands is on its desk, so that thousands
+// of idle connections take little memory.
 type conn struct {
+	*desk // nil while there is nothing to read or answer
+
 	server   *Server
 	nc       net.Conn
 	id       int64
 	accepted time.Time
 
-	ctx     context.Context // of the current commands
-	request string          // ID of the current command; "" until it is needed
-	tally   tally           // of the commands that arrived together
-
 	creds    *auth.Credentials // nil before authentication
 	name     string            // set by CLIENT SETNAME
 	library  library
-	tracks   bool // CLIENT TRACKING is on
-	resp3    bool
-	familiar bool         // a command was accepted
 	tx       *transaction // after MULTI, otherwise nil
-	known    bool         // a command has succeeded
-	closing  bool         // close the connection after the pending answers
-	linger   bool         // and then read what still arrives
+	lastName string       // of a sequencer, that CheckName accepted
+	tracks   bool         // CLIENT TRACKING is on
+	resp3    bool
+	familiar bool // a command was accepted
+	known    bool // a command has succeeded
+	closing  bool // close the connection after the pending answers
+	linger   bool // and then read what still arrives
 
-	buf         []byte  // bytes read; buf[r:w] is not processed yet
-	lent        *[]byte // by buffers, for buf
-	size        int     // of the next buffer
+	full        bool   // the last read filled buf
+	began       bool   // part of a command has arrived, and its deadline is set
+	hasDeadline bool   // a read deadline is set
+	size        int    // of the room on the next desk
+	buf         []byte // bytes read; buf[r:w] is not processed yet
 	r, w        int
-	full        bool // the last read filled buf
-	began       bool // part of a command has arrived, and its deadline is set
-	hasDeadline bool // a read deadline is set
-	args        [][]byte
-	cmd         *command     // the current one, nil if it is unknown
-	kind        service.Kind // of the answer to it
-	ids         [128]byte    // scratch: one ID as text
-	lastName    string       // of a sequencer, that CheckName accepted
 
-	out     []byte    // answers not sent yet
 	err     error     // error of sending: the client has gone
 	writeBy time.Time // write deadline; zero before the first write
 	lastEnd time.Time // when the previous command ended; zero if unknown
 
 	stopMu   sync.Mutex // guards stopping and the read deadline
 	stopping bool
+}
+
+// A desk is what a connection uses while it reads and answers commands.
+type desk struct {
+	room []byte // for conn.buf, unless that had to grow
+	args [][]byte
+	out  []byte    // answers not sent yet
+	text [128]byte // scratch: one ID as text
+
+	ctx     context.Context // of the current commands
+	tally   tally           // of the commands that arrived together
+	request string          // ID of the current command; "" until it is needed
+	cmd     *command        // the current one, nil if it is unknown
+	kind    service.Kind    // of the answer to it
 }
 
 // A tally counts what was answered.
@@ -194,6 +201,9 @@ func (c *conn) flush() { c.send(time.Time{}) }
 // send is flush at a time that was just read from the clock; zero if none was
 // read.
 func (c *conn) send(now time.Time) {
+	if c.desk == nil {
+		return
+	}
 	if len(c.out) > 0 && c.err == nil {
 		if now.IsZero() {
 			now = time.Now()
@@ -250,9 +260,9 @@ func (c *conn) fill() error {
 	} else {
 		n, err = c.nc.Read(c.buf[c.w:])
 	}
-	c.w += n
-	c.full = c.w == len(c.buf)
 	if n > 0 {
+		c.w += n
+		c.full = c.w == len(c.buf)
 		return nil // a read error will occur again
 	}
 	if err == nil {
@@ -261,33 +271,35 @@ func (c *conn) fill() error {
 	return err
 }
 
-// buffers are for connections that have something to read, each twice as long as
-// the one before, from firstBuffer to keepBuffer.
-var buffers [5]sync.Pool
+// desks are for connections that have something to read. The room of those in a
+// pool is twice as long as in the one before, from firstBuffer to keepBuffer.
+var desks [5]sync.Pool
 
-func poolOf(size int) *sync.Pool { return &buffers[bits.Len(uint(size/firstBuffer))-1] }
+func poolOf(size int) *sync.Pool { return &desks[bits.Len(uint(size/firstBuffer))-1] }
 
-// Take takes a buffer of c.size bytes, unless the connection has one.
+// Take takes a desk with c.size bytes of room, unless the connection has one,
+// and returns the room.
 func (c *conn) Take() []byte {
 	c.size = max(c.size, firstBuffer)
-	if c.lent != nil && len(*c.lent) != c.size {
+	if c.desk != nil && len(c.room) != c.size {
 		c.Give()
 	}
-	if c.lent == nil {
-		if c.lent, _ = poolOf(c.size).Get().(*[]byte); c.lent == nil {
-			b := make([]byte, c.size)
-			c.lent = &b
+	if c.desk == nil {
+		if c.desk, _ = poolOf(c.size).Get().(*desk); c.desk == nil {
+			c.desk = &desk{room: make([]byte, c.size)}
 		}
 	}
-	c.buf = *c.lent
+	c.buf = c.room
 	return c.buf
 }
 
-// Give gives the buffer back, into which nothing points any more.
+// Give gives the desk back. All answers are sent, and nothing points into the
+// room any more.
 func (c *conn) Give() {
 	clear(c.args[:cap(c.args)])
-	poolOf(len(*c.lent)).Put(c.lent)
-	c.lent, c.buf = nil, nil
+	c.ctx, c.request = nil, ""
+	poolOf(len(c.room)).Put(c.desk)
+	c.desk, c.buf = nil, nil
 }
 
 // setTimeout sets the deadline of the next read.

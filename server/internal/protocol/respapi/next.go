@@ -182,8 +182,8 @@ func (c *conn) answerIDs(s shape, name string, f *form.Form, b *service.Batch) {
 		runs := b.Runs()
 		c.out = appendArray(c.out, len(runs))
 		for _, r := range runs {
-			c.out = appendBulk(appendArray(c.out, 3), r.First.Append(c.ids[:0], f))
-			c.out = appendInt(appendBulk(c.out, strconv.AppendUint(c.ids[:0], r.Step, 10)), int64(r.Count))
+			c.out = appendBulk(appendArray(c.out, 3), r.First.Append(c.text[:0], f))
+			c.out = appendInt(appendBulk(c.out, strconv.AppendUint(c.text[:0], r.Step, 10)), int64(r.Count))
 			c.flushFull()
 		}
 		return
@@ -202,7 +202,7 @@ func (c *conn) answerIDs(s shape, name string, f *form.Form, b *service.Batch) {
 		if s == shapeInt {
 			c.answerInt(name, id.Uint64())
 		} else {
-			c.out = appendBulk(c.out, id.Append(c.ids[:0], f))
+			c.out = appendBulk(c.out, id.Append(c.text[:0], f))
 		}
 		c.flushFull()
 		if c.err != nil {

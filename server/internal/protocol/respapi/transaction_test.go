@@ -103,6 +103,7 @@ func TestTransactionBounds(t *testing.T) {
 		}
 	}
 	c := &conn{server: s, nc: &discardConn{}, creds: new(auth.Credentials)}
+	c.Take()
 	c.buf = []byte(line("MULTI") + strings.Repeat(line("INCR a")+line("INCR b"), 1000))
 	c.w = len(c.buf)
 	c.answer()

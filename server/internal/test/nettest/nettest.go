@@ -17,6 +17,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +37,13 @@ func Long(t testing.TB) {
 	if os.Getenv("FIRN_ALL") == "" && os.Getenv("FIRN_SOAK") == "" {
 		t.Skip("it takes long: make test-all runs it, or FIRN_ALL=1")
 	}
+}
+
+// Raced reports whether the race detector is on. Everything takes more memory
+// with it.
+func Raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // Listen listens on a free port of loopback.
