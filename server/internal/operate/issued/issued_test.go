@@ -398,8 +398,8 @@ func TestAddDoesNotAllocate(t *testing.T) {
 	for _, layout := range []string{"default", "js53", "hazelcast"} {
 		back := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout)}))(t)
 		c := &auth.Credentials{Address: "10.0.0.1:3476"}
-		b, p := (&service.Front{Backend: back, Limit: time.Hour}).Take(t.Context(), c, "orders", &service.Request{Count: 1})
-		if p != nil {
+		var b service.Batch
+		if p := (&service.Front{Backend: back, Limit: time.Hour}).Take(t.Context(), c, "orders", &service.Request{Count: 1}, &b); p != nil {
 			t.Fatal(p)
 		}
 		if got := testing.AllocsPerRun(1000, func() { l.Add(t.Context(), c, "orders", b) }); got != 0 { // pending grows a few times
