@@ -90,112 +90,76 @@ func (w *pendingStore) run(ctx context.Context) {
 	}
 }
 
-// get returns the store once it is open.
-func (w *pendingStore) get() (grant.Store, error) {
+// with calls f with the store as an S, grant.Store or one of its optional
+// interfaces, once it is open.
+func with[S any](w *pendingStore, f func(S) error) error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.store == nil {
-		return nil, fmt.Errorf("%w: not opened yet: %w", grant.ErrNotSent, w.err)
+	s, reason := w.store, w.err
+	w.mu.Unlock()
+	if s == nil {
+		return fmt.Errorf("%w: not opened yet: %w", grant.ErrNotSent, reason)
 	}
-	return w.store, nil
-}
-
-// optional returns the store as one of its optional interfaces.
-func optional[T any](w *pendingStore) (t T, err error) {
-	s, err := w.get()
-	if err != nil {
-		return t, err
-	}
-	t, ok := grant.As[T](s)
+	t, ok := grant.As[S](s)
 	if !ok {
-		return t, errors.ErrUnsupported
+		return errors.ErrUnsupported
 	}
-	return t, nil
+	return f(t)
 }
 
-func (w *pendingStore) Get(ctx context.Context, key string) ([]byte, error) {
-	s, err := w.get()
-	if err != nil {
-		return nil, err
-	}
-	return s.Get(ctx, key)
+func (w *pendingStore) Get(ctx context.Context, key string) (value []byte, err error) {
+	err = with(w, func(s grant.Store) error { value, err = s.Get(ctx, key); return err })
+	return value, err
 }
 
-func (w *pendingStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	s, err := w.get()
-	if err != nil {
-		return false, err
-	}
-	return s.CAS(ctx, key, old, next)
+func (w *pendingStore) CAS(ctx context.Context, key string, old, next []byte) (applied bool, err error) {
+	err = with(w, func(s grant.Store) error { applied, err = s.CAS(ctx, key, old, next); return err })
+	return applied, err
 }
 
 func (w *pendingStore) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	s, err := w.get()
-	if err != nil {
-		return err
-	}
-	return s.List(ctx, prefix, yield)
+	return with(w, func(s grant.Store) error { return s.List(ctx, prefix, yield) })
 }
 
-func (w *pendingStore) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	s, err := optional[grant.MultiGetter](w)
-	if err != nil {
-		return nil, err
-	}
-	return s.GetMany(ctx, keys)
+func (w *pendingStore) GetMany(ctx context.Context, keys []string) (values [][]byte, err error) {
+	err = with(w, func(s grant.MultiGetter) error { values, err = s.GetMany(ctx, keys); return err })
+	return values, err
 }
 
-func (w *pendingStore) Watch(ctx context.Context, key string) <-chan struct{} {
-	s, err := optional[grant.Watcher](w)
-	if err != nil {
+func (w *pendingStore) Watch(ctx context.Context, key string) (changes <-chan struct{}) {
+	if with(w, func(s grant.Watcher) error { changes = s.Watch(ctx, key); return nil }) != nil {
 		nothing := make(chan struct{})
 		close(nothing)
 		return nothing
 	}
-	return s.Watch(ctx, key)
+	return changes
 }
 
 func (w *pendingStore) Lineage(ctx context.Context) (identity string, revision int64, err error) {
-	s, err := optional[grant.Lineage](w)
-	if err != nil {
-		return "", 0, err
-	}
-	return s.Lineage(ctx)
+	err = with(w, func(s grant.Lineage) error { identity, revision, err = s.Lineage(ctx); return err })
+	return identity, revision, err
 }
 
 func (w *pendingStore) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
-	s, err := optional[grant.Clock](w)
-	if err != nil {
-		return now, 0, err
-	}
-	return s.Time(ctx)
+	err = with(w, func(s grant.Clock) error { now, resolution, err = s.Time(ctx); return err })
+	return now, resolution, err
 }
 
 func (w *pendingStore) Check(ctx context.Context) (dangers []string, err error) {
-	s, err := optional[grant.Checker](w)
-	if err != nil {
-		return nil, err
-	}
-	return s.Check(ctx)
+	err = with(w, func(s grant.Checker) error { dangers, err = s.Check(ctx); return err })
+	return dangers, err
 }
 
 // Window returns the default window of the store, or 0 if it has none.
-func (w *pendingStore) Window() time.Duration {
-	s, err := optional[interface{ Window() time.Duration }](w)
-	if err != nil {
-		return 0
-	}
-	return s.Window()
+func (w *pendingStore) Window() (window time.Duration) {
+	with(w, func(s interface{ Window() time.Duration }) error { window = s.Window(); return nil })
+	return window
 }
 
 // PresenceEvery returns how often servers write to the store that they are
 // there, or 0 if it does not say.
-func (w *pendingStore) PresenceEvery() time.Duration {
-	s, err := optional[interface{ PresenceEvery() time.Duration }](w)
-	if err != nil {
-		return 0
-	}
-	return s.PresenceEvery()
+func (w *pendingStore) PresenceEvery() (every time.Duration) {
+	with(w, func(s interface{ PresenceEvery() time.Duration }) error { every = s.PresenceEvery(); return nil })
+	return every
 }
 
 func (w *pendingStore) Close() error {
