@@ -214,6 +214,15 @@ func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 type LimitedChange func(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info,
 	pending bool, err error)
 
+// Attach is a LimitedChange that attaches a sequencer. It is never pending.
+func Attach(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
+	err error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	info, err = a.Attach(limited, name)
+	return info, false, err
+}
+
 // Detach is a LimitedChange that detaches a sequencer.
 func Detach(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
 	err error) {

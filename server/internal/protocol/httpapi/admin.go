@@ -82,7 +82,7 @@ func (h *Handler) sequencer(ctx context.Context, a *adminCall) *service.Problem 
 	case http.MethodPut:
 		return h.create(ctx, a)
 	case http.MethodDelete:
-		return h.detachOrDestroy(ctx, a, service.Destroy)
+		return change(service.Destroy)(h, ctx, a)
 	}
 	info, err := a.Lookup(ctx, a.name)
 	type node struct {
@@ -150,25 +150,17 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *service.Problem {
 	return a.answer(ctx, h, status, info, err)
 }
 
-// attach and detach act on all members.
-func (h *Handler) attach(ctx context.Context, a *adminCall) *service.Problem {
-	info, err := a.Attach(ctx, a.name)
-	return a.answer(ctx, h, http.StatusOK, info, err)
-}
-
-func (h *Handler) detach(ctx context.Context, a *adminCall) *service.Problem {
-	return h.detachOrDestroy(ctx, a, service.Detach)
-}
-
-// detachOrDestroy detaches or destroys a sequencer. If that is not done within
-// the request's limit, it answers 202.
-func (h *Handler) detachOrDestroy(ctx context.Context, a *adminCall, do service.LimitedChange) *service.Problem {
-	info, pending, err := do(a.r.Context(), a.StoreAdmin, a.name, h.config.Limit)
-	status := http.StatusOK
-	if pending {
-		status = http.StatusAccepted
+// change returns what changes a sequencer for all members. If that is not done
+// within the request's limit, it answers 202.
+func change(do service.LimitedChange) func(*Handler, context.Context, *adminCall) *service.Problem {
+	return func(h *Handler, ctx context.Context, a *adminCall) *service.Problem {
+		info, pending, err := do(a.r.Context(), a.StoreAdmin, a.name, h.config.Limit)
+		status := http.StatusOK
+		if pending {
+			status = http.StatusAccepted
+		}
+		return a.answer(ctx, h, status, info, err)
 	}
-	return a.answer(ctx, h, status, info, err)
 }
 
 // members answers with the servers of the store; none without one.

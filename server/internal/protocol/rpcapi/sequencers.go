@@ -3,7 +3,6 @@ package rpcapi
 import (
 	"context"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -146,13 +145,7 @@ func durationText(d *durationpb.Duration) string {
 
 // Attach lets all servers use a sequencer again.
 func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.AttachResponse, error) {
-	i, err := s.changeSequencer(ctx, q.GetName(), func(ctx context.Context, a *service.StoreAdmin, name string,
-		limit time.Duration) (info grant.Info, pending bool, err error) {
-		limited, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		info, err = a.Attach(limited, name)
-		return info, false, err
-	})
+	i, err := s.changeSequencer(ctx, q.GetName(), service.Attach)
 	return &firnv1.AttachResponse{Sequencer: i}, err
 }
 
