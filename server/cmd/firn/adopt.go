@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/operate/config"
 )
 
 // An adoptCmd has the flags of the command adopt.
@@ -113,7 +114,7 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 // doubt refuses IDs and layouts that are no base for a plan.
 func (c *adoptCmd) doubt(r check.Report) error {
 	n := len(r.Nodes)
-	now, unit := c.app.now(), c.layout.Unit()
+	now := c.app.now()
 	ahead := -inspect.Age(r.Last, now)
 	layouts := "name the layout, as in --layout bits=time:41.node:10.seq:12,epoch=2020-01-01T00:00:00Z; see docs/moving.md"
 	cause := ""
@@ -142,9 +143,9 @@ func (c *adoptCmd) doubt(r check.Report) error {
 		return refused("name the right layout with --layout, or leave these IDs out if another generator made them",
 			"IDs that do not fit layout %s: %d, first %s: %w",
 			c.layout, r.Foreign, r.FirstForeign.Append(nil, form.Of(firn.Decimal)), textfmt.Plain(r.ForeignError))
-	case !now.Before(c.layout.Last().Add(unit)):
+	case !now.Before(config.End(c.layout)):
 		return refused("use a layout with more time bits, which makes greater IDs: see docs/moving.md",
-			"the time of layout %s ended at %s: no ID is left", c.layout, stamp(c.layout.Last().Add(unit)))
+			"the time of layout %s ended at %s: no ID is left", c.layout, stamp(config.End(c.layout)))
 	case c.guessed && ahead > c.layout.MaxAhead().Seconds():
 		return refused(layouts, "the layout is a guess, and wrong: by %s the highest ID is %s ahead of this clock",
 			c.layout, inspect.Span(ahead))

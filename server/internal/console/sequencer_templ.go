@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/metrics"
 )
 
@@ -151,7 +152,7 @@ func (p sequencerPage) details() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = fact("Time left", timeLeft(p.Layout.Last(), p.Now)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = fact("Time left", timeLeft(config.End(p.Layout), p.Now)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

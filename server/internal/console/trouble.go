@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -48,6 +49,7 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	}
 	c := q.Info.Config
 	counts, first := nodeCounts(q, at)
+	end := config.End(c.Layout)
 	begins := q.Info.Floor.Add(-c.MaxAhead)
 	s := states[q.Info.State]
 	switch {
@@ -60,15 +62,15 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	case q.Info.State == grant.Detached:
 		add(s.Tone, s.Word, by, "Every request for its IDs is refused until you attach it.")
 	case q.Info.State != grant.Attached:
-	case !c.Layout.Last().After(at):
-		add("bad", "time over", "since "+day(c.Layout.Last()), "Layout %s has no IDs for this time.", c.Layout)
+	case !end.After(at):
+		add("bad", "time over", "since "+day(end), "Layout %s has no IDs for this time.", c.Layout)
 	case begins.After(at):
 		add("bad", "no IDs", until(begins), "It was fenced, or created to begin then. Servers begin by themselves.")
 	case q.NodesRead && counts.Free == 0:
 		add("bad", "no node ID free", "the first window ends "+ago(first, at),
 			"All node IDs are held or blocked. A server that starts now gets no IDs of it.")
-	case c.Layout.Last().Sub(at) < soon:
-		add("busy", "time ends", until(c.Layout.Last()), "Layout %s has no IDs after that.", c.Layout)
+	case end.Sub(at) < soon:
+		add("busy", "time ends", until(end), "Layout %s has no IDs after that.", c.Layout)
 	}
 	if n := len(q.Damaged); n > 0 {
 		add("bad", "damaged", "", "%s of node IDs cannot be read. They are left unchanged, and their node IDs are not "+

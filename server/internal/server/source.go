@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/health"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/operate/metrics"
@@ -91,7 +92,7 @@ func (s *source) figures() (all []metrics.Sequencer) {
 			m.Problem = k.String()
 		}
 		if l := u.Layout; !l.IsZero() {
-			m.Ends = l.Last().Add(l.Unit())
+			m.Ends = config.End(l)
 		}
 		return m
 	}

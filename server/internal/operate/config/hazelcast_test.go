@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -187,6 +188,21 @@ func TestCheckTime(t *testing.T) {
 		if err := CheckTime(firn.MustParseLayout(layout), importNow); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", layout, err, want)
 		}
+	}
+}
+
+// TestEnd: a generator makes IDs until the very end of the last tick.
+func TestEnd(t *testing.T) {
+	layout := firn.MustParseLayout("bits=time:31.node:10.seq:10,unit=10ms,epoch=2026-01-01T00:00:00Z")
+	end := End(layout)
+	now := end.Add(-1)
+	g := must.Get(firn.NewGenerator(layout, firn.Grant{Node: 1, From: layout.Epoch()}, &firn.Options{Now: func() time.Time { return now }}))(t)
+	if id, err := g.TryNext(); err != nil || !must.Get(layout.Decompose(id))(t).Time.Equal(layout.Last()) || CheckTime(layout, now) != nil {
+		t.Errorf("at %v: %v, %v, %v; want an ID of the last tick, %v", now, id, err, CheckTime(layout, now), layout.Last())
+	}
+	now = end
+	if id, err := g.TryNext(); !errors.Is(err, firn.ErrTimeOver) || CheckTime(layout, now) == nil {
+		t.Errorf("at %v: %v, %v, %v; want firn.ErrTimeOver", now, id, err, CheckTime(layout, now))
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service/forwarding"
@@ -338,7 +339,7 @@ func (r *report) state(name string, i grant.Info) {
 	if c := i.LastChange; c != (grant.Change{}) {
 		since = fmt.Sprintf(" (last change: %s by %s, %s)", c.What, c.By, c.At.Format(time.RFC3339))
 	}
-	switch end := i.Config.Layout.Last(); {
+	switch end := config.End(i.Config.Layout); {
 	case i.MovedTo != "":
 		r.add("records", OK, "", "sequencer %s was moved to %s%s", name, i.MovedTo, since)
 	case i.State >= grant.Destroyed:
