@@ -20,6 +20,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/host"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // newSequencer makes the commands for whole sequencers.
@@ -403,9 +404,5 @@ func (a *app) audit(ctx context.Context, s grant.Store, done, name string, err e
 		return
 	}
 	who, at := host.Operator()
-	attrs := []any{"audit", done, "result", result, "sequencer", name, "principal", who, "address", at}
-	if err != nil {
-		attrs = append(attrs, "error", err)
-	}
-	slog.New(slog.NewTextHandler(a.stderr, nil)).Info("sequencer "+done, attrs...)
+	service.Audit(ctx, slog.New(slog.NewTextHandler(a.stderr, nil)), service.Client{Name: who, Address: at}, done, result, name, err)
 }

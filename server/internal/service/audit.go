@@ -11,21 +11,19 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A change is what an audit line says was done to a sequencer. docs/security.md
+// What an audit line says that a server did to a sequencer. docs/security.md
 // lists them.
-type change string
-
 const (
-	created   change = "created"
-	attached  change = "attached"
-	detached  change = "detached"
-	destroyed change = "destroyed"
+	created   = "created"
+	attached  = "attached"
+	detached  = "detached"
+	destroyed = "destroyed"
 )
 
 // A Client is who changes a sequencer.
 type Client struct {
-	Name    string // in the token file or in a certificate; "" without authentication
-	Address string
+	Name    string // in the token file or in a certificate, or the user of a command; "" without authentication
+	Address string // or host
 }
 
 // operator returns the client as the record of a sequencer names it.
@@ -77,14 +75,14 @@ func (w *Witness) Result(ctx context.Context, s grant.Store, name string, err er
 	return "failed" // nothing was sent
 }
 
-// audit logs that a client has changed a sequencer, or has tried to. The line
+// Audit logs that a client has changed a sequencer, or has tried to. The line
 // has a fixed set of attributes, so that it can be filtered. The request ID
 // comes from ctx.
-func audit(ctx context.Context, log *slog.Logger, c Client, done change, result, name string, err error) {
-	attrs := []slog.Attr{slog.String("audit", string(done)), slog.String("result", result), slog.String("sequencer", name),
+func Audit(ctx context.Context, log *slog.Logger, c Client, done, result, name string, err error) {
+	attrs := []slog.Attr{slog.String("audit", done), slog.String("result", result), slog.String("sequencer", name),
 		slog.String("principal", c.Name), slog.String("address", c.Address)}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))
 	}
-	log.LogAttrs(ctx, slog.LevelInfo, "sequencer "+string(done), attrs...)
+	log.LogAttrs(ctx, slog.LevelInfo, "sequencer "+done, attrs...)
 }

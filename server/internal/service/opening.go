@@ -257,7 +257,7 @@ func (c *Cluster) auditCreation(ctx context.Context, creator *auth.Credentials, 
 			result = "unknown"
 		}
 	}
-	audit(ctx, cmp.Or(c.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address},
+	Audit(ctx, cmp.Or(c.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address},
 		created, result, name, err)
 }
 

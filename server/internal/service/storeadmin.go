@@ -145,7 +145,7 @@ func (a *StoreAdmin) Destroy(ctx context.Context, name string) (grant.Info, erro
 }
 
 // change makes a change of a sequencer, and logs it.
-func (a *StoreAdmin) change(ctx context.Context, done change, name string,
+func (a *StoreAdmin) change(ctx context.Context, done, name string,
 	call func(context.Context, grant.Store) (grant.Info, error)) (grant.Info, error) {
 	ctx = grant.WithOperator(ctx, a.client.operator())
 	var w Witness
@@ -161,7 +161,7 @@ func (a *StoreAdmin) change(ctx context.Context, done change, name string,
 		}
 	}
 	if a.log != nil {
-		audit(ctx, a.log, a.client, done, w.Result(ctx, a.store, name, err), name, err)
+		Audit(ctx, a.log, a.client, done, w.Result(ctx, a.store, name, err), name, err)
 	}
 	return info, err
 }
