@@ -104,17 +104,12 @@ func (s *source) figures() (all []metrics.Sequencer) {
 	s.cluster.Usage(func(name string, u *service.Usage) {
 		m := figure(name, u)
 		m.Stored, m.KeeperStats, m.Err = true, u.Keeper, cmp.Or(u.Status.Err, u.Lack)
-		m.Attached, m.Node, m.WindowLeft = holds(u.Status, now), u.Status.Node, u.Status.Until.Sub(now)
+		m.Attached, m.Node, m.WindowLeft = service.Holds(u.Status, now), u.Status.Node, u.Status.Until.Sub(now)
 		counts, counted := s.cluster.NodeCounts(name, now)
 		m.Nodes, m.Counted = metrics.Nodes(counts), counted
 		all = append(all, m)
 	})
 	return all
-}
-
-// holds reports whether the sequencer holds a node ID now.
-func holds(s grant.Status, now time.Time) bool {
-	return (s.Phase == grant.Holding || s.Phase == grant.Losing) && s.Until.After(now)
 }
 
 // describe returns a function that describes this server to the others of its
@@ -133,7 +128,7 @@ func (s *Server) describe(listeners []Listener) func() members.Server {
 		now := time.Now()
 		s.source.cluster.Usage(func(name string, q *service.Usage) {
 			m.IDs += q.IDs
-			if holds(q.Status, now) {
+			if service.Holds(q.Status, now) {
 				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.Status.Node,
 					Until: q.Status.Until.UTC().Truncate(time.Millisecond), IDs: q.IDs})
 			}

@@ -392,10 +392,7 @@ func (e *entry) seen(err error) error {
 }
 
 // lapsed reports whether no window is open.
-func (e *entry) lapsed() bool {
-	s := e.Status()
-	return s.Phase != grant.Holding && s.Phase != grant.Losing || !s.Until.After(time.Now())
-}
+func (e *entry) lapsed() bool { return !Holds(e.Status(), time.Now()) }
 
 // rejoinMost is how long rejoin waits. After that, callers who want an ID
 // get the error.

@@ -119,6 +119,11 @@ func (u *Usage) Problem() (k Kind, wanted bool) {
 // last attempt.
 const usedFor = 5 * time.Minute
 
+// Holds reports whether a sequencer has an open window.
+func Holds(s grant.Status, now time.Time) bool {
+	return (s.Phase == grant.Holding || s.Phase == grant.Losing) && s.Until.After(now)
+}
+
 // usage returns the sequencers in use by name. Those that could not be opened
 // are only those that were tried since a time.
 func (c *Cluster) usage(since time.Time) map[string]*Usage {
@@ -131,12 +136,11 @@ func (c *Cluster) usage(since time.Time) map[string]*Usage {
 	for name, e := range c.opened() { // not under the lock: statistics read the clock
 		config := e.Config()
 		u := &Usage{Stats: e.Stats(), Status: e.Status(), Layout: config.Layout}
-		s := u.Status
-		isOpen := (s.Phase == grant.Holding || s.Phase == grant.Losing) && s.Until.After(now)
+		isOpen := Holds(u.Status, now)
 		u.Lack = lackOfTime(config.Layout, config.MaxAhead, u.Lead, now)
 		u.serves = isOpen && u.Lack == nil
 		if !isOpen && u.Lack == nil {
-			u.Lack = storeError(context.Background(), s.Err)
+			u.Lack = storeError(context.Background(), u.Status.Err)
 		}
 		all[name] = u
 	}
