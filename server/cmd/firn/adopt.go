@@ -91,7 +91,7 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 	if !floor.IsZero() {
 		command += " --floor " + floor.Format(time.RFC3339Nano)
 		if floor.After(c.app.now()) {
-			c.app.note("the highest ID is ahead of this clock: the sequencer makes none before %s", stamp(floor))
+			c.app.note("the highest ID is ahead of this clock: the sequencer makes none before %s", textfmt.Stamp(floor))
 		}
 	}
 	if !c.apply {
@@ -145,7 +145,7 @@ func (c *adoptCmd) doubt(r check.Report) error {
 			c.layout, r.Foreign, r.FirstForeign.Append(nil, form.Of(firn.Decimal)), textfmt.Plain(r.ForeignError))
 	case !now.Before(config.End(c.layout)):
 		return refused("use a layout with more time bits, which makes greater IDs: see docs/moving.md",
-			"the time of layout %s ended at %s: no ID is left", c.layout, stamp(config.End(c.layout)))
+			"the time of layout %s ended at %s: no ID is left", c.layout, textfmt.Stamp(config.End(c.layout)))
 	case c.guessed && ahead > c.layout.MaxAhead().Seconds():
 		return refused(layouts, "the layout is a guess, and wrong: by %s the highest ID is %s ahead of this clock",
 			c.layout, inspect.Span(ahead))
@@ -235,8 +235,8 @@ func (c *adoptCmd) print(r check.Report, missing int) {
 	}
 	x.add("duplicates", "%s", countText(st, r.Duplicates))
 	if r.Times {
-		x.add("first", "%s", stamp(r.First))
-		x.add("last", "%s", stamp(r.Last))
+		x.add("first", "%s", textfmt.Stamp(r.First))
+		x.add("last", "%s", textfmt.Stamp(r.Last))
 		x.add("nodes", "%s of %s in use: %s", countText(st, uint64(len(r.Nodes))),
 			countText(st, c.layout.MaxNode()+1), firstNodes(r.Nodes))
 	}

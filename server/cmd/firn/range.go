@@ -9,8 +9,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/sqlgen"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 func newRange(a *app) *cobra.Command {
@@ -40,8 +40,8 @@ func newRange(a *app) *cobra.Command {
 			return misuse(hint, "%w", err)
 		}
 		if from.Before(layout.Epoch()) {
-			a.note("--from %s is before the epoch of layout %s: the range begins at %s", stamp(from), layout,
-				stamp(layout.Epoch()))
+			a.note("--from %s is before the epoch of layout %s: the range begins at %s", textfmt.Stamp(from), layout,
+				textfmt.Stamp(layout.Epoch()))
 		}
 		isSQL := every != "" || column != ""
 		if isSQL && !format.Fixed() && !format.Is(firn.Decimal) {
@@ -58,13 +58,13 @@ func newRange(a *app) *cobra.Command {
 		case column != "":
 			fmt.Fprintf(a.stdout, "%s BETWEEN %s AND %s\n", column, sqlgen.Value(lo, format), sqlgen.Value(hi, format))
 		case asJSON:
-			a.printJSON(map[string]string{"layout": layout.String(), "from": stamp(from), "to": stamp(to), "lo": first, "hi": last})
+			a.printJSON(map[string]string{"layout": layout.String(), "from": textfmt.Stamp(from), "to": textfmt.Stamp(to), "lo": first, "hi": last})
 		default:
 			var r rows
 			r.add("lo", "%s", first)
 			r.add("hi", "%s", last)
-			r.add("from", "%s", stamp(from))
-			r.add("to", "%s", stamp(to))
+			r.add("from", "%s", textfmt.Stamp(from))
+			r.add("to", "%s", textfmt.Stamp(to))
 			r.print(a.stdout, a.style())
 		}
 		if new(big.Int).SetBytes(hi).BitLen() > 63 && format.Is(firn.Decimal) && isSQL {
@@ -89,5 +89,3 @@ func newRange(a *app) *cobra.Command {
 	cmd.MarkFlagsRequiredTogether("partitions", "table")
 	return cmd
 }
-
-func stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }

@@ -80,7 +80,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	var prefix string
 	cmd := a.onStore("sequencer create", oneName, true, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		if floor.Year() >= 2100 {
-			return misuse("", "no ID can be made above %s: the time must be before 2100", stamp(floor))
+			return misuse("", "no ID can be made above %s: the time must be before 2100", textfmt.Stamp(floor))
 		}
 		c := grant.DefaultConfig(s, layout, maxAhead)
 		c.Window = *cmp.Or(window, &c.Window)

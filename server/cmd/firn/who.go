@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/issued"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -109,7 +110,7 @@ type whoJSON struct {
 func (a *app) printWho(q *issued.Query, v issued.Verdict, s *issued.Search) {
 	var r rows
 	for _, m := range q.Found {
-		r.add(q.Text, "issued to %s at %s", cmp.Or(m.Client, m.Address, "a client"), issued.Stamp(m.Time))
+		r.add(q.Text, "issued to %s at %s", cmp.Or(m.Client, m.Address, "a client"), textfmt.Stamp(m.Time))
 		r.add("", "sequencer %s, address %s, request %s, server %s", m.Sequencer, cmp.Or(m.Address, "unknown"),
 			cmp.Or(m.Request, "none"), cmp.Or(m.Server, "unknown"))
 	}
@@ -147,7 +148,7 @@ func (a *app) addReading(r *rows, x *issued.Reading) {
 	case x.Reasons != nil:
 		said = "not covered"
 	}
-	r.add("", "its time in layout %s is %s: %s", x.Layout, issued.Stamp(x.Time), said)
+	r.add("", "its time in layout %s is %s: %s", x.Layout, textfmt.Stamp(x.Time), said)
 	for _, reason := range x.Reasons {
 		r.add("", "  %s", reason)
 	}

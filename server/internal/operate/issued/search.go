@@ -17,7 +17,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // The verdicts.
@@ -479,14 +479,14 @@ func (s *Search) findHoles() {
 		begin, end, last := q.parts[0].begin, q.parts[0].end, q.parts[0].last
 		switch {
 		case q.parts[0].first != 1:
-			add(time.Time{}, begin, "%s has no lines before %s", name, Stamp(begin))
+			add(time.Time{}, begin, "%s has no lines before %s", name, textfmt.Stamp(begin))
 		case s.Complete:
 		case begin.Equal(first[q.server]): // it may have run without a log, or its older files are gone
-			add(time.Time{}, begin, "%s has no log before %s", server, Stamp(begin))
+			add(time.Time{}, begin, "%s has no log before %s", server, textfmt.Stamp(begin))
 		}
 		for _, p := range q.parts[1:] {
 			if p.first > last+1 {
-				add(end, p.begin, "%s has no lines from %s to %s", name, Stamp(end), Stamp(p.begin))
+				add(end, p.begin, "%s has no lines from %s to %s", name, textfmt.Stamp(end), textfmt.Stamp(p.begin))
 			}
 			if p.last > last {
 				last, end = p.last, p.end
@@ -504,9 +504,9 @@ func (s *Search) findHoles() {
 			}
 		}
 		if next.Equal(forever) {
-			add(end, next, "%s has no log after %s", server, Stamp(end))
+			add(end, next, "%s has no log after %s", server, textfmt.Stamp(end))
 		} else {
-			add(end, next, "%s has no log from %s to its start at %s", server, Stamp(end), Stamp(next))
+			add(end, next, "%s has no log from %s to its start at %s", server, textfmt.Stamp(end), textfmt.Stamp(next))
 		}
 	}
 }
@@ -553,6 +553,3 @@ func (s *Search) reasons(at node, from, to time.Time) (reasons []string) {
 	}
 	return reasons
 }
-
-// Stamp writes a time of a log.
-func Stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }
