@@ -80,7 +80,7 @@ type Request struct {
 
 // ParseCount reads the number of IDs of a request.
 func (f *Front) ParseCount(text []byte) (n int, p *Problem) {
-	most := cmp.Or(f.Limits.Count, MaxCount)
+	most := f.Limits.Count
 	for _, digit := range text {
 		if digit < '0' || digit > '9' || n > most {
 			n = 0
@@ -96,14 +96,14 @@ func (f *Front) ParseCount(text []byte) (n int, p *Problem) {
 
 // CheckCount is ParseCount for a number.
 func (f *Front) CheckCount(n int64) *Problem {
-	if n < 1 || n > int64(cmp.Or(f.Limits.Count, MaxCount)) {
+	if n < 1 || n > int64(f.Limits.Count) {
 		return f.wrongCount(strconv.FormatInt(n, 10))
 	}
 	return nil
 }
 
 func (f *Front) wrongCount(text string) *Problem {
-	return Problemf(BadParameter, "count is %s: it must be a number from 1 to %d", textfmt.Quote(text), cmp.Or(f.Limits.Count, MaxCount))
+	return Problemf(BadParameter, "count is %s: it must be a number from 1 to %d", textfmt.Quote(text), f.Limits.Count)
 }
 
 // Allow returns nil if a client may perform an action on the named sequencer.
