@@ -91,7 +91,7 @@ func newWho(a *app) *cobra.Command {
 	cmd.Flags().StringArrayVar(&logs, "log", nil, "`FILE` of an issue log, also compressed with gzip, or - for the standard input")
 	cmd.Flags().StringVar(&search.Sequencer, "sequencer", "", "`NAME` of the only sequencer whose IDs to find")
 	cmd.Flags().BoolVar(&search.Complete, "complete", false,
-		"no server ran without a log, and all logs are here: before its first start and after its end, a server made no IDs")
+		"no server ran without a log, and all logs are here")
 	jsonVar(cmd, &asJSON)
 	require(cmd, "log")
 	return cmd
