@@ -437,7 +437,7 @@ func (s *Search) read(text string, l *firn.Layout, p firn.Parts) Reading {
 		r.Stranger = &p.Node
 	}
 	r.Reasons = s.reasons(at, p.Time, to)
-	if r.Reasons == nil && !isBetween {
+	if r.Reasons == nil && !isBetween && !s.Complete {
 		r.Reasons = []string{"no log has lines from a minute before it and from a minute after it"}
 	}
 	return r
