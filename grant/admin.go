@@ -158,27 +158,6 @@ type Report struct {
 	Unsure        bool
 }
 
-// read passes the records of all node IDs to visit, with what is wrong with
-// one that cannot be read. Those that visit adds to Damaged are left as they
-// are, except one of a newer version: that is an error.
-func (r *Report) read(ctx context.Context, s Store, name string,
-	visit func(node uint64, key string, record nodeRecord, err error)) error {
-	err := s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
-		node, record, err := readNode(name, key, value)
-		visit(node, key, record, err)
-		return true
-	})
-	if err != nil {
-		return fmt.Errorf("grant: sequencer %s: %w", name, err)
-	}
-	for _, err := range r.Damaged {
-		if errors.Is(err, ErrNewerVersion) {
-			return err
-		}
-	}
-	return nil
-}
-
 // Attach makes a detached sequencer usable again.
 func Attach(ctx context.Context, s Store, name string) (Info, error) {
 	return changeUsable(ctx, s, name, "attach", func(r *Info) (write bool, err error) {

@@ -202,85 +202,49 @@ func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (
 	if c.only != nil {
 		longest += skew.Milliseconds() // see HandOver
 	}
-	keeps := func(node uint64) bool { return c.only != nil && c.only.has(node) }
-	worn := func(node uint64) {
-		if keeps(node) {
-			return
-		}
-		// Its owner cannot extend it, but may use the rest of its window.
-		if c.damaged[node].IsZero() {
-			c.damaged[node] = time.Now()
-		}
-		if time.Since(c.damaged[node]).Milliseconds() <= longest {
-			waiting = append(waiting, NodeInfo{Node: node})
-		}
-	}
-	err = eachNode(ctx, s, i.Name, worn, func(node uint64, key string, value []byte, r nodeRecord) error {
+	records, err := nodeRecords(ctx, s, i.Name)
+	for _, n := range records {
+		key, r := n.key, n.record
 		ours, _ := decodeNode(key, c.records[key])
 		switch {
-		case keeps(node):
-			return nil
+		case c.only != nil && c.only.has(n.node):
+			continue
+		case n.damage != nil: // its owner cannot extend it, but may use the rest of its window
+			if c.damaged[n.node].IsZero() {
+				c.damaged[n.node] = time.Now()
+			}
+			if time.Since(c.damaged[n.node]).Milliseconds() <= longest {
+				waiting = append(waiting, NodeInfo{Node: n.node})
+			}
+			continue
 		case r.takenAway() && max(now-r.Wall, r.Wall-now) <= longest:
-			waiting = append(waiting, r.info(node)) // its owner may not know yet
-			return nil
+			waiting = append(waiting, r.info(n.node)) // its owner may not know yet
+			continue
 		case !r.held():
 			if !c.sure[key] || ours.Owner != r.Owner {
-				free[key] = value
+				free[key] = n.value
 			}
-			return nil
+			continue
 		case r.Until >= now:
-			waiting = append(waiting, r.info(node))
+			waiting = append(waiting, r.info(n.node))
 		}
-		if bytes.Equal(value, c.records[key]) {
+		if bytes.Equal(n.value, c.records[key]) {
 			c.sure[key] = true
-			return nil
+			continue
 		}
 		r.State, r.Nonce = nodeClosing, newToken()
 		next := r.encode()
-		switch applied, err := s.CAS(ctx, key, value, next); {
+		switch applied, err := s.CAS(ctx, key, n.value, next); {
 		case err != nil:
-			return err
+			return nil, nil, fmt.Errorf("grant: sequencer %s: node ID %d: %w", i.Name, n.node, err)
 		case applied:
 			c.records[key], c.sure[key] = next, true
 		default:
 			again = true // its owner was faster
 		}
-		return nil
-	})
+	}
 	if err == nil && again {
 		err = errContested
 	}
 	return waiting, free, err
-}
-
-// eachNode calls visit for every record of a node ID, or worn if the record is
-// damaged. It reads all records first, so that visit may use the store.
-func eachNode(ctx context.Context, s Store, name string, worn func(node uint64),
-	visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
-	type entry struct {
-		key   string
-		value []byte
-	}
-	var entries []entry
-	err := s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
-		entries = append(entries, entry{key, bytes.Clone(value)})
-		return true
-	})
-	if err != nil {
-		return fmt.Errorf("grant: sequencer %s: %w", name, err)
-	}
-	for _, e := range entries {
-		node, r, err := readNode(name, e.key, e.value)
-		if errors.Is(err, ErrDamaged) {
-			worn(node)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := visit(node, e.key, e.value, r); err != nil {
-			return fmt.Errorf("grant: sequencer %s: node ID %d: %w", name, node, err)
-		}
-	}
-	return nil
 }

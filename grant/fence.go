@@ -37,22 +37,24 @@ func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, 
 	now := opt.Now()
 	latest := never // of the latest record
 	longest := max(config.LongestWindow.Milliseconds(), given)
-	err = report.read(ctx, s, name, func(node uint64, _ string, r nodeRecord, err error) {
-		if err != nil {
-			report.Damaged = append(report.Damaged, err)
-			return
+	records, err := nodeRecords(ctx, s, name)
+	if err != nil {
+		return report, err
+	}
+	for _, n := range records {
+		if n.damage != nil {
+			report.Damaged = append(report.Damaged, n.damage)
+			continue
 		}
+		r := n.record
 		report.Records++
 		latest = max(latest, r.Wall)
-		if n := r.info(node); n.Held && !n.Until.Before(now) {
-			report.Nodes = append(report.Nodes, n)
+		if info := r.info(n.node); info.Held && !info.Until.Before(now) {
+			report.Nodes = append(report.Nodes, info)
 		}
 		if r.held() { // as its owner wrote it: a window, and how far ahead it began
 			longest = max(longest, min(r.Until-r.Wall, maxWindow.Milliseconds()))
 		}
-	})
-	if err != nil {
-		return report, err
 	}
 	report.LongestWindow = time.Duration(longest) * time.Millisecond
 	restored := opt.Restored

@@ -89,14 +89,18 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	if err != nil {
 		return Info{}, err
 	}
-	var worn error
-	err = eachNode(ctx, from.Store, name, func(node uint64) {
-		worn = damaged(nodeKey(name, node, source.Config.Layout.MaxNode()), "it was changed during the move")
-	}, func(_ uint64, key string, _ []byte, r nodeRecord) error {
-		return copyNode(ctx, to.Store, key, r)
-	})
-	if err = cmp.Or(err, worn); err != nil {
+	records, err := nodeRecords(ctx, from.Store, name)
+	if err != nil {
 		return Info{}, err
+	}
+	for _, n := range records {
+		err := n.damage
+		if err == nil {
+			err = copyNode(ctx, to.Store, n.key, n.record)
+		}
+		if err != nil {
+			return Info{}, fmt.Errorf("grant: sequencer %s: node ID %d: %w", name, n.node, err)
+		}
 	}
 
 	// From here on it is usable in neither, and then in the other store.
@@ -167,19 +171,21 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 // checkNodes returns an error if the record of a node ID cannot be read, or is
 // held after now.
 func checkNodes(ctx context.Context, name string, p Place, now int64) error {
-	var err error
-	listErr := Nodes(ctx, p.Store, name, func(n NodeInfo, bad error) bool {
-		switch {
-		case bad != nil:
-			err = fmt.Errorf("in %s: %w", p.URL, bad)
-		case n.Held && ms(n.Until) >= now:
-			err = fmt.Errorf("grant: sequencer %s has members in %s: %s holds node ID %d: IDs that both stores "+
+	records, err := nodeRecords(ctx, p.Store, name)
+	if err != nil {
+		return fmt.Errorf("in %s: %w", p.URL, err)
+	}
+	for _, n := range records {
+		switch info := n.record.info(n.node); {
+		case n.damage != nil:
+			return fmt.Errorf("in %s: %w", p.URL, n.damage)
+		case info.Held && ms(info.Until) >= now:
+			return fmt.Errorf("grant: sequencer %s has members in %s: %s holds node ID %d: IDs that both stores "+
 				"make can be equal; detach it there first (firn sequencer detach %s)",
-				name, p.URL, n.Host, n.Node, name)
+				name, p.URL, info.Host, n.node, name)
 		}
-		return err == nil
-	})
-	return cmp.Or(err, listErr)
+	}
+	return nil
 }
 
 func changedError(name string, p Place) error {

@@ -73,12 +73,12 @@ const skew = 10 * time.Second
 // cannot be read are left out.
 func HandOver(ctx context.Context, s Store, i Info, gives func(node uint64) bool) (time.Time, error) {
 	end := ms(i.Floor)
-	err := eachNode(ctx, s, i.Name, func(uint64) {}, func(node uint64, key string, _ []byte, r nodeRecord) error {
-		if gives(node) && key == nodeKey(i.Name, node, i.Config.Layout.MaxNode()) {
-			end = max(end, r.end()) // a repair leaves windows above the mark
+	records, err := nodeRecords(ctx, s, i.Name)
+	for _, n := range records {
+		if n.damage == nil && gives(n.node) && n.key == nodeKey(i.Name, n.node, i.Config.Layout.MaxNode()) {
+			end = max(end, n.record.end()) // a repair leaves windows above the mark
 		}
-		return nil
-	})
+	}
 	if err != nil || end == never {
 		return time.Time{}, err
 	}

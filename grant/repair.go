@@ -25,13 +25,18 @@ func Repair(ctx context.Context, s Store, name string, o *AdminOptions) (Report,
 	// A mark this far ahead does not come from a clock that is right.
 	now := ms(opt.Now())
 	limit := max(now+(config.Config.MaxAhead+2*config.LongestWindow).Milliseconds(), ms(config.Floor))
-	err = report.read(ctx, s, name, func(node uint64, key string, r nodeRecord, err error) {
-		n := r.info(node)
+	records, err := nodeRecords(ctx, s, name)
+	if err != nil {
+		return report, err
+	}
+	for _, stored := range records {
+		r := stored.record
+		n := r.info(stored.node)
 		switch {
-		case key != nodeKey(name, node, config.Config.Layout.MaxNode()):
+		case stored.key != nodeKey(name, n.Node, config.Config.Layout.MaxNode()):
 			// It belongs to a layout of another width, before a purge.
-		case err != nil:
-			report.Damaged = append(report.Damaged, err)
+		case stored.damage != nil:
+			report.Damaged = append(report.Damaged, stored.damage)
 		case r.Until <= limit:
 		case !r.repairable(now):
 			report.Left = append(report.Left, n)
@@ -40,9 +45,6 @@ func Repair(ctx context.Context, s Store, name string, o *AdminOptions) (Report,
 			n.From, n.To, n.Kept = timeOf(r.Until), timeOf(r.Spoiled[0]), timeOf(r.Spoiled[1])
 			report.Nodes = append(report.Nodes, n)
 		}
-	})
-	if err != nil {
-		return report, err
 	}
 	if opt.DryRun {
 		return report, nil
