@@ -324,24 +324,24 @@ func (m *machine) absent(keys []string) (uint64, bool) {
 			known[node] = true
 		}
 	}
-	size := m.highestNode - m.lowestNode
-	start := m.options.random()
-	if size+1 != 0 {
-		start %= size + 1
-	}
+	start := m.nodeAt(m.options.random()) - m.lowestNode
 	for i := uint64(0); i <= uint64(len(known)); i++ {
-		offset := start + i
-		if size+1 != 0 {
-			offset %= size + 1
-		}
-		if node := m.lowestNode + offset; !known[node] {
+		if node := m.nodeAt(start + i); !known[node] {
 			return node, true
 		}
-		if i == size {
+		if i == m.highestNode-m.lowestNode {
 			break
 		}
 	}
 	return 0, false
+}
+
+// nodeAt returns a node ID of the range; an offset beyond its end wraps around.
+func (m *machine) nodeAt(offset uint64) uint64 {
+	if size := m.highestNode - m.lowestNode + 1; size != 0 { // 0 for all of 64 bits
+		offset %= size
+	}
+	return m.lowestNode + offset
 }
 
 // exhausted records that no node ID is free.
@@ -367,11 +367,10 @@ func (m *machine) exhausted(s sighting) {
 // The one held before is among them. If there are no more than n, it returns
 // all.
 func (m *machine) someKeys(n int) []string {
-	lo, size := m.lowestNode, m.highestNode-m.lowestNode // less 1, so that it always fits
-	if size < uint64(n) {
-		keys := make([]string, 0, size+1)
-		for i := uint64(0); i <= size; i++ {
-			keys = append(keys, m.key(lo+i))
+	if last := m.highestNode - m.lowestNode; last < uint64(n) {
+		keys := make([]string, 0, last+1)
+		for i := uint64(0); i <= last; i++ {
+			keys = append(keys, m.key(m.nodeAt(i)))
 		}
 		return keys
 	}
@@ -380,12 +379,7 @@ func (m *machine) someKeys(n int) []string {
 		nodes = append(nodes, uint64(m.prefer))
 	}
 	for len(nodes) < n {
-		node := m.options.random()
-		if size+1 != 0 {
-			node %= size + 1
-		}
-		node += lo
-		if !slices.Contains(nodes, node) {
+		if node := m.nodeAt(m.options.random()); !slices.Contains(nodes, node) {
 			nodes = append(nodes, node)
 		}
 	}
