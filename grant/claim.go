@@ -137,20 +137,14 @@ func (m *machine) rechecked(e event) {
 	case !bytes.Equal(e.Values[0], c.next):
 		m.fail(fmt.Errorf("grant: the claim of node ID %d has disappeared", c.node), 0)
 		m.drop()
-	case !m.isConfig(e.Values[1]) || !m.wanted || m.early(c.from):
-		m.drop()
+	case !bytes.Equal(e.Values[1], c.config) || !m.wanted || m.early(c.from):
+		m.drop() // the same state is not enough: it may have been changed and changed back
 	default:
 		m.begin()
 	}
 }
 
 var errAnswer = errors.New("grant: the store did not return a value for each key")
-
-// isConfig reports whether the configuration is the same as when the node ID
-// was picked, byte for byte: it may have been changed and changed back.
-func (m *machine) isConfig(value []byte) bool {
-	return bytes.Equal(value, m.claim.config)
-}
 
 // drop gives back an unused claim: the mark returns to where the claim began.
 // Its record may be an attempt that a read has shown.
