@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	crand "crypto/rand"
@@ -410,7 +411,7 @@ func (k *Keeper) do(ctx context.Context, limit time.Duration, a action) (e event
 	case actionList:
 		e.Err = k.store.List(ctx, a.Key, func(key string, value []byte) bool {
 			e.Keys = append(e.Keys, key)
-			e.Values = append(e.Values, append([]byte(nil), value...))
+			e.Values = append(e.Values, bytes.Clone(value))
 			return true
 		})
 	case actionCAS:

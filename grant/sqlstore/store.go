@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -608,7 +609,7 @@ func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	}
 	values := make([][]byte, len(keys))
 	for i, key := range keys {
-		values[i] = append([]byte(nil), found[key]...) // a key may occur twice
+		values[i] = bytes.Clone(found[key]) // a key may occur twice
 	}
 	return values, nil
 }
