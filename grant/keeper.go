@@ -425,37 +425,6 @@ func (k *Keeper) do(ctx context.Context, limit time.Duration, a action) (e event
 	return e
 }
 
-// storeTime asks a store for its time, in Unix milliseconds: the current time
-// is at least at, and at most within later.
-func storeTime(ctx context.Context, s Store) (at, within int64, err error) {
-	clock, ok := As[Clock](s)
-	if !ok {
-		return 0, 0, errors.ErrUnsupported
-	}
-	began := time.Now()
-	t, resolution, err := clock.Time(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	return t.UnixMilli(), (time.Since(began) + resolution).Milliseconds() + 2, nil
-}
-
-// getMany reads several keys, in one round trip if the store supports it.
-func getMany(ctx context.Context, s Store, keys []string) ([][]byte, error) {
-	if g, ok := As[MultiGetter](s); ok {
-		return g.GetMany(ctx, keys)
-	}
-	values := make([][]byte, len(keys))
-	for i, key := range keys {
-		v, err := get(ctx, s, key)
-		if err != nil {
-			return nil, err
-		}
-		values[i] = v
-	}
-	return values, nil
-}
-
 // pass passes an event on to the machine, and waits until it knows that or a
 // later one.
 func (k *Keeper) pass(ctx context.Context, kind eventKind) error {

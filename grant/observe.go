@@ -171,11 +171,3 @@ func (o *observed) Time(ctx context.Context) (now time.Time, resolution time.Dur
 	end(false, err)
 	return now, resolution, err
 }
-
-// windowOf returns the default window of a store, or 0 if it has none.
-func windowOf(s Store) time.Duration {
-	if w, ok := As[interface{ Window() time.Duration }](s); ok {
-		return w.Window()
-	}
-	return 0
-}

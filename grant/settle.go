@@ -6,34 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/firnid/firn/internal/stale"
 )
-
-// get reads the value of a key. In place of a damaged value, it returns the
-// text of the error, as GetMany and List do. No valid record looks like that.
-func get(ctx context.Context, s Store, key string) ([]byte, error) {
-	value, err := s.Get(ctx, key)
-	if e, ok := errors.AsType[*stale.Error](err); ok && fencedSince(key, value, e.Other) {
-		e.Trust()
-		value, err = s.Get(ctx, key)
-	}
-	if errors.Is(err, ErrDamaged) {
-		prefix := ErrNotSent.Error() + ": " // the beginning of the texts of GetMany and List
-		return []byte(prefix + strings.TrimPrefix(err.Error(), prefix)), nil
-	}
-	return value, err
-}
-
-// fencedSince reports whether a configuration shows a fence that was made after
-// a time. Clocks differ by up to the skew, which is part of the floor.
-func fencedSince(key string, config []byte, after time.Time) bool {
-	r, err := decodeConfig(key, config)
-	return err == nil && !r.fence.IsZero() &&
-		r.fence.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, fenceLeast)).After(after)
-}
 
 // An edit changes the record of a sequencer, and reports whether to write it
 // even if it stays the same, or why not.
