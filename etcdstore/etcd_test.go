@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,32 +95,14 @@ func open(t testing.TB, o Options) *store {
 	return s.(*store)
 }
 
-// shared is an etcd for all tests that do not need their own. The first test
-// that uses it starts it, and TestMain ends it.
-var shared struct {
-	sync.Mutex
-	*etcd
-	end func()
-}
+// shared is an etcd for all tests that do not need their own.
+var shared proc.Shared[*etcd]
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if shared.end != nil {
-		shared.end()
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { shared.Main(m) }
 
 func sharedEtcd(t testing.TB) *etcd {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.etcd == nil {
-		var lasting testing.TB
-		lasting, shared.end = proc.Lasting(t)
-		shared.etcd = startEtcd(lasting, nil)
-	}
-	return shared.etcd
+	return shared.Get(t, func(t testing.TB) *etcd { return startEtcd(t, nil) })
 }
 
 var prefixes atomic.Int64

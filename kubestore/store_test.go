@@ -4,8 +4,6 @@ package kubestore
 
 import (
 	"fmt"
-	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,32 +15,14 @@ import (
 	"github.com/firnid/firn/internal/proc"
 )
 
-// shared is an API server for all tests that do not need their own. The first
-// test that uses it starts it, and TestMain ends it.
-var shared struct {
-	sync.Mutex
-	*kubetest.Cluster
-	end func()
-}
+// shared is an API server for all tests that do not need their own.
+var shared proc.Shared[*kubetest.Cluster]
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if shared.end != nil {
-		shared.end()
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { shared.Main(m) }
 
 func sharedCluster(t testing.TB) *kubetest.Cluster {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.Cluster == nil {
-		var lasting testing.TB
-		lasting, shared.end = proc.Lasting(t)
-		shared.Cluster = kubetest.Start(lasting)
-	}
-	return shared.For(t)
+	return shared.Get(t, kubetest.Start).For(t)
 }
 
 var namespaces atomic.Int64

@@ -31,35 +31,19 @@ func TestMain(m *testing.M) {
 	} {
 		_ = os.Setenv(name, value)
 	}
-	code := m.Run()
-	if shared.end != nil {
-		shared.end()
-	}
-	os.Exit(code)
+	shared.Main(m)
 }
 
 // patience is how long a test waits for what must happen eventually. It ends
 // only a test that hangs: no test may pass or fail by the speed of a machine.
 const patience = 10 * time.Minute
 
-// shared is a gateway for all tests that do not need their own. The first test
-// that uses it starts it, and TestMain ends it.
-var shared struct {
-	sync.Mutex
-	*s3test.Gateway
-	end func()
-}
+// shared is a gateway for all tests that do not need their own.
+var shared proc.Shared[*s3test.Gateway]
 
 func sharedGateway(t testing.TB) *s3test.Gateway {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.Gateway == nil {
-		var lasting testing.TB
-		lasting, shared.end = proc.Lasting(t)
-		shared.Gateway = s3test.Start(lasting, lasting.TempDir())
-	}
-	return shared.Gateway
+	return shared.Get(t, func(t testing.TB) *s3test.Gateway { return s3test.Start(t, t.TempDir()) })
 }
 
 var prefixes atomic.Int64

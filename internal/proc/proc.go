@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -112,31 +111,4 @@ func FreeAddress(t testing.TB) string {
 	}
 	t.Fatal("no port is free")
 	return ""
-}
-
-// Lasting returns a testing.TB like t whose directories and cleanups last until
-// end is called, so that several tests share what was started with it.
-func Lasting(t testing.TB) (_ testing.TB, end func()) {
-	l := &lasting{TB: t}
-	return l, func() {
-		for _, cleanup := range slices.Backward(l.cleanups) {
-			cleanup()
-		}
-	}
-}
-
-type lasting struct {
-	testing.TB
-	cleanups []func()
-}
-
-func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
-
-func (l *lasting) TempDir() string {
-	dir, err := os.MkdirTemp("", "firn")
-	if err != nil {
-		l.Fatal(err)
-	}
-	l.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }
