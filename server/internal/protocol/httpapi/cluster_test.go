@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -50,7 +51,9 @@ func (w *tryCounter) Write(p []byte) (int, error) {
 // TestReadyWithoutNumber: a server that found no node ID is not ready until it
 // finds one, which it tries whenever it is probed, or until another server that
 // can be asked has one. It logs each change once.
-func TestReadyWithoutNumber(t *testing.T) {
+func TestReadyWithoutNumber(t *testing.T) { synctest.Test(t, testReadyWithoutNumber) }
+
+func testReadyWithoutNumber(t *testing.T) {
 	store := newFlaky()
 	one := sequencer.Options{Member: grant.Member{Nodes: &grant.Range{Lo: 3, Hi: 3}}}
 	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
