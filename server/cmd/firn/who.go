@@ -131,10 +131,10 @@ func (a *app) printWho(q *issued.Query, v issued.Verdict, s *issued.Search) {
 		a.addReading(&r, &x)
 	}
 	if v.Is == issued.NotCovered && len(v.Readings) > 1 {
-		r.add("", "--sequencer NAME reads it in the layout of its sequencer alone")
+		r.add("", "add --sequencer NAME to read it in the layout of its sequencer alone")
 	}
 	if v.Is == issued.NotCovered && len(v.Readings) > 0 && !s.Complete {
-		r.add("", "--complete, if no server ran without a log and all logs are here")
+		r.add("", "add --complete if no server ran without a log and all logs are here")
 	}
 	r.print(a.stdout, a.style())
 }

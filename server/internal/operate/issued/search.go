@@ -13,6 +13,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/firnid/firn"
@@ -392,6 +393,8 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 	}
 	layouts := s.of[s.Sequencer]
 	switch {
+	case len(s.logs) == 0:
+		return Verdict{Is: NotCovered, Reason: "the logs have no lines"}
 	case q.other != "":
 		return Verdict{Is: NotIssued, Reason: "it was issued by sequencer " + q.other}
 	case s.Sequencer == "":
@@ -400,7 +403,8 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 			layouts[text] = true
 		}
 	case layouts == nil:
-		return Verdict{Is: NotCovered, Reason: "the logs have no lines of sequencer " + s.Sequencer}
+		return Verdict{Is: NotCovered, Reason: fmt.Sprintf("the logs have no lines of sequencer %s, only of %s", s.Sequencer,
+			cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.of)), ", "), "none"))}
 	}
 	if s.holes == nil {
 		s.findHoles()
@@ -419,7 +423,8 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 		}
 	}
 	if v.Readings == nil {
-		return Verdict{Is: NotCovered, Reason: "no layout in the logs has such an ID: it may be mistyped"}
+		return Verdict{Is: NotCovered, Reason: fmt.Sprintf("it is no ID of layout %s: it may be mistyped, or of a server or sequencer "+
+			"whose logs are not here", cmp.Or(strings.Join(slices.Sorted(maps.Keys(layouts)), " or "), "(none in the logs)"))}
 	}
 	return v
 }
@@ -503,10 +508,14 @@ func (s *Search) findHoles() {
 				next = earlier(next, t)
 			}
 		}
+		how := "was killed or still running"
+		if q.ended == last {
+			how = "ended"
+		}
 		if next.Equal(forever) {
-			add(end, next, "%s has no log after %s", server, textfmt.Stamp(end))
+			add(end, next, "%s has no log after %s, when it %s", server, textfmt.Stamp(end), how)
 		} else {
-			add(end, next, "%s has no log from %s to its start at %s", server, textfmt.Stamp(end), textfmt.Stamp(next))
+			add(end, next, "%s has no log from %s, when it %s, to its start at %s", server, textfmt.Stamp(end), how, textfmt.Stamp(next))
 		}
 	}
 }
