@@ -131,15 +131,7 @@ func TestBatchFromTooManyRuns(t *testing.T) {
 	if b.Len() != math.MaxInt || len(b.Runs()) != 1 {
 		t.Errorf("Len = %d in %d runs", b.Len(), len(b.Runs()))
 	}
-	if _, err := NewPrefetcher(fixedSource{b}, &PrefetchOptions{Count: 10}).Next(t.Context()); err == nil {
+	if _, err := NewPrefetcher(once[ID]{b}, &PrefetchOptions{Count: 10}).Next(t.Context()); err == nil {
 		t.Error("a prefetcher took more than it asked for")
 	}
 }
-
-type fixedSource struct{ batch Batch }
-
-func (f fixedSource) NextBatch(context.Context, int) (Batch, error) { return f.batch, nil }
-
-type emptySource struct{}
-
-func (emptySource) NextBatch(context.Context, int) (Batch, error) { return Batch{}, nil }

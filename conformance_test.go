@@ -336,8 +336,7 @@ func checkBatchRows(t *testing.T, data []byte) int {
 
 func decimalID(t *testing.T, s string) firn.ID {
 	t.Helper()
-	id := must.Get(firn.ParseID(s))(t)
-	return id
+	return must.Get(firn.ParseID(s))(t)
 }
 
 // milliseconds returns a Duration, limited to the longest one.

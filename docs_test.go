@@ -34,8 +34,7 @@ func TestPageCode(t *testing.T) {
 
 func readPage(t *testing.T, name string) string {
 	t.Helper()
-	page := must.Get(os.ReadFile(name))(t)
-	return string(page)
+	return string(must.Get(os.ReadFile(name))(t))
 }
 
 // docs/layouts.md is normative: each preset's row contains its bits, its unit and

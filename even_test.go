@@ -3,7 +3,7 @@ package firn
 import (
 	"context"
 	"fmt"
-	"slices"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -33,33 +33,23 @@ const mostChi15 = 90.0
 // counted that was skipped.
 func TestEvenLowBits(t *testing.T) {
 	const rounds = 4000
-	for name, take := range map[string]func(*Generator, int) ([]ID, error){
-		"TryNext": func(g *Generator, n int) (ids []ID, err error) {
-			for range n {
-				id, err := g.TryNext()
-				if err != nil {
-					return nil, err
-				}
-				ids = append(ids, id)
-			}
-			return ids, nil
-		},
-		"NextBatch": func(g *Generator, n int) ([]ID, error) {
-			b, err := g.NextBatch(t.Context(), n)
-			return slices.Collect(b.All()), err
-		},
-		"Fill": func(g *Generator, n int) ([]ID, error) {
-			ids := make([]ID, n)
-			return ids, g.Fill(t.Context(), ids)
-		},
-	} {
+	calls := maps.Clone(waitingCalls)
+	calls["TryNext"] = func(_ context.Context, g *Generator, n int) (ids []ID, err error) {
+		for err == nil && len(ids) < n {
+			var id ID
+			id, err = g.TryNext()
+			ids = append(ids, id)
+		}
+		return ids, err
+	}
+	for name, take := range calls {
 		for _, burst := range []int{1, 3, 100} {
 			for _, k := range []int{4, 0} {
 				g, clock := newAtNoon(t, fmt.Sprintf("default,even=%d", k), Options{})
 				var ids []ID
 				for range rounds {
 					clock.Add(time.Millisecond)
-					some, err := take(g, burst)
+					some, err := take(t.Context(), g, burst)
 					if err != nil || len(some) != burst {
 						t.Fatalf("%s: %d IDs, %v", name, len(some), err)
 					}

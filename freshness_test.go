@@ -59,8 +59,7 @@ func (g watched) TryNext() (ID, error) {
 // must returns the next ID.
 func (g watched) must(t *testing.T) ID {
 	t.Helper()
-	id := must.Get(g.TryNext())(t)
-	return id
+	return must.Get(g.TryNext())(t)
 }
 
 // fresh reports whether there is an allowance.

@@ -3,6 +3,7 @@ package firn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/freshness"
+	"github.com/firnid/firn/internal/must"
 )
 
 // testTimeout is how long a test waits for what must happen eventually. It ends
@@ -54,11 +56,7 @@ func (c *handClock) Add(d time.Duration) {
 // newGenerator returns a generator. Its arguments must be valid.
 func newGenerator(t testing.TB, l Layout, grant Grant, o *Options) *Generator {
 	t.Helper()
-	g, err := NewGenerator(l, grant, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return must.Get(NewGenerator(l, grant, o))(t)
 }
 
 // newAtNoon makes a generator whose grant begins when its clock does.
@@ -79,11 +77,17 @@ func mustNext(t *testing.T, g *Generator) (ID, Parts) {
 	if err != nil {
 		t.Fatalf("TryNext: %v", err)
 	}
-	p, err := g.layout.Decompose(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(g.layout.Decompose(id))(t)
 	return id, p
+}
+
+// wantDistinct wants no ID twice. It sorts them.
+func wantDistinct(t *testing.T, what string, ids []ID) {
+	t.Helper()
+	slices.Sort(ids)
+	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) || n > 0 && ids[0] == 0 {
+		t.Errorf("%s: %d different IDs, want %d, and no 0", what, n, len(ids))
+	}
 }
 
 func wantParts(t *testing.T, got Parts, at time.Time, node, seq uint64) {
@@ -160,9 +164,7 @@ func TestWaitingDoesNotSpin(t *testing.T) {
 		var readings int
 		now := noon.Add(time.Millisecond - 1)
 		g := newGenerator(t, Default(), Grant{Node: 5, From: noon}, &Options{Now: func() time.Time { readings++; return now }})
-		if err := g.Fill(t.Context(), make([]ID, 4096)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.Fill(t.Context(), make([]ID, 4096)))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		readings = 0
@@ -198,20 +200,15 @@ func TestNoIDIsZero(t *testing.T) {
 func TestQuickRestartOfAStaticNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()
-		seen := make(map[ID]bool)
+		var all []ID
 		for life := range 5 {
 			g := newGenerator(t, MustParseLayout("hazelcast"), StaticGrant(9), &Options{MaxAhead: 100 * time.Millisecond})
 			ids := make([]ID, 64*105*(life%2)+10)
-			if err := g.Fill(t.Context(), ids); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, g.Fill(t.Context(), ids))
 			// A batch beyond MaxAhead, a reservation that is held as required,
 			// and one that is abandoned with the process.
 			for _, size := range []int{1, 64 * 250} {
-				b, err := g.NextBatch(t.Context(), size)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Get(g.NextBatch(t.Context(), size))(t)
 				ids = slices.AppendSeq(ids, b.All())
 			}
 			b, hold, err := g.Reserve(64 * 150)
@@ -223,12 +220,8 @@ func TestQuickRestartOfAStaticNode(t *testing.T) {
 			if s := g.Stats(); s.Lead > 100*time.Millisecond {
 				t.Errorf("life %d: the last ID leads the clock by %v", life, s.Lead)
 			}
-			for _, id := range ids {
-				if seen[id] {
-					t.Fatalf("life %d repeats %v", life, id)
-				}
-				seen[id] = true
-			}
+			all = append(all, ids...)
+			wantDistinct(t, fmt.Sprintf("life %d", life), all)
 			if _, _, err := g.Reserve(64 * 10_000); err != nil {
 				t.Fatal(err)
 			}
@@ -412,10 +405,7 @@ func TestSealAgainstNext(t *testing.T) {
 		if got := g.Stats().IDs; got != uint64(len(made)) {
 			t.Errorf("%s: Stats().IDs = %d, want %d", layout, got, len(made))
 		}
-		slices.Sort(made)
-		if n := len(slices.Compact(slices.Clone(made))); n != len(made) {
-			t.Errorf("%s: %d different IDs, want %d", layout, n, len(made))
-		}
+		wantDistinct(t, layout, made)
 	}
 }
 
@@ -596,9 +586,7 @@ func TestGrantChangesUnderABatch(t *testing.T) {
 				}
 			}()
 			time.Sleep(20 * time.Second)
-			if err := test.change(g); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, test.change(g))
 			<-done
 			if g.line.busy() || g.line.held.Load() > 0 {
 				t.Errorf("%s: something is left in line", name)

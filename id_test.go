@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/must"
 )
 
 // The interfaces of both types of ID, as values and as pointers.
@@ -41,24 +42,17 @@ func TestIDLaws(t *testing.T) {
 // idtLaws checks that every form of an ID can be parsed again, that the forms
 // agree with each other, and that they keep the order.
 func idtLaws[T idtValue](t *testing.T, k encKind[T]) {
-	must := func(b []byte, err error) []byte {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
 	samples := k.samples()
 	var last []byte
 	for i, id := range samples {
 		text := id.String()
-		if got := string(must(id.MarshalText())); got != text {
+		if got := string(must.Get(id.MarshalText())(t)); got != text {
 			t.Fatalf("MarshalText = %q, want %q", got, text)
 		}
-		if got, want := string(must(id.MarshalJSON())), `"`+text+`"`; got != want {
+		if got, want := string(must.Get(id.MarshalJSON())(t)), `"`+text+`"`; got != want {
 			t.Fatalf("MarshalJSON = %s, want %s", got, want)
 		}
-		raw := must(id.MarshalBinary())
+		raw := must.Get(id.MarshalBinary())(t)
 		if want := k.number(id).FillBytes(make([]byte, k.bits/8)); !bytes.Equal(raw, want) {
 			t.Fatalf("MarshalBinary of %v = %x, want %x", id, raw, want)
 		}

@@ -335,21 +335,31 @@ func sorted(s []string) []string {
 	return s
 }
 
+// waitingCalls take n IDs, and wait for them.
+var waitingCalls = map[string]func(ctx context.Context, g *Generator, n int) ([]ID, error){
+	"Next": func(ctx context.Context, g *Generator, n int) (ids []ID, err error) {
+		for err == nil && len(ids) < n {
+			var id ID
+			id, err = g.Next(ctx)
+			ids = append(ids, id)
+		}
+		return ids, err
+	},
+	"Fill": func(ctx context.Context, g *Generator, n int) ([]ID, error) {
+		ids := make([]ID, n)
+		return ids, g.Fill(ctx, ids)
+	},
+	"NextBatch": func(ctx context.Context, g *Generator, n int) ([]ID, error) {
+		b, err := g.NextBatch(ctx, n)
+		return slices.Collect(b.All()), err
+	},
+}
+
 // TestChangesInsideTheLine: a change of the generator while the leader reads
 // the clock takes effect before what the leader takes, as in a call that does
 // not wait.
 func TestChangesInsideTheLine(t *testing.T) {
-	for name, call := range map[string]func(context.Context, *Generator) ([]ID, error){
-		"Next": func(ctx context.Context, g *Generator) ([]ID, error) { id, err := g.Next(ctx); return []ID{id}, err },
-		"Fill": func(ctx context.Context, g *Generator) ([]ID, error) {
-			ids := make([]ID, 2)
-			return ids, g.Fill(ctx, ids)
-		},
-		"NextBatch": func(ctx context.Context, g *Generator) ([]ID, error) {
-			b, err := g.NextBatch(ctx, 2)
-			return slices.Collect(b.All()), err
-		},
-	} {
+	for name, call := range waitingCalls {
 		for change, test := range map[string]struct {
 			do    func(*Generator) ([]ID, error)
 			node  uint64
@@ -397,7 +407,7 @@ func TestChangesInsideTheLine(t *testing.T) {
 					at = readings + reading // the first two are refused, and then it waits
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
-					after, err := call(ctx, g)
+					after, err := call(ctx, g, 2)
 					if !errors.Is(err, test.want) {
 						t.Errorf("%s with %s inside: %v, want %v", name, change, err, test.want)
 					}

@@ -134,10 +134,7 @@ func crowd(t *testing.T, what string, b *bomb, n int64) {
 	if lost > 1 {
 		t.Errorf("%s: %d calls did not return", what, lost)
 	}
-	slices.Sort(made)
-	if n := len(slices.Compact(slices.Clone(made))); n != len(made) {
-		t.Errorf("%s: %d different IDs of %d", what, n, len(made))
-	}
+	wantDistinct(t, what, made)
 	if got, want := g.Stats().IDs-before, uint64(len(made)); got < want || got > want+unknown {
 		t.Errorf("%s: %d IDs were taken, want the %d that calls returned, and at most %d of a Fill", what, got, want, unknown)
 	}
@@ -178,9 +175,7 @@ func TestClockThatBlocks(t *testing.T) {
 		if _, err := g.Next(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 5*time.Millisecond {
 			t.Errorf("a call behind it: %v after %v, want its deadline after 5ms", err, time.Since(start))
 		}
-		if err := g.Switch(Grant{Node: 2, From: time.Unix(1, 0)}); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, g.Switch(Grant{Node: 2, From: time.Unix(1, 0)}))
 		close(release)
 		if err := <-leader; err != nil {
 			t.Errorf("the leader: %v", err)

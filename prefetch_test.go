@@ -140,9 +140,7 @@ func TestNewPrefetcherGrowsAndShrinks(t *testing.T) {
 		}
 		for range 3 { // one ID every few minutes
 			time.Sleep(5 * time.Minute)
-			if _, err := p.Next(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.Get(p.Next(t.Context()))(t)
 		}
 		source.wantAsked(t, 10, 10, 20, 35, 35, 35, 17, 10)
 	})
@@ -390,9 +388,7 @@ func TestNewPrefetcherFillFetchesAhead(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := started(t, &scriptedSource{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
 			for range 20 {
-				if err := p.Fill(t.Context(), make([]ID, count)); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, p.Fill(t.Context(), make([]ID, count)))
 				time.Sleep(10 * time.Millisecond)
 			}
 			if s := p.Stats(); s.Waits != 1 {
@@ -472,13 +468,16 @@ func TestNewPrefetcherClose(t *testing.T) {
 				t.Errorf("Next after Close: %v, %v", id, err)
 			}
 		}
-		source := &stuckSource{until: make(chan struct{})} // ignores its context
-		p := NewPrefetcher(source, nil)
+		until := make(chan struct{})
+		p := NewPrefetcher(fetchFunc(func(context.Context, int) (Batch, error) { // ignores its context
+			<-until
+			return BatchFromRuns(Run{1, 1, 1}), nil
+		}), nil)
 		p.TryNext()
 		if err := p.Close(ended); !errors.Is(err, context.Canceled) {
 			t.Errorf("Close during a fetch: %v, want that its context has ended", err)
 		}
-		close(source.until)
+		close(until)
 		closePrefetcher(t, p)
 		if id, err := p.Next(t.Context()); err != ErrClosed {
 			t.Errorf("Next() = %v, %v, want ErrClosed", id, err)
@@ -487,13 +486,6 @@ func TestNewPrefetcherClose(t *testing.T) {
 			t.Errorf("Close after the fetch: %v", err)
 		}
 	})
-}
-
-type stuckSource struct{ until chan struct{} }
-
-func (s *stuckSource) NextBatch(context.Context, int) (Batch, error) {
-	<-s.until
-	return BatchFromRuns(Run{1, 1, 1}), nil
 }
 
 // A caller's context that panics or blocks concerns that caller alone.
@@ -588,7 +580,8 @@ func TestNewPrefetcherWhoFetches(t *testing.T) {
 // that fetches ends with its goroutine.
 func TestNewPrefetcherOfABadSource(t *testing.T) {
 	for name, source := range map[string]Source{
-		"empty": emptySource{}, "too much": fixedSource{BatchFromRuns(Run{1, 1, 101})}, "goexit": exitingSource{},
+		"empty": once[ID]{}, "too much": once[ID]{BatchFromRuns(Run{1, 1, 101})},
+		"goexit": fetchFunc(func(context.Context, int) (Batch, error) { runtime.Goexit(); return Batch{}, nil }),
 	} {
 		p := NewPrefetcher(source, nil)
 		if name == "goexit" {
@@ -612,7 +605,7 @@ func TestNewPrefetcherOfABadSource(t *testing.T) {
 					t.Errorf("%+v: panics with %q", o, said)
 				}
 			}()
-			NewPrefetcher(emptySource{}, &o)
+			NewPrefetcher(once[ID]{}, &o)
 		}()
 	}
 }
@@ -621,15 +614,21 @@ func TestNewPrefetcherOfABadSource(t *testing.T) {
 // can recover. The prefetcher keeps working.
 func TestNewPrefetcherOfAPanickingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &armedSource{scriptedSource: scriptedSource{delay: time.Millisecond}}
-		p := NewPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
-		source.panics.Store(true)
+		source := &scriptedSource{delay: time.Millisecond}
+		var panics atomic.Bool
+		p := NewPrefetcher(fetchFunc(func(ctx context.Context, n int) (Batch, error) {
+			if panics.Load() {
+				panic("boom")
+			}
+			return source.NextBatch(ctx, n)
+		}), &PrefetchOptions{Count: 10, MaxCount: 10})
+		panics.Store(true)
 		var said atomic.Int64
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
 				defer func() {
-					if text, _ := recover().(string); strings.Contains(text, "panicked: boom") && strings.Contains(text, "armedSource") {
+					if text, _ := recover().(string); strings.Contains(text, "panicked: boom") && strings.Contains(text, "fetchFunc") {
 						said.Add(1)
 					}
 				}()
@@ -647,17 +646,17 @@ func TestNewPrefetcherOfAPanickingSource(t *testing.T) {
 		synctest.Wait() // TryNext has begun a fetch
 		time.Sleep(time.Second)
 
-		source.panics.Store(false)
+		panics.Store(false)
 		for want := ID(1); want <= 6; want++ {
 			wantNext(t, p, want)
 		}
-		source.panics.Store(true) // the next batch, for which no call waits yet
+		panics.Store(true) // the next batch, for which no call waits yet
 		time.Sleep(time.Second)
 		for want := ID(7); want <= 8; want++ {
 			wantNext(t, p, want)
 		}
 		time.Sleep(time.Second)
-		source.panics.Store(false)
+		panics.Store(false)
 		for want := ID(9); want <= 30; want++ {
 			if id, err := p.Next(t.Context()); err != nil || id < want {
 				t.Errorf("Next() = %v, %v, want %v or more", id, err, want)
@@ -667,34 +666,25 @@ func TestNewPrefetcherOfAPanickingSource(t *testing.T) {
 	})
 }
 
-// An armedSource panics on request.
-type armedSource struct {
-	scriptedSource
-	panics atomic.Bool
-}
-
-func (m *armedSource) NextBatch(ctx context.Context, n int) (Batch, error) {
-	if m.panics.Load() {
-		panic("boom")
-	}
-	return m.scriptedSource.NextBatch(ctx, n)
-}
-
-type exitingSource struct{}
-
-func (exitingSource) NextBatch(context.Context, int) (Batch, error) {
-	runtime.Goexit()
-	return Batch{}, nil
-}
-
 // Many callers of all kinds, with a source that fails and is slow, and batches
 // that expire all the time: no ID comes twice, and those of a caller ascend.
 func TestNewPrefetcherUnique(t *testing.T) {
-	source := &flakySource{}
-	p := NewPrefetcher(source, &PrefetchOptions{Count: 3, MaxCount: 500, Validity: 100 * time.Microsecond})
+	var all sync.WaitGroup
+	var failures atomic.Int64
+	source := new(scriptedSource)
+	p := NewPrefetcher(fetchFunc(func(ctx context.Context, n int) (Batch, error) {
+		b, err := source.NextBatch(ctx, 1+rand.IntN(n))
+		if rand.IntN(5) == 0 {
+			time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+		}
+		if rand.IntN(10) == 0 {
+			failures.Add(1)
+			return Batch{}, errors.New("lost")
+		}
+		return b, err
+	}), &PrefetchOptions{Count: 3, MaxCount: 500, Validity: 100 * time.Microsecond})
 	const callers, each = 8, 20_000
 	ids := make([][]ID, callers)
-	var all sync.WaitGroup
 	for i := range callers {
 		all.Go(func() {
 			for len(ids[i]) < each {
@@ -727,30 +717,8 @@ func TestNewPrefetcherUnique(t *testing.T) {
 	all.Wait()
 	closePrefetcher(t, p)
 	got := slices.Concat(ids...)
-	slices.Sort(got)
-	for i, id := range got {
-		if id == 0 || i > 0 && got[i-1] == id {
-			t.Fatalf("%v was handed out, or twice", id)
-		}
-	}
-	t.Logf("%d IDs, %+v, %d failures", len(got), p.Stats(), source.failures.Load())
-}
-
-type flakySource struct {
-	scriptedSource
-	failures atomic.Int64
-}
-
-func (s *flakySource) NextBatch(ctx context.Context, n int) (Batch, error) {
-	b, err := s.scriptedSource.NextBatch(ctx, 1+rand.IntN(n))
-	if rand.IntN(5) == 0 {
-		time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
-	}
-	if rand.IntN(10) == 0 {
-		s.failures.Add(1)
-		return Batch{}, errors.New("lost")
-	}
-	return b, err
+	wantDistinct(t, "handed out", got)
+	t.Logf("%d IDs, %+v, %d failures", len(got), p.Stats(), failures.Load())
 }
 
 func TestPrefetcherAllocs(t *testing.T) {
@@ -803,6 +771,7 @@ func checkPrefetched[I AnyID[I]](t *testing.T, name string, batch BatchOf[I]) {
 	}
 }
 
+// A once is a Source of one batch, again and again.
 type once[I AnyID[I]] struct{ batch BatchOf[I] }
 
 func (o once[I]) NextBatch(context.Context, int) (BatchOf[I], error) { return o.batch, nil }

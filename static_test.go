@@ -100,8 +100,6 @@ func TestChainOfStaticProcesses(t *testing.T) {
 			}
 			last = next
 		}
-		if err := ended(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, ended())
 	}
 }

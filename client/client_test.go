@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -337,6 +338,19 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
+// A seen is the IDs of a test, none of which may come twice.
+type seen map[firn.ID]bool
+
+func (s seen) add(t *testing.T, ids ...firn.ID) {
+	t.Helper()
+	for _, id := range ids {
+		if s[id] {
+			t.Fatalf("the ID %v comes twice", id)
+		}
+		s[id] = true
+	}
+}
+
 // problem answers with a problem.
 func problem(w http.ResponseWriter, status int, retryAfter, body string) {
 	w.Header().Set("Content-Type", "application/problem+json")
@@ -478,7 +492,7 @@ func TestCache(t *testing.T) {
 			w.WriteHeader(answer.Code)
 			w.Write(answer.Body.Bytes())
 		}))
-		seen := make(map[firn.ID]bool)
+		all := make(seen)
 		for _, c := range []*Client{
 			n.client(t, Config{Servers: []string{"http://cache"}, Patience: -1}),
 			n.client(t, Config{Servers: []string{"http://cache"}, Patience: -1}),
@@ -486,14 +500,9 @@ func TestCache(t *testing.T) {
 			q := c.Sequencer("orders")
 			for i, size := range []int{10, 20, 10, 20} {
 				b, err := q.NextBatch(t.Context(), size)
-				for id := range b.All() {
-					if seen[id] {
-						t.Fatalf("the ID %d comes twice", id)
-					}
-					seen[id] = true
-				}
+				all.add(t, slices.Collect(b.All())...)
 				var answer *answerError
-				switch fresh := len(seen) <= 30 && i < 2 && err == nil; {
+				switch fresh := len(all) <= 30 && i < 2 && err == nil; {
 				case fresh:
 				case !errors.As(err, &answer) || !strings.Contains(err.Error(), "repeat the header"):
 					t.Errorf("batch %d: %d IDs, %v; want an answerError", i, b.Len(), err)
@@ -590,9 +599,7 @@ func TestClose(t *testing.T) {
 		}
 		synctest.Wait()
 		start := time.Now()
-		if err := q.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, q.Close(t.Context()))
 		all.Wait()
 		if _, err := q.TryNext(); err != firn.ErrClosed || time.Since(start) != 0 {
 			t.Errorf("TryNext() = %v, want firn.ErrClosed", err)
@@ -606,9 +613,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("a new sequencer of the name: %v", err)
 		}
 		for range 2 {
-			if err := c.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, c.Close(t.Context()))
 		}
 		for _, q := range []*Sequencer{again, c.Sequencer("orders"), c.Sequencer("new")} {
 			if err := q.Fill(t.Context(), make([]firn.ID, 1)); err != firn.ErrClosed {

@@ -135,19 +135,13 @@ func TestHungServers(t *testing.T) {
 						}
 						c := n.client(t, Config{Servers: []string{scheme + "://a", scheme + "://b", scheme + "://c"}, Prefetch: &firn.PrefetchOptions{Count: 10, MaxCount: 10}})
 						q := c.Sequencer("orders")
-						seen := make(map[firn.ID]bool)
+						all := make(seen)
 						// calls makes calls for a while, and returns how many of
 						// them waited and how long the longest took.
 						calls := func(d time.Duration) (waited int, longest time.Duration) {
 							for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 								start := time.Now()
-								ids := must.Get(call(t.Context(), q))(t)
-								for _, id := range ids {
-									if seen[id] {
-										t.Fatalf("%v comes twice", id)
-									}
-									seen[id] = true
-								}
+								all.add(t, must.Get(call(t.Context(), q))(t)...)
 								if took := time.Since(start); took > 0 {
 									waited++
 									longest = max(longest, took)
@@ -201,8 +195,8 @@ func TestHungServers(t *testing.T) {
 						}
 						// Taken by a hung server, and never received: one request
 						// each time it was asked.
-						if s := q.Stats(); s.IDs > taken || s.Discarded == 0 || how == "connect" && s.IDs != taken || kind == "NextBatch" && uint64(len(seen)) != s.IDs-s.Discarded {
-							t.Errorf("%d IDs used, %d made, %+v", len(seen), taken, s)
+						if s := q.Stats(); s.IDs > taken || s.Discarded == 0 || how == "connect" && s.IDs != taken || kind == "NextBatch" && uint64(len(all)) != s.IDs-s.Discarded {
+							t.Errorf("%d IDs used, %d made, %+v", len(all), taken, s)
 						}
 					})
 				})

@@ -74,8 +74,7 @@ func (n *network) serve(host string, h http.Handler) {
 func newHandler(t *testing.T, node uint64, layout string) *clienttest.Handler {
 	t.Helper()
 	l := firn.MustParseLayout(layout)
-	h := must.Get(clienttest.NewHandler(&clienttest.Options{Node: min(node, l.MaxNode()), Layout: l}))(t)
-	return h
+	return must.Get(clienttest.NewHandler(&clienttest.Options{Node: min(node, l.MaxNode()), Layout: l}))(t)
 }
 
 // node starts a server that makes IDs, at http://host.

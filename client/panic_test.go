@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -57,7 +58,7 @@ func TestCallersCodeThatPanics(t *testing.T) {
 				b := &bomb{explode: explode, RoundTripper: transport}
 				c := newClient(t, Config{Servers: []string{"http://a"}, HTTPClient: &http.Client{Transport: b}, TokenSource: b.token})
 				q := c.Sequencer("orders")
-				seen := make(map[firn.ID]bool)
+				all := make(seen)
 				for what, call := range map[string]func(){
 					"Next":      func() { _, _ = q.Next(t.Context()) },
 					"Fill":      func() { _ = q.Fill(t.Context(), make([]firn.ID, 200)) },
@@ -80,15 +81,7 @@ func TestCallersCodeThatPanics(t *testing.T) {
 					if err != nil {
 						t.Errorf("NextBatch after a %s in %s: %v", name, what, err)
 					}
-					for id := range batch.All() {
-						dst = append(dst, id)
-					}
-					for _, id := range dst {
-						if seen[id] {
-							t.Fatalf("ID %v comes twice after a %s in %s", id, name, what)
-						}
-						seen[id] = true
-					}
+					all.add(t, slices.AppendSeq(dst, batch.All())...)
 				}
 			})
 		}

@@ -216,8 +216,7 @@ func TestUnknown(t *testing.T) {
 	direct := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: prefix})
 	get := func(key string) string {
 		t.Helper()
-		v := must.Get(direct.Get(t.Context(), key))(t)
-		return string(v)
+		return string(must.Get(direct.Get(t.Context(), key))(t))
 	}
 	p.CutAnswers(true)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -28,12 +28,10 @@ func config(layout string) grant.Config {
 func keys(t *testing.T, s grant.Store) map[string]string {
 	t.Helper()
 	m := make(map[string]string)
-	if err := s.List(t.Context(), "", func(key string, value []byte) bool {
+	must.Do(t, s.List(t.Context(), "", func(key string, value []byte) bool {
 		m[key] = string(value)
 		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return m
 }
 
@@ -168,12 +166,10 @@ func TestRecordsOfOthers(t *testing.T) {
 	before := keys(t, s)
 
 	got := make(map[string]error)
-	if err := grant.Sequencers(ctx, s, func(name string, _ grant.Info, err error) bool {
+	must.Do(t, grant.Sequencers(ctx, s, func(name string, _ grant.Info, err error) bool {
 		got[name] = err
 		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if len(got) != 4 || !errors.Is(got["old"], grant.ErrDamaged) || got["good"] != nil || !errors.Is(got["newer"], grant.ErrNewerVersion) || !errors.Is(got["worn"], grant.ErrDamaged) {
 		t.Errorf("Sequencers: %v", got)
 	}
@@ -333,18 +329,12 @@ func TestDestroy(t *testing.T) {
 			return true
 		})
 		// a comes back by itself.
-		if err := a.Wait(ctx, phase(grant.Holding)); err != nil {
-			t.Error(err)
-		}
-		if err := a.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, a.Wait(ctx, phase(grant.Holding)))
+		must.Do(t, a.Close(ctx))
 		if _, err := grant.Purge(ctx, s, "s"); err == nil {
 			t.Error("Purge of one that is attached is fine, want an error")
 		}
-		if _, err := grant.Destroy(ctx, s, "s", nil); err != nil {
-			t.Error(err)
-		}
+		must.Get(grant.Destroy(ctx, s, "s", nil))(t)
 		if info, err := grant.Purge(ctx, s, "s"); err != nil || info.State != grant.Purged {
 			t.Errorf("Purge = %+v, %v", info, err)
 		}

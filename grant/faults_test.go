@@ -15,6 +15,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A fault is the way in which a store handles one request.
@@ -147,9 +148,7 @@ func TestNames(t *testing.T) {
 	if f.n != 0 {
 		t.Errorf("%d requests of the store", f.n)
 	}
-	if err := grant.CheckName(strings.Repeat("a", 128)); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, grant.CheckName(strings.Repeat("a", 128)))
 }
 
 // TestStates: which operation is rejected in which state, and with which error.

@@ -176,9 +176,7 @@ func TestDeafStore(t *testing.T) {
 		if n := k.Stats().Requests - before; n > 8 {
 			t.Errorf("%d requests in a minute", n)
 		}
-		if err := k.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, k.Close(t.Context()))
 	})
 }
 
@@ -201,9 +199,7 @@ func TestCloseTwice(t *testing.T) {
 		if err := k.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a second Close, for a second: %v, want that it has not returned", err)
 		}
-		if err := errors.Join(<-first, k.Close(t.Context())); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(<-first, k.Close(t.Context())))
 	})
 }
 
@@ -226,8 +222,6 @@ func TestStatusAfterJoin(t *testing.T) {
 		if status, _ := k.Status(); status.Err != nil {
 			t.Errorf("after Join: %v, and nothing was tried yet", status.Err)
 		}
-		if err := k.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, k.Close(t.Context()))
 	})
 }

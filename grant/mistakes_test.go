@@ -90,12 +90,10 @@ func joined(t *testing.T, s grant.Store, h *scriptedHolder, now func() time.Time
 // mark returns the mark of the node ID that joined holds.
 func mark(t *testing.T, s grant.Store) (until time.Time) {
 	t.Helper()
-	if err := grant.Nodes(t.Context(), s, "s", func(n grant.NodeInfo, err error) bool {
+	must.Do(t, grant.Nodes(t.Context(), s, "s", func(n grant.NodeInfo, err error) bool {
 		until = n.Until
 		return err == nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return until
 }
 

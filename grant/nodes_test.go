@@ -110,9 +110,7 @@ func TestHandOver(t *testing.T) {
 			put(t, s, "v1/s/n/001", node("free", "o", time.Now().Add(year), time.Now()))
 		}, 0},
 		{"without a record, in a store that was fenced", func(t *testing.T, s grant.Store) {
-			if _, err := grant.Fence(t.Context(), s, "s", &grant.AdminOptions{Now: func() time.Time { return time.Now().Add(-95 * time.Second) }}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(grant.Fence(t.Context(), s, "s", &grant.AdminOptions{Now: func() time.Time { return time.Now().Add(-95 * time.Second) }}))(t)
 		}, 60 * time.Second}, // the floor is MaxAhead, two windows and 10 s after the fence
 		{"without a record, before the floor of the creation", func(t *testing.T, s grant.Store) {
 			must.Get(grant.Destroy(t.Context(), s, "s", nil))(t)
@@ -183,8 +181,6 @@ func TestHandOverToAStore(t *testing.T) {
 		if got, _ := b.Status(); got.Node != status.Node || b.from.Before(used) {
 			t.Errorf("node %d begins at %v in the other store; IDs of node %d reach up to %v here", got.Node, b.from, status.Node, used)
 		}
-		if err := errors.Join(a.Close(t.Context()), b.Close(t.Context())); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(a.Close(t.Context()), b.Close(t.Context())))
 	})
 }

@@ -37,14 +37,12 @@ func node(state, owner string, until, wall time.Time) string {
 func nodes(t *testing.T, s grant.Store, name string) map[uint64]grant.NodeInfo {
 	t.Helper()
 	m := make(map[uint64]grant.NodeInfo)
-	if err := grant.Nodes(t.Context(), s, name, func(n grant.NodeInfo, err error) bool {
+	must.Do(t, grant.Nodes(t.Context(), s, name, func(n grant.NodeInfo, err error) bool {
 		if err == nil {
 			m[n.Node] = n
 		}
 		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return m
 }
 

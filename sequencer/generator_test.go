@@ -91,9 +91,7 @@ func TestUsedAndCounted(t *testing.T) {
 	}
 	made := uint64(0)
 	for i, used := range []int{5, 9, 9, 20} { // seconds; the third generator makes no ID
-		if err := m.begin(firn.Grant{Node: 2, From: someTime([]int{5, 9, 7, 20}[i])}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.begin(firn.Grant{Node: 2, From: someTime([]int{5, 9, 7, 20}[i])}))
 		if mark := m.used(); i > 0 && !mark.Equal(m.mark) {
 			t.Errorf("generator %d: used %v before its first ID, want %v", i, mark, m.mark)
 		}
@@ -167,16 +165,12 @@ func testOptions(t *testing.T) {
 		t.Errorf("without a grant of use: %v, %+v", err, q.Status())
 	}
 	q.current.Store(kept)
-	if err := q.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, q.Close(t.Context()))
 	_, err = Open128(t.Context(), s, "s", nil)
 	if err == nil || !strings.Contains(err.Error(), "use Open") {
 		t.Errorf("Open128 of 64 bits: %v", err)
 	}
-	if _, err := grant.Create(t.Context(), s, "wide", grant.Config{Layout: firn.MustParseLayout("boundary"), Window: time.Minute}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(grant.Create(t.Context(), s, "wide", grant.Config{Layout: firn.MustParseLayout("boundary"), Window: time.Minute}, nil))(t)
 	for _, c := range []*Options{nil, {Layout: firn.MustParseLayout("boundary")}} {
 		if q, err := Open(t.Context(), s, "wide", c); err == nil || q != nil || !strings.Contains(err.Error(), "use Open128") {
 			t.Errorf("Open of 128 bits: %v", err)

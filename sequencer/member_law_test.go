@@ -34,21 +34,17 @@ func twins(t *testing.T, s grant.Store, c sequencer.Options) map[string]twin {
 	narrow := must.Get(sequencer.Open(t.Context(), s, "narrow", &c))(t)
 	c.Layout = firn.MustParseLayout("boundary")
 	wide := must.Get(sequencer.Open128(t.Context(), s, "wide", &c))(t)
-	return map[string]twin{
-		"narrow": {map[string]func(context.Context) error{
-			"Next":      func(ctx context.Context) error { _, err := narrow.Next(ctx); return err },
-			"TryNext":   func(context.Context) error { _, err := narrow.TryNext(); return err },
-			"Fill":      func(ctx context.Context) error { return narrow.Fill(ctx, make([]firn.ID, 3)) },
-			"TryBatch":  func(context.Context) error { _, err := narrow.TryNextBatch(3); return err },
-			"NextBatch": func(ctx context.Context) error { _, err := narrow.NextBatch(ctx, 3); return err },
-		}, narrow},
-		"wide": {map[string]func(context.Context) error{
-			"Next":      func(ctx context.Context) error { _, err := wide.Next(ctx); return err },
-			"TryNext":   func(context.Context) error { _, err := wide.TryNext(); return err },
-			"Fill":      func(ctx context.Context) error { return wide.Fill(ctx, make([]firn.ID128, 3)) },
-			"TryBatch":  func(context.Context) error { _, err := wide.TryNextBatch(3); return err },
-			"NextBatch": func(ctx context.Context) error { _, err := wide.NextBatch(ctx, 3); return err },
-		}, wide},
+	return map[string]twin{"narrow": {callsOf(narrow), narrow}, "wide": {callsOf(wide), wide}}
+}
+
+// callsOf returns the calls that make IDs, three at once if they can.
+func callsOf[I firn.AnyID[I]](q *sequencer.SequencerOf[I]) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"Next":      func(ctx context.Context) error { _, err := q.Next(ctx); return err },
+		"TryNext":   func(context.Context) error { _, err := q.TryNext(); return err },
+		"Fill":      func(ctx context.Context) error { return q.Fill(ctx, make([]I, 3)) },
+		"TryBatch":  func(context.Context) error { _, err := q.TryNextBatch(3); return err },
+		"NextBatch": func(ctx context.Context) error { _, err := q.NextBatch(ctx, 3); return err },
 	}
 }
 
@@ -113,9 +109,7 @@ func TestStatesOfMembers(t *testing.T) {
 			state("destroyed", grant.Joining, grant.ErrDestroyed)
 			every("destroyed", grant.ErrDestroyed)
 
-			if err := q.at.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, q.at.Close(t.Context()))
 			state("closed", grant.Idle, firn.ErrClosed)
 			every("closed", firn.ErrClosed)
 			if err := q.at.Join(t.Context()); !errors.Is(err, firn.ErrClosed) {

@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -131,9 +132,7 @@ func TestOpenForms(t *testing.T) {
 			if c := q.Config(); c.Prefix != "order" || !strings.HasSuffix(c.Layout.String(), ",even=7") {
 				t.Errorf("prefix %q and layout %v, want order and default,even=7", c.Prefix, c.Layout)
 			}
-			if err := q.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, q.Close(t.Context()))
 		}
 	})
 }

@@ -131,17 +131,12 @@ func TestClockThatPanics(t *testing.T) {
 			}
 			return time.Now()
 		}}})
-		for what, call := range map[string]func(){
-			"Next":      func() { _, _ = q.Next(t.Context()) },
-			"TryNext":   func() { _, _ = q.TryNext() },
-			"Fill":      func() { _ = q.Fill(t.Context(), make([]firn.ID, 3)) },
-			"NextBatch": func() { _, _ = q.NextBatch(t.Context(), 3) },
-			"TryBatch":  func() { _, _ = q.TryNextBatch(3) },
-			"Stats":     func() { q.Stats() },
-		} {
+		calls := callsOf(q)
+		calls["Stats"] = func(context.Context) error { q.Stats(); return nil }
+		for what, call := range calls {
 			for n := int64(1); n < 4; n++ {
 				b.left.Store(n)
-				strike(call)
+				strike(func() { _ = call(t.Context()) })
 				b.left.Store(0)
 				done := make(chan struct{})
 				go func() {

@@ -43,15 +43,12 @@ func open(t *testing.T, s grant.Store, c *sequencer.Options) *sequencer.Sequence
 	if c == nil {
 		c = &sequencer.Options{Layout: layout}
 	}
-	q := must.Get(sequencer.Open(t.Context(), s, "orders", c))(t)
-	return q
+	return must.Get(sequencer.Open(t.Context(), s, "orders", c))(t)
 }
 
 func closeIt(t *testing.T, q interface{ Close(context.Context) error }) {
 	t.Helper()
-	if err := q.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, q.Close(context.Background()))
 }
 
 // create creates a sequencer, or creates it again.
@@ -59,9 +56,7 @@ func create(t *testing.T, s grant.Store, l firn.Layout, window time.Duration) {
 	t.Helper()
 	c := grant.DefaultConfig(s, l, nil)
 	c.Window = cmp.Or(window, c.Window)
-	if _, err := grant.Create(t.Context(), s, "orders", c, nil); err != nil {
-		t.Error(err)
-	}
+	must.Get(grant.Create(t.Context(), s, "orders", c, nil))(t)
 }
 
 // ids checks that no ID comes twice, and that the IDs of each source increase.
@@ -122,12 +117,10 @@ func TestOpenCompares(t *testing.T) {
 				t.Errorf("Open(%q) is fine, want an error", name)
 			}
 		}
-		if err := s.List(ctx, "", func(key string, _ []byte) bool {
+		must.Do(t, s.List(ctx, "", func(key string, _ []byte) bool {
 			t.Errorf("%s was written by calls that failed", key)
 			return true
-		}); err != nil {
-			t.Error(err)
-		}
+		}))
 
 		a := open(t, s, &sequencer.Options{Layout: layout, MaxAhead: &zero, Window: 45 * time.Second})
 		defer closeIt(t, a)

@@ -77,9 +77,7 @@ func TestErrors(t *testing.T) {
 
 func TestCheckPrefix(t *testing.T) {
 	for _, ok := range []string{"a", "order", "line_item", "a__b", strings.Repeat("x", 63)} {
-		if err := typed.CheckPrefix(ok); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, typed.CheckPrefix(ok))
 	}
 	for _, bad := range []string{"", "Order", "order1", "_a", "a_", "_", "a-b", "é", "a b", strings.Repeat("x", 64), "\xff"} {
 		if err := typed.CheckPrefix(bad); err == nil {

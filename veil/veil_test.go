@@ -104,8 +104,7 @@ func TestErrors(t *testing.T) {
 	c := must.Get(New(key, "orders", firn.Default()))(t)
 	long := must.Get(New(key, "orders", layouts[122]))(t)
 	text := func(l firn.Layout) *Text {
-		x := must.Get(Keys{1: key, 3: key}.Text("orders", l))(t)
-		return x
+		return must.Get(Keys{1: key, 3: key}.Text("orders", l))(t)
 	}
 	x, wide := text(firn.Default()), text(layouts[122])
 	one := func(_ any, err error) error { return err }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/must"
 )
 
 // A hang is a disk that does not answer some calls, until the hang ends.
@@ -94,9 +95,7 @@ func TestHang(t *testing.T) {
 				if ok, err := s.CAS(t.Context(), "k", []byte(want), []byte("D")); !ok || err != nil {
 					t.Errorf("CAS afterwards = %v, %v", ok, err)
 				}
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, s.Close())
 			})
 		})
 	}

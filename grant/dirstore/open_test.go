@@ -143,15 +143,12 @@ func TestCreate(t *testing.T) {
 	if v, err := again.Get(t.Context(), "v1/orders/n/00042"); string(v) != "1" || err != nil {
 		t.Errorf("Get = %q, %v, want 1", v, err)
 	}
-	if err := again.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, again.Close())
 }
 
 func stat(t *testing.T, path string) fs.FileInfo {
 	t.Helper()
-	info := must.Get(os.Stat(path))(t)
-	return info
+	return must.Get(os.Stat(path))(t)
 }
 
 // TestDamaged has files that do not contain what was written. Each causes an

@@ -345,9 +345,7 @@ func TestSharedDatabase(t *testing.T) {
 	db := newFake().open()
 	defer db.Close()
 	s := must.Get(openStore(t.Context(), db, PostgreSQL(), &Options{Create: true}))(t)
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.Close())
 	if err := db.PingContext(context.Background()); err != nil {
 		t.Errorf("the database: %v", err)
 	}
@@ -359,11 +357,8 @@ func TestSharedDatabase(t *testing.T) {
 func TestLeftOpen(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
-	conn, err := s.db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = conn.Raw(func(driverConn any) error { _, err := driverConn.(*fakeConn).Begin(); return err })
+	conn := must.Get(s.db.Conn(t.Context()))(t)
+	err := conn.Raw(func(driverConn any) error { _, err := driverConn.(*fakeConn).Begin(); return err })
 	must.Do(t, errors.Join(err, conn.Close()))
 	ok, err := s.CAS(t.Context(), "a", nil, []byte("1"))
 	unknown(t, ok, err, "inside a transaction")

@@ -64,8 +64,7 @@ var loadRepository = sync.OnceValues(func() (*repo, error) { return load(os.DirF
 
 func repository(t *testing.T) *repo {
 	t.Helper()
-	r := must.Get(loadRepository())(t)
-	return r
+	return must.Get(loadRepository())(t)
 }
 
 // load reads the repository in fsys. It omits directories named bin and build,

@@ -213,8 +213,7 @@ func TestPage(t *testing.T) {
 }
 
 func readFile(t *testing.T, name string) string {
-	text := must.Get(os.ReadFile(name))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile(name))(t))
 }
 
 func writeFile(t *testing.T, name, text string) {

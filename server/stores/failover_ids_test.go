@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/distinct"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // draw takes IDs of a member until the context ends, and counts them.
@@ -141,7 +142,7 @@ func failoverIDs(t *testing.T) {
 		t.Error("b makes no IDs after the failover")
 	}
 	// It has read writes that are lost, but continues.
-	eventually(t, "c makes IDs after the failover", func() bool { return during(100*time.Millisecond, "c", c) > 0 })
+	nettest.Await(t, func() bool { return during(100*time.Millisecond, "c", c) > 0 }, "c makes IDs after the failover")
 	if alarms := c.Stats().Keeper.Alarms; alarms != (grant.KeeperStats{}).Alarms {
 		t.Errorf("c has %d alarms after the failover: %+v", alarms, c.Status())
 	}

@@ -32,24 +32,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for begin := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(begin) > nettest.Patience {
-			t.Fatalf("not within %v: %s", nettest.Patience, what)
-		}
-	}
-}
-
 // synchronous starts a PostgreSQL that waits for a standby, and the standby.
 func synchronous(t *testing.T) (primary, standby *sqltest.Server) {
 	primary = sqltest.PostgreSQL(t)
 	standby = primary.Standby()
 	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*';\nSELECT pg_reload_conf();\n")
-	eventually(t, "the standby is synchronous", func() bool {
+	nettest.Await(t, func() bool {
 		return primary.Query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
-	})
+	}, "the standby is synchronous")
 	return primary, standby
 }
 
@@ -119,7 +109,7 @@ func TestCutWaits(t *testing.T) {
 				t.Errorf("%s: CAS = %v, %v, want an unknown result", c.name, ok, err)
 			}
 		}()
-		eventually(t, "the commit waits", func() bool { return primary.Query("SELECT count(*) "+waiting) == "1" })
+		nettest.Await(t, func() bool { return primary.Query("SELECT count(*) "+waiting) == "1" }, "the commit waits")
 		if c.sql == "" {
 			cancel()
 		} else {
@@ -127,7 +117,7 @@ func TestCutWaits(t *testing.T) {
 		}
 		<-done
 		// The server shows it once it has noticed that the client is gone.
-		eventually(t, "the value is visible", func() bool { return value(s, key) == next })
+		nettest.Await(t, func() bool { return value(s, key) == next }, "the value is visible")
 	}
 	standby.Kill()
 	for _, c := range cuts {
@@ -161,7 +151,7 @@ func TestCutWaits(t *testing.T) {
 	// it is asked to write is never known to be durable.
 	primary.Continue()
 	for _, c := range cuts {
-		eventually(t, "the old primary answers", func() bool { _, err := s.Get(t.Context(), "read/"+c.name); return err == nil })
+		nettest.Await(t, func() bool { _, err := s.Get(t.Context(), "read/"+c.name); return err == nil }, "the old primary answers")
 		if got := value(s, "read/"+c.name); got != "1" {
 			t.Errorf("%s: the old primary has %q, want 1", c.name, got)
 		}
@@ -245,14 +235,14 @@ func TestStandbys(t *testing.T) {
 		t.Errorf("Check = %q, want nothing", got)
 	}
 	primary.Archive()
-	eventually(t, "it is reported", func() bool { return strings.Contains(checked(t, s), "pg_receivewal may confirm a commit") })
+	nettest.Await(t, func() bool { return strings.Contains(checked(t, s), "pg_receivewal may confirm a commit") }, "it is reported")
 	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '';\nSELECT pg_reload_conf();\n")
-	eventually(t, "it is reported", func() bool { return strings.Contains(checked(t, s), "synchronous_standby_names is empty now") })
+	nettest.Await(t, func() bool { return strings.Contains(checked(t, s), "synchronous_standby_names is empty now") }, "it is reported")
 	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*';\nALTER SYSTEM SET fsync = off;\nSELECT pg_reload_conf();\n")
-	eventually(t, "it is no longer reported", func() bool {
+	nettest.Await(t, func() bool {
 		got := checked(t, s)
 		return !strings.Contains(got, "is empty now") && strings.Contains(got, "fsync is off")
-	})
+	}, "it is no longer reported")
 }
 
 // TestCommitsLater: Firn's statements wait for the disk, even if the role is
@@ -268,14 +258,14 @@ func TestCommitsLater(t *testing.T) {
 			old = fmt.Append(nil, i)
 		}
 		next := fmt.Append(nil, i+1)
-		eventually(t, "it is applied", func() bool {
+		nettest.Await(t, func() bool {
 			ok, err := s.CAS(t.Context(), "a", old, next)
 			return ok && err == nil
-		})
+		}, "it is applied")
 		server.Kill()
 		server.Start()
 		server.Wait()
-		eventually(t, "the server answers", func() bool { _, err := s.Get(t.Context(), "a"); return err == nil })
+		nettest.Await(t, func() bool { _, err := s.Get(t.Context(), "a"); return err == nil }, "the server answers")
 		if value, err := s.Get(t.Context(), "a"); string(value) != string(next) || err != nil {
 			t.Fatalf("after a crash the value is %q (%v), want %s", value, err, next)
 		}
@@ -289,9 +279,9 @@ func TestSemiSync(t *testing.T) {
 	t.Parallel()
 	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)
 	replica := primary.Standby()
-	eventually(t, "the replica is semi-synchronous", func() bool {
+	nettest.Await(t, func() bool {
 		return strings.HasSuffix(primary.Query("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients';"), "\t1")
-	})
+	}, "the replica is semi-synchronous")
 	s := open(t, primary.URL("create=true"))
 	if got := checked(t, s); !strings.Contains(got, "stops waiting for a replica after 500 ms") {
 		t.Errorf("Check = %q, want what semi-synchronous replication does", got)
@@ -306,7 +296,7 @@ func TestSemiSync(t *testing.T) {
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
 		t.Errorf("CAS without the replica = %v, %v", ok, err)
 	}
-	eventually(t, "it is reported", func() bool { return strings.Contains(checked(t, s), "has stopped waiting for a replica") })
+	nettest.Await(t, func() bool { return strings.Contains(checked(t, s), "has stopped waiting for a replica") }, "it is reported")
 }
 
 // TestLogicalReplica: a table that a subscription copies from another server is
@@ -330,18 +320,18 @@ ALTER TABLE firn_grants OWNER TO firn;
 CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed password=feed dbname=ids' PUBLICATION p WITH (create_slot = false);
 `)
 	url := strings.Replace(server.URL(), "/"+sqltest.Database, "/copy", 1)
-	eventually(t, "the copy has the rows", func() bool {
+	nettest.Await(t, func() bool {
 		return server.Query("\\c copy\nSELECT count(*) FROM firn_grants;") == "2"
-	})
-	eventually(t, "the copy is refused", func() bool {
+	}, "the copy has the rows")
+	nettest.Await(t, func() bool {
 		_, err := stores.Open(t.Context(), url)
 		return errors.Is(err, sqlstore.ErrReplica) && strings.Contains(err.Error(), "ALTER SUBSCRIPTION … DISABLE")
-	})
+	}, "the copy is refused")
 	// The worker is down while the other server is, and the copy still waits.
 	server.Exec("ALTER ROLE feed NOLOGIN;\nSELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'feed';\n")
-	eventually(t, "the worker is down", func() bool {
+	nettest.Await(t, func() bool {
 		return server.Query("SELECT count(*) FROM pg_stat_subscription WHERE pid IS NOT NULL") == "0"
-	})
+	}, "the worker is down")
 	if s, err := stores.Open(t.Context(), url); !errors.Is(err, sqlstore.ErrReplica) {
 		t.Errorf("a copy whose worker is down: %v, want ErrReplica", err)
 		if err == nil {
@@ -351,23 +341,23 @@ CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed 
 	server.Exec(`\c copy
 ALTER SUBSCRIPTION s DISABLE;
 `)
-	eventually(t, "the copy can be used", func() bool {
+	nettest.Await(t, func() bool {
 		s, err := stores.Open(t.Context(), url)
 		if err != nil {
 			return false
 		}
 		_ = s.Close()
 		return true
-	})
+	}, "the copy can be used")
 	// A store that is open notices that it is a copy again.
 	later := open(t, url)
 	server.Exec(`\c copy
 ALTER SUBSCRIPTION s ENABLE;
 `)
-	eventually(t, "the copy is refused again", func() bool {
+	nettest.Await(t, func() bool {
 		_, err := later.CAS(t.Context(), "b", nil, []byte("1"))
 		return errors.Is(err, sqlstore.ErrReplica) && errors.Is(err, grant.ErrNotSent) && strings.Contains(checked(t, later), "no node ID is acquired or renewed")
-	})
+	}, "the copy is refused again")
 	server.Exec(`\c copy
 ALTER SUBSCRIPTION s DISABLE;
 ALTER SUBSCRIPTION s SET (slot_name = NONE);
@@ -382,9 +372,9 @@ func TestWritableReplica(t *testing.T) {
 	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)
 	replica := primary.Standby()
 	open(t, primary.URL("create=true"))
-	eventually(t, "the replica has the table", func() bool {
+	nettest.Await(t, func() bool {
 		return replica.Query("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'ids' AND table_name = 'firn_grants';") == "1"
-	})
+	}, "the replica has the table")
 	replica.Exec("SET GLOBAL read_only = 0;")
 	takesWrites := func() bool {
 		return strings.Contains(checked(t, open(t, replica.URL())), "this MariaDB replicates from another server, or did, and takes writes")

@@ -9,6 +9,8 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // compose reads the compose file like docker compose, with some variables.
@@ -17,21 +19,14 @@ func compose(t *testing.T, env ...string) *types.Project {
 	if err != nil {
 		t.Fatal(err)
 	}
-	project, err := o.LoadProject(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return project
+	return must.Get(o.LoadProject(context.Background()))(t)
 }
 
 // TestComposeBucket: a server uses the bucket of the caller and its credentials,
 // and starts without the etcd.
 func TestComposeBucket(t *testing.T) {
 	env := []string{"FIRN_STORE=s3://ids/firn", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=c"}
-	s, err := compose(t, env...).GetService("firn-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(compose(t, env...).GetService("firn-1"))(t)
 	for _, want := range env {
 		name, value, _ := strings.Cut(want, "=")
 		if got := s.Environment[name]; got == nil || *got != value {
@@ -51,10 +46,7 @@ func TestCompose(t *testing.T) {
 	}
 	ports := make(map[string]bool)
 	for _, name := range names[1:] {
-		s, err := project.GetService(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(project.GetService(name))(t)
 		if got := strings.Join(s.HealthCheck.Test, " "); got != "CMD /usr/bin/firn health" {
 			t.Errorf("the health check of %s is %q", name, got)
 		}

@@ -21,6 +21,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // root is the repository.
@@ -32,11 +34,7 @@ var chartDir = filepath.Join(root, "deploy", "helm", "firn")
 // read reads a file of the repository.
 func read(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return string(must.Get(os.ReadFile(filepath.Join(root, name)))(t))
 }
 
 // An object is a Kubernetes object.
@@ -81,10 +79,7 @@ func parse(t *testing.T, name, text string) (all []object) {
 // render renders the chart like helm install. The notes are among the files.
 func render(t *testing.T, values string) (objects []object, notes string) {
 	t.Helper()
-	files, err := tryRender(t.Context(), values, common.DefaultCapabilities)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(tryRender(t.Context(), values, common.DefaultCapabilities))(t)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if path.Base(name) == "NOTES.txt" {
 			notes = files[name]
@@ -195,27 +190,17 @@ var buildFirn = sync.OnceValues(func() (string, error) {
 // exist here.
 func checkConfig(t *testing.T, text string) {
 	t.Helper()
-	firn, err := buildFirn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	firn := must.Get(buildFirn())(t)
 	var v object
-	if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), &v))
 	if at(v, "tls") != nil {
 		delete(v, "tls")
 		delete(v, "tokens")
 		v["insecure"] = true
 	}
-	data, err := yaml.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(yaml.Marshal(v))(t)
 	file := filepath.Join(t.TempDir(), "firn.yaml")
-	if err := os.WriteFile(file, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, data, 0o644))
 	if out, err := exec.CommandContext(context.Background(), firn, "config", "check", file).CombinedOutput(); err != nil {
 		t.Errorf("firn config check: %v\n%s\n%s", err, out, data)
 	}
@@ -226,9 +211,7 @@ func TestChart(t *testing.T) {
 	for name, values := range valueSets {
 		t.Run(name, func(t *testing.T) {
 			var v object
-			if err := yaml.Unmarshal([]byte(values), &v); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.Unmarshal([]byte(values), &v))
 			for _, m := range lint.RunAll(chartDir, v, "ids").Messages {
 				if m.Severity > support.InfoSev {
 					t.Error(m)
@@ -306,10 +289,7 @@ func TestOpenShift(t *testing.T) {
 	cluster := *common.DefaultCapabilities
 	cluster.APIVersions = append(slices.Clone(cluster.APIVersions), "security.openshift.io/v1")
 	for name, c := range map[string]*common.Capabilities{"Kubernetes": common.DefaultCapabilities, "OpenShift": &cluster} {
-		files, err := tryRender(t.Context(), valueSets["secured"], c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(tryRender(t.Context(), valueSets["secured"], c))(t)
 		text := files["firn/templates/deployment.yaml"]
 		if got := strings.Contains(text, "fsGroup"); got != (name == "Kubernetes") || strings.Contains(text, "runAsUser") || strings.Contains(text, "runAsGroup") {
 			t.Errorf("the security context on %s is wrong in\n%s", name, text)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/must"
 )
 
 // plurals are the resources for the kinds that the chart creates.
@@ -48,22 +49,13 @@ func TestServerSide(t *testing.T) {
 		if !strings.Contains(version, "/") {
 			base = "/api/" + version
 		}
-		data, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(json.Marshal(o))(t)
 		url := fmt.Sprintf("https://%s%s/namespaces/ids/%s/%s?fieldManager=test&dryRun=All&fieldValidation=Strict",
 			cluster.Address, base, plurals[kind], at(o, "metadata", "name"))
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, url, bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPatch, url, bytes.NewReader(data)))(t)
 		request.Header.Set("Authorization", "Bearer "+kubetest.AdminToken)
 		request.Header.Set("Content-Type", "application/apply-patch+yaml")
-		answer, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(client.Do(request))(t)
 		defer answer.Body.Close()
 		if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode/100 != 2 {
 			t.Errorf("%s: %s: %s %s %v", name, kind, answer.Status, text, err)

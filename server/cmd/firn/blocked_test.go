@@ -72,15 +72,13 @@ func serveInto(t *testing.T, stderr *os.File) {
 	}
 	client := &http.Client{Timeout: nettest.Patience, Transport: &http.Transport{DialContext: dial}}
 	defer client.CloseIdleConnections()
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("unix", address); err == nil {
+	nettest.Await(t, func() bool {
+		conn, err := net.Dial("unix", address)
+		if err == nil {
 			conn.Close()
-			break
 		}
-		if time.Since(begin) > nettest.Patience {
-			t.Fatal("the server does not listen")
-		}
-	}
+		return err == nil
+	}, "the server listens")
 	for i := range 1000 {
 		resp, err := client.Post("http://localhost/v1/sequencers/orders/next", "", nil)
 		if err != nil {
@@ -116,14 +114,7 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer cmd.Process.Kill()
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(running); err == nil {
-			break
-		}
-		if time.Since(begin) > nettest.Patience {
-			t.Fatal("the program has no node ID")
-		}
-	}
+	nettest.Await(t, func() bool { _, err := os.Stat(running); return err == nil }, "the program has a node ID")
 	must.Do(t, os.Rename(store, store+".away"))
 	select {
 	case <-ended:

@@ -124,11 +124,9 @@ func TestDetachBlocked(t *testing.T) {
 	go func() {
 		ended <- run(t.Context(), detaching, []string{"sequencer", "detach", "orders", "--store", store})
 	}()
-	for begin := time.Now(); !strings.Contains(notes.String(), "firn node repair orders --apply ends the wait"); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > nettest.Patience {
-			t.Fatalf("detach says %s", notes)
-		}
-	}
+	nettest.Await(t, func() bool {
+		return strings.Contains(notes.String(), "firn node repair orders --apply ends the wait")
+	}, "detach says how to end the wait: %s", notes)
 	if code, out := runLine(t, "node repair orders --apply --store "+store); code != exitFine {
 		t.Errorf("repair ends with %d: %s", code, out)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/server"
 )
@@ -35,9 +36,7 @@ func wantRefused(t *testing.T, file, want string) {
 func TestUntrustedFiles(t *testing.T) {
 	dir := t.TempDir()
 	file, store := filepath.Join(dir, "file"), filepath.Join(dir, "store")
-	if err := errors.Join(os.WriteFile(file, []byte("tokens: []\n"), 0o600), os.Chmod(file, 0o602), os.Mkdir(store, 0o700), os.Chmod(store, 0o703)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(file, []byte("tokens: []\n"), 0o600), os.Chmod(file, 0o602), os.Mkdir(store, 0o700), os.Chmod(store, 0o703)))
 	wantRefused(t, file, "run chmod o-w "+file)
 	for _, args := range []string{"next --store URL", "serve --listen 127.0.0.1:0 --store URL", "node run --store URL -- true"} {
 		out, err := firnCommand(t.Context(), strings.Replace(args, "URL", "dir:"+store+"?create=true&volatile=true", 1)).CombinedOutput()

@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -26,9 +25,7 @@ func TestMemberList(t *testing.T) {
 		code, out := runLine(t, command+" --store "+store)
 		return code == exitFine && strings.Count(out, addresses[0]) == 1 && strings.Count(out, addresses[1]) == 1
 	}
-	for begin := time.Now(); !shows("node list") || !shows("node list --json") || !shows("member list") || !shows("member list --json"); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > nettest.Patience {
-			t.Fatalf("the servers %q are not listed", addresses)
-		}
+	for _, command := range []string{"node list", "node list --json", "member list", "member list --json"} {
+		nettest.Await(t, func() bool { return shows(command) }, "%s has the servers %q", command, addresses)
 	}
 }

@@ -49,11 +49,7 @@ func testStore(t *testing.T) string {
 	dir := must.Get(os.MkdirTemp("", "firn"))(t)
 	t.Cleanup(func() {
 		// A command that was interrupted may still be creating its store.
-		for begin := time.Now(); os.RemoveAll(dir) != nil; time.Sleep(time.Millisecond) {
-			if time.Since(begin) > nettest.Patience {
-				t.Fatalf("%s cannot be removed", dir)
-			}
-		}
+		nettest.Await(t, func() bool { return os.RemoveAll(dir) == nil }, "%s is removed", dir)
 	})
 	return "dir:" + filepath.Join(dir, "store") + "?create=true&volatile=true"
 }
@@ -132,11 +128,7 @@ func startServe(t *testing.T, env map[string]string, args ...string) *running {
 // await waits until the log has a text.
 func (r *running) await(t *testing.T, text string) {
 	t.Helper()
-	for begin := time.Now(); !strings.Contains(r.log.String(), text); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > nettest.Patience {
-			t.Fatalf("the log has no %q: %s", text, r.log)
-		}
-	}
+	nettest.Await(t, func() bool { return strings.Contains(r.log.String(), text) }, "the log has %q: %s", text, r.log)
 }
 
 // get returns the body of a path, which must succeed.
@@ -169,8 +161,7 @@ func (r *running) metric(t *testing.T, series string) float64 {
 	t.Helper()
 	for line := range strings.Lines(string(r.get(t, "/metrics"))) {
 		if value, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), series+" "); ok {
-			v := must.Get(strconv.ParseFloat(value, 64))(t)
-			return v
+			return must.Get(strconv.ParseFloat(value, 64))(t)
 		}
 	}
 	return 0

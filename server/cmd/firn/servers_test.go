@@ -202,11 +202,7 @@ func startEarly(t *testing.T, c *etcdtest.Cluster) {
 		c.Start(i)
 	}
 	c.Ready()
-	for begin := time.Now(); ask("GET", "/readyz") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > nettest.Patience {
-			t.Fatal("the server is not ready a minute after etcd is")
-		}
-	}
+	nettest.Await(t, func() bool { return ask("GET", "/readyz") == http.StatusOK }, "the server is ready once etcd is")
 	if given := ask("POST", next); given != http.StatusOK {
 		t.Fatalf("next answers %d once etcd runs", given)
 	}

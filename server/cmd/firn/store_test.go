@@ -48,9 +48,7 @@ func TestName(t *testing.T) {
 			continue
 		}
 		name := layouts.Name(l)
-		if err := grant.CheckName(name); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, grant.CheckName(name))
 		if before, ok := seen[name]; ok && firn.MustParseLayout(before) != l {
 			t.Errorf("%s and %s both have the name %s", before, text, name)
 		}

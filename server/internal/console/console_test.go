@@ -345,13 +345,9 @@ func TestLife(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	state := func(want grant.State) {
 		t.Helper()
-		info, err := cluster.Lookup(t.Context(), "parcels")
-		for begin := time.Now(); err == nil && info.State != want && time.Since(begin) < nettest.Patience; time.Sleep(5 * time.Millisecond) {
-			info, err = cluster.Lookup(t.Context(), "parcels")
-		}
-		if err != nil || info.State != want {
-			t.Errorf("%v, %v; want %v", info.State, err, want)
-		}
+		nettest.Await(t, func() bool {
+			return must.Get(cluster.Lookup(t.Context(), "parcels"))(t).State == want
+		}, "it is %v", want)
 	}
 	for _, form := range []url.Values{
 		{"name": {"-x"}}, {"name": {"parcels"}, "layout": {"nonsense"}}, {"name": {"parcels"}, "layout": {"xid"}},

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -101,9 +102,7 @@ func TestDrainLosesNothing(t *testing.T) {
 	first.Drain()
 	connecting.Unlock()
 	more(2)
-	if err := first.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, first.Shutdown(t.Context()))
 	more(5)
 	close(stop)
 	all.Wait()

@@ -225,9 +225,7 @@ func inStack(t *testing.T, certificates *tlsconf.Files, all map[string]string, o
 	for protocol, session := range all {
 		good(t, protocol, session, over(dial(1<<20), protocol))
 	}
-	if err := s.end(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.end())
 	if text := s.logs.String(); strings.Contains(text, "panic") {
 		t.Error(text)
 	}

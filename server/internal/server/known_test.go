@@ -98,9 +98,7 @@ func TestKnown(t *testing.T) {
 				}
 				_ = first.Close()
 				<-closed
-				if err := srv.Shutdown(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, srv.Shutdown(t.Context()))
 				<-ended
 			})
 		}

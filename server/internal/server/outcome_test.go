@@ -62,13 +62,7 @@ func TestOutcomes(t *testing.T) {
 		c.Sequencers.Layout, c.Sequencers.Window = firn.Default(), time.Minute
 		s, address := served(t, c)
 		f(t, address)
-		counted := ""
-		for deadline := time.Now().Add(20 * time.Second); counted != want; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("counted %s, want %s", counted, want)
-			}
-			counted = outcomes(s)
-		}
+		nettest.Await(t, func() bool { return outcomes(s) == want }, "counted as %s", want)
 	}
 	next := func(ctx context.Context, t *testing.T, address, name string) error {
 		conn := nettest.DialGRPC(t, address)

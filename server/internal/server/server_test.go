@@ -66,9 +66,7 @@ func TestListeners(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 	for range 2 {
-		if err := srv.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, srv.Shutdown(t.Context()))
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
@@ -111,18 +109,14 @@ func TestServeEnds(t *testing.T) {
 	if err := srv.Serve(server.Listener{Listener: again}); err == nil || !closed(again) {
 		t.Errorf("a second Serve: %v", err)
 	}
-	if err := srv.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, srv.Shutdown(t.Context()))
 	srv = must.Get(server.New(server.Config{Static: new(service.StaticConfig)}))(t)
 	gone := at()
 	time.AfterFunc(10*time.Millisecond, func() { _ = gone.Close() })
 	if err := srv.Serve(server.Listener{Listener: gone}); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Serve on a listener that another one closes: %v, want %v", err, net.ErrClosed)
 	}
-	if err := srv.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, srv.Shutdown(t.Context()))
 	late := at()
 	if err := srv.Serve(server.Listener{Listener: late}); err != nil || !closed(late) || !closed(well) {
 		t.Errorf("Serve after Shutdown: %v", err)
@@ -181,8 +175,6 @@ func TestTokenEndsWhileDraining(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		_ = client.Close()
-		if err := errors.Join(srv.Shutdown(t.Context()), <-served); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(srv.Shutdown(t.Context()), <-served))
 	})
 }

@@ -112,9 +112,7 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 		if err != nil || q.Layout.String() != "hazelcast" {
 			t.Fatalf("the layout is %v, %v", q.Layout, err)
 		}
-		if _, err := q.Take(ctx, 1); err != nil {
-			t.Error(err)
-		}
+		must.Get(q.Take(ctx, 1))(t)
 	})
 }
 

@@ -47,14 +47,12 @@ func takeFrom(t *testing.T, s *Sequencer) uint64 {
 // heldNodes counts the held node IDs of a sequencer.
 func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 	t.Helper()
-	if err := grant.Nodes(t.Context(), s, name, func(i grant.NodeInfo, err error) bool {
+	must.Do(t, grant.Nodes(t.Context(), s, name, func(i grant.NodeInfo, err error) bool {
 		if err == nil && i.Held {
 			n++
 		}
 		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return n
 }
 
@@ -241,55 +239,44 @@ func TestRefusedBesideOthers(t *testing.T) {
 	})
 }
 
-// TestFailureOfAnEarlierAttempt: a call that finds an attempt to open the
-// sequencer under way does not fail with it, but tries itself.
-func TestFailureOfAnEarlierAttempt(t *testing.T) {
-	used := 0
-	template := func(string, *sequencer.Options) error {
-		if used++; used == 1 {
-			time.Sleep(time.Second)
-			return errors.New("not readable now")
+// TestAttemptOfAnother: a call that finds an attempt to open the sequencer under
+// way does not fail or panic with it, but tries itself.
+func TestAttemptOfAnother(t *testing.T) {
+	for want, fail := range map[error]func() error{
+		ErrTemplate: func() error { return errors.New("not readable now") },
+		errPanic:    func() error { panic(errPanic) },
+	} {
+		used := 0
+		template := func(string, *sequencer.Options) error {
+			if used++; used == 1 {
+				time.Sleep(time.Second)
+				return fail()
+			}
+			return nil
 		}
-		return nil
+		inCluster(t, ClusterConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *Cluster) {
+			first := make(chan error, 1)
+			go func() {
+				var err error
+				defer func() {
+					if v := recover(); v != nil {
+						err = v.(error)
+					}
+					first <- err
+				}()
+				_, err = c.Sequencer(t.Context(), "orders", nil)
+			}()
+			time.Sleep(time.Second / 2)
+			takeOne(t, c, "orders")
+			if err := <-first; !errors.Is(err, want) {
+				t.Errorf("the first call: %v, want %v", err, want)
+			}
+		})
 	}
-	inCluster(t, ClusterConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *Cluster) {
-		failed := make(chan error, 1)
-		go func() {
-			_, err := c.Sequencer(t.Context(), "orders", nil)
-			failed <- err
-		}()
-		time.Sleep(time.Second / 2)
-		takeOne(t, c, "orders")
-		if err := <-failed; !errors.Is(err, ErrTemplate) {
-			t.Errorf("the first call: %v, want %v", err, ErrTemplate)
-		}
-	})
 }
 
-// TestPanicBesideOthers: a template that panics concerns the call that began to
-// open the sequencer, and not one that waits for it.
-func TestPanicBesideOthers(t *testing.T) {
-	used := 0
-	template := func(string, *sequencer.Options) error {
-		if used++; used == 1 {
-			time.Sleep(time.Second)
-			panic("template")
-		}
-		return nil
-	}
-	inCluster(t, ClusterConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *Cluster) {
-		panicked := make(chan any, 1)
-		go func() {
-			defer func() { panicked <- recover() }()
-			_, _ = c.Sequencer(t.Context(), "orders", nil)
-		}()
-		time.Sleep(time.Second / 2)
-		takeOne(t, c, "orders")
-		if got := <-panicked; got != "template" {
-			t.Errorf("the first call panics with %v, want the template's panic", got)
-		}
-	})
-}
+// errPanic is what a template panics with.
+var errPanic = errors.New("template")
 
 // asked are Peers that count how often they are asked, and give nothing.
 type asked struct{ n int }

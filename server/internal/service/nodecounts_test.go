@@ -78,9 +78,7 @@ func TestCloseWhileCounting(t *testing.T) {
 		synctest.Wait()
 		limited, cancel := context.WithTimeout(t.Context(), countMost/2)
 		defer cancel()
-		if err := c.Close(limited); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close(limited))
 	})
 }
 

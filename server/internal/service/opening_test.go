@@ -9,6 +9,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -44,9 +45,7 @@ func TestImpatientClients(t *testing.T) {
 				if good < 25 || held != 1 {
 					t.Errorf("%d of 30 calls were answered, and %d node IDs are held", good, held)
 				}
-				if err := c.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, c.Close(t.Context()))
 			})
 		})
 	}

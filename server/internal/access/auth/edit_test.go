@@ -140,8 +140,7 @@ func TestRotation(t *testing.T) {
 	old, oldHash := NewToken()
 	fresh, freshHash := NewToken()
 	parse := func(text string) *Set {
-		s := must.Get(Parse([]byte(text), "f"))(t)
-		return s
+		return must.Get(Parse([]byte(text), "f"))(t)
 	}
 	before := parse("tokens: [{name: web, sha256: " + oldHash + ", role: generate, create: true}]")
 	both := parse("tokens: [{name: web, sha256: [" + oldHash + ", " + freshHash + "], role: generate, create: true}]")
@@ -215,26 +214,20 @@ func TestEditFile(t *testing.T) {
 			t.Errorf("%s: the new file is left: %v", what, err)
 		}
 	}
-	if err := edit("", "one", nil); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, edit("", "one", nil))
 	want("created", "one", 0o600)
 	must.Do(t, os.Chmod(path, 0o640))
-	if err := edit("one", "two", nil); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, edit("one", "two", nil))
 	want("changed", "two", 0o640)
 	if err := edit("two", "x", errors.ErrUnsupported); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("an edit that fails: %v", err)
 	}
 	want("not changed", "two", 0o640)
-	if err := EditFile(path, func([]byte) ([]byte, error) {
+	must.Do(t, EditFile(path, func([]byte) ([]byte, error) {
 		if err := edit("two", "x", nil); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("an edit during another one: %v, want ErrExist", err)
 		}
 		return []byte("three"), nil
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 	want("changed once", "three", 0o640)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/must"
 )
 
 // sessionSet is a set of billing, which ends in 30 minutes, and ops.
@@ -40,9 +42,7 @@ func TestSessions(t *testing.T) {
 			c.MaxAge != 30*60 || strings.HasPrefix(c.Name, "__Host-") != secure {
 			t.Errorf("the cookie is %v", c)
 		}
-		if err := c.Valid(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Valid())
 		if strings.Contains(c.String(), token) {
 			t.Error("the cookie has the token")
 		}

@@ -171,8 +171,7 @@ func TestNewcomer(t *testing.T) {
 
 func mustID(t *testing.T, text string) firn.ID {
 	t.Helper()
-	id := must.Get(firn.ParseID(text))(t)
-	return id
+	return must.Get(firn.ParseID(text))(t)
 }
 
 // TestLive sees figures change by themselves, and the connection lost and

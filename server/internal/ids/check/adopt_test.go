@@ -52,8 +52,7 @@ func TestFree(t *testing.T) {
 func TestShadow(t *testing.T) {
 	l := firn.MustParseLayout("twitter")
 	at := func(ms int, node uint64) firn.ID {
-		id := must.Get(l.Compose(firn.Parts{Time: noon.Add(time.Duration(ms) * time.Millisecond), Node: node}))(t)
-		return id
+		return must.Get(l.Compose(firn.Parts{Time: noon.Add(time.Duration(ms) * time.Millisecond), Node: node}))(t)
 	}
 	s := NewShadow(grant.Info{Config: grant.Config{Layout: l, Nodes: &grant.Range{Lo: 512, Hi: 1023}}, Created: noon.Add(-time.Hour), Floor: noon}, form.Form{})
 	old := func(id firn.ID, want Contact) {

@@ -119,9 +119,7 @@ func TestWaitFails(t *testing.T) {
 		if len(told) != 1 || !errors.Is(told[0], refused) {
 			t.Errorf("failed was called with %v, want the wrong password once", told)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.Close())
 	})
 }
 
@@ -139,8 +137,6 @@ func TestWaitEnds(t *testing.T) {
 		}
 		s := must.Get(OpenOrWait(t.Context(), open, slog.New(slog.DiscardHandler), func(err error) { t.Errorf("failed: %v", err) }))(t)
 		time.Sleep(time.Second)
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.Close())
 	})
 }

@@ -22,8 +22,7 @@ import (
 
 func list(t *testing.T, s grant.Store) []Server {
 	t.Helper()
-	all := must.Get(List(t.Context(), s, time.Now()))(t)
-	return all
+	return must.Get(List(t.Context(), s, time.Now()))(t)
 }
 
 // host describes a member of which nothing else is known.

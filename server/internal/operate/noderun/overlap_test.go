@@ -333,6 +333,5 @@ func TestSupervisorKilled(t *testing.T) {
 func pidOf(t *testing.T, file string) int {
 	t.Helper()
 	text := must.Get(os.ReadFile(file))(t)
-	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
-	return pid
+	return must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 }

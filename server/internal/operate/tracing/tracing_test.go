@@ -44,9 +44,7 @@ func flush(t *testing.T, tracer *Tracer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 	defer cancel()
-	if err := tracer.provider.(*trace.TracerProvider).Shutdown(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, tracer.provider.(*trace.TracerProvider).Shutdown(ctx))
 }
 
 // TestOff: by default nothing is traced, and that costs nothing.
@@ -191,9 +189,7 @@ func TestStore(t *testing.T) {
 	if v, err := s.Get(ctx, "k"); err != nil || string(v) != "a" {
 		t.Errorf("%q, %v", v, err)
 	}
-	if err := s.List(ctx, "k", func(string, []byte) bool { return true }); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, s.List(ctx, "k", func(string, []byte) bool { return true }))
 	if v, err := s.(grant.MultiGetter).GetMany(ctx, []string{"k"}); err != nil || string(v[0]) != "a" {
 		t.Errorf("%q, %v", v, err)
 	}

@@ -88,11 +88,7 @@ func TestAdmin(t *testing.T) {
 	want(do(h, "POST", path+"/detach"), 200, "detached")
 	wantProblem(t, do(h, "POST", path+"/next"), service.Detached)
 	want(do(h, "POST", path+"/attach"), 200, "attached")
-	for begin := time.Now(); do(h, "POST", path+"/next").Code != 200; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > nettest.Patience {
-			t.Fatal("no ID after attach")
-		}
-	}
+	nettest.Await(t, func() bool { return do(h, "POST", path+"/next").Code == 200 }, "an ID after attach")
 	want(do(h, "DELETE", path), 200, "destroyed")
 	wantProblem(t, do(h, "POST", path+"/next"), service.Destroyed)
 	want(send(h, "PUT", path, body), 201, "attached")
@@ -192,11 +188,7 @@ func TestListsShowWhatCallerMaySee(t *testing.T) {
 		close(done)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	for begin := time.Now(); !strings.Contains(do(h, "GET", "/v1/members").Body.String(), `"host":"h1"`); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > nettest.Patience {
-			t.Fatal("the member is not listed")
-		}
-	}
+	nettest.Await(t, func() bool { return strings.Contains(do(h, "GET", "/v1/members").Body.String(), `"host":"h1"`) }, "the member is listed")
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "all") })
 	for _, row := range []struct {
 		g    auth.Authorizer

@@ -139,9 +139,7 @@ func TestReadyCreatesNothing(t *testing.T) {
 	}
 	empty := new(memstore.Store) // as after restoring an old backup
 	restored.Store = empty
-	if err := c.Ready(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Ready(t.Context()))
 	if _, err := grant.Lookup(t.Context(), empty, "orders"); !errors.Is(err, grant.ErrNotFound) {
 		t.Errorf("it was created: %v", err)
 	}

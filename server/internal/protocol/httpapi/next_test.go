@@ -127,8 +127,7 @@ func testNextForms(t *testing.T) {
 func firstBatch(t *testing.T, layout string, count int) service.Batch {
 	t.Helper()
 	s := must.Get(newStatic(t, layout).Sequencer(t.Context(), "orders", nil))(t)
-	b := must.Get(s.Take(t.Context(), count))(t)
-	return b
+	return must.Get(s.Take(t.Context(), count))(t)
 }
 
 // TestNextRuns: the runs of an answer are those of the batch.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/operate/health"
 	"github.com/firnid/firn/server/internal/service"
@@ -72,9 +73,7 @@ func inWorld(t *testing.T, run func(w *world)) {
 		w.want("first", 200, 0)
 		run(w)
 		m.set(works, works)
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close(t.Context()))
 		synctest.Wait()
 	})
 }

@@ -22,8 +22,7 @@ func get(t *testing.T, conn net.Conn) *http.Response {
 	t.Helper()
 	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	must.Get(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"))(t)
-	r := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
-	return r
+	return must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 }
 
 // TestFull: one connection too many gets an error in its protocol. The others
@@ -71,12 +70,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	b.Close()
-	for deadline := time.Now().Add(nettest.Patience); s.Open(HTTP) > 1; {
-		if time.Now().After(deadline) {
-			t.Fatal("its slot is not given back")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	nettest.Await(t, func() bool { return s.Open(HTTP) <= 1 }, "its slot is given back")
 	if got := ask(t, s.dial(t), "PING\r\n", 1000); !strings.Contains(got, "resp false") {
 		t.Errorf("when one has left: %q", got)
 	}

@@ -76,12 +76,7 @@ func serveMux(t *testing.T, m *Mux) *service {
 		all.Wait()
 		for _, p := range []Protocol{HTTP, GRPC, RESP} {
 			// net/http does not wait for the connections that it closes.
-			for deadline := time.Now().Add(nettest.Patience); m.Open(p) > 0 && time.Now().Before(deadline); {
-				time.Sleep(time.Millisecond)
-			}
-			if n := m.Open(p); n != 0 {
-				t.Errorf("%d connections of %v are open at the end", n, p)
-			}
+			nettest.Await(t, func() bool { return m.Open(p) == 0 }, "all connections of %v are closed", p)
 		}
 	})
 	return &service{m, m.listener.Addr().String()}
@@ -230,11 +225,7 @@ func TestRefusedByClient(t *testing.T) {
 	log := new(nettest.Output)
 	s := serve(t, Config{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	shake(t, s.dial(t), other)
-	for deadline := time.Now().Add(nettest.Patience); !strings.Contains(log.String(), "\n"); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is logged")
-		}
-	}
+	nettest.Await(t, func() bool { return strings.Contains(log.String(), "\n") }, "something is logged")
 	if got := log.String(); !strings.Contains(got, `level=WARN msg="a client refuses the server's certificate" peer=127.0.0.1:`) {
 		t.Errorf("the log is %s", got)
 	}

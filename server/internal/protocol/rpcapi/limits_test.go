@@ -58,9 +58,7 @@ func TestAdminLimit(t *testing.T) {
 		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
 	}
 	cut.Cut.Store(false)
-	if err := held.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, held.Close(t.Context()))
 }
 
 // A switchedBackend is ready when ready is set.

@@ -58,8 +58,7 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 
 func static(t *testing.T, layout string) service.Backend {
 	t.Helper()
-	b := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 3}))(t)
-	return b
+	return must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 3}))(t)
 }
 
 func wantCode(t *testing.T, what string, err error, code codes.Code, reason string) {
@@ -207,9 +206,7 @@ func TestSequencers(t *testing.T) {
 	if r, err := q.Create(ctx, &firnv1.CreateRequest{Name: "even", Prefix: "even", Layout: "default,even=5"}); err != nil || r.Sequencer.Layout != "default,even=5" || r.Sequencer.Prefix != "even" {
 		t.Error(r, err)
 	}
-	if _, err := q.Destroy(ctx, &firnv1.DestroyRequest{Name: "even"}); err != nil {
-		t.Error(err)
-	}
+	must.Get(q.Destroy(ctx, &firnv1.DestroyRequest{Name: "even"}))(t)
 	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "orders", Layout: "ksuid"})
 	wantField(t, "layout", err, "bad-parameter")
 	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "-"})
@@ -344,9 +341,7 @@ func TestLargeMessages(t *testing.T) {
 
 func TestReflection(t *testing.T) {
 	stream := must.Get(reflectionpb.NewServerReflectionClient(serve(t, Config{})).ServerReflectionInfo(t.Context()))(t)
-	if err := stream.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stream.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}))
 	r := must.Get(stream.Recv())(t)
 	for _, want := range []string{"firn.v1.IDs", "firn.v1.Sequencers", "grpc.health.v1.Health"} {
 		if names := r.GetListServicesResponse().String(); !strings.Contains(names, strconv.Quote(want)) {

@@ -95,8 +95,7 @@ func (s *server) kill() {
 
 func listener(t *testing.T) net.Listener {
 	t.Helper()
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	return l
+	return must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 }
 
 // take takes IDs of orders, as text.
@@ -283,12 +282,10 @@ func TestReusedAddress(t *testing.T) {
 func copyOf(t *testing.T, s grant.Store) grant.Store {
 	t.Helper()
 	c := new(memstore.Store)
-	if err := s.List(t.Context(), "", func(key string, value []byte) bool {
+	must.Do(t, s.List(t.Context(), "", func(key string, value []byte) bool {
 		ok, err := c.CAS(t.Context(), key, nil, value)
 		return ok && err == nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return c
 }
 

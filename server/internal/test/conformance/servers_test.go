@@ -95,14 +95,14 @@ func (s *server) start() {
 	}
 	// The certificate is what some tests change.
 	anyone := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
-	s.eventually("is ready", func() bool {
+	nettest.Await(s.t, func() bool {
 		resp, err := (&http.Client{Transport: anyone}).Get(s.url + "/readyz")
 		if err != nil {
 			return false
 		}
 		resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	})
+	}, "%s is ready: %s", s.url, s.log)
 }
 
 // kill ends the server at once.
@@ -117,15 +117,6 @@ func (s *server) drain() {
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	if err := s.cmd.Wait(); err != nil {
 		s.t.Errorf("%s after SIGTERM: %v\n%s", s.url, err, s.log)
-	}
-}
-
-func (s *server) eventually(what string, done func() bool) {
-	s.t.Helper()
-	for end := time.Now().Add(nettest.Patience); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.t.Fatalf("%s: it never %s\n%s", s.url, what, s.log)
-		}
 	}
 }
 
@@ -327,7 +318,7 @@ func TestRotation(t *testing.T) {
 			t.Helper()
 			for _, s := range servers {
 				s.cmd.Process.Signal(syscall.SIGHUP)
-				s.eventually(what, func() bool { return done(s) })
+				nettest.Await(t, func() bool { return done(s) }, "%s %s", s.url, what)
 			}
 		}
 		accepts := func(token string, status int) func(s *server) bool {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/internal/s3test"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
 
@@ -16,7 +17,7 @@ func testKilled(t *testing.T, kind, url string, kill func(*recorder)) {
 	h := newRecorder(t, url)
 	for kills := 0; kills < 8 || !h.happened(); kills++ {
 		before := h.count("applied")
-		until(t, "more is applied", func() bool { return h.count("applied") >= before+50 })
+		nettest.Await(t, func() bool { return h.count("applied") >= before+50 }, "more is applied")
 		kill(h)
 	}
 	h.check(kind)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/history"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -216,10 +217,10 @@ func (h *recorder) check(store string) {
 	}
 	defer s.Close()
 	for key := range h.ops {
-		until(h.t, "read "+key, func() bool {
+		nettest.Await(h.t, func() bool {
 			_, known := h.ask(ctx, s, key, history.Operation{By: "the last"})
 			return known
-		})
+		}, "read %s", key)
 	}
 	operations := 0
 	for key, ops := range h.ops {

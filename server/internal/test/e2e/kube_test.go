@@ -13,6 +13,7 @@ import (
 	"github.com/firnid/firn/internal/kubetest"
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -101,7 +102,7 @@ func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *proc.Link, f *flee
 	}
 	link.Cut(false)
 	// Members hold node IDs again once the floor is near.
-	until(t, "a member acquires a node ID after the fence", func() bool {
+	nettest.Await(t, func() bool {
 		later := time.Now().After(report.Floor.Add(time.Second))
 		held := false
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -111,5 +112,5 @@ func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *proc.Link, f *flee
 			return true
 		})
 		return later && held
-	})
+	}, "a member acquires a node ID after the fence")
 }

@@ -46,15 +46,13 @@ var kinds = []struct {
 	{"directory", func(b *testing.B) func() grant.Store {
 		path := b.TempDir()
 		return func() grant.Store {
-			s := must.Get(dirstore.Open(b.Context(), path, &dirstore.Options{Create: true, AllowVolatile: true}))(b)
-			return s
+			return must.Get(dirstore.Open(b.Context(), path, &dirstore.Options{Create: true, AllowVolatile: true}))(b)
 		}
 	}},
 	{"etcd", func(b *testing.B) func() grant.Store {
 		url := etcdtest.Start(b).URL("scale")
 		return func() grant.Store {
-			s := must.Get(stores.Open(b.Context(), url))(b)
-			return s
+			return must.Get(stores.Open(b.Context(), url))(b)
 		}
 	}},
 	{"kubernetes", func(b *testing.B) func() grant.Store {
@@ -62,8 +60,7 @@ var kinds = []struct {
 		c.Namespace("scale")
 		url := "kubernetes://?kubeconfig=" + c.Kubeconfig("", "scale", "")
 		return func() grant.Store {
-			s := must.Get(stores.Open(b.Context(), url))(b)
-			return s
+			return must.Get(stores.Open(b.Context(), url))(b)
 		}
 	}},
 }

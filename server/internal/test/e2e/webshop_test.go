@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/must"
@@ -65,16 +64,13 @@ func TestWebshop(t *testing.T) {
 		return resp.StatusCode, strings.TrimSpace(string(body))
 	}
 	for _, address := range []string{public, staff} {
-		for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		nettest.Await(t, func() bool {
 			resp, err := http.Get("http://" + address)
 			if err == nil {
 				resp.Body.Close()
-				break
 			}
-			if time.Since(begin) > nettest.Patience {
-				t.Fatalf("the shop does not answer: %v\n%s", err, log)
-			}
-		}
+			return err == nil
+		}, "the shop answers at %s: %s", address, log)
 	}
 
 	status, body := call(public, "/orders", url.Values{"item": {"tea"}})

@@ -27,7 +27,6 @@ import (
 	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/distinct"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -406,14 +405,4 @@ func (f *fleet) check() *tally {
 		}
 	}
 	return c
-}
-
-// until waits for something that must happen some time.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for begin := time.Now(); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > nettest.Patience {
-			t.Fatalf("%s: not within %v", what, nettest.Patience)
-		}
-	}
 }

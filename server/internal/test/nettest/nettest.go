@@ -46,6 +46,16 @@ func Raced() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
+// Await waits for what must happen eventually, and ends the test if it does not.
+func Await(t testing.TB, done func() bool, what string, args ...any) {
+	t.Helper()
+	for begin := time.Now(); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > Patience {
+			t.Fatalf("not within %v: %s", Patience, fmt.Sprintf(what, args...))
+		}
+	}
+}
+
 // Listen listens on a free port of loopback.
 func Listen(t testing.TB) net.Listener {
 	t.Helper()
