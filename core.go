@@ -37,7 +37,7 @@ type core struct {
 	// maxAhead in whole ticks and nanoseconds
 	aheadTicks, aheadRest uint64
 
-	mostStatic uint64 // maximum number of slots in a batch under a static grant
+	maxStaticBatch uint64 // maximum number of slots in a batch under a static grant
 
 	term atomic.Pointer[term]
 
@@ -80,9 +80,9 @@ func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	}
 	c.maxAhead, c.maxLag = o.MaxAhead, cmp.Or(o.MaxLag, defaultMaxLag)
 	c.aheadTicks, c.aheadRest = uint64(c.maxAhead/layout.unit), uint64(c.maxAhead%layout.unit)
-	c.mostStatic = math.MaxUint64
+	c.maxStaticBatch = math.MaxUint64
 	if ticks := max(uint64(staticSpan/layout.unit), c.aheadTicks+1); ticks <= math.MaxUint64>>layout.seqBits {
-		c.mostStatic = ticks << layout.seqBits
+		c.maxStaticBatch = ticks << layout.seqBits
 	}
 	c.changed = make(chan struct{})
 
@@ -347,7 +347,7 @@ func (c *core) slotFor(v *view, w *waiter) (slot uint64, err error) {
 			return 0, err
 		}
 	case w.reserve && v.term.static:
-		ahead += min(c.mostStatic, 1<<63)
+		ahead += min(c.maxStaticBatch, 1<<63)
 	case w.reserve:
 		ahead = v.limit
 	}
@@ -365,12 +365,12 @@ func (c *core) clockSlot(v *view) uint64 { return min(v.now.tick, c.endTick) << 
 
 // tooLarge returns the error for a batch that a static grant does not allow.
 func (c *core) tooLarge(t *term, n uint64) error {
-	if !t.static || n <= c.mostStatic {
+	if !t.static || n <= c.maxStaticBatch {
 		return nil
 	}
 	return fmt.Errorf("%w: %d IDs span %v, and with a static grant a batch spans at most %v: ask for fewer at a "+
 		"time, or use Fill",
-		ErrBatchTooLarge, n, c.spanOf(n), c.spanOf(c.mostStatic))
+		ErrBatchTooLarge, n, c.spanOf(n), c.spanOf(c.maxStaticBatch))
 }
 
 // spanOf returns the time that n slots span.

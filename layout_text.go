@@ -82,7 +82,7 @@ func (l Layout) String() string {
 			b.WriteString(",epoch=" + l.epochText())
 		}
 	}
-	if l.even != l.usualEven() {
+	if l.even != l.defaultEven() {
 		fmt.Fprintf(&b, ",even=%d", l.even)
 	}
 	return b.String()
@@ -170,12 +170,12 @@ func parseLayout(s string) (l Layout, err error) {
 	return l, l.setEven(given)
 }
 
-// usualEven returns the default of the key even.
-func (l *Layout) usualEven() uint8 { return min(l.presetOf().even, l.mostEven()) }
+// defaultEven returns the default of the key even.
+func (l *Layout) defaultEven() uint8 { return min(l.presetOf().even, l.maxEven()) }
 
-// mostEven returns the maximum of the key even: the lowest bits of IDs must be
+// maxEven returns the maximum of the key even: the lowest bits of IDs must be
 // those of the sequence, of which 2 bits more must be left for a tick.
-func (l *Layout) mostEven() uint8 {
+func (l *Layout) maxEven() uint8 {
 	for _, p := range l.pieces[:l.n] {
 		if p.pos == 0 && p.width > 0 && p.field == fieldSeq {
 			return min(p.width, max(l.seqBits, 2)-2)
@@ -186,12 +186,12 @@ func (l *Layout) mostEven() uint8 {
 
 // setEven sets how many low bits are even.
 func (l *Layout) setEven(given args) error {
-	l.even = l.usualEven()
+	l.even = l.defaultEven()
 	if _, ok := given["even"]; !ok {
 		return nil
 	}
-	n, err := given.number("even", 0, uint64(l.mostEven()))
-	if err != nil && l.mostEven() == 0 {
+	n, err := given.number("even", 0, uint64(l.maxEven()))
+	if err != nil && l.maxEven() == 0 {
 		return fmt.Errorf("even is %s, but the lowest bits of this layout are not those of a sequence of at least 3 bits",
 			quoteShort(given["even"]))
 	}

@@ -641,9 +641,9 @@ func (s *slotModel) take(now time.Time, want uint64) outcome {
 	return o
 }
 
-// mostStatic returns the maximum number of slots in a batch under a static
+// maxStaticBatch returns the maximum number of slots in a batch under a static
 // grant: those of a minute, or those that MaxAhead allows at once.
-func (s *slotModel) mostStatic() *big.Int {
+func (s *slotModel) maxStaticBatch() *big.Int {
 	ticks := new(big.Int).Div(big.NewInt(int64(time.Minute)), s.unit)
 	allowed := new(big.Int).Div(big.NewInt(int64(s.ahead)), s.unit)
 	if allowed.Add(allowed, big.NewInt(1)).Cmp(ticks) > 0 {
@@ -654,7 +654,7 @@ func (s *slotModel) mostStatic() *big.Int {
 
 // tooLarge reports whether a static grant forbids a batch of n.
 func (s *slotModel) tooLarge(n uint64) bool {
-	return s.static && new(big.Int).SetUint64(n).Cmp(s.mostStatic()) > 0
+	return s.static && new(big.Int).SetUint64(n).Cmp(s.maxStaticBatch()) > 0
 }
 
 // reserve is the model of Reserve.
@@ -672,7 +672,7 @@ func (s *slotModel) reserve(now time.Time, n uint64) outcome {
 	if s.static {
 		// It ends no further beyond what is allowed than the maximum span of a
 		// batch.
-		end := new(big.Int).Add(new(big.Int).SetUint64(allowed), s.mostStatic())
+		end := new(big.Int).Add(new(big.Int).SetUint64(allowed), s.maxStaticBatch())
 		if over := new(big.Int).SetUint64(slot + n); over.Sub(over, end).Sign() > 0 {
 			return s.notYet(now, allowed+over.Uint64()-1)
 		}

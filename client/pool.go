@@ -14,10 +14,10 @@ import (
 )
 
 // A connection that was idle for longer than idleAfter is not used again, because
-// a device on the network path may have dropped it. A pool keeps mostIdle of them.
+// a device on the network path may have dropped it. A pool keeps maxIdle of them.
 const (
 	idleAfter = 90 * time.Second
-	mostIdle  = 32
+	maxIdle  = 32
 )
 
 // past is a deadline that ends reads and writes at once.
@@ -118,7 +118,7 @@ func (p *pool) get(ctx context.Context, token string) (c *respConn, reused bool,
 func (p *pool) put(c *respConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.idle) >= mostIdle {
+	if p.closed || len(p.idle) >= maxIdle {
 		_ = c.Close()
 		return
 	}

@@ -28,7 +28,7 @@ func TestRESP(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		d.Delay(time.Millisecond)
-		for range mostIdle + 8 {
+		for range maxIdle + 8 {
 			all.Go(func() {
 				if _, err := q.NextBatch(t.Context(), 1); err != nil {
 					t.Error(err)
@@ -37,8 +37,8 @@ func TestRESP(t *testing.T) {
 		}
 		all.Wait()
 		p := q.client.roster.servers[0].pool
-		if len(p.idle) != mostIdle {
-			t.Errorf("%d idle connections, want %d", len(p.idle), mostIdle)
+		if len(p.idle) != maxIdle {
+			t.Errorf("%d idle connections, want %d", len(p.idle), maxIdle)
 		}
 		time.Sleep(idleAfter + time.Second)
 		dialled := n.dialled("a")

@@ -38,7 +38,7 @@ func (m *machine) acquire(c candidate) {
 // writeClaim writes the claim in place of the current record.
 func (m *machine) writeClaim() {
 	c := m.claim
-	c.until = min(max(c.until, c.from, m.end(c.from+m.window())), c.limit)
+	c.until = min(max(c.until, c.from, m.newUntil(c.from+m.window())), c.limit)
 	c.next = m.node(nodeHeld, c.until, c.carried())
 	c.phase = claimSent
 	m.request(opAcquire, action{Kind: actionCAS, Key: c.key, Old: c.old, Next: c.next})
@@ -51,7 +51,7 @@ func (m *machine) settleClaim() {
 		m.recheck()
 	case c.phase == claimSent:
 		m.readClaim()
-	case m.wanted && c.from+m.window() > m.wall && !m.early(c.from):
+	case m.wanted && c.from+m.window() > m.wall && !m.tooEarly(c.from):
 		m.writeClaim()
 	case bytes.Equal(c.old, c.base):
 		m.claim = nil // it is no longer wanted, and was not applied as far as is known
@@ -73,7 +73,7 @@ func (m *machine) acquired(e event) {
 		m.readClaim() // an earlier attempt may be stored
 	case e.Err == nil:
 		m.claim, m.crowded = nil, true
-		if m.refusals++; m.refusals > refusalsMost {
+		if m.refusals++; m.refusals > maxRefusals {
 			m.fail(fmt.Errorf("grant: %d claims were refused because the records had changed since they were read",
 				m.refusals), 0)
 		} else {
@@ -137,7 +137,7 @@ func (m *machine) rechecked(e event) {
 	case !bytes.Equal(e.Values[0], c.next):
 		m.fail(fmt.Errorf("grant: the claim of node ID %d has disappeared", c.node), 0)
 		m.drop()
-	case !bytes.Equal(e.Values[1], c.config) || !m.wanted || m.early(c.from):
+	case !bytes.Equal(e.Values[1], c.config) || !m.wanted || m.tooEarly(c.from):
 		m.drop() // the same state is not enough: it may have been changed and changed back
 	default:
 		m.begin()

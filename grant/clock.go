@@ -36,11 +36,11 @@ type clocks struct {
 type lead struct{ least, most int64 }
 
 const (
-	stepMost  = int64(1000)      // ms that a clock may step before other clocks are compared again
-	clockFor  = int64(60 * 1000) // ms for which an answer about other clocks is used
-	clockFail = int64(5 * 1000)  // ms after which a store that did not return its time is asked again
-	watchMost = 32               // number of records that are watched
-	watchEach = int64(1000)      // ms between two reads of them
+	maxStep     = int64(1000)      // ms that a clock may step before other clocks are compared again
+	clockFor    = int64(60 * 1000) // ms for which an answer about other clocks is used
+	clockFail   = int64(5 * 1000)  // ms after which a store that did not return its time is asked again
+	maxCompared = 32               // number of records that are watched
+	watchEach   = int64(1000)      // ms between two reads of them
 )
 
 // reset discards all readings, because our own clock has stepped.
@@ -84,7 +84,7 @@ func (m *machine) mayClaim(s sighting) bool {
 	switch {
 	case m.clockBehind(s):
 		return false
-	case m.options.AllowClockAhead || known && store.least <= aheadMost:
+	case m.options.AllowClockAhead || known && store.least <= maxLead:
 		c.watching = false
 		return true
 	case !known && (c.clear && m.mono-c.clearAt < clockFor || !c.watching && !m.looksAhead(s)):
@@ -101,7 +101,7 @@ func (m *machine) agrees(s sighting, store lead, known bool) bool {
 	long := m.mono-c.since > m.window()/2
 	var err error
 	switch {
-	case ahead.least > aheadMost:
+	case ahead.least > maxLead:
 		err = m.aheadError(ahead, "those of members that renew their node IDs", ErrClockAhead)
 	case known && agree >= 2:
 		// Only the store disagrees, and the members agree with each other.
@@ -145,7 +145,7 @@ func (s sighting) alive(now int64) (n int) {
 // or our clock is wrong.
 func (m *machine) looksAhead(s sighting) bool {
 	return slices.ContainsFunc(s.others, func(o other) bool {
-		return m.wall-o.wall > aheadMost+m.window()/2
+		return m.wall-o.wall > maxLead+m.window()/2
 	})
 }
 
@@ -165,7 +165,7 @@ func (m *machine) compareClocks(s sighting) {
 	})
 	for _, o := range s.others {
 		before, ok := c.records[o.key]
-		if !ok && len(c.records) >= watchMost {
+		if !ok && len(c.records) >= maxCompared {
 			continue
 		}
 		if ok && !bytes.Equal(before, o.value) {
@@ -191,7 +191,7 @@ func (m *machine) watched() []string {
 func (m *machine) leadOverOthers() (median lead, agree int) {
 	all := slices.SortedFunc(maps.Values(m.clocks.leads), func(a, b lead) int { return cmp.Compare(a.least, b.least) })
 	for _, l := range all {
-		if l.most <= aheadMost && l.least >= -behindMost {
+		if l.most <= maxLead && l.least >= -maxBehind {
 			agree++
 		}
 	}
@@ -217,14 +217,14 @@ func (m *machine) clockBehind(s sighting) bool {
 	by := s.behind()
 	store, known := m.storeLead()
 	switch {
-	case by <= behindMost:
-		if known && store.most < -aheadMost {
+	case by <= maxBehind:
+		if known && store.most < -maxLead {
 			m.alarmOnce(alarmStoreClockOff, store.most)
-		} else if known && store.least <= aheadMost {
+		} else if known && store.least <= maxLead {
 			m.clocks.alarmed = 0
 		}
 	case m.options.AllowClockBehind:
-	case known && store.most >= -behindMost:
+	case known && store.most >= -maxBehind:
 		m.alarmOnce(alarmMembersAhead, by)
 	default:
 		m.fail(errorOf(ErrClockBehind, "sequencer %s: this machine's clock is %v "+

@@ -58,7 +58,7 @@ func repeat(ctx context.Context, o *AdminOptions,
 			// Another operator is changing the sequencer. Two that start over
 			// at the same pace would undo each other's steps forever: each
 			// waits for a random time, so that one of them can complete a step.
-			wait = time.Duration(random() % uint64(max(wait, time.Since(begun))<<min(contested, contestedMost)))
+			wait = time.Duration(random() % uint64(max(wait, time.Since(begun))<<min(contested, maxDoublings)))
 			contested++
 		}
 		select {
@@ -77,8 +77,8 @@ const pollEvery = 250 * time.Millisecond
 // read.
 var errContested = errors.New("grant: another process was faster")
 
-// contestedMost is how often the wait after a contested step doubles.
-const contestedMost = 5
+// maxDoublings is how often the wait after a contested step doubles.
+const maxDoublings = 5
 
 // stopped returns the error of an interrupted operation: the state of the
 // sequencer, and what the operation was waiting for.

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// fenceLeast is the minimum time from a fence to the beginning of the first new
+// minFence is the minimum time from a fence to the beginning of the first new
 // window, by every clock that is within the skew. A member whose window the
 // fence does not know learns of the floor within configEvery and a request's
 // timeout, and stops before it.
-const fenceLeast = 30 * time.Second
+const minFence = 30 * time.Second
 
 // Fence makes a sequencer safe after its store was restored from a backup or
 // went back in any other way. It rewrites every record, so that no member can
@@ -63,7 +63,7 @@ func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, 
 	}
 	report.Unsure = opt.LongestWindow == 0 &&
 		(ms(config.Created) >= latest || ms(config.Created) > ms(restored.Add(-opt.Skew)))
-	ahead := max(2*report.LongestWindow, fenceLeast) + opt.Skew
+	ahead := max(2*report.LongestWindow, minFence) + opt.Skew
 	floor := max(ms(config.fence), ms(now.Add(config.Config.MaxAhead+ahead)))
 	report.Floor = timeOf(max(floor, ms(config.begin)))
 	if !inRange(floor) {

@@ -32,20 +32,20 @@ func (g *nodeGrant) carried() nodeRecord {
 // A hold is a node ID in use.
 type hold struct {
 	nodeGrant
-	untilAt int64 // Mono when until would be, by the clock at the last acquire or renewal
-	renewed int64 // used, when the last renewal was requested
-	margin  int64 // renew when less than this is left
+	untilAt       int64 // Mono when until would be, by the clock at the last acquire or renewal
+	usedAtRenewal int64 // used, when the last renewal was requested
+	margin        int64 // renew when less than this is left
 
-	record   []byte   // as the last applied write of this member left it
-	old      [][]byte // records before record, newest last, to detect a store that went back
-	attempts [][]byte // renewals since record with an unknown result
-	seen     []byte   // the attempt that a read has shown; another write must confirm it
-	seenTo   int64    // and its until
+	record    []byte   // as the last applied write of this member left it
+	earlier   [][]byte // records before record, newest last, to detect a store that went back
+	attempts  [][]byte // renewals since record with an unknown result
+	seen      []byte   // the attempt that a read has shown; another write must confirm it
+	seenUntil int64    // and its until
 
-	next     []byte // the record that the write in progress would store
-	nextTo   int64  // and its until
-	nextUsed int64  // and what was used when it was requested
-	release  int    // attempts to release it so far
+	next         []byte // the record that the write in progress would store
+	nextUntil    int64  // and its until
+	nextUsed     int64  // and what was used when it was requested
+	releaseTries int    // attempts to release it so far
 
 	phase   holdPhase
 	waiting bool // nothing of it may be used yet: see use
@@ -71,12 +71,12 @@ type renewal struct {
 // close ends the use of a hold.
 func (h *hold) close() { h.phase = max(h.phase, holdClosing) }
 
-// keep renews the window, or reads the configuration, if it is time.
-func (m *machine) keep() {
+// renewOrWatch renews the window, or reads the configuration, if it is time.
+func (m *machine) renewOrWatch() {
 	switch {
 	case m.wantConfig:
 		m.watchConfig()
-	case m.due() && !(m.renewFailed && m.configDue()):
+	case m.renewalDue() && !(m.renewFailed && m.configDue()):
 		m.renew()
 	case m.configDue():
 		// A fence may have happened while it did not know this member's window.
@@ -85,45 +85,45 @@ func (m *machine) keep() {
 	}
 }
 
-// due reports whether to renew the window: a write must be confirmed, or less
-// than the margin is left of a window in use, or a caller waits. The mark must
-// also grow enough to be worth a write.
-func (m *machine) due() bool {
+// renewalDue reports whether to renew the window: a write must be confirmed, or
+// less than the margin is left of a window in use, or a caller waits. The mark
+// must also grow enough to be worth a write.
+func (m *machine) renewalDue() bool {
 	h := m.hold
 	if h.seen != nil {
 		return true
 	}
 	left := h.until - max(m.wall, m.used)
-	return (m.demand || left < h.margin && m.used > h.renewed) && m.growth() >= m.leastGrowth()
+	return (m.demand || left < h.margin && m.used > h.usedAtRenewal) && m.growth() >= m.leastGrowth()
 }
 
-// overdue reports whether the member needs a renewal, or another node ID in
+// needsWindow reports whether the member needs a renewal, or another node ID in
 // place of one that it lost.
-func (m *machine) overdue() bool { return m.hold != nil && (m.hold.lost || m.due()) }
+func (m *machine) needsWindow() bool { return m.hold != nil && (m.hold.lost || m.renewalDue()) }
 
 // growth returns by how much a renewal would raise the mark now.
-func (m *machine) growth() int64 { return min(m.end(m.hold.until), m.hold.limit) - m.hold.until }
+func (m *machine) growth() int64 { return min(m.newUntil(m.hold.until), m.hold.limit) - m.hold.until }
 
 // leastGrowth returns the smallest growth that is worth a renewal.
 func (m *machine) leastGrowth() int64 { return max(m.window()/12, 1) }
 
-// ends reports whether the window cannot be extended when it should be, because
-// it ends where a span begins that may already be used. Then another node ID is
-// taken.
-func (m *machine) ends() bool {
+// cannotGrow reports whether the window cannot be extended when it should be,
+// because it ends where a span begins that may already be used. Then another
+// node ID is taken.
+func (m *machine) cannotGrow() bool {
 	h := m.hold
 	return h.limit-h.until < m.leastGrowth() && h.limit != maxMark && h.until-max(m.wall, m.used) < h.margin
 }
 
-// open reports whether some of the window may be left, either by the current
-// clock or by elapsed time since the last write.
-func (m *machine) open() bool { return m.hold.until > m.wall || m.hold.untilAt > m.mono }
+// mayHaveRest reports whether some of the window may be left, either by the
+// current clock or by elapsed time since the last write.
+func (m *machine) mayHaveRest() bool { return m.hold.until > m.wall || m.hold.untilAt > m.mono }
 
-// early reports whether a window that begins at from cannot be used for a
+// tooEarly reports whether a window that begins at from cannot be used for a
 // while, because the clock was set back since it was chosen. Another node ID
 // may be usable at once.
-func (m *machine) early(from int64) bool {
-	return from > m.wall+m.maxAhead()+stepMost && from >= m.used
+func (m *machine) tooEarly(from int64) bool {
+	return from > m.wall+m.maxAhead()+maxStep && from >= m.used
 }
 
 // newMargin chooses when to renew a window: after a third of it, plus or minus
@@ -135,10 +135,10 @@ func (m *machine) newMargin(window int64) int64 {
 	return window - used
 }
 
-// end returns the end of a window that is written now, over a mark. It lies at
-// most MaxAhead plus a window ahead of the clock, however far ahead the
+// newUntil returns the end of a window that is written now, over a mark. It lies
+// at most MaxAhead plus a window ahead of the clock, however far ahead the
 // generator is: a fence relies on that.
-func (m *machine) end(mark int64) int64 {
+func (m *machine) newUntil(mark int64) int64 {
 	at := min(max(m.wall, m.used), m.wall+m.maxAhead())
 	return min(max(mark, at+m.window()), maxMark)
 }
@@ -149,9 +149,9 @@ func (m *machine) renew() {
 	h := m.hold
 	mark, old := h.until, h.record
 	if h.seen != nil {
-		mark, old = h.seenTo, h.seen
+		mark, old = h.seenUntil, h.seen
 	}
-	until := min(m.end(mark), h.limit)
+	until := min(m.newUntil(mark), h.limit)
 	switch compare := until-h.until > 2*m.window() && !m.probed; {
 	case compare && m.asksTime():
 		m.request(opTime, action{Kind: actionTime})
@@ -159,7 +159,7 @@ func (m *machine) renew() {
 		m.request(opProbe, action{Kind: actionGetMany, Keys: m.someKeys(picks)})
 	default:
 		m.probed = false
-		h.next, h.nextTo, h.nextUsed = m.node(nodeHeld, until, h.carried()), until, m.used
+		h.next, h.nextUntil, h.nextUsed = m.node(nodeHeld, until, h.carried()), until, m.used
 		m.request(opRenew, action{Kind: actionCAS, Key: h.key, Old: old, Next: h.next})
 	}
 }
@@ -187,7 +187,7 @@ func (m *machine) begin() {
 	}
 	m.hold = &hold{
 		nodeGrant: c.nodeGrant, record: c.next, untilAt: m.mono + c.until - m.wall,
-		renewed: from, margin: m.newMargin(window),
+		usedAtRenewal: from, margin: m.newMargin(window),
 	}
 	m.prefer = int64(c.node)
 	m.succeeded()
@@ -231,7 +231,7 @@ func (m *machine) renewed(e event) {
 	h := m.hold
 	switch {
 	case e.Err == nil && e.Applied:
-		m.adopt(h.next, h.nextTo)
+		m.adopt(h.next, h.nextUntil)
 	case errors.Is(e.Err, ErrNotSent):
 		m.fail(e.Err, 0)
 	default:
@@ -284,12 +284,12 @@ func (m *machine) adopt(record []byte, until int64) {
 	h := m.hold
 	for _, old := range [][]byte{h.record, h.seen} {
 		if old != nil {
-			h.old = append(h.old, old)
+			h.earlier = append(h.earlier, old)
 		}
 	}
-	h.old = h.old[max(len(h.old)-oldKept, 0):]
+	h.earlier = h.earlier[max(len(h.earlier)-oldKept, 0):]
 	h.record, h.attempts, h.seen = record, nil, nil
-	h.renewed, h.margin = max(h.nextUsed, h.from), m.newMargin(m.window())
+	h.usedAtRenewal, h.margin = max(h.nextUsed, h.from), m.newMargin(m.window())
 	if m.configAt-m.mono < configEvery/2 {
 		m.configAt = m.mono // the driver has just asked for the lineage of the store
 	}
@@ -316,7 +316,7 @@ func (m *machine) nextLook() int64 {
 	} else if left > 0 {
 		at = m.mono + max(m.window()/12, 1) // the machine learns whether IDs are made only by looking
 	}
-	if m.open() {
+	if m.mayHaveRest() {
 		at = min(at, max(m.configAt, m.mono+1))
 	}
 	if m.demand {

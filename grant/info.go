@@ -94,7 +94,7 @@ func changeBy(ctx context.Context, what string) Change {
 		by, _ = os.Hostname()
 	}
 	at := min(max(ms(time.Now()), -maxTime), maxTime)
-	return Change{what, cut(strings.ToValidUTF8(by, "?"), byMost), timeOf(at)}
+	return Change{what, cut(strings.ToValidUTF8(by, "?"), maxBy), timeOf(at)}
 }
 
 // floor returns the later one of begin and fence.

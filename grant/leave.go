@@ -25,10 +25,10 @@ func (m *machine) leave() {
 		m.forget(false, m.frozenFor)
 	case h.lost:
 		m.forget(false, nil) // it belongs to another member
-	case h.release >= releaseTry:
+	case h.releaseTries >= releaseTry:
 		m.forget(false, m.status.Err)
 	default:
-		h.release++
+		h.releaseTries++
 		h.next = m.node(nodeFree, m.mark(), h.carried())
 		m.request(opRelease, action{Kind: actionCAS, Key: h.key, Old: h.record, Next: h.next})
 	}

@@ -23,7 +23,7 @@ func (m *machine) readBack(value, config []byte) {
 		h.seen = nil // not applied, as far as is known; a new attempt follows soon
 	} else if contains(h.attempts, value) {
 		r, _ := decodeNode(h.key, value) // written by this member
-		h.seen, h.seenTo = value, r.Until
+		h.seen, h.seenUntil = value, r.Until
 	} else {
 		m.failures, m.notBefore = 0, 0
 		m.replaced(value, fenced)
@@ -35,7 +35,7 @@ func (m *machine) replaced(value []byte, fenced bool) {
 	h := m.hold
 	r, err := decodeNode(h.key, value)
 	switch {
-	case value == nil || contains(h.old, value):
+	case value == nil || contains(h.earlier, value):
 		m.foundOld(fenced) // records are never removed, and their bytes never repeat
 	case err != nil:
 		h.lost = true
@@ -54,7 +54,7 @@ func (m *machine) replaced(value []byte, fenced bool) {
 		h.close()
 	default:
 		// A nonce that we never wrote: another process has our name.
-		m.alarm(warning{Kind: alarmCloned, Node: h.node, From: h.renewed, Until: h.until})
+		m.alarm(warning{Kind: alarmCloned, Node: h.node, From: h.usedAtRenewal, Until: h.until})
 		m.owner = m.token()
 		h.lost = true // to be sealed, but not given back
 		h.close()
@@ -126,7 +126,7 @@ func (m *machine) overlapped(r nodeRecord, from, until int64, fenced bool) {
 // requested.
 func (m *machine) predates(mark int64, nonce string) bool {
 	h := m.hold
-	return nonce == "" || nonce == h.over.Nonce || mark < h.renewed || slices.ContainsFunc(h.old, func(old []byte) bool {
+	return nonce == "" || nonce == h.over.Nonce || mark < h.usedAtRenewal || slices.ContainsFunc(h.earlier, func(old []byte) bool {
 		r, _ := decodeNode(h.key, old) // written by this member
 		return r.Nonce == nonce
 	})

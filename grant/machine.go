@@ -106,9 +106,9 @@ const (
 	picks        = 8 // records read to choose one; each round without a candidate reads pickGrowth times as many
 	pickGrowth   = 4
 	pickRounds   = 3
-	behindMost   = int64(10 * 1000) // ms that a clock may be behind the median of others
-	aheadMost    = int64(10 * 1000) // ms that a clock may be ahead of the store's, or of others, for a claim
-	jumpMost     = int64(10 * 1000) // ms that a clock may jump ahead before an alarm
+	maxBehind    = int64(10 * 1000) // ms that a clock may be behind the median of others
+	maxLead      = int64(10 * 1000) // ms that a clock may be ahead of the store's, or of others, for a claim
+	maxJump      = int64(10 * 1000) // ms that a clock may jump ahead before an alarm
 	backoffMin   = int64(50)        // ms after the first failure
 	backoffMax   = int64(5 * 1000)  // ms after many failures
 	listEvery    = int64(2 * 1000)  // ms between lists of all records that found none free
@@ -118,7 +118,7 @@ const (
 	refusedFor   = int64(100)       // ms after which a Demand checks again whether acquiring is still forbidden
 	releaseTry   = 20               // attempts to release a node ID
 	checkTry     = 3                // failures in a row after which a record is read without the configuration
-	refusalsMost = 16               // consecutive refused claims without a wait
+	maxRefusals  = 16               // consecutive refused claims without a wait
 	maxMark      = maxTime          // no mark lies beyond
 )
 
@@ -129,10 +129,10 @@ func (m *machine) step(e event) []action {
 	m.used = max(m.used, min(e.Used, maxMark))
 	if m.started {
 		by := (m.wall - m.lastWall) - (m.mono - m.lastMono)
-		if by > jumpMost {
+		if by > maxJump {
 			m.alarm(warning{Kind: alarmClockJumped, By: time.Duration(by) * time.Millisecond})
 		}
-		if by > stepMost || by < -stepMost {
+		if by > maxStep || by < -maxStep {
 			m.clocks.reset()
 		}
 	}
@@ -147,7 +147,7 @@ func (m *machine) step(e event) []action {
 		m.wanted, m.demand = false, false
 		m.notBefore = 0
 		if m.hold != nil {
-			m.hold.release = 0
+			m.hold.releaseTries = 0
 		}
 	case eventDemand:
 		m.demand = true
@@ -227,10 +227,10 @@ func (m *machine) advance() {
 		return
 	}
 	h := m.hold
-	if h != nil && m.ends() {
+	if h != nil && m.cannotGrow() {
 		h.lost = true
 	}
-	if h != nil && !h.lost && m.early(h.from) {
+	if h != nil && !h.lost && m.tooEarly(h.from) {
 		h.close()
 	}
 	switch {
@@ -252,7 +252,7 @@ func (m *machine) advance() {
 			m.wantConfig = false
 			m.request(opConfig, action{Kind: actionGet, Key: configKey(m.options.name)})
 		case Holding:
-			m.keep()
+			m.renewOrWatch()
 		case Leaving:
 			m.leave()
 		}

@@ -15,9 +15,9 @@ type Place struct {
 }
 
 func (p Place) check() error {
-	if p.URL == "" || !printable(p.URL, movedToMost) {
+	if p.URL == "" || !printable(p.URL, maxMovedTo) {
 		return fmt.Errorf("grant: the URL of a store, %q, is not a text of 1 to %d printable ASCII characters",
-			p.URL, movedToMost)
+			p.URL, maxMovedTo)
 	}
 	return nil
 }

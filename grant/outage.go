@@ -43,7 +43,7 @@ func (o *outage) update(m *machine) (left time.Duration) {
 	}
 	left = s.Until.Sub(timeOf(max(m.wall, m.used)))
 	switch {
-	case !m.overdue():
+	case !m.needsWindow():
 		if s.Err == nil && s.Phase == Holding {
 			if !o.since.IsZero() {
 				o.log.Info("window renewed again", "node", s.Node, "until", s.Until,

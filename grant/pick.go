@@ -128,7 +128,7 @@ func (m *machine) isHeld(s *sighting, node uint64, key string, value []byte, r n
 		s.ahead, s.nodes = append(s.ahead, r.Wall-m.wall), append(s.nodes, node)
 	} else if lead, ok := m.storeLead(); ok && m.clocks.alarmed != alarmStoreClockOff {
 		until += lead.most // the end, by the store's clock
-		s.byStore = s.byStore || until >= m.wall && lead.least > aheadMost
+		s.byStore = s.byStore || until >= m.wall && lead.least > maxLead
 	}
 	if until < m.wall {
 		return false
@@ -189,7 +189,7 @@ func (m *machine) unusedFrom(mark int64) int64 {
 		return mark
 	}
 	from := ms(m.sequencer.Created)
-	if lead, ok := m.storeLead(); ok && from > m.wall-lead.least+aheadMost {
+	if lead, ok := m.storeLead(); ok && from > m.wall-lead.least+maxLead {
 		from = max(ms(m.sequencer.Config.Layout.Epoch()), -maxTime)
 	}
 	return max(from, m.floor())
@@ -204,7 +204,7 @@ func (m *machine) leaveGap(c *candidate, unused span) {
 		if c.gap[1] <= over {
 			c.gap = span{}
 		}
-		if unused[1] <= over+lead.most-lead.least+m.maxAhead()+aheadMost {
+		if unused[1] <= over+lead.most-lead.least+m.maxAhead()+maxLead {
 			unused = span{}
 		}
 	}

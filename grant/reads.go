@@ -31,7 +31,7 @@ func get(ctx context.Context, s Store, key string) ([]byte, error) {
 func fencedSince(key string, config []byte, after time.Time) bool {
 	r, err := decodeConfig(key, config)
 	return err == nil && !r.fence.IsZero() &&
-		r.fence.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, fenceLeast)).After(after)
+		r.fence.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, minFence)).After(after)
 }
 
 // getMany reads several keys, in one round trip if the store supports it.

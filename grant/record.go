@@ -112,9 +112,9 @@ type changeJSON struct {
 
 // The maximum lengths of moved_to, and of what and by of a change, in bytes.
 const (
-	movedToMost = 512
-	whatMost    = 16
-	byMost      = 64
+	maxMovedTo = 512
+	maxWhat    = 16
+	maxBy      = 64
 )
 
 func (i Info) encode() []byte {
@@ -161,11 +161,11 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 		bad = "it has no incarnation"
 	case j.Nonce == "":
 		bad = "it has no nonce"
-	case j.Changed != nil && (j.Changed.What == "" || !printable(j.Changed.What, whatMost) ||
-		len(j.Changed.By) > byMost || !inRange(j.Changed.At)):
+	case j.Changed != nil && (j.Changed.What == "" || !printable(j.Changed.What, maxWhat) ||
+		len(j.Changed.By) > maxBy || !inRange(j.Changed.At)):
 		bad = "changed is not a change"
-	case !printable(j.MovedTo, movedToMost):
-		bad = fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost)
+	case !printable(j.MovedTo, maxMovedTo):
+		bad = fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", maxMovedTo)
 	case i.State < Attached || i.State > Purged:
 		bad = fmt.Sprintf("state is %q", j.State)
 	default:

@@ -71,12 +71,12 @@ func TestRecordLimits(t *testing.T) {
 		{config, `"created":0`, `"created":-` + end, ""},
 		{config, `"default"`, `"nonsense"`, "nonsense"},
 		{config, `"at":5}}`, `"at":5}}{}`, "data after"},
-		{config, `"fence"`, `"` + strings.Repeat("~", whatMost) + `"`, ""},
-		{config, `"fence"`, `"` + strings.Repeat("~", whatMost+1) + `"`, "changed is not"},
+		{config, `"fence"`, `"` + strings.Repeat("~", maxWhat) + `"`, ""},
+		{config, `"fence"`, `"` + strings.Repeat("~", maxWhat+1) + `"`, "changed is not"},
 		{config, `"fence"`, `""`, "changed is not"},
 		{config, `"fence"`, `"a b"`, "changed is not"},
-		{config, `"ops"`, `"` + strings.Repeat("ä", byMost/2) + `"`, ""},
-		{config, `"ops"`, `"` + strings.Repeat("ä", byMost/2) + `."`, "changed is not"},
+		{config, `"ops"`, `"` + strings.Repeat("ä", maxBy/2) + `"`, ""},
+		{config, `"ops"`, `"` + strings.Repeat("ä", maxBy/2) + `."`, "changed is not"},
 		{config, `"at":5`, `"at":` + end, ""},
 		{config, `"at":5`, `"at":` + past, "changed is not"},
 		{config, `"at":5`, `"at":5,"how":"so"`, "how"},
@@ -214,8 +214,8 @@ func FuzzRecords(f *testing.F) {
 	c.Created, c.nonce = timeOf(0), "n"
 	f.Add(c.encode())
 	greatest := lawInfo(Attached)
-	greatest.MovedTo, greatest.Config.Prefix = strings.Repeat("&", movedToMost), strings.Repeat("a", 63)
-	greatest.LastChange = Change{strings.Repeat("&", whatMost), strings.Repeat("&", byMost), timeOf(maxTime)}
+	greatest.MovedTo, greatest.Config.Prefix = strings.Repeat("&", maxMovedTo), strings.Repeat("a", 63)
+	greatest.LastChange = Change{strings.Repeat("&", maxWhat), strings.Repeat("&", maxBy), timeOf(maxTime)}
 	f.Add(greatest.encode())
 	f.Add((nodeRecord{Nonce: "n", Owner: "o", Until: 7, State: nodeHeld}).encode())
 	f.Add(lawNode(nil).encode())

@@ -82,9 +82,9 @@ func checkRecords(t *testing.T, page string) {
 
 func checkConstants(t *testing.T, page string) {
 	want := map[string]string{
-		"version": fmt.Sprint(version), "picks": fmt.Sprint(picks), "pickGrowth": fmt.Sprint(pickGrowth), "pickRounds": fmt.Sprint(pickRounds), "oldKept": fmt.Sprint(oldKept), "releaseTry": fmt.Sprint(releaseTry), "checkTry": fmt.Sprint(checkTry), "refusalsMost": fmt.Sprint(refusalsMost),
-		"behindMost": fmt.Sprint(behindMost, " ms"), "aheadMost": fmt.Sprint(aheadMost, " ms"), "configEvery": fmt.Sprint(configEvery, " ms"), "fenceLeast": fmt.Sprint(fenceLeast.Milliseconds(), " ms"), "settleTry": fmt.Sprint(settleTry),
-		"jumpMost": fmt.Sprint(jumpMost, " ms"), "skew": fmt.Sprint(skew.Milliseconds(), " ms"),
+		"version": fmt.Sprint(version), "picks": fmt.Sprint(picks), "pickGrowth": fmt.Sprint(pickGrowth), "pickRounds": fmt.Sprint(pickRounds), "oldKept": fmt.Sprint(oldKept), "releaseTry": fmt.Sprint(releaseTry), "checkTry": fmt.Sprint(checkTry), "maxRefusals": fmt.Sprint(maxRefusals),
+		"maxBehind": fmt.Sprint(maxBehind, " ms"), "maxLead": fmt.Sprint(maxLead, " ms"), "configEvery": fmt.Sprint(configEvery, " ms"), "minFence": fmt.Sprint(minFence.Milliseconds(), " ms"), "settleTry": fmt.Sprint(settleTry),
+		"maxJump": fmt.Sprint(maxJump, " ms"), "skew": fmt.Sprint(skew.Milliseconds(), " ms"),
 		"backoffMin": fmt.Sprint(backoffMin, " ms"), "backoffMax": fmt.Sprint(backoffMax, " ms"), "listEvery": fmt.Sprint(listEvery, " ms"),
 		"maxTime": fmt.Sprint(maxTime, " ms"), "maxWindow": fmt.Sprint(maxWindow.Milliseconds(), " ms"),
 		"defaultWindow": fmt.Sprint(defaultWindow.Milliseconds(), " ms"),

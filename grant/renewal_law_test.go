@@ -109,7 +109,7 @@ func TestReadBackLaw(t *testing.T) {
 			h := r.m.hold
 			old := r.read(first)
 			old.Nonce = "first"
-			h.old, h.over = [][]byte{old.encode()}, recordID{rigTime, "base"}
+			h.earlier, h.over = [][]byte{old.encode()}, recordID{rigTime, "base"}
 			r.renewing()
 			if unknown {
 				r.answer(event{Err: errNoAnswer})
@@ -127,7 +127,7 @@ func TestReadBackLaw(t *testing.T) {
 				value = n.encode()
 			}
 			if strings.Contains(tt.name, "an earlier one") {
-				value = h.old[0]
+				value = h.earlier[0]
 			}
 			c := r.m.sequencer
 			if tt.floor != 0 {

@@ -59,7 +59,7 @@ func (m *machine) clone() *machine {
 	c.out = nil
 	if m.hold != nil {
 		h := *m.hold
-		h.attempts, h.old = slices.Clone(h.attempts), slices.Clone(h.old)
+		h.attempts, h.earlier = slices.Clone(h.attempts), slices.Clone(h.earlier)
 		c.hold = &h
 	}
 	if m.claim != nil {

@@ -19,7 +19,7 @@ type watch struct {
 }
 
 // configDue reports whether to read the configuration again.
-func (m *machine) configDue() bool { return m.open() && m.mono >= m.configAt }
+func (m *machine) configDue() bool { return m.mayHaveRest() && m.mono >= m.configAt }
 
 // watchConfig reads the configuration while a node ID is held.
 func (m *machine) watchConfig() {
@@ -44,7 +44,7 @@ func (m *machine) configWatched(e event) {
 			m.configAt = m.notBefore + 1 // tries to settle the claim in between
 		}
 	case m.readConfig(e.value(0)):
-		if !m.overdue() {
+		if !m.needsWindow() {
 			m.status.Err = nil // the error was about reading this
 		}
 	case errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed):

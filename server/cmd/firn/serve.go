@@ -74,8 +74,8 @@ type serveCmd struct {
 func newServeCmd() *serveCmd {
 	return &serveCmd{
 		Config: server.Config{
-			MaxConns: listen.DefaultMaxConns, MaxSequencers: service.DefaultMaxNames,
-			RequestTimeout: service.DefaultLimit, Limits: defaultLimits,
+			MaxConns: listen.DefaultMaxConns, MaxSequencers: service.DefaultMaxSequencers,
+			RequestTimeout: service.DefaultRequestTimeout, Limits: defaultLimits,
 			Sequencers: sequencer.Options{Layout: firn.Default()},
 		},
 		logFlags:     defaultLog(),
@@ -230,8 +230,8 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 }
 
 // static returns the source of IDs without a store.
-func (s *serveCmd) static(node uint64) *service.StaticConfig {
-	c := &service.StaticConfig{Layout: s.Sequencers.Layout, Node: node}
+func (s *serveCmd) static(node uint64) *service.StaticBackendConfig {
+	c := &service.StaticBackendConfig{Layout: s.Sequencers.Layout, Node: node}
 	if ahead := s.Sequencers.MaxAhead; ahead != nil {
 		c.Options = &firn.Options{MaxAhead: *ahead}
 	}

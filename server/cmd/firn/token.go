@@ -111,7 +111,7 @@ type tokenJSON struct {
 	Create      bool      `json:"create"`
 	Expires     string    `json:"expires,omitempty"`
 	Expired     bool      `json:"expired"`
-	auth.Limits           // also those of its role; absent if there are none
+	auth.Quota            // also those of its role; absent if there are none
 }
 
 // printTokens prints entries.
@@ -119,7 +119,7 @@ func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
 	l := a.list(asJSON, "NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES", "LIMITS")
 	for _, e := range all {
 		v := tokenJSON{Name: e.Name, Role: e.Role, SHA256: e.SHA256, Certificate: e.Certificate(),
-			Sequencers: e.Sequencers, Create: e.Create == nil || *e.Create, Limits: e.Limits}
+			Sequencers: e.Sequencers, Create: e.Create == nil || *e.Create, Quota: e.Quota}
 		expires := "never"
 		if ends := e.Ends(); !ends.IsZero() {
 			v.Expires, v.Expired = ends.UTC().Format(time.RFC3339), !ends.After(a.now())
@@ -133,7 +133,7 @@ func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
 			credential += []string{"token ", ", new token "}[i] + hash[:8] + "…"
 		}
 		names := cmp.Or(strings.Join(e.Sequencers, ","), "all")
-		l.add(v, e.Name, string(e.Role), credential, names, strconv.FormatBool(v.Create), expires, e.Limits.String())
+		l.add(v, e.Name, string(e.Role), credential, names, strconv.FormatBool(v.Create), expires, e.Quota.String())
 	}
 	return l.end("the file has no entries; firn token new adds one")
 }

@@ -281,7 +281,7 @@ func (v *visit) failWith(err error, late bool) {
 			missing(name, v.who.may(auth.Change, name) && v.console.admin != nil))
 		return
 	}
-	f := service.ProblemOf(err, v.console.config.Limit, late)
+	f := service.ProblemOf(err, v.console.config.RequestTimeout, late)
 	if f.Cause != nil {
 		v.console.config.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path",
 			textfmt.Short(v.r.URL.Path), "error", f.Cause)

@@ -32,9 +32,9 @@ import (
 
 // newWorld is a console over a cluster, behind the API's handler as firn serve
 // has it.
-func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.Cluster) {
+func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.StoreBackend) {
 	t.Helper()
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{Layout: firn.Default()}})
+	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{Layout: firn.Default()}})
 	c := Config{Front: service.Front{Backend: cluster}, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
 		cluster.Usage(func(name string, q *service.Usage) {
@@ -484,7 +484,7 @@ func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
 		store := &nettest.Store{Store: new(memstore.Store)}
-		cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
+		cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
 		defer cluster.Close(context.Background())
 		k := New(Config{Front: service.Front{Backend: cluster}})
 		defer k.Close()
@@ -582,7 +582,7 @@ func TestHolders(t *testing.T) {
 // TestWithoutStore: a server with a static node shows what it knows, and says
 // what it does not.
 func TestWithoutStore(t *testing.T) {
-	static := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.Default(), Node: 7}))(t)
+	static := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.Default(), Node: 7}))(t)
 	h, k, _ := newWorld(t, func(c *Config) {
 		c.Backend = static
 		c.Figures = func() (all []metrics.Sequencer) {

@@ -15,7 +15,7 @@ import (
 // FuzzPages: whatever one types, a page is whole, fails no further than by
 // saying what is wrong, and what was typed is text in it and nothing else.
 func FuzzPages(f *testing.F) {
-	static := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.Default(), Node: 7}))(f)
+	static := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.Default(), Node: 7}))(f)
 	k := New(Config{Front: service.Front{Backend: static}})
 	f.Cleanup(k.Close)
 	for _, s := range []string{"117232474546765824", "1,2", "<script>alert(1)</script>", `" onload="x`, "bits=time:1", "2026-11-20T00:00", "99", "-1", "uuidv7", "\x00", "javascript:x",

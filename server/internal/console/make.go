@@ -54,5 +54,5 @@ func (k *Console) frontFor(v *visit) (*service.Front, *auth.Credentials) {
 
 // limited returns a request's context with Config.Limit.
 func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), k.config.Limit)
+	return context.WithTimeout(r.Context(), k.config.RequestTimeout)
 }

@@ -82,7 +82,7 @@ func (ss *snapshots) recent(ctx context.Context) *snapshot {
 
 // load reads the store, within its own limit: other visitors wait for it too.
 func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
-	ctx, cancel := context.WithTimeout(ss.console.ctx, min(loadLimit, ss.console.config.Limit))
+	ctx, cancel := context.WithTimeout(ss.console.ctx, min(loadLimit, ss.console.config.RequestTimeout))
 	defer cancel()
 	s := &snapshot{At: now, Version: version, Tried: now}
 	if ss.console.admin == nil {
@@ -140,7 +140,7 @@ func (ss *snapshots) lookup(ctx context.Context, name string) (q sequencerInfo, 
 	if ss.console.admin == nil {
 		return q, &snapshot{}, errNoSequencer
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, ss.console.config.Limit))
+	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, ss.console.config.RequestTimeout))
 	defer cancel()
 	s = ss.recent(ctx)
 	i := slices.IndexFunc(s.Sequencers, func(q sequencerInfo) bool { return q.Name == name })

@@ -25,8 +25,8 @@ type Config struct {
 	Store grant.Store
 
 	// Static is a node ID that the caller keeps unique, for a server without a
-	// Store. MaxNames and Veil are set from the fields below.
-	Static *service.StaticConfig
+	// Store. MaxSequencers and Veil are set from the fields below.
+	Static *service.StaticBackendConfig
 
 	// Sequencers is how the sequencers of the Store are created and opened. All
 	// fields have their effect except Idle, which neither it nor Template may set.
@@ -39,7 +39,7 @@ type Config struct {
 	VeilKeys veil.Keys
 
 	// MaxSequencers is how many sequencers are in use at once; 0 means
-	// service.DefaultMaxNames.
+	// service.DefaultMaxSequencers.
 	MaxSequencers int
 
 	// Template sets in c, a copy of Sequencers, what is different for the sequencer
@@ -83,7 +83,7 @@ type Config struct {
 	IssueLog *issued.Log
 
 	// RequestTimeout is how long a request may wait for its IDs; 0 means
-	// service.DefaultLimit.
+	// service.DefaultRequestTimeout.
 	RequestTimeout time.Duration
 
 	// Limits bound requests and connections of all protocols.

@@ -59,7 +59,7 @@ func wantAll(t *testing.T, what string, all map[string]string, text string) {
 
 // sources returns a Config for each source of IDs, changed by f.
 func sources(f func(*Config)) map[string]Config {
-	all := map[string]Config{"static": {Static: new(service.StaticConfig)}, "store": {Store: new(memstore.Store)}}
+	all := map[string]Config{"static": {Static: new(service.StaticBackendConfig)}, "store": {Store: new(memstore.Store)}}
 	for source, c := range all {
 		f(&c)
 		all[source] = c
@@ -243,7 +243,7 @@ func TestEveryField(t *testing.T) {
 }
 
 func testStatic(t *testing.T) {
-	_, address := served(t, Config{Static: &service.StaticConfig{Layout: slow, Node: 5, Options: &firn.Options{MaxAhead: 300 * time.Second}}})
+	_, address := served(t, Config{Static: &service.StaticBackendConfig{Layout: slow, Node: 5, Options: &firn.Options{MaxAhead: 300 * time.Second}}})
 	for protocol, answer := range asks(t, address, "orders", 1, "dec") {
 		found := false
 		for _, word := range strings.FieldsFunc(answer, func(r rune) bool { return r < '0' || r > '9' }) {
@@ -328,7 +328,7 @@ func ends(t *testing.T, c Config, input string) (took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
-		c.Static = new(service.StaticConfig)
+		c.Static = new(service.StaticBackendConfig)
 		s := must.Get(New(c))(t)
 		pipes := nettest.NewPipes()
 		go s.Serve(Listener{Listener: pipes})

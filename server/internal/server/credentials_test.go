@@ -37,7 +37,7 @@ func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, stri
 	t.Helper()
 	dir := t.TempDir()
 	client := nettest.Certificates(t, dir)
-	c := Config{Static: new(service.StaticConfig), TLS: &tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}}
+	c := Config{Static: new(service.StaticBackendConfig), TLS: &tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}}
 	if f != nil {
 		f(c.TLS)
 	}
@@ -151,7 +151,7 @@ func testOneLimit(t *testing.T) {
 	path, token := tokensOf(t)
 	data := must.Get(os.ReadFile(path))(t)
 	must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(data), "role: admin", "role: admin, rate: 0.01, burst: 3", 1)), 0o600))
-	s := must.Get(New(Config{Static: new(service.StaticConfig), TokenFile: path}))(t)
+	s := must.Get(New(Config{Static: new(service.StaticBackendConfig), TokenFile: path}))(t)
 	pipes := nettest.NewPipes()
 	go s.Serve(Listener{Listener: pipes})
 	defer func() { must.Do(t, s.Shutdown(context.WithoutCancel(t.Context()))) }()
@@ -222,7 +222,7 @@ func TestFewFiles(t *testing.T) {
 		const fails = 20
 		var log strings.Builder
 		l := nettest.NewPipes()
-		s := must.Get(New(Config{Static: new(service.StaticConfig), Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
+		s := must.Get(New(Config{Static: new(service.StaticBackendConfig), Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(Listener{Listener: &exhausted{Listener: l, fails: fails}}) }()
 		conn := l.Dial()

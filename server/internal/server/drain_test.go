@@ -24,8 +24,8 @@ import (
 // and gRPC, although all of them keep their connections.
 func TestDrainLosesNothing(t *testing.T) {
 	const clients = 20
-	first, firstAt := served(t, Config{Static: new(service.StaticConfig)})
-	_, secondAt := served(t, Config{Static: new(service.StaticConfig)})
+	first, firstAt := served(t, Config{Static: new(service.StaticBackendConfig)})
+	_, secondAt := served(t, Config{Static: new(service.StaticBackendConfig)})
 	var connecting sync.RWMutex // read-locked between a check and its connection
 	balance := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		connecting.RLock()

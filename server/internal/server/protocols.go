@@ -55,7 +55,7 @@ func (s *Server) metricsConfig() metrics.Config {
 // decides by visitor.
 func (s *Server) front(p listen.Protocol) service.Front {
 	f := service.Front{
-		Backend: s.source.backend, Veil: s.config.VeilKeys, Limit: s.config.RequestTimeout, Limits: s.config.Limits,
+		Backend: s.source.backend, Veil: s.config.VeilKeys, RequestTimeout: s.config.RequestTimeout, Limits: s.config.Limits,
 		Logger:  s.config.Logger,
 		Observe: func(k service.Kind, d time.Duration, n int) { s.metrics.Observe(p.String(), outcomeOf(k), d, n) },
 	}

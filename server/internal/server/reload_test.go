@@ -48,7 +48,7 @@ func TestOldTokenIsLogged(t *testing.T) {
 func TestEmptiedTokens(t *testing.T) {
 	path, token := tokensOf(t)
 	log := new(nettest.Output)
-	s, address := served(t, Config{Static: new(service.StaticConfig), TokenFile: path, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	s, address := served(t, Config{Static: new(service.StaticBackendConfig), TokenFile: path, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	for _, step := range []struct {
 		text, want string
 		status     int

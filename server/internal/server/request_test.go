@@ -26,7 +26,7 @@ import (
 // TestRequestIDs: the ID that a client has sent comes back in headers, errors
 // and log lines, over HTTP and gRPC. An invalid one does not.
 func TestRequestIDs(t *testing.T) {
-	for what, c := range map[string]Config{"good": {Static: new(service.StaticConfig)}, "bad": {Store: &moody{err: errors.New("secret")}}} {
+	for what, c := range map[string]Config{"good": {Static: new(service.StaticBackendConfig)}, "bad": {Store: &moody{err: errors.New("secret")}}} {
 		log := new(nettest.Output)
 		c.Logger = slog.New(requestid.NewHandler(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		s, address := served(t, c)

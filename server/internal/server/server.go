@@ -62,7 +62,7 @@ func New(c Config) (*Server, error) {
 	if (c.Store == nil) == (c.Static == nil) {
 		return nil, errors.New("server: set either Config.Store or Config.Static")
 	}
-	c.RequestTimeout = cmp.Or(c.RequestTimeout, service.DefaultLimit)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, service.DefaultRequestTimeout)
 	c.Limits = c.Limits.WithDefaults()
 	c.MaxConns = cmp.Or(c.MaxConns, listen.DefaultMaxConns)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))

@@ -27,7 +27,7 @@ import (
 // TestConfig: a Server has one source of IDs, which can make them.
 func TestConfig(t *testing.T) {
 	for _, c := range []server.Config{
-		{}, {Store: new(memstore.Store), Static: new(service.StaticConfig)}, {Static: &service.StaticConfig{Node: 1 << 40}},
+		{}, {Store: new(memstore.Store), Static: new(service.StaticBackendConfig)}, {Static: &service.StaticBackendConfig{Node: 1 << 40}},
 	} {
 		if srv, err := server.New(c); err == nil {
 			t.Errorf("New(%+v) = %v, want an error", c, srv)
@@ -38,7 +38,7 @@ func TestConfig(t *testing.T) {
 // TestListeners: each listener serves the protocols that it is for, and metrics
 // count the connections of all, also before Serve and after Shutdown.
 func TestListeners(t *testing.T) {
-	srv := must.Get(server.New(server.Config{Static: &service.StaticConfig{Node: 3}}))(t)
+	srv := must.Get(server.New(server.Config{Static: &service.StaticBackendConfig{Node: 3}}))(t)
 	var listeners []server.Listener
 	for _, only := range [][]listen.Protocol{nil, {listen.RESP}} {
 		l := nettest.Listen(t)
@@ -91,7 +91,7 @@ func TestServeEnds(t *testing.T) {
 		l := nettest.Listen(t)
 		return l
 	}
-	srv, err := server.New(server.Config{Static: new(service.StaticConfig)})
+	srv, err := server.New(server.Config{Static: new(service.StaticBackendConfig)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestServeEnds(t *testing.T) {
 		t.Errorf("a second Serve: %v", err)
 	}
 	must.Do(t, srv.Shutdown(t.Context()))
-	srv = must.Get(server.New(server.Config{Static: new(service.StaticConfig)}))(t)
+	srv = must.Get(server.New(server.Config{Static: new(service.StaticBackendConfig)}))(t)
 	gone := at()
 	time.AfterFunc(10*time.Millisecond, func() { _ = gone.Close() })
 	if err := srv.Serve(server.Listener{Listener: gone}); !errors.Is(err, net.ErrClosed) {
@@ -154,7 +154,7 @@ func TestTokenEndsWhileDraining(t *testing.T) {
 		}
 		token, hash := auth.NewToken()
 		write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
-		srv := must.Get(server.New(server.Config{Static: new(service.StaticConfig), TokenFile: path}))(t)
+		srv := must.Get(server.New(server.Config{Static: new(service.StaticBackendConfig), TokenFile: path}))(t)
 		l := nettest.NewPipes()
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(server.Listener{Listener: l}) }()

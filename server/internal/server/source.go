@@ -23,9 +23,9 @@ import (
 // fields.
 type source struct {
 	backend service.Backend // what the protocols call: one of the two, asked at a limited rate whether it is ready
-	static  *service.Static
+	static  *service.StaticBackend
 
-	cluster   *service.Cluster
+	cluster   *service.StoreBackend
 	announcer *members.Announcer
 	answers   *health.Answers
 	peers     *forwarding.Peers // nil if no other server is asked
@@ -35,8 +35,8 @@ type source struct {
 func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error) {
 	if c.Static != nil {
 		static := *c.Static
-		static.MaxNames, static.Veil = c.MaxSequencers, c.VeilKeys
-		s.static, err = service.NewStatic(static)
+		static.MaxSequencers, static.Veil = c.MaxSequencers, c.VeilKeys
+		s.static, err = service.NewStaticBackend(static)
 		s.backend = s.static
 		return s, err
 	}
@@ -44,8 +44,8 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 	store := grant.Observe(tracer.Store(c.Store), s.answers.Observe)
 	s.announcer = members.New(store, members.Options{Logger: c.Logger})
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Logger)
-	cluster := service.ClusterConfig{
-		Admin: service.NewStoreAdmin(store, s.answers.Silent), Options: c.Sequencers, MaxNames: c.MaxSequencers,
+	cluster := service.StoreBackendConfig{
+		Admin: service.NewStoreAdmin(store, s.answers.Silent), Options: c.Sequencers, MaxSequencers: c.MaxSequencers,
 		Veil: c.VeilKeys, Template: c.Template,
 	}
 	if len(c.ForwardTo) > 0 {
@@ -59,14 +59,14 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		s.peers = forwarding.New(cluster.Admin, to)
 		cluster.Peers = s.peers
 	}
-	s.cluster = service.NewCluster(cluster)
+	s.cluster = service.NewStoreBackend(cluster)
 	s.backend = service.NewReadiness(s.cluster)
 	return s, nil
 }
 
-// leastClosing is the minimum time for giving node IDs back after a context has
+// minClosing is the minimum time for giving node IDs back after a context has
 // ended.
-const leastClosing = time.Second
+const minClosing = time.Second
 
 // close gives node IDs back until ctx is done, or the store accepts no more.
 func (s *source) close(ctx context.Context, log *slog.Logger) {
@@ -78,7 +78,7 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 	}
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(leastClosing, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(minClosing, cancel) })()
 	if err := s.cluster.Close(within); err != nil {
 		log.Warn("node IDs not released: they become free when their windows end", "error", err)
 	}

@@ -26,15 +26,15 @@ func TestGiveBack(t *testing.T) {
 	}{
 		{0, true, 16 * time.Second},
 		{time.Minute, true, 16 * time.Second},
-		{6 * time.Second, false, 6*time.Second + leastClosing},
-		{-1, false, leastClosing},
+		{6 * time.Second, false, 6*time.Second + minClosing},
+		{-1, false, minClosing},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			var log strings.Builder
 			store := &nettest.Store{Store: new(memstore.Store)}
 			// In a long window no keeper writes by itself meanwhile: it would give back after that.
-			s := &source{cluster: service.NewCluster(service.ClusterConfig{
+			s := &source{cluster: service.NewStoreBackend(service.StoreBackendConfig{
 				Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Window: time.Hour},
 			})}
 			for i := range 8 * 64 {

@@ -40,7 +40,7 @@ func (f *fickle) hangs(first func()) { f.hang.Store(&first) }
 
 func newFickle(t *testing.T, layout string) *fickle {
 	t.Helper()
-	static, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 1, Options: &firn.Options{MaxAhead: time.Second}})
+	static, err := service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.MustParseLayout(layout), Node: 1, Options: &firn.Options{MaxAhead: time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,8 @@ func serveFickle(t *testing.T, f *fickle, limits service.Limits, anyHost bool) (
 	t.Helper()
 	var commands atomic.Int64
 	observe := func(_ service.Kind, _ time.Duration, n int) { commands.Add(int64(n)) }
-	s := &Server{resp: respapi.NewServer(respapi.Config{Front: service.Front{Backend: f, Limit: fickleLimit, Limits: service.Limits{Count: limits.Count}, Observe: observe}})}
-	web := httpapi.NewServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: f, Limit: fickleLimit, Limits: limits}, AnyHost: anyHost}))
+	s := &Server{resp: respapi.NewServer(respapi.Config{Front: service.Front{Backend: f, RequestTimeout: fickleLimit, Limits: service.Limits{Count: limits.Count}, Observe: observe}})}
+	web := httpapi.NewServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: f, RequestTimeout: fickleLimit, Limits: limits}, AnyHost: anyHost}))
 	mux := listen.New(nettest.Listen(t), listen.Config{})
 	var all sync.WaitGroup
 	all.Go(func() { _ = mux.Serve() })
@@ -273,7 +273,7 @@ var scenarios = map[string]struct {
 		for _, err := range []error{
 			&firn.WaitError{Wait: 7 * time.Second}, grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrMoved, grant.ErrDetached, grant.ErrDestroyed,
 			grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged, sequencer.ErrUnavailable, grant.ErrMismatch, firn.ErrBatchTooLarge,
-			firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrNoSequencer, service.ErrTemplate, errors.New("unknown"),
+			firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManySequencers, service.ErrNoSequencer, service.ErrTemplate, errors.New("unknown"),
 		} {
 			l.backend.err.Store(&err)
 			// Another sequencer each time, because the pauses of one do not end here.

@@ -18,11 +18,11 @@ import (
 
 // newMute makes a Cluster over a store that reports no changes, like a directory
 // or a database, and is observed, as a server's is.
-func newMute(t *testing.T, store grant.Store) *service.Cluster {
+func newMute(t *testing.T, store grant.Store) *service.StoreBackend {
 	s := grant.Observe(&nettest.Store{Store: store}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
-	c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(s, nil), Options: sequencer.Options{Window: time.Minute}})
+	c := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(s, nil), Options: sequencer.Options{Window: time.Minute}})
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
@@ -118,7 +118,7 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 
 // The settings of a template are those of sequencers that are created by use.
 func TestTemplate(t *testing.T) {
-	c := service.NewCluster(service.ClusterConfig{
+	c := service.NewStoreBackend(service.StoreBackendConfig{
 		Admin: service.NewStoreAdmin(new(memstore.Store), nil),
 		Template: func(_ string, c *sequencer.Options) error {
 			c.Prefix, c.Layout = "order", firn.MustParseLayout("default,even=7")

@@ -62,7 +62,7 @@ func (w *Witness) Result(ctx context.Context, s grant.Store, name string, err er
 		return "done"
 	case applied:
 		// Part of it is done. Another operator may have undone it.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
 		info, e := grant.Lookup(ctx, s, name)
 		if what := info.LastChange.What; e == nil && info.State == grant.Attached && (what == "attach" || what == "create") {

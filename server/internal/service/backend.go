@@ -24,7 +24,7 @@ type Backend interface {
 	//
 	// An error in causes (problem.go) gets a Kind of its own; the text of any other
 	// error is logged and not shown to the client.
-	Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error)
+	Sequencer(ctx context.Context, name string, by MayCreate) (*Sequencer, error)
 
 	// Opened is Sequencer for a name whose sequencer is available without waiting;
 	// nil if it is not.
@@ -39,10 +39,10 @@ type Backend interface {
 	Admin() *StoreAdmin
 }
 
-// A Creator returns the client that uses a sequencer, or an error if that client
-// may not create it, with this prefix of typed text, by using it. A nil Creator
+// A MayCreate returns the client that uses a sequencer, or an error if that client
+// may not create it, with this prefix of typed text, by using it. A nil MayCreate
 // allows every sequencer to be created.
-type Creator func(prefix string) (*auth.Credentials, error)
+type MayCreate func(prefix string) (*auth.Credentials, error)
 
 // A Sequencer is a named ID space. It must be made by a Backend or by
 // NewSequencer.

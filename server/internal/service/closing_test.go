@@ -23,12 +23,12 @@ func TestCloseWhileOpening(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			m := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
-			config := ClusterConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Member: grant.Member{Nodes: &grant.Range{}}}}
-			c := NewCluster(config)
+			config := StoreBackendConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Member: grant.Member{Nodes: &grant.Range{}}}}
+			c := NewStoreBackend(config)
 			asked := make(chan struct{})
 			go func() {
 				defer close(asked)
-				limited, cancel := context.WithTimeout(t.Context(), DefaultLimit)
+				limited, cancel := context.WithTimeout(t.Context(), DefaultRequestTimeout)
 				defer cancel()
 				if s, err := c.Sequencer(limited, "orders", nil); err == nil {
 					_, _ = s.Take(limited, 1)
@@ -82,13 +82,13 @@ func (s *single) CAS(ctx context.Context, key string, old, next []byte) (bool, e
 func TestCloseMany(t *testing.T) {
 	names := 1000
 	if os.Getenv("FIRN_SOAK") != "" {
-		names = DefaultMaxNames
+		names = DefaultMaxSequencers
 	}
 	for _, stalls := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			store := &single{turn: make(chan struct{}, 1)}
-			c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
+			c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 			var opening sync.WaitGroup
 			for i := range names {
 				opening.Go(func() { takeOne(t, c, fmt.Sprintf("n%d", i)) })

@@ -15,16 +15,16 @@ import (
 	"github.com/firnid/firn/veil"
 )
 
-// A Cluster is a Backend that keeps its node IDs in a store, so that any number
+// A StoreBackend is a Backend that keeps its node IDs in a store, so that any number
 // of servers can give IDs of the same names. When a name is first used, its
 // sequencer is opened with the layout that it was created with, or created with
 // the configured layout.
 //
-// It is safe for concurrent use. It must be made by NewCluster, and ends with
+// It is safe for concurrent use. It must be made by NewStoreBackend, and ends with
 // Close.
-type Cluster struct {
+type StoreBackend struct {
 	*StoreAdmin
-	config ClusterConfig
+	config StoreBackendConfig
 
 	mu      sync.RWMutex // guards the fields below, and those of entries that say so
 	byName  map[string]*entry
@@ -49,10 +49,10 @@ type Cluster struct {
 	stopCounting  context.CancelFunc
 }
 
-var _ Backend = (*Cluster)(nil)
+var _ Backend = (*StoreBackend)(nil)
 
-// ClusterConfig is the configuration of a Cluster.
-type ClusterConfig struct {
+// StoreBackendConfig is the configuration of a Cluster.
+type StoreBackendConfig struct {
 	// Admin administers the store. The Cluster closes it.
 	Admin *StoreAdmin
 
@@ -64,11 +64,11 @@ type ClusterConfig struct {
 	// to those that are created; a zero layout means firn.Default.
 	Options sequencer.Options
 
-	// MaxNames is how many sequencers may be open at once; 0 means
-	// DefaultMaxNames. Opening one more that exists closes the least recently used
+	// MaxSequencers is how many sequencers may be open at once; 0 means
+	// DefaultMaxSequencers. Opening one more that exists closes the least recently used
 	// ones. Creating one more closes only sequencers that have been unused for a
 	// while.
-	MaxNames int
+	MaxSequencers int
 
 	// Veil has the keys of veiled IDs; nil gives none.
 	Veil veil.Keys
@@ -92,12 +92,12 @@ type failure struct {
 	config grant.Config // set if other servers have been asked for its IDs
 }
 
-// NewCluster makes a Cluster. It opens nothing yet.
-func NewCluster(c ClusterConfig) *Cluster {
+// NewStoreBackend makes a Cluster. It opens nothing yet.
+func NewStoreBackend(c StoreBackendConfig) *StoreBackend {
 	c.Options.Layout = cmp.Or(c.Options.Layout, firn.Default())
-	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
+	c.MaxSequencers = cmp.Or(c.MaxSequencers, DefaultMaxSequencers)
 	admin := *c.Admin
-	cluster := &Cluster{StoreAdmin: &admin, config: c, byName: make(map[string]*entry), failed: make(map[string]failure),
+	cluster := &StoreBackend{StoreAdmin: &admin, config: c, byName: make(map[string]*entry), failed: make(map[string]failure),
 		creations: meters{rate: auth.Rate{PerSecond: 1, Burst: 1000}}, missed: meters{rate: auth.Rate{PerSecond: 100, Burst: 100}}}
 	cluster.openingUntil, cluster.stopOpening = context.WithCancel(context.Background())
 	cluster.countingUntil, cluster.stopCounting = context.WithCancel(context.Background())
@@ -106,10 +106,10 @@ func NewCluster(c ClusterConfig) *Cluster {
 }
 
 // Admin returns the administration of the store.
-func (c *Cluster) Admin() *StoreAdmin { return c.StoreAdmin }
+func (c *StoreBackend) Admin() *StoreAdmin { return c.StoreAdmin }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
-func (c *Cluster) Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error) {
+func (c *StoreBackend) Sequencer(ctx context.Context, name string, by MayCreate) (*Sequencer, error) {
 	if q := c.Opened(name); q != nil {
 		return q, nil
 	}
@@ -124,7 +124,7 @@ func (c *Cluster) Sequencer(ctx context.Context, name string, by Creator) (*Sequ
 }
 
 // Opened returns the sequencer of a name if it is open.
-func (c *Cluster) Opened(name string) *Sequencer {
+func (c *StoreBackend) Opened(name string) *Sequencer {
 	if e := c.openEntry(name); e != nil {
 		return e.sequencer
 	}
@@ -148,7 +148,7 @@ func storeError(ctx context.Context, err error) error {
 
 // Owner returns the owner of this server's node ID of a sequencer, as in its
 // record; "" if it holds none.
-func (c *Cluster) Owner(name string) string {
+func (c *StoreBackend) Owner(name string) string {
 	e := c.openEntry(name)
 	if e == nil {
 		return ""

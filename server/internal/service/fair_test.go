@@ -20,13 +20,13 @@ import (
 func crowded(t *testing.T, run func(t *testing.T, b Backend)) {
 	layout, ahead := firn.MustParseLayout("hazelcast"), time.Second
 	t.Run("cluster", func(t *testing.T) {
-		c := ClusterConfig{Options: sequencer.Options{Layout: layout, MaxAhead: &ahead, Window: time.Minute}}
-		inCluster(t, c, new(memstore.Store), func(t *testing.T, c *Cluster) { run(t, c) })
+		c := StoreBackendConfig{Options: sequencer.Options{Layout: layout, MaxAhead: &ahead, Window: time.Minute}}
+		inCluster(t, c, new(memstore.Store), func(t *testing.T, c *StoreBackend) { run(t, c) })
 	})
 	t.Run("static", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
-			s := must.Get(NewStatic(StaticConfig{Layout: layout, Options: &firn.Options{MaxAhead: ahead}}))(t)
+			s := must.Get(NewStaticBackend(StaticBackendConfig{Layout: layout, Options: &firn.Options{MaxAhead: ahead}}))(t)
 			run(t, s)
 		})
 	})
@@ -41,8 +41,8 @@ type tally struct {
 // ask requests n IDs repeatedly, like a client that honors Retry-After.
 func (y *tally) ask(ctx context.Context, b Backend, n int) error {
 	end, _ := ctx.Deadline()
-	for time.Until(end) > DefaultLimit {
-		limited, cancel := context.WithTimeout(ctx, DefaultLimit)
+	for time.Until(end) > DefaultRequestTimeout {
+		limited, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
 		s, err := b.Sequencer(limited, "orders", nil)
 		if err == nil {
 			_, err = s.Take(limited, n)
@@ -53,7 +53,7 @@ func (y *tally) ask(ctx context.Context, b Backend, n int) error {
 			y.answered++
 		} else {
 			y.refused++
-			y.last = ProblemOf(err, DefaultLimit, late)
+			y.last = ProblemOf(err, DefaultRequestTimeout, late)
 			if f := y.last; f.Kind != Busy || f.Retry <= 0 || f.Retry > 12*time.Second || !strings.Contains(f.Detail, fmt.Sprintf("%d IDs are not free for another %v", n, f.Retry)) {
 				return fmt.Errorf("a request for %d IDs: %+v, want that it says how long these take", n, f)
 			}

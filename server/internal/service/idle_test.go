@@ -19,17 +19,17 @@ import (
 )
 
 // inCluster runs a test with a Cluster in a synctest bubble.
-func inCluster(t *testing.T, c ClusterConfig, store grant.Store, run func(t *testing.T, c *Cluster)) {
+func inCluster(t *testing.T, c StoreBackendConfig, store grant.Store, run func(t *testing.T, c *StoreBackend)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
 		c.Admin = NewStoreAdmin(store, nil)
-		cluster := NewCluster(c)
+		cluster := NewStoreBackend(c)
 		defer cluster.Close(context.WithoutCancel(t.Context()))
 		run(t, cluster)
 	})
 }
 
-func takeOne(t *testing.T, c *Cluster, name string) uint64 {
+func takeOne(t *testing.T, c *StoreBackend, name string) uint64 {
 	t.Helper()
 	s, err := c.Sequencer(t.Context(), name, nil)
 	if err != nil {
@@ -62,7 +62,7 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
-	inCluster(t, ClusterConfig{MaxNames: 2, Options: sequencer.Options{Member: grant.Member{Nodes: &grant.Range{}}}}, store, func(t *testing.T, c *Cluster) {
+	inCluster(t, StoreBackendConfig{MaxSequencers: 2, Options: sequencer.Options{Member: grant.Member{Nodes: &grant.Range{}}}}, store, func(t *testing.T, c *StoreBackend) {
 		takeOne(t, c, "other")
 		idle := must.Get(c.Sequencer(t.Context(), "idle", nil))(t)
 		last := takeFrom(t, idle)
@@ -96,7 +96,7 @@ func TestIdleCloses(t *testing.T) {
 func TestNamesOfOthers(t *testing.T) {
 	const room = 8
 	store := new(memstore.Store)
-	inCluster(t, ClusterConfig{MaxNames: room}, store, func(t *testing.T, c *Cluster) {
+	inCluster(t, StoreBackendConfig{MaxSequencers: room}, store, func(t *testing.T, c *StoreBackend) {
 		takeOne(t, c, "theirs")
 		fill := func() {
 			for i := range room {
@@ -106,7 +106,7 @@ func TestNamesOfOthers(t *testing.T) {
 		for i := range room - 1 {
 			takeOne(t, c, fmt.Sprint("mine-", i))
 		}
-		if _, err := c.Sequencer(t.Context(), "new", nil); !errors.Is(err, ErrTooManyNames) {
+		if _, err := c.Sequencer(t.Context(), "new", nil); !errors.Is(err, ErrTooManySequencers) {
 			t.Errorf("a new one beside %d that are in use: %v", room, err)
 		}
 		time.Sleep(2 * fewIdle)
@@ -150,8 +150,8 @@ func TestRateLimitsOfTenants(t *testing.T) {
 	for i := range 3 {
 		must.Get(grant.Create(t.Context(), store, fmt.Sprint("there-", i), grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
 	}
-	inCluster(t, ClusterConfig{MaxNames: 10_000}, store, func(t *testing.T, c *Cluster) {
-		front := Front{Backend: c, Auth: guard, Limit: time.Minute}
+	inCluster(t, StoreBackendConfig{MaxSequencers: 10_000}, store, func(t *testing.T, c *StoreBackend) {
+		front := Front{Backend: c, Auth: guard, RequestTimeout: time.Minute}
 		find := func(token, name string) error {
 			creds := &auth.Credentials{Token: token, Given: true}
 			must.Do(t, guard.Allow(creds, auth.Take, name))
@@ -182,7 +182,7 @@ func TestRateLimitsOfTenants(t *testing.T) {
 
 // takeAs takes an ID with a token.
 func takeAs(t *testing.T, b Backend, a auth.Authorizer, name, token string) error {
-	front := Front{Backend: b, Auth: a, Limit: DefaultLimit}
+	front := Front{Backend: b, Auth: a, RequestTimeout: DefaultRequestTimeout}
 	p := front.Take(t.Context(), &auth.Credentials{Token: token, Given: true}, name, &Request{Count: 1}, new(Batch))
 	if p == nil {
 		return nil
@@ -193,9 +193,9 @@ func takeAs(t *testing.T, b Backend, a auth.Authorizer, name, token string) erro
 // TestCreateIsARight: a client without the right creates nothing, whatever it
 // uses, and takes IDs of existing sequencers.
 func TestCreateIsARight(t *testing.T) {
-	static := must.Get(NewStatic(StaticConfig{}))(t)
+	static := must.Get(NewStaticBackend(StaticBackendConfig{}))(t)
 	store := new(memstore.Store)
-	inCluster(t, ClusterConfig{}, store, func(t *testing.T, c *Cluster) {
+	inCluster(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
 		for what, b := range map[string]Backend{"cluster": c, "static": static} {
 			a := new(creators)
 			find := func(token, name string) error {
@@ -224,7 +224,7 @@ func TestCreateIsARight(t *testing.T) {
 // sequencer that another one waits for. The refusal is the first one's only.
 func TestRefusedBesideOthers(t *testing.T) {
 	store := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
-	inCluster(t, ClusterConfig{}, store, func(t *testing.T, c *Cluster) {
+	inCluster(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
 		refused := make(chan error, 1)
 		go func() {
 			refused <- takeAs(t, c, new(creators), "orders", "x")
@@ -254,7 +254,7 @@ func TestAttemptOfAnother(t *testing.T) {
 			}
 			return nil
 		}
-		inCluster(t, ClusterConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *Cluster) {
+		inCluster(t, StoreBackendConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *StoreBackend) {
 			first := make(chan error, 1)
 			go func() {
 				var err error
@@ -292,18 +292,18 @@ func (*asked) CanHelp() bool { return true }
 // servers, but not for a request that was forwarded to it.
 func TestLostNodeID(t *testing.T) {
 	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
-	config := ClusterConfig{Options: sequencer.Options{Window: 30 * time.Second, Member: grant.Member{Nodes: &grant.Range{}, AllowClockAhead: true}}, Peers: peers}
-	inCluster(t, config, store, func(t *testing.T, c *Cluster) {
+	config := StoreBackendConfig{Options: sequencer.Options{Window: 30 * time.Second, Member: grant.Member{Nodes: &grant.Range{}, AllowClockAhead: true}}, Peers: peers}
+	inCluster(t, config, store, func(t *testing.T, c *StoreBackend) {
 		takeOne(t, c, "orders")
 		store.Cut.Store(true)
 		time.Sleep(time.Minute)
 		config.Admin = NewStoreAdmin(store.Store, nil)
-		other := NewCluster(config)
+		other := NewStoreBackend(config)
 		defer other.Close(context.WithoutCancel(t.Context()))
 		takeOne(t, other, "orders")
 		store.Cut.Store(false)
 		for want, ctx := range []context.Context{WithForwarded(t.Context()), t.Context()} {
-			limited, cancel := context.WithTimeout(ctx, DefaultLimit)
+			limited, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
 			_, err := c.Opened("orders").Take(limited, 1)
 			cancel()
 			if !errors.Is(err, grant.ErrNodesExhausted) || peers.n != want {

@@ -42,12 +42,12 @@ func TestLineLeft(t *testing.T) {
 // TestNothingLeft: calls leave nothing in a Cluster, with each of their ends.
 func TestNothingLeft(t *testing.T) {
 	store := new(memstore.Store)
-	c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.MustParseLayout("hazelcast"), MustExist: false}})
+	c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.MustParseLayout("hazelcast"), MustExist: false}})
 	defer c.Close(context.WithoutCancel(t.Context()))
 	c.missed.rate.PerSecond, c.creations.rate.PerSecond = math.Inf(1), math.Inf(1)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	front := Front{Backend: c, Limit: time.Minute}
+	front := Front{Backend: c, RequestTimeout: time.Minute}
 	ask := func(ctx context.Context, name string, n int, q Request) {
 		q.Count = n
 		_ = front.Take(ctx, new(auth.Credentials), name, &q, new(Batch))

@@ -8,13 +8,13 @@ import (
 // MaxCount is the largest number of IDs in a request.
 const MaxCount = 100_000
 
-// DefaultLimit is the default of how long a request may wait: after this time,
+// DefaultRequestTimeout is the default of how long a request may wait: after this time,
 // most clients and proxies give up.
-const DefaultLimit = 10 * time.Second
+const DefaultRequestTimeout = 10 * time.Second
 
-// readyLimit is how long a Backend's Ready may take: less than callers of
+// lookupTimeout is how long a Backend's Ready may take: less than callers of
 // /readyz usually wait, which is a second or more.
-const readyLimit = 800 * time.Millisecond
+const lookupTimeout = 800 * time.Millisecond
 
 // Limits bound the size of requests and the time of connections. The zero value
 // of a field has the meaning given at the field. A request for IDs has no body,

@@ -20,8 +20,8 @@ type NodeCounts struct {
 // sequencer.
 const countEvery = time.Minute
 
-// countMost is how long a count may take.
-const countMost = 10 * time.Second
+// countTimeout is how long a count may take.
+const countTimeout = 10 * time.Second
 
 // A nodeCounter has the last counts of open sequencers by name. The zero value
 // has none.
@@ -35,7 +35,7 @@ type nodeCounter struct {
 // NodeCounts returns the last counts of an open sequencer. If they are old, a
 // round in the background counts those of all. ok is false before the first
 // successful count.
-func (c *Cluster) NodeCounts(name string, now time.Time) (n NodeCounts, ok bool) {
+func (c *StoreBackend) NodeCounts(name string, now time.Time) (n NodeCounts, ok bool) {
 	s := &c.nodes
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,14 +53,14 @@ func (c *Cluster) NodeCounts(name string, now time.Time) (n NodeCounts, ok bool)
 
 // countAll counts the node IDs of the open sequencers, one sequencer after the
 // other. If a count fails, the one before it is kept.
-func (c *Cluster) countAll() {
+func (c *StoreBackend) countAll() {
 	s := &c.nodes
 	s.mu.Lock()
 	before := s.counts
 	s.mu.Unlock()
 	counts := make(map[string]NodeCounts)
 	for name := range c.opened() {
-		ctx, cancel := context.WithTimeout(c.countingUntil, countMost)
+		ctx, cancel := context.WithTimeout(c.countingUntil, countTimeout)
 		n, err := countNodes(ctx, c.store, name, time.Now())
 		cancel()
 		old, counted := before[name]

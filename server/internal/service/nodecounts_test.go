@@ -17,7 +17,7 @@ import (
 func TestNodeCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, store := t.Context(), new(memstore.Store)
-		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
+		c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 		defer c.Close(ctx)
 		must.Get(c.Sequencer(ctx, "orders", nil))(t)
 		want := func(step string, want NodeCounts) {
@@ -49,7 +49,7 @@ func TestNodeCounts(t *testing.T) {
 func TestNodeCountsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, store := t.Context(), &unlisted{Store: new(memstore.Store), fails: true}
-		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
+		c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 		defer c.Close(ctx)
 		must.Get(c.Sequencer(ctx, "orders", nil))(t)
 		for _, step := range []struct{ fails, ok bool }{{true, false}, {false, true}, {true, true}} {
@@ -69,14 +69,14 @@ func TestNodeCountsFail(t *testing.T) {
 func TestCloseWhileCounting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &unlisted{Store: new(memstore.Store)}
-		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
+		c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 		for _, name := range []string{"orders", "users"} {
 			must.Get(c.Sequencer(t.Context(), name, nil))(t)
 		}
 		store.hangs = true
 		c.NodeCounts("orders", time.Now())
 		synctest.Wait()
-		limited, cancel := context.WithTimeout(t.Context(), countMost/2)
+		limited, cancel := context.WithTimeout(t.Context(), countTimeout/2)
 		defer cancel()
 		must.Do(t, c.Close(limited))
 	})

@@ -28,7 +28,7 @@ import (
 // they get the error, and the next call for the name opens it with the new
 // layout.
 type entry struct {
-	cluster *Cluster
+	cluster *StoreBackend
 	name    string
 
 	// Guarded by the Cluster's mu.
@@ -64,7 +64,7 @@ const (
 )
 
 // openEntry returns the entry of a name if its sequencer is open, or nil.
-func (c *Cluster) openEntry(name string) *entry {
+func (c *StoreBackend) openEntry(name string) *entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if e := c.byName[name]; e != nil && e.phase == phaseOpen {
@@ -74,7 +74,7 @@ func (c *Cluster) openEntry(name string) *entry {
 }
 
 // openOwn returns the sequencer of a name, with a node ID of this server.
-func (c *Cluster) openOwn(ctx context.Context, name string, by Creator) (*Sequencer, error) {
+func (c *StoreBackend) openOwn(ctx context.Context, name string, by MayCreate) (*Sequencer, error) {
 	for first := true; ; first = false {
 		if err := c.makeRoom(ctx, name); err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ func (c *Cluster) openOwn(ctx context.Context, name string, by Creator) (*Sequen
 
 // enter returns the entry of a name and what the call waits for. If the name has
 // none, enter makes it, and begins to open it: then mine is true.
-func (c *Cluster) enter(ctx context.Context, name string, by Creator) (e *entry, changed <-chan struct{}, mine bool,
+func (c *StoreBackend) enter(ctx context.Context, name string, by MayCreate) (e *entry, changed <-chan struct{}, mine bool,
 	err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *Cluster) enter(ctx context.Context, name string, by Creator) (e *entry,
 		return e, e.changed, false, nil
 	case c.full():
 		return nil, nil, false, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
-			ErrTooManyNames, c.config.MaxNames, name)
+			ErrTooManySequencers, c.config.MaxSequencers, name)
 	}
 	name = strings.Clone(name)
 	e = &entry{cluster: c, name: name, changed: make(chan struct{})}
@@ -141,16 +141,16 @@ func (c *Cluster) enter(ctx context.Context, name string, by Creator) (e *entry,
 }
 
 // full reports whether there is no room for another name. The caller holds mu.
-func (c *Cluster) full() bool { return len(c.byName)-c.closing >= c.config.MaxNames }
+func (c *StoreBackend) full() bool { return len(c.byName)-c.closing >= c.config.MaxSequencers }
 
-// openMost is the longest time for opening a sequencer.
-const openMost = 10 * time.Second
+// openTimeout is the longest time for opening a sequencer.
+const openTimeout = 10 * time.Second
 
 // attempt opens the sequencer of a name. The caller's context does not end the
 // attempt: a claim that is abandoned while the store answers leaves a node ID
 // that no server can use before its window ends. Clients that are less patient
 // than an opening takes would get no ID, and use up all node IDs.
-func (e *entry) attempt(ctx context.Context, by Creator) {
+func (e *entry) attempt(ctx context.Context, by MayCreate) {
 	c := e.cluster
 	err := errNotOpened
 	defer func() {
@@ -162,7 +162,7 @@ func (e *entry) attempt(ctx context.Context, by Creator) {
 			delete(c.byName, e.name)
 		}
 	}()
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
 	defer cancel()
 	defer context.AfterFunc(c.openingUntil, cancel)()
 	err = e.open(limited, by)
@@ -178,20 +178,20 @@ func isRefusal(err error) bool {
 		errors.Is(err, ErrNoSequencer)
 }
 
-// mostFailed is how many failures are remembered.
-const mostFailed = 10_000
+// maxFailures is how many failures are remembered.
+const maxFailures = 10_000
 
 // note records whether the sequencer of a name could be opened, and logs why
 // not: once for a kind of error until it opens, because each request for it
 // tries again. The silence of the store and the end of the server have their own
 // log.
-func (c *Cluster) note(name string, err error) {
+func (c *StoreBackend) note(name string, err error) {
 	c.mu.Lock()
 	last, known := c.failed[name]
 	c.sound = c.sound && !isUnreadable(err)
 	noted := err != nil && !isRefusal(err)
 	if noted {
-		if len(c.failed) >= mostFailed {
+		if len(c.failed) >= maxFailures {
 			clear(c.failed)
 		}
 		c.failed[name] = failure{err: err, at: time.Now()}
@@ -211,7 +211,7 @@ func (c *Cluster) note(name string, err error) {
 var errStops = fmt.Errorf("%w: the server is shutting down", firn.ErrClosed)
 
 // open opens the sequencer.
-func (e *entry) open(ctx context.Context, by Creator) error {
+func (e *entry) open(ctx context.Context, by MayCreate) error {
 	c, name := e.cluster, e.name
 	options := c.config.Options
 	if c.config.Template != nil {
@@ -245,10 +245,10 @@ func (e *entry) open(ctx context.Context, by Creator) error {
 
 // auditCreation logs that a client has created a sequencer by using it: also if
 // it was created and could then not be opened.
-func (c *Cluster) auditCreation(ctx context.Context, creator *auth.Credentials, name string, err error) {
+func (c *StoreBackend) auditCreation(ctx context.Context, creator *auth.Credentials, name string, err error) {
 	result := "done"
 	if err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
 		switch _, lookup := grant.Lookup(ctx, c.store, name); {
 		case errors.Is(lookup, grant.ErrNotFound):
@@ -264,7 +264,7 @@ func (c *Cluster) auditCreation(ctx context.Context, creator *auth.Credentials, 
 // find looks a sequencer up. If it exists, its own settings replace those of
 // options, which are for sequencers that are created. Otherwise find returns the
 // client that creates it, if that is allowed.
-func (c *Cluster) find(ctx context.Context, name string, by Creator,
+func (c *StoreBackend) find(ctx context.Context, name string, by MayCreate,
 	options *sequencer.Options) (creator *auth.Credentials, err error) {
 	client := by.client()
 	if wait := c.missed.wait(client); wait > 0 {
@@ -335,7 +335,7 @@ func (e *entry) publish(ctx context.Context) error {
 }
 
 // opened returns the open sequencers by name.
-func (c *Cluster) opened() map[string]*entry {
+func (c *StoreBackend) opened() map[string]*entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	all := make(map[string]*entry, len(c.byName))
@@ -394,20 +394,20 @@ func (e *entry) seen(err error) error {
 // lapsed reports whether no window is open.
 func (e *entry) lapsed() bool { return !Holds(e.Status(), time.Now()) }
 
-// rejoinMost is how long rejoin waits. After that, callers who want an ID
+// rejoinTimeout is how long rejoin waits. After that, callers who want an ID
 // get the error.
-const rejoinMost = 2 * time.Second
+const rejoinTimeout = 2 * time.Second
 
 // rejoin makes an open sequencer without a node ID read its configuration
 // again, after it was created again or attached. Otherwise the next call would
 // be answered from an outdated state. Detach and Destroy need nothing alike: the
 // store notifies their Keepers (grant.Observe).
-func (c *Cluster) rejoin(ctx context.Context, name string) {
+func (c *StoreBackend) rejoin(ctx context.Context, name string) {
 	e := c.openEntry(name)
 	if e == nil || !e.lapsed() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, rejoinMost)
+	ctx, cancel := context.WithTimeout(ctx, rejoinTimeout)
 	defer cancel()
 	if err := e.Join(ctx); errors.Is(err, grant.ErrMismatch) {
 		c.retire(e) // it has another layout now
@@ -425,7 +425,7 @@ type idler struct {
 
 // idle returns the open sequencers, the least recently used first. One that has
 // no node ID has not been used since its window ended, or never.
-func (c *Cluster) idle() (all []idler) {
+func (c *StoreBackend) idle() (all []idler) {
 	now := time.Now()
 	for _, e := range c.opened() { // not under the lock: statistics read the clock
 		i := idler{e, e.since}
@@ -444,7 +444,7 @@ func (c *Cluster) idle() (all []idler) {
 // makeRoom makes room for the sequencer of a name if the server is full. A
 // sequencer that exists always finds room: otherwise one client with many names
 // could keep all others out.
-func (c *Cluster) makeRoom(ctx context.Context, name string) error {
+func (c *StoreBackend) makeRoom(ctx context.Context, name string) error {
 	c.mu.RLock()
 	e := c.byName[name] // one that is closing leaves its place to the name it was closed for
 	fits := e != nil && e.phase != phaseClosing || !c.full()
@@ -458,8 +458,8 @@ func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	_, err := c.Lookup(ctx, name)
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
-		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManyNames,
-			c.config.MaxNames, name)
+		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManySequencers,
+			c.config.MaxSequencers, name)
 	case err != nil:
 		return err
 	}
@@ -470,11 +470,11 @@ func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 // evict closes a few sequencers that have been unused for so long, and reports
 // whether there is room. It closes several at a time because each search looks
 // at all of them.
-func (c *Cluster) evict(unused time.Duration) bool {
+func (c *StoreBackend) evict(unused time.Duration) bool {
 	all := c.idle()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, i := range all[:min(len(all), 1+c.config.MaxNames/64)] {
+	for _, i := range all[:min(len(all), 1+c.config.MaxSequencers/64)] {
 		if time.Since(i.used) < unused {
 			break
 		}
@@ -484,7 +484,7 @@ func (c *Cluster) evict(unused time.Duration) bool {
 }
 
 // retire closes an open sequencer that is no longer useful.
-func (c *Cluster) retire(e *entry) {
+func (c *StoreBackend) retire(e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.retireLocked(e)
@@ -493,7 +493,7 @@ func (c *Cluster) retire(e *entry) {
 // retireLocked is retire for a caller that holds c.mu. Until the sequencer is
 // closed no call opens it again: its node ID may be the only one that this
 // server may take.
-func (c *Cluster) retireLocked(e *entry) {
+func (c *StoreBackend) retireLocked(e *entry) {
 	if e.phase != phaseOpen || c.closed {
 		return
 	}
@@ -518,7 +518,7 @@ const lateClose = 2 * time.Second
 // Close gives all node IDs back concurrently. An error says how many could not
 // be given back before the context was done; these are free when their windows
 // end.
-func (c *Cluster) Close(ctx context.Context) error {
+func (c *StoreBackend) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	var open []*entry

@@ -22,7 +22,7 @@ func TestImpatientClients(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(27 * 365 * 24 * time.Hour)
 				m := &nettest.Store{Store: new(memstore.Store), Delay: each * time.Millisecond}
-				c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Window: 60 * time.Second}})
+				c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Window: 60 * time.Second}})
 				good := 0
 				for range 30 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -50,7 +50,7 @@ const lackLasts = 2 * time.Second
 
 // recentLack returns why this server had no node ID of a sequencer, while it
 // does not try to acquire one.
-func (c *Cluster) recentLack(name string) (f failure, ok bool) {
+func (c *StoreBackend) recentLack(name string) (f failure, ok bool) {
 	if c.config.Peers == nil {
 		return f, false
 	}
@@ -62,7 +62,7 @@ func (c *Cluster) recentLack(name string) (f failure, ok bool) {
 
 // fallBackToPeers returns a sequencer that takes IDs from other servers if err
 // is that this server has no node ID of it.
-func (c *Cluster) fallBackToPeers(ctx context.Context, name string, err error) (*Sequencer, error) {
+func (c *StoreBackend) fallBackToPeers(ctx context.Context, name string, err error) (*Sequencer, error) {
 	if c.config.Peers == nil || Forwarded(ctx) || !errors.Is(err, grant.ErrNodesExhausted) {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (c *Cluster) fallBackToPeers(ctx context.Context, name string, err error) (
 }
 
 // peerSequencer returns a sequencer that takes its IDs from other servers.
-func (c *Cluster) peerSequencer(name string, f failure) *Sequencer {
+func (c *StoreBackend) peerSequencer(name string, f failure) *Sequencer {
 	name = strings.Clone(name)
 	l := f.config.Layout
 	return &Sequencer{Layout: l, Prefix: f.config.Prefix, Veil: veilOf(c.config.Veil, name, l),

@@ -14,9 +14,9 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// ErrTooManyNames is matched by errors of a Backend that has no room for
+// ErrTooManySequencers is matched by errors of a Backend that has no room for
 // another name.
-var ErrTooManyNames = errors.New("too many sequencers")
+var ErrTooManySequencers = errors.New("too many sequencers")
 
 // A Problem is why a request failed, as every protocol reports it.
 type Problem struct {
@@ -66,7 +66,7 @@ var causes = [...]cause{
 	{firn.ErrGrantOver, NoGrant},
 	{firn.ErrSealed, NoGrant},
 	{firn.ErrTimeOver, TimeOver},
-	{ErrTooManyNames, TooManyNames},
+	{ErrTooManySequencers, TooManyNames},
 	{errNoPrefix, BadParameter},
 	{ErrNoSequencer, NoSequencer},
 	{ErrTemplate, BadConfig},

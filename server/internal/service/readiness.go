@@ -45,7 +45,7 @@ func (r *Readiness) Ready(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if time.Since(r.at) >= readyFor {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyLimit)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
 		r.err = r.Backend.Ready(limited)
 		r.at = time.Now()
@@ -126,7 +126,7 @@ func Holds(s grant.Status, now time.Time) bool {
 
 // usage returns the sequencers in use by name. Those that could not be opened
 // are only those that were tried since a time.
-func (c *Cluster) usage(since time.Time) map[string]*Usage {
+func (c *StoreBackend) usage(since time.Time) map[string]*Usage {
 	all := make(map[string]*Usage)
 	clock := c.config.Options.Now
 	if clock == nil {
@@ -160,7 +160,7 @@ func (c *Cluster) usage(since time.Time) map[string]*Usage {
 }
 
 // Usage calls yield for every sequencer in use.
-func (c *Cluster) Usage(yield func(name string, u *Usage)) {
+func (c *StoreBackend) Usage(yield func(name string, u *Usage)) {
 	for name, u := range c.usage(time.Now().Add(-usedFor)) {
 		yield(name, u)
 	}
@@ -180,9 +180,9 @@ const readyKey = "ready"
 //
 // After a lack Ready tries again, because clients do not ask a server that is
 // not ready. If no node ID was free, another server that can be asked
-// (ClusterConfig.Peers) is enough. If the clock is refused it is not: this
+// (StoreBackendConfig.Peers) is enough. If the clock is refused it is not: this
 // server cannot check what others give.
-func (c *Cluster) Ready(ctx context.Context) error {
+func (c *StoreBackend) Ready(ctx context.Context) error {
 	c.mu.RLock()
 	sound := c.sound
 	c.mu.RUnlock()
@@ -265,7 +265,7 @@ func isUnreadable(err error) bool {
 
 // checkConfigs returns an error if the store has configurations that cannot be
 // read, and none of a sequencer that could be used.
-func (c *Cluster) checkConfigs(ctx context.Context) error {
+func (c *StoreBackend) checkConfigs(ctx context.Context) error {
 	var first error
 	usable := false
 	err := grant.Sequencers(ctx, c.store, func(_ string, info grant.Info, err error) bool {

@@ -62,11 +62,11 @@ func (f *Front) existing(ctx context.Context, name string) (*Sequencer, *Problem
 	if a == nil {
 		return nil, Problemf(NoSequencer, "sequencer %s is not in use", name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.Limit)
+	ctx, cancel := context.WithTimeout(ctx, f.RequestTimeout)
 	defer cancel()
 	info, err := a.Lookup(ctx, name)
 	if err != nil {
-		return nil, AdminProblem(name, err, f.Limit, ctx.Err() != nil)
+		return nil, AdminProblem(name, err, f.RequestTimeout, ctx.Err() != nil)
 	}
 	return &Sequencer{Layout: info.Config.Layout, Prefix: info.Config.Prefix}, nil
 }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// silentMost is how long a store may be silent before calls stop waiting for
+	// maxSilence is how long a store may be silent before calls stop waiting for
 	// it.
-	silentMost = 5 * time.Second
+	maxSilence = 5 * time.Second
 
 	// lookEvery is how often waiting calls are checked.
 	lookEvery = 100 * time.Millisecond
@@ -87,7 +87,7 @@ func (w *silenceWatch) tooLong(n need) *silentError {
 	if n.writes {
 		silent = max(silent, writes)
 	}
-	if silent < silentMost || n.onlyIf != nil && !n.onlyIf() {
+	if silent < maxSilence || n.onlyIf != nil && !n.onlyIf() {
 		return nil
 	}
 	return &silentError{silent, why}

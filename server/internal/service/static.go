@@ -14,23 +14,23 @@ import (
 	"github.com/firnid/firn/veil"
 )
 
-// A Static is a Backend for one layout and one node ID that the operator keeps
+// A StaticBackend is a Backend for one layout and one node ID that the operator keeps
 // unique. Every name gets its own generator when it is first used, and keeps
-// it: a Static has no state outside the process.
+// it: a StaticBackend has no state outside the process.
 //
 // It makes duplicate IDs if two processes use the same node ID at the same
 // time, or if the clock is set back while the process is down. See
 // firn.StaticGrant.
 //
-// It is safe for concurrent use, and must be made by NewStatic.
-type Static struct {
-	config StaticConfig
+// It is safe for concurrent use, and must be made by NewStaticBackend.
+type StaticBackend struct {
+	config StaticBackendConfig
 
 	mu     sync.RWMutex // guards byName
 	byName map[string]generator
 }
 
-var _ Backend = (*Static)(nil)
+var _ Backend = (*StaticBackend)(nil)
 
 // A generator is a sequencer of a Static.
 type generator struct {
@@ -38,8 +38,8 @@ type generator struct {
 	stats func() firn.Stats
 }
 
-// StaticConfig is the configuration of a Static.
-type StaticConfig struct {
+// StaticBackendConfig is the configuration of a Static.
+type StaticBackendConfig struct {
 	Layout firn.Layout // firn.Default if zero
 	Node   uint64
 
@@ -49,21 +49,21 @@ type StaticConfig struct {
 	// Veil has the keys of veiled IDs; nil gives none.
 	Veil veil.Keys
 
-	// MaxNames is how many names there can be; 0 means DefaultMaxNames. A
+	// MaxSequencers is how many names there can be; 0 means DefaultMaxSequencers. A
 	// generator is small, but clients choose the names.
-	MaxNames int
+	MaxSequencers int
 }
 
-// DefaultMaxNames is the value that 0 stands for in MaxNames of StaticConfig and
-// ClusterConfig.
-const DefaultMaxNames = 10_000
+// DefaultMaxSequencers is the value that 0 stands for in MaxSequencers of StaticBackendConfig and
+// StoreBackendConfig.
+const DefaultMaxSequencers = 10_000
 
-// NewStatic makes a Static. It returns an error if the layout, the node ID or
+// NewStaticBackend makes a Static. It returns an error if the layout, the node ID or
 // the options are invalid.
-func NewStatic(c StaticConfig) (*Static, error) {
+func NewStaticBackend(c StaticBackendConfig) (*StaticBackend, error) {
 	c.Layout = cmp.Or(c.Layout, firn.Default())
-	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
-	s := &Static{config: c, byName: make(map[string]generator)}
+	c.MaxSequencers = cmp.Or(c.MaxSequencers, DefaultMaxSequencers)
+	s := &StaticBackend{config: c, byName: make(map[string]generator)}
 	if _, err := s.make(); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func NewStatic(c StaticConfig) (*Static, error) {
 }
 
 // make makes a sequencer.
-func (s *Static) make() (generator, error) {
+func (s *StaticBackend) make() (generator, error) {
 	grant := firn.StaticGrant(s.config.Node)
 	if s.config.Layout.Bits() == 128 {
 		g, err := firn.NewGenerator128(s.config.Layout, grant, s.config.Options)
@@ -90,15 +90,15 @@ func (s *Static) make() (generator, error) {
 // Sequencer returns the sequencer of a name and makes it at the first call. No
 // name is ever forgotten to make room: if it came back it would begin anew, and
 // repeat IDs if the clock was set back meanwhile.
-func (s *Static) Sequencer(_ context.Context, name string, by Creator) (*Sequencer, error) {
+func (s *StaticBackend) Sequencer(_ context.Context, name string, by MayCreate) (*Sequencer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q, ok := s.byName[name]; ok {
 		return q.Sequencer, nil
 	}
-	if len(s.byName) >= s.config.MaxNames { // before counting a creation of the client
+	if len(s.byName) >= s.config.MaxSequencers { // before counting a creation of the client
 		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
-			ErrTooManyNames, s.config.MaxNames, name)
+			ErrTooManySequencers, s.config.MaxSequencers, name)
 	}
 	if _, err := by.allowed(name, ""); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (s *Static) Sequencer(_ context.Context, name string, by Creator) (*Sequenc
 }
 
 // Opened returns the sequencer of a name that was used before.
-func (s *Static) Opened(name string) *Sequencer {
+func (s *StaticBackend) Opened(name string) *Sequencer {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.byName[name].Sequencer
@@ -122,7 +122,7 @@ func (s *Static) Opened(name string) *Sequencer {
 
 // Ready returns an error if the clock allows no ID, of any name in use: a Static
 // depends on nothing else.
-func (s *Static) Ready(context.Context) error {
+func (s *StaticBackend) Ready(context.Context) error {
 	least := time.Duration(math.MaxInt64)
 	s.Usage(func(_ string, u *Usage) { least = min(least, u.Lead) })
 	if least == math.MaxInt64 {
@@ -132,7 +132,7 @@ func (s *Static) Ready(context.Context) error {
 }
 
 // lack returns why a generator makes no IDs, or nil.
-func (s *Static) lack(lead time.Duration) error {
+func (s *StaticBackend) lack(lead time.Duration) error {
 	o := *cmp.Or(s.config.Options, new(firn.Options))
 	now := time.Now()
 	if o.Now != nil {
@@ -142,10 +142,10 @@ func (s *Static) lack(lead time.Duration) error {
 }
 
 // Admin returns nil: a Static has no store.
-func (s *Static) Admin() *StoreAdmin { return nil }
+func (s *StaticBackend) Admin() *StoreAdmin { return nil }
 
 // Usage calls yield for every name in use.
-func (s *Static) Usage(yield func(name string, u *Usage)) {
+func (s *StaticBackend) Usage(yield func(name string, u *Usage)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for name, q := range s.byName {

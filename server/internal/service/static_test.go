@@ -15,7 +15,7 @@ import (
 // serves all of them, and refuses others without counting a creation.
 func TestStaticTable(t *testing.T) {
 	const most = 4 << 10 // bytes per name
-	s := must.Get(NewStatic(StaticConfig{}))(t)
+	s := must.Get(NewStaticBackend(StaticBackendConfig{}))(t)
 	name := func(i int) string { return fmt.Sprintf("%0128d", i) }
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -24,10 +24,10 @@ func TestStaticTable(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	for i := range DefaultMaxNames {
+	for i := range DefaultMaxSequencers {
 		must.Get(s.Sequencer(t.Context(), name(i), nil))(t)
 	}
-	if each := (heap() - before) / DefaultMaxNames; each > most {
+	if each := (heap() - before) / DefaultMaxSequencers; each > most {
 		t.Errorf("a name costs %d bytes, want %d at most", each, most)
 	}
 	a := new(creators)
@@ -36,10 +36,10 @@ func TestStaticTable(t *testing.T) {
 		_, err := front.open(t.Context(), &auth.Credentials{Token: "create"}, name, new(Request))
 		return err
 	}
-	if err := find("a-new"); !errors.Is(err, ErrTooManyNames) || ProblemOf(err, time.Second, false).Kind != TooManyNames || a.asked.Load() != 0 {
+	if err := find("a-new"); !errors.Is(err, ErrTooManySequencers) || ProblemOf(err, time.Second, false).Kind != TooManyNames || a.asked.Load() != 0 {
 		t.Errorf("one more: %v, want that there are too many; %d creations were counted", err, a.asked.Load())
 	}
-	if err := find(name(DefaultMaxNames - 1)); err != nil {
+	if err := find(name(DefaultMaxSequencers - 1)); err != nil {
 		t.Errorf("one of them: %v", err)
 	}
 }

@@ -154,7 +154,7 @@ func (a *StoreAdmin) change(ctx context.Context, done, name string,
 	info, err := ask(ctx, a, need{writes: true}, do)
 	if err != nil && w.unknown.Load() && !w.applied.Load() {
 		// Only another write settles one of unknown result. The client may have left.
-		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyLimit)
+		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
 		if again, e := ask(later, a, need{writes: true}, do); e == nil {
 			info, err = again, nil
@@ -244,7 +244,7 @@ func empty(ctx context.Context, a *StoreAdmin, name string, limit time.Duration,
 	if err == nil || errors.Is(err, grant.ErrNotFound) || limited.Err() == nil || ctx.Err() != nil {
 		return info, false, err
 	}
-	later, cancel := context.WithTimeout(ctx, readyLimit)
+	later, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	now, lookup := a.Lookup(later, name)
 	switch {

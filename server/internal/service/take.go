@@ -22,12 +22,12 @@ import (
 // are Problems. It is safe for concurrent use. Configurations of protocols embed
 // it: only the Backend is required, and they call WithDefaults.
 type Front struct {
-	Backend Backend         // finds the sequencers
-	Auth    auth.Authorizer // decides what each client may do; nil allows everything
-	Veil    veil.Keys       // of veiled IDs; nil if the server has none
-	Limit   time.Duration   // how long a request may wait, unless its own deadline is earlier; 0 means DefaultLimit
-	Limits  Limits          // of requests and connections
-	Issued  IssueFunc       // is called with IDs before they are answered; nil calls nothing
+	Backend        Backend         // finds the sequencers
+	Auth           auth.Authorizer // decides what each client may do; nil allows everything
+	Veil           veil.Keys       // of veiled IDs; nil if the server has none
+	RequestTimeout time.Duration   // how long a request may wait, unless its own deadline is earlier; 0 means DefaultRequestTimeout
+	Limits         Limits          // of requests and connections
+	Issued         IssueFunc       // is called with IDs before they are answered; nil calls nothing
 
 	// Observe is called for each request of the protocol, also for invalid ones, with
 	// the kind of problem and the time that each of n equal requests took, which were
@@ -46,7 +46,7 @@ type Front struct {
 // WithDefaults returns the Front with defaults for a zero Limit, Limits, Observe
 // and Logger.
 func (f Front) WithDefaults() Front {
-	f.Limit, f.Limits = cmp.Or(f.Limit, DefaultLimit), f.Limits.WithDefaults()
+	f.RequestTimeout, f.Limits = cmp.Or(f.RequestTimeout, DefaultRequestTimeout), f.Limits.WithDefaults()
 	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
 	if f.Observe == nil {
 		f.Observe = func(Kind, time.Duration, int) {}
@@ -165,7 +165,7 @@ func (q *Request) fit(s *Sequencer) *Problem {
 // stack that its deepest call needed.
 func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *Request, b *Batch) *Problem {
 	if err := c.Charge(name, q.Count); err != nil {
-		return ProblemOf(err, f.Limit, false)
+		return ProblemOf(err, f.RequestTimeout, false)
 	}
 	p := f.take(ctx, c, name, q, b)
 	f.settle(ctx, c, name, q.Count, b, p == nil)
@@ -183,7 +183,7 @@ func (f *Front) settle(ctx context.Context, c *auth.Credentials, name string, n 
 
 func (f *Front) take(ctx context.Context, c *auth.Credentials, name string, q *Request, b *Batch) *Problem {
 	if err := ctx.Err(); err != nil {
-		return ProblemOf(err, f.Limit, false)
+		return ProblemOf(err, f.RequestTimeout, false)
 	}
 	s := f.Backend.Opened(name) // which has a valid name
 	if s == nil {
@@ -211,7 +211,7 @@ func (f *Front) wait(ctx context.Context, c *auth.Credentials, name string, q *R
 	if q.Wait != nil {
 		ctx = q.Wait()
 	}
-	limited, cancel := context.WithTimeout(ctx, f.Limit)
+	limited, cancel := context.WithTimeout(ctx, f.RequestTimeout)
 	defer cancel()
 	var err error
 	if s != nil {
@@ -223,7 +223,7 @@ func (f *Front) wait(ctx context.Context, c *auth.Credentials, name string, q *R
 		*b, err = s.Take(limited, q.Count)
 	}
 	if err != nil {
-		return ProblemOf(err, f.Limit, limited.Err() != nil)
+		return ProblemOf(err, f.RequestTimeout, limited.Err() != nil)
 	}
 	return nil
 }
@@ -299,7 +299,7 @@ func (e *createError) Unwrap() error { return e.Cause }
 
 // allowed returns the client that creates a sequencer by using it, or why it
 // may not.
-func (by Creator) allowed(name, prefix string) (*auth.Credentials, error) {
+func (by MayCreate) allowed(name, prefix string) (*auth.Credentials, error) {
 	if by == nil {
 		return new(auth.Credentials), nil
 	}
@@ -314,7 +314,7 @@ func (by Creator) allowed(name, prefix string) (*auth.Credentials, error) {
 }
 
 // client returns the name of the client, "" without one.
-func (by Creator) client() string {
+func (by MayCreate) client() string {
 	if by != nil {
 		if c, _ := by(""); c != nil {
 			return c.Name()

@@ -56,7 +56,7 @@ type Principal struct {
 	Role       Role
 	sequencers []string // patterns; empty means all
 	noCreate   bool     // it may not create sequencers by using them
-	limits     Limits
+	limits     Quota
 	account    *account              // nil without an entry of the token file
 	shared     map[string]*Principal // what all clients together may take, by sequencer
 	sum        [sha256.Size]byte
@@ -162,7 +162,7 @@ func (s *Set) Len() int { return s.entries }
 //
 //	---
 //	sequencers:
-//	  orders: {rate: 50k/s}                    # of all clients together: see Limits
+//	  orders: {rate: 50k/s}                    # of all clients together: see Quota
 //	tokens:
 //	  - name: billing
 //	    sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
@@ -170,7 +170,7 @@ func (s *Set) Len() int { return s.entries }
 //	    sequencers: ["orders", "invoices-*"]   # default: all
 //	    expires: 2027-01-01T00:00:00Z          # default: never
 //	    create: false                          # by taking IDs of unknown names; default: true
-//	    rate: 50k/s                            # and burst, request-rate and max: see Limits
+//	    rate: 50k/s                            # and burst, request-rate and max: see Quota
 //	  - name: web
 //	    sha256: [2c26…, fcde…]                 # old and new token, during rotation
 //	    role: generate

@@ -31,7 +31,7 @@ func Entries(data []byte, file string) ([]*Entry, error) {
 		return nil, err
 	}
 	for _, e := range doc.entries {
-		e.Limits = e.Limits.or(doc.roles[e.Role])
+		e.Quota = e.Quota.or(doc.roles[e.Role])
 	}
 	return doc.entries, nil
 }

@@ -30,7 +30,7 @@ type Entry struct {
 	Sequencers []string `yaml:"sequencers,omitempty,flow"` // names or patterns; empty means all
 	Create     *bool    `yaml:"create,omitempty"`          // may it create sequencers by using them? nil means yes
 	Expires    string   `yaml:"expires,omitempty"`         // RFC 3339; "" means never
-	Limits     `yaml:",inline"`
+	Quota      `yaml:",inline"`
 }
 
 // hashes are one hash, or a list of hashes.
@@ -97,8 +97,8 @@ func (e *Entry) Check() error {
 	if _, err := time.Parse(time.RFC3339, e.Expires); err != nil && e.Expires != "" {
 		fail("expires is %q: it must be a time such as 2027-01-01T00:00:00Z", e.Expires)
 	}
-	e.Limits.check(fail)
-	if e.Limits != (Limits{}) && !e.Role.May(Take) {
+	e.Quota.check(fail)
+	if e.Quota != (Quota{}) && !e.Role.May(Take) {
 		fail("rate, burst, request-rate and max are for roles that take IDs, generate and admin")
 	}
 	return errors.Join(all...)
@@ -132,10 +132,10 @@ func (e *Entry) Certificate() string {
 
 // principals returns the principals of the entry, whose role has limits: one per
 // token. All but the last are being replaced.
-func (e *Entry) principals(role Limits) (all []*Principal) {
+func (e *Entry) principals(role Quota) (all []*Principal) {
 	p := Principal{Name: e.Name, Role: e.Role, sequencers: e.Sequencers,
 		noCreate: e.Create != nil && !*e.Create, subject: e.subject(), expires: e.Ends(),
-		limits: e.Limits.or(role), account: new(account)}
+		limits: e.Quota.or(role), account: new(account)}
 	if len(e.SHA256) == 0 {
 		return []*Principal{&p}
 	}
@@ -155,8 +155,8 @@ type document struct {
 	file       string // its name
 	root       yaml.Node
 	entries    []*Entry
-	roles      map[Role]Limits
-	sequencers map[string]Limits
+	roles      map[Role]Quota
+	sequencers map[string]Quota
 }
 
 // list returns the list of entries, which are in the same order.
@@ -181,8 +181,8 @@ func read(data []byte, file string) (*document, error) {
 		return nil, fmt.Errorf("%s: larger than %d MiB", file, maxFile>>20)
 	}
 	var content struct {
-		Roles      map[Role]Limits
-		Sequencers map[string]Limits
+		Roles      map[Role]Quota
+		Sequencers map[string]Quota
 		Tokens     []*Entry
 	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -219,7 +219,7 @@ func (d *document) check() error {
 		all = append(all, fmt.Errorf("%s:%d: %s", d.file, line, fmt.Sprintf(format, args...)))
 	}
 	checkValues(d.root.Content[0], fail)
-	limits := func(key string, check func(line int, name string) Limits) {
+	limits := func(key string, check func(line int, name string) Quota) {
 		n := valueOf(d.root.Content[0], key)
 		checkValues(n, fail)
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -229,13 +229,13 @@ func (d *document) check() error {
 			l.check(func(format string, args ...any) { fail(line, format, args...) })
 		}
 	}
-	limits("roles", func(line int, name string) Limits {
+	limits("roles", func(line int, name string) Quota {
 		if !Role(name).May(Take) {
 			fail(line, "roles limits %q: only generate and admin take IDs", name)
 		}
 		return d.roles[Role(name)]
 	})
-	limits("sequencers", func(line int, name string) Limits {
+	limits("sequencers", func(line int, name string) Quota {
 		if err := grant.CheckName(name); err != nil {
 			fail(line, "sequencers limits %q: it must be the name of a sequencer, not a pattern", name)
 		}

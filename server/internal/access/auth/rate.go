@@ -13,17 +13,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits are what a client, or all clients of a sequencer together, may take on
+// A Quota is what a client, or all clients of a sequencer together, may take on
 // each server. The zero value limits nothing, as does each zero field.
-type Limits struct {
+type Quota struct {
 	Rate        Quantity `yaml:"rate,omitempty" json:"rate,omitzero"`                 // IDs a second
 	Burst       Quantity `yaml:"burst,omitempty" json:"burst,omitzero"`               // IDs at once; zero means those of a second
 	RequestRate Quantity `yaml:"request-rate,omitempty" json:"request_rate,omitzero"` // requests for IDs a second, and at once
 	Max         Quantity `yaml:"max,omitempty" json:"max,omitzero"`                   // IDs in a request
 }
 
-// String returns the Limits for people.
-func (l Limits) String() string {
+// String returns the Quota for people.
+func (l Quota) String() string {
 	var all []string
 	for _, limit := range []struct {
 		name string
@@ -36,8 +36,8 @@ func (l Limits) String() string {
 	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
-// check returns what is wrong with the Limits.
-func (l *Limits) check(fail func(format string, args ...any)) {
+// check returns what is wrong with the Quota.
+func (l *Quota) check(fail func(format string, args ...any)) {
 	if l.Burst > 0 && (l.Rate == 0 || l.Burst < l.Rate || l.Burst > 1e6*l.Rate) {
 		fail("burst needs a rate, and must be what that gives in 1 s to 11 days")
 	}
@@ -53,8 +53,8 @@ func (l *Limits) check(fail func(format string, args ...any)) {
 	}
 }
 
-// or returns the Limits with those of its role for fields that are zero.
-func (l Limits) or(role Limits) Limits {
+// or returns the Quota with the values of its role for fields that are zero.
+func (l Quota) or(role Quota) Quota {
 	if l.Rate == 0 {
 		l.Rate, l.Burst = role.Rate, role.Burst
 	}
@@ -68,13 +68,13 @@ func (l Limits) or(role Limits) Limits {
 }
 
 // ids returns the rate of IDs.
-func (l *Limits) ids() Rate { return rateOf(l.Rate, cmp.Or(l.Burst, l.Rate)) }
+func (l *Quota) ids() Rate { return rateOf(l.Rate, cmp.Or(l.Burst, l.Rate)) }
 
 // rateOf returns a rate that allows at least one at once.
 func rateOf(rate, burst Quantity) Rate { return Rate{float64(rate), max(1, int(burst))} }
 
 // most returns how many IDs a request may ask for, and which limit says so.
-func (l *Limits) most() (n int, name string) {
+func (l *Quota) most() (n int, name string) {
 	n = math.MaxInt
 	if l.Max > 0 {
 		n, name = int(l.Max), "max"
@@ -212,7 +212,7 @@ func (e *LimitError) Error() string { return e.Text }
 // Limited reports whether limits hold for the client and a sequencer.
 func (c *Credentials) Limited(sequencer string) bool {
 	own, shared := c.payers(sequencer)
-	return shared != nil || own != nil && own.limits != (Limits{})
+	return shared != nil || own != nil && own.limits != (Quota{})
 }
 
 // payers returns what is charged for IDs of a sequencer: the client's entry, or
@@ -226,7 +226,7 @@ func (c *Credentials) payers(sequencer string) (own, shared *Principal) {
 }
 
 // Charge charges a client, and the sequencer, for a request for n IDs. If one of
-// their Limits does not allow it, only requests are charged, and the error is a
+// their Quota does not allow it, only requests are charged, and the error is a
 // *LimitError.
 func (c *Credentials) Charge(sequencer string, n int) error {
 	own, shared := c.payers(sequencer)
@@ -287,7 +287,7 @@ func (p *Principal) settle(n int, made bool) {
 }
 
 // Usage calls yield with the name of each entry, the IDs that it has taken since
-// the server started, and the requests that its Limits have refused, until yield
+// the server started, and the requests that its Quota has refused, until yield
 // returns false.
 func (s *Set) Usage(yield func(name string, ids, limited uint64) bool) {
 	var last *account

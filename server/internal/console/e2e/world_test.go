@@ -25,7 +25,7 @@ import (
 // A server is one of a fleet, with its console.
 type server struct {
 	t       *testing.T
-	cluster *service.Cluster
+	cluster *service.StoreBackend
 	handler http.Handler
 	pages   *console.Console
 	web     *http.Server
@@ -48,7 +48,7 @@ func start(t *testing.T, o options) *server {
 		o.store = new(memstore.Store)
 	}
 	s := &server{t: t}
-	s.cluster = service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(o.store, nil), Options: sequencer.Options{Layout: firn.Default()}})
+	s.cluster = service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(o.store, nil), Options: sequencer.Options{Layout: firn.Default()}})
 	figures := func() (all []metrics.Sequencer) {
 		s.cluster.Usage(func(name string, q *service.Usage) {
 			now := time.Now()
@@ -71,7 +71,7 @@ func start(t *testing.T, o options) *server {
 		})
 		return m
 	}
-	c := console.Config{Front: service.Front{Backend: s.cluster, Limit: 5 * time.Second}, Figures: figures, Self: announcer.ID, Version: "v0.9.0", Every: 250 * time.Millisecond}
+	c := console.Config{Front: service.Front{Backend: s.cluster, RequestTimeout: 5 * time.Second}, Figures: figures, Self: announcer.ID, Version: "v0.9.0", Every: 250 * time.Millisecond}
 	if o.tokens != "" {
 		set := must.Get(auth.Parse([]byte(o.tokens), "tokens.yaml"))(t)
 		c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil)

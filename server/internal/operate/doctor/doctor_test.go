@@ -217,7 +217,7 @@ func TestAddress(t *testing.T) {
 func TestForwards(t *testing.T) {
 	store := new(memstore.Store)
 	must.Get(grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), nil))(t)
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
+	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
 	defer cluster.Close(context.Background())
 	handler := httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: cluster}, Owner: cluster.Owner})
 	for words, answer := range map[string]http.HandlerFunc{

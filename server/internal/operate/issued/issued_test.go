@@ -127,12 +127,12 @@ func testVerdicts(t *testing.T, seed uint64, verdicts map[string]int) {
 // live is a server that is started again and again. It returns IDs that clients
 // have received, and those of the same time that nobody has.
 func live(t *testing.T, r *rand.Rand, layout firn.Layout, node uint64, d *disk) (all, others []taken) {
-	back := must.Get(service.NewStatic(service.StaticConfig{Layout: layout, Node: node}))(t)
+	back := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: layout, Node: node}))(t)
 	as, raw := form.Of(layout.Format()), form.Of(firn.Raw)
 	for range 3 {
 		l := must.Get(Open("stdout", d, fmt.Sprint("ids-", node), slog.New(slog.DiscardHandler)))(t)
 		l.Start()
-		front := service.Front{Backend: back, Limit: time.Hour, Issued: l.Add}
+		front := service.Front{Backend: back, RequestTimeout: time.Hour, Issued: l.Add}
 		for range 20 {
 			time.Sleep(time.Duration(r.Int64N(int64(40 * time.Second))))
 			hang := chan struct{}(nil)
@@ -369,8 +369,8 @@ func TestNeverBlocks(t *testing.T) {
 		d := &disk{hang: make(chan struct{})}
 		l := must.Get(Open("stdout", d, "", slog.New(slog.DiscardHandler)))(t)
 		l.Start()
-		back := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("uuidv7")}))(t)
-		front := service.Front{Backend: back, Limit: time.Hour, Issued: l.Add}
+		back := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.MustParseLayout("uuidv7")}))(t)
+		front := service.Front{Backend: back, RequestTimeout: time.Hour, Issued: l.Add}
 		begin := time.Now()
 		for range 10 {
 			q := &service.Request{Count: service.MaxCount}
@@ -396,10 +396,10 @@ func TestNeverBlocks(t *testing.T) {
 func TestAddDoesNotAllocate(t *testing.T) {
 	l := must.Get(Open("stdout", new(bytes.Buffer), "", slog.New(slog.DiscardHandler)))(t)
 	for _, layout := range []string{"default", "js53", "hazelcast"} {
-		back := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout)}))(t)
+		back := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.MustParseLayout(layout)}))(t)
 		c := &auth.Credentials{Address: "10.0.0.1:3476"}
 		var b service.Batch
-		if p := (&service.Front{Backend: back, Limit: time.Hour}).Take(t.Context(), c, "orders", &service.Request{Count: 1}, &b); p != nil {
+		if p := (&service.Front{Backend: back, RequestTimeout: time.Hour}).Take(t.Context(), c, "orders", &service.Request{Count: 1}, &b); p != nil {
 			t.Fatal(p)
 		}
 		got := testing.AllocsPerRun(1000, func() { l.Add(t.Context(), c, "orders", b) })

@@ -40,8 +40,8 @@ const (
 	DefaultSequencer = "nodes"
 	DefaultWindow    = 10 * time.Minute
 	defaultLastNode  = 1023 // 10 bits, as most generators have
-	mostMargin       = 2 * time.Minute
-	mostGrace        = 10 * time.Second
+	maxMargin        = 2 * time.Minute
+	maxGrace         = 10 * time.Second
 )
 
 // layout is the layout of sequencers that Run creates. No IDs are made with it:
@@ -168,8 +168,8 @@ type limits struct{ window, margin, grace, every time.Duration }
 // limits returns the durations for a window. An operator may shorten it while
 // the command runs (firn sequencer window), so what was given is cut to it.
 func (c Config) limits(window time.Duration) limits {
-	margin := cmp.Or(min(c.Margin, window/2), min(window/5, mostMargin))
-	grace := cmp.Or(min(c.Grace, margin), min(margin/2, mostGrace))
+	margin := cmp.Or(min(c.Margin, window/2), min(window/5, maxMargin))
+	grace := cmp.Or(min(c.Grace, margin), min(margin/2, maxGrace))
 	return limits{window, margin, grace, min(beyond/4, margin/8)}
 }
 

@@ -126,7 +126,7 @@ func TestProtocols(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	const parent = "00-0123456789abcdef0123456789abcdef-fedcba9876543210-"
 	c := tracingtest.New(t)
-	backend := must.Get(service.NewStatic(service.StaticConfig{}))(t)
+	backend := must.Get(service.NewStaticBackend(service.StaticBackendConfig{}))(t)
 	get := func(share, path, traceparent string) (int, *Tracer) {
 		tracer := start(t, Config{Endpoint: "http://" + c.GRPC}, shareEnv, share)
 		h := httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: backend}, Trace: tracer.HTTP(true)})

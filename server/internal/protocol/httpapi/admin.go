@@ -45,7 +45,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *service.Problem) f
 		if r.Method == http.MethodPost && hasBody(w, r) {
 			return service.Problemf(service.UnexpectedBody, "this path reads no body")
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), h.config.Limit)
+		ctx, cancel := context.WithTimeout(r.Context(), h.config.RequestTimeout)
 		defer cancel()
 		return serve(h, ctx, &adminCall{a, w, r, name})
 	}
@@ -54,7 +54,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *service.Problem) f
 // answer answers with a sequencer, or with a problem if err is not nil.
 func (a *adminCall) answer(ctx context.Context, h *Handler, status int, info grant.Info, err error) *service.Problem {
 	if err != nil {
-		return service.AdminProblem(a.name, err, h.config.Limit, ctx.Err() != nil)
+		return service.AdminProblem(a.name, err, h.config.RequestTimeout, ctx.Err() != nil)
 	}
 	return writeJSON(a.w, status, textfmt.InJSON(info))
 }
@@ -71,7 +71,7 @@ func (h *Handler) sequencers(ctx context.Context, a *adminCall) *service.Problem
 		return true
 	})
 	if err != nil {
-		return service.ProblemOf(err, h.config.Limit, ctx.Err() != nil)
+		return service.ProblemOf(err, h.config.RequestTimeout, ctx.Err() != nil)
 	}
 	return writeJSON(a.w, http.StatusOK, map[string]any{"sequencers": all})
 }
@@ -154,7 +154,7 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *service.Problem {
 // within the request's limit, it answers 202.
 func change(do service.LimitedChange) func(*Handler, context.Context, *adminCall) *service.Problem {
 	return func(h *Handler, ctx context.Context, a *adminCall) *service.Problem {
-		info, pending, err := do(a.r.Context(), a.StoreAdmin, a.name, h.config.Limit)
+		info, pending, err := do(a.r.Context(), a.StoreAdmin, a.name, h.config.RequestTimeout)
 		status := http.StatusOK
 		if pending {
 			status = http.StatusAccepted
@@ -167,11 +167,11 @@ func change(do service.LimitedChange) func(*Handler, context.Context, *adminCall
 func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
 	all := []members.Server{}
 	if a, p := h.config.Admin(creds); p == nil {
-		ctx, cancel := context.WithTimeout(r.Context(), h.config.Limit)
+		ctx, cancel := context.WithTimeout(r.Context(), h.config.RequestTimeout)
 		defer cancel()
 		listed, err := a.Members(ctx)
 		if err != nil {
-			return service.ProblemOf(err, h.config.Limit, ctx.Err() != nil)
+			return service.ProblemOf(err, h.config.RequestTimeout, ctx.Err() != nil)
 		}
 		all = append(all, listed...)
 	}

@@ -32,7 +32,7 @@ const fast = "bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z"
 // TestAllocations: what a request for one ID allocates besides net/http. Three
 // of these are for the request ID; without tracing, none is for traces.
 func TestAllocations(t *testing.T) {
-	s := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)}))(t)
+	s := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.MustParseLayout(fast)}))(t)
 	w := &nullWriter{header: make(http.Header)}
 	r := httptest.NewRequest("GET", "/v1/sequencers/orders/next", nil)
 	r.Host = "localhost"

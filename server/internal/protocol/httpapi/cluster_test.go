@@ -28,9 +28,9 @@ var errDown = errors.New("secret: dial 10.0.0.1: connection refused")
 func newFlaky() *nettest.Store { return &nettest.Store{Store: new(memstore.Store), Err: errDown} }
 
 // newCluster makes a Cluster on a store and closes it when the test ends.
-func newCluster(t *testing.T, c service.ClusterConfig) *service.Cluster {
+func newCluster(t *testing.T, c service.StoreBackendConfig) *service.StoreBackend {
 	t.Helper()
-	cluster := service.NewCluster(c)
+	cluster := service.NewStoreBackend(c)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -56,14 +56,14 @@ func TestReadyWithoutNumber(t *testing.T) { synctest.Test(t, testReadyWithoutNum
 func testReadyWithoutNumber(t *testing.T) {
 	store := newFlaky()
 	one := sequencer.Options{Member: grant.Member{Nodes: &grant.Range{Lo: 3, Hi: 3}}}
-	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
+	holder := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
 	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	var log bytes.Buffer
 	var elsewhere atomic.Bool
 	tries := new(tryCounter)
 	tried := one
 	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
-	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: tried, Peers: helpfulPeers{&elsewhere}})
+	c := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: tried, Peers: helpfulPeers{&elsewhere}})
 	h := NewHandler(Config{Front: service.Front{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))}})
 	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
 	if w := ready(); w.Code != 200 {
@@ -130,10 +130,10 @@ func (h helpfulPeers) CanHelp() bool { return h.can.Load() }
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Options{Member: grant.Member{Nodes: &grant.Range{Lo: 3, Hi: 3}}}
-	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
+	holder := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
 	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	restored := &struct{ *memstore.Store }{store}
-	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(restored, nil), Options: one})
+	c := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(restored, nil), Options: one})
 	if _, err := c.Sequencer(t.Context(), "orders", nil); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestReadyCreatesNothing(t *testing.T) {
 // and hides no other.
 func TestUnreadableNode(t *testing.T) {
 	store := new(memstore.Store)
-	c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
+	c := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
 	defer c.Close(t.Context())
 	h := NewHandler(Config{Front: service.Front{Backend: c}})
 	do(h, "POST", "/v1/sequencers/orders/next")

@@ -59,9 +59,9 @@ func FuzzPaths(f *testing.F) {
 			return // net/http would not call the handler
 		}
 		store := new(memstore.Store)
-		cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
+		cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
 		defer cluster.Close(context.Background())
-		h := NewHandler(Config{Front: service.Front{Backend: cluster, Limit: 10 * time.Second}})
+		h := NewHandler(Config{Front: service.Front{Backend: cluster, RequestTimeout: 10 * time.Second}})
 		if w := send(h, "PUT", "/v1/sequencers/there", `{"layout":"default"}`); w.Code != 201 {
 			t.Fatal(w.Body)
 		}

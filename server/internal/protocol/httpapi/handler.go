@@ -355,7 +355,7 @@ func (h *Handler) logReadiness(ctx context.Context, err error) *service.Problem 
 		}
 		return nil
 	}
-	p := service.ProblemOf(err, h.config.Limit, false)
+	p := service.ProblemOf(err, h.config.RequestTimeout, false)
 	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
 		h.config.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503",
 			slog.String("reason", p.Kind.String()), slog.Any("error", err))

@@ -19,13 +19,15 @@ import (
 // day is the time of the tests.
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func newStatic(t testing.TB, layout string) *service.Static { return servicetest.NewStatic(t, layout) }
+func newStatic(t testing.TB, layout string) *service.StaticBackend {
+	return servicetest.NewStaticBackend(t, layout)
+}
 
 // stats returns the statistics of a sequencer's generator.
 func stats(t testing.TB, b service.Backend, name string) (found firn.Stats) {
 	t.Helper()
 	must.Get(b.Sequencer(context.Background(), name, nil))(t)
-	b.(*service.Static).Usage(func(n string, s *service.Usage) {
+	b.(*service.StaticBackend).Usage(func(n string, s *service.Usage) {
 		if n == name {
 			found = s.Stats.Stats
 		}

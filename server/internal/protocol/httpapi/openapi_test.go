@@ -41,7 +41,7 @@ func TestOpenAPI(t *testing.T) {
 		Paths   map[string]map[string]yaml.Node
 	}
 	must.Do(t, yaml.Unmarshal(openAPI, &doc))
-	cluster := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
+	cluster := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, "firn_ids_total 1\n")

@@ -57,7 +57,7 @@ func (m *silentStore) set(reads, writes int32) {
 type world struct {
 	t     *testing.T
 	store *silentStore
-	c     *service.Cluster
+	c     *service.StoreBackend
 	h     *Handler
 }
 
@@ -68,7 +68,7 @@ func inWorld(t *testing.T, run func(w *world)) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
 		m := newSilentStore()
 		answers := new(health.Answers)
-		c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(grant.Observe(m, answers.Observe), answers.Silent), Options: sequencer.Options{Window: 30 * time.Second}})
+		c := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(grant.Observe(m, answers.Observe), answers.Silent), Options: sequencer.Options{Window: 30 * time.Second}})
 		w := &world{t, m, c, NewHandler(Config{Front: service.Front{Backend: c}})}
 		w.want("first", 200, 0)
 		run(w)
@@ -127,8 +127,8 @@ func TestSilentStore(t *testing.T) {
 				}
 				w.store.set(works, works)
 				time.Sleep(2 * time.Second)
-				w.want("it answers again", 200, service.DefaultLimit)
-				w.wantFor("another name", "POST", "/v1/sequencers/users/next", 200, service.DefaultLimit) // opening it may be paused
+				w.want("it answers again", 200, service.DefaultRequestTimeout)
+				w.wantFor("another name", "POST", "/v1/sequencers/users/next", 200, service.DefaultRequestTimeout) // opening it may be paused
 				w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
 			})
 		})
@@ -152,7 +152,7 @@ func TestStoreOfReads(t *testing.T) {
 		w.store.set(works, works)
 		time.Sleep(10 * time.Second)
 		w.wantFor("whether it is ready, with writes", "GET", "/readyz", 200, 0)
-		w.want("with writes", 200, service.DefaultLimit)
+		w.want("with writes", 200, service.DefaultRequestTimeout)
 	})
 }
 

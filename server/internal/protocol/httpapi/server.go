@@ -21,8 +21,8 @@ func NewServer(h *Handler) *http.Server {
 		MaxHeaderBytes:               h.config.Limits.Header,
 		ReadHeaderTimeout:            h.config.Limits.Read,
 		// At least as long as a whole request: it keeps running during the answer.
-		ReadTimeout:  h.config.Limits.Read + h.config.Limit + h.config.Limits.Write,
-		WriteTimeout: h.config.Limit + h.config.Limits.Write,
+		ReadTimeout:  h.config.Limits.Read + h.config.RequestTimeout + h.config.Limits.Write,
+		WriteTimeout: h.config.RequestTimeout + h.config.Limits.Write,
 		IdleTimeout:  h.config.Limits.Idle,
 		ErrorLog:     slog.NewLogLogger(h.config.Logger.Handler(), slog.LevelWarn),
 	}

@@ -14,8 +14,8 @@ import (
 // fast is a layout that never has to wait.
 const fast = "bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z"
 
-func newFast(t testing.TB) *service.Static {
-	s := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)}))(t)
+func newFast(t testing.TB) *service.StaticBackend {
+	s := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.MustParseLayout(fast)}))(t)
 	return s
 }
 

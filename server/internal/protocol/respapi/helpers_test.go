@@ -21,7 +21,9 @@ import (
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
-func newStatic(t testing.TB, layout string) *service.Static { return servicetest.NewStatic(t, layout) }
+func newStatic(t testing.TB, layout string) *service.StaticBackend {
+	return servicetest.NewStaticBackend(t, layout)
+}
 
 // counting is a Backend whose IDs are 1, 2, 3 and so on, across all names.
 func counting() service.Backend {

@@ -253,7 +253,7 @@ func waiting(d time.Duration) servicetest.Source {
 // TestWaits: commands before one that waits are answered first, and a command
 // that waits too long is an error.
 func TestWaits(t *testing.T) {
-	serving(t, Config{Front: service.Front{Backend: servicetest.Open(waiting(3 * time.Second)), Limit: 5 * time.Second}}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Front: service.Front{Backend: servicetest.Open(waiting(3 * time.Second)), RequestTimeout: 5 * time.Second}}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		began := time.Now()
 		must.Get(io.WriteString(c, line("PING")+line("NEXT orders")+line("PING")+strings.Repeat(line("NEXT orders"), 8)))(t)
@@ -265,7 +265,7 @@ func TestWaits(t *testing.T) {
 			}
 		}
 	})
-	serving(t, Config{Front: service.Front{Backend: servicetest.Open(waiting(time.Minute)), Limit: 5 * time.Second}}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Front: service.Front{Backend: servicetest.Open(waiting(time.Minute)), RequestTimeout: 5 * time.Second}}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		began := time.Now()
 		want := "-TRYAGAIN busy: the limit of 5s for a request has passed: context deadline exceeded; retry after 1 s"
@@ -306,7 +306,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("a connection after Shutdown has %s", got)
 		}
 	})
-	serving(t, Config{Front: service.Front{Backend: servicetest.Open(waiting(time.Hour)), Limit: time.Hour}}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Front: service.Front{Backend: servicetest.Open(waiting(time.Hour)), RequestTimeout: time.Hour}}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		must.Get(io.WriteString(c, line("NEXT orders")))(t)
 		synctest.Wait()

@@ -54,13 +54,13 @@ func invalid(field string, p *service.Problem) error {
 
 // failed returns what a client sees of an error of a Backend or its sources.
 func (s *Server) failed(ctx context.Context, err error) error {
-	return s.problem(ctx, service.ProblemOf(err, s.config.Limit, isLate(err)))
+	return s.problem(ctx, service.ProblemOf(err, s.config.RequestTimeout, isLate(err)))
 }
 
 // failedOn is failed for an error of a StoreAdmin, about the named
 // sequencer.
 func (s *Server) failedOn(ctx context.Context, name string, err error) error {
-	return s.problem(ctx, service.AdminProblem(name, err, s.config.Limit, isLate(err)))
+	return s.problem(ctx, service.AdminProblem(name, err, s.config.RequestTimeout, isLate(err)))
 }
 
 func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }

@@ -16,7 +16,7 @@ const defaultName = "default"
 
 // limited returns the context of a call with the server's limit.
 func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, s.config.Limit)
+	return context.WithTimeout(ctx, s.config.RequestTimeout)
 }
 
 // Next makes IDs and returns them at once.
@@ -96,7 +96,7 @@ func (s *Server) reserveAnswer(ctx context.Context, k *call, l *firn.Layout, n i
 	}
 	p := service.Problemf(service.Busy, "earlier answers were not read in %v, %d MiB of this connection or %d MiB of "+
 		"all: no ID was taken; take fewer at a time, or use another connection or server",
-		s.config.Limit, maxHeld>>20, maxHeldAll>>20)
+		s.config.RequestTimeout, maxHeld>>20, maxHeldAll>>20)
 	p.Retry = time.Second
 	return p
 }

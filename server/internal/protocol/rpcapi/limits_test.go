@@ -26,7 +26,7 @@ import (
 // up waiting.
 func TestShutdownWaits(t *testing.T) {
 	var running atomic.Int64
-	s := NewServer(Config{Front: service.Front{Limit: time.Hour, Backend: blocking(func(ctx context.Context) {
+	s := NewServer(Config{Front: service.Front{RequestTimeout: time.Hour, Backend: blocking(func(ctx context.Context) {
 		running.Add(1)
 		<-ctx.Done()
 		time.Sleep(50 * time.Millisecond)
@@ -50,8 +50,8 @@ func TestShutdownWaits(t *testing.T) {
 // limit, also for clients that set no deadline, and says how far it is.
 func TestAdminLimit(t *testing.T) {
 	cut := &nettest.Store{Store: new(memstore.Store)}
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(cut.Store, nil)})
-	q := firnv1.NewSequencersClient(serve(t, Config{Front: service.Front{Backend: cluster, Limit: 50 * time.Millisecond}}))
+	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(cut.Store, nil)})
+	q := firnv1.NewSequencersClient(serve(t, Config{Front: service.Front{Backend: cluster, RequestTimeout: 50 * time.Millisecond}}))
 	held := must.Get(sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()}))(t)
 	cut.Cut.Store(true) // it does not see what follows
 	if r, err := q.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"}); err != nil || r.GetSequencer().GetState() != "detaching" {

@@ -174,7 +174,7 @@ func TestManyLongAnswers(t *testing.T) {
 // it requests more, and no ID is taken; it can always get a short answer.
 func TestUnreadAnswers(t *testing.T) {
 	s := newOpen()
-	server := NewServer(Config{Front: service.Front{Backend: s, Limit: 50 * time.Millisecond}})
+	server := NewServer(Config{Front: service.Front{Backend: s, RequestTimeout: 50 * time.Millisecond}})
 	ctx := within(t.Context(), server)
 	must.Do(t, callOf(ctx).meter.reserve(ctx, maxHeld))
 	_, err := server.Next(ctx, &firnv1.NextRequest{Count: manyOctets/8 + 1})

@@ -169,7 +169,7 @@ func (s *Server) changeSequencer(ctx context.Context, name string, do service.Li
 	if err != nil {
 		return nil, err
 	}
-	info, _, err := do(ctx, a, name, s.config.Limit)
+	info, _, err := do(ctx, a, name, s.config.RequestTimeout)
 	if err != nil {
 		return nil, s.failedOn(ctx, name, err)
 	}

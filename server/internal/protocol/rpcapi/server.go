@@ -43,10 +43,10 @@ type Config struct {
 
 // Limits of a connection and a call.
 const (
-	maxStreams  = 100              // concurrent streams of a connection; each may hold an unread response
-	pingLeast   = 5 * time.Second  // minimum time between pings of a client
-	pingEvery   = 30 * time.Second // the server's pings on a silent connection
-	pingTimeout = 20 * time.Second
+	maxStreams   = 100              // concurrent streams of a connection; each may hold an unread response
+	minPingEvery = 5 * time.Second  // minimum time between pings of a client
+	pingEvery    = 30 * time.Second // the server's pings on a silent connection
+	pingTimeout  = 20 * time.Second
 )
 
 // A Server answers gRPC. It must be made by NewServer, and is safe for
@@ -90,7 +90,7 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.MaxHeaderListSize(uint32(c.Limits.Header)),
 		grpc.WaitForHandlers(true),
 		grpc.ConnectionTimeout(c.Limits.Read),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingEvery, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: c.Limits.Idle, Time: pingEvery,
 			Timeout: pingTimeout}),
 		grpc.UnaryInterceptor(s.unary),

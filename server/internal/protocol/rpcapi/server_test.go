@@ -33,7 +33,7 @@ import (
 func serve(t *testing.T, c Config) *grpc.ClientConn {
 	t.Helper()
 	if c.Backend == nil {
-		cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
+		cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 		t.Cleanup(func() { _ = cluster.Close(context.Background()) })
 		c.Backend = cluster
 	}
@@ -58,7 +58,7 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 
 func static(t *testing.T, layout string) service.Backend {
 	t.Helper()
-	return must.Get(service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 3}))(t)
+	return must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.MustParseLayout(layout), Node: 3}))(t)
 }
 
 func wantCode(t *testing.T, what string, err error, code codes.Code, reason string) {
@@ -246,7 +246,7 @@ func TestSequencers(t *testing.T) {
 // those whose records cannot be read.
 func TestGet(t *testing.T) {
 	store := new(memstore.Store)
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
+	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
 	t.Cleanup(func() { _ = cluster.Close(context.Background()) })
 	conn := serve(t, Config{Front: service.Front{Backend: cluster}})
 	config := servicetest.Config(firn.Default())

@@ -31,7 +31,7 @@ import (
 
 // A server is a Cluster with its Peers and its HTTP.
 type server struct {
-	*service.Cluster
+	*service.StoreBackend
 	*Peers
 	url   string
 	store *nettest.Store
@@ -53,7 +53,7 @@ func (o setup) start(t *testing.T) *server {
 	t.Helper()
 	v := &server{store: &nettest.Store{Store: o.store}}
 	fleet := service.NewStoreAdmin(v.store, nil)
-	c := service.ClusterConfig{Admin: fleet, Options: sequencer.Options{
+	c := service.StoreBackendConfig{Admin: fleet, Options: sequencer.Options{
 		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")),
 		Member: grant.Member{Nodes: &o.nodes, Logger: o.log},
 	}}
@@ -61,8 +61,8 @@ func (o setup) start(t *testing.T) *server {
 		v.Peers = New(fleet, Config{URLs: o.to, Logger: o.log})
 		c.Peers = v.Peers
 	}
-	v.Cluster = service.NewCluster(c)
-	v.web = httptest.NewUnstartedServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: v.Cluster, Auth: o.guard}, Owner: v.Cluster.Owner}))
+	v.StoreBackend = service.NewStoreBackend(c)
+	v.web = httptest.NewUnstartedServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: v.StoreBackend, Auth: o.guard}, Owner: v.StoreBackend.Owner}))
 	if o.at != nil {
 		v.web.Listener = o.at
 	}
@@ -84,7 +84,7 @@ func (o setup) start(t *testing.T) *server {
 }
 
 // Close resolves the ambiguity of the embedded fields.
-func (s *server) Close(ctx context.Context) error { return s.Cluster.Close(ctx) }
+func (s *server) Close(ctx context.Context) error { return s.StoreBackend.Close(ctx) }
 
 // kill ends a server so that its node IDs stay as they are.
 func (s *server) kill() {
@@ -257,7 +257,7 @@ func TestReusedAddress(t *testing.T) {
 			case "another node ID of a copy":
 				o.store, o.nodes = copied, grant.Range{Lo: 1, Hi: 1}
 			case "static":
-				s := must.Get(service.NewStatic(service.StaticConfig{Layout: firn.Default()}))(t)
+				s := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.Default()}))(t)
 				web := httptest.NewServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: s}}))
 				t.Cleanup(web.Close)
 				to = web.URL

@@ -60,8 +60,8 @@ func originOf(l *firn.Layout, packed []byte) (o origin, err error) {
 	return o, nil
 }
 
-// mostWindows is how many records of node IDs are cached.
-const mostWindows = 10_000
+// maxWindows is how many records of node IDs are cached.
+const maxWindows = 10_000
 
 // windows is a cache of what this server's store says about the node IDs of
 // others. It is safe for concurrent use.
@@ -136,7 +136,7 @@ func (w *windows) read(ctx context.Context, key numbered) (have heldWindow, err 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.known) >= mostWindows {
+	if len(w.known) >= maxWindows {
 		clear(w.known)
 	}
 	key.name = strings.Clone(key.name)

@@ -17,7 +17,7 @@ import (
 type Backend func(ctx context.Context, name string) (*service.Sequencer, error)
 
 // Sequencer calls the function.
-func (f Backend) Sequencer(ctx context.Context, name string, _ service.Creator) (*service.Sequencer, error) {
+func (f Backend) Sequencer(ctx context.Context, name string, _ service.MayCreate) (*service.Sequencer, error) {
 	return f(ctx, name)
 }
 
@@ -68,16 +68,16 @@ func Config(l firn.Layout) grant.Config {
 	return grant.DefaultConfig(nil, l, nil)
 }
 
-// day is the time at which the clock of NewStatic begins.
+// day is the time at which the clock of NewStaticBackend begins.
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// NewStatic makes a Static of a layout, with node 5. Its clock advances by ten
+// NewStaticBackend makes a Static of a layout, with node 5. Its clock advances by ten
 // seconds at every reading, so that no test waits for real time.
-func NewStatic(t testing.TB, layout string) *service.Static {
+func NewStaticBackend(t testing.TB, layout string) *service.StaticBackend {
 	t.Helper()
 	l := firn.MustParseLayout(layout)
 	var n atomic.Int64
-	s, err := service.NewStatic(service.StaticConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
+	s, err := service.NewStaticBackend(service.StaticBackendConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
 		Now:      func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) },
 		MaxAhead: l.MaxAhead(),
 	}})
