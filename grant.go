@@ -1,6 +1,9 @@
 package firn
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Grant is the exclusive right to make IDs with a node ID for the times in
 // [From, Until), which is called a window. It is plain data.
@@ -37,3 +40,102 @@ type Grant struct {
 // know of reservations, so do not release a reserved batch from the process
 // before its hold has ended.
 func StaticGrant(node uint64) Grant { return Grant{Node: node} }
+
+// Extend moves the end of the current grant to until; the zero time means no
+// end. A time before the current end is an error and changes nothing.
+func (c *core) Extend(until time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sealed {
+		return ErrSealed
+	}
+	t := c.term.Load()
+	limit := c.limit(until)
+	if limit < t.limit.Load() {
+		end, _ := c.layout.timeOf(t.limit.Load() >> c.layout.seqBits)
+		return fmt.Errorf("firn: extend the grant of node %d: %s is before its current end, %s, and a window never shrinks",
+			t.grant.Node, stamp(until), stamp(end))
+	}
+	t.limit.Store(limit)
+	return nil
+}
+
+// Switch continues under another grant, at a tick above the last one used, so
+// that IDs keep increasing. Calls in progress end under one of the two grants.
+// No call takes a slot of the old grant after Switch has returned.
+func (c *core) Switch(g Grant) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sealed {
+		return ErrSealed
+	}
+	old := c.term.Load()
+	t, err := c.newTerm(g) // before the old term is sealed, to detect an invalid g
+	if err != nil {
+		return err
+	}
+	slot, used := c.seal(old)
+	if used {
+		c.floor = c.roundUp(slot)
+	}
+	t.floor = c.floor
+	t.begin(max(t.first, c.floor))
+	if d := old.debt.Load(); d != nil && d.covers(old.reached(slot)) {
+		t.debt.Store(&debt{from: d.from, to: c.floor, now: d.now})
+	}
+	c.retired = append(c.retired, old)
+	c.countRetired()
+	c.term.Store(t)
+	c.notify()
+	return nil
+}
+
+// Seal ends the generator: no slot is taken after Seal has returned. A call
+// that took one before may still return it.
+//
+// The result is the exclusive end of the times used under the current grant and
+// earlier ones, or the grant's From if that is later. The next holder of the
+// node ID must not begin before it. It is the zero time if a generator with a
+// static grant was never called. Calling Seal again changes nothing and returns
+// the same time.
+func (c *core) Seal() (until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sealed = true
+	t := c.term.Load()
+	slot, used := c.seal(t)
+	c.notify()
+	if used {
+		c.floor = c.roundUp(slot)
+	}
+	until = t.grant.From
+	if c.floor > 0 {
+		if end, _ := c.layout.timeOf(c.floor >> c.layout.seqBits); end.After(until) {
+			until = end
+		}
+	}
+	return until
+}
+
+// Used returns the exclusive end of the times used so far, under any grant, or
+// the zero time if no ID was made. It may not yet include the ID of a call in
+// progress. It never goes back.
+func (c *core) Used() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slot, used := c.term.Load().end()
+	if slot = c.roundUp(slot); !used {
+		slot = c.floor
+	}
+	if slot == 0 {
+		return time.Time{}
+	}
+	until, _ := c.layout.timeOf(slot >> c.layout.seqBits)
+	return until
+}
+
+// seal marks the word that calls swap, so no swap can succeed afterwards.
+func (c *core) seal(t *term) (slot uint64, used bool) {
+	t.word.Or(sealed)
+	return t.end()
+}

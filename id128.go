@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"encoding/binary"
+	"fmt"
+	"math/big"
 	"slices"
 
 	"github.com/firnid/firn/internal/basen"
@@ -140,4 +142,17 @@ func (id ID128) Value() (driver.Value, error) {
 // 2^56, without a time. On error, id is unchanged.
 func (id *ID128) Scan(src any) error {
 	return scan("ID128", 16, src, id, func(n uint64) { *id = ID128FromUint64s(0, n) })
+}
+
+// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number,
+// with the flags of integers; %v, %s and %q print the text of String.
+func (id ID128) Format(f fmt.State, verb rune) {
+	var v any = id.String()
+	switch {
+	case verb == 'v' && f.Flag('#'):
+		v = [16]byte(id)
+	case isNumber(f, verb):
+		v = new(big.Int).SetBytes(id[:])
+	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v)
 }

@@ -3,11 +3,9 @@ package client
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/firnid/firn"
 )
@@ -63,30 +61,6 @@ func New(c Config) (*Client, error) {
 	client.roster.timeout = c.Timeout
 	client.roster.health = make([]health, len(client.roster.servers))
 	return client, nil
-}
-
-// noRedirect returns redirects instead of following them, because a token would
-// be sent along.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// newTransport returns the transport for one or more servers.
-func newTransport(config *tls.Config,
-	dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
-	var http1 http.Protocols
-	http1.SetHTTP1(true)
-	return &http.Transport{
-		DialContext:         dial,
-		TLSClientConfig:     config.Clone(), // nil stays nil
-		TLSHandshakeTimeout: 10 * time.Second,
-		// A fetch uses a connection of its own, and a closed one must be
-		// dialled again. So keep those of several sequencers, but for less than
-		// the 2 minutes after which the server closes them.
-		MaxIdleConnsPerHost:    32,
-		IdleConnTimeout:        90 * time.Second,
-		DisableCompression:     true,
-		MaxResponseHeaderBytes: 64 << 10,
-		Protocols:              &http1,
-	}
 }
 
 // Sequencer returns the sequencer with this name, which must have IDs of 64

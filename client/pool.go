@@ -17,7 +17,7 @@ import (
 // a device on the network path may have dropped it. A pool keeps maxIdle of them.
 const (
 	idleAfter = 90 * time.Second
-	maxIdle  = 32
+	maxIdle   = 32
 )
 
 // past is a deadline that ends reads and writes at once.

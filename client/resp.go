@@ -4,10 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/firnid/firn"
 )
@@ -101,4 +105,75 @@ func readRuns[I firn.AnyID[I]](r *bufio.Reader, most int) (runs []firn.RunOf[I],
 		runs = append(runs, firn.RunOf[I]{First: id, Step: step, Count: count})
 	}
 	return runs, nil, err
+}
+
+// ask asks over RESP.
+func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n int,
+	packed bool) (runs []firn.RunOf[I], err error) {
+	command := "NEXTR"
+	if packed {
+		command = "NEXTB"
+	}
+	words := appendCommand(nil, command, s.name, strconv.Itoa(n))
+	err = to.pool.ask(ctx, token, words, func(r *bufio.Reader, refused string) (err error) {
+		var wrong error
+		first, err := r.Peek(1)
+		switch {
+		case err != nil:
+		case first[0] == '-':
+			var text []byte
+			if _, text, err = readLine(r); err == nil {
+				err = s.fault(cmp.Or(refused, string(text)), to)
+			}
+		case packed:
+			var data []byte
+			if data, err = readText(r, 16*n); err == nil {
+				runs, wrong = parsePacked[I](data, n)
+			}
+		default:
+			runs, wrong, err = readRuns[I](r, n)
+		}
+		if wrong != nil {
+			err = s.unusable(to, "%v", wrong)
+		}
+		return err
+	})
+	switch {
+	case err == nil || errors.As(err, new(*Error)) || errors.As(err, new(*answerError)):
+		return runs, err
+	case err == errFraming:
+		return nil, s.unusable(to, "it is %v: use firn:// only for the address of a Firn server", err)
+	}
+	return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
+}
+
+// fault parses an error of RESP: WORD kind: detail; retry after N s. Errors
+// without a kind come from something other than a Firn server, or from Redis's
+// own texts for authentication.
+func (s *SequencerOf[I]) fault(text string, from *server) error {
+	e := &Error{Sequencer: s.name, Server: from.name, Status: http.StatusInternalServerError}
+	word, rest, _ := strings.Cut(text, " ")
+	kind, detail, _ := strings.Cut(rest, ": ")
+	if k, known := problemKinds[kind]; known {
+		e.Kind, e.Status = kind, k.status
+	} else {
+		detail = rest
+		switch word {
+		case "NOAUTH", "WRONGPASS":
+			e.Kind, e.Status = "unauthorized", http.StatusUnauthorized
+		case "NOPERM":
+			e.Kind, e.Status = "forbidden", http.StatusForbidden
+		case "TRYAGAIN", "UNAVAILABLE":
+			e.Status = http.StatusServiceUnavailable
+		}
+	}
+	if i := strings.LastIndex(detail, "; retry after "); i >= 0 {
+		seconds, _ := strings.CutSuffix(detail[i+len("; retry after "):], " s")
+		if e.RetryAfter = retryAfter(seconds); e.RetryAfter > 0 {
+			detail = detail[:i]
+		}
+	}
+	e.Detail = printable(detail)
+	e.Hint = hintOf(e.Kind, e.Status)
+	return e
 }

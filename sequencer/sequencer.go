@@ -1,142 +1,218 @@
 package sequencer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 )
 
-// Errors of sequencers, in addition to those of packages grant and firn.
-var (
-	// ErrNotJoined is returned after Leave until Join, and if Options.Idle is
-	// set, until the first Join.
-	ErrNotJoined = errors.New("sequencer: this process has not joined the sequencer")
+// A SequencerOf is a Sequencer of 64-bit or 128-bit IDs. It is safe for concurrent
+// use by multiple goroutines. It must be made by Open or Open128, and ends with
+// Close.
+type SequencerOf[I firn.AnyID[I]] struct {
+	name    string
+	config  grant.Config
+	patient bool // waits for a free node ID
+	options firn.Options
+	create  func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)
+	keeper  *grant.Keeper
 
-	// ErrUnavailable means that the store did not answer in time, or refused the
-	// request, for example because its disk is full. Trying again later may
-	// help.
-	ErrUnavailable = errors.New("sequencer: the store is unavailable")
-)
+	current atomic.Pointer[firn.GeneratorOf[I]] // nil while there is no generator
 
-// Options configure how a sequencer is opened. The settings in the first part
-// are the same for every process that opens it, and set when it is created.
-// If they are zero, an existing sequencer's settings apply, or defaults if it
-// is created now. The second part is the process's own.
-type Options struct {
-	// First part: the settings of the sequencer.
-
-	// Layout is the layout of the IDs. If it is zero, the sequencer must exist,
-	// and its layout is used.
-	Layout firn.Layout
-
-	// MaxAhead is how far IDs may run ahead of the clock, in whole
-	// milliseconds; nil means the layout's default.
-	MaxAhead *time.Duration
-
-	// Window is how long a node ID is held without contact to the store, in
-	// whole milliseconds. The default is 30 s in a directory, 10 min in
-	// Kubernetes and 60 s elsewhere, or longer if the layout requires it. An
-	// existing sequencer's window applies instead, and a difference is logged:
-	// grant.SetWindow changes it while members run.
-	Window time.Duration
-
-	// Prefix is that of grant.Config; empty means none, or that of an existing
-	// sequencer.
-	Prefix string
-
-	// Second part: the settings of this process.
-
-	// MustExist prevents Open from creating the sequencer.
-	MustExist bool
-
-	// WaitForNode makes calls wait, under their contexts, if no node ID is
-	// free. Without it, they fail at once with grant.ErrNodesExhausted.
-	WaitForNode bool
-
-	// Idle opens the sequencer without a node ID, until Join.
-	Idle bool
-
-	// Member has the other settings, such as Nodes and Logger.
-	grant.Member
+	mu       sync.Mutex // guards the fields below; held only briefly
+	mark     time.Time  // exclusive end of the times that sealed generators used
+	before   firn.Stats // of sealed generators
+	wanted   bool       // a node ID is: the last call was Join, not Leave
+	closed   bool
+	unusable error // why the last grant could not be used
 }
 
-// Stats are statistics of a sequencer in a process.
-type Stats struct {
-	firn.Stats
-	Keeper grant.KeeperStats
-}
-
-// A Sequencer makes 64-bit IDs of a named ID space. See SequencerOf for its
-// methods.
-type Sequencer = SequencerOf[firn.ID]
-
-var _ firn.Source = (*Sequencer)(nil)
-
-// Open opens a sequencer and acquires a node ID of it. With nil Options, it
-// opens an existing one with its settings.
-//
-// If the sequencer does not exist and the Options have a layout, Open creates
-// it. If it exists with another configuration, the error
-// matches grant.ErrMismatch and contains both. If it was destroyed, the error matches
-// grant.ErrDestroyed: create it again explicitly, with grant.Create. If the
-// time of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
-// before all arguments are checked.
-//
-// If the context ends first, Open returns at once. It gives back a node ID that
-// it has claimed in the background, for at most ten seconds.
-func Open(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer, error) {
-	return open(ctx, s, name, o, 64, "Open128", firn.NewGenerator)
-}
-
-// Open128 is like Open, for layouts of 128 bits.
-func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*SequencerOf[firn.ID128], error) {
-	return open(ctx, s, name, o, 128, "Open", firn.NewGenerator128)
-}
-
-// prepare looks up or creates the sequencer. check returns an error if its
-// layout is unsuitable.
-func (o *Options) prepare(ctx context.Context, s grant.Store, name string,
-	check func(firn.Layout) error) (info grant.Info, err error) {
-	var created grant.Config // if it does not exist
-	if !o.Layout.IsZero() {
-		if err := check(o.Layout); err != nil {
-			return info, err
-		}
-		created = grant.DefaultConfig(s, o.Layout, o.MaxAhead)
-		created.Window = cmp.Or(o.Window, created.Window)
-		created.Prefix = o.Prefix
-		if err := created.Check(); err != nil {
-			return info, err
-		}
+// check returns an error if a layout does not suit this process. twin is the
+// function for the other width.
+func (q *SequencerOf[I]) check(l firn.Layout, o *Options, name string, bits int, twin string) error {
+	if l.Bits() != bits {
+		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
 	}
-	info, err = grant.Lookup(ctx, s, name)
-	if errors.Is(err, grant.ErrNotFound) && !o.Layout.IsZero() && !o.MustExist {
-		info, err = grant.Create(ctx, s, name, created, &grant.AdminOptions{Now: o.Now})
-		if errors.Is(err, grant.ErrMismatch) {
-			info, err = grant.Lookup(ctx, s, name) // another process has created it in the meantime
-		}
+	if err := o.Nodes.Check(l); err != nil {
+		return err
 	}
+	// A layout that cannot be generated is reported now, not when a grant
+	// begins.
+	_, err := q.create(l, firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}, nil)
+	return err
+}
+
+// open opens a member of a sequencer and, unless the Options say otherwise,
+// joins it. bits and twin are those of check, and create makes its generators.
+func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *Options, bits int, twin string,
+	create func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)) (*SequencerOf[I], error) {
+	q := &SequencerOf[I]{create: create}
+	if o == nil {
+		o = new(Options)
+	}
+	info, err := o.prepare(ctx, s, name, func(l firn.Layout) error { return q.check(l, o, name, bits, twin) })
 	if err != nil {
-		return info, err
+		return nil, err
 	}
-	want := info.Config
-	want.Layout, want.Prefix = cmp.Or(o.Layout, want.Layout), cmp.Or(o.Prefix, want.Prefix)
-	if o.MaxAhead != nil {
-		want.MaxAhead = *o.MaxAhead
+	if o.Window != 0 && o.Window != info.Config.Window && o.Logger != nil {
+		o.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one",
+			"sequencer", name, "window", info.Config.Window, "configured", o.Window)
 	}
-	return info, cmp.Or(info.Check(want, o.now()), check(info.Config.Layout))
+	q.name, q.config, q.patient = info.Name, info.Config, o.WaitForNode
+	q.options = firn.Options{Now: o.Now, MaxAhead: q.config.MaxAhead}
+	q.keeper = grant.NewKeeper(s, q.name, &q.config, holder[I]{q}, &o.Member)
+	if o.Idle {
+		return q, nil
+	}
+	isOpen := false
+	defer func() { // deferred, because the context is the caller's and may panic
+		if isOpen {
+			return
+		}
+		// A node ID may have been claimed, or a claim may be in progress. The
+		// caller may retry with contexts that are too short for this store, so
+		// the node ID is given back even if the context has ended.
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			// One request in progress, and the one that gives it back.
+			late, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			_ = q.Close(late)
+		}()
+		select {
+		case <-closed:
+		case <-ctx.Done():
+		}
+	}()
+	if err := q.Join(ctx); err != nil {
+		return nil, err
+	}
+	isOpen = true
+	return q, nil
 }
 
-func (o *Options) now() time.Time {
-	if o.Now != nil {
-		return o.Now()
+// do calls try with the generator, and again whenever there is another window,
+// until its error is not that the window has ended.
+func (q *SequencerOf[I]) do(ctx context.Context, try func(*firn.GeneratorOf[I]) error) error {
+	needContext(ctx)
+	for {
+		// Before the attempt, so that no later change is missed.
+		status, changed := q.keeper.Status()
+		if current := q.current.Load(); current != nil {
+			if err := try(current); !hasEnded(err) {
+				return err
+			}
+		}
+		if refused := q.refused(status); refused != nil {
+			q.want() // so that changes are noticed soon
+			return refused
+		}
+		if err := q.keeper.Demand(ctx); err != nil {
+			return q.gaveUp(err)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return q.gaveUp(ctx.Err())
+		}
 	}
-	return time.Now()
+}
+
+// checkBatch rejects a batch of n IDs that may fit no window. Every window has
+// room for the IDs of a tick.
+func (q *SequencerOf[I]) checkBatch(n int) error {
+	if n < 1 || uint64(n-1) <= q.config.Layout.MaxSeq() {
+		return nil // the generator rejects sizes below 1
+	}
+	return q.checkLong(n)
+}
+
+// checkLong is checkBatch for more IDs than those of a tick. A window is not
+// renewed for less than a twelfth of its length, so a batch has at most the rest.
+func (q *SequencerOf[I]) checkLong(n int) error {
+	l, window := q.config.Layout, q.Config().Window
+	if uint64(n-1)/(l.MaxSeq()+1) < uint64((window-window/12)/l.Unit()) {
+		return nil
+	}
+	return fmt.Errorf("%w: a window of sequencer %s is %v long, and a batch spans no more than 11/12 of it: ask "+
+		"for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, q.name, window)
+}
+
+// needContext panics if ctx is nil, as in package firn.
+func needContext(ctx context.Context) {
+	if ctx == nil {
+		panic("sequencer: the context is nil: pass context.Background() to wait for as long as it takes")
+	}
+}
+
+// isClosed reports whether Close was called.
+func (q *SequencerOf[I]) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}
+
+// want requests a window, without waiting.
+func (q *SequencerOf[I]) want() { _ = q.keeper.Demand(ended) }
+
+// ended is a context with which a call informs the Keeper, and does not wait.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// Config returns the configuration that all members of the sequencer share, as
+// it was last read.
+func (q *SequencerOf[I]) Config() grant.Config {
+	if info, ok := q.keeper.Info(); ok {
+		return info.Config
+	}
+	return q.config
+}
+
+// Status returns the current status of the sequencer in this process. Its Err is
+// what prevents progress, such as firn.ErrClosed or grant.ErrDestroyed; if Idle, why
+// the last node ID was not given back.
+func (q *SequencerOf[I]) Status() grant.Status {
+	status, _ := q.keeper.Status()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return grant.Status{Err: firn.ErrClosed}
+	case status.Phase == grant.Idle:
+		return status
+	case status.Err == nil:
+		status.Err = q.unusable
+	}
+	if status.Phase == grant.Joining || errors.Is(status.Err, grant.ErrDestroyed) {
+		return grant.Status{Phase: status.Phase, Err: status.Err}
+	}
+	return status
+}
+
+// Stats returns statistics since the sequencer was opened. Its counts never
+// fall.
+func (q *SequencerOf[I]) Stats() Stats {
+	q.mu.Lock()
+	s := Stats{Stats: q.before}
+	current := q.current.Load() // under the lock, so that its counts are not yet in before
+	q.mu.Unlock()
+	if current != nil {
+		now := current.Stats() // calls the clock, which may panic
+		s.Stats = sum(s.Stats, now)
+		s.Lead = now.Lead
+	}
+	s.Keeper = q.keeper.Stats()
+	return s
 }
 
 // Next returns the next ID. It waits, under the context, like

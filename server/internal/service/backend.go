@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/veil"
 )
@@ -38,11 +37,6 @@ type Backend interface {
 	// store.
 	Admin() *StoreAdmin
 }
-
-// A MayCreate returns the client that uses a sequencer, or an error if that client
-// may not create it, with this prefix of typed text, by using it. A nil MayCreate
-// allows every sequencer to be created.
-type MayCreate func(prefix string) (*auth.Credentials, error)
 
 // A Sequencer is a named ID space. It must be made by a Backend or by
 // NewSequencer.

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -73,77 +72,6 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 		return b, s.unusable(to, "%v", err)
 	}
 	return firn.BatchFromRuns(runs...), nil
-}
-
-// ask asks over RESP.
-func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n int,
-	packed bool) (runs []firn.RunOf[I], err error) {
-	command := "NEXTR"
-	if packed {
-		command = "NEXTB"
-	}
-	words := appendCommand(nil, command, s.name, strconv.Itoa(n))
-	err = to.pool.ask(ctx, token, words, func(r *bufio.Reader, refused string) (err error) {
-		var wrong error
-		first, err := r.Peek(1)
-		switch {
-		case err != nil:
-		case first[0] == '-':
-			var text []byte
-			if _, text, err = readLine(r); err == nil {
-				err = s.fault(cmp.Or(refused, string(text)), to)
-			}
-		case packed:
-			var data []byte
-			if data, err = readText(r, 16*n); err == nil {
-				runs, wrong = parsePacked[I](data, n)
-			}
-		default:
-			runs, wrong, err = readRuns[I](r, n)
-		}
-		if wrong != nil {
-			err = s.unusable(to, "%v", wrong)
-		}
-		return err
-	})
-	switch {
-	case err == nil || errors.As(err, new(*Error)) || errors.As(err, new(*answerError)):
-		return runs, err
-	case err == errFraming:
-		return nil, s.unusable(to, "it is %v: use firn:// only for the address of a Firn server", err)
-	}
-	return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
-}
-
-// fault parses an error of RESP: WORD kind: detail; retry after N s. Errors
-// without a kind come from something other than a Firn server, or from Redis's
-// own texts for authentication.
-func (s *SequencerOf[I]) fault(text string, from *server) error {
-	e := &Error{Sequencer: s.name, Server: from.name, Status: http.StatusInternalServerError}
-	word, rest, _ := strings.Cut(text, " ")
-	kind, detail, _ := strings.Cut(rest, ": ")
-	if k, known := problemKinds[kind]; known {
-		e.Kind, e.Status = kind, k.status
-	} else {
-		detail = rest
-		switch word {
-		case "NOAUTH", "WRONGPASS":
-			e.Kind, e.Status = "unauthorized", http.StatusUnauthorized
-		case "NOPERM":
-			e.Kind, e.Status = "forbidden", http.StatusForbidden
-		case "TRYAGAIN", "UNAVAILABLE":
-			e.Status = http.StatusServiceUnavailable
-		}
-	}
-	if i := strings.LastIndex(detail, "; retry after "); i >= 0 {
-		seconds, _ := strings.CutSuffix(detail[i+len("; retry after "):], " s")
-		if e.RetryAfter = retryAfter(seconds); e.RetryAfter > 0 {
-			detail = detail[:i]
-		}
-	}
-	e.Detail = printable(detail)
-	e.Hint = hintOf(e.Kind, e.Status)
-	return e
 }
 
 // unusable returns the error of an answer other than the requested IDs.
@@ -273,3 +201,27 @@ func printable(text string) string {
 
 // quote quotes a text from a server, truncated to fit a log line.
 func quote(text string) string { return fmt.Sprintf("%.80q", text) }
+
+// noRedirect returns redirects instead of following them, because a token would
+// be sent along.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// newTransport returns the transport for one or more servers.
+func newTransport(config *tls.Config,
+	dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
+	var http1 http.Protocols
+	http1.SetHTTP1(true)
+	return &http.Transport{
+		DialContext:         dial,
+		TLSClientConfig:     config.Clone(), // nil stays nil
+		TLSHandshakeTimeout: 10 * time.Second,
+		// A fetch uses a connection of its own, and a closed one must be
+		// dialled again. So keep those of several sequencers, but for less than
+		// the 2 minutes after which the server closes them.
+		MaxIdleConnsPerHost:    32,
+		IdleConnTimeout:        90 * time.Second,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 64 << 10,
+		Protocols:              &http1,
+	}
+}

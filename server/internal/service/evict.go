@@ -1,0 +1,109 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// fewIdle is how long a sequencer must be unused to make room for a new one.
+const fewIdle = time.Minute
+
+// An idler is an open sequencer, and when it made its last ID.
+type idler struct {
+	entry *entry
+	used  time.Time
+}
+
+// idle returns the open sequencers, the least recently used first. One that has
+// no node ID has not been used since its window ended, or never.
+func (c *StoreBackend) idle() (all []idler) {
+	now := time.Now()
+	for _, e := range c.opened() { // not under the lock: statistics read the clock
+		i := idler{e, e.since}
+		s := e.Stats()
+		if used := now.Add(min(s.Lead, 0)); e.Status().Phase == grant.Holding && used.After(i.used) {
+			i.used = used
+		}
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b idler) int {
+		return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.entry.name, b.entry.name))
+	})
+	return all
+}
+
+// makeRoom makes room for the sequencer of a name if the server is full. A
+// sequencer that exists always finds room: otherwise one client with many names
+// could keep all others out.
+func (c *StoreBackend) makeRoom(ctx context.Context, name string) error {
+	c.mu.RLock()
+	e := c.byName[name] // one that is closing leaves its place to the name it was closed for
+	fits := e != nil && e.phase != phaseClosing || !c.full()
+	c.mu.RUnlock()
+	if fits {
+		return nil
+	}
+	if c.evict(fewIdle) {
+		return nil
+	}
+	_, err := c.Lookup(ctx, name)
+	switch {
+	case errors.Is(err, grant.ErrNotFound):
+		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManySequencers,
+			c.config.MaxSequencers, name)
+	case err != nil:
+		return err
+	}
+	c.evict(0)
+	return nil // if there is still no room, enter returns the error
+}
+
+// evict closes a few sequencers that have been unused for so long, and reports
+// whether there is room. It closes several at a time because each search looks
+// at all of them.
+func (c *StoreBackend) evict(unused time.Duration) bool {
+	all := c.idle()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range all[:min(len(all), 1+c.config.MaxSequencers/64)] {
+		if time.Since(i.used) < unused {
+			break
+		}
+		c.retireLocked(i.entry)
+	}
+	return !c.full()
+}
+
+// retire closes an open sequencer that is no longer useful.
+func (c *StoreBackend) retire(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retireLocked(e)
+}
+
+// retireLocked is retire for a caller that holds c.mu. Until the sequencer is
+// closed no call opens it again: its node ID may be the only one that this
+// server may take.
+func (c *StoreBackend) retireLocked(e *entry) {
+	if e.phase != phaseOpen || c.closed {
+		return
+	}
+	e.phase, e.changed = phaseClosing, make(chan struct{})
+	c.closing++
+	c.retiring.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
+		defer cancel()
+		_ = e.Close(ctx) // a node ID that is not given back is free when its window ends
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.byName, e.name)
+		c.closing--
+		close(e.changed)
+	})
+}
