@@ -60,27 +60,27 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 			return b, &tokenError{err}
 		}
 	}
-	ask := s.post
+	ask := s.requestHTTP
 	if to.pool != nil {
-		ask = s.ask
+		ask = s.requestRESP
 	}
 	runs, err := ask(ctx, to, token, n, packed)
 	if err != nil {
 		return b, err
 	}
 	if err := checkRuns(runs, n); err != nil {
-		return b, s.unusable(to, "%v", err)
+		return b, s.answerErrorf(to, "%v", err)
 	}
 	return firn.BatchFromRuns(runs...), nil
 }
 
-// unusable returns the error of an answer other than the requested IDs.
-func (s *SequencerOf[I]) unusable(from *server, format string, a ...any) error {
+// answerErrorf returns the error of an answer other than the requested IDs.
+func (s *SequencerOf[I]) answerErrorf(from *server, format string, a ...any) error {
 	return &answerError{s.name, from.name, fmt.Sprintf(format, a...)}
 }
 
-// post asks over HTTP.
-func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n int,
+// requestHTTP asks over HTTP.
+func (s *SequencerOf[I]) requestHTTP(ctx context.Context, to *server, token string, n int,
 	packed bool) ([]firn.RunOf[I], error) {
 	target := to.base + s.path + "?count=" + strconv.Itoa(n)
 	accept := "application/octet-stream"
@@ -117,10 +117,10 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, s.problem(resp, to)
+		return nil, s.parseProblem(resp, to)
 	}
 	if got := resp.Header[nonceHeader]; len(got) != 1 || got[0] != nonce {
-		return nil, s.unusable(to, "it does not repeat the header %s of this request: something between this program "+
+		return nil, s.answerErrorf(to, "it does not repeat the header %s of this request: something between this program "+
 			"and the server caches answers, mixes them up or removes headers", nonceHeader)
 	}
 	return s.readAnswer(resp, to, accept, n, packed)
@@ -130,7 +130,7 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept string, n int,
 	packed bool) (runs []firn.RunOf[I], err error) {
 	if got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); got != accept {
-		return nil, s.unusable(to, "it is %s, not %s", quote(resp.Header.Get("Content-Type")), accept)
+		return nil, s.answerErrorf(to, "it is %s, not %s", quote(resp.Header.Get("Content-Type")), accept)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(maxAnswer(n))+1))
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept stri
 		runs, err = parseRuns[I](data)
 	}
 	if err != nil {
-		return nil, s.unusable(to, "%v", err)
+		return nil, s.answerErrorf(to, "%v", err)
 	}
 	return runs, nil
 }
@@ -153,8 +153,8 @@ func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept stri
 // maxProblem is how much of a problem is read. Those of servers are shorter.
 const maxProblem = 16 << 10
 
-// problem parses an answer with a status other than 200.
-func (s *SequencerOf[I]) problem(resp *http.Response, from *server) error {
+// parseProblem parses an answer with a status other than 200.
+func (s *SequencerOf[I]) parseProblem(resp *http.Response, from *server) error {
 	e := &Error{
 		Sequencer: s.name, Server: from.name, Status: resp.StatusCode,
 		RetryAfter: retryAfter(resp.Header.Get("Retry-After")),

@@ -107,8 +107,8 @@ func readRuns[I firn.AnyID[I]](r *bufio.Reader, most int) (runs []firn.RunOf[I],
 	return runs, nil, err
 }
 
-// ask asks over RESP.
-func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n int,
+// requestRESP asks over RESP.
+func (s *SequencerOf[I]) requestRESP(ctx context.Context, to *server, token string, n int,
 	packed bool) (runs []firn.RunOf[I], err error) {
 	command := "NEXTR"
 	if packed {
@@ -123,7 +123,7 @@ func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n in
 		case first[0] == '-':
 			var text []byte
 			if _, text, err = readLine(r); err == nil {
-				err = s.fault(cmp.Or(refused, string(text)), to)
+				err = s.parseRESPError(cmp.Or(refused, string(text)), to)
 			}
 		case packed:
 			var data []byte
@@ -134,7 +134,7 @@ func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n in
 			runs, wrong, err = readRuns[I](r, n)
 		}
 		if wrong != nil {
-			err = s.unusable(to, "%v", wrong)
+			err = s.answerErrorf(to, "%v", wrong)
 		}
 		return err
 	})
@@ -142,15 +142,15 @@ func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n in
 	case err == nil || errors.As(err, new(*Error)) || errors.As(err, new(*answerError)):
 		return runs, err
 	case err == errFraming:
-		return nil, s.unusable(to, "it is %v: use firn:// only for the address of a Firn server", err)
+		return nil, s.answerErrorf(to, "it is %v: use firn:// only for the address of a Firn server", err)
 	}
 	return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
 }
 
-// fault parses an error of RESP: WORD kind: detail; retry after N s. Errors
+// parseRESPError parses an error of RESP: WORD kind: detail; retry after N s. Errors
 // without a kind come from something other than a Firn server, or from Redis's
 // own texts for authentication.
-func (s *SequencerOf[I]) fault(text string, from *server) error {
+func (s *SequencerOf[I]) parseRESPError(text string, from *server) error {
 	e := &Error{Sequencer: s.name, Server: from.name, Status: http.StatusInternalServerError}
 	word, rest, _ := strings.Cut(text, " ")
 	kind, detail, _ := strings.Cut(rest, ": ")

@@ -62,8 +62,8 @@ type app struct {
 	getenv      func(string) string
 	container   func() string // the evidence of a container, or ""
 	directories host.Directories
-	log         *logs.Writer    // of a command that logs, also for its error; nil for others
-	changes     service.Witness // of the stores of withStore and openPlace
+	log         *logs.Writer         // of a command that logs, also for its error; nil for others
+	changes     service.WriteOutcome // of the stores of withStore and openPlace
 
 	started time.Time // the time to which all times of a command are relative
 	args    []string  // the command line

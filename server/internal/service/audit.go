@@ -35,13 +35,13 @@ func (c Client) operator() string {
 	return cmp.Or(c.Name, host)
 }
 
-// A Witness sees what became of the writes of a change, so that its audit line
+// A WriteOutcome sees what became of the writes of a change, so that its audit line
 // says what happened, and not what was asked for. The zero value is ready for
 // use, for one change at a time.
-type Witness struct{ applied, unknown atomic.Bool }
+type WriteOutcome struct{ applied, unknown atomic.Bool }
 
 // Watch returns a Store whose writes the Witness sees.
-func (w *Witness) Watch(s grant.Store) grant.Store {
+func (w *WriteOutcome) Watch(s grant.Store) grant.Store {
 	return grant.Observe(s, func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(applied bool, err error) {
 			if applied {
@@ -55,7 +55,7 @@ func (w *Witness) Watch(s grant.Store) grant.Store {
 
 // Result returns the result of a change that returned err, as audit lines have
 // it, and forgets the change. s is the store of the sequencer.
-func (w *Witness) Result(ctx context.Context, s grant.Store, name string, err error) string {
+func (w *WriteOutcome) Result(ctx context.Context, s grant.Store, name string, err error) string {
 	applied, unknown := w.applied.Swap(false), w.unknown.Swap(false)
 	switch {
 	case err == nil:

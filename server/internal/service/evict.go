@@ -14,25 +14,25 @@ import (
 // fewIdle is how long a sequencer must be unused to make room for a new one.
 const fewIdle = time.Minute
 
-// An idler is an open sequencer, and when it made its last ID.
-type idler struct {
+// An lastUse is an open sequencer, and when it made its last ID.
+type lastUse struct {
 	entry *entry
 	used  time.Time
 }
 
-// idle returns the open sequencers, the least recently used first. One that has
+// byLastUse returns the open sequencers, the least recently used first. One that has
 // no node ID has not been used since its window ended, or never.
-func (c *StoreBackend) idle() (all []idler) {
+func (c *StoreBackend) byLastUse() (all []lastUse) {
 	now := time.Now()
 	for _, e := range c.opened() { // not under the lock: statistics read the clock
-		i := idler{e, e.since}
+		i := lastUse{e, e.since}
 		s := e.Stats()
 		if used := now.Add(min(s.Lead, 0)); e.Status().Phase == grant.Holding && used.After(i.used) {
 			i.used = used
 		}
 		all = append(all, i)
 	}
-	slices.SortFunc(all, func(a, b idler) int {
+	slices.SortFunc(all, func(a, b lastUse) int {
 		return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.entry.name, b.entry.name))
 	})
 	return all
@@ -68,7 +68,7 @@ func (c *StoreBackend) makeRoom(ctx context.Context, name string) error {
 // whether there is room. It closes several at a time because each search looks
 // at all of them.
 func (c *StoreBackend) evict(unused time.Duration) bool {
-	all := c.idle()
+	all := c.byLastUse()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, i := range all[:min(len(all), 1+c.config.MaxSequencers/64)] {

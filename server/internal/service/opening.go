@@ -83,7 +83,7 @@ func (c *StoreBackend) openOwn(ctx context.Context, name string, by MayCreate) (
 		if err != nil {
 			return nil, err
 		}
-		err = c.silence.do(ctx, need{writes: true}, func(ctx context.Context) error {
+		err = c.silence.do(ctx, storeUse{writes: true}, func(ctx context.Context) error {
 			select {
 			case <-changed:
 				return nil
@@ -164,7 +164,7 @@ func (e *entry) attempt(ctx context.Context, by MayCreate) {
 	defer cancel()
 	defer context.AfterFunc(c.openingUntil, cancel)()
 	err = e.open(limited, by)
-	c.note(e.name, err)
+	c.recordOpening(e.name, err)
 }
 
 var errNotOpened = errors.New("the attempt to open the sequencer did not finish")
@@ -179,11 +179,11 @@ func isRefusal(err error) bool {
 // maxFailures is how many failures are remembered.
 const maxFailures = 10_000
 
-// note records whether the sequencer of a name could be opened, and logs why
+// recordOpening records whether the sequencer of a name could be opened, and logs why
 // not: once for a kind of error until it opens, because each request for it
 // tries again. The silence of the store and the end of the server have their own
 // log.
-func (c *StoreBackend) note(name string, err error) {
+func (c *StoreBackend) recordOpening(name string, err error) {
 	c.mu.Lock()
 	last, known := c.failed[name]
 	c.sound = c.sound && !isUnreadable(err)
@@ -348,11 +348,11 @@ func (c *StoreBackend) opened() map[string]*entry {
 // wait waits after a refusal, for a silent store only as long as that makes
 // sense, and asks other servers if this one has lost its node ID.
 func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
-	err = e.seen(refusal)
+	err = e.retireIfRecreated(refusal)
 	if isWait(refusal) {
-		err = e.cluster.silence.do(ctx, need{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
+		err = e.cluster.silence.do(ctx, storeUse{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
 			b, err = e.line.wait(ctx, n, refusal)
-			return e.seen(err)
+			return e.retireIfRecreated(err)
 		})
 	}
 	if errors.Is(err, firn.ErrClosed) {
@@ -380,9 +380,9 @@ func (e *entry) reopened(ctx context.Context, n int, closed error) (b Batch, err
 	return q.Take(ctx, n)
 }
 
-// seen returns the error of a call, and retires a sequencer that was created
+// retireIfRecreated returns the error of a call, and retires a sequencer that was created
 // again.
-func (e *entry) seen(err error) error {
+func (e *entry) retireIfRecreated(err error) error {
 	if errors.Is(err, grant.ErrMismatch) {
 		e.cluster.retire(e)
 	}

@@ -44,20 +44,20 @@ func WithForwarded(ctx context.Context) context.Context {
 // Forwarded reports whether another server forwarded the call of a context.
 func Forwarded(ctx context.Context) bool { return ctx.Value(forwarded{}) != nil }
 
-// lackLasts is how long the server does not try to acquire a node ID after
+// failureValid is how long the server does not try to acquire a node ID after
 // another server was asked for IDs.
-const lackLasts = 2 * time.Second
+const failureValid = 2 * time.Second
 
-// recentLack returns why this server had no node ID of a sequencer, while it
+// recentFailure returns why this server had no node ID of a sequencer, while it
 // does not try to acquire one.
-func (c *StoreBackend) recentLack(name string) (f failure, ok bool) {
+func (c *StoreBackend) recentFailure(name string) (f failure, ok bool) {
 	if c.config.Peers == nil {
 		return f, false
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	f = c.failed[name]
-	return f, !f.config.Layout.IsZero() && time.Since(f.at) < lackLasts
+	return f, !f.config.Layout.IsZero() && time.Since(f.at) < failureValid
 }
 
 // fallBackToPeers returns a sequencer that takes IDs from other servers if err

@@ -53,28 +53,28 @@ func (r *Readiness) Ready(ctx context.Context) error {
 	return r.err
 }
 
-// A lack is what a Kind says of a server that gives no IDs of a sequencer. The
+// A scope is what a Kind says of a server that gives no IDs of a sequencer. The
 // table in docs/runbooks.md has the consequences of each.
-type lack int
+type scope int
 
 const (
-	noLack          lack = iota // it ends by itself, or concerns a request
-	lackWanted                  // an operator wanted it
-	lackShown                   // Ready looks at the cause itself: the store, or its configurations
-	lackOfSequencer             // other sequencers may be served
-	lackOfServer                // the cause is the server or its store
+	scopeNone      scope = iota // it ends by itself, or concerns a request
+	scopeWanted                 // an operator wanted it
+	scopeStore                  // Ready looks at the cause itself: the store, or its configurations
+	scopeSequencer              // other sequencers may be served
+	scopeServer                 // the cause is the server or its store
 )
 
-// lackOf returns the lack that an error means.
-func lackOf(err error) lack {
+// scopeOf returns the scope of an error.
+func scopeOf(err error) scope {
 	if err == nil {
-		return noLack
+		return scopeNone
 	}
-	return kinds[kindOf(err)].lack
+	return kinds[kindOf(err)].scope
 }
 
-// lackOfTime returns why a generator makes no IDs at a time; nil if it does.
-func lackOfTime(l firn.Layout, maxAhead, lead time.Duration, now time.Time) error {
+// clockRefusal returns why a generator makes no IDs at a time; nil if it does.
+func clockRefusal(l firn.Layout, maxAhead, lead time.Duration, now time.Time) error {
 	switch {
 	case !now.Before(config.End(l)):
 		return firn.ErrTimeOver
@@ -108,11 +108,11 @@ type Usage struct {
 // Problem returns the kind of the Lack, NoProblem without one, and whether an
 // operator wanted it.
 func (u *Usage) Problem() (k Kind, wanted bool) {
-	of := lackOf(u.Lack)
-	if of == noLack {
+	of := scopeOf(u.Lack)
+	if of == scopeNone {
 		return NoProblem, false
 	}
-	return kindOf(u.Lack), of == lackWanted
+	return kindOf(u.Lack), of == scopeWanted
 }
 
 // usedFor is how long a sequencer that could not be opened is in use after the
@@ -137,7 +137,7 @@ func (c *StoreBackend) usage(since time.Time) map[string]*Usage {
 		config := e.Config()
 		u := &Usage{Stats: e.Stats(), Status: e.Status(), Layout: config.Layout}
 		isOpen := Holds(u.Status, now)
-		u.Lack = lackOfTime(config.Layout, config.MaxAhead, u.Lead, now)
+		u.Lack = clockRefusal(config.Layout, config.MaxAhead, u.Lead, now)
 		u.serves = isOpen && u.Lack == nil
 		if !isOpen && u.Lack == nil {
 			u.Lack = storeError(context.Background(), u.Status.Err)
@@ -172,13 +172,13 @@ const readyKey = "ready"
 // Ready returns nil if this server can make IDs as far as it knows: a sequencer
 // has an open window, or the store answers reads and writes, some configuration
 // can be read if there are any, and nothing keeps the server from serving those
-// in use. If the cause of a lack is the server or its store, one is enough to
+// in use. If the cause is the server or its store, one is enough to
 // make the server unready. Otherwise it is unready if it can serve none, except
 // for those that an operator has detached, moved or destroyed. One unreadable
 // configuration among others does not make a server unready: no other server
 // can read it either.
 //
-// After a lack Ready tries again, because clients do not ask a server that is
+// After a refusal Ready tries again, because clients do not ask a server that is
 // not ready. If no node ID was free, another server that can be asked
 // (StoreBackendConfig.Peers) is enough. If the clock is refused it is not: this
 // server cannot check what others give.
@@ -196,7 +196,7 @@ func (c *StoreBackend) Ready(ctx context.Context) error {
 	if _, err := c.store.Get(ctx, readyKey); err != nil {
 		return storeError(ctx, err)
 	}
-	if silent := c.silence.tooLong(need{writes: true}); silent != nil { // it may answer reads and refuse writes
+	if silent := c.silence.tooLong(storeUse{writes: true}); silent != nil { // it may answer reads and refuse writes
 		return silent
 	}
 	if !sound {
@@ -207,14 +207,14 @@ func (c *StoreBackend) Ready(ctx context.Context) error {
 	for {
 		name, u := worst(all)
 		if u == nil || u.tried.IsZero() { // an open one keeps trying by itself
-			return lackIn(u)
+			return refusalIn(u)
 		}
 		// The sequencer may have been removed; do not create it again here.
 		_, err := c.openOwn(ctx, name, func(string) (*auth.Credentials, error) { return nil, auth.ErrForbidden })
 		switch {
 		case err == nil:
 			return nil
-		case lackOf(err) >= lackOfSequencer || kindOf(err) == StoreUnavailable:
+		case scopeOf(err) >= scopeSequencer || kindOf(err) == StoreUnavailable:
 			return err
 		case ctx.Err() != nil: // there was no time to find out
 			return u.Lack
@@ -223,8 +223,8 @@ func (c *StoreBackend) Ready(ctx context.Context) error {
 	}
 }
 
-// lackIn returns the lack of a Usage, which may be nil.
-func lackIn(u *Usage) error {
+// refusalIn returns the refusal of a Usage, which may be nil.
+func refusalIn(u *Usage) error {
 	if u == nil {
 		return nil
 	}
@@ -236,23 +236,23 @@ func lackIn(u *Usage) error {
 // whose turn to be tried is next.
 func worst(all map[string]*Usage) (name string, worst *Usage) {
 	served := false
-	comesFirst := func(u *Usage, of lack) bool {
+	comesFirst := func(u *Usage, of scope) bool {
 		switch {
-		case worst == nil || of != lackOf(worst.Lack):
-			return worst == nil || of > lackOf(worst.Lack)
+		case worst == nil || of != scopeOf(worst.Lack):
+			return worst == nil || of > scopeOf(worst.Lack)
 		case u.tried.IsZero() != worst.tried.IsZero():
-			return u.tried.IsZero() == (of == lackOfServer)
+			return u.tried.IsZero() == (of == scopeServer)
 		}
 		return u.tried.Before(worst.tried)
 	}
 	for n, u := range all {
-		of := lackOf(u.Lack)
-		served = served || of == noLack
-		if of >= lackOfSequencer && comesFirst(u, of) {
+		of := scopeOf(u.Lack)
+		served = served || of == scopeNone
+		if of >= scopeSequencer && comesFirst(u, of) {
 			name, worst = n, u
 		}
 	}
-	if worst != nil && served && lackOf(worst.Lack) == lackOfSequencer {
+	if worst != nil && served && scopeOf(worst.Lack) == scopeSequencer {
 		return "", nil
 	}
 	return name, worst

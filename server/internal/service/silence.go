@@ -69,9 +69,9 @@ type silenceWatch struct {
 // answers, and the error with which it refuses them, nil if it is silent.
 type Silence func() (reads, writes time.Duration, why error)
 
-// A need says what a call needs from the store. The zero value is that of a
+// A storeUse says what a call needs from the store. The zero value is that of a
 // call that only reads.
-type need struct {
+type storeUse struct {
 	writes bool        // the call writes too
 	onlyIf func() bool // it needs the store only if this returns true; nil: in any case
 }
@@ -79,7 +79,7 @@ type need struct {
 // tooLong returns an error if the store has been silent for so long that waiting
 // is pointless, otherwise nil. It has a silent store asked whether it answers
 // again.
-func (w *silenceWatch) tooLong(n need) *silentError {
+func (w *silenceWatch) tooLong(n storeUse) *silentError {
 	silent, writes, why := w.silent()
 	if silent >= probeEvery {
 		w.probe()
@@ -114,7 +114,7 @@ func (w *silenceWatch) close() {
 
 // do makes a call that may wait for the store. If waiting is pointless, it ends
 // the call, or does not start it, and returns a silentError.
-func (w *silenceWatch) do(ctx context.Context, n need, call func(context.Context) error) error {
+func (w *silenceWatch) do(ctx context.Context, n storeUse, call func(context.Context) error) error {
 	if silent := w.tooLong(n); silent != nil {
 		return silent
 	}
@@ -130,7 +130,7 @@ func (w *silenceWatch) do(ctx context.Context, n need, call func(context.Context
 
 // endWhenSilent checks every lookEvery whether the wait of a call is pointless,
 // and then ends it.
-func (w *silenceWatch) endWhenSilent(ctx context.Context, n need, stop context.CancelCauseFunc) *time.Timer {
+func (w *silenceWatch) endWhenSilent(ctx context.Context, n storeUse, stop context.CancelCauseFunc) *time.Timer {
 	return time.AfterFunc(lookEvery, func() {
 		if ctx.Err() != nil {
 			return

@@ -128,17 +128,17 @@ func (s *StaticBackend) Ready(context.Context) error {
 	if least == math.MaxInt64 {
 		least = 0 // no name is in use
 	}
-	return s.lack(least)
+	return s.refusal(least)
 }
 
-// lack returns why a generator makes no IDs, or nil.
-func (s *StaticBackend) lack(lead time.Duration) error {
+// refusal returns why a generator makes no IDs, or nil.
+func (s *StaticBackend) refusal(lead time.Duration) error {
 	o := *cmp.Or(s.config.Options, new(firn.Options))
 	now := time.Now()
 	if o.Now != nil {
 		now = o.Now()
 	}
-	return lackOfTime(s.config.Layout, o.MaxAhead, lead, now)
+	return clockRefusal(s.config.Layout, o.MaxAhead, lead, now)
 }
 
 // Admin returns nil: a Static has no store.
@@ -150,6 +150,6 @@ func (s *StaticBackend) Usage(yield func(name string, u *Usage)) {
 	defer s.mu.RUnlock()
 	for name, q := range s.byName {
 		stats := q.stats()
-		yield(name, &Usage{Stats: sequencer.Stats{Stats: stats}, Layout: s.config.Layout, Lack: s.lack(stats.Lead)})
+		yield(name, &Usage{Stats: sequencer.Stats{Stats: stats}, Layout: s.config.Layout, Lack: s.refusal(stats.Lead)})
 	}
 }

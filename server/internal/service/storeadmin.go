@@ -45,7 +45,7 @@ func NewStoreAdmin(s grant.Store, silent Silence) *StoreAdmin {
 func (a *StoreAdmin) Store() grant.Store { return a.store }
 
 // ask calls the store, unless it has been silent for too long.
-func ask[T any](ctx context.Context, a *StoreAdmin, n need, call func(context.Context) (T, error)) (result T,
+func ask[T any](ctx context.Context, a *StoreAdmin, n storeUse, call func(context.Context) (T, error)) (result T,
 	err error) {
 	err = a.silence.do(ctx, n, func(ctx context.Context) (err error) {
 		result, err = call(ctx)
@@ -65,7 +65,7 @@ func (a *StoreAdmin) By(c Client, log *slog.Logger) *StoreAdmin {
 // Sequencers calls yield for each sequencer that the client may see, in the
 // order of names. An error with a name concerns the record of that sequencer.
 func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, info grant.Info, err error) bool) error {
-	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error {
+	return storeError(ctx, a.silence.do(ctx, storeUse{}, func(ctx context.Context) error {
 		return grant.Sequencers(ctx, a.store, func(name string, info grant.Info, err error) bool {
 			return a.sees != nil && !a.sees(name) || yield(name, info, err)
 		})
@@ -74,7 +74,7 @@ func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, inf
 
 // Lookup returns one sequencer, or an error that matches grant.ErrNotFound.
 func (a *StoreAdmin) Lookup(ctx context.Context, name string) (grant.Info, error) {
-	return ask(ctx, a, need{}, func(ctx context.Context) (grant.Info, error) { return grant.Lookup(ctx, a.store, name) })
+	return ask(ctx, a, storeUse{}, func(ctx context.Context) (grant.Info, error) { return grant.Lookup(ctx, a.store, name) })
 }
 
 // Configure is grant.DefaultConfig with the store of the StoreAdmin.
@@ -84,7 +84,7 @@ func (a *StoreAdmin) Configure(layout firn.Layout, maxAhead *time.Duration) gran
 
 // Nodes calls yield for each node ID of a sequencer that was ever used.
 func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.NodeInfo, err error) bool) error {
-	return storeError(ctx, a.silence.do(ctx, need{}, func(ctx context.Context) error {
+	return storeError(ctx, a.silence.do(ctx, storeUse{}, func(ctx context.Context) error {
 		return grant.Nodes(ctx, a.store, name, yield)
 	}))
 }
@@ -92,7 +92,7 @@ func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.
 // Members returns the servers that have announced themselves in the store, with
 // what the client may see of them.
 func (a *StoreAdmin) Members(ctx context.Context) ([]members.Server, error) {
-	return ask(ctx, a, need{}, func(ctx context.Context) ([]members.Server, error) {
+	return ask(ctx, a, storeUse{}, func(ctx context.Context) ([]members.Server, error) {
 		all, err := members.List(ctx, a.store, time.Now())
 		for i := range all {
 			if a.sees != nil && !a.seesAll {
@@ -148,15 +148,15 @@ func (a *StoreAdmin) Destroy(ctx context.Context, name string) (grant.Info, erro
 func (a *StoreAdmin) change(ctx context.Context, done, name string,
 	call func(context.Context, grant.Store) (grant.Info, error)) (grant.Info, error) {
 	ctx = grant.WithOperator(ctx, a.client.operator())
-	var w Witness
+	var w WriteOutcome
 	s := w.Watch(a.store)
 	do := func(ctx context.Context) (grant.Info, error) { return call(ctx, s) }
-	info, err := ask(ctx, a, need{writes: true}, do)
+	info, err := ask(ctx, a, storeUse{writes: true}, do)
 	if err != nil && w.unknown.Load() && !w.applied.Load() {
 		// Only another write settles one of unknown result. The client may have left.
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
-		if again, e := ask(later, a, need{writes: true}, do); e == nil {
+		if again, e := ask(later, a, storeUse{writes: true}, do); e == nil {
 			info, err = again, nil
 		}
 	}

@@ -113,7 +113,7 @@ func (c *StoreBackend) Sequencer(ctx context.Context, name string, by MayCreate)
 	if q := c.Opened(name); q != nil {
 		return q, nil
 	}
-	if f, ok := c.recentLack(name); ok && !Forwarded(ctx) {
+	if f, ok := c.recentFailure(name); ok && !Forwarded(ctx) {
 		return c.peerSequencer(name, f), nil
 	}
 	q, err := c.openOwn(ctx, name, by)

@@ -55,8 +55,8 @@ func (c *conn) login(secret []byte) bool {
 
 // accept records that the client is known, if it is.
 func (c *conn) accept() {
-	if !c.familiar && c.creds != nil {
-		c.familiar = true
+	if !c.known && c.creds != nil {
+		c.known = true
 		listen.Known(c.nc)
 	}
 }

@@ -98,13 +98,13 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		c.accept()
 		cmd.do(c, args)
 	}
-	if cmd == nil && raw[0] != '*' && !c.known {
+	if cmd == nil && raw[0] != '*' && !c.succeeded {
 		// Perhaps it is a line of another protocol, whose next ones may be
 		// commands. Clients of Redis that try a command send it as an array.
 		c.closing, c.linger = true, true
 	}
 	// AUTH and RESET are commands of other protocols too.
-	c.known = c.known || cmd != nil && !cmd.beforeAuth && c.kind == service.NoProblem
+	c.succeeded = c.succeeded || cmd != nil && !cmd.beforeAuth && c.kind == service.NoProblem
 	if c.tx != nil && c.kind != service.NoProblem {
 		c.tx.abort()
 	}

@@ -25,32 +25,32 @@ const (
 )
 
 // A conn is a connection. Its goroutine uses all of it; other goroutines only
-// call stop. What it needs only for commands is on its desk, so that thousands
+// call stop. What it needs only for commands is in its workspace, so that thousands
 // of idle connections take little memory.
 type conn struct {
-	*desk // nil while there is nothing to read or answer
+	*workspace // nil while there is nothing to read or answer
 
 	server   *Server
 	nc       net.Conn
 	id       int64
 	accepted time.Time
 
-	creds    *auth.Credentials // nil before authentication
-	name     string            // set by CLIENT SETNAME
-	library  library
-	tx       *transaction // after MULTI, otherwise nil
-	lastName string       // of a sequencer, that CheckName accepted
-	tracks   bool         // CLIENT TRACKING is on
-	resp3    bool
-	familiar bool // a command was accepted
-	known    bool // a command has succeeded
-	closing  bool // close the connection after the pending answers
-	linger   bool // and then read what still arrives
+	creds     *auth.Credentials // nil before authentication
+	name      string            // set by CLIENT SETNAME
+	library   library
+	tx        *transaction // after MULTI, otherwise nil
+	lastName  string       // of a sequencer, that CheckName accepted
+	tracks    bool         // CLIENT TRACKING is on
+	resp3     bool
+	known     bool // a command was accepted
+	succeeded bool // a command has succeeded
+	closing   bool // close the connection after the pending answers
+	linger    bool // and then read what still arrives
 
 	full        bool   // the last read filled buf
 	began       bool   // part of a command has arrived, and its deadline is set
 	hasDeadline bool   // a read deadline is set
-	size        int    // of the room on the next desk
+	size        int    // of the room in the next workspace
 	buf         []byte // bytes read; buf[r:w] is not processed yet
 	r, w        int
 
@@ -62,8 +62,8 @@ type conn struct {
 	stopping bool
 }
 
-// A desk is what a connection uses while it reads and answers commands.
-type desk struct {
+// A workspace is what a connection uses while it reads and answers commands.
+type workspace struct {
 	room []byte // for conn.buf, unless that had to grow
 	args [][]byte
 	out  []byte    // answers not sent yet
@@ -201,7 +201,7 @@ func (c *conn) flush() { c.send(time.Time{}) }
 // send is flush at a time that was just read from the clock; zero if none was
 // read.
 func (c *conn) send(now time.Time) {
-	if c.desk == nil {
+	if c.workspace == nil {
 		return
 	}
 	if len(c.out) > 0 && c.err == nil {
@@ -271,35 +271,35 @@ func (c *conn) fill() error {
 	return err
 }
 
-// desks are for connections that have something to read. The room of those in a
+// workspaces are for connections that have something to read. The room of those in a
 // pool is twice as long as in the one before, from firstBuffer to keepBuffer.
-var desks [5]sync.Pool
+var workspaces [5]sync.Pool
 
-func poolOf(size int) *sync.Pool { return &desks[bits.Len(uint(size/firstBuffer))-1] }
+func poolOf(size int) *sync.Pool { return &workspaces[bits.Len(uint(size/firstBuffer))-1] }
 
-// Take takes a desk with c.size bytes of room, unless the connection has one,
+// Take takes a workspace with c.size bytes of room, unless the connection has one,
 // and returns the room.
 func (c *conn) Take() []byte {
 	c.size = max(c.size, firstBuffer)
-	if c.desk != nil && len(c.room) != c.size {
+	if c.workspace != nil && len(c.room) != c.size {
 		c.Give()
 	}
-	if c.desk == nil {
-		if c.desk, _ = poolOf(c.size).Get().(*desk); c.desk == nil {
-			c.desk = &desk{room: make([]byte, c.size)}
+	if c.workspace == nil {
+		if c.workspace, _ = poolOf(c.size).Get().(*workspace); c.workspace == nil {
+			c.workspace = &workspace{room: make([]byte, c.size)}
 		}
 	}
 	c.buf = c.room
 	return c.buf
 }
 
-// Give gives the desk back. All answers are sent, and nothing points into the
+// Give gives the workspace back. All answers are sent, and nothing points into the
 // room any more.
 func (c *conn) Give() {
 	clear(c.args[:cap(c.args)])
 	c.ctx, c.request = nil, ""
-	poolOf(len(c.room)).Put(c.desk)
-	c.desk, c.buf = nil, nil
+	poolOf(len(c.room)).Put(c.workspace)
+	c.workspace, c.buf = nil, nil
 }
 
 // setTimeout sets the deadline of the next read.

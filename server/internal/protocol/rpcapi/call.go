@@ -52,7 +52,7 @@ const (
 
 // A call is one whose header has arrived.
 type call struct {
-	meter    *meter
+	meter    *meteredConn
 	creds    *auth.Credentials
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -72,7 +72,7 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 // messages. It is called with a lock of the connection held.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	p, _ := peer.FromContext(ctx)
-	m := p.AuthInfo.(*meter)
+	m := p.AuthInfo.(*meteredConn)
 	k := &call{meter: m, public: isPublic(info.FullMethodName),
 		creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), m.tls), begun: time.Now()}
 	k.creds.Address = p.Addr.String()
@@ -98,7 +98,7 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 }
 
 // admit registers a call, unless there are too many.
-func (m *meter) admit(k *call, known bool) error {
+func (m *meteredConn) admit(k *call, known bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.total.calls.Load() > manyCalls && len(m.open) > fewCalls {
@@ -141,7 +141,7 @@ func (k *call) leave(well bool) {
 }
 
 // forget removes a call. The caller holds m.mu.
-func (m *meter) forget(k *call) {
+func (m *meteredConn) forget(k *call) {
 	if !m.unread() {
 		m.lastSent = time.Now() // its answer begins to wait
 	}
@@ -150,10 +150,10 @@ func (m *meter) forget(k *call) {
 
 // unread reports whether answers have not been sent completely. The caller
 // holds m.mu.
-func (m *meter) unread() bool { return len(m.open) > len(m.calls) || m.held > 0 }
+func (m *meteredConn) unread() bool { return len(m.open) > len(m.calls) || m.held > 0 }
 
 // watch checks the connection regularly until it is closed.
-func (m *meter) watch() {
+func (m *meteredConn) watch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	every := min(m.readLimit, m.writeLimit) / 2
@@ -174,7 +174,7 @@ func (m *meter) watch() {
 // expire ends calls whose message does not arrive. It reports whether to close
 // the connection: its client has not authenticated, or does not read its
 // answers. The caller holds m.mu.
-func (m *meter) expire(now time.Time) (end bool) {
+func (m *meteredConn) expire(now time.Time) (end bool) {
 	for k := range m.calls {
 		switch {
 		case k.ctx.Err() != nil:
@@ -190,7 +190,7 @@ func (m *meter) expire(now time.Time) (end bool) {
 
 // tooManyControls records that the client has sent SETTINGS, a PING or a reset,
 // and reports whether it sends too many.
-func (m *meter) tooManyControls() bool {
+func (m *meteredConn) tooManyControls() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := time.Now(); m.controls == 0 || now.Sub(m.controlsSince) > controlWindow {

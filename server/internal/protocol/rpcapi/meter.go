@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
-// A meter reads the frames of a connection to see which streams are open, and
+// A meteredConn reads the frames of a connection to see which streams are open, and
 // closes the connection if its client blocks it. It is safe for concurrent use.
-type meter struct {
+type meteredConn struct {
 	net.Conn
 	in, out               frameScanner  // each is used by one goroutine, like Read and Write
 	readLimit, writeLimit time.Duration // of service.Limits
@@ -39,8 +39,8 @@ type meter struct {
 	controlsSince time.Time
 }
 
-func (s *Server) newMeter(conn net.Conn) *meter {
-	m := &meter{
+func (s *Server) newMeteredConn(conn net.Conn) *meteredConn {
+	m := &meteredConn{
 		Conn: conn, readLimit: s.config.Limits.Read, writeLimit: s.config.Limits.Write, total: &s.total,
 		tls: listen.StateOf(conn), hasAuth: s.config.Auth != nil, room: semaphore.NewWeighted(maxHeld),
 		open: make(map[uint32]struct{}), lastSent: time.Now(),
@@ -50,13 +50,13 @@ func (s *Server) newMeter(conn net.Conn) *meter {
 	return m
 }
 
-func (m *meter) Read(b []byte) (int, error) {
+func (m *meteredConn) Read(b []byte) (int, error) {
 	n, err := m.Conn.Read(b)
 	m.in.scan(b[:n], m.received)
 	return n, err
 }
 
-func (m *meter) Write(b []byte) (int, error) {
+func (m *meteredConn) Write(b []byte) (int, error) {
 	_ = m.Conn.SetWriteDeadline(time.Now().Add(m.writeLimit)) // fails only if Write does
 	n, err := m.Conn.Write(b)
 	m.out.scan(b[:n], m.sent)
@@ -80,7 +80,7 @@ const (
 )
 
 // received handles the header of a frame from the client.
-func (m *meter) received(kind, flags byte, stream uint32) {
+func (m *meteredConn) received(kind, flags byte, stream uint32) {
 	switch kind {
 	case frameSettings, framePing, frameReset:
 		if kind == frameReset {
@@ -105,7 +105,7 @@ func (m *meter) received(kind, flags byte, stream uint32) {
 
 // sent handles the header of a frame from the server. The frames of a stream
 // are sent in order, so the answer has been sent when its last frame has.
-func (m *meter) sent(kind, flags byte, stream uint32) {
+func (m *meteredConn) sent(kind, flags byte, stream uint32) {
 	if kind == frameData || kind == frameHeaders {
 		m.mu.Lock()
 		m.lastSent = time.Now()
@@ -117,7 +117,7 @@ func (m *meter) sent(kind, flags byte, stream uint32) {
 	}
 }
 
-func (m *meter) end(stream uint32) {
+func (m *meteredConn) end(stream uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, open := m.open[stream]; open {
@@ -130,7 +130,7 @@ func (m *meter) end(stream uint32) {
 }
 
 // Close closes the connection.
-func (m *meter) Close() error {
+func (m *meteredConn) Close() error {
 	m.mu.Lock()
 	if !m.closed {
 		m.closed = true
@@ -173,4 +173,4 @@ func (f *frameScanner) scan(b []byte, each func(kind, flags byte, stream uint32)
 }
 
 // AuthType makes a meter what gRPC knows about the other end of a connection.
-func (*meter) AuthType() string { return "none" }
+func (*meteredConn) AuthType() string { return "none" }

@@ -54,7 +54,7 @@ func TestFrames(t *testing.T) {
 
 // within returns the context of a call, as tap makes it.
 func within(ctx context.Context, s *Server) context.Context {
-	return context.WithValue(ctx, callKey{}, &call{meter: s.newMeter(new(net.TCPConn)), ctx: ctx, creds: new(auth.Credentials)})
+	return context.WithValue(ctx, callKey{}, &call{meter: s.newMeteredConn(new(net.TCPConn)), ctx: ctx, creds: new(auth.Credentials)})
 }
 
 // TestReserve: calls reserve room in the order of their arrival. A cancelled
@@ -63,7 +63,7 @@ func within(ctx context.Context, s *Server) context.Context {
 func TestReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(Config{Front: service.Front{Backend: static(t, "default")}})
-		m := s.newMeter(new(net.TCPConn))
+		m := s.newMeteredConn(new(net.TCPConn))
 		const size = maxHeld / 4
 		var sent []*trackedMessage
 		send := func() { sent = append(sent, m.track(nil, size)) }
@@ -106,7 +106,7 @@ func TestReserve(t *testing.T) {
 		}
 		// A call that ends while it waits for the room of all connections leaves none
 		// behind in its own.
-		other := s.newMeter(new(net.TCPConn))
+		other := s.newMeteredConn(new(net.TCPConn))
 		if !s.total.room.TryAcquire(maxHeldAll - maxHeld) {
 			t.Fatal("the other connections have no room")
 		}
@@ -133,7 +133,7 @@ func TestReserve(t *testing.T) {
 // TestRoomForOthers: a connection whose client reads nothing for a while closes
 // if others wait for the room that it holds.
 func TestRoomForOthers(t *testing.T) {
-	m := NewServer(Config{Front: service.Front{Backend: newOpen()}}).newMeter(new(net.TCPConn))
+	m := NewServer(Config{Front: service.Front{Backend: newOpen()}}).newMeteredConn(new(net.TCPConn))
 	m.track(nil, 1)
 	for waiting, want := range []bool{false, true} {
 		m.total.waiting.Store(int64(waiting))
@@ -145,7 +145,7 @@ func TestRoomForOthers(t *testing.T) {
 
 // TestLostMessage: what a message holds is given back if gRPC loses it.
 func TestLostMessage(t *testing.T) {
-	m := NewServer(Config{Front: service.Front{Backend: newOpen()}}).newMeter(new(net.TCPConn))
+	m := NewServer(Config{Front: service.Front{Backend: newOpen()}}).newMeteredConn(new(net.TCPConn))
 	must.Do(t, m.reserve(t.Context(), maxHeld))
 	must.Get(newCodec().Marshal(m.track(new(firnv1.NextResponse), maxHeld)))(t)
 	for !m.room.TryAcquire(maxHeld) { // ends with the test's time
@@ -192,7 +192,7 @@ func TestUnreadAnswers(t *testing.T) {
 // longer when their connection is closed.
 func TestMeterCalls(t *testing.T) {
 	s := NewServer(Config{Front: service.Front{Backend: static(t, "default")}})
-	m := s.newMeter(new(net.TCPConn))
+	m := s.newMeteredConn(new(net.TCPConn))
 	want := func(when string, n int64) {
 		t.Helper()
 		if got := s.total.calls.Load(); got != n {
@@ -222,7 +222,7 @@ func TestMeterCalls(t *testing.T) {
 // few, so that every client can still make some.
 func TestManyCalls(t *testing.T) {
 	s := NewServer(Config{Front: service.Front{Backend: newOpen()}})
-	m := s.newMeter(new(net.TCPConn))
+	m := s.newMeteredConn(new(net.TCPConn))
 	for stream := uint32(1); stream <= 2*fewCalls+1; stream += 2 {
 		for _, row := range []struct {
 			others int64
@@ -262,7 +262,7 @@ func TestControls(t *testing.T) {
 		{"acknowledgements", []any{slices.Repeat(append(frame(framePing, flagAck, 0, 8), frame(frameSettings, flagAck, 0, 0)...), 100)}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			m := NewServer(Config{Front: service.Front{Backend: newOpen()}}).newMeter(new(net.TCPConn))
+			m := NewServer(Config{Front: service.Front{Backend: newOpen()}}).newMeteredConn(new(net.TCPConn))
 			m.in.skip = 0
 			for _, step := range row.steps {
 				switch step := step.(type) {

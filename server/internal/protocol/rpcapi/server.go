@@ -133,7 +133,7 @@ type meteredCredentials struct {
 }
 
 func (h meteredCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	m := h.server.newMeter(conn)
+	m := h.server.newMeteredConn(conn)
 	m.watch()
 	return m, m, nil
 }

@@ -37,7 +37,7 @@ type totals struct {
 // reserve waits until the connection and the server have room for n bytes of
 // answers. The calls of a connection take turns in the order of their arrival,
 // and so do the connections.
-func (m *meter) reserve(ctx context.Context, n int64) error {
+func (m *meteredConn) reserve(ctx context.Context, n int64) error {
 	if err := m.room.Acquire(ctx, n); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (m *meter) reserve(ctx context.Context, n int64) error {
 }
 
 // unreserve gives n bytes back.
-func (m *meter) unreserve(n int64) {
+func (m *meteredConn) unreserve(n int64) {
 	m.room.Release(n)
 	m.total.room.Release(n)
 }
@@ -69,7 +69,7 @@ type trackedMessage struct {
 
 // track returns an answer for which so many bytes were reserved in a form that
 // gRPC can send. They are given back when it has left, or with the connection.
-func (m *meter) track(message proto.Message, reserved int64) *trackedMessage {
+func (m *meteredConn) track(message proto.Message, reserved int64) *trackedMessage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.held == 0 {
