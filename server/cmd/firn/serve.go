@@ -25,7 +25,7 @@ import (
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/operate/config"
-	"github.com/firnid/firn/server/internal/operate/health"
+	"github.com/firnid/firn/server/internal/operate/storehealth"
 	"github.com/firnid/firn/server/internal/operate/host"
 	"github.com/firnid/firn/server/internal/operate/issued"
 	"github.com/firnid/firn/server/internal/operate/tracing"
@@ -282,7 +282,7 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		})
 	}
 	if s.waitForStore {
-		c.Store, err = health.OpenOrWait(ctx, open, log, fail)
+		c.Store, err = storehealth.OpenOrWait(ctx, open, log, fail)
 	} else {
 		c.Store, err = open(ctx)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/console"
-	"github.com/firnid/firn/server/internal/operate/health"
+	"github.com/firnid/firn/server/internal/operate/storehealth"
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/operate/tracing"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
@@ -153,7 +153,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	if s.source.cluster != nil {
 		describe := s.describe(listeners)
 		s.watched.Go(func() { s.source.announcer.Run(s.listing, describe) })
-		s.watched.Go(func() { health.Watch(s.watching, s.config.Store, s.config.Logger) })
+		s.watched.Go(func() { storehealth.Watch(s.watching, s.config.Store, s.config.Logger) })
 	}
 	return done, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/operate/config"
-	"github.com/firnid/firn/server/internal/operate/health"
+	"github.com/firnid/firn/server/internal/operate/storehealth"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/operate/tracing"
@@ -27,7 +27,7 @@ type source struct {
 
 	cluster   *service.StoreBackend
 	announcer *members.Announcer
-	answers   *health.Answers
+	answers   *storehealth.Answers
 	peers     *forwarding.Peers // nil if no other server is asked
 }
 
@@ -40,7 +40,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		s.backend = s.static
 		return s, err
 	}
-	s.answers = &health.Answers{Logger: c.Logger}
+	s.answers = &storehealth.Answers{Logger: c.Logger}
 	store := grant.Observe(tracer.Store(c.Store), s.answers.Observe)
 	s.announcer = members.New(store, members.Options{Logger: c.Logger})
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Logger)

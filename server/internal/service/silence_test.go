@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/operate/health"
+	"github.com/firnid/firn/server/internal/operate/storehealth"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestSilenceWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &nettest.Store{Store: new(memstore.Store)}
-		answers := new(health.Answers)
+		answers := new(storehealth.Answers)
 		p := newSilenceWatch(grant.Observe(m, answers.Observe), answers.Silent)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)

@@ -13,7 +13,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/operate/health"
+	"github.com/firnid/firn/server/internal/operate/storehealth"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -67,7 +67,7 @@ func inWorld(t *testing.T, run func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
 		m := newSilentStore()
-		answers := new(health.Answers)
+		answers := new(storehealth.Answers)
 		c := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(grant.Observe(m, answers.Observe), answers.Silent), Options: sequencer.Options{Window: 30 * time.Second}})
 		w := &world{t, m, c, NewHandler(Config{Front: service.Front{Backend: c}})}
 		w.want("first", 200, 0)

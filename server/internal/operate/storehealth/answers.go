@@ -1,7 +1,6 @@
-// Package health says how a server's store is doing: whether it answers, what
-// is dangerous about it, and what to do until it can be opened. It is not for
-// the health of the server itself.
-package health
+// Package storehealth says how a server's store is doing: whether it answers,
+// what is dangerous about it, and what to do until it can be opened.
+package storehealth
 
 import (
 	"context"
