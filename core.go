@@ -41,7 +41,7 @@ type core struct {
 
 	term atomic.Pointer[term]
 
-	_ apart // every call reads the fields above, and some write those below
+	_ cacheLinePad // every call reads the fields above, and some write those below
 
 	batches atomic.Uint64
 	waits   waits
@@ -177,7 +177,7 @@ func (c *core) view(v *view) error {
 	for {
 		v.term = c.term.Load()
 		v.word = v.term.word.Load()
-		if v.word&sealed != 0 {
+		if v.word&sealedBit != 0 {
 			if c.sealedForGood() {
 				return ErrSealed
 			}
@@ -353,7 +353,7 @@ func (c *core) slotFor(v *view, w *waiter) (slot uint64, err error) {
 	}
 	switch {
 	case slot >= v.limit || need > v.limit-slot:
-		return slot, c.over(v)
+		return slot, c.endError(v)
 	case slot >= ahead || need > ahead-slot:
 		return slot, c.notYet(v, slot+need-1-(ahead-v.ahead), need)
 	}
@@ -389,8 +389,8 @@ func (c *core) reserve(v *view, n uint64) (hold time.Duration) {
 	return max(0, durationOf((v.slot+n-c.clockSlot(v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
 }
 
-// over returns the reason why no slot at or above the limit is available.
-func (c *core) over(v *view) error {
+// endError returns the reason why no slot at or above the limit is available.
+func (c *core) endError(v *view) error {
 	if v.limit == c.endTick<<c.layout.seqBits {
 		return ErrTimeOver
 	}
@@ -503,7 +503,7 @@ func (c *core) roundUp(slot uint64) uint64 {
 	return (slot + m) &^ m
 }
 
-func (c *core) notify() {
+func (c *core) announceChange() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }

@@ -86,7 +86,7 @@ func (c *core) Switch(g Grant) error {
 	c.retired = append(c.retired, old)
 	c.countRetired()
 	c.term.Store(t)
-	c.notify()
+	c.announceChange()
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (c *core) Seal() (until time.Time) {
 	c.sealed = true
 	t := c.term.Load()
 	slot, used := c.seal(t)
-	c.notify()
+	c.announceChange()
 	if used {
 		c.floor = c.roundUp(slot)
 	}
@@ -136,6 +136,6 @@ func (c *core) Used() time.Time {
 
 // seal marks the word that calls swap, so no swap can succeed afterwards.
 func (c *core) seal(t *term) (slot uint64, used bool) {
-	t.word.Or(sealed)
+	t.word.Or(sealedBit)
 	return t.end()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// sealed is the bit of a term's word that ends the term.
-const sealed = 1 << 63
+// sealedBit is the bit of a term's word that ends the term.
+const sealedBit = 1 << 63
 
 // A term is a generator's life under one grant: its node ID and its own count
 // of slots. A slot is checked against the limit of the term from which it was
@@ -38,14 +38,14 @@ type term struct {
 	// read the clock writes it.
 	allowed freshness.Allowance
 
-	_ apart
+	_ cacheLinePad
 
-	// word is the next slot in 63 bits, with the bit sealed on top. Zero in a
+	// word is the next slot in 63 bits, with sealedBit on top. Zero in a
 	// static term means that it has not started. The word only grows, and never
 	// beyond limit.
 	word atomic.Uint64
 
-	_ apart // so that writing the word takes nothing else from other processors
+	_ cacheLinePad // so that writing the word takes nothing else from other processors
 
 	// limit is the slot at which the grant or the layout ends. It only grows.
 	limit atomic.Uint64
@@ -65,8 +65,8 @@ type term struct {
 	pulls, pulled atomic.Uint64
 }
 
-// apart is two cache lines: processors fetch them in pairs.
-type apart [128]byte
+// cacheLinePad is two cache lines: processors fetch them in pairs.
+type cacheLinePad [128]byte
 
 // A debt is a reservation of the slots [from, to), made when the clock read
 // now. The word after any of these slots lies in (from, to].
@@ -148,12 +148,12 @@ func (t *term) swap(v, s, n uint64) bool {
 // word over unused slots, because the number is unknown then.
 func (t *term) made() (n uint64, ok bool) {
 	done := t.pulled.Load()
-	v, skipped := t.word.Load()&^sealed, t.skipped.Load()
+	v, skipped := t.word.Load()&^sealedBit, t.skipped.Load()
 	return v - t.origin - skipped, t.pulls.Load() == done
 }
 
 // end returns the exclusive end of the slots taken, and whether there are any.
 func (t *term) end() (slot uint64, used bool) {
-	v := t.word.Load() &^ sealed
+	v := t.word.Load() &^ sealedBit
 	return v, v > max(t.first, t.start.Load())
 }

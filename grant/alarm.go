@@ -51,8 +51,8 @@ func (a Alarm) String() string {
 // Twice reports whether IDs may exist twice after it.
 func (a Alarm) Twice() bool { return a < numAlarms && alarms[a].level == slog.LevelError }
 
-// A warning is one alarm, with what it is about.
-type warning struct {
+// A raisedAlarm is one alarm, with what it is about.
+type raisedAlarm struct {
 	Kind        Alarm
 	Node        uint64
 	From, Until int64

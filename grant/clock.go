@@ -119,7 +119,7 @@ func (m *machine) agrees(s sighting, store lead, known bool) bool {
 	case agree > 0 || long:
 		c.clear, c.clearAt, c.watching = true, m.mono, false
 	default:
-		err = errorOf(ErrComparingClocks, "sequencer %s: "+
+		err = kindErrorf(ErrComparingClocks, "sequencer %s: "+
 			"no node ID is claimed yet: the records of other members look old, "+
 			"and this machine's clock may be ahead; watching whether they renew", m.options.name)
 	}
@@ -204,7 +204,7 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 // aheadError returns an error of a kind: our clock is ahead of others, which
 // whose names.
 func (m *machine) aheadError(by lead, whose string, kind error) error {
-	return errorOf(kind, "sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is "+
+	return kindErrorf(kind, "sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is "+
 		"claimed: set the clock, or allow it explicitly (AllowClockAhead)",
 		m.options.name, time.Duration(by.least)*time.Millisecond, whose,
 		timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by.least)))
@@ -227,7 +227,7 @@ func (m *machine) clockBehind(s sighting) bool {
 	case known && store.most >= -maxBehind:
 		m.alarmOnce(alarmMembersAhead, by)
 	default:
-		m.fail(errorOf(ErrClockBehind, "sequencer %s: this machine's clock is %v "+
+		m.fail(kindErrorf(ErrClockBehind, "sequencer %s: this machine's clock is %v "+
 			"behind those of the members that wrote node IDs %v: compare both with a time server; "+
 			"if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
 			m.options.name, time.Duration(by)*time.Millisecond, s.nodes), 1000)
@@ -240,6 +240,6 @@ func (m *machine) clockBehind(s sighting) bool {
 func (m *machine) alarmOnce(kind Alarm, by int64) {
 	if m.clocks.alarmed != kind {
 		m.clocks.alarmed = kind
-		m.alarm(warning{Kind: kind, By: time.Duration(by) * time.Millisecond})
+		m.alarm(raisedAlarm{Kind: kind, By: time.Duration(by) * time.Millisecond})
 	}
 }

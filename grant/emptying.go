@@ -125,7 +125,7 @@ func emptyStep(ctx context.Context, s Store, name, what string,
 	// another one, it may describe the same state: if the sequencer was attached
 	// and detached again in between, members hold node IDs that were not closed.
 	// Then the step starts over.
-	nonce, err := rewrite(ctx, s, name, done.begun, func(r *Info) { r.State = last })
+	nonce, err := changeIfNonce(ctx, s, name, done.begun, func(r *Info) { r.State = last })
 	if nonce != "" {
 		info.State = last
 	}
@@ -174,7 +174,7 @@ func (c *emptying) ended(ctx context.Context, s Store, i Info, now int64) (waiti
 		// The values read for these may be lost. A value that is read both
 		// before and after an applied write is durable, because it was there at
 		// that write.
-		next, err := rewrite(ctx, s, i.Name, c.begun, func(*Info) {})
+		next, err := changeIfNonce(ctx, s, i.Name, c.begun, func(*Info) {})
 		if next == "" {
 			return nil, false, err
 		}

@@ -78,7 +78,7 @@ func mismatch(name, field, have, want string) error {
 	case field == "prefix" && have == noPrefix:
 		todo = "destroy the sequencer and create it again with that prefix: its IDs continue"
 	}
-	return errorOf(ErrMismatch, "sequencer %s has %s %s, not %s: %s", name, field, have, want, todo)
+	return kindErrorf(ErrMismatch, "sequencer %s has %s %s, not %s: %s", name, field, have, want, todo)
 }
 
 // An ExhaustedError reports that every node ID that the member may take is
@@ -125,13 +125,13 @@ type detailedError struct {
 func (e *detailedError) Error() string { return e.text }
 func (e *detailedError) Unwrap() error { return e.kind }
 
-func errorOf(kind error, format string, args ...any) error {
+func kindErrorf(kind error, format string, args ...any) error {
 	return &detailedError{kind, fmt.Sprintf("grant: "+format, args...)}
 }
 
 // movedError names the store that has a sequencer now.
 func movedError(name, url string) error {
-	return errorOf(ErrMoved, "sequencer %s was moved to %s: use that store", name, url)
+	return kindErrorf(ErrMoved, "sequencer %s was moved to %s: use that store", name, url)
 }
 
 // timeText formats a time for an error, and the zero time as none.

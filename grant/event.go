@@ -82,7 +82,7 @@ type action struct {
 	From, Until int64
 	At          int64
 	Status      Status
-	Alarm       warning
+	Alarm       raisedAlarm
 }
 
 // isRequest reports whether the action is a request to the store.

@@ -75,9 +75,9 @@ func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, 
 			"set the clock, or allow it explicitly"
 		switch by := now.Sub(timeOf(latest)); {
 		case by < -24*time.Hour:
-			return report, errorOf(ErrClockBehind, text, timeText(now), -by, "before", name)
+			return report, kindErrorf(ErrClockBehind, text, timeText(now), -by, "before", name)
 		case by > maxWindow:
-			return report, errorOf(ErrClockAhead, text, timeText(now), by, "after", name)
+			return report, kindErrorf(ErrClockAhead, text, timeText(now), by, "after", name)
 		}
 	}
 	if opt.DryRun {

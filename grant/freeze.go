@@ -9,14 +9,14 @@ type freezing struct {
 
 // errOverlap is the reason to freeze if another's window overlaps the member's,
 // and no record shows why.
-var errOverlap = errorOf(ErrRolledBack, "the store went back, or a copy gave the node ID back; fence if in doubt "+
+var errOverlap = kindErrorf(ErrRolledBack, "the store went back, or a copy gave the node ID back; fence if in doubt "+
 	"(firn node fence)")
 
 // freeze stops acquiring and renewing, because the store went back to an
 // earlier state.
 func (m *machine) freeze() {
 	if !m.frozen {
-		m.alarm(warning{Kind: alarmRolledBack})
+		m.alarm(raisedAlarm{Kind: alarmRolledBack})
 	}
 	m.freezeFor(ErrRolledBack)
 }

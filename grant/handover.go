@@ -47,7 +47,7 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 		case err != nil:
 			return info, nil, false, err
 		case left > 2*info.LongestWindow+skew:
-			return info, nil, false, errorOf(ErrEarly, "members of sequencer %s take the node IDs %v only, but may "+
+			return info, nil, false, kindErrorf(ErrEarly, "members of sequencer %s take the node IDs %v only, but may "+
 				"have used others up to %s: another store or generator may use these from then on",
 				name, nodes, timeText(at))
 		case finished && left > 0:

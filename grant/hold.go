@@ -217,10 +217,10 @@ func (m *machine) setBack() error {
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.maxAhead(), 1)) * time.Millisecond,
 	}
 	if m.wall >= maxMark {
-		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the "+
+		return kindErrorf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the "+
 			"clock", m.options.name, timeText(e.Now))
 	}
-	return errorOf(e, "sequencer %s: this process made IDs for times up to %s and its clock was set back since, so "+
+	return kindErrorf(e, "sequencer %s: this process made IDs for times up to %s and its clock was set back since, so "+
 		"it makes no more until then: set the clock, or restart the process",
 		m.options.name, timeText(e.Last))
 }

@@ -319,7 +319,7 @@ func (k *Keeper) count(add func(*KeeperStats)) {
 }
 
 // logAlarm logs an alarm.
-func (k *Keeper) logAlarm(a warning) {
+func (k *Keeper) logAlarm(a raisedAlarm) {
 	log := k.options.Logger
 	switch {
 	case a.By != 0:

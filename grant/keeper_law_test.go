@@ -328,9 +328,9 @@ func TestActLaw(t *testing.T) {
 	spans := map[Alarm]bool{alarmCloned: true, alarmRolledBack: true, alarmFenced: true, alarmOverlapped: true}
 	for kind := alarmCloned; kind < numAlarms; kind++ {
 		k := acting(countingHolder{})
-		i := warning{Kind: kind, Node: 7, From: 1, Until: 2}
+		i := raisedAlarm{Kind: kind, Node: 7, From: 1, Until: 2}
 		if !spans[kind] && kind != alarmTakenOver {
-			i = warning{Kind: kind, By: 3}
+			i = raisedAlarm{Kind: kind, By: 3}
 		}
 		k.act(m, action{Kind: actionAlarm, Alarm: i})
 		want := KeeperStats{}

@@ -54,7 +54,7 @@ func (m *machine) replaced(value []byte, fenced bool) {
 		h.close()
 	default:
 		// A nonce that we never wrote: another process has our name.
-		m.alarm(warning{Kind: alarmCloned, Node: h.node, From: h.usedAtRenewal, Until: h.until})
+		m.alarm(raisedAlarm{Kind: alarmCloned, Node: h.node, From: h.usedAtRenewal, Until: h.until})
 		m.owner = m.token()
 		h.lost = true // to be sealed, but not given back
 		h.close()
@@ -91,7 +91,7 @@ func (m *machine) displaced(r nodeRecord, fenced bool) {
 	if !after && (r.Spoiled.length() == 0 || r.Spoiled[0] > h.from || until > r.Spoiled[1]) {
 		m.overlapped(r, from, until, fenced)
 	} else if r.Owner != "" && h.phase < holdSealed && !fenced {
-		m.alarm(warning{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
+		m.alarm(raisedAlarm{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
 	}
 }
 
@@ -100,7 +100,7 @@ func (m *machine) displaced(r nodeRecord, fenced bool) {
 func (m *machine) overlapped(r nodeRecord, from, until int64, fenced bool) {
 	h := m.hold
 	h.close()
-	a := warning{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
+	a := raisedAlarm{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
 	reason := ErrRolledBack
 	switch {
 	case fenced:
@@ -142,6 +142,6 @@ func (m *machine) fenced(floor int64) {
 	h.lost = true
 	if h.until > floor && h.phase < holdSealed {
 		h.close()
-		m.alarm(warning{Kind: alarmFenced, Node: h.node, From: max(floor, h.from), Until: h.until})
+		m.alarm(raisedAlarm{Kind: alarmFenced, Node: h.node, From: max(floor, h.from), Until: h.until})
 	}
 }

@@ -130,7 +130,7 @@ func (m *machine) step(e event) []action {
 	if m.started {
 		by := (m.wall - m.lastWall) - (m.mono - m.lastMono)
 		if by > maxJump {
-			m.alarm(warning{Kind: alarmClockJumped, By: time.Duration(by) * time.Millisecond})
+			m.alarm(raisedAlarm{Kind: alarmClockJumped, By: time.Duration(by) * time.Millisecond})
 		}
 		if by > maxStep || by < -maxStep {
 			m.clocks.reset()
@@ -177,7 +177,7 @@ func (m *machine) step(e event) []action {
 
 func (m *machine) do(a action) { m.out = append(m.out, a) }
 
-func (m *machine) alarm(a warning) { m.do(action{Kind: actionAlarm, Alarm: a}) }
+func (m *machine) alarm(a raisedAlarm) { m.do(action{Kind: actionAlarm, Alarm: a}) }
 
 // request starts an operation.
 func (m *machine) request(op operation, a action) {

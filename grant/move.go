@@ -104,7 +104,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	}
 
 	// From here on it is usable in neither, and then in the other store.
-	moved, err := rewrite(ctx, from.Store, name, begun.nonce, func(r *Info) {
+	moved, err := changeIfNonce(ctx, from.Store, name, begun.nonce, func(r *Info) {
 		r.MovedTo, r.LastChange = to.URL, changeBy(ctx, "move")
 	})
 	switch {

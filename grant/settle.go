@@ -126,9 +126,9 @@ const settleTry = 5
 
 func newToken() string { return fmt.Sprintf("%016x%016x", random(), random()) }
 
-// rewrite changes a configuration, and its nonce, if it still has the given one.
+// changeIfNonce changes a configuration, and its nonce, if it still has the given one.
 // It returns the nonce of what it wrote, or "" if the configuration has another.
-func rewrite(ctx context.Context, s Store, name, nonce string, change func(*Info)) (next string, err error) {
+func changeIfNonce(ctx context.Context, s Store, name, nonce string, change func(*Info)) (next string, err error) {
 	ours := []string{nonce}
 	err = settle(ctx, s, configKey(name), func(old []byte, _ bool) []byte {
 		r, err := decodeConfig(configKey(name), old)

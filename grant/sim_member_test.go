@@ -252,7 +252,7 @@ func (w *world) act(p *member, a action) {
 }
 
 // alarm does what operators do after an alarm.
-func (w *world) alarm(p *member, i warning) {
+func (w *world) alarm(p *member, i raisedAlarm) {
 	w.res.Alarms++
 	stops := i.Kind == alarmRolledBack || i.Kind == alarmOverlapped
 	if stops && i.Until > i.From && w.store.restored == noTime && len(w.cloned) == 0 && w.stale < w.Now {

@@ -90,7 +90,7 @@ func (m *machine) takeConfig(r Info, value []byte) error {
 		}
 	}
 	if m.config != nil && !m.sequencer.Config.Layout.SameIDs(c.Layout) {
-		return errorOf(ErrMismatch, "sequencer %s has layout %s now, not %s: it was created again", m.options.name,
+		return kindErrorf(ErrMismatch, "sequencer %s has layout %s now, not %s: it was created again", m.options.name,
 			c.Layout, m.sequencer.Config.Layout)
 	}
 	m.sequencer, m.config = r, value

@@ -11,9 +11,9 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/operate/config"
-	"github.com/firnid/firn/server/internal/operate/storehealth"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/operate/metrics"
+	"github.com/firnid/firn/server/internal/operate/storehealth"
 	"github.com/firnid/firn/server/internal/operate/tracing"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/service/forwarding"
