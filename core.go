@@ -89,7 +89,7 @@ func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	if int(layout.timeBits)+int(layout.seqBits) < 63 {
 		c.endTick = 1 << layout.timeBits
 	} else {
-		// One tick less than fits, so that no limit reaches the bit sealed.
+		// One tick less than fits, so that no limit reaches sealedBit.
 		c.endTick = 1<<(63-layout.seqBits) - 1
 		if int(layout.timeBits)+int(layout.seqBits) > 63 && strings.Contains(layout.Fields(), "~") {
 			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a "+
