@@ -137,7 +137,7 @@ func TestLifeAfterPanic(t *testing.T) {
 			t.Errorf("answer %d is %q, want %q", i, got, want)
 		}
 	}
-	if text := log.String(); strings.Count(text, `panicked"`) != 3 || strings.Count(text, "panic=store") != 3 || strings.Count(text, "service.(*Cluster)") < 3 {
+	if text := log.String(); strings.Count(text, `panicked"`) != 3 || strings.Count(text, "panic=store") != 3 || strings.Count(text, "service.(*StoreBackend)") < 3 {
 		t.Errorf("the log has %s, want three lines with the panic and its stack", text)
 	}
 	store.panics.Store(false)
