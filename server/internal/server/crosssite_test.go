@@ -85,7 +85,7 @@ func TestOtherSites(t *testing.T) {
 				q.method, replace(q.path), strings.Join(headers, "\r\n"), len(replace(q.body)), replace(q.body)))
 		}
 		issued := func() (n uint64) {
-			s.source.cluster.Usage(func(_ string, u *service.Usage) { n += u.IDs })
+			s.source.storeBackend.Usage(func(_ string, u *service.Usage) { n += u.IDs })
 			return n
 		}
 		if code, answer := send(t, address, "POST /v1/sequencers/old/next HTTP/1.1\r\nHost: "+mode.host+"\r\n"+authorization+"Content-Length: 0\r\n\r\n"); code != 200 {

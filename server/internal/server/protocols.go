@@ -35,7 +35,7 @@ func (s *Server) metricsConfig() metrics.Config {
 		m.Protocols = append(m.Protocols, p.String())
 	}
 	m.Connections = func(protocol string) int64 { return s.open(protocols[slices.Index(m.Protocols, protocol)]) }
-	if s.source.cluster != nil {
+	if s.source.storeBackend != nil {
 		m.StoreUp = s.source.answers.Up
 	}
 	if s.guard != nil {
@@ -88,8 +88,8 @@ func (s *Server) newHandler() *httpapi.Handler {
 	if host, _, err := net.SplitHostPort(s.config.Advertise); err == nil {
 		c.Hosts = append([]string{host}, c.Hosts...)
 	}
-	if s.source.cluster != nil {
-		c.Owner = s.source.cluster.Owner
+	if s.source.storeBackend != nil {
+		c.Owner = s.source.storeBackend.Owner
 	}
 	return httpapi.NewHandler(c)
 }

@@ -150,7 +150,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 		s.running.Go(func() { _ = s.resp.Serve(mux.Listener(listen.RESP)) })
 	}
 	s.watched.Go(func() { s.watchFiles(s.watching) })
-	if s.source.cluster != nil {
+	if s.source.storeBackend != nil {
 		describe := s.describe(listeners)
 		s.watched.Go(func() { s.source.announcer.Run(s.listing, describe) })
 		s.watched.Go(func() { storehealth.Watch(s.watching, s.config.Store, s.config.Logger) })

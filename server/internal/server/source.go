@@ -19,16 +19,16 @@ import (
 	"github.com/firnid/firn/server/internal/service/forwarding"
 )
 
-// A source is where IDs come from: either static, or cluster with the other
-// fields.
+// A source is where IDs come from: either static, or storeBackend with the fields
+// below it.
 type source struct {
 	backend service.Backend // what the protocols call: one of the two, asked at a limited rate whether it is ready
 	static  *service.StaticBackend
 
-	cluster   *service.StoreBackend
-	announcer *members.Announcer
-	answers   *storehealth.Answers
-	peers     *forwarding.Peers // nil if no other server is asked
+	storeBackend *service.StoreBackend
+	announcer    *members.Announcer
+	answers      *storehealth.Answers
+	peers        *forwarding.Peers // nil if no other server is asked
 }
 
 // newSource makes the source of a complete Config.
@@ -59,8 +59,8 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		s.peers = forwarding.New(cluster.Admin, to)
 		cluster.Peers = s.peers
 	}
-	s.cluster = service.NewStoreBackend(cluster)
-	s.backend = service.NewReadiness(s.cluster)
+	s.storeBackend = service.NewStoreBackend(cluster)
+	s.backend = service.NewReadiness(s.storeBackend)
 	return s, nil
 }
 
@@ -70,7 +70,7 @@ const minClosing = time.Second
 
 // close gives node IDs back until ctx is done, or the store accepts no more.
 func (s *source) close(ctx context.Context, log *slog.Logger) {
-	if s.cluster == nil {
+	if s.storeBackend == nil {
 		return
 	}
 	if s.peers != nil {
@@ -79,7 +79,7 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(minClosing, cancel) })()
-	if err := s.cluster.Close(within); err != nil {
+	if err := s.storeBackend.Close(within); err != nil {
 		log.Warn("node IDs not released: they become free when their windows end", "error", err)
 	}
 }
@@ -101,11 +101,11 @@ func (s *source) figures() (all []metrics.Sequencer) {
 		return all
 	}
 	now := time.Now()
-	s.cluster.Usage(func(name string, u *service.Usage) {
+	s.storeBackend.Usage(func(name string, u *service.Usage) {
 		m := figure(name, u)
 		m.Stored, m.KeeperStats, m.Err = true, u.Keeper, cmp.Or(u.Status.Err, u.Lack)
 		m.Attached, m.Node, m.WindowLeft = service.Holds(u.Status, now), u.Status.Node, u.Status.Until.Sub(now)
-		counts, counted := s.cluster.NodeCounts(name, now)
+		counts, counted := s.storeBackend.NodeCounts(name, now)
 		m.Nodes, m.Counted = metrics.Nodes(counts), counted
 		all = append(all, m)
 	})
@@ -126,7 +126,7 @@ func (s *Server) describe(listeners []Listener) func() members.Server {
 			m.Forwarded = s.source.peers.Forwarded()
 		}
 		now := time.Now()
-		s.source.cluster.Usage(func(name string, q *service.Usage) {
+		s.source.storeBackend.Usage(func(name string, q *service.Usage) {
 			m.IDs += q.IDs
 			if service.Holds(q.Status, now) {
 				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.Status.Node,

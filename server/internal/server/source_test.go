@@ -34,11 +34,11 @@ func TestGiveBack(t *testing.T) {
 			var log strings.Builder
 			store := &nettest.Store{Store: new(memstore.Store)}
 			// In a long window no keeper writes by itself meanwhile: it would give back after that.
-			s := &source{cluster: service.NewStoreBackend(service.StoreBackendConfig{
+			s := &source{storeBackend: service.NewStoreBackend(service.StoreBackendConfig{
 				Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Window: time.Hour},
 			})}
 			for i := range 8 * 64 {
-				must.Get(s.cluster.Sequencer(t.Context(), fmt.Sprintf("n%d", i), nil))(t)
+				must.Get(s.storeBackend.Sequencer(t.Context(), fmt.Sprintf("n%d", i), nil))(t)
 			}
 			store.Delay = 2 * time.Second
 			ctx := context.Background()

@@ -1,6 +1,6 @@
 // Package service is what the protocols call: named sequencers, their
 // administration, and the problems that can occur. A Static makes IDs with one
-// node ID that an operator keeps unique. A Cluster keeps its node IDs in a
+// node ID that an operator keeps unique. A StoreBackend keeps its node IDs in a
 // store. A Problem is an error as clients see it, independent of the protocol.
 //
 // The packages httpapi, respapi, rpcapi and console translate between bytes and

@@ -41,8 +41,8 @@ type Front struct {
 	NameSequencer string // how they name the sequencer of a veiled ID; set by the protocol
 }
 
-// WithDefaults returns the Front with defaults for a zero Limit, Limits, Observe
-// and Logger.
+// WithDefaults returns the Front with defaults for a zero RequestTimeout, Limits,
+// Observe and Logger.
 func (f Front) WithDefaults() Front {
 	f.RequestTimeout, f.Limits = cmp.Or(f.RequestTimeout, DefaultRequestTimeout), f.Limits.WithDefaults()
 	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))

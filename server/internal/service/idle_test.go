@@ -18,7 +18,7 @@ import (
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// inCluster runs a test with a Cluster in a synctest bubble.
+// inCluster runs a test with a StoreBackend in a synctest bubble.
 func inCluster(t *testing.T, c StoreBackendConfig, store grant.Store, run func(t *testing.T, c *StoreBackend)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)

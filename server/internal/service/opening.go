@@ -15,21 +15,16 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
-// A Cluster opens a sequencer when its name is first used. It closes one to make
-// room for another, or because it was created again with another layout: in the
-// background, and no call opens the name again before that is done. Close closes
-// all that are open.
-
 // An entry is a name in use: its sequencer is being opened, is open, or is being
 // closed. If the sequencer was closed to make room for another one, calls that
 // have it open it again. If it was purged and created again with another layout,
 // they get the error, and the next call for the name opens it with the new
 // layout.
 type entry struct {
-	cluster *StoreBackend
+	backend *StoreBackend
 	name    string
 
-	// Guarded by the Cluster's mu.
+	// Guarded by the StoreBackend's mu.
 	phase    phase
 	changed  chan struct{} // closed when opening or closing has ended
 	err      error         // why it could not be opened
@@ -128,7 +123,7 @@ func (c *StoreBackend) enter(ctx context.Context, name string, by MayCreate) (e 
 			ErrTooManySequencers, c.config.MaxSequencers, name)
 	}
 	name = strings.Clone(name)
-	e = &entry{cluster: c, name: name, changed: make(chan struct{})}
+	e = &entry{backend: c, name: name, changed: make(chan struct{})}
 	c.byName[name] = e
 	ended := e.changed
 	c.openings.Go(func() {
@@ -149,7 +144,7 @@ const openTimeout = 10 * time.Second
 // that no server can use before its window ends. Clients that are less patient
 // than an opening takes would get no ID, and use up all node IDs.
 func (e *entry) attempt(ctx context.Context, by MayCreate) {
-	c := e.cluster
+	c := e.backend
 	err := errNotOpened
 	defer func() {
 		panicked := recover()
@@ -210,7 +205,7 @@ var errStops = fmt.Errorf("%w: the server is shutting down", firn.ErrClosed)
 
 // open opens the sequencer.
 func (e *entry) open(ctx context.Context, by MayCreate) error {
-	c, name := e.cluster, e.name
+	c, name := e.backend, e.name
 	options := c.config.Options
 	if c.config.Template != nil {
 		if err := c.config.Template(name, &options); err != nil {
@@ -302,21 +297,21 @@ func openAs[I firn.AnyID[I], Q interface {
 }](ctx context.Context, e *entry, options *sequencer.Options,
 	open func(context.Context, grant.Store, string, *sequencer.Options) (Q, error),
 ) error {
-	q, err := open(ctx, e.cluster.store, e.name, options)
+	q, err := open(ctx, e.backend.store, e.name, options)
 	if err != nil {
 		return storeError(ctx, err)
 	}
 	is := q.Config()
 	e.openSequencer, e.line = q, newLine(is.Layout, q)
-	e.sequencer = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(e.cluster.config.Veil, e.name, is.Layout),
+	e.sequencer = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(e.backend.config.Veil, e.name, is.Layout),
 		try: e.line.try, wait: e.wait}
 	return nil
 }
 
-// publish lets calls use an opened sequencer, unless the Cluster was closed in
+// publish lets calls use an opened sequencer, unless the StoreBackend was closed in
 // the meantime.
 func (e *entry) publish(ctx context.Context) error {
-	c := e.cluster
+	c := e.backend
 	c.mu.Lock()
 	stops := c.closed
 	if !stops {
@@ -350,7 +345,7 @@ func (c *StoreBackend) opened() map[string]*entry {
 func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	err = e.retireIfRecreated(refusal)
 	if isWait(refusal) {
-		err = e.cluster.silence.do(ctx, storeUse{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
+		err = e.backend.silence.do(ctx, storeUse{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
 			b, err = e.line.wait(ctx, n, refusal)
 			return e.retireIfRecreated(err)
 		})
@@ -358,7 +353,7 @@ func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err er
 	if errors.Is(err, firn.ErrClosed) {
 		return e.reopened(ctx, n, err)
 	}
-	if peers := e.cluster.config.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
+	if peers := e.backend.config.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
 		return peers.Take(ctx, e.name, e.sequencer.Layout, n, err)
 	}
 	return b, err
@@ -367,7 +362,7 @@ func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err er
 // reopened takes IDs from the sequencer that replaced that of e, if there is
 // one. closed is the error of e.
 func (e *entry) reopened(ctx context.Context, n int, closed error) (b Batch, err error) {
-	q, err := e.cluster.Sequencer(ctx, e.name, nil)
+	q, err := e.backend.Sequencer(ctx, e.name, nil)
 	switch {
 	case err != nil:
 		return b, err
@@ -384,7 +379,7 @@ func (e *entry) reopened(ctx context.Context, n int, closed error) (b Batch, err
 // again.
 func (e *entry) retireIfRecreated(err error) error {
 	if errors.Is(err, grant.ErrMismatch) {
-		e.cluster.retire(e)
+		e.backend.retire(e)
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Peers are the other servers of a store. A Cluster asks them for IDs of a
+// Peers are the other servers of a store. A StoreBackend asks them for IDs of a
 // sequencer for which it has no node ID. They must be safe for concurrent use.
 type Peers interface {
 	// Take takes n IDs of a sequencer with a layout. lacks is the reason why this

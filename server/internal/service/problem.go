@@ -59,7 +59,7 @@ var causes = [...]cause{
 	{grant.ErrNewerVersion, BadRecord},
 	{grant.ErrNotFound, BadRecord},
 	{sequencer.ErrUnavailable, StoreUnavailable},
-	{grant.ErrMismatch, Recreated}, // the Cluster opens it again with its new layout
+	{grant.ErrMismatch, Recreated}, // the StoreBackend opens it again with its new layout
 	{firn.ErrClosed, Draining},
 	{firn.ErrBatchTooLarge, BatchTooLarge},
 	{firn.ErrExhausted, Busy},

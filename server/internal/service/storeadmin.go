@@ -17,7 +17,7 @@ import (
 // A StoreAdmin lists, shows and changes sequencers and servers of a store, for
 // all its servers. Its calls stop waiting for a store that has been silent for
 // five seconds. It is safe for concurrent use. It must be made by NewStoreAdmin,
-// and is closed by its Cluster.
+// and is closed by its StoreBackend.
 type StoreAdmin struct {
 	store   grant.Store
 	silence *silenceWatch

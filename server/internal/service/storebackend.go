@@ -15,10 +15,12 @@ import (
 	"github.com/firnid/firn/veil"
 )
 
-// A StoreBackend is a Backend that keeps its node IDs in a store, so that any number
-// of servers can give IDs of the same names. When a name is first used, its
-// sequencer is opened with the layout that it was created with, or created with
-// the configured layout.
+// A StoreBackend is a Backend that keeps its node IDs in a store, so that any
+// number of servers can give IDs of the same names. When a name is first used,
+// its sequencer is opened with the layout that it was created with, or created
+// with the configured layout. It is closed to make room for another, or because
+// it was created again with another layout: in the background, and no call opens
+// the name again before that is done. Close closes all that are open.
 //
 // It is safe for concurrent use. It must be made by NewStoreBackend, and ends with
 // Close.
@@ -51,9 +53,9 @@ type StoreBackend struct {
 
 var _ Backend = (*StoreBackend)(nil)
 
-// StoreBackendConfig is the configuration of a Cluster.
+// StoreBackendConfig is the configuration of a StoreBackend.
 type StoreBackendConfig struct {
-	// Admin administers the store. The Cluster closes it.
+	// Admin administers the store. The StoreBackend closes it.
 	Admin *StoreAdmin
 
 	// Peers are the other servers of the store, to ask for IDs of a sequencer for
@@ -92,17 +94,17 @@ type failure struct {
 	config grant.Config // set if other servers have been asked for its IDs
 }
 
-// NewStoreBackend makes a Cluster. It opens nothing yet.
+// NewStoreBackend makes a StoreBackend. It opens nothing yet.
 func NewStoreBackend(c StoreBackendConfig) *StoreBackend {
 	c.Options.Layout = cmp.Or(c.Options.Layout, firn.Default())
 	c.MaxSequencers = cmp.Or(c.MaxSequencers, DefaultMaxSequencers)
 	admin := *c.Admin
-	cluster := &StoreBackend{StoreAdmin: &admin, config: c, byName: make(map[string]*entry), failed: make(map[string]failure),
+	b := &StoreBackend{StoreAdmin: &admin, config: c, byName: make(map[string]*entry), failed: make(map[string]failure),
 		creations: meters{rate: auth.Rate{PerSecond: 1, Burst: 1000}}, missed: meters{rate: auth.Rate{PerSecond: 100, Burst: 100}}}
-	cluster.openingUntil, cluster.stopOpening = context.WithCancel(context.Background())
-	cluster.countingUntil, cluster.stopCounting = context.WithCancel(context.Background())
-	admin.rejoin = cluster.rejoin
-	return cluster
+	b.openingUntil, b.stopOpening = context.WithCancel(context.Background())
+	b.countingUntil, b.stopCounting = context.WithCancel(context.Background())
+	admin.rejoin = b.rejoin
+	return b
 }
 
 // Admin returns the administration of the store.
