@@ -329,8 +329,7 @@ func TestDestroy(t *testing.T) {
 			return true
 		})
 		// a comes back by itself.
-		must.Do(t, a.Wait(ctx, phase(grant.Holding)))
-		must.Do(t, a.Close(ctx))
+		must.Do(t, errors.Join(a.Wait(ctx, phase(grant.Holding)), a.Close(ctx)))
 		if _, err := grant.Purge(ctx, s, "s"); err == nil {
 			t.Error("Purge of one that is attached is fine, want an error")
 		}

@@ -62,7 +62,13 @@ func TestOutcomes(t *testing.T) {
 		c.Sequencers.Layout, c.Sequencers.Window = firn.Default(), time.Minute
 		s, address := served(t, c)
 		f(t, address)
-		nettest.Await(t, func() bool { return outcomes(s) == want }, "counted as %s", want)
+		counted := ""
+		for deadline := time.Now().Add(20 * time.Second); counted != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("counted %s, want %s", counted, want)
+			}
+			counted = outcomes(s)
+		}
 	}
 	next := func(ctx context.Context, t *testing.T, address, name string) error {
 		conn := nettest.DialGRPC(t, address)

@@ -242,41 +242,37 @@ func TestRefusedBesideOthers(t *testing.T) {
 // TestAttemptOfAnother: a call that finds an attempt to open the sequencer under
 // way does not fail or panic with it, but tries itself.
 func TestAttemptOfAnother(t *testing.T) {
-	for want, fail := range map[error]func() error{
-		ErrTemplate: func() error { return errors.New("not readable now") },
-		errPanic:    func() error { panic(errPanic) },
+	for _, row := range []struct {
+		fail   func() error
+		err    error
+		panics any
+	}{
+		{func() error { return errors.New("not readable now") }, ErrTemplate, nil},
+		{func() error { panic("template") }, nil, "template"},
 	} {
 		used := 0
 		template := func(string, *sequencer.Options) error {
 			if used++; used == 1 {
 				time.Sleep(time.Second)
-				return fail()
+				return row.fail()
 			}
 			return nil
 		}
 		inCluster(t, StoreBackendConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *StoreBackend) {
-			first := make(chan error, 1)
+			var err error
+			panicked := make(chan any, 1)
 			go func() {
-				var err error
-				defer func() {
-					if v := recover(); v != nil {
-						err = v.(error)
-					}
-					first <- err
-				}()
+				defer func() { panicked <- recover() }()
 				_, err = c.Sequencer(t.Context(), "orders", nil)
 			}()
 			time.Sleep(time.Second / 2)
 			takeOne(t, c, "orders")
-			if err := <-first; !errors.Is(err, want) {
-				t.Errorf("the first call: %v, want %v", err, want)
+			if got := <-panicked; got != row.panics || !errors.Is(err, row.err) {
+				t.Errorf("the first call panics with %v, %v, want %v, %v", got, err, row.panics, row.err)
 			}
 		})
 	}
 }
-
-// errPanic is what a template panics with.
-var errPanic = errors.New("template")
 
 // asked are Peers that count how often they are asked, and give nothing.
 type asked struct{ n int }
