@@ -72,14 +72,14 @@ func newWho(a *app) *cobra.Command {
 				a.note("%s: lines that are not of an issue log, or damaged: %d", name, n)
 			}
 		}
-		all := true
+		all, servers := true, search.Servers()
 		for _, q := range search.Queries {
 			v := search.Judge(q)
 			all = all && v.Is == issued.Issued
 			if asJSON {
-				a.printJSON(whoJSON{q.Text, v.Is, v.Reason, v.Readings, q.Found, search.Servers()})
+				a.printJSON(whoJSON{q.Text, v.Is, v.Reason, v.Readings, q.Found, servers})
 			} else {
-				a.printWho(q, v, &search)
+				a.printWho(q, v, servers, search.Complete)
 			}
 		}
 		if err := in.result(a, "IDs"); err != nil || all {
@@ -106,22 +106,22 @@ type whoJSON struct {
 	Servers  []string         `json:"servers"` // whose logs were read
 }
 
-// printWho prints the verdict on an ID.
-func (a *app) printWho(q *issued.Query, v issued.Verdict, s *issued.Search) {
+// printWho prints the verdict on an ID, by the logs of some servers.
+func (a *app) printWho(q *issued.Query, v issued.Verdict, servers []string, complete bool) {
 	var r rows
 	for _, m := range q.Found {
 		r.add(q.Text, "issued to %s at %s", cmp.Or(m.Client, m.Address, "a client"), textfmt.Stamp(m.Time))
 		r.add("", "sequencer %s, address %s, request %s, server %s", m.Sequencer, cmp.Or(m.Address, "unknown"),
 			cmp.Or(m.Request, "none"), cmp.Or(m.Server, "unknown"))
 	}
-	if !slices.ContainsFunc(q.Found, func(m issued.Record) bool { return !m.Forwarded }) && len(q.Found) > 0 {
+	if len(q.Found) > 0 && !slices.ContainsFunc(q.Found, func(m issued.Record) bool { return !m.Forwarded }) {
 		r.add("", "that is another server, for a client of its own: its log has the line with the client, and is missing here")
 	}
 	switch {
 	case v.Is == issued.NotIssued && v.Reason != "":
 		r.add(q.Text, "not issued by this sequencer: %s", v.Reason)
 	case v.Is == issued.NotIssued:
-		r.add(q.Text, "not issued by these servers while the log covers it: %s", strings.Join(s.Servers(), ", "))
+		r.add(q.Text, "not issued by these servers while the log covers it: %s", strings.Join(servers, ", "))
 	case v.Is == issued.NotCovered && v.Reason != "":
 		r.add(q.Text, "the log does not cover it: %s", v.Reason)
 	case v.Is == issued.NotCovered:
@@ -133,7 +133,7 @@ func (a *app) printWho(q *issued.Query, v issued.Verdict, s *issued.Search) {
 	if v.Is == issued.NotCovered && len(v.Readings) > 1 {
 		r.add("", "add --sequencer NAME to read it in the layout of its sequencer alone")
 	}
-	if v.Is == issued.NotCovered && len(v.Readings) > 0 && !s.Complete {
+	if v.Is == issued.NotCovered && len(v.Readings) > 0 && !complete {
 		r.add("", "add --complete if no server ran without a log and all logs are here")
 	}
 	r.print(a.stdout, a.style())

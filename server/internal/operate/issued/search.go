@@ -240,8 +240,7 @@ func (s *Search) add(x *Record) error {
 		for _, n := range nodes {
 			q.nodes[n] = true
 		}
-	}
-	if x.Event == "end" {
+	} else if x.Event == "end" {
 		q.ended = x.N
 	}
 	if n := len(q.parts); n > 0 && q.parts[n-1].last+1 == x.N {
@@ -537,22 +536,14 @@ func (h *hole) away(from, to time.Time) time.Duration {
 // of these the ones of a log with the node ID.
 func (s *Search) reasons(at node, from, to time.Time) (reasons []string) {
 	var near []hole
-	for _, h := range s.holes {
-		if h.away(from, to) <= h.log.margin {
-			near = append(near, h)
+	for _, hasNode := range []bool{true, false} {
+		for _, h := range s.holes {
+			if h.log.nodes[at] == hasNode && h.away(from, to) <= h.log.margin {
+				near = append(near, h)
+			}
 		}
 	}
-	order := func(h *hole) (away time.Duration, has int) {
-		if !h.log.nodes[at] {
-			has = 1
-		}
-		return h.away(from, to), has
-	}
-	slices.SortStableFunc(near, func(a, b hole) int {
-		farA, hasA := order(&a)
-		farB, hasB := order(&b)
-		return cmp.Or(cmp.Compare(farA, farB), cmp.Compare(hasA, hasB))
-	})
+	slices.SortStableFunc(near, func(a, b hole) int { return cmp.Compare(a.away(from, to), b.away(from, to)) })
 	for _, h := range near {
 		if d := h.away(from, to); d > 0 {
 			h.text += fmt.Sprintf(" (%v away, and clocks may be wrong by %v)", d.Round(time.Millisecond),
