@@ -13,8 +13,12 @@ import (
 
 // The Go code of the README and the pages is that of examples, which compile.
 func TestPageCode(t *testing.T) {
-	examples := readPage(t, "example_test.go") + readPage(t, "sequencer/example_test.go") + readPage(t, "examples/webshop/main.go") +
-		readPage(t, "examples/go/postgres/main.go") + readPage(t, "examples/go/etcd/main.go") + readPage(t, "examples/go/kubernetes/main.go") + readPage(t, "s3store/example_test.go") + readPage(t, "examples/gorm/order.go")
+	var examples string
+	for _, file := range []string{"example_test.go", "s3store/example_test.go", "examples/webshop/main.go",
+		"examples/go/directory/main.go", "examples/go/postgres/main.go", "examples/go/etcd/main.go",
+		"examples/go/kubernetes/main.go", "examples/gorm/order.go"} {
+		examples += readPage(t, file)
+	}
 	indent := regexp.MustCompile(`(?m)^\t+`)
 	examples = indent.ReplaceAllString(examples, "")
 	pages := must.Get(filepath.Glob("docs/*.md"))(t)

@@ -10,7 +10,7 @@ import (
 )
 
 // A program that makes the IDs of its orders. Any number of processes on this
-// machine can run it at the same time. The README shows it.
+// machine can run it at the same time.
 func Example() {
 	run := func(ctx context.Context) error {
 		store, err := dirstore.Open(ctx, "/srv/ids", &dirstore.Options{Create: true}) // yours to write
