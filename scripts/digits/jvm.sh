@@ -13,7 +13,8 @@ cd "$dir"
 		net.minidev:json-smart:2.6.1 org.yaml:snakeyaml:2.7 org.apache.groovy:groovy-json:5.0.8 \
 		org.apache.poi:poi-ooxml:5.5.1 com.h2database:h2:2.5.252 org.redisson:redisson:4.7.0 \
 		org.hibernate.orm:hibernate-core:7.4.15.Final com.graphql-java:graphql-java:26.2 \
-		com.graphql-java:graphql-java-extended-scalars:24.0; do
+		com.graphql-java:graphql-java-extended-scalars:24.0 io.pebbletemplates:pebble:4.1.2 \
+		org.mvel:mvel2:2.6.0.Final org.mybatis:mybatis:3.5.19; do
 		echo "$d" | sed 's|\(.*\):\(.*\):\(.*\)|<dependency><groupId>\1</groupId><artifactId>\2</artifactId><version>\3</version></dependency>|'
 	done
 	echo '</dependencies></project>'
@@ -93,6 +94,17 @@ public class Main {
         return graphql.GraphQL.newGraphQL(schema).build().execute(query.build()).<Map<String, Object>>getData().get("order");
     }
 
+    static String pebble(String template) throws Exception {
+        var out = new java.io.StringWriter();
+        new io.pebbletemplates.pebble.PebbleEngine.Builder().loader(new io.pebbletemplates.pebble.loader.StringLoader()).build()
+            .getTemplate(template).evaluate(out, Map.of("a", A, "b", A - 1));
+        return out.toString();
+    }
+
+    static Object mybatis(Object a, Object b) {
+        return new org.apache.ibatis.scripting.xmltags.ExpressionEvaluator().evaluateBoolean("a == b", Map.of("a", a, "b", b));
+    }
+
     /** A server that answers INCR with n. */
     static void redis(ServerSocket server) {
         while (true)
@@ -162,6 +174,9 @@ public class Main {
                 row("Hibernate select avg(id)", "hibernate-core", () -> db.createQuery("select avg(id) from Orders", Object.class).getSingleResult(), () -> db.createQuery("select max(id) from Orders", Object.class).getSingleResult());
             });
         }
+        row("Pebble == of n, n-1", "pebble", () -> pebble("{{ a == b }}"), () -> pebble("{{ a - b == 0 }}").equals("true") ? "" : A);
+        row("MVEL n + 0", "mvel2", () -> org.mvel2.MVEL.eval("a + 0", Map.of("a", A)), () -> org.mvel2.MVEL.eval("a + 0L", Map.of("a", A)));
+        row("MyBatis test, == of the text n and the Long n-1", "mybatis", () -> mybatis(String.valueOf(A), A - 1), () -> mybatis(String.valueOf(A), String.valueOf(A - 1)).equals(true) ? "" : A);
         row("H2 avg(id)", "h2", () -> sql("select avg(x) from (select " + A + " x)"), null);
         row("H2 id = double of n-1", "h2", () -> sql("select " + A + " = cast(" + (A - 1) + " as double precision)"), null);
     }

@@ -10,13 +10,13 @@ python3 -m venv v
 v/bin/pip install -q --disable-pip-version-check pandas==3.1.1 numpy==2.4.6 polars==2.1.0 pyarrow==26.0.1 \
 	duckdb==2.0.1 orjson==3.13.0 ujson==6.1.0 simplejson==4.3.0 msgpack==1.2.4 openpyxl==3.1.5 \
 	xlsxwriter==3.3.1 djangorestframework==3.18.3 Django==5.2.19 pydantic==2.14.4 protobuf==7.36.2 jq==1.13.0 \
-	lxml==6.1.3 csvkit==2.2.0 deepdiff==9.1.0
+	lxml==6.1.3 csvkit==2.2.0 deepdiff==9.1.0 numexpr==2.14.2
 
 cat >main.py <<'END'
 import io, json, platform, subprocess, warnings, zipfile
 from importlib.metadata import version
 import duckdb, jq, lxml.etree, msgpack, numpy as np, openpyxl, orjson, pandas as pd, polars as pl, pyarrow as pa
-import pyarrow.csv, pydantic, simplejson, sqlite3, ujson, xlsxwriter
+import numexpr, pyarrow.csv, pydantic, simplejson, sqlite3, ujson, xlsxwriter
 from deepdiff import DeepDiff
 from google.protobuf import json_format, struct_pb2, wrappers_pb2
 
@@ -82,6 +82,7 @@ row("numpy intersect1d of int64 n, uint64 n-1", "numpy", lambda: np.intersect1d(
 row("numpy array([n, 2^63])", "numpy", lambda: np.array([A, BIG])[0], lambda: np.array([A, BIG], "uint64")[0])
 row("numpy loadtxt", "numpy", lambda: np.loadtxt(io.StringIO(str(A))).item(), lambda: np.loadtxt(io.StringIO(str(A)), dtype="int64"))
 row("numpy uint64 + int64", "numpy", lambda: (np.array([A], "uint64") + np.array([0]))[0], lambda: (i + np.array([0]))[0])
+row("numexpr max of int64", "numexpr", lambda: numexpr.evaluate("max(i)", {"i": i}), lambda: i.max())
 row("numpy median, mean, quantile", "numpy", lambda: np.median(i), lambda: np.sort(i)[len(i) // 2])
 row("polars read_csv, a cell is empty", "polars", lambda: pl.read_csv(io.StringIO(hole))["id"][0])
 row("polars filter(id == float(n))", "polars", lambda: pl.DataFrame({"id": [N]}).filter(pl.col("id") == float(A))["id"].to_list(), lambda: pl.DataFrame({"id": [A]}).filter(pl.col("id") == A)["id"][0])
