@@ -39,16 +39,16 @@ func (m *machine) acquire(c candidate) {
 func (m *machine) writeClaim() {
 	c := m.claim
 	c.until = min(max(c.until, c.from, m.newUntil(c.from+m.window())), c.limit)
-	c.next = m.node(nodeHeld, c.until, c.carried())
+	c.next = m.newRecord(nodeHeld, c.until, c.carried())
 	c.phase = claimSent
 	m.request(opAcquire, action{Kind: actionCAS, Key: c.key, Old: c.old, Next: c.next})
 }
 
-// settleClaim continues with a claim after a wait.
-func (m *machine) settleClaim() {
+// resumeClaim continues with a claim after a wait.
+func (m *machine) resumeClaim() {
 	switch c := m.claim; {
 	case c.phase == claimApplied:
-		m.recheck()
+		m.recheckClaim()
 	case c.phase == claimSent:
 		m.readClaim()
 	case m.wanted && c.from+m.window() > m.wall && !m.tooEarly(c.from):
@@ -57,18 +57,18 @@ func (m *machine) settleClaim() {
 		m.claim = nil // it is no longer wanted, and was not applied as far as is known
 		m.advance()
 	default:
-		m.drop()
+		m.dropClaim()
 	}
 }
 
-// acquired continues after a write of a claim. Only an applied write makes the
-// claim valid.
-func (m *machine) acquired(e event) {
+// handleAcquire continues after a write of a claim. Only an applied write makes
+// the claim valid.
+func (m *machine) handleAcquire(e event) {
 	switch c := m.claim; {
 	case c == nil: // frozen in the meantime
 	case e.Err == nil && e.Applied:
 		c.phase = claimApplied
-		m.recheck()
+		m.recheckClaim()
 	case e.Err == nil && len(c.attempts) > 0:
 		m.readClaim() // an earlier attempt may be stored
 	case e.Err == nil:
@@ -86,7 +86,7 @@ func (m *machine) acquired(e event) {
 		}
 		m.fail(e.Err, 0)
 	default:
-		c.attempts = remember(c.attempts, c.next)
+		c.attempts = appendAttempt(c.attempts, c.next)
 		m.fail(e.Err, 0)
 		m.readClaim()
 	}
@@ -98,8 +98,8 @@ func (m *machine) readClaim() {
 	m.request(opAcquireCheck, action{Kind: actionGet, Key: m.claim.key})
 }
 
-// claimRead continues after that.
-func (m *machine) claimRead(e event) {
+// handleAcquireCheck continues after that.
+func (m *machine) handleAcquireCheck(e event) {
 	v := e.value(0)
 	switch c := m.claim; {
 	case c == nil: // frozen in the meantime
@@ -107,7 +107,7 @@ func (m *machine) claimRead(e event) {
 		if m.fail(e.Err, 0); !m.wanted {
 			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the node ID until its mark
 		}
-	case bytes.Equal(v, c.base) || contains(c.attempts, v):
+	case bytes.Equal(v, c.base) || containsRecord(c.attempts, v):
 		if c.phase = claimAgain; bytes.Equal(v, c.old) && m.mono >= m.notBefore {
 			m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
 		}
@@ -118,48 +118,48 @@ func (m *machine) claimRead(e event) {
 	}
 }
 
-// recheck reads the configuration again, so that nothing is acquired after a
-// sequencer was detached, destroyed or fenced. It reads the claim with it: a
+// recheckClaim reads the configuration again, so that nothing is acquired after
+// a sequencer was detached, destroyed or fenced. It reads the claim with it: a
 // server of the store that shows the claim shows everything written before it,
 // and one that was left behind in a failover does not show it.
-func (m *machine) recheck() {
+func (m *machine) recheckClaim() {
 	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.options.name)}})
 }
 
-func (m *machine) rechecked(e event) {
+func (m *machine) handleRecheck(e event) {
 	switch c := m.claim; {
 	case c == nil: // frozen in the meantime
 	case e.Err != nil || len(e.Values) != 2:
 		m.fail(cmp.Or(e.Err, errAnswer), 0) // advance reads it again
 		if c.until <= m.wall || !m.wanted {
-			m.drop()
+			m.dropClaim()
 		}
 	case !bytes.Equal(e.Values[0], c.next):
 		m.fail(fmt.Errorf("grant: the claim of node ID %d has disappeared", c.node), 0)
-		m.drop()
+		m.dropClaim()
 	case !bytes.Equal(e.Values[1], c.config) || !m.wanted || m.tooEarly(c.from):
-		m.drop() // the same state is not enough: it may have been changed and changed back
+		m.dropClaim() // the same state is not enough: it may have been changed and changed back
 	default:
-		m.begin()
+		m.beginHold()
 	}
 }
 
 var errAnswer = errors.New("grant: the store did not return a value for each key")
 
-// drop gives back an unused claim: the mark returns to where the claim began.
-// Its record may be an attempt that a read has shown.
-func (m *machine) drop() {
+// dropClaim gives back an unused claim: the mark returns to where the claim
+// began. Its record may be an attempt that a read has shown.
+func (m *machine) dropClaim() {
 	c := m.claim
 	old := c.next
 	if c.phase != claimApplied {
 		old = c.old
 	}
-	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.node(nodeFree, c.from, c.carried())})
+	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.newRecord(nodeFree, c.from, c.carried())})
 }
 
-// dropped continues after that. Whether it was given back or not, none of it
+// handleDrop continues after that. Whether it was given back or not, none of it
 // was used.
-func (m *machine) dropped(e event) {
+func (m *machine) handleDrop(e event) {
 	m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
 	if !m.wanted {
 		m.kept = e.Err

@@ -46,8 +46,8 @@ const (
 // reset discards all readings, because our own clock has stepped.
 func (c *clocks) reset() { *c = clocks{alarmed: c.alarmed} }
 
-// asksTime reports whether to ask the store for its time.
-func (m *machine) asksTime() bool {
+// shouldAskTime reports whether to ask the store for its time.
+func (m *machine) shouldAskTime() bool {
 	c := &m.clocks
 	serves := clockFor
 	if !c.known {
@@ -56,9 +56,9 @@ func (m *machine) asksTime() bool {
 	return m.options.storeClock && !(c.asked && m.mono-c.at < serves)
 }
 
-// timed records the store's time. If the store returned none, only the records
-// of others are left to compare.
-func (m *machine) timed(e event) {
+// handleTime records the store's time. If the store returned none, only the
+// records of others are left to compare.
+func (m *machine) handleTime(e event) {
 	c := &m.clocks
 	c.asked, c.at, c.known = true, m.mono, e.Err == nil
 	c.store, c.within = e.Time, e.Within
@@ -90,11 +90,11 @@ func (m *machine) mayClaim(s sighting) bool {
 	case !known && (c.clear && m.mono-c.clearAt < clockFor || !c.watching && !m.looksAhead(s)):
 		return true
 	}
-	return m.agrees(s, store, known)
+	return m.othersPermitClaim(s, store, known)
 }
 
-// agrees reports whether the clocks of other members permit a claim.
-func (m *machine) agrees(s sighting, store lead, known bool) bool {
+// othersPermitClaim reports whether the clocks of other members permit a claim.
+func (m *machine) othersPermitClaim(s sighting, store lead, known bool) bool {
 	c := &m.clocks
 	m.compareClocks(s)
 	ahead, agree := m.leadOverOthers()
@@ -112,7 +112,7 @@ func (m *machine) agrees(s sighting, store lead, known bool) bool {
 		c.listed = true
 		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.name)})
 		return false
-	case known && !long && s.alive(m.wall-store.least) >= 2:
+	case known && !long && s.countAlive(m.wall-store.least) >= 2:
 		err = m.aheadError(store, "the store's", ErrComparingClocks)
 	case known:
 		err = m.aheadError(store, "the store's", ErrClockAhead)
@@ -129,9 +129,9 @@ func (m *machine) agrees(s sighting, store lead, known bool) bool {
 	return err == nil
 }
 
-// alive returns how many of the records belong to members that may be alive, if
-// the time is now: they hold a window.
-func (s sighting) alive(now int64) (n int) {
+// countAlive returns how many of the records belong to members that may be
+// alive, if the time is now: they hold a window.
+func (s sighting) countAlive(now int64) (n int) {
 	for _, o := range s.others {
 		if o.until >= now {
 			n++
@@ -177,8 +177,8 @@ func (m *machine) compareClocks(s sighting) {
 	}
 }
 
-// watched returns the keys of the records that are watched, or nil.
-func (m *machine) watched() []string {
+// comparedKeys returns the keys of the records that are watched, or nil.
+func (m *machine) comparedKeys() []string {
 	if !m.clocks.watching {
 		return nil
 	}

@@ -105,8 +105,8 @@ func TestMayClaimLaw(t *testing.T) {
 			want = "ahead"
 		case agree > 0 || long:
 			want, clear, clearAt = "fit", true, m.mono
-			if m.watched() != nil {
-				t.Fatalf("it watches on, and knows enough: %v", m.watched())
+			if m.comparedKeys() != nil {
+				t.Fatalf("it watches on, and knows enough: %v", m.comparedKeys())
 			}
 		default:
 			want = "comparing"
@@ -118,8 +118,8 @@ func TestMayClaimLaw(t *testing.T) {
 		if (m.options.AllowClockAhead || known && store <= 10_000) && c.watching {
 			t.Fatal("it watches on, and nothing depends on it")
 		}
-		if c.watching && (c.since != since || c.read != m.mono || len(m.watched()) != len(c.records)) {
-			t.Fatalf("it watches since %d, was read %d ago, %v", m.mono-c.since, m.mono-c.read, m.watched())
+		if c.watching && (c.since != since || c.read != m.mono || len(m.comparedKeys()) != len(c.records)) {
+			t.Fatalf("it watches since %d, was read %d ago, %v", m.mono-c.since, m.mono-c.read, m.comparedKeys())
 		}
 		what := fmt.Sprintf("want %s: store %t %d, clear %t %d ago, watched %t for %d, listed %t, leads %v, others %d, alive %d", want, known, store,
 			c.clear, m.mono-c.clearAt, watched, m.mono-since, listed, c.leads, len(l.others), alive)

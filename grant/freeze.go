@@ -18,11 +18,11 @@ func (m *machine) freeze() {
 	if !m.frozen {
 		m.alarm(raisedAlarm{Kind: alarmRolledBack})
 	}
-	m.freezeFor(ErrRolledBack)
+	m.freezeBecause(ErrRolledBack)
 }
 
-// freezeFor freezes without an alarm.
-func (m *machine) freezeFor(reason error) {
+// freezeBecause freezes without an alarm.
+func (m *machine) freezeBecause(reason error) {
 	if !m.frozen {
 		m.frozen, m.frozenAt, m.frozenFor = true, m.wall, reason
 	}
@@ -30,55 +30,56 @@ func (m *machine) freezeFor(reason error) {
 	m.fail(m.frozenFor, min(max(m.window()/6, 100), configEvery*3/4))
 }
 
-// wentBack freezes the member because the store reports that it went back,
-// unless the configuration read with that report shows a fence.
-func (m *machine) wentBack(e event) {
+// handleWentBack freezes the member because the store reports that it went
+// back, unless the configuration read with that report shows a fence.
+func (m *machine) handleWentBack(e event) {
 	if !m.frozen {
 		m.frozenAt = m.wall
 	}
-	if len(e.Values) == 0 || !m.thaws(e.Values[0]) {
+	if len(e.Values) == 0 || !m.tryThaw(e.Values[0]) {
 		m.freeze()
 	}
 }
 
-// lookForFence reads the configuration, and the record of a window that is used.
+// lookForFence reads the configuration, and the record of a window that is
+// used.
 func (m *machine) lookForFence() {
 	a := action{Kind: actionGet, Key: configKey(m.options.name)}
-	if m.usesFrozen() {
+	if m.usesWindow() {
 		a = action{Kind: actionGetMany, Keys: []string{m.hold.key, configKey(m.options.name)}}
 	}
 	m.request(opThaw, a)
 }
 
-// thaw checks whether the sequencer was fenced after the store went back, and
-// otherwise, whether another member has claimed the node ID in use since.
-func (m *machine) thaw(e event) {
+// handleThaw checks whether the sequencer was fenced after the store went back,
+// and otherwise, whether another member has claimed the node ID in use since.
+func (m *machine) handleThaw(e event) {
 	config, record := e.value(len(e.Values)-1), []byte(nil)
 	if len(e.Values) > 1 {
 		record = e.value(0)
 	}
-	inUse := m.usesFrozen()
-	fenced := m.thaws(config)
+	inUse := m.usesWindow()
+	fenced := m.tryThaw(config)
 	if inUse {
 		r, err := decodeNode(m.hold.key, record)
 		if err == nil && r.Owner != "" && r.Owner != m.owner {
-			m.displaced(r, fenced)
+			m.handleDisplaced(r, fenced)
 		}
 	}
 	if !fenced {
-		m.freezeFor(m.frozenFor)
+		m.freezeBecause(m.frozenFor)
 	}
 }
 
-// usesFrozen reports whether a frozen member still uses its window, as far as
+// usesWindow reports whether a frozen member still uses its window, as far as
 // it knows the only one.
-func (m *machine) usesFrozen() bool {
+func (m *machine) usesWindow() bool {
 	return m.hold != nil && m.hold.phase < holdSealed && !m.hold.lost
 }
 
-// thaws ends a freeze if the configuration shows that the sequencer was fenced
-// after the store went back, and reports whether it does.
-func (m *machine) thaws(value []byte) bool {
+// tryThaw ends a freeze if the configuration shows that the sequencer was
+// fenced after the store went back, and reports whether it does.
+func (m *machine) tryThaw(value []byte) bool {
 	r, err := decodeConfig(configKey(m.options.name), value)
 	// A fence sets a floor far above all clocks, a creation any. The floor of a
 	// fence belongs to one after the store went back, or before anything was
@@ -91,7 +92,7 @@ func (m *machine) thaws(value []byte) bool {
 	m.frozen, m.claim, m.failures, m.notBefore, m.status.Err = false, nil, 0, 0, nil
 	m.seenFloor, m.seenInc = floor, 0 // what was seen before belongs to a state that is lost
 	if m.hold != nil {
-		m.fenced(floor)
+		m.handleFence(floor)
 	}
 	return true
 }

@@ -48,7 +48,7 @@ type hold struct {
 	releaseTries int    // attempts to release it so far
 
 	phase   holdPhase
-	waiting bool // nothing of it may be used yet: see use
+	waiting bool // nothing of it may be used yet: see useFrom
 	lost    bool // the record is no longer ours; the rest of the window may be used
 }
 
@@ -71,17 +71,17 @@ type renewal struct {
 // close ends the use of a hold.
 func (h *hold) close() { h.phase = max(h.phase, holdClosing) }
 
-// renewOrWatch renews the window, or reads the configuration, if it is time.
-func (m *machine) renewOrWatch() {
+// renewOrReread renews the window, or reads the configuration, if it is time.
+func (m *machine) renewOrReread() {
 	switch {
 	case m.wantConfig:
-		m.watchConfig()
+		m.rereadConfig()
 	case m.renewalDue() && !(m.renewFailed && m.configDue()):
 		m.renew()
 	case m.configDue():
 		// A fence may have happened while it did not know this member's window.
 		// So neither the length of the window nor failed renewals matter here.
-		m.watchConfig()
+		m.rereadConfig()
 	}
 }
 
@@ -135,8 +135,8 @@ func (m *machine) newMargin(window int64) int64 {
 	return window - used
 }
 
-// newUntil returns the end of a window that is written now, over a mark. It lies
-// at most MaxAhead plus a window ahead of the clock, however far ahead the
+// newUntil returns the end of a window that is written now, over a mark. It
+// lies at most MaxAhead plus a window ahead of the clock, however far ahead the
 // generator is: a fence relies on that.
 func (m *machine) newUntil(mark int64) int64 {
 	at := min(max(m.wall, m.used), m.wall+m.maxAhead())
@@ -153,19 +153,19 @@ func (m *machine) renew() {
 	}
 	until := min(m.newUntil(mark), h.limit)
 	switch compare := until-h.until > 2*m.window() && !m.probed; {
-	case compare && m.asksTime():
+	case compare && m.shouldAskTime():
 		m.request(opTime, action{Kind: actionTime})
 	case compare:
 		m.request(opProbe, action{Kind: actionGetMany, Keys: m.someKeys(picks)})
 	default:
 		m.probed = false
-		h.next, h.nextUntil, h.nextUsed = m.node(nodeHeld, until, h.carried()), until, m.used
+		h.next, h.nextUntil, h.nextUsed = m.newRecord(nodeHeld, until, h.carried()), until, m.used
 		m.request(opRenew, action{Kind: actionCAS, Key: h.key, Old: old, Next: h.next})
 	}
 }
 
-// node returns a new record of the member, with what it carries on.
-func (m *machine) node(state string, until int64, r nodeRecord) []byte {
+// newRecord returns a new record of the member, with what it carries on.
+func (m *machine) newRecord(state string, until int64, r nodeRecord) []byte {
 	r.Nonce, r.Owner, r.Until, r.Wall, r.State, r.Host = m.token(), m.owner, until, m.wall, state, m.options.host
 	if r.held() {
 		// A write that settles another one, from before the clock was set back,
@@ -176,8 +176,8 @@ func (m *machine) node(state string, until int64, r nodeRecord) []byte {
 	return r.encode()
 }
 
-// begin starts using a claim.
-func (m *machine) begin() {
+// beginHold starts using a claim.
+func (m *machine) beginHold() {
 	c := m.claim
 	m.claim = nil
 	from := max(c.from, m.used) // the order of IDs within the process
@@ -191,27 +191,27 @@ func (m *machine) begin() {
 	}
 	m.prefer = int64(c.node)
 	m.succeeded()
-	m.use(from)
+	m.useFrom(from)
 }
 
-// use starts the use of the node ID from a time on. If the process has already
-// used times beyond the end of the window, because its clock was set back
-// since, it holds the node ID and waits until the window reaches them.
-func (m *machine) use(from int64) {
+// useFrom starts the use of the node ID from a time on. If the process has
+// already used times beyond the end of the window, because its clock was set
+// back since, it holds the node ID and waits until the window reaches them.
+func (m *machine) useFrom(from int64) {
 	h := m.hold
 	if h.waiting = from >= h.until; !h.waiting {
-		m.do(action{Kind: actionBegin, Node: h.node, From: from, Until: h.until})
+		m.emit(action{Kind: actionBegin, Node: h.node, From: from, Until: h.until})
 	}
 }
 
-// probe compares the clock with the records of others before a renewal that
-// raises the mark by much: either the clock has jumped, or the window ended
-// long ago.
-func (m *machine) probe(e event) { m.probed = !m.clockBehind(m.evaluate(e.Keys, e.Values)) }
+// handleProbe compares the clock with the records of others before a renewal
+// that raises the mark by much: either the clock has jumped, or the window
+// ended long ago.
+func (m *machine) handleProbe(e event) { m.probed = !m.clockBehind(m.evaluate(e.Keys, e.Values)) }
 
-// setBack returns the reason why a held node ID cannot be used yet. It wraps a
-// *firn.ClockError.
-func (m *machine) setBack() error {
+// setBackError returns the reason why a held node ID cannot be used yet. It
+// wraps a *firn.ClockError.
+func (m *machine) setBackError() error {
 	from := max(m.hold.from, m.used)
 	e := &firn.ClockError{
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.maxAhead(), 1)) * time.Millisecond,
@@ -225,37 +225,37 @@ func (m *machine) setBack() error {
 		m.options.name, timeText(e.Last))
 }
 
-// renewed continues after a renewal. If its result is unknown, or it was
+// handleRenew continues after a renewal. If its result is unknown, or it was
 // refused, the record is read, to decide what to write next.
-func (m *machine) renewed(e event) {
+func (m *machine) handleRenew(e event) {
 	h := m.hold
 	switch {
 	case e.Err == nil && e.Applied:
-		m.adopt(h.next, h.nextUntil)
+		m.adoptRenewal(h.next, h.nextUntil)
 	case errors.Is(e.Err, ErrNotSent):
 		m.fail(e.Err, 0)
 	default:
 		if e.Err != nil {
-			h.attempts = remember(h.attempts, h.next)
+			h.attempts = appendAttempt(h.attempts, h.next)
 			m.fail(e.Err, 0)
 		}
-		m.readAgain(opRenewCheck)
+		m.readHold(opRenewCheck)
 	}
 }
 
-// renewalRead continues after that read.
-func (m *machine) renewalRead(e event) {
+// handleRenewCheck continues after that read.
+func (m *machine) handleRenewCheck(e event) {
 	h := m.hold
 	if from := cmp.Or(string(h.seen), string(h.record)); string(e.value(0)) == from && m.mono >= m.notBefore {
 		m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
 	}
-	m.readBack(e.value(0), e.value(1))
+	m.evaluateOwn(e.value(0), e.value(1))
 }
 
-// readAgain reads the record of the node ID in use, and the configuration with
+// readHold reads the record of the node ID in use, and the configuration with
 // it: a fence that rewrote the record raised the floor before. If that fails
 // again and again, the record alone shows whether another's window overlaps.
-func (m *machine) readAgain(op operation) {
+func (m *machine) readHold(op operation) {
 	keys := []string{m.hold.key, configKey(m.options.name)}
 	if m.failures >= checkTry {
 		keys = keys[:1]
@@ -266,21 +266,21 @@ func (m *machine) readAgain(op operation) {
 var errStale = errors.New("grant: the store refused a write but still returns the record that the write should " +
 	"have replaced: its reads are stale")
 
-// remember adds a write with an unknown result to others.
-func remember(attempts [][]byte, next []byte) [][]byte {
+// appendAttempt adds a write with an unknown result to others.
+func appendAttempt(attempts [][]byte, next []byte) [][]byte {
 	if attempts = append(attempts, next); len(attempts) > attemptsKept {
 		attempts = attempts[1:]
 	}
 	return attempts
 }
 
-// contains reports whether one of the records has exactly these bytes.
-func contains(records [][]byte, value []byte) bool {
+// containsRecord reports whether one of the records has exactly these bytes.
+func containsRecord(records [][]byte, value []byte) bool {
 	return slices.ContainsFunc(records, func(r []byte) bool { return bytes.Equal(r, value) })
 }
 
-// adopt takes over a renewal that was applied.
-func (m *machine) adopt(record []byte, until int64) {
+// adoptRenewal takes over a renewal that was applied.
+func (m *machine) adoptRenewal(record []byte, until int64) {
 	h := m.hold
 	for _, old := range [][]byte{h.record, h.seen} {
 		if old != nil {
@@ -301,9 +301,9 @@ func (m *machine) adopt(record []byte, until int64) {
 	switch {
 	case h.phase >= holdSealing:
 	case h.waiting:
-		m.use(max(h.from, m.used))
+		m.useFrom(max(h.from, m.used))
 	case grown:
-		m.do(action{Kind: actionExtend, Node: h.node, Until: until})
+		m.emit(action{Kind: actionExtend, Node: h.node, Until: until})
 	}
 }
 

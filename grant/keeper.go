@@ -42,8 +42,8 @@ type Holder interface {
 // with a clock and a Store. It is safe for concurrent use by multiple
 // goroutines.
 //
-// The Keeper's goroutine calls Member.Now, the Logger and the Holder;
-// another goroutine calls the Store. A panic in any of them ends the process. None may
+// The Keeper's goroutine calls Member.Now, the Logger and the Holder; another
+// goroutine calls the Store. A panic in any of them ends the process. None may
 // end its goroutine (runtime.Goexit, as in t.Fatal). A function that blocks
 // delays renewals. It must not call Join, Leave, Demand, Wait or Close, nor
 // wait for an ID of the same sequencer.
@@ -173,7 +173,7 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 	if w, ok := As[Watcher](k.store); ok {
 		hints = w.Watch(ctx, configKey(k.options.name))
 	}
-	lineage := lineageOf{store: k.store, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
+	lineage := lineageTracker{store: k.store, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 	for {
 		var e event
 		var calls uint64
@@ -214,11 +214,12 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 	}
 }
 
-// handle passes an event to the machine and performs its actions. It returns the
-// timer, or its successor. It is not a part of run, which waits most of the time:
-// the runtime shrinks the stack of a goroutine that waits in a small frame.
+// handle passes an event to the machine and performs its actions. It returns
+// the timer, or its successor. It is not a part of run, which waits most of the
+// time: the runtime shrinks the stack of a goroutine that waits in a small
+// frame.
 func (k *Keeper) handle(ctx context.Context, m *machine, e *event, timer <-chan time.Time, requests *sync.WaitGroup,
-	lineage *lineageOf) <-chan time.Time {
+	lineage *lineageTracker) <-chan time.Time {
 	for again := true; again; {
 		again = false
 		for _, a := range k.step(m, *e) {
@@ -239,7 +240,7 @@ func (k *Keeper) handle(ctx context.Context, m *machine, e *event, timer <-chan 
 }
 
 // request makes a request and passes the answer on.
-func (k *Keeper) request(ctx context.Context, a action, l *lineageOf) {
+func (k *Keeper) request(ctx context.Context, a action, l *lineageTracker) {
 	e, back := k.ask(ctx, a, l)
 	if back != nil {
 		k.answers <- *back
@@ -338,7 +339,7 @@ func (k *Keeper) logAlarm(a raisedAlarm) {
 const requestFor = 5 * time.Second
 
 // ask makes a request. back is not nil if the store is known to have gone back.
-func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back *event) {
+func (k *Keeper) ask(ctx context.Context, a action, l *lineageTracker) (e event, back *event) {
 	limit := requestFor
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
@@ -352,8 +353,8 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back
 		e = k.do(ctx, limit, a)
 	}
 	if _, ok := errors.AsType[*stale.Error](e.Err); ok {
-		// If the sequencer was fenced since, the store is used from then on, and the
-		// next request has an answer.
+		// If the sequencer was fenced since, the store is used from then on,
+		// and the next request has an answer.
 		k.do(ctx, limit, action{Kind: actionGet, Key: configKey(k.options.name)})
 	}
 	e.Kind = eventAnswered
@@ -380,7 +381,7 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back
 // askLineage returns why no request may be made now, and the event for a store
 // that went back. It has a timeout of its own: if a store is slow because many
 // members ask it, half of one timeout would never suffice.
-func (k *Keeper) askLineage(ctx context.Context, limit time.Duration, l *lineageOf) (back *event, err error) {
+func (k *Keeper) askLineage(ctx context.Context, limit time.Duration, l *lineageTracker) (back *event, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	switch wentBack, err := l.wentBack(ctx); {

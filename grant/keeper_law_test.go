@@ -99,7 +99,7 @@ func TestAskLaw(t *testing.T) {
 						if window > 0 {
 							k.info, k.known = Info{Config: Config{Window: window}}, true
 						}
-						l := &lineageOf{store: s, asked: time.Now(), shown: 7, settled: 3}
+						l := &lineageTracker{store: s, asked: time.Now(), shown: 7, settled: 3}
 						e, back := k.ask(t.Context(), a, l)
 						if settles := a.Kind == actionCAS && applied && err == nil; l.settled == 7 != settles {
 							t.Errorf("kind %d, applied %t, error %v: the revision that counts is %d", a.Kind, applied, err, l.settled)
@@ -176,7 +176,7 @@ func TestAskLaw(t *testing.T) {
 	// A damaged record is not the one to be replaced.
 	s := &tellingStore{err: fmt.Errorf("%w: %w", ErrNotSent, ErrDamaged)}
 	k := &Keeper{store: s, options: Member{name: "s"}}
-	if e, _ := k.ask(t.Context(), action{Kind: actionCAS, Key: "k"}, &lineageOf{store: plainStore{}}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
+	if e, _ := k.ask(t.Context(), action{Kind: actionCAS, Key: "k"}, &lineageTracker{store: plainStore{}}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
 		t.Errorf("a write over a damaged record: %+v, %+v", e, k.Stats())
 	}
 	if _, _, err := storeTime(t.Context(), plainStore{}); !errors.Is(err, errors.ErrUnsupported) {
@@ -201,7 +201,7 @@ func testAskLineage(t *testing.T) {
 			for _, wentBack := range []bool{false, true} {
 				s := &tellingStore{identity: "one", revision: 5, lost: lost, delay: 3 * time.Second}
 				k := &Keeper{store: s, options: Member{name: "s"}}
-				l := &lineageOf{store: s, identity: "one", durable: 5}
+				l := &lineageTracker{store: s, identity: "one", durable: 5}
 				time.Sleep(time.Second) // after an earlier answer
 				if wentBack {
 					l.durable = 6
@@ -247,7 +247,7 @@ func TestWentBackLaw(t *testing.T) {
 				for revision := int64(3); revision <= 7; revision++ {
 					synctest.Test(t, func(t *testing.T) {
 						s := &tellingStore{identity: identity, revision: revision}
-						l := &lineageOf{store: s, identity: "one", shown: 5, settled: max(settled, durable), durable: durable, asked: time.Now()}
+						l := &lineageTracker{store: s, identity: "one", shown: 5, settled: max(settled, durable), durable: durable, asked: time.Now()}
 						was := *l
 						time.Sleep(time.Second - 1)
 						if back, err := l.wentBack(t.Context()); back || err != nil || s.lineages != 0 {
@@ -255,7 +255,7 @@ func TestWentBackLaw(t *testing.T) {
 						}
 						time.Sleep(time.Nanosecond)
 						back, err := l.wentBack(t.Context())
-						want := lineageOf{store: s, identity: identity, shown: revision, settled: was.settled, durable: was.settled, asked: time.Now()}
+						want := lineageTracker{store: s, identity: identity, shown: revision, settled: was.settled, durable: was.settled, asked: time.Now()}
 						went := identity == "two" || revision < durable
 						switch {
 						case went:
@@ -273,12 +273,12 @@ func TestWentBackLaw(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &tellingStore{identity: "one", revision: 5}
-		l := &lineageOf{store: s, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
+		l := &lineageTracker{store: s, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 		if back, err := l.wentBack(t.Context()); back || err != nil || s.lineages != 1 || l.identity != "one" {
 			t.Errorf("the first time: %t, %v", back, err)
 		}
 		s = &tellingStore{lost: errNoAnswer}
-		l = &lineageOf{store: s}
+		l = &lineageTracker{store: s}
 		for range 2 { // an error is not cached
 			if back, err := l.wentBack(t.Context()); back || err != errNoAnswer {
 				t.Errorf("no answer: %t, %v", back, err)

@@ -20,7 +20,7 @@ func (m *machine) leave() {
 	switch h := m.hold; {
 	case h.phase < holdSealed:
 		h.phase = holdSealing
-		m.do(action{Kind: actionSeal, Node: h.node})
+		m.emit(action{Kind: actionSeal, Node: h.node})
 	case m.frozen:
 		m.forget(false, m.frozenFor)
 	case h.lost:
@@ -29,15 +29,15 @@ func (m *machine) leave() {
 		m.forget(false, m.status.Err)
 	default:
 		h.releaseTries++
-		h.next = m.node(nodeFree, m.mark(), h.carried())
+		h.next = m.newRecord(nodeFree, m.releaseMark(), h.carried())
 		m.request(opRelease, action{Kind: actionCAS, Key: h.key, Old: h.record, Next: h.next})
 	}
 }
 
-// mark returns the end of what was used, for a release. It is not below the
-// start of the grant, because the time before belonged to another owner, nor
-// above its end.
-func (m *machine) mark() int64 { return min(max(m.hold.from, m.used), m.hold.until) }
+// releaseMark returns the end of what was used, for a release. It is not below
+// the start of the grant, because the time before belonged to another owner,
+// nor above its end.
+func (m *machine) releaseMark() int64 { return min(max(m.hold.from, m.used), m.hold.until) }
 
 // forget ends the use of a node ID, which is never read again. If it was not
 // given back and does not belong to another member, err is the reason.
@@ -50,8 +50,8 @@ func (m *machine) forget(gaveBack bool, err error) {
 	m.advance()
 }
 
-// released continues after a release.
-func (m *machine) released(e event) {
+// handleRelease continues after a release.
+func (m *machine) handleRelease(e event) {
 	h := m.hold
 	switch {
 	case e.Err == nil && e.Applied:
@@ -61,24 +61,24 @@ func (m *machine) released(e event) {
 		m.fail(e.Err, 0)
 	default:
 		if e.Err != nil {
-			h.attempts = remember(h.attempts, h.next)
+			h.attempts = appendAttempt(h.attempts, h.next)
 		}
-		m.readAgain(opReleaseCheck)
+		m.readHold(opReleaseCheck)
 	}
 }
 
-// releaseRead continues after the read of a record that may not have been
-// released.
-func (m *machine) releaseRead(e event) {
+// handleReleaseCheck continues after the read of a record that may not have
+// been released.
+func (m *machine) handleReleaseCheck(e event) {
 	h, v := m.hold, e.value(0)
 	switch {
 	case bytes.Equal(v, h.record):
 		m.fail(errors.New("grant: the release was not applied"), 0)
 	case bytes.Equal(v, h.next):
 		m.forget(true, nil)
-	case contains(h.attempts, v):
+	case containsRecord(h.attempts, v):
 		h.record = v // a late write of this grant is still ours to lower
 	default:
-		m.readBack(v, e.value(1))
+		m.evaluateOwn(v, e.value(1))
 	}
 }

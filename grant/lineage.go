@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// lineageOf remembers how far a store has advanced. Only one goroutine uses it
-// at a time.
+// lineageTracker remembers how far a store has advanced. Only one goroutine
+// uses it at a time.
 //
 // A revision may include writes that only a read has shown, and that a failover
 // loses without harm. So a revision counts only after two steps. First, a later
 // write must be applied, which makes durable what the server showed before.
 // Then the next answer must be no smaller, because the first answer and the
 // write may have come from two servers.
-type lineageOf struct {
+type lineageTracker struct {
 	store    Store
 	identity string
 	shown    int64     // the revision of the last answer
@@ -30,7 +30,7 @@ const lineageFor = time.Second
 
 // wentBack asks the store for its lineage. While it does not answer, nothing is
 // written, because it may have gone back.
-func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
+func (l *lineageTracker) wentBack(ctx context.Context) (bool, error) {
 	s, ok := As[Lineage](l.store)
 	if !ok || time.Since(l.asked) < lineageFor {
 		return false, nil

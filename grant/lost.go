@@ -5,50 +5,50 @@ import (
 	"slices"
 )
 
-// readBack evaluates the member's record as read after a write of it was
+// evaluateOwn evaluates the member's record as read after a write of it was
 // refused, or had an unknown result, and the configuration read with it. The
 // values may not be durable: a failover of the store may lose them. So they
 // decide what is written next, and whether to stop, but they never prove that a
 // write was applied.
-func (m *machine) readBack(value, config []byte) {
+func (m *machine) evaluateOwn(value, config []byte) {
 	h := m.hold
 	c, err := decodeConfig(configKey(m.options.name), config)
 	floor := ms(c.fence)
 	fenced := err == nil && floor > m.seenFloor
 	if fenced {
 		m.seenFloor = floor
-		m.fenced(floor)
+		m.handleFence(floor)
 	}
 	if bytes.Equal(value, h.record) {
 		h.seen = nil // not applied, as far as is known; a new attempt follows soon
-	} else if contains(h.attempts, value) {
+	} else if containsRecord(h.attempts, value) {
 		r, _ := decodeNode(h.key, value) // written by this member
 		h.seen, h.seenUntil = value, r.Until
 	} else {
 		m.failures, m.notBefore = 0, 0
-		m.replaced(value, fenced)
+		m.handleReplaced(value, fenced)
 	}
 }
 
-// replaced handles another record in place of the member's.
-func (m *machine) replaced(value []byte, fenced bool) {
+// handleReplaced handles another record in place of the member's.
+func (m *machine) handleReplaced(value []byte, fenced bool) {
 	h := m.hold
 	r, err := decodeNode(h.key, value)
 	switch {
-	case value == nil || contains(h.earlier, value):
-		m.foundOld(fenced) // records are never removed, and their bytes never repeat
+	case value == nil || containsRecord(h.earlier, value):
+		m.handleOldRecord(fenced) // records are never removed, and their bytes never repeat
 	case err != nil:
 		h.lost = true
 		if h.phase < holdSealed {
 			m.fail(err, 0)
 		}
 	case r.Owner != m.owner, r.From.time < h.from, r.State == nodeFree && m.predates(r.Until, r.Nonce):
-		m.displaced(r, fenced)
+		m.handleDisplaced(r, fenced)
 	case r.State != nodeFree && r.Until < h.until && r.From.time == h.from:
 		if r.State == nodeClosing {
 			h.close()
 		}
-		m.foundOld(fenced) // a window never shrinks
+		m.handleOldRecord(fenced) // a window never shrinks
 	case r.State == nodeClosing && r.From.time == h.from:
 		h.record = value
 		h.close()
@@ -61,21 +61,21 @@ func (m *machine) replaced(value []byte, fenced bool) {
 	}
 }
 
-// foundOld handles an old record in place of the member's: the store went back.
-// A fence since then needs no other.
-func (m *machine) foundOld(fenced bool) {
+// handleOldRecord handles an old record in place of the member's: the store
+// went back. A fence since then needs no other.
+func (m *machine) handleOldRecord(fenced bool) {
 	if !fenced {
 		m.freeze()
 	}
 }
 
-// displaced handles a record in place of the member's that is not of its grant.
-// Every claim begins at the mark that it replaces or above, so another's window
-// that begins below the end of the member's own proves that a write of this
-// grant was lost, or that a copy of this process gave the node ID back. The
-// mark of a record without an owner, or of an earlier grant, shows where the
-// next window may begin.
-func (m *machine) displaced(r nodeRecord, fenced bool) {
+// handleDisplaced handles a record in place of the member's that is not of its
+// grant. Every claim begins at the mark that it replaces or above, so another's
+// window that begins below the end of the member's own proves that a write of
+// this grant was lost, or that a copy of this process gave the node ID back.
+// The mark of a record without an owner, or of an earlier grant, shows where
+// the next window may begin.
+func (m *machine) handleDisplaced(r nodeRecord, fenced bool) {
 	h := m.hold
 	from, until := r.Until, h.until
 	if r.Owner != "" && r.Owner != m.owner {
@@ -84,20 +84,20 @@ func (m *machine) displaced(r nodeRecord, fenced bool) {
 		}
 	}
 	if h.phase == holdSealed {
-		until = m.mark() // a release with an unknown result may have lowered the mark
+		until = m.releaseMark() // a release with an unknown result may have lowered the mark
 	}
 	after := from >= until || until <= h.from // nothing of it was used
 	h.lost = true
 	if !after && (r.Spoiled.length() == 0 || r.Spoiled[0] > h.from || until > r.Spoiled[1]) {
-		m.overlapped(r, from, until, fenced)
+		m.handleOverlap(r, from, until, fenced)
 	} else if r.Owner != "" && h.phase < holdSealed && !fenced {
 		m.alarm(raisedAlarm{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
 	}
 }
 
-// overlapped handles another's window, or one that may follow, that begins in
-// the member's own.
-func (m *machine) overlapped(r nodeRecord, from, until int64, fenced bool) {
+// handleOverlap handles another's window, or one that may follow, that begins
+// in the member's own.
+func (m *machine) handleOverlap(r nodeRecord, from, until int64, fenced bool) {
 	h := m.hold
 	h.close()
 	a := raisedAlarm{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
@@ -116,7 +116,7 @@ func (m *machine) overlapped(r nodeRecord, from, until int64, fenced bool) {
 	}
 	if !fenced {
 		m.owner = m.token()
-		m.freezeFor(reason)
+		m.freezeBecause(reason)
 	}
 }
 
@@ -132,12 +132,12 @@ func (m *machine) predates(mark int64, nonce string) bool {
 	})
 }
 
-// fenced handles a new floor of the sequencer for the node ID in use. The fence
-// has rewritten its record, so it cannot be extended. A window that ends below
-// the floor is used to its end. One that ends above it is sealed, because the
-// fence did not know of it: the next owner of the node ID may begin at the
+// handleFence handles a new floor of the sequencer for the node ID in use. The
+// fence has rewritten its record, so it cannot be extended. A window that ends
+// below the floor is used to its end. One that ends above it is sealed, because
+// the fence did not know of it: the next owner of the node ID may begin at the
 // floor.
-func (m *machine) fenced(floor int64) {
+func (m *machine) handleFence(floor int64) {
 	h := m.hold
 	h.lost = true
 	if h.until > floor && h.phase < holdSealed {

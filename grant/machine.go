@@ -66,7 +66,7 @@ const (
 	opProbe                  // read other records before a large renewal
 	opRenew                  // renew the window
 	opRenewCheck             // read the record and the configuration: unknown or refused
-	opWatch                  // read the configuration while holding
+	opReread                 // read the configuration while holding
 	opRelease                // give back
 	opReleaseCheck           // read the record and the configuration: unknown or refused
 	opThaw                   // read the configuration, and the record in use, while frozen
@@ -161,28 +161,28 @@ func (m *machine) step(e event) []action {
 			m.notBefore = 0
 		}
 	case eventWentBack:
-		m.wentBack(e)
+		m.handleWentBack(e)
 	case eventSealed:
 		if m.hold != nil && m.hold.phase == holdSealing {
 			m.hold.phase = holdSealed
 		}
 	case eventAnswered:
-		m.answer(e)
+		m.handleAnswer(e)
 	}
 	m.advance()
-	m.report()
-	m.timer()
+	m.reportStatus()
+	m.setTimer()
 	return m.out
 }
 
-func (m *machine) do(a action) { m.out = append(m.out, a) }
+func (m *machine) emit(a action) { m.out = append(m.out, a) }
 
-func (m *machine) alarm(a raisedAlarm) { m.do(action{Kind: actionAlarm, Alarm: a}) }
+func (m *machine) alarm(a raisedAlarm) { m.emit(action{Kind: actionAlarm, Alarm: a}) }
 
 // request starts an operation.
 func (m *machine) request(op operation, a action) {
 	m.pending = op
-	m.do(a)
+	m.emit(a)
 }
 
 // window and maxAhead return settings of the sequencer in ms, and floor its
@@ -240,9 +240,9 @@ func (m *machine) advance() {
 		m.leave() // neither a claim nor a wait after a failure may delay the end of its use
 	case m.mono < m.notBefore:
 	case m.claim != nil && h != nil && m.configDue():
-		m.watchConfig() // otherwise a claim that is never settled would hide a fence
+		m.rereadConfig() // otherwise a claim that is never settled would hide a fence
 	case m.claim != nil:
-		m.settleClaim()
+		m.resumeClaim()
 	case m.frozen && m.wanted:
 		m.lookForFence()
 	default:
@@ -252,7 +252,7 @@ func (m *machine) advance() {
 			m.wantConfig = false
 			m.request(opConfig, action{Kind: actionGet, Key: configKey(m.options.name)})
 		case Holding:
-			m.renewOrWatch()
+			m.renewOrReread()
 		case Leaving:
 			m.leave()
 		}
@@ -277,9 +277,9 @@ func (m *machine) phase() (p Phase) {
 	return p
 }
 
-// answer continues after an answer of the store. The methods are in the file of
-// the phase that made the request.
-func (m *machine) answer(e event) {
+// handleAnswer continues after an answer of the store. The methods are in the
+// file of the phase that made the request.
+func (m *machine) handleAnswer(e event) {
 	op := m.pending
 	m.pending = opNone
 	switch op {
@@ -287,46 +287,46 @@ func (m *machine) answer(e event) {
 		m.renewFailed = true // unless the renewal that follows is applied
 	case opRenew, opRenewCheck:
 		m.renewFailed = e.Err != nil
-	case opWatch:
+	case opReread:
 		m.renewFailed = false
 	}
 	switch op {
 	case opConfig:
-		m.read(e, m.configRead)
+		m.handleRead(e, m.handleConfig)
 	case opTime:
-		m.timed(e)
+		m.handleTime(e)
 	case opPick:
-		m.read(e, m.picked)
+		m.handleRead(e, m.handlePick)
 	case opList:
-		m.read(e, m.listed)
+		m.handleRead(e, m.handleList)
 	case opAcquire:
-		m.acquired(e)
+		m.handleAcquire(e)
 	case opAcquireCheck:
-		m.claimRead(e)
+		m.handleAcquireCheck(e)
 	case opRecheck:
-		m.rechecked(e)
+		m.handleRecheck(e)
 	case opDrop:
-		m.dropped(e)
+		m.handleDrop(e)
 	case opProbe:
-		m.read(e, m.probe)
+		m.handleRead(e, m.handleProbe)
 	case opRenew:
-		m.renewed(e)
+		m.handleRenew(e)
 	case opRenewCheck:
-		m.read(e, m.renewalRead)
-	case opWatch:
-		m.configWatched(e)
+		m.handleRead(e, m.handleRenewCheck)
+	case opReread:
+		m.handleReread(e)
 	case opThaw:
-		m.read(e, m.thaw)
+		m.handleRead(e, m.handleThaw)
 	case opRelease:
-		m.released(e)
+		m.handleRelease(e)
 	case opReleaseCheck:
-		m.read(e, m.releaseRead)
+		m.handleRead(e, m.handleReleaseCheck)
 	}
 }
 
-// read continues with what was read. If nothing was, advance repeats the
+// handleRead continues with what was read. If nothing was, advance repeats the
 // request, or another takes its place.
-func (m *machine) read(e event, next func(event)) {
+func (m *machine) handleRead(e event, next func(event)) {
 	if e.Err != nil {
 		m.fail(e.Err, 0)
 	} else {
@@ -341,13 +341,13 @@ func (m *machine) succeeded() {
 	m.status.Err = nil
 }
 
-// report returns a new status as an action.
-func (m *machine) report() {
+// reportStatus returns a new status as an action.
+func (m *machine) reportStatus() {
 	s := Status{Phase: m.phase(), Err: m.status.Err}
 	switch h := m.hold; {
 	case h != nil:
 		if h.waiting && s.Err == nil {
-			s.Err = m.setBack()
+			s.Err = m.setBackError()
 		}
 		s.Node, s.Until = h.node, timeOf(h.until)
 	case s.Phase == Leaving:
@@ -362,7 +362,7 @@ func (m *machine) report() {
 	is.Err, was.Err = nil, nil // errors of stores may not be comparable
 	if is != was || !sameError(s.Err, m.reported) {
 		m.reported = s.Err
-		m.do(action{Kind: actionReport, Status: s})
+		m.emit(action{Kind: actionReport, Status: s})
 	}
 	m.status = s
 }
@@ -370,8 +370,8 @@ func (m *machine) report() {
 // sameError reports whether two errors, or their absence, read the same.
 func sameError(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// timer requests the next eventTick.
-func (m *machine) timer() {
+// setTimer requests the next eventTick.
+func (m *machine) setTimer() {
 	at := int64(math.MaxInt64)
 	switch h := m.hold; {
 	case m.pending != opNone: // the answer comes next
@@ -381,6 +381,6 @@ func (m *machine) timer() {
 		at = m.nextLook()
 	}
 	if at < math.MaxInt64 {
-		m.do(action{Kind: actionTimer, At: at})
+		m.emit(action{Kind: actionTimer, At: at})
 	}
 }

@@ -55,7 +55,7 @@ func TestReadConfigLaw(t *testing.T) {
 		c := r.m.sequencer
 		tt.change(&c)
 		c.Floor = c.floor()
-		ok := r.m.readConfig(c.encode())
+		ok := r.m.evaluateConfig(c.encode())
 		err := r.m.status.Err
 		switch {
 		case tt.err == nil && tt.says == "":
@@ -78,7 +78,7 @@ func TestReadConfigLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
 	c := r.m.sequencer
 	c.Config.Layout = firn.MustParseLayout("default")
-	r.m.readConfig(c.encode())
+	r.m.evaluateConfig(c.encode())
 	want := fmt.Sprintf("grant: sequencer s has layout default now, not %s: it was created again", layout)
 	if err := r.m.status.Err; !errors.Is(err, ErrMismatch) || err.Error() != want {
 		t.Errorf("another layout: %v", err)
@@ -87,10 +87,10 @@ func TestReadConfigLaw(t *testing.T) {
 	// The first read may return any number of records; an empty result is not
 	// an error of the store.
 	m := newMachine(Member{name: "s", random: func() uint64 { return 0 }})
-	if m.readConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.frozen {
+	if m.evaluateConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.frozen {
 		t.Errorf("no configuration: %v, frozen %t", m.status.Err, m.frozen)
 	}
-	if m.readConfig([]byte("{")) || !errors.Is(m.status.Err, ErrDamaged) || m.frozen {
+	if m.evaluateConfig([]byte("{")) || !errors.Is(m.status.Err, ErrDamaged) || m.frozen {
 		t.Errorf("a damaged one: %v, frozen %t", m.status.Err, m.frozen)
 	}
 	if _, ok := m.Info(); ok {
@@ -100,7 +100,7 @@ func TestReadConfigLaw(t *testing.T) {
 	if info, ok := r.m.Info(); !ok || info != r.m.sequencer {
 		t.Errorf("it knows %+v, %t", info, ok)
 	}
-	if r.m.readConfig(nil) || !r.m.frozen || !errors.Is(r.m.status.Err, ErrRolledBack) {
+	if r.m.evaluateConfig(nil) || !r.m.frozen || !errors.Is(r.m.status.Err, ErrRolledBack) {
 		t.Errorf("a configuration that is gone: %v, frozen %t", r.m.status.Err, r.m.frozen)
 	}
 }

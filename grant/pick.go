@@ -18,11 +18,11 @@ type search struct {
 
 // pick reads some records to choose a node ID, after the store's clock.
 func (m *machine) pick() {
-	if m.asksTime() {
+	if m.shouldAskTime() {
 		m.request(opTime, action{Kind: actionTime})
 	} else {
-		keys := m.someKeys(m.picks())
-		for _, key := range m.watched() {
+		keys := m.someKeys(m.roundSize())
+		for _, key := range m.comparedKeys() {
 			if !slices.Contains(keys, key) {
 				keys = append(keys, key)
 			}
@@ -31,8 +31,8 @@ func (m *machine) pick() {
 	}
 }
 
-// picks returns how many records to read in this round.
-func (m *machine) picks() int {
+// roundSize returns how many records to read in this round.
+func (m *machine) roundSize() int {
 	n := picks
 	for range m.rounds {
 		n *= pickGrowth
@@ -99,12 +99,12 @@ func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 			c.mark, c.rank = r.Until, rankFree
 			if r.held() {
 				c.rank = rankExpired
-				if m.isHeld(&s, node, key, c.old, r) {
+				if m.leaveToOwner(&s, node, key, c.old, r) {
 					continue
 				}
 			}
 		}
-		m.place(&c, r)
+		m.placeWindow(&c, r)
 		if at := m.usableAt(c); at > m.wall {
 			s.pending = sooner(s.pending, at)
 			continue
@@ -117,9 +117,9 @@ func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 	return s
 }
 
-// isHeld evaluates the record of a held node ID. It reports whether to leave it
-// alone: its window has not ended, by our clock or by the store's.
-func (m *machine) isHeld(s *sighting, node uint64, key string, value []byte, r nodeRecord) bool {
+// leaveToOwner evaluates the record of a held node ID. It reports whether to
+// leave it alone: its window has not ended, by our clock or by the store's.
+func (m *machine) leaveToOwner(s *sighting, node uint64, key string, value []byte, r nodeRecord) bool {
 	if r.Owner != m.owner {
 		s.others = append(s.others, other{key, value, r.Wall, r.Until})
 	}
@@ -145,10 +145,10 @@ func sooner(a, b int64) int64 {
 	return a
 }
 
-// place computes where a window of a candidate would begin, how far it may go,
-// and which spans its record would have. r is the record that it replaces, or
-// the zero one if there is no record.
-func (m *machine) place(c *candidate, r nodeRecord) {
+// placeWindow computes where a window of a candidate would begin, how far it
+// may go, and which spans its record would have. r is the record that it
+// replaces, or the zero one if there is no record.
+func (m *machine) placeWindow(c *candidate, r nodeRecord) {
 	c.base = c.old
 	c.from = max(m.wall, c.mark, m.floor())
 	c.gap, c.spoiled, c.over = r.Gap, r.Spoiled, recordID{}
@@ -222,7 +222,7 @@ func (s sighting) behind() int64 {
 	return a[(len(a)-1)/2]
 }
 
-func (m *machine) picked(e event) {
+func (m *machine) handlePick(e event) {
 	// The driver asked for the keys that it was given.
 	switch s := m.evaluate(e.Keys, e.Values); {
 	case len(s.best) > 0:
@@ -230,10 +230,10 @@ func (m *machine) picked(e event) {
 			m.acquire(m.choose(s.best))
 		}
 	case m.clockBehind(s):
-	case m.highestNode-m.lowestNode < uint64(m.picks()): // these were all
+	case m.highestNode-m.lowestNode < uint64(m.roundSize()): // these were all
 		m.rounds = 0
 		if !m.disputed(s) {
-			m.exhausted(s)
+			m.failExhausted(s)
 		}
 	case m.rounds+1 < pickRounds:
 		m.rounds++
@@ -243,7 +243,7 @@ func (m *machine) picked(e event) {
 		if m.listFree != never {
 			s.free = m.listFree
 		}
-		m.exhausted(s)
+		m.failExhausted(s)
 	default:
 		m.rounds++
 		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.name)})
@@ -277,16 +277,16 @@ func (m *machine) choose(best []candidate) candidate {
 	return best[m.options.random()%uint64(n)]
 }
 
-// listed chooses among all records: a node ID without one, otherwise one of the
-// oldest eighth of the best rank, or of the oldest few if there are few. So
+// handleList chooses among all records: a node ID without one, otherwise one of
+// the oldest eighth of the best rank, or of the oldest few if there are few. So
 // many members that list at once do not all want the same.
-func (m *machine) listed(e event) {
+func (m *machine) handleList(e event) {
 	m.rounds = 0
 	s := m.evaluate(e.Keys, e.Values)
-	node, absent := m.absent(e.Keys)
+	node, absent := m.absentNode(e.Keys)
 	c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: m.key(node), limit: maxMark}}, mark: never}
 	if absent {
-		m.place(&c, nodeRecord{})
+		m.placeWindow(&c, nodeRecord{})
 		if at := m.usableAt(c); at > m.wall {
 			s.pending, absent = sooner(s.pending, at), false
 		}
@@ -312,12 +312,12 @@ func (m *machine) listed(e event) {
 		m.listAfter = m.mono + min(listEvery<<min(m.droughts, 10), max(m.window()/4, listEvery))
 		m.listFree = s.free
 		m.droughts++
-		m.exhausted(s)
+		m.failExhausted(s)
 	}
 }
 
-// absent returns a random node ID of the range that has no record.
-func (m *machine) absent(keys []string) (uint64, bool) {
+// absentNode returns a random node ID of the range that has no record.
+func (m *machine) absentNode(keys []string) (uint64, bool) {
 	known := make(map[uint64]bool, len(keys))
 	for _, key := range keys {
 		if node, err := nodeOf(m.options.name, key); err == nil && key == m.key(node) {
@@ -344,8 +344,8 @@ func (m *machine) nodeAt(offset uint64) uint64 {
 	return m.lowestNode + offset
 }
 
-// exhausted records that no node ID is free.
-func (m *machine) exhausted(s sighting) {
+// failExhausted records that no node ID is free.
+func (m *machine) failExhausted(s sighting) {
 	free, ahead := sooner(s.free, s.pending), s.free == never && s.pending != never
 	fenced := ahead && free <= m.floor()
 	if s.bad != nil && free == never {

@@ -271,7 +271,7 @@ func TestListedLaw(t *testing.T) {
 		}
 		list := func() uint64 {
 			r.m.claim, r.m.out, r.m.rounds = nil, nil, 3
-			r.m.listed(e)
+			r.m.handleList(e)
 			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != actionCAS || r.m.pending != opAcquire || r.m.rounds != 0 || r.m.droughts != 0 || r.m.status.Err != nil {
 				t.Fatalf("%d are free, and it does %+v", free, r.m.out)
 			}
@@ -301,7 +301,7 @@ func TestExhaustedLaw(t *testing.T) {
 				for _, bad := range []error{nil, ErrDamaged} {
 					r := newRig(t, 4, nil)
 					r.m.sequencer.Config.Window, r.m.lowestNode, r.m.highestNode = time.Duration(window)*time.Millisecond, 3, 7
-					r.m.exhausted(sighting{free: free, pending: pending, bad: bad})
+					r.m.failExhausted(sighting{free: free, pending: pending, bad: bad})
 					first := free
 					if pending != never && (free == never || pending < free) {
 						first = pending
@@ -325,7 +325,7 @@ func TestExhaustedLaw(t *testing.T) {
 						t.Errorf("window %d, free %d, pending %d: wait %d ms, want %d", window, free, pending, got, wait)
 					}
 					r.random = 1<<64 - 1
-					r.m.exhausted(sighting{free: free, pending: pending})
+					r.m.failExhausted(sighting{free: free, pending: pending})
 					if got := r.m.notBefore - r.mono; got != wait+63 {
 						t.Errorf("window %d, free %d, pending %d: wait %d ms at most, want %d", window, free, pending, got, wait+63)
 					}
@@ -373,14 +373,14 @@ func TestDroughts(t *testing.T) {
 		}
 		for n := range 16 {
 			r.m.rounds = 2
-			r.m.listed(e)
+			r.m.handleList(e)
 			want := min(int64(2000)<<min(n, 10), max(window/4, 2000))
 			if got := r.m.listAfter - r.mono; got != want || r.m.listFree != r.wall+5 || r.m.rounds != 0 {
 				t.Errorf("window %d, list %d: the next in %d ms, want %d; free at %d; round %d", window, n+1, got, want, r.m.listFree-r.wall, r.m.rounds)
 			}
 		}
 		r.m.succeeded()
-		r.m.listed(e)
+		r.m.handleList(e)
 		if got := r.m.listAfter - r.mono; got != 2000 {
 			t.Errorf("window %d: after a number was had, the next in %d ms, want 2000", window, got)
 		}
@@ -422,7 +422,7 @@ func TestRounds(t *testing.T) {
 				e.Values = append(e.Values, held)
 			}
 			r.m.pending = opNone
-			r.m.picked(e)
+			r.m.handlePick(e)
 		}
 		if !slices.Equal(sizes, []int{8, 32, 128}) || (r.m.pending == opList) != tt.lists {
 			t.Errorf("%s: it reads %v, and lists: %t", tt.name, sizes, r.m.pending == opList)
@@ -441,12 +441,12 @@ func TestRounds(t *testing.T) {
 	for bits, want := range map[int]int{3: 8, 5: 32, 7: 128} {
 		r := newRig(t, bits, nil)
 		r.m.rounds = map[int]int{3: 0, 5: 1, 7: 2}[bits]
-		r.m.picked(event{})
+		r.m.handlePick(event{})
 		if r.m.pending != opNone || r.m.rounds != 0 {
 			t.Errorf("all %d were read: operation %d, round %d", want, r.m.pending, r.m.rounds)
 		}
 		r.m.rounds, r.m.highestNode = map[int]int{3: 0, 5: 1, 7: 2}[bits], r.m.highestNode+1
-		r.m.picked(event{})
+		r.m.handlePick(event{})
 		if r.m.pending == opNone {
 			t.Errorf("%d of %d were read, and it stops", want, want+1)
 		}

@@ -42,7 +42,7 @@ func newRig(t *testing.T, bits int, change func(*Info)) *rig {
 	r.m = newMachine(Member{name: "s", host: "h", random: func() uint64 { tokens++; return tokens }})
 	r.m.options.random = func() uint64 { return r.random }
 	r.m.wall, r.m.mono = r.wall, r.mono
-	if !r.m.readConfig(c.encode()) {
+	if !r.m.evaluateConfig(c.encode()) {
 		t.Fatal(r.m.status.Err)
 	}
 	r.m.owner = "us"

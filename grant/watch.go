@@ -21,29 +21,30 @@ type watch struct {
 // configDue reports whether to read the configuration again.
 func (m *machine) configDue() bool { return m.mayHaveRest() && m.mono >= m.configAt }
 
-// watchConfig reads the configuration while a node ID is held.
-func (m *machine) watchConfig() {
+// rereadConfig reads the configuration while a node ID is held.
+func (m *machine) rereadConfig() {
 	m.wantConfig = false
-	m.request(opWatch, action{Kind: actionGet, Key: configKey(m.options.name)})
+	m.request(opReread, action{Kind: actionGet, Key: configKey(m.options.name)})
 }
 
-// configRead continues after a read of the configuration before a pick.
-func (m *machine) configRead(e event) {
-	if m.readConfig(e.value(0)) && !m.mustSeal() {
+// handleConfig continues after a read of the configuration before a pick.
+func (m *machine) handleConfig(e event) {
+	if m.evaluateConfig(e.value(0)) && !m.mustSeal() {
 		m.rounds = 0
 		m.pick()
 	}
 }
 
-// configWatched continues after a read of the configuration while a node ID is held.
-func (m *machine) configWatched(e event) {
+// handleReread continues after a read of the configuration while a node ID is
+// held.
+func (m *machine) handleReread(e event) {
 	switch {
 	case e.Err != nil:
 		m.configAt = m.mono
 		if m.fail(e.Err, 0); m.claim != nil {
 			m.configAt = m.notBefore + 1 // tries to settle the claim in between
 		}
-	case m.readConfig(e.value(0)):
+	case m.evaluateConfig(e.value(0)):
 		if !m.needsWindow() {
 			m.status.Err = nil // the error was about reading this
 		}
@@ -53,9 +54,9 @@ func (m *machine) configWatched(e event) {
 	}
 }
 
-// readConfig evaluates the configuration. It reports whether node IDs may be
-// acquired. If not, it has recorded the reason and when to look again.
-func (m *machine) readConfig(value []byte) bool {
+// evaluateConfig evaluates the configuration. It reports whether node IDs may
+// be acquired. If not, it has recorded the reason and when to look again.
+func (m *machine) evaluateConfig(value []byte) bool {
 	r, err := decodeConfig(configKey(m.options.name), value)
 	floor := ms(r.fence)
 	switch {
@@ -67,20 +68,20 @@ func (m *machine) readConfig(value []byte) bool {
 	case err == nil:
 		m.configAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
 		if m.hold != nil && floor > m.seenFloor {
-			m.fenced(floor)
+			m.handleFence(floor)
 		}
 		m.seenFloor, m.seenInc = floor, max(m.seenInc, r.Incarnation)
-		err = m.takeConfig(r, value)
+		err = m.adoptConfig(r, value)
 	}
 	if err != nil {
-		m.refuse(err)
+		m.failForbidden(err)
 	}
 	return err == nil
 }
 
-// takeConfig takes over a configuration if it is of the member's sequencer. It
+// adoptConfig takes over a configuration if it is of the member's sequencer. It
 // returns why no node ID can be acquired, or nil.
-func (m *machine) takeConfig(r Info, value []byte) error {
+func (m *machine) adoptConfig(r Info, value []byte) error {
 	c := r.Config
 	if m.options.config != nil {
 		want := *m.options.config
@@ -115,9 +116,9 @@ func (m *machine) takeConfig(r Info, value []byte) error {
 	return nil
 }
 
-// refuse records why no node ID can be acquired until the configuration
+// failForbidden records why no node ID can be acquired until the configuration
 // changes.
-func (m *machine) refuse(err error) {
+func (m *machine) failForbidden(err error) {
 	m.demand, m.refused = false, true
 	m.fail(err, min(max(m.window()/3, 1000), 5000))
 	if m.wantConfig && m.hold == nil {
