@@ -28,8 +28,8 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 	}
 	return changeConfig(ctx, s, name, "create", func(r *Info) (write bool, err error) {
 		fresh := newInfo(name, c)
-		fresh.Created, fresh.fence = timeOf(ms(now)), r.fence
-		fresh.begin = timeOf(max(ms(r.begin), ms(opt.Floor)))
+		fresh.Created, fresh.fenceFloor = timeOf(ms(now)), r.fenceFloor
+		fresh.createFloor = timeOf(max(ms(r.createFloor), ms(opt.Floor)))
 		if r.Incarnation == 0 || r.State == Purged || r.State == Destroyed {
 			if err := c.checkTime(name, now); err != nil {
 				return false, err
@@ -53,16 +53,17 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)",
 				ErrDestroyed, name, name)
 		default:
-			// If the value that was read is lost, so is an unused sequencer. Its
-			// range and floor must not be: another generator may have the rest.
+			// If the value that was read is lost, so is an unused sequencer.
+			// Its range and floor must not be: another generator may have the
+			// rest.
 			if want, have := c.Nodes.String(), r.Config.Nodes.String(); c.Nodes != nil && want != have {
 				return false, mismatch(name, "nodes", have, want)
 			}
 			if want, have := c.Layout.String(), r.Config.Layout.String(); want != have {
 				return false, mismatch(name, "layout", have, want) // by Even, at least
 			}
-			if r.Floor.Before(fresh.floor()) {
-				return false, mismatch(name, "floor", timeText(r.Floor), timeText(fresh.floor()))
+			if r.Floor.Before(fresh.laterFloor()) {
+				return false, mismatch(name, "floor", timeText(r.Floor), timeText(fresh.laterFloor()))
 			}
 			return c.Nodes != nil || !opt.Floor.IsZero(), r.Config.compare(name, c)
 		}
@@ -88,8 +89,9 @@ type AdminOptions struct {
 	// anything.
 	DryRun bool
 
-	// Floor is a time before which a sequencer that Create creates makes no IDs,
-	// such as that of another generator's last ID; the zero time means none.
+	// Floor is a time before which a sequencer that Create creates makes no
+	// IDs, such as that of another generator's last ID; the zero time means
+	// none.
 	Floor time.Time
 
 	// The fields below are those of Fence.
@@ -199,8 +201,8 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 // SetWindow changes how long the windows of a sequencer are, with one write,
 // while its members run. They read it within 20 seconds, and use it from their
 // next renewal on. Windows that were granted before keep their end. Its layout
-// and MaxAhead never change: IDs of another layout may equal earlier ones, and a
-// fence relies on MaxAhead.
+// and MaxAhead never change: IDs of another layout may equal earlier ones, and
+// a fence relies on MaxAhead.
 func SetWindow(ctx context.Context, s Store, name string, window time.Duration) (Info, error) {
 	return changeUsable(ctx, s, name, "window", func(r *Info) (write bool, err error) {
 		write = r.Config.Window != window

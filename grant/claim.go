@@ -12,10 +12,10 @@ type claim struct {
 	nodeGrant
 	old, next []byte // of the write in progress, or of the last one
 
-	config   []byte   // of the sequencer, when the node ID was picked
-	base     []byte   // the record when the node ID was picked
-	attempts [][]byte // writes with an unknown result
-	phase    claimPhase
+	infoBytes []byte   // of the sequencer, when the node ID was picked
+	base      []byte   // the record when the node ID was picked
+	attempts  [][]byte // writes with an unknown result
+	phase     claimPhase
 }
 
 // A claimPhase is what is known of the record that a claim writes.
@@ -30,7 +30,7 @@ const (
 // acquire writes a claim on a node ID.
 func (m *machine) acquire(c candidate) {
 	cl := c.claim
-	cl.until, cl.config = never, m.config
+	cl.until, cl.infoBytes = never, m.infoBytes
 	m.claim = &cl
 	m.writeClaim()
 }
@@ -105,7 +105,7 @@ func (m *machine) handleAcquireCheck(e event) {
 	case c == nil: // frozen in the meantime
 	case e.Err != nil:
 		if m.fail(e.Err, 0); !m.wanted {
-			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the node ID until its mark
+			m.claim, m.gaveBack, m.leaveErr = nil, false, e.Err // it may block the node ID until its mark
 		}
 	case bytes.Equal(v, c.base) || containsRecord(c.attempts, v):
 		if c.phase = claimAgain; bytes.Equal(v, c.old) && m.mono >= m.notBefore {
@@ -137,7 +137,7 @@ func (m *machine) handleRecheck(e event) {
 	case !bytes.Equal(e.Values[0], c.next):
 		m.fail(fmt.Errorf("grant: the claim of node ID %d has disappeared", c.node), 0)
 		m.dropClaim()
-	case !bytes.Equal(e.Values[1], c.config) || !m.wanted || m.tooEarly(c.from):
+	case !bytes.Equal(e.Values[1], c.infoBytes) || !m.wanted || m.tooEarly(c.from):
 		m.dropClaim() // the same state is not enough: it may have been changed and changed back
 	default:
 		m.beginHold()
@@ -162,6 +162,6 @@ func (m *machine) dropClaim() {
 func (m *machine) handleDrop(e event) {
 	m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
 	if !m.wanted {
-		m.kept = e.Err
+		m.leaveErr = e.Err
 	}
 }

@@ -9,27 +9,27 @@ import (
 )
 
 // clocks holds what a member knows of other clocks: the store's, and those of
-// members that write records while it watches. It decides who may claim a node
+// members that write records while it compares. It decides who may claim a node
 // ID, so that a machine with a wrong clock does not spoil node IDs for others.
 // The uniqueness of IDs never depends on it.
 type clocks struct {
-	store  int64 // the earliest time that the store's clock may have shown
-	within int64 // how much later it may have been
-	at     int64 // Mono at that moment
-	asked  bool  // the store was asked at that moment
-	known  bool  // and returned its time
+	store    int64 // the earliest time that the store's clock may have shown
+	within   int64 // how much later it may have been
+	askedAt  int64 // Mono at that moment
+	asked    bool  // the store was asked at that moment
+	answered bool  // and returned its time
 
 	alarmed Alarm // the last alarm about clocks that differ
 
 	// Records of other members, read repeatedly to see who renews.
-	watching bool
-	since    int64             // Mono when watching began
-	listed   bool              // all records have been read since
-	read     int64             // Mono when they were last read
-	records  map[string][]byte // by key
-	leads    map[string]lead   // of our clock over those of members that have written since
-	clear    bool              // they were watched long enough, and none shows that our clock is ahead
-	clearAt  int64             // Mono when that was
+	comparing      bool
+	comparingSince int64             // Mono when comparing began
+	listed         bool              // all records have been read since
+	readAt         int64             // Mono when they were last read
+	records        map[string][]byte // by key
+	leads          map[string]lead   // of our clock over those of members that have written since
+	cleared        bool              // they were compared long enough, and none shows that our clock is ahead
+	clearedAt      int64             // Mono when that was
 }
 
 // A lead is how far our clock is ahead of another: at least and at most.
@@ -39,7 +39,7 @@ const (
 	maxStep     = int64(1000)      // ms that a clock may step before other clocks are compared again
 	clockFor    = int64(60 * 1000) // ms for which an answer about other clocks is used
 	clockFail   = int64(5 * 1000)  // ms after which a store that did not return its time is asked again
-	maxCompared = 32               // number of records that are watched
+	maxCompared = 32               // number of records that are compared
 	watchEach   = int64(1000)      // ms between two reads of them
 )
 
@@ -50,17 +50,17 @@ func (c *clocks) reset() { *c = clocks{alarmed: c.alarmed} }
 func (m *machine) shouldAskTime() bool {
 	c := &m.clocks
 	serves := clockFor
-	if !c.known {
+	if !c.answered {
 		serves = clockFail
 	}
-	return m.options.storeClock && !(c.asked && m.mono-c.at < serves)
+	return m.options.storeClock && !(c.asked && m.mono-c.askedAt < serves)
 }
 
 // handleTime records the store's time. If the store returned none, only the
 // records of others are left to compare.
 func (m *machine) handleTime(e event) {
 	c := &m.clocks
-	c.asked, c.at, c.known = true, m.mono, e.Err == nil
+	c.asked, c.askedAt, c.answered = true, m.mono, e.Err == nil
 	c.store, c.within = e.Time, e.Within
 	if m.hold == nil || m.hold.lost {
 		m.pick()
@@ -71,8 +71,8 @@ func (m *machine) handleTime(e event) {
 // is known.
 func (m *machine) storeLead() (lead, bool) {
 	c := &m.clocks
-	most := m.wall - (c.store + m.mono - c.at)
-	return lead{most - c.within, most}, c.known
+	most := m.wall - (c.store + m.mono - c.askedAt)
+	return lead{most - c.within, most}, c.answered
 }
 
 // mayClaim reports whether our clock permits a claim, as far as some records
@@ -85,9 +85,9 @@ func (m *machine) mayClaim(s sighting) bool {
 	case m.clockBehind(s):
 		return false
 	case m.options.AllowClockAhead || known && store.least <= maxLead:
-		c.watching = false
+		c.comparing = false
 		return true
-	case !known && (c.clear && m.mono-c.clearAt < clockFor || !c.watching && !m.looksAhead(s)):
+	case !known && (c.cleared && m.mono-c.clearedAt < clockFor || !c.comparing && !m.looksAhead(s)):
 		return true
 	}
 	return m.othersPermitClaim(s, store, known)
@@ -98,7 +98,7 @@ func (m *machine) othersPermitClaim(s sighting, store lead, known bool) bool {
 	c := &m.clocks
 	m.compareClocks(s)
 	ahead, agree := m.leadOverOthers()
-	long := m.mono-c.since > m.window()/2
+	long := m.mono-c.comparingSince > m.window()/2
 	var err error
 	switch {
 	case ahead.least > maxLead:
@@ -117,7 +117,7 @@ func (m *machine) othersPermitClaim(s sighting, store lead, known bool) bool {
 	case known:
 		err = m.aheadError(store, "the store's", ErrClockAhead)
 	case agree > 0 || long:
-		c.clear, c.clearAt, c.watching = true, m.mono, false
+		c.cleared, c.clearedAt, c.comparing = true, m.mono, false
 	default:
 		err = kindErrorf(ErrComparingClocks, "sequencer %s: "+
 			"no node ID is claimed yet: the records of other members look old, "+
@@ -144,7 +144,7 @@ func (s sighting) countAlive(now int64) (n int) {
 // held record was last written long ago. Then either its owner is dead or idle,
 // or our clock is wrong.
 func (m *machine) looksAhead(s sighting) bool {
-	return slices.ContainsFunc(s.others, func(o other) bool {
+	return slices.ContainsFunc(s.others, func(o otherRecord) bool {
 		return m.wall-o.wall > maxLead+m.window()/2
 	})
 }
@@ -153,14 +153,14 @@ func (m *machine) looksAhead(s sighting) bool {
 // read: their writers were alive in between.
 func (m *machine) compareClocks(s sighting) {
 	c := &m.clocks
-	if !c.watching {
-		c.watching, c.listed, c.since = true, false, m.mono
+	if !c.comparing {
+		c.comparing, c.listed, c.comparingSince = true, false, m.mono
 		c.records, c.leads = make(map[string][]byte), make(map[string]lead)
 	}
-	elapsed := m.mono - c.read
-	c.read = m.mono
+	elapsed := m.mono - c.readAt
+	c.readAt = m.mono
 	// If there are too many, prefer those whose clocks may agree with ours.
-	slices.SortStableFunc(s.others, func(a, b other) int {
+	slices.SortStableFunc(s.others, func(a, b otherRecord) int {
 		return cmp.Compare(max(m.wall-a.wall, a.wall-m.wall), max(m.wall-b.wall, b.wall-m.wall))
 	})
 	for _, o := range s.others {
@@ -177,9 +177,9 @@ func (m *machine) compareClocks(s sighting) {
 	}
 }
 
-// comparedKeys returns the keys of the records that are watched, or nil.
+// comparedKeys returns the keys of the records that are compared, or nil.
 func (m *machine) comparedKeys() []string {
-	if !m.clocks.watching {
+	if !m.clocks.comparing {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(m.clocks.records))

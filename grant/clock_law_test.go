@@ -18,7 +18,7 @@ func around(r *rand.Rand, limits ...int64) int64 {
 // storeSays gives the machine the store's time: our clock is ahead of it by
 // least to most.
 func (r *rig) storeSays(least, most int64) {
-	r.m.clocks.asked, r.m.clocks.known, r.m.clocks.at = true, true, r.m.mono
+	r.m.clocks.asked, r.m.clocks.answered, r.m.clocks.askedAt = true, true, r.m.mono
 	r.m.clocks.store, r.m.clocks.within = r.m.wall-most, most-least
 }
 
@@ -37,18 +37,18 @@ func TestMayClaimLaw(t *testing.T) {
 			store = around(random, 0, 10_000, 20_000, 30_000)
 			r.storeSays(store, store+pickOne[int64](random, 0, 3))
 		} else {
-			c.store, c.at = m.wall+around(random, -90_000, 0, 90_000), m.mono
+			c.store, c.askedAt = m.wall+around(random, -90_000, 0, 90_000), m.mono
 		}
 		m.options.AllowClockAhead = random.IntN(10) == 0
-		c.clear, c.clearAt = random.IntN(3) == 0, m.mono-around(random, 0, 60_000)
-		clear, clearAt := c.clear, c.clearAt
+		c.cleared, c.clearedAt = random.IntN(3) == 0, m.mono-around(random, 0, 60_000)
+		clear, clearAt := c.cleared, c.clearedAt
 		c.listed = random.IntN(2) == 0 // at an earlier time of watching
 		var l sighting
 		old := false // a held record was written long ago
 		for range random.IntN(4) {
 			ago := around(random, 0, 13_000)
 			until := m.wall - max(store, 0) + around(random, 0)
-			l.others = append(l.others, other{key: fmt.Sprint(len(l.others)), value: []byte("x"), wall: m.wall - ago, until: until})
+			l.others = append(l.others, otherRecord{key: fmt.Sprint(len(l.others)), value: []byte("x"), wall: m.wall - ago, until: until})
 			old = old || ago > 10_000+3000
 		}
 		alive := 0
@@ -63,11 +63,11 @@ func TestMayClaimLaw(t *testing.T) {
 		listed := false
 		since := m.mono
 		if watched {
-			c.watching, c.records, c.leads = true, make(map[string][]byte), make(map[string]lead)
+			c.comparing, c.records, c.leads = true, make(map[string][]byte), make(map[string]lead)
 			c.listed = random.IntN(2) == 0
-			c.since = m.mono - around(random, 0, 3000)
-			c.read = m.mono
-			listed, since = c.listed, c.since
+			c.comparingSince = m.mono - around(random, 0, 3000)
+			c.readAt = m.mono
+			listed, since = c.listed, c.comparingSince
 			var all []int64
 			for i := range random.IntN(4) {
 				least := pickOne[int64](random, -10_000, 0, 10_000, 20_000) + pickOne[int64](random, -2, 0, 2)
@@ -112,17 +112,17 @@ func TestMayClaimLaw(t *testing.T) {
 			want = "comparing"
 		}
 		seen[want]++
-		if c.clear != clear || c.clearAt != clearAt {
-			t.Fatalf("want %s: clear %t %d ago, want %t %d", want, c.clear, m.mono-c.clearAt, clear, m.mono-clearAt)
+		if c.cleared != clear || c.clearedAt != clearAt {
+			t.Fatalf("want %s: clear %t %d ago, want %t %d", want, c.cleared, m.mono-c.clearedAt, clear, m.mono-clearAt)
 		}
-		if (m.options.AllowClockAhead || known && store <= 10_000) && c.watching {
+		if (m.options.AllowClockAhead || known && store <= 10_000) && c.comparing {
 			t.Fatal("it watches on, and nothing depends on it")
 		}
-		if c.watching && (c.since != since || c.read != m.mono || len(m.comparedKeys()) != len(c.records)) {
-			t.Fatalf("it watches since %d, was read %d ago, %v", m.mono-c.since, m.mono-c.read, m.comparedKeys())
+		if c.comparing && (c.comparingSince != since || c.readAt != m.mono || len(m.comparedKeys()) != len(c.records)) {
+			t.Fatalf("it watches since %d, was read %d ago, %v", m.mono-c.comparingSince, m.mono-c.readAt, m.comparedKeys())
 		}
 		what := fmt.Sprintf("want %s: store %t %d, clear %t %d ago, watched %t for %d, listed %t, leads %v, others %d, alive %d", want, known, store,
-			c.clear, m.mono-c.clearAt, watched, m.mono-since, listed, c.leads, len(l.others), alive)
+			c.cleared, m.mono-c.clearedAt, watched, m.mono-since, listed, c.leads, len(l.others), alive)
 		if got != (want == "fit" || want == "the store is wrong") {
 			t.Fatalf("%s: fit %t, %v", what, got, m.status.Err)
 		}

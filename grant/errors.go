@@ -21,8 +21,8 @@ var (
 	// hold a node ID of it in this store until it is attached again.
 	ErrDetached = errors.New("grant: the sequencer is detached")
 
-	// ErrMoved is returned for a sequencer that another store has now; see Move.
-	// It matches ErrDetached.
+	// ErrMoved is returned for a sequencer that another store has now; see
+	// Move. It matches ErrDetached.
 	ErrMoved = fmt.Errorf("%w: it was moved to another store", ErrDetached)
 
 	// ErrEarly is returned by SetNodes if it is too early to hand node IDs over
@@ -88,9 +88,9 @@ type ExhaustedError struct {
 	Ahead  bool      // none is held, but none may be used before Free: see Fenced, or this clock is behind the marks
 	Fenced bool      // Ahead, because of the floor that a fence set, or the creation
 
-	sequencer string
-	nodes     Range // that the member may take
-	begins    bool  // the floor is that of the creation
+	sequencer  string
+	nodes      Range // that the member may take
+	atCreation bool  // the floor is that of the creation
 }
 
 func (e *ExhaustedError) Error() string {
@@ -99,7 +99,7 @@ func (e *ExhaustedError) Error() string {
 		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.nodes.Lo, e.sequencer)
 	}
 	switch {
-	case e.begins:
+	case e.atCreation:
 		return fmt.Sprintf("grant: sequencer %s begins at %s", e.sequencer, timeText(e.Free))
 	case e.Fenced:
 		return fmt.Sprintf("grant: sequencer %s was fenced, continuing at %s", e.sequencer, timeText(e.Free))

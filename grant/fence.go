@@ -64,8 +64,8 @@ func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, 
 	report.Unsure = opt.LongestWindow == 0 &&
 		(ms(config.Created) >= latest || ms(config.Created) > ms(restored.Add(-opt.Skew)))
 	ahead := max(2*report.LongestWindow, minFence) + opt.Skew
-	floor := max(ms(config.fence), ms(now.Add(config.Config.MaxAhead+ahead)))
-	report.Floor = timeOf(max(floor, ms(config.begin)))
+	floor := max(ms(config.fenceFloor), ms(now.Add(config.Config.MaxAhead+ahead)))
+	report.Floor = timeOf(max(floor, ms(config.createFloor)))
 	if !inRange(floor) {
 		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock",
 			timeText(now))
@@ -93,7 +93,7 @@ func fenceAll(ctx context.Context, s Store, name string, floor, longest, now int
 	// The floor comes first, so that a node ID without a record, or one that is
 	// acquired while records are rewritten, begins above it.
 	if _, err := changeConfig(ctx, s, name, "fence", func(r *Info) (bool, error) {
-		r.fence = timeOf(max(ms(r.fence), floor))
+		r.fenceFloor = timeOf(max(ms(r.fenceFloor), floor))
 		r.Incarnation++
 		r.LongestWindow = max(r.LongestWindow, time.Duration(longest)*time.Millisecond)
 		return true, nil

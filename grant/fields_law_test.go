@@ -100,7 +100,7 @@ func lawInfo(state State) Info {
 	return Info{
 		Name: "s", State: state, Incarnation: 5, nonce: "0f", LongestWindow: 11 * time.Second,
 		LastChange: Change{"law", "them", timeOf(rigTime - 80_000)},
-		Created:    timeOf(rigTime - 900_000), fence: timeOf(rigTime - 40_000), begin: timeOf(rigTime - 50_000),
+		Created:    timeOf(rigTime - 900_000), fenceFloor: timeOf(rigTime - 40_000), createFloor: timeOf(rigTime - 50_000),
 		Config: Config{
 			Layout: firn.MustParseLayout(lawLayout), MaxAhead: time.Second, Window: 7 * time.Second,
 			Nodes: &Range{3, 9}, Prefix: "order",
@@ -113,7 +113,7 @@ func lawInfo(state State) Info {
 func lawNode(change func(*nodeRecord)) nodeRecord {
 	r := nodeRecord{
 		Nonce: "0e", Owner: "them", Until: rigTime - 20_000, Wall: rigTime - 29_000, State: nodeHeld, Host: "h",
-		From: optionalTime{rigTime - 30_000, true}, Over: recordID{rigTime - 35_000, "0d"},
+		From: optionalTime{rigTime - 30_000, true}, Replaced: recordID{rigTime - 35_000, "0d"},
 		Gap: span{rigTime - 70_000, rigTime - 60_000}, Spoiled: span{rigTime - 19_000, rigTime - 18_000},
 	}
 	if change != nil {
@@ -133,7 +133,7 @@ func lawTarget(more bool) Info {
 	if i.Incarnation, i.LongestWindow = 9, 13*time.Second; !more {
 		by, i.Incarnation, i.LongestWindow = -by, 4, 8*time.Second
 	}
-	i.fence, i.begin, i.Created = timeOf(ms(i.fence)+by), timeOf(ms(i.begin)+by), timeOf(ms(i.Created)-by)
+	i.fenceFloor, i.createFloor, i.Created = timeOf(ms(i.fenceFloor)+by), timeOf(ms(i.createFloor)+by), timeOf(ms(i.Created)-by)
 	return i
 }
 
@@ -200,8 +200,8 @@ func lawCases(t *testing.T) []lawCase {
 	}
 }
 
-// TestConfigFields: each operation writes the fields of a configuration that its
-// row says, and carries all others on.
+// TestConfigFields: each operation writes the fields of a configuration that
+// its row says, and carries all others on.
 func TestConfigFields(t *testing.T) {
 	created, twice := map[string]string{}, map[string]string{}
 	for _, name := range []string{"create again", "create again, all given", "create another"} {
@@ -232,9 +232,9 @@ func TestConfigFields(t *testing.T) {
 	twice["fence"], twice["move to more"] = "6", "9"
 	created["move to more"] = numeral(rigTime - 901_000)
 	law["state"]["moved from here"], law["state"]["move back"] = `"detached"`, `"attached"`
-	distinct(t, configJSON{}, lawInfo(Attached).encode(), "moved_to")
+	distinct(t, infoJSON{}, lawInfo(Attached).encode(), "moved_to")
 	for _, more := range []bool{true, false} {
-		distinct(t, configJSON{}, lawTarget(more).encode(), "moved_to")
+		distinct(t, infoJSON{}, lawTarget(more).encode(), "moved_to")
 	}
 	nonces["moved from here"], changes["moved from here"] = anew, anew
 	for _, c := range lawCases(t) {
@@ -265,10 +265,10 @@ func TestConfigFields(t *testing.T) {
 		got := a.values["v1/s/config"]
 		switch c.name {
 		case "move", "move to more", "move to less":
-			law.check(t, configJSON{}, "moved from here", here.encode(), got)
-			law.check(t, configJSON{}, c.name, here.encode(), b.values["v1/s/config"])
+			law.check(t, infoJSON{}, "moved from here", here.encode(), got)
+			law.check(t, infoJSON{}, c.name, here.encode(), b.values["v1/s/config"])
 		default:
-			law.check(t, configJSON{}, c.name, here.encode(), got)
+			law.check(t, infoJSON{}, c.name, here.encode(), got)
 		}
 	}
 }
@@ -383,7 +383,7 @@ func TestMemberFields(t *testing.T) {
 	claimed := claim(r)
 	law.check(t, nodeJSON{}, "claim", free.encode(), claimed)
 	r.answer(event{Applied: true})
-	other := r.m.sequencer
+	other := r.m.info
 	other.nonce = "other"
 	r.answer(event{Values: [][]byte{claimed, other.encode()}})
 	law.check(t, nodeJSON{}, "give up", claimed, r.asks(actionCAS).Next)
@@ -391,7 +391,7 @@ func TestMemberFields(t *testing.T) {
 	r = newRig(t, 0, nil)
 	claimed = claim(r)
 	r.answer(event{Applied: true})
-	r.answer(event{Values: [][]byte{claimed, r.m.config}})
+	r.answer(event{Values: [][]byte{claimed, r.m.infoBytes}})
 	renewed := r.renewing().Next
 	law.check(t, nodeJSON{}, "renew", claimed, renewed)
 	r.answer(event{Applied: true})

@@ -4,7 +4,7 @@ package grant
 type freezing struct {
 	frozen    bool  // the store was found to have gone back
 	frozenAt  int64 // the clock at that moment
-	frozenFor error // why
+	frozenErr error // why
 }
 
 // errOverlap is the reason to freeze if another's window overlaps the member's,
@@ -24,10 +24,10 @@ func (m *machine) freeze() {
 // freezeBecause freezes without an alarm.
 func (m *machine) freezeBecause(reason error) {
 	if !m.frozen {
-		m.frozen, m.frozenAt, m.frozenFor = true, m.wall, reason
+		m.frozen, m.frozenAt, m.frozenErr = true, m.wall, reason
 	}
 	m.claim = nil
-	m.fail(m.frozenFor, min(max(m.window()/6, 100), configEvery*3/4))
+	m.fail(m.frozenErr, min(max(m.window()/6, 100), configEvery*3/4))
 }
 
 // handleWentBack freezes the member because the store reports that it went
@@ -67,7 +67,7 @@ func (m *machine) handleThaw(e event) {
 		}
 	}
 	if !fenced {
-		m.freezeBecause(m.frozenFor)
+		m.freezeBecause(m.frozenErr)
 	}
 }
 
@@ -80,17 +80,17 @@ func (m *machine) usesWindow() bool {
 // tryThaw ends a freeze if the configuration shows that the sequencer was
 // fenced after the store went back, and reports whether it does.
 func (m *machine) tryThaw(value []byte) bool {
-	r, err := decodeConfig(configKey(m.options.name), value)
+	r, err := decodeInfo(configKey(m.options.name), value)
 	// A fence sets a floor far above all clocks, a creation any. The floor of a
 	// fence belongs to one after the store went back, or before anything was
 	// lost, if it is new, or if it is so far above this clock that nothing can
 	// have been granted yet.
-	floor := ms(r.fence)
+	floor := ms(r.fenceFloor)
 	if err != nil || floor <= m.seenFloor && floor <= m.frozenAt+m.maxAhead() {
 		return false
 	}
 	m.frozen, m.claim, m.failures, m.notBefore, m.status.Err = false, nil, 0, 0, nil
-	m.seenFloor, m.seenInc = floor, 0 // what was seen before belongs to a state that is lost
+	m.seenFloor, m.seenIncarnation = floor, 0 // what was seen before belongs to a state that is lost
 	if m.hold != nil {
 		m.handleFence(floor)
 	}

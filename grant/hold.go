@@ -14,19 +14,19 @@ import (
 // A nodeGrant is a node ID with its window, and with what every write of its
 // record carries on.
 type nodeGrant struct {
-	node    uint64
-	key     string
-	from    int64    // where the grant begins
-	until   int64    // exclusive end of what may be used
-	limit   int64    // no window of this node ID ends beyond
-	over    recordID // that the claim replaced; of the record, like the spans
-	gap     span
-	spoiled span
+	node     uint64
+	key      string
+	from     int64    // where the grant begins
+	until    int64    // exclusive end of what may be used
+	limit    int64    // no window of this node ID ends beyond
+	replaced recordID // that the claim replaced; of the record, like the spans
+	gap      span
+	spoiled  span
 }
 
 // carried returns a record with what every write carries on.
 func (g *nodeGrant) carried() nodeRecord {
-	return nodeRecord{From: optionalTime{g.from, true}, Over: g.over, Gap: g.gap, Spoiled: g.spoiled}
+	return nodeRecord{From: optionalTime{g.from, true}, Replaced: g.replaced, Gap: g.gap, Spoiled: g.spoiled}
 }
 
 // A hold is a node ID in use.
@@ -74,7 +74,7 @@ func (h *hold) close() { h.phase = max(h.phase, holdClosing) }
 // renewOrReread renews the window, or reads the configuration, if it is time.
 func (m *machine) renewOrReread() {
 	switch {
-	case m.wantConfig:
+	case m.configHinted:
 		m.rereadConfig()
 	case m.renewalDue() && !(m.renewFailed && m.configDue()):
 		m.renew()
@@ -171,7 +171,7 @@ func (m *machine) newRecord(state string, until int64, r nodeRecord) []byte {
 		// A write that settles another one, from before the clock was set back,
 		// has the same end and so needs the same clock: a fence assumes a
 		// window between the two, which may be longer than today's.
-		r.Wall = max(r.Wall, until-m.maxAhead()-m.sequencer.LongestWindow.Milliseconds())
+		r.Wall = max(r.Wall, until-m.maxAhead()-m.info.LongestWindow.Milliseconds())
 	}
 	return r.encode()
 }
@@ -189,7 +189,7 @@ func (m *machine) beginHold() {
 		nodeGrant: c.nodeGrant, record: c.next, untilAt: m.mono + c.until - m.wall,
 		usedAtRenewal: from, margin: m.newMargin(window),
 	}
-	m.prefer = int64(c.node)
+	m.preferred = int64(c.node)
 	m.succeeded()
 	m.useFrom(from)
 }
@@ -290,8 +290,8 @@ func (m *machine) adoptRenewal(record []byte, until int64) {
 	h.earlier = h.earlier[max(len(h.earlier)-oldKept, 0):]
 	h.record, h.attempts, h.seen = record, nil, nil
 	h.usedAtRenewal, h.margin = max(h.nextUsed, h.from), m.newMargin(m.window())
-	if m.configAt-m.mono < configEvery/2 {
-		m.configAt = m.mono // the driver has just asked for the lineage of the store
+	if m.configDueAt-m.mono < configEvery/2 {
+		m.configDueAt = m.mono // the driver has just asked for the lineage of the store
 	}
 	grown := until > h.until
 	if grown {
@@ -317,7 +317,7 @@ func (m *machine) nextLook() int64 {
 		at = m.mono + max(m.window()/12, 1) // the machine learns whether IDs are made only by looking
 	}
 	if m.mayHaveRest() {
-		at = min(at, max(m.configAt, m.mono+1))
+		at = min(at, max(m.configDueAt, m.mono+1))
 	}
 	if m.demand {
 		// The mark may not move further ahead of the clock until the clock has

@@ -66,9 +66,10 @@ type Info struct {
 
 	nonce string // new in every write of the record
 
-	// The two parts of Floor. Only that of a fence lies above all windows that
-	// may have been granted, so that a frozen member may continue.
-	begin, fence time.Time
+	// The two parts of Floor: as Create set it, and as Fence did. Only that of
+	// a fence lies above all windows that may have been granted, so that a
+	// frozen member may continue.
+	createFloor, fenceFloor time.Time
 }
 
 // A Change is an operation on a sequencer, for people: who did it, and when.
@@ -97,8 +98,8 @@ func changeBy(ctx context.Context, what string) Change {
 	return Change{what, cut(strings.ToValidUTF8(by, "?"), maxBy), timeOf(at)}
 }
 
-// floor returns the later one of begin and fence.
-func (i Info) floor() time.Time { return timeOf(max(ms(i.begin), ms(i.fence))) }
+// laterFloor returns the later one of the two floors.
+func (i Info) laterFloor() time.Time { return timeOf(max(ms(i.createFloor), ms(i.fenceFloor))) }
 
 // newInfo returns a sequencer that was not created yet: its record has no time.
 func newInfo(name string, c Config) Info {
@@ -106,8 +107,8 @@ func newInfo(name string, c Config) Info {
 }
 
 // Check returns an error if the sequencer has another configuration than a
-// process wants, or can make no more IDs. Nodes are not compared, and the prefix
-// only if want has one.
+// process wants, or can make no more IDs. Nodes are not compared, and the
+// prefix only if want has one.
 func (i Info) Check(want Config, now time.Time) error {
 	if err := i.Config.compare(i.Name, want); err != nil {
 		return err
@@ -146,7 +147,7 @@ func Lookup(ctx context.Context, s Store, name string) (Info, error) {
 	if value == nil {
 		return Info{}, fmt.Errorf("%w: %s", ErrNotFound, name)
 	}
-	return decodeConfig(key, value)
+	return decodeInfo(key, value)
 }
 
 // Sequencers calls yield for every sequencer of the store, ordered by name,
@@ -158,7 +159,7 @@ func Sequencers(ctx context.Context, s Store, yield func(name string, info Info,
 		if !ok || strings.Contains(name, "/") {
 			return true
 		}
-		info, err := decodeConfig(key, value)
+		info, err := decodeInfo(key, value)
 		info.Name = name
 		return yield(name, info, err)
 	})

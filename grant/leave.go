@@ -8,7 +8,7 @@ import (
 // A leaving is what became of the last node ID.
 type leaving struct {
 	gaveBack bool  // it was given back
-	kept     error // why it was not, if no other was wanted
+	leaveErr error // why it was not, if no other was wanted
 }
 
 // mustSeal reports whether nothing more may be used and the generator is not
@@ -22,7 +22,7 @@ func (m *machine) leave() {
 		h.phase = holdSealing
 		m.emit(action{Kind: actionSeal, Node: h.node})
 	case m.frozen:
-		m.forget(false, m.frozenFor)
+		m.forget(false, m.frozenErr)
 	case h.lost:
 		m.forget(false, nil) // it belongs to another member
 	case h.releaseTries >= releaseTry:
@@ -43,7 +43,7 @@ func (m *machine) releaseMark() int64 { return min(max(m.hold.from, m.used), m.h
 // given back and does not belong to another member, err is the reason.
 func (m *machine) forget(gaveBack bool, err error) {
 	if m.gaveBack = gaveBack; !m.wanted {
-		m.kept = err
+		m.leaveErr = err
 	}
 	m.hold = nil
 	m.failures = 0

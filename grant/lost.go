@@ -12,8 +12,8 @@ import (
 // write was applied.
 func (m *machine) evaluateOwn(value, config []byte) {
 	h := m.hold
-	c, err := decodeConfig(configKey(m.options.name), config)
-	floor := ms(c.fence)
+	c, err := decodeInfo(configKey(m.options.name), config)
+	floor := ms(c.fenceFloor)
 	fenced := err == nil && floor > m.seenFloor
 	if fenced {
 		m.seenFloor = floor
@@ -108,7 +108,7 @@ func (m *machine) handleOverlap(r nodeRecord, from, until int64, fenced bool) {
 		if h.phase < holdSealed {
 			a.Until = min(until, m.seenFloor) // what is above it was reported
 		}
-	case !m.predates(r.Over.Until, r.Over.Nonce) && !m.predates(r.Until, r.Nonce):
+	case !m.predates(r.Replaced.Until, r.Replaced.Nonce) && !m.predates(r.Until, r.Nonce):
 		a.Kind, reason = alarmOverlapped, errOverlap
 	}
 	if a.From < a.Until {
@@ -126,7 +126,7 @@ func (m *machine) handleOverlap(r nodeRecord, from, until int64, fenced bool) {
 // requested.
 func (m *machine) predates(mark int64, nonce string) bool {
 	h := m.hold
-	return nonce == "" || nonce == h.over.Nonce || mark < h.usedAtRenewal || slices.ContainsFunc(h.earlier, func(old []byte) bool {
+	return nonce == "" || nonce == h.replaced.Nonce || mark < h.usedAtRenewal || slices.ContainsFunc(h.earlier, func(old []byte) bool {
 		r, _ := decodeNode(h.key, old) // written by this member
 		return r.Nonce == nonce
 	})

@@ -37,7 +37,7 @@ type machine struct {
 	notBefore int64     // Mono before which no request is made
 
 	// What each phase knows, in the file of its name.
-	watch
+	seenConfig
 	search
 	clocks clocks
 	claim  *claim // a node ID that is being acquired
@@ -75,7 +75,7 @@ const (
 // newMachine returns the machine of a member that holds nothing.
 func newMachine(s Member) *machine {
 	s.host = cut(s.host, 64)
-	m := &machine{options: s, search: search{prefer: -1}, used: never, watch: watch{seenFloor: never}}
+	m := &machine{options: s, search: search{preferred: -1}, used: never, seenConfig: seenConfig{seenFloor: never}}
 	m.owner = m.token()
 	return m
 }
@@ -99,7 +99,7 @@ func (m *machine) token() string {
 // Info returns the sequencer as it was last read. ok is false if it was not
 // read yet.
 func (m *machine) Info() (info Info, ok bool) {
-	return m.sequencer, m.config != nil
+	return m.info, m.infoBytes != nil
 }
 
 const (
@@ -141,7 +141,7 @@ func (m *machine) step(e event) []action {
 	switch e.Kind {
 	case eventJoin:
 		m.wanted, m.demand = true, true
-		m.notBefore, m.failures, m.kept = 0, 0, nil
+		m.notBefore, m.failures, m.leaveErr = 0, 0, nil
 		m.status.Err = nil
 	case eventLeave:
 		m.wanted, m.demand = false, false
@@ -151,12 +151,12 @@ func (m *machine) step(e event) []action {
 		}
 	case eventDemand:
 		m.demand = true
-		if m.hold == nil && m.refused {
+		if m.hold == nil && m.forbidden {
 			// Another process may have changed what caused a refusal.
 			m.notBefore = min(m.notBefore, m.mono+refusedFor)
 		}
 	case eventHint:
-		m.wantConfig = true
+		m.configHinted = true
 		if m.hold == nil || m.frozen {
 			m.notBefore = 0
 		}
@@ -187,19 +187,19 @@ func (m *machine) request(op operation, a action) {
 
 // window and maxAhead return settings of the sequencer in ms, and floor its
 // floor, or never.
-func (m *machine) window() int64   { return m.sequencer.Config.Window.Milliseconds() }
-func (m *machine) maxAhead() int64 { return m.sequencer.Config.MaxAhead.Milliseconds() }
-func (m *machine) floor() int64    { return ms(m.sequencer.floor()) }
+func (m *machine) window() int64   { return m.info.Config.Window.Milliseconds() }
+func (m *machine) maxAhead() int64 { return m.info.Config.MaxAhead.Milliseconds() }
+func (m *machine) floor() int64    { return ms(m.info.laterFloor()) }
 
 // fail records that a request failed, or found nothing, and when to continue.
 func (m *machine) fail(err error, wait int64) {
 	if m.frozen && !errors.Is(err, ErrRolledBack) {
-		err = errors.Join(m.frozenFor, err)
+		err = errors.Join(m.frozenErr, err)
 	}
 	m.failures++
 	m.notBefore = m.mono + max(wait, m.backoff())
-	if m.renewFailed && m.configAt > m.mono {
-		m.notBefore = min(m.notBefore, m.configAt)
+	if m.renewFailed && m.configDueAt > m.mono {
+		m.notBefore = min(m.notBefore, m.configDueAt)
 	}
 	m.status.Err = err
 }
@@ -249,7 +249,7 @@ func (m *machine) advance() {
 		switch m.phase() {
 		case Joining, Losing:
 			// A caller may be waiting for the configuration to change.
-			m.wantConfig = false
+			m.configHinted = false
 			m.request(opConfig, action{Kind: actionGet, Key: configKey(m.options.name)})
 		case Holding:
 			m.renewOrReread()
@@ -336,7 +336,7 @@ func (m *machine) handleRead(e event, next func(event)) {
 
 // succeeded records that the store answered as expected.
 func (m *machine) succeeded() {
-	m.failures, m.notBefore, m.demand, m.refused = 0, 0, false, false
+	m.failures, m.notBefore, m.demand, m.forbidden = 0, 0, false, false
 	m.crowded, m.refusals, m.droughts, m.listAfter = false, 0, 0, 0
 	m.status.Err = nil
 }
@@ -353,7 +353,7 @@ func (m *machine) reportStatus() {
 	case s.Phase == Leaving:
 		s.Node, s.Until = m.claim.node, timeOf(m.claim.until)
 	case s.Phase == Idle:
-		s.Err = m.kept
+		s.Err = m.leaveErr
 	}
 	if s.Phase == Holding || s.Phase == Losing {
 		s.Owner = m.owner

@@ -26,13 +26,13 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "another nonce", change: func(c *Info) { c.nonce = "x" }},
 		{name: "a greater incarnation", change: func(c *Info) { c.Incarnation = 9 }},
 		{name: "a smaller incarnation", change: func(c *Info) { c.Incarnation = 4 }, err: ErrRolledBack},
-		{name: "a smaller incarnation with a higher floor", change: func(c *Info) { c.Incarnation, c.fence = 4, timeOf(101) }},
-		{name: "a higher floor", change: func(c *Info) { c.fence = timeOf(101) }},
-		{name: "a lower floor", change: func(c *Info) { c.fence = timeOf(99) }, err: ErrRolledBack},
-		{name: "a lower floor with a greater incarnation", change: func(c *Info) { c.fence, c.Incarnation = timeOf(99), 9 }, err: ErrRolledBack},
-		{name: "no floor any more", change: func(c *Info) { c.fence = time.Time{} }, err: ErrRolledBack},
-		{name: "no floor but a later beginning", change: func(c *Info) { c.fence, c.begin = time.Time{}, timeOf(101) }, err: ErrRolledBack},
-		{name: "a later beginning", change: func(c *Info) { c.begin = timeOf(101) }},
+		{name: "a smaller incarnation with a higher floor", change: func(c *Info) { c.Incarnation, c.fenceFloor = 4, timeOf(101) }},
+		{name: "a higher floor", change: func(c *Info) { c.fenceFloor = timeOf(101) }},
+		{name: "a lower floor", change: func(c *Info) { c.fenceFloor = timeOf(99) }, err: ErrRolledBack},
+		{name: "a lower floor with a greater incarnation", change: func(c *Info) { c.fenceFloor, c.Incarnation = timeOf(99), 9 }, err: ErrRolledBack},
+		{name: "no floor any more", change: func(c *Info) { c.fenceFloor = time.Time{} }, err: ErrRolledBack},
+		{name: "no floor but a later beginning", change: func(c *Info) { c.fenceFloor, c.createFloor = time.Time{}, timeOf(101) }, err: ErrRolledBack},
+		{name: "a later beginning", change: func(c *Info) { c.createFloor = timeOf(101) }},
 		{name: "another layout", change: func(c *Info) { c.Config.Layout = firn.MustParseLayout("default") }, err: ErrMismatch, says: layout.String()},
 		{name: "another window", change: func(c *Info) { c.Config.Window, c.LongestWindow = 9*time.Second, 9*time.Second }},
 		{name: "the window that is wanted", change: func(c *Info) {}, set: func(s *Member) {
@@ -48,26 +48,26 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "a number too many", change: func(c *Info) {}, set: func(s *Member) { s.Nodes = &Range{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
 		{name: "no numbers", change: func(c *Info) {}, set: func(s *Member) { s.Nodes = &Range{Lo: 5, Hi: 4} }, says: "5..4: the first must not exceed the last"},
 	} {
-		r := newRig(t, 4, func(c *Info) { c.fence, c.Incarnation = timeOf(100), 5 })
+		r := newRig(t, 4, func(c *Info) { c.fenceFloor, c.Incarnation = timeOf(100), 5 })
 		if tt.set != nil {
 			tt.set(&r.m.options)
 		}
-		c := r.m.sequencer
+		c := r.m.info
 		tt.change(&c)
-		c.Floor = c.floor()
+		c.Floor = c.laterFloor()
 		ok := r.m.evaluateConfig(c.encode())
 		err := r.m.status.Err
 		switch {
 		case tt.err == nil && tt.says == "":
-			if !ok || r.m.frozen || string(r.m.config) != string(c.encode()) || r.m.sequencer != c {
+			if !ok || r.m.frozen || string(r.m.infoBytes) != string(c.encode()) || r.m.info != c {
 				t.Errorf("%s: %t, %v", tt.name, ok, err)
 			}
 			n := cmp.Or(r.m.options.Nodes, &Range{Lo: 0, Hi: 15})
 			if lo, hi := r.m.lowestNode, r.m.highestNode; lo != n.Lo || hi != n.Hi {
 				t.Errorf("%s: the numbers %d..%d", tt.name, lo, hi)
 			}
-			if r.m.seenFloor != max(ms(c.fence), 100) || r.m.seenInc != max(c.Incarnation, 5) {
-				t.Errorf("%s: floor %d, incarnation %d", tt.name, r.m.seenFloor, r.m.seenInc)
+			if r.m.seenFloor != max(ms(c.fenceFloor), 100) || r.m.seenIncarnation != max(c.Incarnation, 5) {
+				t.Errorf("%s: floor %d, incarnation %d", tt.name, r.m.seenFloor, r.m.seenIncarnation)
 			}
 		case ok || tt.err != nil && !errors.Is(err, tt.err) || err == nil || !strings.Contains(err.Error(), tt.says) || r.m.frozen != (tt.err == ErrRolledBack):
 			t.Errorf("%s: %t, %v, frozen %t", tt.name, ok, err, r.m.frozen)
@@ -76,7 +76,7 @@ func TestReadConfigLaw(t *testing.T) {
 
 	// The error about another layout contains both layouts.
 	r := newRig(t, 4, nil)
-	c := r.m.sequencer
+	c := r.m.info
 	c.Config.Layout = firn.MustParseLayout("default")
 	r.m.evaluateConfig(c.encode())
 	want := fmt.Sprintf("grant: sequencer s has layout default now, not %s: it was created again", layout)
@@ -97,7 +97,7 @@ func TestReadConfigLaw(t *testing.T) {
 		t.Error("it knows a configuration that it has not read")
 	}
 	r = newRig(t, 4, nil)
-	if info, ok := r.m.Info(); !ok || info != r.m.sequencer {
+	if info, ok := r.m.Info(); !ok || info != r.m.info {
 		t.Errorf("it knows %+v, %t", info, ok)
 	}
 	if r.m.evaluateConfig(nil) || !r.m.frozen || !errors.Is(r.m.status.Err, ErrRolledBack) {
@@ -108,7 +108,7 @@ func TestReadConfigLaw(t *testing.T) {
 // TestEmptyIsNone: an empty value from a store means an absent one.
 func TestEmptyIsNone(t *testing.T) {
 	r := newRig(t, 4, nil)
-	r.m.config = nil
+	r.m.infoBytes = nil
 	r.tokens()
 	r.step(event{Kind: eventJoin})
 	r.answer(event{Values: [][]byte{{}}})

@@ -32,8 +32,8 @@ func (p Place) check() error {
 //
 // If Move is interrupted, call it again to continue; with the places exchanged,
 // it moves the sequencer back. A sequencer that already exists in the other
-// store must have the same layout and range of node IDs, and no member may hold a
-// node ID of it. A record that cannot be read ends the move with ErrDamaged.
+// store must have the same layout and range of node IDs, and no member may hold
+// a node ID of it. A record that cannot be read ends the move with ErrDamaged.
 //
 // A sequencer that was moved already is returned, and nothing is written.
 func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (Info, error) {
@@ -79,7 +79,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 		next.MovedTo = from.URL
 		if r.Incarnation > 0 {
 			next.Incarnation = max(r.Incarnation, next.Incarnation)
-			next.begin, next.fence = timeOf(max(ms(r.begin), ms(next.begin))), timeOf(max(ms(r.fence), ms(next.fence)))
+			next.createFloor, next.fenceFloor = timeOf(max(ms(r.createFloor), ms(next.createFloor))), timeOf(max(ms(r.fenceFloor), ms(next.fenceFloor)))
 			next.LongestWindow = max(r.LongestWindow, next.LongestWindow)
 			next.Created = timeOf(min(ms(r.Created), ms(next.Created)))
 		}
@@ -155,7 +155,8 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 			mismatch(name, "layout", target.Config.Layout.String(), source.Config.Layout.String()))
 	case target.State < Destroyed && !absent && source.MovedTo == "" && target.MovedTo == "" &&
 		source.Config.Nodes.String() != target.Config.Nodes.String():
-		// The target's range leaves out what belongs to another store or generator.
+		// The target's range leaves out what belongs to another store or
+		// generator.
 		err = fmt.Errorf("grant: sequencer %s may use node IDs %v in %s, and %v in %s: give it the same range in "+
 			"both first (firn sequencer nodes %[1]s)",
 			name, source.Config.Nodes, from.URL, target.Config.Nodes, to.URL)
@@ -206,7 +207,7 @@ func copyNode(ctx context.Context, s Store, key string, r nodeRecord) error {
 			next = merge(r, there)
 		}
 		next.State, next.Nonce = nodeFree, newToken()
-		next.From, next.Over = optionalTime{}, recordID{}
+		next.From, next.Replaced = optionalTime{}, recordID{}
 		return next.encode()
 	})
 	return cmp.Or(refused, err)
@@ -230,8 +231,8 @@ func merge(a, b nodeRecord) nodeRecord {
 			next.Spoiled = span{min(next.Spoiled[0], above[0]), max(next.Spoiled[1], above[1])}
 		}
 	}
-	// What neither has covered: below the lower mark both gaps say so, and above
-	// what the lower record knows of, that of the other.
+	// What neither has covered: below the lower mark both gaps say so, and
+	// above what the lower record knows of, that of the other.
 	low, high := span{max(a.Gap[0], b.Gap[0]), min(a.Gap[1], b.Gap[1])}, span{max(a.Gap[0], b.end()), a.Gap[1]}
 	if next.Gap = low; high.length() > low.length() {
 		next.Gap = high

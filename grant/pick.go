@@ -7,7 +7,7 @@ import (
 
 // A search is what a member remembers while it looks for a free node ID.
 type search struct {
-	prefer    int64 // the node ID held before, or -1
+	preferred int64 // the node ID held before, or -1
 	rounds    int   // rounds of picking without a candidate
 	droughts  int   // consecutive lists of all records that found none free
 	listAfter int64 // Mono of the next list after these
@@ -56,18 +56,18 @@ const (
 
 // A sighting is what some records show.
 type sighting struct {
-	best    []candidate // all that may be taken, best first
-	ahead   []int64     // for every held record, how far its writer's clock was ahead of ours
-	nodes   []uint64    // the node IDs of ahead
-	others  []other     // the records that other members hold or held
-	free    int64       // when the first window of the held ones ends; never if none is held
-	pending int64       // when the first node ID that no member holds becomes usable; never if no such node ID exists
-	byStore bool        // a held node ID is left alone only because of the store's clock, which is far behind ours
-	bad     error
+	best    []candidate   // all that may be taken, best first
+	ahead   []int64       // for every held record, how far its writer's clock was ahead of ours
+	nodes   []uint64      // the node IDs of ahead
+	others  []otherRecord // the records that other members hold or held
+	free    int64         // when the first window of the held ones ends; never if none is held
+	pending int64         // when the first node ID that no member holds becomes usable; never if no such node ID exists
+	byStore bool          // a held node ID is left alone only because of the store's clock, which is far behind ours
+	damage  error
 }
 
-// other is a record of another member.
-type other struct {
+// otherRecord is a record of another member.
+type otherRecord struct {
 	key   string
 	value []byte
 	wall  int64 // its writer's clock
@@ -93,7 +93,7 @@ func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 		if i < len(values) && len(values[i]) > 0 {
 			c.old = values[i]
 			if r, err = decodeNode(key, c.old); err != nil {
-				s.bad = err // this node ID is lost until it is repaired by hand; others are not
+				s.damage = err // this node ID is lost until it is repaired by hand; others are not
 				continue
 			}
 			c.mark, c.rank = r.Until, rankFree
@@ -121,7 +121,7 @@ func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 // leave it alone: its window has not ended, by our clock or by the store's.
 func (m *machine) leaveToOwner(s *sighting, node uint64, key string, value []byte, r nodeRecord) bool {
 	if r.Owner != m.owner {
-		s.others = append(s.others, other{key, value, r.Wall, r.Until})
+		s.others = append(s.others, otherRecord{key, value, r.Wall, r.Until})
 	}
 	until := r.Until
 	if until >= m.wall {
@@ -151,13 +151,13 @@ func sooner(a, b int64) int64 {
 func (m *machine) placeWindow(c *candidate, r nodeRecord) {
 	c.base = c.old
 	c.from = max(m.wall, c.mark, m.floor())
-	c.gap, c.spoiled, c.over = r.Gap, r.Spoiled, recordID{}
+	c.gap, c.spoiled, c.replaced = r.Gap, r.Spoiled, recordID{}
 	if r.Nonce != "" {
-		c.over = recordID{r.Until, r.Nonce}
+		c.replaced = recordID{r.Until, r.Nonce}
 	}
 	unused := span{m.unusedFrom(c.mark), c.from} // no window ever covered it
 	if s := c.spoiled; s.length() > 0 {
-		if max(c.from, m.used) <= s[0]-m.sequencer.Config.minWindow().Milliseconds() {
+		if max(c.from, m.used) <= s[0]-m.info.Config.minWindow().Milliseconds() {
 			c.limit = s[0]
 		} else {
 			// Too little is left before the spoiled span: begin after it.
@@ -188,9 +188,9 @@ func (m *machine) unusedFrom(mark int64) int64 {
 	if mark != never {
 		return mark
 	}
-	from := ms(m.sequencer.Created)
+	from := ms(m.info.Created)
 	if lead, ok := m.storeLead(); ok && from > m.wall-lead.least+maxLead {
-		from = max(ms(m.sequencer.Config.Layout.Epoch()), -maxTime)
+		from = max(ms(m.info.Config.Layout.Epoch()), -maxTime)
 	}
 	return max(from, m.floor())
 }
@@ -348,12 +348,12 @@ func (m *machine) nodeAt(offset uint64) uint64 {
 func (m *machine) failExhausted(s sighting) {
 	free, ahead := sooner(s.free, s.pending), s.free == never && s.pending != never
 	fenced := ahead && free <= m.floor()
-	if s.bad != nil && free == never {
-		m.fail(s.bad, 1000)
+	if s.damage != nil && free == never {
+		m.fail(s.damage, 1000)
 	} else {
 		m.fail(&ExhaustedError{
 			sequencer: m.options.name, nodes: Range{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
-			Fenced: fenced, begins: fenced && ms(m.sequencer.fence) < free,
+			Fenced: fenced, atCreation: fenced && ms(m.info.fenceFloor) < free,
 		}, 0)
 		wait := listEvery
 		if free != never {
@@ -375,8 +375,8 @@ func (m *machine) someKeys(n int) []string {
 		return keys
 	}
 	nodes := make([]uint64, 0, n)
-	if m.prefer >= 0 && uint64(m.prefer) >= m.lowestNode && uint64(m.prefer) <= m.highestNode {
-		nodes = append(nodes, uint64(m.prefer))
+	if m.preferred >= 0 && uint64(m.preferred) >= m.lowestNode && uint64(m.preferred) <= m.highestNode {
+		nodes = append(nodes, uint64(m.preferred))
 	}
 	for len(nodes) < n {
 		if node := m.nodeAt(m.options.random()); !slices.Contains(nodes, node) {
@@ -391,5 +391,5 @@ func (m *machine) someKeys(n int) []string {
 }
 
 func (m *machine) key(node uint64) string {
-	return nodeKey(m.options.name, node, m.sequencer.Config.Layout.MaxNode())
+	return nodeKey(m.options.name, node, m.info.Config.Layout.MaxNode())
 }

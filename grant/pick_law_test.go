@@ -26,7 +26,7 @@ type judged struct {
 // determine which windows have ended.
 func judge(node uint64, n *nodeRecord, c Info, now, used int64, known, off bool, store, within int64) (j judged, usable int64) {
 	j = judged{node: node, mark: never, limit: maxMark}
-	maxAhead, window, floor, gapFrom := c.Config.MaxAhead.Milliseconds(), c.Config.Window.Milliseconds(), ms(c.fence), ms(c.Created)
+	maxAhead, window, floor, gapFrom := c.Config.MaxAhead.Milliseconds(), c.Config.Window.Milliseconds(), ms(c.fenceFloor), ms(c.Created)
 	if known && gapFrom > store+within+10_000 { // the clock of its creator was wrong
 		gapFrom = ms(c.Config.Layout.Epoch())
 	}
@@ -80,7 +80,7 @@ func TestLookLaw(t *testing.T) {
 		r := newRig(t, 4, func(c *Info) {
 			c.Created = timeOf(near())
 			if random.IntN(2) == 0 {
-				c.fence = timeOf(near())
+				c.fenceFloor = timeOf(near())
 			}
 		})
 		m := r.m
@@ -89,12 +89,12 @@ func TestLookLaw(t *testing.T) {
 		known, off := random.IntN(2) == 0, random.IntN(4) == 0
 		store, within := near(), pickOne[int64](random, 0, 1, 50)
 		if known {
-			m.clocks = clocks{known: true, store: store - 7, within: within, at: m.mono - 7} // it was asked 7 ms ago
+			m.clocks = clocks{answered: true, store: store - 7, within: within, askedAt: m.mono - 7} // it was asked 7 ms ago
 			if off {
 				m.clocks.alarmed = alarmStoreClockOff
 			}
 		} else {
-			m.clocks = clocks{store: near(), within: within, at: m.mono} // what it returned once
+			m.clocks = clocks{store: near(), within: within, askedAt: m.mono} // what it returned once
 		}
 		if random.IntN(3) == 0 {
 			m.hold = &hold{nodeGrant: nodeGrant{node: random.Uint64N(16)}, lost: random.IntN(2) == 0}
@@ -135,7 +135,7 @@ func TestLookLaw(t *testing.T) {
 			case key != m.key(node), node < m.lowestNode, node > m.highestNode, m.hold != nil && !m.hold.lost && m.hold.node == node:
 				continue
 			case damaged:
-				want.bad = ErrDamaged
+				want.damage = ErrDamaged
 				continue
 			}
 			held := n != nil && n.State != nodeFree
@@ -145,7 +145,7 @@ func TestLookLaw(t *testing.T) {
 			if held && n.Until >= r.wall {
 				want.ahead, want.nodes = append(want.ahead, n.Wall-r.wall), append(want.nodes, node)
 			}
-			j, at := judge(node, n, m.sequencer, r.wall, m.used, known, off, store, within)
+			j, at := judge(node, n, m.info, r.wall, m.used, known, off, store, within)
 			switch j.rank {
 			case -1:
 				end := n.Until
@@ -183,15 +183,15 @@ func TestLookLaw(t *testing.T) {
 				n := r.read(c.old)
 				replaced = recordID{n.Until, n.Nonce}
 			}
-			if c.over != replaced {
-				t.Fatalf("seed %d: node %d is claimed over %q and says %+v", seed, c.node, c.old, c.over)
+			if c.replaced != replaced {
+				t.Fatalf("seed %d: node %d is claimed over %q and says %+v", seed, c.node, c.old, c.replaced)
 			}
 		}
 		if !slices.Equal(gotBest, best) {
 			t.Fatalf("seed %d: candidates\n%+v, want\n%+v", seed, gotBest, best)
 		}
-		if got.free != want.free || got.pending != want.pending || !errors.Is(got.bad, want.bad) || (got.bad == nil) != (want.bad == nil) {
-			t.Fatalf("seed %d: free %d, pending %d, bad %v; want %d, %d, %v", seed, got.free, got.pending, got.bad, want.free, want.pending, want.bad)
+		if got.free != want.free || got.pending != want.pending || !errors.Is(got.damage, want.damage) || (got.damage == nil) != (want.damage == nil) {
+			t.Fatalf("seed %d: free %d, pending %d, bad %v; want %d, %d, %v", seed, got.free, got.pending, got.damage, want.free, want.pending, want.damage)
 		}
 		if got.byStore != want.byStore {
 			t.Fatalf("seed %d: left alone by the store's clock: %t, want %t", seed, got.byStore, want.byStore)
@@ -300,8 +300,8 @@ func TestExhaustedLaw(t *testing.T) {
 			for _, pending := range []int64{never, rigTime + 10, rigTime + 700} {
 				for _, bad := range []error{nil, ErrDamaged} {
 					r := newRig(t, 4, nil)
-					r.m.sequencer.Config.Window, r.m.lowestNode, r.m.highestNode = time.Duration(window)*time.Millisecond, 3, 7
-					r.m.failExhausted(sighting{free: free, pending: pending, bad: bad})
+					r.m.info.Config.Window, r.m.lowestNode, r.m.highestNode = time.Duration(window)*time.Millisecond, 3, 7
+					r.m.failExhausted(sighting{free: free, pending: pending, damage: bad})
 					first := free
 					if pending != never && (free == never || pending < free) {
 						first = pending
@@ -352,7 +352,7 @@ func TestDisputed(t *testing.T) {
 	a = r.pickable()
 	r.storeSays(20_000, 20_000)
 	c := &r.m.clocks
-	c.watching, c.since, c.read = true, r.m.mono, r.m.mono
+	c.comparing, c.comparingSince, c.readAt = true, r.m.mono, r.m.mono
 	c.records, c.leads = make(map[string][]byte), map[string]lead{"x": {}, "y": {}}
 	r.answer(event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
 	if r.request == nil || r.request.Kind != actionGetMany {

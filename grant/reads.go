@@ -29,9 +29,9 @@ func get(ctx context.Context, s Store, key string) ([]byte, error) {
 // fencedSince reports whether a configuration shows a fence that was made after
 // a time. Clocks differ by up to the skew, which is part of the floor.
 func fencedSince(key string, config []byte, after time.Time) bool {
-	r, err := decodeConfig(key, config)
-	return err == nil && !r.fence.IsZero() &&
-		r.fence.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, minFence)).After(after)
+	r, err := decodeInfo(key, config)
+	return err == nil && !r.fenceFloor.IsZero() &&
+		r.fenceFloor.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, minFence)).After(after)
 }
 
 // getMany reads several keys, in one round trip if the store supports it.
@@ -59,8 +59,8 @@ type storedNode struct {
 	damage error // why the record cannot be read, or nil
 }
 
-// nodeRecords returns the records of all node IDs. It is an error if one of them
-// has a newer version.
+// nodeRecords returns the records of all node IDs. It is an error if one of
+// them has a newer version.
 func nodeRecords(ctx context.Context, s Store, name string) (all []storedNode, err error) {
 	listErr := s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		n := storedNode{key: key, value: bytes.Clone(value)}

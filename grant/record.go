@@ -82,10 +82,10 @@ func timeOf(v int64) time.Time {
 	return time.UnixMilli(v).UTC()
 }
 
-// A configJSON is the record of a sequencer: an Info as JSON, in this order. Times
-// and durations are in milliseconds. Members claim only Nodes, and nothing if
-// MovedTo is set.
-type configJSON struct {
+// An infoJSON is the record of a sequencer: an Info as JSON, in this order.
+// Times and durations are in milliseconds. Members claim only Nodes, and
+// nothing if MovedTo is set.
+type infoJSON struct {
 	Version       int         `json:"v"`
 	Layout        firn.Layout `json:"layout"`
 	MaxAhead      int64       `json:"max_ahead"`
@@ -93,13 +93,13 @@ type configJSON struct {
 	LongestWindow int64       `json:"longest_window"`
 	State         string      `json:"state"`
 	Incarnation   uint64      `json:"incarnation"`
-	Floor         *int64      `json:"floor"` // that of the last fence; null if there was none
+	FenceFloor    *int64      `json:"floor"` // that of the last fence; null if there was none
 	Created       int64       `json:"created"`
 	Nonce         string      `json:"nonce"`
 	Nodes         []uint64    `json:"nodes,omitempty"` // two numbers
 	MovedTo       string      `json:"moved_to,omitempty"`
 	Prefix        string      `json:"prefix,omitempty"`
-	Begin         *int64      `json:"begin,omitempty"` // the floor given at creation
+	CreateFloor   *int64      `json:"begin,omitempty"` // the floor given at creation
 	Changed       *changeJSON `json:"changed,omitempty"`
 }
 
@@ -119,17 +119,17 @@ const (
 
 func (i Info) encode() []byte {
 	c := i.Config
-	j := configJSON{
+	j := infoJSON{
 		Version: version, Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(),
 		Window: c.Window.Milliseconds(), LongestWindow: i.LongestWindow.Milliseconds(),
 		State: i.State.String(), Incarnation: i.Incarnation, Created: ms(i.Created),
 		Nonce: i.nonce, MovedTo: i.MovedTo, Prefix: c.Prefix,
 	}
-	if !i.fence.IsZero() {
-		j.Floor = new(ms(i.fence))
+	if !i.fenceFloor.IsZero() {
+		j.FenceFloor = new(ms(i.fenceFloor))
 	}
-	if !i.begin.IsZero() {
-		j.Begin = new(ms(i.begin))
+	if !i.createFloor.IsZero() {
+		j.CreateFloor = new(ms(i.createFloor))
 	}
 	if l := i.LastChange; l != (Change{}) {
 		j.Changed = &changeJSON{l.What, l.By, ms(l.At)}
@@ -140,9 +140,9 @@ func (i Info) encode() []byte {
 	return encode(j)
 }
 
-// decodeConfig parses the record of a sequencer.
-func decodeConfig(key string, value []byte) (i Info, err error) {
-	var j configJSON
+// decodeInfo parses the record of a sequencer.
+func decodeInfo(key string, value []byte) (i Info, err error) {
+	var j infoJSON
 	if err := decode(key, value, &j, &j.Version); err != nil {
 		return i, err
 	}
@@ -155,7 +155,7 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 		bad = "longest_window is shorter than window"
 	case j.Nodes != nil && (len(j.Nodes) != 2 || j.Nodes[0] > j.Nodes[1]):
 		bad = "nodes is not a range of node IDs"
-	case j.Floor != nil && !inRange(*j.Floor) || j.Begin != nil && !inRange(*j.Begin) || !inRange(j.Created):
+	case j.FenceFloor != nil && !inRange(*j.FenceFloor) || j.CreateFloor != nil && !inRange(*j.CreateFloor) || !inRange(j.Created):
 		bad = "a time is out of range"
 	case j.Incarnation == 0:
 		bad = "it has no incarnation"
@@ -186,16 +186,16 @@ func decodeConfig(key string, value []byte) (i Info, err error) {
 	if j.Nodes != nil {
 		i.Config.Nodes = &Range{j.Nodes[0], j.Nodes[1]} // another layout may have had them
 	}
-	if j.Floor != nil {
-		i.fence = timeOf(*j.Floor)
+	if j.FenceFloor != nil {
+		i.fenceFloor = timeOf(*j.FenceFloor)
 	}
-	if j.Begin != nil {
-		i.begin = timeOf(*j.Begin)
+	if j.CreateFloor != nil {
+		i.createFloor = timeOf(*j.CreateFloor)
 	}
 	if l := j.Changed; l != nil {
 		i.LastChange = Change{l.What, l.By, timeOf(l.At)}
 	}
-	i.Floor = i.floor()
+	i.Floor = i.laterFloor()
 	return i, nil
 }
 
@@ -222,10 +222,10 @@ type nodeRecord struct {
 	State string `json:"state"`
 	Host  string `json:"host"`
 
-	// From is where the owner's grant began, and Over the record that its claim
-	// replaced. A fence and a repair, which end the grant, drop both.
-	From optionalTime `json:"from,omitzero"`
-	Over recordID     `json:"over,omitzero"`
+	// From is where the owner's grant began, and Replaced the record that its
+	// claim replaced. A fence and a repair, which end the grant, drop both.
+	From     optionalTime `json:"from,omitzero"`
+	Replaced recordID     `json:"over,omitzero"`
 
 	// Gap is a span below the mark that no window ever covered. A repair gives
 	// it back.
@@ -301,7 +301,7 @@ func (r nodeRecord) takenAway() bool { return r.State == nodeFree && r.Owner == 
 // takeAway takes the node ID away from its owner, for a fence or a repair.
 func (r *nodeRecord) takeAway(now int64) {
 	r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", nodeFree, now
-	r.From, r.Over = optionalTime{}, recordID{}
+	r.From, r.Replaced = optionalTime{}, recordID{}
 }
 
 func (r nodeRecord) info(node uint64) NodeInfo {
@@ -328,7 +328,7 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 		err = damaged(key, "a time is out of range")
 	case r.From.set && (!inRange(r.From.time) || r.From.time > r.Until):
 		err = damaged(key, "from is out of range")
-	case r.Over != recordID{} && (r.Over.Nonce == "" || !inRange(r.Over.Until)):
+	case r.Replaced != recordID{} && (r.Replaced.Nonce == "" || !inRange(r.Replaced.Until)):
 		err = damaged(key, "over is not the mark and the nonce of a record")
 	case !r.Gap.valid():
 		err = damaged(key, "gap is not a span of time")

@@ -125,7 +125,7 @@ func TestRecordLimits(t *testing.T) {
 		}
 		var err error
 		if tt.text == config {
-			_, err = decodeConfig("v1/s/config", []byte(text))
+			_, err = decodeInfo("v1/s/config", []byte(text))
 		} else {
 			_, err = decodeNode("v1/s/n/1", []byte(text))
 		}
@@ -221,12 +221,12 @@ func FuzzRecords(f *testing.F) {
 	f.Add(lawNode(nil).encode())
 	f.Add([]byte(`{"v":2}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		if r, err := decodeConfig("k", value); err == nil {
-			if again, err := decodeConfig("k", r.encode()); err != nil || !reflect.DeepEqual(again, r) || len(r.encode()) > maxValue {
+		if r, err := decodeInfo("k", value); err == nil {
+			if again, err := decodeInfo("k", r.encode()); err != nil || !reflect.DeepEqual(again, r) || len(r.encode()) > maxValue {
 				t.Errorf("%s: read as %+v, written and read as %+v, %v", value, r, again, err)
 			}
 		} else if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewerVersion) {
-			t.Errorf("decodeConfig(%s) = %v", value, err)
+			t.Errorf("decodeInfo(%s) = %v", value, err)
 		}
 		if r, err := decodeNode("k", value); err == nil {
 			if again, err := decodeNode("k", r.encode()); err != nil || again != r {

@@ -32,7 +32,7 @@ func checkRecords(t *testing.T, page string) {
 		switch kind {
 		case "config":
 			var r Info
-			r, err = decodeConfig(key, []byte(text))
+			r, err = decodeInfo(key, []byte(text))
 			again = r.encode()
 			if key != configKey(name) {
 				t.Errorf("%s is not the key of a configuration", key)
@@ -107,7 +107,7 @@ func checkConstants(t *testing.T, page string) {
 
 	// How much of a window is used before it is renewed.
 	m := newMachine(Member{random: func() uint64 { return 0 }})
-	m.sequencer.Config.Window = time.Minute
+	m.info.Config.Window = time.Minute
 	early := m.window() - m.newMargin(m.window())
 	m.options.random = func() uint64 { return 2 * 60_000 / 15 }
 	late := m.window() - m.newMargin(m.window())

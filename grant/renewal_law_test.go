@@ -23,7 +23,7 @@ func TestReadBackLaw(t *testing.T) {
 	const end = 6000 // the member's window, since the grant began; it was used up to 2000 and renewed once, at 1000
 	by := func(from, until int64, at recordID) func(n *nodeRecord) {
 		return func(n *nodeRecord) {
-			n.Owner, n.From, n.Until, n.Over = "them", optionalTime{rigTime + from, true}, rigTime+until, at
+			n.Owner, n.From, n.Until, n.Replaced = "them", optionalTime{rigTime + from, true}, rigTime+until, at
 		}
 	}
 	after := recordID{rigTime + 1500, "unknown"} // as a copy may leave it
@@ -109,7 +109,7 @@ func TestReadBackLaw(t *testing.T) {
 			h := r.m.hold
 			old := r.read(first)
 			old.Nonce = "first"
-			h.earlier, h.over = [][]byte{old.encode()}, recordID{rigTime, "base"}
+			h.earlier, h.replaced = [][]byte{old.encode()}, recordID{rigTime, "base"}
 			r.renewing()
 			if unknown {
 				r.answer(event{Err: errNoAnswer})
@@ -129,9 +129,9 @@ func TestReadBackLaw(t *testing.T) {
 			if strings.Contains(tt.name, "an earlier one") {
 				value = h.earlier[0]
 			}
-			c := r.m.sequencer
+			c := r.m.info
 			if tt.floor != 0 {
-				c.fence, c.nonce = timeOf(rigTime+tt.floor), "fenced"
+				c.fenceFloor, c.nonce = timeOf(rigTime+tt.floor), "fenced"
 			}
 			r.answer(event{Values: [][]byte{value, c.encode()}})
 			got := result{phase: r.m.status.Phase, alarm: r.alarm(), seals: r.did(actionSeal) != nil}
@@ -205,8 +205,8 @@ func TestFencedSealsAtOnce(t *testing.T) {
 			if a := r.asks(actionGet); a.Key != configKey("s") {
 				t.Fatalf("it reads %s", a.Key)
 			}
-			c := r.m.sequencer
-			c.State, c.fence, c.Incarnation, c.nonce = state, timeOf(r.wall), c.Incarnation+1, "fenced"
+			c := r.m.info
+			c.State, c.fenceFloor, c.Incarnation, c.nonce = state, timeOf(r.wall), c.Incarnation+1, "fenced"
 			r.answer(event{Values: [][]byte{c.encode()}})
 			if r.did(actionSeal) == nil {
 				t.Errorf("lost %t, the sequencer is fenced and %v, and the generator is not sealed", lost, state)
@@ -229,7 +229,7 @@ func TestShortWindowLaw(t *testing.T) {
 		claim := r.asks(actionCAS)
 		r.wall, r.mono = r.wall+late, r.mono+late
 		r.answer(event{Applied: true})
-		r.answer(event{Values: [][]byte{claim.Next, r.m.config}})
+		r.answer(event{Values: [][]byte{claim.Next, r.m.infoBytes}})
 		if b := r.did(actionBegin); b == nil || b.Until != spoiled[0] || r.m.status.Phase != Holding || r.request != nil {
 			t.Errorf("a window of %d ms: begins with %+v, then %+v and %+v, want it held to the end", length, b, r.m.status, r.request)
 			continue

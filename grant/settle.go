@@ -24,7 +24,7 @@ func changeConfig(ctx context.Context, s Store, name, what string, do edit) (inf
 	err = settle(ctx, s, configKey(name), func(old []byte, lost bool) []byte {
 		info = Info{}
 		if old != nil {
-			if info, refused = decodeConfig(configKey(name), old); refused != nil {
+			if info, refused = decodeInfo(configKey(name), old); refused != nil {
 				return nil
 			}
 		}
@@ -36,7 +36,7 @@ func changeConfig(ctx context.Context, s Store, name, what string, do edit) (inf
 		if write, refused = do(&info); refused != nil || !write && !lost {
 			return nil
 		}
-		info.Floor, info.LongestWindow = info.floor(), max(info.LongestWindow, info.Config.Window)
+		info.Floor, info.LongestWindow = info.laterFloor(), max(info.LongestWindow, info.Config.Window)
 		if !bytes.Equal(before, info.encode()) {
 			info.LastChange = changeBy(ctx, what)
 		}
@@ -126,12 +126,13 @@ const settleTry = 5
 
 func newToken() string { return fmt.Sprintf("%016x%016x", random(), random()) }
 
-// changeIfNonce changes a configuration, and its nonce, if it still has the given one.
-// It returns the nonce of what it wrote, or "" if the configuration has another.
+// changeIfNonce changes a configuration, and its nonce, if it still has the
+// given one. It returns the nonce of what it wrote, or "" if the configuration
+// has another.
 func changeIfNonce(ctx context.Context, s Store, name, nonce string, change func(*Info)) (next string, err error) {
 	ours := []string{nonce}
 	err = settle(ctx, s, configKey(name), func(old []byte, _ bool) []byte {
-		r, err := decodeConfig(configKey(name), old)
+		r, err := decodeInfo(configKey(name), old)
 		if err != nil || !slices.Contains(ours, r.nonce) {
 			next = ""
 			return nil

@@ -350,7 +350,7 @@ func short(key string) string { return strings.TrimPrefix(key, "v1/s/") }
 // describe formats a record for readers.
 func (s *story) describe(key string, value []byte) string {
 	if strings.HasSuffix(key, "/config") {
-		r, err := decodeConfig(key, value)
+		r, err := decodeInfo(key, value)
 		if err != nil {
 			return err.Error()
 		}

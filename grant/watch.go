@@ -6,24 +6,24 @@ import (
 	"fmt"
 )
 
-// A watch is what a member knows of the configuration of the sequencer.
-type watch struct {
-	sequencer               Info   // as last read
-	config                  []byte // its bytes
+// A seenConfig is what a member knows of the configuration of the sequencer.
+type seenConfig struct {
+	info                    Info   // as last read
+	infoBytes               []byte // its bytes
 	lowestNode, highestNode uint64 // the node IDs that the member may take
-	refused                 bool   // it forbids acquiring
-	wantConfig              bool   // it may have changed
-	configAt                int64  // Mono when to read it again while a window is open
+	forbidden               bool   // it forbids acquiring
+	configHinted            bool   // it may have changed
+	configDueAt             int64  // Mono when to read it again while a window is open
 	seenFloor               int64  // the greatest floor of a fence ever read, or never
-	seenInc                 uint64 // the greatest incarnation ever read
+	seenIncarnation         uint64 // the greatest incarnation ever read
 }
 
 // configDue reports whether to read the configuration again.
-func (m *machine) configDue() bool { return m.mayHaveRest() && m.mono >= m.configAt }
+func (m *machine) configDue() bool { return m.mayHaveRest() && m.mono >= m.configDueAt }
 
 // rereadConfig reads the configuration while a node ID is held.
 func (m *machine) rereadConfig() {
-	m.wantConfig = false
+	m.configHinted = false
 	m.request(opReread, action{Kind: actionGet, Key: configKey(m.options.name)})
 }
 
@@ -40,9 +40,9 @@ func (m *machine) handleConfig(e event) {
 func (m *machine) handleReread(e event) {
 	switch {
 	case e.Err != nil:
-		m.configAt = m.mono
+		m.configDueAt = m.mono
 		if m.fail(e.Err, 0); m.claim != nil {
-			m.configAt = m.notBefore + 1 // tries to settle the claim in between
+			m.configDueAt = m.notBefore + 1 // tries to settle the claim in between
 		}
 	case m.evaluateConfig(e.value(0)):
 		if !m.needsWindow() {
@@ -57,20 +57,20 @@ func (m *machine) handleReread(e event) {
 // evaluateConfig evaluates the configuration. It reports whether node IDs may
 // be acquired. If not, it has recorded the reason and when to look again.
 func (m *machine) evaluateConfig(value []byte) bool {
-	r, err := decodeConfig(configKey(m.options.name), value)
-	floor := ms(r.fence)
+	r, err := decodeInfo(configKey(m.options.name), value)
+	floor := ms(r.fenceFloor)
 	switch {
-	case value == nil && m.config == nil:
+	case value == nil && m.infoBytes == nil:
 		err = fmt.Errorf("%w: %s", ErrNotFound, m.options.name)
-	case value == nil, err == nil && (floor < m.seenFloor || r.Incarnation < m.seenInc && floor <= m.seenFloor):
+	case value == nil, err == nil && (floor < m.seenFloor || r.Incarnation < m.seenIncarnation && floor <= m.seenFloor):
 		m.freeze()
 		return false
 	case err == nil:
-		m.configAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
+		m.configDueAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
 		if m.hold != nil && floor > m.seenFloor {
 			m.handleFence(floor)
 		}
-		m.seenFloor, m.seenInc = floor, max(m.seenInc, r.Incarnation)
+		m.seenFloor, m.seenIncarnation = floor, max(m.seenIncarnation, r.Incarnation)
 		err = m.adoptConfig(r, value)
 	}
 	if err != nil {
@@ -90,11 +90,11 @@ func (m *machine) adoptConfig(r Info, value []byte) error {
 			return err
 		}
 	}
-	if m.config != nil && !m.sequencer.Config.Layout.SameIDs(c.Layout) {
+	if m.infoBytes != nil && !m.info.Config.Layout.SameIDs(c.Layout) {
 		return kindErrorf(ErrMismatch, "sequencer %s has layout %s now, not %s: it was created again", m.options.name,
-			c.Layout, m.sequencer.Config.Layout)
+			c.Layout, m.info.Config.Layout)
 	}
-	m.sequencer, m.config = r, value
+	m.info, m.infoBytes = r, value
 	if err := m.options.Nodes.Check(c.Layout); err != nil {
 		return err
 	}
@@ -119,9 +119,9 @@ func (m *machine) adoptConfig(r Info, value []byte) error {
 // failForbidden records why no node ID can be acquired until the configuration
 // changes.
 func (m *machine) failForbidden(err error) {
-	m.demand, m.refused = false, true
+	m.demand, m.forbidden = false, true
 	m.fail(err, min(max(m.window()/3, 1000), 5000))
-	if m.wantConfig && m.hold == nil {
+	if m.configHinted && m.hold == nil {
 		m.notBefore = 0 // a hint came after it was requested
 	}
 }
