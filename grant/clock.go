@@ -36,11 +36,11 @@ type clocks struct {
 type lead struct{ least, most int64 }
 
 const (
-	maxStep     = int64(1000)      // ms that a clock may step before other clocks are compared again
-	clockFor    = int64(60 * 1000) // ms for which an answer about other clocks is used
-	clockFail   = int64(5 * 1000)  // ms after which a store that did not return its time is asked again
-	maxCompared = 32               // number of records that are compared
-	watchEach   = int64(1000)      // ms between two reads of them
+	maxStep      = int64(1000)      // ms that a clock may step before other clocks are compared again
+	clockValid   = int64(60 * 1000) // ms for which an answer about other clocks is used
+	clockRetry   = int64(5 * 1000)  // ms after which a store that did not return its time is asked again
+	maxCompared  = 32               // number of records that are compared
+	compareEvery = int64(1000)      // ms between two reads of them
 )
 
 // reset discards all readings, because our own clock has stepped.
@@ -49,9 +49,9 @@ func (c *clocks) reset() { *c = clocks{alarmed: c.alarmed} }
 // shouldAskTime reports whether to ask the store for its time.
 func (m *machine) shouldAskTime() bool {
 	c := &m.clocks
-	serves := clockFor
+	serves := clockValid
 	if !c.answered {
-		serves = clockFail
+		serves = clockRetry
 	}
 	return m.options.storeClock && !(c.asked && m.mono-c.askedAt < serves)
 }
@@ -87,7 +87,7 @@ func (m *machine) mayClaim(s sighting) bool {
 	case m.options.AllowClockAhead || known && store.least <= maxLead:
 		c.comparing = false
 		return true
-	case !known && (c.cleared && m.mono-c.clearedAt < clockFor || !c.comparing && !m.looksAhead(s)):
+	case !known && (c.cleared && m.mono-c.clearedAt < clockValid || !c.comparing && !m.looksAhead(s)):
 		return true
 	}
 	return m.othersPermitClaim(s, store, known)
@@ -124,7 +124,7 @@ func (m *machine) othersPermitClaim(s sighting, store lead, known bool) bool {
 			"and this machine's clock may be ahead; watching whether they renew", m.options.name)
 	}
 	if err != nil {
-		m.fail(err, watchEach)
+		m.fail(err, compareEvery)
 	}
 	return err == nil
 }

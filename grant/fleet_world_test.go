@@ -216,7 +216,7 @@ func (w *fleet) clock(p *fleetProcess) time.Time {
 // start starts a process in a place of the fleet. Its clock is wrong by up to
 // 20 ms.
 func (w *fleet) start(place int) {
-	p := &fleetProcess{since: -1, asked: -fleetLineageFor, offset: w.upTo(40*time.Millisecond).Truncate(time.Millisecond) - 20*time.Millisecond}
+	p := &fleetProcess{since: -1, asked: -fleetLineageValid, offset: w.upTo(40*time.Millisecond).Truncate(time.Millisecond) - 20*time.Millisecond}
 	p.m = newMachine(Member{name: simName, random: w.Rand.Uint64, host: "host", storeClock: true})
 	w.running[place] = p
 	w.toCome--
@@ -340,8 +340,8 @@ func (w *fleet) act(p *fleetProcess, a action) {
 	}
 }
 
-// fleetLineageFor is lineageFor in µs.
-const fleetLineageFor = int64(lineageFor / time.Microsecond)
+// fleetLineageValid is lineageValid in µs.
+const fleetLineageValid = int64(lineageValid / time.Microsecond)
 
 // ask makes a request like a Keeper: it asks for the lineage before a write,
 // and before the configuration is read, unless it has just done so.
@@ -354,7 +354,7 @@ func (w *fleet) ask(p *fleetProcess, a action) {
 			w.draw(p)
 		}
 	}
-	if a.Kind != actionCAS && a.Key != w.config || w.Now-p.asked < fleetLineageFor {
+	if a.Kind != actionCAS && a.Key != w.config || w.Now-p.asked < fleetLineageValid {
 		w.request(a, w.Now+limit, answer)
 		return
 	}

@@ -156,7 +156,7 @@ func (m *machine) renew() {
 	case compare && m.shouldAskTime():
 		m.request(opTime, action{Kind: actionTime})
 	case compare:
-		m.request(opProbe, action{Kind: actionGetMany, Keys: m.someKeys(picks)})
+		m.request(opProbe, action{Kind: actionGetMany, Keys: m.someKeys(pickSize)})
 	default:
 		m.probed = false
 		h.next, h.nextUntil, h.nextUsed = m.newRecord(nodeHeld, until, h.carried()), until, m.used
@@ -257,7 +257,7 @@ func (m *machine) handleRenewCheck(e event) {
 // again and again, the record alone shows whether another's window overlaps.
 func (m *machine) readHold(op operation) {
 	keys := []string{m.hold.key, configKey(m.options.name)}
-	if m.failures >= checkTry {
+	if m.failures >= recordOnlyAfter {
 		keys = keys[:1]
 	}
 	m.request(op, action{Kind: actionGetMany, Keys: keys})
@@ -268,7 +268,7 @@ var errStale = errors.New("grant: the store refused a write but still returns th
 
 // appendAttempt adds a write with an unknown result to others.
 func appendAttempt(attempts [][]byte, next []byte) [][]byte {
-	if attempts = append(attempts, next); len(attempts) > attemptsKept {
+	if attempts = append(attempts, next); len(attempts) > maxAttempts {
 		attempts = attempts[1:]
 	}
 	return attempts
@@ -287,7 +287,7 @@ func (m *machine) adoptRenewal(record []byte, until int64) {
 			h.earlier = append(h.earlier, old)
 		}
 	}
-	h.earlier = h.earlier[max(len(h.earlier)-oldKept, 0):]
+	h.earlier = h.earlier[max(len(h.earlier)-maxEarlier, 0):]
 	h.record, h.attempts, h.seen = record, nil, nil
 	h.usedAtRenewal, h.margin = max(h.nextUsed, h.from), m.newMargin(m.window())
 	if m.configDueAt-m.mono < configEvery/2 {

@@ -333,14 +333,14 @@ func (k *Keeper) logAlarm(a raisedAlarm) {
 	log.Log(context.Background(), alarms[a.Kind].level, alarms[a.Kind].message)
 }
 
-// requestFor is how long a request to the store may take before its result is
+// requestTimeout is how long a request to the store may take before its result is
 // unknown. A sixth of the window is the limit if that is shorter, so that one
 // lost request does not cost the window.
-const requestFor = 5 * time.Second
+const requestTimeout = 5 * time.Second
 
 // ask makes a request. back is not nil if the store is known to have gone back.
 func (k *Keeper) ask(ctx context.Context, a action, l *lineageTracker) (e event, back *event) {
-	limit := requestFor
+	limit := requestTimeout
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
 	}

@@ -25,7 +25,7 @@ func (m *machine) leave() {
 		m.forget(false, m.frozenErr)
 	case h.lost:
 		m.forget(false, nil) // it belongs to another member
-	case h.releaseTries >= releaseTry:
+	case h.releaseTries >= maxReleaseTries:
 		m.forget(false, m.status.Err)
 	default:
 		h.releaseTries++

@@ -23,16 +23,16 @@ type lineageTracker struct {
 	asked    time.Time // when the last answer came
 }
 
-// lineageFor is how long an answer about the lineage is valid. A member that
+// lineageValid is how long an answer about the lineage is valid. A member that
 // acquires a node ID asks once instead of three times, and no store goes back
 // or completes a failover in that time.
-const lineageFor = time.Second
+const lineageValid = time.Second
 
 // wentBack asks the store for its lineage. While it does not answer, nothing is
 // written, because it may have gone back.
 func (l *lineageTracker) wentBack(ctx context.Context) (bool, error) {
 	s, ok := As[Lineage](l.store)
-	if !ok || time.Since(l.asked) < lineageFor {
+	if !ok || time.Since(l.asked) < lineageValid {
 		return false, nil
 	}
 	identity, revision, err := s.Lineage(ctx)

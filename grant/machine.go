@@ -103,23 +103,23 @@ func (m *machine) Info() (info Info, ok bool) {
 }
 
 const (
-	picks        = 8 // records read to choose one; each round without a candidate reads pickGrowth times as many
-	pickGrowth   = 4
-	pickRounds   = 3
-	maxBehind    = int64(10 * 1000) // ms that a clock may be behind the median of others
-	maxLead      = int64(10 * 1000) // ms that a clock may be ahead of the store's, or of others, for a claim
-	maxJump      = int64(10 * 1000) // ms that a clock may jump ahead before an alarm
-	backoffMin   = int64(50)        // ms after the first failure
-	backoffMax   = int64(5 * 1000)  // ms after many failures
-	listEvery    = int64(2 * 1000)  // ms between lists of all records that found none free
-	configEvery  = int64(20 * 1000) // ms, the longest time between two reads of the configuration while a window is open
-	attemptsKept = 64               // writes with an unknown result that are remembered
-	oldKept      = 16               // records that are remembered to detect a store that went back
-	refusedFor   = int64(100)       // ms after which a Demand checks again whether acquiring is still forbidden
-	releaseTry   = 20               // attempts to release a node ID
-	checkTry     = 3                // failures in a row after which a record is read without the configuration
-	maxRefusals  = 16               // consecutive refused claims without a wait
-	maxMark      = maxTime          // no mark lies beyond
+	pickSize        = 8 // records read to choose one; each round without a candidate reads pickGrowth times as many
+	pickGrowth      = 4
+	pickRounds      = 3
+	maxBehind       = int64(10 * 1000) // ms that a clock may be behind the median of others
+	maxLead         = int64(10 * 1000) // ms that a clock may be ahead of the store's, or of others, for a claim
+	maxJump         = int64(10 * 1000) // ms that a clock may jump ahead before an alarm
+	minBackoff      = int64(50)        // ms after the first failure
+	maxBackoff      = int64(5 * 1000)  // ms after many failures
+	listEvery       = int64(2 * 1000)  // ms between lists of all records that found none free
+	configEvery     = int64(20 * 1000) // ms, the longest time between two reads of the configuration while a window is open
+	maxAttempts     = 64               // writes with an unknown result that are remembered
+	maxEarlier      = 16               // records that are remembered to detect a store that went back
+	forbiddenRetry  = int64(100)       // ms after which a Demand checks again whether acquiring is still forbidden
+	maxReleaseTries = 20               // attempts to release a node ID
+	recordOnlyAfter = 3                // failures in a row after which a record is read without the configuration
+	maxRefusals     = 16               // consecutive refused claims without a wait
+	maxMark         = maxTime          // no mark lies beyond
 )
 
 // step passes an event to the machine and returns the actions to perform.
@@ -153,7 +153,7 @@ func (m *machine) step(e event) []action {
 		m.demand = true
 		if m.hold == nil && m.forbidden {
 			// Another process may have changed what caused a refusal.
-			m.notBefore = min(m.notBefore, m.mono+refusedFor)
+			m.notBefore = min(m.notBefore, m.mono+forbiddenRetry)
 		}
 	case eventHint:
 		m.configHinted = true
@@ -206,8 +206,8 @@ func (m *machine) fail(err error, wait int64) {
 
 // backoff returns a random wait that grows with consecutive failures.
 func (m *machine) backoff() int64 {
-	d := backoffMin << min(m.failures, 12)
-	most := backoffMax
+	d := minBackoff << min(m.failures, 12)
+	most := maxBackoff
 	if h := m.hold; h != nil && m.wanted && h.phase < holdSealed {
 		// A member with much of its window left waits longer, so that a large
 		// fleet does not return all at once when a store recovers. It still

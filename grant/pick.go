@@ -33,7 +33,7 @@ func (m *machine) pick() {
 
 // roundSize returns how many records to read in this round.
 func (m *machine) roundSize() int {
-	n := picks
+	n := pickSize
 	for range m.rounds {
 		n *= pickGrowth
 	}
@@ -302,7 +302,7 @@ func (m *machine) handleList(e event) {
 			if alike < 0 {
 				alike = len(s.best)
 			}
-			oldest := max(alike/8, min(alike, picks))
+			oldest := max(alike/8, min(alike, pickSize))
 			m.acquire(s.best[m.options.random()%uint64(oldest)])
 		}
 	case m.clockBehind(s), m.disputed(s):
@@ -357,9 +357,9 @@ func (m *machine) failExhausted(s sighting) {
 		}, 0)
 		wait := listEvery
 		if free != never {
-			wait = min(wait, max(free-m.wall+1, backoffMin))
+			wait = min(wait, max(free-m.wall+1, minBackoff))
 		}
-		m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.options.random()%64)
+		m.notBefore = m.mono + min(wait, max(m.window()/4, minBackoff)) + int64(m.options.random()%64)
 	}
 }
 

@@ -82,10 +82,10 @@ func checkRecords(t *testing.T, page string) {
 
 func checkConstants(t *testing.T, page string) {
 	want := map[string]string{
-		"version": fmt.Sprint(version), "picks": fmt.Sprint(picks), "pickGrowth": fmt.Sprint(pickGrowth), "pickRounds": fmt.Sprint(pickRounds), "oldKept": fmt.Sprint(oldKept), "releaseTry": fmt.Sprint(releaseTry), "checkTry": fmt.Sprint(checkTry), "maxRefusals": fmt.Sprint(maxRefusals),
-		"maxBehind": fmt.Sprint(maxBehind, " ms"), "maxLead": fmt.Sprint(maxLead, " ms"), "configEvery": fmt.Sprint(configEvery, " ms"), "minFence": fmt.Sprint(minFence.Milliseconds(), " ms"), "settleTry": fmt.Sprint(settleTry),
+		"version": fmt.Sprint(version), "pickSize": fmt.Sprint(pickSize), "pickGrowth": fmt.Sprint(pickGrowth), "pickRounds": fmt.Sprint(pickRounds), "maxEarlier": fmt.Sprint(maxEarlier), "maxReleaseTries": fmt.Sprint(maxReleaseTries), "recordOnlyAfter": fmt.Sprint(recordOnlyAfter), "maxRefusals": fmt.Sprint(maxRefusals),
+		"maxBehind": fmt.Sprint(maxBehind, " ms"), "maxLead": fmt.Sprint(maxLead, " ms"), "configEvery": fmt.Sprint(configEvery, " ms"), "minFence": fmt.Sprint(minFence.Milliseconds(), " ms"), "maxUnknownWrites": fmt.Sprint(maxUnknownWrites),
 		"maxJump": fmt.Sprint(maxJump, " ms"), "skew": fmt.Sprint(skew.Milliseconds(), " ms"),
-		"backoffMin": fmt.Sprint(backoffMin, " ms"), "backoffMax": fmt.Sprint(backoffMax, " ms"), "listEvery": fmt.Sprint(listEvery, " ms"),
+		"minBackoff": fmt.Sprint(minBackoff, " ms"), "maxBackoff": fmt.Sprint(maxBackoff, " ms"), "listEvery": fmt.Sprint(listEvery, " ms"),
 		"maxTime": fmt.Sprint(maxTime, " ms"), "maxWindow": fmt.Sprint(maxWindow.Milliseconds(), " ms"),
 		"defaultWindow": fmt.Sprint(defaultWindow.Milliseconds(), " ms"),
 		"maxName":       fmt.Sprint(maxName), "maxKey": fmt.Sprint(maxKey), "maxValue": fmt.Sprint(maxValue),

@@ -109,7 +109,7 @@ func settle(ctx context.Context, s Store, key string, next func(old []byte, lost
 		case lost == nil:
 			return err
 		}
-		if unknown++; unknown == settleTry {
+		if unknown++; unknown == maxUnknownWrites {
 			return fmt.Errorf("the result of %d writes is unknown; try again: %w", unknown, lost)
 		}
 		select {
@@ -120,9 +120,9 @@ func settle(ctx context.Context, s Store, key string, next func(old []byte, lost
 	}
 }
 
-// settleTry is the maximum number of writes with an unknown result that settle
+// maxUnknownWrites is the maximum number of writes with an unknown result that settle
 // makes.
-const settleTry = 5
+const maxUnknownWrites = 5
 
 func newToken() string { return fmt.Sprintf("%016x%016x", random(), random()) }
 

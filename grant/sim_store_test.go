@@ -150,7 +150,7 @@ func (s *store) failOver() {
 	old := s.values
 	s.values, s.revision, s.standby, s.lagging = s.standby, s.durable, nil, nil
 	w.known = s.knew
-	s.down = w.Now + second + w.upTo(4*second) // see grant's lineageFor
+	s.down = w.Now + second + w.upTo(4*second) // see grant's lineageValid
 	for _, p := range w.members {
 		p.disturbed = max(p.disturbed, w.Now+2*w.window()+30*second)
 	}
