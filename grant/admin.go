@@ -173,7 +173,7 @@ func Attach(ctx context.Context, s Store, name string) (Info, error) {
 // windows have been given back or have ended. If it is interrupted, call it
 // again to continue.
 func Detach(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
-	return empty(ctx, s, name, "detach", Detaching, Detached, o)
+	return closeWindows(ctx, s, name, "detach", Detaching, Detached, o)
 }
 
 // Destroy makes all members of a sequencer give their node IDs back, for good.
@@ -182,7 +182,7 @@ func Detach(ctx context.Context, s Store, name string, o *AdminOptions) (Info, e
 // all windows have been given back or have ended. If it is interrupted, call it
 // again to continue.
 func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
-	return empty(ctx, s, name, "destroy", Destroying, Destroyed, o)
+	return closeWindows(ctx, s, name, "destroy", Destroying, Destroyed, o)
 }
 
 // Purge allows a destroyed sequencer to be created again with another layout.

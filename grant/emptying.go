@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// empty moves a sequencer through a state in which its windows end to a last
-// state.
-func empty(ctx context.Context, s Store, name, what string, through, last State, o *AdminOptions) (Info, error) {
-	done := newEmptying()
-	return repeat(ctx, o, func(now time.Time) (Info, []NodeInfo, bool, error) {
-		info, waiting, err := emptyStep(ctx, s, name, what, through, last, done, now)
+// closeWindows moves a sequencer to the state last, by way of through, in which
+// its windows end.
+func closeWindows(ctx context.Context, s Store, name, what string, through, last State, o *AdminOptions) (Info, error) {
+	closer := newWindowCloser()
+	return pollUntilFinished(ctx, o, func(now time.Time) (Info, []NodeInfo, bool, error) {
+		info, waiting, err := closeWindowsStep(ctx, s, name, what, through, last, closer, now)
 		return info, waiting, info.State > through, err // the last one, or beyond
 	})
 }
 
-// repeat calls step until it is finished, and tells o for which node IDs it
-// waits.
-func repeat(ctx context.Context, o *AdminOptions,
+// pollUntilFinished calls step until it is finished, and passes the node IDs
+// that it waits for to o.Waiting.
+func pollUntilFinished(ctx context.Context, o *AdminOptions,
 	step func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error)) (Info, error) {
 	opt := o.filled()
 	var shown []uint64 // node IDs last passed to Waiting
@@ -38,7 +38,7 @@ func repeat(ctx context.Context, o *AdminOptions,
 		case err != nil && (ctx.Err() == nil || shown == nil):
 			return info, err
 		case err != nil:
-			return info, stopped(ctx, was, shown)
+			return info, interruptedError(ctx, was, shown)
 		case finished:
 			return info, nil
 		}
@@ -64,7 +64,7 @@ func repeat(ctx context.Context, o *AdminOptions,
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return info, stopped(ctx, was, shown)
+			return info, interruptedError(ctx, was, shown)
 		}
 	}
 }
@@ -80,32 +80,32 @@ var errContested = errors.New("grant: another process was faster")
 // maxDoublings is how often the wait after a contested step doubles.
 const maxDoublings = 5
 
-// stopped returns the error of an interrupted operation: the state of the
-// sequencer, and what the operation was waiting for.
-func stopped(ctx context.Context, i Info, nodes []uint64) error {
+// interruptedError returns the error of an interrupted operation: the state of
+// the sequencer, and what the operation was waiting for.
+func interruptedError(ctx context.Context, i Info, nodes []uint64) error {
 	name, state := i.Name, i.State
 	if len(nodes) == 0 {
-		return fmt.Errorf("grant: sequencer %s is %v, and another process is changing it; call it again to continue: %w",
-			name, state, context.Cause(ctx))
+		return fmt.Errorf("grant: sequencer %s is %v, and another process is changing it; call it again to "+
+			"continue: %w", name, state, context.Cause(ctx))
 	}
 	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %v; call it "+
 		"again to continue: %w",
 		name, state, len(nodes), nodes[:min(len(nodes), 8)], context.Cause(ctx))
 }
 
-// emptyStep does what can be done now: it changes the state, prevents every
-// window from growing and, once all have ended, sets the last state.
-func emptyStep(ctx context.Context, s Store, name, what string,
-	through, last State, done *emptying, now time.Time) (Info, []NodeInfo, error) {
+// closeWindowsStep does what can be done now: it changes the state, prevents
+// every window from growing and, once all have ended, sets the last state.
+func closeWindowsStep(ctx context.Context, s Store, name, what string,
+	through, last State, closer *windowCloser, now time.Time) (Info, []NodeInfo, error) {
 	info, err := changeExisting(ctx, s, name, what, func(r *Info) (write bool, err error) {
 		switch {
 		case r.State >= Destroying && last == Detached:
 			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
-		case done.begun != "" && r.State < through:
-			return false, undone(name, last)
+		case closer.nonce != "" && r.State < through:
+			return false, undoneError(name, last)
 		case r.State == last || r.State == Purged:
 			return true, nil
-		case r.nonce == done.begun:
+		case r.nonce == closer.nonce:
 			return false, nil
 		}
 		// Written even if the state was set already: only a List after a write
@@ -117,25 +117,25 @@ func emptyStep(ctx context.Context, s Store, name, what string,
 	if err != nil || info.State != through {
 		return info, nil, err
 	}
-	waiting, ended, err := done.ended(ctx, s, info, ms(now))
+	waiting, ended, err := closer.closeAndVerify(ctx, s, info, ms(now))
 	if !ended {
 		return info, waiting, err
 	}
 	// The records were read after the configuration had this nonce. With
-	// another one, it may describe the same state: if the sequencer was attached
-	// and detached again in between, members hold node IDs that were not closed.
-	// Then the step starts over.
-	nonce, err := changeIfNonce(ctx, s, name, done.begun, func(r *Info) { r.State = last })
+	// another one, it may describe the same state: if the sequencer was
+	// attached and detached again in between, members hold node IDs that were
+	// not closed. Then the step starts over.
+	nonce, err := changeIfNonce(ctx, s, name, closer.nonce, func(r *Info) { r.State = last })
 	if nonce != "" {
 		info.State = last
 	}
 	return info, nil, err
 }
 
-// undone returns the error if another process made a sequencer usable again
-// while it was being detached or destroyed. That was intentional, so the
+// undoneError returns the error if another process made a sequencer usable
+// again while it was being detached or destroyed. That was intentional, so the
 // operation does not start over: it could destroy the new sequencer.
-func undone(name string, last State) error {
+func undoneError(name string, last State) error {
 	if last == Destroyed {
 		return fmt.Errorf("grant: sequencer %s was destroyed and created again in the meantime; the new one is "+
 			"unchanged: call it again to destroy it", name)
@@ -144,29 +144,30 @@ func undone(name string, last State) error {
 		"detach it", name)
 }
 
-// An emptying holds what one call of Destroy, Detach or SetNodes has written
-// and what was applied.
-type emptying struct {
-	only    *Range               // node IDs outside of it are closed; nil: all
-	begun   string               // the nonce of the configuration
-	records map[string][]byte    // the records of node IDs, by key
-	sure    map[string]bool      // keys of records that were there after begun was written
-	damaged map[uint64]time.Time // when damaged records were found
+// A windowCloser closes the windows of a sequencer for one call of Destroy,
+// Detach or SetNodes: it remembers what that has written.
+type windowCloser struct {
+	spared    *Range               // node IDs that are not closed; nil: none
+	nonce     string               // of the configuration, after which records were read
+	written   map[string][]byte    // the closed records, by key
+	confirmed map[string]bool      // keys of records that were there after the nonce was written
+	damaged   map[uint64]time.Time // when damaged records were found
 }
 
-func newEmptying() *emptying {
-	return &emptying{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
+func newWindowCloser() *windowCloser {
+	return &windowCloser{written: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
 }
 
-// ended closes windows, and reports whether all had ended when the configuration
-// was the given one, or begun if that is newer. Otherwise it returns those that
-// it waits for.
-func (c *emptying) ended(ctx context.Context, s Store, i Info, now int64) (waiting []NodeInfo, ended bool, err error) {
-	if i.nonce != c.begun {
+// closeAndVerify closes windows, and reports whether all had ended when the
+// configuration was the given one, or has c.nonce if that is newer. Otherwise
+// it returns those that it waits for.
+func (c *windowCloser) closeAndVerify(ctx context.Context, s Store, i Info, now int64) (
+	waiting []NodeInfo, ended bool, err error) {
+	if i.nonce != c.nonce {
 		// Members may have acquired node IDs since the last step.
-		c.begun, c.sure = i.nonce, make(map[string]bool)
+		c.nonce, c.confirmed = i.nonce, make(map[string]bool)
 	}
-	waiting, free, err := c.windows(ctx, s, i, now)
+	waiting, free, err := c.closeAll(ctx, s, i, now)
 	if err != nil || len(waiting) > 0 {
 		return waiting, false, err
 	}
@@ -174,12 +175,12 @@ func (c *emptying) ended(ctx context.Context, s Store, i Info, now int64) (waiti
 		// The values read for these may be lost. A value that is read both
 		// before and after an applied write is durable, because it was there at
 		// that write.
-		next, err := changeIfNonce(ctx, s, i.Name, c.begun, func(*Info) {})
+		next, err := changeIfNonce(ctx, s, i.Name, c.nonce, func(*Info) {})
 		if next == "" {
 			return nil, false, err
 		}
-		c.begun = next
-		waiting, again, err := c.windows(ctx, s, i, now)
+		c.nonce = next
+		waiting, again, err := c.closeAll(ctx, s, i, now)
 		if err != nil || len(waiting) > 0 || !maps.EqualFunc(free, again, bytes.Equal) {
 			return waiting, false, err
 		}
@@ -187,27 +188,27 @@ func (c *emptying) ended(ctx context.Context, s Store, i Info, now int64) (waiti
 	return nil, true, nil
 }
 
-// windows rewrites the record of every held node ID, so that its owner can no
+// closeAll rewrites the record of every held node ID, so that its owner can no
 // longer extend it, and returns those whose windows have not ended. It also
 // closes windows that have ended, because their owners could open them again,
 // and records that another operator has closed, because the value read may not
 // be durable. It returns by key the records that are free, except those freed
-// by an owner that found what windows wrote.
-func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (
+// by an owner that found what closeAll wrote.
+func (c *windowCloser) closeAll(ctx context.Context, s Store, i Info, now int64) (
 	waiting []NodeInfo, free map[string][]byte, err error) {
 	free = make(map[string][]byte)
-	again := false
+	contested := false
 	// How long a window lasts after its last renewal.
 	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
-	if c.only != nil {
+	if c.spared != nil {
 		longest += skew.Milliseconds() // see HandOver
 	}
 	records, err := nodeRecords(ctx, s, i.Name)
 	for _, n := range records {
 		key, r := n.key, n.record
-		ours, _ := decodeNode(key, c.records[key])
+		ours, _ := decodeNode(key, c.written[key])
 		switch {
-		case c.only != nil && c.only.has(n.node):
+		case c.spared != nil && c.spared.has(n.node):
 			continue
 		case n.damage != nil: // its owner cannot extend it, but may use the rest of its window
 			if c.damaged[n.node].IsZero() {
@@ -221,15 +222,15 @@ func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (
 			waiting = append(waiting, r.info(n.node)) // its owner may not know yet
 			continue
 		case !r.held():
-			if !c.sure[key] || ours.Owner != r.Owner {
+			if !c.confirmed[key] || ours.Owner != r.Owner {
 				free[key] = n.value
 			}
 			continue
 		case r.Until >= now:
 			waiting = append(waiting, r.info(n.node))
 		}
-		if bytes.Equal(n.value, c.records[key]) {
-			c.sure[key] = true
+		if bytes.Equal(n.value, c.written[key]) {
+			c.confirmed[key] = true
 			continue
 		}
 		r.State, r.Nonce = nodeClosing, newToken()
@@ -238,12 +239,12 @@ func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (
 		case err != nil:
 			return nil, nil, fmt.Errorf("grant: sequencer %s: node ID %d: %w", i.Name, n.node, err)
 		case applied:
-			c.records[key], c.sure[key] = next, true
+			c.written[key], c.confirmed[key] = next, true
 		default:
-			again = true // its owner was faster
+			contested = true // its owner was faster
 		}
 	}
-	if err == nil && again {
+	if err == nil && contested {
 		err = errContested
 	}
 	return waiting, free, err

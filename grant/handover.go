@@ -15,19 +15,19 @@ import (
 // call it again to continue. It is independent of the ranges that members were
 // opened with.
 func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminOptions) (Info, error) {
-	done := newEmptying()
-	done.only = nodes
+	closer := newWindowCloser()
+	closer.spared = nodes
 	ended := "" // the nonce with which all windows had ended
-	return repeat(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
+	return pollUntilFinished(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
 		info, err = changeUsable(ctx, s, name, "nodes", func(r *Info) (write bool, err error) {
 			switch have := r.Config.Nodes.String(); {
-			case done.begun != "" && have != nodes.String():
+			case closer.nonce != "" && have != nodes.String():
 				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: "+
 					"call it again to change them", name, have, nodes)
-			case r.nonce == done.begun:
+			case r.nonce == closer.nonce:
 				return false, nil
 			default:
-				r.Config.Nodes = nodes // even if they are the same: see emptyStep
+				r.Config.Nodes = nodes // even if they are the same: see closeWindowsStep
 				return true, nodes.Check(r.Config.Layout)
 			}
 		})
@@ -35,12 +35,12 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 			return info, nil, true, err
 		}
 		if finished = info.nonce == ended; !finished {
-			if waiting, finished, err = done.ended(ctx, s, info, ms(now)); err != nil {
+			if waiting, finished, err = closer.closeAndVerify(ctx, s, info, ms(now)); err != nil {
 				return info, waiting, false, err
 			}
 		}
 		if finished {
-			ended = done.begun
+			ended = closer.nonce
 		}
 		at, err := HandOver(ctx, s, info, func(node uint64) bool { return !nodes.has(node) })
 		switch left := at.Sub(now); {
@@ -66,11 +66,11 @@ const skew = 10 * time.Second
 
 // HandOver returns when another store, or another generator, may begin to use
 // node IDs of a sequencer that its members give up: when all clocks that are
-// within ten seconds have passed everything that was granted of them. This store
-// alone knows what that is, and members may have used times ahead of the clock.
-// For node IDs without a record, and whatever a fenced store has lost, that is
-// the floor. It is the zero time if no such node ID was ever used. Records that
-// cannot be read are left out.
+// within ten seconds have passed everything that was granted of them. This
+// store alone knows what that is, and members may have used times ahead of the
+// clock. For node IDs without a record, and whatever a fenced store has lost,
+// that is the floor. It is the zero time if no such node ID was ever used.
+// Records that cannot be read are left out.
 func HandOver(ctx context.Context, s Store, i Info, gives func(node uint64) bool) (time.Time, error) {
 	end := ms(i.Floor)
 	records, err := nodeRecords(ctx, s, i.Name)

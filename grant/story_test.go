@@ -52,7 +52,7 @@ func TestStories(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			want := must.Get(os.ReadFile(file))(t)
-			s := &story{t: t, mapStore: mapStore{values: make(map[string][]byte)}, members: make(map[string]*actor), names: make(map[string]string), emptying: emptying{records: make(map[string][]byte)}}
+			s := &story{t: t, mapStore: mapStore{values: make(map[string][]byte)}, members: make(map[string]*actor), names: make(map[string]string), emptying: windowCloser{written: make(map[string][]byte)}}
 			var got strings.Builder
 			for line := range strings.Lines(string(want)) {
 				if strings.HasPrefix(line, "    ") {
@@ -90,7 +90,7 @@ type story struct {
 	names    map[string]string // of owners
 	out      []string
 	random   uint64
-	emptying emptying
+	emptying windowCloser
 }
 
 // An actor is a member: its machine, and the state of its driver.
@@ -133,10 +133,10 @@ func (s *story) do(f []string) {
 		if f[0] == "destroy" {
 			through, last = Destroying, Destroyed
 		}
-		info, waiting, err := emptyStep(ctx, s, "s", f[0], through, last, &s.emptying, now())
+		info, waiting, err := closeWindowsStep(ctx, s, "s", f[0], through, last, &s.emptying, now())
 		result(info, err)
 		if info.State == last {
-			s.emptying = emptying{records: make(map[string][]byte)} // the next one is another operation
+			s.emptying = windowCloser{written: make(map[string][]byte)} // the next one is another operation
 		}
 		s.print("%v", info.State)
 		for _, w := range waiting {
