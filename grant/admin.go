@@ -19,7 +19,7 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err
 	}
-	opt := o.filled()
+	opt := o.withDefaults()
 	now := opt.Now()
 	if !inRange(ms(now)) || !inRange(ms(cmp.Or(opt.Floor, now))) {
 		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s and the floor is %s, but records have "+
@@ -57,13 +57,13 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 			// Its range and floor must not be: another generator may have the
 			// rest.
 			if want, have := c.Nodes.String(), r.Config.Nodes.String(); c.Nodes != nil && want != have {
-				return false, mismatch(name, "nodes", have, want)
+				return false, mismatchError(name, "nodes", have, want)
 			}
 			if want, have := c.Layout.String(), r.Config.Layout.String(); want != have {
-				return false, mismatch(name, "layout", have, want) // by Even, at least
+				return false, mismatchError(name, "layout", have, want) // by Even, at least
 			}
 			if r.Floor.Before(fresh.laterFloor()) {
-				return false, mismatch(name, "floor", timeText(r.Floor), timeText(fresh.laterFloor()))
+				return false, mismatchError(name, "floor", timeText(r.Floor), timeText(fresh.laterFloor()))
 			}
 			return c.Nodes != nil || !opt.Floor.IsZero(), r.Config.compare(name, c)
 		}
@@ -115,8 +115,8 @@ type AdminOptions struct {
 	AnyClock bool
 }
 
-// filled returns the options with defaults filled in.
-func (o *AdminOptions) filled() AdminOptions {
+// withDefaults returns the options with defaults filled in.
+func (o *AdminOptions) withDefaults() AdminOptions {
 	opt := *cmp.Or(o, new(AdminOptions))
 	opt.Now = clockOr(opt.Now)
 	if opt.Skew <= 0 {

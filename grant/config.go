@@ -51,8 +51,8 @@ func (r *Range) String() string {
 
 func (r *Range) has(node uint64) bool { return r.Lo <= node && node <= r.Hi }
 
-// Check returns an error if a layout does not have the node IDs of the range, or
-// if the range is empty. nil fits every layout.
+// Check returns an error if a layout does not have the node IDs of the range,
+// or if the range is empty. nil fits every layout.
 func (r *Range) Check(l firn.Layout) error {
 	switch {
 	case r != nil && r.Lo > r.Hi:
@@ -129,8 +129,8 @@ func (c Config) checkTime(name string, now time.Time) error {
 const noPrefix = "none"
 
 // compare returns an error if want differs from the configuration of the
-// sequencer. Layouts differ if their IDs do: Even is a setting that may differ. A
-// prefix is compared if want has one.
+// sequencer. Layouts differ if their IDs do: Even is a setting that may differ.
+// A prefix is compared if want has one.
 func (c Config) compare(name string, want Config) error {
 	for _, f := range []struct {
 		field, have, want string
@@ -142,7 +142,7 @@ func (c Config) compare(name string, want Config) error {
 		{"window", c.Window.String(), want.Window.String(), true},
 	} {
 		if f.counts && f.have != f.want {
-			return mismatch(name, f.field, f.have, f.want)
+			return mismatchError(name, f.field, f.have, f.want)
 		}
 	}
 	return nil

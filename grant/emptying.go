@@ -24,7 +24,7 @@ func closeWindows(ctx context.Context, s Store, name, what string, through, last
 // that it waits for to o.Waiting.
 func pollUntilFinished(ctx context.Context, o *AdminOptions,
 	step func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error)) (Info, error) {
-	opt := o.filled()
+	opt := o.withDefaults()
 	var shown []uint64 // node IDs last passed to Waiting
 	contested := 0     // consecutive steps that other operators undid
 	var was Info

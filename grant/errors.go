@@ -67,9 +67,9 @@ var (
 	ErrDamaged = errors.New("grant: the record is damaged")
 )
 
-// mismatch returns the error for a field that a sequencer has and a caller
+// mismatchError returns the error for a field that a sequencer has and a caller
 // wants with another value.
-func mismatch(name, field, have, want string) error {
+func mismatchError(name, field, have, want string) error {
 	todo := "that cannot change; use the existing sequencer, or choose another name, whose IDs may collide with " +
 		"those of this one"
 	switch {
@@ -142,8 +142,8 @@ func timeText(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// final lists the errors of a member for which waiting does not help.
-var final = [...]error{
+// finalErrors lists the errors of a member for which waiting does not help.
+var finalErrors = [...]error{
 	ErrNotFound, ErrDestroyed, ErrDetached, ErrMismatch, ErrClockBehind, ErrClockAhead,
 	ErrRolledBack, ErrDamaged, ErrNewerVersion,
 }
@@ -155,5 +155,5 @@ func IsFinal(err error) bool {
 	if errors.Is(err, ErrComparingClocks) {
 		return false
 	}
-	return slices.ContainsFunc(final[:], func(f error) bool { return errors.Is(err, f) })
+	return slices.ContainsFunc(finalErrors[:], func(f error) bool { return errors.Is(err, f) })
 }

@@ -24,7 +24,7 @@ const minFence = 30 * time.Second
 // one more than a year ahead of it with ErrClockAhead. If Fence is interrupted,
 // run it again.
 func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, error) {
-	opt := o.filled()
+	opt := o.withDefaults()
 	var report Report
 	if opt.LongestWindow < 0 || opt.LongestWindow > maxWindow {
 		return report, fmt.Errorf("grant: the longest window is %v: it must be from 0 to %v", opt.LongestWindow, maxWindow)

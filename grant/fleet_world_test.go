@@ -286,7 +286,7 @@ func (w *fleet) deliver(p *fleetProcess, e event) {
 	if p.g != nil {
 		used = p.g.Used()
 	}
-	for _, a := range p.m.step(e.at(w.clock(p), time.Duration(w.Now)*time.Microsecond, used)) {
+	for _, a := range p.m.step(e.withTimes(w.clock(p), time.Duration(w.Now)*time.Microsecond, used)) {
 		w.act(p, a)
 	}
 }

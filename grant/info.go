@@ -95,7 +95,7 @@ func changeBy(ctx context.Context, what string) Change {
 		by, _ = os.Hostname()
 	}
 	at := min(max(ms(time.Now()), -maxTime), maxTime)
-	return Change{what, cut(strings.ToValidUTF8(by, "?"), maxBy), timeOf(at)}
+	return Change{what, truncate(strings.ToValidUTF8(by, "?"), maxBy), timeOf(at)}
 }
 
 // laterFloor returns the later one of the two floors.
@@ -154,8 +154,8 @@ func Lookup(ctx context.Context, s Store, name string) (Info, error) {
 // until yield returns false. For a record that cannot be read, yield gets the
 // name and an error; the iteration continues.
 func Sequencers(ctx context.Context, s Store, yield func(name string, info Info, err error) bool) error {
-	return s.List(ctx, root, func(key string, value []byte) bool {
-		name, ok := strings.CutSuffix(strings.TrimPrefix(key, root), "/config")
+	return s.List(ctx, keyRoot, func(key string, value []byte) bool {
+		name, ok := strings.CutSuffix(strings.TrimPrefix(key, keyRoot), "/config")
 		if !ok || strings.Contains(name, "/") {
 			return true
 		}
@@ -174,7 +174,7 @@ func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err
 		return err
 	}
 	return s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
-		node, r, err := readNode(name, key, value)
+		node, r, err := decodeNodeEntry(name, key, value)
 		if err != nil {
 			return yield(NodeInfo{Node: node}, err)
 		}

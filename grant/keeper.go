@@ -195,14 +195,14 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 			}
 			e.Kind = eventHint
 		}
-		timer = k.handle(ctx, m, &e, timer, &requests, &lineage)
+		timer = k.handleEvent(ctx, m, &e, timer, &requests, &lineage)
 		ended := outage.ended
 		ending = nil
 		if left := outage.update(m); left > 0 {
 			ending = time.After(left)
 		}
 		if outage.ended && !ended {
-			k.count(func(s *KeeperStats) { s.Expired++ })
+			k.updateStats(func(s *KeeperStats) { s.Expired++ })
 		}
 		if calls > 0 {
 			k.mu.Lock()
@@ -214,34 +214,34 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 	}
 }
 
-// handle passes an event to the machine and performs its actions. It returns
-// the timer, or its successor. It is not a part of run, which waits most of the
-// time: the runtime shrinks the stack of a goroutine that waits in a small
-// frame.
-func (k *Keeper) handle(ctx context.Context, m *machine, e *event, timer <-chan time.Time, requests *sync.WaitGroup,
+// handleEvent passes an event to the machine and performs its actions. It
+// returns the timer, or its successor. It is not a part of run, which waits
+// most of the time: the runtime shrinks the stack of a goroutine that waits in
+// a small frame.
+func (k *Keeper) handleEvent(ctx context.Context, m *machine, e *event, timer <-chan time.Time, requests *sync.WaitGroup,
 	lineage *lineageTracker) <-chan time.Time {
 	for again := true; again; {
 		again = false
 		for _, a := range k.step(m, *e) {
 			switch {
 			case a.isRequest():
-				requests.Go(func() { k.request(ctx, a, lineage) })
+				requests.Go(func() { k.answerRequest(ctx, a, lineage) })
 			case a.Kind == actionTimer:
 				timer = time.After(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
 			case a.Kind == actionSeal:
 				k.holder.Seal()
 				*e, again = event{Kind: eventSealed}, true
 			default:
-				k.act(m, a)
+				k.perform(m, a)
 			}
 		}
 	}
 	return timer
 }
 
-// request makes a request and passes the answer on.
-func (k *Keeper) request(ctx context.Context, a action, l *lineageTracker) {
-	e, back := k.ask(ctx, a, l)
+// answerRequest makes a request, and passes the answer to run.
+func (k *Keeper) answerRequest(ctx context.Context, a action, l *lineageTracker) {
+	e, back := k.askStore(ctx, a, l)
 	if back != nil {
 		k.answers <- *back
 	}
@@ -260,15 +260,15 @@ func (k *Keeper) wakeAll() {
 
 // step passes an event to the machine with the current times.
 func (k *Keeper) step(m *machine, e event) []action {
-	actions := m.step(e.at(k.options.Now(), time.Since(k.start), k.holder.Used()))
+	actions := m.step(e.withTimes(k.options.Now(), time.Since(k.start), k.holder.Used()))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.info, k.known = m.Info()
 	return actions
 }
 
-// act performs an action that is not a request.
-func (k *Keeper) act(m *machine, a action) {
+// perform performs an action that is not a request.
+func (k *Keeper) perform(m *machine, a action) {
 	log := k.options.Logger
 	switch a.Kind {
 	case actionBegin:
@@ -278,15 +278,15 @@ func (k *Keeper) act(m *machine, a action) {
 			// wanted.
 			log.Error("grant not usable", "node", a.Node, "error", err)
 		}
-		k.count(func(s *KeeperStats) { s.Acquired++ })
+		k.updateStats(func(s *KeeperStats) { s.Acquired++ })
 		log.Info("node ID acquired", "node", a.Node, "from", g.From, "until", g.Until)
 	case actionExtend:
 		if err := k.holder.Extend(a.End()); err != nil {
 			log.Error("window not extended", "node", a.Node, "error", err)
 		}
-		k.count(func(s *KeeperStats) { s.Renewed++ })
+		k.updateStats(func(s *KeeperStats) { s.Renewed++ })
 	case actionAlarm:
-		k.count(func(s *KeeperStats) { s.Alarms[a.Alarm.Kind]++ })
+		k.updateStats(func(s *KeeperStats) { s.Alarms[a.Alarm.Kind]++ })
 		k.logAlarm(a.Alarm)
 	case actionReport:
 		k.mu.Lock()
@@ -296,12 +296,12 @@ func (k *Keeper) act(m *machine, a action) {
 		k.changed = make(chan struct{})
 		k.mu.Unlock()
 		if a.Status.Phase == Losing && before.Phase != Losing {
-			k.count(func(s *KeeperStats) { s.Lost++ })
+			k.updateStats(func(s *KeeperStats) { s.Lost++ })
 		}
 		if before.Phase == Leaving && (a.Status.Phase == Idle || a.Status.Phase == Joining) {
 			switch {
 			case m.gaveBack:
-				k.count(func(s *KeeperStats) { s.Released++ })
+				k.updateStats(func(s *KeeperStats) { s.Released++ })
 				log.Info("node ID given back", "node", before.Node)
 			case a.Status.Phase == Idle && a.Status.Err != nil:
 				log.Info("node ID not given back", "node", before.Node, "until", before.Until, "error", a.Status.Err)
@@ -313,7 +313,7 @@ func (k *Keeper) act(m *machine, a action) {
 	}
 }
 
-func (k *Keeper) count(add func(*KeeperStats)) {
+func (k *Keeper) updateStats(add func(*KeeperStats)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	add(&k.stats)
@@ -333,13 +333,14 @@ func (k *Keeper) logAlarm(a raisedAlarm) {
 	log.Log(context.Background(), alarms[a.Kind].level, alarms[a.Kind].message)
 }
 
-// requestTimeout is how long a request to the store may take before its result is
-// unknown. A sixth of the window is the limit if that is shorter, so that one
-// lost request does not cost the window.
+// requestTimeout is how long a request to the store may take before its result
+// is unknown. A sixth of the window is the limit if that is shorter, so that
+// one lost request does not cost the window.
 const requestTimeout = 5 * time.Second
 
-// ask makes a request. back is not nil if the store is known to have gone back.
-func (k *Keeper) ask(ctx context.Context, a action, l *lineageTracker) (e event, back *event) {
+// askStore makes a request, after checkLineage if it writes or reads the
+// configuration. back is not nil if the store is known to have gone back.
+func (k *Keeper) askStore(ctx context.Context, a action, l *lineageTracker) (e event, back *event) {
 	limit := requestTimeout
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
@@ -347,21 +348,21 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageTracker) (e event,
 	// Also before the configuration is read, so that a fence's floor is not
 	// known before its reason.
 	if a.Kind == actionCAS || a.Key == configKey(k.options.name) || slices.Contains(a.Keys, configKey(k.options.name)) {
-		back, e.Err = k.askLineage(ctx, limit, l)
+		back, e.Err = k.checkLineage(ctx, limit, l)
 	}
 	if e.Err == nil {
-		e = k.do(ctx, limit, a)
+		e = k.callStore(ctx, limit, a)
 	}
 	if _, ok := errors.AsType[*stale.Error](e.Err); ok {
 		// If the sequencer was fenced since, the store is used from then on,
 		// and the next request has an answer.
-		k.do(ctx, limit, action{Kind: actionGet, Key: configKey(k.options.name)})
+		k.callStore(ctx, limit, action{Kind: actionGet, Key: configKey(k.options.name)})
 	}
 	e.Kind = eventAnswered
 	if e.Applied && e.Err == nil {
 		l.settled = max(l.settled, l.shown)
 	}
-	k.count(func(s *KeeperStats) {
+	k.updateStats(func(s *KeeperStats) {
 		s.Requests++
 		switch {
 		case e.Err != nil:
@@ -378,10 +379,10 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageTracker) (e event,
 	return e, back
 }
 
-// askLineage returns why no request may be made now, and the event for a store
-// that went back. It has a timeout of its own: if a store is slow because many
-// members ask it, half of one timeout would never suffice.
-func (k *Keeper) askLineage(ctx context.Context, limit time.Duration, l *lineageTracker) (back *event, err error) {
+// checkLineage returns why no request may be made now, and the event for a
+// store that went back. It has a timeout of its own: if a store is slow because
+// many members ask it, half of one timeout would never suffice.
+func (k *Keeper) checkLineage(ctx context.Context, limit time.Duration, l *lineageTracker) (back *event, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	switch wentBack, err := l.wentBack(ctx); {
@@ -397,8 +398,8 @@ func (k *Keeper) askLineage(ctx context.Context, limit time.Duration, l *lineage
 	return back, fmt.Errorf("%w: the store went back to an earlier state", ErrNotSent)
 }
 
-// do calls the store.
-func (k *Keeper) do(ctx context.Context, limit time.Duration, a action) (e event) {
+// callStore makes the call of the store that a request is.
+func (k *Keeper) callStore(ctx context.Context, limit time.Duration, a action) (e event) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	switch a.Kind {
@@ -426,9 +427,9 @@ func (k *Keeper) do(ctx context.Context, limit time.Duration, a action) (e event
 	return e
 }
 
-// pass passes an event on to the machine, and waits until it knows that or a
-// later one.
-func (k *Keeper) pass(ctx context.Context, kind eventKind) error {
+// passEvent passes an event on to the machine, and waits until it knows that or
+// a later one.
+func (k *Keeper) passEvent(ctx context.Context, kind eventKind) error {
 	k.mu.Lock()
 	if k.closed && kind == eventJoin {
 		k.mu.Unlock()
@@ -469,14 +470,14 @@ var errKeeperClosed = errors.New("grant: the keeper is closed")
 //
 // The last call of Join and Leave counts, even if its context has ended:
 // the contexts of these and of Demand end only the wait until the Keeper knows.
-func (k *Keeper) Join(ctx context.Context) error { return k.pass(ctx, eventJoin) }
+func (k *Keeper) Join(ctx context.Context) error { return k.passEvent(ctx, eventJoin) }
 
 // Leave reports that no node ID is wanted any more. It does not wait until
 // the current one is given back; see Wait.
-func (k *Keeper) Leave(ctx context.Context) error { return k.pass(ctx, eventLeave) }
+func (k *Keeper) Leave(ctx context.Context) error { return k.passEvent(ctx, eventLeave) }
 
 // Demand reports that a caller waits for an ID that the window does not allow.
-func (k *Keeper) Demand(ctx context.Context) error { return k.pass(ctx, eventDemand) }
+func (k *Keeper) Demand(ctx context.Context) error { return k.passEvent(ctx, eventDemand) }
 
 // Status returns the current status, and a channel that is closed when it
 // changes.

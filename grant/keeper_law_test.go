@@ -100,7 +100,7 @@ func TestAskLaw(t *testing.T) {
 							k.info, k.known = Info{Config: Config{Window: window}}, true
 						}
 						l := &lineageTracker{store: s, asked: time.Now(), shown: 7, settled: 3}
-						e, back := k.ask(t.Context(), a, l)
+						e, back := k.askStore(t.Context(), a, l)
 						if settles := a.Kind == actionCAS && applied && err == nil; l.settled == 7 != settles {
 							t.Errorf("kind %d, applied %t, error %v: the revision that counts is %d", a.Kind, applied, err, l.settled)
 						}
@@ -176,7 +176,7 @@ func TestAskLaw(t *testing.T) {
 	// A damaged record is not the one to be replaced.
 	s := &tellingStore{err: fmt.Errorf("%w: %w", ErrNotSent, ErrDamaged)}
 	k := &Keeper{store: s, options: Member{name: "s"}}
-	if e, _ := k.ask(t.Context(), action{Kind: actionCAS, Key: "k"}, &lineageTracker{store: plainStore{}}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
+	if e, _ := k.askStore(t.Context(), action{Kind: actionCAS, Key: "k"}, &lineageTracker{store: plainStore{}}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
 		t.Errorf("a write over a damaged record: %+v, %+v", e, k.Stats())
 	}
 	if _, _, err := storeTime(t.Context(), plainStore{}); !errors.Is(err, errors.ErrUnsupported) {
@@ -206,7 +206,7 @@ func testAskLineage(t *testing.T) {
 				if wentBack {
 					l.durable = 6
 				}
-				e, back := k.ask(t.Context(), tt.action, l)
+				e, back := k.askStore(t.Context(), tt.action, l)
 				what := fmt.Sprintf("%+v, history %v, went back %t", tt.action, lost, wentBack)
 				if refused := tt.asks && (lost != nil || wentBack); !refused {
 					if back != nil || e.Err != nil || len(s.asked) == 0 || s.lineages > 0 != tt.asks || s.limits[0] != 5*time.Second || s.limits[s.lineages] != 5*time.Second {
@@ -315,12 +315,12 @@ func TestActLaw(t *testing.T) {
 	m := newRig(t, 4, nil).m
 	for _, err := range []error{nil, errNoAnswer} {
 		k := acting(countingHolder{err: err})
-		k.act(m, action{Kind: actionBegin})
+		k.perform(m, action{Kind: actionBegin})
 		if got := k.Stats(); got != (KeeperStats{Acquired: 1}) || strings.Contains(log.String(), grantLine) != (err != nil) {
 			t.Errorf("begin, %v: %+v, %s", err, got, &log)
 		}
 		k = acting(countingHolder{err: err})
-		k.act(m, action{Kind: actionExtend})
+		k.perform(m, action{Kind: actionExtend})
 		if got := k.Stats(); got != (KeeperStats{Renewed: 1}) || strings.Contains(log.String(), windowLine) != (err != nil) {
 			t.Errorf("extend, %v: %+v, %s", err, got, &log)
 		}
@@ -332,7 +332,7 @@ func TestActLaw(t *testing.T) {
 		if !spans[kind] && kind != alarmTakenOver {
 			i = raisedAlarm{Kind: kind, By: 3}
 		}
-		k.act(m, action{Kind: actionAlarm, Alarm: i})
+		k.perform(m, action{Kind: actionAlarm, Alarm: i})
 		want := KeeperStats{}
 		want.Alarms[i.Kind] = 1
 		if got := k.Stats(); got != want || strings.Count(log.String(), "\n") != 1 {
@@ -354,7 +354,7 @@ func TestActLaw(t *testing.T) {
 						m.gaveBack = gaveBack
 						_, changed := k.Status()
 						status := Status{Phase: now, Err: err}
-						k.act(m, action{Kind: actionReport, Status: status})
+						k.perform(m, action{Kind: actionReport, Status: status})
 						what := fmt.Sprintf("%v with %v after %v with %v, given back %t", now, err, before, was, gaveBack)
 						var want KeeperStats
 						if now == Losing && before != Losing {
@@ -392,7 +392,7 @@ func TestActLaw(t *testing.T) {
 		}
 	}
 	k := acting(countingHolder{})
-	k.act(newMachine(Member{random: random}), action{Kind: actionReport, Status: Status{Phase: Joining}})
+	k.perform(newMachine(Member{random: random}), action{Kind: actionReport, Status: Status{Phase: Joining}})
 	if _, known := k.Info(); known {
 		t.Error("it knows a configuration that was not read")
 	}

@@ -74,14 +74,14 @@ const (
 
 // newMachine returns the machine of a member that holds nothing.
 func newMachine(s Member) *machine {
-	s.host = cut(s.host, 64)
+	s.host = truncate(s.host, 64)
 	m := &machine{options: s, search: search{preferred: -1}, used: never, seenConfig: seenConfig{seenFloor: never}}
 	m.owner = m.token()
 	return m
 }
 
-// cut truncates s to at most n bytes, between characters.
-func cut(s string, n int) string {
+// truncate returns s, or as many whole characters of it as fit in n bytes.
+func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMerge compares merge with sets of points of time.
+// TestMerge compares mergeRecords with sets of points of time.
 func TestMerge(t *testing.T) {
 	const most = 24
 	r := rand.New(rand.NewPCG(1, 2))
@@ -24,7 +24,7 @@ func TestMerge(t *testing.T) {
 	}
 	for range 100_000 {
 		a, b := record(), record()
-		m := merge(a, b)
+		m := mergeRecords(a, b)
 		for at := range int64(most) {
 			if (a.covered(at) || b.covered(at)) && !m.covered(at) {
 				t.Fatalf("%+v and %+v give %+v, where %d is not covered", a, b, m, at)
@@ -38,7 +38,7 @@ func TestMerge(t *testing.T) {
 		case m.Gap[1] > m.Until, m.Spoiled.length() > 0 && m.Spoiled[0] < m.Until:
 			t.Fatalf("%+v and %+v give %+v, which is no valid record", a, b, m)
 		}
-		if again := merge(b, m); again.Until != m.Until || again.Gap.length() != m.Gap.length() || again.Spoiled != m.Spoiled {
+		if again := mergeRecords(b, m); again.Until != m.Until || again.Gap.length() != m.Gap.length() || again.Spoiled != m.Spoiled {
 			t.Fatalf("%+v and %+v give %+v, and again %+v", a, b, m, again)
 		}
 	}

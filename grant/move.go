@@ -40,7 +40,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	if err := errors.Join(CheckName(name), from.check(), to.check()); err != nil {
 		return Info{}, err
 	}
-	source, target, err := checkMove(ctx, name, from, to, ms(o.filled().Now()))
+	source, target, err := checkMove(ctx, name, from, to, ms(o.withDefaults().Now()))
 	if err != nil {
 		return Info{}, err
 	}
@@ -152,7 +152,7 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 		err = fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 	case !absent && target.State != Purged && !source.Config.Layout.SameIDs(target.Config.Layout):
 		err = fmt.Errorf("in %s: %w", to.URL,
-			mismatch(name, "layout", target.Config.Layout.String(), source.Config.Layout.String()))
+			mismatchError(name, "layout", target.Config.Layout.String(), source.Config.Layout.String()))
 	case target.State < Destroyed && !absent && source.MovedTo == "" && target.MovedTo == "" &&
 		source.Config.Nodes.String() != target.Config.Nodes.String():
 		// The target's range leaves out what belongs to another store or
@@ -204,7 +204,7 @@ func copyNode(ctx context.Context, s Store, key string, r nodeRecord) error {
 			if there, refused = decodeNode(key, old); refused != nil {
 				return nil
 			}
-			next = merge(r, there)
+			next = mergeRecords(r, there)
 		}
 		next.State, next.Nonce = nodeFree, newToken()
 		next.From, next.Replaced = optionalTime{}, recordID{}
@@ -213,9 +213,9 @@ func copyNode(ctx context.Context, s Store, key string, r nodeRecord) error {
 	return cmp.Or(refused, err)
 }
 
-// merge returns a record for a node ID with two histories: no window of it
-// reaches into a span that a window of either has covered.
-func merge(a, b nodeRecord) nodeRecord {
+// mergeRecords returns a record for a node ID with two histories: no window of
+// it reaches into a span that a window of either has covered.
+func mergeRecords(a, b nodeRecord) nodeRecord {
 	if b.Until > a.Until {
 		a, b = b, a
 	}

@@ -35,7 +35,8 @@ func (o *outage) update(m *machine) (left time.Duration) {
 		if s.Err == nil {
 			return 0
 		}
-		// The caller of Open gets the first error, and may not wait for another.
+		// The caller of Open gets the first error, and may not wait for
+		// another.
 		if o.tries++; o.tries > 1 && o.isNew(s.Err) {
 			o.log.Warn("no node ID acquired", "error", s.Err)
 		}
@@ -79,7 +80,7 @@ func (o *outage) update(m *machine) (left time.Duration) {
 func (o *outage) isNew(err error) bool {
 	cause := errStoreFails
 	// More is known after a comparison.
-	for _, c := range append([]error{ErrComparingClocks, ErrNodesExhausted}, final[:]...) {
+	for _, c := range append([]error{ErrComparingClocks, ErrNodesExhausted}, finalErrors[:]...) {
 		if errors.Is(err, c) {
 			cause = c
 			break

@@ -98,11 +98,11 @@ func TestOutageLaw(t *testing.T) {
 // everything used is included, and no future time counts as passed.
 func TestDriverTimes(t *testing.T) {
 	wall := time.Date(2026, 11, 20, 0, 0, 0, 999_999, time.UTC)
-	e := event{Kind: eventDemand}.at(wall, 1999*time.Microsecond, wall)
+	e := event{Kind: eventDemand}.withTimes(wall, 1999*time.Microsecond, wall)
 	if e.Kind != eventDemand || e.Wall != wall.UnixMilli() || e.Mono != 2 || e.Used != wall.UnixMilli()+1 {
 		t.Errorf("%+v", e)
 	}
-	if e := (event{}).at(wall, 0, time.Time{}); e.Used != never || e.Mono != 1 {
+	if e := (event{}).withTimes(wall, 0, time.Time{}); e.Used != never || e.Mono != 1 {
 		t.Errorf("nothing was used: %+v", e)
 	}
 }

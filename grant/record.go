@@ -37,11 +37,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// root begins the keys of all records; see docs/protocol.md.
-const root = "v1/"
+// keyRoot begins the keys of all records; see docs/protocol.md.
+const keyRoot = "v1/"
 
-func configKey(name string) string   { return root + name + "/config" }
-func nodesPrefix(name string) string { return root + name + "/n/" }
+func configKey(name string) string   { return keyRoot + name + "/config" }
+func nodesPrefix(name string) string { return keyRoot + name + "/n/" }
 
 // nodeKey returns the key of a node ID: decimal, with as many digits as the
 // layout's greatest, so that keys list in order.
@@ -178,9 +178,9 @@ func decodeInfo(key string, value []byte) (i Info, err error) {
 		}
 	}
 	if bad != "" {
-		return Info{}, damaged(key, bad)
+		return Info{}, damagedError(key, bad)
 	}
-	i.Name = strings.TrimSuffix(strings.TrimPrefix(key, root), "/config")
+	i.Name = strings.TrimSuffix(strings.TrimPrefix(key, keyRoot), "/config")
 	i.Incarnation, i.Created = j.Incarnation, timeOf(j.Created)
 	i.LongestWindow, i.MovedTo, i.nonce = time.Duration(j.LongestWindow)*time.Millisecond, j.MovedTo, j.Nonce
 	if j.Nodes != nil {
@@ -321,29 +321,29 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 	}
 	switch {
 	case r.State != nodeHeld && r.State != nodeClosing && r.State != nodeFree:
-		err = damaged(key, fmt.Sprintf("state is %q", r.State))
+		err = damagedError(key, fmt.Sprintf("state is %q", r.State))
 	case r.Nonce == "":
-		err = damaged(key, "it has no nonce")
+		err = damagedError(key, "it has no nonce")
 	case !inRange(r.Until) || !inRange(r.Wall):
-		err = damaged(key, "a time is out of range")
+		err = damagedError(key, "a time is out of range")
 	case r.From.set && (!inRange(r.From.time) || r.From.time > r.Until):
-		err = damaged(key, "from is out of range")
+		err = damagedError(key, "from is out of range")
 	case r.Replaced != recordID{} && (r.Replaced.Nonce == "" || !inRange(r.Replaced.Until)):
-		err = damaged(key, "over is not the mark and the nonce of a record")
+		err = damagedError(key, "over is not the mark and the nonce of a record")
 	case !r.Gap.valid():
-		err = damaged(key, "gap is not a span of time")
+		err = damagedError(key, "gap is not a span of time")
 	case !r.Spoiled.valid():
-		err = damaged(key, "spoiled is not a span of time")
+		err = damagedError(key, "spoiled is not a span of time")
 	case r.Gap.length() > 0 && r.Gap[1] > r.Until:
-		err = damaged(key, "gap ends above until")
+		err = damagedError(key, "gap ends above until")
 	case r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until:
-		err = damaged(key, "spoiled begins below until")
+		err = damagedError(key, "spoiled begins below until")
 	}
 	return r, err
 }
 
-// readNode parses the key and the record of a node ID.
-func readNode(name, key string, value []byte) (node uint64, r nodeRecord, err error) {
+// decodeNodeEntry parses the key and the record of a node ID.
+func decodeNodeEntry(name, key string, value []byte) (node uint64, r nodeRecord, err error) {
 	if node, err = nodeOf(name, key); err == nil {
 		r, err = decodeNode(key, value)
 	}
@@ -372,7 +372,7 @@ func decode(key string, value []byte, into any, v *int) error {
 	err := d.Decode(into)
 	if err == nil && *v == version {
 		if _, err := d.Token(); err != io.EOF {
-			return damaged(key, "there is data after the record")
+			return damagedError(key, "there is data after the record")
 		}
 		return nil
 	}
@@ -381,17 +381,17 @@ func decode(key string, value []byte, into any, v *int) error {
 	}
 	if json.Unmarshal(value, &head) != nil {
 		if text, ok := strings.CutPrefix(string(value), ErrNotSent.Error()+": "); ok {
-			return damaged(key, text) // see get
+			return damagedError(key, text) // see get
 		}
-		return damaged(key, "it is not JSON")
+		return damagedError(key, "it is not JSON")
 	}
 	switch v, _ := strconv.ParseInt(string(head.Version), 10, 64); {
 	case v > version: // even if it is out of range
 		return fmt.Errorf("%w: %s has version %s, this program knows %d", ErrNewerVersion, key, head.Version, version)
 	case v < version:
-		return damaged(key, fmt.Sprintf("its version is %q, and only version %d is read", head.Version, version))
+		return damagedError(key, fmt.Sprintf("its version is %q, and only version %d is read", head.Version, version))
 	}
-	return damaged(key, err.Error())
+	return damagedError(key, err.Error())
 }
 
-func damaged(key, why string) error { return fmt.Errorf("%w: %s: %s", ErrDamaged, key, why) }
+func damagedError(key, why string) error { return fmt.Errorf("%w: %s: %s", ErrDamaged, key, why) }

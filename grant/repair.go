@@ -16,7 +16,7 @@ import (
 //
 // The clock must be right. If Repair is interrupted, run it again.
 func Repair(ctx context.Context, s Store, name string, o *AdminOptions) (Report, error) {
-	opt := o.filled()
+	opt := o.withDefaults()
 	var report Report
 	config, err := Lookup(ctx, s, name)
 	if err != nil {

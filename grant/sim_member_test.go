@@ -204,7 +204,7 @@ func (w *world) step(p *member, e event) {
 		return
 	}
 	w.Trace(w.Now, int64(p.id), int64(e.Kind))
-	for _, a := range p.m.step(e.at(time.UnixMicro(w.clock(p)), w.mono(), p.used())) {
+	for _, a := range p.m.step(e.withTimes(time.UnixMicro(w.clock(p)), w.mono(), p.used())) {
 		w.act(p, a)
 	}
 }
