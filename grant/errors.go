@@ -134,14 +134,6 @@ func movedError(name, url string) error {
 	return kindErrorf(ErrMoved, "sequencer %s was moved to %s: use that store", name, url)
 }
 
-// timeText formats a time for an error, and the zero time as none.
-func timeText(t time.Time) string {
-	if t.IsZero() {
-		return "none"
-	}
-	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
-}
-
 // finalErrors lists the errors of a member for which waiting does not help.
 var finalErrors = [...]error{
 	ErrNotFound, ErrDestroyed, ErrDetached, ErrMismatch, ErrClockBehind, ErrClockAhead,

@@ -142,3 +142,11 @@ func fenceNode(ctx context.Context, s Store, key string, floor, now int64) (done
 	})
 	return done, err
 }
+
+// fencedSince reports whether a configuration shows a fence that was made after
+// a time. Clocks differ by up to the skew, which is part of the floor.
+func fencedSince(key string, config []byte, after time.Time) bool {
+	r, err := decodeInfo(key, config)
+	return err == nil && !r.fenceFloor.IsZero() &&
+		r.fenceFloor.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, minFence)).After(after)
+}

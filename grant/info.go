@@ -1,10 +1,7 @@
 package grant
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 )
 
@@ -72,32 +69,6 @@ type Info struct {
 	createFloor, fenceFloor time.Time
 }
 
-// A Change is an operation on a sequencer, for people: who did it, and when.
-type Change struct {
-	What string    // such as "create", "detach" or "fence": a command of firn
-	By   string    // see WithOperator
-	At   time.Time // when it began, by the clock of its machine
-}
-
-type operatorKey struct{}
-
-// WithOperator returns a context for operations on sequencers by an operator,
-// whose name is written into the record as Change.By, cut to 64 bytes. Without
-// it, that is the name of the host.
-func WithOperator(ctx context.Context, name string) context.Context {
-	return context.WithValue(ctx, operatorKey{}, name)
-}
-
-// changeBy returns a Change that begins now.
-func changeBy(ctx context.Context, what string) Change {
-	by, _ := ctx.Value(operatorKey{}).(string)
-	if by == "" {
-		by, _ = os.Hostname()
-	}
-	at := min(max(ms(time.Now()), -maxTime), maxTime)
-	return Change{what, truncate(strings.ToValidUTF8(by, "?"), maxBy), timeOf(at)}
-}
-
 // laterFloor returns the later one of the two floors.
 func (i Info) laterFloor() time.Time { return timeOf(max(ms(i.createFloor), ms(i.fenceFloor))) }
 
@@ -132,71 +103,4 @@ type NodeInfo struct {
 	// are zero if the record contains no such span. Then only time frees the
 	// node ID.
 	From, To, Kept time.Time
-}
-
-// Lookup returns a sequencer. The error is ErrNotFound if it was never created.
-func Lookup(ctx context.Context, s Store, name string) (Info, error) {
-	if err := CheckName(name); err != nil {
-		return Info{}, err
-	}
-	key := configKey(name)
-	value, err := get(ctx, s, key)
-	if err != nil {
-		return Info{}, fmt.Errorf("grant: sequencer %s: %w", name, err)
-	}
-	if value == nil {
-		return Info{}, fmt.Errorf("%w: %s", ErrNotFound, name)
-	}
-	return decodeInfo(key, value)
-}
-
-// Sequencers calls yield for every sequencer of the store, ordered by name,
-// until yield returns false. For a record that cannot be read, yield gets the
-// name and an error; the iteration continues.
-func Sequencers(ctx context.Context, s Store, yield func(name string, info Info, err error) bool) error {
-	return s.List(ctx, keyRoot, func(key string, value []byte) bool {
-		name, ok := strings.CutSuffix(strings.TrimPrefix(key, keyRoot), "/config")
-		if !ok || strings.Contains(name, "/") {
-			return true
-		}
-		info, err := decodeInfo(key, value)
-		info.Name = name
-		return yield(name, info, err)
-	})
-}
-
-// Nodes calls yield for every node ID of the sequencer that was ever used, in
-// ascending order, until yield returns false. For a record that cannot be read,
-// yield gets the node ID and an error. After a Purge and a creation with a
-// layout of another node width, the node IDs of both are listed.
-func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err error) bool) error {
-	if err := CheckName(name); err != nil {
-		return err
-	}
-	return s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
-		node, r, err := decodeNodeEntry(name, key, value)
-		if err != nil {
-			return yield(NodeInfo{Node: node}, err)
-		}
-		return yield(r.info(node), nil)
-	})
-}
-
-// LookupNode returns what the store knows about one node ID of a sequencer that
-// Lookup found. For a node ID that was never used, it returns a NodeInfo with
-// only that number.
-func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, error) {
-	key := nodeKey(i.Name, node, i.Config.Layout.MaxNode())
-	value, err := get(ctx, s, key)
-	if err != nil {
-		return NodeInfo{}, fmt.Errorf("grant: sequencer %s: node ID %d: %w", i.Name, node, err)
-	}
-	if value == nil {
-		return NodeInfo{Node: node}, nil
-	}
-	r, err := decodeNode(key, value)
-	if err != nil {
-		return NodeInfo{Node: node}, err
-	}
-	return r.info(node), nil
 }

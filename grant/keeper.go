@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	crand "crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -73,44 +71,6 @@ type Keeper struct {
 	passing chan struct{} // closed and replaced when passed grows
 }
 
-// A Member is how a process takes part in a sequencer: the settings that are
-// its own, and are not compared with those of other members. Its zero fields,
-// and a nil Member, mean the defaults given for each field.
-type Member struct {
-	// Nodes are the node IDs that the process may take: for example, one of two
-	// ranges for two stores whose IDs meet in one database. If Lo and Hi are
-	// equal, the node ID is pinned: it is acquired only while no other process
-	// holds it. If Hi exceeds the layout's greatest node ID, joining fails. Nil
-	// means all of the layout.
-	Nodes *Range
-
-	// AllowClockBehind allows claims even if the clock is more than ten seconds
-	// behind those of other members.
-	AllowClockBehind bool
-
-	// AllowClockAhead allows claims even if the clock is more than ten seconds
-	// ahead of the store's, or of those of other members. The node ID is then
-	// blocked for others until the time that this clock shows.
-	AllowClockAhead bool
-
-	// Now is the clock; nil means the system clock.
-	Now func() time.Time
-
-	// Logger receives messages for operators; nil discards them.
-	Logger *slog.Logger
-
-	name   string  // of the sequencer
-	host   string  // that is written into the records for people to read
-	config *Config // that the sequencer must have been created with; nil accepts any
-
-	// random returns random numbers that no two members share, for choices,
-	// owners and nonces.
-	random func() uint64
-
-	// storeClock reports that the driver can answer actionTime.
-	storeClock bool
-}
-
 // KeeperStats are statistics of a Keeper since it was made.
 type KeeperStats struct {
 	Requests uint64            // to the store
@@ -148,14 +108,6 @@ func NewKeeper(store Store, name string, config *Config, holder Holder, o *Membe
 	ctx, k.stop = context.WithCancel(context.Background())
 	go k.run(ctx, newMachine(s))
 	return k
-}
-
-// random returns a random number from the system. A copy of a virtual machine
-// gets different ones if the system detects the copy.
-func random() uint64 {
-	var b [8]byte
-	_, _ = crand.Read(b[:]) // never fails
-	return binary.LittleEndian.Uint64(b[:])
 }
 
 // run is the Keeper's goroutine. At most one request is in progress besides it.

@@ -212,30 +212,3 @@ func copyNode(ctx context.Context, s Store, key string, r nodeRecord) error {
 	})
 	return cmp.Or(refused, err)
 }
-
-// mergeRecords returns a record for a node ID with two histories: no window of
-// it reaches into a span that a window of either has covered.
-func mergeRecords(a, b nodeRecord) nodeRecord {
-	if b.Until > a.Until {
-		a, b = b, a
-	}
-	next := a
-	next.Gap, next.Spoiled = span{}, span{}
-	for _, r := range []nodeRecord{a, b} {
-		above := span{max(r.Spoiled[0], a.Until), r.Spoiled[1]}
-		switch {
-		case above.length() == 0:
-		case next.Spoiled.length() == 0:
-			next.Spoiled = above
-		default:
-			next.Spoiled = span{min(next.Spoiled[0], above[0]), max(next.Spoiled[1], above[1])}
-		}
-	}
-	// What neither has covered: below the lower mark both gaps say so, and
-	// above what the lower record knows of, that of the other.
-	low, high := span{max(a.Gap[0], b.Gap[0]), min(a.Gap[1], b.Gap[1])}, span{max(a.Gap[0], b.end()), a.Gap[1]}
-	if next.Gap = low; high.length() > low.length() {
-		next.Gap = high
-	}
-	return next
-}

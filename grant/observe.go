@@ -25,24 +25,6 @@ func Observe(s Store,
 	return &observed{Store: s, observe: o}
 }
 
-// As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
-// Lineage, Clock, Checker), or as one with an optional method. Use it instead of
-// a type assertion, which a Store from Observe does not answer for s.
-func As[T any](s Store) (t T, ok bool) {
-	t, ok = s.(T)
-	if _, watches := any(&t).(*Watcher); watches {
-		return t, ok
-	}
-	if o, is := s.(*observed); is {
-		inner, has := As[T](o.Store)
-		if !ok {
-			return inner, has
-		}
-		ok = has
-	}
-	return t, ok
-}
-
 type observed struct {
 	Store
 	observe func(ctx context.Context, request, key string) (context.Context, func(applied bool, err error))

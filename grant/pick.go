@@ -137,14 +137,6 @@ func (m *machine) leaveToOwner(s *sighting, node uint64, key string, value []byt
 	return true
 }
 
-// sooner returns the earlier of two times. never stands for no time.
-func sooner(a, b int64) int64 {
-	if a == never || b != never && b < a {
-		return b
-	}
-	return a
-}
-
 // placeWindow computes where a window of a candidate would begin, how far it
 // may go, and which spans its record would have. r is the record that it
 // replaces, or the zero one if there is no record.

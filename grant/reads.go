@@ -1,10 +1,8 @@
 package grant
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -26,14 +24,6 @@ func get(ctx context.Context, s Store, key string) ([]byte, error) {
 	return value, err
 }
 
-// fencedSince reports whether a configuration shows a fence that was made after
-// a time. Clocks differ by up to the skew, which is part of the floor.
-func fencedSince(key string, config []byte, after time.Time) bool {
-	r, err := decodeInfo(key, config)
-	return err == nil && !r.fenceFloor.IsZero() &&
-		r.fenceFloor.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, minFence)).After(after)
-}
-
 // getMany reads several keys, in one round trip if the store supports it.
 func getMany(ctx context.Context, s Store, keys []string) ([][]byte, error) {
 	if g, ok := As[MultiGetter](s); ok {
@@ -48,35 +38,6 @@ func getMany(ctx context.Context, s Store, keys []string) ([][]byte, error) {
 		values[i] = v
 	}
 	return values, nil
-}
-
-// A storedNode is the record of a node ID in a store.
-type storedNode struct {
-	node   uint64
-	key    string
-	value  []byte
-	record nodeRecord
-	damage error // why the record cannot be read, or nil
-}
-
-// nodeRecords returns the records of all node IDs. It is an error if one of
-// them has a newer version.
-func nodeRecords(ctx context.Context, s Store, name string) (all []storedNode, err error) {
-	listErr := s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
-		n := storedNode{key: key, value: bytes.Clone(value)}
-		if n.node, n.record, n.damage = decodeNodeEntry(name, key, value); n.damage != nil && !errors.Is(n.damage, ErrDamaged) {
-			err = n.damage
-		}
-		all = append(all, n)
-		return err == nil
-	})
-	if listErr != nil {
-		err = fmt.Errorf("grant: sequencer %s: %w", name, listErr)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 // storeTime asks a store for its time, in Unix milliseconds: the current time

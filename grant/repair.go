@@ -74,14 +74,6 @@ func (r *nodeRecord) repair() {
 	r.Until, r.Gap = r.Gap[0], span{}
 }
 
-// end returns the end of all windows that the record knows of.
-func (r nodeRecord) end() int64 {
-	if r.Spoiled.length() > 0 {
-		return r.Spoiled[1]
-	}
-	return r.Until
-}
-
 // repairNode repairs a record, unless another process was faster.
 func repairNode(ctx context.Context, s Store, key string, now, limit int64) error {
 	var ours []byte

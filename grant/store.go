@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -165,41 +164,8 @@ func NotSent(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotSent, err)
 }
 
-// maxKey and maxValue are the maximum lengths of a key and a value, in bytes.
-const (
-	maxKey   = 256
-	maxValue = 4096
-)
-
-// CheckKey returns nil if all keys are valid for a Store, and otherwise an error
-// that describes the fault and matches ErrNotSent.
-func CheckKey(keys ...string) error {
-	for _, key := range keys {
-		if len(key) > maxKey {
-			return fmt.Errorf("%w: a key must have 1 to %d bytes, not %d", ErrNotSent, maxKey, len(key))
-		}
-		for part := range strings.SplitSeq(key, "/") {
-			if part == "" || badInPart(part) >= 0 {
-				return fmt.Errorf("%w: key %q: its parts begin with a letter or a digit, continue with these and . "+
-					"_ - : as well, and are joined by one slash", ErrNotSent, key)
-			}
-		}
-	}
-	return nil
-}
-
-// badInPart returns the offset of the first character that a part of a key
-// cannot have there, or -1.
-func badInPart(part string) int {
-	for i, c := range []byte(part) {
-		switch {
-		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9':
-		case i == 0 || c != '.' && c != '_' && c != '-' && c != ':':
-			return i
-		}
-	}
-	return -1
-}
+// maxValue is the maximum length of a value, in bytes.
+const maxValue = 4096
 
 // CheckValue returns nil if value is valid for a Store, and otherwise an error
 // that matches ErrNotSent.
@@ -208,4 +174,22 @@ func CheckValue(value []byte) error {
 		return fmt.Errorf("%w: a value must have 1 to %d bytes, not %d", ErrNotSent, maxValue, len(value))
 	}
 	return nil
+}
+
+// As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
+// Lineage, Clock, Checker), or as one with an optional method. Use it instead of
+// a type assertion, which a Store from Observe does not answer for s.
+func As[T any](s Store) (t T, ok bool) {
+	t, ok = s.(T)
+	if _, watches := any(&t).(*Watcher); watches {
+		return t, ok
+	}
+	if o, is := s.(*observed); is {
+		inner, has := As[T](o.Store)
+		if !ok {
+			return inner, has
+		}
+		ok = has
+	}
+	return t, ok
 }

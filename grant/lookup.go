@@ -1,0 +1,105 @@
+package grant
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Lookup returns a sequencer. The error is ErrNotFound if it was never created.
+func Lookup(ctx context.Context, s Store, name string) (Info, error) {
+	if err := CheckName(name); err != nil {
+		return Info{}, err
+	}
+	key := configKey(name)
+	value, err := get(ctx, s, key)
+	if err != nil {
+		return Info{}, fmt.Errorf("grant: sequencer %s: %w", name, err)
+	}
+	if value == nil {
+		return Info{}, fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	return decodeInfo(key, value)
+}
+
+// LookupNode returns what the store knows about one node ID of a sequencer that
+// Lookup found. For a node ID that was never used, it returns a NodeInfo with
+// only that number.
+func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, error) {
+	key := nodeKey(i.Name, node, i.Config.Layout.MaxNode())
+	value, err := get(ctx, s, key)
+	if err != nil {
+		return NodeInfo{}, fmt.Errorf("grant: sequencer %s: node ID %d: %w", i.Name, node, err)
+	}
+	if value == nil {
+		return NodeInfo{Node: node}, nil
+	}
+	r, err := decodeNode(key, value)
+	if err != nil {
+		return NodeInfo{Node: node}, err
+	}
+	return r.info(node), nil
+}
+
+// Sequencers calls yield for every sequencer of the store, ordered by name,
+// until yield returns false. For a record that cannot be read, yield gets the
+// name and an error; the iteration continues.
+func Sequencers(ctx context.Context, s Store, yield func(name string, info Info, err error) bool) error {
+	return s.List(ctx, keyRoot, func(key string, value []byte) bool {
+		name, ok := strings.CutSuffix(strings.TrimPrefix(key, keyRoot), "/config")
+		if !ok || strings.Contains(name, "/") {
+			return true
+		}
+		info, err := decodeInfo(key, value)
+		info.Name = name
+		return yield(name, info, err)
+	})
+}
+
+// Nodes calls yield for every node ID of the sequencer that was ever used, in
+// ascending order, until yield returns false. For a record that cannot be read,
+// yield gets the node ID and an error. After a Purge and a creation with a
+// layout of another node width, the node IDs of both are listed.
+func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err error) bool) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	return s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
+		node, r, err := decodeNodeEntry(name, key, value)
+		if err != nil {
+			return yield(NodeInfo{Node: node}, err)
+		}
+		return yield(r.info(node), nil)
+	})
+}
+
+// A storedNode is the record of a node ID in a store.
+type storedNode struct {
+	node   uint64
+	key    string
+	value  []byte
+	record nodeRecord
+	damage error // why the record cannot be read, or nil
+}
+
+// nodeRecords returns the records of all node IDs. It is an error if one of
+// them has a newer version.
+func nodeRecords(ctx context.Context, s Store, name string) (all []storedNode, err error) {
+	listErr := s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
+		n := storedNode{key: key, value: bytes.Clone(value)}
+		if n.node, n.record, n.damage = decodeNodeEntry(name, key, value); n.damage != nil && !errors.Is(n.damage, ErrDamaged) {
+			err = n.damage
+		}
+		all = append(all, n)
+		return err == nil
+	})
+	if listErr != nil {
+		err = fmt.Errorf("grant: sequencer %s: %w", name, listErr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
