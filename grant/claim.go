@@ -7,6 +7,9 @@ import (
 	"fmt"
 )
 
+// maxRefusals is how many claims in a row may be refused without a wait.
+const maxRefusals = 16
+
 // A claim is a node ID that is being acquired.
 type claim struct {
 	nodeGrant

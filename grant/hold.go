@@ -11,6 +11,12 @@ import (
 	"github.com/firnid/firn"
 )
 
+const (
+	maxAttempts     = 64 // writes with an unknown result that are remembered
+	maxEarlier      = 16 // records that are remembered to detect a store that went back
+	recordOnlyAfter = 3  // failures in a row after which a record is read without the configuration
+)
+
 // A nodeGrant is a node ID with its window, and with what every write of its
 // record carries on.
 type nodeGrant struct {
@@ -112,7 +118,7 @@ func (m *machine) leastGrowth() int64 { return max(m.window()/12, 1) }
 // node ID is taken.
 func (m *machine) cannotGrow() bool {
 	h := m.hold
-	return h.limit-h.until < m.leastGrowth() && h.limit != maxMark && h.until-max(m.wall, m.used) < h.margin
+	return h.limit-h.until < m.leastGrowth() && h.limit != maxTime && h.until-max(m.wall, m.used) < h.margin
 }
 
 // mayHaveRest reports whether some of the window may be left, either by the
@@ -140,7 +146,7 @@ func (m *machine) newMargin(window int64) int64 {
 // generator is: a fence relies on that.
 func (m *machine) newUntil(mark int64) int64 {
 	at := min(max(m.wall, m.used), m.wall+m.maxAhead())
-	return min(max(mark, at+m.window()), maxMark)
+	return min(max(mark, at+m.window()), maxTime)
 }
 
 // renew writes a later end into the record. If a read has shown an attempt with
@@ -216,7 +222,7 @@ func (m *machine) setBackError() error {
 	e := &firn.ClockError{
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.maxAhead(), 1)) * time.Millisecond,
 	}
-	if m.wall >= maxMark {
+	if m.wall >= maxTime {
 		return kindErrorf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the "+
 			"clock", m.options.name, timeText(e.Now))
 	}

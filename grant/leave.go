@@ -5,6 +5,9 @@ import (
 	"errors"
 )
 
+// maxReleaseTries is how often a release is attempted.
+const maxReleaseTries = 20
+
 // A leaving is what became of the last node ID.
 type leaving struct {
 	gaveBack bool  // it was given back

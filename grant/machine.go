@@ -103,30 +103,17 @@ func (m *machine) Info() (info Info, ok bool) {
 }
 
 const (
-	pickSize        = 8 // records read to choose one; each round without a candidate reads pickGrowth times as many
-	pickGrowth      = 4
-	pickRounds      = 3
-	maxBehind       = int64(10 * 1000) // ms that a clock may be behind the median of others
-	maxLead         = int64(10 * 1000) // ms that a clock may be ahead of the store's, or of others, for a claim
-	maxJump         = int64(10 * 1000) // ms that a clock may jump ahead before an alarm
-	minBackoff      = int64(50)        // ms after the first failure
-	maxBackoff      = int64(5 * 1000)  // ms after many failures
-	listEvery       = int64(2 * 1000)  // ms between lists of all records that found none free
-	configEvery     = int64(20 * 1000) // ms, the longest time between two reads of the configuration while a window is open
-	maxAttempts     = 64               // writes with an unknown result that are remembered
-	maxEarlier      = 16               // records that are remembered to detect a store that went back
-	forbiddenRetry  = int64(100)       // ms after which a Demand checks again whether acquiring is still forbidden
-	maxReleaseTries = 20               // attempts to release a node ID
-	recordOnlyAfter = 3                // failures in a row after which a record is read without the configuration
-	maxRefusals     = 16               // consecutive refused claims without a wait
-	maxMark         = maxTime          // no mark lies beyond
+	maxJump        = int64(10 * 1000) // ms that a clock may jump ahead before an alarm
+	minBackoff     = int64(50)        // ms after the first failure
+	maxBackoff     = int64(5 * 1000)  // ms after many failures
+	forbiddenRetry = int64(100)       // ms from a Demand to a look whether acquiring is still forbidden
 )
 
 // step passes an event to the machine and returns the actions to perform.
 func (m *machine) step(e event) []action {
 	m.out = nil
-	m.wall, m.mono = min(max(e.Wall, -maxMark), maxMark), e.Mono
-	m.used = max(m.used, min(e.Used, maxMark))
+	m.wall, m.mono = min(max(e.Wall, -maxTime), maxTime), e.Mono
+	m.used = max(m.used, min(e.Used, maxTime))
 	if m.started {
 		by := (m.wall - m.lastWall) - (m.mono - m.lastMono)
 		if by > maxJump {

@@ -21,7 +21,7 @@ func TestOutageLaw(t *testing.T) {
 		overdue := random.IntN(2) == 0
 		left := pickOne[int64](random, -1, 0, 1, 5000)
 		m.used = m.wall + pickOne[int64](random, -10, 10)
-		m.hold = &hold{nodeGrant: nodeGrant{until: max(m.wall, m.used) + left, limit: maxMark}, usedAtRenewal: maxMark, lost: overdue}
+		m.hold = &hold{nodeGrant: nodeGrant{until: max(m.wall, m.used) + left, limit: maxTime}, usedAtRenewal: maxTime, lost: overdue}
 		phase := Phase(random.IntN(int(Leaving) + 1))
 		err := pickOne(random, nil, errNoAnswer, ErrDetached, fenced)
 		m.status = Status{Phase: phase, Err: err, Until: timeOf(m.hold.until)}

@@ -5,6 +5,13 @@ import (
 	"slices"
 )
 
+const (
+	pickSize   = 8               // records read to choose one in the first round
+	pickGrowth = 4               // times as many in the next round, if it has no candidate
+	pickRounds = 3               // rounds before all records are listed
+	listEvery  = int64(2 * 1000) // ms between lists of all records that found none free
+)
+
 // A search is what a member remembers while it looks for a free node ID.
 type search struct {
 	preferred int64 // the node ID held before, or -1
@@ -88,7 +95,7 @@ func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 		if m.hold != nil && node == m.hold.node && !m.hold.lost {
 			continue
 		}
-		c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: key, limit: maxMark}}, mark: never}
+		c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: key, limit: maxTime}}, mark: never}
 		var r nodeRecord
 		if i < len(values) && len(values[i]) > 0 {
 			c.old = values[i]
@@ -276,7 +283,7 @@ func (m *machine) handleList(e event) {
 	m.rounds = 0
 	s := m.evaluate(e.Keys, e.Values)
 	node, absent := m.absentNode(e.Keys)
-	c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: m.key(node), limit: maxMark}}, mark: never}
+	c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: m.key(node), limit: maxTime}}, mark: never}
 	if absent {
 		m.placeWindow(&c, nodeRecord{})
 		if at := m.usableAt(c); at > m.wall {

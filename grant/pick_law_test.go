@@ -25,7 +25,7 @@ type judged struct {
 // a time in [store, store+within]. If it was found to be off, it does not
 // determine which windows have ended.
 func judge(node uint64, n *nodeRecord, c Info, now, used int64, known, off bool, store, within int64) (j judged, usable int64) {
-	j = judged{node: node, mark: never, limit: maxMark}
+	j = judged{node: node, mark: never, limit: maxTime}
 	maxAhead, window, floor, gapFrom := c.Config.MaxAhead.Milliseconds(), c.Config.Window.Milliseconds(), ms(c.fenceFloor), ms(c.Created)
 	if known && gapFrom > store+within+10_000 { // the clock of its creator was wrong
 		gapFrom = ms(c.Config.Layout.Epoch())

@@ -6,6 +6,10 @@ import (
 	"fmt"
 )
 
+// configEvery is the longest time between two reads of the configuration while
+// a window is open, in ms.
+const configEvery = int64(20 * 1000)
+
 // A seenConfig is what a member knows of the configuration of the sequencer.
 type seenConfig struct {
 	info                    Info   // as last read

@@ -52,7 +52,7 @@ func TestStories(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			want := must.Get(os.ReadFile(file))(t)
-			s := &story{t: t, mapStore: mapStore{values: make(map[string][]byte)}, members: make(map[string]*actor), names: make(map[string]string), emptying: windowCloser{written: make(map[string][]byte)}}
+			s := &story{t: t, mapStore: mapStore{values: make(map[string][]byte)}, members: make(map[string]*actor), names: make(map[string]string), closer: windowCloser{written: make(map[string][]byte)}}
 			var got strings.Builder
 			for line := range strings.Lines(string(want)) {
 				if strings.HasPrefix(line, "    ") {
@@ -82,15 +82,15 @@ func TestStories(t *testing.T) {
 // control.
 type story struct {
 	mapStore
-	t        *testing.T
-	now      int64
-	backup   map[string][]byte
-	durable  map[string][]byte
-	members  map[string]*actor
-	names    map[string]string // of owners
-	out      []string
-	random   uint64
-	emptying windowCloser
+	t       *testing.T
+	now     int64
+	backup  map[string][]byte
+	durable map[string][]byte
+	members map[string]*actor
+	names   map[string]string // of owners
+	out     []string
+	random  uint64
+	closer  windowCloser
 }
 
 // An actor is a member: its machine, and the state of its driver.
@@ -133,10 +133,10 @@ func (s *story) do(f []string) {
 		if f[0] == "destroy" {
 			through, last = Destroying, Destroyed
 		}
-		info, waiting, err := closeWindowsStep(ctx, s, "s", f[0], through, last, &s.emptying, now())
+		info, waiting, err := closeWindowsStep(ctx, s, "s", f[0], through, last, &s.closer, now())
 		result(info, err)
 		if info.State == last {
-			s.emptying = windowCloser{written: make(map[string][]byte)} // the next one is another operation
+			s.closer = windowCloser{written: make(map[string][]byte)} // the next one is another operation
 		}
 		s.print("%v", info.State)
 		for _, w := range waiting {

@@ -5,6 +5,20 @@ import (
 	"time"
 )
 
+// Records, and the machine, have times in Unix milliseconds.
+
+// never stands for the absence of a time and is earlier than every time. Zero
+// is a valid time, 1970-01-01.
+const never int64 = math.MinInt64
+
+// maxTime is the latest time of a record, and -maxTime the earliest: so much
+// below the range of int64 that windows can be added without overflow, and that
+// time.Duration has all differences.
+const maxTime = math.MaxInt64 / int64(time.Millisecond) / 2
+
+// inRange reports whether a record can have a time.
+func inRange(v int64) bool { return v >= -maxTime && v <= maxTime }
+
 // ms returns t in Unix milliseconds, rounded up; of the zero time, never.
 func ms(t time.Time) int64 {
 	if t.IsZero() {
@@ -24,16 +38,6 @@ func timeOf(v int64) time.Time {
 	}
 	return time.UnixMilli(v).UTC()
 }
-
-// inRange reports whether windows can be added to a time without overflow, and
-// whether time.Duration arithmetic can handle it.
-func inRange(v int64) bool { return v >= -maxTime && v <= maxTime }
-
-const maxTime = math.MaxInt64 / int64(time.Millisecond) / 2
-
-// never stands for the absence of a time and is earlier than every time. Zero
-// is a valid time, 1970-01-01.
-const never int64 = math.MinInt64
 
 // sooner returns the earlier of two times. never stands for no time.
 func sooner(a, b int64) int64 {
