@@ -50,8 +50,7 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 				return false, err
 			}
 		case r.State == Destroying:
-			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)",
-				ErrDestroyed, name, name)
+			return false, beingDestroyedError(name)
 		default:
 			// If the value that was read is lost, so is an unused sequencer.
 			// Its range and floor must not be: another generator may have the

@@ -11,14 +11,38 @@ import (
 type Alarm uint8
 
 const (
-	alarmCloned        Alarm = iota + 1 // another process runs with a copy of this one's memory: IDs of Node in [From, Until) may exist twice
-	alarmRolledBack                     // the store went back to an earlier state; if From and Until are set, IDs of Node in [From, Until) may exist twice
-	alarmClockJumped                    // the clock jumped ahead by By, compared with a clock that never goes back
-	alarmTakenOver                      // the node ID has another owner, because its window had ended by that owner's clock
-	alarmFenced                         // the sequencer was fenced at From, below the end of this window: IDs of Node in [From, Until) may exist twice
-	alarmStoreClockOff                  // the store's clock differs by By from this one's, with which other members agree
-	alarmMembersAhead                   // the clocks of other members are ahead by By of this one's, with which the store agrees
-	alarmOverlapped                     // the store went back, or a copy gave Node back: IDs of Node in [From, Until) may exist twice
+	// alarmCloned: another process runs with a copy of this one's memory. IDs
+	// of Node in [From, Until) may exist twice.
+	alarmCloned Alarm = iota + 1
+
+	// alarmRolledBack: the store went back to an earlier state. If From and
+	// Until are set, IDs of Node in [From, Until) may exist twice.
+	alarmRolledBack
+
+	// alarmClockJumped: the clock jumped ahead by By, compared with a clock
+	// that never goes back.
+	alarmClockJumped
+
+	// alarmTakenOver: the node ID has another owner, because its window had
+	// ended by that owner's clock.
+	alarmTakenOver
+
+	// alarmFenced: the sequencer was fenced at From, below the end of this
+	// window. IDs of Node in [From, Until) may exist twice.
+	alarmFenced
+
+	// alarmStoreClockOff: the store's clock differs by By from this one's, with
+	// which other members agree.
+	alarmStoreClockOff
+
+	// alarmMembersAhead: the clocks of other members are ahead by By of this
+	// one's, with which the store agrees.
+	alarmMembersAhead
+
+	// alarmOverlapped: the store went back, or a copy gave Node back. IDs of
+	// Node in [From, Until) may exist twice.
+	alarmOverlapped
+
 	numAlarms
 )
 
@@ -30,14 +54,24 @@ var alarms = [numAlarms]struct {
 	level   slog.Level
 	message string
 }{
-	alarmCloned:        {"cloned", slog.LevelError, "process cloned: IDs of this node ID and time span may exist twice"},
-	alarmRolledBack:    {"store-went-back", slog.LevelError, "the store went back to an earlier state: no node ID is acquired or renewed until the sequencer is fenced (firn node fence)"},
-	alarmClockJumped:   {"clock-step", slog.LevelWarn, "the clock jumped ahead"},
-	alarmTakenOver:     {"taken-over", slog.LevelWarn, "node ID taken over, acquiring another"},
-	alarmFenced:        {"fenced-span", slog.LevelError, "sequencer fenced below the end of this window: IDs of this node ID and time span may exist twice"},
-	alarmStoreClockOff: {"store-clock-off", slog.LevelWarn, "the store's clock differs from this machine's and those of other members"},
-	alarmMembersAhead:  {"members-ahead", slog.LevelWarn, "clocks of other members are ahead of this machine's and the store's"},
-	alarmOverlapped:    {"windows-overlapped", slog.LevelError, "the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence): IDs of this node ID and time span may exist twice"},
+	alarmCloned: {"cloned", slog.LevelError,
+		"process cloned: IDs of this node ID and time span may exist twice"},
+	alarmRolledBack: {"store-went-back", slog.LevelError,
+		"the store went back to an earlier state: no node ID is acquired or renewed until the sequencer is " +
+			"fenced (firn node fence)"},
+	alarmClockJumped: {"clock-step", slog.LevelWarn,
+		"the clock jumped ahead"},
+	alarmTakenOver: {"taken-over", slog.LevelWarn,
+		"node ID taken over, acquiring another"},
+	alarmFenced: {"fenced-span", slog.LevelError,
+		"sequencer fenced below the end of this window: IDs of this node ID and time span may exist twice"},
+	alarmStoreClockOff: {"store-clock-off", slog.LevelWarn,
+		"the store's clock differs from this machine's and those of other members"},
+	alarmMembersAhead: {"members-ahead", slog.LevelWarn,
+		"clocks of other members are ahead of this machine's and the store's"},
+	alarmOverlapped: {"windows-overlapped", slog.LevelError,
+		"the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence): IDs of this " +
+			"node ID and time span may exist twice"},
 }
 
 // String returns the name of the kind, as in the metric firn_alarms_total.
@@ -48,7 +82,7 @@ func (a Alarm) String() string {
 	return alarms[a].name
 }
 
-// Twice reports whether IDs may exist twice after it.
+// Twice reports whether IDs may exist twice after an alarm of this kind.
 func (a Alarm) Twice() bool { return a < numAlarms && alarms[a].level == slog.LevelError }
 
 // A raisedAlarm is one alarm, with what it is about.

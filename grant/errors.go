@@ -81,12 +81,21 @@ func mismatchError(name, field, have, want string) error {
 	return kindErrorf(ErrMismatch, "sequencer %s has %s %s, not %s: %s", name, field, have, want, todo)
 }
 
-// An ExhaustedError reports that every node ID that the member may take is
-// held. It matches ErrNodesExhausted.
+// An ExhaustedError reports that the member may take no node ID now. It matches
+// ErrNodesExhausted.
 type ExhaustedError struct {
-	Free   time.Time // when the first known window ends unless it is renewed; zero if unknown
-	Ahead  bool      // none is held, but none may be used before Free: see Fenced, or this clock is behind the marks
-	Fenced bool      // Ahead, because of the floor that a fence set, or the creation
+	// Free is when the first known window ends unless it is renewed, or when the
+	// first node ID may be used if Ahead is set. It is zero if unknown.
+	Free time.Time
+
+	// Ahead means that no node ID is held, but none may be used before Free:
+	// because of a floor if Fenced is set, and otherwise because this machine's
+	// clock is behind the marks.
+	Ahead bool
+
+	// Fenced means that the floor of the sequencer, which a fence or the
+	// creation set, is Free or later. Ahead is set too.
+	Fenced bool
 
 	sequencer  string
 	nodes      Range // that the member may take
@@ -132,6 +141,12 @@ func kindErrorf(kind error, format string, args ...any) error {
 // movedError names the store that has a sequencer now.
 func movedError(name, url string) error {
 	return kindErrorf(ErrMoved, "sequencer %s was moved to %s: use that store", name, url)
+}
+
+// beingDestroyedError says how to finish a Destroy that was interrupted.
+func beingDestroyedError(name string) error {
+	return fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)",
+		ErrDestroyed, name, name)
 }
 
 // finalErrors lists the errors of a member for which waiting does not help.

@@ -27,7 +27,8 @@ func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, 
 	opt := o.withDefaults()
 	var report Report
 	if opt.LongestWindow < 0 || opt.LongestWindow > maxWindow {
-		return report, fmt.Errorf("grant: the longest window is %v: it must be from 0 to %v", opt.LongestWindow, maxWindow)
+		return report, fmt.Errorf("grant: the longest window is %v: it must be from 0 to %v",
+			opt.LongestWindow, maxWindow)
 	}
 	given := (opt.LongestWindow + time.Millisecond - 1).Milliseconds()
 	config, err := Lookup(ctx, s, name)

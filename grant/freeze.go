@@ -9,8 +9,8 @@ type freezing struct {
 
 // errOverlap is the reason to freeze if another's window overlaps the member's,
 // and no record shows why.
-var errOverlap = kindErrorf(ErrRolledBack, "the store went back, or a copy gave the node ID back; fence if in doubt "+
-	"(firn node fence)")
+var errOverlap = kindErrorf(ErrRolledBack,
+	"the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence)")
 
 // freeze stops acquiring and renewing, because the store went back to an
 // earlier state.

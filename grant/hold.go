@@ -220,7 +220,8 @@ func (m *machine) handleProbe(e event) { m.probed = !m.clockBehind(m.evaluate(e.
 func (m *machine) setBackError() error {
 	from := max(m.hold.from, m.used)
 	e := &firn.ClockError{
-		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.maxAhead(), 1)) * time.Millisecond,
+		Now: timeOf(m.wall), Last: timeOf(from),
+		Wait: time.Duration(max(from-m.wall-m.maxAhead(), 1)) * time.Millisecond,
 	}
 	if m.wall >= maxTime {
 		return kindErrorf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the "+

@@ -14,7 +14,8 @@ const maxName = 128
 // 128 ASCII letters, digits and . _ - : of which the first is a letter or a
 // digit.
 func CheckName(name string) error {
-	const rule = "a name has 1 to 128 characters (ASCII letters, digits and . _ - :) and begins with a letter or a digit"
+	const rule = "a name has 1 to 128 characters (ASCII letters, digits and . _ - :) and begins with a letter or a " +
+		"digit"
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("grant: invalid sequencer name of %d bytes: %s", len(name), rule)
 	}

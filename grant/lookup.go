@@ -89,7 +89,8 @@ type storedNode struct {
 func nodeRecords(ctx context.Context, s Store, name string) (all []storedNode, err error) {
 	listErr := s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		n := storedNode{key: key, value: bytes.Clone(value)}
-		if n.node, n.record, n.damage = decodeNodeEntry(name, key, value); n.damage != nil && !errors.Is(n.damage, ErrDamaged) {
+		n.node, n.record, n.damage = decodeNodeEntry(name, key, value)
+		if n.damage != nil && !errors.Is(n.damage, ErrDamaged) {
 			err = n.damage
 		}
 		all = append(all, n)

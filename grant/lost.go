@@ -126,7 +126,10 @@ func (m *machine) handleOverlap(r nodeRecord, from, until int64, fenced bool) {
 // requested.
 func (m *machine) predates(mark int64, nonce string) bool {
 	h := m.hold
-	return nonce == "" || nonce == h.replaced.Nonce || mark < h.usedAtRenewal || slices.ContainsFunc(h.earlier, func(old []byte) bool {
+	if nonce == "" || nonce == h.replaced.Nonce || mark < h.usedAtRenewal {
+		return true
+	}
+	return slices.ContainsFunc(h.earlier, func(old []byte) bool {
 		r, _ := decodeNode(h.key, old) // written by this member
 		return r.Nonce == nonce
 	})

@@ -145,11 +145,12 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 	case source.MovedTo != "" && source.MovedTo != to.URL:
 		err = movedError(name, source.MovedTo)
 	case source.MovedTo != "" && absent:
-		err = fmt.Errorf("%w: %s was moved to %s, and that store lacks it now: restore that store", ErrNotFound, name, to.URL)
+		err = fmt.Errorf("%w: %s was moved to %s, and that store lacks it now: restore that store",
+			ErrNotFound, name, to.URL)
 	case source.MovedTo != "" && target.MovedTo != "" && target.MovedTo != from.URL: // it was moved on
 		err = fmt.Errorf("in %s: %w", to.URL, movedError(name, target.MovedTo))
 	case source.MovedTo == "" && source.State == Destroying, target.MovedTo == "" && target.State == Destroying:
-		err = fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
+		err = beingDestroyedError(name)
 	case !absent && target.State != Purged && !source.Config.Layout.SameIDs(target.Config.Layout):
 		err = fmt.Errorf("in %s: %w", to.URL,
 			mismatchError(name, "layout", target.Config.Layout.String(), source.Config.Layout.String()))

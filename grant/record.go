@@ -90,7 +90,8 @@ func decodeInfo(key string, value []byte) (i Info, err error) {
 		bad = "longest_window is shorter than window"
 	case j.Nodes != nil && (len(j.Nodes) != 2 || j.Nodes[0] > j.Nodes[1]):
 		bad = "nodes is not a range of node IDs"
-	case j.FenceFloor != nil && !inRange(*j.FenceFloor) || j.CreateFloor != nil && !inRange(*j.CreateFloor) || !inRange(j.Created):
+	case j.FenceFloor != nil && !inRange(*j.FenceFloor),
+		j.CreateFloor != nil && !inRange(*j.CreateFloor), !inRange(j.Created):
 		bad = "a time is out of range"
 	case j.Incarnation == 0:
 		bad = "it has no incarnation"

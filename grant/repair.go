@@ -51,7 +51,8 @@ func Repair(ctx context.Context, s Store, name string, o *AdminOptions) (Report,
 	}
 	for _, n := range report.Nodes {
 		if err := repairNode(ctx, s, nodeKey(name, n.Node, config.Config.Layout.MaxNode()), now, limit); err != nil {
-			return report, fmt.Errorf("grant: sequencer %s: half repaired, run it again: node ID %d: %w", name, n.Node, err)
+			return report, fmt.Errorf("grant: sequencer %s: half repaired, run it again: node ID %d: %w",
+				name, n.Node, err)
 		}
 	}
 	if len(report.Nodes) > 0 {
