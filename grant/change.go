@@ -39,7 +39,7 @@ func changeConfig(ctx context.Context, s Store, name, what string, do edit) (inf
 		}
 		info.Floor, info.LongestWindow = info.laterFloor(), max(info.LongestWindow, info.Config.Window)
 		if !bytes.Equal(before, info.encode()) {
-			info.LastChange = changeBy(ctx, what)
+			info.LastChange = newChange(ctx, what)
 		}
 		info.nonce = newToken()
 		return info.encode()
@@ -118,8 +118,8 @@ func WithOperator(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, operatorKey{}, name)
 }
 
-// changeBy returns a Change that begins now.
-func changeBy(ctx context.Context, what string) Change {
+// newChange returns a Change that begins now.
+func newChange(ctx context.Context, what string) Change {
 	by, _ := ctx.Value(operatorKey{}).(string)
 	if by == "" {
 		by, _ = os.Hostname()

@@ -31,13 +31,13 @@ func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, 
 			opt.LongestWindow, maxWindow)
 	}
 	given := (opt.LongestWindow + time.Millisecond - 1).Milliseconds()
-	config, err := Lookup(ctx, s, name)
+	info, err := Lookup(ctx, s, name)
 	if err != nil {
 		return report, err
 	}
 	now := opt.Now()
 	latest := never // of the latest record
-	longest := max(config.LongestWindow.Milliseconds(), given)
+	longest := max(info.LongestWindow.Milliseconds(), given)
 	records, err := nodeRecords(ctx, s, name)
 	if err != nil {
 		return report, err
@@ -50,8 +50,8 @@ func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, 
 		r := n.record
 		report.Records++
 		latest = max(latest, r.Wall)
-		if info := r.info(n.node); info.Held && !info.Until.Before(now) {
-			report.Nodes = append(report.Nodes, info)
+		if node := r.info(n.node); node.Held && !node.Until.Before(now) {
+			report.Nodes = append(report.Nodes, node)
 		}
 		if r.held() { // as its owner wrote it: a window, and how far ahead it began
 			longest = max(longest, min(r.Until-r.Wall, maxWindow.Milliseconds()))
@@ -63,10 +63,10 @@ func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, 
 		restored = now.Add(opt.Skew - 24*time.Hour)
 	}
 	report.Unsure = opt.LongestWindow == 0 &&
-		(ms(config.Created) >= latest || ms(config.Created) > ms(restored.Add(-opt.Skew)))
+		(ms(info.Created) >= latest || ms(info.Created) > ms(restored.Add(-opt.Skew)))
 	ahead := max(2*report.LongestWindow, minFence) + opt.Skew
-	floor := max(ms(config.fenceFloor), ms(now.Add(config.Config.MaxAhead+ahead)))
-	report.Floor = timeOf(max(floor, ms(config.createFloor)))
+	floor := max(ms(info.fenceFloor), ms(now.Add(info.Config.MaxAhead+ahead)))
+	report.Floor = timeOf(max(floor, ms(info.createFloor)))
 	if !inRange(floor) {
 		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock",
 			timeText(now))

@@ -8,10 +8,11 @@ import (
 // maxReleaseTries is how often a release is attempted.
 const maxReleaseTries = 20
 
-// A leaving is what became of the last node ID.
+// A leaving is what became of the last node ID. It is the zero leaving if the
+// node ID belongs to another member.
 type leaving struct {
 	gaveBack bool  // it was given back
-	leaveErr error // why it was not, if no other was wanted
+	leaveErr error // why it was not; kept only if no other is wanted
 }
 
 // mustSeal reports whether nothing more may be used and the generator is not
@@ -25,11 +26,11 @@ func (m *machine) leave() {
 		h.phase = holdSealing
 		m.emit(action{Kind: actionSeal, Node: h.node})
 	case m.frozen:
-		m.forget(false, m.frozenErr)
+		m.forget(leaving{leaveErr: m.frozenErr})
 	case h.lost:
-		m.forget(false, nil) // it belongs to another member
+		m.forget(leaving{}) // it belongs to another member
 	case h.releaseTries >= maxReleaseTries:
-		m.forget(false, m.status.Err)
+		m.forget(leaving{leaveErr: m.status.Err})
 	default:
 		h.releaseTries++
 		h.next = m.newRecord(nodeFree, m.releaseMark(), h.carried())
@@ -42,11 +43,10 @@ func (m *machine) leave() {
 // nor above its end.
 func (m *machine) releaseMark() int64 { return min(max(m.hold.from, m.used), m.hold.until) }
 
-// forget ends the use of a node ID, which is never read again. If it was not
-// given back and does not belong to another member, err is the reason.
-func (m *machine) forget(gaveBack bool, err error) {
-	if m.gaveBack = gaveBack; !m.wanted {
-		m.leaveErr = err
+// forget ends the use of a node ID, which is never read again.
+func (m *machine) forget(l leaving) {
+	if m.gaveBack = l.gaveBack; !m.wanted {
+		m.leaveErr = l.leaveErr
 	}
 	m.hold = nil
 	m.failures = 0
@@ -59,7 +59,7 @@ func (m *machine) handleRelease(e event) {
 	switch {
 	case e.Err == nil && e.Applied:
 		m.succeeded()
-		m.forget(true, nil)
+		m.forget(leaving{gaveBack: true})
 	case errors.Is(e.Err, ErrNotSent):
 		m.fail(e.Err, 0)
 	default:
@@ -78,7 +78,7 @@ func (m *machine) handleReleaseCheck(e event) {
 	case bytes.Equal(v, h.record):
 		m.fail(errors.New("grant: the release was not applied"), 0)
 	case bytes.Equal(v, h.next):
-		m.forget(true, nil)
+		m.forget(leaving{gaveBack: true})
 	case containsRecord(h.attempts, v):
 		h.record = v // a late write of this grant is still ours to lower
 	default:

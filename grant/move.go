@@ -105,7 +105,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 
 	// From here on it is usable in neither, and then in the other store.
 	moved, err := changeIfNonce(ctx, from.Store, name, begun.nonce, func(r *Info) {
-		r.MovedTo, r.LastChange = to.URL, changeBy(ctx, "move")
+		r.MovedTo, r.LastChange = to.URL, newChange(ctx, "move")
 	})
 	switch {
 	case err != nil:

@@ -18,13 +18,13 @@ import (
 func Repair(ctx context.Context, s Store, name string, o *AdminOptions) (Report, error) {
 	opt := o.withDefaults()
 	var report Report
-	config, err := Lookup(ctx, s, name)
+	info, err := Lookup(ctx, s, name)
 	if err != nil {
 		return report, err
 	}
 	// A mark this far ahead does not come from a clock that is right.
 	now := ms(opt.Now())
-	limit := max(now+(config.Config.MaxAhead+2*config.LongestWindow).Milliseconds(), ms(config.Floor))
+	limit := max(now+(info.Config.MaxAhead+2*info.LongestWindow).Milliseconds(), ms(info.Floor))
 	records, err := nodeRecords(ctx, s, name)
 	if err != nil {
 		return report, err
@@ -33,7 +33,7 @@ func Repair(ctx context.Context, s Store, name string, o *AdminOptions) (Report,
 		r := stored.record
 		n := r.info(stored.node)
 		switch {
-		case stored.key != nodeKey(name, n.Node, config.Config.Layout.MaxNode()):
+		case stored.key != nodeKey(name, n.Node, info.Config.Layout.MaxNode()):
 			// It belongs to a layout of another width, before a purge.
 		case stored.damage != nil:
 			report.Damaged = append(report.Damaged, stored.damage)
@@ -50,7 +50,7 @@ func Repair(ctx context.Context, s Store, name string, o *AdminOptions) (Report,
 		return report, nil
 	}
 	for _, n := range report.Nodes {
-		if err := repairNode(ctx, s, nodeKey(name, n.Node, config.Config.Layout.MaxNode()), now, limit); err != nil {
+		if err := repairNode(ctx, s, nodeKey(name, n.Node, info.Config.Layout.MaxNode()), now, limit); err != nil {
 			return report, fmt.Errorf("grant: sequencer %s: half repaired, run it again: node ID %d: %w",
 				name, n.Node, err)
 		}
