@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"slices"
 	"sync"
@@ -56,7 +55,10 @@ type Keeper struct {
 	wake    chan struct{} // of size 1: there is a call to pass on
 	answers chan event
 	stop    context.CancelFunc
-	done    chan struct{}
+	done    chan struct{} // closed when run has ended
+
+	requests sync.WaitGroup  // the request in progress, if any
+	lineage  *lineageTracker // for that request alone
 
 	mu      sync.Mutex // guards the fields below
 	status  Status
@@ -103,6 +105,7 @@ func NewKeeper(store Store, name string, config *Config, holder Holder, o *Membe
 		store: store, holder: holder, options: s, start: time.Now(),
 		wake: make(chan struct{}, 1), answers: make(chan event, 2),
 		done: make(chan struct{}), changed: make(chan struct{}), passing: make(chan struct{}),
+		lineage: newLineageTracker(store),
 	}
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(context.Background())
@@ -119,19 +122,16 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 	var timer <-chan time.Time
 	var ending <-chan time.Time // when a window ends that could not be renewed
 	outage := outage{log: k.options.Logger}
-	var requests sync.WaitGroup
-
 	hints := make(<-chan struct{})
 	if w, ok := As[Watcher](k.store); ok {
 		hints = w.Watch(ctx, configKey(k.options.name))
 	}
-	lineage := lineageTracker{store: k.store, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 	for {
 		var e event
 		var calls uint64
 		select {
 		case <-ctx.Done():
-			requests.Wait()
+			k.requests.Wait()
 			return
 		case <-k.wake:
 			k.mu.Lock()
@@ -147,7 +147,7 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 			}
 			e.Kind = eventHint
 		}
-		timer = k.handleEvent(ctx, m, &e, timer, &requests, &lineage)
+		timer = k.handleEvent(ctx, m, &e, timer)
 		ended := outage.ended
 		ending = nil
 		if left := outage.update(m); left > 0 {
@@ -170,14 +170,13 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 // returns the timer, or its successor. It is not a part of run, which waits
 // most of the time: the runtime shrinks the stack of a goroutine that waits in
 // a small frame.
-func (k *Keeper) handleEvent(ctx context.Context, m *machine, e *event, timer <-chan time.Time, requests *sync.WaitGroup,
-	lineage *lineageTracker) <-chan time.Time {
+func (k *Keeper) handleEvent(ctx context.Context, m *machine, e *event, timer <-chan time.Time) <-chan time.Time {
 	for again := true; again; {
 		again = false
 		for _, a := range k.step(m, *e) {
 			switch {
 			case a.isRequest():
-				requests.Go(func() { k.answerRequest(ctx, a, lineage) })
+				k.requests.Go(func() { k.answerRequest(ctx, a) })
 			case a.Kind == actionTimer:
 				timer = time.After(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
 			case a.Kind == actionSeal:
@@ -192,8 +191,8 @@ func (k *Keeper) handleEvent(ctx context.Context, m *machine, e *event, timer <-
 }
 
 // answerRequest makes a request, and passes the answer to run.
-func (k *Keeper) answerRequest(ctx context.Context, a action, l *lineageTracker) {
-	e, back := k.askStore(ctx, a, l)
+func (k *Keeper) answerRequest(ctx context.Context, a action) {
+	e, back := k.askStore(ctx, a)
 	if back != nil {
 		k.answers <- *back
 	}
@@ -292,15 +291,16 @@ const requestTimeout = 5 * time.Second
 
 // askStore makes a request, after checkLineage if it writes or reads the
 // configuration. back is not nil if the store is known to have gone back.
-func (k *Keeper) askStore(ctx context.Context, a action, l *lineageTracker) (e event, back *event) {
+func (k *Keeper) askStore(ctx context.Context, a action) (e event, back *event) {
 	limit := requestTimeout
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
 	}
 	// Also before the configuration is read, so that a fence's floor is not
 	// known before its reason.
-	if a.Kind == actionCAS || a.Key == configKey(k.options.name) || slices.Contains(a.Keys, configKey(k.options.name)) {
-		back, e.Err = k.checkLineage(ctx, limit, l)
+	config := configKey(k.options.name)
+	if a.Kind == actionCAS || a.Key == config || slices.Contains(a.Keys, config) {
+		back, e.Err = k.checkLineage(ctx, limit)
 	}
 	if e.Err == nil {
 		e = k.callStore(ctx, limit, a)
@@ -308,11 +308,11 @@ func (k *Keeper) askStore(ctx context.Context, a action, l *lineageTracker) (e e
 	if _, ok := errors.AsType[*stale.Error](e.Err); ok {
 		// If the sequencer was fenced since, the store is used from then on,
 		// and the next request has an answer.
-		k.callStore(ctx, limit, action{Kind: actionGet, Key: configKey(k.options.name)})
+		k.callStore(ctx, limit, action{Kind: actionGet, Key: config})
 	}
 	e.Kind = eventAnswered
 	if e.Applied && e.Err == nil {
-		l.settled = max(l.settled, l.shown)
+		k.lineage.applied()
 	}
 	k.updateStats(func(s *KeeperStats) {
 		s.Requests++
@@ -334,10 +334,10 @@ func (k *Keeper) askStore(ctx context.Context, a action, l *lineageTracker) (e e
 // checkLineage returns why no request may be made now, and the event for a
 // store that went back. It has a timeout of its own: if a store is slow because
 // many members ask it, half of one timeout would never suffice.
-func (k *Keeper) checkLineage(ctx context.Context, limit time.Duration, l *lineageTracker) (back *event, err error) {
+func (k *Keeper) checkLineage(ctx context.Context, limit time.Duration) (back *event, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	switch wentBack, err := l.wentBack(ctx); {
+	switch wentBack, err := k.lineage.wentBack(ctx); {
 	case err != nil:
 		return nil, fmt.Errorf("%w: the store did not return its lineage: %w", ErrNotSent, err)
 	case !wentBack:

@@ -100,7 +100,8 @@ func TestAskLaw(t *testing.T) {
 							k.info, k.known = Info{Config: Config{Window: window}}, true
 						}
 						l := &lineageTracker{store: s, asked: time.Now(), shown: 7, settled: 3}
-						e, back := k.askStore(t.Context(), a, l)
+						k.lineage = l
+						e, back := k.askStore(t.Context(), a)
 						if settles := a.Kind == actionCAS && applied && err == nil; l.settled == 7 != settles {
 							t.Errorf("kind %d, applied %t, error %v: the revision that counts is %d", a.Kind, applied, err, l.settled)
 						}
@@ -176,7 +177,8 @@ func TestAskLaw(t *testing.T) {
 	// A damaged record is not the one to be replaced.
 	s := &tellingStore{err: fmt.Errorf("%w: %w", ErrNotSent, ErrDamaged)}
 	k := &Keeper{store: s, options: Member{name: "s"}}
-	if e, _ := k.askStore(t.Context(), action{Kind: actionCAS, Key: "k"}, &lineageTracker{store: plainStore{}}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
+	k.lineage = &lineageTracker{store: plainStore{}}
+	if e, _ := k.askStore(t.Context(), action{Kind: actionCAS, Key: "k"}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
 		t.Errorf("a write over a damaged record: %+v, %+v", e, k.Stats())
 	}
 	if _, _, err := storeTime(t.Context(), plainStore{}); !errors.Is(err, errors.ErrUnsupported) {
@@ -206,7 +208,8 @@ func testAskLineage(t *testing.T) {
 				if wentBack {
 					l.durable = 6
 				}
-				e, back := k.askStore(t.Context(), tt.action, l)
+				k.lineage = l
+				e, back := k.askStore(t.Context(), tt.action)
 				what := fmt.Sprintf("%+v, history %v, went back %t", tt.action, lost, wentBack)
 				if refused := tt.asks && (lost != nil || wentBack); !refused {
 					if back != nil || e.Err != nil || len(s.asked) == 0 || s.lineages > 0 != tt.asks || s.limits[0] != 5*time.Second || s.limits[s.lineages] != 5*time.Second {
@@ -273,7 +276,7 @@ func TestWentBackLaw(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &tellingStore{identity: "one", revision: 5}
-		l := &lineageTracker{store: s, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
+		l := newLineageTracker(s)
 		if back, err := l.wentBack(t.Context()); back || err != nil || s.lineages != 1 || l.identity != "one" {
 			t.Errorf("the first time: %t, %v", back, err)
 		}

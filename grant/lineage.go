@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lineageTracker remembers how far a store has advanced. Only one goroutine
+// A lineageTracker remembers how far a store has advanced. Only one goroutine
 // uses it at a time.
 //
 // A revision may include writes that only a read has shown, and that a failover
@@ -21,6 +21,10 @@ type lineageTracker struct {
 	settled  int64     // the greatest revision that was followed by an applied write
 	durable  int64     // the greatest of these that was followed by another answer
 	asked    time.Time // when the last answer came
+}
+
+func newLineageTracker(s Store) *lineageTracker {
+	return &lineageTracker{store: s, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 }
 
 // lineageValid is how long an answer about the lineage is valid. A member that
@@ -51,3 +55,6 @@ func (l *lineageTracker) wentBack(ctx context.Context) (bool, error) {
 	l.identity, l.shown, l.asked = identity, revision, time.Now()
 	return back, nil
 }
+
+// applied records that the store applied a write after its last answer.
+func (l *lineageTracker) applied() { l.settled = max(l.settled, l.shown) }
