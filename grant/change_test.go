@@ -14,8 +14,8 @@ import (
 )
 
 // TestLastChange: after each operation, the record says which it was, who did
-// it and when. Repeating an operation that changes nothing replaces nothing, and
-// neither does continuing one.
+// it and when. Repeating an operation that changes nothing replaces nothing,
+// and neither does continuing one.
 func TestLastChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, there := new(memstore.Store), new(memstore.Store)
@@ -44,8 +44,8 @@ func TestLastChange(t *testing.T) {
 			},
 		}
 		var want grant.Change
-		// A word with "again" changes nothing. A detach that is left changes it,
-		// and continuing that does not.
+		// A word with "again" changes nothing. A detach that is left changes
+		// it, and continuing that does not.
 		for i, words := range []string{
 			"create", "create again", "window", "window again", "nodes", "nodes again", "repair", "repair again",
 			"fence", "detach, left", "detach again", "attach", "attach again", "move",
@@ -86,7 +86,8 @@ func TestLastChange(t *testing.T) {
 				}
 			}
 		}
-		// Names of any text are cut, so that the record can be written and read.
+		// Names of any text are cut, so that the record can be written and
+		// read.
 		for by, want := range map[string]string{strings.Repeat("ä", 40): strings.Repeat("ä", 32), "\xff!": "?!"} {
 			info, err := grant.SetWindow(grant.WithOperator(t.Context(), by), s, "s", time.Duration(100+len(by))*time.Second)
 			if err == nil {

@@ -397,7 +397,8 @@ func TestSettles(t *testing.T) {
 				t.Errorf("%s: %v after %d writes, the first of unknown result; want %d", name, err, s.writes, want)
 			}
 		}
-		// A write that was certainly not sent says nothing about an earlier one.
+		// A write that was certainly not sent says nothing about an earlier
+		// one.
 		s = &unsureStore{Store: populate(t, operations()[:1]), left: 1, down: true}
 		if _, err := grant.Attach(t.Context(), s, "s"); !errors.Is(err, errFault) || errors.Is(err, grant.ErrNotSent) {
 			t.Errorf("one write of unknown result, and others that were not sent: %v", err)

@@ -180,8 +180,8 @@ func TestDeafStore(t *testing.T) {
 	})
 }
 
-// TestCloseTwice: a Close that waits for another one also obeys its context, and
-// nothing is acquired meanwhile.
+// TestCloseTwice: a Close that waits for another one also obeys its context,
+// and nothing is acquired meanwhile.
 func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreignCode{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a slow store

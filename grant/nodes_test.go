@@ -153,8 +153,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestHandOverToAStore: a store that gets a node ID of another one makes none of
-// its IDs, even if its clock is behind.
+// TestHandOverToAStore: a store that gets a node ID of another one makes none
+// of its IDs, even if its clock is behind.
 func TestHandOverToAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const layout = "bits=time:41.node:1.seq:4,epoch=0"

@@ -97,9 +97,9 @@ func (q *kernelQueue) Pop() any {
 	return e
 }
 
-// recordField returns the text after a name in a record of the protocol, up to the
-// next comma. The protocol writes these records itself, so values contain no
-// commas and no names.
+// recordField returns the text after a name in a record of the protocol, up to
+// the next comma. The protocol writes these records itself, so values contain
+// no commas and no names.
 func recordField(value []byte, name string) string {
 	i := bytes.Index(value, []byte(name))
 	if i < 0 {

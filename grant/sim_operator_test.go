@@ -86,7 +86,8 @@ func (w *world) setWindow() {
 		case err != nil:
 			w.Fail("a window of %v: %v", c.Window, err)
 		default:
-			// Windows of the old length still block node IDs of crashed members.
+			// Windows of the old length still block node IDs of crashed
+			// members.
 			amiss := w.Now + 4*max(c.Window, w.config.Window).Microseconds() + minute
 			for _, p := range w.members {
 				p.disturbed = max(p.disturbed, amiss)
@@ -321,8 +322,9 @@ func (w *world) rollBackSoon() {
 }
 
 // rollBack makes the store go back to an earlier state. Members continue to use
-// it, and some start anew, until an operator fences it some windows later. Until
-// then IDs repeat; members that find another's window in their own must stop.
+// it, and some start anew, until an operator fences it some windows later.
+// Until then IDs repeat; members that find another's window in their own must
+// stop.
 func (w *world) rollBack(b *backup) {
 	s := w.store
 	if w.unfenced || s.down > w.Now || w.closing > w.Now || w.ended || w.operating > w.Now || len(w.cloned) > 0 || !bytes.Equal(b.values[simConfigKey], s.values[simConfigKey]) {

@@ -29,7 +29,8 @@ func newRecords() records {
 	return records{numbers: make(map[string]*number), written: make(map[string]*written), stale: noTime, repeats: noTime}
 }
 
-// noTime is a time before all others, and the mark of a number without a record.
+// noTime is a time before all others, and the mark of a number without a
+// record.
 const noTime = math.MinInt64
 
 // A number is the oracles' knowledge of a node ID.

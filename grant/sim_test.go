@@ -171,7 +171,8 @@ var rolledBack = focus{World: "skewed", Format: "few", Faults: []fault{rollback}
 // focuses are the worlds in which mistakes show soon, by the names of the
 // mistakes; others show in any run. TestMistakes makes the mistakes. "tick at
 // until" and "slot across terms" are made in the generator's part of the
-// simulator, "revision on read" in its model of a Keeper, and also in the Keeper.
+// simulator, "revision on read" in its model of a Keeper, and also in the
+// Keeper.
 var focuses = map[string]focus{
 	"seal late":           {Faults: []fault{released, lateSeal}},
 	"compare revision":    {Faults: []fault{restore, crashed, released, clockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},

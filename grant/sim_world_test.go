@@ -48,9 +48,9 @@ const (
 )
 
 // A world is a run of the simulator: many members of a sequencer, their clocks,
-// their network and their store, under faults of all kinds, one event at a time.
-// It runs the protocol's own machine and real generators, so what it shows holds
-// for them and not for a model. docs/protocol.md says what that is.
+// their network and their store, under faults of all kinds, one event at a
+// time. It runs the protocol's own machine and real generators, so what it
+// shows holds for them and not for a model. docs/protocol.md says what that is.
 type world struct {
 	kernel
 	begins int64
