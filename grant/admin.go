@@ -81,7 +81,8 @@ type AdminOptions struct {
 	Now func() time.Time
 
 	// Waiting is called with the node IDs whose windows have not yet ended,
-	// whenever that list changes. It may be nil.
+	// whenever that list changes, by the goroutine that called the operation.
+	// It may be nil.
 	Waiting func([]NodeInfo)
 
 	// DryRun makes Fence and Repair report what they would do without writing
@@ -95,7 +96,8 @@ type AdminOptions struct {
 
 	// The fields below are those of Fence.
 
-	// Skew is how far the clocks of members may differ. Zero means 10 seconds.
+	// Skew is how far the clocks of members may differ. Zero or less means 10
+	// seconds.
 	Skew time.Duration
 
 	// LongestWindow is the longest window that the sequencer had before its
@@ -159,7 +161,9 @@ type Report struct {
 	Unsure        bool
 }
 
-// Attach makes a detached sequencer usable again.
+// Attach makes a detached sequencer usable again, and ends a Detach in
+// progress. An attached one stays attached. The error matches ErrMoved if
+// another store has it now, and ErrDestroyed if it must be created again.
 func Attach(ctx context.Context, s Store, name string) (Info, error) {
 	return changeUsable(ctx, s, name, "attach", func(r *Info) (write bool, err error) {
 		r.State = Attached // even if it already was
@@ -170,7 +174,7 @@ func Attach(ctx context.Context, s Store, name string) (Info, error) {
 // Detach makes all members of a sequencer give their node IDs back, and
 // prevents them from acquiring new ones until Attach. It returns when all
 // windows have been given back or have ended. If it is interrupted, call it
-// again to continue.
+// again to continue. The error of a destroyed sequencer matches ErrDestroyed.
 func Detach(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
 	return closeWindows(ctx, s, name, "detach", Detaching, Detached, o)
 }
@@ -186,7 +190,8 @@ func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, 
 
 // Purge allows a destroyed sequencer to be created again with another layout.
 // That gives up uniqueness between the old and the new IDs: another layout
-// divides the bits differently, so both may contain the same numbers.
+// divides the bits differently, so both may contain the same numbers. A
+// sequencer that is not destroyed is an error.
 func Purge(ctx context.Context, s Store, name string) (Info, error) {
 	return changeExisting(ctx, s, name, "purge", func(r *Info) (write bool, err error) {
 		if r.State != Destroyed && r.State != Purged {
@@ -197,11 +202,11 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 	})
 }
 
-// SetWindow changes how long the windows of a sequencer are, with one write,
-// while its members run. They read it within 20 seconds, and use it from their
-// next renewal on. Windows that were granted before keep their end. Its layout
-// and MaxAhead never change: IDs of another layout may equal earlier ones, and
-// a fence relies on MaxAhead.
+// SetWindow changes how long the windows of a sequencer are, see Config.Window,
+// with one write, while its members run. They read it within 20 seconds, and
+// use it from their next renewal on. Windows that were granted before keep
+// their end. Its layout and MaxAhead never change: IDs of another layout may
+// equal earlier ones, and a fence relies on MaxAhead.
 func SetWindow(ctx context.Context, s Store, name string, window time.Duration) (Info, error) {
 	return changeUsable(ctx, s, name, "window", func(r *Info) (write bool, err error) {
 		write = r.Config.Window != window

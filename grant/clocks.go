@@ -37,12 +37,12 @@ type lead struct{ least, most int64 }
 
 const (
 	maxBehind    = int64(10 * 1000) // ms that our clock may be behind the median of others
-	maxLead      = int64(10 * 1000) // ms that our clock may be ahead of the store's, or of others, for a claim
+	maxLead      = int64(10 * 1000) // ms that our clock may be ahead of the store's, or of others'
 	maxStep      = int64(1000)      // ms that a clock may step before other clocks are compared again
 	clockValid   = int64(60 * 1000) // ms for which an answer about other clocks is used
 	clockRetry   = int64(5 * 1000)  // ms after which a store that did not return its time is asked again
 	maxCompared  = 32               // number of records that are compared
-	compareEvery = int64(1000)      // ms between two reads of them
+	compareEvery = int64(1000)      // ms between two reads of these
 )
 
 // reset discards all readings, because our own clock has stepped.

@@ -67,9 +67,9 @@ func (r *Range) Check(l firn.Layout) error {
 const defaultWindow = 60 * time.Second
 
 // DefaultConfig returns the configuration for a layout with defaults for
-// everything else: the layout's MaxAhead unless maxAhead is given, and the
-// store's window, or a longer one if MaxAhead or the layout requires it. The
-// caller may change it; Check reports what is invalid. The store may be nil.
+// everything else: the layout's MaxAhead if maxAhead is nil, and the store's
+// window, or a longer one if MaxAhead or the layout requires it. The caller may
+// change it; Check reports what is invalid. The store may be nil.
 func DefaultConfig(s Store, layout firn.Layout, maxAhead *time.Duration) Config {
 	c := Config{Layout: layout, MaxAhead: *cmp.Or(maxAhead, new(layout.MaxAhead()))}
 	c.Window = max(cmp.Or(windowOf(s), defaultWindow), c.minWindow())
@@ -134,14 +134,14 @@ const noPrefix = "none"
 func (c Config) compare(name string, want Config) error {
 	for _, f := range []struct {
 		field, have, want string
-		counts            bool
+		compared          bool
 	}{
 		{"layout", c.Layout.String(), want.Layout.String(), !c.Layout.SameIDs(want.Layout)},
 		{"prefix", cmp.Or(c.Prefix, noPrefix), want.Prefix, want.Prefix != ""},
 		{"max-ahead", c.MaxAhead.String(), want.MaxAhead.String(), true},
 		{"window", c.Window.String(), want.Window.String(), true},
 	} {
-		if f.counts && f.have != f.want {
+		if f.compared && f.have != f.want {
 			return mismatchError(name, f.field, f.have, f.want)
 		}
 	}

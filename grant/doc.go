@@ -14,19 +14,20 @@
 //
 // A member is a process that holds a node ID of a sequencer, or wants one.
 // Begin with [NewKeeper]. A [Keeper] acquires a node ID, renews its window and
-// gives the node ID back, on behalf of a [Holder], which is usually a generator.
-// [Member] has the settings of the process. [Status] says what the Keeper is
-// doing and [IsFinal] whether to wait longer; [KeeperStats] counts, also each
-// [Alarm].
+// gives the node ID back, on behalf of a [Holder], which is usually a
+// generator. [Member] has the settings of the process. [Status] says what the
+// Keeper is doing and [IsFinal] whether to wait longer; [KeeperStats] counts,
+// also each [Alarm].
 //
 // # Operators
 //
 // Begin with [DefaultConfig] and [Create]. [Lookup], [Sequencers], [LookupNode]
 // and [Nodes] read what a store knows. [SetWindow] and [SetNodes] change a
-// sequencer while its members run; [Detach] ends their use of it until [Attach],
-// [Destroy] until it is created again, and [Purge] permits another layout then.
-// [Move] takes a sequencer to another store. [Fence] makes it safe after the
-// store went back, and [Repair] gives back what wrong clocks have claimed.
+// sequencer while its members run; [Detach] ends their use of it until
+// [Attach], [Destroy] until it is created again, and [Purge] permits another
+// layout then. [Move] takes a sequencer to another store. [Fence] makes it safe
+// after the store went back, and [Repair] gives back what wrong clocks have
+// claimed.
 //
 // Operations are safe to repeat: call one that was interrupted again. Several
 // may run at once, in any processes. [AdminOptions] has their options, and

@@ -84,8 +84,8 @@ func mismatchError(name, field, have, want string) error {
 // An ExhaustedError reports that the member may take no node ID now. It matches
 // ErrNodesExhausted.
 type ExhaustedError struct {
-	// Free is when the first known window ends unless it is renewed, or when the
-	// first node ID may be used if Ahead is set. It is zero if unknown.
+	// Free is when the first known window ends unless it is renewed, or when
+	// the first node ID may be used if Ahead is set. It is zero if unknown.
 	Free time.Time
 
 	// Ahead means that no node ID is held, but none may be used before Free:

@@ -49,8 +49,11 @@ type Info struct {
 	State       State
 	Config      Config
 	Incarnation uint64    // grows with every creation and every fence
-	Floor       time.Time // no new grant begins before it; the later one of Create and Fence, zero if none was set
 	Created     time.Time // by its creator's clock
+
+	// Floor is a time before which no new grant begins: that of Create or that
+	// of Fence, whichever is later. It is zero if neither set one.
+	Floor time.Time
 
 	// LongestWindow is the longest window that the sequencer ever had.
 	LongestWindow time.Duration

@@ -17,7 +17,8 @@ import (
 )
 
 // A Holder uses the grants that a Keeper obtains, usually for a generator. One
-// goroutine at a time calls its methods, which should return soon.
+// goroutine at a time calls its methods, which should return soon. An error of
+// Begin or Extend is logged, and the Keeper keeps the node ID all the same.
 type Holder interface {
 	// Begin uses a grant in place of the previous one, for times above all that
 	// were used before.
@@ -90,7 +91,8 @@ type KeeperStats struct {
 
 // NewKeeper returns a Keeper of the sequencer with that name, which holds
 // nothing until Join is called. config is the configuration that the sequencer
-// must have been created with; nil accepts any.
+// must have been created with; nil accepts any. Only Layout and MaxAhead are
+// compared. The store stays the caller's, to be closed after the Keeper.
 func NewKeeper(store Store, name string, config *Config, holder Holder, o *Member) *Keeper {
 	s := *cmp.Or(o, new(Member))
 	s.name, s.config = name, config
@@ -416,31 +418,32 @@ func (k *Keeper) passEvent(ctx context.Context, kind eventKind) error {
 
 var errKeeperClosed = errors.New("grant: the keeper is closed")
 
-// Join requests a node ID. It does not wait for it (see Wait), but after it
-// has returned nil, Status no longer reports an earlier attempt. After Close,
-// it has no effect and returns an error.
+// Join requests a node ID. It does not wait for it (see Wait), but after it has
+// returned nil, Status no longer reports an earlier attempt. After Close, it
+// has no effect and returns an error.
 //
-// The last call of Join and Leave counts, even if its context has ended:
+// The last call of Join or Leave takes effect, even if its context has ended:
 // the contexts of these and of Demand end only the wait until the Keeper knows.
 func (k *Keeper) Join(ctx context.Context) error { return k.passEvent(ctx, eventJoin) }
 
-// Leave reports that no node ID is wanted any more. It does not wait until
-// the current one is given back; see Wait.
+// Leave reports that no node ID is wanted any more. It does not wait until the
+// current one is given back; see Wait.
 func (k *Keeper) Leave(ctx context.Context) error { return k.passEvent(ctx, eventLeave) }
 
 // Demand reports that a caller waits for an ID that the window does not allow.
+// A window that was not used lapses, and only Demand renews it.
 func (k *Keeper) Demand(ctx context.Context) error { return k.passEvent(ctx, eventDemand) }
 
-// Status returns the current status, and a channel that is closed when it
-// changes.
+// Status returns the current status, and a channel that is closed when the
+// status changes. A new Until is a change too.
 func (k *Keeper) Status() (Status, <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.status, k.changed
 }
 
-// Info returns the sequencer as it was last read. ok is false if it was not
-// read yet.
+// Info returns the sequencer as the Keeper last read it. ok is false if it has
+// not read it yet.
 func (k *Keeper) Info() (info Info, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -454,11 +457,14 @@ func (k *Keeper) Stats() KeeperStats {
 	return k.stats
 }
 
-// Wait waits until is returns true for the status.
-func (k *Keeper) Wait(ctx context.Context, is func(Status) bool) error {
+// Wait returns nil as soon as ready returns true for the status. It returns an
+// error if ctx ends before that, which matches that of ctx and the Err of the
+// status, or if the Keeper has ended. Wait calls ready in the caller's
+// goroutine, at once and after each change.
+func (k *Keeper) Wait(ctx context.Context, ready func(Status) bool) error {
 	for {
 		status, changed := k.Status()
-		if is(status) {
+		if ready(status) {
 			return nil
 		}
 		select {

@@ -55,8 +55,8 @@ func nodeOf(name, key string) (uint64, error) {
 // maxKey is the maximum length of a key, in bytes.
 const maxKey = 256
 
-// CheckKey returns nil if all keys are valid for a Store, and otherwise an error
-// that describes the fault and matches ErrNotSent.
+// CheckKey returns nil if all keys are valid for a Store, and otherwise an
+// error that describes the fault and matches ErrNotSent.
 func CheckKey(keys ...string) error {
 	for _, key := range keys {
 		if len(key) > maxKey {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Lookup returns a sequencer. The error is ErrNotFound if it was never created.
+// Lookup returns a sequencer. The error matches ErrNotFound if it was never
+// created, and ErrDamaged or ErrNewerVersion if its record cannot be read.
 func Lookup(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
@@ -26,7 +27,8 @@ func Lookup(ctx context.Context, s Store, name string) (Info, error) {
 
 // LookupNode returns what the store knows about one node ID of a sequencer that
 // Lookup found. For a node ID that was never used, it returns a NodeInfo with
-// only that number.
+// only that number. The error matches ErrDamaged or ErrNewerVersion if the
+// record cannot be read.
 func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, error) {
 	key := nodeKey(i.Name, node, i.Config.Layout.MaxNode())
 	value, err := get(ctx, s, key)

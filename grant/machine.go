@@ -36,7 +36,7 @@ type machine struct {
 	failures  int       // consecutive failed requests
 	notBefore int64     // Mono before which no request is made
 
-	// What each phase knows, in the file of its name.
+	// What each phase knows, in the file of that phase.
 	seenConfig
 	search
 	clocks clocks
@@ -264,8 +264,8 @@ func (m *machine) phase() (p Phase) {
 	return p
 }
 
-// handleAnswer continues after an answer of the store. The methods are in the
-// file of the phase that made the request.
+// handleAnswer continues after an answer of the store. A method handleX, in the
+// file of the phase that made the request, handles the answer to opX.
 func (m *machine) handleAnswer(e event) {
 	op := m.pending
 	m.pending = opNone

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// Observe returns a Store that calls o before every request to s, except Watch
-// and Check. A request is "get", "get many", "cas", "list", "lineage" or "time",
-// with its key or prefix if it has one. o returns the context for the request,
-// and a function that is called with the result: whether a CAS was applied, and
-// the error. It must be safe for concurrent use by multiple goroutines.
+// Observe returns a Store that calls observe before every request to s, except
+// Watch and Check. A request is "get", "get many", "cas", "list", "lineage" or
+// "time", with its key or prefix if it has one. observe returns the context for
+// the request, and a function that is called with the result: whether a CAS was
+// applied, and the error. It must be safe for concurrent use by multiple
+// goroutines.
 //
 // The result has the methods of the optional interfaces but Checker, and As
 // reports which of them s has. The others return errors.ErrUnsupported. What s
@@ -21,8 +22,9 @@ import (
 // is a Watcher, changes that s reports. So the members of a process learn at
 // once of the process's own changes.
 func Observe(s Store,
-	o func(ctx context.Context, request, key string) (_ context.Context, end func(applied bool, err error))) Store {
-	return &observed{Store: s, observe: o}
+	observe func(ctx context.Context, request, key string) (_ context.Context, end func(applied bool, err error)),
+) Store {
+	return &observed{Store: s, observe: observe}
 }
 
 type observed struct {

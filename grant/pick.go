@@ -67,9 +67,9 @@ type sighting struct {
 	ahead   []int64       // for every held record, how far its writer's clock was ahead of ours
 	nodes   []uint64      // the node IDs of ahead
 	others  []otherRecord // the records that other members hold or held
-	free    int64         // when the first window of the held ones ends; never if none is held
-	pending int64         // when the first node ID that no member holds becomes usable; never if no such node ID exists
-	byStore bool          // a held node ID is left alone only because of the store's clock, which is far behind ours
+	free    int64         // when the first window of the held ones ends, or never
+	pending int64         // when the first node ID that no member holds becomes usable, or never
+	byStore bool          // one is left to its owner only because the store's clock is far behind ours
 	damage  error
 }
 

@@ -49,6 +49,6 @@ func settle(ctx context.Context, s Store, key string, next func(old []byte, lost
 	}
 }
 
-// maxUnknownWrites is the maximum number of writes with an unknown result that settle
-// makes.
+// maxUnknownWrites is the maximum number of writes with an unknown result that
+// settle makes.
 const maxUnknownWrites = 5

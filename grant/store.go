@@ -46,10 +46,10 @@ import (
 // call, the call has no effect, and its error matches both ErrNotSent and the
 // context's error.
 //
-// A Store may also be a MultiGetter, a Watcher, a Lineage, a Clock or a Checker.
-// Two more methods are optional: Window returns the default of Config.Window,
-// which is otherwise 60 s, and PresenceEvery how often servers write that they
-// are there, which is otherwise every 10 s.
+// A Store may also be a MultiGetter, a Watcher, a Lineage, a Clock or a
+// Checker. Two more methods are optional: Window returns the default of
+// Config.Window, which is otherwise 60 s, and PresenceEvery how often servers
+// write that they are there, which is otherwise every 10 s.
 //
 //	Window() time.Duration
 //	PresenceEvery() time.Duration
@@ -108,9 +108,9 @@ var (
 
 // A MultiGetter is a Store that reads many keys in one round trip. It returns a
 // value for each key, in order; nil means absent. The caller owns the values.
-// They may not be durable yet, and those of more than 8 keys may be stale. Up to
-// 8 keys are read on one server, each as fresh as by Get. Two keys are read at
-// one moment or in order: if the first has a value, the second has the value
+// They may not be durable yet, and those of more than 8 keys may be stale. Up
+// to 8 keys are read on one server, each as fresh as by Get. Two keys are read
+// at one moment or in order: if the first has a value, the second has the value
 // from when that was written, or a later one.
 type MultiGetter interface {
 	GetMany(ctx context.Context, keys []string) ([][]byte, error)
@@ -177,8 +177,8 @@ func CheckValue(value []byte) error {
 }
 
 // As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
-// Lineage, Clock, Checker), or as one with an optional method. Use it instead of
-// a type assertion, which a Store from Observe does not answer for s.
+// Lineage, Clock, Checker), or as one with an optional method. Use it instead
+// of a type assertion, which a Store from Observe does not answer for s.
 func As[T any](s Store) (t T, ok bool) {
 	t, ok = s.(T)
 	if _, watches := any(&t).(*Watcher); watches {
