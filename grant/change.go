@@ -10,6 +10,32 @@ import (
 	"time"
 )
 
+// A Change is an operation on a sequencer, for people: who did it, and when.
+type Change struct {
+	What string    // such as "create", "detach" or "fence": a command of firn
+	By   string    // see WithOperator
+	At   time.Time // when it began, by the clock of its machine
+}
+
+type operatorKey struct{}
+
+// WithOperator returns a context for operations on sequencers by an operator,
+// whose name is written into the record as Change.By, cut to 64 bytes. Without
+// it, that is the name of the host.
+func WithOperator(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, operatorKey{}, name)
+}
+
+// newChange returns a Change that begins now.
+func newChange(ctx context.Context, what string) Change {
+	by, _ := ctx.Value(operatorKey{}).(string)
+	if by == "" {
+		by, _ = os.Hostname()
+	}
+	at := min(max(ms(time.Now()), -maxTime), maxTime)
+	return Change{what, truncate(strings.ToValidUTF8(by, "?"), maxBy), timeOf(at)}
+}
+
 // An edit changes the record of a sequencer, and reports whether to write it
 // even if it stays the same, or why not.
 type edit func(r *Info) (write bool, err error)
@@ -100,30 +126,4 @@ func changeIfNonce(ctx context.Context, s Store, name, nonce string, change func
 		return "", fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
 	return next, nil
-}
-
-// A Change is an operation on a sequencer, for people: who did it, and when.
-type Change struct {
-	What string    // such as "create", "detach" or "fence": a command of firn
-	By   string    // see WithOperator
-	At   time.Time // when it began, by the clock of its machine
-}
-
-type operatorKey struct{}
-
-// WithOperator returns a context for operations on sequencers by an operator,
-// whose name is written into the record as Change.By, cut to 64 bytes. Without
-// it, that is the name of the host.
-func WithOperator(ctx context.Context, name string) context.Context {
-	return context.WithValue(ctx, operatorKey{}, name)
-}
-
-// newChange returns a Change that begins now.
-func newChange(ctx context.Context, what string) Change {
-	by, _ := ctx.Value(operatorKey{}).(string)
-	if by == "" {
-		by, _ = os.Hostname()
-	}
-	at := min(max(ms(time.Now()), -maxTime), maxTime)
-	return Change{what, truncate(strings.ToValidUTF8(by, "?"), maxBy), timeOf(at)}
 }

@@ -36,67 +36,6 @@ type nodeRecord struct {
 	Spoiled span `json:"spoiled,omitzero"`
 }
 
-func (r nodeRecord) encode() []byte { return encode(nodeJSON{version, r}) }
-
-// held reports whether the owner may use the node ID until the mark.
-func (r nodeRecord) held() bool { return r.State != nodeFree }
-
-// takenAway reports whether a fence or a repair freed it. Its owner, if it had
-// one, may use the node ID until it learns of that, or until its window ends.
-func (r nodeRecord) takenAway() bool { return r.State == nodeFree && r.Owner == "" }
-
-// takeAway takes the node ID away from its owner, for a fence or a repair.
-func (r *nodeRecord) takeAway(now int64) {
-	r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", nodeFree, now
-	r.From, r.Replaced = optionalTime{}, recordID{}
-}
-
-func (r nodeRecord) info(node uint64) NodeInfo {
-	return NodeInfo{
-		Node: node, Owner: r.Owner, Host: r.Host, Until: timeOf(r.Until), Written: timeOf(r.Wall),
-		Held: r.held(), Closing: r.State == nodeClosing,
-	}
-}
-
-// decodeNode parses the record of a node ID.
-func decodeNode(key string, value []byte) (nodeRecord, error) {
-	var j nodeJSON
-	err := decode(key, value, &j, &j.Version)
-	r := j.nodeRecord
-	if err != nil {
-		return r, err
-	}
-	switch {
-	case r.State != nodeHeld && r.State != nodeClosing && r.State != nodeFree:
-		err = damagedError(key, fmt.Sprintf("state is %q", r.State))
-	case r.Nonce == "":
-		err = damagedError(key, "it has no nonce")
-	case !inRange(r.Until) || !inRange(r.Wall):
-		err = damagedError(key, "a time is out of range")
-	case r.From.set && (!inRange(r.From.time) || r.From.time > r.Until):
-		err = damagedError(key, "from is out of range")
-	case r.Replaced != recordID{} && (r.Replaced.Nonce == "" || !inRange(r.Replaced.Until)):
-		err = damagedError(key, "over is not the mark and the nonce of a record")
-	case !r.Gap.valid():
-		err = damagedError(key, "gap is not a span of time")
-	case !r.Spoiled.valid():
-		err = damagedError(key, "spoiled is not a span of time")
-	case r.Gap.length() > 0 && r.Gap[1] > r.Until:
-		err = damagedError(key, "gap ends above until")
-	case r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until:
-		err = damagedError(key, "spoiled begins below until")
-	}
-	return r, err
-}
-
-// decodeNodeEntry parses the key and the record of a node ID.
-func decodeNodeEntry(name, key string, value []byte) (node uint64, r nodeRecord, err error) {
-	if node, err = nodeOf(name, key); err == nil {
-		r, err = decodeNode(key, value)
-	}
-	return node, r, err
-}
-
 // A nodeJSON is the written form of a nodeRecord: JSON in this order.
 type nodeJSON struct {
 	Version int `json:"v"`
@@ -148,6 +87,67 @@ func (s span) IsZero() bool { return s.length() == 0 }
 // valid reports whether a span that was read can be one, or is absent.
 func (s span) valid() bool {
 	return s == span{} || s.length() > 0 && inRange(s[0]) && inRange(s[1])
+}
+
+func (r nodeRecord) encode() []byte { return encode(nodeJSON{version, r}) }
+
+// decodeNode parses the record of a node ID.
+func decodeNode(key string, value []byte) (nodeRecord, error) {
+	var j nodeJSON
+	err := decode(key, value, &j, &j.Version)
+	r := j.nodeRecord
+	if err != nil {
+		return r, err
+	}
+	switch {
+	case r.State != nodeHeld && r.State != nodeClosing && r.State != nodeFree:
+		err = damagedError(key, fmt.Sprintf("state is %q", r.State))
+	case r.Nonce == "":
+		err = damagedError(key, "it has no nonce")
+	case !inRange(r.Until) || !inRange(r.Wall):
+		err = damagedError(key, "a time is out of range")
+	case r.From.set && (!inRange(r.From.time) || r.From.time > r.Until):
+		err = damagedError(key, "from is out of range")
+	case r.Replaced != recordID{} && (r.Replaced.Nonce == "" || !inRange(r.Replaced.Until)):
+		err = damagedError(key, "over is not the mark and the nonce of a record")
+	case !r.Gap.valid():
+		err = damagedError(key, "gap is not a span of time")
+	case !r.Spoiled.valid():
+		err = damagedError(key, "spoiled is not a span of time")
+	case r.Gap.length() > 0 && r.Gap[1] > r.Until:
+		err = damagedError(key, "gap ends above until")
+	case r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until:
+		err = damagedError(key, "spoiled begins below until")
+	}
+	return r, err
+}
+
+// decodeNodeEntry parses the key and the record of a node ID.
+func decodeNodeEntry(name, key string, value []byte) (node uint64, r nodeRecord, err error) {
+	if node, err = nodeOf(name, key); err == nil {
+		r, err = decodeNode(key, value)
+	}
+	return node, r, err
+}
+
+func (r nodeRecord) info(node uint64) NodeInfo {
+	return NodeInfo{
+		Node: node, Owner: r.Owner, Host: r.Host, Until: timeOf(r.Until), Written: timeOf(r.Wall),
+		Held: r.held(), Closing: r.State == nodeClosing,
+	}
+}
+
+// held reports whether the owner may use the node ID until the mark.
+func (r nodeRecord) held() bool { return r.State != nodeFree }
+
+// takenAway reports whether a fence or a repair freed it. Its owner, if it had
+// one, may use the node ID until it learns of that, or until its window ends.
+func (r nodeRecord) takenAway() bool { return r.State == nodeFree && r.Owner == "" }
+
+// takeAway takes the node ID away from its owner, for a fence or a repair.
+func (r *nodeRecord) takeAway(now int64) {
+	r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", nodeFree, now
+	r.From, r.Replaced = optionalTime{}, recordID{}
 }
 
 // end returns the end of all windows that the record knows of.
