@@ -101,7 +101,7 @@ func (m *machine) readClaim() {
 	m.request(opAcquireCheck, action{Kind: actionGet, Key: m.claim.key})
 }
 
-// handleAcquireCheck continues after that.
+// handleAcquireCheck continues after that read.
 func (m *machine) handleAcquireCheck(e event) {
 	v := e.value(0)
 	switch c := m.claim; {
@@ -129,6 +129,8 @@ func (m *machine) recheckClaim() {
 	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.options.name)}})
 }
 
+// handleRecheck begins to use the claim if nothing has changed, and otherwise
+// drops it.
 func (m *machine) handleRecheck(e event) {
 	switch c := m.claim; {
 	case c == nil: // frozen in the meantime
@@ -160,8 +162,8 @@ func (m *machine) dropClaim() {
 	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.newRecord(nodeFree, c.from, c.carried())})
 }
 
-// handleDrop continues after that. Whether it was given back or not, none of it
-// was used.
+// handleDrop continues after that write. Whether it was applied or not, nothing
+// of the claim was used.
 func (m *machine) handleDrop(e event) {
 	m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
 	if !m.wanted {

@@ -1,8 +1,6 @@
 package grant
 
-import (
-	"time"
-)
+import "time"
 
 // An eventKind is the kind of an event.
 type eventKind uint8
@@ -46,14 +44,11 @@ func (e event) value(i int) []byte {
 	return e.Values[i]
 }
 
-// A driver of a machine, such as a Keeper or a simulator, has times, and the
-// machine has whole milliseconds. The conversions are here, so that all drivers
-// round in the same way.
-
 // withTimes returns the event with the times that a driver adds when it passes
 // the event on: wall is the member's clock, mono the time since the driver
 // started by a clock that never goes back, and used the time up to which its
-// Holder has used the grant.
+// Holder has used the grant. The machine has whole milliseconds: all drivers,
+// such as a Keeper and a simulator, round in this way.
 func (e event) withTimes(wall time.Time, mono time.Duration, used time.Time) event {
 	e.Wall, e.Mono, e.Used = wall.UnixMilli(), mono.Milliseconds()+1, ms(used)
 	return e

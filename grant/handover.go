@@ -21,7 +21,7 @@ func HandOver(ctx context.Context, s Store, i Info, gives func(node uint64) bool
 	records, err := nodeRecords(ctx, s, i.Name)
 	for _, n := range records {
 		if n.damage == nil && gives(n.node) && n.key == nodeKey(i.Name, n.node, i.Config.Layout.MaxNode()) {
-			end = max(end, n.record.end()) // a repair leaves windows above the mark
+			end = max(end, n.record.windowsEnd()) // a repair leaves windows above the mark
 		}
 	}
 	if err != nil || end == never {

@@ -20,16 +20,15 @@ import (
 // docs/protocol.md describes what it does, and why IDs stay unique.
 type machine struct {
 	options Member
-	owner   string
+	owner   string // the member's name in the records; random
 
-	// The times of the current event.
-	wall, mono, used int64
-	out              []action
+	wall, mono, used int64    // of the current event
+	out              []action // what step returns
 
 	started            bool  // there was an event before
 	lastWall, lastMono int64 // at that event
 
-	wanted bool // a node ID is: the last event of the two was eventJoin, not eventLeave
+	wanted bool // a node ID is wanted: eventJoin came last, not eventLeave
 	demand bool // a caller waits for an ID
 
 	pending   operation // the request in progress
@@ -74,7 +73,7 @@ const (
 
 // newMachine returns the machine of a member that holds nothing.
 func newMachine(s Member) *machine {
-	s.host = truncate(s.host, 64)
+	s.host = truncate(s.host, maxHost)
 	m := &machine{options: s, search: search{preferred: -1}, used: never, seenConfig: seenConfig{seenFloor: never}}
 	m.owner = m.token()
 	return m
@@ -194,14 +193,14 @@ func (m *machine) fail(err error, wait int64) {
 // backoff returns a random wait that grows with consecutive failures.
 func (m *machine) backoff() int64 {
 	d := minBackoff << min(m.failures, 12)
-	most := maxBackoff
+	limit := maxBackoff
 	if h := m.hold; h != nil && m.wanted && h.phase < holdSealed {
 		// A member with much of its window left waits longer, so that a large
 		// fleet does not return all at once when a store recovers. It still
 		// learns of a fence in time.
-		most = max(most, min((h.until-max(m.wall, m.used))/8, configEvery*3/4))
+		limit = max(limit, min((h.until-max(m.wall, m.used))/8, configEvery*3/4))
 	}
-	d = min(d, most)
+	d = min(d, limit)
 	if w := m.window(); w > 0 {
 		d = min(d, w/6)
 	}
@@ -248,20 +247,19 @@ func (m *machine) advance() {
 
 // phase returns what the member is doing. Its parts have phases of their own: a
 // hold that was lost may end while a claim for another node ID is settled.
-func (m *machine) phase() (p Phase) {
+func (m *machine) phase() Phase {
 	switch h := m.hold; {
 	case h == nil && m.wanted:
-		p = Joining
+		return Joining
 	case h == nil && m.claim == nil:
-		p = Idle
+		return Idle
 	case h == nil || !m.wanted || h.phase != holdOpen:
-		p = Leaving
+		return Leaving
 	case h.lost:
-		p = Losing
+		return Losing
 	default:
-		p = Holding
+		return Holding
 	}
-	return p
 }
 
 // handleAnswer continues after an answer of the store. A method handleX, in the
@@ -311,8 +309,8 @@ func (m *machine) handleAnswer(e event) {
 	}
 }
 
-// handleRead continues with what was read. If nothing was, advance repeats the
-// request, or another takes its place.
+// handleRead passes what was read on to next. If nothing was, advance repeats
+// the request, or another takes its place.
 func (m *machine) handleRead(e event, next func(event)) {
 	if e.Err != nil {
 		m.fail(e.Err, 0)
@@ -328,7 +326,7 @@ func (m *machine) succeeded() {
 	m.status.Err = nil
 }
 
-// reportStatus returns a new status as an action.
+// reportStatus emits the status if it has changed.
 func (m *machine) reportStatus() {
 	s := Status{Phase: m.phase(), Err: m.status.Err}
 	switch h := m.hold; {
@@ -345,9 +343,9 @@ func (m *machine) reportStatus() {
 	if s.Phase == Holding || s.Phase == Losing {
 		s.Owner = m.owner
 	}
-	is, was := s, m.status
-	is.Err, was.Err = nil, nil // errors of stores may not be comparable
-	if is != was || !sameError(s.Err, m.reported) {
+	now, before := s, m.status
+	now.Err, before.Err = nil, nil // errors of stores may not be comparable
+	if now != before || !sameError(s.Err, m.reported) {
 		m.reported = s.Err
 		m.emit(action{Kind: actionReport, Status: s})
 	}

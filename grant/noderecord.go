@@ -5,6 +5,9 @@ import (
 	"fmt"
 )
 
+// maxHost is the maximum length of a host's name in a record, in bytes.
+const maxHost = 64
+
 // The states of a node record.
 const (
 	nodeHeld    = "held"    // its owner may use it until the mark
@@ -150,8 +153,8 @@ func (r *nodeRecord) takeAway(now int64) {
 	r.From, r.Replaced = optionalTime{}, recordID{}
 }
 
-// end returns the end of all windows that the record knows of.
-func (r nodeRecord) end() int64 {
+// windowsEnd returns the end of all windows that the record knows of.
+func (r nodeRecord) windowsEnd() int64 {
 	if r.Spoiled.length() > 0 {
 		return r.Spoiled[1]
 	}
@@ -178,7 +181,7 @@ func mergeRecords(a, b nodeRecord) nodeRecord {
 	}
 	// What neither has covered: below the lower mark both gaps say so, and
 	// above what the lower record knows of, that of the other.
-	low, high := span{max(a.Gap[0], b.Gap[0]), min(a.Gap[1], b.Gap[1])}, span{max(a.Gap[0], b.end()), a.Gap[1]}
+	low, high := span{max(a.Gap[0], b.Gap[0]), min(a.Gap[1], b.Gap[1])}, span{max(a.Gap[0], b.windowsEnd()), a.Gap[1]}
 	if next.Gap = low; high.length() > low.length() {
 		next.Gap = high
 	}

@@ -33,7 +33,7 @@ func TestMerge(t *testing.T) {
 		switch {
 		case m.Until != max(a.Until, b.Until):
 			t.Fatalf("%+v and %+v give the mark %d", a, b, m.Until)
-		case a.Gap[0] >= b.end() && m.Gap.length() != a.Gap.length():
+		case a.Gap[0] >= b.windowsEnd() && m.Gap.length() != a.Gap.length():
 			t.Fatalf("%+v and %+v give the gap %v, and the other knows nothing of that of the first", a, b, m.Gap)
 		case m.Gap[1] > m.Until, m.Spoiled.length() > 0 && m.Spoiled[0] < m.Until:
 			t.Fatalf("%+v and %+v give %+v, which is no valid record", a, b, m)

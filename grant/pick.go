@@ -73,7 +73,7 @@ type sighting struct {
 	damage  error
 }
 
-// otherRecord is a record of another member.
+// An otherRecord is a record of another member.
 type otherRecord struct {
 	key   string
 	value []byte

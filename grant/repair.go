@@ -71,7 +71,7 @@ func (r nodeRecord) repairable(now int64) bool { return r.Gap.length() > 0 && r.
 // repair moves the mark back to the beginning of the gap. The span after the
 // gap is spoiled.
 func (r *nodeRecord) repair() {
-	r.Spoiled = span{r.Gap[1], r.end()}
+	r.Spoiled = span{r.Gap[1], r.windowsEnd()}
 	r.Until, r.Gap = r.Gap[0], span{}
 }
 

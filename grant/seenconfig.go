@@ -66,7 +66,8 @@ func (m *machine) evaluateConfig(value []byte) bool {
 	switch {
 	case value == nil && m.infoBytes == nil:
 		err = fmt.Errorf("%w: %s", ErrNotFound, m.options.name)
-	case value == nil, err == nil && (floor < m.seenFloor || r.Incarnation < m.seenIncarnation && floor <= m.seenFloor):
+	case value == nil, err == nil && floor < m.seenFloor,
+		err == nil && floor == m.seenFloor && r.Incarnation < m.seenIncarnation:
 		m.freeze()
 		return false
 	case err == nil:
