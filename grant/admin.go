@@ -29,7 +29,7 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 	return changeConfig(ctx, s, name, "create", func(r *Info) (write bool, err error) {
 		fresh := newInfo(name, c)
 		fresh.Created, fresh.fenceFloor = timeOf(ms(now)), r.fenceFloor
-		fresh.createFloor = timeOf(max(ms(r.createFloor), ms(opt.Floor)))
+		fresh.createFloor = later(r.createFloor, opt.Floor)
 		if r.Incarnation == 0 || r.State == Purged || r.State == Destroyed {
 			if err := c.checkTime(name, now); err != nil {
 				return false, err

@@ -73,7 +73,7 @@ type Info struct {
 }
 
 // laterFloor returns the later one of the two floors.
-func (i Info) laterFloor() time.Time { return timeOf(max(ms(i.createFloor), ms(i.fenceFloor))) }
+func (i Info) laterFloor() time.Time { return later(i.createFloor, i.fenceFloor) }
 
 // newInfo returns a sequencer that was not created yet: its record has no time.
 func newInfo(name string, c Config) Info {

@@ -346,7 +346,8 @@ func (k *Keeper) checkLineage(ctx context.Context, limit time.Duration) (back *e
 		return nil, nil
 	}
 	back = &event{Kind: eventWentBack}
-	if config, err := get(ctx, k.store, configKey(k.options.name)); err == nil { // it may have been fenced since
+	// The sequencer may have been fenced since.
+	if config, err := get(ctx, k.store, configKey(k.options.name)); err == nil {
 		back.Values = [][]byte{config}
 	}
 	return back, fmt.Errorf("%w: the store went back to an earlier state", ErrNotSent)

@@ -79,7 +79,8 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 		next.MovedTo = from.URL
 		if r.Incarnation > 0 {
 			next.Incarnation = max(r.Incarnation, next.Incarnation)
-			next.createFloor, next.fenceFloor = timeOf(max(ms(r.createFloor), ms(next.createFloor))), timeOf(max(ms(r.fenceFloor), ms(next.fenceFloor)))
+			next.createFloor = later(r.createFloor, next.createFloor)
+			next.fenceFloor = later(r.fenceFloor, next.fenceFloor)
 			next.LongestWindow = max(r.LongestWindow, next.LongestWindow)
 			next.Created = timeOf(min(ms(r.Created), ms(next.Created)))
 		}

@@ -39,6 +39,10 @@ func timeOf(v int64) time.Time {
 	return time.UnixMilli(v).UTC()
 }
 
+// later returns the later one of two times, rounded up to milliseconds. The zero
+// time is before all others.
+func later(a, b time.Time) time.Time { return timeOf(max(ms(a), ms(b))) }
+
 // sooner returns the earlier of two times. never stands for no time.
 func sooner(a, b int64) int64 {
 	if a == never || b != never && b < a {
