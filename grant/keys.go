@@ -35,8 +35,8 @@ func nodesPrefix(name string) string { return keyRoot + name + "/n/" }
 
 // nodeKey returns the key of a node ID: decimal, with as many digits as the
 // layout's greatest, so that keys list in order.
-func nodeKey(name string, node, most uint64) string {
-	return fmt.Sprintf("%s%0*d", nodesPrefix(name), len(strconv.FormatUint(most, 10)), node)
+func nodeKey(name string, node, maxNode uint64) string {
+	return fmt.Sprintf("%s%0*d", nodesPrefix(name), len(strconv.FormatUint(maxNode, 10)), node)
 }
 
 // nodeOf returns the node ID of a key made by nodeKey.

@@ -26,12 +26,14 @@ func (m *machine) evaluateOwn(value, config []byte) {
 		h.seen, h.seenUntil = value, r.Until
 	} else {
 		m.failures, m.notBefore = 0, 0
-		m.handleReplaced(value, fenced)
+		m.handleUnexpected(value, fenced)
 	}
 }
 
-// handleReplaced handles another record in place of the member's.
-func (m *machine) handleReplaced(value []byte, fenced bool) {
+// handleUnexpected handles another record in place of the member's. Here and
+// below, fenced means that the configuration, read with the record, shows a new
+// fence.
+func (m *machine) handleUnexpected(value []byte, fenced bool) {
 	h := m.hold
 	r, err := decodeNode(h.key, value)
 	switch {
@@ -62,7 +64,7 @@ func (m *machine) handleReplaced(value []byte, fenced bool) {
 }
 
 // handleOldRecord handles an old record in place of the member's: the store
-// went back. A fence since then needs no other.
+// went back. After a fence, that is no reason to freeze.
 func (m *machine) handleOldRecord(fenced bool) {
 	if !fenced {
 		m.freeze()

@@ -137,8 +137,8 @@ func decodeInfo(key string, value []byte) (i Info, err error) {
 
 // printable reports whether a text has at most so many bytes, all printable
 // ASCII except the space.
-func printable(text string, most int) bool {
-	return len(text) <= most && strings.IndexFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
+func printable(text string, maxLen int) bool {
+	return len(text) <= maxLen && strings.IndexFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
 }
 
 func encode(v any) []byte {
