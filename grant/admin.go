@@ -94,25 +94,25 @@ type AdminOptions struct {
 	// none.
 	Floor time.Time
 
-	// The fields below are those of Fence.
-
-	// Skew is how far the clocks of members may differ. Zero or less means 10
-	// seconds.
+	// Skew tells Fence how far the clocks of members may differ. Zero or less
+	// means 10 seconds.
 	Skew time.Duration
 
-	// LongestWindow is the longest window that the sequencer had before its
-	// store went back. If the current configuration records a longer one, that
-	// one applies. LongestWindow must be given if the configuration is newer
-	// than the restore, because it then contains nothing about the lost one.
+	// LongestWindow tells Fence the longest window that the sequencer had
+	// before its store went back. If the current configuration records a longer
+	// one, that one applies. LongestWindow must be given if the configuration
+	// is newer than the restore, because it then contains nothing about the
+	// lost one.
 	LongestWindow time.Duration
 
-	// Restored is when the store went back, if known. A configuration that was
-	// created before it, minus Skew, is the lost one. The zero time means
-	// unknown: then a configuration created within the last day is assumed to
-	// be newer than the restore.
+	// Restored tells Fence when the store went back, if known. A configuration
+	// that was created before it, minus Skew, is the lost one. The zero time
+	// means unknown: then a configuration created within the last day is
+	// assumed to be newer than the restore.
 	Restored time.Time
 
-	// AnyClock fences even if the clock is far from the marks.
+	// AnyClock makes Fence proceed even if the clock is far from the times at
+	// which records were written.
 	AnyClock bool
 }
 
@@ -144,19 +144,21 @@ type Report struct {
 	// back.
 	Left []NodeInfo
 
-	Damaged []error // records that cannot be read and were left unchanged
+	// Damaged has an error for each record that cannot be read, and was left
+	// unchanged.
+	Damaged []error
 
-	// The fields below are those of Fence.
+	// Floor and Records are what Fence did: no grant begins before Floor, and
+	// so many records were rewritten.
+	Floor   time.Time
+	Records int
 
-	Floor   time.Time // no grant begins before it
-	Records int       // how many were rewritten
-
-	// LongestWindow is the window from which the floor was computed. If Unsure
-	// is set, it may be too short: AdminOptions.LongestWindow was not given,
-	// and there is no record, or the configuration may be newer than the
-	// restore. That is possible if it was created after every record was
-	// written, or after AdminOptions.Restored or, if that is unknown, within
-	// the last day.
+	// LongestWindow is, for Fence, the window from which the floor was
+	// computed. If Unsure is set, it may be too short:
+	// AdminOptions.LongestWindow was not given, and there is no record, or the
+	// configuration may be newer than the restore. That is possible if it was
+	// created after every record was written, or after AdminOptions.Restored
+	// or, if that is unknown, within the last day.
 	LongestWindow time.Duration
 	Unsure        bool
 }

@@ -18,13 +18,14 @@ type Config struct {
 	Layout firn.Layout
 
 	// MaxAhead is how far IDs may run ahead of the clock, in whole
-	// milliseconds. It is taken literally; DefaultConfig uses the layout's.
+	// milliseconds, up to 91 days and 12 hours. Zero means never ahead;
+	// DefaultConfig uses the layout's.
 	MaxAhead time.Duration
 
 	// Window is the length of a grant, in whole milliseconds: how long a member
 	// can work without the store, and how long the node ID of a crashed member
-	// is blocked. It is at least twice MaxAhead, four ticks of the layout, and
-	// 100 ms.
+	// is blocked. It is at least twice MaxAhead, four ticks of the layout and
+	// 100 ms, and at most 366 days.
 	Window time.Duration
 
 	// Nodes are the node IDs that members of this store may take, such as one

@@ -33,7 +33,8 @@ var (
 	// caller wants. The text has both values, and what to do.
 	ErrMismatch = errors.New("grant: the sequencer has another configuration")
 
-	// ErrNodesExhausted is matched by every ExhaustedError.
+	// ErrNodesExhausted means that the member may take no node ID now. Every
+	// ExhaustedError matches it.
 	ErrNodesExhausted = errors.New("grant: no node ID is free")
 
 	// ErrClockBehind means that the clock is so far behind those of other
@@ -47,9 +48,9 @@ var (
 	// it too.
 	ErrClockAhead = errors.New("grant: the clock is far ahead of those of the store or the other members")
 
-	// ErrComparingClocks means that other members are being watched, and their
-	// clocks decide: the error may disappear by itself, within half a window.
-	// It matches ErrClockAhead.
+	// ErrComparingClocks means that the clock looks far ahead, and is being
+	// compared with those of members that renew. The error may disappear by
+	// itself, within half a window. It matches ErrClockAhead.
 	ErrComparingClocks = fmt.Errorf("%w: comparing it with those of other members", ErrClockAhead)
 
 	// ErrRolledBack is returned after the store has gone back to an earlier

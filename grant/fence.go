@@ -19,10 +19,10 @@ const minFence = 30 * time.Second
 // the floor is near. That takes the skew plus twice the window, or plus 30 s if
 // that is longer.
 //
-// Run it before IDs are made again, on a machine whose clock is right: a clock
-// more than a day behind the latest mark is rejected with ErrClockBehind, and
-// one more than a year ahead of it with ErrClockAhead. If Fence is interrupted,
-// run it again.
+// Run it before IDs are made again, on a machine whose clock is right. The
+// error matches ErrClockBehind if the clock is more than a day behind the time
+// at which the latest record was written, and ErrClockAhead if it is more than
+// 366 days ahead of that. If Fence is interrupted, run it again.
 func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, error) {
 	opt := o.withDefaults()
 	var report Report

@@ -36,9 +36,9 @@ type Holder interface {
 	Used() time.Time
 }
 
-// A Keeper keeps a node ID of a sequencer for a Holder: it drives a machine
-// with a clock and a Store. It is safe for concurrent use by multiple
-// goroutines.
+// A Keeper keeps a node ID of a sequencer for a Holder: it acquires one, renews
+// its window as long as IDs are made, and gives it back. It is safe for
+// concurrent use by multiple goroutines.
 //
 // The Keeper's goroutine calls Member.Now, the Logger and the Holder; another
 // goroutine calls the Store. A panic in any of them ends the process. None may

@@ -33,6 +33,7 @@ type Status struct {
 	Node  uint64    // for Holding, Losing and Leaving
 	Until time.Time // exclusive end of its window; it is renewed as long as IDs are made
 	Owner string    // for Holding and Losing: as in NodeInfo
+
 	// Err is why no node ID could be acquired or renewed or, if Idle, why the
 	// last one was not given back; nil if all is well.
 	Err error
