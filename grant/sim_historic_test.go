@@ -195,8 +195,10 @@ func (s stage) failOver() { s.restore() }
 func (s stage) record() string { return string(s.store.values[s.key(0)]) }
 
 // There, the window of timestamps was written without checking who leads, so a
-// replaced leader moved it. https://github.com/tikv/pd/issues/9157 Here, a
-// renewal compares the record's bytes, and the successor has changed them.
+// replaced leader moved it. https://github.com/tikv/pd/issues/9157
+//
+// Here, a renewal compares the record's bytes, and the successor has changed
+// them.
 func staleLeader(s stage) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -214,8 +216,9 @@ func staleLeader(s stage) {
 
 // There, a leader that was elected again continued with what it remembered of
 // its first term, below what was given out since.
-// https://github.com/tikv/pd/issues/8836 Here, an ended grant is forgotten, and
-// the next begins at the record's mark.
+// https://github.com/tikv/pd/issues/8836
+//
+// Here, an ended grant is forgotten, and the next begins at the record's mark.
 func earlierTerm(s stage) {
 	a, b := s.process(0, 0), s.process(0, 0)
 	s.settle(a)
@@ -232,8 +235,10 @@ func earlierTerm(s stage) {
 }
 
 // There, two tablets both believed to be the primary, each with a block of the
-// sequence in memory. https://github.com/vitessio/vitess/issues/3116 Here, the
-// second gets nothing while the first may use its window, and begins above it.
+// sequence in memory. https://github.com/vitessio/vitess/issues/3116
+//
+// Here, the second gets nothing while the first may use its window, and begins
+// above it.
 func twoPrimaries(s stage) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -320,8 +325,10 @@ func closeForeign(s stage) {
 }
 
 // There, the two halves of a cluster gave the same numbers to joining members.
-// https://github.com/hazelcast/hazelcast/issues/11967 Here, a member without a
-// store has only the rest of its window, whatever it believes.
+// https://github.com/hazelcast/hazelcast/issues/11967
+//
+// Here, a member without a store has only the rest of its window, whatever it
+// believes.
 func splitBrain(s stage) {
 	a, b := s.process(0, 1), s.process(0, 1)
 	s.settle(a, b)
@@ -354,8 +361,9 @@ func splitBrain(s stage) {
 }
 
 // There, a generator knows only the clock, so if all are restarted with the
-// clock set back, they repeat their IDs. hazelcast 17975, cockroach 13441 Here,
-// the records contain what was used.
+// clock set back, they repeat their IDs. hazelcast 17975, cockroach 13441
+//
+// Here, the records contain what was used.
 func allRestart(s stage) {
 	for _, behind := range []int64{0, 300, 700} {
 		var all []*member
@@ -378,8 +386,10 @@ func allRestart(s stage) {
 
 // There, numbers belong to sessions, and making an ID does not compare the
 // clock with the session's end.
-// https://github.com/cockroachdb/cockroach/issues/90459 Here, every slot is
-// below its window's end, however late it is by other clocks.
+// https://github.com/cockroachdb/cockroach/issues/90459
+//
+// Here, every slot is below its window's end, however late it is by other
+// clocks.
 func sessionOver(s stage) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -412,6 +422,7 @@ func leaseLost(s stage) {
 
 // There, a call that was refused because the clock had gone back had already
 // set the sequence to 0. https://github.com/twitter-archive/snowflake/issues/6
+//
 // Here, a refused call does not change the word.
 func sequenceReset(s stage) {
 	a := s.process(0, 0)
