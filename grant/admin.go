@@ -238,7 +238,7 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 			case r.nonce == closer.nonce:
 				return false, nil
 			default:
-				r.Config.Nodes = nodes // even if they are the same: see closeWindowsStep
+				r.Config.Nodes = nodes // even if they are the same: see windowCloser.step
 				return true, nodes.Check(r.Config.Layout)
 			}
 		})

@@ -15,7 +15,7 @@ import (
 func closeWindows(ctx context.Context, s Store, name, what string, through, last State, o *AdminOptions) (Info, error) {
 	closer := newWindowCloser()
 	return pollUntilFinished(ctx, o, func(now time.Time) (Info, []NodeInfo, bool, error) {
-		info, waiting, err := closeWindowsStep(ctx, s, name, what, through, last, closer, now)
+		info, waiting, err := closer.step(ctx, s, name, what, through, last, now)
 		return info, waiting, info.State > through, err // the last one, or beyond
 	})
 }
@@ -93,19 +93,33 @@ func interruptedError(ctx context.Context, i Info, nodes []uint64) error {
 		name, state, len(nodes), nodes[:min(len(nodes), 8)], context.Cause(ctx))
 }
 
-// closeWindowsStep does what can be done now: it changes the state, prevents
-// every window from growing and, once all have ended, sets the last state.
-func closeWindowsStep(ctx context.Context, s Store, name, what string,
-	through, last State, closer *windowCloser, now time.Time) (Info, []NodeInfo, error) {
-	info, err := changeExisting(ctx, s, name, what, func(r *Info) (write bool, err error) {
+// A windowCloser closes the windows of a sequencer for one call of Destroy,
+// Detach or SetNodes: it remembers what that has written.
+type windowCloser struct {
+	spared    *Range               // node IDs that are not closed; nil: none
+	nonce     string               // of the configuration, after which records were read
+	written   map[string][]byte    // the closed records, by key
+	confirmed map[string]bool      // keys of records that were there after the nonce was written
+	damaged   map[uint64]time.Time // when damaged records were found
+}
+
+func newWindowCloser() *windowCloser {
+	return &windowCloser{written: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
+}
+
+// step does what can be done now: it changes the state to through, prevents
+// every window from growing and, once all have ended, sets the state last.
+func (c *windowCloser) step(ctx context.Context, s Store, name, what string, through, last State, now time.Time) (
+	info Info, waiting []NodeInfo, err error) {
+	info, err = changeExisting(ctx, s, name, what, func(r *Info) (write bool, err error) {
 		switch {
 		case r.State >= Destroying && last == Detached:
 			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
-		case closer.nonce != "" && r.State < through:
+		case c.nonce != "" && r.State < through:
 			return false, undoneError(name, last)
 		case r.State == last || r.State == Purged:
 			return true, nil
-		case r.nonce == closer.nonce:
+		case r.nonce == c.nonce:
 			return false, nil
 		}
 		// Written even if the state was set already: only a List after a write
@@ -117,7 +131,7 @@ func closeWindowsStep(ctx context.Context, s Store, name, what string,
 	if err != nil || info.State != through {
 		return info, nil, err
 	}
-	waiting, ended, err := closer.closeAndVerify(ctx, s, info, ms(now))
+	waiting, ended, err := c.closeAndVerify(ctx, s, info, ms(now))
 	if !ended {
 		return info, waiting, err
 	}
@@ -125,7 +139,7 @@ func closeWindowsStep(ctx context.Context, s Store, name, what string,
 	// another one, it may describe the same state: if the sequencer was
 	// attached and detached again in between, members hold node IDs that were
 	// not closed. Then the step starts over.
-	nonce, err := changeIfNonce(ctx, s, name, closer.nonce, func(r *Info) { r.State = last })
+	nonce, err := changeIfNonce(ctx, s, name, c.nonce, func(r *Info) { r.State = last })
 	if nonce != "" {
 		info.State = last
 	}
@@ -142,20 +156,6 @@ func undoneError(name string, last State) error {
 	}
 	return fmt.Errorf("grant: sequencer %s was attached again in the meantime and stays attached: call it again to "+
 		"detach it", name)
-}
-
-// A windowCloser closes the windows of a sequencer for one call of Destroy,
-// Detach or SetNodes: it remembers what that has written.
-type windowCloser struct {
-	spared    *Range               // node IDs that are not closed; nil: none
-	nonce     string               // of the configuration, after which records were read
-	written   map[string][]byte    // the closed records, by key
-	confirmed map[string]bool      // keys of records that were there after the nonce was written
-	damaged   map[uint64]time.Time // when damaged records were found
-}
-
-func newWindowCloser() *windowCloser {
-	return &windowCloser{written: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
 }
 
 // closeAndVerify closes windows, and reports whether all had ended when the

@@ -133,7 +133,7 @@ func (s *story) do(f []string) {
 		if f[0] == "destroy" {
 			through, last = Destroying, Destroyed
 		}
-		info, waiting, err := closeWindowsStep(ctx, s, "s", f[0], through, last, &s.closer, now())
+		info, waiting, err := s.closer.step(ctx, s, "s", f[0], through, last, now())
 		result(info, err)
 		if info.State == last {
 			s.closer = windowCloser{written: make(map[string][]byte)} // the next one is another operation
