@@ -65,3 +65,63 @@ func durationOf(n uint64, unit time.Duration) time.Duration {
 	}
 	return time.Duration(n) * unit
 }
+
+// readClock reads the clock, and the counter before and after it.
+func (c *core) readClock(v *view) (err error) {
+	if !c.watch.On() {
+		v.at = c.now()
+	} else {
+		o := c.watch.Begin()
+		v.at = c.now()
+		v.seen = c.watch.End(o, v.at)
+	}
+	v.now, err = c.reading(v.at)
+	return err
+}
+
+// reference returns the reference of a view's term as a reading of the clock.
+// ok is false if it has none, if the layout has no tick for it, and in a
+// synctest bubble: then it is the first reading of the clock.
+func (c *core) reference(v *view) (r reading, ok bool) {
+	ref := v.term.reference
+	if ref.IsZero() || !isReal(v.at) {
+		return r, false
+	}
+	r, err := c.reading(ref)
+	return r, err == nil && r.tick < c.endTick
+}
+
+// aheadSlot returns the exclusive end of the slots that the clock and MaxAhead
+// allow.
+func (c *core) aheadSlot(now reading) uint64 {
+	return (min(c.aheadTick(now), c.endTick-1) + 1) << c.layout.seqBits
+}
+
+// aheadTick returns the last tick that the clock and MaxAhead allow.
+func (c *core) aheadTick(now reading) uint64 {
+	tick := now.tick + c.aheadTicks
+	if now.rest+c.aheadRest >= uint64(c.layout.unit) {
+		tick++
+	}
+	if tick < now.tick {
+		return math.MaxUint64
+	}
+	return tick
+}
+
+// clockSlot returns the first slot of the clock's tick.
+func (c *core) clockSlot(v *view) uint64 { return min(v.now.tick, c.endTick) << c.layout.seqBits }
+
+// timeOf returns the time of a reading.
+func (c *core) timeOf(now reading) time.Time {
+	t, _ := c.layout.timeOf(now.tick)
+	return t.Add(time.Duration(now.rest))
+}
+
+// until returns the time from now until MaxAhead allows the tick.
+func (c *core) until(tick uint64, now reading) time.Duration {
+	if tick <= now.tick {
+		return 0
+	}
+	return durationOf(tick-now.tick, c.layout.unit) - time.Duration(now.rest) - c.maxAhead
+}

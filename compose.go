@@ -128,13 +128,6 @@ func (c *composer) last(slot uint64) uint64 {
 	return v << (c.lastTo & 63)
 }
 
-// HasRuns reports whether batches of the layout can be written as runs, that
-// is, as equally spaced IDs. They cannot if IDs have random bits, or if the
-// step between two IDs is 2^64 or more.
-func (l Layout) HasRuns() bool {
-	return l.size == 64 && l.randBits == 0 || l.size == 128 && newComposer(&l, 0).hasRuns()
-}
-
 func (c *composer) hasRuns() bool { return c.random.isZero() && c.runShift < 64 }
 
 // wide returns the ID of a slot, with zero random bits.

@@ -3,7 +3,6 @@ package firn
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -112,142 +111,6 @@ func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	}
 	c.term.Store(t)
 	return nil
-}
-
-// newTerm returns the term of a grant.
-func (c *core) newTerm(g Grant) (*term, error) {
-	if most := c.layout.MaxNode(); g.Node > most {
-		return nil, c.layout.rangeError("node", g.Node, most)
-	}
-	if !g.From.IsZero() && !g.Until.IsZero() && !g.From.Before(g.Until) {
-		return nil, fmt.Errorf("firn: the grant of node %d is empty: it begins at %s and ends at %s",
-			g.Node, stamp(g.From), stamp(g.Until))
-	}
-	t := &term{grant: g, composer: *newComposer(&c.layout, g.Node), static: g.From.IsZero()}
-	first := uint64(0)
-	if !t.static {
-		tick, rest, where := c.layout.tickAt(g.From)
-		switch {
-		case where < 0:
-			tick = 0
-		case where > 0:
-			tick = c.endTick
-		case rest > 0:
-			tick++
-		}
-		first = min(tick, c.endTick) << c.layout.seqBits
-		if first == 0 && t.composer.base.isZero() {
-			first = 1 // slot 0 would give the ID 0, which means no ID
-		}
-	}
-	t.begin(first)
-	t.limit.Store(c.limit(g.Until))
-	return t, nil
-}
-
-// limit returns the exclusive slot at which a grant with this end ends.
-func (c *core) limit(until time.Time) uint64 {
-	tick := c.endTick
-	if !until.IsZero() {
-		switch n, _, where := c.layout.tickAt(until); {
-		case where < 0:
-			tick = 0
-		case where == 0:
-			tick = min(tick, n)
-		}
-	}
-	return tick << c.layout.seqBits
-}
-
-// A view is a term and its word, with the slots that the clock allows.
-type view struct {
-	term  *term
-	now   reading
-	at    time.Time // the clock when it read now
-	word  uint64
-	slot  uint64 // the next slot: the word, or the clock if that is later
-	limit uint64 // exclusive: end of grant and layout
-	ahead uint64 // exclusive: the end of what MaxAhead allows now
-
-	seen freshness.Observation
-}
-
-// view sets v to the current state. The error is ErrSealed or a *ClockError.
-func (c *core) view(v *view) error {
-	for {
-		v.term = c.term.Load()
-		v.word = v.term.word.Load()
-		if v.word&sealedBit != 0 {
-			if c.sealedForGood() {
-				return ErrSealed
-			}
-			continue // Switch has replaced the term
-		}
-		if err := c.readClock(v); err != nil {
-			return err
-		}
-		v.limit = v.term.limit.Load()
-		v.ahead = c.aheadSlot(v.now)
-		if v.word == 0 && v.term.static {
-			// The previous holder of the node ID may have been this far ahead.
-			start := max(v.term.first, v.ahead)
-			if r, ok := c.reference(v); ok {
-				start = max(v.term.first, c.aheadSlot(r))
-			}
-			if start < v.limit {
-				if !v.term.swap(0, start, 0) {
-					continue
-				}
-				v.term.start.Store(start)
-			}
-			v.word = start
-		}
-		v.slot = max(v.word, c.clockSlot(v))
-		return nil
-	}
-}
-
-// reference returns the reference of a view's term as a reading of the clock.
-// ok is false if it has none, if the layout has no tick for it, and in a
-// synctest bubble: then it is the first reading of the clock.
-func (c *core) reference(v *view) (r reading, ok bool) {
-	ref := v.term.reference
-	if ref.IsZero() || !isReal(v.at) {
-		return r, false
-	}
-	r, err := c.reading(ref)
-	return r, err == nil && r.tick < c.endTick
-}
-
-// readClock reads the clock, and the counter before and after it.
-func (c *core) readClock(v *view) (err error) {
-	if !c.watch.On() {
-		v.at = c.now()
-	} else {
-		o := c.watch.Begin()
-		v.at = c.now()
-		v.seen = c.watch.End(o, v.at)
-	}
-	v.now, err = c.reading(v.at)
-	return err
-}
-
-// aheadSlot returns the exclusive end of the slots that the clock and MaxAhead
-// allow.
-func (c *core) aheadSlot(now reading) uint64 {
-	return (min(c.aheadTick(now), c.endTick-1) + 1) << c.layout.seqBits
-}
-
-// aheadTick returns the last tick that the clock and MaxAhead allow.
-func (c *core) aheadTick(now reading) uint64 {
-	tick := now.tick + c.aheadTicks
-	if now.rest+c.aheadRest >= uint64(c.layout.unit) {
-		tick++
-	}
-	if tick < now.tick {
-		return math.MaxUint64
-	}
-	return tick
 }
 
 // sealedForGood reports whether Seal was called. It waits for a Switch in
@@ -360,9 +223,6 @@ func (c *core) slotFor(v *view, w *waiter) (slot uint64, err error) {
 	return slot, nil
 }
 
-// clockSlot returns the first slot of the clock's tick.
-func (c *core) clockSlot(v *view) uint64 { return min(v.now.tick, c.endTick) << c.layout.seqBits }
-
 // tooLarge returns the error for a batch that a static grant does not allow.
 func (c *core) tooLarge(t *term, n uint64) error {
 	if !t.static || n <= c.maxStaticBatch {
@@ -428,82 +288,9 @@ func (c *core) notYet(v *view, slot, n uint64) error {
 	return &ClockError{Now: c.timeOf(v.now), Last: last, Wait: wait, back: back}
 }
 
-// until returns the time from now until MaxAhead allows the tick.
-func (c *core) until(tick uint64, now reading) time.Duration {
-	if tick <= now.tick {
-		return 0
-	}
-	return durationOf(tick-now.tick, c.layout.unit) - time.Duration(now.rest) - c.maxAhead
-}
-
-// changes returns a channel that is closed at the next change of the grant. A
-// call that may wait gets it before it tries, so that no change is missed
-// between the refusal and the wait.
-func (c *core) changes() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
-}
-
-// waitFor returns how long to wait after an error, if waiting can help.
-func (c *core) waitFor(err error) (time.Duration, bool) {
-	if w, ok := errors.AsType[*WaitError](err); ok {
-		return w.Wait, true
-	}
-	if e, ok := errors.AsType[*ClockError](err); ok && !e.beforeEpoch && e.back <= c.maxLag {
-		return e.Wait, true
-	}
-	return 0, false
-}
-
-// A sleep lasts at most maxSleep, because the clock may be corrected meanwhile,
-// and at least minSleep, so that a call does not spin if the clock stands
-// still.
-const (
-	minSleep = 10 * time.Microsecond
-	maxSleep = time.Second
-)
-
-// sleep waits for d, or until changed is closed. It reports whether done was
-// closed first.
-func sleep(done <-chan struct{}, d time.Duration, changed <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-	}
-	select {
-	case <-done:
-		return true
-	case <-changed:
-	case <-time.After(min(max(d, minSleep), maxSleep)):
-	}
-	return false
-}
-
-// needContext panics if ctx is nil. Every call that takes a context calls it
-// first, so that the mistake shows at once and not only when a call has to
-// wait.
-func needContext(ctx context.Context) {
-	if ctx == nil {
-		panic("firn: the context is nil: pass context.Background() to wait for as long as it takes")
-	}
-}
-
-// timeOf returns the time of a reading.
-func (c *core) timeOf(now reading) time.Time {
-	t, _ := c.layout.timeOf(now.tick)
-	return t.Add(time.Duration(now.rest))
-}
-
 // roundUp returns the first slot of the next tick, or slot if it is the first
 // of its tick.
 func (c *core) roundUp(slot uint64) uint64 {
 	m := mask(c.layout.seqBits)
 	return (slot + m) &^ m
-}
-
-func (c *core) announceChange() {
-	close(c.changed)
-	c.changed = make(chan struct{})
 }

@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -128,3 +129,22 @@ func quoteShort(s string) string {
 	}
 	return fmt.Sprintf("%q", s)
 }
+
+// needContext panics if ctx is nil. Every call that takes a context calls it
+// first, so that the mistake shows at once and not only when a call has to
+// wait.
+func needContext(ctx context.Context) {
+	if ctx == nil {
+		panic("firn: the context is nil: pass context.Background() to wait for as long as it takes")
+	}
+}
+
+// newParseError returns a ParseError with a copy of text, truncated if it is
+// long.
+func newParseError(what string, text []byte, pos int, reason string) *ParseError {
+	const most = 256
+	return &ParseError{What: what, Text: string(text[:min(len(text), most)]), Pos: pos, Reason: reason}
+}
+
+// stamp formats a time for an error message.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z07:00") }

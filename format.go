@@ -334,10 +334,3 @@ func characterAt(text []byte, pos int) string {
 	r, _ := utf8.DecodeRune(text[pos:])
 	return fmt.Sprintf("%q at offset %d", r, pos)
 }
-
-// newParseError returns a ParseError with a copy of text, truncated if it is
-// long.
-func newParseError(what string, text []byte, pos int, reason string) *ParseError {
-	const most = 256
-	return &ParseError{What: what, Text: string(text[:min(len(text), most)]), Pos: pos, Reason: reason}
-}

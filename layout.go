@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"strconv"
 	"time"
 )
@@ -106,6 +105,13 @@ func (l Layout) SeqBits() int { return int(l.seqBits) }
 
 // RandomBits returns the number of random bits in an ID.
 func (l Layout) RandomBits() int { return int(l.randBits) }
+
+// HasRuns reports whether batches of the layout can be written as runs, that
+// is, as equally spaced IDs. They cannot if IDs have random bits, or if the
+// step between two IDs is 2^64 or more.
+func (l Layout) HasRuns() bool {
+	return l.size == 64 && l.randBits == 0 || l.size == 128 && newComposer(&l, 0).hasRuns()
+}
 
 // Unit returns the length of a tick.
 func (l Layout) Unit() time.Duration { return l.unit }
@@ -428,72 +434,3 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 	}
 	return lo, hi, nil
 }
-
-// stamp formats a time for an error message.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z07:00") }
-
-// tickIn returns the tick that t lies in, or a *RangeError.
-func (l *Layout) tickIn(t time.Time) (uint64, error) {
-	tick, _, where := l.tickAt(t)
-	if where != 0 || tick > mask(l.timeBits) {
-		return 0, &RangeError{"time", stamp(t), stamp(l.Epoch()), stamp(l.Last().Add(l.unit - 1))}
-	}
-	return tick, nil
-}
-
-// tickAt returns the number of ticks from the epoch to t, and the nanoseconds
-// from the start of that tick to t. where is negative if t is before the epoch,
-// and positive if the number of ticks exceeds 64 bits.
-func (l *Layout) tickAt(t time.Time) (tick, rest uint64, where int) {
-	hi, lo, before := l.sinceEpoch(t)
-	if before {
-		return 0, 0, -1
-	}
-	if hi >= uint64(l.unit) {
-		return 0, 0, 1
-	}
-	tick, rest = bits.Div64(hi, lo, uint64(l.unit))
-	return tick, rest, 0
-}
-
-// sinceEpoch returns the time from the epoch to t in nanoseconds, as 128 bits:
-// an int64 of nanoseconds spans only 292 years, and Boundary's time field 584
-// million.
-func (l *Layout) sinceEpoch(t time.Time) (hi, lo uint64, before bool) {
-	epochSec := l.epoch / 1000
-	epochNsec := l.epoch % 1000 * 1e6
-	if epochNsec < 0 {
-		epochSec, epochNsec = epochSec-1, epochNsec+1e9
-	}
-	if t.Unix() < epochSec {
-		return 0, 0, true
-	}
-	// An epoch lies in the years 1 to 9999, but t may be any time: as unsigned
-	// numbers, the difference cannot overflow.
-	sec, nsec := uint64(t.Unix())-uint64(epochSec), int64(t.Nanosecond())-epochNsec
-	if nsec < 0 {
-		if sec == 0 {
-			return 0, 0, true
-		}
-		sec, nsec = sec-1, nsec+1e9
-	}
-	hi, lo = bits.Mul64(sec, 1e9)
-	lo, carry := bits.Add64(lo, uint64(nsec), 0)
-	return hi + carry, lo, false
-}
-
-// timeOf returns the start of a tick. It cannot fail for a tick that fits a
-// parsed layout (see maxSeconds).
-func (l *Layout) timeOf(tick uint64) (time.Time, error) {
-	if hi, lo := bits.Mul64(tick, uint64(l.unit)); hi < 1e9 {
-		if sec, nsec := bits.Div64(hi, lo, 1e9); sec <= maxSeconds {
-			epoch := time.UnixMilli(l.epoch)
-			return time.Unix(epoch.Unix()+int64(sec), int64(epoch.Nanosecond())+int64(nsec)).UTC(), nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("firn: tick %d of %v is beyond what a time can represent", tick, l.unit)
-}
-
-// maxSeconds bounds the range of a layout's time field, about 1.1 billion
-// years, so that the year fits 32 bits.
-const maxSeconds = 1 << 55

@@ -237,3 +237,53 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 	}
 	return w.term, w.slot, w.n, nil
 }
+
+// changes returns a channel that is closed at the next change of the grant. A
+// call that may wait gets it before it tries, so that no change is missed
+// between the refusal and the wait.
+func (c *core) changes() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+// waitFor returns how long to wait after an error, if waiting can help.
+func (c *core) waitFor(err error) (time.Duration, bool) {
+	if w, ok := errors.AsType[*WaitError](err); ok {
+		return w.Wait, true
+	}
+	if e, ok := errors.AsType[*ClockError](err); ok && !e.beforeEpoch && e.back <= c.maxLag {
+		return e.Wait, true
+	}
+	return 0, false
+}
+
+// A sleep lasts at most maxSleep, because the clock may be corrected meanwhile,
+// and at least minSleep, so that a call does not spin if the clock stands
+// still.
+const (
+	minSleep = 10 * time.Microsecond
+	maxSleep = time.Second
+)
+
+// sleep waits for d, or until changed is closed. It reports whether done was
+// closed first.
+func sleep(done <-chan struct{}, d time.Duration, changed <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+	}
+	select {
+	case <-done:
+		return true
+	case <-changed:
+	case <-time.After(min(max(d, minSleep), maxSleep)):
+	}
+	return false
+}
+
+func (c *core) announceChange() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}

@@ -9,16 +9,6 @@ import (
 	"time"
 )
 
-// A Source makes batches of IDs: it is a Generator, or asks one over a network.
-// NextBatch returns between 1 and n IDs, or an error, soon after ctx is done at
-// the latest. It must be safe for concurrent use by multiple goroutines.
-type Source = SourceOf[ID]
-
-// A SourceOf is a Source of 64-bit or 128-bit IDs.
-type SourceOf[I AnyID[I]] interface {
-	NextBatch(ctx context.Context, n int) (BatchOf[I], error)
-}
-
 // A Prefetcher hands out IDs one by one from batches of a Source. It is safe
 // for concurrent use by multiple goroutines and must be made by NewPrefetcher.
 // See PrefetcherOf for its methods.

@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -156,4 +157,49 @@ func (t *term) made() (n uint64, ok bool) {
 func (t *term) end() (slot uint64, used bool) {
 	v := t.word.Load() &^ sealedBit
 	return v, v > max(t.first, t.start.Load())
+}
+
+// newTerm returns the term of a grant.
+func (c *core) newTerm(g Grant) (*term, error) {
+	if most := c.layout.MaxNode(); g.Node > most {
+		return nil, c.layout.rangeError("node", g.Node, most)
+	}
+	if !g.From.IsZero() && !g.Until.IsZero() && !g.From.Before(g.Until) {
+		return nil, fmt.Errorf("firn: the grant of node %d is empty: it begins at %s and ends at %s",
+			g.Node, stamp(g.From), stamp(g.Until))
+	}
+	t := &term{grant: g, composer: *newComposer(&c.layout, g.Node), static: g.From.IsZero()}
+	first := uint64(0)
+	if !t.static {
+		tick, rest, where := c.layout.tickAt(g.From)
+		switch {
+		case where < 0:
+			tick = 0
+		case where > 0:
+			tick = c.endTick
+		case rest > 0:
+			tick++
+		}
+		first = min(tick, c.endTick) << c.layout.seqBits
+		if first == 0 && t.composer.base.isZero() {
+			first = 1 // slot 0 would give the ID 0, which means no ID
+		}
+	}
+	t.begin(first)
+	t.limit.Store(c.limit(g.Until))
+	return t, nil
+}
+
+// limit returns the exclusive slot at which a grant with this end ends.
+func (c *core) limit(until time.Time) uint64 {
+	tick := c.endTick
+	if !until.IsZero() {
+		switch n, _, where := c.layout.tickAt(until); {
+		case where < 0:
+			tick = 0
+		case where == 0:
+			tick = min(tick, n)
+		}
+	}
+	return tick << c.layout.seqBits
 }

@@ -2,7 +2,7 @@
 // base from 2 to 62.
 //
 // It handles digits and widths, but not names, prefixes or error texts: those
-// are in encoding.go of package firn. For numbers of other sizes, or with a
+// are in format.go of package firn. For numbers of other sizes, or with a
 // sign, use strconv or math/big.
 package basen
 

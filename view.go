@@ -1,0 +1,55 @@
+package firn
+
+import (
+	"time"
+
+	"github.com/firnid/firn/internal/freshness"
+)
+
+// A view is a term and its word, with the slots that the clock allows.
+type view struct {
+	term  *term
+	now   reading
+	at    time.Time // the clock when it read now
+	word  uint64
+	slot  uint64 // the next slot: the word, or the clock if that is later
+	limit uint64 // exclusive: end of grant and layout
+	ahead uint64 // exclusive: the end of what MaxAhead allows now
+
+	seen freshness.Observation
+}
+
+// view sets v to the current state. The error is ErrSealed or a *ClockError.
+func (c *core) view(v *view) error {
+	for {
+		v.term = c.term.Load()
+		v.word = v.term.word.Load()
+		if v.word&sealedBit != 0 {
+			if c.sealedForGood() {
+				return ErrSealed
+			}
+			continue // Switch has replaced the term
+		}
+		if err := c.readClock(v); err != nil {
+			return err
+		}
+		v.limit = v.term.limit.Load()
+		v.ahead = c.aheadSlot(v.now)
+		if v.word == 0 && v.term.static {
+			// The previous holder of the node ID may have been this far ahead.
+			start := max(v.term.first, v.ahead)
+			if r, ok := c.reference(v); ok {
+				start = max(v.term.first, c.aheadSlot(r))
+			}
+			if start < v.limit {
+				if !v.term.swap(0, start, 0) {
+					continue
+				}
+				v.term.start.Store(start)
+			}
+			v.word = start
+		}
+		v.slot = max(v.word, c.clockSlot(v))
+		return nil
+	}
+}
