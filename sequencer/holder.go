@@ -1,7 +1,6 @@
 package sequencer
 
 import (
-	"errors"
 	"time"
 
 	"github.com/firnid/firn"
@@ -83,18 +82,4 @@ func (q *SequencerOf[I]) used() time.Time {
 		}
 	}
 	return used
-}
-
-// sum adds the counts of a sealed generator.
-func sum(a, b firn.Stats) firn.Stats {
-	return firn.Stats{
-		IDs: a.IDs + b.IDs, Batches: a.Batches + b.Batches, Waits: a.Waits + b.Waits,
-		TotalWait: a.TotalWait + b.TotalWait,
-	}
-}
-
-// hasEnded reports whether err means that the generator's window does not allow
-// the request.
-func hasEnded(err error) bool {
-	return errors.Is(err, firn.ErrGrantOver) || errors.Is(err, firn.ErrSealed)
 }

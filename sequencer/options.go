@@ -10,18 +10,6 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Errors of sequencers, in addition to those of packages grant and firn.
-var (
-	// ErrNotJoined is returned after Leave until Join, and if Options.Idle is
-	// set, until the first Join.
-	ErrNotJoined = errors.New("sequencer: this process has not joined the sequencer")
-
-	// ErrUnavailable means that the store did not answer in time, or refused the
-	// request, for example because its disk is full. Trying again later may
-	// help.
-	ErrUnavailable = errors.New("sequencer: the store is unavailable")
-)
-
 // Options configure how a sequencer is opened. The settings in the first part
 // are the same for every process that opens it, and set when it is created.
 // If they are zero, an existing sequencer's settings apply, or defaults if it
@@ -62,39 +50,6 @@ type Options struct {
 
 	// Member has the other settings, such as Nodes and Logger.
 	grant.Member
-}
-
-// Stats are statistics of a sequencer in a process.
-type Stats struct {
-	firn.Stats
-	Keeper grant.KeeperStats
-}
-
-// A Sequencer makes 64-bit IDs of a named ID space. See SequencerOf for its
-// methods.
-type Sequencer = SequencerOf[firn.ID]
-
-var _ firn.Source = (*Sequencer)(nil)
-
-// Open opens a sequencer and acquires a node ID of it. With nil Options, it
-// opens an existing one with its settings.
-//
-// If the sequencer does not exist and the Options have a layout, Open creates
-// it. If it exists with another configuration, the error
-// matches grant.ErrMismatch and contains both. If it was destroyed, the error matches
-// grant.ErrDestroyed: create it again explicitly, with grant.Create. If the
-// time of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
-// before all arguments are checked.
-//
-// If the context ends first, Open returns at once. It gives back a node ID that
-// it has claimed in the background, for at most ten seconds.
-func Open(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer, error) {
-	return open(ctx, s, name, o, 64, "Open128", firn.NewGenerator)
-}
-
-// Open128 is like Open, for layouts of 128 bits.
-func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*SequencerOf[firn.ID128], error) {
-	return open(ctx, s, name, o, 128, "Open", firn.NewGenerator128)
 }
 
 // prepare looks up or creates the sequencer. check returns an error if its

@@ -12,6 +12,12 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
+// A Sequencer makes 64-bit IDs of a named ID space. See SequencerOf for its
+// methods.
+type Sequencer = SequencerOf[firn.ID]
+
+var _ firn.Source = (*Sequencer)(nil)
+
 // A SequencerOf is a Sequencer of 64-bit or 128-bit IDs. It is safe for concurrent
 // use by multiple goroutines. It must be made by Open or Open128, and ends with
 // Close.
@@ -31,6 +37,27 @@ type SequencerOf[I firn.AnyID[I]] struct {
 	wanted   bool       // a node ID is: the last call was Join, not Leave
 	closed   bool
 	unusable error // why the last grant could not be used
+}
+
+// Open opens a sequencer and acquires a node ID of it. With nil Options, it
+// opens an existing one with its settings.
+//
+// If the sequencer does not exist and the Options have a layout, Open creates
+// it. If it exists with another configuration, the error
+// matches grant.ErrMismatch and contains both. If it was destroyed, the error matches
+// grant.ErrDestroyed: create it again explicitly, with grant.Create. If the
+// time of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
+// before all arguments are checked.
+//
+// If the context ends first, Open returns at once. It gives back a node ID that
+// it has claimed in the background, for at most ten seconds.
+func Open(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer, error) {
+	return open(ctx, s, name, o, 64, "Open128", firn.NewGenerator)
+}
+
+// Open128 is like Open, for layouts of 128 bits.
+func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*SequencerOf[firn.ID128], error) {
+	return open(ctx, s, name, o, 128, "Open", firn.NewGenerator128)
 }
 
 // check returns an error if a layout does not suit this process. twin is the
@@ -197,22 +224,6 @@ func (q *SequencerOf[I]) Status() grant.Status {
 		return grant.Status{Phase: status.Phase, Err: status.Err}
 	}
 	return status
-}
-
-// Stats returns statistics since the sequencer was opened. Its counts never
-// fall.
-func (q *SequencerOf[I]) Stats() Stats {
-	q.mu.Lock()
-	s := Stats{Stats: q.before}
-	current := q.current.Load() // under the lock, so that its counts are not yet in before
-	q.mu.Unlock()
-	if current != nil {
-		now := current.Stats() // calls the clock, which may panic
-		s.Stats = sum(s.Stats, now)
-		s.Lead = now.Lead
-	}
-	s.Keeper = q.keeper.Stats()
-	return s
 }
 
 // Next returns the next ID. It waits, under the context, like
