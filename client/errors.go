@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // An Error is a server's answer to a request that it did not fulfill. Kind
@@ -132,3 +134,16 @@ func (e *giveUpError) Unwrap() []error {
 
 // place names a sequencer at a server. The name may be anything.
 func place(sequencer, server string) string { return quote(sequencer) + " at " + server }
+
+// printable replaces what a terminal might interpret.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// quote quotes a text from a server, truncated to fit a log line.
+func quote(text string) string { return fmt.Sprintf("%.80q", text) }

@@ -137,9 +137,6 @@ func (s *SequencerOf[I]) hedgeAfter(ctx context.Context) time.Duration {
 	return d
 }
 
-// isToken reports whether the token failed, so no server is asked.
-func isToken(err error) bool { return errors.As(err, new(*tokenError)) }
-
 // settle records the result of a request, and reports whether it is that of the
 // call. gone is the error of the call's context when the request ended.
 func (s *SequencerOf[I]) settle(gone error, c *search, i int, start time.Time, count int, packed bool,

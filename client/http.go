@@ -17,67 +17,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/firnid/firn"
 )
 
-// A tokenError is the error of a TokenSource.
-type tokenError struct{ err error }
-
-func (e *tokenError) Error() string { return "client: get a token: " + e.err.Error() }
-func (e *tokenError) Unwrap() error { return e.err }
-
-// isTimeout reports whether a request took too long.
-func isTimeout(err error) bool {
-	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout()
-}
-
-// isUntrusted reports whether the server's certificate is not trusted, or it
-// does not speak TLS.
-func isUntrusted(err error) bool {
-	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) ||
-		errors.Is(err, http.ErrSchemeMismatch)
-}
-
 // nonceHeader carries a value that is new in every request and returned with
 // its answer.
 const nonceHeader = "Firn-Nonce"
-
-// request requests n IDs from one server, once, as runs or packed.
-func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed bool) (b firn.BatchOf[I], err error) {
-	c := &s.client.config
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	token := c.Token
-	if c.TokenSource != nil {
-		if token, err = c.TokenSource(ctx); err == nil {
-			token, err = checkToken(token)
-		}
-		if err != nil {
-			return b, &tokenError{err}
-		}
-	}
-	ask := s.requestHTTP
-	if to.pool != nil {
-		ask = s.requestRESP
-	}
-	runs, err := ask(ctx, to, token, n, packed)
-	if err != nil {
-		return b, err
-	}
-	if err := checkRuns(runs, n); err != nil {
-		return b, s.answerErrorf(to, "%v", err)
-	}
-	return firn.BatchFromRuns(runs...), nil
-}
-
-// answerErrorf returns the error of an answer other than the requested IDs.
-func (s *SequencerOf[I]) answerErrorf(from *server, format string, a ...any) error {
-	return &answerError{s.name, from.name, fmt.Sprintf(format, a...)}
-}
 
 // requestHTTP asks over HTTP.
 func (s *SequencerOf[I]) requestHTTP(ctx context.Context, to *server, token string, n int,
@@ -188,19 +134,6 @@ func retryAfter(text string) time.Duration {
 	}
 	return time.Duration(seconds) * time.Second
 }
-
-// printable replaces what a terminal might interpret.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return utf8.RuneError
-		}
-		return r
-	}, text)
-}
-
-// quote quotes a text from a server, truncated to fit a log line.
-func quote(text string) string { return fmt.Sprintf("%.80q", text) }
 
 // noRedirect returns redirects instead of following them, because a token would
 // be sent along.
