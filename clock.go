@@ -68,12 +68,12 @@ func durationOf(n uint64, unit time.Duration) time.Duration {
 
 // readClock reads the clock, and the counter before and after it.
 func (c *core) readClock(v *view) (err error) {
-	if !c.watch.On() {
+	if !c.tracker.On() {
 		v.at = c.now()
 	} else {
-		o := c.watch.Begin()
+		o := c.tracker.Begin()
 		v.at = c.now()
-		v.seen = c.watch.End(o, v.at)
+		v.seen = c.tracker.End(o, v.at)
 	}
 	v.now, err = c.reading(v.at)
 	return err

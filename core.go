@@ -28,7 +28,7 @@ import (
 type core struct {
 	layout   Layout
 	now      func() time.Time
-	watch    freshness.Watch
+	tracker  freshness.Tracker
 	maxAhead time.Duration
 	maxLag   time.Duration
 	endTick  uint64 // exclusive: the first tick that the layout, or the word, cannot hold
@@ -75,7 +75,7 @@ func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	if c.now == nil {
 		c.now = time.Now
 		// Half a tick, so that no ID is more than a tick old.
-		c.watch.Init(layout.unit / 2)
+		c.tracker.Init(layout.unit / 2)
 	}
 	c.maxAhead, c.maxLag = o.MaxAhead, cmp.Or(o.MaxLag, defaultMaxLag)
 	c.aheadTicks, c.aheadRest = uint64(c.maxAhead/layout.unit), uint64(c.maxAhead%layout.unit)
@@ -162,7 +162,7 @@ func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
 		}
 		if v.term.swap(v.word, slot, n) {
 			if !w.batch { // its slots can lie behind the clock
-				c.allow(&v, min(end, slot+n+freshness.Most))
+				c.allow(&v, min(end, slot+n+freshness.MaxIDs))
 			}
 			return v.term, slot, n, nil
 		}
@@ -186,8 +186,8 @@ func (c *core) evenly(v *view, slot, n uint64) uint64 {
 // allow allows the slots below end, in the term from which slots were taken, to
 // the next calls without another reading.
 func (c *core) allow(v *view, end uint64) {
-	if c.watch.On() && !c.line.busy() { // waiting calls come first
-		c.watch.Allow(&v.term.allowed, v.seen, end)
+	if c.tracker.On() && !c.line.busy() { // waiting calls come first
+		c.tracker.Allow(&v.term.allowed, v.seen, end)
 	}
 }
 

@@ -34,7 +34,7 @@ func newWatched(layout string, grant Grant, o Options, now func() time.Time, cou
 	o.Now = now
 	g, err := NewGenerator(MustParseLayout(layout), grant, &o)
 	if err == nil {
-		g.watch.InitCounter(min(freshness.Span, g.layout.unit/2), now(), counter)
+		g.tracker.InitCounter(min(freshness.MaxSpan, g.layout.unit/2), now(), counter)
 	}
 	return watched{g, counter}, err
 }
@@ -439,11 +439,11 @@ func TestAllowanceIsMade(t *testing.T) {
 func TestMostIDsOfAReading(t *testing.T) {
 	g, _, readings := open(t, "default", Options{MaxAhead: time.Hour})
 	before := readings.Load()
-	for range 10 * freshness.Most {
+	for range 10 * freshness.MaxIDs {
 		g.must(t)
 	}
 	if n := readings.Load() - before; n < 9 || n > 11 {
-		t.Errorf("%d readings of the clock for %d IDs, want one for each %d", n, 10*freshness.Most, freshness.Most)
+		t.Errorf("%d readings of the clock for %d IDs, want one for each %d", n, 10*freshness.MaxIDs, freshness.MaxIDs)
 	}
 }
 

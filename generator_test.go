@@ -243,7 +243,7 @@ func TestStaticReference(t *testing.T) {
 	ref = ref.Add(ref.Truncate(ms).Sub(ref))
 	open := func(now func() time.Time) *Generator {
 		g := newGenerator(t, MustParseLayout("default,epoch=0"), StaticGrant(5), nil)
-		g.watch, g.now = freshness.Watch{}, now
+		g.tracker, g.now = freshness.Tracker{}, now
 		g.term.Load().reference = ref
 		return g
 	}

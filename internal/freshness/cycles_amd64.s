@@ -5,7 +5,7 @@
 // func Cycles() uint64
 //
 // Without a fence: that it may be read a few instructions early or late is
-// nothing against a window's span, and it overlaps with the work around it.
+// nothing against a reading's span, and it overlaps with the work around it.
 TEXT ·Cycles(SB), NOSPLIT, $0-8
 	RDTSC
 	SHLQ $32, DX

@@ -14,7 +14,7 @@
 //   - The uniqueness of IDs does not depend on it, but on the step on the word.
 //   - MaxAhead and the end of the grant hold with respect to a reading that was
 //     really made: a clock that has advanced since can only allow more.
-//   - An allowance ends after at most Most IDs, so even a counter that lies is
+//   - An allowance ends after at most MaxIDs IDs, so even a counter that lies is
 //     soon detected if IDs are drawn fast.
 //
 // Only the age of the reading from which an ID's time comes depends on the
@@ -36,7 +36,7 @@
 // call, shows a value as if little time had passed. It has stopped or slowed
 // down after the reading, or has gone back by just the time without calls. Then
 // the time of an ID lags, by at most that time, until the next reading, which
-// is at most Most IDs away.
+// is at most MaxIDs IDs away.
 //
 // If the clock is set back, an allowance stays valid: its IDs lead the new
 // time by the size of the step, for at most the span.

@@ -16,24 +16,24 @@ type sample struct {
 // changes. It is trusted when two intervals have agreed on it, because in a
 // single interval a counter that jumps looks like a fast one.
 type rate struct {
-	begun bool
-	from  sample // the start of the next interval
-	span  uint64 // by the last interval; 0 if unknown
-	sure  bool   // the previous interval agreed
+	begun   bool
+	from    sample // the start of the next interval
+	span    uint64 // by the last interval; 0 if unknown
+	trusted bool   // the previous interval agreed
 }
 
-// interval returns the shortest useful time between two samples: long compared
-// with the cost of a reading, and with the resolution of the monotonic clock,
-// which is half a millisecond and more on Windows.
-func interval() time.Duration {
+// minInterval returns the shortest useful time between two samples: long
+// compared with the cost of a reading, and with the resolution of the monotonic
+// clock, which is half a millisecond and more on Windows.
+func minInterval() time.Duration {
 	if runtime.GOOS == "windows" {
 		return 50 * time.Millisecond
 	}
 	return 20 * time.Microsecond
 }
 
-// fastest exceeds the counts per nanosecond of any processor's counter.
-const fastest = 16
+// maxPerNano exceeds the counts per nanosecond of any processor's counter.
+const maxPerNano = 16
 
 // observe takes a sample and returns the minimum that the counter counts in the
 // given time, or 0 if that is unknown.
@@ -44,10 +44,10 @@ func (r *rate) observe(s sample, span time.Duration) uint64 {
 		*r = rate{begun: true, from: s}
 		return 0
 	}
-	if passed >= interval() {
+	if passed >= minInterval() {
 		r.compare(s, float64(span)/float64(passed))
 	}
-	if !r.sure {
+	if !r.trusted {
 		return 0
 	}
 	return r.span
@@ -61,10 +61,10 @@ func (r *rate) compare(s sample, scale float64) {
 	was := float64(r.span)
 	agrees := low <= was*1.25 && high >= was*0.75
 	switch {
-	case low > fastest*scale*float64(s.at-r.from.at):
+	case low > maxPerNano*scale*float64(s.at-r.from.at):
 		*r = rate{begun: true, from: s} // it has jumped
 	case high-low <= low/8:
-		*r = rate{begun: true, from: s, span: uint64(min(low, 1<<62)), sure: agrees}
+		*r = rate{begun: true, from: s, span: uint64(min(low, 1<<62)), trusted: agrees}
 	case !agrees:
 		// The readings were interrupted, but that does not explain everything.
 		*r = rate{begun: true, from: s}

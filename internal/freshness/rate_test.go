@@ -51,7 +51,8 @@ func TestRate(t *testing.T) {
 			t.Errorf("%s: %d counts in %v, want %d or a little less", test.name, got, span, test.want)
 		}
 	}
-	// A counter that stops at a reading returns the same value at the next call.
+	// A counter that stops at a reading returns the same value at the next
+	// call.
 	if fresh(1000, 1000, 100) || !fresh(1001, 1000, 100) || fresh(1101, 1000, 100) {
 		t.Error("a reading is fresh while the counter stands still, or not while it advances by less than its span")
 	}
