@@ -38,8 +38,8 @@ import (
 // short text has no leading zeros, so it sorts first when IDs have grown by a
 // digit; the number 0 is a single zero digit.
 //
-// The names flake2 to flake62 are the bases of Boundary's flake, whose texts are
-// short. bin is also base2, and dec also flake10.
+// The names flake2 to flake62 are the bases of Boundary's flake, whose texts
+// are short. bin is also base2, and dec also flake10.
 type Format uint16
 
 // Formats with their own names. ParseFormat returns those of other bases.
@@ -200,8 +200,8 @@ func (f Format) Append128(b []byte, id ID128) []byte {
 
 // Parse parses an ID in format f. Leading zeros may be missing, or be more than
 // f writes, up to the length of the greatest ID. Hex may begin with 0x. Hex,
-// Base32 and the bases up to 36 accept letters of either case. Any other text is
-// a *ParseError, and so is a number that needs more than 64 bits.
+// Base32 and the bases up to 36 accept letters of either case. Any other text
+// is a *ParseError, and so is a number that needs more than 64 bits.
 func (f Format) Parse(s string) (ID, error) { return f.parse([]byte(s)) }
 
 // parse neither keeps nor changes text, so the conversion in Parse costs

@@ -74,8 +74,8 @@ func exactly(l firn.Layout) firn.Layout {
 	return firn.MustParseLayout(text + ",even=0")
 }
 
-// pickedLayout returns a preset, or a random layout, by its number, and a source
-// of random numbers.
+// pickedLayout returns a preset, or a random layout, by its number, and a
+// source of random numbers.
 func pickedLayout(t *testing.T, pick uint64) (firn.Layout, *rand.Rand) {
 	r, presets := rand.New(rand.NewPCG(pick, 0)), presetLayouts()
 	if pick < uint64(len(presets)) {

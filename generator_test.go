@@ -458,8 +458,8 @@ func TestNextBatch(t *testing.T) {
 		if p, _ := g.layout.Decompose(ids[len(ids)-1]); time.Until(p.Time) > 10*time.Millisecond {
 			t.Errorf("its last ID leads by %v", time.Until(p.Time))
 		}
-		// With a single ID per tick, Reserve does not hold an ID that Next would
-		// return at once.
+		// With a single ID per tick, Reserve does not hold an ID that Next
+		// would return at once.
 		one := newGenerator(t, MustParseLayout("bits=time:41.node:10"), Grant{Node: 1, From: noon}, &Options{})
 		start = time.Now()
 		if _, err := one.NextBatch(t.Context(), 1); err != nil || time.Since(start) != 0 {

@@ -448,7 +448,8 @@ func TestBatchIsFixed(t *testing.T) {
 	}
 }
 
-// readerOf reserves a batch of a generator, and returns a function that reads it.
+// readerOf reserves a batch of a generator, and returns a function that reads
+// it.
 func readerOf(g anyGenerator) (func() []wideID, error) {
 	if g, ok := g.(gen[firn.ID]); ok {
 		b, _, err := g.Reserve(100)
@@ -743,9 +744,9 @@ func unique(t testing.TB, l firn.Layout, ids []wideID) {
 
 // TestChangesInsideACall: a call reads the clock between its look at the state
 // and its swap. If the generator is changed at that moment, by the clock
-// itself, the call takes effect after the change, as if it had been suspended. A
-// slot is judged by the term from which it was taken: it is neither used under a
-// later grant, nor beyond the end of its own.
+// itself, the call takes effect after the change, as if it had been suspended.
+// A slot is judged by the term from which it was taken: it is neither used
+// under a later grant, nor beyond the end of its own.
 func TestChangesInsideACall(t *testing.T) {
 	for _, text := range []string{"default,seq-bits=2,epoch=0", "hazelcast,seq-bits=0,epoch=0", "lable", "uuidv7", "boundary"} {
 		l := firn.MustParseLayout(text)

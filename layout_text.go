@@ -19,8 +19,8 @@ import (
 //	bits=time:41.node:10.seq:12,unit=1ms,epoch=1767225600000
 //
 // Presets lists the names and their keys. Every layout has the keys epoch, in
-// Unix milliseconds or RFC 3339, and even, a number of bits. A layout defined by
-// bits also has the key unit, the length of a tick as a Go duration. Its
+// Unix milliseconds or RFC 3339, and even, a number of bits. A layout defined
+// by bits also has the key unit, the length of a tick as a Go duration. Its
 // defaults are a unit of 1ms, the epoch 1970-01-01 and even=0. Its fields are
 // listed from the topmost bit down:
 //
@@ -35,12 +35,12 @@ import (
 // 128 bits a 128-bit ID. Unused bits are zero, at the top.
 //
 // With even=K, the K lowest bits of IDs are evenly distributed even if few IDs
-// are made: the first IDs of a tick begin at a random sequence number below 2^K,
-// and not at 0, unless the tick would then be too short for the IDs of the call.
-// The numbers below are skipped. With even=0, a generator that makes an ID now
-// and then makes only multiples of 2^SeqBits. These fill one of 16 shards, and a
-// float64 holds them exactly, so software that rounds IDs goes unnoticed until
-// the system is busy.
+// are made: the first IDs of a tick begin at a random sequence number below
+// 2^K, and not at 0, unless the tick would then be too short for the IDs of the
+// call. The numbers below are skipped. With even=0, a generator that makes an
+// ID now and then makes only multiples of 2^SeqBits. These fill one of 16
+// shards, and a float64 holds them exactly, so software that rounds IDs goes
+// unnoticed until the system is busy.
 //
 // The error is a *ParseError.
 func ParseLayout(s string) (Layout, error) {

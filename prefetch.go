@@ -21,9 +21,9 @@ type PrefetcherOf[I AnyID[I]] struct {
 	least, most int           // bounds of count
 	onDemand    bool          // fetches do not begin before IDs run out
 
-	// IDs are taken from block without a lock. A block is replaced under mu, and
-	// only if it is sealed or used up, so IDs come in the order of their batches
-	// and none comes twice.
+	// IDs are taken from block without a lock. A block is replaced under mu,
+	// and only if it is sealed or used up, so IDs come in the order of their
+	// batches and none comes twice.
 	block              atomic.Pointer[block[I]]
 	fetches, discarded atomic.Uint64
 
@@ -47,10 +47,10 @@ type PrefetcherOf[I AnyID[I]] struct {
 	waits     uint64
 }
 
-// PrefetchOptions configure a Prefetcher. A nil pointer and zero fields mean the
-// defaults given for each field. Hazelcast's prefetch-count of 100 is
-// {Count: 100, MaxCount: 100, OnDemand: true}, with its prefetch-validity-millis
-// as Validity.
+// PrefetchOptions configure a Prefetcher. A nil pointer and zero fields mean
+// the defaults given for each field. Hazelcast's prefetch-count of 100 is
+// {Count: 100, MaxCount: 100, OnDemand: true}, with its
+// prefetch-validity-millis as Validity.
 type PrefetchOptions struct {
 	// Count is the number of IDs to ask for at first, and the minimum; 0 means
 	// 100.
@@ -68,9 +68,9 @@ type PrefetchOptions struct {
 	MaxCount int
 
 	// Validity is the maximum age of an ID when it is handed out, counted from
-	// the beginning of its fetch; 0 means 10 minutes, and a negative value means
-	// no limit. A timer ends the batch: an ID is handed out later only by as
-	// much as the timer is late, which is the time that the runtime needs to
+	// the beginning of its fetch; 0 means 10 minutes, and a negative value
+	// means no limit. A timer ends the batch: an ID is handed out later only by
+	// as much as the timer is late, which is the time that the runtime needs to
 	// start a goroutine. A program that was suspended for longer may hand out a
 	// few more IDs of the batch right after it resumes.
 	Validity time.Duration
@@ -94,8 +94,8 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 	return filled
 }
 
-// NewPrefetcher returns a Prefetcher that fetches ahead: when half of a batch is
-// used, it requests the next one in the background. Callers wait only for
+// NewPrefetcher returns a Prefetcher that fetches ahead: when half of a batch
+// is used, it requests the next one in the background. Callers wait only for
 // the first batch, after a pause longer than the validity, and if the source is
 // slower than they are. There is one fetch at a time. If one fails while IDs
 // are left, callers do not notice, and it is retried as more IDs are used.
@@ -116,8 +116,8 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 //
 // NewPrefetcher panics if source is nil, or if the options contradict each
 // other. Other constructors return an error, because a layout or a grant may
-// come from a user or a store. These numbers are the program's own, so a bad one
-// is a mistake in the program.
+// come from a user or a store. These numbers are the program's own, so a bad
+// one is a mistake in the program.
 func NewPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
 	if source == nil {
 		panic("firn: NewPrefetcher needs a source")
@@ -136,10 +136,10 @@ func NewPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *Prefetch
 // fetches, under its own context, and the others wait for it, each under
 // theirs.
 //
-// If a fetch fails, the calls for which it began fail. A call that arrived while
-// it was in progress waits for another one. If a fetch ends because the call
-// that made it gave up, only that call fails, and the next fetch is made in the
-// background, where no caller's context ends it.
+// If a fetch fails, the calls for which it began fail. A call that arrived
+// while it was in progress waits for another one. If a fetch ends because the
+// call that made it gave up, only that call fails, and the next fetch is made
+// in the background, where no caller's context ends it.
 //
 // A context that is done is not an error if no wait is needed.
 func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
@@ -211,9 +211,9 @@ func (p *PrefetcherOf[I]) takeOrAwait(ctx context.Context, dst []I) (int, error)
 
 // Close closes p. Fetched IDs are discarded, and calls return ErrClosed from
 // now on, including those that wait for a fetch. Close cancels a fetch in
-// progress, and waits until that ends, or until ctx is done; a call that fetches
-// may still get its IDs. After Close
-// has returned nil, nothing runs any more. Close may be called more than once.
+// progress, and waits until that ends, or until ctx is done; a call that
+// fetches may still get its IDs. After Close has returned nil, nothing runs any
+// more. Close may be called more than once.
 func (p *PrefetcherOf[I]) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if !p.closed {

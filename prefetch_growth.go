@@ -2,11 +2,11 @@ package firn
 
 import "time"
 
-// A growth decides how many IDs to fetch: it measures how long fetches take, and
-// whether larger ones help. If the time of a fetch is mostly the round trip,
-// more IDs take no longer. If the source has a limited rate, twice as many IDs
-// take twice as long: callers get no more IDs per second, and wait longer each
-// time.
+// A growth decides how many IDs to fetch: it measures how long fetches take,
+// and whether larger ones help. If the time of a fetch is mostly the round
+// trip, more IDs take no longer. If the source has a limited rate, twice as
+// many IDs take twice as long: callers get no more IDs per second, and wait
+// longer each time.
 type growth struct {
 	count   int           // the size of the measured fetches
 	best    time.Duration // the shortest of these

@@ -53,8 +53,8 @@ func (s *limitedSource) NextBatch(_ context.Context, n int) (firn.Batch, error) 
 	return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
 }
 
-// drainLimited takes n IDs as fast as they arrive, and returns how long that took
-// and the longest wait for one after the first tenth.
+// drainLimited takes n IDs as fast as they arrive, and returns how long that
+// took and the longest wait for one after the first tenth.
 func drainLimited(t *testing.T, p *firn.Prefetcher, n int) (took, longest time.Duration) {
 	t.Helper()
 	begin := time.Now()

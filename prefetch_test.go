@@ -104,8 +104,8 @@ func TestNewPrefetcherFetchesAtHalf(t *testing.T) {
 		synctest.Wait()
 		source.wantAsked(t, 10, 10)
 		time.Sleep(2 * time.Second)
-		// A call that reached half earlier, and gets the lock only now, must not
-		// fetch a batch in place of the one that is ready.
+		// A call that reached half earlier, and gets the lock only now, must
+		// not fetch a batch in place of the one that is ready.
 		b := p.block.Load()
 		b.low.Store(0)
 		p.fetchSoon(b)
