@@ -48,15 +48,15 @@ var startUsed atomic.Bool
 // a static grant, and now for a later one.
 func newReference() time.Time {
 	now := time.Now()
-	if isReal(now) && startUsed.CompareAndSwap(false, true) {
+	if isOutsideBubble(now) && startUsed.CompareAndSwap(false, true) {
 		return processStart
 	}
 	return now
 }
 
-// isReal reports whether a time of time.Now was read outside a synctest bubble:
-// in a bubble, it has no monotonic part.
-func isReal(now time.Time) bool { return now != now.Round(0) }
+// isOutsideBubble reports whether a time of time.Now was read outside a
+// synctest bubble: in a bubble, it has no monotonic part.
+func isOutsideBubble(now time.Time) bool { return now != now.Round(0) }
 
 // durationOf returns the length of n ticks of a unit, or the longest Duration.
 func durationOf(n uint64, unit time.Duration) time.Duration {
@@ -84,7 +84,7 @@ func (c *core) readClock(v *view) (err error) {
 // synctest bubble: then it is the first reading of the clock.
 func (c *core) reference(v *view) (r reading, ok bool) {
 	ref := v.term.reference
-	if ref.IsZero() || !isReal(v.at) {
+	if ref.IsZero() || !isOutsideBubble(v.at) {
 		return r, false
 	}
 	r, err := c.reading(ref)

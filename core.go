@@ -14,17 +14,18 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// core is the part of a GeneratorOf that hands out slots, whatever their IDs are.
+// core is the part of a GeneratorOf that hands out slots, whatever their IDs
+// are.
 //
 // Every call loads the current term, loads the term's word, reads the clock and
 // then swaps the word, in this order. So a goroutine that was suspended in
 // between can only fail the swap, never go back. Uniqueness depends on the swap
 // alone; the clock pulls the word forward and limits how far it may go.
 //
-// There are two ways to take slots. term.quick takes them without reading the
-// clock, which is 45 of the 70 ns of an ID, if the processor's counter shows
-// that the last reading is still fresh. take reads the clock, and decides what
-// quick may take. docs/decisions/generator.md has the reasons.
+// There are two ways to take slots. term.takeFresh takes them without reading
+// the clock, which is 45 of the 70 ns of an ID, if the processor's counter
+// shows that the last reading is still fresh. take reads the clock, and decides
+// what takeFresh may take. docs/decisions/generator.md has the reasons.
 type core struct {
 	layout   Layout
 	now      func() time.Time
@@ -155,7 +156,7 @@ func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
 		}
 		n, end := w.want, min(v.limit, v.ahead)
 		if w.reserve {
-			w.hold = c.reserve(&v, n)
+			w.hold = c.noteReservation(&v, n)
 		} else {
 			slot = c.evenly(&v, slot, n)
 			n = min(n, end-slot)
@@ -174,7 +175,7 @@ func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
 // slots end in the same tick; see ParseLayout.
 func (c *core) evenly(v *view, slot, n uint64) uint64 {
 	if c.layout.even == 0 || slot&(1<<c.layout.seqBits-1) != 0 ||
-		slot == v.word && v.word > max(v.term.first, v.term.start.Load()) {
+		slot == v.word && v.word > max(v.term.first, v.term.staticFirst.Load()) {
 		return slot
 	}
 	if skip := rand.Uint64N(1 << c.layout.even); n <= 1<<c.layout.seqBits-skip {
@@ -239,12 +240,12 @@ func (c *core) spanOf(n uint64) time.Duration {
 	return durationOf(ticks, c.layout.unit)
 }
 
-// reserve notes that n slots are reserved, if they run ahead of the clock. It
-// returns how long to hold them by Hazelcast's formula: whole ticks from the
-// clock's tick to the end of the slots, exclusive, minus MaxAhead.
-func (c *core) reserve(v *view, n uint64) (hold time.Duration) {
+// noteReservation notes that n slots are reserved, if they run ahead of the
+// clock. It returns how long to hold them by Hazelcast's formula: whole ticks
+// from the clock's tick to the end of the slots, exclusive, minus MaxAhead.
+func (c *core) noteReservation(v *view, n uint64) (hold time.Duration) {
 	if v.slot+n > v.ahead {
-		v.term.debt.Store(&debt{from: v.slot, to: v.slot + n, now: v.now})
+		v.term.reserved.Store(&reservation{from: v.slot, to: v.slot + n, now: v.now})
 	}
 	return max(0, durationOf((v.slot+n-c.clockSlot(v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
 }
@@ -263,8 +264,8 @@ func (c *core) endError(v *view) error {
 func (c *core) notYet(v *view, slot, n uint64) error {
 	wait := max(1, c.until(slot>>c.layout.seqBits, v.now))
 	back := time.Duration(0)
-	reached := v.term.reached(v.word)
-	switch d := v.term.debt.Load(); {
+	reached := v.term.usedEnd(v.word)
+	switch r := v.term.reserved.Load(); {
 	case reached == 0:
 		// No ID was made yet: the grant begins in the future.
 		if _, ok := c.reference(v); ok {
@@ -272,10 +273,10 @@ func (c *core) notYet(v *view, slot, n uint64) error {
 			reached = v.word
 			back = c.until((reached-1)>>c.layout.seqBits, v.now)
 		}
-	case d != nil && d.covers(reached):
+	case r != nil && r.covers(reached):
 		// The last ID was reserved ahead of the clock.
-		if v.now.before(d.now) {
-			back = durationOf(d.now.tick-v.now.tick, c.layout.unit)
+		if v.now.before(r.now) {
+			back = durationOf(r.now.tick-v.now.tick, c.layout.unit)
 		}
 	default:
 		// The last ID's time was allowed when it was made.

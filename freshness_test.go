@@ -20,16 +20,16 @@ import (
 	"github.com/firnid/firn/internal/must"
 )
 
-// A watched generator has a clock and a counter of the test. Its methods use the
-// allowances that readings of the clock make, as those of a Generator do with the
-// processor's counter.
+// A watched generator has a clock and a counter of the test. Its methods use
+// the allowances that readings of the clock make, as those of a Generator do
+// with the processor's counter.
 type watched struct {
 	*Generator
 	counter func() uint64
 }
 
-// newWatched returns a watched generator. The clock's times must have a monotonic
-// part.
+// newWatched returns a watched generator. The clock's times must have a
+// monotonic part.
 func newWatched(layout string, grant Grant, o Options, now func() time.Time, counter func() uint64) (watched, error) {
 	o.Now = now
 	g, err := NewGenerator(MustParseLayout(layout), grant, &o)
@@ -42,7 +42,7 @@ func newWatched(layout string, grant Grant, o Options, now func() time.Time, cou
 // some is Fill for up to want IDs that are free.
 func (g watched) some(want uint64) (ids []ID, err error) {
 	t := g.term.Load()
-	slot, n := t.quick(g.counter(), want)
+	slot, n := t.takeFresh(g.counter(), want)
 	if n == 0 {
 		if t, slot, n, err = g.take(&waiter{want: want}); err != nil {
 			return nil, err

@@ -10,8 +10,8 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// A Generator makes 64-bit IDs for the node of its Grant. See GeneratorOf for its
-// methods.
+// A Generator makes 64-bit IDs for the node of its Grant. See GeneratorOf for
+// its methods.
 type Generator = GeneratorOf[ID]
 
 // A GeneratorOf is a Generator of 64-bit or 128-bit IDs.
@@ -64,7 +64,7 @@ func makeGenerator[I AnyID[I]](layout Layout, grant Grant, o *Options, size uint
 // help. A call that fails changes nothing.
 func (g *GeneratorOf[I]) TryNext() (id I, err error) {
 	t := g.term.Load()
-	slot, n := t.quick(freshness.Cycles(), 1)
+	slot, n := t.takeFresh(freshness.Cycles(), 1)
 	if n == 0 {
 		if t, slot, _, err = g.take(&waiter{want: 1}); err != nil {
 			return id, err
@@ -82,7 +82,7 @@ func (g *GeneratorOf[I]) TryNext() (id I, err error) {
 func (g *GeneratorOf[I]) Next(ctx context.Context) (id I, err error) {
 	needContext(ctx)
 	t := g.term.Load()
-	slot, n := t.quick(freshness.Cycles(), 1)
+	slot, n := t.takeFresh(freshness.Cycles(), 1)
 	if n == 0 {
 		if t, slot, _, err = g.takeOrWait(ctx, waiter{want: 1}); err != nil {
 			return id, err
@@ -102,7 +102,7 @@ func (g *GeneratorOf[I]) Fill(ctx context.Context, dst []I) error {
 		t, want := g.term.Load(), uint64(len(dst))
 		slot, n := uint64(0), uint64(0)
 		if !g.line.busy() {
-			slot, n = t.quick(freshness.Cycles(), want)
+			slot, n = t.takeFresh(freshness.Cycles(), want)
 		}
 		if n == 0 {
 			var err error
@@ -194,8 +194,8 @@ func (g *GeneratorOf[I]) TryNextBatch(n int) (b BatchOf[I], err error) {
 	return b, nil
 }
 
-// wantBatch makes w the waiter for a batch of n IDs, or returns an error if n is
-// invalid.
+// wantBatch makes w the waiter for a batch of n IDs, or returns an error if n
+// is invalid.
 func (c *core) wantBatch(w *waiter, n int) error {
 	if n < 1 {
 		return fmt.Errorf("firn: a batch of %d IDs is not possible: ask for at least 1", n)

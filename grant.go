@@ -79,9 +79,9 @@ func (c *core) Switch(g Grant) error {
 		c.floor = c.roundUp(slot)
 	}
 	t.floor = c.floor
-	t.begin(max(t.first, c.floor))
-	if d := old.debt.Load(); d != nil && d.covers(old.reached(slot)) {
-		t.debt.Store(&debt{from: d.from, to: c.floor, now: d.now})
+	t.setFirst(max(t.first, c.floor))
+	if r := old.reserved.Load(); r != nil && r.covers(old.usedEnd(slot)) {
+		t.reserved.Store(&reservation{from: r.from, to: c.floor, now: r.now})
 	}
 	c.retired = append(c.retired, old)
 	c.countRetired()

@@ -20,23 +20,24 @@ type term struct {
 
 	// first is the first slot that may be used: the start of the grant, or
 	// later because of slots used in earlier terms. A static term learns its
-	// first slot only at the first call (see start); it is never below first.
+	// first slot only at the first call (see staticFirst); it is never below
+	// first.
 	first  uint64
 	static bool
 
-	// origin is the initial word of the term: first, or 0 if the term is
-	// static.
-	origin uint64
+	// initialWord is the word at the start of the term: first, or 0 if the term
+	// is static.
+	initialWord uint64
 
 	// floor is the end of what the generator used in earlier terms; see
 	// core.floor.
 	floor uint64
 
-	// start is the first slot of a static term, once it has one.
-	start atomic.Uint64
+	// staticFirst is the first slot of a static term, once it has one.
+	staticFirst atomic.Uint64
 
-	// allowed is what quick may take. All calls read it, and a call that has
-	// read the clock writes it.
+	// allowed is what takeFresh may take. All calls read it, and a call that
+	// has read the clock writes it.
 	allowed freshness.Allowance
 
 	_ cacheLinePad
@@ -55,51 +56,52 @@ type term struct {
 	// ID; see core.reference.
 	reference time.Time
 
-	// debt is the last reservation that ran ahead of the clock.
-	debt atomic.Pointer[debt]
+	// reserved is the last reservation that ran ahead of the clock.
+	reserved atomic.Pointer[reservation]
 
 	// skipped counts slots that the clock passed unused, so the number of IDs
-	// made is word - origin - skipped. A call that moves the word over unused
-	// slots adds 1 to pulls before and to pulled after. A reader of both can
-	// then tell whether skipped belongs to the word that it has read.
-	skipped       atomic.Uint64
-	pulls, pulled atomic.Uint64
+	// made is word - initialWord - skipped. A call that moves the word over
+	// unused slots adds 1 to skipsBegun before and to skipsEnded after. A
+	// reader of both can then tell whether skipped belongs to the word that it
+	// has read.
+	skipped                atomic.Uint64
+	skipsBegun, skipsEnded atomic.Uint64
 }
 
 // cacheLinePad is two cache lines: processors fetch them in pairs.
 type cacheLinePad [128]byte
 
-// A debt is a reservation of the slots [from, to), made when the clock read
-// now. The word after any of these slots lies in (from, to].
-type debt struct {
+// A reservation took the slots [from, to) when the clock read now. The word
+// after any of these slots lies in (from, to].
+type reservation struct {
 	from, to uint64
 	now      reading
 }
 
 // covers reports whether the reservation took the slot before word.
-func (d *debt) covers(word uint64) bool { return d.from < word && word <= d.to }
+func (r *reservation) covers(word uint64) bool { return r.from < word && word <= r.to }
 
-// reached returns the end of the slots that the generator has used when the
+// usedEnd returns the end of the slots that the generator has used when the
 // term's word is this, or 0 if it has used none.
-func (t *term) reached(word uint64) uint64 {
-	if word > max(t.first, t.start.Load()) {
+func (t *term) usedEnd(word uint64) uint64 {
+	if word > max(t.first, t.staticFirst.Load()) {
 		return word
 	}
 	return t.floor
 }
 
-// begin sets the first slot and, unless the term is static, the word.
-func (t *term) begin(first uint64) {
+// setFirst sets the first slot and, unless the term is static, the word.
+func (t *term) setFirst(first uint64) {
 	t.first = first
 	if !t.static {
-		t.origin = first
+		t.initialWord = first
 		t.word.Store(first)
 	}
 }
 
-// quick takes the next slots, up to want, if a reading of the clock that is
-// still fresh allows them; otherwise n is 0. cycles is freshness.Cycles(). It is
-// take without reading the clock, and gives the same guarantees, even if the
+// takeFresh takes the next slots, up to want, if a reading of the clock that is
+// still fresh allows them; otherwise n is 0. cycles is freshness.Cycles(). It
+// is take without reading the clock, and gives the same guarantees, even if the
 // counter that measures freshness is wrong:
 //
 // The end of what is allowed was computed by take, from a reading of the clock
@@ -112,7 +114,7 @@ func (t *term) begin(first uint64) {
 //
 // It swaps instead of adding, though an addition would cost less under
 // contention: see docs/decisions/generator.md.
-func (t *term) quick(cycles, want uint64) (slot, n uint64) {
+func (t *term) takeFresh(cycles, want uint64) (slot, n uint64) {
 	return t.takeBelow(want, t.allowed.End(cycles))
 }
 
@@ -136,27 +138,27 @@ func (t *term) swap(v, s, n uint64) bool {
 	if s == v {
 		return t.word.CompareAndSwap(v, s+n)
 	}
-	t.pulls.Add(1)
+	t.skipsBegun.Add(1)
 	ok := t.word.CompareAndSwap(v, s+n)
 	if ok {
 		t.skipped.Add(s - v)
 	}
-	t.pulled.Add(1)
+	t.skipsEnded.Add(1)
 	return ok
 }
 
 // made returns the number of slots taken. ok is false while a call moves the
 // word over unused slots, because the number is unknown then.
 func (t *term) made() (n uint64, ok bool) {
-	done := t.pulled.Load()
+	done := t.skipsEnded.Load()
 	v, skipped := t.word.Load()&^sealedBit, t.skipped.Load()
-	return v - t.origin - skipped, t.pulls.Load() == done
+	return v - t.initialWord - skipped, t.skipsBegun.Load() == done
 }
 
 // end returns the exclusive end of the slots taken, and whether there are any.
 func (t *term) end() (slot uint64, used bool) {
 	v := t.word.Load() &^ sealedBit
-	return v, v > max(t.first, t.start.Load())
+	return v, v > max(t.first, t.staticFirst.Load())
 }
 
 // newTerm returns the term of a grant.
@@ -185,7 +187,7 @@ func (c *core) newTerm(g Grant) (*term, error) {
 			first = 1 // slot 0 would give the ID 0, which means no ID
 		}
 	}
-	t.begin(first)
+	t.setFirst(first)
 	t.limit.Store(c.limit(g.Until))
 	return t, nil
 }

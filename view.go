@@ -45,7 +45,7 @@ func (c *core) view(v *view) error {
 				if !v.term.swap(0, start, 0) {
 					continue
 				}
-				v.term.start.Store(start)
+				v.term.staticFirst.Store(start)
 			}
 			v.word = start
 		}
