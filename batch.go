@@ -189,7 +189,7 @@ func (r RunOf[I]) appendRaw(dst []byte, lo, hi int) []byte {
 func (b BatchOf[I]) runAt(slot, end uint64) RunOf[I] {
 	var zero I
 	c := b.composer
-	r := RunOf[I]{First: zero.fromWide(c.wide(slot)), Step: 1, Count: 1}
+	r := RunOf[I]{First: zero.fromWide(c.compose128(slot)), Step: 1, Count: 1}
 	if c.runShift <= 63 {
 		size := uint64(1) << c.runBits
 		r.Step, r.Count = 1<<c.runShift, int(min(size-slot&(size-1), end-slot))
@@ -252,13 +252,13 @@ func (b BatchOf[I]) writeRandom(dst []I) {
 	case []ID:
 		for i := range dst {
 			slot := b.slot + uint64(i)
-			dst[i] = ID(c.low(slot) | mixLow(b.seed, slot)&c.random.lo)
+			dst[i] = ID(c.compose64(slot) | mixLow(b.seed, slot)&c.random.lo)
 		}
 	case []ID128:
 		if c.random.hi == 0 { // as in UUIDs and ULIDs
 			for i := range dst {
 				slot := b.slot + uint64(i)
-				w := c.wide(slot)
+				w := c.compose128(slot)
 				w.lo |= mixLow(b.seed, slot) & c.random.lo
 				dst[i].put(w)
 			}
@@ -266,7 +266,7 @@ func (b BatchOf[I]) writeRandom(dst []I) {
 		}
 		for i := range dst {
 			slot := b.slot + uint64(i)
-			dst[i].put(c.wide(slot).or(mix(b.seed, slot).and(c.random)))
+			dst[i].put(c.compose128(slot).or(mix(b.seed, slot).and(c.random)))
 		}
 	}
 }
@@ -274,5 +274,5 @@ func (b BatchOf[I]) writeRandom(dst []I) {
 // randomAt returns the ID of a slot, with its random bits.
 func (b BatchOf[I]) randomAt(slot uint64) I {
 	var zero I
-	return zero.fromWide(b.composer.wide(slot).or(mix(b.seed, slot).and(b.composer.random)))
+	return zero.fromWide(b.composer.compose128(slot).or(mix(b.seed, slot).and(b.composer.random)))
 }

@@ -25,7 +25,7 @@ func TestRuns(t *testing.T) {
 		b := newBatch[ID](newComposer(&l, 0), 5, 10)
 		var walked []ID
 		for slot := uint64(5); slot < 15; slot++ {
-			walked = append(walked, ID(newComposer(&l, 0).low(slot)))
+			walked = append(walked, ID(newComposer(&l, 0).compose64(slot)))
 		}
 		if got := slices.Collect(b.All()); !slices.Equal(got, walked) {
 			t.Errorf("%s: All = %v, want %v", layout, got, walked)

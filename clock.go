@@ -16,20 +16,20 @@ func (r reading) before(s reading) bool {
 	return r.tick < s.tick || r.tick == s.tick && r.rest < s.rest
 }
 
-// reading converts a time of the clock. It returns a *ClockError if that is
+// readingOf converts a time of the clock. It returns a *ClockError if that is
 // before the epoch.
-func (c *core) reading(now time.Time) (reading, error) {
+func (c *core) readingOf(now time.Time) (reading, error) {
 	tick, rest, where := c.layout.tickAt(now)
 	switch {
 	case where < 0:
-		return reading{}, c.beforeEpoch(now)
+		return reading{}, c.beforeEpochError(now)
 	case where > 0:
 		return reading{math.MaxUint64, 0}, nil
 	}
 	return reading{tick, rest}, nil
 }
 
-func (c *core) beforeEpoch(now time.Time) error {
+func (c *core) beforeEpochError(now time.Time) error {
 	epoch := c.layout.Epoch()
 	return &ClockError{Now: now, Last: epoch, Wait: epoch.Sub(now), beforeEpoch: true}
 }
@@ -75,19 +75,19 @@ func (c *core) readClock(v *view) (err error) {
 		v.at = c.now()
 		v.seen = c.tracker.End(o, v.at)
 	}
-	v.now, err = c.reading(v.at)
+	v.now, err = c.readingOf(v.at)
 	return err
 }
 
-// reference returns the reference of a view's term as a reading of the clock.
-// ok is false if it has none, if the layout has no tick for it, and in a
+// referenceReading returns the reference of a view's term as a reading of the
+// clock. ok is false if it has none, if the layout has no tick for it, and in a
 // synctest bubble: then it is the first reading of the clock.
-func (c *core) reference(v *view) (r reading, ok bool) {
+func (c *core) referenceReading(v *view) (r reading, ok bool) {
 	ref := v.term.reference
 	if ref.IsZero() || !isOutsideBubble(v.at) {
 		return r, false
 	}
-	r, err := c.reading(ref)
+	r, err := c.readingOf(ref)
 	return r, err == nil && r.tick < c.endTick
 }
 
@@ -118,8 +118,8 @@ func (c *core) timeOf(now reading) time.Time {
 	return t.Add(time.Duration(now.rest))
 }
 
-// until returns the time from now until MaxAhead allows the tick.
-func (c *core) until(tick uint64, now reading) time.Duration {
+// untilAllowed returns the time from now until MaxAhead allows the tick.
+func (c *core) untilAllowed(tick uint64, now reading) time.Duration {
 	if tick <= now.tick {
 		return 0
 	}

@@ -39,7 +39,7 @@ type move struct {
 }
 
 func newComposer(l *Layout, node uint64) *composer {
-	c := &composer{base: l.place(0, node, 0), seqBits: l.seqBits}
+	c := &composer{base: l.assemble(0, node, 0), seqBits: l.seqBits}
 	for _, f := range []field{fieldSeq, fieldTime} {
 		for i := int(l.n) - 1; i >= 0; i-- {
 			p := l.pieces[i]
@@ -119,8 +119,8 @@ func (c *composer) simplify(size uint8) {
 	c.plain = c.count == 1 && last.from == 0 || c.count == 2 && last.from == c.moves[0].width
 }
 
-// last puts the bits of the last move into place.
-func (c *composer) last(slot uint64) uint64 {
+// placeLast puts the bits of the last move into place.
+func (c *composer) placeLast(slot uint64) uint64 {
 	v := slot >> (c.lastFrom & 63)
 	if c.reversed {
 		return bits.Reverse64(v) >> (c.lastTo & 63)
@@ -130,17 +130,17 @@ func (c *composer) last(slot uint64) uint64 {
 
 func (c *composer) hasRuns() bool { return c.random.isZero() && c.runShift < 64 }
 
-// wide returns the ID of a slot, with zero random bits.
-func (c *composer) wide(slot uint64) wide {
+// compose128 returns the ID of a slot, with zero random bits.
+func (c *composer) compose128(slot uint64) wide {
 	if c.plain && c.upper {
 		to := c.lowTo & 63
-		return wide{c.base.hi | slot&c.highBits<<to | c.last(slot), c.base.lo | slot&c.lowBits<<to}
+		return wide{c.base.hi | slot&c.highBits<<to | c.placeLast(slot), c.base.lo | slot&c.lowBits<<to}
 	}
-	return c.byMoves(slot)
+	return c.composeByMoves(slot)
 }
 
-// byMoves implements wide for any moves.
-func (c *composer) byMoves(slot uint64) wide {
+// composeByMoves implements compose128 for any moves.
+func (c *composer) composeByMoves(slot uint64) wide {
 	w := c.base
 	for _, m := range c.moves[:c.count] {
 		v := slot >> m.from & mask(m.width)
@@ -152,10 +152,10 @@ func (c *composer) byMoves(slot uint64) wide {
 	return w
 }
 
-// low implements wide for layouts of 64 bits.
-func (c *composer) low(slot uint64) uint64 {
+// compose64 is compose128 for layouts of 64 bits.
+func (c *composer) compose64(slot uint64) uint64 {
 	if c.plain {
-		return c.base.lo | slot&c.lowBits<<(c.lowTo&63) | c.last(slot)
+		return c.base.lo | slot&c.lowBits<<(c.lowTo&63) | c.placeLast(slot)
 	}
-	return c.byMoves(slot).lo
+	return c.composeByMoves(slot).lo
 }

@@ -124,29 +124,29 @@ func (c *core) sealedForGood() bool {
 
 // takeOrWait is take for a call that may wait: it takes its turn in line if
 // other calls wait, or if no slot is free.
-func (c *core) takeOrWait(ctx context.Context, w waiter) (t *term, slot, n uint64, err error) {
+func (c *core) takeOrWait(ctx context.Context, r request) (t *term, slot, n uint64, err error) {
 	busy := c.line.busy()
 	if !busy {
-		t, slot, n, err = c.take(&w)
+		t, slot, n, err = c.take(&r)
 	}
 	if busy || err != nil {
-		t, slot, n, err = c.takeInLine(ctx, w, err)
+		t, slot, n, err = c.takeInLine(ctx, r, err)
 	}
 	return t, slot, n, err
 }
 
-// take takes slots for w: at least one and up to w.want that may be used now,
+// take takes slots for r: at least one and up to r.want that may be used now,
 // or all of them for a batch or a reservation. It takes none while a batch is
 // first in line.
-func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
+func (c *core) take(r *request) (t *term, slot, n uint64, err error) {
 	for {
 		var v view
-		if err := c.view(&v); err != nil {
+		if err := c.loadView(&v); err != nil {
 			return nil, 0, 0, err
 		}
-		slot, err := c.slotFor(&v, w)
-		if held := c.line.held.Load(); err == nil && held > 0 {
-			err = c.notYet(&v, max(slot, held), w.need())
+		slot, err := c.slotFor(&v, r)
+		if batchEnd := c.line.batchEnd.Load(); err == nil && batchEnd > 0 {
+			err = c.notYetError(&v, max(slot, batchEnd), r.minSlots())
 		}
 		if err != nil {
 			if c.term.Load() != v.term {
@@ -154,15 +154,15 @@ func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
 			}
 			return nil, 0, 0, err
 		}
-		n, end := w.want, min(v.limit, v.ahead)
-		if w.reserve {
-			w.hold = c.noteReservation(&v, n)
+		n, end := r.want, min(v.limit, v.ahead)
+		if r.reserve {
+			r.hold = c.noteReservation(&v, n)
 		} else {
-			slot = c.evenly(&v, slot, n)
+			slot = c.evenStart(&v, slot, n)
 			n = min(n, end-slot)
 		}
 		if v.term.swap(v.word, slot, n) {
-			if !w.batch { // its slots can lie behind the clock
+			if !r.batch { // its slots can lie behind the clock
 				c.allow(&v, min(end, slot+n+freshness.MaxIDs))
 			}
 			return v.term, slot, n, nil
@@ -170,10 +170,10 @@ func (c *core) take(w *waiter) (t *term, slot, n uint64, err error) {
 	}
 }
 
-// evenly returns where n slots begin that could begin at slot. If that is a new
-// tick, it is a random slot among the tick's first 2^even, provided that the n
-// slots end in the same tick; see ParseLayout.
-func (c *core) evenly(v *view, slot, n uint64) uint64 {
+// evenStart returns where n slots begin that could begin at slot. If that is a
+// new tick, it is a random slot among the tick's first 2^even, provided that
+// the n slots end in the same tick; see ParseLayout.
+func (c *core) evenStart(v *view, slot, n uint64) uint64 {
 	if c.layout.even == 0 || slot&(1<<c.layout.seqBits-1) != 0 ||
 		slot == v.word && v.word > max(v.term.first, v.term.staticFirst.Load()) {
 		return slot
@@ -192,40 +192,41 @@ func (c *core) allow(v *view, end uint64) {
 	}
 }
 
-// slotFor returns the slot at which a waiter's slots begin, or the reason why
-// it cannot have any yet. A batch gets all its slots or none.
+// slotFor returns the slot at which the slots of r begin, or why r cannot have
+// any yet. A batch gets all its slots or none.
 //
 // A batch larger than MaxAhead can end within MaxAhead only if its first slots
-// are then behind the clock. None of them has a time before the call: w.from
+// are then behind the clock. None of them has a time before the call: r.from
 // remembers the clock at its start.
 //
 // A reservation ignores MaxAhead. Under a static grant, which has no end, it
 // runs ahead of what MaxAhead allows by no more than the span of one batch.
-func (c *core) slotFor(v *view, w *waiter) (slot uint64, err error) {
-	slot, need, ahead := v.slot, w.need(), v.ahead
+func (c *core) slotFor(v *view, r *request) (slot uint64, err error) {
+	slot, need, ahead := v.slot, r.minSlots(), v.ahead
 	switch {
-	case w.batch:
-		w.from = min(w.from, c.clockSlot(v)) // lower if the clock went back
-		slot = max(v.word, w.from)
-		if err := c.tooLarge(v.term, need); err != nil {
+	case r.batch:
+		r.from = min(r.from, c.clockSlot(v)) // lower if the clock went back
+		slot = max(v.word, r.from)
+		if err := c.tooLargeError(v.term, need); err != nil {
 			return 0, err
 		}
-	case w.reserve && v.term.static:
+	case r.reserve && v.term.static:
 		ahead += min(c.maxStaticBatch, 1<<63)
-	case w.reserve:
+	case r.reserve:
 		ahead = v.limit
 	}
 	switch {
 	case slot >= v.limit || need > v.limit-slot:
 		return slot, c.endError(v)
 	case slot >= ahead || need > ahead-slot:
-		return slot, c.notYet(v, slot+need-1-(ahead-v.ahead), need)
+		return slot, c.notYetError(v, slot+need-1-(ahead-v.ahead), need)
 	}
 	return slot, nil
 }
 
-// tooLarge returns the error for a batch that a static grant does not allow.
-func (c *core) tooLarge(t *term, n uint64) error {
+// tooLargeError returns the error for a batch that a static grant does not
+// allow.
+func (c *core) tooLargeError(t *term, n uint64) error {
 	if !t.static || n <= c.maxStaticBatch {
 		return nil
 	}
@@ -258,20 +259,20 @@ func (c *core) endError(v *view) error {
 	return ErrGrantOver
 }
 
-// notYet returns the error for a slot that may not be used yet, the last one
-// that a call for n IDs needs: how long that takes, and whether the reason is a
-// clock that went back.
-func (c *core) notYet(v *view, slot, n uint64) error {
-	wait := max(1, c.until(slot>>c.layout.seqBits, v.now))
+// notYetError returns the error for a slot that may not be used yet, the last
+// one that a call for n IDs needs: how long that takes, and whether the reason
+// is a clock that went back.
+func (c *core) notYetError(v *view, slot, n uint64) error {
+	wait := max(1, c.untilAllowed(slot>>c.layout.seqBits, v.now))
 	back := time.Duration(0)
 	reached := v.term.usedEnd(v.word)
 	switch r := v.term.reserved.Load(); {
 	case reached == 0:
 		// No ID was made yet: the grant begins in the future.
-		if _, ok := c.reference(v); ok {
+		if _, ok := c.referenceReading(v); ok {
 			// Or the clock went back since the reference.
 			reached = v.word
-			back = c.until((reached-1)>>c.layout.seqBits, v.now)
+			back = c.untilAllowed((reached-1)>>c.layout.seqBits, v.now)
 		}
 	case r != nil && r.covers(reached):
 		// The last ID was reserved ahead of the clock.
@@ -280,7 +281,7 @@ func (c *core) notYet(v *view, slot, n uint64) error {
 		}
 	default:
 		// The last ID's time was allowed when it was made.
-		back = c.until((reached-1)>>c.layout.seqBits, v.now)
+		back = c.untilAllowed((reached-1)>>c.layout.seqBits, v.now)
 	}
 	if back <= 0 {
 		return &WaitError{Wait: wait, n: n}

@@ -146,5 +146,5 @@ func newParseError(what string, text []byte, pos int, reason string) *ParseError
 	return &ParseError{What: what, Text: string(text[:min(len(text), most)]), Pos: pos, Reason: reason}
 }
 
-// stamp formats a time for an error message.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z07:00") }
+// formatTime formats a time for an error message.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z07:00") }

@@ -218,14 +218,14 @@ func (f Format) parse(text []byte) (ID, error) {
 		}
 	}
 	if base, ok := f.base(); ok {
-		if v, ok := base.Parse64(text[f.prefix(text):]); ok {
+		if v, ok := base.Parse64(text[f.prefixLen(text):]); ok {
 			return ID(v), nil
 		}
 	}
 	if f == Raw && len(text) == 8 {
 		return ID(binary.BigEndian.Uint64(text)), nil
 	}
-	return 0, f.fault(f.String()+" ID", text, 64)
+	return 0, f.parseError(f.String()+" ID", text, 64)
 }
 
 // Parse128 parses a 128-bit ID in format f, as Parse does.
@@ -245,7 +245,7 @@ func (f Format) parse128(text []byte) (ID128, error) {
 		}
 	}
 	if base, ok := f.base(); ok {
-		if hi, lo, ok := base.Parse128(text[f.prefix(text):]); ok {
+		if hi, lo, ok := base.Parse128(text[f.prefixLen(text):]); ok {
 			return ID128FromUint64s(hi, lo), nil
 		}
 	}
@@ -257,12 +257,12 @@ func (f Format) parse128(text []byte) (ID128, error) {
 	if f == Raw && len(text) == 16 {
 		return ID128(text), nil
 	}
-	return ID128{}, f.fault(f.String()+" ID128", text, 128)
+	return ID128{}, f.parseError(f.String()+" ID128", text, 128)
 }
 
-// prefix returns the number of bytes at the start of text that are not digits:
+// prefixLen returns the number of bytes at the start of text that are not digits:
 // those of 0x, which only Hex may have.
-func (f Format) prefix(text []byte) int {
+func (f Format) prefixLen(text []byte) int {
 	if f == Hex && hasHexPrefix(text) {
 		return 2
 	}
@@ -273,9 +273,9 @@ func hasHexPrefix(text []byte) bool {
 	return len(text) >= 2 && text[0] == '0' && text[1] == 'x'
 }
 
-// fault returns the error for a text that f rejects as an ID with that many
+// parseError returns the error for a text that f rejects as an ID with that many
 // bits.
-func (f Format) fault(what string, text []byte, bits int) *ParseError {
+func (f Format) parseError(what string, text []byte, bits int) *ParseError {
 	fail := func(pos int, format string, args ...any) *ParseError {
 		return newParseError(what, text, pos, fmt.Sprintf(format, args...))
 	}
@@ -294,7 +294,7 @@ func (f Format) fault(what string, text []byte, bits int) *ParseError {
 	if bits == 128 {
 		width, greatest = base.Width128(), base.Append128(nil, 1<<64-1, 1<<64-1, false)
 	}
-	skip := f.prefix(text)
+	skip := f.prefixLen(text)
 	digits := text[skip:]
 	if len(digits) == 0 {
 		reason := "it is empty"

@@ -44,7 +44,7 @@ func (g watched) some(want uint64) (ids []ID, err error) {
 	t := g.term.Load()
 	slot, n := t.takeFresh(g.counter(), want)
 	if n == 0 {
-		if t, slot, n, err = g.take(&waiter{want: want}); err != nil {
+		if t, slot, n, err = g.take(&request{want: want}); err != nil {
 			return nil, err
 		}
 	}
@@ -288,7 +288,7 @@ func TestRefusalsAtFullContention(t *testing.T) {
 		}
 		all.Wait()
 		var v view
-		if err := g.view(&v); err != nil || v.word != v.ahead {
+		if err := g.loadView(&v); err != nil || v.word != v.ahead {
 			t.Fatalf("the word is %d, %v, want %d, where MaxAhead ends", v.word, err, v.ahead)
 		}
 		clock.Add(int64(time.Millisecond))
@@ -516,7 +516,7 @@ func TestAllowanceIsOfItsTerm(t *testing.T) {
 	g, clock, _ := open(t, "default", Options{MaxAhead: time.Second})
 	clock.Add(int64(time.Second)) // the allowance is stale
 	var v view
-	must.Do(t, g.view(&v))
+	must.Do(t, g.loadView(&v))
 	over := Grant{Node: 2, From: time.Now().Add(-time.Hour), Until: time.Now().Add(-time.Minute)} // gives no ID
 	must.Do(t, g.Switch(over))
 	g.allow(&v, v.ahead)
@@ -535,7 +535,7 @@ func TestInlining(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	for _, name := range []string{"(*term).takeBelow", "(*composer).last", "fresh", "(*Allowance).End"} {
+	for _, name := range []string{"(*term).takeBelow", "(*composer).placeLast", "fresh", "(*Allowance).End"} {
 		if !regexp.MustCompile(`(?m): can inline ` + regexp.QuoteMeta(name) + `$`).Match(out) {
 			t.Errorf("%s cannot be inlined any more", name)
 		}

@@ -47,7 +47,7 @@ func NewGenerator128(layout Layout, grant Grant, o *Options) (*GeneratorOf[ID128
 // layout of the wrong size.
 func makeGenerator[I AnyID[I]](layout Layout, grant Grant, o *Options, size uint8,
 	twin string) (*GeneratorOf[I], error) {
-	if err := layout.need(size, twin); err != nil {
+	if err := layout.checkBits(size, twin); err != nil {
 		return nil, err
 	}
 	g := new(GeneratorOf[I])
@@ -66,7 +66,7 @@ func (g *GeneratorOf[I]) TryNext() (id I, err error) {
 	t := g.term.Load()
 	slot, n := t.takeFresh(freshness.Cycles(), 1)
 	if n == 0 {
-		if t, slot, _, err = g.take(&waiter{want: 1}); err != nil {
+		if t, slot, _, err = g.take(&request{want: 1}); err != nil {
 			return id, err
 		}
 	}
@@ -84,7 +84,7 @@ func (g *GeneratorOf[I]) Next(ctx context.Context) (id I, err error) {
 	t := g.term.Load()
 	slot, n := t.takeFresh(freshness.Cycles(), 1)
 	if n == 0 {
-		if t, slot, _, err = g.takeOrWait(ctx, waiter{want: 1}); err != nil {
+		if t, slot, _, err = g.takeOrWait(ctx, request{want: 1}); err != nil {
 			return id, err
 		}
 	}
@@ -106,7 +106,7 @@ func (g *GeneratorOf[I]) Fill(ctx context.Context, dst []I) error {
 		}
 		if n == 0 {
 			var err error
-			if t, slot, n, err = g.takeOrWait(ctx, waiter{want: want}); err != nil {
+			if t, slot, n, err = g.takeOrWait(ctx, request{want: want}); err != nil {
 				return err
 			}
 		}
@@ -131,17 +131,17 @@ func (g *GeneratorOf[I]) Fill(ctx context.Context, dst []I) error {
 // The hold is computed as in Hazelcast: whole ticks from the clock's tick to
 // the end of the batch, exclusive, minus MaxAhead.
 func (g *GeneratorOf[I]) Reserve(n int) (b BatchOf[I], hold time.Duration, err error) {
-	var w waiter
-	if err := g.wantBatch(&w, n); err != nil {
+	var r request
+	if err := g.wantBatch(&r, n); err != nil {
 		return b, 0, err
 	}
-	w.batch, w.reserve = false, true
-	t, slot, got, err := g.take(&w)
+	r.batch, r.reserve = false, true
+	t, slot, got, err := g.take(&r)
 	if err != nil {
-		return b, w.hold, err
+		return b, r.hold, err
 	}
 	b = g.batchAt(t, slot, got)
-	return b, w.hold, nil
+	return b, r.hold, nil
 }
 
 // NextBatch returns the next n IDs, at consecutive slots; n must be at least 1.
@@ -156,19 +156,19 @@ func (g *GeneratorOf[I]) Reserve(n int) (b BatchOf[I], hold time.Duration, err e
 // StaticGrant). Fill makes any number of IDs and lets other calls in between.
 func (g *GeneratorOf[I]) NextBatch(ctx context.Context, n int) (b BatchOf[I], err error) {
 	needContext(ctx)
-	var w waiter
-	if err := g.wantBatch(&w, n); err != nil {
+	var r request
+	if err := g.wantBatch(&r, n); err != nil {
 		return b, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		// An idle generator needs this long.
-		own := max(0, g.spanOf(w.want)-g.layout.unit-g.maxAhead)
+		own := max(0, g.spanOf(r.want)-g.layout.unit-g.maxAhead)
 		if left := time.Until(deadline); own > 0 && left < own {
 			return b, fmt.Errorf("%w: %d IDs take %v, and the deadline is in %v: %w",
 				ErrBatchTooLarge, n, own, max(0, left), context.DeadlineExceeded)
 		}
 	}
-	t, slot, got, err := g.takeOrWait(ctx, w)
+	t, slot, got, err := g.takeOrWait(ctx, r)
 	if err != nil {
 		return b, err
 	}
@@ -179,14 +179,14 @@ func (g *GeneratorOf[I]) NextBatch(ctx context.Context, n int) (b BatchOf[I], er
 // TryNextBatch is like NextBatch but never waits: where NextBatch would wait,
 // the error is a *WaitError or a *ClockError, and no ID is taken.
 func (g *GeneratorOf[I]) TryNextBatch(n int) (b BatchOf[I], err error) {
-	var w waiter
-	if err := g.wantBatch(&w, n); err != nil {
+	var r request
+	if err := g.wantBatch(&r, n); err != nil {
 		return b, err
 	}
 	if g.line.busy() {
-		return b, g.notYourTurn(g.line.want.Load(), w.want) // other calls came first
+		return b, g.notYourTurnError(g.line.want.Load(), r.want) // other calls came first
 	}
-	t, slot, got, err := g.take(&w)
+	t, slot, got, err := g.take(&r)
 	if err != nil {
 		return b, err
 	}
@@ -194,14 +194,14 @@ func (g *GeneratorOf[I]) TryNextBatch(n int) (b BatchOf[I], err error) {
 	return b, nil
 }
 
-// wantBatch makes w the waiter for a batch of n IDs, or returns an error if n
+// wantBatch makes r the request for a batch of n IDs, or returns an error if n
 // is invalid.
-func (c *core) wantBatch(w *waiter, n int) error {
+func (c *core) wantBatch(r *request, n int) error {
 	if n < 1 {
 		return fmt.Errorf("firn: a batch of %d IDs is not possible: ask for at least 1", n)
 	}
-	w.want, w.batch, w.from = uint64(n), true, math.MaxUint64
-	return c.tooLarge(c.term.Load(), w.want)
+	r.want, r.batch, r.from = uint64(n), true, math.MaxUint64
+	return c.tooLargeError(c.term.Load(), r.want)
 }
 
 // batchAt returns the batch of n slots that were taken.
@@ -224,7 +224,7 @@ func put[I AnyID[I]](id *I, t *term, slot uint64) {
 
 // id is put for 64-bit IDs.
 func (t *term) id(slot uint64) ID {
-	id := ID(t.composer.low(slot))
+	id := ID(t.composer.compose64(slot))
 	if r := t.composer.random.lo; r != 0 {
 		id |= ID(rand.Uint64() & r)
 	}
@@ -233,7 +233,7 @@ func (t *term) id(slot uint64) ID {
 
 // put128 is put for 128-bit IDs.
 func (t *term) put128(id *ID128, slot uint64) {
-	w, r := t.composer.wide(slot), &t.composer.random
+	w, r := t.composer.compose128(slot), &t.composer.random
 	if r.lo != 0 {
 		w.lo |= rand.Uint64() & r.lo
 	}

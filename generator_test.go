@@ -588,7 +588,7 @@ func TestGrantChangesUnderABatch(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			must.Do(t, test.change(g))
 			<-done
-			if g.line.busy() || g.line.held.Load() > 0 {
+			if g.line.busy() || g.line.batchEnd.Load() > 0 {
 				t.Errorf("%s: something is left in line", name)
 			}
 		})

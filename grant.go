@@ -50,11 +50,11 @@ func (c *core) Extend(until time.Time) error {
 		return ErrSealed
 	}
 	t := c.term.Load()
-	limit := c.limit(until)
+	limit := c.limitOf(until)
 	if limit < t.limit.Load() {
 		end, _ := c.layout.timeOf(t.limit.Load() >> c.layout.seqBits)
 		return fmt.Errorf("firn: extend the grant of node %d: %s is before its current end, %s, and a window never shrinks",
-			t.grant.Node, stamp(until), stamp(end))
+			t.grant.Node, formatTime(until), formatTime(end))
 	}
 	t.limit.Store(limit)
 	return nil

@@ -32,10 +32,10 @@ func ParseID(s string) (ID, error) { return parseID([]byte(s)) }
 func parseID(text []byte) (ID, error) {
 	f := textFormat(text)
 	base, _ := f.base()
-	if v, ok := base.Parse64(text[f.prefix(text):]); ok {
+	if v, ok := base.Parse64(text[f.prefixLen(text):]); ok {
 		return ID(v), nil
 	}
-	return 0, hintHex(f.fault("ID", text, 64))
+	return 0, hintHex(f.parseError("ID", text, 64))
 }
 
 // textFormat returns Hex for a text that begins with 0x, and Decimal otherwise.
@@ -103,7 +103,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return Raw.Append(make([]byte, 0,
 // unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
-		return Raw.fault("binary ID", data, 64)
+		return Raw.parseError("binary ID", data, 64)
 	}
 	*id = ID(binary.BigEndian.Uint64(data))
 	return nil
@@ -184,14 +184,14 @@ func jsonText(data []byte) (text []byte) {
 // with the flags of integers; %v, %s and %q print the text of String.
 func (id ID) Format(f fmt.State, verb rune) {
 	var v any = id.String()
-	if isNumber(f, verb) {
+	if printsNumber(f, verb) {
 		v = uint64(id)
 	}
 	fmt.Fprintf(f, fmt.FormatString(f, verb), v)
 }
 
-// isNumber reports whether a verb prints the number instead of the text.
-func isNumber(f fmt.State, verb rune) bool {
+// printsNumber reports whether a verb prints the number instead of the text.
+func printsNumber(f fmt.State, verb rune) bool {
 	switch verb {
 	case 'd', 'b', 'o', 'O', 'x', 'X':
 		return true

@@ -38,14 +38,14 @@ func parseID128(text []byte) (ID128, error) {
 	}
 	f := textFormat(text)
 	base, _ := f.base()
-	if hi, lo, ok := base.Parse128(text[f.prefix(text):]); ok {
+	if hi, lo, ok := base.Parse128(text[f.prefixLen(text):]); ok {
 		return ID128FromUint64s(hi, lo), nil
 	}
 	// A dash shows that the UUID form was meant; at the start it is a sign.
 	if slices.Index(text, '-') > 0 {
-		return ID128{}, UUID.fault("ID128", text, 128)
+		return ID128{}, UUID.parseError("ID128", text, 128)
 	}
-	return ID128{}, hintHex(f.fault("ID128", text, 128))
+	return ID128{}, hintHex(f.parseError("ID128", text, 128))
 }
 
 // ID128FromUint64s returns the ID with the number hi<<64 | lo.
@@ -119,7 +119,7 @@ func (id ID128) MarshalBinary() ([]byte, error) { return bytes.Clone(id[:]), nil
 // UnmarshalBinary sets id from exactly 16 bytes. On error, id is unchanged.
 func (id *ID128) UnmarshalBinary(data []byte) error {
 	if len(data) != 16 {
-		return Raw.fault("binary ID128", data, 128)
+		return Raw.parseError("binary ID128", data, 128)
 	}
 	*id = ID128(data)
 	return nil
@@ -151,7 +151,7 @@ func (id ID128) Format(f fmt.State, verb rune) {
 	switch {
 	case verb == 'v' && f.Flag('#'):
 		v = [16]byte(id)
-	case isNumber(f, verb):
+	case printsNumber(f, verb):
 		v = new(big.Int).SetBytes(id[:])
 	}
 	fmt.Fprintf(f, fmt.FormatString(f, verb), v)

@@ -212,7 +212,7 @@ func (l Layout) Compose128(p Parts) (ID128, error) {
 // Decompose splits an ID into its parts. It is an error if constant or unused
 // bits of the ID differ from those of the layout.
 func (l Layout) Decompose(id ID) (Parts, error) {
-	if err := l.need(64, "Decompose128"); err != nil {
+	if err := l.checkBits(64, "Decompose128"); err != nil {
 		return Parts{}, err
 	}
 	return l.decomposeWide(wide{0, uint64(id)}, 0)
@@ -220,7 +220,7 @@ func (l Layout) Decompose(id ID) (Parts, error) {
 
 // Decompose128 is Decompose for layouts of 128 bits.
 func (l Layout) Decompose128(id ID128) (Parts, error) {
-	if err := l.need(128, "Decompose"); err != nil {
+	if err := l.checkBits(128, "Decompose"); err != nil {
 		return Parts{}, err
 	}
 	hi, lo := id.Uint64s()
@@ -230,7 +230,7 @@ func (l Layout) Decompose128(id ID128) (Parts, error) {
 // DecomposeBytes is like Decompose, for the big-endian bytes of an ID of any
 // size. The length of b must be Bits/8.
 func (l Layout) DecomposeBytes(b []byte) (Parts, error) {
-	if err := l.check(); err != nil {
+	if err := l.checkValid(); err != nil {
 		return Parts{}, err
 	}
 	if len(b) != int(l.size)/8 {
@@ -264,18 +264,18 @@ func (l Layout) Range128(from, to time.Time) (lo, hi ID128, err error) {
 	return ID128FromUint64s(a.hi, a.lo), ID128FromUint64s(b.hi, b.lo), err
 }
 
-// check reports what is wrong with a layout that ParseLayout did not return.
-func (l *Layout) check() error {
+// checkValid returns an error for a layout that ParseLayout did not return.
+func (l *Layout) checkValid() error {
 	if l.size == 0 {
 		return errors.New("firn: the zero Layout is not valid; use Default or ParseLayout")
 	}
 	return nil
 }
 
-// need checks that IDs have the size that the called method handles. twin is
-// the method for the other size.
-func (l *Layout) need(size uint8, twin string) error {
-	if err := l.check(); err != nil {
+// checkBits checks that IDs have the size that the called method handles. twin
+// is the method for the other size.
+func (l *Layout) checkBits(size uint8, twin string) error {
+	if err := l.checkValid(); err != nil {
 		return err
 	}
 	if l.size == size {
@@ -288,9 +288,9 @@ func (l *Layout) need(size uint8, twin string) error {
 	return fmt.Errorf("firn: layout %s has IDs of %d bits: use %s", *l, l.size, twin)
 }
 
-// composeParts implements Compose; size and twin are those of need.
+// composeParts implements Compose; size and twin are those of checkBits.
 func (l *Layout) composeParts(p Parts, size uint8, twin string) (wide, error) {
-	if err := l.need(size, twin); err != nil {
+	if err := l.checkBits(size, twin); err != nil {
 		return wide{}, err
 	}
 	tick, err := l.tickIn(p.Time)
@@ -303,15 +303,16 @@ func (l *Layout) composeParts(p Parts, size uint8, twin string) (wide, error) {
 	if p.Seq > l.MaxSeq() {
 		return wide{}, l.rangeError("sequence", p.Seq, l.MaxSeq())
 	}
-	return l.place(tick, p.Node, p.Seq), nil
+	return l.assemble(tick, p.Node, p.Seq), nil
 }
 
 func (l *Layout) rangeError(name string, v, most uint64) error {
 	return &RangeError{name, strconv.FormatUint(v, 10), "0", strconv.FormatUint(most, 10)}
 }
 
-// place puts the fields into an ID. Values must fit; random bits are zero.
-func (l *Layout) place(tick, node, seq uint64) wide {
+// assemble returns the ID with these fields. Values must fit; random bits are
+// zero.
+func (l *Layout) assemble(tick, node, seq uint64) wide {
 	w := l.consts
 	for _, p := range l.pieces[:l.n] {
 		var v uint64
@@ -334,9 +335,9 @@ func (l *Layout) place(tick, node, seq uint64) wide {
 	return w
 }
 
-// field collects the bits of one field. The positions of pieces count from bit
+// extract returns the bits of one field. The positions of pieces count from bit
 // cut.
-func (l *Layout) field(w wide, f field, cut uint8) uint64 {
+func (l *Layout) extract(w wide, f field, cut uint8) uint64 {
 	var v uint64
 	for _, p := range l.pieces[:l.n] {
 		if p.field != f || p.width == 0 {
@@ -355,11 +356,11 @@ func (l *Layout) decomposeWide(w wide, cut uint8) (Parts, error) {
 	if err := l.checkFixed(w); err != nil {
 		return Parts{}, err
 	}
-	t, err := l.timeOf(l.field(w, fieldTime, cut))
+	t, err := l.timeOf(l.extract(w, fieldTime, cut))
 	if err != nil {
 		return Parts{}, err
 	}
-	return Parts{Time: t, Node: l.field(w, fieldNode, cut), Seq: l.field(w, fieldSeq, cut)}, nil
+	return Parts{Time: t, Node: l.extract(w, fieldNode, cut), Seq: l.extract(w, fieldSeq, cut)}, nil
 }
 
 // checkFixed returns an error for the highest bits in which w differs from the
@@ -392,9 +393,9 @@ func (l *Layout) constName(p piece) string {
 	return "the constant in " + bitsName(p.pos, p.width)
 }
 
-// rangeWide implements Range; size and twin are those of need.
+// rangeWide implements Range; size and twin are those of checkBits.
 func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi wide, err error) {
-	if err := l.need(size, twin); err != nil {
+	if err := l.checkBits(size, twin); err != nil {
 		return lo, hi, err
 	}
 	if !l.timeOnTop() {
@@ -402,7 +403,7 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 			"a range of time", *l)
 	}
 	if !from.Before(to) {
-		return lo, hi, fmt.Errorf("firn: the range is empty: it begins at %s and ends at %s", stamp(from), stamp(to))
+		return lo, hi, fmt.Errorf("firn: the range is empty: it begins at %s and ends at %s", formatTime(from), formatTime(to))
 	}
 	most := mask(l.timeBits)
 	first, rest, where := l.tickAt(from)
@@ -412,10 +413,10 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 	switch {
 	case where > 0 || first > most || first == most && rest > 0:
 		return lo, hi, fmt.Errorf("firn: the range begins at %s, after the last tick of layout %s (%s)",
-			stamp(from), *l, stamp(l.Last()))
+			formatTime(from), *l, formatTime(l.Last()))
 	case end < 0:
 		return lo, hi, fmt.Errorf("firn: the range ends at %s, before the epoch of layout %s (%s)",
-			stamp(to), *l, stamp(l.Epoch()))
+			formatTime(to), *l, formatTime(l.Epoch()))
 	case end > 0:
 		last = most
 	}
@@ -423,10 +424,10 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 		first++
 	}
 	if last = min(last, most); first > last {
-		return lo, hi, fmt.Errorf("firn: no tick of %v begins from %s to before %s", l.unit, stamp(from), stamp(to))
+		return lo, hi, fmt.Errorf("firn: no tick of %v begins from %s to before %s", l.unit, formatTime(from), formatTime(to))
 	}
-	lo = l.place(first, 0, 0)
-	hi = l.place(last, l.MaxNode(), l.MaxSeq())
+	lo = l.assemble(first, 0, 0)
+	hi = l.assemble(last, l.MaxNode(), l.MaxSeq())
 	for _, p := range l.pieces[:l.n] {
 		if p.field == fieldRand {
 			hi = hi.or(ones(p.width).shl(p.pos))

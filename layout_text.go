@@ -91,7 +91,7 @@ func (l Layout) String() string {
 // MarshalText returns the text of String. It is an error if l is the zero
 // Layout.
 func (l Layout) MarshalText() ([]byte, error) {
-	if err := l.check(); err != nil {
+	if err := l.checkValid(); err != nil {
 		return nil, err
 	}
 	return []byte(l.String()), nil

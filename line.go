@@ -27,44 +27,44 @@ import (
 // A batch takes all its slots at once, so it must not be overtaken at all while
 // it leads. Each slot that another call took would make it wait longer, and
 // with a batch larger than MaxAhead, each reading of the clock would move the
-// word to where the batch would have to begin again. While a batch leads, held
-// is the slot at which it will end, and all other calls are refused.
+// word to where the batch would have to begin again. While a batch leads,
+// batchEnd is the slot at which it will end, and all other calls are refused.
 //
 // The clock and contexts are the caller's code. They may panic, end the
 // goroutine, call the generator or block. So they run without the line's lock,
 // and a call that does not return leaves the line by a deferred call. No
 // goroutine runs on behalf of the line, and none sleeps under its lock.
 type line struct {
-	waiting atomic.Int64  // number of waiting calls, readable without the lock
-	held    atomic.Uint64 // exclusive end of the slots for which a leading batch waits, or 0
-	want    atomic.Uint64 // slots that the line waits for; changes under mu
-	mu      sync.Mutex    // guards the fields below
-	queue   list.List     // of *waiter
-	joined  uint64        // slots that all calls so far wanted
+	waiting     atomic.Int64  // number of waiting calls, readable without the lock
+	batchEnd    atomic.Uint64 // exclusive end of the slots for which a leading batch waits, or 0
+	want        atomic.Uint64 // slots that the line waits for; changes under mu
+	mu          sync.Mutex    // guards the fields below
+	queue       list.List     // of *request
+	wantedSoFar uint64        // slots that all calls so far wanted
 }
 
-// A waiter is a call that wants at least one and up to want slots, or, if it is
-// a batch or a reservation, all of them.
-type waiter struct {
+// A request is a call that wants at least one and up to want slots, or, if it
+// is a batch or a reservation, all of them.
+type request struct {
 	want    uint64
 	batch   bool
 	reserve bool          // regardless of MaxAhead; it never waits
 	hold    time.Duration // how long to hold a reservation
 	from    uint64        // lower bound of a batch's slots
 
-	elem  *list.Element // nil if it is not in line
-	place uint64        // line.joined when it joined
-	woken chan struct{} // receives an element when the waiter becomes leader or gets slots
+	elem         *list.Element // nil if it is not in line
+	wantedBefore uint64        // line.wantedSoFar when it joined
+	woken        chan struct{} // receives an element when it becomes leader or gets slots
 
 	// Result, guarded by the line's lock:
 	term    *term // nil: nothing
 	slot, n uint64
 }
 
-// need returns the least number of slots that w can use.
-func (w *waiter) need() uint64 {
-	if w.batch || w.reserve {
-		return w.want
+// minSlots returns the least number of slots that r can use.
+func (r *request) minSlots() uint64 {
+	if r.batch || r.reserve {
+		return r.want
 	}
 	return 1
 }
@@ -72,170 +72,171 @@ func (w *waiter) need() uint64 {
 // busy reports whether any call is waiting.
 func (l *line) busy() bool { return l.waiting.Load() > 0 }
 
-// join adds w to the line and reports whether it is the first.
-func (l *line) join(w *waiter) bool {
+// join adds r to the line and reports whether it is the first.
+func (l *line) join(r *request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.place = l.joined
-	l.joined += w.want
-	w.elem = l.queue.PushBack(w)
-	l.want.Add(w.want)
+	r.wantedBefore = l.wantedSoFar
+	l.wantedSoFar += r.want
+	r.elem = l.queue.PushBack(r)
+	l.want.Add(r.want)
 	l.waiting.Add(1)
 	return l.queue.Len() == 1
 }
 
-// remove removes w from the line. The caller holds the lock.
-func (l *line) remove(w *waiter) {
-	if l.queue.Front() == w.elem {
-		l.held.Store(0)
+// remove removes r from the line. The caller holds the lock.
+func (l *line) remove(r *request) {
+	if l.queue.Front() == r.elem {
+		l.batchEnd.Store(0)
 	}
-	l.queue.Remove(w.elem)
-	w.elem = nil
-	l.want.Add(-w.want)
+	l.queue.Remove(r.elem)
+	r.elem = nil
+	l.want.Add(-r.want)
 	l.waiting.Add(-1)
 }
 
-// notYourTurn returns the error of a call for n IDs that comes after calls for
-// before IDs. It does not read the clock: the leader has read it.
-func (c *core) notYourTurn(before, n uint64) error {
+// notYourTurnError returns the error of a call for n IDs that comes after calls
+// for before IDs. It does not read the clock: the leader has read it.
+func (c *core) notYourTurnError(before, n uint64) error {
 	all := before + min(n, math.MaxUint64-before)
 	return &WaitError{Wait: c.spanOf(all), n: n, before: before}
 }
 
-// leave removes w from the line. It reports whether w was still in it, which
+// leave removes r from the line. It reports whether r was still in it, which
 // means that it got nothing, and how many slots the calls before it want: an
-// upper bound, as some of those calls may have left. If w was the leader, the
+// upper bound, as some of those calls may have left. If r was the leader, the
 // next one becomes leader.
-func (l *line) leave(w *waiter) (before uint64, left bool) {
+func (l *line) leave(r *request) (before uint64, left bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if w.elem == nil {
+	if r.elem == nil {
 		return 0, false
 	}
-	first := l.queue.Front().Value.(*waiter)
-	l.remove(w)
-	if w == first {
-		l.lead()
+	first := l.queue.Front().Value.(*request)
+	l.remove(r)
+	if r == first {
+		l.wakeFirst()
 	}
-	return w.place - first.place, true
+	return r.wantedBefore - first.wantedBefore, true
 }
 
-// lead makes the first waiter the leader. The caller holds the lock.
-func (l *line) lead() {
+// wakeFirst makes the first call the leader. The caller holds the lock.
+func (l *line) wakeFirst() {
 	if first := l.queue.Front(); first != nil {
-		first.Value.(*waiter).woken <- struct{}{}
+		first.Value.(*request).woken <- struct{}{}
 	}
 }
 
-// serve takes free slots for the line and distributes them. The leader calls it
-// and is the first to get slots.
-func (c *core) serve() error {
+// takeForLine takes free slots for the line and distributes them. The leader
+// calls it and is the first to get slots.
+func (c *core) takeForLine() error {
 	for {
 		var v view
-		if err := c.view(&v); err != nil {
+		if err := c.loadView(&v); err != nil {
 			return err
 		}
-		if given, err := c.line.give(c, &v); given || err != nil {
+		if given, err := c.line.distribute(c, &v); given || err != nil {
 			return err
 		}
 	}
 }
 
-// give takes the slots that the line wants and the view allows, and distributes
-// them. If the view is out of date, it does nothing and returns no error.
-func (l *line) give(c *core, v *view) (given bool, err error) {
+// distribute takes the slots that the line wants and the view allows, and gives
+// them out from the front. If the view is out of date, it does nothing and
+// returns no error.
+func (l *line) distribute(c *core, v *view) (given bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	first := l.queue.Front().Value.(*waiter)
+	first := l.queue.Front().Value.(*request)
 	slot, err := c.slotFor(v, first)
 	if err != nil {
 		if c.term.Load() != v.term {
 			return false, nil // refused by a term that has ended
 		}
-		if _, wait := c.waitFor(err); wait && first.batch {
-			l.held.Store(slot + first.want)
+		if _, wait := c.waitAfter(err); wait && first.batch {
+			l.batchEnd.Store(slot + first.want)
 		}
 		return false, err
 	}
-	slot = c.evenly(v, slot, first.want)
+	slot = c.evenStart(v, slot, first.want)
 	next, end := slot, min(v.limit, v.ahead)
 	for e := l.queue.Front(); e != nil && next < end; e = e.Next() {
-		w := e.Value.(*waiter)
-		if w != first && !w.takes(next, end, c.clockSlot(v)) {
+		r := e.Value.(*request)
+		if r != first && !r.canTake(next, end, c.clockSlot(v)) {
 			break
 		}
-		next += min(w.want, end-next)
+		next += min(r.want, end-next)
 	}
 	if !v.term.swap(v.word, slot, next-slot) {
 		return false, nil
 	}
 	for slot < next {
-		w := l.queue.Front().Value.(*waiter)
-		l.remove(w)
-		w.term, w.slot, w.n = v.term, slot, min(w.want, next-slot)
-		slot += w.n
-		if w != first {
-			w.woken <- struct{}{}
+		r := l.queue.Front().Value.(*request)
+		l.remove(r)
+		r.term, r.slot, r.n = v.term, slot, min(r.want, next-slot)
+		slot += r.n
+		if r != first {
+			r.woken <- struct{}{}
 		}
 	}
-	l.lead()
+	l.wakeFirst()
 	return true, nil
 }
 
-// takes reports whether w, which is not the first, may get slots from next on:
-// after a batch, these can be slots that the clock has already passed.
-func (w *waiter) takes(next, end, clock uint64) bool {
-	if w.batch {
-		return next >= min(w.from, clock) && w.want <= end-next
+// canTake reports whether r, which is not the first, may get slots from next
+// on: after a batch, these can be slots that the clock has already passed.
+func (r *request) canTake(next, end, clock uint64) bool {
+	if r.batch {
+		return next >= min(r.from, clock) && r.want <= end-next
 	}
 	return next >= clock
 }
 
-// takeInLine takes the slots of w for a call that may wait. err is the error of
+// takeInLine takes the slots of r for a call that may wait. err is the error of
 // a first try, or nil if there was no try because other calls wait.
-func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, slot, n uint64, _ error) {
+func (c *core) takeInLine(ctx context.Context, r request, err error) (t *term, slot, n uint64, _ error) {
 	if err != nil {
-		if _, ok := c.waitFor(err); !ok {
+		if _, ok := c.waitAfter(err); !ok {
 			return nil, 0, 0, err
 		}
 	}
 	done := ctx.Done()
-	w.woken = make(chan struct{}, 1)
+	r.woken = make(chan struct{}, 1)
 	began := time.Now()
-	first := c.line.join(&w)
+	first := c.line.join(&r)
 	defer func() {
-		if w.term == nil {
-			c.line.leave(&w) // even if the clock panics
+		if r.term == nil {
+			c.line.leave(&r) // even if the clock panics
 		}
 		c.waits.add(time.Since(began))
 	}()
 	if !first {
 		select {
-		case <-w.woken:
+		case <-r.woken:
 		case <-done:
-			if before, left := c.line.leave(&w); left {
+			if before, left := c.line.leave(&r); left {
 				if err == nil || errors.Is(err, ErrExhausted) {
-					err = c.notYourTurn(before, w.want)
+					err = c.notYourTurnError(before, r.want)
 				}
 				return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 			}
 		}
 	}
-	for w.term == nil {
+	for r.term == nil {
 		changed := c.changes()
-		if err = c.serve(); err == nil {
+		if err = c.takeForLine(); err == nil {
 			break
 		}
-		wait, ok := c.waitFor(err)
+		wait, ok := c.waitAfter(err)
 		if !ok {
 			return nil, 0, 0, err
 		}
 		if sleep(done, wait, changed) {
-			c.line.leave(&w)
+			c.line.leave(&r)
 			return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 		}
 	}
-	return w.term, w.slot, w.n, nil
+	return r.term, r.slot, r.n, nil
 }
 
 // changes returns a channel that is closed at the next change of the grant. A
@@ -247,8 +248,8 @@ func (c *core) changes() <-chan struct{} {
 	return c.changed
 }
 
-// waitFor returns how long to wait after an error, if waiting can help.
-func (c *core) waitFor(err error) (time.Duration, bool) {
+// waitAfter returns how long to wait after an error, if waiting can help.
+func (c *core) waitAfter(err error) (time.Duration, bool) {
 	if w, ok := errors.AsType[*WaitError](err); ok {
 		return w.Wait, true
 	}

@@ -21,7 +21,7 @@ import (
 // parts are 0. Values are never masked: a number that does not fit is a
 // *RangeError, and any other mistake is a *ParseError.
 func (l Layout) ParseNode(s string) (uint64, error) {
-	if err := l.check(); err != nil {
+	if err := l.checkValid(); err != nil {
 		return 0, err
 	}
 	fail := func(format string, a ...any) (uint64, error) {

@@ -138,8 +138,8 @@ func crowd(t *testing.T, what string, b *bomb, n int64) {
 	if got, want := g.Stats().IDs-before, uint64(len(made)); got < want || got > want+unknown {
 		t.Errorf("%s: %d IDs were taken, want the %d that calls returned, and at most %d of a Fill", what, got, want, unknown)
 	}
-	if l := &g.line; l.busy() || l.queue.Len() > 0 || l.held.Load() > 0 {
-		t.Errorf("%s: %d are left in line, held %d", what, l.queue.Len(), l.held.Load())
+	if l := &g.line; l.busy() || l.queue.Len() > 0 || l.batchEnd.Load() > 0 {
+		t.Errorf("%s: %d are left in line, held %d", what, l.queue.Len(), l.batchEnd.Load())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()

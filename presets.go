@@ -50,8 +50,8 @@ func (a args) number(key string, lo, hi uint64) (uint64, error) {
 	return n, nil
 }
 
-// plain returns the bits of a preset that cannot be configured.
-func plain(bits string) func(args) (string, error) {
+// fixedBits returns the bits of a preset that cannot be configured.
+func fixedBits(bits string) func(args) (string, error) {
 	return func(args) (string, error) { return bits, nil }
 }
 
@@ -93,11 +93,11 @@ var presets = [...]preset{
 	},
 	{
 		name: "boundary", about: "Boundary's flake: 128 bits with a MAC address as node",
-		bits: plain("time:64.node:48.seq:16"),
+		bits: fixedBits("time:64.node:48.seq:16"),
 	},
 	{
 		name: "flake-idgen", about: "flake-idgen for Node.js: the node is a datacenter and a worker",
-		bits:      plain("time:42.node:10.seq:12"),
+		bits:      fixedBits("time:42.node:10.seq:12"),
 		nodeParts: []namedBits{{"datacenter", 5}, {"worker", 5}},
 	},
 	{
@@ -130,57 +130,57 @@ var presets = [...]preset{
 	},
 	{
 		name: "twitter", about: "Twitter's snowflake of 2010, and X today",
-		epoch: 1288834974657, bits: plain("time:41.node:10.seq:12"),
+		epoch: 1288834974657, bits: fixedBits("time:41.node:10.seq:12"),
 		nodeParts: []namedBits{{"datacenter", 5}, {"worker", 5}},
 	},
 	{
 		name: "discord", about: "Discord's snowflakes: the node is a worker and a process",
-		epoch: 1420070400000, bits: plain("time:42.node:10.seq:12"),
+		epoch: 1420070400000, bits: fixedBits("time:42.node:10.seq:12"),
 		nodeParts: []namedBits{{"worker", 5}, {"process", 5}},
 	},
 	{
 		name: "instagram", about: "Instagram's IDs from PostgreSQL: the node is a logical shard",
-		epoch: 1314220021721, bits: plain("time:41.node:13.seq:10"),
+		epoch: 1314220021721, bits: fixedBits("time:41.node:13.seq:10"),
 		nodeParts: []namedBits{{"shard", 13}},
 	},
 	{
 		name: "sonyflake", about: "Sony's sonyflake: ticks of 10 ms",
-		epoch: 1409529600000, unit: 10 * time.Millisecond, bits: plain("time:39.seq:8.node:16"),
+		epoch: 1409529600000, unit: 10 * time.Millisecond, bits: fixedBits("time:39.seq:8.node:16"),
 		nodeParts: []namedBits{{"machine", 16}},
 	},
 	{
 		// The 16 bits of a row are a hash of the table name plus a counter.
 		name: "mastodon", about: "Mastodon's IDs: milliseconds and 16 bits of sequence, no node",
-		bits: plain("time:48.seq:16"),
+		bits: fixedBits("time:48.seq:16"),
 	},
 	{
 		name: "js53", about: "exact in a JavaScript number: 53 bits",
-		epoch: firnEpoch, bits: plain("time:41.node:5.seq:7"),
+		epoch: firnEpoch, bits: fixedBits("time:41.node:5.seq:7"),
 	},
 	{
 		// RFC 9562, section 5.7; the counter is its method 1 (6.2).
 		name: "uuidv7", about: "a standard UUIDv7 whose random part begins with sequence and node",
-		bits:       plain("time:48.const:4=7.seq:12.const:2=2.node:16.rand:46"),
+		bits:       fixedBits("time:48.const:4=7.seq:12.const:2=2.node:16.rand:46"),
 		constNames: map[uint8]string{76: "the version", 62: "the variant"},
 		format:     UUID,
 	},
 	{
 		name: "ulid", about: "a standard ULID whose random part begins with sequence and node",
-		bits: plain("time:48.seq:12.node:16.rand:52"), format: Base32,
+		bits: fixedBits("time:48.seq:12.node:16.rand:52"), format: Base32,
 	},
 	{
 		name: "xid", about: "rs/xid, read only: seconds, machine and process as node, a counter",
-		unit: time.Second, size: 96, bits: plain("time:32.node:40.seq:24"),
+		unit: time.Second, size: 96, bits: fixedBits("time:32.node:40.seq:24"),
 		nodeParts: []namedBits{{"machine", 24}, {"process", 16}},
 	},
 	{
 		name: "objectid", about: "MongoDB's ObjectID, read only: seconds, a random number per process, a counter",
-		unit: time.Second, size: 96, bits: plain("time:32.node:40.seq:24"),
+		unit: time.Second, size: 96, bits: fixedBits("time:32.node:40.seq:24"),
 		nodeParts: []namedBits{{"process", 40}}, format: Hex,
 	},
 	{
 		name: "ksuid", about: "Segment's KSUID, read only: seconds and 128 random bits",
-		unit: time.Second, size: 160, epoch: 1400000000000, bits: plain("time:32.rand:128"),
+		unit: time.Second, size: 160, epoch: 1400000000000, bits: fixedBits("time:32.rand:128"),
 	},
 }
 

@@ -10,18 +10,18 @@ import (
 // node, and random bits only fill the random parts of UUIDs and ULIDs.
 func randomWide() wide { return wide{rand.Uint64(), rand.Uint64()} }
 
-// mix derives the random bits of a slot from its batch's seed, with the
-// finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+// mix derives the random bits of a slot from its batch's seed.
 func mix(seed wide, slot uint64) wide {
-	return wide{finalize(seed.hi + slot*0x9e3779b97f4a7c15), mixLow(seed, slot)}
+	return wide{splitMix64(seed.hi + slot*0x9e3779b97f4a7c15), mixLow(seed, slot)}
 }
 
 // mixLow returns the lower half of mix.
 func mixLow(seed wide, slot uint64) uint64 {
-	return finalize(seed.lo ^ bits.Reverse64(slot*0xd1342543de82ef95))
+	return splitMix64(seed.lo ^ bits.Reverse64(slot*0xd1342543de82ef95))
 }
 
-func finalize(z uint64) uint64 {
+// splitMix64 is the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+func splitMix64(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31

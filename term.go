@@ -53,7 +53,7 @@ type term struct {
 	limit atomic.Uint64
 
 	// reference is when earlier holders of a static node ID had made their last
-	// ID; see core.reference.
+	// ID; see core.referenceReading.
 	reference time.Time
 
 	// reserved is the last reservation that ran ahead of the clock.
@@ -168,7 +168,7 @@ func (c *core) newTerm(g Grant) (*term, error) {
 	}
 	if !g.From.IsZero() && !g.Until.IsZero() && !g.From.Before(g.Until) {
 		return nil, fmt.Errorf("firn: the grant of node %d is empty: it begins at %s and ends at %s",
-			g.Node, stamp(g.From), stamp(g.Until))
+			g.Node, formatTime(g.From), formatTime(g.Until))
 	}
 	t := &term{grant: g, composer: *newComposer(&c.layout, g.Node), static: g.From.IsZero()}
 	first := uint64(0)
@@ -188,12 +188,12 @@ func (c *core) newTerm(g Grant) (*term, error) {
 		}
 	}
 	t.setFirst(first)
-	t.limit.Store(c.limit(g.Until))
+	t.limit.Store(c.limitOf(g.Until))
 	return t, nil
 }
 
-// limit returns the exclusive slot at which a grant with this end ends.
-func (c *core) limit(until time.Time) uint64 {
+// limitOf returns the exclusive slot at which a grant with this end ends.
+func (c *core) limitOf(until time.Time) uint64 {
 	tick := c.endTick
 	if !until.IsZero() {
 		switch n, _, where := c.layout.tickAt(until); {

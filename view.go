@@ -19,8 +19,9 @@ type view struct {
 	seen freshness.Observation
 }
 
-// view sets v to the current state. The error is ErrSealed or a *ClockError.
-func (c *core) view(v *view) error {
+// loadView sets v to the current state. The error is ErrSealed or a
+// *ClockError.
+func (c *core) loadView(v *view) error {
 	for {
 		v.term = c.term.Load()
 		v.word = v.term.word.Load()
@@ -38,7 +39,7 @@ func (c *core) view(v *view) error {
 		if v.word == 0 && v.term.static {
 			// The previous holder of the node ID may have been this far ahead.
 			start := max(v.term.first, v.ahead)
-			if r, ok := c.reference(v); ok {
+			if r, ok := c.referenceReading(v); ok {
 				start = max(v.term.first, c.aheadSlot(r))
 			}
 			if start < v.limit {
