@@ -16,10 +16,10 @@ type Prefetcher = PrefetcherOf[ID]
 
 // A PrefetcherOf is a Prefetcher of 64-bit or 128-bit IDs.
 type PrefetcherOf[I AnyID[I]] struct {
-	source      SourceOf[I]
-	validity    time.Duration // 0 or less: IDs may have any age
-	least, most int           // bounds of count
-	onDemand    bool          // fetches do not begin before IDs run out
+	source             SourceOf[I]
+	validity           time.Duration // 0 or less: IDs may have any age
+	minCount, maxCount int           // bounds of count
+	onDemand           bool          // fetches do not begin before IDs run out
 
 	// IDs are taken from block without a lock. A block is replaced under mu,
 	// and only if it is sealed or used up, so IDs come in the order of their
@@ -32,19 +32,19 @@ type PrefetcherOf[I AnyID[I]] struct {
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when p is closed and nothing runs
 
-	mu        sync.Mutex // guards the fields below, and replacing the block
-	count     int        // number of IDs to ask for
-	growth    growth     // of count
-	early     bool       // whether fetching ahead is worthwhile
-	abandoned bool       // a call gave up its fetch, and no fetch has succeeded since
-	ready     *block[I]  // fetched in the background and not yet in use
-	fetching  *fetch[I]  // in progress
-	failed    error      // error of the last fetch
-	timer     *time.Timer
-	idle      bool // a goroutine waits for work
-	running   int  // fetches in progress, their goroutine, and timers that have not fired
-	closed    bool
-	waits     uint64
+	mu         sync.Mutex // guards the fields below, and replacing the block
+	count      int        // number of IDs to ask for
+	growth     growth     // of count
+	fetchAhead bool       // whether fetching ahead is worthwhile
+	abandoned  bool       // a call gave up its fetch, and no fetch has succeeded since
+	ready      *block[I]  // fetched in the background and not yet in use
+	fetching   *fetch[I]  // in progress
+	lastErr    error      // error of the last fetch
+	timer      *time.Timer
+	idle       bool // a goroutine waits for work
+	running    int  // fetches in progress, their goroutine, and timers that have not fired
+	closed     bool
+	waits      uint64
 }
 
 // PrefetchOptions configure a Prefetcher. A nil pointer and zero fields mean
@@ -80,18 +80,18 @@ type PrefetchOptions struct {
 	OnDemand bool
 }
 
-// fill returns the options with defaults filled in. It panics if they
+// withDefaults returns the options with defaults filled in. It panics if they
 // contradict each other.
-func (o *PrefetchOptions) fill() PrefetchOptions {
-	filled := *cmp.Or(o, new(PrefetchOptions))
-	filled.Count = cmp.Or(filled.Count, min(100, cmp.Or(filled.MaxCount, 100)))
-	filled.MaxCount = cmp.Or(filled.MaxCount, max(filled.Count, 10_000))
-	filled.Validity = cmp.Or(filled.Validity, 10*time.Minute)
-	if filled.Count < 1 || filled.MaxCount < filled.Count {
+func (o *PrefetchOptions) withDefaults() PrefetchOptions {
+	set := *cmp.Or(o, new(PrefetchOptions))
+	set.Count = cmp.Or(set.Count, min(100, cmp.Or(set.MaxCount, 100)))
+	set.MaxCount = cmp.Or(set.MaxCount, max(set.Count, 10_000))
+	set.Validity = cmp.Or(set.Validity, 10*time.Minute)
+	if set.Count < 1 || set.MaxCount < set.Count {
 		panic(fmt.Sprintf("firn: NewPrefetcher needs a Count of at least 1 and a MaxCount of at least Count, not %d and %d",
-			filled.Count, filled.MaxCount))
+			set.Count, set.MaxCount))
 	}
-	return filled
+	return set
 }
 
 // NewPrefetcher returns a Prefetcher that fetches ahead: when half of a batch
@@ -122,10 +122,10 @@ func NewPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *Prefetch
 	if source == nil {
 		panic("firn: NewPrefetcher needs a source")
 	}
-	set := o.fill()
+	set := o.withDefaults()
 	p := &PrefetcherOf[I]{
-		source: source, validity: set.Validity, least: set.Count, most: set.MaxCount, onDemand: set.OnDemand,
-		count: set.Count, early: !set.OnDemand, ended: make(chan struct{}), work: make(chan *fetch[I], 1),
+		source: source, validity: set.Validity, minCount: set.Count, maxCount: set.MaxCount, onDemand: set.OnDemand,
+		count: set.Count, fetchAhead: !set.OnDemand, ended: make(chan struct{}), work: make(chan *fetch[I], 1),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.block.Store(new(block[I]))
@@ -146,12 +146,12 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 	needContext(ctx)
 	b := p.block.Load()
 	if i := b.next.Add(1) - 1; i < b.size {
-		if i >= b.low.Load() {
+		if i >= b.refetchAt.Load() {
 			p.fetchSoon(b)
 		}
 		// block.at inlined by hand: a call would be a store that the next Add
 		// must wait for.
-		if s := b.near.Load(); s != nil && i-s.start < s.size {
+		if s := b.lastStretch.Load(); s != nil && i-s.start < s.size {
 			if first, ok := any(&s.first).(*ID); ok {
 				*any(&id).(*ID) = *first + ID((i-s.start)*s.step)
 				return id, nil
@@ -179,8 +179,8 @@ func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failed != nil {
-		return id, fmt.Errorf("%w: the last fetch failed: %w", ErrExhausted, p.failed)
+	if p.lastErr != nil {
+		return id, fmt.Errorf("%w: the last fetch failed: %w", ErrExhausted, p.lastErr)
 	}
 	return id, ErrExhausted
 }
@@ -223,7 +223,7 @@ func (p *PrefetcherOf[I]) Close(ctx context.Context) error {
 		p.ready = nil
 		p.stopTimer()
 		p.block.Swap(new(block[I])).seal()
-		p.endOne()
+		p.decRunning()
 	}
 	p.mu.Unlock()
 	select {

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// A block is a batch ready for use. It is immutable except for next, low and
-// near. It fits a cache line, which a goroutine that takes an ID must own
-// anyway.
+// A block is a batch ready for use. It is immutable except for next, refetchAt
+// and lastStretch. It fits a cache line, which a goroutine that takes an ID
+// must own anyway.
 type block[I AnyID[I]] struct {
-	size    uint64                     // number of IDs
-	next    atomic.Uint64              // index of the next ID; size or more when used up
-	low     atomic.Uint64              // the index at which the next batch is fetched
-	near    atomic.Pointer[stretch[I]] // the stretch from which an ID was last taken, searched first
-	content *content[I]
-	arrived time.Time
+	size        uint64                     // number of IDs
+	next        atomic.Uint64              // index of the next ID; size or more when used up
+	refetchAt   atomic.Uint64              // the index at which the next batch is fetched
+	lastStretch atomic.Pointer[stretch[I]] // the stretch from which an ID was last taken, searched first
+	content     *content[I]
+	arrived     time.Time
 }
 
 // The content of a block is its IDs as stretches, or one by one if these would
@@ -39,7 +39,7 @@ type stretch[I AnyID[I]] struct {
 	step        uint64
 }
 
-// never is the low of a block that triggers no fetch.
+// never is the refetchAt of a block that triggers no fetch.
 const never = math.MaxUint64
 
 // newBlock returns the block of a batch. It rejects a batch without IDs or with
@@ -56,9 +56,9 @@ func newBlock[I AnyID[I]](batch BatchOf[I], count int) (*block[I], error) {
 	})
 	b := &whole.block
 	b.size, b.content = uint64(n), &whole.content
-	b.low.Store(never)
+	b.refetchAt.Store(never)
 	if b.content.stretches = stretchesOf(batch, b.content.few[:0]); b.content.stretches != nil {
-		b.near.Store(&b.content.stretches[0])
+		b.lastStretch.Store(&b.content.stretches[0])
 	} else {
 		b.content.ids = batch.appendTo(nil)
 	}
@@ -90,7 +90,7 @@ func stretchesOf[I AnyID[I]](batch BatchOf[I], all []stretch[I]) []stretch[I] {
 
 // at returns the ID with an index below size.
 func (b *block[I]) at(i uint64) I {
-	s := b.near.Load()
+	s := b.lastStretch.Load()
 	if s == nil {
 		return b.content.ids[i]
 	}
@@ -110,7 +110,7 @@ func (b *block[I]) find(i uint64) *stretch[I] {
 		}
 		return 1
 	})
-	b.near.Store(&all[n])
+	b.lastStretch.Store(&all[n])
 	return &all[n]
 }
 

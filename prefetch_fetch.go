@@ -12,7 +12,7 @@ import (
 // the caller that began it. Its results may be read once done is closed.
 type fetch[I AnyID[I]] struct {
 	count     int  // of IDs
-	own       bool // made by the call that began it
+	byCaller  bool // made by the call that began it
 	began     time.Time
 	done      chan struct{} // made for the first call that waits; guarded by mu
 	block     *block[I]
@@ -36,15 +36,15 @@ func (p *PrefetcherOf[I]) takeSome(b *block[I], dst []I) int {
 	return n
 }
 
-// fetchSoon fetches the next batch if block b has reached its low.
+// fetchSoon fetches the next batch if block b has reached its refetchAt.
 func (p *PrefetcherOf[I]) fetchSoon(b *block[I]) {
-	if low := b.low.Load(); b.next.Load() <= low || !b.low.CompareAndSwap(low, never) {
+	if at := b.refetchAt.Load(); b.next.Load() <= at || !b.refetchAt.CompareAndSwap(at, never) {
 		return // enough is left, or another caller does it
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed && p.fetching == nil && p.ready == nil && p.block.Load() == b {
-		p.start(false)
+		p.startFetch(false)
 	}
 }
 
@@ -58,8 +58,8 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 		if n > 0 || err != nil {
 			return n, err
 		}
-		if began && f.own {
-			switch n = p.run(ctx, f, dst); {
+		if began && f.byCaller {
+			switch n = p.runFetch(ctx, f, dst); {
 			case n > 0:
 				p.fetchSoon(f.block)
 				return n, nil
@@ -90,9 +90,9 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 
 // takeOrFetch takes the next IDs from the current block, or from the one that
 // is ready to replace it. Without IDs, it returns the fetch in progress, or
-// begins one if mayFetch is set. If it has begun one that is own, the caller
-// must run it; that can only be if mayRun is set. A caller that waited for a
-// background batch gets IDs from it however old it is.
+// begins one if mayFetch is set. If it has begun one that is byCaller, the
+// caller must run it; that can only be if mayRun is set. A caller that waited
+// for a background batch gets IDs from it however old it is.
 func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 	mayFetch, mayRun bool) (n int, f *fetch[I], began bool, err error) {
 	p.mu.Lock()
@@ -109,7 +109,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 	if n = b.takeSome(dst); n > 0 {
 		return n, nil, false, nil
 	}
-	spent := b.size > 0 // used up, as opposed to dropped for its age
+	spent := b.size > 0 // used up, as opposed to discarded for its age
 	if r := p.ready; r != nil {
 		if waited != nil && waited.block == r || !p.tooOld(r) {
 			// Take them before any other call can, and before the block's timer
@@ -120,7 +120,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 			b = r
 			return n, nil, false, nil
 		}
-		p.drop(r)
+		p.discard(r)
 		p.ready, spent = nil, false
 	}
 	if waited == nil {
@@ -130,14 +130,14 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 		return 0, f, false, nil
 	}
 	if spent && (f == nil || !f.late) {
-		p.count = p.growth.next(p.count, p.least, p.most)
-		p.early = !p.onDemand && time.Since(b.arrived) > worthAhead
+		p.count = p.growth.next(p.count, p.minCount, p.maxCount)
+		p.fetchAhead = !p.onDemand && time.Since(b.arrived) > worthAhead
 	}
 	if f == nil {
-		f, began = p.start(mayRun && !p.abandoned), true
+		f, began = p.startFetch(mayRun && !p.abandoned), true
 	}
 	f.late = spent
-	if f.done == nil && !(began && f.own) {
+	if f.done == nil && !(began && f.byCaller) {
 		f.done = make(chan struct{})
 	}
 	return 0, f, began, nil
@@ -147,19 +147,19 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 // of that time: waking a goroutine that fetches takes about as long.
 const worthAhead = 50 * time.Microsecond
 
-// start begins a fetch. If own is set, the caller must run it. The caller holds
-// mu.
-func (p *PrefetcherOf[I]) start(own bool) *fetch[I] {
-	f := &fetch[I]{count: p.count, own: own, err: errNoReturn, began: time.Now()}
+// startFetch begins a fetch. If byCaller is set, the caller must run it. The
+// caller holds mu.
+func (p *PrefetcherOf[I]) startFetch(byCaller bool) *fetch[I] {
+	f := &fetch[I]{count: p.count, byCaller: byCaller, err: errNoReturn, began: time.Now()}
 	p.fetching = f
 	p.running++
-	if !own {
+	if !byCaller {
 		if p.idle {
 			p.idle = false
 			p.work <- f
 		} else {
 			p.running++
-			go p.serve(f)
+			go p.fetchLoop(f)
 		}
 	}
 	return f
@@ -170,17 +170,17 @@ func (p *PrefetcherOf[I]) start(own bool) *fetch[I] {
 // to start, and its stack has grown already.
 const linger = 100 * time.Millisecond
 
-// serve runs a background fetch, and those that follow soon.
-func (p *PrefetcherOf[I]) serve(f *fetch[I]) {
+// fetchLoop runs a background fetch, and those that follow soon.
+func (p *PrefetcherOf[I]) fetchLoop(f *fetch[I]) {
 	defer func() { // even if the source does not return
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.endOne()
+		p.decRunning()
 	}()
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
 	for {
-		p.run(p.ctx, f, nil)
+		p.runFetch(p.ctx, f, nil)
 		timer.Reset(linger)
 		select {
 		case f = <-p.work:
@@ -199,24 +199,24 @@ func (p *PrefetcherOf[I]) serve(f *fetch[I]) {
 	}
 }
 
-// run fetches. If a call fetches, run takes the first IDs for it, up to the
-// length of dst, so it gets some however short the validity is.
-func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int) {
+// runFetch fetches. If a call fetches, runFetch takes the first IDs for it, up
+// to the length of dst, so it gets some however short the validity is.
+func (p *PrefetcherOf[I]) runFetch(ctx context.Context, f *fetch[I], dst []I) (n int) {
 	defer func() { // even if the source does not return
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.fetching, p.abandoned = nil, f.abandoned || p.abandoned && f.err != nil
 		if !f.abandoned {
-			p.failed = f.err
+			p.lastErr = f.err
 		}
-		if !f.own {
-			p.idle = f.err != errNoReturn // if so, serve waits from now on
+		if !f.byCaller {
+			p.idle = f.err != errNoReturn // if so, fetchLoop waits from now on
 		}
 		if f.err == nil {
 			p.growth.record(f.count, time.Since(f.began))
 		}
 		switch b := p.block.Load(); {
-		case f.err == nil && !f.own:
+		case f.err == nil && !f.byCaller:
 			if !p.closed {
 				p.ready = f.block
 			}
@@ -229,29 +229,29 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		default:
 			// Fetch again when half of the rest is used, and so on.
 			if used := b.next.Load(); used < b.size {
-				b.low.Store(used + (b.size-used)/2)
+				b.refetchAt.Store(used + (b.size-used)/2)
 			}
 		}
 		if f.done != nil {
 			close(f.done)
 		}
-		p.endOne()
+		p.decRunning()
 	}()
-	if !f.own {
-		p.call(ctx, f)
+	if !f.byCaller {
+		p.callSource(ctx, f)
 		return 0
 	}
 	f.abandoned = true // if the source, or this, does not return
 	joined, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	p.call(joined, f)
+	p.callSource(joined, f)
 	f.abandoned = f.err != nil && joined.Err() != nil && p.ctx.Err() == nil
 	return 0
 }
 
-// call calls the source.
-func (p *PrefetcherOf[I]) call(ctx context.Context, f *fetch[I]) {
+// callSource calls the source.
+func (p *PrefetcherOf[I]) callSource(ctx context.Context, f *fetch[I]) {
 	defer func() {
 		if v := recover(); v != nil {
 			f.crash = fmt.Sprintf("firn: the source of a prefetcher panicked: %v\n\n%s", v, debug.Stack())
@@ -274,8 +274,8 @@ func (p *PrefetcherOf[I]) call(ctx context.Context, f *fetch[I]) {
 // that is ready. The caller holds mu.
 func (p *PrefetcherOf[I]) install(b *block[I]) {
 	p.ready = nil
-	if p.early {
-		b.low.Store(b.size / 2)
+	if p.fetchAhead {
+		b.refetchAt.Store(b.size / 2)
 	}
 	p.stopTimer()
 	if p.validity > 0 {
@@ -289,12 +289,12 @@ func (p *PrefetcherOf[I]) install(b *block[I]) {
 func (p *PrefetcherOf[I]) expire(b *block[I]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.endOne()
+	defer p.decRunning()
 	if p.block.Load() != b {
 		return // just used up
 	}
 	p.timer = nil
-	p.drop(b)
+	p.discard(b)
 	if p.ready != nil {
 		p.install(p.ready) // with a timer of its own
 		return
@@ -302,13 +302,13 @@ func (p *PrefetcherOf[I]) expire(b *block[I]) {
 	p.block.Store(new(block[I]))
 }
 
-// drop seals a block that is too old, and makes later fetches smaller if most
-// of it was left. The caller holds mu.
-func (p *PrefetcherOf[I]) drop(b *block[I]) {
+// discard seals a block that is too old, and makes later fetches smaller if
+// most of it was left. The caller holds mu.
+func (p *PrefetcherOf[I]) discard(b *block[I]) {
 	left := b.seal()
 	p.discarded.Add(left)
 	if left > b.size/2 {
-		p.count = max(p.count/2, p.least)
+		p.count = max(p.count/2, p.minCount)
 	}
 }
 
@@ -321,14 +321,14 @@ func (p *PrefetcherOf[I]) tooOld(b *block[I]) bool {
 // will find a different block. The caller holds mu.
 func (p *PrefetcherOf[I]) stopTimer() {
 	if p.timer != nil && p.timer.Stop() {
-		p.endOne()
+		p.decRunning()
 	}
 	p.timer = nil
 }
 
-// endOne decrements the number of running fetches and timers. The caller holds
-// mu.
-func (p *PrefetcherOf[I]) endOne() {
+// decRunning decrements the number of running fetches and timers. The caller
+// holds mu.
+func (p *PrefetcherOf[I]) decRunning() {
 	p.running--
 	if p.closed && p.running == 0 {
 		close(p.ended)

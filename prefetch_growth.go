@@ -8,49 +8,49 @@ import "time"
 // many IDs take twice as long: callers get no more IDs per second, and wait
 // longer each time.
 type growth struct {
-	count   int           // the size of the measured fetches
-	best    time.Duration // the shortest of these
-	fetches int           // number of these
-	half    time.Duration // the shortest fetch of half as many IDs, just before; 0 if unknown
+	count    int           // the size of the measured fetches
+	shortest time.Duration // the shortest of these
+	fetches  int           // number of these
+	half     time.Duration // the shortest fetch of half as many IDs, just before; 0 if unknown
 
-	pause int // how often growth is not tried yet
+	skips int // how often growth is not tried yet
 }
 
-// pauseFor is how often growth is not tried after it did not help: a slow
+// maxSkips is how often growth is not tried after it did not help: a slow
 // fetch may have been an accident, and sources change.
-const pauseFor = 256
+const maxSkips = 256
 
 // record records how long a fetch took.
 func (g *growth) record(count int, took time.Duration) {
 	if count == g.count {
-		g.best = min(g.best, took)
+		g.shortest = min(g.shortest, took)
 		g.fetches++
 		return
 	}
 	g.half = 0
 	if count == 2*g.count {
-		g.half = g.best
+		g.half = g.shortest
 	}
-	g.count, g.best, g.fetches = count, took, 1
+	g.count, g.shortest, g.fetches = count, took, 1
 }
 
-// next returns the count to ask for after a caller had to wait, between least
-// and most.
-func (g *growth) next(count, least, most int) int {
-	if g.pause > 0 {
-		g.pause--
+// next returns the count to ask for after a caller had to wait, between
+// minCount and maxCount.
+func (g *growth) next(count, minCount, maxCount int) int {
+	if g.skips > 0 {
+		g.skips--
 		return count
 	}
 	if g.count != count {
 		return count // no fetch has completed yet
 	}
 	// Growing is worthwhile if it shortens the time per ID by a fifth.
-	if g.half > 0 && g.best > g.half+g.half*3/5 {
+	if g.half > 0 && g.shortest > g.half+g.half*3/5 {
 		if g.fetches == 1 {
 			return count // measure again: one fetch may be slow by accident
 		}
-		g.pause = pauseFor
-		return max(count/2, least)
+		g.skips = maxSkips
+		return max(count/2, minCount)
 	}
-	return min(2*count, most)
+	return min(2*count, maxCount)
 }

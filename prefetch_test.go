@@ -107,7 +107,7 @@ func TestNewPrefetcherFetchesAtHalf(t *testing.T) {
 		// A call that reached half earlier, and gets the lock only now, must
 		// not fetch a batch in place of the one that is ready.
 		b := p.block.Load()
-		b.low.Store(0)
+		b.refetchAt.Store(0)
 		p.fetchSoon(b)
 		synctest.Wait()
 		source.wantAsked(t, 10, 10)
