@@ -14,36 +14,36 @@ var (
 	// set, until the first Join.
 	ErrNotJoined = errors.New("sequencer: this process has not joined the sequencer")
 
-	// ErrUnavailable means that the store did not answer in time, or refused the
-	// request, for example because its disk is full. Trying again later may
+	// ErrUnavailable means that the store did not answer in time, or refused
+	// the request, for example because its disk is full. Trying again later may
 	// help.
 	ErrUnavailable = errors.New("sequencer: the store is unavailable")
 )
 
-// gaveUp returns the error of a call whose context is done.
-func (q *SequencerOf[I]) gaveUp(err error) error {
+// gaveUpError returns the error of a call whose context is done.
+func (q *SequencerOf[I]) gaveUpError(err error) error {
 	if q.isClosed() {
 		return fmt.Errorf("%w: sequencer %s", firn.ErrClosed, q.name)
 	}
 	switch status, _ := q.keeper.Status(); {
 	case status.Err == nil:
 		return fmt.Errorf("sequencer %s: %w", q.name, err)
-	case saysWhy(status.Err):
+	case isDiagnosis(status.Err):
 		return fmt.Errorf("sequencer %s: %w: %w", q.name, err, status.Err)
 	default:
 		return fmt.Errorf("%w: sequencer %s: %w: %w", ErrUnavailable, q.name, err, status.Err)
 	}
 }
 
-// saysWhy reports whether err describes a state of the store or the clock, as
-// opposed to a failure of the store.
-func saysWhy(err error) bool {
+// isDiagnosis reports whether err describes a state of the store or the clock,
+// as opposed to a failure of the store.
+func isDiagnosis(err error) bool {
 	_, clock := errors.AsType[*firn.ClockError](err)
 	return clock || grant.IsFinal(err) || errors.Is(err, grant.ErrClockAhead) || errors.Is(err, grant.ErrNodesExhausted)
 }
 
-// refused returns why waiting for a window does not help, or nil.
-func (q *SequencerOf[I]) refused(status grant.Status) error {
+// refusal returns why waiting for a window does not help, or nil.
+func (q *SequencerOf[I]) refusal(status grant.Status) error {
 	q.mu.Lock()
 	closed, wanted, unusable := q.closed, q.wanted, q.unusable
 	q.mu.Unlock()
@@ -54,14 +54,14 @@ func (q *SequencerOf[I]) refused(status grant.Status) error {
 		return fmt.Errorf("%w: %s", ErrNotJoined, q.name)
 	case status.Err == nil:
 		return unusable
-	case errors.Is(status.Err, grant.ErrNodesExhausted) && !q.patient, grant.IsFinal(status.Err):
+	case errors.Is(status.Err, grant.ErrNodesExhausted) && !q.waitForNode, grant.IsFinal(status.Err):
 		return status.Err
 	}
 	return nil
 }
 
-// hasEnded reports whether err means that the generator's window does not allow
-// the request.
-func hasEnded(err error) bool {
+// isWindowOver reports whether err means that the generator's window does not
+// allow the request.
+func isWindowOver(err error) bool {
 	return errors.Is(err, firn.ErrGrantOver) || errors.Is(err, firn.ErrSealed)
 }

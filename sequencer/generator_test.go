@@ -24,13 +24,14 @@ func someTime(seconds int) time.Time { return time.Unix(1_795_132_800+int64(seco
 // aMember returns a member without a Keeper, whose clock shows someTime(0).
 func aMember() *Sequencer {
 	return &Sequencer{
-		config:  grant.Config{Layout: someLayout},
-		options: firn.Options{Now: func() time.Time { return someTime(0) }, MaxAhead: time.Minute},
-		create:  firn.NewGenerator,
+		config:       grant.Config{Layout: someLayout},
+		options:      firn.Options{Now: func() time.Time { return someTime(0) }, MaxAhead: time.Minute},
+		newGenerator: firn.NewGenerator,
 	}
 }
 
-// take returns the node ID and the time, in seconds, of the next ID of a member.
+// take returns the node ID and the time, in seconds, of the next ID of a
+// member.
 func take(t *testing.T, m *Sequencer) (node uint64, at time.Duration) {
 	t.Helper()
 	p := must.Get(someLayout.Decompose(must.Get(m.current.Load().TryNext())(t)))(t)
@@ -53,7 +54,7 @@ func TestHolder(t *testing.T) {
 	}
 	for _, mark := range []int{-1, 0, 1} { // relative to the beginning of the grant
 		m.current.Store(nil)
-		m.mark = someTime(mark)
+		m.sealedUntil = someTime(mark)
 		if err := h.Begin(firn.Grant{Node: 2, From: someTime(0), Until: someTime(60)}); err != nil || m.unusable != nil {
 			t.Errorf("begin: %v, %v", err, m.unusable)
 		}
@@ -86,14 +87,14 @@ func TestHolder(t *testing.T) {
 // generators stay counted, whatever follows.
 func TestUsedAndCounted(t *testing.T) {
 	m := aMember()
-	if !m.used().IsZero() {
-		t.Errorf("used %v at first", m.used())
+	if !m.usedUntil().IsZero() {
+		t.Errorf("used %v at first", m.usedUntil())
 	}
 	made := uint64(0)
 	for i, used := range []int{5, 9, 9, 20} { // seconds; the third generator makes no ID
-		must.Do(t, m.begin(firn.Grant{Node: 2, From: someTime([]int{5, 9, 7, 20}[i])}))
-		if mark := m.used(); i > 0 && !mark.Equal(m.mark) {
-			t.Errorf("generator %d: used %v before its first ID, want %v", i, mark, m.mark)
+		must.Do(t, m.beginGrant(firn.Grant{Node: 2, From: someTime([]int{5, 9, 7, 20}[i])}))
+		if mark := m.usedUntil(); i > 0 && !mark.Equal(m.sealedUntil) {
+			t.Errorf("generator %d: used %v before its first ID, want %v", i, mark, m.sealedUntil)
 		}
 		if i != 2 {
 			take(t, m)
@@ -102,20 +103,20 @@ func TestUsedAndCounted(t *testing.T) {
 		want := someTime(used).Add(time.Millisecond)
 		for _, sealed := range []bool{false, true} {
 			if sealed {
-				m.seal()
+				m.sealGenerator()
 			}
-			if got := m.used(); !got.Equal(want) {
+			if got := m.usedUntil(); !got.Equal(want) {
 				t.Errorf("generator %d, sealed: %t: used %v, want %v", i, sealed, got, want)
 			}
 		}
-		if m.before != (firn.Stats{IDs: made}) || m.current.Load() != nil {
-			t.Errorf("generator %d sealed: %+v, want %d IDs", i, m.before, made)
+		if m.sealedStats != (firn.Stats{IDs: made}) || m.current.Load() != nil {
+			t.Errorf("generator %d sealed: %+v, want %d IDs", i, m.sealedStats, made)
 		}
 	}
 }
 
-// TestOptions: how Open uses its Options: for generators, for the Keeper, and in
-// the store.
+// TestOptions: how Open uses its Options: for generators, for the Keeper, and
+// in the store.
 func TestOptions(t *testing.T) { synctest.Test(t, testOptions) }
 
 func testOptions(t *testing.T) {

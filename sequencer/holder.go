@@ -12,9 +12,9 @@ type holder[I firn.AnyID[I]] struct{ member *SequencerOf[I] }
 
 // Begin starts or switches the generator under a grant.
 func (h holder[I]) Begin(g firn.Grant) error {
-	err := h.member.begin(g)
+	err := h.member.beginGrant(g)
 	if err != nil {
-		h.member.seal() // nothing of the previous grant is used either
+		h.member.sealGenerator() // nothing of the previous grant is used either
 	}
 	h.member.mu.Lock()
 	defer h.member.mu.Unlock()
@@ -30,23 +30,23 @@ func (h holder[I]) Extend(until time.Time) error {
 	return nil
 }
 
-func (h holder[I]) Seal() { h.member.seal() }
+func (h holder[I]) Seal() { h.member.sealGenerator() }
 
-func (h holder[I]) Used() time.Time { return h.member.used() }
+func (h holder[I]) Used() time.Time { return h.member.usedUntil() }
 
-// begin makes a generator, which lives until it is sealed, or switches the
+// beginGrant makes a generator, which lives until it is sealed, or switches the
 // existing one.
-func (q *SequencerOf[I]) begin(g firn.Grant) error {
+func (q *SequencerOf[I]) beginGrant(g firn.Grant) error {
 	if current := q.current.Load(); current != nil {
 		return current.Switch(g)
 	}
 	q.mu.Lock()
-	mark := q.mark
+	until := q.sealedUntil
 	q.mu.Unlock()
-	if g.From.Before(mark) {
-		g.From = mark // the order of IDs within the process
+	if g.From.Before(until) {
+		g.From = until // the order of IDs within the process
 	}
-	next, err := q.create(q.config.Layout, g, &q.options)
+	next, err := q.newGenerator(q.config.Layout, g, &q.options)
 	if err != nil {
 		return err
 	}
@@ -54,27 +54,27 @@ func (q *SequencerOf[I]) begin(g firn.Grant) error {
 	return nil
 }
 
-// seal ends the use of the current grant.
-func (q *SequencerOf[I]) seal() {
+// sealGenerator ends the use of the current grant.
+func (q *SequencerOf[I]) sealGenerator() {
 	current := q.current.Load()
 	if current == nil {
 		return
 	}
-	mark := current.Seal()
+	until := current.Seal()
 	made := current.Stats() // without the lock, because it calls the clock, which may panic
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if mark.After(q.mark) {
-		q.mark = mark
+	if until.After(q.sealedUntil) {
+		q.sealedUntil = until
 	}
-	q.before = sum(q.before, made)
+	q.sealedStats = sumStats(q.sealedStats, made)
 	q.current.Store(nil)
 }
 
-// used returns the exclusive end of the times used.
-func (q *SequencerOf[I]) used() time.Time {
+// usedUntil returns the exclusive end of the times used.
+func (q *SequencerOf[I]) usedUntil() time.Time {
 	q.mu.Lock()
-	used := q.mark
+	used := q.sealedUntil
 	q.mu.Unlock()
 	if current := q.current.Load(); current != nil {
 		if now := current.Used(); now.After(used) {

@@ -8,9 +8,9 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// inform informs the Keeper whether a node ID is wanted, and waits until it
+// setWanted tells the Keeper whether a node ID is wanted, and waits until it
 // knows. The context ends only the wait.
-func (q *SequencerOf[I]) inform(ctx context.Context, wanted bool) error {
+func (q *SequencerOf[I]) setWanted(ctx context.Context, wanted bool) error {
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
@@ -18,9 +18,9 @@ func (q *SequencerOf[I]) inform(ctx context.Context, wanted bool) error {
 	}
 	q.wanted = wanted
 	if wanted { // under the lock, so that the Keeper gets concurrent calls in this order
-		_ = q.keeper.Join(ended)
+		_ = q.keeper.Join(canceledContext)
 	} else {
-		_ = q.keeper.Leave(ended)
+		_ = q.keeper.Leave(canceledContext)
 	}
 	q.mu.Unlock()
 	return q.keeper.Demand(ctx) // the Keeper knows what came before
@@ -34,24 +34,24 @@ func (q *SequencerOf[I]) inform(ctx context.Context, wanted bool) error {
 func (q *SequencerOf[I]) Join(ctx context.Context) error {
 	// Even if a node ID is held: the Keeper may be giving it back because of a
 	// recently abandoned Leave.
-	if err := q.inform(ctx, true); err != nil {
-		return q.gaveUp(err)
+	if err := q.setWanted(ctx, true); err != nil {
+		return q.gaveUpError(err)
 	}
-	var refused error
+	var refusal error
 	err := q.keeper.Wait(ctx, func(s grant.Status) bool {
 		if s.Phase == grant.Holding {
 			s = grant.Status{Phase: s.Phase} // renewals may fail
 		}
-		refused = q.refused(s)
-		return refused != nil || s.Phase == grant.Holding
+		refusal = q.refusal(s)
+		return refusal != nil || s.Phase == grant.Holding
 	})
 	if err == nil {
-		return refused
+		return refusal
 	}
 	if ended := ctx.Err(); ended != nil {
-		err = ended // gaveUp adds the rest
+		err = ended // gaveUpError adds the rest
 	}
-	return q.gaveUp(err)
+	return q.gaveUpError(err)
 }
 
 // Leave gives the node ID back and waits until the store has recorded that. No
@@ -61,19 +61,19 @@ func (q *SequencerOf[I]) Join(ctx context.Context) error {
 // and the node ID becomes free when its window ends. A concurrent Join also
 // ends the wait.
 func (q *SequencerOf[I]) Leave(ctx context.Context) error {
-	err := q.inform(ctx, false)
+	err := q.setWanted(ctx, false)
 	if err == nil {
-		var kept error
+		var notGivenBack error
 		err = q.keeper.Wait(ctx, func(s grant.Status) bool {
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			if s.Phase == grant.Idle {
-				kept = s.Err
+				notGivenBack = s.Err
 			}
 			return s.Phase == grant.Idle || q.wanted
 		})
 		if err == nil {
-			err = kept
+			err = notGivenBack
 		}
 	}
 	switch {
@@ -81,7 +81,7 @@ func (q *SequencerOf[I]) Leave(ctx context.Context) error {
 		return nil
 	case q.isClosed():
 		return fmt.Errorf("%w: sequencer %s", firn.ErrClosed, q.name)
-	case saysWhy(err):
+	case isDiagnosis(err):
 		return fmt.Errorf("sequencer %s: the node ID was not given back and becomes free when its window ends: %w",
 			q.name, err)
 	}

@@ -52,9 +52,9 @@ type Options struct {
 	grant.Member
 }
 
-// prepare looks up or creates the sequencer. check returns an error if its
-// layout is unsuitable.
-func (o *Options) prepare(ctx context.Context, s grant.Store, name string,
+// lookupOrCreate looks up or creates the sequencer. check returns an error if
+// its layout is unsuitable.
+func (o *Options) lookupOrCreate(ctx context.Context, s grant.Store, name string,
 	check func(firn.Layout) error) (info grant.Info, err error) {
 	var created grant.Config // if it does not exist
 	if !o.Layout.IsZero() {

@@ -18,33 +18,33 @@ type Sequencer = SequencerOf[firn.ID]
 
 var _ firn.Source = (*Sequencer)(nil)
 
-// A SequencerOf is a Sequencer of 64-bit or 128-bit IDs. It is safe for concurrent
-// use by multiple goroutines. It must be made by Open or Open128, and ends with
-// Close.
+// A SequencerOf is a Sequencer of 64-bit or 128-bit IDs. It is safe for
+// concurrent use by multiple goroutines. It must be made by Open or Open128,
+// and ends with Close.
 type SequencerOf[I firn.AnyID[I]] struct {
-	name    string
-	config  grant.Config
-	patient bool // waits for a free node ID
-	options firn.Options
-	create  func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)
-	keeper  *grant.Keeper
+	name         string
+	config       grant.Config
+	waitForNode  bool // if none is free
+	options      firn.Options
+	newGenerator func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)
+	keeper       *grant.Keeper
 
 	current atomic.Pointer[firn.GeneratorOf[I]] // nil while there is no generator
 
-	mu       sync.Mutex // guards the fields below; held only briefly
-	mark     time.Time  // exclusive end of the times that sealed generators used
-	before   firn.Stats // of sealed generators
-	wanted   bool       // a node ID is: the last call was Join, not Leave
-	closed   bool
-	unusable error // why the last grant could not be used
+	mu          sync.Mutex // guards the fields below; held only briefly
+	sealedUntil time.Time  // exclusive end of the times that sealed generators used
+	sealedStats firn.Stats // of sealed generators
+	wanted      bool       // a node ID is: the last call was Join, not Leave
+	closed      bool
+	unusable    error // why the last grant could not be used
 }
 
 // Open opens a sequencer and acquires a node ID of it. With nil Options, it
 // opens an existing one with its settings.
 //
 // If the sequencer does not exist and the Options have a layout, Open creates
-// it. If it exists with another configuration, the error
-// matches grant.ErrMismatch and contains both. If it was destroyed, the error matches
+// it. If it exists with another configuration, the error matches
+// grant.ErrMismatch and contains both. If it was destroyed, the error matches
 // grant.ErrDestroyed: create it again explicitly, with grant.Create. If the
 // time of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
 // before all arguments are checked.
@@ -60,9 +60,9 @@ func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*Sequ
 	return open(ctx, s, name, o, 128, "Open", firn.NewGenerator128)
 }
 
-// check returns an error if a layout does not suit this process. twin is the
-// function for the other width.
-func (q *SequencerOf[I]) check(l firn.Layout, o *Options, name string, bits int, twin string) error {
+// checkLayout returns an error if a layout does not suit this process. twin is
+// the function for the other width.
+func (q *SequencerOf[I]) checkLayout(l firn.Layout, o *Options, name string, bits int, twin string) error {
 	if l.Bits() != bits {
 		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
 	}
@@ -71,19 +71,22 @@ func (q *SequencerOf[I]) check(l firn.Layout, o *Options, name string, bits int,
 	}
 	// A layout that cannot be generated is reported now, not when a grant
 	// begins.
-	_, err := q.create(l, firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}, nil)
+	_, err := q.newGenerator(l, firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}, nil)
 	return err
 }
 
 // open opens a member of a sequencer and, unless the Options say otherwise,
-// joins it. bits and twin are those of check, and create makes its generators.
+// joins it. bits and twin are those of checkLayout, and newGenerator makes its
+// generators.
 func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *Options, bits int, twin string,
-	create func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)) (*SequencerOf[I], error) {
-	q := &SequencerOf[I]{create: create}
+	newGenerator func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)) (*SequencerOf[I], error) {
+	q := &SequencerOf[I]{newGenerator: newGenerator}
 	if o == nil {
 		o = new(Options)
 	}
-	info, err := o.prepare(ctx, s, name, func(l firn.Layout) error { return q.check(l, o, name, bits, twin) })
+	info, err := o.lookupOrCreate(ctx, s, name, func(l firn.Layout) error {
+		return q.checkLayout(l, o, name, bits, twin)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +94,7 @@ func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *O
 		o.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one",
 			"sequencer", name, "window", info.Config.Window, "configured", o.Window)
 	}
-	q.name, q.config, q.patient = info.Name, info.Config, o.WaitForNode
+	q.name, q.config, q.waitForNode = info.Name, info.Config, o.WaitForNode
 	q.options = firn.Options{Now: o.Now, MaxAhead: q.config.MaxAhead}
 	q.keeper = grant.NewKeeper(s, q.name, &q.config, holder[I]{q}, &o.Member)
 	if o.Idle {
@@ -125,29 +128,29 @@ func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *O
 	return q, nil
 }
 
-// do calls try with the generator, and again whenever there is another window,
-// until its error is not that the window has ended.
-func (q *SequencerOf[I]) do(ctx context.Context, try func(*firn.GeneratorOf[I]) error) error {
+// withGenerator calls try with the generator, and again whenever there is
+// another window, until its error is not that the window has ended.
+func (q *SequencerOf[I]) withGenerator(ctx context.Context, try func(*firn.GeneratorOf[I]) error) error {
 	needContext(ctx)
 	for {
 		// Before the attempt, so that no later change is missed.
 		status, changed := q.keeper.Status()
 		if current := q.current.Load(); current != nil {
-			if err := try(current); !hasEnded(err) {
+			if err := try(current); !isWindowOver(err) {
 				return err
 			}
 		}
-		if refused := q.refused(status); refused != nil {
-			q.want() // so that changes are noticed soon
+		if refused := q.refusal(status); refused != nil {
+			q.requestWindow() // so that changes are noticed soon
 			return refused
 		}
 		if err := q.keeper.Demand(ctx); err != nil {
-			return q.gaveUp(err)
+			return q.gaveUpError(err)
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return q.gaveUp(ctx.Err())
+			return q.gaveUpError(ctx.Err())
 		}
 	}
 }
@@ -158,12 +161,13 @@ func (q *SequencerOf[I]) checkBatch(n int) error {
 	if n < 1 || uint64(n-1) <= q.config.Layout.MaxSeq() {
 		return nil // the generator rejects sizes below 1
 	}
-	return q.checkLong(n)
+	return q.checkLongBatch(n)
 }
 
-// checkLong is checkBatch for more IDs than those of a tick. A window is not
-// renewed for less than a twelfth of its length, so a batch has at most the rest.
-func (q *SequencerOf[I]) checkLong(n int) error {
+// checkLongBatch is checkBatch for more IDs than those of a tick. A window is
+// not renewed for less than a twelfth of its length, so a batch has at most the
+// rest.
+func (q *SequencerOf[I]) checkLongBatch(n int) error {
 	l, window := q.config.Layout, q.Config().Window
 	if uint64(n-1)/(l.MaxSeq()+1) < uint64((window-window/12)/l.Unit()) {
 		return nil
@@ -186,11 +190,12 @@ func (q *SequencerOf[I]) isClosed() bool {
 	return q.closed
 }
 
-// want requests a window, without waiting.
-func (q *SequencerOf[I]) want() { _ = q.keeper.Demand(ended) }
+// requestWindow requests a window, without waiting.
+func (q *SequencerOf[I]) requestWindow() { _ = q.keeper.Demand(canceledContext) }
 
-// ended is a context with which a call informs the Keeper, and does not wait.
-var ended = func() context.Context {
+// canceledContext is a context with which a call informs the Keeper, and does
+// not wait.
+var canceledContext = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
@@ -205,9 +210,9 @@ func (q *SequencerOf[I]) Config() grant.Config {
 	return q.config
 }
 
-// Status returns the current status of the sequencer in this process. Its Err is
-// what prevents progress, such as firn.ErrClosed or grant.ErrDestroyed; if Idle, why
-// the last node ID was not given back.
+// Status returns the current status of the sequencer in this process. Its Err
+// is what prevents progress, such as firn.ErrClosed or grant.ErrDestroyed; if
+// Idle, why the last node ID was not given back.
 func (q *SequencerOf[I]) Status() grant.Status {
 	status, _ := q.keeper.Status()
 	q.mu.Lock()
@@ -232,11 +237,11 @@ func (q *SequencerOf[I]) Status() grant.Status {
 // package grant explain why no node ID can be acquired.
 func (q *SequencerOf[I]) Next(ctx context.Context) (id I, err error) {
 	if g := q.current.Load(); g != nil {
-		if id, err = g.Next(ctx); err == nil || !hasEnded(err) {
+		if id, err = g.Next(ctx); err == nil || !isWindowOver(err) {
 			return id, err
 		}
 	}
-	err = q.do(ctx, func(g *firn.GeneratorOf[I]) error {
+	err = q.withGenerator(ctx, func(g *firn.GeneratorOf[I]) error {
 		id, err = g.Next(ctx)
 		return err
 	})
@@ -249,7 +254,7 @@ func (q *SequencerOf[I]) Next(ctx context.Context) (id I, err error) {
 // the store was asked, and trying again a moment later may help.
 func (q *SequencerOf[I]) TryNext() (id I, err error) {
 	if g := q.current.Load(); g != nil {
-		if id, err = g.TryNext(); !hasEnded(err) {
+		if id, err = g.TryNext(); !isWindowOver(err) {
 			return id, err
 		}
 	}
@@ -259,8 +264,8 @@ func (q *SequencerOf[I]) TryNext() (id I, err error) {
 // noWindow requests a window and returns why there is no open one.
 func (q *SequencerOf[I]) noWindow() error {
 	status, _ := q.keeper.Status()
-	q.want()
-	if err := q.refused(status); err != nil {
+	q.requestWindow()
+	if err := q.refusal(status); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: no window of sequencer %s is open", firn.ErrExhausted, q.name)
@@ -273,7 +278,7 @@ func (q *SequencerOf[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I
 	if err = q.checkBatch(n); err != nil {
 		return b, err
 	}
-	err = q.do(ctx, func(g *firn.GeneratorOf[I]) error {
+	err = q.withGenerator(ctx, func(g *firn.GeneratorOf[I]) error {
 		b, err = g.NextBatch(ctx, n)
 		return err
 	})
@@ -286,7 +291,7 @@ func (q *SequencerOf[I]) TryNextBatch(n int) (b firn.BatchOf[I], err error) {
 		return b, err
 	}
 	if g := q.current.Load(); g != nil {
-		if b, err = g.TryNextBatch(n); !hasEnded(err) {
+		if b, err = g.TryNextBatch(n); !isWindowOver(err) {
 			return b, err
 		}
 	}
@@ -304,7 +309,7 @@ func (q *SequencerOf[I]) Fill(ctx context.Context, dst []I) error {
 	for len(dst) > 0 {
 		// A piece that reaches the end of a window is taken again as a whole.
 		piece := dst[:min(len(dst), fillPiece)]
-		if err := q.do(ctx, func(g *firn.GeneratorOf[I]) error { return g.Fill(ctx, piece) }); err != nil {
+		if err := q.withGenerator(ctx, func(g *firn.GeneratorOf[I]) error { return g.Fill(ctx, piece) }); err != nil {
 			return err
 		}
 		dst = dst[len(piece):]
