@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Anything other than exactly the requested number of IDs, each of them once, is
-// an error. But members that this version does not know are allowed, because
+// Anything other than exactly the requested number of IDs, each of them once,
+// is an error. But members that this version does not know are allowed, because
 // servers may be newer than their clients.
 
 // idSize returns the size of an ID in bytes.
@@ -86,10 +86,10 @@ func checkRuns[I firn.AnyID[I]](runs []firn.RunOf[I], count int) error {
 	return nil
 }
 
-// maxAnswer returns the maximum size of an answer with runs of n IDs in total:
-// the longest run has 97 bytes, and the server adds a few more around all of
-// them.
-func maxAnswer(n int) int { return 1024 + 128*n }
+// maxAnswerSize returns the maximum size of an answer with runs of n IDs in
+// total: the longest run has 97 bytes, and the server adds a few more around
+// all of them.
+func maxAnswerSize(n int) int { return 1024 + 128*n }
 
 // parseRuns parses {"runs":[{"first":"…","step":"…","count":…}]}. IDs are
 // hexadecimal with all their digits.

@@ -13,9 +13,9 @@ import (
 // A Client gets IDs from servers. It is safe for concurrent use by multiple
 // goroutines and must be made by New. A program needs only one.
 type Client struct {
-	config Config // with defaults filled in
-	roster roster
-	idle   []*http.Transport // made by this package
+	config     Config // with defaults filled in
+	servers    serverSet
+	transports []*http.Transport // made by this package
 
 	mu            sync.Mutex
 	closed        bool
@@ -26,7 +26,7 @@ type Client struct {
 // New returns a Client. It does not connect, so the servers may start later.
 // The error lists everything that is wrong with c.
 func New(c Config) (*Client, error) {
-	if err := c.fill(); err != nil {
+	if err := c.setDefaults(); err != nil {
 		return nil, err
 	}
 	client := &Client{
@@ -40,11 +40,11 @@ func New(c Config) (*Client, error) {
 	} else {
 		t := newTransport(c.TLS, (&net.Dialer{Timeout: c.Timeout}).DialContext)
 		shared.Transport = t
-		client.idle = append(client.idle, t)
+		client.transports = append(client.transports, t)
 	}
 	shared.CheckRedirect = noRedirect
 	for _, text := range c.Servers {
-		a, _ := parseAddress(text) // fill has parsed it
+		a, _ := parseAddress(text) // setDefaults has parsed it
 		s := server{name: text, base: a.base, http: &shared}
 		if a.resp != "" {
 			s.pool = newPool(&client.config, a)
@@ -54,12 +54,12 @@ func New(c Config) (*Client, error) {
 				return new(net.Dialer).DialContext(ctx, "unix", a.socket)
 			})
 			s.http = &http.Client{Transport: t, CheckRedirect: noRedirect}
-			client.idle = append(client.idle, t)
+			client.transports = append(client.transports, t)
 		}
-		client.roster.servers = append(client.roster.servers, s)
+		client.servers.servers = append(client.servers.servers, s)
 	}
-	client.roster.timeout = c.Timeout
-	client.roster.health = make([]health, len(client.roster.servers))
+	client.servers.timeout = c.Timeout
+	client.servers.health = make([]health, len(client.servers.servers))
 	return client, nil
 }
 
@@ -80,11 +80,11 @@ func (c *Client) Sequencer128(name string) *SequencerOf[firn.ID128] {
 // for a server while another one works, or nil if they do. A server that failed
 // for only one sequencer is still used for others.
 func (c *Client) ServerErrors() []error {
-	r := &c.roster
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]error, len(r.servers))
-	for i, h := range r.health {
+	s := &c.servers
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]error, len(s.servers))
+	for i, h := range s.health {
 		all[i] = h.err
 	}
 	return all
@@ -111,12 +111,12 @@ func (c *Client) Close(ctx context.Context) error {
 		err := closeOne(ctx)
 		first = cmp.Or(first, err)
 	}
-	for _, s := range c.roster.servers {
+	for _, s := range c.servers.servers {
 		if s.pool != nil {
 			s.pool.close()
 		}
 	}
-	for _, t := range c.idle {
+	for _, t := range c.transports {
 		t.CloseIdleConnections()
 	}
 	return first

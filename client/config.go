@@ -18,9 +18,9 @@ import (
 // means the default given for it.
 type Config struct {
 	// Servers are the addresses of the servers. firn://HOST:PORT and, with TLS,
-	// firns://HOST:PORT speak RESP, which costs least; the default port is 3476.
-	// http://HOST:PORT and https://HOST:PORT speak HTTP, for servers behind a
-	// proxy: they may have a path, and the default port is 80 or 443.
+	// firns://HOST:PORT speak RESP, which costs least; the default port is
+	// 3476. http://HOST:PORT and https://HOST:PORT speak HTTP, for servers
+	// behind a proxy: they may have a path, and the default port is 80 or 443.
 	// unix:/PATH speaks HTTP over a Unix domain socket.
 	//
 	// Each batch is requested from a random one of those that work. They must
@@ -41,10 +41,10 @@ type Config struct {
 	// system's root certificates and no client certificate.
 	TLS *tls.Config
 
-	// HTTPClient sends the requests over HTTP. It must be nil if TLS is set or a
-	// server is unix:. Its CheckRedirect is not used, because redirects are not
-	// followed. Nil means a client that keeps its connections, speaks HTTP/1.1,
-	// and uses no proxy: for one, set Proxy in a Transport here.
+	// HTTPClient sends the requests over HTTP. It must be nil if TLS is set or
+	// a server is unix:. Its CheckRedirect is not used, because redirects are
+	// not followed. Nil means a client that keeps its connections, speaks
+	// HTTP/1.1, and uses no proxy: for one, set Proxy in a Transport here.
 	HTTPClient *http.Client
 
 	// Timeout is how long one request may take; 0 means 5 s. By default, a
@@ -68,8 +68,8 @@ type Config struct {
 	Prefetch *firn.PrefetchOptions
 }
 
-// fill fills in defaults. Its error lists all faults.
-func (c *Config) fill() error {
+// setDefaults fills in defaults. Its error lists all faults.
+func (c *Config) setDefaults() error {
 	var faults []string
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Sprintf(format, a...)) }
 

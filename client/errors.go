@@ -23,8 +23,8 @@ type Error struct {
 	Status    int    // HTTP status; over RESP, the one of the Kind
 
 	// Kind is "busy", "detached" and so on: the problem's type without
-	// urn:firn:problem:, a type of another kind unchanged, or "" if there was no
-	// type.
+	// urn:firn:problem:, a type of another kind unchanged, or "" if there was
+	// no type.
 	Kind string
 
 	Detail     string        // what is wrong and what would be right, or how an answer begins that is not a problem
@@ -34,7 +34,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	what := cmp.Or(e.Kind, strings.ToLower(http.StatusText(e.Status)))
-	text := fmt.Sprintf("client: %s: %d", place(e.Sequencer, e.Server), e.Status)
+	text := fmt.Sprintf("client: %s: %d", nameAt(e.Sequencer, e.Server), e.Status)
 	if what != "" {
 		text += " " + what
 	}
@@ -102,7 +102,7 @@ func hintOf(kind string, status int) string {
 type answerError struct{ sequencer, server, reason string }
 
 func (e *answerError) Error() string {
-	return fmt.Sprintf("client: %s: the answer cannot be used: %s", place(e.sequencer, e.server), e.reason)
+	return fmt.Sprintf("client: %s: the answer cannot be used: %s", nameAt(e.sequencer, e.server), e.reason)
 }
 
 // A giveUpError is the error of a batch that no server returned: the last
@@ -132,8 +132,8 @@ func (e *giveUpError) Unwrap() []error {
 	return append([]error{e.cause}, e.errs...)
 }
 
-// place names a sequencer at a server. The name may be anything.
-func place(sequencer, server string) string { return quote(sequencer) + " at " + server }
+// nameAt names a sequencer at a server. The name may be anything.
+func nameAt(sequencer, server string) string { return quote(sequencer) + " at " + server }
 
 // printable replaces what a terminal might interpret.
 func printable(text string) string {

@@ -30,7 +30,7 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 		defer cancel()
 		ctx = limited
 	}
-	c := s.shortlist.newSearch(n)
+	c := s.view.newCallState(n)
 	for {
 		if s.closed.Load() {
 			return none, firn.ErrClosed
@@ -38,9 +38,9 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 		if ctx.Err() != nil {
 			return none, s.failure(caller.Err())
 		}
-		i := s.pick(ctx, &c)
+		i := s.pickOrWait(ctx, &c)
 		if i >= 0 {
-			if b, err, done := s.attempt(ctx, &c, i); done {
+			if b, err, done := s.requestHedged(ctx, &c, i); done {
 				return b, err
 			}
 		} else if ctx.Err() == nil {
@@ -49,12 +49,12 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 	}
 }
 
-// pick chooses a server for a call, and probes suspects beside it. If all are
-// left out, it waits for one, unless another one has said that the request is
-// wrong. It returns -1 if none will be available in time, or ctx is done.
-func (s *SequencerOf[I]) pick(ctx context.Context, c *search) int {
+// pickOrWait chooses a server for a call, and probes suspects beside it. If all
+// are left out, it waits for one, unless another one has said that the request
+// is wrong. It returns -1 if none will be available in time, or ctx is done.
+func (s *SequencerOf[I]) pickOrWait(ctx context.Context, c *callState) int {
 	for {
-		i, probes, wait := s.shortlist.pick(c)
+		i, probes, wait := s.view.pick(c)
 		for _, j := range probes {
 			s.probe(j)
 		}
@@ -69,18 +69,18 @@ func (s *SequencerOf[I]) pick(ctx context.Context, c *search) int {
 	}
 }
 
-// attempt sends a request to server i and, if the answer takes long, to other
-// servers beside it, one after the other. It returns the first answer; the
-// other requests end, and their IDs are lost. If done is not set, all of them
-// failed, and the call may try again.
+// requestHedged sends a request to server i and, if the answer takes long, to
+// other servers beside it, one after the other. It returns the first answer;
+// the other requests end, and their IDs are lost. If done is not set, all of
+// them failed, and the call may try again.
 //
 // The caller does not use c while others do.
-func (s *SequencerOf[I]) attempt(ctx context.Context, c *search, i int) (b firn.BatchOf[I], err error, done bool) {
+func (s *SequencerOf[I]) requestHedged(ctx context.Context, c *callState, i int) (b firn.BatchOf[I], err error, done bool) {
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
 	start := time.Now()
-	c.count = min(c.count, int(s.most.Load()))
-	c.done[i].pending = true
+	c.count = min(c.count, int(s.maxRequest.Load()))
+	c.tries[i].pending = true
 	var (
 		other  firn.BatchOf[I]
 		failed error
@@ -91,23 +91,23 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *search, i int) (b firn.
 	timer := time.AfterFunc(s.hedgeAfter(ctx), func() {
 		defer close(joined)
 		defer func() { crash = recover() }()
-		s.shortlist.late(i, start)
+		s.view.suspectIfLate(i, start)
 		for own.Err() == nil {
-			j := s.pick(own, c)
+			j := s.pickOrWait(own, c)
 			if j < 0 {
 				return
 			}
-			if other, failed, found = s.attempt(own, c, j); found {
+			if other, failed, found = s.requestHedged(own, c, j); found {
 				cancel()
 			}
 		}
 	})
 	defer timer.Stop() // if the caller's code panics
 	count, packed := c.count, s.packed.Load()
-	b, err = s.request(own, &s.shortlist.servers[i], count, packed)
-	gone := own.Err()
+	b, err = s.request(own, &s.view.servers[i], count, packed)
+	ctxErr := own.Err()
 	if !timer.Stop() {
-		if err == nil || isToken(err) {
+		if err == nil || isTokenError(err) {
 			cancel()
 		}
 		<-joined
@@ -115,8 +115,8 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *search, i int) (b firn.
 			panic(crash)
 		}
 	}
-	c.done[i].pending = false
-	done = s.settle(gone, c, i, start, count, packed, b, err)
+	c.tries[i].pending = false
+	done = s.recordResult(ctxErr, c, i, start, count, packed, b, err)
 	switch {
 	case !found:
 		return b, err, done
@@ -130,25 +130,26 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *search, i int) (b firn.
 // hedgeAfter returns how long to wait for a server before another one is asked.
 // It leaves half of the call's time for that one.
 func (s *SequencerOf[I]) hedgeAfter(ctx context.Context) time.Duration {
-	d := s.shortlist.hedgeAfter()
+	d := s.view.hedgeAfter()
 	if end, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(end)/2)
 	}
 	return d
 }
 
-// settle records the result of a request, and reports whether it is that of the
-// call. gone is the error of the call's context when the request ended.
-func (s *SequencerOf[I]) settle(gone error, c *search, i int, start time.Time, count int, packed bool,
+// recordResult records the result of a request, and reports whether it is that
+// of the call. ctxErr is the error of the call's context when the request
+// ended.
+func (s *SequencerOf[I]) recordResult(ctxErr error, c *callState, i int, start time.Time, count int, packed bool,
 	b firn.BatchOf[I], err error) (done bool) {
 	said, _ := errors.AsType[*Error](err)
 	ofServer, retryAfter := true, time.Duration(0)
 	switch {
 	case err == nil:
-		if s.shortlist.worked(i, start, c.probe) {
-			s.client.config.Logger.Info("server answers again", "server", s.shortlist.servers[i].name, "sequencer", s.name)
+		if s.view.recordAnswer(i, start, c.isProbe) {
+			s.client.config.Logger.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
 		}
-		s.record(nil)
+		s.setLastError(nil)
 		s.batches.Add(1)
 		s.ids.Add(uint64(b.Len()))
 		return true
@@ -156,17 +157,17 @@ func (s *SequencerOf[I]) settle(gone error, c *search, i int, start time.Time, c
 		s.packed.Store(true)
 		return false
 	case said != nil && said.Kind == "batch-too-large" && count > 1:
-		s.most.Store(int64(count / 2))
+		s.maxRequest.Store(int64(count / 2))
 		return false
-	case isToken(err):
+	case isTokenError(err):
 		return true
-	case gone != nil: // the caller gave up, or has another answer
+	case ctxErr != nil: // the caller gave up, or has another answer
 		s.failures.Add(1)
-		s.shortlist.late(i, start)
+		s.view.suspectIfLate(i, start)
 		return false
 	case said != nil:
 		if !said.isTemporary() {
-			c.done[i].refused = err
+			c.tries[i].refused = err
 		}
 		if said.ofRequest() {
 			c.refusal = cmp.Or(c.refusal, said)
@@ -174,24 +175,24 @@ func (s *SequencerOf[I]) settle(gone error, c *search, i int, start time.Time, c
 		ofServer, retryAfter = said.ofServer(), said.RetryAfter
 	case errors.As(err, new(*answerError)):
 		// IDs of one sequencer may have the other width.
-		c.done[i].refused = err
+		c.tries[i].refused = err
 		ofServer = false
 	case isUntrusted(err):
-		c.done[i].refused = err
+		c.tries[i].refused = err
 	case isTimeout(err):
-		if c.timeouts++; c.timeouts >= len(c.done) {
+		if c.timeouts++; c.timeouts >= len(c.tries) {
 			c.count = max(1, count/2) // perhaps it is too much for all of them
 		}
-		s.shortlist.late(i, start)
+		s.view.suspectIfLate(i, start)
 		if errors.Is(err, context.DeadlineExceeded) { // not that of the caller
-			err = s.shortlist.noAnswer(i, start)
+			err = s.view.noAnswerError(i, start)
 		}
 	}
-	s.record(err)
-	s.failed(i, start, ofServer, retryAfter, err)
-	c.done[i].tried = true
+	s.setLastError(err)
+	s.recordFailure(i, start, ofServer, retryAfter, err)
+	c.tries[i].tried = true
 	if s.client.config.Patience < 0 {
-		c.done[i].refused = err // once is enough
+		c.tries[i].refused = err // once is enough
 	}
 	return false
 }
@@ -207,23 +208,24 @@ func (s *SequencerOf[I]) probe(i int) {
 	s.probes.Go(func() {
 		defer func() {
 			if v := recover(); v != nil { // by the caller's code
-				s.failed(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", place(s.name, s.shortlist.servers[i].name), v))
+				at := nameAt(s.name, s.view.servers[i].name)
+				s.recordFailure(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", at, v))
 			}
 		}()
-		start, packed, c := time.Now(), s.packed.Load(), s.shortlist.newSearch(1)
-		c.probe = true
-		b, err := s.request(s.ctx, &s.shortlist.servers[i], 1, packed)
-		s.settle(s.ctx.Err(), &c, i, start, 1, packed, b, err)
+		start, packed, c := time.Now(), s.packed.Load(), s.view.newCallState(1)
+		c.isProbe = true
+		b, err := s.request(s.ctx, &s.view.servers[i], 1, packed)
+		s.recordResult(s.ctx.Err(), &c, i, start, 1, packed, b, err)
 		s.lost.Add(uint64(b.Len()))
 	})
 }
 
-// giveUp returns the error of a call that no server will answer in time: that of
-// the servers if all refuse for one reason, or if one of them says that the
+// giveUp returns the error of a call that no server will answer in time: that
+// of the servers if all refuse for one reason, or if one of them says that the
 // request is wrong.
-func (s *SequencerOf[I]) giveUp(c *search) error {
-	first, _ := errors.AsType[*Error](c.done[0].refused)
-	for _, e := range c.done {
+func (s *SequencerOf[I]) giveUp(c *callState) error {
+	first, _ := errors.AsType[*Error](c.tries[0].refused)
+	for _, e := range c.tries {
 		said, _ := errors.AsType[*Error](e.refused)
 		if first == nil || said == nil || said.isTemporary() || said.Kind != first.Kind || said.Status != first.Status {
 			first = c.refusal
@@ -236,11 +238,11 @@ func (s *SequencerOf[I]) giveUp(c *search) error {
 	return s.failure(nil)
 }
 
-// failure returns the error of a call without an answer, with the reasons. cause
-// is the error of the caller's context; if that is nil, Config.Patience has
-// passed, or no server will be available before.
+// failure returns the error of a call without an answer, with the reasons.
+// cause is the error of the caller's context; if that is nil, Config.Patience
+// has passed, or no server will be available before.
 func (s *SequencerOf[I]) failure(cause error) error {
-	errs := s.shortlist.errors()
+	errs := s.view.lastErrors()
 	switch {
 	case len(errs) == 0 && cause != nil:
 		return fmt.Errorf("client: %s: %w", quote(s.name), cause)
@@ -250,15 +252,16 @@ func (s *SequencerOf[I]) failure(cause error) error {
 	return &giveUpError{s.name, cause, errs}
 }
 
-// failed records that a server has failed, and logs it if it answered before.
-func (s *SequencerOf[I]) failed(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) {
-	if s.shortlist.failed(i, start, ofServer, retryAfter, err) {
-		s.client.config.Logger.Warn("server failed", "server", s.shortlist.servers[i].name, "sequencer", s.name, "error", err)
+// recordFailure records that a server has failed, and logs it if it answered
+// before.
+func (s *SequencerOf[I]) recordFailure(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) {
+	if s.view.recordFailure(i, start, ofServer, retryAfter, err) {
+		s.client.config.Logger.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "error", err)
 	}
 }
 
-// record records the result of the last request.
-func (s *SequencerOf[I]) record(err error) {
+// setLastError records the error of the last request, or that it had none.
+func (s *SequencerOf[I]) setLastError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastErr = err

@@ -6,15 +6,15 @@ import (
 )
 
 // A health is the state of a server, as a whole or for one sequencer. A server
-// whose last request failed, or takes long, is a suspect: as long as another one
-// works, calls do not wait for it, and only probes are sent to it.
+// whose last request failed, or takes long, is a suspect: as long as another
+// one works, calls do not wait for it, and only probes are sent to it.
 type health struct {
-	failures int       // since it last worked
-	failed   time.Time // time of the last failure
-	until    time.Time // it is not used before
-	probe    time.Time // no probe is sent before
-	asked    bool      // the server asked for the pause, so it is not a last resort either
-	err      error     // why it is a suspect; nil if it is not
+	failures     int       // since it last worked
+	failedAt     time.Time // time of the last failure
+	pausedUntil  time.Time // it is not used before
+	probeAfter   time.Time // no probe is sent before
+	askedToPause bool      // the server asked for the pause, so it is not a last resort either
+	err          error     // why it is a suspect; nil if it is not
 }
 
 // How long a server is left out. The time doubles with each failure, up to the
@@ -25,10 +25,10 @@ const (
 	longestRetryAfter = 5 * time.Minute // from a Retry-After
 )
 
-// pause returns how long a server is left out after a number of failures. It is
-// random, so that clients that have seen the same failure do not return at
-// once.
-func pause(failures int) time.Duration {
+// randomPause returns how long a server is left out after a number of failures.
+// It is random, so that clients that have seen the same failure do not return
+// at once.
+func randomPause(failures int) time.Duration {
 	d := longestPause
 	if n := failures - 1; n < 20 {
 		d = min(shortestPause<<n, d)
@@ -36,31 +36,31 @@ func pause(failures int) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// fail records the failure of a request that began at start. Concurrent
-// requests fail together and count once.
-func (h *health) fail(start time.Time, retryAfter time.Duration, err error) {
+// recordFailure records the failure of a request that began at start.
+// Concurrent requests fail together and count once.
+func (h *health) recordFailure(start time.Time, retryAfter time.Duration, err error) {
 	now := time.Now()
-	if h.failures == 0 || !start.Before(h.failed) {
+	if h.failures == 0 || !start.Before(h.failedAt) {
 		h.failures++
-		h.failed = now
-		h.asked = false
-		h.until = now.Add(pause(h.failures))
+		h.failedAt = now
+		h.askedToPause = false
+		h.pausedUntil = now.Add(randomPause(h.failures))
 	}
 	if retryAfter > 0 {
 		retryAfter = min(retryAfter, longestRetryAfter)
 		retryAfter += rand.N(retryAfter/10 + 1) // never less than the server asked for
-		h.asked, h.until = true, now.Add(retryAfter)
+		h.askedToPause, h.pausedUntil = true, now.Add(retryAfter)
 	}
-	h.suspect(start, err, true)
+	h.markSuspect(start, err, true)
 }
 
-// suspect makes the server a suspect because of a request that began at start.
-// The next probe waits at least as long as that request took. One that only
-// takes long does not hide why the previous one failed.
-func (h *health) suspect(start time.Time, err error, failed bool) {
+// markSuspect makes the server a suspect because of a request that began at
+// start. The next probe waits at least as long as that request took. One that
+// only takes long does not hide why the previous one failed.
+func (h *health) markSuspect(start time.Time, err error, failed bool) {
 	now := time.Now()
 	if failed || h.failures == 0 {
 		h.err = err
 	}
-	h.probe = now.Add(max(h.until.Sub(now), now.Sub(start), pause(1)))
+	h.probeAfter = now.Add(max(h.pausedUntil.Sub(now), now.Sub(start), randomPause(1)))
 }

@@ -38,7 +38,7 @@ func (s *SequencerOf[I]) requestHTTP(ctx context.Context, to *server, token stri
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, nil)
 	if err != nil {
-		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
+		return nil, fmt.Errorf("client: %s: %w", nameAt(s.name, to.name), err)
 	}
 	req.Header["Accept"] = []string{accept}
 	req.Header["User-Agent"] = []string{"firn-client"}
@@ -59,7 +59,7 @@ func (s *SequencerOf[I]) requestHTTP(ctx context.Context, to *server, token stri
 		if errors.Is(err, http.ErrSchemeMismatch) {
 			err = fmt.Errorf("%w: write http:// in Config.Servers", err)
 		}
-		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
+		return nil, fmt.Errorf("client: %s: %w", nameAt(s.name, to.name), err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -78,13 +78,13 @@ func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept stri
 	if got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); got != accept {
 		return nil, s.answerErrorf(to, "it is %s, not %s", quote(resp.Header.Get("Content-Type")), accept)
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(maxAnswer(n))+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(maxAnswerSize(n))+1))
 	if err != nil {
-		return nil, fmt.Errorf("client: %s: read the answer: %w", place(s.name, to.name), err)
+		return nil, fmt.Errorf("client: %s: read the answer: %w", nameAt(s.name, to.name), err)
 	}
 	switch {
-	case len(data) > maxAnswer(n):
-		err = fmt.Errorf("it has more than %d bytes, the maximum for %d IDs", maxAnswer(n), n)
+	case len(data) > maxAnswerSize(n):
+		err = fmt.Errorf("it has more than %d bytes, the maximum for %d IDs", maxAnswerSize(n), n)
 	case packed:
 		runs, err = parsePacked[I](data, n)
 	default:

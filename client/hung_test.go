@@ -167,8 +167,8 @@ func TestHungServers(t *testing.T) {
 							n.mu.Unlock()
 						}
 						waited, longest := calls(45 * time.Second)
-						if longest > time.Duration(hung)*slowAfter || waited > hung {
-							t.Errorf("%d calls waited, one of them %v, want each hung server to cost one %v", waited, longest, slowAfter)
+						if longest > time.Duration(hung)*minHedgeAfter || waited > hung {
+							t.Errorf("%d calls waited, one of them %v, want each hung server to cost one %v", waited, longest, minHedgeAfter)
 						}
 						for i, err := range c.ServerErrors()[:hung] {
 							if err == nil || !strings.Contains(err.Error(), `"orders" at `+c.config.Servers[i]) {
@@ -272,7 +272,7 @@ func TestSlowServers(t *testing.T) {
 		for range 10 {
 			mustBatch(t, q, 10)
 		}
-		if took := time.Since(start); took > slowAfter {
+		if took := time.Since(start); took > minHedgeAfter {
 			t.Errorf("a hung server cost %v", took)
 		}
 	})
@@ -290,7 +290,7 @@ func TestHungAndFailing(t *testing.T) {
 		for _, host := range []string{"b", "c"} {
 			h := newHandler(t, 2, "default")
 			n.serve(host, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if time.Since(start) < slowAfter*3/2 {
+				if time.Since(start) < minHedgeAfter*3/2 {
 					w.WriteHeader(503)
 					return
 				}
@@ -307,12 +307,12 @@ func TestHungAndFailing(t *testing.T) {
 	})
 	inBubble(t, func(t *testing.T, n *network) {
 		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			time.Sleep(slowAfter * 3 / 2)
+			time.Sleep(minHedgeAfter * 3 / 2)
 			w.Header().Set("Retry-After", "60")
 			w.WriteHeader(503)
 		}))
 		b := n.node(t, "b", 1, "default")
-		b.Delay(slowAfter)
+		b.Delay(minHedgeAfter)
 		defer b.Close()
 		c := n.client(t, Config{Servers: []string{"http://a", "http://b"}})
 		for range 20 {
@@ -322,7 +322,7 @@ func TestHungAndFailing(t *testing.T) {
 			mustBatch(t, c.Sequencer("orders"), 10)
 		}
 		var said *Error
-		if h := c.roster.health[0]; !errors.As(h.err, &said) || said.Status != 503 || time.Until(h.probe) < 30*time.Second {
+		if h := c.servers.health[0]; !errors.As(h.err, &said) || said.Status != 503 || time.Until(h.probeAfter) < 30*time.Second {
 			t.Errorf("%+v, want what it said", h)
 		}
 	})

@@ -13,15 +13,16 @@ import (
 	"time"
 )
 
-// A connection that was idle for longer than idleAfter is not used again, because
-// a device on the network path may have dropped it. A pool keeps maxIdle of them.
+// A connection that was idle for longer than maxIdleTime is not used again,
+// because a device on the network path may have dropped it. A pool keeps
+// maxIdleConns of them.
 const (
-	idleAfter = 90 * time.Second
-	maxIdle   = 32
+	maxIdleTime  = 90 * time.Second
+	maxIdleConns = 32
 )
 
-// past is a deadline that ends reads and writes at once.
-var past = time.Unix(1, 0)
+// aLongTimeAgo is a deadline that ends reads and writes at once.
+var aLongTimeAgo = time.Unix(1, 0)
 
 // A pool holds the RESP connections to a server. Each serves one request at a
 // time, so that an answer cannot be taken for that of another request, and the
@@ -40,9 +41,9 @@ type pool struct {
 // A respConn is a connection that speaks RESP.
 type respConn struct {
 	net.Conn
-	reader *bufio.Reader
-	token  string    // it is authenticated with
-	used   time.Time // at last
+	reader   *bufio.Reader
+	token    string // it is authenticated with
+	lastUsed time.Time
 }
 
 // newPool returns the pool of a server.
@@ -57,17 +58,18 @@ func newPool(c *Config, a address) *pool {
 	return p
 }
 
-// ask sends a command, and read reads its answer. A connection that fails, or
-// whose caller gives up, is closed. If it was idle, and the server has closed it
-// or sent something that nobody asked for, ask uses another one.
-func (p *pool) ask(ctx context.Context, token string, command []byte, read reader) error {
+// roundTrip sends a command, and read reads its answer. A connection that
+// fails, or whose caller gives up, is closed. If it was idle, and the server
+// has closed it or sent something that nobody asked for, roundTrip uses another
+// one.
+func (p *pool) roundTrip(ctx context.Context, token string, command []byte, read answerReader) error {
 	for {
 		c, reused, err := p.get(ctx, token)
 		if err != nil {
 			return err
 		}
-		stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(past) })
-		begun, err := c.ask(token, command, read)
+		stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(aLongTimeAgo) })
+		begun, err := c.roundTrip(token, command, read)
 		_, said := errors.AsType[*Error](err)
 		if !stop() || err != nil && !said || c.reader.Buffered() > 0 {
 			_ = c.Close()
@@ -85,17 +87,17 @@ func (p *pool) ask(ctx context.Context, token string, command []byte, read reade
 	}
 }
 
-// A reader reads the answer to a command. refused is the text of the error with
-// which the server has refused the token, or "". After an error other than an
-// *Error, the connection is closed.
-type reader func(r *bufio.Reader, refused string) error
+// An answerReader reads the answer to a command. refused is the text of the
+// error with which the server has refused the token, or "". After an error
+// other than an *Error, the connection is closed.
+type answerReader func(r *bufio.Reader, refused string) error
 
 // get returns an idle connection that is authenticated with the token, or a new
 // one. A connection keeps its token: a server that refuses another one would
 // still accept the first.
 func (p *pool) get(ctx context.Context, token string) (c *respConn, reused bool, err error) {
 	p.mu.Lock()
-	for len(p.idle) > 0 && time.Since(p.idle[0].used) > idleAfter {
+	for len(p.idle) > 0 && time.Since(p.idle[0].lastUsed) > maxIdleTime {
 		_ = p.idle[0].Close()
 		p.idle = slices.Delete(p.idle, 0, 1)
 	}
@@ -105,7 +107,7 @@ func (p *pool) get(ctx context.Context, token string) (c *respConn, reused bool,
 	}
 	if i < 0 {
 		p.mu.Unlock()
-		c, err = p.open(ctx)
+		c, err = p.connect(ctx)
 		return c, false, err
 	}
 	defer p.mu.Unlock()
@@ -118,11 +120,11 @@ func (p *pool) get(ctx context.Context, token string) (c *respConn, reused bool,
 func (p *pool) put(c *respConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.idle) >= maxIdle {
+	if p.closed || len(p.idle) >= maxIdleConns {
 		_ = c.Close()
 		return
 	}
-	c.used = time.Now()
+	c.lastUsed = time.Now()
 	p.idle = append(p.idle, c)
 }
 
@@ -138,8 +140,8 @@ func (p *pool) close() {
 	p.idle = nil
 }
 
-// open connects, with TLS if the server uses it.
-func (p *pool) open(ctx context.Context) (*respConn, error) {
+// connect connects, with TLS if the server uses it.
+func (p *pool) connect(ctx context.Context) (*respConn, error) {
 	conn, err := p.dial(ctx, "tcp", p.address)
 	if err != nil {
 		return nil, err
@@ -155,10 +157,10 @@ func (p *pool) open(ctx context.Context) (*respConn, error) {
 	return &respConn{Conn: conn, reader: bufio.NewReaderSize(conn, 16<<10)}, nil
 }
 
-// ask sends a command, after the token if the connection does not have it, and
-// a nonce. The server repeats the nonce in front of the answer, so nothing else
-// is taken for it. begun reports whether that has arrived.
-func (c *respConn) ask(token string, command []byte, read reader) (begun bool, err error) {
+// roundTrip sends a command, after the token if the connection does not have
+// it, and a nonce. The server repeats the nonce in front of the answer, so
+// nothing else is taken for it. begun reports whether that has arrived.
+func (c *respConn) roundTrip(token string, command []byte, read answerReader) (begun bool, err error) {
 	login, nonce := token != c.token, rand.Text()
 	command = append(appendCommand(nil, "PING", nonce), command...)
 	if login {

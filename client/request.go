@@ -28,11 +28,11 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 			return b, &tokenError{err}
 		}
 	}
-	ask := s.requestHTTP
+	send := s.requestHTTP
 	if to.pool != nil {
-		ask = s.requestRESP
+		send = s.requestRESP
 	}
-	runs, err := ask(ctx, to, token, n, packed)
+	runs, err := send(ctx, to, token, n, packed)
 	if err != nil {
 		return b, err
 	}
@@ -67,5 +67,5 @@ func isUntrusted(err error) bool {
 		errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// isToken reports whether the token failed, so no server is asked.
-func isToken(err error) bool { return errors.As(err, new(*tokenError)) }
+// isTokenError reports whether the token failed, so no server is asked.
+func isTokenError(err error) bool { return errors.As(err, new(*tokenError)) }

@@ -115,7 +115,7 @@ func (s *SequencerOf[I]) requestRESP(ctx context.Context, to *server, token stri
 		command = "NEXTB"
 	}
 	words := appendCommand(nil, command, s.name, strconv.Itoa(n))
-	err = to.pool.ask(ctx, token, words, func(r *bufio.Reader, refused string) (err error) {
+	err = to.pool.roundTrip(ctx, token, words, func(r *bufio.Reader, refused string) (err error) {
 		var wrong error
 		first, err := r.Peek(1)
 		switch {
@@ -144,12 +144,12 @@ func (s *SequencerOf[I]) requestRESP(ctx context.Context, to *server, token stri
 	case err == errFraming:
 		return nil, s.answerErrorf(to, "it is %v: use firn:// only for the address of a Firn server", err)
 	}
-	return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
+	return nil, fmt.Errorf("client: %s: %w", nameAt(s.name, to.name), err)
 }
 
-// parseRESPError parses an error of RESP: WORD kind: detail; retry after N s. Errors
-// without a kind come from something other than a Firn server, or from Redis's
-// own texts for authentication.
+// parseRESPError parses an error of RESP: WORD kind: detail; retry after N s.
+// Errors without a kind come from something other than a Firn server, or from
+// Redis's own texts for authentication.
 func (s *SequencerOf[I]) parseRESPError(text string, from *server) error {
 	e := &Error{Sequencer: s.name, Server: from.name, Status: http.StatusInternalServerError}
 	word, rest, _ := strings.Cut(text, " ")

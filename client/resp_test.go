@@ -28,7 +28,7 @@ func TestRESP(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		d.Delay(time.Millisecond)
-		for range maxIdle + 8 {
+		for range maxIdleConns + 8 {
 			all.Go(func() {
 				if _, err := q.NextBatch(t.Context(), 1); err != nil {
 					t.Error(err)
@@ -36,15 +36,15 @@ func TestRESP(t *testing.T) {
 			})
 		}
 		all.Wait()
-		p := q.client.roster.servers[0].pool
-		if len(p.idle) != maxIdle {
-			t.Errorf("%d idle connections, want %d", len(p.idle), maxIdle)
+		p := q.client.servers.servers[0].pool
+		if len(p.idle) != maxIdleConns {
+			t.Errorf("%d idle connections, want %d", len(p.idle), maxIdleConns)
 		}
-		time.Sleep(idleAfter + time.Second)
+		time.Sleep(maxIdleTime + time.Second)
 		dialled := n.dialled("a")
 		mustBatch(t, q, 1)
 		if got := n.dialled("a") - dialled; got != 1 || len(p.idle) != 1 {
-			t.Errorf("after %v: %d new connections, and %d are idle, want 1", idleAfter, got, len(p.idle))
+			t.Errorf("after %v: %d new connections, and %d are idle, want 1", maxIdleTime, got, len(p.idle))
 		}
 	})
 }

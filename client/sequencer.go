@@ -20,16 +20,16 @@ type Sequencer = SequencerOf[firn.ID]
 
 // A SequencerOf is a Sequencer of 64-bit or 128-bit IDs.
 type SequencerOf[I firn.AnyID[I]] struct {
-	prefetch  *firn.PrefetcherOf[I]
-	client    *Client
-	name      string
-	path      string // of the endpoint next, escaped
-	shortlist *shortlist
-	forget    func()
+	prefetch *firn.PrefetcherOf[I]
+	client   *Client
+	name     string
+	path     string // of the endpoint next, escaped
+	view     *serverView
+	forget   func()
 
-	closed atomic.Bool
-	packed atomic.Bool  // the layout has no runs
-	most   atomic.Int64 // how many IDs can be requested at a time
+	closed     atomic.Bool
+	packed     atomic.Bool  // the layout has no runs
+	maxRequest atomic.Int64 // how many IDs can be requested at a time
 
 	batches, ids, failures, lost atomic.Uint64
 
@@ -51,13 +51,13 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 		return s
 	}
 	s := &SequencerOf[I]{
-		client:    c,
-		name:      name,
-		path:      "/v1/sequencers/" + url.PathEscape(name) + "/next",
-		shortlist: c.roster.newShortlist(name),
+		client: c,
+		name:   name,
+		path:   "/v1/sequencers/" + url.PathEscape(name) + "/next",
+		view:   c.servers.newView(name),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.most.Store(maxCount)
+	s.maxRequest.Store(maxCount)
 	s.prefetch = firn.NewPrefetcher(fetcher[I]{s}, c.config.Prefetch)
 	s.forget = func() {
 		c.mu.Lock()
@@ -104,10 +104,11 @@ func (s *SequencerOf[I]) Fill(ctx context.Context, dst []I) error {
 	return s.explain(s.prefetch.Fill(ctx, dst))
 }
 
-// Close closes the sequencer: calls return firn.ErrClosed from now on, including
-// those that wait. A NextBatch in progress ends by its own context. Close waits
-// until nothing runs any more, or until ctx is done. It may be called more than
-// once. Afterwards, the Client returns a new sequencer for the name.
+// Close closes the sequencer: calls return firn.ErrClosed from now on,
+// including those that wait. A NextBatch in progress ends by its own context.
+// Close waits until nothing runs any more, or until ctx is done. It may be
+// called more than once. Afterwards, the Client returns a new sequencer for the
+// name.
 func (s *SequencerOf[I]) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed.Store(true)

@@ -18,13 +18,13 @@ type server struct {
 	http *http.Client
 }
 
-// slowAfter is the shortest time after which another server is asked beside one
-// that has not answered.
-const slowAfter = 200 * time.Millisecond
+// minHedgeAfter is the shortest time after which another server is asked beside
+// one that has not answered.
+const minHedgeAfter = 200 * time.Millisecond
 
-// A roster picks servers. Its methods are safe for concurrent use by multiple
-// goroutines.
-type roster struct {
+// A serverSet is the servers of a Client. Its methods are safe for concurrent
+// use by multiple goroutines.
+type serverSet struct {
 	servers []server
 	timeout time.Duration // of a request
 
@@ -32,84 +32,84 @@ type roster struct {
 	health []health // of the servers, in their order
 }
 
-// A shortlist is the list of servers as one sequencer sees it.
-type shortlist struct {
-	*roster
-	name string   // of the sequencer
-	own  []health // guarded by mu: observations of this sequencer only
+// A serverView is the list of servers as one sequencer sees it.
+type serverView struct {
+	*serverSet
+	name      string   // of the sequencer
+	ownHealth []health // guarded by mu: observations of this sequencer only
 
 	// answerTime is how long the first answer to a call takes, a moving
 	// average. It is guarded by mu.
 	answerTime time.Duration
 
-	// limited is until when no server is asked, because one has refused this client
-	// with status 429. It is guarded by mu.
-	limited time.Time
+	// limitedUntil is until when no server is asked, because one has refused
+	// this client with status 429. It is guarded by mu.
+	limitedUntil time.Time
 }
 
-// A search records what a call has tried to get its IDs.
-type search struct {
+// A callState records what a call has tried to get its IDs.
+type callState struct {
 	start    time.Time
-	count    int      // of IDs to request
-	probe    bool     // of a probe, not of a call
-	timeouts int      // requests that took too long
-	refusal  *Error   // the first that says that the request is wrong, or nil
-	done     []effort // by server
+	count    int         // of IDs to request
+	isProbe  bool        // of a probe, not of a call
+	timeouts int         // requests that took too long
+	refusal  *Error      // the first that says that the request is wrong, or nil
+	tries    []serverTry // by server
 }
 
-// An effort is what a call has done with a server.
-type effort struct {
+// A serverTry is what a call has done with a server.
+type serverTry struct {
 	tried   bool  // at least once
 	refused error // why it is not to be tried again, or nil
 	pending bool  // a request is in progress
 }
 
-func (r *roster) newShortlist(name string) *shortlist {
-	return &shortlist{roster: r, name: name, own: make([]health, len(r.servers))}
+func (s *serverSet) newView(name string) *serverView {
+	return &serverView{serverSet: s, name: name, ownHealth: make([]health, len(s.servers))}
 }
 
-func (r *roster) newSearch(count int) search {
-	return search{start: time.Now(), count: count, done: make([]effort, len(r.servers))}
+func (s *serverSet) newCallState(count int) callState {
+	return callState{start: time.Now(), count: count, tries: make([]serverTry, len(s.servers))}
 }
 
 // pick chooses a random server among those that are not suspects, and returns
 // the suspects to probe beside it. If all are suspects, it chooses a random one
 // that is not left out, or else the last resort: the one that returns first,
 // among those that the call has not tried and that have not asked for the pause
-// themselves. Otherwise, or if the client is limited, it returns -1 and the time
-// until a server is available, or 0 if the call must give up.
-func (l *shortlist) pick(c *search) (i int, probes []int, wait time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// themselves. Otherwise, or if the client is limited, it returns -1 and the
+// time until a server is available, or 0 if the call must give up.
+func (v *serverView) pick(c *callState) (i int, probes []int, wait time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	now := time.Now()
-	if l.limited.After(now) {
-		return -1, nil, l.limited.Sub(now)
+	if v.limitedUntil.After(now) {
+		return -1, nil, v.limitedUntil.Sub(now)
 	}
 	var good, fit []int
 	lastResort := -1
 	var lastResortAt, soonest time.Time
-	for i := range l.servers {
-		if c.done[i].refused != nil || c.done[i].pending {
+	for i := range v.servers {
+		if c.tries[i].refused != nil || c.tries[i].pending {
 			continue
 		}
-		h, own := &l.health[i], &l.own[i]
+		h, own := &v.health[i], &v.ownHealth[i]
 		if h.err == nil && own.err == nil {
 			good = append(good, i)
 			continue
 		}
-		if now.After(h.probe) && now.After(own.probe) {
+		if now.After(h.probeAfter) && now.After(own.probeAfter) {
 			probes = append(probes, i)
 		}
-		until := h.until
-		if own.until.After(until) {
-			until = own.until
+		until := h.pausedUntil
+		if own.pausedUntil.After(until) {
+			until = own.pausedUntil
 		}
 		if !until.After(now) {
 			fit = append(fit, i)
 			continue
 		}
-		asked := h.asked && h.until.After(now) || own.asked && own.until.After(now)
-		if !c.done[i].tried && !asked && (lastResort < 0 || until.Before(lastResortAt)) {
+		asked := h.askedToPause && h.pausedUntil.After(now) || own.askedToPause && own.pausedUntil.After(now)
+		if !c.tries[i].tried && !asked && (lastResort < 0 || until.Before(lastResortAt)) {
 			lastResort, lastResortAt = i, until
 		}
 		if soonest.IsZero() || until.Before(soonest) {
@@ -119,7 +119,7 @@ func (l *shortlist) pick(c *search) (i int, probes []int, wait time.Duration) {
 	switch {
 	case good != nil:
 		for _, i := range probes { // no other one before this one has ended
-			l.health[i].probe, l.own[i].probe = now.Add(l.timeout), now.Add(l.timeout)
+			v.health[i].probeAfter, v.ownHealth[i].probeAfter = now.Add(v.timeout), now.Add(v.timeout)
 		}
 		return good[rand.IntN(len(good))], probes, 0
 	case fit != nil:
@@ -135,85 +135,88 @@ func (l *shortlist) pick(c *search) (i int, probes []int, wait time.Duration) {
 // hedgeAfter returns how long a request of this sequencer may take before
 // another server is asked. It depends on the fastest servers: one that always
 // takes longer than others is slow.
-func (l *shortlist) hedgeAfter() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.slow()
+func (v *serverView) hedgeAfter() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.hedgeAfterLocked()
 }
 
-// slow is hedgeAfter for a caller that holds mu.
-func (l *shortlist) slow() time.Duration { return max(slowAfter, 2*l.answerTime) }
+// hedgeAfterLocked is hedgeAfter for a caller that holds mu.
+func (v *serverView) hedgeAfterLocked() time.Duration { return max(minHedgeAfter, 2*v.answerTime) }
 
-// worked records that a server has answered a request that began at start, and
-// reports whether it had failed before. If the answer is slow, the server stays
-// a suspect, and answerTime changes little: it was probably stopped.
-func (l *shortlist) worked(i int, start time.Time, probe bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	had := l.health[i].failures > 0 || l.own[i].failures > 0
-	l.health[i], l.own[i] = health{}, health{}
-	l.limited = time.Time{}
-	took, slow := time.Since(start), l.slow()
+// recordAnswer records that a server has answered a request that began at
+// start, and reports whether it had failed before. If the answer is slow, the
+// server stays a suspect, and answerTime changes little: it was probably
+// stopped.
+func (v *serverView) recordAnswer(i int, start time.Time, isProbe bool) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	had := v.health[i].failures > 0 || v.ownHealth[i].failures > 0
+	v.health[i], v.ownHealth[i] = health{}, health{}
+	v.limitedUntil = time.Time{}
+	took, slow := time.Since(start), v.hedgeAfterLocked()
 	if took >= slow {
-		l.suspect(i, start, l.noAnswer(i, start))
+		v.markSuspect(i, start, v.noAnswerError(i, start))
 	}
-	if !probe {
-		l.answerTime += (min(took, 2*slow) - l.answerTime) / 8
+	if !isProbe {
+		v.answerTime += (min(took, 2*slow) - v.answerTime) / 8
 	}
 	return had
 }
 
-// failed records that a server has failed, for this sequencer or as a whole,
-// and reports whether it is the first time since it last worked.
-func (l *shortlist) failed(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	h := &l.own[i]
+// recordFailure records that a server has failed, for this sequencer or as a
+// whole, and reports whether it is the first time since it last worked.
+func (v *serverView) recordFailure(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	h := &v.ownHealth[i]
 	if ofServer {
-		h = &l.health[i]
+		h = &v.health[i]
 	}
 	first := h.failures == 0
-	h.fail(start, retryAfter, err)
-	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusTooManyRequests && h.until.After(l.limited) {
-		l.limited = h.until
+	h.recordFailure(start, retryAfter, err)
+	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusTooManyRequests &&
+		h.pausedUntil.After(v.limitedUntil) {
+		v.limitedUntil = h.pausedUntil
 	}
-	if l.own[i].err != nil {
-		l.own[i].suspect(start, err, true)
+	if v.ownHealth[i].err != nil {
+		v.ownHealth[i].markSuspect(start, err, true)
 	}
 	return first
 }
 
-// late makes a server a suspect if it has not answered a request that began at
-// start for long. A call with little time proves nothing.
-func (l *shortlist) late(i int, start time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if time.Since(start) >= l.slow() {
-		l.suspect(i, start, l.noAnswer(i, start))
+// suspectIfLate makes a server a suspect if it has not answered a request that
+// began at start for long. A call with little time proves nothing.
+func (v *serverView) suspectIfLate(i int, start time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if time.Since(start) >= v.hedgeAfterLocked() {
+		v.markSuspect(i, start, v.noAnswerError(i, start))
 	}
 }
 
-// noAnswer returns the error of a request without an answer until now.
-func (l *shortlist) noAnswer(i int, start time.Time) error {
+// noAnswerError returns the error of a request without an answer until now.
+func (v *serverView) noAnswerError(i int, start time.Time) error {
 	took := time.Since(start).Round(time.Millisecond)
 	return fmt.Errorf("client: %s: no answer after %v: %w",
-		place(l.name, l.servers[i].name), took, context.DeadlineExceeded)
+		nameAt(v.name, v.servers[i].name), took, context.DeadlineExceeded)
 }
 
-// suspect makes a server a suspect. It may answer requests of other sequencers,
-// so it must also answer one of this.
-func (l *shortlist) suspect(i int, start time.Time, err error) {
-	l.health[i].suspect(start, err, false)
-	l.own[i].suspect(start, err, false)
+// markSuspect makes a server a suspect. It may answer requests of other
+// sequencers, so it must also answer one of this one.
+func (v *serverView) markSuspect(i int, start time.Time, err error) {
+	v.health[i].markSuspect(start, err, false)
+	v.ownHealth[i].markSuspect(start, err, false)
 }
 
-// errors returns the last failures of all servers, for a call that gives up.
-func (l *shortlist) errors() (errs []error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.servers {
-		h, own := l.health[i], l.own[i]
-		if own.err != nil && (h.err == nil || own.failed.After(h.failed)) {
+// lastErrors returns the last failures of all servers, for a call that gives
+// up.
+func (v *serverView) lastErrors() (errs []error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range v.servers {
+		h, own := v.health[i], v.ownHealth[i]
+		if own.err != nil && (h.err == nil || own.failedAt.After(h.failedAt)) {
 			h = own
 		}
 		if h.err != nil {
