@@ -42,7 +42,7 @@ func New(key []byte, sequencer string, l firn.Layout) (*Cipher, error) {
 	if sequencer == "" {
 		return nil, errors.New("veil: the name of the sequencer is empty")
 	}
-	bits, err := domain(l)
+	bits, err := veiledBits(l)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func New(key []byte, sequencer string, l firn.Layout) (*Cipher, error) {
 	return &Cipher{f, bits}, err
 }
 
-// domain returns how many bits of a layout's IDs are veiled.
-func domain(l firn.Layout) (int, error) {
+// veiledBits returns how many bits of a layout's IDs are veiled.
+func veiledBits(l firn.Layout) (int, error) {
 	switch {
 	case l.Preset() == "uuidv7":
 		return 122, nil

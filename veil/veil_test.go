@@ -92,9 +92,9 @@ func TestDomain(t *testing.T) {
 			"js53": 53, "default": 63, "hazelcast": 63, "twitter": 63, "sonyflake": 63, "uuidv7": 122,
 			"snowcast": 64, "flake-idgen": 64, "lable": 64, "discord": 64, "instagram": 64, "mastodon": 64,
 		}[p.Name]
-		got, err := domain(p.Layout)
+		got, err := veiledBits(p.Layout)
 		if got != want || (err == nil) != (want > 0) {
-			t.Errorf("domain(%s) = %d, %v, want %d", p.Name, got, err, want)
+			t.Errorf("veiledBits(%s) = %d, %v, want %d", p.Name, got, err, want)
 		}
 	}
 }

@@ -34,8 +34,8 @@ type server struct {
 	writes          int64
 }
 
-// copied returns a server with the same values.
-func (s server) copied() server {
+// clone returns a server with the same values.
+func (s server) clone() server {
 	again := server{new(memstore.Store), s.writes}
 	ctx := context.Background()
 	_ = s.List(ctx, "", func(key string, value []byte) bool {
@@ -69,7 +69,7 @@ func (r *Store) lock() (unlock func()) {
 func (r *Store) StopStandby() {
 	defer r.lock()()
 	if r.cut == nil {
-		r.standby, r.cut = r.primary.copied(), make(chan struct{})
+		r.standby, r.cut = r.primary.clone(), make(chan struct{})
 	}
 }
 
@@ -83,23 +83,25 @@ func (r *Store) Failover() {
 	}
 }
 
-// now returns the primary.
-func (r *Store) now() server {
+// currentPrimary returns the primary.
+func (r *Store) currentPrimary() server {
 	defer r.lock()()
 	return r.primary
 }
 
 // Get returns the value of a key on the primary. It may be lost.
-func (r *Store) Get(ctx context.Context, key string) ([]byte, error) { return r.now().Get(ctx, key) }
+func (r *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	return r.currentPrimary().Get(ctx, key)
+}
 
 // GetMany returns the values of all keys, as Get does.
 func (r *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	return r.now().GetMany(ctx, keys)
+	return r.currentPrimary().GetMany(ctx, keys)
 }
 
 // List calls yield for every key with the prefix. The values may be lost.
 func (r *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	return r.now().List(ctx, prefix, yield)
+	return r.currentPrimary().List(ctx, prefix, yield)
 }
 
 // CAS replaces old by next, and waits for the standby.
@@ -133,5 +135,5 @@ func (r *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 // Close closes the store and ends all waits.
 func (r *Store) Close() error {
 	r.Failover()
-	return r.now().Close()
+	return r.currentPrimary().Close()
 }
