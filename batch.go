@@ -14,7 +14,8 @@ import (
 // goroutines. See BatchOf for its methods.
 type Batch = BatchOf[ID]
 
-// A Run is Count IDs: First, First+Step, First+2*Step and so on.
+// A Run is Count IDs: First, First+Step, First+2*Step and so on. See RunOf for
+// its fields.
 type Run = RunOf[ID]
 
 // A RunOf is a Run of 64-bit or 128-bit IDs.

@@ -117,10 +117,10 @@ func (g *GeneratorOf[I]) Fill(ctx context.Context, dst []I) error {
 	return nil
 }
 
-// Reserve takes n consecutive slots at once, regardless of MaxAhead. It returns
-// how long the caller must hold the batch before using it, until its last ID is
-// no more than MaxAhead ahead of the clock. Reserve never waits, and ignores
-// how far the clock went back.
+// Reserve takes n consecutive slots at once, regardless of MaxAhead; n must be
+// at least 1. It returns how long the caller must hold the batch before using
+// it, until its last ID is no more than MaxAhead ahead of the clock. Reserve
+// never waits, and ignores how far the clock went back.
 //
 // Reserve takes nothing if the grant or the layout ends before the batch does
 // (ErrGrantOver, ErrTimeOver), or while a NextBatch call is first in line

@@ -42,7 +42,8 @@ type Grant struct {
 func StaticGrant(node uint64) Grant { return Grant{Node: node} }
 
 // Extend moves the end of the current grant to until; the zero time means no
-// end. A time before the current end is an error and changes nothing.
+// end. A time before the current end is an error and changes nothing. After
+// Seal, the error is ErrSealed.
 func (c *core) Extend(until time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,6 +64,9 @@ func (c *core) Extend(until time.Time) error {
 // Switch continues under another grant, at a tick above the last one used, so
 // that IDs keep increasing. Calls in progress end under one of the two grants.
 // No call takes a slot of the old grant after Switch has returned.
+//
+// After Seal, the error is ErrSealed. A grant that NewGenerator would refuse is
+// an error too, and the current one stays in use.
 func (c *core) Switch(g Grant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -61,8 +61,8 @@ func (f field) String() string { return fieldNames[f] }
 // Parts are the meaningful fields of an ID.
 type Parts struct {
 	Time time.Time // the beginning of the ID's tick, in UTC
-	Node uint64    // the node ID of the generator that made it
-	Seq  uint64    // its number within the tick
+	Node uint64    // the node ID of the generator that made it, 0 to MaxNode
+	Seq  uint64    // its number within the tick, 0 to MaxSeq
 }
 
 // Default returns Firn's own layout: one zero bit, 41 bits of milliseconds

@@ -52,16 +52,15 @@ func (c *core) countAll() bool {
 
 // Stats returns statistics of the generator. Its counts never fall; Lead does.
 // After Seal, they include every ID, even those that calls in progress will
-// return: for that, Stats yields the processor until calls that are inside one
-// swap have left it. That is the only place where the package spins; a way to
-// wait for it would cost every swap.
+// return.
 func (c *core) Stats() Stats {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.countAll() && c.sealed {
 		// Some calls are inside swap, which does not wait, and no new ones
-		// begin: this is the last chance to count what they took.
+		// begin: this is the last chance to count what they took. The package
+		// spins nowhere else; a way to wait for them would cost every swap.
 		c.mu.Unlock()
 		runtime.Gosched()
 		c.mu.Lock()

@@ -39,17 +39,23 @@ type ID[K Kind] firn.ID
 type ID128[K Kind] firn.ID128
 
 // String returns the typed text.
-func (id ID[K]) String() string    { return string(Append(nil, prefixOf[K](), firn.ID(id))) }
+func (id ID[K]) String() string { return string(Append(nil, prefixOf[K](), firn.ID(id))) }
+
+// String returns the typed text.
 func (id ID128[K]) String() string { return string(Append(nil, prefixOf[K](), firn.ID128(id))) }
 
 // IsZero reports whether id is the zero ID.
-func (id ID[K]) IsZero() bool    { return id == 0 }
+func (id ID[K]) IsZero() bool { return id == 0 }
+
+// IsZero reports whether id is the zero ID128.
 func (id ID128[K]) IsZero() bool { return id == ID128[K]{} }
 
 // MarshalText returns the typed text. The error is that of CheckPrefix.
 func (id ID[K]) MarshalText() ([]byte, error) {
 	return Append(nil, prefixOf[K](), firn.ID(id)), CheckPrefix(prefixOf[K]())
 }
+
+// MarshalText returns the typed text. The error is that of CheckPrefix.
 func (id ID128[K]) MarshalText() ([]byte, error) {
 	return Append(nil, prefixOf[K](), firn.ID128(id)), CheckPrefix(prefixOf[K]())
 }
@@ -63,6 +69,7 @@ func (id *ID[K]) UnmarshalText(text []byte) error {
 	return err
 }
 
+// UnmarshalText sets id from its typed text. On error, id is unchanged.
 func (id *ID128[K]) UnmarshalText(text []byte) error {
 	v, err := Parse[firn.ID128](prefixOf[K](), string(text))
 	if err == nil {
@@ -72,11 +79,15 @@ func (id *ID128[K]) UnmarshalText(text []byte) error {
 }
 
 // Value returns what database/sql stores: the number, as firn.ID.Value does.
-func (id ID[K]) Value() (driver.Value, error)    { return firn.ID(id).Value() }
+func (id ID[K]) Value() (driver.Value, error) { return firn.ID(id).Value() }
+
+// Value returns what database/sql stores: the UUID, as firn.ID128.Value does.
 func (id ID128[K]) Value() (driver.Value, error) { return firn.ID128(id).Value() }
 
-// Scan sets id from a column of numbers or UUIDs, as firn.ID.Scan does.
-func (id *ID[K]) Scan(src any) error    { return (*firn.ID)(id).Scan(src) }
+// Scan sets id from a column of numbers, as firn.ID.Scan does.
+func (id *ID[K]) Scan(src any) error { return (*firn.ID)(id).Scan(src) }
+
+// Scan sets id from a column of UUIDs, as firn.ID128.Scan does.
 func (id *ID128[K]) Scan(src any) error { return (*firn.ID128)(id).Scan(src) }
 
 func prefixOf[K Kind]() string {
