@@ -290,9 +290,9 @@ func (c *core) notYetError(v *view, slot, n uint64) error {
 	return &ClockError{Now: c.timeOf(v.now), Last: last, Wait: wait, back: back}
 }
 
-// roundUp returns the first slot of the next tick, or slot if it is the first
-// of its tick.
-func (c *core) roundUp(slot uint64) uint64 {
+// roundUpToTick returns the first slot of the next tick, or slot if it is the
+// first of its tick.
+func (c *core) roundUpToTick(slot uint64) uint64 {
 	m := mask(c.layout.seqBits)
 	return (slot + m) &^ m
 }

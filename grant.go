@@ -80,7 +80,7 @@ func (c *core) Switch(g Grant) error {
 	}
 	slot, used := c.seal(old)
 	if used {
-		c.floor = c.roundUp(slot)
+		c.floor = c.roundUpToTick(slot)
 	}
 	t.floor = c.floor
 	t.setFirst(max(t.first, c.floor))
@@ -110,7 +110,7 @@ func (c *core) Seal() (until time.Time) {
 	slot, used := c.seal(t)
 	c.announceChange()
 	if used {
-		c.floor = c.roundUp(slot)
+		c.floor = c.roundUpToTick(slot)
 	}
 	until = t.grant.From
 	if c.floor > 0 {
@@ -128,7 +128,7 @@ func (c *core) Used() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slot, used := c.term.Load().end()
-	if slot = c.roundUp(slot); !used {
+	if slot = c.roundUpToTick(slot); !used {
 		slot = c.floor
 	}
 	if slot == 0 {

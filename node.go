@@ -35,7 +35,7 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 		case err == nil || errors.Is(err, strconv.ErrRange):
 			return 0, &RangeError{name, text, "0", strconv.FormatUint(most, 10)}
 		}
-		return fail("%s is not a number from 0 to %d%s", quoteShort(text), most, l.orParts())
+		return fail("%s is not a number from 0 to %d%s", quoteShort(text), most, l.partsHint())
 	}
 	if !strings.Contains(s, "=") {
 		return number("node", s, l.MaxNode())
@@ -46,7 +46,7 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 		name, text, _ := strings.Cut(part, "=")
 		i := slices.IndexFunc(parts, func(p namedBits) bool { return p.name == name })
 		if i < 0 {
-			return fail("the layout %s has no node part %s%s", l, quoteShort(name), l.orParts())
+			return fail("the layout %s has no node part %s%s", l, quoteShort(name), l.partsHint())
 		}
 		if _, twice := given[name]; twice {
 			return fail("%s is given twice", name)
@@ -64,9 +64,9 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 	return node, nil
 }
 
-// orParts describes the other form in which a node ID of the layout can be
+// partsHint describes the other form in which a node ID of the layout can be
 // written.
-func (l *Layout) orParts() string {
+func (l *Layout) partsHint() string {
 	var texts []string
 	for _, part := range l.presetOf().nodeParts {
 		texts = append(texts, fmt.Sprintf("%s=0..%d", part.name, mask(part.width)))

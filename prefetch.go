@@ -206,7 +206,7 @@ func (p *PrefetcherOf[I]) takeOrAwait(ctx context.Context, dst []I) (int, error)
 	if n := p.takeSome(p.block.Load(), dst); n > 0 {
 		return n, nil
 	}
-	return p.await(ctx, dst)
+	return p.awaitSome(ctx, dst)
 }
 
 // Close closes p. Fetched IDs are discarded, and calls return ErrClosed from

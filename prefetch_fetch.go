@@ -48,9 +48,9 @@ func (p *PrefetcherOf[I]) fetchSoon(b *block[I]) {
 	}
 }
 
-// await takes at least one ID and up to the length of dst, and waits until
+// awaitSome takes at least one ID and up to the length of dst, and waits until
 // there is one.
-func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
+func (p *PrefetcherOf[I]) awaitSome(ctx context.Context, dst []I) (int, error) {
 	ctx.Done() // may block or panic, and no fetch must wait for that
 	var waited *fetch[I]
 	for {
@@ -131,7 +131,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 	}
 	if spent && (f == nil || !f.late) {
 		p.count = p.growth.next(p.count, p.minCount, p.maxCount)
-		p.fetchAhead = !p.onDemand && time.Since(b.arrived) > worthAhead
+		p.fetchAhead = !p.onDemand && time.Since(b.arrived) > minBatchLife
 	}
 	if f == nil {
 		f, began = p.startFetch(mayRun && !p.abandoned), true
@@ -143,9 +143,9 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 	return 0, f, began, nil
 }
 
-// worthAhead is how long a batch must last for fetching ahead, which saves half
-// of that time: waking a goroutine that fetches takes about as long.
-const worthAhead = 50 * time.Microsecond
+// minBatchLife is how long a batch must last for fetching ahead, which saves
+// half of that time: waking a goroutine that fetches takes about as long.
+const minBatchLife = 50 * time.Microsecond
 
 // startFetch begins a fetch. If byCaller is set, the caller must run it. The
 // caller holds mu.
@@ -165,10 +165,10 @@ func (p *PrefetcherOf[I]) startFetch(byCaller bool) *fetch[I] {
 	return f
 }
 
-// linger is how long the goroutine of a background fetch waits for another one.
-// A goroutine that waits is woken in a quarter of the time that a new one takes
-// to start, and its stack has grown already.
-const linger = 100 * time.Millisecond
+// lingerTime is how long the goroutine of a background fetch waits for another
+// one. A goroutine that waits is woken in a quarter of the time that a new one
+// takes to start, and its stack has grown already.
+const lingerTime = 100 * time.Millisecond
 
 // fetchLoop runs a background fetch, and those that follow soon.
 func (p *PrefetcherOf[I]) fetchLoop(f *fetch[I]) {
@@ -177,11 +177,11 @@ func (p *PrefetcherOf[I]) fetchLoop(f *fetch[I]) {
 		defer p.mu.Unlock()
 		p.decRunning()
 	}()
-	timer := time.NewTimer(linger)
+	timer := time.NewTimer(lingerTime)
 	defer timer.Stop()
 	for {
 		p.runFetch(p.ctx, f, nil)
-		timer.Reset(linger)
+		timer.Reset(lingerTime)
 		select {
 		case f = <-p.work:
 			continue

@@ -351,8 +351,8 @@ func TestNewPrefetcherFetchesAhead(t *testing.T) {
 			return p.Stats().Waits - before
 		}
 		use(3, 0)
-		if waits := use(20, worthAhead/10); waits != 20 {
-			t.Errorf("batches that last %v: %d of 20 were waited for", worthAhead, waits)
+		if waits := use(20, minBatchLife/10); waits != 20 {
+			t.Errorf("batches that last %v: %d of 20 were waited for", minBatchLife, waits)
 		}
 		if waits := use(20, time.Millisecond); waits > 3 {
 			t.Errorf("batches that last 10 ms: %d of 20 were waited for, want only the first ones", waits)
@@ -796,13 +796,13 @@ func TestPrefetcherLingers(t *testing.T) {
 		for want := 1; want <= 3; want++ {
 			for range 1000 {
 				must.Get(p.Next(t.Context()))(t)
-				time.Sleep(linger / 50)
+				time.Sleep(lingerTime / 50)
 			}
 			synctest.Wait()
 			if len(goroutines) != 1+want {
 				t.Errorf("%d goroutines have fetched, want %d", len(goroutines), 1+want)
 			}
-			time.Sleep(2 * linger)
+			time.Sleep(2 * lingerTime)
 		}
 		must.Get(p.Next(t.Context()))(t)
 		begin := time.Now()

@@ -20,18 +20,18 @@ type health struct {
 // How long a server is left out. The time doubles with each failure, up to the
 // longest. The shortest is about what a server takes to start.
 const (
-	shortestPause     = 250 * time.Millisecond
-	longestPause      = 10 * time.Second
-	longestRetryAfter = 5 * time.Minute // from a Retry-After
+	minPause      = 250 * time.Millisecond
+	maxPause      = 10 * time.Second
+	maxRetryAfter = 5 * time.Minute // from a Retry-After
 )
 
 // randomPause returns how long a server is left out after a number of failures.
 // It is random, so that clients that have seen the same failure do not return
 // at once.
 func randomPause(failures int) time.Duration {
-	d := longestPause
+	d := maxPause
 	if n := failures - 1; n < 20 {
-		d = min(shortestPause<<n, d)
+		d = min(minPause<<n, d)
 	}
 	return d/2 + rand.N(d/2+1)
 }
@@ -47,7 +47,7 @@ func (h *health) recordFailure(start time.Time, retryAfter time.Duration, err er
 		h.pausedUntil = now.Add(randomPause(h.failures))
 	}
 	if retryAfter > 0 {
-		retryAfter = min(retryAfter, longestRetryAfter)
+		retryAfter = min(retryAfter, maxRetryAfter)
 		retryAfter += rand.N(retryAfter/10 + 1) // never less than the server asked for
 		h.askedToPause, h.pausedUntil = true, now.Add(retryAfter)
 	}
