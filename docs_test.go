@@ -41,9 +41,9 @@ func readPage(t *testing.T, name string) string {
 	return string(must.Get(os.ReadFile(name))(t))
 }
 
-// docs/layouts.md is normative: each preset's row contains its bits, its unit and
-// its epoch, and there are no other rows. A change here changes the meaning of
-// stored IDs.
+// docs/layouts.md is normative: each preset's row contains its bits, its unit
+// and its epoch, and there are no other rows. A change here changes the meaning
+// of stored IDs.
 func TestPresets(t *testing.T) {
 	said := make(map[string]string)
 	for _, m := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| `(bits=[^`]*)` \\|$").FindAllStringSubmatch(readPage(t, "docs/layouts.md"), -1) {

@@ -260,8 +260,8 @@ func (f Format) parse128(text []byte) (ID128, error) {
 	return ID128{}, f.parseError(f.String()+" ID128", text, 128)
 }
 
-// prefixLen returns the number of bytes at the start of text that are not digits:
-// those of 0x, which only Hex may have.
+// prefixLen returns the number of bytes at the start of text that are not
+// digits: those of 0x, which only Hex may have.
 func (f Format) prefixLen(text []byte) int {
 	if f == Hex && hasHexPrefix(text) {
 		return 2
@@ -273,8 +273,8 @@ func hasHexPrefix(text []byte) bool {
 	return len(text) >= 2 && text[0] == '0' && text[1] == 'x'
 }
 
-// parseError returns the error for a text that f rejects as an ID with that many
-// bits.
+// parseError returns the error for a text that f rejects as an ID with that
+// many bits.
 func (f Format) parseError(what string, text []byte, bits int) *ParseError {
 	fail := func(pos int, format string, args ...any) *ParseError {
 		return newParseError(what, text, pos, fmt.Sprintf(format, args...))

@@ -242,10 +242,14 @@ func (l Layout) Format() Format {
 
 // A PresetInfo describes a named layout.
 type PresetInfo struct {
-	Name   string
-	About  string   // one line
-	Keys   []string // the settings besides epoch and even, with their defaults: "cluster=0  the cluster, 0..15"
-	Layout Layout   // with every key at its default
+	Name  string
+	About string // one line
+
+	// Keys are the settings besides epoch and even, with their defaults and
+	// what they mean: "cluster=0  the cluster, 0..15".
+	Keys []string
+
+	Layout Layout // with every key at its default
 }
 
 // Presets returns an iterator over the named layouts, Firn's own first.

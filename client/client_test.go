@@ -658,7 +658,8 @@ func TestCancelledCaller(t *testing.T) {
 		if s := c.servers.health[0]; s.failures != 0 || h.Requests() != 3 { // the fetch that ended with its call is made again
 			t.Errorf("%+v after %d requests", s, h.Requests())
 		}
-		// After a call that waits long, and in vain, others prefer another server.
+		// After a call that waits long, and in vain, others prefer another
+		// server.
 		h.Delay(time.Hour)
 		defer h.Close()
 		for _, call := range []func(context.Context) error{

@@ -27,7 +27,10 @@ type Error struct {
 	// no type.
 	Kind string
 
-	Detail     string        // what is wrong and what would be right, or how an answer begins that is not a problem
+	// Detail is what is wrong and what would be right. If the answer is not a
+	// problem, it is how the answer begins.
+	Detail string
+
 	Hint       string        // what the user of this package can do, or ""
 	RetryAfter time.Duration // when the server asks to retry, or 0
 }

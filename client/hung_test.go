@@ -136,8 +136,8 @@ func TestHungServers(t *testing.T) {
 						c := n.client(t, Config{Servers: []string{scheme + "://a", scheme + "://b", scheme + "://c"}, Prefetch: &firn.PrefetchOptions{Count: 10, MaxCount: 10}})
 						q := c.Sequencer("orders")
 						all := make(seen)
-						// calls makes calls for a while, and returns how many of
-						// them waited and how long the longest took.
+						// calls makes calls for a while, and returns how many
+						// of them waited and how long the longest took.
 						calls := func(d time.Duration) (waited int, longest time.Duration) {
 							for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 								start := time.Now()
@@ -193,8 +193,8 @@ func TestHungServers(t *testing.T) {
 						for _, h := range handlers {
 							taken += h.Taken()
 						}
-						// Taken by a hung server, and never received: one request
-						// each time it was asked.
+						// Taken by a hung server, and never received: one
+						// request each time it was asked.
 						if s := q.Stats(); s.IDs > taken || s.Discarded == 0 || how == "connect" && s.IDs != taken || kind == "NextBatch" && uint64(len(all)) != s.IDs-s.Discarded {
 							t.Errorf("%d IDs used, %d made, %+v", len(all), taken, s)
 						}

@@ -29,8 +29,8 @@ type network struct {
 }
 
 // inBubble runs a test in a bubble, with a network. At its end, after the
-// clients were closed, no connection or answer is left open, and synctest checks that no
-// goroutine is: however the calls of the test have ended.
+// clients were closed, no connection or answer is left open, and synctest
+// checks that no goroutine is: however the calls of the test have ended.
 func inBubble(t *testing.T, test func(t *testing.T, n *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

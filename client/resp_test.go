@@ -213,8 +213,8 @@ func TestAnswersOverRESP(t *testing.T) {
 	}
 }
 
-// TestNoTLS: a server that does not speak TLS is an error, and its connection is
-// closed.
+// TestNoTLS: a server that does not speak TLS is an error, and its connection
+// is closed.
 func TestNoTLS(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		n.resp(t, "a", 1, "default")

@@ -1,5 +1,5 @@
-// Package arch contains the rules of the repository as tests: imports follow the
-// picture in ARCHITECTURE.md, the library needs only the standard library,
+// Package arch contains the rules of the repository as tests: imports follow
+// the picture in ARCHITECTURE.md, the library needs only the standard library,
 // exported names are listed, and links between pages work. It exports nothing.
 package arch
 
@@ -143,8 +143,8 @@ func (r *repo) dirOf(importPath string) (dir string, m module, ok bool) {
 // picture finds the lines of packages in ARCHITECTURE.md.
 var picture = regexp.MustCompile("(?s)```packages\n(.*?)```")
 
-// pictured returns the line of each package in the picture of ARCHITECTURE.md. A
-// name is a directory, or one below server/internal.
+// pictured returns the line of each package in the picture of ARCHITECTURE.md.
+// A name is a directory, or one below server/internal.
 func (r *repo) pictured(t *testing.T) map[string]int {
 	const descriptions = 61 // the column where they begin
 	block := picture.FindStringSubmatch(r.texts["ARCHITECTURE.md"])
@@ -222,8 +222,8 @@ func TestZeroDependencies(t *testing.T) {
 var templateSetter = regexp.MustCompile(`\.Set(Version|Help|Usage)Template\(`)
 
 // TestTemplates checks that no code uses text/template, directly or through
-// cobra: see docs/decisions/templates.md. A test in tools/release looks for it in
-// the binary, where code of others can bring it.
+// cobra: see docs/decisions/templates.md. A test in tools/release looks for it
+// in the binary, where code of others can bring it.
 func TestTemplates(t *testing.T) {
 	r := repository(t)
 	for _, p := range r.packages {
@@ -253,7 +253,8 @@ var outsidePath = regexp.MustCompile(`(?:^|[^A-Za-z0-9_.~})%*/-]|//)(/(?:` + str
 // written.
 var outsideTexts = []string{".." + "/shared", "proxy.golang" + ".org"}
 
-// TestSelfContained checks that the files do not depend on a particular machine.
+// TestSelfContained checks that the files do not depend on a particular
+// machine.
 func TestSelfContained(t *testing.T) {
 	for name, text := range repository(t).texts {
 		n := 0

@@ -99,8 +99,8 @@ func (c *checker) check(p *pkg) *types.Package {
 			files = append(files, f.syntax)
 		}
 	}
-	// Errors are expected: names of packages of others, and names that files for
-	// several systems declare.
+	// Errors are expected: names of packages of others, and names that files
+	// for several systems declare.
 	config := types.Config{Importer: c, Error: func(error) {}, IgnoreFuncBodies: true, FakeImportC: true}
 	checked, _ := config.Check(p.importPath(), c.repo.fset, files, nil)
 	c.done[p.importPath()] = checked

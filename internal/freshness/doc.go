@@ -14,8 +14,8 @@
 //   - The uniqueness of IDs does not depend on it, but on the step on the word.
 //   - MaxAhead and the end of the grant hold with respect to a reading that was
 //     really made: a clock that has advanced since can only allow more.
-//   - An allowance ends after at most MaxIDs IDs, so even a counter that lies is
-//     soon detected if IDs are drawn fast.
+//   - An allowance ends after at most MaxIDs IDs, so even a counter that lies
+//     is soon detected if IDs are drawn fast.
 //
 // Only the age of the reading from which an ID's time comes depends on the
 // counter. The test is counter - stamp - 1 < span, unsigned:

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A Link passes connections on to a server, and can be cut. Its methods are safe
-// for concurrent use by multiple goroutines.
+// A Link passes connections on to a server, and can be cut. Its methods are
+// safe for concurrent use by multiple goroutines.
 type Link struct {
 	// Address is where it listens, as HOST:PORT.
 	Address string

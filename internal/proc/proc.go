@@ -15,7 +15,8 @@ import (
 )
 
 // Built returns the path of a server that a script of this repository, such as
-// etcd.sh, has built. It skips the test in short mode, and if the program is missing.
+// etcd.sh, has built. It skips the test in short mode, and if the program is
+// missing.
 func Built(t testing.TB, script string) string {
 	t.Helper()
 	if testing.Short() {

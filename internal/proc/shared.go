@@ -8,7 +8,8 @@ import (
 )
 
 // A Shared is what the tests of a package share, such as a server: the first
-// test that gets it starts it, and Main ends it. The zero Shared is ready to use.
+// test that gets it starts it, and Main ends it. The zero Shared is ready to
+// use.
 type Shared[T any] struct {
 	mu      sync.Mutex // guards the fields below
 	value   T
@@ -16,9 +17,9 @@ type Shared[T any] struct {
 	lasting lasting
 }
 
-// Get returns the value of start. Directories and cleanups of the testing.TB that
-// start is called with last until Main ends them. If start ends its test, the
-// next Get calls it again.
+// Get returns the value of start. Directories and cleanups of the testing.TB
+// that start is called with last until Main ends them. If start ends its test,
+// the next Get calls it again.
 func (s *Shared[T]) Get(t testing.TB, start func(testing.TB) T) T {
 	t.Helper()
 	s.mu.Lock()

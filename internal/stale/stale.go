@@ -14,9 +14,9 @@ type Error struct {
 	Err   error     // what the Store has found
 	Other time.Time // when the other server answered last, by this machine's clock
 
-	// Trust makes the Store use the server that answered, and not the other one.
-	// The identity that Lineage returns is then a new one, so that each member
-	// looks for a fence of its own sequencer.
+	// Trust makes the Store use the server that answered, and not the other
+	// one. The identity that Lineage returns is then a new one, so that each
+	// member looks for a fence of its own sequencer.
 	Trust func()
 }
 
