@@ -14,7 +14,7 @@ import (
 // goroutines and must be made by New. A program needs only one.
 type Client struct {
 	config     Config // with defaults filled in
-	servers    serverSet
+	set        serverSet
 	transports []*http.Transport // made by this package
 
 	mu            sync.Mutex
@@ -56,10 +56,10 @@ func New(c Config) (*Client, error) {
 			s.http = &http.Client{Transport: t, CheckRedirect: noRedirect}
 			client.transports = append(client.transports, t)
 		}
-		client.servers.servers = append(client.servers.servers, s)
+		client.set.servers = append(client.set.servers, s)
 	}
-	client.servers.timeout = c.Timeout
-	client.servers.health = make([]health, len(client.servers.servers))
+	client.set.timeout = c.Timeout
+	client.set.health = make([]health, len(client.set.servers))
 	return client, nil
 }
 
@@ -80,7 +80,7 @@ func (c *Client) Sequencer128(name string) *SequencerOf[firn.ID128] {
 // for a server while another one works, or nil if they do. A server that failed
 // for only one sequencer is still used for others.
 func (c *Client) ServerErrors() []error {
-	s := &c.servers
+	s := &c.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]error, len(s.servers))
@@ -111,7 +111,7 @@ func (c *Client) Close(ctx context.Context) error {
 		err := closeOne(ctx)
 		first = cmp.Or(first, err)
 	}
-	for _, s := range c.servers.servers {
+	for _, s := range c.set.servers {
 		if s.pool != nil {
 			s.pool.close()
 		}

@@ -165,7 +165,7 @@ func TestEjection(t *testing.T) {
 		if got := n.dialled("down"); got < 10 || got > 18 {
 			t.Errorf("the server that is down was tried %d times, want about 13", got)
 		}
-		if h := q.servers.health[1]; h.failures != n.dialled("down") || !h.probeAfter.After(time.Now().Add(-time.Second)) {
+		if h := q.set.health[1]; h.failures != n.dialled("down") || !h.probeAfter.After(time.Now().Add(-time.Second)) {
 			t.Errorf("the server that is down is %+v", h)
 		}
 		if up, down := q.ServerErrors()[0], q.ServerErrors()[1]; up != nil || down == nil {
@@ -655,7 +655,7 @@ func TestCancelledCaller(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		all.Wait()
-		if s := c.servers.health[0]; s.failures != 0 || h.Requests() != 3 { // the fetch that ended with its call is made again
+		if s := c.set.health[0]; s.failures != 0 || h.Requests() != 3 { // the fetch that ended with its call is made again
 			t.Errorf("%+v after %d requests", s, h.Requests())
 		}
 		// After a call that waits long, and in vain, others prefer another

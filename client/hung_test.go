@@ -322,7 +322,7 @@ func TestHungAndFailing(t *testing.T) {
 			mustBatch(t, c.Sequencer("orders"), 10)
 		}
 		var said *Error
-		if h := c.servers.health[0]; !errors.As(h.err, &said) || said.Status != 503 || time.Until(h.probeAfter) < 30*time.Second {
+		if h := c.set.health[0]; !errors.As(h.err, &said) || said.Status != 503 || time.Until(h.probeAfter) < 30*time.Second {
 			t.Errorf("%+v, want what it said", h)
 		}
 	})

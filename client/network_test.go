@@ -181,7 +181,7 @@ func (n *network) client(t *testing.T, c Config) *Client {
 	t.Cleanup(transport.CloseIdleConnections) // after the client's Close
 	c.HTTPClient = &http.Client{Transport: recordingTransport{transport, n}}
 	client := newClient(t, c)
-	for _, s := range client.servers.servers {
+	for _, s := range client.set.servers {
 		if s.pool != nil {
 			s.pool.dial = n.dial
 		}

@@ -36,7 +36,7 @@ func TestRESP(t *testing.T) {
 			})
 		}
 		all.Wait()
-		p := q.client.servers.servers[0].pool
+		p := q.client.set.servers[0].pool
 		if len(p.idle) != maxIdleConns {
 			t.Errorf("%d idle connections, want %d", len(p.idle), maxIdleConns)
 		}

@@ -54,7 +54,7 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 		client: c,
 		name:   name,
 		path:   "/v1/sequencers/" + url.PathEscape(name) + "/next",
-		view:   c.servers.newView(name),
+		view:   c.set.newView(name),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.maxRequest.Store(maxCount)
