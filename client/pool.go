@@ -60,8 +60,7 @@ func newPool(c *Config, a address) *pool {
 
 // roundTrip sends a command, and read reads its answer. A connection that
 // fails, or whose caller gives up, is closed. If it was idle, and the server
-// has closed it or sent unrequested data, roundTrip uses another
-// one.
+// has closed it or sent unrequested data, roundTrip uses another one.
 func (p *pool) roundTrip(ctx context.Context, token string, command []byte, read answerReader) error {
 	for {
 		c, reused, err := p.get(ctx, token)
