@@ -78,7 +78,7 @@ func (c *StoreBackend) openOwn(ctx context.Context, name string, by MayCreate) (
 		if err != nil {
 			return nil, err
 		}
-		err = c.silence.do(ctx, storeUse{writes: true}, func(ctx context.Context) error {
+		err = c.silence.whileAnswering(ctx, storeUse{writes: true}, func(ctx context.Context) error {
 			select {
 			case <-changed:
 				return nil
@@ -345,7 +345,7 @@ func (c *StoreBackend) opened() map[string]*entry {
 func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	err = e.retireIfRecreated(refusal)
 	if isWait(refusal) {
-		err = e.backend.silence.do(ctx, storeUse{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
+		err = e.backend.silence.whileAnswering(ctx, storeUse{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
 			b, err = e.line.wait(ctx, n, refusal)
 			return e.retireIfRecreated(err)
 		})

@@ -112,9 +112,9 @@ func (w *silenceWatch) close() {
 	w.ended.Wait()
 }
 
-// do makes a call that may wait for the store. If waiting is pointless, it ends
-// the call, or does not start it, and returns a silentError.
-func (w *silenceWatch) do(ctx context.Context, n storeUse, call func(context.Context) error) error {
+// whileAnswering makes a call that may wait for the store. If waiting is
+// pointless, it ends the call, or does not start it, and returns a silentError.
+func (w *silenceWatch) whileAnswering(ctx context.Context, n storeUse, call func(context.Context) error) error {
 	if silent := w.tooLong(n); silent != nil {
 		return silent
 	}

@@ -24,14 +24,14 @@ func TestSilenceWatch(t *testing.T) {
 		p := newSilenceWatch(grant.Observe(m, answers.Observe), answers.Silent)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		err := p.do(ctx, storeUse{}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		err := p.whileAnswering(ctx, storeUse{}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		if !errors.Is(err, context.Canceled) || errors.Is(err, sequencer.ErrUnavailable) {
 			t.Errorf("a client that goes away: %v", err)
 		}
 		m.Hangs.Store(true)
 		store := p.store
 		asked := time.Now()
-		err = p.do(t.Context(), storeUse{}, func(ctx context.Context) error {
+		err = p.whileAnswering(t.Context(), storeUse{}, func(ctx context.Context) error {
 			for ctx.Err() == nil {
 				once, cancel := context.WithTimeout(ctx, time.Second)
 				_, _ = store.Get(once, "k")
@@ -49,7 +49,7 @@ func TestSilenceWatch(t *testing.T) {
 		m.Hangs.Store(false)
 		_, _ = store.Get(t.Context(), "k")
 		m.Hangs.Store(true)
-		err = p.do(t.Context(), storeUse{}, func(ctx context.Context) error {
+		err = p.whileAnswering(t.Context(), storeUse{}, func(ctx context.Context) error {
 			_, _ = store.Get(ctx, "k") // until it is ended
 			return nil
 		})
@@ -58,7 +58,7 @@ func TestSilenceWatch(t *testing.T) {
 		}
 		needed := false
 		ran := false
-		err = p.do(t.Context(), storeUse{onlyIf: func() bool { return needed }}, func(context.Context) error { ran = true; return grant.ErrDetached })
+		err = p.whileAnswering(t.Context(), storeUse{onlyIf: func() bool { return needed }}, func(context.Context) error { ran = true; return grant.ErrDetached })
 		if !ran || !errors.Is(err, grant.ErrDetached) {
 			t.Errorf("a call that may not need the store: %v, it ran: %t", err, ran)
 		}

@@ -47,7 +47,7 @@ func (a *StoreAdmin) Store() grant.Store { return a.store }
 // ask calls the store, unless it has been silent for too long.
 func ask[T any](ctx context.Context, a *StoreAdmin, n storeUse, call func(context.Context) (T, error)) (result T,
 	err error) {
-	err = a.silence.do(ctx, n, func(ctx context.Context) (err error) {
+	err = a.silence.whileAnswering(ctx, n, func(ctx context.Context) (err error) {
 		result, err = call(ctx)
 		return err
 	})
@@ -65,7 +65,7 @@ func (a *StoreAdmin) By(c Client, log *slog.Logger) *StoreAdmin {
 // Sequencers calls yield for each sequencer that the client may see, in the
 // order of names. An error with a name concerns the record of that sequencer.
 func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, info grant.Info, err error) bool) error {
-	return storeError(ctx, a.silence.do(ctx, storeUse{}, func(ctx context.Context) error {
+	return storeError(ctx, a.silence.whileAnswering(ctx, storeUse{}, func(ctx context.Context) error {
 		return grant.Sequencers(ctx, a.store, func(name string, info grant.Info, err error) bool {
 			return a.sees != nil && !a.sees(name) || yield(name, info, err)
 		})
@@ -84,7 +84,7 @@ func (a *StoreAdmin) Configure(layout firn.Layout, maxAhead *time.Duration) gran
 
 // Nodes calls yield for each node ID of a sequencer that was ever used.
 func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.NodeInfo, err error) bool) error {
-	return storeError(ctx, a.silence.do(ctx, storeUse{}, func(ctx context.Context) error {
+	return storeError(ctx, a.silence.whileAnswering(ctx, storeUse{}, func(ctx context.Context) error {
 		return grant.Nodes(ctx, a.store, name, yield)
 	}))
 }
