@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/veil"
 )
@@ -56,25 +55,6 @@ func (f Front) WithDefaults() Front {
 // sequencer. The context may have a request ID. The batch is a copy: a pointer
 // would cost an allocation, even if the function is nil.
 type IssueFunc func(ctx context.Context, c *auth.Credentials, name string, b Batch)
-
-// A Request is a request for IDs.
-type Request struct {
-	Count    int       // see ParseCount
-	Format   form.Form // zero: that of the layout
-	Resolved form.Form // set before IDs are taken: the Format, with the prefix or key of the sequencer
-	Runs     bool      // the IDs are requested as runs
-
-	// MustExist means that the request creates no sequencer.
-	MustExist bool
-
-	// Fit returns what else is wrong with a sequencer for this request; nil
-	// accepts every one. It is called before any ID is taken, perhaps twice.
-	Fit func(*Sequencer) *Problem
-
-	// Wait is called before the call waits. It returns the context to wait in;
-	// nil changes nothing.
-	Wait func() context.Context
-}
 
 // ParseCount reads the number of IDs of a request.
 func (f *Front) ParseCount(text []byte) (n int, p *Problem) {
@@ -131,25 +111,6 @@ func (f *Front) Check(c *auth.Credentials, name string) *Problem {
 		return Problemf(BadName, "%v", err)
 	}
 	return nil
-}
-
-// fit completes the request for its sequencer, or returns why it does not suit
-// it.
-func (q *Request) fit(s *Sequencer) *Problem {
-	if q.Resolved = q.Format; q.Resolved.IsAuto() {
-		q.Resolved = form.Of(s.Layout.Format())
-	}
-	if err := s.complete(&q.Resolved); err != nil {
-		return Problemf(BadParameter, "%s", textfmt.Message(err))
-	}
-	if q.Runs && !s.Layout.HasRuns() {
-		return Problemf(NoRuns, "layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: "+
-			"request the IDs themselves", s.Layout)
-	}
-	if q.Fit == nil {
-		return nil
-	}
-	return q.Fit(s)
 }
 
 // Take takes IDs of a sequencer for a client that Allow allows to take them. It
