@@ -2,14 +2,10 @@ package listen
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
+	"fmt"
 	"io"
 	"net"
-	"strings"
 	"time"
-
-	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // Limits for refusing connections beyond Config.MaxConns.
@@ -20,10 +16,6 @@ const (
 
 	// refuseTimeout is how long a refusal may take, with its TLS handshake.
 	refuseTimeout = time.Second
-
-	// warnEvery is the minimum time between two warnings with the same text:
-	// clients can cause them.
-	warnEvery = 10 * time.Second
 )
 
 // fullMessage is the message to a refused client.
@@ -75,30 +67,15 @@ func (m *Mux) turnAway(raw *countedConn) {
 	_ = conn.Close()
 }
 
-// warn logs a warning, unless it has just logged the same text.
-func (m *Mux) warn(text string, args ...any) {
-	now := time.Now()
-	m.warnMu.Lock()
-	last, again := m.warned[text]
-	if again = again && now.Sub(last) <= warnEvery; !again {
-		m.warned[text] = now
-	}
-	m.warnMu.Unlock()
-	if !again {
-		m.config.Logger.Warn(text, args...)
-	}
+// refuse answers HTTP with an error, if possible.
+func refuse(conn net.Conn, why string) {
+	answer(conn, "400 Bad Request", "text/plain; charset=utf-8", "firn: "+why+"\n")
 }
 
-// warnOfCertificate warns if a handshake has failed because one side has refused
-// the other's certificate.
-func (m *Mux) warnOfCertificate(peer net.Addr, err error) {
-	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		subject := textfmt.Short(bad.UnverifiedCertificates[0].Subject.String())
-		m.warn("client certificate refused", "peer", peer, "subject", subject, "error", err)
-	}
-	// Package tls does not export the numbers of alerts.
-	alert, ok := errors.AsType[*net.OpError](err)
-	if ok && alert.Op == "remote error" && strings.Contains(alert.Err.Error(), "certificate") {
-		m.warn("a client refuses the server's certificate", "peer", peer, "error", err)
+// answer answers HTTP and closes the sending half.
+func answer(conn net.Conn, status, media, body string) {
+	if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\nContent-Length: "+
+		"%d\r\n\r\n%s", status, media, len(body), body); err == nil {
+		Linger(conn)
 	}
 }
