@@ -97,24 +97,6 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	return ctx, err
 }
 
-// admit registers a call, unless there are too many.
-func (m *meteredConn) admit(k *call, known bool) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.total.calls.Load() > manyCalls && len(m.open) > fewCalls {
-		return fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: "+
-			"set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
-	}
-	if known {
-		m.authenticated = true
-		if m.hasAuth {
-			listen.Known(m.Conn)
-		}
-	}
-	m.calls[k] = struct{}{}
-	return nil
-}
-
 // arrive records that the first message of a call has arrived.
 func (k *call) arrive() {
 	k.meter.mu.Lock()
@@ -138,64 +120,4 @@ func (k *call) leave(well bool) {
 	if well {
 		k.meter.lastSuccess = time.Now()
 	}
-}
-
-// forget removes a call. The caller holds m.mu.
-func (m *meteredConn) forget(k *call) {
-	if !m.unread() {
-		m.lastSent = time.Now() // its answer begins to wait
-	}
-	delete(m.calls, k)
-}
-
-// unread reports whether answers have not been sent completely. The caller
-// holds m.mu.
-func (m *meteredConn) unread() bool { return len(m.open) > len(m.calls) || m.held > 0 }
-
-// watch checks the connection regularly until it is closed.
-func (m *meteredConn) watch() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	every := min(m.readLimit, m.writeLimit) / 2
-	m.timer = time.AfterFunc(every, func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.closed {
-			return
-		}
-		if m.expire(time.Now()) {
-			_ = m.Conn.Close()
-			return
-		}
-		m.timer.Reset(every)
-	})
-}
-
-// expire ends calls whose message does not arrive. It reports whether to close
-// the connection: its client has not authenticated, or does not read its
-// answers. The caller holds m.mu.
-func (m *meteredConn) expire(now time.Time) (end bool) {
-	for k := range m.calls {
-		switch {
-		case k.ctx.Err() != nil:
-			m.forget(k) // its handler may never begin
-		case !k.arrived && now.Sub(k.begun) >= m.readLimit:
-			k.cancel()
-		}
-	}
-	pause := now.Sub(m.lastSent)
-	return !m.authenticated && now.Sub(m.lastSuccess) >= m.readLimit || m.unread() && pause >= m.writeLimit ||
-		m.held > 0 && pause >= maxPause && m.total.waiting.Load() > 0
-}
-
-// tooManyControls records that the client has sent SETTINGS, a PING or a reset,
-// and reports whether it sends too many.
-func (m *meteredConn) tooManyControls() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now := time.Now(); m.controls == 0 || now.Sub(m.controlsSince) > controlWindow {
-		m.controlsSince, m.controls = now, 0
-	}
-	m.controls++
-	return m.controls > maxControls
 }
