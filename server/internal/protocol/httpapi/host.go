@@ -1,13 +1,10 @@
 package httpapi
 
 import (
-	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // Expose says that the server listens on more than loopback and sockets. It
@@ -38,35 +35,4 @@ func (h *Handler) allowedHosts() string {
 		return "IP addresses, names without a dot, and those that end with " + list(private)
 	}
 	return "localhost, 127.0.0.0/8 and [::1]"
-}
-
-// mayCreate reports whether a request for IDs may create its sequencer. A GET
-// may come from a page of any origin, and on plain HTTP browsers do not say so,
-// except to loopback. Certificates and passwords do not help: browsers add them to
-// requests of any page, and tokens to none.
-func (h *Handler) mayCreate(r *http.Request, creds *auth.Credentials) bool {
-	return !h.exposed || r.Method != http.MethodGet || creds.Token != ""
-}
-
-// isCrossSite reports whether a browser sent the request for a page of another
-// origin. Such a page cannot read the answer, as there are no CORS headers, but
-// its GET would still take IDs and might create a sequencer.
-//
-// http.CrossOriginProtection has the rule, for methods other than GET.
-func isCrossSite(r *http.Request) bool {
-	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
-		return false // not a browser, or a GET over plain HTTP: see mayCreate
-	}
-	as := *r
-	as.Method = http.MethodPost
-	return origins.Check(&as) != nil
-}
-
-var origins = http.NewCrossOriginProtection()
-
-// credentials returns the credentials of a request.
-func credentials(r *http.Request) *auth.Credentials {
-	c := auth.FromHeader(r.Header["Authorization"], r.TLS)
-	c.Address = r.RemoteAddr
-	return c
 }
