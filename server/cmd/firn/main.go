@@ -18,15 +18,15 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/internal/ids/textfmt"
-	"github.com/firnid/firn/server/internal/operate/host"
 	"github.com/firnid/firn/server/internal/operate/logs"
+	"github.com/firnid/firn/server/internal/operate/storedir"
 	"github.com/firnid/firn/server/internal/service"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { os.Exit(execute(host.Container, "", nil)) }
+func main() { os.Exit(execute(storedir.Container, "", nil)) }
 
 // execute runs the program. container detects a container; machine is the
 // directory of the machine, "" for the system's; clock is the clock of the
@@ -36,7 +36,7 @@ func execute(container func() string, machine string, clock func() time.Time) (c
 	if now == nil {
 		now = time.Now
 	}
-	ctx, stop := host.UntilSignal(context.Background(), nil, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(context.Background(), nil, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return run(ctx, &app{
 		stdin:  os.Stdin,
@@ -48,7 +48,7 @@ func execute(container func() string, machine string, clock func() time.Time) (c
 		clock: clock,
 
 		container:   container,
-		directories: host.Directories{Shared: machine},
+		directories: storedir.Paths{Shared: machine},
 	}, os.Args[1:])
 }
 
@@ -61,7 +61,7 @@ type app struct {
 	clock       func() time.Time // of members of a store; nil means the system's, which they read faster
 	getenv      func(string) string
 	container   func() string // the evidence of a container, or ""
-	directories host.Directories
+	directories storedir.Paths
 	log         *logs.Writer         // of a command that logs, also for its error; nil for others
 	changes     service.WriteOutcome // of the stores of withStore and openPlace
 
@@ -94,8 +94,8 @@ func run(ctx context.Context, a *app, args []string) int {
 	code := exitCode(err)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil && code == exitFailed {
 		code = exitInterrupted
-		if by, ok := errors.AsType[*host.Interruption](context.Cause(ctx)); ok {
-			code = by.Code()
+		if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok {
+			code = by.code()
 		}
 	}
 	a.report(err)

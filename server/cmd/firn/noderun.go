@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/operate/host"
 	"github.com/firnid/firn/server/internal/operate/noderun"
 )
 
@@ -73,7 +72,7 @@ func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 	if err := n.app.checkDirectory(n.store); err != nil {
 		return err
 	}
-	ctx, stop := host.UntilSignal(ctx, signals, noderun.Signals()...)
+	ctx, stop := untilSignal(ctx, signals, noderun.Signals()...)
 	defer stop()
 	err := n.app.withStore(ctx, n.store, false, func(s grant.Store) error {
 		n.Store = s
@@ -87,9 +86,9 @@ func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 		}
 		return err
 	})
-	if by, ok := errors.AsType[*host.Interruption](context.Cause(ctx)); ok && err != nil {
+	if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok && err != nil {
 		if exit, ok := errors.AsType[*exitError](err); !ok || exit.code == exitFailed && exit.err != nil { // not the command's own code
-			return &exitError{code: by.Code(), err: context.Canceled}
+			return &exitError{code: by.code(), err: context.Canceled}
 		}
 	}
 	return err

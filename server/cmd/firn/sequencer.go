@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -19,8 +17,6 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
-	"github.com/firnid/firn/server/internal/operate/host"
-	"github.com/firnid/firn/server/internal/service"
 )
 
 // newSequencer makes the commands for whole sequencers.
@@ -385,24 +381,4 @@ func newSequencerPurge(a *app) *cobra.Command {
 	})
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
-}
-
-// asOperator returns the context of a command that changes sequencers: their
-// records name its user and host.
-func asOperator(ctx context.Context) context.Context {
-	who, at := host.Operator()
-	return grant.WithOperator(ctx, who+"@"+at)
-}
-
-// audit logs on stderr that this command has changed a sequencer of a store, or
-// has tried to, with the attributes of the server's audit lines. On a terminal,
-// where nothing collects the log, the command's output and the sequencer's
-// record are enough.
-func (a *app) audit(ctx context.Context, s grant.Store, done, name string, err error) {
-	result := a.changes.Result(ctx, s, name, err)
-	if isTerminal(a.stderr) || errors.As(err, new(*exitError)) { // refused before anything was written
-		return
-	}
-	who, at := host.Operator()
-	service.Audit(ctx, slog.New(slog.NewTextHandler(a.stderr, nil)), service.Client{Name: who, Address: at}, done, result, name, err)
 }

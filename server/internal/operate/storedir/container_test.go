@@ -1,4 +1,4 @@
-package host
+package storedir
 
 import (
 	"io/fs"

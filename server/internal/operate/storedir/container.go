@@ -1,6 +1,4 @@
-// Package host finds out what surrounds the process: a container, or a service
-// manager, which it notifies.
-package host
+package storedir
 
 import (
 	"os"

@@ -1,4 +1,6 @@
-package host
+// Package storedir finds the directories of a machine's stores, and whether the
+// process runs in a container, whose directories are not the machine's.
+package storedir
 
 import (
 	"errors"
@@ -8,14 +10,14 @@ import (
 	"strings"
 )
 
-// Directories are those in which stores of this machine lie.
-type Directories struct {
+// Paths are those in which stores of this machine lie.
+type Paths struct {
 	Getenv func(string) string
 	Shared string // the machine's; "" for the system's
 }
 
 // Own returns the directory of the current user's store.
-func (d *Directories) Own() (string, error) {
+func (d *Paths) Own() (string, error) {
 	if runtime.GOOS == "windows" {
 		if dir := d.Getenv("LOCALAPPDATA"); dir != "" {
 			return filepath.Join(dir, "firn"), nil
@@ -39,7 +41,7 @@ func (d *Directories) Own() (string, error) {
 }
 
 // Machine returns the directory of the machine's store.
-func (d *Directories) Machine() (string, error) {
+func (d *Paths) Machine() (string, error) {
 	switch {
 	case d.Shared != "":
 		return d.Shared, nil

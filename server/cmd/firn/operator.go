@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/user"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// operator returns the user and the host of this process.
+func operator() (who, host string) {
+	who = "unknown"
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	host, _ = os.Hostname()
+	return who, host
+}
+
+// asOperator returns the context of a command that changes sequencers: their
+// records name its user and host.
+func asOperator(ctx context.Context) context.Context {
+	who, at := operator()
+	return grant.WithOperator(ctx, who+"@"+at)
+}
+
+// audit logs on stderr that this command has changed a sequencer of a store, or
+// has tried to, with the attributes of the server's audit lines. On a terminal,
+// where nothing collects the log, the command's output and the sequencer's
+// record are enough.
+func (a *app) audit(ctx context.Context, s grant.Store, done, name string, err error) {
+	result := a.changes.Result(ctx, s, name, err)
+	if isTerminal(a.stderr) || errors.As(err, new(*exitError)) { // refused before anything was written
+		return
+	}
+	who, at := operator()
+	service.Audit(ctx, slog.New(slog.NewTextHandler(a.stderr, nil)), service.Client{Name: who, Address: at}, done, result, name, err)
+}
