@@ -65,7 +65,7 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 		return err
 	}
 	defer s.Close()
-	return storeError(f(a.changes.Watch(s)))
+	return storeError(f(a.changes.Wrap(s)))
 }
 
 func newSequencerCreate(a *app) *cobra.Command {

@@ -79,7 +79,7 @@ func (a *app) openPlace(ctx context.Context, text string, create bool) (grant.Pl
 		s.Close()
 		return grant.Place{}, failed("", "%w", err)
 	}
-	return grant.Place{Store: a.changes.Watch(s), URL: strings.ReplaceAll(name, " ", "%20")}, nil
+	return grant.Place{Store: a.changes.Wrap(s), URL: strings.ReplaceAll(name, " ", "%20")}, nil
 }
 
 // placeName returns the URL of a store without its password.

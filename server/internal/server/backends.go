@@ -100,7 +100,7 @@ func (s *source) figures() (all []metrics.Sequencer) {
 	now := time.Now()
 	s.storeBackend.Usage(func(name string, u *service.Usage) {
 		m := figure(name, u)
-		m.Stored, m.KeeperStats, m.Err = true, u.Keeper, cmp.Or(u.Status.Err, u.Lack)
+		m.Stored, m.KeeperStats, m.Err = true, u.Keeper, cmp.Or(u.Status.Err, u.Refusal)
 		m.Attached, m.Node, m.WindowLeft = service.Holds(u.Status, now), u.Status.Node, u.Status.Until.Sub(now)
 		counts, counted := s.storeBackend.NodeCounts(name, now)
 		m.Nodes, m.Counted = metrics.Nodes(counts), counted

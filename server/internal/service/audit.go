@@ -40,8 +40,8 @@ func (c Client) operator() string {
 // use, for one change at a time.
 type WriteOutcome struct{ applied, unknown atomic.Bool }
 
-// Watch returns a Store whose writes the Witness sees.
-func (w *WriteOutcome) Watch(s grant.Store) grant.Store {
+// Wrap returns a Store whose writes the Witness sees.
+func (w *WriteOutcome) Wrap(s grant.Store) grant.Store {
 	return grant.Observe(s, func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(applied bool, err error) {
 			if applied {

@@ -71,7 +71,7 @@ type source[I firn.AnyID[I]] interface {
 // as far as possible (see firn.Generator's NextBatch). A wait must end with the
 // context.
 func NewSequencer[I firn.AnyID[I]](l firn.Layout, from source[I]) *Sequencer {
-	line := newLine(l, from)
+	line := newQueue(l, from)
 	return &Sequencer{Layout: l, try: line.try, wait: line.wait}
 }
 

@@ -7,41 +7,41 @@ import (
 	"time"
 )
 
-// Node IDs are given back closingAtOnce at a time: if all were given back at
+// Node IDs are given back maxParallelCloses at a time: if all were given back at
 // once, each would wait until its timeout. If the store accepts none for
-// closingStalls, no more are tried.
+// closeStallTimeout, no more are tried.
 const (
-	closingAtOnce = 64
-	closingStalls = 5 * time.Second
+	maxParallelCloses = 64
+	closeStallTimeout = 5 * time.Second
 )
 
-// lateClose is how long a sequencer that was opened during shutdown may take to
+// lateCloseTimeout is how long a sequencer that was opened during shutdown may take to
 // give its node ID back.
-const lateClose = 2 * time.Second
+const lateCloseTimeout = 2 * time.Second
 
 // Close gives all node IDs back concurrently. An error says how many could not
 // be given back before the context was done; these are free when their windows
 // end.
-func (c *StoreBackend) Close(ctx context.Context) error {
-	c.mu.Lock()
-	c.closed = true
+func (b *StoreBackend) Close(ctx context.Context) error {
+	b.mu.Lock()
+	b.closed = true
 	var open []*entry
-	for _, e := range c.byName {
+	for _, e := range b.byName {
 		if e.phase == phaseOpen {
 			open = append(open, e)
 		}
 	}
-	c.mu.Unlock()
-	c.silence.close()
-	c.stopCounting()
+	b.mu.Unlock()
+	b.silence.close()
+	b.stopCounting()
 	// Each opening closes what it opened. Cancelling one may leave its node ID
 	// claimed, so it is cancelled only when ctx ends.
-	stop := context.AfterFunc(ctx, c.stopOpening)
-	c.openings.Wait()
+	stop := context.AfterFunc(ctx, b.stopOpening)
+	b.openings.Wait()
 	stop()
-	c.stopOpening()
+	b.stopOpening()
 	failed, first := giveBack(ctx, open)
-	c.retiring.Wait()
+	b.retiring.Wait()
 	if failed > 0 {
 		return fmt.Errorf("%d of %d node IDs were not given back: %w", failed, len(open), first)
 	}
@@ -53,10 +53,10 @@ func (c *StoreBackend) Close(ctx context.Context) error {
 func giveBack(ctx context.Context, open []*entry) (failed int, first error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	stalled := time.AfterFunc(closingStalls, stop)
+	stalled := time.AfterFunc(closeStallTimeout, stop)
 	defer stalled.Stop()
 	var mu sync.Mutex // guards failed and first
-	turns := make(chan struct{}, closingAtOnce)
+	turns := make(chan struct{}, maxParallelCloses)
 	var closing sync.WaitGroup
 	for _, e := range open {
 		closing.Go(func() {
@@ -67,7 +67,7 @@ func giveBack(ctx context.Context, open []*entry) (failed int, first error) {
 			}
 			err := e.Close(ctx)
 			if err == nil {
-				stalled.Reset(closingStalls)
+				stalled.Reset(closeStallTimeout)
 				return
 			}
 			mu.Lock()

@@ -103,13 +103,13 @@ func TestCloseMany(t *testing.T) {
 			err := c.Close(t.Context())
 			took := time.Since(begin)
 			switch {
-			case stalls && (err == nil || took > 2*closingStalls):
-				t.Errorf("%v after %v, want an error after %v", err, took, closingStalls)
+			case stalls && (err == nil || took > 2*closeStallTimeout):
+				t.Errorf("%v after %v, want an error after %v", err, took, closeStallTimeout)
 			case !stalls && err != nil:
 				t.Errorf("%d sequencers, after %v: %v", names, took, err)
 			}
-			if most := store.most.Load(); most > closingAtOnce && !stalls {
-				t.Errorf("%d writes at the same time, want %d at most: what waits too long is given up", most, closingAtOnce)
+			if most := store.most.Load(); most > maxParallelCloses && !stalls {
+				t.Errorf("%d writes at the same time, want %d at most: what waits too long is given up", most, maxParallelCloses)
 			}
 			if stalls {
 				<-store.turn

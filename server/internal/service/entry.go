@@ -29,7 +29,7 @@ type entry struct {
 	// Set when it is open.
 	since     time.Time
 	sequencer *Sequencer // which waits by the entry
-	line      *line      // of calls for IDs
+	queue      *queue      // of calls for IDs
 	openSequencer
 }
 
@@ -53,21 +53,21 @@ const (
 )
 
 // openEntry returns the entry of a name if its sequencer is open, or nil.
-func (c *StoreBackend) openEntry(name string) *entry {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if e := c.byName[name]; e != nil && e.phase == phaseOpen {
+func (b *StoreBackend) openEntry(name string) *entry {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if e := b.byName[name]; e != nil && e.phase == phaseOpen {
 		return e
 	}
 	return nil
 }
 
 // opened returns the open sequencers by name.
-func (c *StoreBackend) opened() map[string]*entry {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	all := make(map[string]*entry, len(c.byName))
-	for name, e := range c.byName {
+func (b *StoreBackend) opened() map[string]*entry {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	all := make(map[string]*entry, len(b.byName))
+	for name, e := range b.byName {
 		if e.phase == phaseOpen {
 			all[name] = e
 		}
@@ -81,7 +81,7 @@ func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err er
 	err = e.retireIfRecreated(refusal)
 	if isWait(refusal) {
 		err = e.backend.silence.whileAnswering(ctx, storeUse{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
-			b, err = e.line.wait(ctx, n, refusal)
+			b, err = e.queue.wait(ctx, n, refusal)
 			return e.retireIfRecreated(err)
 		})
 	}
@@ -130,14 +130,14 @@ const rejoinTimeout = 2 * time.Second
 // again, after it was created again or attached. Otherwise the next call would
 // be answered from an outdated state. Detach and Destroy need nothing alike: the
 // store notifies their Keepers (grant.Observe).
-func (c *StoreBackend) rejoin(ctx context.Context, name string) {
-	e := c.openEntry(name)
+func (b *StoreBackend) rejoin(ctx context.Context, name string) {
+	e := b.openEntry(name)
 	if e == nil || !e.lapsed() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, rejoinTimeout)
 	defer cancel()
 	if err := e.Join(ctx); errors.Is(err, grant.ErrMismatch) {
-		c.retire(e) // it has another layout now
+		b.retire(e) // it has another layout now
 	}
 }

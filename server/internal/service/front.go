@@ -127,13 +127,13 @@ func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *R
 		return ProblemOf(err, f.RequestTimeout, false)
 	}
 	p := f.take(ctx, c, name, q, b)
-	f.settle(ctx, c, name, q.Count, b, p == nil)
+	f.chargeAndReport(ctx, c, name, q.Count, b, p == nil)
 	return p
 }
 
-// settle charges a client for the n IDs that it has got, and reports them; or it
+// chargeAndReport charges a client for the n IDs that it has got, and reports them; or it
 // takes the charge back.
-func (f *Front) settle(ctx context.Context, c *auth.Credentials, name string, n int, b *Batch, got bool) {
+func (f *Front) chargeAndReport(ctx context.Context, c *auth.Credentials, name string, n int, b *Batch, got bool) {
 	c.Settle(name, n, got)
 	if got && f.Issued != nil {
 		f.Issued(ctx, c, name, *b)
@@ -196,7 +196,7 @@ func (f *Front) Try(ctx context.Context, c *auth.Credentials, name string, q *Re
 	}
 	var err error
 	*b, err = s.Try(q.Count)
-	f.settle(ctx, c, name, q.Count, b, err == nil)
+	f.chargeAndReport(ctx, c, name, q.Count, b, err == nil)
 	return err == nil
 }
 

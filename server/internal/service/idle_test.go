@@ -66,11 +66,11 @@ func TestIdleCloses(t *testing.T) {
 		takeOne(t, c, "other")
 		idle := must.Get(c.Sequencer(t.Context(), "idle", nil))(t)
 		last := takeFrom(t, idle)
-		time.Sleep(2 * fewIdle)
+		time.Sleep(2 * minUnused)
 		takeFrom(t, idle)
 		takeOne(t, c, "busy") // closes other
 		for range 4 {
-			time.Sleep(fewIdle / 2)
+			time.Sleep(minUnused / 2)
 			takeOne(t, c, "busy")
 		}
 		takeOne(t, c, "other")
@@ -109,7 +109,7 @@ func TestNamesOfOthers(t *testing.T) {
 		if _, err := c.Sequencer(t.Context(), "new", nil); !errors.Is(err, ErrTooManySequencers) {
 			t.Errorf("a new one beside %d that are in use: %v", room, err)
 		}
-		time.Sleep(2 * fewIdle)
+		time.Sleep(2 * minUnused)
 		takeOne(t, c, fmt.Sprint("mine-", room-1)) // closes one that is idle
 		for range 3 {
 			fill()
@@ -118,7 +118,7 @@ func TestNamesOfOthers(t *testing.T) {
 		if n := len(c.opened()); n > room {
 			t.Errorf("%d sequencers are open, want %d at most", n, room)
 		}
-		time.Sleep(2 * fewIdle)
+		time.Sleep(2 * minUnused)
 		takeOne(t, c, "new")
 	})
 }

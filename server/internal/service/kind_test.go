@@ -61,7 +61,7 @@ func TestKinds(t *testing.T) {
 
 // TestCauses: each error has one kind.
 func TestCauses(t *testing.T) {
-	for _, c := range causes {
+	for _, c := range errorKinds {
 		if got := kindOf(fmt.Errorf("x: %w", c.err)); got != c.kind {
 			t.Errorf("%v is %s, want %s", c.err, got, c.kind)
 		}
@@ -104,7 +104,7 @@ func TestStoreErrors(t *testing.T) {
 	ended, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
 	known := []error{context.Canceled, &firn.ClockError{Wait: time.Minute}, &grant.ExhaustedError{Ahead: true}}
-	for _, c := range causes {
+	for _, c := range errorKinds {
 		known = append(known, c.err)
 	}
 	for _, err := range known {
@@ -163,8 +163,8 @@ func TestClientKinds(t *testing.T) {
 		if kinds[k].ofServer {
 			b.WriteString("ofServer: true,")
 		}
-		if i := slices.IndexFunc(causes[:], func(c cause) bool { return c.kind == k && names[c.err] != "" }); i >= 0 {
-			fmt.Fprintf(&b, "is: %s,", names[causes[i].err])
+		if i := slices.IndexFunc(errorKinds[:], func(c errorKind) bool { return c.kind == k && names[c.err] != "" }); i >= 0 {
+			fmt.Fprintf(&b, "is: %s,", names[errorKinds[i].err])
 		}
 		b.WriteString("},\n")
 	}

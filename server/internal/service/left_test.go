@@ -24,7 +24,7 @@ func TestLineLeft(t *testing.T) {
 		"panicked": func(context.Context, int) (Batch, error) { panic("boom") },
 	} {
 		layout := firn.Default()
-		l := &line{layout: &layout, next: next}
+		l := &queue{layout: &layout, next: next}
 		for range 2 {
 			func() {
 				defer func() { _ = recover() }()

@@ -14,8 +14,8 @@ import (
 type LimitedChange func(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info,
 	pending bool, err error)
 
-// Attach is a LimitedChange that attaches a sequencer. It is never pending.
-func Attach(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
+// AttachWithin is a LimitedChange that attaches a sequencer. It is never pending.
+func AttachWithin(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
 	err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -23,19 +23,19 @@ func Attach(ctx context.Context, a *StoreAdmin, name string, limit time.Duration
 	return info, false, err
 }
 
-// Detach is a LimitedChange that detaches a sequencer.
-func Detach(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
+// DetachWithin is a LimitedChange that detaches a sequencer.
+func DetachWithin(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
 	err error) {
-	return empty(ctx, a, name, limit, a.Detach, grant.Detaching, grant.Detached)
+	return changeWithin(ctx, a, name, limit, a.Detach, grant.Detaching, grant.Detached)
 }
 
-// Destroy is Detach for ever.
-func Destroy(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
+// DestroyWithin is Detach for ever.
+func DestroyWithin(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
 	err error) {
-	return empty(ctx, a, name, limit, a.Destroy, grant.Destroying, grant.Destroyed)
+	return changeWithin(ctx, a, name, limit, a.Destroy, grant.Destroying, grant.Destroyed)
 }
 
-func empty(ctx context.Context, a *StoreAdmin, name string, limit time.Duration,
+func changeWithin(ctx context.Context, a *StoreAdmin, name string, limit time.Duration,
 	do func(context.Context, string) (grant.Info, error), through, last grant.State,
 ) (info grant.Info, pending bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)

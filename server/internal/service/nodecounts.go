@@ -35,17 +35,17 @@ type nodeCounter struct {
 // NodeCounts returns the last counts of an open sequencer. If they are old, a
 // round in the background counts those of all. ok is false before the first
 // successful count.
-func (c *StoreBackend) NodeCounts(name string, now time.Time) (n NodeCounts, ok bool) {
-	s := &c.nodes
+func (b *StoreBackend) NodeCounts(name string, now time.Time) (n NodeCounts, ok bool) {
+	s := &b.nodes
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, ok = s.counts[name]
 	if !s.running && now.Sub(s.began) >= countEvery {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !c.closed {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if !b.closed {
 			s.running, s.began = true, now
-			c.openings.Go(c.countAll)
+			b.openings.Go(b.countAll)
 		}
 	}
 	return n, ok
@@ -53,15 +53,15 @@ func (c *StoreBackend) NodeCounts(name string, now time.Time) (n NodeCounts, ok 
 
 // countAll counts the node IDs of the open sequencers, one sequencer after the
 // other. If a count fails, the one before it is kept.
-func (c *StoreBackend) countAll() {
-	s := &c.nodes
+func (b *StoreBackend) countAll() {
+	s := &b.nodes
 	s.mu.Lock()
 	before := s.counts
 	s.mu.Unlock()
 	counts := make(map[string]NodeCounts)
-	for name := range c.opened() {
-		ctx, cancel := context.WithTimeout(c.countingUntil, countTimeout)
-		n, err := countNodes(ctx, c.store, name, time.Now())
+	for name := range b.opened() {
+		ctx, cancel := context.WithTimeout(b.countingUntil, countTimeout)
+		n, err := countNodes(ctx, b.store, name, time.Now())
 		cancel()
 		old, counted := before[name]
 		if err != nil { // firn_store_up shows the failure

@@ -16,18 +16,18 @@ import (
 )
 
 // openOwn returns the sequencer of a name, with a node ID of this server.
-func (c *StoreBackend) openOwn(ctx context.Context, name string, by MayCreate) (*Sequencer, error) {
+func (b *StoreBackend) openOwn(ctx context.Context, name string, by MayCreate) (*Sequencer, error) {
 	for first := true; ; first = false {
-		if err := c.makeRoom(ctx, name); err != nil {
+		if err := b.makeRoom(ctx, name); err != nil {
 			return nil, err
 		}
 		// An attempt is made even while the store is known to be silent: it may be
 		// silent for another name only.
-		e, changed, mine, err := c.enter(ctx, name, by)
+		e, changed, mine, err := b.enter(ctx, name, by)
 		if err != nil {
 			return nil, err
 		}
-		err = c.silence.whileAnswering(ctx, storeUse{writes: true}, func(ctx context.Context) error {
+		err = b.silence.whileAnswering(ctx, storeUse{writes: true}, func(ctx context.Context) error {
 			select {
 			case <-changed:
 				return nil
@@ -35,9 +35,9 @@ func (c *StoreBackend) openOwn(ctx context.Context, name string, by MayCreate) (
 				return storeError(ctx, ctx.Err())
 			}
 		})
-		c.mu.RLock()
+		b.mu.RLock()
 		now, failure, panicked := e.phase, e.err, e.panicked
-		c.mu.RUnlock()
+		b.mu.RUnlock()
 		switch {
 		case now == phaseOpen:
 			return e.sequencer, nil
@@ -57,25 +57,25 @@ func (c *StoreBackend) openOwn(ctx context.Context, name string, by MayCreate) (
 
 // enter returns the entry of a name and what the call waits for. If the name has
 // none, enter makes it, and begins to open it: then mine is true.
-func (c *StoreBackend) enter(ctx context.Context, name string, by MayCreate) (e *entry, changed <-chan struct{}, mine bool,
+func (b *StoreBackend) enter(ctx context.Context, name string, by MayCreate) (e *entry, changed <-chan struct{}, mine bool,
 	err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e = c.byName[name]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e = b.byName[name]
 	switch {
-	case c.closed:
-		return nil, nil, false, errStops
+	case b.closed:
+		return nil, nil, false, errShuttingDown
 	case e != nil:
 		return e, e.changed, false, nil
-	case c.full():
+	case b.full():
 		return nil, nil, false, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
-			ErrTooManySequencers, c.config.MaxSequencers, name)
+			ErrTooManySequencers, b.config.MaxSequencers, name)
 	}
 	name = strings.Clone(name)
-	e = &entry{backend: c, name: name, changed: make(chan struct{})}
-	c.byName[name] = e
+	e = &entry{backend: b, name: name, changed: make(chan struct{})}
+	b.byName[name] = e
 	ended := e.changed
-	c.openings.Go(func() {
+	b.openings.Go(func() {
 		defer close(ended)
 		e.attempt(ctx, by)
 	})
@@ -83,7 +83,7 @@ func (c *StoreBackend) enter(ctx context.Context, name string, by MayCreate) (e 
 }
 
 // full reports whether there is no room for another name. The caller holds mu.
-func (c *StoreBackend) full() bool { return len(c.byName)-c.closing >= c.config.MaxSequencers }
+func (b *StoreBackend) full() bool { return len(b.byName)-b.closing >= b.config.MaxSequencers }
 
 // openTimeout is the longest time for opening a sequencer.
 const openTimeout = 10 * time.Second
@@ -127,21 +127,21 @@ const maxFailures = 10_000
 // not: once for a kind of error until it opens, because each request for it
 // tries again. The silence of the store and the end of the server have their own
 // log.
-func (c *StoreBackend) recordOpening(name string, err error) {
-	c.mu.Lock()
-	last, known := c.failed[name]
-	c.sound = c.sound && !isUnreadable(err)
+func (b *StoreBackend) recordOpening(name string, err error) {
+	b.mu.Lock()
+	last, known := b.failed[name]
+	b.configsReadable = b.configsReadable && !isUnreadable(err)
 	noted := err != nil && !isRefusal(err)
 	if noted {
-		if len(c.failed) >= maxFailures {
-			clear(c.failed)
+		if len(b.failed) >= maxFailures {
+			clear(b.failed)
 		}
-		c.failed[name] = failure{err: err, at: time.Now()}
+		b.failed[name] = failure{err: err, at: time.Now()}
 	} else {
-		delete(c.failed, name)
+		delete(b.failed, name)
 	}
-	c.mu.Unlock()
-	kind, log := kindOf(err), c.config.Options.Logger
+	b.mu.Unlock()
+	kind, log := kindOf(err), b.config.Options.Logger
 	if log == nil || !noted || kind == StoreUnavailable || kind == Draining {
 		return
 	}
@@ -150,7 +150,7 @@ func (c *StoreBackend) recordOpening(name string, err error) {
 	}
 }
 
-var errStops = fmt.Errorf("%w: the server is shutting down", firn.ErrClosed)
+var errShuttingDown = fmt.Errorf("%w: the server is shutting down", firn.ErrClosed)
 
 // open opens the sequencer.
 func (e *entry) open(ctx context.Context, by MayCreate) error {
@@ -187,33 +187,33 @@ func (e *entry) open(ctx context.Context, by MayCreate) error {
 
 // auditCreation logs that a client has created a sequencer by using it: also if
 // it was created and could then not be opened.
-func (c *StoreBackend) auditCreation(ctx context.Context, creator *auth.Credentials, name string, err error) {
+func (b *StoreBackend) auditCreation(ctx context.Context, creator *auth.Credentials, name string, err error) {
 	result := "done"
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
-		switch _, lookup := grant.Lookup(ctx, c.store, name); {
+		switch _, lookup := grant.Lookup(ctx, b.store, name); {
 		case errors.Is(lookup, grant.ErrNotFound):
 			return
 		case lookup != nil:
 			result = "unknown"
 		}
 	}
-	Audit(ctx, cmp.Or(c.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address},
+	Audit(ctx, cmp.Or(b.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address},
 		created, result, name, err)
 }
 
 // find looks a sequencer up. If it exists, its own settings replace those of
 // options, which are for sequencers that are created. Otherwise find returns the
 // client that creates it, if that is allowed.
-func (c *StoreBackend) find(ctx context.Context, name string, by MayCreate,
+func (b *StoreBackend) find(ctx context.Context, name string, by MayCreate,
 	options *sequencer.Options) (creator *auth.Credentials, err error) {
 	client := by.client()
-	if wait := c.missed.wait(client); wait > 0 {
+	if wait := b.missed.wait(client); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
-			&rateError{wait, fmt.Sprintf("this client uses more than %v unknown names a second", c.missed.rate.PerSecond)})
+			&rateError{wait, fmt.Sprintf("this client uses more than %v unknown names a second", b.missed.rate.PerSecond)})
 	}
-	info, err := grant.Lookup(ctx, c.store, name)
+	info, err := grant.Lookup(ctx, b.store, name)
 	switch {
 	case err == nil:
 		options.Layout, options.MaxAhead, options.Window, options.Prefix = info.Config.Layout, nil, 0, ""
@@ -226,16 +226,16 @@ func (c *StoreBackend) find(ctx context.Context, name string, by MayCreate,
 		creator, err = by.allowed(name, options.Prefix)
 	}
 	if err == nil {
-		if wait := c.creations.wait(client); wait > 0 {
+		if wait := b.creations.wait(client); wait > 0 {
 			err = &createError{Name: name, Cause: &rateError{wait, fmt.Sprintf("this server creates %v sequencer a second for "+
-				"each client by use; create it first (firn sequencer create)", c.creations.rate.PerSecond)}}
+				"each client by use; create it first (firn sequencer create)", b.creations.rate.PerSecond)}}
 		}
 	}
 	if err != nil {
-		c.missed.charge(client)
+		b.missed.charge(client)
 		return nil, err
 	}
-	c.creations.charge(client)
+	b.creations.charge(client)
 	return creator, nil
 }
 
@@ -251,9 +251,9 @@ func openAs[I firn.AnyID[I], Q interface {
 		return storeError(ctx, err)
 	}
 	is := q.Config()
-	e.openSequencer, e.line = q, newLine(is.Layout, q)
+	e.openSequencer, e.queue = q, newQueue(is.Layout, q)
 	e.sequencer = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(e.backend.config.Veil, e.name, is.Layout),
-		try: e.line.try, wait: e.wait}
+		try: e.queue.try, wait: e.wait}
 	return nil
 }
 
@@ -268,10 +268,10 @@ func (e *entry) publish(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	if stops {
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateClose)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateCloseTimeout)
 		defer cancel()
 		_ = e.Close(late) // a node ID that is not given back is free when its window ends
-		return errStops
+		return errShuttingDown
 	}
 	return nil
 }

@@ -50,41 +50,41 @@ const failureValid = 2 * time.Second
 
 // recentFailure returns why this server had no node ID of a sequencer, while it
 // does not try to acquire one.
-func (c *StoreBackend) recentFailure(name string) (f failure, ok bool) {
-	if c.config.Peers == nil {
+func (b *StoreBackend) recentFailure(name string) (f failure, ok bool) {
+	if b.config.Peers == nil {
 		return f, false
 	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	f = c.failed[name]
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	f = b.failed[name]
 	return f, !f.config.Layout.IsZero() && time.Since(f.at) < failureValid
 }
 
 // fallBackToPeers returns a sequencer that takes IDs from other servers if err
 // is that this server has no node ID of it.
-func (c *StoreBackend) fallBackToPeers(ctx context.Context, name string, err error) (*Sequencer, error) {
-	if c.config.Peers == nil || Forwarded(ctx) || !errors.Is(err, grant.ErrNodesExhausted) {
+func (b *StoreBackend) fallBackToPeers(ctx context.Context, name string, err error) (*Sequencer, error) {
+	if b.config.Peers == nil || Forwarded(ctx) || !errors.Is(err, grant.ErrNodesExhausted) {
 		return nil, err
 	}
-	info, lookup := c.Lookup(ctx, name)
+	info, lookup := b.Lookup(ctx, name)
 	if lookup != nil {
 		return nil, err
 	}
 	name = strings.Clone(name)
 	f := failure{err, time.Now(), info.Config}
-	c.mu.Lock()
-	c.failed[name] = f
-	c.mu.Unlock()
-	return c.peerSequencer(name, f), nil
+	b.mu.Lock()
+	b.failed[name] = f
+	b.mu.Unlock()
+	return b.peerSequencer(name, f), nil
 }
 
 // peerSequencer returns a sequencer that takes its IDs from other servers.
-func (c *StoreBackend) peerSequencer(name string, f failure) *Sequencer {
+func (b *StoreBackend) peerSequencer(name string, f failure) *Sequencer {
 	name = strings.Clone(name)
 	l := f.config.Layout
-	return &Sequencer{Layout: l, Prefix: f.config.Prefix, Veil: veilOf(c.config.Veil, name, l),
+	return &Sequencer{Layout: l, Prefix: f.config.Prefix, Veil: veilOf(b.config.Veil, name, l),
 		try: func(int) (Batch, error) { return Batch{}, errNotTried },
 		wait: func(ctx context.Context, n int, _ error) (Batch, error) {
-			return c.config.Peers.Take(ctx, name, l, n, f.err)
+			return b.config.Peers.Take(ctx, name, l, n, f.err)
 		}}
 }

@@ -38,16 +38,16 @@ func (p *Problem) Error() string { return p.Detail }
 // request.
 func (p *Problem) Unwrap() error { return p.err }
 
-// A cause maps an error to its Kind.
-type cause struct {
+// A errorKind maps an error to its Kind.
+type errorKind struct {
 	err  error
 	kind Kind
 }
 
-// causes is the only table from errors of a Backend and its sources to kinds.
+// errorKinds is the only table from errors of a Backend and its sources to kinds.
 // The first match decides: the state of the store and of the sequencer comes
 // before the deadline that may have ended the wait for it.
-var causes = [...]cause{
+var errorKinds = [...]errorKind{
 	{grant.ErrNodesExhausted, NodesExhausted},
 	{grant.ErrRolledBack, StoreRolledBack},
 	{grant.ErrMoved, Moved}, // matches ErrDetached too
@@ -108,7 +108,7 @@ func knownKind(err error) (Kind, bool) {
 	case errors.As(err, &none) && none.Ahead:
 		return NotYet, true
 	}
-	for _, c := range causes {
+	for _, c := range errorKinds {
 		if errors.Is(err, c.err) {
 			return c.kind, true
 		}

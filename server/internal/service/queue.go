@@ -12,16 +12,16 @@ import (
 // errNotTried means that a source cannot make IDs without waiting.
 var errNotTried = errors.New("IDs are not available without waiting")
 
-// A line is a source of IDs, and the calls that wait for it.
-type line struct {
+// A queue is a source of IDs, and the calls that wait for it.
+type queue struct {
 	layout  *firn.Layout
 	try     func(n int) (Batch, error) // without waiting
 	next    func(ctx context.Context, n int) (Batch, error)
 	waiting atomic.Int64 // calls that wait for their turn
 }
 
-func newLine[I firn.AnyID[I]](layout firn.Layout, from source[I]) *line {
-	return &line{layout: &layout, try: func(n int) (is Batch, err error) {
+func newQueue[I firn.AnyID[I]](layout firn.Layout, from source[I]) *queue {
+	return &queue{layout: &layout, try: func(n int) (is Batch, err error) {
 		b, err := from.TryNextBatch(n)
 		if err == nil {
 			err = setBatch(&is, &layout, &b, n)
@@ -45,7 +45,7 @@ func isWait(err error) bool {
 
 // wait waits for its turn, and for the IDs, after a refusal of try. The first
 // call that waits has its turn, and all of its limit.
-func (l *line) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
+func (l *queue) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	if !isWait(refusal) {
 		return b, refusal
 	}

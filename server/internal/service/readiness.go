@@ -97,9 +97,9 @@ type Usage struct {
 	Status grant.Status
 	Layout firn.Layout // zero if it is not open
 
-	// Lack is why this server gives no IDs of it; nil if it does, or would as far
+	// Refusal is why this server gives no IDs of it; nil if it does, or would as far
 	// as it knows.
-	Lack error
+	Refusal error
 
 	serves bool      // its window is open, and IDs of it can be made
 	tried  time.Time // when opening it failed last; zero if it is open
@@ -108,11 +108,11 @@ type Usage struct {
 // Problem returns the kind of the Lack, NoProblem without one, and whether an
 // operator wanted it.
 func (u *Usage) Problem() (k Kind, wanted bool) {
-	of := scopeOf(u.Lack)
+	of := scopeOf(u.Refusal)
 	if of == scopeNone {
 		return NoProblem, false
 	}
-	return kindOf(u.Lack), of == scopeWanted
+	return kindOf(u.Refusal), of == scopeWanted
 }
 
 // usedFor is how long a sequencer that could not be opened is in use after the
@@ -126,42 +126,42 @@ func Holds(s grant.Status, now time.Time) bool {
 
 // usage returns the sequencers in use by name. Those that could not be opened
 // are only those that were tried since a time.
-func (c *StoreBackend) usage(since time.Time) map[string]*Usage {
+func (b *StoreBackend) usage(since time.Time) map[string]*Usage {
 	all := make(map[string]*Usage)
-	clock := c.config.Options.Now
+	clock := b.config.Options.Now
 	if clock == nil {
 		clock = time.Now
 	}
 	now := clock()
-	for name, e := range c.opened() { // not under the lock: statistics read the clock
+	for name, e := range b.opened() { // not under the lock: statistics read the clock
 		config := e.Config()
 		u := &Usage{Stats: e.Stats(), Status: e.Status(), Layout: config.Layout}
 		isOpen := Holds(u.Status, now)
-		u.Lack = clockRefusal(config.Layout, config.MaxAhead, u.Lead, now)
-		u.serves = isOpen && u.Lack == nil
-		if !isOpen && u.Lack == nil {
-			u.Lack = storeError(context.Background(), u.Status.Err)
+		u.Refusal = clockRefusal(config.Layout, config.MaxAhead, u.Lead, now)
+		u.serves = isOpen && u.Refusal == nil
+		if !isOpen && u.Refusal == nil {
+			u.Refusal = storeError(context.Background(), u.Status.Err)
 		}
 		all[name] = u
 	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for name, f := range c.failed {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for name, f := range b.failed {
 		if all[name] == nil && f.at.After(since) {
-			all[name] = &Usage{Lack: f.err, tried: f.at}
+			all[name] = &Usage{Refusal: f.err, tried: f.at}
 		}
 	}
 	for _, u := range all {
-		if errors.As(u.Lack, new(*grant.ExhaustedError)) && c.config.Peers != nil && c.config.Peers.CanHelp() {
-			u.Lack = nil
+		if errors.As(u.Refusal, new(*grant.ExhaustedError)) && b.config.Peers != nil && b.config.Peers.CanHelp() {
+			u.Refusal = nil
 		}
 	}
 	return all
 }
 
 // Usage calls yield for every sequencer in use.
-func (c *StoreBackend) Usage(yield func(name string, u *Usage)) {
-	for name, u := range c.usage(time.Now().Add(-usedFor)) {
+func (b *StoreBackend) Usage(yield func(name string, u *Usage)) {
+	for name, u := range b.usage(time.Now().Add(-usedFor)) {
 		yield(name, u)
 	}
 }
@@ -182,25 +182,25 @@ const readyKey = "ready"
 // not ready. If no node ID was free, another server that can be asked
 // (StoreBackendConfig.Peers) is enough. If the clock is refused it is not: this
 // server cannot check what others give.
-func (c *StoreBackend) Ready(ctx context.Context) error {
-	c.mu.RLock()
-	sound := c.sound
-	c.mu.RUnlock()
-	all := c.usage(time.Time{})
+func (b *StoreBackend) Ready(ctx context.Context) error {
+	b.mu.RLock()
+	sound := b.configsReadable
+	b.mu.RUnlock()
+	all := b.usage(time.Time{})
 	for _, u := range all {
 		if u.serves {
 			return nil
 		}
-		sound = sound && !isUnreadable(u.Lack)
+		sound = sound && !isUnreadable(u.Refusal)
 	}
-	if _, err := c.store.Get(ctx, readyKey); err != nil {
+	if _, err := b.store.Get(ctx, readyKey); err != nil {
 		return storeError(ctx, err)
 	}
-	if silent := c.silence.tooLong(storeUse{writes: true}); silent != nil { // it may answer reads and refuse writes
+	if silent := b.silence.tooLong(storeUse{writes: true}); silent != nil { // it may answer reads and refuse writes
 		return silent
 	}
 	if !sound {
-		if err := c.checkConfigs(ctx); err != nil {
+		if err := b.checkConfigs(ctx); err != nil {
 			return err
 		}
 	}
@@ -210,14 +210,14 @@ func (c *StoreBackend) Ready(ctx context.Context) error {
 			return refusalIn(u)
 		}
 		// The sequencer may have been removed; do not create it again here.
-		_, err := c.openOwn(ctx, name, func(string) (*auth.Credentials, error) { return nil, auth.ErrForbidden })
+		_, err := b.openOwn(ctx, name, func(string) (*auth.Credentials, error) { return nil, auth.ErrForbidden })
 		switch {
 		case err == nil:
 			return nil
 		case scopeOf(err) >= scopeSequencer || kindOf(err) == StoreUnavailable:
 			return err
 		case ctx.Err() != nil: // there was no time to find out
-			return u.Lack
+			return u.Refusal
 		}
 		delete(all, name)
 	}
@@ -228,7 +228,7 @@ func refusalIn(u *Usage) error {
 	if u == nil {
 		return nil
 	}
-	return u.Lack
+	return u.Refusal
 }
 
 // worst returns the sequencer in use that makes a server unready; nil if none
@@ -238,21 +238,21 @@ func worst(all map[string]*Usage) (name string, worst *Usage) {
 	served := false
 	comesFirst := func(u *Usage, of scope) bool {
 		switch {
-		case worst == nil || of != scopeOf(worst.Lack):
-			return worst == nil || of > scopeOf(worst.Lack)
+		case worst == nil || of != scopeOf(worst.Refusal):
+			return worst == nil || of > scopeOf(worst.Refusal)
 		case u.tried.IsZero() != worst.tried.IsZero():
 			return u.tried.IsZero() == (of == scopeServer)
 		}
 		return u.tried.Before(worst.tried)
 	}
 	for n, u := range all {
-		of := scopeOf(u.Lack)
+		of := scopeOf(u.Refusal)
 		served = served || of == scopeNone
 		if of >= scopeSequencer && comesFirst(u, of) {
 			name, worst = n, u
 		}
 	}
-	if worst != nil && served && scopeOf(worst.Lack) == scopeSequencer {
+	if worst != nil && served && scopeOf(worst.Refusal) == scopeSequencer {
 		return "", nil
 	}
 	return name, worst
@@ -265,10 +265,10 @@ func isUnreadable(err error) bool {
 
 // checkConfigs returns an error if the store has configurations that cannot be
 // read, and none of a sequencer that could be used.
-func (c *StoreBackend) checkConfigs(ctx context.Context) error {
+func (b *StoreBackend) checkConfigs(ctx context.Context) error {
 	var first error
 	usable := false
-	err := grant.Sequencers(ctx, c.store, func(_ string, info grant.Info, err error) bool {
+	err := grant.Sequencers(ctx, b.store, func(_ string, info grant.Info, err error) bool {
 		first = cmp.Or(first, err)
 		usable = err == nil && info.State == grant.Attached
 		return !usable
@@ -277,9 +277,9 @@ func (c *StoreBackend) checkConfigs(ctx context.Context) error {
 	case err != nil:
 		return storeError(ctx, err)
 	case usable || first == nil:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.sound = true
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.configsReadable = true
 		return nil
 	case errors.Is(first, grant.ErrDamaged):
 		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/restore.md)", first)

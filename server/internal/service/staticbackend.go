@@ -150,6 +150,6 @@ func (s *StaticBackend) Usage(yield func(name string, u *Usage)) {
 	defer s.mu.RUnlock()
 	for name, q := range s.byName {
 		stats := q.stats()
-		yield(name, &Usage{Stats: sequencer.Stats{Stats: stats}, Layout: s.config.Layout, Lack: s.refusal(stats.Lead)})
+		yield(name, &Usage{Stats: sequencer.Stats{Stats: stats}, Layout: s.config.Layout, Refusal: s.refusal(stats.Lead)})
 	}
 }

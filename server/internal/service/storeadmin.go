@@ -145,7 +145,7 @@ func (a *StoreAdmin) change(ctx context.Context, done, name string,
 	call func(context.Context, grant.Store) (grant.Info, error)) (grant.Info, error) {
 	ctx = grant.WithOperator(ctx, a.client.operator())
 	var w WriteOutcome
-	s := w.Watch(a.store)
+	s := w.Wrap(a.store)
 	do := func(ctx context.Context) (grant.Info, error) { return call(ctx, s) }
 	info, err := ask(ctx, a, storeUse{writes: true}, do)
 	if err != nil && w.unknown.Load() && !w.applied.Load() {

@@ -33,7 +33,7 @@ type StoreBackend struct {
 	closing int                // entries that are closing
 	failed  map[string]failure // names that exist and could not be opened when they were last used
 	closed  bool
-	sound   bool // no configuration was found unreadable since Ready has looked
+	configsReadable   bool // no configuration was found unreadable since Ready has looked
 
 	nodes nodeCounter
 
@@ -108,26 +108,26 @@ func NewStoreBackend(c StoreBackendConfig) *StoreBackend {
 }
 
 // Admin returns the administration of the store.
-func (c *StoreBackend) Admin() *StoreAdmin { return c.StoreAdmin }
+func (b *StoreBackend) Admin() *StoreAdmin { return b.StoreAdmin }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
-func (c *StoreBackend) Sequencer(ctx context.Context, name string, by MayCreate) (*Sequencer, error) {
-	if q := c.Opened(name); q != nil {
+func (b *StoreBackend) Sequencer(ctx context.Context, name string, by MayCreate) (*Sequencer, error) {
+	if q := b.Opened(name); q != nil {
 		return q, nil
 	}
-	if f, ok := c.recentFailure(name); ok && !Forwarded(ctx) {
-		return c.peerSequencer(name, f), nil
+	if f, ok := b.recentFailure(name); ok && !Forwarded(ctx) {
+		return b.peerSequencer(name, f), nil
 	}
-	q, err := c.openOwn(ctx, name, by)
+	q, err := b.openOwn(ctx, name, by)
 	if err != nil {
-		return c.fallBackToPeers(ctx, name, err)
+		return b.fallBackToPeers(ctx, name, err)
 	}
 	return q, nil
 }
 
 // Opened returns the sequencer of a name if it is open.
-func (c *StoreBackend) Opened(name string) *Sequencer {
-	if e := c.openEntry(name); e != nil {
+func (b *StoreBackend) Opened(name string) *Sequencer {
+	if e := b.openEntry(name); e != nil {
 		return e.sequencer
 	}
 	return nil
@@ -150,8 +150,8 @@ func storeError(ctx context.Context, err error) error {
 
 // Owner returns the owner of this server's node ID of a sequencer, as in its
 // record; "" if it holds none.
-func (c *StoreBackend) Owner(name string) string {
-	e := c.openEntry(name)
+func (b *StoreBackend) Owner(name string) string {
+	e := b.openEntry(name)
 	if e == nil {
 		return ""
 	}

@@ -91,8 +91,8 @@ var routes = []route{
 	{"/v1/sequencers", read, auth.See, admin((*Handler).sequencers), false},
 	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete},
 		auth.See, admin((*Handler).sequencer), false},
-	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, admin(change(service.Attach)), false},
-	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, auth.Change, admin(change(service.Detach)), false},
+	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, admin(change(service.AttachWithin)), false},
+	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, auth.Change, admin(change(service.DetachWithin)), false},
 	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, auth.Take, (*Handler).next, true},
 }
 

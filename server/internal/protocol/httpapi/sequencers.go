@@ -81,7 +81,7 @@ func (h *Handler) sequencer(ctx context.Context, a *adminCall) *service.Problem 
 	case http.MethodPut:
 		return h.create(ctx, a)
 	case http.MethodDelete:
-		return change(service.Destroy)(h, ctx, a)
+		return change(service.DestroyWithin)(h, ctx, a)
 	}
 	info, err := a.Lookup(ctx, a.name)
 	type node struct {

@@ -145,19 +145,19 @@ func durationText(d *durationpb.Duration) string {
 
 // Attach lets all servers use a sequencer again.
 func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.AttachResponse, error) {
-	i, err := s.changeSequencer(ctx, q.GetName(), service.Attach)
+	i, err := s.changeSequencer(ctx, q.GetName(), service.AttachWithin)
 	return &firnv1.AttachResponse{Sequencer: i}, err
 }
 
 // Detach makes all servers give their node IDs back.
 func (s *Server) Detach(ctx context.Context, q *firnv1.DetachRequest) (*firnv1.DetachResponse, error) {
-	i, err := s.changeSequencer(ctx, q.GetName(), service.Detach)
+	i, err := s.changeSequencer(ctx, q.GetName(), service.DetachWithin)
 	return &firnv1.DetachResponse{Sequencer: i}, err
 }
 
 // Destroy is a permanent Detach.
 func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1.DestroyResponse, error) {
-	i, err := s.changeSequencer(ctx, q.GetName(), service.Destroy)
+	i, err := s.changeSequencer(ctx, q.GetName(), service.DestroyWithin)
 	return &firnv1.DestroyResponse{Sequencer: i}, err
 }
 
