@@ -35,12 +35,12 @@ func (c Client) operator() string {
 	return cmp.Or(c.Name, host)
 }
 
-// A WriteOutcome sees what became of the writes of a change, so that its audit line
-// says what happened, and not what was asked for. The zero value is ready for
-// use, for one change at a time.
+// A WriteOutcome sees what became of the writes of a change, so that its audit
+// line says what happened, and not what was asked for. The zero value is ready
+// for use, for one change at a time.
 type WriteOutcome struct{ applied, unknown atomic.Bool }
 
-// Wrap returns a Store whose writes the Witness sees.
+// Wrap returns a Store whose writes the WriteOutcome sees.
 func (w *WriteOutcome) Wrap(s grant.Store) grant.Store {
 	return grant.Observe(s, func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(applied bool, err error) {

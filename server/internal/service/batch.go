@@ -32,8 +32,8 @@ type Run struct {
 	Count int
 }
 
-// A Batch is a firn.BatchOf, and its layout. The protocols
-// need not know which: the IDs append themselves. The zero Batch is empty.
+// A Batch is a firn.BatchOf of either size, and its layout. The zero Batch is
+// empty.
 type Batch struct {
 	layout *firn.Layout
 	ids    firn.Batch               // of a 64-bit layout
@@ -41,22 +41,22 @@ type Batch struct {
 }
 
 // BatchOf returns a batch as a Batch, or an error if it has not n IDs.
-func BatchOf[I firn.AnyID[I]](l *firn.Layout, b firn.BatchOf[I], n int) (is Batch, err error) {
-	err = setBatch(&is, l, &b, n)
-	return is, err
+func BatchOf[I firn.AnyID[I]](l *firn.Layout, b firn.BatchOf[I], n int) (out Batch, err error) {
+	err = setBatch(&out, l, &b, n)
+	return out, err
 }
 
 // setBatch is BatchOf without copies on the stack: see Front.Take.
-func setBatch[I firn.AnyID[I]](is *Batch, l *firn.Layout, b *firn.BatchOf[I], n int) error {
+func setBatch[I firn.AnyID[I]](out *Batch, l *firn.Layout, b *firn.BatchOf[I], n int) error {
 	if b.Len() != n {
 		return fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n)
 	}
-	is.layout = l
+	out.layout = l
 	switch b := any(b).(type) {
 	case *firn.Batch:
-		is.ids = *b
+		out.ids = *b
 	case *firn.BatchOf[firn.ID128]:
-		is.ids128 = *b
+		out.ids128 = *b
 	}
 	return nil
 }

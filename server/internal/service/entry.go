@@ -29,7 +29,7 @@ type entry struct {
 	// Set when it is open.
 	since     time.Time
 	sequencer *Sequencer // which waits by the entry
-	queue      *queue      // of calls for IDs
+	queue     *queue     // of calls for IDs
 	openSequencer
 }
 
@@ -110,8 +110,8 @@ func (e *entry) reopened(ctx context.Context, n int, closed error) (b Batch, err
 	return q.Take(ctx, n)
 }
 
-// retireIfRecreated returns the error of a call, and retires a sequencer that was created
-// again.
+// retireIfRecreated returns the error of a call, and retires a sequencer that
+// was created again.
 func (e *entry) retireIfRecreated(err error) error {
 	if errors.Is(err, grant.ErrMismatch) {
 		e.backend.retire(e)

@@ -122,44 +122,44 @@ func (f *Front) Check(c *auth.Credentials, name string) *Problem {
 // The IDs are written to b, which keeps frames small: the compiler copies a Batch
 // that is returned up to three times in each, and an idle connection keeps the
 // stack that its deepest call needed.
-func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, q *Request, b *Batch) *Problem {
-	if err := c.Charge(name, q.Count); err != nil {
+func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, r *Request, b *Batch) *Problem {
+	if err := c.Charge(name, r.Count); err != nil {
 		return ProblemOf(err, f.RequestTimeout, false)
 	}
-	p := f.take(ctx, c, name, q, b)
-	f.chargeAndReport(ctx, c, name, q.Count, b, p == nil)
+	p := f.take(ctx, c, name, r, b)
+	f.settleAndReport(ctx, c, name, r.Count, b, p == nil)
 	return p
 }
 
-// chargeAndReport charges a client for the n IDs that it has got, and reports them; or it
+// settleAndReport charges a client for the n IDs that it has got, and reports them; or it
 // takes the charge back.
-func (f *Front) chargeAndReport(ctx context.Context, c *auth.Credentials, name string, n int, b *Batch, got bool) {
+func (f *Front) settleAndReport(ctx context.Context, c *auth.Credentials, name string, n int, b *Batch, got bool) {
 	c.Settle(name, n, got)
 	if got && f.Issued != nil {
 		f.Issued(ctx, c, name, *b)
 	}
 }
 
-func (f *Front) take(ctx context.Context, c *auth.Credentials, name string, q *Request, b *Batch) *Problem {
+func (f *Front) take(ctx context.Context, c *auth.Credentials, name string, r *Request, b *Batch) *Problem {
 	if err := ctx.Err(); err != nil {
 		return ProblemOf(err, f.RequestTimeout, false)
 	}
 	s := f.Backend.Opened(name) // which has a valid name
 	if s == nil {
-		return f.wait(ctx, c, name, q, b, nil, nil)
+		return f.wait(ctx, c, name, r, b, nil, nil)
 	}
-	if p := q.fit(s); p != nil {
+	if p := r.fit(s); p != nil {
 		return p
 	}
 	var err error
-	if *b, err = s.Try(q.Count); err != nil {
-		return f.wait(ctx, c, name, q, b, s, err)
+	if *b, err = s.Try(r.Count); err != nil {
+		return f.wait(ctx, c, name, r, b, s, err)
 	}
 	return nil
 }
 
 // wait waits for the IDs that s has refused, or for s if that is nil.
-func (f *Front) wait(ctx context.Context, c *auth.Credentials, name string, q *Request, b *Batch, s *Sequencer,
+func (f *Front) wait(ctx context.Context, c *auth.Credentials, name string, r *Request, b *Batch, s *Sequencer,
 	refusal error,
 ) *Problem {
 	if s == nil {
@@ -167,19 +167,19 @@ func (f *Front) wait(ctx context.Context, c *auth.Credentials, name string, q *R
 			return Problemf(BadName, "%v", err)
 		}
 	}
-	if q.Wait != nil {
-		ctx = q.Wait()
+	if r.Wait != nil {
+		ctx = r.Wait()
 	}
 	limited, cancel := context.WithTimeout(ctx, f.RequestTimeout)
 	defer cancel()
 	var err error
 	if s != nil {
-		*b, err = s.wait(limited, q.Count, refusal)
-	} else if s, err = f.open(limited, c, name, q); err == nil {
-		if p := q.fit(s); p != nil {
+		*b, err = s.wait(limited, r.Count, refusal)
+	} else if s, err = f.open(limited, c, name, r); err == nil {
+		if p := r.fit(s); p != nil {
 			return p
 		}
-		*b, err = s.Take(limited, q.Count)
+		*b, err = s.Take(limited, r.Count)
 	}
 	if err != nil {
 		return ProblemOf(err, f.RequestTimeout, limited.Err() != nil)
@@ -189,21 +189,21 @@ func (f *Front) wait(ctx context.Context, c *auth.Credentials, name string, q *R
 
 // Try is Take for a request for one ID each of several IDs that are available
 // without waiting, for a client without limits.
-func (f *Front) Try(ctx context.Context, c *auth.Credentials, name string, q *Request, b *Batch) (ok bool) {
+func (f *Front) Try(ctx context.Context, c *auth.Credentials, name string, r *Request, b *Batch) (ok bool) {
 	s := f.Backend.Opened(name)
-	if s == nil || q.fit(s) != nil || c.Limited(name) {
+	if s == nil || r.fit(s) != nil || c.Limited(name) {
 		return false
 	}
 	var err error
-	*b, err = s.Try(q.Count)
-	f.chargeAndReport(ctx, c, name, q.Count, b, err == nil)
+	*b, err = s.Try(r.Count)
+	f.settleAndReport(ctx, c, name, r.Count, b, err == nil)
 	return err == nil
 }
 
 // open returns the sequencer of a request, which is created if necessary and if
 // the client may create it.
-func (f *Front) open(ctx context.Context, c *auth.Credentials, name string, q *Request) (*Sequencer, error) {
-	creds, typed, mustExist := *c, q.Format.IsTyped(), q.MustExist // copies, because opening may outlast the call
+func (f *Front) open(ctx context.Context, c *auth.Credentials, name string, r *Request) (*Sequencer, error) {
+	creds, typed, mustExist := *c, r.Format.IsTyped(), r.MustExist // copies, because opening may outlast the call
 	return f.Backend.Sequencer(ctx, name, func(prefix string) (*auth.Credentials, error) {
 		if f.Auth != nil {
 			if err := f.Auth.Allow(&creds, auth.Create, name); err != nil {

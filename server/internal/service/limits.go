@@ -8,12 +8,13 @@ import (
 // MaxCount is the largest number of IDs in a request.
 const MaxCount = 100_000
 
-// DefaultRequestTimeout is the default of how long a request may wait: after this time,
-// most clients and proxies give up.
+// DefaultRequestTimeout is the default of how long a request may wait: after
+// this time, most clients and proxies give up.
 const DefaultRequestTimeout = 10 * time.Second
 
-// lookupTimeout is how long a Backend's Ready may take: less than callers of
-// /readyz usually wait, which is a second or more.
+// lookupTimeout is how long a Backend's Ready may take, and a look at the store
+// after a request: less than callers of /readyz usually wait, which is a second
+// or more.
 const lookupTimeout = 800 * time.Millisecond
 
 // Limits bound the size of requests and the time of connections. The zero value

@@ -7,9 +7,9 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
-// A MayCreate returns the client that uses a sequencer, or an error if that client
-// may not create it, with this prefix of typed text, by using it. A nil MayCreate
-// allows every sequencer to be created.
+// A MayCreate returns the client that uses a sequencer, or an error if that
+// client may not create it, with this prefix of typed text, by using it. A nil
+// MayCreate allows every sequencer to be created.
 type MayCreate func(prefix string) (*auth.Credentials, error)
 
 var errNoPrefix = errors.New("the sequencer has no prefix for typed text, and was not created: create it with firn " +
@@ -29,11 +29,11 @@ func (e *createError) Unwrap() error { return e.Cause }
 
 // allowed returns the client that creates a sequencer by using it, or why it
 // may not.
-func (by MayCreate) allowed(name, prefix string) (*auth.Credentials, error) {
-	if by == nil {
+func (m MayCreate) allowed(name, prefix string) (*auth.Credentials, error) {
+	if m == nil {
 		return new(auth.Credentials), nil
 	}
-	c, err := by(prefix)
+	c, err := m(prefix)
 	switch {
 	case err == errNoPrefix || errors.Is(err, ErrNoSequencer):
 		return nil, err
@@ -44,9 +44,9 @@ func (by MayCreate) allowed(name, prefix string) (*auth.Credentials, error) {
 }
 
 // client returns the name of the client, "" without one.
-func (by MayCreate) client() string {
-	if by != nil {
-		if c, _ := by(""); c != nil {
+func (m MayCreate) client() string {
+	if m != nil {
+		if c, _ := m(""); c != nil {
 			return c.Name()
 		}
 	}

@@ -16,14 +16,14 @@ import (
 )
 
 // openOwn returns the sequencer of a name, with a node ID of this server.
-func (b *StoreBackend) openOwn(ctx context.Context, name string, by MayCreate) (*Sequencer, error) {
+func (b *StoreBackend) openOwn(ctx context.Context, name string, mayCreate MayCreate) (*Sequencer, error) {
 	for first := true; ; first = false {
 		if err := b.makeRoom(ctx, name); err != nil {
 			return nil, err
 		}
 		// An attempt is made even while the store is known to be silent: it may be
 		// silent for another name only.
-		e, changed, mine, err := b.enter(ctx, name, by)
+		e, changed, mine, err := b.enter(ctx, name, mayCreate)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func (b *StoreBackend) openOwn(ctx context.Context, name string, by MayCreate) (
 
 // enter returns the entry of a name and what the call waits for. If the name has
 // none, enter makes it, and begins to open it: then mine is true.
-func (b *StoreBackend) enter(ctx context.Context, name string, by MayCreate) (e *entry, changed <-chan struct{}, mine bool,
+func (b *StoreBackend) enter(ctx context.Context, name string, mayCreate MayCreate) (e *entry, changed <-chan struct{}, mine bool,
 	err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +77,7 @@ func (b *StoreBackend) enter(ctx context.Context, name string, by MayCreate) (e 
 	ended := e.changed
 	b.openings.Go(func() {
 		defer close(ended)
-		e.attempt(ctx, by)
+		e.attempt(ctx, mayCreate)
 	})
 	return e, ended, true, nil
 }
@@ -92,7 +92,7 @@ const openTimeout = 10 * time.Second
 // attempt: a claim that is abandoned while the store answers leaves a node ID
 // that no server can use before its window ends. Clients that are less patient
 // than an opening takes would get no ID, and use up all node IDs.
-func (e *entry) attempt(ctx context.Context, by MayCreate) {
+func (e *entry) attempt(ctx context.Context, mayCreate MayCreate) {
 	c := e.backend
 	err := errNotOpened
 	defer func() {
@@ -107,7 +107,7 @@ func (e *entry) attempt(ctx context.Context, by MayCreate) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
 	defer cancel()
 	defer context.AfterFunc(c.openingUntil, cancel)()
-	err = e.open(limited, by)
+	err = e.open(limited, mayCreate)
 	c.recordOpening(e.name, err)
 }
 
@@ -123,10 +123,10 @@ func isRefusal(err error) bool {
 // maxFailures is how many failures are remembered.
 const maxFailures = 10_000
 
-// recordOpening records whether the sequencer of a name could be opened, and logs why
-// not: once for a kind of error until it opens, because each request for it
-// tries again. The silence of the store and the end of the server have their own
-// log.
+// recordOpening records whether the sequencer of a name could be opened, and
+// logs why not: once for a kind of error until it opens, because each request
+// for it tries again. The silence of the store and the end of the server have
+// their own log.
 func (b *StoreBackend) recordOpening(name string, err error) {
 	b.mu.Lock()
 	last, known := b.failed[name]
@@ -153,7 +153,7 @@ func (b *StoreBackend) recordOpening(name string, err error) {
 var errShuttingDown = fmt.Errorf("%w: the server is shutting down", firn.ErrClosed)
 
 // open opens the sequencer.
-func (e *entry) open(ctx context.Context, by MayCreate) error {
+func (e *entry) open(ctx context.Context, mayCreate MayCreate) error {
 	c, name := e.backend, e.name
 	options := c.config.Options
 	if c.config.Template != nil {
@@ -161,7 +161,7 @@ func (e *entry) open(ctx context.Context, by MayCreate) error {
 			return fmt.Errorf("%w: %w", ErrTemplate, err)
 		}
 	}
-	creator, err := c.find(ctx, name, by, &options)
+	creator, err := c.find(ctx, name, mayCreate, &options)
 	if err != nil {
 		return err
 	}
@@ -206,9 +206,9 @@ func (b *StoreBackend) auditCreation(ctx context.Context, creator *auth.Credenti
 // find looks a sequencer up. If it exists, its own settings replace those of
 // options, which are for sequencers that are created. Otherwise find returns the
 // client that creates it, if that is allowed.
-func (b *StoreBackend) find(ctx context.Context, name string, by MayCreate,
+func (b *StoreBackend) find(ctx context.Context, name string, mayCreate MayCreate,
 	options *sequencer.Options) (creator *auth.Credentials, err error) {
-	client := by.client()
+	client := mayCreate.client()
 	if wait := b.missed.wait(client); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
 			&rateError{wait, fmt.Sprintf("this client uses more than %v unknown names a second", b.missed.rate.PerSecond)})
@@ -223,7 +223,7 @@ func (b *StoreBackend) find(ctx context.Context, name string, by MayCreate,
 	case options.MustExist:
 		err = fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
-		creator, err = by.allowed(name, options.Prefix)
+		creator, err = mayCreate.allowed(name, options.Prefix)
 	}
 	if err == nil {
 		if wait := b.creations.wait(client); wait > 0 {
@@ -250,15 +250,15 @@ func openAs[I firn.AnyID[I], Q interface {
 	if err != nil {
 		return storeError(ctx, err)
 	}
-	is := q.Config()
-	e.openSequencer, e.queue = q, newQueue(is.Layout, q)
-	e.sequencer = &Sequencer{Layout: is.Layout, Prefix: is.Prefix, Veil: veilOf(e.backend.config.Veil, e.name, is.Layout),
+	config := q.Config()
+	e.openSequencer, e.queue = q, newQueue(config.Layout, q)
+	e.sequencer = &Sequencer{Layout: config.Layout, Prefix: config.Prefix, Veil: veilOf(e.backend.config.Veil, e.name, config.Layout),
 		try: e.queue.try, wait: e.wait}
 	return nil
 }
 
-// publish lets calls use an opened sequencer, unless the StoreBackend was closed in
-// the meantime.
+// publish lets calls use an opened sequencer, unless the StoreBackend was closed
+// in the meantime.
 func (e *entry) publish(ctx context.Context) error {
 	c := e.backend
 	c.mu.Lock()

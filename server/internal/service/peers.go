@@ -13,9 +13,9 @@ import (
 // Peers are the other servers of a store. A StoreBackend asks them for IDs of a
 // sequencer for which it has no node ID. They must be safe for concurrent use.
 type Peers interface {
-	// Take takes n IDs of a sequencer with a layout. lacks is the reason why this
+	// Take takes n IDs of a sequencer with a layout. cause is why this
 	// server has no node ID; the error matches it if no other server could help.
-	Take(ctx context.Context, name string, l firn.Layout, n int, lacks error) (Batch, error)
+	Take(ctx context.Context, name string, l firn.Layout, n int, cause error) (Batch, error)
 
 	// CanHelp reports whether another server can be expected to give IDs.
 	CanHelp() bool

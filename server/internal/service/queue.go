@@ -21,18 +21,18 @@ type queue struct {
 }
 
 func newQueue[I firn.AnyID[I]](layout firn.Layout, from source[I]) *queue {
-	return &queue{layout: &layout, try: func(n int) (is Batch, err error) {
+	return &queue{layout: &layout, try: func(n int) (out Batch, err error) {
 		b, err := from.TryNextBatch(n)
 		if err == nil {
-			err = setBatch(&is, &layout, &b, n)
+			err = setBatch(&out, &layout, &b, n)
 		}
-		return is, err
-	}, next: func(ctx context.Context, n int) (is Batch, err error) {
+		return out, err
+	}, next: func(ctx context.Context, n int) (out Batch, err error) {
 		b, err := from.NextBatch(ctx, n)
 		if err == nil {
-			err = setBatch(&is, &layout, &b, n)
+			err = setBatch(&out, &layout, &b, n)
 		}
-		return is, err
+		return out, err
 	}}
 }
 
@@ -45,18 +45,18 @@ func isWait(err error) bool {
 
 // wait waits for its turn, and for the IDs, after a refusal of try. The first
 // call that waits has its turn, and all of its limit.
-func (l *queue) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
+func (q *queue) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	if !isWait(refusal) {
 		return b, refusal
 	}
-	first := l.waiting.Add(1) == 1
-	defer l.waiting.Add(-1)
+	first := q.waiting.Add(1) == 1
+	defer q.waiting.Add(-1)
 	if first || !errors.As(refusal, new(*firn.WaitError)) { // no line: the sequencer has no window, for one
-		return l.next(ctx, n)
+		return q.next(ctx, n)
 	}
-	limited, cancel := WithTurn(ctx, l.layout, n)
+	limited, cancel := WithTurn(ctx, q.layout, n)
 	defer cancel()
-	b, err = l.next(limited, n)
+	b, err = q.next(limited, n)
 	if wait := (*firn.WaitError)(nil); limited.Err() != nil && ctx.Err() == nil && errors.As(err, &wait) {
 		return b, wait // the caller's own limit has not passed
 	}

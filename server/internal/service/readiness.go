@@ -35,7 +35,7 @@ func NewReadiness(b Backend) *Readiness {
 	return &Readiness{Backend: b, turn: make(chan struct{}, 1)}
 }
 
-// Ready returns an answer of the Backend, which may take ReadyLimit. The context
+// Ready returns an answer of the Backend, which may take lookupTimeout. The context
 // ends the wait but not the question, because others may wait for it too.
 func (r *Readiness) Ready(ctx context.Context) error {
 	select {
@@ -97,15 +97,15 @@ type Usage struct {
 	Status grant.Status
 	Layout firn.Layout // zero if it is not open
 
-	// Refusal is why this server gives no IDs of it; nil if it does, or would as far
-	// as it knows.
+	// Refusal is why this server gives no IDs of it; nil if it does, or would as
+	// far as it knows.
 	Refusal error
 
 	serves bool      // its window is open, and IDs of it can be made
 	tried  time.Time // when opening it failed last; zero if it is open
 }
 
-// Problem returns the kind of the Lack, NoProblem without one, and whether an
+// Problem returns the kind of the Refusal, NoProblem without one, and whether an
 // operator wanted it.
 func (u *Usage) Problem() (k Kind, wanted bool) {
 	of := scopeOf(u.Refusal)
@@ -206,8 +206,11 @@ func (b *StoreBackend) Ready(ctx context.Context) error {
 	}
 	for {
 		name, u := worst(all)
-		if u == nil || u.tried.IsZero() { // an open one keeps trying by itself
-			return refusalIn(u)
+		switch {
+		case u == nil:
+			return nil
+		case u.tried.IsZero(): // an open one keeps trying by itself
+			return u.Refusal
 		}
 		// The sequencer may have been removed; do not create it again here.
 		_, err := b.openOwn(ctx, name, func(string) (*auth.Credentials, error) { return nil, auth.ErrForbidden })
@@ -221,14 +224,6 @@ func (b *StoreBackend) Ready(ctx context.Context) error {
 		}
 		delete(all, name)
 	}
-}
-
-// refusalIn returns the refusal of a Usage, which may be nil.
-func refusalIn(u *Usage) error {
-	if u == nil {
-		return nil
-	}
-	return u.Refusal
 }
 
 // worst returns the sequencer in use that makes a server unready; nil if none

@@ -28,19 +28,19 @@ type Request struct {
 
 // fit completes the request for its sequencer, or returns why it does not suit
 // it.
-func (q *Request) fit(s *Sequencer) *Problem {
-	if q.Resolved = q.Format; q.Resolved.IsAuto() {
-		q.Resolved = form.Of(s.Layout.Format())
+func (r *Request) fit(s *Sequencer) *Problem {
+	if r.Resolved = r.Format; r.Resolved.IsAuto() {
+		r.Resolved = form.Of(s.Layout.Format())
 	}
-	if err := s.complete(&q.Resolved); err != nil {
+	if err := s.complete(&r.Resolved); err != nil {
 		return Problemf(BadParameter, "%s", textfmt.Message(err))
 	}
-	if q.Runs && !s.Layout.HasRuns() {
+	if r.Runs && !s.Layout.HasRuns() {
 		return Problemf(NoRuns, "layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: "+
 			"request the IDs themselves", s.Layout)
 	}
-	if q.Fit == nil {
+	if r.Fit == nil {
 		return nil
 	}
-	return q.Fit(s)
+	return r.Fit(s)
 }

@@ -79,15 +79,15 @@ type storeUse struct {
 // tooLong returns an error if the store has been silent for so long that waiting
 // is pointless, otherwise nil. It has a silent store asked whether it answers
 // again.
-func (w *silenceWatch) tooLong(n storeUse) *silentError {
+func (w *silenceWatch) tooLong(use storeUse) *silentError {
 	silent, writes, why := w.silent()
 	if silent >= probeEvery {
 		w.probe()
 	}
-	if n.writes {
+	if use.writes {
 		silent = max(silent, writes)
 	}
-	if silent < maxSilence || n.onlyIf != nil && !n.onlyIf() {
+	if silent < maxSilence || use.onlyIf != nil && !use.onlyIf() {
 		return nil
 	}
 	return &silentError{silent, why}
@@ -114,13 +114,13 @@ func (w *silenceWatch) close() {
 
 // whileAnswering makes a call that may wait for the store. If waiting is
 // pointless, it ends the call, or does not start it, and returns a silentError.
-func (w *silenceWatch) whileAnswering(ctx context.Context, n storeUse, call func(context.Context) error) error {
-	if silent := w.tooLong(n); silent != nil {
+func (w *silenceWatch) whileAnswering(ctx context.Context, use storeUse, call func(context.Context) error) error {
+	if silent := w.tooLong(use); silent != nil {
 		return silent
 	}
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer w.endWhenSilent(limited, n, stop).Stop()
+	defer w.endWhenSilent(limited, use, stop).Stop()
 	err := call(limited)
 	if e := (*silentError)(nil); err != nil && ctx.Err() == nil && errors.As(context.Cause(limited), &e) {
 		return e
@@ -130,16 +130,16 @@ func (w *silenceWatch) whileAnswering(ctx context.Context, n storeUse, call func
 
 // endWhenSilent checks every lookEvery whether the wait of a call is pointless,
 // and then ends it.
-func (w *silenceWatch) endWhenSilent(ctx context.Context, n storeUse, stop context.CancelCauseFunc) *time.Timer {
+func (w *silenceWatch) endWhenSilent(ctx context.Context, use storeUse, stop context.CancelCauseFunc) *time.Timer {
 	return time.AfterFunc(lookEvery, func() {
 		if ctx.Err() != nil {
 			return
 		}
-		if silent := w.tooLong(n); silent != nil {
+		if silent := w.tooLong(use); silent != nil {
 			stop(silent)
 			return
 		}
-		w.endWhenSilent(ctx, n, stop)
+		w.endWhenSilent(ctx, use, stop)
 	})
 }
 

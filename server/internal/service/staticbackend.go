@@ -14,9 +14,9 @@ import (
 	"github.com/firnid/firn/veil"
 )
 
-// A StaticBackend is a Backend for one layout and one node ID that the operator keeps
-// unique. Every name gets its own generator when it is first used, and keeps
-// it: a StaticBackend has no state outside the process.
+// A StaticBackend is a Backend for one layout and one node ID that the operator
+// keeps unique. Every name gets its own generator when it is first used, and
+// keeps it: a StaticBackend has no state outside the process.
 //
 // It makes duplicate IDs if two processes use the same node ID at the same
 // time, or if the clock is set back while the process is down. See
@@ -32,13 +32,13 @@ type StaticBackend struct {
 
 var _ Backend = (*StaticBackend)(nil)
 
-// A generator is a sequencer of a Static.
+// A generator is a sequencer of a StaticBackend.
 type generator struct {
 	*Sequencer
 	stats func() firn.Stats
 }
 
-// StaticBackendConfig is the configuration of a Static.
+// StaticBackendConfig is the configuration of a StaticBackend.
 type StaticBackendConfig struct {
 	Layout firn.Layout // firn.Default if zero
 	Node   uint64
@@ -54,12 +54,12 @@ type StaticBackendConfig struct {
 	MaxSequencers int
 }
 
-// DefaultMaxSequencers is the value that 0 stands for in MaxSequencers of StaticBackendConfig and
-// StoreBackendConfig.
+// DefaultMaxSequencers is the value that 0 stands for in MaxSequencers of
+// StaticBackendConfig and StoreBackendConfig.
 const DefaultMaxSequencers = 10_000
 
-// NewStaticBackend makes a Static. It returns an error if the layout, the node ID or
-// the options are invalid.
+// NewStaticBackend makes a StaticBackend. It returns an error if the layout, the
+// node ID or the options are invalid.
 func NewStaticBackend(c StaticBackendConfig) (*StaticBackend, error) {
 	c.Layout = cmp.Or(c.Layout, firn.Default())
 	c.MaxSequencers = cmp.Or(c.MaxSequencers, DefaultMaxSequencers)
@@ -90,7 +90,7 @@ func (s *StaticBackend) make() (generator, error) {
 // Sequencer returns the sequencer of a name and makes it at the first call. No
 // name is ever forgotten to make room: if it came back it would begin anew, and
 // repeat IDs if the clock was set back meanwhile.
-func (s *StaticBackend) Sequencer(_ context.Context, name string, by MayCreate) (*Sequencer, error) {
+func (s *StaticBackend) Sequencer(_ context.Context, name string, mayCreate MayCreate) (*Sequencer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q, ok := s.byName[name]; ok {
@@ -100,7 +100,7 @@ func (s *StaticBackend) Sequencer(_ context.Context, name string, by MayCreate) 
 		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
 			ErrTooManySequencers, s.config.MaxSequencers, name)
 	}
-	if _, err := by.allowed(name, ""); err != nil {
+	if _, err := mayCreate.allowed(name, ""); err != nil {
 		return nil, err
 	}
 	q, err := s.make()
@@ -120,8 +120,8 @@ func (s *StaticBackend) Opened(name string) *Sequencer {
 	return s.byName[name].Sequencer
 }
 
-// Ready returns an error if the clock allows no ID, of any name in use: a Static
-// depends on nothing else.
+// Ready returns an error if the clock allows no ID, of any name in use: a
+// StaticBackend depends on nothing else.
 func (s *StaticBackend) Ready(context.Context) error {
 	least := time.Duration(math.MaxInt64)
 	s.Usage(func(_ string, u *Usage) { least = min(least, u.Lead) })
@@ -141,7 +141,7 @@ func (s *StaticBackend) refusal(lead time.Duration) error {
 	return clockRefusal(s.config.Layout, o.MaxAhead, lead, now)
 }
 
-// Admin returns nil: a Static has no store.
+// Admin returns nil: a StaticBackend has no store.
 func (s *StaticBackend) Admin() *StoreAdmin { return nil }
 
 // Usage calls yield for every name in use.

@@ -40,10 +40,10 @@ func NewStoreAdmin(s grant.Store, silent Silence) *StoreAdmin {
 // Store returns the store of the StoreAdmin.
 func (a *StoreAdmin) Store() grant.Store { return a.store }
 
-// ask calls the store, unless it has been silent for too long.
-func ask[T any](ctx context.Context, a *StoreAdmin, n storeUse, call func(context.Context) (T, error)) (result T,
+// askStore calls the store, unless it has been silent for too long.
+func askStore[T any](ctx context.Context, a *StoreAdmin, use storeUse, call func(context.Context) (T, error)) (result T,
 	err error) {
-	err = a.silence.whileAnswering(ctx, n, func(ctx context.Context) (err error) {
+	err = a.silence.whileAnswering(ctx, use, func(ctx context.Context) (err error) {
 		result, err = call(ctx)
 		return err
 	})
@@ -70,7 +70,7 @@ func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, inf
 
 // Lookup returns one sequencer, or an error that matches grant.ErrNotFound.
 func (a *StoreAdmin) Lookup(ctx context.Context, name string) (grant.Info, error) {
-	return ask(ctx, a, storeUse{}, func(ctx context.Context) (grant.Info, error) { return grant.Lookup(ctx, a.store, name) })
+	return askStore(ctx, a, storeUse{}, func(ctx context.Context) (grant.Info, error) { return grant.Lookup(ctx, a.store, name) })
 }
 
 // Configure is grant.DefaultConfig with the store of the StoreAdmin.
@@ -88,7 +88,7 @@ func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.
 // Members returns the servers that have announced themselves in the store, with
 // what the client may see of them.
 func (a *StoreAdmin) Members(ctx context.Context) ([]members.Server, error) {
-	return ask(ctx, a, storeUse{}, func(ctx context.Context) ([]members.Server, error) {
+	return askStore(ctx, a, storeUse{}, func(ctx context.Context) ([]members.Server, error) {
 		all, err := members.List(ctx, a.store, time.Now())
 		for i := range all {
 			if a.sees != nil && !a.seesAll {
@@ -147,12 +147,12 @@ func (a *StoreAdmin) change(ctx context.Context, done, name string,
 	var w WriteOutcome
 	s := w.Wrap(a.store)
 	do := func(ctx context.Context) (grant.Info, error) { return call(ctx, s) }
-	info, err := ask(ctx, a, storeUse{writes: true}, do)
+	info, err := askStore(ctx, a, storeUse{writes: true}, do)
 	if err != nil && w.unknown.Load() && !w.applied.Load() {
 		// Only another write settles one of unknown result. The client may have left.
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
-		if again, e := ask(later, a, storeUse{writes: true}, do); e == nil {
+		if again, e := askStore(later, a, storeUse{writes: true}, do); e == nil {
 			info, err = again, nil
 		}
 	}

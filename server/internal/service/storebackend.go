@@ -28,12 +28,12 @@ type StoreBackend struct {
 	*StoreAdmin
 	config StoreBackendConfig
 
-	mu      sync.RWMutex // guards the fields below, and those of entries that say so
-	byName  map[string]*entry
-	closing int                // entries that are closing
-	failed  map[string]failure // names that exist and could not be opened when they were last used
-	closed  bool
-	configsReadable   bool // no configuration was found unreadable since Ready has looked
+	mu              sync.RWMutex // guards the fields below, and those of entries that say so
+	byName          map[string]*entry
+	closing         int                // entries that are closing
+	failed          map[string]failure // names that exist and could not be opened when they were last used
+	closed          bool
+	configsReadable bool // no configuration was found unreadable since Ready has looked
 
 	nodes nodeCounter
 
@@ -111,14 +111,14 @@ func NewStoreBackend(c StoreBackendConfig) *StoreBackend {
 func (b *StoreBackend) Admin() *StoreAdmin { return b.StoreAdmin }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
-func (b *StoreBackend) Sequencer(ctx context.Context, name string, by MayCreate) (*Sequencer, error) {
+func (b *StoreBackend) Sequencer(ctx context.Context, name string, mayCreate MayCreate) (*Sequencer, error) {
 	if q := b.Opened(name); q != nil {
 		return q, nil
 	}
 	if f, ok := b.recentFailure(name); ok && !Forwarded(ctx) {
 		return b.peerSequencer(name, f), nil
 	}
-	q, err := b.openOwn(ctx, name, by)
+	q, err := b.openOwn(ctx, name, mayCreate)
 	if err != nil {
 		return b.fallBackToPeers(ctx, name, err)
 	}
@@ -134,7 +134,7 @@ func (b *StoreBackend) Opened(name string) *Sequencer {
 }
 
 // storeError makes an error of the store, or of a wait for it, match
-// sequencer.ErrUnavailable. An error in causes is returned unchanged.
+// sequencer.ErrUnavailable. An error in errorKinds is returned unchanged.
 func storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

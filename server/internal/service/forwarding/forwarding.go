@@ -136,7 +136,7 @@ func (e *Error) Unwrap() error { return e.error }
 
 // Take asks the servers one by one, until one gives n IDs that may be passed
 // on. If none does, the error is an *Error.
-func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, lacks error) (b service.Batch, err error) {
+func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, cause error) (b service.Batch, err error) {
 	var refused Error
 	var got [numResults]int
 	first := int(p.next.Add(1)) % len(p.peers)
@@ -181,7 +181,7 @@ func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, lac
 			parts = append(parts, fmt.Sprintf("%d %s", n, results[r].text))
 		}
 	}
-	refused.error = fmt.Errorf("%w; other servers: %s", lacks, strings.Join(parts, ", "))
+	refused.error = fmt.Errorf("%w; other servers: %s", cause, strings.Join(parts, ", "))
 	return b, &refused
 }
 
