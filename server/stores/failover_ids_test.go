@@ -93,8 +93,8 @@ func failoverIDs(t *testing.T) {
 		t.Fatal("a makes no IDs")
 	}
 	// From here on nothing is replicated. Waits end by timeout, by an
-	// administrator, and by a crash of the primary, after which the commits that
-	// waited are visible.
+	// administrator, and by a crash of the primary, after which the commits
+	// that waited are visible.
 	standby.Kill()
 	alone := time.Now()
 	ctx, cancel := context.WithCancel(t.Context())

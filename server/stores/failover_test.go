@@ -147,8 +147,8 @@ func TestCutWaits(t *testing.T) {
 		cas(promoted, "read/"+c.name, "0", "3")
 	}
 
-	// The old primary comes back and does not know. What it shows is old, and what
-	// it is asked to write is never known to be durable.
+	// The old primary comes back and does not know. What it shows is old, and
+	// what it is asked to write is never known to be durable.
 	primary.Continue()
 	for _, c := range cuts {
 		nettest.Await(t, func() bool { _, err := s.Get(t.Context(), "read/"+c.name); return err == nil }, "the old primary answers")
@@ -224,9 +224,9 @@ func checked(t *testing.T, s grant.Store) string {
 	return strings.Join(dangers, "\n")
 }
 
-// TestStandbys: Check reports a program that stores the log, and confirms commits
-// in place of the standby if the list of standbys names none; and that the list
-// was emptied, whereupon commits silently succeed without any.
+// TestStandbys: Check reports a program that stores the log, and confirms
+// commits in place of the standby if the list of standbys names none; and that
+// the list was emptied, whereupon commits silently succeed without any.
 func TestStandbys(t *testing.T) {
 	t.Parallel()
 	primary, _ := synchronous(t)

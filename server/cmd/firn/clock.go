@@ -28,7 +28,7 @@ const anyClockHint = "check the clock (date -u); if it is right, override this w
 // checkClock refuses this machine's clock if it differs from the store's. A
 // store that does not report its time agrees with every clock.
 func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration) error {
-	if by, now, _ := doctor.Lead(ctx, s, a.now); by.Abs() > most {
+	if by, now, _ := doctor.ClockLead(ctx, s, a.now); by.Abs() > most {
 		return failed(anyClockHint, "this machine's clock is %s the store's (%s, not %s)",
 			doctor.AheadOf(by), textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
 	}
@@ -37,7 +37,7 @@ func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration)
 
 // checkLead refuses to wait by a clock that is ahead of the store's.
 func (a *app) checkLead(ctx context.Context, s grant.Store) error {
-	if by, _, _ := doctor.Lead(ctx, s, a.now); by > clockTolerance {
+	if by, _, _ := doctor.ClockLead(ctx, s, a.now); by > clockTolerance {
 		return failed("node IDs are handed over when their times have passed: compare both clocks with a time server", "this machine's clock is %s the store's", doctor.AheadOf(by))
 	}
 	return nil

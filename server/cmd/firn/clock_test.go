@@ -172,7 +172,7 @@ func TestStoreLead(t *testing.T) {
 			now = now.Add(tt.takes)
 			return told
 		}}
-		by, _, _ := doctor.Lead(t.Context(), s, a.now)
+		by, _, _ := doctor.ClockLead(t.Context(), s, a.now)
 		if by != tt.want {
 			t.Errorf("%+v: ahead by %v, want %v", tt, by, tt.want)
 		}

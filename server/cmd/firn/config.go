@@ -51,9 +51,9 @@ func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// unknownVars returns the variables that may be mistyped ones of keys: not those
-// that node names or that Kubernetes sets for services, such as FIRN_SERVICE_HOST
-// and FIRN_PORT_3476_TCP.
+// unknownVars returns the variables that may be mistyped ones of keys: not
+// those that node names or that Kubernetes sets for services, such as
+// FIRN_SERVICE_HOST and FIRN_PORT_3476_TCP.
 func unknownVars(environ []string, node string) (all []string) {
 	known := []string{configEnv, strings.TrimPrefix(node, "env:")}
 	for _, k := range configKeys {
@@ -96,13 +96,13 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 	var all faults
 	for _, k := range configKeys {
 		flag, file, env := flags.Lookup(k.flag), f.Setting(k.key), getenv(envOf(k.key))
-		values, o := []string{env}, source{where: envOf(k.key)}
+		values, o := []string{env}, writtenAt{where: envOf(k.key)}
 		switch {
 		case flag.Changed:
 			continue
 		case env != "" && (k.key != "store" || file.Line != 0): // FIRN_STORE is used only without --store
 		case file.Line != 0:
-			values, o = file.Values, source{where: fmt.Sprintf("%s:%d", f.Name, file.Line), line: file.Line}
+			values, o = file.Values, writtenAt{where: fmt.Sprintf("%s:%d", f.Name, file.Line), line: file.Line}
 		default:
 			continue
 		}

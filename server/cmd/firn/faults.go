@@ -13,9 +13,9 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// faults are errors in the values of flags of serve, whether these come from the
-// command line, a variable, or a line of a file. The line of a template is in
-// the error, which has no flag then.
+// faults are errors in the values of flags of serve, whether these come from
+// the command line, a variable, or a line of a file. The line of a template is
+// in the error, which has no flag then.
 type faults []*exitError
 
 // add adds an error in the value of a flag.
@@ -23,8 +23,8 @@ func (f *faults) add(flag, value, hint, format string, args ...any) {
 	*f = append(*f, wrongFlag(flag, value, hint, format, args...))
 }
 
-// addError adds an error about the value of a flag, with its code and hint, if it
-// has them.
+// addError adds an error about the value of a flag, with its code and hint, if
+// it has them.
 func (f *faults) addError(flag, value string, err error) {
 	e := &exitError{code: exitMisuse, err: err}
 	if exit, ok := errors.AsType[*exitError](err); ok {
@@ -35,10 +35,10 @@ func (f *faults) addError(flag, value string, err error) {
 }
 
 // An origin maps keys to the places of their values in a file or variable.
-type origin map[string]source
+type origin map[string]writtenAt
 
-// A source is a place where the value of a key was written.
-type source struct {
+// A writtenAt is a place where the value of a key was written.
+type writtenAt struct {
 	where, text string
 	line        int // 0 if it is not in a file
 }

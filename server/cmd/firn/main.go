@@ -147,7 +147,8 @@ func misuse(hint string, format string, a ...any) error {
 	return &exitError{code: exitMisuse, err: fmt.Errorf(format, a...), hint: hint}
 }
 
-// wrongFlag is misuse for the value of a flag, which is "" if that does not help.
+// wrongFlag is misuse for the value of a flag, which is "" if that does not
+// help.
 func wrongFlag(flag, value, hint, format string, a ...any) *exitError {
 	return &exitError{code: exitMisuse, err: fmt.Errorf(format, a...), hint: hint, flag: flag, value: value}
 }
@@ -162,8 +163,9 @@ func refused(hint string, format string, a ...any) error {
 	return &exitError{code: exitNo, err: fmt.Errorf(format, a...), hint: hint}
 }
 
-// begun returns an error of a command that has begun, with the code of a failure
-// unless it has another. Other errors are cobra's: the command line is invalid.
+// begun returns an error of a command that has begun, with the code of a
+// failure unless it has another. Other errors are cobra's: the command line is
+// invalid.
 func begun(err error) error {
 	if err == nil || errors.As(err, new(*exitError)) {
 		return err

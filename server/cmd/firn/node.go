@@ -27,8 +27,8 @@ func atMostOneName(cmd *cobra.Command, args []string) error {
 	return oneName(cmd, args)
 }
 
-// sequencerNames returns the sequencers to look at: the one in the arguments, or
-// all.
+// sequencerNames returns the sequencers to look at: the one in the arguments,
+// or all.
 func sequencerNames(ctx context.Context, s grant.Store, args []string) (names []string, err error) {
 	if len(args) > 0 {
 		_, err := grant.Lookup(ctx, s, args[0])
@@ -66,7 +66,7 @@ func newNodeList(a *app) *cobra.Command {
 			store:   s, all: all, now: a.now(), servers: a.holders(ctx, s),
 		}
 		l.right = map[int]bool{1: true, 6: true}
-		if by, _, _ := doctor.Lead(ctx, s, a.now); by.Abs() > clockTolerance {
+		if by, _, _ := doctor.ClockLead(ctx, s, a.now); by.Abs() > clockTolerance {
 			a.note("this machine's clock is %s the store's: compare both with a time server", doctor.AheadOf(by))
 		}
 		for _, name := range names {

@@ -10,8 +10,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// An applyCmd is a command that changes the node IDs of one sequencer or of all.
-// Without --apply it only prints what it would do.
+// An applyCmd is a command that changes the node IDs of one sequencer or of
+// all. Without --apply it only prints what it would do.
 type applyCmd struct {
 	verb, done string // "fence", "fenced"
 

@@ -27,8 +27,8 @@ func newNodeRepair(a *app) *cobra.Command {
 	})
 }
 
-// blockedJSON returns blocked node IDs for JSON. Those that can be given back have
-// the span that is, and until when the rest is kept.
+// blockedJSON returns blocked node IDs for JSON. Those that can be given back
+// have the span that is, and until when the rest is kept.
 func blockedJSON(nodes []grant.NodeInfo) any {
 	all := make([]map[string]any, len(nodes))
 	for i, n := range nodes {
@@ -70,8 +70,8 @@ func (a *app) printRepair(name string, r grant.Report, m *applyCmd) {
 	t.print(a.stdout, a.style())
 }
 
-// blockedNodes returns the node IDs of a sequencer that need a repair, and whether
-// it can give them back. It skips records that cannot be read.
+// blockedNodes returns the node IDs of a sequencer that need a repair, and
+// whether it can give them back. It skips records that cannot be read.
 func blockedNodes(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
 	r, err := grant.Repair(ctx, s, name, &grant.AdminOptions{DryRun: true, Now: now})
 	if err != nil {

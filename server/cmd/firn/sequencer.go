@@ -176,9 +176,9 @@ func newSequencerList(a *app) *cobra.Command {
 	})
 }
 
-// recreation returns the commands that create a sequencer as it is in a restored
-// store that lacks it, and then fence it: the first has the whole configuration,
-// the second the longest window, which no creation sets.
+// recreation returns the commands that create a sequencer as it is in a
+// restored store that lacks it, and then fence it: the first has the whole
+// configuration, the second the longest window, which no creation sets.
 func recreation(i grant.Info) []string {
 	c := i.Config
 	create := fmt.Sprintf("firn sequencer create %s --layout %s --max-ahead %v --window %v", i.Name, c.Layout,

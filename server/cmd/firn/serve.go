@@ -361,8 +361,8 @@ func ballast(getenv func(string) string) []byte {
 // log a line. Of signals that come sooner, one is handled later.
 const hupEvery = time.Second
 
-// reloadOnSignal reloads files at signals from hup, also while the server drains,
-// until ctx is done.
+// reloadOnSignal reloads files at signals from hup, also while the server
+// drains, until ctx is done.
 func (s *serveCmd) reloadOnSignal(ctx context.Context, hup <-chan os.Signal, log *slog.Logger, srv *server.Server) {
 	for {
 		select {

@@ -325,8 +325,8 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 			cmd := firnCommand(context.Background(), "next -n 20000 --sequencer chaos --store "+store)
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Run(); err != nil {
-				// Each kill blocks a node ID for a window; there are more. But a store that
-				// fails may lead to this error.
+				// Each kill blocks a node ID for a window; there are more. But
+				// a store that fails may lead to this error.
 				nextRefused.Add(1)
 				if failures.Load() == 0 {
 					t.Errorf("firn next: %v: %s", err, &stderr)

@@ -79,8 +79,8 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// TestWhoForwarded: a forwarded ID is in the log of the server that made it, and
-// of the one that has passed it on to the client.
+// TestWhoForwarded: a forwarded ID is in the log of the server that made it,
+// and of the one that has passed it on to the client.
 func TestWhoForwarded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	has, asks := twoServers(t, "--issue-log", path)
@@ -93,8 +93,9 @@ func TestWhoForwarded(t *testing.T) {
 	}
 }
 
-// TestWhoArguments: whatever a shell makes of --log logs/*, no verdict comes from
-// a part of the logs. An issue log is recognized by its lines, not by its name.
+// TestWhoArguments: whatever a shell makes of --log logs/*, no verdict comes
+// from a part of the logs. An issue log is recognized by its lines, not by its
+// name.
 func TestWhoArguments(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

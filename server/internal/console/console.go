@@ -41,8 +41,8 @@ type Config struct {
 	// Guard identifies users, by session or certificate; nil allows everything.
 	Guard *auth.Guard
 
-	// Layout is the layout of sequencers that are created by using them; the zero
-	// Layout means firn.Default.
+	// Layout is the layout of sequencers that are created by using them; the
+	// zero Layout means firn.Default.
 	Layout firn.Layout
 
 	Version string
@@ -183,8 +183,8 @@ type visit struct {
 	now     time.Time
 }
 
-// The sizes of forms: some thousands of IDs, and what strangers may send, a token
-// and an address.
+// The sizes of forms: some thousands of IDs, and what strangers may send, a
+// token and an address.
 const (
 	maxBody   = 256 << 10
 	maxSignIn = 8 << 10
@@ -195,15 +195,15 @@ func (k *Console) signedIn(f func(*visit)) http.HandlerFunc {
 	return k.public(func(v *visit) {
 		if v.who.Known {
 			if k.config.Guard != nil || v.r.ContentLength == 0 { // otherwise the form may never arrive
-				listen.Known(listen.ConnIn(v.r.Context()))
+				listen.MarkKnown(listen.ConnIn(v.r.Context()))
 			}
 			v.r.Body = http.MaxBytesReader(v.w, v.body, maxBody)
 			f(v)
 			return
 		}
 		if comesFromElsewhere(v.r) {
-			// For a link from another site, browsers hold SameSite=Strict cookies back,
-			// and send them when this page requests itself again.
+			// For a link from another site, browsers hold SameSite=Strict
+			// cookies back, and send them when this page requests itself again.
 			next := v.r.URL.RequestURI()
 			v.show(http.StatusOK, page{Title: "One moment", Next: next}, again(next))
 			return
@@ -230,8 +230,8 @@ func (k *Console) public(f func(*visit)) http.HandlerFunc {
 	}
 }
 
-// sameOrigin refuses requests from pages of another origin, and reads the form of
-// others.
+// sameOrigin refuses requests from pages of another origin, and reads the form
+// of others.
 func (k *Console) sameOrigin(f func(*visit)) func(*visit) {
 	return func(v *visit) {
 		if err := k.origins.Check(v.r); err != nil {

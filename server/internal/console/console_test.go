@@ -314,8 +314,8 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 			t.Errorf("next=%q leads to %q, want %q", next, got, want)
 		}
 	}
-	// A link from elsewhere comes without the cookie, and the page asks again by
-	// itself.
+	// A link from elsewhere comes without the cookie, and the page asks again
+	// by itself.
 	w := get(h, "/inspect/117232474546765824", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
 	if w.Code != 200 || !strings.Contains(w.Body.String(), `http-equiv="refresh" content="0;url=/inspect/117232474546765824"`) {
 		t.Errorf("a link from elsewhere: %d %.600s", w.Code, w.Body)

@@ -21,11 +21,11 @@ func (s *Server) describe(listeners []Listener) func() members.Server {
 	return func() members.Server {
 		m := m
 		m.Holds = []members.Held{}
-		if s.source.peers != nil {
-			m.Forwarded = s.source.peers.Forwarded()
+		if s.backends.peers != nil {
+			m.Forwarded = s.backends.peers.Forwarded()
 		}
 		now := time.Now()
-		s.source.storeBackend.Usage(func(name string, q *service.Usage) {
+		s.backends.storeBackend.Usage(func(name string, q *service.Usage) {
 			m.IDs += q.IDs
 			if service.Holds(q.Status, now) {
 				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.Status.Node,

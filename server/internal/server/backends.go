@@ -16,9 +16,9 @@ import (
 	"github.com/firnid/firn/server/internal/service/forwarding"
 )
 
-// A source is where IDs come from: either static, or storeBackend with the fields
-// below it.
-type source struct {
+// backends are where IDs come from: either static, or storeBackend with the
+// fields below it.
+type backends struct {
 	backend service.Backend // what the protocols call: one of the two, asked at a limited rate whether it is ready
 	static  *service.StaticBackend
 
@@ -28,8 +28,8 @@ type source struct {
 	peers        *forwarding.Peers // nil if no other server is asked
 }
 
-// newSource makes the source of a complete Config.
-func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error) {
+// newBackends makes the source of a complete Config.
+func newBackends(c Config, f *files, tracer *tracing.Tracer) (s backends, err error) {
 	if c.Static != nil {
 		static := *c.Static
 		static.MaxSequencers, static.Veil = c.MaxSequencers, c.VeilKeys
@@ -66,7 +66,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 const minClosing = time.Second
 
 // close gives node IDs back until ctx is done, or the store accepts no more.
-func (s *source) close(ctx context.Context, log *slog.Logger) {
+func (s *backends) close(ctx context.Context, log *slog.Logger) {
 	if s.storeBackend == nil {
 		return
 	}
@@ -82,7 +82,7 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 }
 
 // figures returns the statistics of the sequencers, for metrics.
-func (s *source) figures() (all []metrics.Sequencer) {
+func (s *backends) figures() (all []metrics.Sequencer) {
 	figure := func(name string, u *service.Usage) metrics.Sequencer {
 		m := metrics.Sequencer{Name: name, Stats: u.Stats.Stats}
 		if k, _ := u.Problem(); k != service.NoProblem {

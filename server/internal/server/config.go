@@ -29,10 +29,10 @@ type Config struct {
 	Static *service.StaticBackendConfig
 
 	// Sequencers is how the sequencers of the Store are created and opened. All
-	// fields have their effect except Idle, which neither it nor Template may set.
-	// With MustExist, sequencers are not created by using them. With WaitForNode,
-	// requests wait for a node ID until their timeout. If its Logger is nil, the
-	// Logger below is used.
+	// fields have their effect except Idle, which neither it nor Template may
+	// set. With MustExist, sequencers are not created by using them. With
+	// WaitForNode, requests wait for a node ID until their timeout. If its
+	// Logger is nil, the Logger below is used.
 	Sequencers sequencer.Options
 
 	// VeilKeys are the keys of veiled IDs (format=veiled); nil gives none.
@@ -42,9 +42,9 @@ type Config struct {
 	// service.DefaultMaxSequencers.
 	MaxSequencers int
 
-	// Template sets in c, a copy of Sequencers, what is different for the sequencer
-	// of a name. It is called when a name is first used, concurrently for several
-	// names; nil changes nothing.
+	// Template sets in c, a copy of Sequencers, what is different for the
+	// sequencer of a name. It is called when a name is first used, concurrently
+	// for several names; nil changes nothing.
 	Template func(name string, c *sequencer.Options) error
 
 	// ForwardTo are other servers of the Store, as http or https URLs without a
@@ -54,28 +54,30 @@ type Config struct {
 	ForwardTo []string
 
 	// ForwardTokenFile is the path of a file with the token for servers in
-	// ForwardTo; "" sends none. The Server reads the file again when it changes.
+	// ForwardTo; "" sends none. The Server reads the file again when it
+	// changes.
 	ForwardTokenFile string
 
 	// Advertise is the HOST:PORT of this server that lists of servers show; ""
 	// means the address of a listener.
 	Advertise string
 
-	// TokenFile is the path of the file that says what each client may do, as firn
-	// token new writes it. "" allows everything to everyone, unless TLS requires
-	// client certificates: their owners may then take IDs, and nothing more. The
-	// Server reads the file again when it changes.
+	// TokenFile is the path of the file that says what each client may do, as
+	// firn token new writes it. "" allows everything to everyone, unless TLS
+	// requires client certificates: their owners may then take IDs, and nothing
+	// more. The Server reads the file again when it changes.
 	TokenFile string
 
-	// TLS encrypts connections; nil means plain text. The Server reads the files
-	// again when they change.
+	// TLS encrypts connections; nil means plain text. The Server reads the
+	// files again when they change.
 	TLS *tlsconf.Files
 
-	// Hosts are host names for which HTTP requests are answered in addition, by a
-	// server without TokenFile and TLS. It answers only localhost, 127.0.0.0/8 and
-	// [::1], and if it listens on more than loopback also IP addresses, names
-	// without a dot, and the host of Advertise: any web page could reach it through
-	// a host name of its own that resolves to this machine (DNS rebinding).
+	// Hosts are host names for which HTTP requests are answered in addition, by
+	// a server without TokenFile and TLS. It answers only localhost,
+	// 127.0.0.0/8 and [::1], and if it listens on more than loopback also IP
+	// addresses, names without a dot, and the host of Advertise: any web page
+	// could reach it through a host name of its own that resolves to this
+	// machine (DNS rebinding).
 	Hosts []string
 
 	// IssueLog records who receives which IDs; nil records nothing. The caller
@@ -92,17 +94,17 @@ type Config struct {
 	// RESPIdle is how long a RESP connection may be idle; 0 means forever.
 	RESPIdle time.Duration
 
-	// RESPRefuseUnsafe makes INCR return an error for layouts whose IDs can exceed
-	// 2^53, where JavaScript clients round integers.
+	// RESPRefuseUnsafe makes INCR return an error for layouts whose IDs can
+	// exceed 2^53, where JavaScript clients round integers.
 	RESPRefuseUnsafe bool
 
 	// MaxConns is how many connections each listener may have at once; 0 means
-	// listen.DefaultMaxConns. The limit is lower if the system allows the process fewer
-	// open files.
+	// listen.DefaultMaxConns. The limit is lower if the system allows the
+	// process fewer open files.
 	MaxConns int
 
-	// Tracing makes the spans of requests; nil traces nothing. The caller shuts it
-	// down after Shutdown.
+	// Tracing makes the spans of requests; nil traces nothing. The caller shuts
+	// it down after Shutdown.
 	Tracing trace.TracerProvider
 
 	// Version is the version that the Server reports; "" means unknown.

@@ -249,7 +249,8 @@ func testStatic(t *testing.T) {
 		for _, word := range strings.FieldsFunc(answer, func(r rune) bool { return r < '0' || r > '9' }) {
 			if id, err := firn.ParseID(word); err == nil && len(word) > 8 {
 				parts, err := slow.Decompose(id)
-				// A static node begins ahead of all that its previous process may have used.
+				// A static node begins ahead of all that its previous process
+				// may have used.
 				found = found || err == nil && parts.Node == 5 && time.Until(parts.Time) > 60*time.Second
 			}
 		}
@@ -260,8 +261,8 @@ func testStatic(t *testing.T) {
 }
 
 // testForwarding: a server without a node ID has its store's IDs from another
-// one. The request ID, the token, the prefix and the keys are carried there, and
-// the list of servers has the count.
+// one. The request ID, the token, the prefix and the keys are carried there,
+// and the list of servers has the count.
 func testForwarding(t *testing.T, token string) {
 	store, log := new(memstore.Store), new(nettest.Output)
 	first := Config{Store: store, Logger: slog.New(requestid.NewHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))),

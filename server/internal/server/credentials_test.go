@@ -55,7 +55,8 @@ func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, stri
 func asking(t *testing.T, address string, c *tls.Config) map[string]func(values ...string) bool {
 	t.Helper()
 	get := func(method, path, accept string) func(...string) bool {
-		// One connection for each, as one that is refused may not be used again.
+		// One connection for each, as one that is refused may not be used
+		// again.
 		web := &http.Client{Transport: &http.Transport{TLSClientConfig: c.Clone()}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		t.Cleanup(web.CloseIdleConnections)
 		return func(values ...string) bool {

@@ -85,7 +85,7 @@ func TestOtherSites(t *testing.T) {
 				q.method, replace(q.path), strings.Join(headers, "\r\n"), len(replace(q.body)), replace(q.body)))
 		}
 		issued := func() (n uint64) {
-			s.source.storeBackend.Usage(func(_ string, u *service.Usage) { n += u.IDs })
+			s.backends.storeBackend.Usage(func(_ string, u *service.Usage) { n += u.IDs })
 			return n
 		}
 		if code, answer := send(t, address, "POST /v1/sequencers/old/next HTTP/1.1\r\nHost: "+mode.host+"\r\n"+authorization+"Content-Length: 0\r\n\r\n"); code != 200 {
@@ -117,7 +117,8 @@ func TestOtherSites(t *testing.T) {
 				if mode.tokens != "" {
 					continue // with TLS, no name of an attacker reaches it
 				}
-				// DNS rebinding: to the browser, the page and the server are one origin.
+				// DNS rebinding: to the browser, the page and the server are
+				// one origin.
 				own := q
 				own.headers = []string{"Origin: http://evil.example:3476", "Sec-Fetch-Site: same-origin"}
 				for _, headers := range [][]string{nil, own.headers[:1], own.headers} {
@@ -139,7 +140,8 @@ func TestOtherSites(t *testing.T) {
 				t.Errorf("%s: another site has created the sequencer of %s %s", mode.name, browserRequests[i].method, browserRequests[i].path)
 			}
 		}
-		// A program creates by POST, with a token by GET, and on loopback by GET.
+		// A program creates by POST, with a token by GET, and on loopback by
+		// GET.
 		for _, method := range []string{"GET", "POST"} {
 			want := 200
 			if method == "GET" && mode.exposed && mode.tokens == "" {

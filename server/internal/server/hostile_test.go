@@ -45,7 +45,8 @@ var sessions = map[string]string{
 		"DELETE /v1/sequencers/nobody HTTP/1.1\r\nHost: localhost\r\n\r\n" +
 		"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" +
 		"GET /v1/inspect/117232478720118790 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
-	// After the answer to a request with a body the server closes the connection.
+	// After the answer to a request with a body the server closes the
+	// connection.
 	"put": "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" +
 		"PUT /v1/sequencers/made HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 24\r\n\r\n" + `{"layout":  "hazelcast"}`,
 	"chunked": "PUT /v1/sequencers/made HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" +
@@ -216,8 +217,8 @@ func inStack(t *testing.T, certificates *tlsconf.Files, all map[string]string, o
 		if runtime.NumGoroutine() <= before {
 			return
 		}
-		// The count still includes goroutines that have just ended; the stacks do
-		// not.
+		// The count still includes goroutines that have just ended; the stacks
+		// do not.
 		if text := stacks(); bytes.Count(text, []byte("\n\n")) > bytes.Count(stacksBefore, []byte("\n\n")) {
 			t.Fatalf("%s: there are more goroutines than before:\n%s", what, text)
 		}
@@ -274,8 +275,8 @@ type way struct {
 	name string
 	do   func(c *memConn, rest string)
 
-	// limit is when the server must have closed the connection at the latest, if
-	// the client does not.
+	// limit is when the server must have closed the connection at the latest,
+	// if the client does not.
 	limit func(protocol string, sent int, rest string) time.Duration
 }
 
@@ -297,8 +298,8 @@ var ways = append(slices.Clone(cuts),
 			if protocol == "grpc" { // whole frames that come in time are as good as answers to pings
 				return perByte*time.Duration(len(rest)) + slowPing
 			}
-			// What was begun may just be in time, and the four bytes that tell what
-			// comes next count as idle.
+			// What was begun may just be in time, and the four bytes that tell
+			// what comes next count as idle.
 			return 2*slowRequest + 5*perByte
 		}},
 	way{name: "silent", do: func(*memConn, string) {},

@@ -24,9 +24,9 @@ var protocols = [...]listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP}
 // metricsConfig returns what the metrics show.
 func (s *Server) metricsConfig() metrics.Config {
 	m := metrics.Config{
-		Version: s.config.Version, Sequencers: s.source.figures,
+		Version: s.config.Version, Sequencers: s.backends.figures,
 		// which it bounds
-		Ready: func() bool { return !s.handler.Draining() && s.source.backend.Ready(context.Background()) == nil },
+		Ready: func() bool { return !s.handler.Draining() && s.backends.backend.Ready(context.Background()) == nil },
 	}
 	if s.files.tls != nil {
 		m.Expiry = s.files.tls.Expiry
@@ -35,8 +35,8 @@ func (s *Server) metricsConfig() metrics.Config {
 		m.Protocols = append(m.Protocols, p.String())
 	}
 	m.Connections = func(protocol string) int64 { return s.open(protocols[slices.Index(m.Protocols, protocol)]) }
-	if s.source.storeBackend != nil {
-		m.StoreUp = s.source.answers.Up
+	if s.backends.storeBackend != nil {
+		m.StoreUp = s.backends.answers.Up
 	}
 	if s.guard != nil {
 		m.Clients = func(yield func(string, uint64, uint64) bool) { s.guard.Set().Usage(yield) }
@@ -44,8 +44,8 @@ func (s *Server) metricsConfig() metrics.Config {
 	if s.config.IssueLog != nil {
 		m.LostLines = s.config.IssueLog.Lost
 	}
-	if s.source.peers != nil {
-		m.Forwards = s.source.peers.Forwards
+	if s.backends.peers != nil {
+		m.Forwards = s.backends.peers.Forwards
 	}
 	return m
 }
@@ -55,7 +55,7 @@ func (s *Server) metricsConfig() metrics.Config {
 // decides by visitor.
 func (s *Server) front(p listen.Protocol) service.Front {
 	f := service.Front{
-		Backend: s.source.backend, Veil: s.config.VeilKeys, RequestTimeout: s.config.RequestTimeout, Limits: s.config.Limits,
+		Backend: s.backends.backend, Veil: s.config.VeilKeys, RequestTimeout: s.config.RequestTimeout, Limits: s.config.Limits,
 		Logger:  s.config.Logger,
 		Observe: func(k service.Kind, d time.Duration, n int) { s.metrics.Observe(p.String(), outcomeOf(k), d, n) },
 	}
@@ -71,10 +71,10 @@ func (s *Server) front(p listen.Protocol) service.Front {
 // newConsole makes the web pages.
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
-		Front: s.front(listen.HTTP), Guard: s.guard, Figures: s.source.figures, Layout: s.config.layout(), Version: s.config.Version,
+		Front: s.front(listen.HTTP), Guard: s.guard, Figures: s.backends.figures, Layout: s.config.layout(), Version: s.config.Version,
 	}
-	if s.source.announcer != nil {
-		c.Self = s.source.announcer.ID
+	if s.backends.announcer != nil {
+		c.Self = s.backends.announcer.ID
 	}
 	return console.New(c)
 }
@@ -88,8 +88,8 @@ func (s *Server) newHandler() *httpapi.Handler {
 	if host, _, err := net.SplitHostPort(s.config.Advertise); err == nil {
 		c.Hosts = append([]string{host}, c.Hosts...)
 	}
-	if s.source.storeBackend != nil {
-		c.Owner = s.source.storeBackend.Owner
+	if s.backends.storeBackend != nil {
+		c.Owner = s.backends.storeBackend.Owner
 	}
 	return httpapi.NewHandler(c)
 }

@@ -1,5 +1,5 @@
-// Package server assembles what firn serve runs: HTTP, gRPC and RESP on the same
-// listeners, the console, metrics, and forwarding between the servers of a
+// Package server assembles what firn serve runs: HTTP, gRPC and RESP on the
+// same listeners, the console, metrics, and forwarding between the servers of a
 // store.
 package server
 
@@ -31,7 +31,7 @@ type Server struct {
 	config  Config
 	files   files
 	guard   *auth.Guard // nil if everyone may do everything
-	source  source
+	backends  backends
 	tracer  *tracing.Tracer
 	metrics *metrics.Set
 	pages   *console.Console
@@ -73,7 +73,7 @@ func New(c Config) (*Server, error) {
 	}
 	s.guard = s.files.guard()
 	s.tracer = tracing.New(c.Tracing, c.Version)
-	if s.source, err = newSource(c, &s.files, s.tracer); err != nil {
+	if s.backends, err = newBackends(c, &s.files, s.tracer); err != nil {
 		return nil, err
 	}
 	s.metrics = metrics.New(s.metricsConfig())
@@ -150,9 +150,9 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 		s.running.Go(func() { _ = s.resp.Serve(mux.Listener(listen.RESP)) })
 	}
 	s.watched.Go(func() { s.watchFiles(s.watching) })
-	if s.source.storeBackend != nil {
+	if s.backends.storeBackend != nil {
 		describe := s.describe(listeners)
-		s.watched.Go(func() { s.source.announcer.Run(s.listing, describe) })
+		s.watched.Go(func() { s.backends.announcer.Run(s.listing, describe) })
 		s.watched.Go(func() { storehealth.Watch(s.watching, s.config.Store, s.config.Logger) })
 	}
 	return done, nil
@@ -169,7 +169,7 @@ func isExposed(l Listener) bool {
 // maxConns returns how many connections each listener may have. It logs a
 // warning if that is less than configured.
 func (s *Server) maxConns(listeners int) int {
-	files, err := listen.OpenFiles()
+	files, err := listen.MaxOpenFiles()
 	if err != nil {
 		return s.config.MaxConns
 	}
@@ -195,8 +195,8 @@ func (s *Server) open(protocol listen.Protocol) (n int64) {
 // Drain makes /readyz answer 503 and removes the Server from the members of its
 // store. Meanwhile the Server still answers requests, also with IDs of other
 // servers, so that load balancers have time to notice. HTTP clients are asked
-// to reconnect, gRPC clients when the Server shuts down; RESP has no message for
-// that.
+// to reconnect, gRPC clients when the Server shuts down; RESP has no message
+// for that.
 func (s *Server) Drain() {
 	s.handler.Drain()
 	s.rpc.Drain()
@@ -243,7 +243,7 @@ func (s *Server) stop(ctx context.Context) error {
 	s.running.Wait()
 	s.stopWatching()
 	s.pages.Close()
-	s.source.close(ctx, s.config.Logger)
+	s.backends.close(ctx, s.config.Logger)
 	s.watched.Wait()
 	return errors.Join(webErr, rpcErr, respErr)
 }

@@ -214,8 +214,8 @@ func (c lateContext) Err() error {
 	}
 }
 
-// giveUp: callers give up once their requests hang. That does not make the server
-// a suspect, because it was given no time.
+// giveUp: callers give up once their requests hang. That does not make the
+// server a suspect, because it was given no time.
 func (l *lab) giveUp() {
 	l.start("default", "others")
 	c := l.client(client.Config{Timeout: time.Minute}) // which the system measures, not the bubble
@@ -276,7 +276,8 @@ var scenarios = map[string]struct {
 			firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManySequencers, service.ErrNoSequencer, service.ErrTemplate, errors.New("unknown"),
 		} {
 			l.backend.err.Store(&err)
-			// Another sequencer each time, because the pauses of one do not end here.
+			// Another sequencer each time, because the pauses of one do not end
+			// here.
 			l.ask(c, "of-"+service.ProblemOf(err, time.Second, false).Kind.String(), 3)
 		}
 		l.backend.err.Store(nil)

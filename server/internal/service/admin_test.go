@@ -16,8 +16,8 @@ import (
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// newMute makes a StoreBackend over a store that reports no changes, like a directory
-// or a database, and is observed, as a server's is.
+// newMute makes a StoreBackend over a store that reports no changes, like a
+// directory or a database, and is observed, as a server's is.
 func newMute(t *testing.T, store grant.Store) *service.StoreBackend {
 	s := grant.Observe(&nettest.Store{Store: store}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}

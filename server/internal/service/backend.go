@@ -18,23 +18,23 @@ import (
 // callers of one name get IDs of one space, without duplicates.
 type Backend interface {
 	// Sequencer returns the sequencer of a name that CheckName accepts. It may
-	// create one if mayCreate allows it or is nil, and may wait until ctx is done.
-	// The name may be part of a longer string: clone it to keep it.
+	// create one if mayCreate allows it or is nil, and may wait until ctx is
+	// done. The name may be part of a longer string: clone it to keep it.
 	//
-	// An error in errorKinds gets a Kind of its own; the text of any other error is
-	// logged and not shown to the client.
+	// An error in errorKinds gets a Kind of its own; the text of any other
+	// error is logged and not shown to the client.
 	Sequencer(ctx context.Context, name string, mayCreate MayCreate) (*Sequencer, error)
 
-	// Opened is Sequencer for a name whose sequencer is available without waiting;
-	// nil if it is not.
+	// Opened is Sequencer for a name whose sequencer is available without
+	// waiting; nil if it is not.
 	Opened(name string) *Sequencer
 
-	// Ready returns nil if the Backend can give IDs now. It may ask others, until
-	// ctx is done. After an error /readyz answers 503.
+	// Ready returns nil if the Backend can give IDs now. It may ask others,
+	// until ctx is done. After an error /readyz answers 503.
 	Ready(ctx context.Context) error
 
-	// Admin returns the administration of all servers of the store; nil without a
-	// store.
+	// Admin returns the administration of all servers of the store; nil without
+	// a store.
 	Admin() *StoreAdmin
 }
 
@@ -54,8 +54,8 @@ type Sequencer struct {
 	wait func(ctx context.Context, n int, refusal error) (Batch, error)
 }
 
-// A source makes the IDs of a Sequencer: a generator, or a sequencer of a store.
-// It answers calls in the order of their arrival, however many IDs each
+// A source makes the IDs of a Sequencer: a generator, or a sequencer of a
+// store. It answers calls in the order of their arrival, however many IDs each
 // requests.
 type source[I firn.AnyID[I]] interface {
 	firn.SourceOf[I]

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Node IDs are given back maxParallelCloses at a time: if all were given back at
-// once, each would wait until its timeout. If the store accepts none for
+// Node IDs are given back maxParallelCloses at a time: if all were given back
+// at once, each would wait until its timeout. If the store accepts none for
 // closeStallTimeout, no more are tried.
 const (
 	maxParallelCloses = 64
 	closeStallTimeout = 5 * time.Second
 )
 
-// lateCloseTimeout is how long a sequencer that was opened during shutdown may take to
-// give its node ID back.
+// lateCloseTimeout is how long a sequencer that was opened during shutdown may
+// take to give its node ID back.
 const lateCloseTimeout = 2 * time.Second
 
 // Close gives all node IDs back concurrently. An error says how many could not

@@ -11,11 +11,11 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// An entry is a name in use: its sequencer is being opened, is open, or is being
-// closed. If the sequencer was closed to make room for another one, calls that
-// have it open it again. If it was purged and created again with another layout,
-// they get the error, and the next call for the name opens it with the new
-// layout.
+// An entry is a name in use: its sequencer is being opened, is open, or is
+// being closed. If the sequencer was closed to make room for another one, calls
+// that have it open it again. If it was purged and created again with another
+// layout, they get the error, and the next call for the name opens it with the
+// new layout.
 type entry struct {
 	backend *StoreBackend
 	name    string
@@ -128,8 +128,8 @@ const rejoinTimeout = 2 * time.Second
 
 // rejoin makes an open sequencer without a node ID read its configuration
 // again, after it was created again or attached. Otherwise the next call would
-// be answered from an outdated state. Detach and Destroy need nothing alike: the
-// store notifies their Keepers (grant.Observe).
+// be answered from an outdated state. Detach and Destroy need nothing alike:
+// the store notifies their Keepers (grant.Observe).
 func (b *StoreBackend) rejoin(ctx context.Context, name string) {
 	e := b.openEntry(name)
 	if e == nil || !e.lapsed() {

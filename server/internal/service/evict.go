@@ -20,8 +20,8 @@ type lastUse struct {
 	used  time.Time
 }
 
-// byLastUse returns the open sequencers, the least recently used first. One that
-// has no node ID has not been used since its window ended, or never.
+// byLastUse returns the open sequencers, the least recently used first. One
+// that has no node ID has not been used since its window ended, or never.
 func (b *StoreBackend) byLastUse() (all []lastUse) {
 	now := time.Now()
 	for _, e := range b.opened() { // not under the lock: statistics read the clock

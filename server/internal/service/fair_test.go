@@ -90,7 +90,8 @@ func TestFairOrder(t *testing.T) {
 			middling.answered += y.answered
 			middling.refused += y.refused
 		}
-		// A large request takes ten seconds, and as long again if it is refused.
+		// A large request takes ten seconds, and as long again if it is
+		// refused.
 		if large.answered < 10 || large.refused > large.answered {
 			t.Errorf("of large requests %d are answered and %d refused, of middling ones %d and %d", large.answered, large.refused, middling.answered, middling.refused)
 		}

@@ -14,10 +14,10 @@ import (
 	"github.com/firnid/firn/veil"
 )
 
-// A Front is what a protocol calls for its clients: it decides what they may do,
-// takes IDs, reads IDs, and finds the administration of the store. Its errors
-// are Problems. It is safe for concurrent use. Configurations of protocols embed
-// it: only the Backend is required, and they call WithDefaults.
+// A Front is what a protocol calls for its clients: it decides what they may
+// do, takes IDs, reads IDs, and finds the administration of the store. Its
+// errors are Problems. It is safe for concurrent use. Configurations of
+// protocols embed it: only the Backend is required, and they call WithDefaults.
 type Front struct {
 	Backend        Backend         // finds the sequencers
 	Auth           auth.Authorizer // decides what each client may do; nil allows everything
@@ -26,22 +26,22 @@ type Front struct {
 	Limits         Limits          // of requests and connections
 	Issued         IssueFunc       // is called with IDs before they are answered; nil calls nothing
 
-	// Observe is called for each request of the protocol, also for invalid ones, with
-	// the kind of problem and the time that each of n equal requests took, which were
-	// answered at once. It must be fast; nil observes nothing.
+	// Observe is called for each request of the protocol, also for invalid
+	// ones, with the kind of problem and the time that each of n equal requests
+	// took, which were answered at once. It must be fast; nil observes nothing.
 	Observe func(k Kind, d time.Duration, n int)
 
 	// Logger receives changes, the server's own failures, and every request at
-	// level debug; nil discards them. The context of a line has the request ID, see
-	// package requestid.
+	// level debug; nil discards them. The context of a line has the request ID,
+	// see package requestid.
 	Logger *slog.Logger
 
 	SendToken     string // how clients of the protocol send a token; set by the protocol
 	NameSequencer string // how they name the sequencer of a veiled ID; set by the protocol
 }
 
-// WithDefaults returns the Front with defaults for a zero RequestTimeout, Limits,
-// Observe and Logger.
+// WithDefaults returns the Front with defaults for a zero RequestTimeout,
+// Limits, Observe and Logger.
 func (f Front) WithDefaults() Front {
 	f.RequestTimeout, f.Limits = cmp.Or(f.RequestTimeout, DefaultRequestTimeout), f.Limits.WithDefaults()
 	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
@@ -115,13 +115,14 @@ func (f *Front) Check(c *auth.Credentials, name string) *Problem {
 
 // Take takes IDs of a sequencer for a client that Allow allows to take them. It
 // first tries. If the sequencer has to be opened or IDs are not free yet, it
-// waits for both, at most for the limit. A sequencer that does not exist is created if the
-// client may create it. The client is charged for the IDs, and for the request.
-// A call that returns a Problem has taken nothing, as far as possible.
+// waits for both, at most for the limit. A sequencer that does not exist is
+// created if the client may create it. The client is charged for the IDs, and
+// for the request. A call that returns a Problem has taken nothing, as far as
+// possible.
 //
-// The IDs are written to b, which keeps frames small: the compiler copies a Batch
-// that is returned up to three times in each, and an idle connection keeps the
-// stack that its deepest call needed.
+// The IDs are written to b, which keeps frames small: the compiler copies a
+// Batch that is returned up to three times in each, and an idle connection
+// keeps the stack that its deepest call needed.
 func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, r *Request, b *Batch) *Problem {
 	if err := c.Charge(name, r.Count); err != nil {
 		return ProblemOf(err, f.RequestTimeout, false)
@@ -131,8 +132,8 @@ func (f *Front) Take(ctx context.Context, c *auth.Credentials, name string, r *R
 	return p
 }
 
-// settleAndReport charges a client for the n IDs that it has got, and reports them; or it
-// takes the charge back.
+// settleAndReport charges a client for the n IDs that it has got, and reports
+// them; or it takes the charge back.
 func (f *Front) settleAndReport(ctx context.Context, c *auth.Credentials, name string, n int, b *Batch, got bool) {
 	c.Settle(name, n, got)
 	if got && f.Issued != nil {

@@ -57,8 +57,8 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 }
 
 // TestIdleCloses: the sequencer that was unused the longest makes room for
-// another one and gives its node ID back, and one in use keeps it. A client that
-// still has the closed one gets new IDs of it all the same.
+// another one and gives its node ID back, and one in use keeps it. A client
+// that still has the closed one gets new IDs of it all the same.
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
@@ -136,8 +136,8 @@ func (a *creators) Allow(c *auth.Credentials, do auth.Action, _ string) error {
 	return nil
 }
 
-// TestRateLimitsOfTenants: what one client of the token file creates or does not
-// find delays no other, and not those without an entry.
+// TestRateLimitsOfTenants: what one client of the token file creates or does
+// not find delays no other, and not those without an entry.
 func TestRateLimitsOfTenants(t *testing.T) {
 	a, hashA := auth.NewToken()
 	b, hashB := auth.NewToken()
@@ -220,8 +220,8 @@ func TestCreateIsARight(t *testing.T) {
 	})
 }
 
-// TestRefusedBesideOthers: a client without the right to create begins to open a
-// sequencer that another one waits for. The refusal is the first one's only.
+// TestRefusedBesideOthers: a client without the right to create begins to open
+// a sequencer that another one waits for. The refusal is the first one's only.
 func TestRefusedBesideOthers(t *testing.T) {
 	store := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
 	inCluster(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
@@ -239,8 +239,8 @@ func TestRefusedBesideOthers(t *testing.T) {
 	})
 }
 
-// TestAttemptOfAnother: a call that finds an attempt to open the sequencer under
-// way does not fail or panic with it, but tries itself.
+// TestAttemptOfAnother: a call that finds an attempt to open the sequencer
+// under way does not fail or panic with it, but tries itself.
 func TestAttemptOfAnother(t *testing.T) {
 	for _, row := range []struct {
 		fail   func() error

@@ -39,7 +39,8 @@ func TestLineLeft(t *testing.T) {
 	}
 }
 
-// TestNothingLeft: calls leave nothing in a StoreBackend, with each of their ends.
+// TestNothingLeft: calls leave nothing in a StoreBackend, with each of their
+// ends.
 func TestNothingLeft(t *testing.T) {
 	store := new(memstore.Store)
 	c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.MustParseLayout("hazelcast"), MustExist: false}})

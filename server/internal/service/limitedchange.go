@@ -14,7 +14,8 @@ import (
 type LimitedChange func(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info,
 	pending bool, err error)
 
-// AttachWithin is a LimitedChange that attaches a sequencer. It is never pending.
+// AttachWithin is a LimitedChange that attaches a sequencer. It is never
+// pending.
 func AttachWithin(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
 	err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)

@@ -21,8 +21,8 @@ func (b *StoreBackend) openOwn(ctx context.Context, name string, mayCreate MayCr
 		if err := b.makeRoom(ctx, name); err != nil {
 			return nil, err
 		}
-		// An attempt is made even while the store is known to be silent: it may be
-		// silent for another name only.
+		// An attempt is made even while the store is known to be silent: it may
+		// be silent for another name only.
 		e, changed, mine, err := b.enter(ctx, name, mayCreate)
 		if err != nil {
 			return nil, err
@@ -50,13 +50,13 @@ func (b *StoreBackend) openOwn(ctx context.Context, name string, mayCreate MayCr
 		case err != nil:
 			return nil, err
 		}
-		// It was closing, or an attempt failed that began before this call, or for a
-		// reason that concerns another client only.
+		// It was closing, or an attempt failed that began before this call, or
+		// for a reason that concerns another client only.
 	}
 }
 
-// enter returns the entry of a name and what the call waits for. If the name has
-// none, enter makes it, and begins to open it: then mine is true.
+// enter returns the entry of a name and what the call waits for. If the name
+// has none, enter makes it, and begins to open it: then mine is true.
 func (b *StoreBackend) enter(ctx context.Context, name string, mayCreate MayCreate) (e *entry, changed <-chan struct{}, mine bool,
 	err error) {
 	b.mu.Lock()
@@ -204,8 +204,8 @@ func (b *StoreBackend) auditCreation(ctx context.Context, creator *auth.Credenti
 }
 
 // find looks a sequencer up. If it exists, its own settings replace those of
-// options, which are for sequencers that are created. Otherwise find returns the
-// client that creates it, if that is allowed.
+// options, which are for sequencers that are created. Otherwise find returns
+// the client that creates it, if that is allowed.
 func (b *StoreBackend) find(ctx context.Context, name string, mayCreate MayCreate,
 	options *sequencer.Options) (creator *auth.Credentials, err error) {
 	client := mayCreate.client()
@@ -257,8 +257,8 @@ func openAs[I firn.AnyID[I], Q interface {
 	return nil
 }
 
-// publish lets calls use an opened sequencer, unless the StoreBackend was closed
-// in the meantime.
+// publish lets calls use an opened sequencer, unless the StoreBackend was
+// closed in the meantime.
 func (e *entry) publish(ctx context.Context) error {
 	c := e.backend
 	c.mu.Lock()

@@ -13,8 +13,8 @@ import (
 // Peers are the other servers of a store. A StoreBackend asks them for IDs of a
 // sequencer for which it has no node ID. They must be safe for concurrent use.
 type Peers interface {
-	// Take takes n IDs of a sequencer with a layout. cause is why this
-	// server has no node ID; the error matches it if no other server could help.
+	// Take takes n IDs of a sequencer with a layout. cause is why this server
+	// has no node ID; the error matches it if no other server could help.
 	Take(ctx context.Context, name string, l firn.Layout, n int, cause error) (Batch, error)
 
 	// CanHelp reports whether another server can be expected to give IDs.
@@ -23,12 +23,12 @@ type Peers interface {
 
 // HTTP headers of a forwarded request and its answer.
 const (
-	// ForwardedHeader marks a request that another server forwards for one of its
-	// clients. Any value forbids to forward it again.
+	// ForwardedHeader marks a request that another server forwards for one of
+	// its clients. Any value forbids to forward it again.
 	ForwardedHeader = "Firn-Forwarded"
 
-	// OwnerHeader is the owner of the node ID of the IDs in the answer, as in the
-	// record of that node ID.
+	// OwnerHeader is the owner of the node ID of the IDs in the answer, as in
+	// the record of that node ID.
 	OwnerHeader = "Firn-Owner"
 )
 

@@ -44,9 +44,9 @@ type errorKind struct {
 	kind Kind
 }
 
-// errorKinds is the only table from errors of a Backend and its sources to kinds.
-// The first match decides: the state of the store and of the sequencer comes
-// before the deadline that may have ended the wait for it.
+// errorKinds is the only table from errors of a Backend and its sources to
+// kinds. The first match decides: the state of the store and of the sequencer
+// comes before the deadline that may have ended the wait for it.
 var errorKinds = [...]errorKind{
 	{grant.ErrNodesExhausted, NodesExhausted},
 	{grant.ErrRolledBack, StoreRolledBack},
@@ -116,8 +116,8 @@ func knownKind(err error) (Kind, bool) {
 	return ClockWrong, errors.As(err, new(*firn.ClockError))
 }
 
-// ProblemOf returns the Problem of an error of a Backend or its sources. limit is
-// the limit of the request, and late reports whether it has passed.
+// ProblemOf returns the Problem of an error of a Backend or its sources. limit
+// is the limit of the request, and late reports whether it has passed.
 func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p

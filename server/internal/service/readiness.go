@@ -35,8 +35,9 @@ func NewReadiness(b Backend) *Readiness {
 	return &Readiness{Backend: b, turn: make(chan struct{}, 1)}
 }
 
-// Ready returns an answer of the Backend, which may take lookupTimeout. The context
-// ends the wait but not the question, because others may wait for it too.
+// Ready returns an answer of the Backend, which may take lookupTimeout. The
+// context ends the wait but not the question, because others may wait for it
+// too.
 func (r *Readiness) Ready(ctx context.Context) error {
 	select {
 	case r.turn <- struct{}{}:
@@ -97,16 +98,16 @@ type Usage struct {
 	Status grant.Status
 	Layout firn.Layout // zero if it is not open
 
-	// Refusal is why this server gives no IDs of it; nil if it does, or would as
-	// far as it knows.
+	// Refusal is why this server gives no IDs of it; nil if it does, or would
+	// as far as it knows.
 	Refusal error
 
 	serves bool      // its window is open, and IDs of it can be made
 	tried  time.Time // when opening it failed last; zero if it is open
 }
 
-// Problem returns the kind of the Refusal, NoProblem without one, and whether an
-// operator wanted it.
+// Problem returns the kind of the Refusal, NoProblem without one, and whether
+// an operator wanted it.
 func (u *Usage) Problem() (k Kind, wanted bool) {
 	of := scopeOf(u.Refusal)
 	if of == scopeNone {
@@ -178,8 +179,8 @@ const readyKey = "ready"
 // configuration among others does not make a server unready: no other server
 // can read it either.
 //
-// After a refusal Ready tries again, because clients do not ask a server that is
-// not ready. If no node ID was free, another server that can be asked
+// After a refusal Ready tries again, because clients do not ask a server that
+// is not ready. If no node ID was free, another server that can be asked
 // (StoreBackendConfig.Peers) is enough. If the clock is refused it is not: this
 // server cannot check what others give.
 func (b *StoreBackend) Ready(ctx context.Context) error {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxSilence is how long a store may be silent before calls stop waiting for
-	// it.
+	// maxSilence is how long a store may be silent before calls stop waiting
+	// for it.
 	maxSilence = 5 * time.Second
 
 	// lookEvery is how often waiting calls are checked.
@@ -76,9 +76,9 @@ type storeUse struct {
 	onlyIf func() bool // it needs the store only if this returns true; nil: in any case
 }
 
-// tooLong returns an error if the store has been silent for so long that waiting
-// is pointless, otherwise nil. It has a silent store asked whether it answers
-// again.
+// tooLong returns an error if the store has been silent for so long that
+// waiting is pointless, otherwise nil. It has a silent store asked whether it
+// answers again.
 func (w *silenceWatch) tooLong(use storeUse) *silentError {
 	silent, writes, why := w.silent()
 	if silent >= probeEvery {

@@ -49,8 +49,8 @@ type StaticBackendConfig struct {
 	// Veil has the keys of veiled IDs; nil gives none.
 	Veil veil.Keys
 
-	// MaxSequencers is how many names there can be; 0 means DefaultMaxSequencers. A
-	// generator is small, but clients choose the names.
+	// MaxSequencers is how many names there can be; 0 means
+	// DefaultMaxSequencers. A generator is small, but clients choose the names.
 	MaxSequencers int
 }
 
@@ -58,8 +58,8 @@ type StaticBackendConfig struct {
 // StaticBackendConfig and StoreBackendConfig.
 const DefaultMaxSequencers = 10_000
 
-// NewStaticBackend makes a StaticBackend. It returns an error if the layout, the
-// node ID or the options are invalid.
+// NewStaticBackend makes a StaticBackend. It returns an error if the layout,
+// the node ID or the options are invalid.
 func NewStaticBackend(c StaticBackendConfig) (*StaticBackend, error) {
 	c.Layout = cmp.Or(c.Layout, firn.Default())
 	c.MaxSequencers = cmp.Or(c.MaxSequencers, DefaultMaxSequencers)

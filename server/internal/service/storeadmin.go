@@ -12,8 +12,8 @@ import (
 
 // A StoreAdmin lists, shows and changes sequencers and servers of a store, for
 // all its servers. Its calls stop waiting for a store that has been silent for
-// five seconds. It is safe for concurrent use. It must be made by NewStoreAdmin,
-// and is closed by its StoreBackend.
+// five seconds. It is safe for concurrent use. It must be made by
+// NewStoreAdmin, and is closed by its StoreBackend.
 type StoreAdmin struct {
 	store   grant.Store
 	silence *silenceWatch
@@ -25,8 +25,8 @@ type StoreAdmin struct {
 	log    *slog.Logger
 	client Client
 
-	// What lists have: the sequencers that sees allows, and the totals of servers
-	// if seesAll is set; a nil sees means all.
+	// What lists have: the sequencers that sees allows, and the totals of
+	// servers if seesAll is set; a nil sees means all.
 	sees    func(name string) bool
 	seesAll bool
 }
@@ -149,7 +149,8 @@ func (a *StoreAdmin) change(ctx context.Context, done, name string,
 	do := func(ctx context.Context) (grant.Info, error) { return call(ctx, s) }
 	info, err := askStore(ctx, a, storeUse{writes: true}, do)
 	if err != nil && w.unknown.Load() && !w.applied.Load() {
-		// Only another write settles one of unknown result. The client may have left.
+		// Only another write settles one of unknown result. The client may have
+		// left.
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
 		if again, e := askStore(later, a, storeUse{writes: true}, do); e == nil {

@@ -19,11 +19,11 @@ import (
 // number of servers can give IDs of the same names. When a name is first used,
 // its sequencer is opened with the layout that it was created with, or created
 // with the configured layout. It is closed to make room for another, or because
-// it was created again with another layout: in the background, and no call opens
-// the name again before that is done. Close closes all that are open.
+// it was created again with another layout: in the background, and no call
+// opens the name again before that is done. Close closes all that are open.
 //
-// It is safe for concurrent use. It must be made by NewStoreBackend, and ends with
-// Close.
+// It is safe for concurrent use. It must be made by NewStoreBackend, and ends
+// with Close.
 type StoreBackend struct {
 	*StoreAdmin
 	config StoreBackendConfig
@@ -37,9 +37,9 @@ type StoreBackend struct {
 
 	nodes nodeCounter
 
-	// How fast each client may use new names. Both protect the store: a sequencer
-	// stays in it for ever. A client that uses names at random can so delay its
-	// own first use of other names, and no more.
+	// How fast each client may use new names. Both protect the store: a
+	// sequencer stays in it for ever. A client that uses names at random can so
+	// delay its own first use of other names, and no more.
 	creations meters // sequencers created by use
 	missed    meters // reads of the store for names that it does not have
 
@@ -58,25 +58,26 @@ type StoreBackendConfig struct {
 	// Admin administers the store. The StoreBackend closes it.
 	Admin *StoreAdmin
 
-	// Peers are the other servers of the store, to ask for IDs of a sequencer for
-	// which this server has no node ID; nil asks none.
+	// Peers are the other servers of the store, to ask for IDs of a sequencer
+	// for which this server has no node ID; nil asks none.
 	Peers Peers
 
-	// Options is how sequencers are opened. Its Layout, MaxAhead and Window apply
-	// to those that are created; a zero layout means firn.Default.
+	// Options is how sequencers are opened. Its Layout, MaxAhead and Window
+	// apply to those that are created; a zero layout means firn.Default.
 	Options sequencer.Options
 
 	// MaxSequencers is how many sequencers may be open at once; 0 means
-	// DefaultMaxSequencers. Opening one more that exists closes the least recently used
-	// ones. Creating one more closes only sequencers that have been unused for a
-	// while.
+	// DefaultMaxSequencers. Opening one more that exists closes the least
+	// recently used ones. Creating one more closes only sequencers that have
+	// been unused for a while.
 	MaxSequencers int
 
 	// Veil has the keys of veiled IDs; nil gives none.
 	Veil veil.Keys
 
-	// Template sets in c, a copy of Options, what is different for the sequencer of a
-	// name; nil changes nothing. It is called when a name is first used.
+	// Template sets in c, a copy of Options, what is different for the
+	// sequencer of a name; nil changes nothing. It is called when a name is
+	// first used.
 	Template func(name string, c *sequencer.Options) error
 }
 

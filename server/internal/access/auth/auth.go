@@ -138,7 +138,8 @@ func subjectsOf(c *x509.Certificate) (all []subject) {
 	return all
 }
 
-// certificateAlone returns the principal of a certificate if there is no token file.
+// certificateAlone returns the principal of a certificate if there is no token
+// file.
 func certificateAlone(c *x509.Certificate) *Principal {
 	p := &Principal{Name: "certificate", Role: Generate}
 	if all := subjectsOf(c); len(all) > 0 {
@@ -179,10 +180,11 @@ func (s *Set) Len() int { return s.entries }
 //	    role: admin
 //	...
 //
-// The first and the last line prove that the file is complete; without the first
-// one, nothing does (see config.CheckWhole). The list of a file that allows no client must be written as tokens: []. An
-// empty file is an error, because it may have been cut off. Parse reports all
-// faults at once, with their lines in the named file.
+// The first and the last line prove that the file is complete; without the
+// first one, nothing does (see config.CheckWhole). The list of a file that
+// allows no client must be written as tokens: []. An empty file is an error,
+// because it may have been cut off. Parse reports all faults at once, with
+// their lines in the named file.
 func Parse(data []byte, file string) (*Set, error) {
 	doc, err := read(data, file)
 	if err != nil {

@@ -23,8 +23,8 @@ var (
 	ErrRotated = errors.New("the entry already has two tokens: remove the old one first")
 )
 
-// Entries returns the entries of a token file, in the order of the file, with the
-// limits of their roles.
+// Entries returns the entries of a token file, in the order of the file, with
+// the limits of their roles.
 func Entries(data []byte, file string) ([]*Entry, error) {
 	doc, err := read(data, file)
 	if err != nil {
@@ -139,9 +139,9 @@ func (d *document) encode() ([]byte, error) {
 
 // EditFile changes a token file in one step: a server that reads it meanwhile
 // sees either the old or the new version. The new file has the mode and owner
-// of the old one; a missing file is created. A symbolic link stays, and the file
-// that it names is changed. Meanwhile the new file is beside the old one, as
-// FILE.new, and keeps other calls from changing it: their error matches
+// of the old one; a missing file is created. A symbolic link stays, and the
+// file that it names is changed. Meanwhile the new file is beside the old one,
+// as FILE.new, and keeps other calls from changing it: their error matches
 // fs.ErrExist.
 func EditFile(file string, change func(data []byte) ([]byte, error)) (err error) {
 	for range 40 { // as many as Linux follows

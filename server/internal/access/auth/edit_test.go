@@ -86,8 +86,8 @@ func TestAddToEmpty(t *testing.T) {
 	}
 }
 
-// TestCut: a file that firn token has written is read as a whole, or not at all,
-// wherever it is cut and whatever its last lines restrict.
+// TestCut: a file that firn token has written is read as a whole, or not at
+// all, wherever it is cut and whatever its last lines restrict.
 func TestCut(t *testing.T) {
 	never, whole := false, []byte("# ours\ntokens: []\n")
 	for _, e := range []*Entry{
@@ -100,8 +100,8 @@ func TestCut(t *testing.T) {
 		}
 	}
 	text := strings.TrimRight(string(whole), "\n")
-	// As Firn writes it, and as other programs do: a byte order mark, a directive,
-	// a remark beside the first line.
+	// As Firn writes it, and as other programs do: a byte order mark, a
+	// directive, a remark beside the first line.
 	for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n"), "\ufeff" + text, "%YAML 1.1\n" + text, strings.Replace(text, "---", "--- # ours", 1)} {
 		for n := range len(text) {
 			if all, err := Entries([]byte(text[:n]), "f"); err == nil {

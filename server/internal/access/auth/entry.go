@@ -130,8 +130,8 @@ func (e *Entry) Certificate() string {
 	return strings.TrimSpace(is.kind + " " + is.name)
 }
 
-// principals returns the principals of the entry, whose role has limits: one per
-// token. All but the last are being replaced.
+// principals returns the principals of the entry, whose role has limits: one
+// per token. All but the last are being replaced.
 func (e *Entry) principals(role Quota) (all []*Principal) {
 	p := Principal{Name: e.Name, Role: e.Role, sequencers: e.Sequencers,
 		noCreate: e.Create != nil && !*e.Create, subject: e.subject(), expires: e.Ends(),
@@ -162,7 +162,8 @@ type document struct {
 // list returns the list of entries, which are in the same order.
 func (d *document) list() *yaml.Node { return valueOf(d.root.Content[0], "tokens") }
 
-// valueOf returns the value of a key of a mapping; an empty node if it has none.
+// valueOf returns the value of a key of a mapping; an empty node if it has
+// none.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {

@@ -144,8 +144,8 @@ func (r Rate) takes(n int) time.Duration {
 	return time.Duration(float64(n) / r.PerSecond * float64(time.Second))
 }
 
-// A Meter measures how much of a Rate was taken. The zero Meter is unused. It is
-// safe for concurrent use.
+// A Meter measures how much of a Rate was taken. The zero Meter is unused. It
+// is safe for concurrent use.
 type Meter struct {
 	mu   sync.Mutex
 	paid time.Time // when what was taken is paid off
@@ -225,9 +225,9 @@ func (c *Credentials) payers(sequencer string) (own, shared *Principal) {
 	return c.p, c.p.shared[sequencer]
 }
 
-// Charge charges a client, and the sequencer, for a request for n IDs. If one of
-// their Quota does not allow it, only requests are charged, and the error is a
-// *LimitError.
+// Charge charges a client, and the sequencer, for a request for n IDs. If one
+// of their Quota does not allow it, only requests are charged, and the error is
+// a *LimitError.
 func (c *Credentials) Charge(sequencer string, n int) error {
 	own, shared := c.payers(sequencer)
 	if own == nil {
@@ -266,8 +266,8 @@ func (p *Principal) charge(n int) error {
 	return nil
 }
 
-// Settle ends a request for n IDs that was charged: they were made, or are given
-// back.
+// Settle ends a request for n IDs that was charged: they were made, or are
+// given back.
 func (c *Credentials) Settle(sequencer string, n int, made bool) {
 	own, shared := c.payers(sequencer)
 	if own != nil {
@@ -286,9 +286,9 @@ func (p *Principal) settle(n int, made bool) {
 	}
 }
 
-// Usage calls yield with the name of each entry, the IDs that it has taken since
-// the server started, and the requests that its Quota has refused, until yield
-// returns false.
+// Usage calls yield with the name of each entry, the IDs that it has taken
+// since the server started, and the requests that its Quota has refused, until
+// yield returns false.
 func (s *Set) Usage(yield func(name string, ids, limited uint64) bool) {
 	var last *account
 	for _, p := range s.all {

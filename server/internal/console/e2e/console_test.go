@@ -260,8 +260,8 @@ func TestStoreAway(t *testing.T) {
 	b.wait("the note to go", `!document.body.innerText.includes("The store is unavailable.")`)
 }
 
-// TestBucket makes the first ID with a bucket as the store, kills its server, and
-// starts it again.
+// TestBucket makes the first ID with a bucket as the store, kills its server,
+// and starts it again.
 func TestBucket(t *testing.T) {
 	browser := newBrowser(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
@@ -330,7 +330,8 @@ func TestWithoutScript(t *testing.T) {
 	b.noScript(false)
 }
 
-// TestSignIn signs in with tokens that may take IDs alone, or see them, and out.
+// TestSignIn signs in with tokens that may take IDs alone, or see them, and
+// out.
 func TestSignIn(t *testing.T) {
 	browser := newBrowser(t)
 	token, hash := auth.NewToken()

@@ -15,8 +15,8 @@ const maxOffset = time.Second
 
 const ntpHint = "let chrony, ntpd or systemd-timesyncd set the clock, and check that they reach their servers"
 
-// synchronized asks the system whether its clock is synchronized.
-func (r *report) synchronized() {
+// systemClock asks the system whether its clock is systemClock.
+func (r *report) systemClock() {
 	synced, bound, err := clockState()
 	switch {
 	case err != nil:
@@ -30,7 +30,7 @@ func (r *report) synchronized() {
 
 // storeClock compares this machine's clock with the store's.
 func (r *report) storeClock(ctx context.Context) {
-	by, _, err := Lead(ctx, r.config.Store, r.config.Now)
+	by, _, err := ClockLead(ctx, r.config.Store, r.config.Now)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
@@ -43,11 +43,11 @@ func (r *report) storeClock(ctx context.Context) {
 	}
 }
 
-// Lead returns how far the clock now is ahead of the store's, at least, and its
-// time; it is negative if the clock is behind, and 0 if the two may agree or
-// with an error. That matches errors.ErrUnsupported if the store does not report
-// its time.
-func Lead(ctx context.Context, s grant.Store, now func() time.Time) (by time.Duration, at time.Time, err error) {
+// ClockLead returns how far the clock now is ahead of the store's, at least,
+// and its time; it is negative if the clock is behind, and 0 if the two may
+// agree or with an error. That matches errors.ErrUnsupported if the store does
+// not report its time.
+func ClockLead(ctx context.Context, s grant.Store, now func() time.Time) (by time.Duration, at time.Time, err error) {
 	c, ok := grant.As[grant.Clock](s)
 	if !ok {
 		return 0, now(), errors.ErrUnsupported

@@ -45,15 +45,15 @@ type Config struct {
 	StoreError error
 	StoreHint  string
 
-	// Other is an open store whose IDs meet those of Store in one database. It is
-	// nil if no other store was given, or with OtherError and OtherHint if it could
-	// not be opened.
+	// Other is an open store whose IDs meet those of Store in one database. It
+	// is nil if no other store was given, or with OtherError and OtherHint if
+	// it could not be opened.
 	Other      grant.Store
 	OtherError error
 	OtherHint  string
 
-	// Missing means that Directory has no store yet; the server creates it when it
-	// starts.
+	// Missing means that Directory has no store yet; the server creates it when
+	// it starts.
 	Missing bool
 
 	// Directory is the directory of the store, if it is one.
@@ -87,9 +87,9 @@ func Run(ctx context.Context, c Config) []Finding {
 		c.Now = time.Now
 	}
 	r := &report{config: c}
-	r.synchronized()
+	r.systemClock()
 	r.store(ctx)
-	r.ranges(ctx)
+	r.otherStore(ctx)
 	r.forwards(ctx)
 	if c.Directory != "" {
 		r.space(c.Directory, "windows cannot be renewed and no more IDs are made")

@@ -124,8 +124,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestStoppedSequencers: what an operator has stopped is named, with who did it,
-// and so are a layout that ends and what servers do not serve.
+// TestStoppedSequencers: what an operator has stopped is named, with who did
+// it, and so are a layout that ends and what servers do not serve.
 func TestStoppedSequencers(t *testing.T) {
 	s, now := new(memstore.Store), time.Now()
 	ctx := grant.WithOperator(t.Context(), "ops")
@@ -249,7 +249,7 @@ func TestForwards(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	if _, err := listen.OpenFiles(); err != nil {
+	if _, err := listen.MaxOpenFiles(); err != nil {
 		t.Skipf("the limit is not known here: %v", err)
 	}
 	want(t, Run(t.Context(), Config{Connections: 1}), "limits", "may open", OK)

@@ -50,8 +50,8 @@ func (r *report) members(ctx context.Context) {
 	r.add("members", OK, "", "%s", text)
 }
 
-// incompatible reports whether two versions are known not to work together on one
-// store.
+// incompatible reports whether two versions are known not to work together on
+// one store.
 func incompatible(v, w string) bool {
 	var a, b struct{ major, minor int }
 	if n, _ := fmt.Sscanf(v, "v%d.%d.", &a.major, &a.minor); n != 2 {

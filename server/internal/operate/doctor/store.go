@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn/server/internal/operate/config"
 )
 
-// timedReads is how many requests are timed, and slowStore the latency of a slow
-// store.
+// timedReads is how many requests are timed, and slowStore the latency of a
+// slow store.
 const (
 	timedReads = 9
 	slowStore  = 250 * time.Millisecond

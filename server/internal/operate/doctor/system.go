@@ -38,7 +38,7 @@ func (r *report) limits() {
 	if r.config.Connections == 0 {
 		return
 	}
-	most, err := listen.OpenFiles()
+	most, err := listen.MaxOpenFiles()
 	need := listen.FilesFor(len(r.config.Listen), r.config.Connections)
 	switch {
 	case err != nil:

@@ -186,8 +186,9 @@ func live(t *testing.T, r *rand.Rand, layout firn.Layout, node uint64, d *disk) 
 	return all, others
 }
 
-// TestGaps judges the ID of 11:30 by logs that were written by hand. Each line is
-// SERVER LOG N TIME and perhaps an event; the others have an ID of that time.
+// TestGaps judges the ID of 11:30 by logs that were written by hand. Each line
+// is SERVER LOG N TIME and perhaps an event; the others have an ID of that
+// time.
 func TestGaps(t *testing.T) {
 	layout := firn.Default()
 	day := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
@@ -234,8 +235,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestReasons: each hole near the time of an ID is a reason not to know it, those
-// in which the time is before those within the margin.
+// TestReasons: each hole near the time of an ID is a reason not to know it,
+// those in which the time is before those within the margin.
 func TestReasons(t *testing.T) {
 	l := firn.Default()
 	id := func(hour, minute int) string {
@@ -263,8 +264,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestFiles: a file without a line of a log is an error, and an empty one is not.
-// Of a compressed file that was cut, the lines before count.
+// TestFiles: a file without a line of a log is an error, and an empty one is
+// not. Of a compressed file that was cut, the lines before count.
 func TestFiles(t *testing.T) {
 	const line = `{"time":"2026-12-01T00:00:00Z","log":"x","n":1,"event":"start"}`
 	var b strings.Builder
@@ -304,8 +305,8 @@ func TestRunsOfNobody(t *testing.T) {
 	}
 }
 
-// TestSearchLaw: of many IDs, of 64 and of 128 bits and some of them twice, each
-// is found in the lines whose runs have it, and in no others.
+// TestSearchLaw: of many IDs, of 64 and of 128 bits and some of them twice,
+// each is found in the lines whose runs have it, and in no others.
 func TestSearchLaw(t *testing.T) {
 	found := 0
 	for seed := range uint64(200) {

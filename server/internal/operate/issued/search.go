@@ -47,15 +47,15 @@ type Query struct {
 	other string   // a sequencer of such a line that is not the one of the Search
 }
 
-// A Search looks for IDs in logs: Read them all, in any order, then ask for each
-// Judge.
+// A Search looks for IDs in logs: Read them all, in any order, then ask for
+// each Judge.
 type Search struct {
 	Queries   []*Query
 	Sequencer string // only IDs of this one; "" means all
 	Bad       int    // lines that are not of a log, such as the last one of a killed server
 
-	// Complete means that no server gave IDs before its first start or after its
-	// end: none ran without a log, and the logs are all there.
+	// Complete means that no server gave IDs before its first start or after
+	// its end: none ran without a log, and the logs are all there.
 	Complete bool
 
 	sought  []sought // the IDs of Queries, in order; nil until Read
@@ -499,8 +499,8 @@ func (s *Search) findHoles() {
 		if s.Complete && q.ended == last {
 			continue
 		}
-		// Still running, or ended, and then perhaps started without a log that is here:
-		// until the next start that is.
+		// Still running, or ended, and then perhaps started without a log that
+		// is here: until the next start that is.
 		next := forever
 		for _, t := range starts[q.server] {
 			if t.After(end) {

@@ -5,8 +5,8 @@
 //
 // Two programs never hold one node ID at overlapping times, each by the wall
 // clock of its machine, as long as Run gets to run at least once in each margin
-// and the processes of the program stay in its process group. docs/worker-ids.md
-// explains why.
+// and the processes of the program stay in its process group.
+// docs/worker-ids.md explains why.
 package noderun
 
 import (
@@ -231,9 +231,9 @@ func (r *runner) window() time.Duration {
 	return info.Config.Window
 }
 
-// limits returns the current limits. A window that was shortened counts at once,
-// because the Keeper waits with the renewal until less than that is left; one
-// that became longer, once it was granted. The caller holds r.mu.
+// limits returns the current limits. A window that was shortened counts at
+// once, because the Keeper waits with the renewal until less than that is left;
+// one that became longer, once it was granted. The caller holds r.mu.
 func (r *runner) limits() limits {
 	return r.config.limits(min(r.granted, r.window()))
 }
@@ -327,7 +327,8 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 				r.log.Error("stopping the command", "reason", why)
 				r.seal(why)
 			case due:
-				// The Keeper's own timer does not follow a clock that was set forward.
+				// The Keeper's own timer does not follow a clock that was set
+				// forward.
 				soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), now.every)
 				_ = k.Demand(soon) // retried at the next tick
 				cancel()

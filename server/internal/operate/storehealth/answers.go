@@ -78,8 +78,8 @@ func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.C
 		case err != nil:
 			s.fail(begin, now, err)
 		case s == &a.writes || !a.reads.since.IsZero():
-			// A Store that can write can also read. After a complete silence, one that
-			// can read again may be able to write again.
+			// A Store that can write can also read. After a complete silence,
+			// one that can read again may be able to write again.
 			a.reads.end(now)
 			a.writes.end(now)
 		default:

@@ -57,8 +57,8 @@ func (n Notifier) Stopping(within time.Duration) {
 		fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
 }
 
-// PingWatchdog reports twice per interval that the server is alive, until ctx is done.
-// Its goroutine waits for a processor like those of requests.
+// PingWatchdog reports twice per interval that the server is alive, until ctx
+// is done. Its goroutine waits for a processor like those of requests.
 func (n Notifier) PingWatchdog(ctx context.Context) {
 	if n.socket == "" || n.watchdog == 0 {
 		return

@@ -8,8 +8,8 @@ import (
 
 // mayCreate reports whether a request for IDs may create its sequencer. A GET
 // may come from a page of any origin, and on plain HTTP browsers do not say so,
-// except to loopback. Certificates and passwords do not help: browsers add them to
-// requests of any page, and tokens to none.
+// except to loopback. Certificates and passwords do not help: browsers add them
+// to requests of any page, and tokens to none.
 func (h *Handler) mayCreate(r *http.Request, creds *auth.Credentials) bool {
 	return !h.exposed || r.Method != http.MethodGet || creds.Token != ""
 }

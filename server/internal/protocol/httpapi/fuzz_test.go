@@ -19,9 +19,9 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// FuzzPaths: for any method, path, query, Accept and body, an answer is complete
-// and the server's own: as many IDs as were taken, or a problem, and then none
-// was. Requests that only read, and refused ones, change nothing.
+// FuzzPaths: for any method, path, query, Accept and body, an answer is
+// complete and the server's own: as many IDs as were taken, or a problem, and
+// then none was. Requests that only read, and refused ones, change nothing.
 // What was done is visible, and no sequencer has an invalid name or
 // configuration.
 func FuzzPaths(f *testing.F) {
@@ -115,8 +115,8 @@ func FuzzPaths(f *testing.F) {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
 		next := strings.HasSuffix(u.Path, "/next")
-		// A GET takes IDs there, and a request that fails afterwards may have created
-		// the name.
+		// A GET takes IDs there, and a request that fails afterwards may have
+		// created the name.
 		if same := maps.Equal(before, after); !same && (w.Code >= 300 && !next || slices.Contains(read, method) && !next) {
 			t.Errorf("%s %s: status %d, and %v became %v", method, path, w.Code, before, after)
 		}

@@ -25,9 +25,10 @@ import (
 type Config struct {
 	service.Front
 
-	// AnyHost allows any Host in requests. Otherwise only those of allowsHost are
-	// answered: without tokens and TLS, any web page could reach the server through
-	// a host name of its own that resolves to this machine (DNS rebinding).
+	// AnyHost allows any Host in requests. Otherwise only those of allowsHost
+	// are answered: without tokens and TLS, any web page could reach the server
+	// through a host name of its own that resolves to this machine (DNS
+	// rebinding).
 	AnyHost bool
 
 	// Hosts are names that are allowed in addition.
@@ -36,9 +37,10 @@ type Config struct {
 	// Metrics answers /metrics; nil disables that path.
 	Metrics http.Handler
 
-	// Trace is called at the beginning of every request except those for health and
-	// metrics, which Observe is not called for either, with the path as a pattern. It returns the request's context, and a
-	// function that is called with the status of the answer. nil traces nothing.
+	// Trace is called at the beginning of every request except those for health
+	// and metrics, which Observe is not called for either, with the path as a
+	// pattern. It returns the request's context, and a function that is called
+	// with the status of the answer. nil traces nothing.
 	Trace func(r *http.Request, pattern string) (ctx context.Context, end func(status int))
 
 	// Console answers requests that it matches and no other path does; nil
@@ -185,7 +187,7 @@ func (h *Handler) answer(r route, w http.ResponseWriter, req *http.Request) *ser
 		}
 	}
 	if r.need != auth.Anything && (h.config.Auth != nil || req.ContentLength == 0) { // otherwise the body may never arrive
-		listen.Known(listen.ConnIn(req.Context()))
+		listen.MarkKnown(listen.ConnIn(req.Context()))
 	}
 	if !r.query {
 		if _, errs := readParams(req.URL.RawQuery); errs != nil {
@@ -215,8 +217,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.closeAfterBody(w)
 	}
 	if h.draining.Load() {
-		// Make the client reconnect elsewhere while this server still answers, not
-		// when it closes a connection with a request on it.
+		// Make the client reconnect elsewhere while this server still answers,
+		// not when it closes a connection with a request on it.
 		header["Connection"] = headerClose
 	}
 	header[requestid.Header] = requestid.Values(r.Header[requestid.Header])

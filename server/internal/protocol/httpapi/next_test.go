@@ -209,8 +209,9 @@ func TestNextRefusals(t *testing.T) {
 		{target: path + "?runs=true", headers: []string{"Accept: text/plain"}, kind: service.NotAcceptable, texts: []string{"IDs are available as application/json"}},
 		{target: path + "?format=raw", headers: []string{"Accept: application/json"}, kind: service.NotAcceptable, texts: []string{"IDs are available as application/octet-stream"}},
 		{target: path + "?format=hex", headers: []string{"Accept: application/octet-stream"}, kind: service.NotAcceptable, texts: []string{"IDs are available as application/json and text/plain"}},
-		// Wget and download managers request the rest of an answer that was cut off.
-		// The answer is not 416, which Wget takes for one that it has completely.
+		// Wget and download managers request the rest of an answer that was cut
+		// off. The answer is not 416, which Wget takes for one that it has
+		// completely.
 		{target: path, headers: []string{"Range: bytes=199738-"}, kind: service.UnexpectedRange, texts: []string{"Range is", "without Range"}},
 		{target: path, headers: []string{"Range: "}, kind: service.UnexpectedRange},
 		{target: path, headers: []string{"Host: evil.example"}, kind: service.ForeignHost, texts: []string{"evil.example", "localhost"}},

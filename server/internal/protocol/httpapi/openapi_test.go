@@ -58,7 +58,8 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	// In this order a sequencer is created before it is shown, and destroyed last.
+	// In this order a sequencer is created before it is shown, and destroyed
+	// last.
 	order := []string{"post", "put", "get", "delete"}
 	paths := make([]string, 0, len(doc.Paths))
 	for path := range doc.Paths {

@@ -20,7 +20,8 @@ func NewServer(h *Handler) *http.Server {
 		ConnContext:                  listen.WithConn,
 		MaxHeaderBytes:               h.config.Limits.Header,
 		ReadHeaderTimeout:            h.config.Limits.Read,
-		// At least as long as a whole request: it keeps running during the answer.
+		// At least as long as a whole request: it keeps running during the
+		// answer.
 		ReadTimeout:  h.config.Limits.Read + h.config.RequestTimeout + h.config.Limits.Write,
 		WriteTimeout: h.config.RequestTimeout + h.config.Limits.Write,
 		IdleTimeout:  h.config.Limits.Idle,

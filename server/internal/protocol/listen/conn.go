@@ -50,7 +50,7 @@ func (b *prefixedConn) Read(p []byte) (n int, err error) {
 	} else {
 		n, err = b.Conn.Read(p)
 	}
-	return b.arrived(p, n, err)
+	return b.countRead(p, n, err)
 }
 
 // A Buffer is lent for a read: while the reader waits, it holds none.
@@ -67,14 +67,14 @@ func ReadLate(conn net.Conn, into Buffer) (n int, err error) {
 	if ok && len(b.first) == 0 && b.Conn == net.Conn(b.counted) {
 		if late, ok := b.counted.Conn.(interface{ ReadLate(Buffer) (int, error) }); ok {
 			n, err = late.ReadLate(into)
-			return b.arrived(nil, n, err)
+			return b.countRead(nil, n, err)
 		}
 	}
 	return conn.Read(into.Take())
 }
 
-// arrived counts n bytes that were read into p, which is known for HTTP.
-func (b *prefixedConn) arrived(p []byte, n int, err error) (int, error) {
+// countRead counts n bytes that were read into p, which is known for HTTP.
+func (b *prefixedConn) countRead(p []byte, n int, err error) (int, error) {
 	switch protocol := Protocol(b.counted.protocol.Load() - 1); {
 	case protocol == HTTP && b.lines.Add(int64(bytes.Count(p[:n], newline))) > maxLines:
 		return 0, errManyLines
@@ -92,7 +92,7 @@ func (b *prefixedConn) Write(p []byte) (int, error) {
 	n, err := b.Conn.Write(p)
 	if Protocol(b.counted.protocol.Load()-1) != GRPC {
 		b.lines.Store(0)
-		b.counted.settle(int(b.most.Load())) // the reader may have kept as much
+		b.counted.setHeld(int(b.most.Load())) // the reader may have kept as much
 	}
 	return n, err
 }
@@ -161,13 +161,13 @@ func (c *countedConn) Write(p []byte) (int, error) {
 }
 
 func (c *countedConn) Close() error {
-	c.free()
-	Known(c)
+	c.freeSlot()
+	MarkKnown(c)
 	return c.Conn.Close()
 }
 
-// free gives the slot back.
-func (c *countedConn) free() {
+// freeSlot gives the slot back.
+func (c *countedConn) freeSlot() {
 	c.once.Do(func() {
 		if c.slot {
 			c.mux.slots.Add(-1)

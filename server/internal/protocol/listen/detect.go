@@ -26,7 +26,7 @@ func (m *Mux) detect(raw *countedConn) (net.Conn, Protocol, error) {
 	if err != nil {
 		if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.Conn != nil {
 			if p, sure := protocolOf(e.RecordHeader[:]); p == HTTP || !sure { // of a long method
-				refuse(e.Conn, "this is HTTP, but this listener needs HTTPS: begin the URL with https://")
+				refuseHTTP(e.Conn, "this is HTTP, but this listener needs HTTPS: begin the URL with https://")
 			}
 		}
 		return secure, 0, fmt.Errorf("TLS: %w", err)
@@ -34,7 +34,7 @@ func (m *Mux) detect(raw *countedConn) (net.Conn, Protocol, error) {
 	state := secure.ConnectionState()
 	needsNone := m.config.Authenticates == nil
 	if !needsNone && m.config.Authenticates(&state) {
-		Known(raw)
+		MarkKnown(raw)
 		needsNone = true
 	}
 	switch state.NegotiatedProtocol {
@@ -52,8 +52,8 @@ var methods = []string{"GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH
 // maxMethod is the length of the longest method that is recognized.
 const maxMethod = 32
 
-// sniff determines the protocol. A client that need not authenticate may take its
-// time for the first byte, unless it is refused.
+// sniff determines the protocol. A client that need not authenticate may take
+// its time for the first byte, unless it is refused.
 func (m *Mux) sniff(conn net.Conn, raw *countedConn, needsNone bool) (net.Conn, Protocol, error) {
 	began := func() {}
 	if needsNone && raw.slot {
@@ -64,8 +64,8 @@ func (m *Mux) sniff(conn net.Conn, raw *countedConn, needsNone bool) (net.Conn, 
 	return &prefixedConn{Conn: conn, counted: raw, first: first}, p, err
 }
 
-// sniff reads as many bytes as needed to determine the protocol, and calls began
-// after the first ones.
+// sniff reads as many bytes as needed to determine the protocol, and calls
+// began after the first ones.
 func sniff(conn net.Conn, began func()) (first []byte, p Protocol, err error) {
 	first = make([]byte, 0, maxMethod+2)
 	for {

@@ -4,9 +4,9 @@ package listen
 
 import "syscall"
 
-// OpenFiles returns how many files this process may have open. Go raises the
+// MaxOpenFiles returns how many files this process may have open. Go raises the
 // soft limit to the hard limit when it starts.
-func OpenFiles() (uint64, error) {
+func MaxOpenFiles() (uint64, error) {
 	var l syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l)
 	return uint64(l.Cur), err

@@ -50,32 +50,32 @@ type Config struct {
 	// negotiated.
 	TLS *tls.Config
 
-	// Only lists the protocols that are served; nil means all. A connection that
-	// speaks another one is closed, after an HTTP answer if it is HTTP.
+	// Only lists the protocols that are served; nil means all. A connection
+	// that speaks another one is closed, after an HTTP answer if it is HTTP.
 	Only []Protocol
 
 	// MaxConns is how many connections may be open at once, of all protocols
-	// together; 0 means DefaultMaxConns. Further connections get an error in their
-	// protocol and are closed.
+	// together; 0 means DefaultMaxConns. Further connections get an error in
+	// their protocol and are closed.
 	MaxConns int
 
-	// Hello is how long a connection may take for its TLS handshake, and for its
-	// first bytes if its client must still authenticate; 0 means DefaultHello.
-	// Another one may be silent before its first byte: clients open connections
-	// ahead of need.
+	// Hello is how long a connection may take for its TLS handshake, and for
+	// its first bytes if its client must still authenticate; 0 means
+	// DefaultHello. Another one may be silent before its first byte: clients
+	// open connections ahead of need.
 	Hello time.Duration
 
-	// Authenticates reports whether a client is authenticated by its certificate;
-	// nil means that clients need not authenticate.
+	// Authenticates reports whether a client is authenticated by its
+	// certificate; nil means that clients need not authenticate.
 	Authenticates func(*tls.ConnectionState) bool
 
 	// Strangers are the connections of unknown clients, which several Muxes can
 	// share; nil means those of this Mux alone.
 	Strangers *Strangers
 
-	// Logger receives connections that fail early, at level debug, and warnings of
-	// certificates that a side refuses, of connections beyond MaxConns, and of
-	// errors of accept: of each kind one in 10 s.
+	// Logger receives connections that fail early, at level debug, and warnings
+	// of certificates that a side refuses, of connections beyond MaxConns, and
+	// of errors of accept: of each kind one in 10 s.
 	Logger *slog.Logger
 }
 
@@ -94,10 +94,10 @@ type Mux struct {
 	slots    atomic.Int64 // connections that count toward MaxConns
 	open     [protocols]atomic.Int64
 
-	// turns has one per connection that is worked on before its protocol is known.
-	// More wait in the system's queue: after a restart, when very many clients
-	// connect and shake hands, each is served soon after it was accepted, and the
-	// Strangers are few.
+	// turns has one per connection that is worked on before its protocol is
+	// known. More wait in the system's queue: after a restart, when very many
+	// clients connect and shake hands, each is served soon after it was
+	// accepted, and the Strangers are few.
 	turns chan struct{}
 
 	refusals     chan struct{} // one per connection that is being refused
@@ -175,8 +175,8 @@ func (m *Mux) Close() (err error) {
 	return err
 }
 
-// hello determines the protocol of a connection and passes it to its server.
-func (m *Mux) hello(raw *countedConn) {
+// dispatch determines the protocol of a connection and passes it to its server.
+func (m *Mux) dispatch(raw *countedConn) {
 	defer func() { <-m.turns }()
 	stop := context.AfterFunc(m.ctx, func() { _ = raw.Close() })
 	_ = raw.SetDeadline(time.Now().Add(m.config.Hello))
@@ -184,7 +184,7 @@ func (m *Mux) hello(raw *countedConn) {
 	if err == nil && m.config.Only != nil && !slices.Contains(m.config.Only, p) {
 		err = fmt.Errorf("%v is not served here", p)
 		if p == HTTP {
-			refuse(conn, "HTTP is not served here")
+			refuseHTTP(conn, "HTTP is not served here")
 		}
 	}
 	if err == nil {
@@ -201,7 +201,7 @@ func (m *Mux) hello(raw *countedConn) {
 	raw.protocol.Store(int32(p) + 1)
 	m.open[p].Add(1)
 	raw.base += protocolCost[p]
-	raw.settle(0)
+	raw.setHeld(0)
 	select {
 	case m.accept[p].conns <- conn:
 	case <-m.ctx.Done():

@@ -41,7 +41,7 @@ func serveMux(t *testing.T, m *Mux) *service {
 	web := &http.Server{ConnContext: WithConn, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := ConnIn(r.Context())
 		if r.URL.Path == "/known" {
-			Known(conn)
+			MarkKnown(conn)
 		}
 		fmt.Fprintf(w, "http %v", StateOf(conn) != nil)
 	})}

@@ -10,8 +10,8 @@ import (
 
 // Limits for refusing connections beyond Config.MaxConns.
 const (
-	// maxRefusals is how many are refused concurrently. More wait in the system's
-	// queue.
+	// maxRefusals is how many are refused concurrently. More wait in the
+	// system's queue.
 	maxRefusals = 64
 
 	// refuseTimeout is how long a refusal may take, with its TLS handshake.
@@ -24,7 +24,7 @@ const fullMessage = "too many connections: the server has reached --max-connecti
 // admit gives a connection a slot, or has it refused without one. It waits
 // only while the maximum number is being refused.
 func (m *Mux) admit(c *countedConn) {
-	do := m.hello
+	do := m.dispatch
 	c.slot = m.slots.Add(1) <= int64(m.config.MaxConns)
 	if !c.slot && m.config.Strangers.makeRoom(m, c.accepted.Add(-m.config.Hello)) {
 		c.slot = true
@@ -32,7 +32,7 @@ func (m *Mux) admit(c *countedConn) {
 	m.config.Strangers.enter(c)
 	if !c.slot {
 		m.slots.Add(-1)
-		do = m.turnAway
+		do = m.refuseFull
 		select {
 		case m.refusals <- struct{}{}:
 		case <-m.ctx.Done():
@@ -44,9 +44,9 @@ func (m *Mux) admit(c *countedConn) {
 	m.hellos.Go(func() { do(c) })
 }
 
-// turnAway refuses a connection in its own protocol. A client of gRPC reports a
-// connection that is closed as UNAVAILABLE, and reconnects by itself.
-func (m *Mux) turnAway(raw *countedConn) {
+// refuseFull refuses a connection in its own protocol. A client of gRPC reports
+// a connection that is closed as UNAVAILABLE, and reconnects by itself.
+func (m *Mux) refuseFull(raw *countedConn) {
 	defer func() { <-m.turns; <-m.refusals }()
 	defer raw.Close()
 	defer context.AfterFunc(m.ctx, func() { _ = raw.Close() })()
@@ -56,7 +56,7 @@ func (m *Mux) turnAway(raw *countedConn) {
 	switch {
 	case err != nil:
 	case p == HTTP:
-		answer(conn, "503 Service Unavailable\r\nRetry-After: 1", "application/problem+json",
+		answerHTTP(conn, "503 Service Unavailable\r\nRetry-After: 1", "application/problem+json",
 			`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"`+fullMessage+`"}`+"\n")
 	case p == RESP:
 		// These are Redis's words, which clients recognize.
@@ -67,13 +67,13 @@ func (m *Mux) turnAway(raw *countedConn) {
 	_ = conn.Close()
 }
 
-// refuse answers HTTP with an error, if possible.
-func refuse(conn net.Conn, why string) {
-	answer(conn, "400 Bad Request", "text/plain; charset=utf-8", "firn: "+why+"\n")
+// refuseHTTP answers HTTP with an error, if possible.
+func refuseHTTP(conn net.Conn, why string) {
+	answerHTTP(conn, "400 Bad Request", "text/plain; charset=utf-8", "firn: "+why+"\n")
 }
 
-// answer answers HTTP and closes the sending half.
-func answer(conn net.Conn, status, media, body string) {
+// answerHTTP answers HTTP and closes the sending half.
+func answerHTTP(conn net.Conn, status, media, body string) {
 	if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\nContent-Length: "+
 		"%d\r\n\r\n%s", status, media, len(body), body); err == nil {
 		Linger(conn)

@@ -11,8 +11,8 @@ import (
 )
 
 // Limits of what strangers hold. Bytes are counted at the most that one of them
-// can cost: a field of two bytes takes 60 in a map, and a byte of HPACK can stand
-// for a whole field.
+// can cost: a field of two bytes takes 60 in a map, and a byte of HPACK can
+// stand for a whole field.
 const (
 	maxStrange  = 32 << 20 // together
 	connCost    = 8 << 10  // of a connection, whatever it speaks
@@ -22,8 +22,8 @@ const (
 	byteCostRPC = 140
 )
 
-// maxHandshake is how many bytes a client may send in a handshake of TLS: room for
-// a long chain of certificates.
+// maxHandshake is how many bytes a client may send in a handshake of TLS: room
+// for a long chain of certificates.
 const maxHandshake = 16 << 10
 
 // maxLines is how many lines of HTTP, known or not, may arrive without an answer:
@@ -82,7 +82,7 @@ func (s *Strangers) makeRoom(m *Mux, before time.Time) bool {
 		if c.mux == m && c.slot {
 			s.leave(c)
 			_ = c.Conn.Close()
-			c.free()
+			c.freeSlot()
 			return true
 		}
 	}
@@ -119,9 +119,9 @@ func (s *Strangers) charge(c *countedConn, n int) (removed []*countedConn) {
 	return removed
 }
 
-// settle records that a stranger holds only n bytes beyond what its connection
+// setHeld records that a stranger holds only n bytes beyond what its connection
 // costs.
-func (c *countedConn) settle(n int) {
+func (c *countedConn) setHeld(n int) {
 	if c.known.Load() {
 		return
 	}
@@ -152,9 +152,9 @@ func countedOf(conn net.Conn) *countedConn {
 	}
 }
 
-// Known records that the client of a connection from a Mux is a stranger no
+// MarkKnown records that the client of a connection from a Mux is a stranger no
 // longer.
-func Known(conn net.Conn) {
+func MarkKnown(conn net.Conn) {
 	if c := countedOf(conn); c != nil && !c.known.Load() {
 		s := c.mux.config.Strangers
 		s.mu.Lock()
@@ -170,11 +170,11 @@ func Charge(conn net.Conn, n int) {
 	}
 }
 
-// Settle records that everything that a connection has received is answered. Of
-// HTTP and RESP, an answer does so.
-func Settle(conn net.Conn) {
+// Answered records that everything that a connection has received is answered.
+// Of HTTP and RESP, an answer does so.
+func Answered(conn net.Conn) {
 	if c := countedOf(conn); c != nil {
-		c.settle(0)
+		c.setHeld(0)
 	}
 }
 

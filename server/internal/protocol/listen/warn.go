@@ -28,8 +28,8 @@ func (m *Mux) warn(text string, args ...any) {
 	}
 }
 
-// warnOfCertificate warns if a handshake has failed because one side has refused
-// the other's certificate.
+// warnOfCertificate warns if a handshake has failed because one side has
+// refused the other's certificate.
 func (m *Mux) warnOfCertificate(peer net.Addr, err error) {
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		subject := textfmt.Short(bad.UnverifiedCertificates[0].Subject.String())

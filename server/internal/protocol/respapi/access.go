@@ -18,8 +18,8 @@ func (s *Server) initialCreds(nc net.Conn) *auth.Credentials {
 	return c
 }
 
-// isKnown reports whether the client is known. It is asked for every command, so
-// that access ends when a token expires or is removed.
+// isKnown reports whether the client is known. It is asked for every command,
+// so that access ends when a token expires or is removed.
 func (c *conn) isKnown() bool {
 	return c.creds != nil && c.server.config.Allow(c.creds, auth.Anything, "") == nil
 }
@@ -57,6 +57,6 @@ func (c *conn) login(secret []byte) bool {
 func (c *conn) accept() {
 	if !c.known && c.creds != nil {
 		c.known = true
-		listen.Known(c.nc)
+		listen.MarkKnown(c.nc)
 	}
 }

@@ -25,8 +25,8 @@ const (
 )
 
 // A conn is a connection. Its goroutine uses all of it; other goroutines only
-// call stop. What it needs only for commands is in its workspace, so that thousands
-// of idle connections take little memory.
+// call stop. What it needs only for commands is in its workspace, so that
+// thousands of idle connections take little memory.
 type conn struct {
 	*workspace // nil while there is nothing to read or answer
 
@@ -271,14 +271,15 @@ func (c *conn) fill() error {
 	return err
 }
 
-// workspaces are for connections that have something to read. The room of those in a
-// pool is twice as long as in the one before, from firstBuffer to keepBuffer.
+// workspaces are for connections that have something to read. The room of those
+// in a pool is twice as long as in the one before, from firstBuffer to
+// keepBuffer.
 var workspaces [5]sync.Pool
 
 func poolOf(size int) *sync.Pool { return &workspaces[bits.Len(uint(size/firstBuffer))-1] }
 
-// Take takes a workspace with c.size bytes of room, unless the connection has one,
-// and returns the room.
+// Take takes a workspace with c.size bytes of room, unless the connection has
+// one, and returns the room.
 func (c *conn) Take() []byte {
 	c.size = max(c.size, firstBuffer)
 	if c.workspace != nil && len(c.room) != c.size {
@@ -293,8 +294,8 @@ func (c *conn) Take() []byte {
 	return c.buf
 }
 
-// Give gives the workspace back. All answers are sent, and nothing points into the
-// room any more.
+// Give gives the workspace back. All answers are sent, and nothing points into
+// the room any more.
 func (c *conn) Give() {
 	clear(c.args[:cap(c.args)])
 	c.ctx, c.request = nil, ""

@@ -184,8 +184,8 @@ func TestTimeouts(t *testing.T) {
 			}
 		})
 	})
-	// A client that has not authenticated has the shorter one of both limits, and
-	// one that has, or need not, its own.
+	// A client that has not authenticated has the shorter one of both limits,
+	// and one that has, or need not, its own.
 	for _, idle := range []time.Duration{0, 3 * time.Second, time.Hour} {
 		for _, row := range []struct {
 			commands []string

@@ -16,8 +16,8 @@ import (
 
 // Limits of the work that a client can cause before and besides its calls.
 const (
-	// maxFields is how many fields of metadata a call may have: in two bytes, the
-	// header block of a call refers to one that costs 200.
+	// maxFields is how many fields of metadata a call may have: in two bytes,
+	// the header block of a call refers to one that costs 200.
 	maxFields = 100
 
 	// callCost and publicCost are what a stranger's call costs, and one of a
@@ -52,7 +52,7 @@ const (
 
 // A call is one whose header has arrived.
 type call struct {
-	meter    *meteredConn
+	conn    *meteredConn
 	creds    *auth.Credentials
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -73,7 +73,7 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	p, _ := peer.FromContext(ctx)
 	m := p.AuthInfo.(*meteredConn)
-	k := &call{meter: m, public: isPublic(info.FullMethodName),
+	k := &call{conn: m, public: isPublic(info.FullMethodName),
 		creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), m.tls), begun: time.Now()}
 	k.creds.Address = p.Addr.String()
 	ctx, k.cancel = context.WithCancel(context.WithValue(ctx, callKey{}, k))
@@ -97,27 +97,27 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	return ctx, err
 }
 
-// arrive records that the first message of a call has arrived.
-func (k *call) arrive() {
-	k.meter.mu.Lock()
-	defer k.meter.mu.Unlock()
+// messageArrived records that the first message of a call has arrived.
+func (k *call) messageArrived() {
+	k.conn.mu.Lock()
+	defer k.conn.mu.Unlock()
 	k.arrived = true
-	if !k.meter.hasAuth && !k.public {
-		listen.Known(k.meter.Conn)
+	if !k.conn.hasAuth && !k.public {
+		listen.MarkKnown(k.conn.Conn)
 	}
 }
 
-// leave records that the handler of a call ends.
-func (k *call) leave(well bool) {
-	// Do not cancel the context here: gRPC does so when the status is sent, and a
-	// waiting Recv would send a status of its own.
-	k.meter.mu.Lock()
-	defer k.meter.mu.Unlock()
+// handlerEnded records that the handler of a call ends.
+func (k *call) handlerEnded(well bool) {
+	// Do not cancel the context here: gRPC does so when the status is sent, and
+	// a waiting Recv would send a status of its own.
+	k.conn.mu.Lock()
+	defer k.conn.mu.Unlock()
 	if k.reserved > 0 {
-		k.meter.unreserve(k.reserved) // there is no answer
+		k.conn.release(k.reserved) // there is no answer
 	}
-	k.meter.forget(k)
+	k.conn.forget(k)
 	if well {
-		k.meter.lastSuccess = time.Now()
+		k.conn.lastSuccess = time.Now()
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// A meteredConn reads the frames of a connection to see which streams are open, and
-// closes the connection if its client blocks it. It is safe for concurrent use.
+// A meteredConn reads the frames of a connection to see which streams are open,
+// and closes the connection if its client blocks it. It is safe for concurrent
+// use.
 type meteredConn struct {
 	net.Conn
 	in, out               frameScanner  // each is used by one goroutine, like Read and Write
@@ -86,7 +87,7 @@ func (m *meteredConn) received(kind, flags byte, stream uint32) {
 	switch kind {
 	case frameSettings, framePing, frameReset:
 		if kind == frameReset {
-			m.end(stream)
+			m.streamEnded(stream)
 		} else if flags&flagAck != 0 {
 			return
 		}
@@ -115,18 +116,18 @@ func (m *meteredConn) sent(kind, flags byte, stream uint32) {
 		m.mu.Unlock()
 	}
 	if kind == frameReset || flags&flagEndStream != 0 && (kind == frameHeaders || kind == frameData) {
-		m.end(stream)
+		m.streamEnded(stream)
 	}
 }
 
-func (m *meteredConn) end(stream uint32) {
+func (m *meteredConn) streamEnded(stream uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, open := m.open[stream]; open {
 		delete(m.open, stream)
 		m.total.calls.Add(-1)
 		if len(m.open) == 0 && len(m.calls) == 0 {
-			listen.Settle(m.Conn)
+			listen.Answered(m.Conn)
 		}
 	}
 }
@@ -188,7 +189,7 @@ func (m *meteredConn) admit(k *call, known bool) error {
 	if known {
 		m.authenticated = true
 		if m.hasAuth {
-			listen.Known(m.Conn)
+			listen.MarkKnown(m.Conn)
 		}
 	}
 	m.calls[k] = struct{}{}
@@ -197,18 +198,18 @@ func (m *meteredConn) admit(k *call, known bool) error {
 
 // forget removes a call. The caller holds m.mu.
 func (m *meteredConn) forget(k *call) {
-	if !m.unread() {
+	if !m.hasUnread() {
 		m.lastSent = time.Now() // its answer begins to wait
 	}
 	delete(m.calls, k)
 }
 
-// unread reports whether answers have not been sent completely. The caller
+// hasUnread reports whether answers have not been sent completely. The caller
 // holds m.mu.
-func (m *meteredConn) unread() bool { return len(m.open) > len(m.calls) || m.held > 0 }
+func (m *meteredConn) hasUnread() bool { return len(m.open) > len(m.calls) || m.held > 0 }
 
-// watch checks the connection regularly until it is closed.
-func (m *meteredConn) watch() {
+// checkRegularly checks the connection regularly until it is closed.
+func (m *meteredConn) checkRegularly() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	every := min(m.readLimit, m.writeLimit) / 2
@@ -218,7 +219,7 @@ func (m *meteredConn) watch() {
 		if m.closed {
 			return
 		}
-		if m.expire(time.Now()) {
+		if m.endLateCalls(time.Now()) {
 			_ = m.Conn.Close()
 			return
 		}
@@ -226,10 +227,10 @@ func (m *meteredConn) watch() {
 	})
 }
 
-// expire ends calls whose message does not arrive. It reports whether to close
-// the connection: its client has not authenticated, or does not read its
+// endLateCalls ends calls whose message does not arrive. It reports whether to
+// close the connection: its client has not authenticated, or does not read its
 // answers. The caller holds m.mu.
-func (m *meteredConn) expire(now time.Time) (end bool) {
+func (m *meteredConn) endLateCalls(now time.Time) (end bool) {
 	for k := range m.calls {
 		switch {
 		case k.ctx.Err() != nil:
@@ -239,7 +240,7 @@ func (m *meteredConn) expire(now time.Time) (end bool) {
 		}
 	}
 	pause := now.Sub(m.lastSent)
-	return !m.authenticated && now.Sub(m.lastSuccess) >= m.readLimit || m.unread() && pause >= m.writeLimit ||
+	return !m.authenticated && now.Sub(m.lastSuccess) >= m.readLimit || m.hasUnread() && pause >= m.writeLimit ||
 		m.held > 0 && pause >= maxPause && m.total.waiting.Load() > 0
 }
 

@@ -54,7 +54,7 @@ func TestFrames(t *testing.T) {
 
 // within returns the context of a call, as tap makes it.
 func within(ctx context.Context, s *Server) context.Context {
-	return context.WithValue(ctx, callKey{}, &call{meter: s.newMeteredConn(new(net.TCPConn)), ctx: ctx, creds: new(auth.Credentials)})
+	return context.WithValue(ctx, callKey{}, &call{conn: s.newMeteredConn(new(net.TCPConn)), ctx: ctx, creds: new(auth.Credentials)})
 }
 
 // TestReserve: calls reserve room in the order of their arrival. A cancelled
@@ -104,8 +104,8 @@ func TestReserve(t *testing.T) {
 		if s.total.room.TryAcquire(maxHeldAll - maxHeld + 1) {
 			t.Errorf("the connection holds less than %d bytes", maxHeld)
 		}
-		// A call that ends while it waits for the room of all connections leaves none
-		// behind in its own.
+		// A call that ends while it waits for the room of all connections
+		// leaves none behind in its own.
 		other := s.newMeteredConn(new(net.TCPConn))
 		if !s.total.room.TryAcquire(maxHeldAll - maxHeld) {
 			t.Fatal("the other connections have no room")
@@ -137,7 +137,7 @@ func TestRoomForOthers(t *testing.T) {
 	m.track(nil, 1)
 	for waiting, want := range []bool{false, true} {
 		m.total.waiting.Store(int64(waiting))
-		if got := m.expire(time.Now().Add(maxPause)); got != want {
+		if got := m.endLateCalls(time.Now().Add(maxPause)); got != want {
 			t.Errorf("%d calls wait: it closes: %t, want %t", waiting, got, want)
 		}
 	}
@@ -176,7 +176,7 @@ func TestUnreadAnswers(t *testing.T) {
 	s := newOpen()
 	server := NewServer(Config{Front: service.Front{Backend: s, RequestTimeout: 50 * time.Millisecond}})
 	ctx := within(t.Context(), server)
-	must.Do(t, callOf(ctx).meter.reserve(ctx, maxHeld))
+	must.Do(t, callOf(ctx).conn.reserve(ctx, maxHeld))
 	_, err := server.Next(ctx, &firnv1.NextRequest{Count: manyOctets/8 + 1})
 	if err == nil || !strings.Contains(err.Error(), "earlier answers were not read") || s.given.Load() != 0 {
 		t.Errorf("%v, and %d IDs were taken", err, s.given.Load())
@@ -230,7 +230,7 @@ func TestManyCalls(t *testing.T) {
 		}{{0, true}, {manyCalls, len(m.open) < fewCalls}} {
 			m.received(frameHeaders, 4, stream)
 			s.total.calls.Add(row.others)
-			k := &call{meter: m}
+			k := &call{conn: m}
 			if err := m.admit(k, true); (err == nil) != row.want || err != nil && kindOf(err) != service.Busy {
 				t.Errorf("call %d beside %d others: %v, want it admitted: %t", stream/2+1, row.others, err, row.want)
 			}

@@ -90,7 +90,7 @@ func (s *Server) reserveAnswer(ctx context.Context, k *call, l *firn.Layout, n i
 	turn, cancel := service.WithTurn(ctx, l, n)
 	defer cancel()
 	size := min(int64(2*n*l.Bits()/8), maxHeld) // the IDs, and the message
-	if k.meter.reserve(turn, size) == nil {
+	if k.conn.reserve(turn, size) == nil {
 		k.reserved = size
 		return nil
 	}

@@ -31,13 +31,13 @@ import (
 
 // Config is the configuration of a Server. Only the Backend is required.
 type Config struct {
-	// Front is what calls need. Its Limits bound the number of IDs, the size of the
-	// message and of the headers, and the time for the first bytes of a new
+	// Front is what calls need. Its Limits bound the number of IDs, the size of
+	// the message and of the headers, and the time for the first bytes of a new
 	// connection. The size of an answer is limited only by the number of IDs.
 	service.Front
 
-	// Options are further options of the gRPC server, such as a stats handler for
-	// traces.
+	// Options are further options of the gRPC server, such as a stats handler
+	// for traces.
 	Options []grpc.ServerOption
 }
 
@@ -112,8 +112,8 @@ func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
 func (s *Server) Drain() { s.drain() }
 
 // Shutdown closes the listeners, asks clients to reconnect, and ends watches of
-// the health. Calls may finish until ctx is done, and are then ended. No call runs
-// when it returns.
+// the health. Calls may finish until ctx is done, and are then ended. No call
+// runs when it returns.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.drain()
 	s.stop(fail(service.Draining, "the server is shutting down: call another one", 0))
@@ -134,7 +134,7 @@ type meteredCredentials struct {
 
 func (h meteredCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	m := h.server.newMeteredConn(conn)
-	m.watch()
+	m.checkRegularly()
 	return m, m, nil
 }
 
@@ -150,10 +150,10 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	ctx = withRequestID(ctx)
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
 	k := callOf(ctx)
-	k.arrive()
+	k.messageArrived()
 	answer, err = handle(ctx, req) // each method authorizes the caller
 	if message, ok := answer.(proto.Message); ok && err == nil && k.reserved > 0 {
-		answer = k.meter.track(message, k.reserved)
+		answer = k.conn.track(message, k.reserved)
 		k.reserved = 0
 	}
 	return answer, err
@@ -186,7 +186,7 @@ func (s identifiedStream) Context() context.Context { return s.ctx }
 func (s identifiedStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	if err == nil {
-		callOf(s.ctx).arrive()
+		callOf(s.ctx).messageArrived()
 	}
 	return err
 }
@@ -198,7 +198,7 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		s.config.Logger.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
 		*err = fail(service.Internal, "see the server's log", 0)
 	}
-	callOf(ctx).leave(*err == nil)
+	callOf(ctx).handlerEnded(*err == nil)
 	kind, took := kindOf(*err), time.Since(begin)
 	if *err != nil && !isPublic(method) {
 		*err = withRequest(*err, requestid.Of(ctx))

@@ -15,15 +15,15 @@ import (
 
 // Limits of the memory for answers that clients do not read. gRPC accepts an
 // answer as a whole and then regards the call as ended, whatever happens to the
-// bytes. So a call for many IDs reserves room before it takes IDs, and gRPC gives
-// it back when the answer has left the process.
+// bytes. So a call for many IDs reserves room before it takes IDs, and gRPC
+// gives it back when the answer has left the process.
 const (
 	manyOctets = 16 << 10 // size of an answer that reserves room
 	maxHeld    = 2 << 20  // of a connection
 	maxHeldAll = 16 << 20 // of all connections
 
-	// maxPause is how long a client may not read before its connection is closed,
-	// while all of that is in use and others wait for it.
+	// maxPause is how long a client may not read before its connection is
+	// closed, while all of that is in use and others wait for it.
 	maxPause = time.Second
 )
 
@@ -53,8 +53,8 @@ func (m *meteredConn) reserve(ctx context.Context, n int64) error {
 	return nil
 }
 
-// unreserve gives n bytes back.
-func (m *meteredConn) unreserve(n int64) {
+// release gives n bytes back.
+func (m *meteredConn) release(n int64) {
 	m.room.Release(n)
 	m.total.room.Release(n)
 }
@@ -77,7 +77,7 @@ func (m *meteredConn) track(message proto.Message, reserved int64) *trackedMessa
 	}
 	m.held += reserved
 	if m.closed {
-		m.unreserve(reserved) // it will not be sent
+		m.release(reserved) // it will not be sent
 	}
 	done := false
 	return &trackedMessage{message, proto.Size(message), func() {
@@ -85,7 +85,7 @@ func (m *meteredConn) track(message proto.Message, reserved int64) *trackedMessa
 		defer m.mu.Unlock()
 		if !m.closed && !done {
 			m.held -= reserved
-			m.unreserve(reserved)
+			m.release(reserved)
 		}
 		done = true
 	}}

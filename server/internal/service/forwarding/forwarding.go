@@ -43,11 +43,12 @@ type Config struct {
 	// every request.
 	Token func() string
 
-	// Trace adds the trace of a context to the header of a request; nil adds none.
+	// Trace adds the trace of a context to the header of a request; nil adds
+	// none.
 	Trace func(context.Context, http.Header)
 
-	// Logger receives a warning when another server cannot help, and every request at
-	// level debug; nil discards them.
+	// Logger receives a warning when another server cannot help, and every
+	// request at level debug; nil discards them.
 	Logger *slog.Logger
 }
 

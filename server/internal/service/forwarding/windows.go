@@ -33,8 +33,8 @@ type origin struct {
 	first, last time.Time
 }
 
-// originOf decomposes packed IDs. They must have one node ID and ascend, so that
-// none is repeated.
+// originOf decomposes packed IDs. They must have one node ID and ascend, so
+// that none is repeated.
 func originOf(l *firn.Layout, packed []byte) (o origin, err error) {
 	var before firn.Parts
 	for size, rest := l.Bits()/8, packed; len(rest) > 0; rest = rest[size:] {

@@ -112,8 +112,8 @@ func (h *recorder) ask(ctx context.Context, s grant.Store, key string, op histor
 		h.counts["failed"]++
 		return "", false // it was no more than a question
 	case errors.Is(err, grant.ErrNotSent):
-		// It must never be applied. So it is left out, and a Get that sees it has
-		// read a value that no client wrote.
+		// It must never be applied. So it is left out, and a Get that sees it
+		// has read a value that no client wrote.
 		h.counts["not sent"]++
 		return "", false
 	case op.Kind == history.Get:
@@ -148,10 +148,10 @@ func (h *recorder) loses() {
 	h.losses = append(h.losses, time.Since(h.begin).Nanoseconds())
 }
 
-// withoutLost leaves out the answers that may rest on a value that was shown and
-// then lost: reads and refusals before a loss, while a write was under way whose
-// result its caller never learned. The protocol allows them. All other answers
-// bind, and above all the applied writes.
+// withoutLost leaves out the answers that may rest on a value that was shown
+// and then lost: reads and refusals before a loss, while a write was under way
+// whose result its caller never learned. The protocol allows them. All other
+// answers bind, and above all the applied writes.
 func withoutLost(ops []history.Operation, losses []int64) []history.Operation {
 	begin := int64(0)
 	for _, loss := range losses {
@@ -170,8 +170,8 @@ func withoutLost(ops []history.Operation, losses []int64) []history.Operation {
 	return ops
 }
 
-// TestWithoutLost: a refusal and a read of a value that a killed server lost are
-// allowed, as are no others, and no applied write may be lost.
+// TestWithoutLost: a refusal and a read of a value that a killed server lost
+// are allowed, as are no others, and no applied write may be lost.
 func TestWithoutLost(t *testing.T) {
 	get := func(at int64, got string) history.Operation {
 		return history.Operation{Kind: history.Get, Got: got, From: at, To: at + 1}

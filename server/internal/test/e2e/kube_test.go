@@ -68,8 +68,8 @@ func TestKubernetesChaos(t *testing.T) {
 	e.kinds = append(e.kinds, restored)
 	e.counts[restored]++
 	f.kill()
-	// A member must tell of the restore; and an API server that has just started
-	// does not know its roles yet.
+	// A member must tell of the restore; and an API server that has just
+	// started does not know its roles yet.
 	e.report("kubernetes", "went back", "fence", "is forbidden")
 }
 

@@ -79,8 +79,8 @@ func cpu(b *testing.B) time.Duration {
 		if err != nil {
 			continue // it has ended
 		}
-		// What follows the name in parentheses: state, parent, …, user and system
-		// time in hundredths of a second.
+		// What follows the name in parentheses: state, parent, …, user and
+		// system time in hundredths of a second.
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		if len(fields) < 13 || fields[1] != strconv.Itoa(os.Getpid()) {
 			continue

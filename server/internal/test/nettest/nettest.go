@@ -46,7 +46,8 @@ func Raced() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// Await waits for what must happen eventually, and ends the test if it does not.
+// Await waits for what must happen eventually, and ends the test if it does
+// not.
 func Await(t testing.TB, done func() bool, what string, args ...any) {
 	t.Helper()
 	for begin := time.Now(); !done(); time.Sleep(5 * time.Millisecond) {

@@ -71,8 +71,8 @@ func Config(l firn.Layout) grant.Config {
 // day is the time at which the clock of NewStaticBackend begins.
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// NewStaticBackend makes a Static of a layout, with node 5. Its clock advances by ten
-// seconds at every reading, so that no test waits for real time.
+// NewStaticBackend makes a Static of a layout, with node 5. Its clock advances
+// by ten seconds at every reading, so that no test waits for real time.
 func NewStaticBackend(t testing.TB, layout string) *service.StaticBackend {
 	t.Helper()
 	l := firn.MustParseLayout(layout)

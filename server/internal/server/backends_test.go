@@ -33,8 +33,9 @@ func TestGiveBack(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			var log strings.Builder
 			store := &nettest.Store{Store: new(memstore.Store)}
-			// In a long window no keeper writes by itself meanwhile: it would give back after that.
-			s := &source{storeBackend: service.NewStoreBackend(service.StoreBackendConfig{
+			// In a long window no keeper writes by itself meanwhile: it would
+			// give back after that.
+			s := &backends{storeBackend: service.NewStoreBackend(service.StoreBackendConfig{
 				Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Window: time.Hour},
 			})}
 			for i := range 8 * 64 {

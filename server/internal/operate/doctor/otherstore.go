@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// ranges compares the node IDs of sequencers that two stores have, and whether
-// one has given node IDs to the other too early.
-func (r *report) ranges(ctx context.Context) {
+// otherStore compares the node IDs of sequencers that two stores have, and
+// whether one has given node IDs to the other too early.
+func (r *report) otherStore(ctx context.Context) {
 	const check = "other store"
 	if r.config.OtherError != nil {
 		r.add(check, Fix, cmp.Or(r.config.OtherHint, "check the URL and the network"), "%v", r.config.OtherError)
@@ -68,8 +68,8 @@ func (r *report) ranges(ctx context.Context) {
 	}
 }
 
-// handedOver checks that all clocks, or the floor elsewhere, have passed what was
-// granted in a store of the node IDs that another store has now.
+// handedOver checks that all clocks, or the floor elsewhere, have passed what
+// was granted in a store of the node IDs that another store has now.
 func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i, elsewhere grant.Info, which string) error {
 	if elsewhere.State >= grant.Detached {
 		return nil
