@@ -263,7 +263,7 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, er
 		}
 		return c.nodes, floor, nil
 	}
-	if r.Rounding.Quiet && nodeIsLowest(c.layout) {
+	if r.NodesUncertain(c.layout) {
 		return nil, floor, refused(inspect.Unrounded+"; if these are exact, name node IDs that are free with --nodes",
 			"the IDs: %s: by layout %s the lowest bits are the node ID, so which ones are in use is not certain", r.Rounding, c.layout)
 	}
@@ -274,12 +274,6 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, er
 				"no node ID is free: the sequencer and the other generator cannot both run")
 	}
 	return &grant.Range{Lo: lo, Hi: hi}, floor, nil
-}
-
-// nodeIsLowest reports whether the lowest bits of IDs are those of the node ID.
-func nodeIsLowest(l firn.Layout) bool {
-	pieces := l.Pieces()
-	return pieces[len(pieces)-1].Field == "node"
 }
 
 // runShadow compares the other generator's IDs with those of the sequencer.

@@ -44,19 +44,11 @@ func newMemberList(a *app) *cobra.Command {
 	})
 }
 
-// holders returns the servers that hold node IDs. If a server holds more node
-// IDs than fit into its record, only the first of them are found.
+// holders returns the names of the servers that hold node IDs.
 func (a *app) holders(ctx context.Context, s grant.Store) map[members.Held]string {
 	all, err := members.List(ctx, s, a.now())
 	if err != nil {
 		a.note("cannot find out which servers hold them: %v", err)
-		return nil
 	}
-	by := make(map[members.Held]string)
-	for _, m := range all {
-		for _, h := range m.Holds {
-			by[members.Held{Sequencer: h.Sequencer, Node: h.Node}] = m.Name()
-		}
-	}
-	return by
+	return members.Holders(all)
 }

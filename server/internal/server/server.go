@@ -28,13 +28,13 @@ import (
 // A Server hands out IDs. It is safe for concurrent use, and must be made by
 // New.
 type Server struct {
-	config  Config
-	files   files
-	guard   *auth.Guard // nil if everyone may do everything
-	backends  backends
-	tracer  *tracing.Tracer
-	metrics *metrics.Set
-	pages   *console.Console
+	config   Config
+	files    files
+	guard    *auth.Guard // nil if everyone may do everything
+	backends backends
+	tracer   *tracing.Tracer
+	metrics  *metrics.Set
+	pages    *console.Console
 
 	handler *httpapi.Handler
 	web     *http.Server

@@ -28,6 +28,13 @@ func (r *Report) Free(l firn.Layout) (lo, hi uint64, ok bool) {
 	return 0, 0, false
 }
 
+// NodesUncertain reports whether the node IDs in use may be others than Nodes:
+// the IDs may be rounded, and their lowest bits are those of the node ID.
+func (r *Report) NodesUncertain(l firn.Layout) bool {
+	pieces := l.Pieces()
+	return r.Rounding.Quiet && pieces[len(pieces)-1].Field == "node"
+}
+
 // UsedIn returns the node IDs in use from lo to hi.
 func (r *Report) UsedIn(lo, hi uint64) (met []uint64) {
 	for _, node := range r.Nodes {

@@ -126,6 +126,19 @@ func List(ctx context.Context, s grant.Store, now time.Time) ([]Server, error) {
 	return all, nil
 }
 
+// Holders returns the names of the servers by the node IDs that they hold: a
+// Held with a Sequencer and a Node. If a server holds more than MaxHeld, only
+// the first of them are found.
+func Holders(all []Server) map[Held]string {
+	by := make(map[Held]string)
+	for _, m := range all {
+		for _, h := range m.Holds {
+			by[Held{Sequencer: h.Sequencer, Node: h.Node}] = m.Name()
+		}
+	}
+	return by
+}
+
 // Options configure an Announcer. The zero Options mean the defaults.
 type Options struct {
 	// Every is how often a member writes its record; zero means what the store

@@ -52,7 +52,7 @@ const (
 
 // A call is one whose header has arrived.
 type call struct {
-	conn    *meteredConn
+	conn     *meteredConn
 	creds    *auth.Credentials
 	ctx      context.Context
 	cancel   context.CancelFunc
