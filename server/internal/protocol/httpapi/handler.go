@@ -1,14 +1,12 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
 	"path"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -268,24 +266,6 @@ func identify(ctx context.Context, w http.ResponseWriter) context.Context {
 	return requestid.WithID(ctx, w.Header()[requestid.Header][0])
 }
 
-// A statusWriter records the status of an answer.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	if w.status == 0 && status >= http.StatusOK { // lower ones come before the answer
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *statusWriter) Write(b []byte) (int, error) {
-	w.status = cmp.Or(w.status, http.StatusOK)
-	return w.ResponseWriter.Write(b)
-}
-
 // logPanic logs a request that has panicked; other requests are not affected.
 // Logs and traces show status 500.
 func (h *Handler) logPanic(w http.ResponseWriter, r *http.Request, what any) {
@@ -299,12 +279,6 @@ func (h *Handler) logPanic(w http.ResponseWriter, r *http.Request, what any) {
 			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
 	}
 }
-
-// Unwrap supports http.ResponseController.
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// sent returns the status that was sent; 200 if none was set.
-func (w *statusWriter) sent() int { return cmp.Or(w.status, http.StatusOK) }
 
 // fail answers with a problem.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *service.Problem) {
@@ -339,21 +313,6 @@ Read one:
 
 /healthz shows whether the server runs, /readyz whether it accepts requests.
 `)
-}
-
-// writeText answers with a text.
-func writeText(w http.ResponseWriter, text string) *service.Problem {
-	return writeWhole(w, http.StatusOK, "text/plain; charset=utf-8", []byte(text))
-}
-
-// writeWhole writes an answer that is complete in memory. Each has a
-// Content-Length: net/http sets that of short ones only.
-func writeWhole(w http.ResponseWriter, status int, media string, body []byte) *service.Problem {
-	w.Header().Set("Content-Type", media)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	w.Write(body)
-	return nil
 }
 
 // credentials returns the credentials of a request.

@@ -161,12 +161,3 @@ func change(do service.LimitedChange) func(*Handler, context.Context, *adminCall
 		return a.answer(ctx, h, status, info, err)
 	}
 }
-
-// writeJSON answers with a value as JSON.
-func writeJSON(w http.ResponseWriter, status int, v any) *service.Problem {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return &service.Problem{Detail: "see the server's log", Kind: service.Internal, Cause: err}
-	}
-	return writeWhole(w, status, "application/json", append(body, '\n'))
-}
