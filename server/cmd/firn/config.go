@@ -203,7 +203,7 @@ func newConfig(a *app) *cobra.Command {
 }
 
 func newConfigCheck(a *app) *cobra.Command {
-	return command("config check", takes("the file", 1, 1), func(cmd *cobra.Command, args []string) error {
+	return command("config check", wantArgs("the file", 1, 1), func(cmd *cobra.Command, args []string) error {
 		s, flags := serveFlags()
 		all, err := s.load(flags, args[0], func(string) string { return "" })
 		exit := new(exitError)
@@ -241,9 +241,9 @@ func serveFlags() (*serveCmd, *pflag.FlagSet) {
 	return s, cmd.Flags()
 }
 
-// configured returns the settings of a serve command with this file, this store
-// and the variables; "" leaves them out.
-func (a *app) configured(file, store string) (*serveCmd, error) {
+// serveSettings returns the settings of a serve command with this file, this
+// store and the variables; "" leaves them out.
+func (a *app) serveSettings(file, store string) (*serveCmd, error) {
 	s, flags := serveFlags()
 	if store != "" {
 		if err := flags.Set("store", store); err != nil {
@@ -255,7 +255,7 @@ func (a *app) configured(file, store string) (*serveCmd, error) {
 }
 
 func newConfigPrint(a *app) *cobra.Command {
-	return command("config print", takes("the file", 0, 1), func(cmd *cobra.Command, args []string) error {
+	return command("config print", wantArgs("the file", 0, 1), func(cmd *cobra.Command, args []string) error {
 		s, flags := serveFlags()
 		all, err := s.load(flags, strings.Join(args, ""), a.getenv)
 		if err := cmp.Or(err, all.error(s.from)); err != nil {
@@ -307,7 +307,7 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 }
 
 func newConfigImport(a *app) *cobra.Command {
-	return command("config import", takes("the file", 1, 1), func(cmd *cobra.Command, args []string) error {
+	return command("config import", wantArgs("the file", 1, 1), func(cmd *cobra.Command, args []string) error {
 		data, err := readfile.Read(args[0])
 		if err != nil {
 			return failed("", "%w", err)

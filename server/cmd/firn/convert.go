@@ -26,7 +26,7 @@ func newConvert(a *app) *cobra.Command {
 		csv    string
 		asJSON bool
 	)
-	cmd := command("convert", takes("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
+	cmd := command("convert", wantArgs("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
 		c := converter{app: a, from: from, to: to, bits: bits, asJSON: asJSON}
 		if from.IsTyped() {
 			c.from = form.TypedAs(prefix)

@@ -22,7 +22,7 @@ func newDoctor(a *app) *cobra.Command {
 	var configFile, store, other string
 	var asJSON bool
 	cmd := command("doctor", noArgs, func(cmd *cobra.Command, _ []string) error {
-		s, err := a.configured(configFile, store)
+		s, err := a.serveSettings(configFile, store)
 		if err != nil {
 			return err
 		}

@@ -118,7 +118,8 @@ func layoutVar(cmd *cobra.Command, l *firn.Layout, parse func(string) (firn.Layo
 	complete(cmd, "layout", wordsOf(layouts.Presets()...))
 }
 
-// formVar adds a flag for the form of IDs. Changed reports whether it was given.
+// formVar adds a flag for the form of IDs. Changed reports whether it was
+// given.
 func formVar(cmd *cobra.Command, f *form.Form, name, short, usage string) {
 	cmd.Flags().VarP(&value[form.Form]{f, form.Parse, nil, "FORMAT"}, name, short, usage)
 	complete(cmd, name, wordsOf(formatNames...))
@@ -200,8 +201,8 @@ func numberVar[T int | uint64](cmd *cobra.Command, n *T, name, short, usage stri
 
 var errNegative = errors.New("it must be at least 0s")
 
-// durationVar adds a flag for a duration of 0 or more, which is nil if it is not
-// given.
+// durationVar adds a flag for a duration of 0 or more, which is nil if it is
+// not given.
 func durationVar(cmd *cobra.Command, d **time.Duration, name, usage string) {
 	parse := func(s string) (*time.Duration, error) {
 		v, err := time.ParseDuration(s)
@@ -236,9 +237,9 @@ func require(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// takes allows at least and at most so many arguments, of which the first is
+// wantArgs allows at least and at most so many arguments, of which the first is
 // what, such as "the file". most is -1 for any number.
-func takes(what string, least, most int) cobra.PositionalArgs {
+func wantArgs(what string, least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:

@@ -20,11 +20,11 @@ func newHealth(a *app) *cobra.Command {
 	var live bool
 	var configFile string
 	var timeout time.Duration
-	cmd := command("health", takes("the address", 0, 1), func(cmd *cobra.Command, args []string) error {
+	cmd := command("health", wantArgs("the address", 0, 1), func(cmd *cobra.Command, args []string) error {
 		var address string
 		switch {
 		case len(args) == 0:
-			s, err := a.configured(configFile, "")
+			s, err := a.serveSettings(configFile, "")
 			if err == nil {
 				address, err = s.healthAddress()
 			}

@@ -33,7 +33,7 @@ type inspectCmd struct {
 
 func newInspect(a *app) *cobra.Command {
 	c := inspectCmd{app: a}
-	cmd := command("inspect", takes("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
+	cmd := command("inspect", wantArgs("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
 		switch {
 		case c.From.Is(firn.Raw):
 			return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")

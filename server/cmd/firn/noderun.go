@@ -24,7 +24,7 @@ type nodeRunCmd struct {
 func newNodeRun(a *app) *cobra.Command {
 	n := &nodeRunCmd{app: a, logFlags: defaultLog(),
 		Config: noderun.Config{Sequencer: noderun.DefaultSequencer, Window: noderun.DefaultWindow}}
-	cmd := command("node run", takes("the command", 1, -1), func(cmd *cobra.Command, args []string) error { return n.run(cmd.Context(), args) })
+	cmd := command("node run", wantArgs("the command", 1, -1), func(cmd *cobra.Command, args []string) error { return n.run(cmd.Context(), args) })
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)

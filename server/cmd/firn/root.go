@@ -60,7 +60,7 @@ var helpFiles embed.FS
 func command(path string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
 	cmd := &cobra.Command{Args: args}
 	if run != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error { return begun(run(cmd, args)) }
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return asFailure(run(cmd, args)) }
 	}
 	file, _, _ := strings.Cut(cmp.Or(path, "firn"), " ")
 	text := helpSection(file, strings.TrimSpace("firn "+path))

@@ -37,7 +37,7 @@ func newSequencer(a *app) *cobra.Command {
 
 // oneName requires one argument, the name of a sequencer.
 func oneName(cmd *cobra.Command, args []string) error {
-	if err := takes("the name of the sequencer", 1, 1)(cmd, args); err != nil {
+	if err := wantArgs("the name of the sequencer", 1, 1)(cmd, args); err != nil {
 		return err
 	}
 	if err := grant.CheckName(args[0]); err != nil {

@@ -177,7 +177,7 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	defer endTraces()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	c, err := s.server(ctx, a, log, fail)
+	c, err := s.serverConfig(ctx, a, log, fail)
 	if err != nil {
 		return err
 	}
@@ -229,8 +229,8 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	return nil
 }
 
-// static returns the source of IDs without a store.
-func (s *serveCmd) static(node uint64) *service.StaticBackendConfig {
+// staticConfig returns the source of IDs without a store.
+func (s *serveCmd) staticConfig(node uint64) *service.StaticBackendConfig {
 	c := &service.StaticBackendConfig{Layout: s.Sequencers.Layout, Node: node}
 	if ahead := s.Sequencers.MaxAhead; ahead != nil {
 		c.Options = &firn.Options{MaxAhead: *ahead}
@@ -241,10 +241,10 @@ func (s *serveCmd) static(node uint64) *service.StaticBackendConfig {
 // isStatic reports whether the node ID is static.
 func (s *serveCmd) isStatic() bool { return s.node != "" && s.store == "" }
 
-// server returns the configuration of the server, from values that check has
-// accepted. Its Store is open, or is being waited for; fail ends the server if
-// the store turns out to be wrong.
-func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
+// serverConfig returns the configuration of the serverConfig, from values that
+// check has accepted. Its Store is open, or is being waited for; fail ends the
+// serverConfig if the store turns out to be wrong.
+func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
 	c = s.Config
 	c.RESPRefuseUnsafe, c.VeilKeys = s.integers == refuseUnsafe, s.opened.veilKeys
 	c.Version, c.Logger = version, log
@@ -269,7 +269,7 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 			log.Warn("static node ID: ignoring the templates of the configuration file",
 				"hint", "add --store to use their layouts, prefixes and other settings")
 		}
-		c.Static = s.static(node)
+		c.Static = s.staticConfig(node)
 		return c, nil
 	}
 	c.Sequencers.Now, c.Sequencers.MustExist, c.Template = a.clock, !s.create, s.template

@@ -175,7 +175,7 @@ func servePipes(t *testing.T, s *serveCmd) (listener *nettest.Pipes, stderr *net
 	s.node = "0"
 	log := s.logger(a)
 	t.Cleanup(a.log.Close)
-	c := must.Get(s.server(t.Context(), a, log, func(error) {}))(t)
+	c := must.Get(s.serverConfig(t.Context(), a, log, func(error) {}))(t)
 	srv := must.Get(server.New(c))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	listener, ended = nettest.NewPipes(), make(chan error, 1)

@@ -105,7 +105,7 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	}
 	var err error
 	if s.isStatic() {
-		c := s.static(node)
+		c := s.staticConfig(node)
 		_, err = service.NewStaticBackend(service.StaticBackendConfig{Layout: c.Layout, Node: c.Node, Options: c.Options})
 	} else {
 		err = grant.DefaultConfig(nil, layout, s.Sequencers.MaxAhead).Check()

@@ -141,7 +141,7 @@ func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
 // newTokenRotate makes the command that replaces a token.
 func newTokenRotate(a *app) *cobra.Command {
 	var file string
-	cmd := command("token rotate", takes("the name of the entry", 1, 1), func(_ *cobra.Command, args []string) error {
+	cmd := command("token rotate", wantArgs("the name of the entry", 1, 1), func(_ *cobra.Command, args []string) error {
 		token, hash := auth.NewToken()
 		err := changeEntry(file, args[0], func(data []byte) ([]byte, error) { return auth.Rotate(data, file, args[0], hash) })
 		if err != nil {
@@ -159,7 +159,7 @@ func newTokenRotate(a *app) *cobra.Command {
 func newTokenRemove(*app) *cobra.Command {
 	var file string
 	var old bool
-	cmd := command("token remove", takes("the name of the entry", 1, 1), func(_ *cobra.Command, args []string) error {
+	cmd := command("token remove", wantArgs("the name of the entry", 1, 1), func(_ *cobra.Command, args []string) error {
 		return changeEntry(file, args[0], func(data []byte) ([]byte, error) {
 			if old {
 				return auth.RemoveOld(data, file, args[0])

@@ -25,7 +25,7 @@ func newWho(a *app) *cobra.Command {
 		search issued.Search
 		asJSON bool
 	)
-	cmd := command("who", takes("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
+	cmd := command("who", wantArgs("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
 		var ids []string
 		for _, arg := range args {
 			if isIssueLog(arg) { // the shell has expanded --log logs/*

@@ -81,14 +81,14 @@ type route struct {
 
 // routes lists all paths, as patterns of http.ServeMux.
 var routes = []route{
-	{"/{$}", read, auth.Anything, (*Handler).index, false},
-	{"/healthz", read, auth.Anything, (*Handler).healthz, false},
-	{"/readyz", read, auth.Anything, (*Handler).readyz, false},
-	{"/openapi.yaml", read, auth.Anything, (*Handler).openapi, false},
+	{"/{$}", readMethods, auth.Anything, (*Handler).index, false},
+	{"/healthz", readMethods, auth.Anything, (*Handler).healthz, false},
+	{"/readyz", readMethods, auth.Anything, (*Handler).readyz, false},
+	{"/openapi.yaml", readMethods, auth.Anything, (*Handler).openapi, false},
 	{"/v1/inspect", []string{http.MethodPost}, auth.Inspect, (*Handler).inspectColumn, true},
-	{"/v1/inspect/{id}", read, auth.Inspect, (*Handler).inspect, true},
-	{"/v1/members", read, auth.See, (*Handler).members, false},
-	{"/v1/sequencers", read, auth.See, admin((*Handler).sequencers), false},
+	{"/v1/inspect/{id}", readMethods, auth.Inspect, (*Handler).inspect, true},
+	{"/v1/members", readMethods, auth.See, (*Handler).members, false},
+	{"/v1/sequencers", readMethods, auth.See, admin((*Handler).sequencers), false},
 	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete},
 		auth.See, admin((*Handler).sequencer), false},
 	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, admin(change(service.AttachWithin)), false},
@@ -96,9 +96,9 @@ var routes = []route{
 	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, auth.Take, (*Handler).next, true},
 }
 
-// read lists the methods of a path that changes nothing. A path that takes IDs
-// by GET must not answer HEAD: it would take IDs and discard them.
-var read = []string{http.MethodGet, http.MethodHead}
+// readMethods lists the methods of a path that changes nothing. A path that
+// takes IDs by GET must not answer HEAD: it would take IDs and discard them.
+var readMethods = []string{http.MethodGet, http.MethodHead}
 
 // NewHandler makes a Handler. It panics if c has no Backend.
 func NewHandler(c Config) *Handler {
@@ -113,7 +113,7 @@ func NewHandler(c Config) *Handler {
 		h.handle(r, r.need != auth.Anything)
 	}
 	if c.Metrics != nil {
-		h.handle(route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request,
+		h.handle(route{"/metrics", readMethods, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request,
 			_ *auth.Credentials) *service.Problem {
 			c.Metrics.ServeHTTP(w, r)
 			return nil
@@ -147,7 +147,7 @@ func (h *Handler) handle(r route, isObserved bool) {
 		if !slices.Contains(r.methods, req.Method) {
 			w.Header().Set("Allow", strings.Join(r.methods, ", "))
 			h.fail(w, req, service.Problemf(service.MethodNotAllowed, "this path does not support %s, only %s",
-				textfmt.Quote(req.Method), list(r.methods)))
+				textfmt.Quote(req.Method), joinNames(r.methods)))
 			return
 		}
 		begin := time.Now()

@@ -32,7 +32,7 @@ var private = []string{".internal", ".local", ".svc"}
 // allowedHosts describes what allowsHost allows.
 func (h *Handler) allowedHosts() string {
 	if h.exposed {
-		return "IP addresses, names without a dot, and those that end with " + list(private)
+		return "IP addresses, names without a dot, and those that end with " + joinNames(private)
 	}
 	return "localhost, 127.0.0.0/8 and [::1]"
 }

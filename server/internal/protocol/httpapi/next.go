@@ -65,7 +65,7 @@ func (h *Handler) parseNext(r *http.Request) (q nextRequest, p *service.Problem)
 			names[i] = m.String()
 		}
 		return q, service.Problemf(service.NotAcceptable, "Accept is %s: IDs are available as %s",
-			textfmt.Quote(accept[0]), list(names))
+			textfmt.Quote(accept[0]), joinNames(names))
 	}
 	if q.media = m; m == mediaOctets {
 		q.Format = form.Of(firn.Raw)
@@ -117,8 +117,8 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 		return p
 	}
 	if isForwarded && h.config.Owner != nil {
-		// If the node ID was lost meanwhile, the owner does not match the IDs, and
-		// the other server notices.
+		// If the node ID was lost meanwhile, the owner does not match the IDs,
+		// and the other server notices.
 		w.Header().Set(service.OwnerHeader, h.config.Owner(name))
 	}
 	q.answer(w, &b)
@@ -182,9 +182,9 @@ func hasBody(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return r.ContentLength > 0
 	}
-	// The length is unknown (chunked), so read the first byte. A body that cannot
-	// be read, or does not arrive (see closeAfterBody), is not an empty one
-	// either.
+	// The length is unknown (chunked), so read the first byte. A body that
+	// cannot be read, or does not arrive (see closeAfterBody), is not an empty
+	// one either.
 	if n, err := r.Body.Read(make([]byte, 1)); n > 0 || err != io.EOF {
 		return true
 	}

@@ -47,7 +47,7 @@ func TestOpenAPI(t *testing.T) {
 		_, _ = io.WriteString(w, "firn_ids_total 1\n")
 	})
 	h := NewHandler(Config{Front: service.Front{Backend: cluster}, Metrics: metrics})
-	served := map[string][]string{"/metrics": read}
+	served := map[string][]string{"/metrics": readMethods}
 	for _, r := range routes {
 		served[strings.TrimSuffix(r.path, "{$}")] = r.methods
 	}

@@ -51,7 +51,7 @@ func readParams(query string, known ...string) (values [maxParams]string, errs p
 		case nameErr != nil || valueErr != nil:
 			errs.add("the parameter %s is not URL-encoded", textfmt.Quote(pair))
 		case i < 0:
-			errs.add("unknown parameter %s: this path has %s", textfmt.Quote(name), cmp.Or(list(known), "no parameters"))
+			errs.add("unknown parameter %s: this path has %s", textfmt.Quote(name), cmp.Or(joinNames(known), "no parameters"))
 		case value == "":
 			errs.add("%s has no value: write %s=… or leave it out", name, name)
 		case values[i] != "":
@@ -63,8 +63,8 @@ func readParams(query string, known ...string) (values [maxParams]string, errs p
 	return values, errs
 }
 
-// list formats names as "a, b and c".
-func list(names []string) string {
+// joinNames formats names as "a, b and c".
+func joinNames(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
 		return strings.Join(names, "")

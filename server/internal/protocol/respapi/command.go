@@ -17,7 +17,7 @@ type command struct {
 	min, max int
 	usage    string // syntax
 	// reads a command for IDs, whose first argument is the name of a sequencer
-	take       func(c *conn, args [][]byte) (request, *service.Problem)
+	parse       func(c *conn, args [][]byte) (request, *service.Problem)
 	do         func(c *conn, args [][]byte)
 	beforeAuth bool // allowed before AUTH
 	atOnce     bool // not queued between MULTI and EXEC
@@ -26,11 +26,11 @@ type command struct {
 // commands lists all commands, the most frequent first. Methods of conn use
 // Server.commands.
 var commands = []command{
-	{name: "next", min: 2, max: 5, usage: "NEXT name [count] [FORMAT format]", take: (*conn).readNext},
-	{name: "nextb", min: 3, max: 3, usage: "NEXTB name count", take: (*conn).readNextB},
-	{name: "incr", min: 2, max: 2, usage: "INCR name", take: (*conn).readIncr},
-	{name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", take: (*conn).readIncrBy},
-	{name: "nextr", min: 3, max: 3, usage: "NEXTR name count", take: (*conn).readNextR},
+	{name: "next", min: 2, max: 5, usage: "NEXT name [count] [FORMAT format]", parse: (*conn).parseNext},
+	{name: "nextb", min: 3, max: 3, usage: "NEXTB name count", parse: (*conn).parseNextB},
+	{name: "incr", min: 2, max: 2, usage: "INCR name", parse: (*conn).parseIncr},
+	{name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", parse: (*conn).parseIncrBy},
+	{name: "nextr", min: 3, max: 3, usage: "NEXTR name count", parse: (*conn).parseNextR},
 	{name: "multi", min: 1, max: 1, usage: "MULTI", do: (*conn).multi, atOnce: true},
 	{name: "exec", min: 1, max: 1, usage: "EXEC", do: (*conn).exec, atOnce: true},
 	{name: "discard", min: 1, max: 1, usage: "DISCARD", do: (*conn).discard, atOnce: true},
@@ -72,7 +72,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		began = time.Now()
 	}
 	name, ids, n := "unknown", 0, 1
-	c.kind, c.request = service.NoProblem, ""
+	c.kind, c.requestID = service.NoProblem, ""
 	cmd := c.server.find(args[0])
 	c.cmd = cmd
 	switch {
@@ -81,7 +81,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 			"HTTP"))
 		return
 	// Commands for IDs check access to the sequencer, which includes this.
-	case (cmd == nil || !cmd.beforeAuth) && (c.creds == nil || (cmd == nil || cmd.take == nil) && !c.isKnown()):
+	case (cmd == nil || !cmd.beforeAuth) && (c.creds == nil || (cmd == nil || cmd.parse == nil) && !c.isKnown()):
 		c.failKind(service.Unauthorized, authRequired)
 	case cmd == nil:
 		c.fail(unknownCommand(args))
@@ -91,7 +91,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		if c.queue(args, raw) {
 			return // it is reported when EXEC has executed it
 		}
-	case cmd.take != nil:
+	case cmd.parse != nil:
 		c.accept()
 		ids, n = c.next(args, raw)
 	default:

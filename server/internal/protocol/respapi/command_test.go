@@ -132,7 +132,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestTracking: a connection says whether it tracks, which changes nothing else.
+// TestTracking: a connection says whether it tracks, which changes nothing
+// else.
 func TestTracking(t *testing.T) {
 	s := NewServer(Config{Front: service.Front{Backend: counting()}, Version: "v1"})
 	all := values(t, talk(s, line("CLIENT TRACKING ON OPTIN")+line("CLIENT TRACKINGINFO")+line("NEXT orders")))
@@ -147,7 +148,7 @@ func TestTracking(t *testing.T) {
 func TestNothingIsReadOnly(t *testing.T) {
 	for _, cmd := range commands {
 		info := values(t, string(cmd.appendInfo(nil)))[0].String()
-		if strings.Contains(info, "readonly") || strings.Contains(info, "(+write) :1 :1 :1") != (cmd.take != nil) {
+		if strings.Contains(info, "readonly") || strings.Contains(info, "(+write) :1 :1 :1") != (cmd.parse != nil) {
 			t.Errorf("COMMAND INFO %s = %s", cmd.name, info)
 		}
 	}

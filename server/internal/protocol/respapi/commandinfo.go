@@ -39,7 +39,7 @@ func (c *command) appendInfo(b []byte) []byte {
 	if c.min == c.max {
 		arity = int64(c.min)
 	}
-	if c.take != nil {
+	if c.parse != nil {
 		key, flag = 1, "write"
 	}
 	b = appendInt(appendBulk(appendArray(b, 10), c.name), arity)

@@ -71,7 +71,7 @@ type workspace struct {
 
 	ctx     context.Context // of the current commands
 	tally   tally           // of the commands that arrived together
-	request string          // ID of the current command; "" until it is needed
+	requestID string          // ID of the current command; "" until it is needed
 	cmd     *command        // the current one, nil if it is unknown
 	kind    service.Kind    // of the answer to it
 }
@@ -90,7 +90,7 @@ func (c *conn) serve() {
 		if c.closing || c.err != nil {
 			break
 		}
-		if err := c.fill(); err != nil {
+		if err := c.readMore(); err != nil {
 			c.readFailed(err)
 			break
 		}
@@ -145,9 +145,9 @@ func (c *conn) answerBuffer() {
 	}
 }
 
-// repeats returns how often raw, which was just parsed, is repeated directly
-// after it, up to most-1 times.
-func (c *conn) repeats(raw []byte, most int) (n int) {
+// countRepeats returns how often raw, which was just parsed, is repeated
+// directly after it, up to most-1 times.
+func (c *conn) countRepeats(raw []byte, most int) (n int) {
 	for rest := c.buf[c.r:c.w]; n < most-1 && bytes.HasPrefix(rest, raw); rest = rest[len(raw):] {
 		n++
 	}
@@ -177,10 +177,10 @@ func (c *conn) count(name string, n, ids int) {
 // requestContext returns the context of the current command, with its request
 // ID.
 func (c *conn) requestContext() context.Context {
-	if c.request == "" {
-		c.request = requestid.New()
+	if c.requestID == "" {
+		c.requestID = requestid.New()
 	}
-	return requestid.WithID(c.ctx, c.request)
+	return requestid.WithID(c.ctx, c.requestID)
 }
 
 // fail answers with an error about the command or its client.
@@ -233,8 +233,8 @@ func (c *conn) extendWriting(now time.Time) error {
 	return c.nc.SetWriteDeadline(c.writeBy)
 }
 
-// fill reads more bytes.
-func (c *conn) fill() error {
+// readMore reads more bytes.
+func (c *conn) readMore() error {
 	if c.r == c.w {
 		c.r, c.w = 0, 0
 		if c.full && len(c.buf) < keepBuffer {
@@ -298,7 +298,7 @@ func (c *conn) Take() []byte {
 // the room any more.
 func (c *conn) Give() {
 	clear(c.args[:cap(c.args)])
-	c.ctx, c.request = nil, ""
+	c.ctx, c.requestID = nil, ""
 	poolOf(len(c.room)).Put(c.workspace)
 	c.workspace, c.buf = nil, nil
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// maxID is the length of the longest text that INSPECT reads: more than 128
+// maxIDText is the length of the longest text that INSPECT reads: more than 128
 // digits of base 2.
-const maxID = 256
+const maxIDText = 256
 
 // inspect answers INSPECT with the likeliest reading, under the names of the
 // HTTP API. As there, integers above 2^53 are strings.
 func (c *conn) inspect(args [][]byte) {
 	if p := c.server.config.Allow(c.creds, auth.Inspect, ""); p != nil {
-		c.failWith(p, "")
+		c.failProblem(p, "")
 		return
 	}
-	if len(args[1]) > maxID {
-		c.fail("the ID is too long: the limit is " + strconv.Itoa(maxID) + " characters")
+	if len(args[1]) > maxIDText {
+		c.fail("the ID is too long: the limit is " + strconv.Itoa(maxIDText) + " characters")
 		return
 	}
 	var o inspect.Options
@@ -43,7 +43,7 @@ func (c *conn) inspect(args [][]byte) {
 		return
 	}
 	if p := c.server.config.PrepareInspect(c.requestContext(), c.creds, name, string(args[1]), &o); p != nil {
-		c.failWith(p, name)
+		c.failProblem(p, name)
 		return
 	}
 	result, err := inspect.Read(string(args[1]), o)

@@ -43,14 +43,14 @@ const maxRepeats = 1024
 // commands it answered, which is more than one if the same command was
 // repeated.
 //
-// Equal commands for one ID in a pipeline are answered from one batch if that is
-// available without waiting. The client cannot tell the difference: each command
-// gets its own ID, in order. Otherwise they are answered one by one.
+// Equal commands for one ID in a pipeline are answered from one batch if that
+// is available without waiting. The client cannot tell the difference: each
+// command gets its own ID, in order. Otherwise they are answered one by one.
 func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 	var q service.Request
-	name, shape, p := c.read(args, &q)
+	name, shape, p := c.parseRequest(args, &q)
 	if p != nil {
-		c.failWith(p, name)
+		c.failProblem(p, name)
 		return 0, 1
 	}
 	front := &c.server.config.Front
@@ -59,7 +59,7 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		q.Fit = func(s *service.Sequencer) *service.Problem { return c.fitInt(&s.Layout, name) }
 	}
 	if shape == shapeOne || shape == shapeInt {
-		if more := c.repeats(raw, min(maxRepeats, c.server.config.Limits.Count)); more >= fewRepeats {
+		if more := c.countRepeats(raw, min(maxRepeats, c.server.config.Limits.Count)); more >= fewRepeats {
 			q.Count = 1 + more
 			if front.Try(c.ctx, c.creds, name, &q, &b) {
 				c.answerIDs(shape, name, &q.Resolved, &b)
@@ -74,17 +74,17 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		return c.requestContext()
 	}
 	if p := front.Take(c.ctx, c.creds, name, &q, &b); p != nil {
-		c.failWith(p, name)
+		c.failProblem(p, name)
 		return 0, 1
 	}
 	c.answerIDs(shape, name, &q.Resolved, &b)
 	return q.Count, 1
 }
 
-// read reads a command for IDs, which the client must be allowed to take. It
-// sets q, apart from the name, so that functions in q do not escape.
-func (c *conn) read(args [][]byte, q *service.Request) (name string, s shape, p *service.Problem) {
-	r, p := c.cmd.take(c, args)
+// parseRequest reads a command for IDs, which the client must be allowed to
+// take. It sets q, apart from the name, so that functions in q do not escape.
+func (c *conn) parseRequest(args [][]byte, q *service.Request) (name string, s shape, p *service.Problem) {
+	r, p := c.cmd.parse(c, args)
 	if p == nil {
 		p = c.server.config.Allow(c.creds, auth.Take, r.name)
 	}
@@ -101,8 +101,8 @@ func (c *conn) requestOf(name []byte, s shape) request {
 	return request{service.Request{Count: 1}, c.lastName, s}
 }
 
-// readNext reads NEXT.
-func (c *conn) readNext(args [][]byte) (q request, p *service.Problem) {
+// parseNext reads NEXT.
+func (c *conn) parseNext(args [][]byte) (q request, p *service.Problem) {
 	q = c.requestOf(args[1], shapeOne)
 	options := args[2:]
 	if len(options) > 0 && !isWord(options[0], "format") {
@@ -125,41 +125,41 @@ func (c *conn) readNext(args [][]byte) (q request, p *service.Problem) {
 	return q, nil
 }
 
-// readNextB reads NEXTB.
-func (c *conn) readNextB(args [][]byte) (q request, p *service.Problem) {
+// parseNextB reads NEXTB.
+func (c *conn) parseNextB(args [][]byte) (q request, p *service.Problem) {
 	q = c.requestOf(args[1], shapePacked)
 	q.Format = form.Of(firn.Raw)
 	q.Count, p = c.server.config.ParseCount(args[2])
 	return q, p
 }
 
-// readNextR reads NEXTR. The number of hexadecimal digits shows the size of the
-// IDs.
-func (c *conn) readNextR(args [][]byte) (q request, p *service.Problem) {
+// parseNextR reads NEXTR. The number of hexadecimal digits shows the size of
+// the IDs.
+func (c *conn) parseNextR(args [][]byte) (q request, p *service.Problem) {
 	q = c.requestOf(args[1], shapeRuns)
 	q.Format, q.Runs = form.Of(firn.Hex), true
 	q.Count, p = c.server.config.ParseCount(args[2])
 	return q, p
 }
 
-// readIncr reads INCR.
-func (c *conn) readIncr(args [][]byte) (request, *service.Problem) {
+// parseIncr reads INCR.
+func (c *conn) parseIncr(args [][]byte) (request, *service.Problem) {
 	return c.requestOf(args[1], shapeInt), nil
 }
 
-// readIncrBy reads INCRBY. Only the amount 1 is valid: IDs that are made
+// parseIncrBy reads INCRBY. Only the amount 1 is valid: IDs that are made
 // together are not always consecutive, so the last one does not determine the
 // others.
-func (c *conn) readIncrBy(args [][]byte) (request, *service.Problem) {
+func (c *conn) parseIncrBy(args [][]byte) (request, *service.Problem) {
 	if string(args[2]) != "1" {
 		return request{}, service.Problemf(service.BadParameter, "INCRBY makes one ID, so its amount must be 1: "+
 			"for several IDs use NEXT %s %s", args[1], args[2])
 	}
-	return c.readIncr(args)
+	return c.parseIncr(args)
 }
 
-// failWith answers a command for a sequencer with a problem.
-func (c *conn) failWith(p *service.Problem, name string) {
+// failProblem answers a command for a sequencer with a problem.
+func (c *conn) failProblem(p *service.Problem, name string) {
 	if p.Cause != nil {
 		c.server.config.Logger.LogAttrs(c.requestContext(), p.Level(), "command failed",
 			slog.String("sequencer", name), slog.Any("error", p.Cause))

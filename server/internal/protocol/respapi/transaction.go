@@ -32,13 +32,13 @@ func (c *conn) multi([][]byte) {
 // queue handles a command between MULTI and EXEC, and reports whether it is
 // queued. An error that can be found without taking an ID is returned at once.
 func (c *conn) queue(args [][]byte, raw []byte) bool {
-	if c.cmd.take != nil {
-		q, p := c.cmd.take(c, args)
+	if c.cmd.parse != nil {
+		q, p := c.cmd.parse(c, args)
 		if p == nil {
 			p = c.server.config.Check(c.creds, q.name)
 		}
 		if p != nil {
-			c.failWith(p, q.name)
+			c.failProblem(p, q.name)
 			return false
 		}
 	}

@@ -84,7 +84,7 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	}
 	if fields > maxFields {
 		k.cancel()
-		return ctx, fail(service.BadParameter, fmt.Sprintf("the call has %d fields of metadata: the limit is %d", fields,
+		return ctx, newCallError(service.BadParameter, fmt.Sprintf("the call has %d fields of metadata: the limit is %d", fields,
 			maxFields), 0)
 	}
 	if k.public {

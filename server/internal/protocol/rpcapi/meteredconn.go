@@ -183,7 +183,7 @@ func (m *meteredConn) admit(k *call, known bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.total.calls.Load() > manyCalls && len(m.open) > fewCalls {
-		return fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: "+
+		return newCallError(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: "+
 			"set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
 	}
 	if known {

@@ -55,7 +55,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	case p.Kind == service.NoRuns:
 		return nil, invalid("form", p)
 	}
-	return nil, s.problem(ctx, p)
+	return nil, s.callErrorOf(ctx, p)
 }
 
 // answer returns the answer with the IDs of a batch.

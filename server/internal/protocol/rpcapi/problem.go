@@ -38,8 +38,8 @@ func (e *callError) GRPCStatus() *status.Status {
 	return st
 }
 
-// fail returns the error of a call.
-func fail(k service.Kind, text string, retry time.Duration) error {
+// newCallError returns the error of a call.
+func newCallError(k service.Kind, text string, retry time.Duration) error {
 	return &callError{Problem: &service.Problem{Kind: k, Detail: text, Retry: retry}}
 }
 
@@ -54,19 +54,19 @@ func invalid(field string, p *service.Problem) error {
 
 // failed returns what a client sees of an error of a Backend or its sources.
 func (s *Server) failed(ctx context.Context, err error) error {
-	return s.problem(ctx, service.ProblemOf(err, s.config.RequestTimeout, isLate(err)))
+	return s.callErrorOf(ctx, service.ProblemOf(err, s.config.RequestTimeout, isLate(err)))
 }
 
 // failedOn is failed for an error of a StoreAdmin, about the named
 // sequencer.
 func (s *Server) failedOn(ctx context.Context, name string, err error) error {
-	return s.problem(ctx, service.AdminProblem(name, err, s.config.RequestTimeout, isLate(err)))
+	return s.callErrorOf(ctx, service.AdminProblem(name, err, s.config.RequestTimeout, isLate(err)))
 }
 
 func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// problem logs a failure of the server, and returns the error of the call.
-func (s *Server) problem(ctx context.Context, f *service.Problem) error {
+// callErrorOf logs a failure of the server, and returns the error of the call.
+func (s *Server) callErrorOf(ctx context.Context, f *service.Problem) error {
 	if err := callOf(ctx).ctx.Err(); err != nil { // the client's: the server's limit is another context
 		return status.FromContextError(err).Err()
 	}
