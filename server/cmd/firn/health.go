@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn/server/internal/operate/doctor"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 func newHealth(a *app) *cobra.Command {
@@ -85,7 +86,7 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 		fmt.Fprintln(a.stdout, textfmt.PrintableLines(strings.TrimSpace(string(body))))
 		return nil
 	}
-	title, detail := doctor.Problem(body)
+	_, title, detail := service.ReadProblem(body)
 	if title == "" {
 		title, detail = answer.Status, "the answer is not from Firn"
 	}

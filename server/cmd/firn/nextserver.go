@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -87,15 +86,11 @@ func (n *nextCmd) ask(ctx context.Context, c *http.Client, token string, count u
 	if err != nil || r.StatusCode == http.StatusOK && strings.HasPrefix(r.Header.Get("Content-Type"), accept) {
 		return body, err
 	}
-	var problem struct{ Type, Detail string }
-	if json.Unmarshal(body, &problem) != nil {
-		problem.Detail = strings.Join(strings.Fields(string(body[:min(len(body), 100)])), " ") // not of a server of Firn
-	}
+	kind, _, detail := service.ReadProblem(body)
 	if to := r.Header.Get("Location"); to != "" {
-		problem.Detail = "a redirect to " + to
+		detail = "a redirect to " + to
+	} else if kind == "" && detail == "" { // not of a server of Firn
+		detail = strings.Join(strings.Fields(string(body[:min(len(body), 100)])), " ")
 	}
-	return nil, &client.Error{
-		Sequencer: n.name, Server: n.server, Status: r.StatusCode, Detail: problem.Detail,
-		Kind: strings.TrimPrefix(problem.Type, "urn:firn:problem:"),
-	}
+	return nil, &client.Error{Sequencer: n.name, Server: n.server, Status: r.StatusCode, Kind: kind, Detail: detail}
 }

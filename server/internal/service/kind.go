@@ -197,9 +197,11 @@ func ParseKind(name string) (k Kind, ok bool) {
 	return 0, false
 }
 
-// String returns the name of the kind. Over HTTP, the type of a problem is
-// urn:firn:problem: followed by it.
+// String returns the name of the kind.
 func (k Kind) String() string { return kinds[k].name }
+
+// Type returns the type of a problem over HTTP.
+func (k Kind) Type() string { return problemType + k.String() }
 
 // Title returns the problem in a few words, for people.
 func (k Kind) Title() string { return kinds[k].title }

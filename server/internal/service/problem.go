@@ -2,9 +2,11 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/firnid/firn"
@@ -173,6 +175,19 @@ func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 		p.Retry = 0
 	}
 	return p
+}
+
+// problemType begins the type of a problem over HTTP; the name of its kind
+// follows.
+const problemType = "urn:firn:problem:"
+
+// ReadProblem reads the body of an HTTP answer that is a problem: its kind, or
+// the whole type if it is not one of Firn's, its title and its detail. They are
+// "" if the body is not a problem.
+func ReadProblem(body []byte) (kind, title, detail string) {
+	var p struct{ Type, Title, Detail string }
+	_ = json.Unmarshal(body, &p)
+	return strings.TrimPrefix(p.Type, problemType), p.Title, p.Detail
 }
 
 // AdminProblem is ProblemOf for an error of a StoreAdmin about the named

@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // address checks whether the server can listen, or already does.
@@ -41,7 +43,7 @@ func (r *report) address(ctx context.Context, address string) {
 	case answer.StatusCode == http.StatusOK:
 		r.add("address", OK, "", "a ready server listens on %s", address)
 	default:
-		_, detail := Problem(body)
+		_, _, detail := service.ReadProblem(body)
 		r.add("address", Fix, "its log has the cause; see docs/runbooks.md",
 			"a server that is not ready listens on %s: %s", address, cmp.Or(detail, answer.Status))
 	}

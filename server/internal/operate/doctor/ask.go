@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -51,12 +50,4 @@ func Ask(ctx context.Context, address, path string) (answer *http.Response, body
 		}
 	}
 	return answer, body, err
-}
-
-// Problem returns the title and the detail of why a server refuses, from its
-// answer; "" if it is not Firn.
-func Problem(body []byte) (title, detail string) {
-	var problem struct{ Title, Detail string }
-	_ = json.Unmarshal(body, &problem)
-	return problem.Title, problem.Detail
 }

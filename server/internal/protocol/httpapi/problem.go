@@ -31,7 +31,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, status int, p *service
 		Detail    string `json:"detail"`
 		Instance  string `json:"instance"`
 		RequestID string `json:"request_id,omitempty"`
-	}{"urn:firn:problem:" + p.Kind.String(), p.Kind.Title(), status, p.Detail, r.URL.EscapedPath(),
+	}{p.Kind.Type(), p.Kind.Title(), status, p.Detail, r.URL.EscapedPath(),
 		requestid.Of(r.Context())})
 	writeWhole(w, status, "application/problem+json", body.Bytes())
 }

@@ -31,7 +31,7 @@ func New() string {
 	return string(b[:])
 }
 
-// Valid reports whether a client's text is a valid ID: 1 to MaxID visible ASCII
+// Valid reports whether a client's text is a valid ID: 1 to maxID visible ASCII
 // characters.
 func Valid(s string) bool {
 	if s == "" || len(s) > maxID {

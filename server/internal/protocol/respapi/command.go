@@ -17,7 +17,7 @@ type command struct {
 	min, max int
 	usage    string // syntax
 	// reads a command for IDs, whose first argument is the name of a sequencer
-	parse       func(c *conn, args [][]byte) (request, *service.Problem)
+	parse      func(c *conn, args [][]byte) (request, *service.Problem)
 	do         func(c *conn, args [][]byte)
 	beforeAuth bool // allowed before AUTH
 	atOnce     bool // not queued between MULTI and EXEC

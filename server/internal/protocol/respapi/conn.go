@@ -69,11 +69,11 @@ type workspace struct {
 	out  []byte    // answers not sent yet
 	text [128]byte // scratch: one ID as text
 
-	ctx     context.Context // of the current commands
-	tally   tally           // of the commands that arrived together
+	ctx       context.Context // of the current commands
+	tally     tally           // of the commands that arrived together
 	requestID string          // ID of the current command; "" until it is needed
-	cmd     *command        // the current one, nil if it is unknown
-	kind    service.Kind    // of the answer to it
+	cmd       *command        // the current one, nil if it is unknown
+	kind      service.Kind    // of the answer to it
 }
 
 // A tally counts what was answered.

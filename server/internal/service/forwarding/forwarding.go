@@ -13,7 +13,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -233,10 +232,9 @@ func (p *Peers) ask(ctx context.Context, to *peer, name string, l *firn.Layout, 
 	defer answer.Body.Close()
 	size := l.Bits() / 8
 	if answer.StatusCode != http.StatusOK {
-		var problem struct{ Type, Detail string }
-		_ = json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&problem)
-		kind, _ := strings.CutPrefix(problem.Type, "urn:firn:problem:")
-		return nil, "", &answerError{answer.StatusCode, kind, problem.Detail}
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+		kind, _, detail := service.ReadProblem(body)
+		return nil, "", &answerError{answer.StatusCode, kind, detail}
 	}
 	packed, err = io.ReadAll(io.LimitReader(answer.Body, int64(n*size)+1))
 	switch {
