@@ -22,19 +22,19 @@ import (
 
 // An adoptCmd has the flags of the command adopt.
 type adoptCmd struct {
-	app     *app
-	name    string
-	layout  firn.Layout
-	from    form.Form
-	csv     string
-	memory  uint64
-	nodes   *grant.Range
-	made    uint64 // the number of generators that made the IDs; 0: unknown
-	stopped bool
-	apply   bool
-	shadow  bool
-	guessed bool // no flag names the layout
-	store   string
+	app        *app
+	name       string
+	layout     firn.Layout
+	from       form.Form
+	csv        string
+	memory     uint64
+	nodes      *grant.Range
+	generators uint64 // the number of generators that made the IDs; 0: unknown
+	stopped    bool
+	apply      bool
+	shadow     bool
+	guessed    bool // no flag names the layout
+	store      string
 }
 
 func newAdopt(a *app) *cobra.Command {
@@ -42,7 +42,7 @@ func newAdopt(a *app) *cobra.Command {
 	cmd := command("adopt", func(cmd *cobra.Command, args []string) error { return oneName(cmd, args[:min(len(args), 1)]) }, func(cmd *cobra.Command, args []string) error {
 		c.name, args = args[0], args[1:]
 		switch {
-		case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || c.made > 0 || !c.layout.IsZero()):
+		case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || c.generators > 0 || !c.layout.IsZero()):
 			return misuse("", "--shadow reads one ID per line from the standard input, and creates nothing")
 		case c.shadow:
 			return a.withStore(cmd.Context(), c.store, false, func(s grant.Store) error { return c.runShadow(cmd.Context(), s) })
@@ -55,7 +55,7 @@ func newAdopt(a *app) *cobra.Command {
 		"layout of the IDs (default the one that they fit best, to be confirmed)")
 	encodingVar(cmd, &c.from)
 	csvVar(cmd, &c.csv)
-	cmd.Flags().Uint64Var(&c.made, "generators", 0,
+	cmd.Flags().Uint64Var(&c.generators, "generators", 0,
 		"number of generators that made the IDs, to confirm a guessed layout")
 	nodesVar(cmd, &c.nodes, "node IDs of the sequencer (default the largest free half, quarter, …)")
 	cmd.Flags().BoolVar(&c.stopped, "stopped", false,
@@ -76,7 +76,7 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 		return err
 	}
 	c.print(report, missing)
-	if err := c.doubt(report); err != nil {
+	if err := c.refuseUnfit(report); err != nil {
 		return err
 	}
 	nodes, floor, err := c.plan(report)
@@ -111,8 +111,8 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 	})
 }
 
-// doubt refuses IDs and layouts that are no base for a plan.
-func (c *adoptCmd) doubt(r check.Report) error {
+// refuseUnfit refuses IDs and layouts that are no base for a plan.
+func (c *adoptCmd) refuseUnfit(r check.Report) error {
 	n := len(r.Nodes)
 	now := c.app.now()
 	ahead := -inspect.Age(r.Last, now)
@@ -149,11 +149,11 @@ func (c *adoptCmd) doubt(r check.Report) error {
 	case c.guessed && ahead > c.layout.MaxAhead().Seconds():
 		return refused(layouts, "the layout is a guess, and wrong: by %s the highest ID is %s ahead of this clock",
 			c.layout, inspect.Span(ahead))
-	case c.made > 0 && c.made != uint64(n):
+	case c.generators > 0 && c.generators != uint64(n):
 		return refused(layouts,
 			"the IDs have %s by layout %s, not %d: the layout is wrong, or they are not the IDs of all generators",
-			countOf(n, "node ID"), c.layout, c.made)
-	case c.guessed && c.made == 0:
+			countOf(n, "node ID"), c.layout, c.generators)
+	case c.guessed && c.generators == 0:
 		return refused(fmt.Sprintf("if %s made these IDs, confirm it with --generators %d; otherwise name their layout with --layout, see docs/moving.md", countOf(n, "generator"), n),
 			"the layout is a guess: by %s, the IDs have %s: %s", c.layout, countOf(n, "node ID"), firstNodes(r.Nodes))
 	}
@@ -219,7 +219,7 @@ func (c *adoptCmd) print(r check.Report, missing int) {
 	switch {
 	case c.layout.IsZero():
 		x.add("layout", "%s", st.yellow("no known layout"))
-	case c.guessed && c.made == 0:
+	case c.guessed && c.generators == 0:
 		x.add("layout", "%s  %s", st.bold(c.layout.String()), st.yellow("a guess"))
 	default:
 		x.add("layout", "%s", st.bold(c.layout.String()))
@@ -304,7 +304,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 			fmt.Fprintf(c.app.stdout, "contact  %s  %s\n", text, contact)
 		}
 	}
-	in := idInput{app: c.app, out: records.NewWriter(io.Discard), from: c.from, bits: 64, skips: true}
+	in := idInput{app: c.app, out: records.NewWriter(io.Discard), from: c.from, bits: 64, skipsMissing: true}
 	digits := inspect.NewDigits(c.app.now())
 	err = in.file(ctx, "-", func(_ records.Place, text string) (bad, err error) {
 		old, contact, bad := shadow.Old(text)

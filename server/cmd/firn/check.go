@@ -60,7 +60,7 @@ func newCheck(a *app) *cobra.Command {
 				return err
 			}
 		}
-		r := report{c.Report(layout, a.now()), c, layout, time.Since(began)}
+		r := checkReport{c.Report(layout, a.now()), c, layout, time.Since(began)}
 		if asJSON {
 			a.printJSON(r.json())
 		} else {
@@ -92,7 +92,7 @@ type checkInput struct {
 // newCheckInput returns a checkInput that keeps IDs in so many bytes of memory.
 func newCheckInput(a *app, csv string, from form.Form, bits int, memory uint64) *checkInput {
 	return &checkInput{
-		idInput: idInput{app: a, out: records.NewWriter(io.Discard), csv: csv, from: from, bits: bits, skips: true},
+		idInput: idInput{app: a, out: records.NewWriter(io.Discard), csv: csv, from: from, bits: bits, skipsMissing: true},
 		Checker: check.Checker{Max: memory / check.BytesPerID}, memory: memory,
 	}
 }
@@ -134,8 +134,8 @@ func (c *checkInput) keepBad(where records.Place, err error) error {
 	return nil
 }
 
-// A report prints the result of a check.
-type report struct {
+// A checkReport prints the result of a check.
+type checkReport struct {
 	check.Report
 	input  *checkInput
 	layout firn.Layout
@@ -143,14 +143,14 @@ type report struct {
 }
 
 // text returns an ID as in the stream.
-func (r *report) text(id form.ID) string {
+func (r *checkReport) text(id form.ID) string {
 	if _, ok := r.input.from.Format(); !ok || r.input.from.Is(firn.Raw) || len(id) == 12 {
 		return hex.EncodeToString(id)
 	}
 	return string(id.Append(nil, r.input.from))
 }
 
-func (r *report) print() {
+func (r *checkReport) print() {
 	st := r.input.app.style()
 	var x rows
 	x.add("IDs", "%s", st.bold(countText(st, r.Count)))
@@ -207,7 +207,7 @@ func (r *report) print() {
 }
 
 // places names the places of a duplicate.
-func (r *report) places(d check.Duplicate) (at []string) {
+func (r *checkReport) places(d check.Duplicate) (at []string) {
 	for _, p := range d.Places {
 		at = append(at, r.input.places.Of(p))
 	}
@@ -215,7 +215,7 @@ func (r *report) places(d check.Duplicate) (at []string) {
 }
 
 // parts returns the parts of a duplicate by the layout, if it has any.
-func (r *report) parts(d check.Duplicate) (p firn.Parts, ok bool) {
+func (r *checkReport) parts(d check.Duplicate) (p firn.Parts, ok bool) {
 	if r.layout.IsZero() {
 		return p, false
 	}
@@ -224,7 +224,7 @@ func (r *report) parts(d check.Duplicate) (p firn.Parts, ok bool) {
 }
 
 // repeatText describes a duplicate: where it occurs, and its parts.
-func (r *report) repeatText(d check.Duplicate) string {
+func (r *checkReport) repeatText(d check.Duplicate) string {
 	at := r.places(d)
 	if d.Times > uint64(len(d.Places)) {
 		at = append(at, "…")
@@ -238,7 +238,7 @@ func (r *report) repeatText(d check.Duplicate) string {
 
 // notes says what else there is to know: above all whether the IDs are rounded,
 // and which duplicates that explains.
-func (r *report) notes() (notes []string) {
+func (r *checkReport) notes() (notes []string) {
 	if r.Rounding.How != "" {
 		text := fmt.Sprintf("%s of %s: %s", groupDigits(uint64(r.Rounding.IDs)), groupDigits(r.Count), r.Rounding)
 		if r.Duplicates > 0 {
@@ -267,7 +267,7 @@ func countText(st style, n uint64) string {
 }
 
 // json returns the report for JSON.
-func (r *report) json() any {
+func (r *checkReport) json() any {
 	duplicated := []any{}
 	for _, d := range r.Duplicated {
 		v := map[string]any{"id": r.text(d.ID), "times": d.Times, "at": r.places(d)}

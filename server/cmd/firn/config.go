@@ -136,7 +136,7 @@ func (s *serveCmd) load(flags *pflag.FlagSet, path string, getenv func(string) s
 	}
 	s.from, all = applyConfig(flags, f, getenv)
 	s.badLayout = slices.ContainsFunc(all, func(e *exitError) bool { return e.flag == "layout" })
-	if s.listenOf != [3]string{} && !flags.Changed("listen") {
+	if s.listenOnly != [3]string{} && !flags.Changed("listen") {
 		s.listen = nil
 	}
 	return all, nil

@@ -45,7 +45,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 	defer cancel()
 	c := doctor.Config{
 		Version: buildOf().Version, Connections: s.MaxConns, Now: a.now,
-		Listen: slices.DeleteFunc(append(slices.Clone(s.listen), s.listenOf[:]...), func(text string) bool { return text == "" }),
+		Listen: slices.DeleteFunc(append(slices.Clone(s.listen), s.listenOnly[:]...), func(text string) bool { return text == "" }),
 	}
 	if s.store != "" {
 		if err := checkStoreURL(s.store); err != nil {

@@ -38,7 +38,7 @@ func (s *serveCmd) endpoints() (all []*endpoint, wrong faults) {
 		add("listen", text)
 	}
 	for i, protocol := range []listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP} {
-		if text := s.listenOf[i]; text != "" {
+		if text := s.listenOnly[i]; text != "" {
 			add("listen-"+protocol.String(), text, protocol)
 		}
 	}

@@ -31,7 +31,7 @@ type idInput struct {
 	from form.Form
 	bits int // of an ID, or 0
 
-	skips bool // NULL and the like are skipped, as blank lines and empty cells are
+	skipsMissing bool // NULL and the like are skipped, as blank lines and empty cells are
 
 	// onBad takes the place of a complaint on stderr.
 	onBad func(where records.Place, err error) error
@@ -53,7 +53,7 @@ func (in *idInput) take(p records.Place, text string, bad error, do idHandler) (
 	if bad == nil || err != nil {
 		return err
 	}
-	if in.skips && p.Line > 0 && text != "" && form.IsMissing(text) {
+	if in.skipsMissing && p.Line > 0 && text != "" && form.IsMissing(text) {
 		in.all--
 		in.missing++
 		return nil

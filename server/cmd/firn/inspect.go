@@ -276,7 +276,7 @@ func (c *inspectCmd) others(w io.Writer, best *inspect.Reading, readings []inspe
 // summarize reports on all IDs together.
 func (c *inspectCmd) summarize(ctx context.Context, in *idInput, args []string) error {
 	s := inspect.NewSummary(c.Options, c.app.now())
-	in.skips = true
+	in.skipsMissing = true
 	err := in.each(ctx, args, func(_ records.Place, text string) (bad, err error) { return s.Add(text), nil })
 	if err != nil {
 		return err

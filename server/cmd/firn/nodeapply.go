@@ -13,7 +13,7 @@ import (
 // An applyCmd is a command that changes the node IDs of one sequencer or of
 // all. Without --apply it only prints what it would do.
 type applyCmd struct {
-	verb, done string // "fence", "fenced"
+	verb, participle string // "fence", "fenced"
 
 	apply, all, asJSON, anyClock bool
 
@@ -71,7 +71,7 @@ func (m *applyCmd) run(ctx context.Context, a *app, s grant.Store, args []string
 			return err
 		default: // continue: the others need it as well
 			a.report(storeError(err))
-			failure = &exitError{code: exitCode(err), err: fmt.Errorf("not all sequencers could be %s", m.done),
+			failure = &exitError{code: exitCode(err), err: fmt.Errorf("not all sequencers could be %s", m.participle),
 				hint: "resolve the errors above and run it again"}
 		}
 	}

@@ -50,19 +50,19 @@ type serveCmd struct {
 	args   []string                    // the command line
 	getenv func(string) string
 
-	listen     []string
-	listenOf   [3]string // addresses for only HTTP, gRPC and RESP
-	tls        tlsconf.Files
-	veilKeys   string // path of the file
-	issueLog   string // path of the file, or stdout
-	opened     openedFiles
-	badLayout  bool // the given layout could not be read
-	store      string
-	node       string
-	allowLocal bool
-	create     bool
-	integers   string // allowIntegers or refuseUnsafe
-	traces     tracing.Config
+	listen           []string
+	listenOnly       [3]string // addresses for only HTTP, gRPC and RESP
+	tls              tlsconf.Files
+	veilKeys         string // path of the file
+	issueLog         string // path of the file, or stdout
+	opened           openedFiles
+	badLayout        bool // the given layout could not be read
+	store            string
+	node             string
+	allowLocal       bool
+	createOnFirstUse bool
+	respIntegers     string // allowIntegers or refuseUnsafe
+	traces           tracing.Config
 
 	drainDelay   time.Duration
 	drainTimeout time.Duration
@@ -78,12 +78,12 @@ func newServeCmd() *serveCmd {
 			RequestTimeout: service.DefaultRequestTimeout, Limits: defaultLimits,
 			Sequencers: sequencer.Options{Layout: firn.Default()},
 		},
-		logFlags:     defaultLog(),
-		listen:       []string{defaultListen},
-		integers:     allowIntegers,
-		drainTimeout: 15 * time.Second,
-		create:       true,
-		waitForStore: true,
+		logFlags:         defaultLog(),
+		listen:           []string{defaultListen},
+		respIntegers:     allowIntegers,
+		drainTimeout:     15 * time.Second,
+		createOnFirstUse: true,
+		waitForStore:     true,
 	}
 }
 
@@ -107,9 +107,9 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.StringVar(&s.config, "config", "", "configuration `FILE`, see firn config --help (default $"+configEnv+")")
 	f.StringSliceVar(&s.listen, "listen", s.listen,
 		"`ADDRESS` to listen on for all protocols; port 0 takes a free port")
-	f.StringVar(&s.listenOf[0], "listen-http", "", "`ADDRESS` to listen on for HTTP only")
-	f.StringVar(&s.listenOf[1], "listen-grpc", "", "`ADDRESS` to listen on for gRPC only")
-	f.StringVar(&s.listenOf[2], "listen-resp", "", "`ADDRESS` to listen on for RESP only")
+	f.StringVar(&s.listenOnly[0], "listen-http", "", "`ADDRESS` to listen on for HTTP only")
+	f.StringVar(&s.listenOnly[1], "listen-grpc", "", "`ADDRESS` to listen on for gRPC only")
+	f.StringVar(&s.listenOnly[2], "listen-resp", "", "`ADDRESS` to listen on for RESP only")
 	f.StringVar(&s.tls.Cert, "tls-cert", "", "PEM `FILE` with the server's certificate")
 	f.StringVar(&s.tls.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "PEM `FILE` with the authorities of client certificates")
@@ -148,7 +148,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.StringVar(&s.veilKeys, "veil-keys", "", "`FILE` with the keys of veiled IDs (format=veiled)")
 	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore,
 		"if the store is unreachable, start without it and keep trying; otherwise exit")
-	f.BoolVar(&s.create, "create-on-first-use", s.create,
+	f.BoolVar(&s.createOnFirstUse, "create-on-first-use", s.createOnFirstUse,
 		"create a sequencer when its name is first used; false refuses unknown names")
 }
 
@@ -187,7 +187,7 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	c.Tracing = traces
 	if s.issueLog != "" {
 		name, _ := os.Hostname()
-		name = strings.TrimSpace(name + " " + strings.Join(append(slices.Clone(s.listen), s.listenOf[:]...), " "))
+		name = strings.TrimSpace(name + " " + strings.Join(append(slices.Clone(s.listen), s.listenOnly[:]...), " "))
 		if c.IssueLog, err = issued.Open(s.issueLog, a.stdout.Writer, cmp.Or(s.Advertise, name), log); err != nil {
 			return failed("", "issue log: %w", err)
 		}
@@ -246,7 +246,7 @@ func (s *serveCmd) isStatic() bool { return s.node != "" && s.store == "" }
 // serverConfig if the store turns out to be wrong.
 func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
 	c = s.Config
-	c.RESPRefuseUnsafe, c.VeilKeys = s.integers == refuseUnsafe, s.opened.veilKeys
+	c.RESPRefuseUnsafe, c.VeilKeys = s.respIntegers == refuseUnsafe, s.opened.veilKeys
 	c.Version, c.Logger = version, log
 	form.WarnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
 	if s.tls != (tlsconf.Files{}) {
@@ -272,7 +272,7 @@ func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, f
 		c.Static = s.staticConfig(node)
 		return c, nil
 	}
-	c.Sequencers.Now, c.Sequencers.MustExist, c.Template = a.clock, !s.create, s.template
+	c.Sequencers.Now, c.Sequencers.MustExist, c.Template = a.clock, !s.createOnFirstUse, s.template
 	open := func(ctx context.Context) (grant.Store, error) {
 		if err := a.checkDirectory(s.store); err != nil {
 			return nil, err

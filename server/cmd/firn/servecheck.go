@@ -48,7 +48,7 @@ func (s *serveCmd) checkValues() (all faults) {
 	atLeast(&all, "drain-timeout", s.drainTimeout, 0)
 	within(&all, "max-connections", s.MaxConns, 1, 1_000_000, strconv.Itoa)
 	within(&all, "max-sequencers", s.MaxSequencers, 1, 1<<30, strconv.Itoa)
-	if s.isStatic() && !s.create {
+	if s.isStatic() && !s.createOnFirstUse {
 		all.add("create-on-first-use", "false", "add --store",
 			"with a static node ID, no store knows which sequencers exist")
 	}
@@ -216,7 +216,7 @@ func (s *serveCmd) limitFlags(cmd *cobra.Command) {
 		"how long HTTP and gRPC connections are kept between requests, 1s to 24h")
 	f.DurationVar(&s.RESPIdle, "resp-idle-timeout", s.RESPIdle,
 		"how long RESP connections are kept between commands, 1s to 24h; 0 means forever")
-	wordVar(cmd, &s.integers, "resp-integers", "MODE",
+	wordVar(cmd, &s.respIntegers, "resp-integers", "MODE",
 		"INCR for IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe", allowIntegers, refuseUnsafe)
 }
 

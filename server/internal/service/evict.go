@@ -14,7 +14,7 @@ import (
 // minUnused is how long a sequencer must be unused to make room for a new one.
 const minUnused = time.Minute
 
-// An lastUse is an open sequencer, and when it made its last ID.
+// A lastUse is an open sequencer, and when it made its last ID.
 type lastUse struct {
 	entry *entry
 	used  time.Time
