@@ -220,12 +220,12 @@ func SetWindow(ctx context.Context, s Store, name string, window time.Duration) 
 // SetNodes changes the node IDs that members of a sequencer may take in this
 // store; nil means all of the layout. To widen them takes one write. To narrow
 // them, it makes the members that hold others give these back, as Detach does,
-// and returns at the time of HandOver for those: only then may another store or
+// and returns at the time of HandOverTime for those: only then may another store or
 // generator use them. If that is more than two windows away, as after a fence,
 // the range is changed and the error matches ErrEarly. If it is interrupted,
 // call it again to continue. It is independent of the ranges that members were
 // opened with.
-func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminOptions) (Info, error) {
+func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *AdminOptions) (Info, error) {
 	closer := newWindowCloser()
 	closer.spared = nodes
 	ended := "" // the nonce with which all windows had ended
@@ -253,7 +253,7 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 		if finished {
 			ended = closer.nonce
 		}
-		at, err := HandOver(ctx, s, info, func(node uint64) bool { return !nodes.has(node) })
+		at, err := HandOverTime(ctx, s, info, func(node uint64) bool { return !nodes.has(node) })
 		switch left := at.Sub(now); {
 		case err != nil:
 			return info, nil, false, err

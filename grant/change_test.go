@@ -27,7 +27,7 @@ func TestLastChange(t *testing.T) {
 			"create": func(ctx context.Context) (any, error) { return grant.Create(ctx, s, "s", config(layout), o) },
 			"window": func(ctx context.Context) (any, error) { return grant.SetWindow(ctx, s, "s", time.Minute) },
 			"nodes": func(ctx context.Context) (any, error) {
-				return grant.SetNodes(ctx, s, "s", &grant.Range{Hi: 511}, o)
+				return grant.SetNodes(ctx, s, "s", &grant.NodeRange{Hi: 511}, o)
 			},
 			"repair": func(ctx context.Context) (any, error) { return grant.Repair(ctx, s, "s", o) },
 			"fence": func(ctx context.Context) (any, error) {

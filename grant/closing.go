@@ -96,7 +96,7 @@ func interruptedError(ctx context.Context, i Info, nodes []uint64) error {
 // A windowCloser closes the windows of a sequencer for one call of Destroy,
 // Detach or SetNodes: it remembers what that has written.
 type windowCloser struct {
-	spared    *Range               // node IDs that are not closed; nil: none
+	spared    *NodeRange           // node IDs that are not closed; nil: none
 	nonce     string               // of the configuration, after which records were read
 	written   map[string][]byte    // the closed records, by key
 	confirmed map[string]bool      // keys of records that were there after the nonce was written
@@ -201,7 +201,7 @@ func (c *windowCloser) closeAll(ctx context.Context, s Store, i Info, now int64)
 	// How long a window lasts after its last renewal.
 	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
 	if c.spared != nil {
-		longest += skew.Milliseconds() // see HandOver
+		longest += skew.Milliseconds() // see HandOverTime
 	}
 	records, err := nodeRecords(ctx, s, i.Name)
 	for _, n := range records {

@@ -32,29 +32,29 @@ type Config struct {
 	// of two ranges for two stores whose IDs meet in one database; nil means
 	// all of the layout. SetNodes changes them; they are not compared with
 	// those that a member was opened with.
-	Nodes *Range
+	Nodes *NodeRange
 
 	// Prefix is the prefix of the IDs as typed text, see package typed; empty
 	// means none.
 	Prefix string
 }
 
-// A Range is the range of node IDs from Lo to Hi, both inclusive.
-type Range struct{ Lo, Hi uint64 }
+// A NodeRange is the range of node IDs from Lo to Hi, both inclusive.
+type NodeRange struct{ Lo, Hi uint64 }
 
 // String returns the range as LO..HI, and nil as all.
-func (r *Range) String() string {
+func (r *NodeRange) String() string {
 	if r == nil {
 		return "all"
 	}
 	return fmt.Sprintf("%d..%d", r.Lo, r.Hi)
 }
 
-func (r *Range) has(node uint64) bool { return r.Lo <= node && node <= r.Hi }
+func (r *NodeRange) has(node uint64) bool { return r.Lo <= node && node <= r.Hi }
 
 // Check returns an error if a layout does not have the node IDs of the range,
 // or if the range is empty. nil fits every layout.
-func (r *Range) Check(l firn.Layout) error {
+func (r *NodeRange) Check(l firn.Layout) error {
 	switch {
 	case r != nil && r.Lo > r.Hi:
 		return fmt.Errorf("grant: node IDs %d..%d: the first must not exceed the last", r.Lo, r.Hi)

@@ -15,9 +15,9 @@
 // A member is a process that holds a node ID of a sequencer, or wants one.
 // Begin with [NewKeeper]. A [Keeper] acquires a node ID, renews its window and
 // gives the node ID back, on behalf of a [Holder], which is usually a
-// generator. [Member] has the settings of the process. [Status] says what the
-// Keeper is doing and [IsFinal] whether to wait longer; [KeeperStats] counts,
-// also each [Alarm].
+// generator. [MemberOptions] are the settings of the process. [Status] says
+// what the Keeper is doing and [IsFinal] whether to wait longer; [KeeperStats]
+// counts, also each [Alarm].
 //
 // # Operators
 //

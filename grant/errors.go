@@ -99,8 +99,8 @@ type ExhaustedError struct {
 	Fenced bool
 
 	sequencer  string
-	nodes      Range // that the member may take
-	atCreation bool  // the floor is that of the creation
+	nodes      NodeRange // that the member may take
+	atCreation bool      // the floor is that of the creation
 }
 
 func (e *ExhaustedError) Error() string {

@@ -103,7 +103,7 @@ func lawInfo(state State) Info {
 		Created:    timeOf(rigTime - 900_000), fenceFloor: timeOf(rigTime - 40_000), createFloor: timeOf(rigTime - 50_000),
 		Config: Config{
 			Layout: firn.MustParseLayout(lawLayout), MaxAhead: time.Second, Window: 7 * time.Second,
-			Nodes: &Range{3, 9}, Prefix: "order",
+			Nodes: &NodeRange{3, 9}, Prefix: "order",
 		},
 	}
 }
@@ -161,13 +161,13 @@ func lawCases(t *testing.T) []lawCase {
 	}
 	all := func(c *Config, o *AdminOptions) {
 		c.Layout = firn.MustParseLayout(lawEven)
-		c.Nodes, c.Prefix, c.Window = &Range{1, 2}, "order", 15*time.Second
+		c.Nodes, c.Prefix, c.Window = &NodeRange{1, 2}, "order", 15*time.Second
 		o.Floor = timeOf(rigTime - 30_000)
 	}
 	window := func(d time.Duration) func(a, b Store, o *AdminOptions) error {
 		return usable(func(s Store, _ *AdminOptions) (Info, error) { return SetWindow(ctx, s, "s", d) })
 	}
-	nodes := func(r *Range) func(a, b Store, o *AdminOptions) error {
+	nodes := func(r *NodeRange) func(a, b Store, o *AdminOptions) error {
 		return usable(func(s Store, o *AdminOptions) (Info, error) { return SetNodes(ctx, s, "s", r, o) })
 	}
 	move := func(a, b Store, o *AdminOptions) error {
@@ -185,7 +185,7 @@ func lawCases(t *testing.T) []lawCase {
 		{"purge", Destroyed, usable(func(s Store, _ *AdminOptions) (Info, error) { return Purge(ctx, s, "s") })},
 		{"longer window", Attached, window(12 * time.Second)},
 		{"shorter window", Attached, window(4 * time.Second)},
-		{"narrow", Attached, nodes(&Range{5, 9})},
+		{"narrow", Attached, nodes(&NodeRange{5, 9})},
 		{"all nodes", Attached, nodes(nil)},
 		{"fence", Attached, func(a, _ Store, o *AdminOptions) error {
 			_, err := Fence(ctx, a, "s", &AdminOptions{Now: o.Now, LongestWindow: 14 * time.Second})

@@ -8,15 +8,15 @@ import (
 // skew is how far the clocks of members may differ.
 const skew = 10 * time.Second
 
-// HandOver returns when another store, or another generator, may begin to use
-// node IDs of a sequencer that its members give up, those for which gives
+// HandOverTime returns when another store, or another generator, may begin to
+// use node IDs of a sequencer that its members give up, those for which gives
 // returns true: when all clocks that are within ten seconds have passed
 // everything that was granted of them. This store alone knows what that is, and
 // members may have used times ahead of the clock. For node IDs without a
 // record, and whatever a fenced store has lost, that is the floor. It is the
 // zero time if no such node ID was ever used. Records that cannot be read are
 // left out.
-func HandOver(ctx context.Context, s Store, i Info, gives func(node uint64) bool) (time.Time, error) {
+func HandOverTime(ctx context.Context, s Store, i Info, gives func(node uint64) bool) (time.Time, error) {
 	end := ms(i.Floor)
 	records, err := nodeRecords(ctx, s, i.Name)
 	for _, n := range records {

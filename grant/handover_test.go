@@ -20,10 +20,10 @@ func TestSetNodes(t *testing.T) {
 		ctx := t.Context()
 		s := new(memstore.Store)
 		c := config("default,epoch=0")
-		c.Nodes = &grant.Range{Lo: 0, Hi: 7}
+		c.Nodes = &grant.NodeRange{Lo: 0, Hi: 7}
 		create(t, s, "s", c, time.Now())
 		other := c
-		other.Nodes = &grant.Range{Lo: 0, Hi: 3}
+		other.Nodes = &grant.NodeRange{Lo: 0, Hi: 3}
 		if _, err := grant.Create(ctx, s, "s", other, nil); !errors.Is(err, grant.ErrMismatch) {
 			t.Errorf("created with another range: %v", err)
 		}
@@ -41,7 +41,7 @@ func TestSetNodes(t *testing.T) {
 		}
 		cut.cut.Store(true)
 		for range 2 { // the second time, nothing is left to do
-			must.Get(grant.SetNodes(ctx, s, "s", &grant.Range{Lo: 6, Hi: 7}, nil))(t)
+			must.Get(grant.SetNodes(ctx, s, "s", &grant.NodeRange{Lo: 6, Hi: 7}, nil))(t)
 			for number, n := range nodes(t, s, "s") {
 				if number < 6 && n.Held && !n.Until.Before(time.Now()) {
 					t.Errorf("node %d is held until %v", number, n.Until)
@@ -57,7 +57,7 @@ func TestSetNodes(t *testing.T) {
 				}
 			}
 		}
-		if _, err := grant.SetNodes(ctx, s, "s", &grant.Range{Lo: 6, Hi: 1 << 20}, nil); err == nil {
+		if _, err := grant.SetNodes(ctx, s, "s", &grant.NodeRange{Lo: 6, Hi: 1 << 20}, nil); err == nil {
 			t.Error("a range beyond the layout's is taken")
 		}
 		if info, err := grant.SetNodes(ctx, s, "s", nil, nil); err != nil || info.Config.Nodes != nil {
@@ -127,7 +127,7 @@ func TestHandOver(t *testing.T) {
 				must.Get(grant.SetWindow(t.Context(), s, "s", 30*time.Second))(t)
 				row.prepare(t, s)
 				began := time.Now()
-				info, err := grant.SetNodes(t.Context(), s, "s", &grant.Range{Lo: 2, Hi: 3}, nil)
+				info, err := grant.SetNodes(t.Context(), s, "s", &grant.NodeRange{Lo: 2, Hi: 3}, nil)
 				took := time.Since(began)
 				switch {
 				case info.Config.Nodes.String() != "2..3":
@@ -169,14 +169,14 @@ func TestHandOverToAStore(t *testing.T) {
 		if lead := time.Until(used); lead < 900*time.Millisecond {
 			t.Fatalf("the last ID is %v ahead of the clock", lead)
 		}
-		kept := &grant.Range{Lo: 1 - status.Node, Hi: 1 - status.Node}
+		kept := &grant.NodeRange{Lo: 1 - status.Node, Hi: 1 - status.Node}
 		must.Get(grant.SetNodes(t.Context(), one, "s", kept, nil))(t)
 		c := config(layout)
-		c.Nodes = &grant.Range{Lo: status.Node, Hi: status.Node}
+		c.Nodes = &grant.NodeRange{Lo: status.Node, Hi: status.Node}
 		behind := func() time.Time { return time.Now().Add(-10 * time.Second) }
 		create(t, two, "s", c, behind())
 		b := &member{layout: a.layout}
-		b.Keeper = grant.NewKeeper(two, "s", nil, b, &grant.Member{Now: behind})
+		b.Keeper = grant.NewKeeper(two, "s", nil, b, &grant.MemberOptions{Now: behind})
 		hold(t, b.Keeper)
 		if got, _ := b.Status(); got.Node != status.Node || b.from.Before(used) {
 			t.Errorf("node %d begins at %v in the other store; IDs of node %d reach up to %v here", got.Node, b.from, status.Node, used)

@@ -40,7 +40,7 @@ type Holder interface {
 // its window as long as IDs are made, and gives it back. It is safe for
 // concurrent use by multiple goroutines.
 //
-// The Keeper's goroutine calls Member.Now, the Logger and the Holder; another
+// The Keeper's goroutine calls MemberOptions.Now, the Logger and the Holder; another
 // goroutine calls the Store. A panic in any of them ends the process. None may
 // end its goroutine (runtime.Goexit, as in t.Fatal). A function that blocks
 // delays renewals. It must not call Join, Leave, Demand, Wait or Close, nor
@@ -50,7 +50,7 @@ type Holder interface {
 type Keeper struct {
 	store   Store
 	holder  Holder
-	options Member // with defaults filled in
+	options MemberOptions // with defaults filled in
 	start   time.Time
 
 	wake    chan struct{} // of size 1: there is a call to pass on
@@ -93,8 +93,8 @@ type KeeperStats struct {
 // nothing until Join is called. config is the configuration that the sequencer
 // must have been created with; nil accepts any. Only Layout and MaxAhead are
 // compared. The store stays the caller's, to be closed after the Keeper.
-func NewKeeper(store Store, name string, config *Config, holder Holder, o *Member) *Keeper {
-	s := *cmp.Or(o, new(Member))
+func NewKeeper(store Store, name string, config *Config, holder Holder, o *MemberOptions) *Keeper {
+	s := *cmp.Or(o, new(MemberOptions))
 	s.name, s.config = name, config
 	s.Now = clockOr(s.Now)
 	s.Logger = cmp.Or(s.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.name)

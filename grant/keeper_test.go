@@ -98,7 +98,7 @@ func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
 	f.Store = new(memstore.Store)
 	layout := firn.MustParseLayout("default,epoch=0")
 	create(t, f.Store, "orders", grant.Config{Layout: layout, MaxAhead: layout.MaxAhead(), Window: time.Minute}, time.Now())
-	return grant.NewKeeper(f, "orders", nil, f, &grant.Member{Now: f.now, Logger: slog.New(f)})
+	return grant.NewKeeper(f, "orders", nil, f, &grant.MemberOptions{Now: f.now, Logger: slog.New(f)})
 }
 
 // foreignEnv is set in a process that TestKeeperPanics starts, to the code that

@@ -19,7 +19,7 @@ import (
 //
 // docs/protocol.md describes what it does, and why IDs stay unique.
 type machine struct {
-	options Member
+	options MemberOptions
 	owner   string // the member's name in the records; random
 
 	wall, mono, used int64    // of the current event
@@ -72,7 +72,7 @@ const (
 )
 
 // newMachine returns the machine of a member that holds nothing.
-func newMachine(s Member) *machine {
+func newMachine(s MemberOptions) *machine {
 	s.host = truncate(s.host, maxHost)
 	m := &machine{options: s, search: search{preferred: -1}, used: never, seenConfig: seenConfig{seenFloor: never}}
 	m.owner = m.token()

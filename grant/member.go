@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// A Member is how a process takes part in a sequencer: the settings that are
-// its own, and are not compared with those of other members. Its zero fields,
-// and a nil Member, mean the defaults given for each field.
-type Member struct {
+// MemberOptions are how a process takes part in a sequencer: the settings that
+// are its own, and are not compared with those of other members. Zero fields,
+// and nil MemberOptions, mean the defaults given for each field.
+type MemberOptions struct {
 	// Nodes are the node IDs that the process may take: for example, one of two
 	// ranges for two stores whose IDs meet in one database. If Lo and Hi are
 	// equal, the node ID is pinned: it is acquired only while no other process
 	// holds it. If Hi exceeds the layout's greatest node ID, joining fails. Nil
 	// means all of the layout.
-	Nodes *Range
+	Nodes *NodeRange
 
 	// AllowClockBehind allows claims even if the clock is more than ten seconds
 	// behind those of other members.

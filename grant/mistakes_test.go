@@ -81,7 +81,7 @@ func (h *scriptedHolder) Used() time.Time {
 func joined(t *testing.T, s grant.Store, h *scriptedHolder, now func() time.Time) *grant.Keeper {
 	t.Helper()
 	create(t, s, "s", config("default,epoch=-86400000"), now())
-	k := grant.NewKeeper(s, "s", nil, h, &grant.Member{Nodes: &grant.Range{Lo: 7, Hi: 7}, Now: now})
+	k := grant.NewKeeper(s, "s", nil, h, &grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 7, Hi: 7}, Now: now})
 	t.Cleanup(func() { _ = k.Close(context.Background()) })
 	hold(t, k)
 	return k

@@ -143,7 +143,7 @@ func TestMoveRefused(t *testing.T) {
 			"layout": create("hazelcast"),
 			"and 0..7 in": func(_, to *memstore.Store) error {
 				c := config("default,epoch=0")
-				c.Nodes = &grant.Range{Hi: 7}
+				c.Nodes = &grant.NodeRange{Hi: 7}
 				_, err := grant.Create(ctx, to, "s", c, at(time.UnixMilli(moveNow)))
 				return err
 			},
@@ -197,7 +197,7 @@ func TestMoveMembers(t *testing.T) {
 		for _, step := range [][2]int{{0, 1}, {1, 0}, {0, 1}, {1, 2}, {2, 0}, {0, 2}} {
 			from, to := places[step[0]], places[step[1]]
 			m := &member{layout: firn.MustParseLayout("default,epoch=0")}
-			m.Keeper = grant.NewKeeper(from.Store, "s", nil, m, &grant.Member{Nodes: &grant.Range{Lo: 7, Hi: 7}})
+			m.Keeper = grant.NewKeeper(from.Store, "s", nil, m, &grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 7, Hi: 7}})
 			hold(t, m.Keeper)
 			make(m)
 			must.Get(grant.Move(ctx, "s", from, to, nil))(t)

@@ -122,11 +122,11 @@ func operations() []operation {
 			}
 		}},
 		{"narrow", func(ctx context.Context, s grant.Store) error {
-			_, err := grant.SetNodes(ctx, s, "s", &grant.Range{Lo: 4, Hi: 7}, at(now.Add(3*time.Hour))) // the floor has passed, and 7 was repaired
+			_, err := grant.SetNodes(ctx, s, "s", &grant.NodeRange{Lo: 4, Hi: 7}, at(now.Add(3*time.Hour))) // the floor has passed, and 7 was repaired
 			return err
 		}, func(t *testing.T, s grant.Store) {
 			t.Helper()
-			if info, err := grant.Lookup(t.Context(), s, "s"); err != nil || info.State != grant.Attached || *info.Config.Nodes != (grant.Range{Lo: 4, Hi: 7}) {
+			if info, err := grant.Lookup(t.Context(), s, "s"); err != nil || info.State != grant.Attached || *info.Config.Nodes != (grant.NodeRange{Lo: 4, Hi: 7}) {
 				t.Errorf("it is %+v, %v", info, err)
 			}
 			for number, n := range nodes(t, s, "s") {

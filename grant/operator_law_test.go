@@ -195,9 +195,9 @@ func TestRangeOfMembers(t *testing.T) {
 		{lo: 0, hi: 15, moved: "etcd://other", says: "s was moved to etcd://other"},
 	} {
 		r := newRig(t, 4, nil)
-		r.m.options.Nodes = &Range{tt.lo, tt.hi}
+		r.m.options.Nodes = &NodeRange{tt.lo, tt.hi}
 		c := r.m.info
-		c.Config.Nodes, c.MovedTo, c.nonce = &Range{5, 7}, tt.moved, "limited"
+		c.Config.Nodes, c.MovedTo, c.nonce = &NodeRange{5, 7}, tt.moved, "limited"
 		r.tokens()
 		r.step(event{Kind: eventJoin})
 		r.answer(event{Values: [][]byte{c.encode()}})

@@ -351,7 +351,7 @@ func (m *machine) failExhausted(s sighting) {
 		m.fail(s.damage, 1000)
 	} else {
 		m.fail(&ExhaustedError{
-			sequencer: m.options.name, nodes: Range{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
+			sequencer: m.options.name, nodes: NodeRange{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
 			Fenced: fenced, atCreation: fenced && ms(m.info.fenceFloor) < free,
 		}, 0)
 		wait := listEvery

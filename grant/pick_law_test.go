@@ -312,7 +312,7 @@ func TestExhaustedLaw(t *testing.T) {
 						}
 						continue
 					}
-					want := ExhaustedError{sequencer: "s", nodes: Range{Lo: 3, Hi: 7}, Free: timeOf(first), Ahead: free == never && pending != never}
+					want := ExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 3, Hi: 7}, Free: timeOf(first), Ahead: free == never && pending != never}
 					if e, ok := r.m.status.Err.(*ExhaustedError); !ok || *e != want {
 						t.Errorf("free %d, pending %d: %#v, want %#v", free, pending, r.m.status.Err, want)
 					}

@@ -120,7 +120,7 @@ func decodeInfo(key string, value []byte) (i Info, err error) {
 	i.Incarnation, i.Created = j.Incarnation, timeOf(j.Created)
 	i.LongestWindow, i.MovedTo, i.nonce = time.Duration(j.LongestWindow)*time.Millisecond, j.MovedTo, j.Nonce
 	if j.Nodes != nil {
-		i.Config.Nodes = &Range{j.Nodes[0], j.Nodes[1]} // another layout may have had them
+		i.Config.Nodes = &NodeRange{j.Nodes[0], j.Nodes[1]} // another layout may have had them
 	}
 	if j.FenceFloor != nil {
 		i.fenceFloor = timeOf(*j.FenceFloor)

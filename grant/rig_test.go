@@ -39,7 +39,7 @@ func newRig(t *testing.T, bits int, change func(*Info)) *rig {
 	}
 	r := &rig{t: t, wall: rigTime, mono: 1_000_000, used: never}
 	tokens := uint64(0)
-	r.m = newMachine(Member{name: "s", host: "h", random: func() uint64 { tokens++; return tokens }})
+	r.m = newMachine(MemberOptions{name: "s", host: "h", random: func() uint64 { tokens++; return tokens }})
 	r.m.options.random = func() uint64 { return r.random }
 	r.m.wall, r.m.mono = r.wall, r.mono
 	if !r.m.evaluateConfig(c.encode()) {

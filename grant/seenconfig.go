@@ -103,7 +103,7 @@ func (m *machine) adoptConfig(r Info, value []byte) error {
 	if err := m.options.Nodes.Check(c.Layout); err != nil {
 		return err
 	}
-	mine := *cmp.Or(m.options.Nodes, &Range{0, c.Layout.MaxNode()})
+	mine := *cmp.Or(m.options.Nodes, &NodeRange{0, c.Layout.MaxNode()})
 	m.lowestNode, m.highestNode = mine.Lo, mine.Hi
 	if n := c.Nodes; n != nil {
 		if max(mine.Lo, n.Lo) > min(mine.Hi, n.Hi) {

@@ -117,8 +117,8 @@ func (w *world) start(p *member) {
 	if p.only != nil {
 		p.numbers = *p.only
 	}
-	set := Member{
-		name: simName, Nodes: &Range{Lo: p.numbers[0], Hi: p.numbers[1]}, random: w.Rand.Uint64, host: fmt.Sprint(p.id), storeClock: w.shape.clock,
+	set := MemberOptions{
+		name: simName, Nodes: &NodeRange{Lo: p.numbers[0], Hi: p.numbers[1]}, random: w.Rand.Uint64, host: fmt.Sprint(p.id), storeClock: w.shape.clock,
 		AllowClockBehind: w.byHand || w.Chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.Chance(0.3)),
 	}
 	if !w.byHand && w.Chance(0.7) {

@@ -83,12 +83,12 @@ func TestOpenRetried(t *testing.T) {
 	for _, patience := range []time.Duration{50, 250, 350, 450, 650, 950} {
 		in2026(t, func(t *testing.T) {
 			s := slowStore{new(memstore.Store), 100 * time.Millisecond}
-			nodes := &grant.Range{Lo: 0, Hi: 3}
+			nodes := &grant.NodeRange{Lo: 0, Hi: 3}
 			create(t, s.Store, sixteen, time.Minute)
 			for range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), patience*time.Millisecond)
 				began := time.Now()
-				q, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{Member: grant.Member{Nodes: nodes}})
+				q, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: nodes}})
 				if took := time.Since(began); took > patience*time.Millisecond {
 					t.Errorf("Open took %v under a context of %v", took, patience*time.Millisecond)
 				}

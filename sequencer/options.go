@@ -10,13 +10,12 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Options configure how a sequencer is opened. The settings in the first part
-// are the same for every process that opens it, and set when it is created.
-// If they are zero, an existing sequencer's settings apply, or defaults if it
-// is created now. The second part is the process's own.
+// Options configure how a sequencer is opened. Layout, MaxAhead, Window and
+// Prefix are settings of the sequencer: they are the same for every process
+// that opens it, and set when it is created. If they are zero, an existing
+// sequencer's settings apply, or defaults if it is created now. All other
+// fields are the process's own.
 type Options struct {
-	// First part: the settings of the sequencer.
-
 	// Layout is the layout of the IDs. If it is zero, the sequencer must exist,
 	// and its layout is used.
 	Layout firn.Layout
@@ -36,8 +35,6 @@ type Options struct {
 	// sequencer.
 	Prefix string
 
-	// Second part: the settings of this process.
-
 	// MustExist prevents Open from creating the sequencer.
 	MustExist bool
 
@@ -48,8 +45,9 @@ type Options struct {
 	// Idle opens the sequencer without a node ID, until Join.
 	Idle bool
 
-	// Member has the other settings, such as Nodes and Logger.
-	grant.Member
+	// MemberOptions are Nodes, the node IDs that the process may take, Now, its
+	// clock, Logger, AllowClockAhead and AllowClockBehind.
+	grant.MemberOptions
 }
 
 // lookupOrCreate looks up or creates the sequencer. check returns an error if

@@ -125,7 +125,7 @@ func strike(f func()) {
 func TestClockThatPanics(t *testing.T) {
 	for name, explode := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		b := &bomb{explode: explode}
-		q := open(t, new(memstore.Store), &sequencer.Options{Layout: layout, Window: 30 * time.Second, Member: grant.Member{Now: func() time.Time {
+		q := open(t, new(memstore.Store), &sequencer.Options{Layout: layout, Window: 30 * time.Second, MemberOptions: grant.MemberOptions{Now: func() time.Time {
 			if !inKeeper() {
 				b.touch()
 			}

@@ -382,7 +382,7 @@ func (s *store) longKey(ctx context.Context, name string) (key string, ok bool, 
 
 // Time returns the clock of this machine, which all processes that share the
 // directory use. So it differs from a member's clock only if the member was
-// given one of its own (Now of grant.Member). It cannot reveal that the
+// given one of its own (Now of grant.MemberOptions). It cannot reveal that the
 // machine's clock is wrong, because members would compare it with itself.
 //
 // It is still useful: a member that finds old records when it starts knows at

@@ -28,7 +28,7 @@ type adoptCmd struct {
 	from       form.Form
 	csv        string
 	memory     uint64
-	nodes      *grant.Range
+	nodes      *grant.NodeRange
 	generators uint64 // the number of generators that made the IDs; 0: unknown
 	stopped    bool
 	apply      bool
@@ -249,7 +249,7 @@ func firstNodes(nodes []uint64) string {
 
 // plan returns the node IDs of the sequencer, nil for all, and the time that its
 // IDs must lie above.
-func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, err error) {
+func (c *adoptCmd) plan(r check.Report) (nodes *grant.NodeRange, floor time.Time, err error) {
 	switch {
 	case c.stopped:
 		return nil, r.Floor(c.layout), nil
@@ -273,7 +273,7 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, er
 			refused("stop the other generator, and use --stopped; or read only the IDs of the last days, if it no longer uses some node IDs",
 				"no node ID is free: the sequencer and the other generator cannot both run")
 	}
-	return &grant.Range{Lo: lo, Hi: hi}, floor, nil
+	return &grant.NodeRange{Lo: lo, Hi: hi}, floor, nil
 }
 
 // runShadow compares the other generator's IDs with those of the sequencer.
@@ -291,7 +291,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	q, err := sequencer.Open(join, s, c.name,
-		&sequencer.Options{Layout: config.Layout, MustExist: true, Member: grant.Member{Now: c.app.clock}})
+		&sequencer.Options{Layout: config.Layout, MustExist: true, MemberOptions: grant.MemberOptions{Now: c.app.clock}})
 	if err != nil {
 		return err
 	}

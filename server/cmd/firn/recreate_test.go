@@ -26,7 +26,7 @@ func TestListRecreates(t *testing.T) {
 	// All fields differ from their defaults, and from each other.
 	c := grant.Config{
 		Layout: firn.MustParseLayout("twitter,epoch=2020-01-01T00:00:00Z,even=2"), MaxAhead: 1234 * time.Millisecond, Window: 91 * time.Second,
-		Nodes: &grant.Range{Lo: 3, Hi: 77}, Prefix: "order",
+		Nodes: &grant.NodeRange{Lo: 3, Hi: 77}, Prefix: "order",
 	}
 	longest := c
 	longest.Window = 10 * time.Minute

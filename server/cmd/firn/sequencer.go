@@ -72,7 +72,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	layout := firn.Default()
 	var maxAhead, window *time.Duration
 	var floor time.Time
-	var nodes *grant.Range
+	var nodes *grant.NodeRange
 	var prefix string
 	cmd := a.onStore("sequencer create", oneName, true, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		if floor.Year() >= 2100 {
@@ -230,7 +230,7 @@ func newSequencerChange(a *app, name string, change func(context.Context, grant.
 // handOver says when the node IDs of a sequencer that makes no more IDs may be
 // used elsewhere, and may wait for that.
 func (a *app) handOver(ctx context.Context, s grant.Store, i grant.Info, wait bool) error {
-	at, err := grant.HandOver(ctx, s, i, func(uint64) bool { return true })
+	at, err := grant.HandOverTime(ctx, s, i, func(uint64) bool { return true })
 	left := at.Sub(a.now())
 	if err != nil || left <= 0 {
 		return err
@@ -317,7 +317,7 @@ func (a *app) confirm(yes bool, name, what string) error {
 }
 
 func newSequencerNodes(a *app) *cobra.Command {
-	var nodes *grant.Range
+	var nodes *grant.NodeRange
 	cmd := newSequencerChange(a, "nodes", func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
 		if err := a.checkLead(ctx, s); err != nil && nodes != nil {
 			return grant.Info{}, err

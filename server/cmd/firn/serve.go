@@ -257,7 +257,7 @@ func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, f
 		if node, err = readNode(c.Sequencers.Layout, s.node, s.allowLocal); err != nil {
 			return c, err
 		}
-		c.Sequencers.Nodes = &grant.Range{Lo: node, Hi: node}
+		c.Sequencers.Nodes = &grant.NodeRange{Lo: node, Hi: node}
 	}
 	if s.isStatic() {
 		log.Warn("static node ID: another server with the same one makes the same IDs",

@@ -97,7 +97,7 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 		if node, err = readNode(layout, s.node, s.allowLocal); err != nil {
 			all.addError("node", s.node, err)
 		}
-		nodes = &grant.Range{Lo: node, Hi: node}
+		nodes = &grant.NodeRange{Lo: node, Hi: node}
 	case nodes != nil:
 		if err := nodes.Check(layout); err != nil {
 			all.addError("nodes", nodes.String(), err)

@@ -98,8 +98,8 @@ func urlError(err error) error {
 }
 
 // nodesVar adds --nodes.
-func nodesVar(cmd *cobra.Command, r **grant.Range, usage string) {
-	cmd.Flags().Var(&value[*grant.Range]{r, config.ParseNodes, nil, "LO..HI"}, "nodes", usage)
+func nodesVar(cmd *cobra.Command, r **grant.NodeRange, usage string) {
+	cmd.Flags().Var(&value[*grant.NodeRange]{r, config.ParseNodes, nil, "LO..HI"}, "nodes", usage)
 }
 
 // closeLimit bounds how long a command, or a server without requests, takes to

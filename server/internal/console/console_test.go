@@ -450,7 +450,7 @@ func TestTroubles(t *testing.T) {
 	}{
 		{"", func(q *sequencerInfo) { q.Nodes = nodes[:31] }, &metrics.Sequencer{Attached: true}},
 		{"no node ID free the first window ends in 60 seconds;", func(q *sequencerInfo) { q.Nodes = nodes }, nil},
-		{"no node ID free the first window ends in 61 seconds;", func(q *sequencerInfo) { q.Nodes, q.Info.Config.Nodes = nodes[:3], &grant.Range{Lo: 1, Hi: 2} }, nil},
+		{"no node ID free the first window ends in 61 seconds;", func(q *sequencerInfo) { q.Nodes, q.Info.Config.Nodes = nodes[:3], &grant.NodeRange{Lo: 1, Hi: 2} }, nil},
 		{"no IDs until 10:05:00 UTC, in 5 minutes;", func(q *sequencerInfo) { q.Info.Floor = at.Add(5*time.Minute + q.Info.Config.MaxAhead) }, nil},
 		{"detached ;", func(q *sequencerInfo) { q.Info.State = grant.Detached }, &metrics.Sequencer{Err: grant.ErrDetached}},
 		{"detaching until 10:01:02 UTC, in 62 seconds;", func(q *sequencerInfo) { q.Info.State, q.Nodes = grant.Detaching, nodes[:3] }, nil},

@@ -62,7 +62,7 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
-	inCluster(t, StoreBackendConfig{MaxSequencers: 2, Options: sequencer.Options{Member: grant.Member{Nodes: &grant.Range{}}}}, store, func(t *testing.T, c *StoreBackend) {
+	inCluster(t, StoreBackendConfig{MaxSequencers: 2, Options: sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}}}}, store, func(t *testing.T, c *StoreBackend) {
 		takeOne(t, c, "other")
 		idle := must.Get(c.Sequencer(t.Context(), "idle", nil))(t)
 		last := takeFrom(t, idle)
@@ -288,7 +288,7 @@ func (*asked) CanHelp() bool { return true }
 // servers, but not for a request that was forwarded to it.
 func TestLostNodeID(t *testing.T) {
 	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
-	config := StoreBackendConfig{Options: sequencer.Options{Window: 30 * time.Second, Member: grant.Member{Nodes: &grant.Range{}, AllowClockAhead: true}}, Peers: peers}
+	config := StoreBackendConfig{Options: sequencer.Options{Window: 30 * time.Second, MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}, AllowClockAhead: true}}, Peers: peers}
 	inCluster(t, config, store, func(t *testing.T, c *StoreBackend) {
 		takeOne(t, c, "orders")
 		store.Cut.Store(true)

@@ -36,7 +36,7 @@ func TestNodeCounts(t *testing.T) {
 		if got, ok := c.NodeCounts("orders", time.Now()); !ok || got != (NodeCounts{1, 0, 1023}) {
 			t.Errorf("at first: %+v, %v", got, ok)
 		}
-		must.Get(grant.SetNodes(ctx, store, "orders", &grant.Range{Lo: 0, Hi: 1023}, nil))(t)
+		must.Get(grant.SetNodes(ctx, store, "orders", &grant.NodeRange{Lo: 0, Hi: 1023}, nil))(t)
 		want("idle, its window has ended", NodeCounts{0, 0, 1024})
 		must.Get(grant.Fence(ctx, store, "orders", &grant.AdminOptions{LongestWindow: time.Hour}))(t)
 		want("fenced", NodeCounts{0, 1024, 0})

@@ -54,7 +54,7 @@ func TestShadow(t *testing.T) {
 	at := func(ms int, node uint64) firn.ID {
 		return must.Get(l.Compose(firn.Parts{Time: noon.Add(time.Duration(ms) * time.Millisecond), Node: node}))(t)
 	}
-	s := NewShadow(grant.Info{Config: grant.Config{Layout: l, Nodes: &grant.Range{Lo: 512, Hi: 1023}}, Created: noon.Add(-time.Hour), Floor: noon}, form.Form{})
+	s := NewShadow(grant.Info{Config: grant.Config{Layout: l, Nodes: &grant.NodeRange{Lo: 512, Hi: 1023}}, Created: noon.Add(-time.Hour), Floor: noon}, form.Form{})
 	old := func(id firn.ID, want Contact) {
 		t.Helper()
 		if _, got, err := s.Old(id.String()); got != want || err != nil {

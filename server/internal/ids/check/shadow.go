@@ -16,10 +16,10 @@ const remembered = 1 << 17
 // while both run. It remembers the last Remembered IDs. It must be made by
 // NewShadow, and is not safe for concurrent use.
 type Shadow struct {
-	layout firn.Layout // with IDs of 64 bits
-	from   form.Form   // of the other generator's IDs
-	nodes  grant.Range // of the sequencer
-	since  time.Time   // the sequencer's IDs do not lie before it
+	layout firn.Layout     // with IDs of 64 bits
+	from   form.Form       // of the other generator's IDs
+	nodes  grant.NodeRange // of the sequencer
+	since  time.Time       // the sequencer's IDs do not lie before it
 
 	count  int
 	recent [remembered]firn.ID
@@ -29,7 +29,7 @@ type Shadow struct {
 // NewShadow returns a Shadow for a sequencer with IDs of 64 bits; from is the form
 // of the other generator's IDs.
 func NewShadow(i grant.Info, from form.Form) *Shadow {
-	s := &Shadow{layout: i.Config.Layout, from: from, nodes: grant.Range{Hi: i.Config.Layout.MaxNode()},
+	s := &Shadow{layout: i.Config.Layout, from: from, nodes: grant.NodeRange{Hi: i.Config.Layout.MaxNode()},
 		since: i.Created}
 	if i.Config.Nodes != nil {
 		s.nodes = *i.Config.Nodes

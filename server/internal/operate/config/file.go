@@ -40,7 +40,7 @@ type Template struct {
 	MaxAhead *time.Duration
 	Window   time.Duration
 	Prefix   string
-	Nodes    *grant.Range
+	Nodes    *grant.NodeRange
 }
 
 // Apply sets in c what the template has.
@@ -343,7 +343,7 @@ func duration(text string) (time.Duration, error) {
 }
 
 // ParseNodes reads a range of node IDs, LO..HI, both ends included.
-func ParseNodes(text string) (*grant.Range, error) {
+func ParseNodes(text string) (*grant.NodeRange, error) {
 	a, b, ok := strings.Cut(text, "..")
 	lo, e1 := strconv.ParseUint(a, 10, 64)
 	hi, e2 := strconv.ParseUint(b, 10, 64)
@@ -353,7 +353,7 @@ func ParseNodes(text string) (*grant.Range, error) {
 	case lo > hi:
 		return nil, fmt.Errorf("%q is not LO..HI: %d is above %d", text, lo, hi)
 	}
-	return &grant.Range{Lo: lo, Hi: hi}, nil
+	return &grant.NodeRange{Lo: lo, Hi: hi}, nil
 }
 
 // Template returns the template for a name: that of the name itself, or of the

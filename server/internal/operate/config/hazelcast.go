@@ -215,7 +215,7 @@ func (w *writer) generator(generator string, settings map[string]string) error {
 	t := Template{MaxAhead: &ahead}
 	offset, last := number["node-id-offset"], int64(1)<<number["bits-node-id"]-1
 	if offset != 0 {
-		t.Nodes = &grant.Range{Lo: uint64(offset), Hi: uint64(last)}
+		t.Nodes = &grant.NodeRange{Lo: uint64(offset), Hi: uint64(last)}
 	}
 	if err := cmp.Or(t.Set("layout", layout), t.check(sequencer.Options{}, w.now)); err != nil {
 		return err

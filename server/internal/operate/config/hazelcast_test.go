@@ -64,7 +64,7 @@ func TestImport(t *testing.T) {
 			t.Fatalf("%v:\n%s", err, i.YAML)
 		}
 		orders, _ := f.Template("orders")
-		if orders.Layout.String() != "hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z" || *orders.MaxAhead != 2*time.Second || *orders.Nodes != (grant.Range{Lo: 512, Hi: 1023}) {
+		if orders.Layout.String() != "hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z" || *orders.MaxAhead != 2*time.Second || *orders.Nodes != (grant.NodeRange{Lo: 512, Hi: 1023}) {
 			t.Errorf("%+v from\n%s", orders, i.YAML)
 		}
 		plain, _ := f.Template("plain7")

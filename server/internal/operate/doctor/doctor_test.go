@@ -309,7 +309,7 @@ func TestHandedOver(t *testing.T) {
 			stores := [2]*memstore.Store{new(memstore.Store), new(memstore.Store)}
 			for i, s := range stores {
 				c := grant.DefaultConfig(s, firn.MustParseLayout("default"), nil)
-				c.Nodes = &grant.Range{Lo: 2 * uint64(i), Hi: 2*uint64(i) + 1}
+				c.Nodes = &grant.NodeRange{Lo: 2 * uint64(i), Hi: 2*uint64(i) + 1}
 				o := new(grant.AdminOptions)
 				switch {
 				case row.floor == -1:

@@ -101,7 +101,7 @@ func supervise(dir string, now func() time.Time) int {
 		Store: store, Sequencer: DefaultSequencer, Window: shortWindow, Margin: shortMargin, Grace: shortMargin / 4,
 		Command: command, Env: []Variable{{"NODE_ID", value}}, Environ: append(os.Environ(), modeVar+"=command"),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Member: grant.Member{Nodes: &grant.Range{Lo: 0, Hi: 3}, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Now: now},
+		MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 0, Hi: 3}, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Now: now},
 	})
 	fmt.Fprintln(os.Stderr, "ended", code, err)
 	return code

@@ -60,7 +60,7 @@ type Config struct {
 	Margin    time.Duration // how long before the end of the window to stop the command, up to half of the window; 0 means a fifth of the window, up to 2 min
 	Grace     time.Duration // between SIGTERM and SIGKILL, up to the margin; 0 means half the margin, up to 10 s
 
-	grant.Member // nil Nodes mean 0 to defaultLastNode; Logger is not nil
+	grant.MemberOptions // nil Nodes mean 0 to defaultLastNode; Logger is not nil
 
 	Command []Template // the command and its arguments; not empty
 	Env     []Variable // added to Environ
@@ -82,7 +82,7 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 		c.Now = time.Now
 	}
 	if c.Nodes == nil {
-		c.Nodes = &grant.Range{Hi: defaultLastNode}
+		c.Nodes = &grant.NodeRange{Hi: defaultLastNode}
 	}
 	if code, err := findCommand(c.Command); err != nil {
 		return code, err
@@ -92,7 +92,7 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 		return 0, err
 	}
 	r := &runner{config: c, log: c.Logger.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
-	r.keeper = grant.NewKeeper(c.Store, c.Sequencer, &info.Config, r, &c.Member)
+	r.keeper = grant.NewKeeper(c.Store, c.Sequencer, &info.Config, r, &c.MemberOptions)
 	code, err = r.run(ctx, r.keeper)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()

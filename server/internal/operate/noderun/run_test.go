@@ -69,7 +69,7 @@ func newTrial(t *testing.T, command ...string) *trial {
 	t.Cleanup(func() { _ = null.Close() })
 	r.config = Config{
 		Store: r.store, Sequencer: DefaultSequencer, Window: DefaultWindow, Environ: os.Environ(), Stdin: null, Stdout: null, Stderr: null,
-		Signals: r.signals, Member: grant.Member{Nodes: &grant.Range{Lo: 7, Hi: 7}, Logger: slog.New(slog.NewTextHandler(r.log, nil)), Now: c.Now},
+		Signals: r.signals, MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 7, Hi: 7}, Logger: slog.New(slog.NewTextHandler(r.log, nil)), Now: c.Now},
 		Grace: 20 * time.Second, Margin: 2 * time.Minute,
 	}
 	r.command(command...)
@@ -226,13 +226,13 @@ func TestWrongClock(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, time.Hour} {
 		for _, allow := range [][2]bool{{false, false}, {true, false}, {false, true}} {
 			r := newTrial(t, "true")
-			r.config.Nodes = &grant.Range{Hi: 3}
+			r.config.Nodes = &grant.NodeRange{Hi: 3}
 			right := r.clock.Now()
 			r.config.Store = clockStore{r.store, func() time.Time { return right }}
 			other, err := sequencer.Open(t.Context(), r.store, DefaultSequencer, &sequencer.Options{
-				Layout: layout,
-				Window: DefaultWindow,
-				Member: grant.Member{Now: func() time.Time { return right }, Nodes: r.config.Nodes},
+				Layout:        layout,
+				Window:        DefaultWindow,
+				MemberOptions: grant.MemberOptions{Now: func() time.Time { return right }, Nodes: r.config.Nodes},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -431,7 +431,7 @@ func TestRefused(t *testing.T) {
 		change func(*Config)
 		text   string
 	}{
-		{func(c *Config) { c.Nodes = &grant.Range{Lo: 1, Hi: 1 << 22} }, "has only 0..4194303"},
+		{func(c *Config) { c.Nodes = &grant.NodeRange{Lo: 1, Hi: 1 << 22} }, "has only 0..4194303"},
 		{func(c *Config) { c.Margin = 6 * time.Minute }, "at most half"},
 		{func(c *Config) { c.Grace = 3 * time.Minute }, "must not exceed the margin"},
 		{func(c *Config) { c.Sequencer = "no/such name" }, "name"},

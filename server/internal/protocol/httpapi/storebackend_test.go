@@ -55,7 +55,7 @@ func TestReadyWithoutNumber(t *testing.T) { synctest.Test(t, testReadyWithoutNum
 
 func testReadyWithoutNumber(t *testing.T) {
 	store := newFlaky()
-	one := sequencer.Options{Member: grant.Member{Nodes: &grant.Range{Lo: 3, Hi: 3}}}
+	one := sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}}
 	holder := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
 	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	var log bytes.Buffer
@@ -129,7 +129,7 @@ func (h helpfulPeers) CanHelp() bool { return h.can.Load() }
 // is gone.
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
-	one := sequencer.Options{Member: grant.Member{Nodes: &grant.Range{Lo: 3, Hi: 3}}}
+	one := sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}}
 	holder := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
 	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	restored := &struct{ *memstore.Store }{store}

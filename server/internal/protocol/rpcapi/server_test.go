@@ -250,7 +250,7 @@ func TestGet(t *testing.T) {
 	t.Cleanup(func() { _ = cluster.Close(context.Background()) })
 	conn := serve(t, Config{Front: service.Front{Backend: cluster}})
 	config := servicetest.Config(firn.Default())
-	config.Nodes = &grant.Range{Lo: 0, Hi: 511}
+	config.Nodes = &grant.NodeRange{Lo: 0, Hi: 511}
 	must.Get(grant.Create(t.Context(), store, "orders", config, nil))(t)
 	must.Get(firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"}))(t)
 	fenced := must.Get(grant.Fence(t.Context(), store, "orders", nil))(t)

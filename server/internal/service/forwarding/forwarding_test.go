@@ -42,7 +42,7 @@ type server struct {
 type setup struct {
 	store  grant.Store
 	layout string
-	nodes  grant.Range // the node ID 0 by default
+	nodes  grant.NodeRange // the node ID 0 by default
 	at     net.Listener
 	guard  auth.Authorizer
 	to     []string // URLs
@@ -54,8 +54,8 @@ func (o setup) start(t *testing.T) *server {
 	v := &server{store: &nettest.Store{Store: o.store}}
 	fleet := service.NewStoreAdmin(v.store, nil)
 	c := service.StoreBackendConfig{Admin: fleet, Options: sequencer.Options{
-		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")),
-		Member: grant.Member{Nodes: &o.nodes, Logger: o.log},
+		Layout:        firn.MustParseLayout(cmp.Or(o.layout, "default")),
+		MemberOptions: grant.MemberOptions{Nodes: &o.nodes, Logger: o.log},
 	}}
 	if o.to != nil {
 		v.Peers = New(fleet, Config{URLs: o.to, Logger: o.log})
@@ -253,9 +253,9 @@ func TestReusedAddress(t *testing.T) {
 			switch who {
 			case "a copy of the store":
 				_ = a.Close(t.Context())
-				o.store, o.nodes = copied, grant.Range{Lo: 0, Hi: 1} // 0 is still held
+				o.store, o.nodes = copied, grant.NodeRange{Lo: 0, Hi: 1} // 0 is still held
 			case "another node ID of a copy":
-				o.store, o.nodes = copied, grant.Range{Lo: 1, Hi: 1}
+				o.store, o.nodes = copied, grant.NodeRange{Lo: 1, Hi: 1}
 			case "static":
 				s := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.Default()}))(t)
 				web := httptest.NewServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: s}}))
