@@ -7,8 +7,12 @@ import (
 )
 
 // An Alarm is a kind of condition that operators should know about. The kinds
-// are the indexes of KeeperStats.Alarms. The zero Alarm means no alarm.
+// are the indexes of AlarmCounts, and String returns their names. The zero
+// Alarm means no alarm.
 type Alarm uint8
+
+// AlarmCounts are numbers of alarms, indexed by Alarm.
+type AlarmCounts [numAlarms]uint64
 
 const (
 	// alarmCloned: another process runs with a copy of this one's memory. IDs
@@ -82,8 +86,8 @@ func (a Alarm) String() string {
 	return alarms[a].name
 }
 
-// Twice reports whether IDs may exist twice after an alarm of this kind.
-func (a Alarm) Twice() bool { return a < numAlarms && alarms[a].level == slog.LevelError }
+// MayRepeat reports whether IDs may exist twice after an alarm of this kind.
+func (a Alarm) MayRepeat() bool { return a < numAlarms && alarms[a].level == slog.LevelError }
 
 // A raisedAlarm is one alarm, with what it is about.
 type raisedAlarm struct {

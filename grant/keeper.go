@@ -76,17 +76,17 @@ type Keeper struct {
 
 // KeeperStats are statistics of a Keeper since it was made.
 type KeeperStats struct {
-	Requests uint64            // to the store
-	Failed   uint64            // requests that returned an error
-	Unknown  uint64            // failed compare-and-swaps whose result was unknown
-	Refused  uint64            // compare-and-swaps that were not applied because the record had changed
-	Applied  uint64            // compare-and-swaps that were applied
-	Acquired uint64            // node IDs
-	Renewed  uint64            // windows
-	Released uint64            // node IDs that were given back
-	Lost     uint64            // node IDs that another member took over
-	Expired  uint64            // windows that ended because they could not be renewed
-	Alarms   [numAlarms]uint64 // indexed by Alarm
+	Requests uint64 // to the store
+	Failed   uint64 // requests that returned an error
+	Unknown  uint64 // failed compare-and-swaps whose result was unknown
+	Refused  uint64 // compare-and-swaps that were not applied because the record had changed
+	Applied  uint64 // compare-and-swaps that were applied
+	Acquired uint64 // node IDs
+	Renewed  uint64 // windows
+	Released uint64 // node IDs that were given back
+	Lost     uint64 // node IDs that another member took over
+	Expired  uint64 // windows that ended because they could not be renewed
+	Alarms   AlarmCounts
 }
 
 // NewKeeper returns a Keeper of the sequencer with that name, which holds

@@ -38,7 +38,7 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	}
 	if here != nil {
 		for kind, n := range here.Alarms {
-			if a := grant.Alarm(kind); n > 0 && a.Twice() {
+			if a := grant.Alarm(kind); n > 0 && a.MayRepeat() {
 				add("bad", a.String(), "since this server started", "Some IDs may exist twice. This server's log names them.")
 			}
 		}

@@ -41,9 +41,6 @@ type Sequencer struct {
 // Nodes are the node IDs of a sequencer in the store by state.
 type Nodes struct{ Held, Blocked, Free uint64 }
 
-// AlarmCounts are numbers of alarms by kind; see grant.Alarm.
-type AlarmCounts = [len(grant.KeeperStats{}.Alarms)]uint64
-
 // maxSequencers is how many sequencers have metrics of their own: the first
 // ones, and of those that appear at once the ones with the most IDs. The others
 // are summed as otherLabel for as long as they exist: if they changed places, the
