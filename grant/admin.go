@@ -74,8 +74,8 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 	})
 }
 
-// AdminOptions configure the operations on a whole sequencer. Nil and the zero
-// AdminOptions mean the defaults.
+// AdminOptions configure operations on a whole sequencer, except for Fence and
+// Repair. Nil and the zero AdminOptions mean the defaults.
 type AdminOptions struct {
 	// Now is the clock; nil means the system clock.
 	Now func() time.Time
@@ -85,44 +85,16 @@ type AdminOptions struct {
 	// It may be nil.
 	Waiting func([]NodeInfo)
 
-	// DryRun makes Fence and Repair report what they would do without writing
-	// anything.
-	DryRun bool
-
 	// Floor is a time before which a sequencer that Create creates makes no
 	// IDs, such as that of another generator's last ID; the zero time means
 	// none.
 	Floor time.Time
-
-	// Skew tells Fence how far the clocks of members may differ. Zero or less
-	// means 10 seconds.
-	Skew time.Duration
-
-	// LongestWindow tells Fence the longest window that the sequencer had
-	// before its store went back. If the current configuration records a longer
-	// one, that one applies. LongestWindow must be given if the configuration
-	// is newer than the restore, because it then contains nothing about the
-	// lost one.
-	LongestWindow time.Duration
-
-	// Restored tells Fence when the store went back, if known. A configuration
-	// that was created before it, minus Skew, is the lost one. The zero time
-	// means unknown: then a configuration created within the last day is
-	// assumed to be newer than the restore.
-	Restored time.Time
-
-	// AnyClock makes Fence proceed even if the clock is far from the times at
-	// which records were written.
-	AnyClock bool
 }
 
 // withDefaults returns the options with defaults filled in.
 func (o *AdminOptions) withDefaults() AdminOptions {
 	opt := *cmp.Or(o, new(AdminOptions))
 	opt.Now = clockOr(opt.Now)
-	if opt.Skew <= 0 {
-		opt.Skew = skew
-	}
 	return opt
 }
 
@@ -132,35 +104,6 @@ func clockOr(now func() time.Time) func() time.Time {
 		return time.Now
 	}
 	return now
-}
-
-// A Report reports what Fence or Repair did, or would do.
-type Report struct {
-	// Nodes are the node IDs that were held when the fence began, or those that
-	// the repair gave back.
-	Nodes []NodeInfo
-
-	// Left are the node IDs that are far ahead and that the repair cannot give
-	// back.
-	Left []NodeInfo
-
-	// Damaged has an error for each record that cannot be read, and was left
-	// unchanged.
-	Damaged []error
-
-	// Floor and Records are what Fence did: no grant begins before Floor, and
-	// so many records were rewritten.
-	Floor   time.Time
-	Records int
-
-	// LongestWindow is, for Fence, the window from which the floor was
-	// computed. If Unsure is set, it may be too short:
-	// AdminOptions.LongestWindow was not given, and there is no record, or the
-	// configuration may be newer than the restore. That is possible if it was
-	// created after every record was written, or after AdminOptions.Restored
-	// or, if that is unknown, within the last day.
-	LongestWindow time.Duration
-	Unsure        bool
 }
 
 // Attach makes a detached sequencer usable again, and ends a Detach in

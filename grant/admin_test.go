@@ -207,7 +207,7 @@ func TestRecordsOfOthers(t *testing.T) {
 			t.Errorf("LookupNode(%d) = %+v, %v, want %s", node, n, err, want)
 		}
 	}
-	report, err := grant.Fence(ctx, s, "good", &grant.AdminOptions{DryRun: true, AnyClock: true})
+	report, err := grant.Fence(ctx, s, "good", &grant.FenceOptions{DryRun: true, AnyClock: true})
 	if err != nil || report.Records != 1 || len(report.Damaged) != 1 {
 		t.Errorf("Fence = %+v, %v", report, err)
 	}

@@ -29,9 +29,11 @@ func TestLastChange(t *testing.T) {
 			"nodes": func(ctx context.Context) (any, error) {
 				return grant.SetNodes(ctx, s, "s", &grant.NodeRange{Hi: 511}, o)
 			},
-			"repair": func(ctx context.Context) (any, error) { return grant.Repair(ctx, s, "s", o) },
+			"repair": func(ctx context.Context) (any, error) {
+				return grant.Repair(ctx, s, "s", &grant.RepairOptions{Now: o.Now})
+			},
 			"fence": func(ctx context.Context) (any, error) {
-				return grant.Fence(ctx, s, "s", &grant.AdminOptions{Now: o.Now, AnyClock: true})
+				return grant.Fence(ctx, s, "s", &grant.FenceOptions{Now: o.Now, AnyClock: true})
 			},
 			"detach":  func(ctx context.Context) (any, error) { return grant.Detach(ctx, s, "s", o) },
 			"attach":  func(ctx context.Context) (any, error) { return grant.Attach(ctx, s, "s") },

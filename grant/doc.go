@@ -30,8 +30,8 @@
 // claimed.
 //
 // Operations are safe to repeat: call one that was interrupted again. Several
-// may run at once, in any processes. [AdminOptions] has their options, and
-// [WithOperator] names the person who runs them.
+// may run at once, in any processes. [WithOperator] names the person who runs
+// them.
 //
 // # Authors of stores
 //

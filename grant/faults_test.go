@@ -384,7 +384,7 @@ func TestSettles(t *testing.T) {
 				return err
 			},
 			"repair": func(s grant.Store) error {
-				_, err := grant.Repair(t.Context(), s, "s", &grant.AdminOptions{Now: func() time.Time { return now }})
+				_, err := grant.Repair(t.Context(), s, "s", &grant.RepairOptions{Now: func() time.Time { return now }})
 				return err
 			},
 		} {

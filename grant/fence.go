@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,6 +12,51 @@ import (
 // fence does not know learns of the floor within configEvery and a request's
 // timeout, and stops before it.
 const minFence = 30 * time.Second
+
+// FenceOptions configure Fence. Nil and the zero FenceOptions mean the defaults.
+type FenceOptions struct {
+	// Now is the clock; nil means the system clock.
+	Now func() time.Time
+
+	// DryRun reports what would be done, and writes nothing.
+	DryRun bool
+
+	// Skew is how far the clocks of members may differ. Zero or less means 10
+	// seconds.
+	Skew time.Duration
+
+	// LongestWindow is the longest window that the sequencer had before its
+	// store went back. If the current configuration records a longer one, that
+	// one applies. LongestWindow must be given if the configuration is newer
+	// than the restore, because it then contains nothing about the lost one.
+	LongestWindow time.Duration
+
+	// Restored is when the store went back, if known. A configuration that was
+	// created before it, minus Skew, is the lost one. The zero time means
+	// unknown: then a configuration created within the last day is assumed to
+	// be newer than the restore.
+	Restored time.Time
+
+	// AnyClock proceeds even if the clock is far from the times at which records
+	// were written.
+	AnyClock bool
+}
+
+// A FenceReport is what Fence did, or would do.
+type FenceReport struct {
+	Floor   time.Time  // no grant begins before it
+	Records int        // that were rewritten
+	Nodes   []NodeInfo // that were held when the fence began
+	Damaged []error    // of records that cannot be read, and were left unchanged
+
+	// LongestWindow is the window from which the floor was computed. If Unsure
+	// is set, it may be too short: FenceOptions.LongestWindow was not given, and
+	// there is no record, or the configuration may be newer than the restore.
+	// That is possible if it was created after every record was written, or
+	// after FenceOptions.Restored or, if that is unknown, within the last day.
+	LongestWindow time.Duration
+	Unsure        bool
+}
 
 // Fence makes a sequencer safe after its store was restored from a backup or
 // went back in any other way. It rewrites every record, so that no member can
@@ -23,9 +69,12 @@ const minFence = 30 * time.Second
 // error matches ErrClockBehind if the clock is more than a day behind the time
 // at which the latest record was written, and ErrClockAhead if it is more than
 // 366 days ahead of that. If Fence is interrupted, run it again.
-func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, error) {
-	opt := o.withDefaults()
-	var report Report
+func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceReport, error) {
+	opt := *cmp.Or(o, new(FenceOptions))
+	if opt.Skew <= 0 {
+		opt.Skew = skew
+	}
+	var report FenceReport
 	if opt.LongestWindow < 0 || opt.LongestWindow > maxWindow {
 		return report, fmt.Errorf("grant: the longest window is %v: it must be from 0 to %v",
 			opt.LongestWindow, maxWindow)
@@ -35,7 +84,7 @@ func Fence(ctx context.Context, s Store, name string, o *AdminOptions) (Report, 
 	if err != nil {
 		return report, err
 	}
-	now := opt.Now()
+	now := clockOr(opt.Now)()
 	latest := never // of the latest record
 	longest := max(info.LongestWindow.Milliseconds(), given)
 	records, err := nodeRecords(ctx, s, name)

@@ -82,7 +82,7 @@ func TestFenceLaw(t *testing.T) {
 		c := config("default")
 		age := []time.Duration{0, time.Hour, 24*time.Hour - time.Millisecond, 24 * time.Hour, 100 * time.Hour}[r.IntN(5)]
 		create(t, s, "s", c, now.Add(-age))
-		o := &grant.AdminOptions{
+		o := &grant.FenceOptions{
 			Skew: time.Duration(r.IntN(3)) * 7 * time.Second, Now: func() time.Time { return now }, // a skew of 0 means 10 s
 			LongestWindow: time.Duration(r.IntN(2)*r.IntN(100)) * time.Second,
 		}
@@ -127,7 +127,7 @@ func TestFenceLaw(t *testing.T) {
 			floor = earlier
 		}
 		damaged := len(before) - 1 - len(marks)
-		check := func(what string, report grant.Report, err error) {
+		check := func(what string, report grant.FenceReport, err error) {
 			t.Helper()
 			if err != nil || !report.Floor.Equal(floor) || report.Records != len(marks) ||
 				report.LongestWindow != longest || report.Unsure != unsure || !slices.Equal(report.Nodes, held) || len(report.Damaged) != damaged {
@@ -195,7 +195,7 @@ func TestFenceClock(t *testing.T) {
 	const behind, ahead = -24 * time.Hour, 366 * 24 * time.Hour
 	longest := 30 * time.Second
 	fence := func(by time.Duration, any bool) error {
-		report, err := grant.Fence(t.Context(), s, "s", &grant.AdminOptions{Now: func() time.Time { return now.Add(by) }, AnyClock: any, DryRun: true})
+		report, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: func() time.Time { return now.Add(by) }, AnyClock: any, DryRun: true})
 		if want := now.Add(by + 2*longest + 10*time.Second).Add(config("default").MaxAhead); !report.Floor.Equal(want) {
 			t.Errorf("by %v: the floor is %v, want %v", by, report.Floor, want)
 		}
@@ -223,7 +223,7 @@ func TestFenceClock(t *testing.T) {
 		}
 	}
 	far := func() time.Time { return time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }
-	if _, err := grant.Fence(t.Context(), s, "s", &grant.AdminOptions{Now: far, AnyClock: true}); err == nil {
+	if _, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: far, AnyClock: true}); err == nil {
 		t.Error("a fence in a year that no record can have is fine")
 	}
 }
@@ -255,7 +255,7 @@ func TestFenceNewer(t *testing.T) {
 func TestFencesTogether(t *testing.T) {
 	for _, higher := range []bool{false, true} {
 		s := populate(t, operations()[:1])
-		o := &grant.AdminOptions{Now: func() time.Time { return now }, DryRun: true}
+		o := &grant.FenceOptions{Now: func() time.Time { return now }, DryRun: true}
 		own := must.Get(grant.Fence(t.Context(), s, "s", o))(t)
 		want, other := own.Floor, own.Floor.Add(-time.Second)
 		if higher {
@@ -283,7 +283,7 @@ func TestFenceLeast(t *testing.T) {
 	c.MaxAhead, c.Window = 0, 100*time.Millisecond
 	create(t, s, "s", c, now)
 	for _, skew := range []time.Duration{time.Millisecond, 10 * time.Second, time.Minute} {
-		r, err := grant.Fence(t.Context(), s, "s", &grant.AdminOptions{Now: func() time.Time { return now }, Skew: skew})
+		r, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: func() time.Time { return now }, Skew: skew})
 		if err != nil || r.Floor.Sub(now)-skew < 30*time.Second {
 			t.Errorf("Fence = a floor %v after now, %v, want 30s or more by a clock that is %v ahead", r.Floor.Sub(now), err, skew)
 		}
@@ -296,8 +296,8 @@ func TestFenceLongestWindow(t *testing.T) {
 	s := new(memstore.Store)
 	now := time.UnixMilli(1_800_000_000_000)
 	create(t, s, "s", config("default"), now)
-	fence := func(longest time.Duration) (grant.Report, error) {
-		return grant.Fence(t.Context(), s, "s", &grant.AdminOptions{LongestWindow: longest, Now: func() time.Time { return now }})
+	fence := func(longest time.Duration) (grant.FenceReport, error) {
+		return grant.Fence(t.Context(), s, "s", &grant.FenceOptions{LongestWindow: longest, Now: func() time.Time { return now }})
 	}
 	const most = 366 * 24 * time.Hour
 	before := keys(t, s)

@@ -188,11 +188,11 @@ func lawCases(t *testing.T) []lawCase {
 		{"narrow", Attached, nodes(&NodeRange{5, 9})},
 		{"all nodes", Attached, nodes(nil)},
 		{"fence", Attached, func(a, _ Store, o *AdminOptions) error {
-			_, err := Fence(ctx, a, "s", &AdminOptions{Now: o.Now, LongestWindow: 14 * time.Second})
+			_, err := Fence(ctx, a, "s", &FenceOptions{Now: o.Now, LongestWindow: 14 * time.Second})
 			return err
 		}},
 		{"repair", Attached, func(a, _ Store, o *AdminOptions) error {
-			_, err := Repair(ctx, a, "s", &AdminOptions{Now: o.Now})
+			_, err := Repair(ctx, a, "s", &RepairOptions{Now: o.Now})
 			return err
 		}},
 		{"move", Attached, move}, {"move to more", Attached, move}, {"move to less", Attached, move},

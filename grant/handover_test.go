@@ -110,7 +110,7 @@ func TestHandOver(t *testing.T) {
 			put(t, s, "v1/s/n/001", node("free", "o", time.Now().Add(year), time.Now()))
 		}, 0},
 		{"without a record, in a store that was fenced", func(t *testing.T, s grant.Store) {
-			must.Get(grant.Fence(t.Context(), s, "s", &grant.AdminOptions{Now: func() time.Time { return time.Now().Add(-95 * time.Second) }}))(t)
+			must.Get(grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: func() time.Time { return time.Now().Add(-95 * time.Second) }}))(t)
 		}, 60 * time.Second}, // the floor is MaxAhead, two windows and 10 s after the fence
 		{"without a record, before the floor of the creation", func(t *testing.T, s grant.Store) {
 			must.Get(grant.Destroy(t.Context(), s, "s", nil))(t)

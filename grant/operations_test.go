@@ -98,7 +98,7 @@ func operations() []operation {
 			return grant.Nodes(ctx, s, "s", func(grant.NodeInfo, error) bool { return true })
 		}, state(grant.Attached)},
 		{"fence", func(ctx context.Context, s grant.Store) error {
-			_, err := grant.Fence(ctx, s, "s", &grant.AdminOptions{Now: func() time.Time { return now }})
+			_, err := grant.Fence(ctx, s, "s", &grant.FenceOptions{Now: func() time.Time { return now }})
 			return err
 		}, func(t *testing.T, s grant.Store) {
 			t.Helper()
@@ -113,7 +113,7 @@ func operations() []operation {
 			}
 		}},
 		{"repair", func(ctx context.Context, s grant.Store) error {
-			_, err := grant.Repair(ctx, s, "s", &grant.AdminOptions{Now: func() time.Time { return now }})
+			_, err := grant.Repair(ctx, s, "s", &grant.RepairOptions{Now: func() time.Time { return now }})
 			return err
 		}, func(t *testing.T, s grant.Store) {
 			t.Helper()

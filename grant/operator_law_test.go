@@ -75,7 +75,7 @@ func testForeignKeys(t *testing.T) {
 	foreign := map[string][]byte{nodesPrefix("s") + "-": held.encode(), nodesPrefix("s") + "00": []byte("{")}
 	s, _ := sequencerStore(nil)
 	maps.Copy(s.values, foreign)
-	if report, err := Fence(t.Context(), s, "s", &AdminOptions{Now: at(rigTime), DryRun: true}); err != nil || report.Records != 0 || len(report.Damaged) != 2 {
+	if report, err := Fence(t.Context(), s, "s", &FenceOptions{Now: at(rigTime), DryRun: true}); err != nil || report.Records != 0 || len(report.Damaged) != 2 {
 		t.Errorf("Fence = %+v, %v", report, err)
 	}
 	s.values[nodeKey("s", 3, 15)] = held.encode()
@@ -96,7 +96,7 @@ func testForeignKeys(t *testing.T) {
 	ahead := held
 	ahead.Until, ahead.Gap = rigTime+1_000_000, span{rigTime - 10, rigTime + 900_000}
 	s.values[nodeKey("s", 3, 15)] = ahead.encode()
-	if report, err := Repair(t.Context(), s, "s", &AdminOptions{Now: at(rigTime)}); err != nil || len(report.Nodes) != 1 || len(report.Damaged) != 1 {
+	if report, err := Repair(t.Context(), s, "s", &RepairOptions{Now: at(rigTime)}); err != nil || len(report.Nodes) != 1 || len(report.Damaged) != 1 {
 		t.Errorf("Repair = %+v, %v", report, err)
 	}
 	for key, value := range foreign {
@@ -146,7 +146,7 @@ func TestRepairRaces(t *testing.T) {
 			written = n.encode()
 		}
 		meddles.value = written
-		report, err := Repair(t.Context(), meddles, "s", &AdminOptions{Now: at(rigTime)})
+		report, err := Repair(t.Context(), meddles, "s", &RepairOptions{Now: at(rigTime)})
 		if listed := tt.floor < ahead.Until; err != nil || (len(report.Nodes) == 1) != listed {
 			t.Errorf("%s: %+v, %v", name, report, err)
 		}
@@ -158,7 +158,7 @@ func TestRepairRaces(t *testing.T) {
 	s, _ := sequencerStore(nil)
 	s.values[key] = ahead.encode()
 	s.values[nodeKey("s", 4, 15)] = []byte(`{"v":99}`)
-	if _, err := Repair(t.Context(), s, "s", &AdminOptions{Now: at(rigTime)}); !errors.Is(err, ErrNewerVersion) || len(s.writes) > 0 {
+	if _, err := Repair(t.Context(), s, "s", &RepairOptions{Now: at(rigTime)}); !errors.Is(err, ErrNewerVersion) || len(s.writes) > 0 {
 		t.Errorf("beside a newer record: %v, and it writes %v", err, s.writes)
 	}
 }

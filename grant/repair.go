@@ -2,9 +2,28 @@ package grant
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 )
+
+// RepairOptions configure Repair. Nil and the zero RepairOptions mean the
+// defaults.
+type RepairOptions struct {
+	// Now is the clock; nil means the system clock.
+	Now func() time.Time
+
+	// DryRun reports what would be done, and writes nothing.
+	DryRun bool
+}
+
+// A RepairReport is what Repair did, or would do.
+type RepairReport struct {
+	Nodes   []NodeInfo // that were given back
+	Left    []NodeInfo // that are far ahead, and cannot be given back
+	Damaged []error    // of records that cannot be read, and were left unchanged
+}
 
 // Repair gives back node IDs that were claimed and abandoned by processes whose
 // clock was far ahead. Such a claim blocks its node ID until the time that the
@@ -15,15 +34,15 @@ import (
 // still alive, it cannot use what is given back.
 //
 // The clock must be right. If Repair is interrupted, run it again.
-func Repair(ctx context.Context, s Store, name string, o *AdminOptions) (Report, error) {
-	opt := o.withDefaults()
-	var report Report
+func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (RepairReport, error) {
+	opt := *cmp.Or(o, new(RepairOptions))
+	var report RepairReport
 	info, err := Lookup(ctx, s, name)
 	if err != nil {
 		return report, err
 	}
 	// A mark this far ahead does not come from a clock that is right.
-	now := ms(opt.Now())
+	now := ms(clockOr(opt.Now)())
 	limit := max(now+(info.Config.MaxAhead+2*info.LongestWindow).Milliseconds(), ms(info.Floor))
 	records, err := nodeRecords(ctx, s, name)
 	if err != nil {

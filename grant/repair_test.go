@@ -68,8 +68,7 @@ func TestRepair(t *testing.T) {
 			put(t, s, "v1/s/n/0008", `{"v":3,`)
 			before := keys(t, s)
 
-			o := at(time.UnixMilli(cmp.Or(tt.at, now)))
-			o.DryRun = true
+			o := &grant.RepairOptions{Now: at(time.UnixMilli(cmp.Or(tt.at, now))).Now, DryRun: true}
 			dry, err := grant.Repair(t.Context(), s, "s", o)
 			if err != nil || fmt.Sprint(keys(t, s)) != fmt.Sprint(before) {
 				t.Fatalf("a dry run = %v, and the store has %v, before %v", err, keys(t, s), before)
@@ -126,8 +125,8 @@ func TestRepair(t *testing.T) {
 		put(t, s, "v1/s/n/0007", claimed)
 		// A fence after a restore: windows that the backup does not contain may
 		// lie anywhere below the floor.
-		fence := must.Get(grant.Fence(t.Context(), s, "s", &grant.AdminOptions{LongestWindow: time.Hour, AnyClock: true, Now: clock}))(t)
-		report, err := grant.Repair(t.Context(), s, "s", &grant.AdminOptions{Now: clock})
+		fence := must.Get(grant.Fence(t.Context(), s, "s", &grant.FenceOptions{LongestWindow: time.Hour, AnyClock: true, Now: clock}))(t)
+		report, err := grant.Repair(t.Context(), s, "s", &grant.RepairOptions{Now: clock})
 		if err != nil || len(report.Nodes) != 1 || !report.Nodes[0].From.Equal(fence.Floor) {
 			t.Errorf("Repair = %+v, %v, want the node ID back from the floor %v on", report, err, fence.Floor)
 		}

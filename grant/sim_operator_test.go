@@ -227,7 +227,7 @@ func (w *world) repair() {
 		if w.unfenced {
 			return ErrNotSent
 		}
-		report, err := Repair(done, operator{w: w}, simName, &AdminOptions{Now: w.time})
+		report, err := Repair(done, operator{w: w}, simName, &RepairOptions{Now: w.time})
 		if err == nil && len(report.Nodes) > 0 {
 			w.called(callRepair)
 		}
@@ -382,7 +382,7 @@ func (w *world) fence() {
 
 // fenceNow fences the sequencer at this moment.
 func (w *world) fenceNow() error {
-	o := &AdminOptions{Now: w.time, AnyClock: w.wild || w.besieged, DryRun: true}
+	o := &FenceOptions{Now: w.time, AnyClock: w.wild || w.besieged, DryRun: true}
 	s := operator{w, w.byHand}
 	report, err := Fence(done, s, simName, o)
 	if errors.Is(err, ErrNotFound) {

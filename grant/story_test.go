@@ -147,7 +147,7 @@ func (s *story) do(f []string) {
 	case "purge":
 		result(Purge(ctx, s, "s"))
 	case "fence":
-		o := &AdminOptions{Now: now}
+		o := &FenceOptions{Now: now}
 		if len(f) > 1 {
 			o.LongestWindow = time.Duration(s.number(f[1])) * time.Millisecond
 		}
@@ -155,7 +155,7 @@ func (s *story) do(f []string) {
 		result(nil, err)
 		s.print("floor %d, %d records, longest window %v, unsure %t", r.Floor.UnixMilli(), r.Records, r.LongestWindow, r.Unsure)
 	case "repair":
-		r, err := Repair(ctx, s, "s", &AdminOptions{Now: now})
+		r, err := Repair(ctx, s, "s", &RepairOptions{Now: now})
 		result(nil, err)
 		for _, n := range r.Nodes {
 			s.print("node %d: gives [%d, %d) back, keeps [%d, %d)", n.Node, n.From.UnixMilli(), n.To.UnixMilli(), n.To.UnixMilli(), n.Until.UnixMilli())

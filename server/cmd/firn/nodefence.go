@@ -17,7 +17,7 @@ func newNodeFence(a *app) *cobra.Command {
 	var restored time.Time
 	m := &applyCmd{verb: "fence", participle: "fenced", skew: clockTolerance}
 	cmd := m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
-		o := grant.AdminOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored,
+		o := grant.FenceOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored,
 			AnyClock: m.anyClock, Now: a.now}
 		r, err := grant.Fence(ctx, s, name, &o)
 		var info grant.Info
@@ -66,7 +66,7 @@ func newNodeFence(a *app) *cobra.Command {
 }
 
 // whyUnsure says why a fence cannot know the longest window.
-func whyUnsure(i grant.Info, r grant.Report) string {
+func whyUnsure(i grant.Info, r grant.FenceReport) string {
 	if r.Records == 0 {
 		return "no record shows how long its windows were"
 	}
@@ -74,7 +74,7 @@ func whyUnsure(i grant.Info, r grant.Report) string {
 		textfmt.Stamp(i.Created))
 }
 
-func (a *app) printFence(i grant.Info, r grant.Report, why string, given bool, m *applyCmd) {
+func (a *app) printFence(i grant.Info, r grant.FenceReport, why string, given bool, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
 			"sequencer": i.Name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Records,

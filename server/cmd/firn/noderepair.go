@@ -15,7 +15,7 @@ import (
 func newNodeRepair(a *app) *cobra.Command {
 	m := &applyCmd{verb: "repair", participle: "repaired", skew: clockTolerance}
 	return m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
-		r, err := grant.Repair(ctx, s, name, &grant.AdminOptions{DryRun: !m.apply, Now: a.now})
+		r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: !m.apply, Now: a.now})
 		if m.apply && (err != nil || len(r.Nodes) > 0) {
 			a.audit(ctx, s, "repaired", name, err)
 		}
@@ -40,7 +40,7 @@ func blockedJSON(nodes []grant.NodeInfo) any {
 	return all
 }
 
-func (a *app) printRepair(name string, r grant.Report, m *applyCmd) {
+func (a *app) printRepair(name string, r grant.RepairReport, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
 			"sequencer": name, "applied": m.apply, "repaired": blockedJSON(r.Nodes), "left": blockedJSON(r.Left),
@@ -73,7 +73,7 @@ func (a *app) printRepair(name string, r grant.Report, m *applyCmd) {
 // blockedNodes returns the node IDs of a sequencer that need a repair, and
 // whether it can give them back. It skips records that cannot be read.
 func blockedNodes(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
-	r, err := grant.Repair(ctx, s, name, &grant.AdminOptions{DryRun: true, Now: now})
+	r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: true, Now: now})
 	if err != nil {
 		return nil
 	}

@@ -38,7 +38,7 @@ func TestNodeCounts(t *testing.T) {
 		}
 		must.Get(grant.SetNodes(ctx, store, "orders", &grant.NodeRange{Lo: 0, Hi: 1023}, nil))(t)
 		want("idle, its window has ended", NodeCounts{0, 0, 1024})
-		must.Get(grant.Fence(ctx, store, "orders", &grant.AdminOptions{LongestWindow: time.Hour}))(t)
+		must.Get(grant.Fence(ctx, store, "orders", &grant.FenceOptions{LongestWindow: time.Hour}))(t)
 		want("fenced", NodeCounts{0, 1024, 0})
 		time.Sleep(3 * time.Hour)
 		want("later", NodeCounts{0, 0, 1024})

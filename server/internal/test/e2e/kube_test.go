@@ -96,7 +96,7 @@ func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *proc.Link, f *flee
 	f.start(0)
 	direct := must.Get(stores.Open(t.Context(), "kubernetes://?kubeconfig="+c.Kubeconfig("", namespace, "")))(t)
 	defer func() { _ = direct.Close() }()
-	report, err := grant.Fence(t.Context(), direct, "chaos", &grant.AdminOptions{Skew: time.Second, LongestWindow: f.task.Window})
+	report, err := grant.Fence(t.Context(), direct, "chaos", &grant.FenceOptions{Skew: time.Second, LongestWindow: f.task.Window})
 	if err != nil {
 		t.Fatal(err)
 	}
