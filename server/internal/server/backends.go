@@ -41,7 +41,7 @@ func newBackends(c Config, f *files, tracer *tracing.Tracer) (s backends, err er
 	store := grant.Observe(tracer.Store(c.Store), s.answers.Observe)
 	s.announcer = members.New(store, members.Options{Logger: c.Logger})
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Logger)
-	cluster := service.StoreBackendConfig{
+	b := service.StoreBackendConfig{
 		Admin: service.NewStoreAdmin(store, s.answers.Silent), Options: c.Sequencers, MaxSequencers: c.MaxSequencers,
 		Veil: c.VeilKeys, Template: c.Template,
 	}
@@ -53,10 +53,10 @@ func newBackends(c Config, f *files, tracer *tracing.Tracer) (s backends, err er
 		if f.tls != nil {
 			to.TLS = f.tls.Client()
 		}
-		s.peers = forwarding.New(cluster.Admin, to)
-		cluster.Peers = s.peers
+		s.peers = forwarding.New(b.Admin, to)
+		b.Peers = s.peers
 	}
-	s.storeBackend = service.NewStoreBackend(cluster)
+	s.storeBackend = service.NewStoreBackend(b)
 	s.backend = service.NewReadiness(s.storeBackend)
 	return s, nil
 }

@@ -204,7 +204,8 @@ func (f *Front) Try(ctx context.Context, c *auth.Credentials, name string, r *Re
 // open returns the sequencer of a request, which is created if necessary and if
 // the client may create it.
 func (f *Front) open(ctx context.Context, c *auth.Credentials, name string, r *Request) (*Sequencer, error) {
-	creds, typed, mustExist := *c, r.Format.IsTyped(), r.MustExist // copies, because opening may outlast the call
+	// Copies, because opening may outlast the call.
+	creds, typed, mustExist := *c, r.Format.IsTyped(), r.MustExist
 	return f.Backend.Sequencer(ctx, name, func(prefix string) (*auth.Credentials, error) {
 		if f.Auth != nil {
 			if err := f.Auth.Allow(&creds, auth.Create, name); err != nil {

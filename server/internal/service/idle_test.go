@@ -18,8 +18,8 @@ import (
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// inCluster runs a test with a StoreBackend in a synctest bubble.
-func inCluster(t *testing.T, c StoreBackendConfig, store grant.Store, run func(t *testing.T, c *StoreBackend)) {
+// inStoreBackend runs a test with a StoreBackend in a synctest bubble.
+func inStoreBackend(t *testing.T, c StoreBackendConfig, store grant.Store, run func(t *testing.T, c *StoreBackend)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
 		c.Admin = NewStoreAdmin(store, nil)
@@ -62,7 +62,7 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
-	inCluster(t, StoreBackendConfig{MaxSequencers: 2, Options: sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}}}}, store, func(t *testing.T, c *StoreBackend) {
+	inStoreBackend(t, StoreBackendConfig{MaxSequencers: 2, Options: sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}}}}, store, func(t *testing.T, c *StoreBackend) {
 		takeOne(t, c, "other")
 		idle := must.Get(c.Sequencer(t.Context(), "idle", nil))(t)
 		last := takeFrom(t, idle)
@@ -96,7 +96,7 @@ func TestIdleCloses(t *testing.T) {
 func TestNamesOfOthers(t *testing.T) {
 	const room = 8
 	store := new(memstore.Store)
-	inCluster(t, StoreBackendConfig{MaxSequencers: room}, store, func(t *testing.T, c *StoreBackend) {
+	inStoreBackend(t, StoreBackendConfig{MaxSequencers: room}, store, func(t *testing.T, c *StoreBackend) {
 		takeOne(t, c, "theirs")
 		fill := func() {
 			for i := range room {
@@ -150,7 +150,7 @@ func TestRateLimitsOfTenants(t *testing.T) {
 	for i := range 3 {
 		must.Get(grant.Create(t.Context(), store, fmt.Sprint("there-", i), grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
 	}
-	inCluster(t, StoreBackendConfig{MaxSequencers: 10_000}, store, func(t *testing.T, c *StoreBackend) {
+	inStoreBackend(t, StoreBackendConfig{MaxSequencers: 10_000}, store, func(t *testing.T, c *StoreBackend) {
 		front := Front{Backend: c, Auth: guard, RequestTimeout: time.Minute}
 		find := func(token, name string) error {
 			creds := &auth.Credentials{Token: token, Given: true}
@@ -195,7 +195,7 @@ func takeAs(t *testing.T, b Backend, a auth.Authorizer, name, token string) erro
 func TestCreateIsARight(t *testing.T) {
 	static := must.Get(NewStaticBackend(StaticBackendConfig{}))(t)
 	store := new(memstore.Store)
-	inCluster(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
+	inStoreBackend(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
 		for what, b := range map[string]Backend{"cluster": c, "static": static} {
 			a := new(creators)
 			find := func(token, name string) error {
@@ -224,7 +224,7 @@ func TestCreateIsARight(t *testing.T) {
 // a sequencer that another one waits for. The refusal is the first one's only.
 func TestRefusedBesideOthers(t *testing.T) {
 	store := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
-	inCluster(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
+	inStoreBackend(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
 		refused := make(chan error, 1)
 		go func() {
 			refused <- takeAs(t, c, new(creators), "orders", "x")
@@ -258,7 +258,7 @@ func TestAttemptOfAnother(t *testing.T) {
 			}
 			return nil
 		}
-		inCluster(t, StoreBackendConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *StoreBackend) {
+		inStoreBackend(t, StoreBackendConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *StoreBackend) {
 			var err error
 			panicked := make(chan any, 1)
 			go func() {
@@ -289,7 +289,7 @@ func (*asked) CanHelp() bool { return true }
 func TestLostNodeID(t *testing.T) {
 	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
 	config := StoreBackendConfig{Options: sequencer.Options{Window: 30 * time.Second, MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}, AllowClockAhead: true}}, Peers: peers}
-	inCluster(t, config, store, func(t *testing.T, c *StoreBackend) {
+	inStoreBackend(t, config, store, func(t *testing.T, c *StoreBackend) {
 		takeOne(t, c, "orders")
 		store.Cut.Store(true)
 		time.Sleep(time.Minute)

@@ -22,7 +22,7 @@ func TestTenants(t *testing.T) {
 	guard := auth.NewGuard(func() *auth.Set { return set }, nil)
 	store := new(memstore.Store)
 	must.Get(grant.Create(t.Context(), store, "orders", grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
-	inCluster(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
+	inStoreBackend(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
 		c.config.Options.MustExist = true
 		front := Front{Backend: c, Auth: guard, RequestTimeout: time.Minute}
 		take := func(token, name string, q Request) (Kind, time.Duration) {

@@ -197,7 +197,8 @@ func (b *StoreBackend) Ready(ctx context.Context) error {
 	if _, err := b.store.Get(ctx, readyKey); err != nil {
 		return storeError(ctx, err)
 	}
-	if silent := b.silence.tooLong(storeUse{writes: true}); silent != nil { // it may answer reads and refuse writes
+	// It may answer reads and refuse writes.
+	if silent := b.silence.tooLong(storeUse{writes: true}); silent != nil {
 		return silent
 	}
 	if !sound {

@@ -38,7 +38,8 @@ func (n Notifier) notify(lines ...string) {
 	if n.socket == "" {
 		return
 	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"}) // @ begins an abstract name
+	// An @ begins an abstract name.
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
 	if err == nil {
 		_, err = conn.Write([]byte(strings.Join(lines, "\n")))
 		_ = conn.Close()
