@@ -247,8 +247,8 @@ func firstNodes(nodes []uint64) string {
 	return firstFew(nodes, func(node uint64) string { return fmt.Sprint(node) })
 }
 
-// plan returns the node IDs of the sequencer, nil for all, and the time that its
-// IDs must lie above.
+// plan returns the node IDs of the sequencer, nil for all, and the time that
+// its IDs must lie above.
 func (c *adoptCmd) plan(r check.Report) (nodes *grant.NodeRange, floor time.Time, err error) {
 	switch {
 	case c.stopped:

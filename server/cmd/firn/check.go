@@ -49,8 +49,8 @@ func newCheck(a *app) *cobra.Command {
 				a.note("reading IDs from the terminal; press ctrl-D to end")
 			}
 		}
-		// Otherwise the collector would let the heap grow to twice the size of the
-		// data.
+		// Otherwise the collector would let the heap grow to twice the size of
+		// the data.
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
 		c := newCheckInput(a, csv, from, bits, memory)
 		c.onBad = c.keepBad

@@ -26,8 +26,8 @@ func newSequencer(a *app) *cobra.Command {
 		newSequencerList(a),
 		newSequencerChange(a, "show", grant.Lookup),
 		newSequencerChange(a, "attach", grant.Attach),
-		newSequencerEmpty(a, "detach", false, grant.Detach),
-		newSequencerEmpty(a, "destroy", true, grant.Destroy),
+		newSequencerWaitingChange(a, "detach", false, grant.Detach),
+		newSequencerWaitingChange(a, "destroy", true, grant.Destroy),
 		newSequencerNodes(a),
 		newSequencerWindow(a),
 		newSequencerMove(a),
@@ -254,15 +254,15 @@ func (a *app) handOver(ctx context.Context, s grant.Store, i grant.Info, wait bo
 	}
 }
 
-// newSequencerEmpty makes a command that makes members give their node IDs
-// back.
-func newSequencerEmpty(a *app, name string, confirm bool, empty func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
+// newSequencerWaitingChange makes a command that waits until members have given
+// their node IDs back.
+func newSequencerWaitingChange(a *app, name string, confirm bool, change func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
 	yes := !confirm
 	cmd := newSequencerChange(a, name, func(ctx context.Context, s grant.Store, q string) (grant.Info, error) {
 		if err := a.confirm(yes, q, name); err != nil {
 			return grant.Info{}, err
 		}
-		info, err := empty(ctx, s, q, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, q)})
+		info, err := change(ctx, s, q, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, q)})
 		if ctx.Err() != nil && err != nil && info.Name != "" {
 			a.note("sequencer %s remains %s and grants no new windows; run firn sequencer %s %s to continue",
 				info.Name, info.State, name, info.Name)

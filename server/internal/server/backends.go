@@ -28,7 +28,7 @@ type backends struct {
 	peers        *forwarding.Peers // nil if no other server is asked
 }
 
-// newBackends makes the source of a complete Config.
+// newBackends makes the backends of a complete Config.
 func newBackends(c Config, f *files, tracer *tracing.Tracer) (s backends, err error) {
 	if c.Static != nil {
 		static := *c.Static

@@ -149,8 +149,8 @@ type Options struct {
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 
-	// Logger receives a message when the store does not accept the record, and when
-	// it does again; nil discards them.
+	// Logger receives a message when the store does not accept the record, and
+	// when it does again; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -304,8 +304,8 @@ func (a *Announcer) claim(ctx context.Context, now time.Time, value []byte) erro
 		for n := last + 1; n < min(last+9, maxMembers); n++ {
 			found = append(found, free{n, nil})
 		}
-		// Choose among the first ones, so that servers that start together do not all
-		// want the same.
+		// Choose among the first ones, so that servers that start together do
+		// not all want the same.
 		found = found[:min(8, len(found))]
 		mathrand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 		for _, f := range found {
