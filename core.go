@@ -155,14 +155,14 @@ func (c *core) take(r *request) (t *term, slot, n uint64, err error) {
 			return nil, 0, 0, err
 		}
 		n, end := r.want, min(v.limit, v.ahead)
-		if r.reserve {
+		if r.kind == wantsReservation {
 			r.hold = c.noteReservation(&v, n)
 		} else {
 			slot = c.evenStart(&v, slot, n)
 			n = min(n, end-slot)
 		}
 		if v.term.swap(v.word, slot, n) {
-			if !r.batch { // its slots can lie behind the clock
+			if r.kind != wantsBatch { // its slots can lie behind the clock
 				c.allow(&v, min(end, slot+n+freshness.MaxIDs))
 			}
 			return v.term, slot, n, nil
@@ -204,15 +204,15 @@ func (c *core) allow(v *view, end uint64) {
 func (c *core) slotFor(v *view, r *request) (slot uint64, err error) {
 	slot, need, ahead := v.slot, r.minSlots(), v.ahead
 	switch {
-	case r.batch:
+	case r.kind == wantsBatch:
 		r.from = min(r.from, c.clockSlot(v)) // lower if the clock went back
 		slot = max(v.word, r.from)
 		if err := c.tooLargeError(v.term, need); err != nil {
 			return 0, err
 		}
-	case r.reserve && v.term.static:
+	case r.kind == wantsReservation && v.term.static:
 		ahead += min(c.maxStaticBatch, 1<<63)
-	case r.reserve:
+	case r.kind == wantsReservation:
 		ahead = v.limit
 	}
 	switch {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Errors without data. Errors that carry data to act on are types: WaitError,
-// ClockError, RangeError and ParseError.
+// Errors without data. Errors with data are types: WaitError, ClockError,
+// RangeError and ParseError.
 var (
 	// ErrExhausted is matched by every WaitError: no ID is free now, but one
 	// will be a moment later.
@@ -44,7 +44,9 @@ var (
 // A WaitError reports that the IDs of a call may not be made now, and how long
 // it takes until they may. It matches ErrExhausted.
 type WaitError struct {
-	Wait time.Duration // from the last reading of the clock, up to 1 s before the call returns; at least 1 ns
+	// Wait is how long until then, at least 1 ns. It counts from the last
+	// reading of the clock, up to 1 s before a waiting call returns.
+	Wait time.Duration
 
 	n      uint64 // IDs of the call; 0 is 1
 	before uint64 // IDs that calls wait for which came before

@@ -132,10 +132,9 @@ func (g *GeneratorOf[I]) Fill(ctx context.Context, dst []I) error {
 // the end of the batch, exclusive, minus MaxAhead.
 func (g *GeneratorOf[I]) Reserve(n int) (b BatchOf[I], hold time.Duration, err error) {
 	var r request
-	if err := g.wantBatch(&r, n); err != nil {
+	if err := g.wantAll(&r, wantsReservation, n); err != nil {
 		return b, 0, err
 	}
-	r.batch, r.reserve = false, true
 	t, slot, got, err := g.take(&r)
 	if err != nil {
 		return b, r.hold, err
@@ -157,7 +156,7 @@ func (g *GeneratorOf[I]) Reserve(n int) (b BatchOf[I], hold time.Duration, err e
 func (g *GeneratorOf[I]) NextBatch(ctx context.Context, n int) (b BatchOf[I], err error) {
 	needContext(ctx)
 	var r request
-	if err := g.wantBatch(&r, n); err != nil {
+	if err := g.wantAll(&r, wantsBatch, n); err != nil {
 		return b, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -180,7 +179,7 @@ func (g *GeneratorOf[I]) NextBatch(ctx context.Context, n int) (b BatchOf[I], er
 // the error is a *WaitError or a *ClockError, and no ID is taken.
 func (g *GeneratorOf[I]) TryNextBatch(n int) (b BatchOf[I], err error) {
 	var r request
-	if err := g.wantBatch(&r, n); err != nil {
+	if err := g.wantAll(&r, wantsBatch, n); err != nil {
 		return b, err
 	}
 	if g.line.busy() {
@@ -194,13 +193,12 @@ func (g *GeneratorOf[I]) TryNextBatch(n int) (b BatchOf[I], err error) {
 	return b, nil
 }
 
-// wantBatch makes r the request for a batch of n IDs, or returns an error if n
-// is invalid.
-func (c *core) wantBatch(r *request, n int) error {
+// wantAll makes r a request for n IDs, or returns an error if n is invalid.
+func (c *core) wantAll(r *request, kind requestKind, n int) error {
 	if n < 1 {
 		return fmt.Errorf("firn: a batch of %d IDs is not possible: ask for at least 1", n)
 	}
-	r.want, r.batch, r.from = uint64(n), true, math.MaxUint64
+	r.kind, r.want, r.from = kind, uint64(n), math.MaxUint64
 	return c.tooLargeError(c.term.Load(), r.want)
 }
 

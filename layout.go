@@ -125,6 +125,10 @@ func (l Layout) Last() time.Time {
 	return t
 }
 
+// End returns the exclusive end of the layout's time, one Unit after Last. From
+// then on generators return ErrTimeOver.
+func (l Layout) End() time.Time { return l.Last().Add(l.unit) }
+
 // MaxNode returns the highest node ID.
 func (l Layout) MaxNode() uint64 { return mask(l.nodeBits) }
 

@@ -43,14 +43,21 @@ type line struct {
 	wantedSoFar uint64        // slots that all calls so far wanted
 }
 
-// A request is a call that wants at least one and up to want slots, or, if it
-// is a batch or a reservation, all of them.
+// A requestKind says how many of the wanted slots a request takes at once.
+type requestKind uint8
+
+const (
+	wantsSome        requestKind = iota // at least one
+	wantsBatch                          // all
+	wantsReservation                    // all, regardless of MaxAhead; it never waits
+)
+
+// A request is a call that wants slots.
 type request struct {
-	want    uint64
-	batch   bool
-	reserve bool          // regardless of MaxAhead; it never waits
-	hold    time.Duration // how long to hold a reservation
-	from    uint64        // lower bound of a batch's slots
+	kind requestKind
+	want uint64
+	hold time.Duration // how long to hold a reservation
+	from uint64        // lower bound of a batch's slots
 
 	elem         *list.Element // nil if it is not in line
 	wantedBefore uint64        // line.wantedSoFar when it joined
@@ -63,10 +70,10 @@ type request struct {
 
 // minSlots returns the least number of slots that r can use.
 func (r *request) minSlots() uint64 {
-	if r.batch || r.reserve {
-		return r.want
+	if r.kind == wantsSome {
+		return 1
 	}
-	return 1
+	return r.want
 }
 
 // busy reports whether any call is waiting.
@@ -153,7 +160,7 @@ func (l *line) distribute(c *core, v *view) (given bool, err error) {
 		if c.term.Load() != v.term {
 			return false, nil // refused by a term that has ended
 		}
-		if _, wait := c.waitAfter(err); wait && first.batch {
+		if _, wait := c.waitAfter(err); wait && first.kind == wantsBatch {
 			l.batchEnd.Store(slot + first.want)
 		}
 		return false, err
@@ -186,7 +193,7 @@ func (l *line) distribute(c *core, v *view) (given bool, err error) {
 // canTake reports whether r, which is not the first, may get slots from next
 // on: after a batch, these can be slots that the clock has already passed.
 func (r *request) canTake(next, end, clock uint64) bool {
-	if r.batch {
+	if r.kind == wantsBatch {
 		return next >= min(r.from, clock) && r.want <= end-next
 	}
 	return next >= clock

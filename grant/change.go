@@ -67,7 +67,7 @@ func changeConfig(ctx context.Context, s Store, name, what string, do edit) (inf
 		if !bytes.Equal(before, info.encode()) {
 			info.LastChange = newChange(ctx, what)
 		}
-		info.nonce = newToken()
+		info.nonce = newToken(random)
 		return info.encode()
 	})
 	switch {
@@ -117,7 +117,7 @@ func changeIfNonce(ctx context.Context, s Store, name, nonce string, change func
 			return nil
 		}
 		change(&r)
-		next = newToken()
+		next = newToken(random)
 		r.nonce = next
 		ours = append(ours, next)
 		return r.encode()

@@ -233,7 +233,7 @@ func (c *windowCloser) closeAll(ctx context.Context, s Store, i Info, now int64)
 			c.confirmed[key] = true
 			continue
 		}
-		r.State, r.Nonce = nodeClosing, newToken()
+		r.State, r.Nonce = nodeClosing, newToken(random)
 		next := r.encode()
 		switch applied, err := s.CAS(ctx, key, n.value, next); {
 		case err != nil:

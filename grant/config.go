@@ -118,7 +118,7 @@ func (c Config) Check() error {
 
 // checkTime returns an error if the layout can make no more IDs.
 func (c Config) checkTime(name string, now time.Time) error {
-	end := c.Layout.Last().Add(c.Layout.Unit())
+	end := c.Layout.End()
 	if now.Before(end) {
 		return nil
 	}

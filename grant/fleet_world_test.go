@@ -53,7 +53,7 @@ func newFleet(p plan) *fleet {
 		w.keys = append(w.keys, nodeKey(simName, n, w.layout.MaxNode()))
 	}
 	r := newInfo(simName, testConfig(w.layout.String(), p.Window))
-	r.Created, r.nonce = timeOf(fleetBegins), newToken()
+	r.Created, r.nonce = timeOf(fleetBegins), newToken(random)
 	w.values[w.config] = r.encode()
 	return w
 }

@@ -172,7 +172,8 @@ func (m *machine) renew() {
 
 // newRecord returns a new record of the member, with what it carries on.
 func (m *machine) newRecord(state string, until int64, r nodeRecord) []byte {
-	r.Nonce, r.Owner, r.Until, r.Wall, r.State, r.Host = m.token(), m.owner, until, m.wall, state, m.options.host
+	r.Nonce, r.Owner, r.Host = newToken(m.options.random), m.owner, m.options.host
+	r.State, r.Until, r.Wall = state, until, m.wall
 	if r.held() {
 		// A write that settles another one, from before the clock was set back,
 		// has the same end and so needs the same clock: a fence assumes a

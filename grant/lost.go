@@ -57,7 +57,7 @@ func (m *machine) handleUnexpected(value []byte, fenced bool) {
 	default:
 		// A nonce that we never wrote: another process has our name.
 		m.alarm(raisedAlarm{Kind: alarmCloned, Node: h.node, From: h.usedAtRenewal, Until: h.until})
-		m.owner = m.token()
+		m.owner = newToken(m.options.random)
 		h.lost = true // to be sealed, but not given back
 		h.close()
 	}
@@ -117,7 +117,7 @@ func (m *machine) handleOverlap(r nodeRecord, from, until int64, fenced bool) {
 		m.alarm(a)
 	}
 	if !fenced {
-		m.owner = m.token()
+		m.owner = newToken(m.options.random)
 		m.freezeBecause(reason)
 	}
 }

@@ -75,7 +75,7 @@ const (
 func newMachine(s MemberOptions) *machine {
 	s.host = truncate(s.host, maxHost)
 	m := &machine{options: s, search: search{preferred: -1}, used: never, seenConfig: seenConfig{seenFloor: never}}
-	m.owner = m.token()
+	m.owner = newToken(m.options.random)
 	return m
 }
 
@@ -88,11 +88,6 @@ func truncate(s string, n int) string {
 		n--
 	}
 	return s[:n]
-}
-
-// token returns a random text of 128 bits.
-func (m *machine) token() string {
-	return fmt.Sprintf("%016x%016x", m.options.random(), m.options.random())
 }
 
 // Info returns the sequencer as it was last read. ok is false if it was not

@@ -208,7 +208,7 @@ func copyNode(ctx context.Context, s Store, key string, r nodeRecord) error {
 			}
 			next = mergeRecords(r, there)
 		}
-		next.State, next.Nonce = nodeFree, newToken()
+		next.State, next.Nonce = nodeFree, newToken(random)
 		next.From, next.Replaced = optionalTime{}, recordID{}
 		return next.encode()
 	})

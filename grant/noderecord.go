@@ -149,7 +149,7 @@ func (r nodeRecord) takenAway() bool { return r.State == nodeFree && r.Owner == 
 
 // takeAway takes the node ID away from its owner, for a fence or a repair.
 func (r *nodeRecord) takeAway(now int64) {
-	r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", nodeFree, now
+	r.Nonce, r.Owner, r.State, r.Wall = newToken(random), "", nodeFree, now
 	r.From, r.Replaced = optionalTime{}, recordID{}
 }
 

@@ -14,4 +14,5 @@ func random() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-func newToken() string { return fmt.Sprintf("%016x%016x", random(), random()) }
+// newToken returns a random text of 128 bits.
+func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", random(), random()) }

@@ -17,7 +17,6 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
-	"github.com/firnid/firn/server/internal/operate/config"
 )
 
 // An adoptCmd has the flags of the command adopt.
@@ -143,9 +142,9 @@ func (c *adoptCmd) refuseUnfit(r check.Report) error {
 		return refused("name the right layout with --layout, or leave these IDs out if another generator made them",
 			"IDs that do not fit layout %s: %d, first %s: %w",
 			c.layout, r.Foreign, r.FirstForeign.Append(nil, form.Of(firn.Decimal)), textfmt.Plain(r.ForeignError))
-	case !now.Before(config.End(c.layout)):
+	case !now.Before(c.layout.End()):
 		return refused("use a layout with more time bits, which makes greater IDs: see docs/moving.md",
-			"the time of layout %s ended at %s: no ID is left", c.layout, textfmt.Stamp(config.End(c.layout)))
+			"the time of layout %s ended at %s: no ID is left", c.layout, textfmt.Stamp(c.layout.End()))
 	case c.guessed && ahead > c.layout.MaxAhead().Seconds():
 		return refused(layouts, "the layout is a guess, and wrong: by %s the highest ID is %s ahead of this clock",
 			c.layout, inspect.Span(ahead))

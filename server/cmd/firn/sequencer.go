@@ -124,7 +124,7 @@ func (a *app) printInfo(i grant.Info, asJSON bool) {
 	r.add("max ahead", "%v", i.Config.MaxAhead)
 	r.add("window", "%s", windowOf(i))
 	if i.State < grant.Destroyed {
-		r.add("time ends", "%s", inspect.Stamp(config.End(i.Config.Layout), i.Config.Layout.Unit()))
+		r.add("time ends", "%s", inspect.Stamp(i.Config.Layout.End(), i.Config.Layout.Unit()))
 	}
 	r.add("created", "%s, incarnation %d", textfmt.Stamp(i.Created), i.Incarnation)
 	if c := i.LastChange; c != (grant.Change{}) {

@@ -10,7 +10,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/metrics"
 )
 
@@ -161,7 +160,7 @@ func rowOf(q sequencerInfo, at time.Time) *overviewRow {
 	}
 	l := q.Info.Config.Layout
 	row.State, row.Layout = states[q.Info.State], l.String()
-	row.Last, row.Left = l.Last(), timeLeft(config.End(l), at)
+	row.Last, row.Left = l.Last(), timeLeft(l.End(), at)
 	n, _ := nodeCounts(q, at)
 	row.Held, row.Free = n.Held, n.Free
 	return row

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -49,7 +48,7 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	}
 	c := q.Info.Config
 	counts, first := nodeCounts(q, at)
-	end := config.End(c.Layout)
+	end := c.Layout.End()
 	begins := q.Info.Floor.Add(-c.MaxAhead)
 	s := states[q.Info.State]
 	switch {

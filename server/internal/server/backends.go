@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/operate/storehealth"
@@ -89,7 +88,7 @@ func (s *backends) figures() (all []metrics.Sequencer) {
 			m.Problem = k.String()
 		}
 		if l := u.Layout; !l.IsZero() {
-			m.Ends = config.End(l)
+			m.Ends = l.End()
 		}
 		return m
 	}

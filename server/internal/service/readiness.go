@@ -11,7 +11,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/operate/config"
 )
 
 // readyFor is how long an answer is given again: docs/security.md has the limit
@@ -77,7 +76,7 @@ func scopeOf(err error) scope {
 // clockRefusal returns why a generator makes no IDs at a time; nil if it does.
 func clockRefusal(l firn.Layout, maxAhead, lead time.Duration, now time.Time) error {
 	switch {
-	case !now.Before(config.End(l)):
+	case !now.Before(l.End()):
 		return firn.ErrTimeOver
 	case now.Before(l.Epoch()):
 		return &firn.ClockError{Now: now, Last: l.Epoch(), Wait: l.Epoch().Sub(now)}

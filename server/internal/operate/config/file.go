@@ -295,10 +295,6 @@ func (t *Template) Set(key, text string) (err error) {
 	return err
 }
 
-// End returns when the time of a layout is over: at the end of its last tick,
-// which has IDs too.
-func End(l firn.Layout) time.Time { return l.Last().Add(l.Unit()) }
-
 // CheckTime returns an error if no ID of a layout can be made at a time.
 func CheckTime(l firn.Layout, now time.Time) error {
 	if l.IsZero() || l.ReadOnly() {
@@ -307,7 +303,7 @@ func CheckTime(l firn.Layout, now time.Time) error {
 	if l.Epoch().After(now) {
 		return fmt.Errorf("layout %s: no ID can be made before its epoch, %s", l, l.Epoch().UTC().Format(time.RFC3339))
 	}
-	if end := End(l); !now.Before(end) {
+	if end := l.End(); !now.Before(end) {
 		return fmt.Errorf("layout %s: its time range ended at %s: choose more time bits or, for a sequencer that was never used, a later epoch",
 			l, end.UTC().Format(time.RFC3339))
 	}

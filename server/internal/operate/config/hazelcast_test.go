@@ -194,7 +194,7 @@ func TestCheckTime(t *testing.T) {
 // TestEnd: a generator makes IDs until the very end of the last tick.
 func TestEnd(t *testing.T) {
 	layout := firn.MustParseLayout("bits=time:31.node:10.seq:10,unit=10ms,epoch=2026-01-01T00:00:00Z")
-	end := End(layout)
+	end := layout.End()
 	now := end.Add(-1)
 	g := must.Get(firn.NewGenerator(layout, firn.Grant{Node: 1, From: layout.Epoch()}, &firn.Options{Now: func() time.Time { return now }}))(t)
 	if id, err := g.TryNext(); err != nil || !must.Get(layout.Decompose(id))(t).Time.Equal(layout.Last()) || CheckTime(layout, now) != nil {

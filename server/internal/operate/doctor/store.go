@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/operate/config"
 )
 
 // timedReads is how many requests are timed, and slowStore the latency of a
@@ -129,7 +128,7 @@ func (r *report) state(name string, i grant.Info) {
 	if c := i.LastChange; c != (grant.Change{}) {
 		since = fmt.Sprintf(" (last change: %s by %s, %s)", c.What, c.By, c.At.Format(time.RFC3339))
 	}
-	switch end := config.End(i.Config.Layout); {
+	switch end := i.Config.Layout.End(); {
 	case i.MovedTo != "":
 		r.add("records", OK, "", "sequencer %s was moved to %s%s", name, i.MovedTo, since)
 	case i.State >= grant.Destroyed:
