@@ -166,8 +166,8 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 
 // TryNext returns the next ID if it has already been fetched. It never waits,
 // and never fetches by itself; without OnDemand, it triggers a fetch in the
-// background. If there is no ID, the error matches ErrExhausted,
-// and also the error of the last fetch if that failed.
+// background. If there is no ID, the error matches ErrExhausted, and also the
+// error of the last fetch if that failed.
 func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	var one [1]I
 	if p.takeSome(p.block.Load(), one[:]) > 0 {

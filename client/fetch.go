@@ -56,7 +56,7 @@ func (s *SequencerOf[I]) pickOrWait(ctx context.Context, c *callState) int {
 	for {
 		i, probes, wait := s.view.pick(c)
 		for _, j := range probes {
-			s.probe(j)
+			s.startProbe(j)
 		}
 		if i >= 0 || wait == 0 || c.refusal != nil || time.Since(c.start)+wait > s.client.config.Patience {
 			return i
@@ -189,7 +189,7 @@ func (s *SequencerOf[I]) recordResult(ctxErr error, c *callState, i int, start t
 		}
 	}
 	s.setLastError(err)
-	s.recordFailure(i, start, ofServer, retryAfter, err)
+	s.logFailure(i, start, ofServer, retryAfter, err)
 	c.tries[i].tried = true
 	if s.client.config.Patience < 0 {
 		c.tries[i].refused = err // once is enough
@@ -197,9 +197,9 @@ func (s *SequencerOf[I]) recordResult(ctxErr error, c *callState, i int, start t
 	return false
 }
 
-// probe asks a suspect for one ID, which is lost, while calls use other
+// startProbe asks a suspect for one ID, which is lost, while calls use other
 // servers.
-func (s *SequencerOf[I]) probe(i int) {
+func (s *SequencerOf[I]) startProbe(i int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed.Load() {
@@ -209,7 +209,7 @@ func (s *SequencerOf[I]) probe(i int) {
 		defer func() {
 			if v := recover(); v != nil { // by the caller's code
 				at := nameAt(s.name, s.view.servers[i].name)
-				s.recordFailure(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", at, v))
+				s.logFailure(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", at, v))
 			}
 		}()
 		start, packed, c := time.Now(), s.packed.Load(), s.view.newCallState(1)
@@ -252,9 +252,9 @@ func (s *SequencerOf[I]) failure(cause error) error {
 	return &giveUpError{s.name, cause, errs}
 }
 
-// recordFailure records that a server has failed, and logs it if it answered
+// logFailure records that a server has failed, and logs it if it answered
 // before.
-func (s *SequencerOf[I]) recordFailure(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) {
+func (s *SequencerOf[I]) logFailure(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) {
 	if s.view.recordFailure(i, start, ofServer, retryAfter, err) {
 		s.client.config.Logger.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "error", err)
 	}

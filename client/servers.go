@@ -156,7 +156,7 @@ func (v *serverView) recordAnswer(i int, start time.Time, isProbe bool) bool {
 	v.limitedUntil = time.Time{}
 	took, slow := time.Since(start), v.hedgeAfterLocked()
 	if took >= slow {
-		v.markSuspect(i, start, v.noAnswerError(i, start))
+		v.suspectServer(i, start, v.noAnswerError(i, start))
 	}
 	if !isProbe {
 		v.answerTime += (min(took, 2*slow) - v.answerTime) / 8
@@ -191,7 +191,7 @@ func (v *serverView) suspectIfLate(i int, start time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if time.Since(start) >= v.hedgeAfterLocked() {
-		v.markSuspect(i, start, v.noAnswerError(i, start))
+		v.suspectServer(i, start, v.noAnswerError(i, start))
 	}
 }
 
@@ -202,9 +202,9 @@ func (v *serverView) noAnswerError(i int, start time.Time) error {
 		nameAt(v.name, v.servers[i].name), took, context.DeadlineExceeded)
 }
 
-// markSuspect makes a server a suspect. It may answer requests of other
+// suspectServer makes a server a suspect. It may answer requests of other
 // sequencers, so it must also answer one of this one.
-func (v *serverView) markSuspect(i int, start time.Time, err error) {
+func (v *serverView) suspectServer(i int, start time.Time, err error) {
 	v.health[i].markSuspect(start, err, false)
 	v.ownHealth[i].markSuspect(start, err, false)
 }

@@ -172,8 +172,8 @@ func fenceAll(ctx context.Context, s Store, name string, floor, longest, now int
 }
 
 // fenceNode rewrites a record, so that every write prepared before is refused,
-// and reports whether it did. A damaged record is left unchanged: no
-// member can acquire or extend it.
+// and reports whether it did. A damaged record is left unchanged: no member can
+// acquire or extend it.
 func fenceNode(ctx context.Context, s Store, key string, floor, now int64) (done bool, err error) {
 	err = settle(ctx, s, key, func(old []byte, _ bool) []byte {
 		r, err := decodeNode(key, old)

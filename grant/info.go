@@ -99,11 +99,4 @@ type NodeInfo struct {
 	Written time.Time // when the record was last written, by its writer's clock
 	Held    bool      // false if it was given back or fenced
 	Closing bool      // its owner must give it back
-
-	// For Repair only: From and To are the span of time that it gives back,
-	// which no window of the node ID ever covered. From To up to Kept, wrong
-	// clocks have claimed the node ID; that span is never used again. All three
-	// are zero if the record contains no such span. Then only time frees the
-	// node ID.
-	From, To, Kept time.Time
 }

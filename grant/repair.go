@@ -20,9 +20,18 @@ type RepairOptions struct {
 
 // A RepairReport is what Repair did, or would do.
 type RepairReport struct {
-	Nodes   []NodeInfo // that were given back
-	Left    []NodeInfo // that are far ahead, and cannot be given back
-	Damaged []error    // of records that cannot be read, and were left unchanged
+	Nodes   []RepairedNode // that were given back
+	Left    []NodeInfo     // that are far ahead, and that only time frees
+	Damaged []error        // of records that cannot be read, and were left unchanged
+}
+
+// A RepairedNode is a node ID that Repair gave back. No window of it ever
+// covered the span [From, To), in which it can be used again. Wrong clocks have
+// claimed [To, Kept), which is never used again. NodeInfo is what the record
+// had before.
+type RepairedNode struct {
+	NodeInfo
+	From, To, Kept time.Time
 }
 
 // Repair gives back node IDs that were claimed and abandoned by processes whose
@@ -61,8 +70,8 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 			report.Left = append(report.Left, n)
 		default:
 			r.repair()
-			n.From, n.To, n.Kept = timeOf(r.Until), timeOf(r.Spoiled[0]), timeOf(r.Spoiled[1])
-			report.Nodes = append(report.Nodes, n)
+			report.Nodes = append(report.Nodes,
+				RepairedNode{n, timeOf(r.Until), timeOf(r.Spoiled[0]), timeOf(r.Spoiled[1])})
 		}
 	}
 	if opt.DryRun {

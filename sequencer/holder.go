@@ -6,33 +6,33 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A holder is a member as seen by its Keeper. A member does not have these
+// A holder is a sequencer as seen by its Keeper. A sequencer does not have these
 // methods itself, because a caller could then use a node ID without a grant.
-type holder[I firn.AnyID[I]] struct{ member *SequencerOf[I] }
+type holder[I firn.AnyID[I]] struct{ sequencer *SequencerOf[I] }
 
 // Begin starts or switches the generator under a grant.
 func (h holder[I]) Begin(g firn.Grant) error {
-	err := h.member.beginGrant(g)
+	err := h.sequencer.beginGrant(g)
 	if err != nil {
-		h.member.sealGenerator() // nothing of the previous grant is used either
+		h.sequencer.sealGenerator() // nothing of the previous grant is used either
 	}
-	h.member.mu.Lock()
-	defer h.member.mu.Unlock()
-	h.member.unusable = err
+	h.sequencer.mu.Lock()
+	defer h.sequencer.mu.Unlock()
+	h.sequencer.unusable = err
 	return err
 }
 
 // Extend moves the end of the window to a later time.
 func (h holder[I]) Extend(until time.Time) error {
-	if current := h.member.current.Load(); current != nil {
+	if current := h.sequencer.current.Load(); current != nil {
 		return current.Extend(until)
 	}
 	return nil
 }
 
-func (h holder[I]) Seal() { h.member.sealGenerator() }
+func (h holder[I]) Seal() { h.sequencer.sealGenerator() }
 
-func (h holder[I]) Used() time.Time { return h.member.usedUntil() }
+func (h holder[I]) Used() time.Time { return h.sequencer.usedUntil() }
 
 // beginGrant makes a generator, which lives until it is sealed, or switches the
 // existing one.

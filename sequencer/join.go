@@ -55,11 +55,10 @@ func (q *SequencerOf[I]) Join(ctx context.Context) error {
 }
 
 // Leave gives the node ID back and waits until the store has recorded that. No
-// IDs are made until Join. If the context ends first, Leave returns an
-// error, and the node ID is given back when the store answers. If the store
-// fails 20 times, or went back to an earlier state, Leave returns an error,
-// and the node ID becomes free when its window ends. A concurrent Join also
-// ends the wait.
+// IDs are made until Join. If the context ends first, Leave returns an error,
+// and the node ID is given back when the store answers. If the store fails 20
+// times, or went back to an earlier state, Leave returns an error, and the node
+// ID becomes free when its window ends. A concurrent Join also ends the wait.
 func (q *SequencerOf[I]) Leave(ctx context.Context) error {
 	err := q.setWanted(ctx, false)
 	if err == nil {

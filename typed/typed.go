@@ -98,8 +98,8 @@ func prefixOf[K Kind]() string {
 // maxPrefix is the maximum length of a prefix.
 const maxPrefix = 63
 
-// CheckPrefix returns an error if prefix is not 1 to 63 characters of
-// a-z and _, beginning and ending with a letter.
+// CheckPrefix returns an error if prefix is not 1 to 63 characters of a-z and
+// _, beginning and ending with a letter.
 func CheckPrefix(prefix string) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("typed: prefix %.80q %s; a prefix has 1 to %d characters of a-z and _, and begins and "+

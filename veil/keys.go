@@ -12,10 +12,10 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Keys are secret keys by number, from 1 to 9999. The text of a veiled ID
-// has the number of its key: v2_ and the digits of typed text. To replace a
-// key, add one with a higher number, which veils new texts, and keep the old
-// one for as long as its texts are in use.
+// Keys are secret keys by number, from 1 to 9999. The text of a veiled ID has
+// the number of its key: v2_ and the digits of typed text. To replace a key,
+// add one with a higher number, which veils new texts, and keep the old one for
+// as long as its texts are in use.
 type Keys map[int][]byte
 
 // maxKeyNumber is the highest number of a key.

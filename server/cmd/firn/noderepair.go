@@ -27,24 +27,22 @@ func newNodeRepair(a *app) *cobra.Command {
 	})
 }
 
-// blockedJSON returns blocked node IDs for JSON. Those that can be given back
-// have the span that is, and until when the rest is kept.
-func blockedJSON(nodes []grant.NodeInfo) any {
-	all := make([]map[string]any, len(nodes))
-	for i, n := range nodes {
-		all[i] = map[string]any{"node": n.Node, "host": n.Host, "owner": n.Owner, "until": textfmt.Stamp(n.Until)}
-		if !n.To.IsZero() {
-			all[i]["from"], all[i]["to"], all[i]["kept_until"] = textfmt.Stamp(n.From), textfmt.Stamp(n.To), textfmt.Stamp(n.Kept)
-		}
-	}
-	return all
-}
-
 func (a *app) printRepair(name string, r grant.RepairReport, m *applyCmd) {
 	if m.asJSON {
+		blocked := func(n grant.NodeInfo) map[string]any {
+			return map[string]any{"node": n.Node, "host": n.Host, "owner": n.Owner, "until": textfmt.Stamp(n.Until)}
+		}
+		repaired, left := make([]any, len(r.Nodes)), make([]any, len(r.Left))
+		for i, n := range r.Nodes {
+			node := blocked(n.NodeInfo)
+			node["from"], node["to"], node["kept_until"] = textfmt.Stamp(n.From), textfmt.Stamp(n.To), textfmt.Stamp(n.Kept)
+			repaired[i] = node
+		}
+		for i, n := range r.Left {
+			left[i] = blocked(n)
+		}
 		a.printJSON(map[string]any{
-			"sequencer": name, "applied": m.apply, "repaired": blockedJSON(r.Nodes), "left": blockedJSON(r.Left),
-			"damaged": len(r.Damaged),
+			"sequencer": name, "applied": m.apply, "repaired": repaired, "left": left, "damaged": len(r.Damaged),
 		})
 		return
 	}
@@ -58,7 +56,7 @@ func (a *app) printRepair(name string, r grant.RepairReport, m *applyCmd) {
 		return key
 	}
 	for _, n := range r.Nodes {
-		key := blocked(n)
+		key := blocked(n.NodeInfo)
 		t.add(key, "gives back %s to %s", textfmt.Stamp(n.From), textfmt.Stamp(n.To))
 		t.add(key, "keeps %s to %s, which no member uses again", textfmt.Stamp(n.To), textfmt.Stamp(n.Kept))
 	}
