@@ -50,8 +50,8 @@ type Sequencer struct {
 	// try takes IDs that are available and that no earlier call waits for.
 	try func(n int) (Batch, error)
 
-	// wait waits for IDs after try has refused them.
-	wait func(ctx context.Context, n int, refusal error) (Batch, error)
+	// waitInLine waits for IDs after try has refused them.
+	waitInLine func(ctx context.Context, n int, refusal error) (Batch, error)
 }
 
 // A source makes the IDs of a Sequencer: a generator, or a sequencer of a
@@ -72,7 +72,7 @@ type source[I firn.AnyID[I]] interface {
 // context.
 func NewSequencer[I firn.AnyID[I]](l firn.Layout, from source[I]) *Sequencer {
 	line := newQueue(l, from)
-	return &Sequencer{Layout: l, try: line.try, wait: line.wait}
+	return &Sequencer{Layout: l, try: line.try, waitInLine: line.waitInLine}
 }
 
 // complete makes a Form ready for the IDs of the sequencer. It is an error if
@@ -108,5 +108,5 @@ func (s *Sequencer) Take(ctx context.Context, n int) (b Batch, err error) {
 	if b, err = s.Try(n); err == nil {
 		return b, nil
 	}
-	return s.wait(ctx, n, err)
+	return s.waitInLine(ctx, n, err)
 }

@@ -75,13 +75,13 @@ func (b *StoreBackend) opened() map[string]*entry {
 	return all
 }
 
-// wait waits after a refusal, for a silent store only as long as that makes
-// sense, and asks other servers if this one has lost its node ID.
-func (e *entry) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
+// waitInLine waits after a refusal, for a silent store only as long as that
+// makes sense, and asks other servers if this one has lost its node ID.
+func (e *entry) waitInLine(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	err = e.retireIfRecreated(refusal)
 	if isWait(refusal) {
 		err = e.backend.silence.whileAnswering(ctx, storeUse{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
-			b, err = e.queue.wait(ctx, n, refusal)
+			b, err = e.queue.waitInLine(ctx, n, refusal)
 			return e.retireIfRecreated(err)
 		})
 	}

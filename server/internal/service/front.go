@@ -147,20 +147,20 @@ func (f *Front) take(ctx context.Context, c *auth.Credentials, name string, r *R
 	}
 	s := f.Backend.Opened(name) // which has a valid name
 	if s == nil {
-		return f.wait(ctx, c, name, r, b, nil, nil)
+		return f.takeWaiting(ctx, c, name, r, b, nil, nil)
 	}
 	if p := r.fit(s); p != nil {
 		return p
 	}
 	var err error
 	if *b, err = s.Try(r.Count); err != nil {
-		return f.wait(ctx, c, name, r, b, s, err)
+		return f.takeWaiting(ctx, c, name, r, b, s, err)
 	}
 	return nil
 }
 
-// wait waits for the IDs that s has refused, or for s if that is nil.
-func (f *Front) wait(ctx context.Context, c *auth.Credentials, name string, r *Request, b *Batch, s *Sequencer,
+// takeWaiting waits for the IDs that s has refused, or for s if that is nil.
+func (f *Front) takeWaiting(ctx context.Context, c *auth.Credentials, name string, r *Request, b *Batch, s *Sequencer,
 	refusal error,
 ) *Problem {
 	if s == nil {
@@ -175,7 +175,7 @@ func (f *Front) wait(ctx context.Context, c *auth.Credentials, name string, r *R
 	defer cancel()
 	var err error
 	if s != nil {
-		*b, err = s.wait(limited, r.Count, refusal)
+		*b, err = s.waitInLine(limited, r.Count, refusal)
 	} else if s, err = f.open(limited, c, name, r); err == nil {
 		if p := r.fit(s); p != nil {
 			return p

@@ -30,7 +30,7 @@ func TestLineLeft(t *testing.T) {
 				defer func() { _ = recover() }()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 				defer cancel()
-				_, _ = l.wait(ctx, 1, &firn.WaitError{})
+				_, _ = l.waitInLine(ctx, 1, &firn.WaitError{})
 			}()
 			if n := l.waiting.Load(); n != 0 {
 				t.Errorf("after a call that has %s, %d calls wait", what, n)

@@ -209,7 +209,7 @@ func (b *StoreBackend) auditCreation(ctx context.Context, creator *auth.Credenti
 func (b *StoreBackend) find(ctx context.Context, name string, mayCreate MayCreate,
 	options *sequencer.Options) (creator *auth.Credentials, err error) {
 	client := mayCreate.client()
-	if wait := b.missed.wait(client); wait > 0 {
+	if wait := b.missed.waitTime(client); wait > 0 {
 		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
 			&rateError{wait, fmt.Sprintf("this client uses more than %v unknown names a second", b.missed.rate.PerSecond)})
 	}
@@ -226,7 +226,7 @@ func (b *StoreBackend) find(ctx context.Context, name string, mayCreate MayCreat
 		creator, err = mayCreate.allowed(name, options.Prefix)
 	}
 	if err == nil {
-		if wait := b.creations.wait(client); wait > 0 {
+		if wait := b.creations.waitTime(client); wait > 0 {
 			err = &createError{Name: name, Cause: &rateError{wait, fmt.Sprintf("this server creates %v sequencer a second for "+
 				"each client by use; create it first (firn sequencer create)", b.creations.rate.PerSecond)}}
 		}
@@ -253,7 +253,7 @@ func openAs[I firn.AnyID[I], Q interface {
 	config := q.Config()
 	e.openSequencer, e.queue = q, newQueue(config.Layout, q)
 	e.sequencer = &Sequencer{Layout: config.Layout, Prefix: config.Prefix, Veil: veilOf(e.backend.config.Veil, e.name, config.Layout),
-		try: e.queue.try, wait: e.wait}
+		try: e.queue.try, waitInLine: e.waitInLine}
 	return nil
 }
 

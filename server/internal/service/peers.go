@@ -84,7 +84,7 @@ func (b *StoreBackend) peerSequencer(name string, f failure) *Sequencer {
 	l := f.config.Layout
 	return &Sequencer{Layout: l, Prefix: f.config.Prefix, Veil: veilOf(b.config.Veil, name, l),
 		try: func(int) (Batch, error) { return Batch{}, errNotTried },
-		wait: func(ctx context.Context, n int, _ error) (Batch, error) {
+		waitInLine: func(ctx context.Context, n int, _ error) (Batch, error) {
 			return b.config.Peers.Take(ctx, name, l, n, f.err)
 		}}
 }

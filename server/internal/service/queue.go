@@ -43,9 +43,9 @@ func isWait(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// wait waits for its turn, and for the IDs, after a refusal of try. The first
-// call that waits has its turn, and all of its limit.
-func (q *queue) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
+// waitInLine waits for its turn, and for the IDs, after a refusal of try. The
+// first call that waits has its turn, and all of its limit.
+func (q *queue) waitInLine(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	if !isWait(refusal) {
 		return b, refusal
 	}

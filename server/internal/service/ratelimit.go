@@ -29,8 +29,8 @@ type meters struct {
 	by map[string]*auth.Meter
 }
 
-// wait returns how long the next one of a client must wait.
-func (m *meters) wait(client string) time.Duration {
+// waitTime returns how long the next one of a client must wait.
+func (m *meters) waitTime(client string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if of := m.by[client]; of != nil {
