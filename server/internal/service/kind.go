@@ -214,3 +214,23 @@ func (k Kind) RESP() string { return kinds[k].resp }
 
 // Code returns the gRPC code. UNAVAILABLE may be retried, other codes may not.
 func (k Kind) Code() codes.Code { return kinds[k].code }
+
+// A scope is what a Kind says of a server that gives no IDs of a sequencer. The
+// table in docs/runbooks.md has the consequences of each.
+type scope int
+
+const (
+	scopeNone      scope = iota // it ends by itself, or concerns a request
+	scopeWanted                 // an operator wanted it
+	scopeStore                  // Ready looks at the cause itself: the store, or its configurations
+	scopeSequencer              // other sequencers may be served
+	scopeServer                 // the cause is the server or its store
+)
+
+// scopeOf returns the scope of an error.
+func scopeOf(err error) scope {
+	if err == nil {
+		return scopeNone
+	}
+	return kinds[kindOf(err)].scope
+}
