@@ -157,6 +157,18 @@ func outputForm(cmd *cobra.Command, f *form.Form, l firn.Layout, prefix string) 
 	return usePrefix(f, "format", prefix)
 }
 
+// checkRaw rejects raw output that JSON cannot contain or a terminal cannot show.
+func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
+	switch {
+	case f.Is(firn.Raw) && asJSON:
+		return misuse("", "--%s raw writes bytes, which JSON cannot contain", flag)
+	case f.Is(firn.Raw) && a.style().terminal:
+		return misuse("send them to a file or a pipe, or use --"+flag+" hex",
+			"--%s raw writes bytes that a terminal cannot show", flag)
+	}
+	return nil
+}
+
 // encodingVar adds --from.
 func encodingVar(cmd *cobra.Command, e *form.Form) {
 	show := func(e form.Form) string { return e.String() }

@@ -137,18 +137,6 @@ func (n *nextCmd) checkForm() error {
 	return n.app.checkRaw("format", &n.format, n.asJSON)
 }
 
-// checkRaw rejects raw output that JSON cannot contain or a terminal cannot show.
-func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
-	switch {
-	case f.Is(firn.Raw) && asJSON:
-		return misuse("", "--%s raw writes bytes, which JSON cannot contain", flag)
-	case f.Is(firn.Raw) && a.style().terminal:
-		return misuse("send them to a file or a pipe, or use --"+flag+" hex",
-			"--%s raw writes bytes that a terminal cannot show", flag)
-	}
-	return nil
-}
-
 // resolve checks the form of the output, and pins the node ID of --node.
 func (n *nextCmd) resolve() error {
 	if err := n.checkForm(); err != nil || n.node == "" {
@@ -195,10 +183,6 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 	}
 	return writeFrom(ctx, n, s, sequencer.Open)
 }
-
-// joinLimit bounds how long a command waits for a node ID. A server keeps trying,
-// but a user at a terminal wants to know what is wrong.
-const joinLimit = 10 * time.Second
 
 // writeFrom writes IDs of the sequencer that open opens.
 func writeFrom[I firn.AnyID[I], Q interface {

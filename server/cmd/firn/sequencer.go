@@ -35,39 +35,6 @@ func newSequencer(a *app) *cobra.Command {
 	)
 }
 
-// oneName requires one argument, the name of a sequencer.
-func oneName(cmd *cobra.Command, args []string) error {
-	if err := wantArgs("the name of the sequencer", 1, 1)(cmd, args); err != nil {
-		return err
-	}
-	if err := grant.CheckName(args[0]); err != nil {
-		return misuse("", "%w", err)
-	}
-	return nil
-}
-
-// onStore returns a command that uses the store of --store and can print JSON.
-func (a *app) onStore(path string, takes cobra.PositionalArgs, create bool, run func(ctx context.Context, s grant.Store, args []string, asJSON bool) error) *cobra.Command {
-	var store string
-	var asJSON bool
-	cmd := command(path, takes, func(cmd *cobra.Command, args []string) error {
-		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error { return run(asOperator(cmd.Context()), s, args, asJSON) })
-	})
-	storeVar(cmd, &store)
-	jsonVar(cmd, &asJSON)
-	return cmd
-}
-
-// withStore calls f with the store.
-func (a *app) withStore(ctx context.Context, url string, create bool, f func(grant.Store) error) error {
-	s, err := a.openStore(ctx, url, create, a.note)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	return storeError(f(a.changes.Wrap(s)))
-}
-
 func newSequencerCreate(a *app) *cobra.Command {
 	layout := firn.Default()
 	var maxAhead, window *time.Duration

@@ -37,6 +37,28 @@ func storeVar(cmd *cobra.Command, store *string) {
 		"store of node IDs: see firn help stores (default $"+storeEnv+", or the user's own directory)")
 }
 
+// onStore returns a command that uses the store of --store and can print JSON.
+func (a *app) onStore(path string, takes cobra.PositionalArgs, create bool, run func(ctx context.Context, s grant.Store, args []string, asJSON bool) error) *cobra.Command {
+	var store string
+	var asJSON bool
+	cmd := command(path, takes, func(cmd *cobra.Command, args []string) error {
+		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error { return run(asOperator(cmd.Context()), s, args, asJSON) })
+	})
+	storeVar(cmd, &store)
+	jsonVar(cmd, &asJSON)
+	return cmd
+}
+
+// withStore calls f with the store.
+func (a *app) withStore(ctx context.Context, url string, create bool, f func(grant.Store) error) error {
+	s, err := a.openStore(ctx, url, create, a.note)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return storeError(f(a.changes.Wrap(s)))
+}
+
 // openStore opens the store at url, or that of the environment, or the user's
 // own directory. create allows creating a missing store; note prints or logs what
 // the user should know about a local one.
@@ -97,10 +119,25 @@ func urlError(err error) error {
 	return failed("", "%w", err)
 }
 
+// oneName requires one argument, the name of a sequencer.
+func oneName(cmd *cobra.Command, args []string) error {
+	if err := wantArgs("the name of the sequencer", 1, 1)(cmd, args); err != nil {
+		return err
+	}
+	if err := grant.CheckName(args[0]); err != nil {
+		return misuse("", "%w", err)
+	}
+	return nil
+}
+
 // nodesVar adds --nodes.
 func nodesVar(cmd *cobra.Command, r **grant.NodeRange, usage string) {
 	cmd.Flags().Var(&value[*grant.NodeRange]{r, config.ParseNodes, nil, "LO..HI"}, "nodes", usage)
 }
+
+// joinLimit bounds how long a command waits for a node ID. A server keeps trying,
+// but a user at a terminal wants to know what is wrong.
+const joinLimit = 10 * time.Second
 
 // closeLimit bounds how long a command, or a server without requests, takes to
 // give its node IDs back.
