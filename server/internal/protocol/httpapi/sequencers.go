@@ -58,8 +58,8 @@ func (a *adminCall) answer(ctx context.Context, h *Handler, status int, info gra
 	return writeJSON(a.w, status, textfmt.InJSON(info))
 }
 
-// sequencers answers with the sequencers that the caller may see.
-func (h *Handler) sequencers(ctx context.Context, a *adminCall) *service.Problem {
+// listSequencers answers with the sequencers that the caller may see.
+func (h *Handler) listSequencers(ctx context.Context, a *adminCall) *service.Problem {
 	all := []textfmt.SequencerJSON{}
 	err := a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 		if err != nil {
@@ -75,8 +75,8 @@ func (h *Handler) sequencers(ctx context.Context, a *adminCall) *service.Problem
 	return writeJSON(a.w, http.StatusOK, map[string]any{"sequencers": all})
 }
 
-// sequencer returns, creates or destroys one sequencer.
-func (h *Handler) sequencer(ctx context.Context, a *adminCall) *service.Problem {
+// serveSequencer returns, creates or destroys one sequencer.
+func (h *Handler) serveSequencer(ctx context.Context, a *adminCall) *service.Problem {
 	switch a.r.Method {
 	case http.MethodPut:
 		return h.create(ctx, a)
