@@ -42,9 +42,9 @@ const (
 	// after a SETTINGS frame with more than maxSettings settings, of which
 	// there are ten kinds, or after more than maxControls such frames within
 	// controlWindow without an answer to a call in between. Real clients exceed
-	// maxControls otherwise: those that estimate the
-	// bandwidth send a PING for each burst that they read, over 1,000 a second
-	// on a fast network, and SETTINGS when they raise their window.
+	// maxControls otherwise: those that estimate the bandwidth send a PING for
+	// each burst that they read, over 1,000 a second on a fast network, and
+	// SETTINGS when they raise their window.
 	maxSettings   = 32
 	maxControls   = 200
 	controlWindow = 10 * time.Second
@@ -59,7 +59,7 @@ type call struct {
 	begun    time.Time
 	reserved int64 // bytes for its long answer; used by its handler alone
 
-	// Guarded by meter.mu.
+	// Guarded by conn.mu.
 	arrived bool // its first message has
 	public  bool // it needs no authentication
 }

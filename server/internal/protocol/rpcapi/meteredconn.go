@@ -175,7 +175,8 @@ func (f *frameScanner) scan(b []byte, each func(kind, flags byte, stream uint32)
 	}
 }
 
-// AuthType makes a meter what gRPC knows about the other end of a connection.
+// AuthType makes a meteredConn what gRPC knows about the other end of a
+// connection.
 func (*meteredConn) AuthType() string { return "none" }
 
 // admit registers a call, unless there are too many.

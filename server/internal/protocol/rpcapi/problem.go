@@ -52,14 +52,15 @@ func invalid(field string, p *service.Problem) error {
 	return &callError{p, field}
 }
 
-// failed returns what a client sees of an error of a Backend or its sources.
-func (s *Server) failed(ctx context.Context, err error) error {
+// backendError returns what a client sees of an error of a Backend or its
+// sources.
+func (s *Server) backendError(ctx context.Context, err error) error {
 	return s.callErrorOf(ctx, service.ProblemOf(err, s.config.RequestTimeout, isLate(err)))
 }
 
-// failedOn is failed for an error of a StoreAdmin, about the named
+// adminError is backendError for an error of a StoreAdmin, about the named
 // sequencer.
-func (s *Server) failedOn(ctx context.Context, name string, err error) error {
+func (s *Server) adminError(ctx context.Context, name string, err error) error {
 	return s.callErrorOf(ctx, service.AdminProblem(name, err, s.config.RequestTimeout, isLate(err)))
 }
 

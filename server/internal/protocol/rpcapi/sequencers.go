@@ -65,7 +65,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 		return true
 	})
 	if err != nil {
-		return nil, s.failed(ctx, err)
+		return nil, s.backendError(ctx, err)
 	}
 	return r, nil
 }
@@ -80,7 +80,7 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 	defer cancel()
 	info, err := a.Lookup(limited, q.GetName())
 	if err != nil {
-		return nil, s.failedOn(ctx, q.GetName(), err)
+		return nil, s.adminError(ctx, q.GetName(), err)
 	}
 	r := &firnv1.GetResponse{Sequencer: toProto(info)}
 	err = a.Nodes(limited, q.GetName(), func(n grant.NodeInfo, err error) bool {
@@ -93,7 +93,7 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 		return true
 	})
 	if err != nil {
-		return nil, s.failed(ctx, err)
+		return nil, s.backendError(ctx, err)
 	}
 	return r, nil
 }
@@ -112,7 +112,7 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	defer cancel()
 	info, err := a.Create(limited, q.GetName(), c)
 	if err != nil {
-		return nil, s.failedOn(ctx, q.GetName(), err)
+		return nil, s.adminError(ctx, q.GetName(), err)
 	}
 	return &firnv1.CreateResponse{Sequencer: toProto(info)}, nil
 }
@@ -171,7 +171,7 @@ func (s *Server) changeSequencer(ctx context.Context, name string, do service.Li
 	}
 	info, _, err := do(ctx, a, name, s.config.RequestTimeout)
 	if err != nil {
-		return nil, s.failedOn(ctx, name, err)
+		return nil, s.adminError(ctx, name, err)
 	}
 	return toProto(info), nil
 }

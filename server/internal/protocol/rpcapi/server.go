@@ -132,8 +132,8 @@ type meteredCredentials struct {
 	server *Server
 }
 
-func (h meteredCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	m := h.server.newMeteredConn(conn)
+func (c meteredCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	m := c.server.newMeteredConn(conn)
 	m.checkRegularly()
 	return m, m, nil
 }
