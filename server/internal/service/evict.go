@@ -87,7 +87,7 @@ func (b *StoreBackend) retire(e *entry) {
 	b.retireLocked(e)
 }
 
-// retireLocked is retire for a caller that holds c.mu. Until the sequencer is
+// retireLocked is retire for a caller that holds b.mu. Until the sequencer is
 // closed no call opens it again: its node ID may be the only one that this
 // server may take.
 func (b *StoreBackend) retireLocked(e *entry) {

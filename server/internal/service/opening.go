@@ -93,22 +93,22 @@ const openTimeout = 10 * time.Second
 // that no server can use before its window ends. Clients that are less patient
 // than an opening takes would get no ID, and use up all node IDs.
 func (e *entry) attempt(ctx context.Context, mayCreate MayCreate) {
-	c := e.backend
+	b := e.backend
 	err := errNotOpened
 	defer func() {
 		panicked := recover()
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		if e.phase == phaseOpening {
 			e.phase, e.err, e.panicked = phaseFailed, err, panicked
-			delete(c.byName, e.name)
+			delete(b.byName, e.name)
 		}
 	}()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
 	defer cancel()
-	defer context.AfterFunc(c.openingUntil, cancel)()
+	defer context.AfterFunc(b.openingUntil, cancel)()
 	err = e.open(limited, mayCreate)
-	c.recordOpening(e.name, err)
+	b.recordOpening(e.name, err)
 }
 
 var errNotOpened = errors.New("the attempt to open the sequencer did not finish")
@@ -154,14 +154,14 @@ var errShuttingDown = fmt.Errorf("%w: the server is shutting down", firn.ErrClos
 
 // open opens the sequencer.
 func (e *entry) open(ctx context.Context, mayCreate MayCreate) error {
-	c, name := e.backend, e.name
-	options := c.config.Options
-	if c.config.Template != nil {
-		if err := c.config.Template(name, &options); err != nil {
+	b, name := e.backend, e.name
+	options := b.config.Options
+	if b.config.Template != nil {
+		if err := b.config.Template(name, &options); err != nil {
 			return fmt.Errorf("%w: %w", ErrTemplate, err)
 		}
 	}
-	creator, err := c.find(ctx, name, mayCreate, &options)
+	creator, err := b.find(ctx, name, mayCreate, &options)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (e *entry) open(ctx context.Context, mayCreate MayCreate) error {
 		err = openAs[firn.ID](ctx, e, &options, sequencer.Open)
 	}
 	if creator != nil {
-		c.auditCreation(ctx, creator, name, err)
+		b.auditCreation(ctx, creator, name, err)
 	}
 	if err != nil {
 		return err
@@ -260,13 +260,13 @@ func openAs[I firn.AnyID[I], Q interface {
 // publish lets calls use an opened sequencer, unless the StoreBackend was
 // closed in the meantime.
 func (e *entry) publish(ctx context.Context) error {
-	c := e.backend
-	c.mu.Lock()
-	stops := c.closed
+	b := e.backend
+	b.mu.Lock()
+	stops := b.closed
 	if !stops {
 		e.phase, e.since = phaseOpen, time.Now()
 	}
-	c.mu.Unlock()
+	b.mu.Unlock()
 	if stops {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateCloseTimeout)
 		defer cancel()
