@@ -44,11 +44,11 @@ type Server struct {
 
 // Name identifies a server among those of its host: by its address, or by the
 // beginning of its ID if it has none.
-func (m *Server) Name() string {
-	if m.Address != "" {
-		return m.Address
+func (s *Server) Name() string {
+	if s.Address != "" {
+		return s.Address
 	}
-	return "id:" + m.ID[:min(8, len(m.ID))]
+	return "id:" + s.ID[:min(8, len(s.ID))]
 }
 
 // A Held is a node ID of a server.
@@ -79,17 +79,17 @@ func IsAddress(text string) bool {
 // For returns the Server for a user who may see only some sequencers: with the
 // node IDs and IDs of these, and without its rate and forwarded calls, which
 // are totals.
-func (m Server) For(sees func(sequencer string) bool) Server {
-	holds := make([]Held, 0, len(m.Holds))
-	m.IDs, m.Rate, m.Forwarded = 0, 0, 0
-	for _, h := range m.Holds {
+func (s Server) For(sees func(sequencer string) bool) Server {
+	holds := make([]Held, 0, len(s.Holds))
+	s.IDs, s.Rate, s.Forwarded = 0, 0, 0
+	for _, h := range s.Holds {
 		if sees(h.Sequencer) {
 			holds = append(holds, h)
-			m.IDs += h.IDs
+			s.IDs += h.IDs
 		}
 	}
-	m.Holds, m.Lacks = holds, slices.DeleteFunc(slices.Clone(m.Lacks), func(l Lack) bool { return !sees(l.Sequencer) })
-	return m
+	s.Holds, s.Lacks = holds, slices.DeleteFunc(slices.Clone(s.Lacks), func(l Lack) bool { return !sees(l.Sequencer) })
+	return s
 }
 
 // MaxHeld is how many node IDs a Server lists at most: records are short.

@@ -26,10 +26,10 @@ func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, er
 		return s, err
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	w := &pendingStore{open: open, log: log, failed: failed, end: end, ended: make(chan struct{}), err: err}
+	p := &pendingStore{open: open, log: log, failed: failed, end: end, ended: make(chan struct{}), err: err}
 	log.Warn("store unreachable: starting without it and retrying", "error", err, "hint", e.Hint)
-	go w.run(life)
-	return w, nil
+	go p.run(life)
+	return p, nil
 }
 
 // A pendingStore is a Store that is being opened in the background.
@@ -56,8 +56,8 @@ const (
 	remindEvery  = time.Minute
 )
 
-func (w *pendingStore) run(ctx context.Context) {
-	defer close(w.ended)
+func (p *pendingStore) run(ctx context.Context) {
+	defer close(p.ended)
 	begin := time.Now()
 	warned, pause := begin, firstPause
 	for {
@@ -67,24 +67,24 @@ func (w *pendingStore) run(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, longestPause)
-		s, err := w.open(ctx)
-		w.mu.Lock()
-		w.store, w.err = s, err
-		w.mu.Unlock()
+		s, err := p.open(ctx)
+		p.mu.Lock()
+		p.store, p.err = s, err
+		p.mu.Unlock()
 		var e *stores.Error
 		switch {
 		case err == nil:
-			w.log.Info("store reachable", "after", time.Since(begin).Round(time.Millisecond).String())
+			p.log.Info("store reachable", "after", time.Since(begin).Round(time.Millisecond).String())
 			return
 		case ctx.Err() != nil:
 			return
 		case !errors.As(err, &e) || !e.Unreachable:
-			w.failed(err)
+			p.failed(err)
 			return
 		}
 		if now := time.Now(); now.Sub(warned) >= remindEvery {
 			warned = now
-			w.log.Warn("store still unreachable", "for", now.Sub(begin).Round(time.Second).String(), "error", err,
+			p.log.Warn("store still unreachable", "for", now.Sub(begin).Round(time.Second).String(), "error", err,
 				"hint", e.Hint)
 		}
 	}
@@ -92,10 +92,10 @@ func (w *pendingStore) run(ctx context.Context) {
 
 // with calls f with the store as an S, grant.Store or one of its optional
 // interfaces, once it is open.
-func with[S any](w *pendingStore, f func(S) error) error {
-	w.mu.Lock()
-	s, reason := w.store, w.err
-	w.mu.Unlock()
+func with[S any](p *pendingStore, f func(S) error) error {
+	p.mu.Lock()
+	s, reason := p.store, p.err
+	p.mu.Unlock()
 	if s == nil {
 		return fmt.Errorf("%w: not opened yet: %w", grant.ErrNotSent, reason)
 	}
@@ -106,27 +106,27 @@ func with[S any](w *pendingStore, f func(S) error) error {
 	return f(t)
 }
 
-func (w *pendingStore) Get(ctx context.Context, key string) (value []byte, err error) {
-	err = with(w, func(s grant.Store) error { value, err = s.Get(ctx, key); return err })
+func (p *pendingStore) Get(ctx context.Context, key string) (value []byte, err error) {
+	err = with(p, func(s grant.Store) error { value, err = s.Get(ctx, key); return err })
 	return value, err
 }
 
-func (w *pendingStore) CAS(ctx context.Context, key string, old, next []byte) (applied bool, err error) {
-	err = with(w, func(s grant.Store) error { applied, err = s.CAS(ctx, key, old, next); return err })
+func (p *pendingStore) CAS(ctx context.Context, key string, old, next []byte) (applied bool, err error) {
+	err = with(p, func(s grant.Store) error { applied, err = s.CAS(ctx, key, old, next); return err })
 	return applied, err
 }
 
-func (w *pendingStore) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	return with(w, func(s grant.Store) error { return s.List(ctx, prefix, yield) })
+func (p *pendingStore) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	return with(p, func(s grant.Store) error { return s.List(ctx, prefix, yield) })
 }
 
-func (w *pendingStore) GetMany(ctx context.Context, keys []string) (values [][]byte, err error) {
-	err = with(w, func(s grant.MultiGetter) error { values, err = s.GetMany(ctx, keys); return err })
+func (p *pendingStore) GetMany(ctx context.Context, keys []string) (values [][]byte, err error) {
+	err = with(p, func(s grant.MultiGetter) error { values, err = s.GetMany(ctx, keys); return err })
 	return values, err
 }
 
-func (w *pendingStore) Watch(ctx context.Context, key string) (changes <-chan struct{}) {
-	if with(w, func(s grant.Watcher) error { changes = s.Watch(ctx, key); return nil }) != nil {
+func (p *pendingStore) Watch(ctx context.Context, key string) (changes <-chan struct{}) {
+	if with(p, func(s grant.Watcher) error { changes = s.Watch(ctx, key); return nil }) != nil {
 		nothing := make(chan struct{})
 		close(nothing)
 		return nothing
@@ -134,41 +134,41 @@ func (w *pendingStore) Watch(ctx context.Context, key string) (changes <-chan st
 	return changes
 }
 
-func (w *pendingStore) Lineage(ctx context.Context) (identity string, revision int64, err error) {
-	err = with(w, func(s grant.Lineage) error { identity, revision, err = s.Lineage(ctx); return err })
+func (p *pendingStore) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+	err = with(p, func(s grant.Lineage) error { identity, revision, err = s.Lineage(ctx); return err })
 	return identity, revision, err
 }
 
-func (w *pendingStore) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
-	err = with(w, func(s grant.Clock) error { now, resolution, err = s.Time(ctx); return err })
+func (p *pendingStore) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
+	err = with(p, func(s grant.Clock) error { now, resolution, err = s.Time(ctx); return err })
 	return now, resolution, err
 }
 
-func (w *pendingStore) Check(ctx context.Context) (dangers []string, err error) {
-	err = with(w, func(s grant.Checker) error { dangers, err = s.Check(ctx); return err })
+func (p *pendingStore) Check(ctx context.Context) (dangers []string, err error) {
+	err = with(p, func(s grant.Checker) error { dangers, err = s.Check(ctx); return err })
 	return dangers, err
 }
 
 // Window returns the default window of the store, or 0 if it has none.
-func (w *pendingStore) Window() (window time.Duration) {
-	with(w, func(s interface{ Window() time.Duration }) error { window = s.Window(); return nil })
+func (p *pendingStore) Window() (window time.Duration) {
+	with(p, func(s interface{ Window() time.Duration }) error { window = s.Window(); return nil })
 	return window
 }
 
 // PresenceEvery returns how often servers write to the store that they are
 // there, or 0 if it does not say.
-func (w *pendingStore) PresenceEvery() (every time.Duration) {
-	with(w, func(s interface{ PresenceEvery() time.Duration }) error { every = s.PresenceEvery(); return nil })
+func (p *pendingStore) PresenceEvery() (every time.Duration) {
+	with(p, func(s interface{ PresenceEvery() time.Duration }) error { every = s.PresenceEvery(); return nil })
 	return every
 }
 
-func (w *pendingStore) Close() error {
-	w.end()
-	<-w.ended
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.store == nil {
+func (p *pendingStore) Close() error {
+	p.end()
+	<-p.ended
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.store == nil {
 		return nil
 	}
-	return w.store.Close()
+	return p.store.Close()
 }

@@ -18,18 +18,18 @@ type protocolListener struct {
 	conns chan net.Conn
 }
 
-func (s *protocolListener) Accept() (net.Conn, error) {
+func (l *protocolListener) Accept() (net.Conn, error) {
 	select {
-	case c := <-s.conns:
+	case c := <-l.conns:
 		return c, nil
-	case <-s.mux.ctx.Done():
+	case <-l.mux.ctx.Done():
 		return nil, net.ErrClosed
 	}
 }
 
-func (s *protocolListener) Close() error { return s.mux.Close() }
+func (l *protocolListener) Close() error { return l.mux.Close() }
 
-func (s *protocolListener) Addr() net.Addr { return s.mux.listener.Addr() }
+func (l *protocolListener) Addr() net.Addr { return l.mux.listener.Addr() }
 
 // A prefixedConn is a connection whose protocol is known, and whose first bytes
 // may have been read. It counts what its server holds of a stranger.
@@ -41,16 +41,16 @@ type prefixedConn struct {
 	lines   atomic.Int64 // of HTTP, since the last answer
 }
 
-func (b *prefixedConn) Read(p []byte) (n int, err error) {
-	if len(b.first) > 0 {
-		n = copy(p, b.first)
-		if b.first = b.first[n:]; len(b.first) == 0 {
-			b.first = nil // the connection can be open for long
+func (c *prefixedConn) Read(p []byte) (n int, err error) {
+	if len(c.first) > 0 {
+		n = copy(p, c.first)
+		if c.first = c.first[n:]; len(c.first) == 0 {
+			c.first = nil // the connection can be open for long
 		}
 	} else {
-		n, err = b.Conn.Read(p)
+		n, err = c.Conn.Read(p)
 	}
-	return b.countRead(p, n, err)
+	return c.countRead(p, n, err)
 }
 
 // A Buffer is lent for a read: while the reader waits, it holds none.
@@ -63,42 +63,42 @@ type Buffer interface {
 // that, when bytes have arrived. The Buffer is not given back if something was
 // read.
 func ReadLate(conn net.Conn, into Buffer) (n int, err error) {
-	b, ok := conn.(*prefixedConn)
-	if ok && len(b.first) == 0 && b.Conn == net.Conn(b.counted) {
-		if late, ok := b.counted.Conn.(interface{ ReadLate(Buffer) (int, error) }); ok {
+	c, ok := conn.(*prefixedConn)
+	if ok && len(c.first) == 0 && c.Conn == net.Conn(c.counted) {
+		if late, ok := c.counted.Conn.(interface{ ReadLate(Buffer) (int, error) }); ok {
 			n, err = late.ReadLate(into)
-			return b.countRead(nil, n, err)
+			return c.countRead(nil, n, err)
 		}
 	}
 	return conn.Read(into.Take())
 }
 
 // countRead counts n bytes that were read into p, which is known for HTTP.
-func (b *prefixedConn) countRead(p []byte, n int, err error) (int, error) {
-	switch protocol := Protocol(b.counted.protocol.Load() - 1); {
-	case protocol == HTTP && b.lines.Add(int64(bytes.Count(p[:n], newline))) > maxLines:
+func (c *prefixedConn) countRead(p []byte, n int, err error) (int, error) {
+	switch protocol := Protocol(c.counted.protocol.Load() - 1); {
+	case protocol == HTTP && c.lines.Add(int64(bytes.Count(p[:n], newline))) > maxLines:
 		return 0, errManyLines
-	case b.counted.known.Load():
+	case c.counted.known.Load():
 	case protocol == GRPC:
-		b.counted.charge(n * byteCostRPC)
+		c.counted.charge(n * byteCostRPC)
 	default:
-		b.counted.charge(n * byteCost)
-		b.most.Store(max(b.most.Load(), int64(n*byteCost)))
+		c.counted.charge(n * byteCost)
+		c.most.Store(max(c.most.Load(), int64(n*byteCost)))
 	}
 	return n, err
 }
 
-func (b *prefixedConn) Write(p []byte) (int, error) {
-	n, err := b.Conn.Write(p)
-	if Protocol(b.counted.protocol.Load()-1) != GRPC {
-		b.lines.Store(0)
-		b.counted.setHeld(int(b.most.Load())) // the reader may have kept as much
+func (c *prefixedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if Protocol(c.counted.protocol.Load()-1) != GRPC {
+		c.lines.Store(0)
+		c.counted.setHeld(int(c.most.Load())) // the reader may have kept as much
 	}
 	return n, err
 }
 
 // CloseWrite closes the sending half, if the connection supports that.
-func (b *prefixedConn) CloseWrite() error { return closeWrite(b.Conn) }
+func (c *prefixedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
