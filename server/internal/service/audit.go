@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // What an audit line says that a server did to a sequencer. docs/security.md
@@ -25,6 +26,9 @@ type Client struct {
 	Name    string // in the token file or in a certificate, or the user of a command; "" without authentication
 	Address string // or host
 }
+
+// clientOf returns the client with these credentials.
+func clientOf(c *auth.Credentials) Client { return Client{c.Name(), c.Address} }
 
 // operator returns the client as the record of a sequencer names it.
 func (c Client) operator() string {

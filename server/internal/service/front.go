@@ -237,7 +237,7 @@ func (f *Front) Admin(c *auth.Credentials, name ...string) (*StoreAdmin, *Proble
 		return nil, Problemf(NoStore, "this server runs with a static node ID and without a store: "+
 			"start it with --store to administer sequencers")
 	}
-	a = a.By(Client{c.Name(), c.Address}, f.Logger)
+	a = a.By(clientOf(c), f.Logger)
 	a.sees = func(name string) bool { return f.Allow(c, auth.See, name) == nil }
 	a.seesAll = f.Allow(c, auth.SeeAll, "") == nil
 	return a, nil

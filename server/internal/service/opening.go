@@ -169,7 +169,7 @@ func (e *entry) open(ctx context.Context, mayCreate MayCreate) error {
 		return err
 	}
 	if creator != nil {
-		ctx = grant.WithOperator(ctx, Client{creator.Name(), creator.Address}.operator())
+		ctx = grant.WithOperator(ctx, clientOf(creator).operator())
 	}
 	if options.Layout.Bits() == 128 {
 		err = openAs[firn.ID128](ctx, e, &options, sequencer.Open128)
@@ -199,8 +199,8 @@ func (b *StoreBackend) auditCreation(ctx context.Context, creator *auth.Credenti
 			result = "unknown"
 		}
 	}
-	Audit(ctx, cmp.Or(b.config.Options.Logger, slog.New(slog.DiscardHandler)), Client{creator.Name(), creator.Address},
-		created, result, name, err)
+	Audit(ctx, cmp.Or(b.config.Options.Logger, slog.New(slog.DiscardHandler)), clientOf(creator), created, result,
+		name, err)
 }
 
 // find looks a sequencer up. If it exists, its own settings replace those of
