@@ -8,6 +8,10 @@ import (
 // MaxCount is the largest number of IDs in a request.
 const MaxCount = 100_000
 
+// DefaultMaxSequencers is the value that 0 stands for in MaxSequencers of
+// StaticBackendConfig and StoreBackendConfig.
+const DefaultMaxSequencers = 10_000
+
 // DefaultRequestTimeout is the default of how long a request may wait: after
 // this time, most clients and proxies give up.
 const DefaultRequestTimeout = 10 * time.Second

@@ -16,9 +16,12 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// ErrTooManySequencers is matched by errors of a Backend that has no room for
-// another name.
-var ErrTooManySequencers = errors.New("too many sequencers")
+// Errors that those of a Backend match.
+var (
+	ErrTooManySequencers = errors.New("too many sequencers")          // it has no room for another name
+	ErrNoSequencer       = errors.New("no such sequencer")            // it must be created before it is used
+	ErrTemplate          = errors.New("invalid server configuration") // of a name
+)
 
 // A Problem is why a request failed, as every protocol reports it.
 type Problem struct {
@@ -40,7 +43,7 @@ func (p *Problem) Error() string { return p.Detail }
 // request.
 func (p *Problem) Unwrap() error { return p.err }
 
-// A errorKind maps an error to its Kind.
+// An errorKind maps an error to its Kind.
 type errorKind struct {
 	err  error
 	kind Kind

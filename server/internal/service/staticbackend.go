@@ -54,10 +54,6 @@ type StaticBackendConfig struct {
 	MaxSequencers int
 }
 
-// DefaultMaxSequencers is the value that 0 stands for in MaxSequencers of
-// StaticBackendConfig and StoreBackendConfig.
-const DefaultMaxSequencers = 10_000
-
 // NewStaticBackend makes a StaticBackend. It returns an error if the layout,
 // the node ID or the options are invalid.
 func NewStaticBackend(c StaticBackendConfig) (*StaticBackend, error) {

@@ -81,13 +81,6 @@ type StoreBackendConfig struct {
 	Template func(name string, c *sequencer.Options) error
 }
 
-// ErrNoSequencer is matched by errors for a sequencer that must be created
-// before it is used.
-var ErrNoSequencer = errors.New("no such sequencer")
-
-// ErrTemplate is matched by errors in the configuration of a name.
-var ErrTemplate = errors.New("invalid server configuration")
-
 // A failure is why a sequencer that exists could not be opened.
 type failure struct {
 	err    error
