@@ -75,7 +75,7 @@ func (b *StoreBackend) evict(unused time.Duration) bool {
 		if time.Since(i.used) < unused {
 			break
 		}
-		b.retireLocked(i.entry)
+		b.startClosing(i.entry)
 	}
 	return !b.full()
 }
@@ -84,13 +84,13 @@ func (b *StoreBackend) evict(unused time.Duration) bool {
 func (b *StoreBackend) retire(e *entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.retireLocked(e)
+	b.startClosing(e)
 }
 
-// retireLocked is retire for a caller that holds b.mu. Until the sequencer is
-// closed no call opens it again: its node ID may be the only one that this
-// server may take.
-func (b *StoreBackend) retireLocked(e *entry) {
+// startClosing closes an open sequencer in the background. The caller holds mu.
+// Until the sequencer is closed no call opens it again: its node ID may be the
+// only one that this server may take.
+func (b *StoreBackend) startClosing(e *entry) {
 	if e.phase != phaseOpen || b.closed {
 		return
 	}
