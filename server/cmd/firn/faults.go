@@ -73,13 +73,13 @@ func (f faults) error(from origin) error {
 // it.
 func (e *exitError) at(from origin) string {
 	key := keyOf(e.flag)
-	switch source := from[key]; {
-	case source.where == "":
+	switch place := from[key]; {
+	case place.where == "":
 		return e.Error()
 	case e.value != "":
-		return fmt.Sprintf("%s: %s is %q: %s", source.where, key, e.value, textfmt.Message(e.err))
+		return fmt.Sprintf("%s: %s is %q: %s", place.where, key, e.value, textfmt.Message(e.err))
 	default:
-		return fmt.Sprintf("%s: %s: %s", source.where, key, textfmt.Message(e.err))
+		return fmt.Sprintf("%s: %s: %s", place.where, key, textfmt.Message(e.err))
 	}
 }
 
