@@ -35,10 +35,10 @@ type Config struct {
 	// Metrics answers /metrics; nil disables that path.
 	Metrics http.Handler
 
-	// Trace is called at the beginning of every request except those for health
-	// and metrics, which Observe is not called for either, with the path as a
-	// pattern. It returns the request's context, and a function that is called
-	// with the status of the answer. nil traces nothing.
+	// Trace is called at the beginning of every request, with the path as a
+	// pattern; for health and metrics, neither it nor Observe is. It returns
+	// the request's context, and a function that is called with the status of
+	// the answer. nil traces nothing.
 	Trace func(r *http.Request, pattern string) (ctx context.Context, end func(status int))
 
 	// Console answers requests that it matches and no other path does; nil
@@ -165,7 +165,7 @@ func (h *Handler) handle(r route, isObserved bool) {
 			}
 		}()
 		kind := service.NoProblem
-		if p := h.answer(r, w, req); p != nil {
+		if p := h.serveRoute(r, w, req); p != nil {
 			h.fail(w, req, p)
 			kind = p.Kind
 		}
@@ -173,8 +173,8 @@ func (h *Handler) handle(r route, isObserved bool) {
 	})
 }
 
-// answer answers a request that the client may make, or returns a problem.
-func (h *Handler) answer(r route, w http.ResponseWriter, req *http.Request) *service.Problem {
+// serveRoute serves a request if the client may make it, or returns a problem.
+func (h *Handler) serveRoute(r route, w http.ResponseWriter, req *http.Request) *service.Problem {
 	creds, need := credentials(req), r.need
 	if need == auth.See && req.Method != http.MethodGet && req.Method != http.MethodHead {
 		need = auth.Change

@@ -26,7 +26,7 @@ type adminCall struct {
 
 // admin returns a route's function that checks the name, and refuses a change
 // that a page of another origin sent. Changes are logged with the client, which
-// authorize has accepted. The context has the limit of a request.
+// serveRoute has accepted. The context has the limit of a request.
 func admin(serve func(*Handler, context.Context, *adminCall) *service.Problem) func(*Handler, http.ResponseWriter,
 	*http.Request, *auth.Credentials) *service.Problem {
 	return func(h *Handler, w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
