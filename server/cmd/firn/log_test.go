@@ -27,22 +27,6 @@ func (r *running) lines(key, value string) (all []map[string]any) {
 	return all
 }
 
-// twoServers are two servers of one store with one node ID. The first has it,
-// so that the second forwards calls for orders.
-func twoServers(t *testing.T, args ...string) (has, asks *running) {
-	t.Helper()
-	args = append([]string{"--store", testStore(t), "--nodes", "0..0"}, args...)
-	has = startServe(t, nil, args...)
-	if status, _, body := has.post(t, "orders"); status != 200 {
-		t.Fatal(status, body)
-	}
-	asks = startServe(t, nil, append(args, "--forward-to", has.url)...)
-	if status, _, body := asks.post(t, "orders"); status != 200 {
-		t.Fatal(status, body)
-	}
-	return has, asks
-}
-
 // TestLogsAreVisible: no format of the log passes on what a terminal may act on,
 // and JSON still has the same text.
 func TestLogsAreVisible(t *testing.T) {

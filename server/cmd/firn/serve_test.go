@@ -125,6 +125,22 @@ func startServe(t *testing.T, env map[string]string, args ...string) *running {
 	return r
 }
 
+// twoServers are two servers of one store with one node ID. The first has it,
+// so that the second forwards calls for orders.
+func twoServers(t *testing.T, args ...string) (has, asks *running) {
+	t.Helper()
+	args = append([]string{"--store", testStore(t), "--nodes", "0..0"}, args...)
+	has = startServe(t, nil, args...)
+	if status, _, body := has.post(t, "orders"); status != 200 {
+		t.Fatal(status, body)
+	}
+	asks = startServe(t, nil, append(args, "--forward-to", has.url)...)
+	if status, _, body := asks.post(t, "orders"); status != 200 {
+		t.Fatal(status, body)
+	}
+	return has, asks
+}
+
 // await waits until the log has a text.
 func (r *running) await(t *testing.T, text string) {
 	t.Helper()
