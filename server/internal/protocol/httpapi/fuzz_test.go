@@ -59,15 +59,15 @@ func FuzzPaths(f *testing.F) {
 			return // net/http would not call the handler
 		}
 		store := new(memstore.Store)
-		cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
-		defer cluster.Close(context.Background())
-		h := NewHandler(Config{Front: service.Front{Backend: cluster, RequestTimeout: 10 * time.Second}})
+		backend := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
+		defer backend.Close(context.Background())
+		h := NewHandler(Config{Front: service.Front{Backend: backend, RequestTimeout: 10 * time.Second}})
 		if w := send(h, "PUT", "/v1/sequencers/there", `{"layout":"default"}`); w.Code != 201 {
 			t.Fatal(w.Body)
 		}
 		state := func() map[string]grant.Info {
 			all := make(map[string]grant.Info)
-			if err := cluster.Sequencers(t.Context(), func(name string, info grant.Info, err error) bool {
+			if err := backend.Sequencers(t.Context(), func(name string, info grant.Info, err error) bool {
 				if err != nil {
 					t.Errorf("the record of %q: %v", name, err)
 				}
@@ -93,7 +93,7 @@ func FuzzPaths(f *testing.F) {
 		h.ServeHTTP(w, r)
 		after := state()
 		taken := 0
-		cluster.Usage(func(_ string, s *service.Usage) { taken += int(s.IDs) })
+		backend.Usage(func(_ string, s *service.Usage) { taken += int(s.IDs) })
 		if taken != 0 && (w.Code != 200 || given(t, w) != taken) {
 			t.Errorf("%d IDs were taken, and the answer is %d: %.200s", taken, w.Code, w.Body)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/must"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/servicetest"
@@ -21,6 +22,27 @@ var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func newStatic(t testing.TB, layout string) *service.StaticBackend {
 	return servicetest.NewStaticBackend(t, layout)
+}
+
+// newStoreBackend makes a StoreBackend on a store and closes it when the test
+// ends.
+func newStoreBackend(t *testing.T, s grant.Store, c service.StoreBackendConfig) *service.StoreBackend {
+	t.Helper()
+	c.Admin = service.NewStoreAdmin(s, nil)
+	b := service.NewStoreBackend(c)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = b.Close(ctx) // a second call is harmless
+	})
+	return b
+}
+
+// handlerOn makes a Handler whose Backend is a StoreBackend on a store.
+func handlerOn(t *testing.T, s grant.Store, f service.Front) *Handler {
+	t.Helper()
+	f.Backend = newStoreBackend(t, s, service.StoreBackendConfig{})
+	return NewHandler(Config{Front: f})
 }
 
 // stats returns the statistics of a sequencer's generator.

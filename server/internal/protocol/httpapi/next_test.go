@@ -345,12 +345,15 @@ func TestNonce(t *testing.T) {
 // Typed text has the sequencer's prefix: in JSON, in text, in runs, and as long
 // as the Content-Length says. Inspect reads it.
 func TestTyped(t *testing.T) {
-	h := NewHandler(Config{Front: service.Front{Backend: newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Template: func(name string, c *sequencer.Options) error {
-		if name == "bills" {
-			c.Prefix = "bill"
-		}
-		return nil
-	}}), RequestTimeout: 2 * time.Second}})
+	backend := newStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{
+		Template: func(name string, c *sequencer.Options) error {
+			if name == "bills" {
+				c.Prefix = "bill"
+			}
+			return nil
+		},
+	})
+	h := NewHandler(Config{Front: service.Front{Backend: backend, RequestTimeout: 2 * time.Second}})
 	for path, body := range map[string]string{"/v1/sequencers/orders": `{"prefix":"order"}`, "/v1/sequencers/long": `{"prefix":"long_one","layout":"uuidv7"}`} {
 		if w := send(h, "PUT", path, body); w.Code != 201 || !strings.Contains(w.Body.String(), `"prefix":"`) {
 			t.Fatalf("PUT %s: %d %s", path, w.Code, w.Body)
@@ -389,7 +392,7 @@ func TestTyped(t *testing.T) {
 // server's key.
 func TestVeiled(t *testing.T) {
 	keys := veil.Keys{7: make([]byte, 32)}
-	backend := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Veil: keys})
+	backend := newStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{Veil: keys})
 	h := NewHandler(Config{Front: service.Front{Backend: backend, Veil: keys, RequestTimeout: 2 * time.Second}})
 	for name, layout := range map[string]string{"orders": "default", "long": "uuidv7", "ulids": "ulid"} {
 		if w := send(h, "PUT", "/v1/sequencers/"+name, `{"layout":"`+layout+`"}`); w.Code != 201 {
@@ -416,7 +419,7 @@ func TestVeiled(t *testing.T) {
 			}
 		}
 	}
-	plain := NewHandler(Config{Front: service.Front{Backend: newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)}), RequestTimeout: 2 * time.Second}})
+	plain := handlerOn(t, new(memstore.Store), service.Front{RequestTimeout: 2 * time.Second})
 	wantProblem(t, do(plain, "GET", "/v1/sequencers/orders/next?format=veiled"), service.BadParameter, "start it with --veil-keys")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/ulids/next?format=veiled"), service.BadParameter, "must have 64 bits, or be uuidv7")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/orders/next?format=veiled&runs=true"), service.BadParameter, "format=veiled")

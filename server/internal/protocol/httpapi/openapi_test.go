@@ -41,12 +41,12 @@ func TestOpenAPI(t *testing.T) {
 		Paths   map[string]map[string]yaml.Node
 	}
 	must.Do(t, yaml.Unmarshal(openAPI, &doc))
-	cluster := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
+	backend := newStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{})
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, "firn_ids_total 1\n")
 	})
-	h := NewHandler(Config{Front: service.Front{Backend: cluster}, Metrics: metrics})
+	h := NewHandler(Config{Front: service.Front{Backend: backend}, Metrics: metrics})
 	served := map[string][]string{"/metrics": readMethods}
 	for _, r := range routes {
 		served[strings.TrimSuffix(r.path, "{$}")] = r.methods
@@ -128,7 +128,7 @@ func TestOpenAPI(t *testing.T) {
 	if examples < 25 || doc.OpenAPI != "3.1.0" {
 		t.Errorf("%d examples of OpenAPI %s", examples, doc.OpenAPI)
 	}
-	_ = cluster.Close(context.Background())
+	_ = backend.Close(context.Background())
 }
 
 // TestOpenAPISequencer: the description of a sequencer has the fields of its

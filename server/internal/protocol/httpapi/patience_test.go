@@ -53,7 +53,7 @@ func (m *silentStore) set(reads, writes int32) {
 	m.writes.Store(writes)
 }
 
-// A world is a Cluster on a silentStore, configured as in a server.
+// A world is a StoreBackend on a silentStore, configured as in a server.
 type world struct {
 	t     *testing.T
 	store *silentStore
@@ -61,7 +61,7 @@ type world struct {
 	h     *Handler
 }
 
-// inWorld runs a test with a Cluster that has served IDs of the sequencer
+// inWorld runs a test with a StoreBackend that has served IDs of the sequencer
 // orders.
 func inWorld(t *testing.T, run func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {

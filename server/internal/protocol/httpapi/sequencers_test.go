@@ -35,7 +35,7 @@ func send(h http.Handler, method, target, body string) *httptest.ResponseRecorde
 // TestAdmin: the whole life of a sequencer over HTTP.
 func TestAdmin(t *testing.T) {
 	store := new(memstore.Store)
-	h := NewHandler(Config{Front: service.Front{Backend: newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)}), RequestTimeout: 2 * time.Second}})
+	h := handlerOn(t, store, service.Front{RequestTimeout: 2 * time.Second})
 	const path = "/v1/sequencers/orders"
 	wantProblem(t, do(h, "GET", path), service.NoSequencer, "sequencer orders not found")
 	wantProblem(t, do(h, "POST", path+"/attach"), service.NoSequencer)
@@ -111,7 +111,7 @@ func testEmptyLater(t *testing.T) {
 		_ = q.Close(context.Background())
 	}()
 	cut.Cut.Store(true) // it does not see what follows
-	h := NewHandler(Config{Front: service.Front{Backend: newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(cut.Store, nil)}), RequestTimeout: 100 * time.Millisecond}})
+	h := handlerOn(t, cut.Store, service.Front{RequestTimeout: 100 * time.Millisecond})
 	for _, path := range []string{"POST /v1/sequencers/orders/detach", "DELETE /v1/sequencers/orders"} {
 		method, target, _ := strings.Cut(path, " ")
 		if w := do(h, method, target); w.Code != http.StatusAccepted || !strings.Contains(w.Body.String(), `ing"`) {
@@ -126,7 +126,7 @@ func TestEmptyNotBegun(t *testing.T) {
 	for _, state := range []string{"attached", "detached"} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newSilentStore()
-			h := NewHandler(Config{Front: service.Front{Backend: newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(m, nil)}), RequestTimeout: time.Second}})
+			h := handlerOn(t, m, service.Front{RequestTimeout: time.Second})
 			paths := []string{"DELETE /v1/sequencers/orders", "POST /v1/sequencers/orders/detach"}
 			if w := do(h, "PUT", "/v1/sequencers/orders"); w.Code != 201 {
 				t.Fatal(w.Code, w.Body)
@@ -172,7 +172,7 @@ func (g nameGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error
 // may see, and metrics, which have all, need a caller who may see all.
 func TestListsShowWhatCallerMaySee(t *testing.T) {
 	store := new(memstore.Store)
-	backend := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
+	backend := newStoreBackend(t, store, service.StoreBackendConfig{})
 	h := NewHandler(Config{Front: service.Front{Backend: backend}})
 	held := []members.Held{{Sequencer: "orders"}, {Sequencer: "users"}, {Sequencer: "carts"}}
 	for _, m := range held {
@@ -238,7 +238,7 @@ func (roleGuard) Allow(c *auth.Credentials, do auth.Action, name string) error {
 // TestGuard: each path requires its action, and nothing happens without it.
 func TestGuard(t *testing.T) {
 	store := new(memstore.Store)
-	h := NewHandler(Config{Front: service.Front{Backend: newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)}), Auth: roleGuard{}}})
+	h := handlerOn(t, store, service.Front{Auth: roleGuard{}})
 	for _, row := range []struct {
 		method, path string
 		need         auth.Action

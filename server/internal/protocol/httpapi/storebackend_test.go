@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -26,18 +25,6 @@ var errDown = errors.New("secret: dial 10.0.0.1: connection refused")
 
 // newFlaky makes a store that can be made unreachable.
 func newFlaky() *nettest.Store { return &nettest.Store{Store: new(memstore.Store), Err: errDown} }
-
-// newCluster makes a Cluster on a store and closes it when the test ends.
-func newCluster(t *testing.T, c service.StoreBackendConfig) *service.StoreBackend {
-	t.Helper()
-	cluster := service.NewStoreBackend(c)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = cluster.Close(ctx) // a second call is harmless
-	})
-	return cluster
-}
 
 // A tryCounter counts the lines of members that found no node ID. One that ends
 // before that writes none.
@@ -56,14 +43,14 @@ func TestReadyWithoutNumber(t *testing.T) { synctest.Test(t, testReadyWithoutNum
 func testReadyWithoutNumber(t *testing.T) {
 	store := newFlaky()
 	one := sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}}
-	holder := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
+	holder := newStoreBackend(t, store, service.StoreBackendConfig{Options: one})
 	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	var log bytes.Buffer
 	var elsewhere atomic.Bool
 	tries := new(tryCounter)
 	tried := one
 	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
-	c := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: tried, Peers: helpfulPeers{&elsewhere}})
+	c := newStoreBackend(t, store, service.StoreBackendConfig{Options: tried, Peers: helpfulPeers{&elsewhere}})
 	h := NewHandler(Config{Front: service.Front{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))}})
 	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
 	if w := ready(); w.Code != 200 {
@@ -130,10 +117,10 @@ func (h helpfulPeers) CanHelp() bool { return h.can.Load() }
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}}
-	holder := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: one})
+	holder := newStoreBackend(t, store, service.StoreBackendConfig{Options: one})
 	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	restored := &struct{ *memstore.Store }{store}
-	c := newCluster(t, service.StoreBackendConfig{Admin: service.NewStoreAdmin(restored, nil), Options: one})
+	c := newStoreBackend(t, restored, service.StoreBackendConfig{Options: one})
 	if _, err := c.Sequencer(t.Context(), "orders", nil); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Fatal(err)
 	}
@@ -149,9 +136,7 @@ func TestReadyCreatesNothing(t *testing.T) {
 // and hides no other.
 func TestUnreadableNode(t *testing.T) {
 	store := new(memstore.Store)
-	c := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
-	defer c.Close(t.Context())
-	h := NewHandler(Config{Front: service.Front{Backend: c}})
+	h := handlerOn(t, store, service.Front{})
 	do(h, "POST", "/v1/sequencers/orders/next")
 	if ok, err := store.CAS(t.Context(), "v1/orders/n/0999", nil, []byte("{")); !ok || err != nil {
 		t.Fatal(ok, err)
