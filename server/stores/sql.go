@@ -100,7 +100,8 @@ func preparePostgreSQL(u *parsed) (opener, error) {
 		}
 		e := fault(hintsPostgreSQL[pg.Code], "%s: %s", where, pg.Message) // earlier errors, such as of TLS, matter less
 		e.InvalidURL = pg.Code == "42704" && pg.Severity == "FATAL"       // an unknown setting, when connecting
-		// It is starting or shutting down, has too many connections, or lost this one.
+		// It is starting or shutting down, has too many connections, or lost
+		// this one.
 		e.Unreachable = slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, pg.Code) ||
 			strings.HasPrefix(pg.Code, "08")
 		return e

@@ -157,7 +157,8 @@ func outputForm(cmd *cobra.Command, f *form.Form, l firn.Layout, prefix string) 
 	return usePrefix(f, "format", prefix)
 }
 
-// checkRaw rejects raw output that JSON cannot contain or a terminal cannot show.
+// checkRaw rejects raw output that JSON cannot contain or a terminal cannot
+// show.
 func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
 	switch {
 	case f.Is(firn.Raw) && asJSON:

@@ -60,8 +60,8 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 }
 
 // openStore opens the store at url, or that of the environment, or the user's
-// own directory. create allows creating a missing store; note prints or logs what
-// the user should know about a local one.
+// own directory. create allows creating a missing store; note prints or logs
+// what the user should know about a local one.
 func (a *app) openStore(ctx context.Context, url string, create bool, note func(format string, args ...any)) (grant.Store, error) {
 	if url == "" {
 		url = a.getenv(storeEnv)
@@ -135,16 +135,16 @@ func nodesVar(cmd *cobra.Command, r **grant.NodeRange, usage string) {
 	cmd.Flags().Var(&value[*grant.NodeRange]{r, config.ParseNodes, nil, "LO..HI"}, "nodes", usage)
 }
 
-// joinLimit bounds how long a command waits for a node ID. A server keeps trying,
-// but a user at a terminal wants to know what is wrong.
+// joinLimit bounds how long a command waits for a node ID. A server keeps
+// trying, but a user at a terminal wants to know what is wrong.
 const joinLimit = 10 * time.Second
 
 // closeLimit bounds how long a command, or a server without requests, takes to
 // give its node IDs back.
 const closeLimit = 5 * time.Second
 
-// storeHints say what to do about errors of a store, a sequencer or a generator.
-// The first that matches applies.
+// storeHints say what to do about errors of a store, a sequencer or a
+// generator. The first that matches applies.
 var storeHints = []struct {
 	err  error
 	code int
@@ -179,8 +179,8 @@ var storeHints = []struct {
 		"choose a layout with more time bits; firn layout shows the last date. With a later epoch, IDs would repeat"},
 }
 
-// storeError says what an error of a store, a sequencer or a generator means for
-// the user.
+// storeError says what an error of a store, a sequencer or a generator means
+// for the user.
 func storeError(err error) error {
 	var exhausted *grant.ExhaustedError
 	no := func(format string, a ...any) error { return refused(fmt.Sprintf(format, a...), "%w", err) }
@@ -214,8 +214,9 @@ const podHint = `keep node IDs in this cluster's API server: --store kubernetes:
       Or use etcd or a database: --store URL; or give each replica its own node ID: --node N`
 
 // checkDirectory returns an error if users other than those who share a store
-// can change it. It is for commands that make IDs: others may look at the store,
-// and mend it. Users may share a directory of a group, regardless of its owner.
+// can change it. It is for commands that make IDs: others may look at the
+// store, and mend it. Users may share a directory of a group, regardless of its
+// owner.
 func (a *app) checkDirectory(url string) error {
 	path := a.directoryOf(url)
 	info, err := os.Stat(path)

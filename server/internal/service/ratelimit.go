@@ -9,8 +9,8 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
-// A rateError means that a client creates sequencers, or uses unknown names, too
-// fast for this server.
+// A rateError means that a client creates sequencers, or uses unknown names,
+// too fast for this server.
 type rateError struct {
 	Wait time.Duration
 	what string

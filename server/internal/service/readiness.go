@@ -57,9 +57,9 @@ const readyKey = "ready"
 // Ready returns nil if this server can make IDs as far as it knows: a sequencer
 // has an open window, or the store answers reads and writes, some configuration
 // can be read if there are any, and nothing keeps the server from serving those
-// in use. If the cause is the server or its store, one is enough to
-// make the server unready. Otherwise it is unready if it can serve none, except
-// for those that an operator has detached, moved or destroyed. One unreadable
+// in use. If the cause is the server or its store, one is enough to make the
+// server unready. Otherwise it is unready if it can serve none, except for
+// those that an operator has detached, moved or destroyed. One unreadable
 // configuration among others does not make a server unready: no other server
 // can read it either.
 //

@@ -78,7 +78,8 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 func (l *Loader) Client() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// VerifyConnection does what is skipped here, with the current authorities.
+		// VerifyConnection does what is skipped here, with the current
+		// authorities.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(c tls.ConnectionState) error {
 			o := x509.VerifyOptions{Roots: l.content.Get().server.ClientCAs, DNSName: c.ServerName,

@@ -54,8 +54,8 @@ type Report struct {
 	Furthest form.ID
 	Place    uint64
 
-	// The times in the IDs, if Times is set: Lateness is the longest time by which
-	// an ID follows one with a greater time, and Latest is that ID.
+	// The times in the IDs, if Times is set: Lateness is the longest time by
+	// which an ID follows one with a greater time, and Latest is that ID.
 	Times       bool
 	First, Last time.Time
 	Lateness    time.Duration

@@ -26,8 +26,8 @@ type Shadow struct {
 	isNew  map[firn.ID]bool // whether the sequencer made it
 }
 
-// NewShadow returns a Shadow for a sequencer with IDs of 64 bits; from is the form
-// of the other generator's IDs.
+// NewShadow returns a Shadow for a sequencer with IDs of 64 bits; from is the
+// form of the other generator's IDs.
 func NewShadow(i grant.Info, from form.Form) *Shadow {
 	s := &Shadow{layout: i.Config.Layout, from: from, nodes: grant.NodeRange{Hi: i.Config.Layout.MaxNode()},
 		since: i.Created}

@@ -69,8 +69,8 @@ var otherLayouts = [...]struct {
 	// counter begins with a random number.
 	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32,
 		profile{maker: "hypersistence-tsid and tsid-creator", anyNode: true, anySeq: true}},
-	// Seata's counter moves its clock; php-snowflake's begins with a random number.
-	// ShardingSphere and php-snowflake read their epochs in local time.
+	// Seata's counter moves its clock; php-snowflake's begins with a random
+	// number. ShardingSphere and php-snowflake read their epochs in local time.
 	{"bits=time:51.node:6.seq:6,epoch=1582136402000", firn.Decimal, profile{maker: "yitter", prior: -1}},
 	{"bits=node:10.time:41.seq:12,epoch=2020-05-02T16:00:00Z", firn.Decimal,
 		profile{maker: "Seata", prior: -2, anyNode: true, anySeq: true}},
@@ -83,8 +83,8 @@ var otherLayouts = [...]struct {
 		profile{maker: "ShardingSphere in China", prior: -4}},
 	{"bits=time:41.node:10.seq:12,epoch=2019-08-08T00:08:08Z", firn.Decimal,
 		profile{maker: "php-snowflake in China", prior: -4, anySeq: true}},
-	// UUIDs of the draft that PyPI's uuid7 0.1 follows: version 7, but the time is
-	// in seconds, with a fraction of two times 12 bits.
+	// UUIDs of the draft that PyPI's uuid7 0.1 follows: version 7, but the time
+	// is in seconds, with a fraction of two times 12 bits.
 	{"bits=time:36.rand:12.const:4=7.rand:12.const:2=2.seq:14.rand:48,unit=1s", firn.UUID,
 		profile{prior: -3, note: draftUUID}},
 }

@@ -178,7 +178,8 @@ func Read(text string, o Options) (Result, error) {
 	if o.From.IsVeiled() {
 		decodings[0].Form, decodings[0].About = form.VeiledBy(form.Veil{}), "it was veiled; with another key, it would be another ID"
 		if o.Layout.IsZero() {
-			// Another layout has other veiled IDs: these are the ones that Veil reads.
+			// Another layout has other veiled IDs: these are the ones that Veil
+			// reads.
 			o.Layout = firn.Default()
 			if decodings[0].Bits() == 128 {
 				o.Layout = firn.MustParseLayout("uuidv7")
@@ -205,7 +206,8 @@ func Read(text string, o Options) (Result, error) {
 	return r, nil
 }
 
-// readBy reads the decodings of a text by a layout. The error is that of the first one.
+// readBy reads the decodings of a text by a layout. The error is that of the
+// first one.
 func (r *Result) readBy(c *candidate, decodings []*form.Decoding, now time.Time) (refused error) {
 	for _, n := range decodings {
 		x, err := c.read(n, now)

@@ -146,7 +146,8 @@ func (s *Summary) Add(text string) error {
 		s.unknown[kind] += share(fit, top)
 	}
 	for i := range result.Readings {
-		// If several encodings of the text have the layout, the best reading counts.
+		// If several encodings of the text have the layout, the best reading
+		// counts.
 		x := &result.Readings[i]
 		if !slices.ContainsFunc(result.Readings, func(other Reading) bool { return other.Name == x.Name && other.weight > x.weight }) {
 			s.add(tallies, x, top)

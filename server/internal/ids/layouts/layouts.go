@@ -154,7 +154,8 @@ func Power(n int) string {
 	return fmt.Sprint(1 << n)
 }
 
-// Rate formats how many IDs a node makes in a second, or "-" if random bits decide.
+// Rate formats how many IDs a node makes in a second, or "-" if random bits
+// decide.
 func Rate(l firn.Layout) string {
 	if l.SeqBits() == 0 && l.RandomBits() > 0 {
 		return "-"

@@ -23,11 +23,11 @@ const (
 	fileBuf = 64 << 10
 )
 
-// A Writer writes as many whole records (lines, or IDs of 8 or 16 bytes)
-// at once as a pipe takes, one for each Write. Otherwise lines of several
+// A Writer writes as many whole records (lines, or IDs of 8 or 16 bytes) at
+// once as a pipe takes, one for each Write. Otherwise lines of several
 // processes that write into one pipe could be joined in the middle, and the
-// result could be the ID of another process. It must be made by NewWriter,
-// and flushed at the end.
+// result could be the ID of another process. It must be made by NewWriter, and
+// flushed at the end.
 type Writer struct{ *bufio.Writer }
 
 func NewWriter(w io.Writer) *Writer {

@@ -1,7 +1,7 @@
 // Package sqlgen writes SQL that reads the IDs of a layout inside a database:
 // functions for PostgreSQL and MySQL, macros for DuckDB, and expressions for
-// SQLite, which has no stored functions. The SQL makes no IDs: nothing in a database knows which
-// node ID it may use.
+// SQLite, which has no stored functions. The SQL makes no IDs: nothing in a
+// database knows which node ID it may use.
 package sqlgen
 
 import (

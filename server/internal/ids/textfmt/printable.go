@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable escapes what a terminal obeys and does not print, such as colors and the
-// direction of text: hosts, addresses and errors come from other programs. The
-// escapes are those of JSON.
+// Printable escapes what a terminal obeys and does not print, such as colors
+// and the direction of text: hosts, addresses and errors come from other
+// programs. The escapes are those of JSON.
 func Printable(s string) string {
 	var b strings.Builder
 	for from := 0; from < len(s); {

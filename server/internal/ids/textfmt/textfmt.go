@@ -1,5 +1,6 @@
-// Package textfmt formats and parses times, counts, sizes and sequencers for all of Firn: HTTP
-// answers, output of the command, and web pages. Package firn formats IDs.
+// Package textfmt formats and parses times, counts, sizes and sequencers for
+// all of Firn: HTTP answers, output of the command, and web pages. Package firn
+// formats IDs.
 package textfmt
 
 import (

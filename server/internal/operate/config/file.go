@@ -102,7 +102,8 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 
 // CheckWhole returns an error if a YAML file whose first line is --- does not
 // have ... as its last one: only a part of it was copied, perhaps without the
-// lines that restrict something. Comments and directives may come before the first line.
+// lines that restrict something. Comments and directives may come before the
+// first line.
 func CheckWhole(data []byte, name string) error {
 	text := strings.TrimPrefix(string(data), "\ufeff") // as the decoder does
 	first, lines := "", strings.Split(strings.TrimSpace(text), "\n")

@@ -43,12 +43,12 @@ type Nodes struct{ Held, Blocked, Free uint64 }
 
 // maxSequencers is how many sequencers have metrics of their own: the first
 // ones, and of those that appear at once the ones with the most IDs. The others
-// are summed as otherLabel for as long as they exist: if they changed places, the
-// counters of otherLabel would fall.
+// are summed as otherLabel for as long as they exist: if they changed places,
+// the counters of otherLabel would fall.
 const maxSequencers = 500
 
-// clients calls f for clients; each has a label, so their number is bounded like
-// that of sequencers.
+// clients calls f for clients; each has a label, so their number is bounded
+// like that of sequencers.
 func (s *Set) clients(f func(name string, ids, limited uint64)) {
 	if s.config.Clients == nil {
 		return
@@ -61,7 +61,8 @@ func (s *Set) clients(f func(name string, ids, limited uint64)) {
 	})
 }
 
-// otherLabel is the label of the sum of sequencers. No sequencer can have that name.
+// otherLabel is the label of the sum of sequencers. No sequencer can have that
+// name.
 const otherLabel = "_other"
 
 // A Kind is a type of metric.
@@ -283,34 +284,36 @@ type Config struct {
 	Version   string
 	Protocols []string
 
-	// Sequencers returns the statistics of each sequencer. It is called at every
-	// scrape.
+	// Sequencers returns the statistics of each sequencer. It is called at
+	// every scrape.
 	Sequencers func() []Sequencer
 
 	// Forwards returns how often other servers were asked, by result, with all
 	// possible results; nil if none is asked.
 	Forwards func() map[string]uint64
 
-	// LostLines returns how many lines of the issue log were lost; nil without one.
+	// LostLines returns how many lines of the issue log were lost; nil without
+	// one.
 	LostLines func() uint64
 
-	// Clients yields the name of each client of the token file, the IDs that it has
-	// taken, and its requests that its limits have refused; nil without a file.
+	// Clients yields the name of each client of the token file, the IDs that it
+	// has taken, and its requests that its limits have refused; nil without a
+	// file.
 	Clients func(yield func(name string, ids, limited uint64) bool)
 
 	// Connections returns the number of open connections of a protocol. It is
 	// required if there are Protocols.
 	Connections func(protocol string) int64
 
-	// Ready reports whether the server can give IDs; nil if unknown. It is called
-	// at every scrape.
+	// Ready reports whether the server can give IDs; nil if unknown. It is
+	// called at every scrape.
 	Ready func() bool
 
 	// Expiry returns when the server's certificate expires; nil without TLS.
 	Expiry func() time.Time
 
-	// StoreUp reports whether the store answered last; known is false before the
-	// first answer. nil means no store.
+	// StoreUp reports whether the store answered last; known is false before
+	// the first answer. nil means no store.
 	StoreUp func() (up, known bool)
 }
 
@@ -325,8 +328,8 @@ func New(c Config) *Set {
 	return s
 }
 
-// Observe counts n requests of duration d each, without allocating. The protocol
-// must be one of Config.
+// Observe counts n requests of duration d each, without allocating. The
+// protocol must be one of Config.
 func (s *Set) Observe(protocol string, o Outcome, d time.Duration, n int) {
 	if r := s.requests[protocol]; r != nil && n > 0 {
 		r.counts[o].Add(uint64(n))

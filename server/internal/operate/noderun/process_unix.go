@@ -42,15 +42,16 @@ func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	prepareProcess(cmd.SysProcAttr)
 	if isForeground() {
-		// The command reads from the terminal and gets its interrupts. Ctrl-Z would
-		// stop only the command and leave the terminal without a reader.
+		// The command reads from the terminal and gets its interrupts. Ctrl-Z
+		// would stop only the command and leave the terminal without a reader.
 		signal.Ignore(syscall.SIGTSTP)
 		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(os.Stdin.Fd())
 	}
 	started := make(chan error)
 	go func() {
-		// On Linux, the command is killed when this thread ends, not when the process
-		// ends. So the thread stays with this goroutine, which outlives the command.
+		// On Linux, the command is killed when this thread ends, not when the
+		// process ends. So the thread stays with this goroutine, which outlives
+		// the command.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		if err == nil {

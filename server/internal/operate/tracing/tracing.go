@@ -40,8 +40,8 @@ type Config struct {
 	// Version is the version of Firn.
 	Version string
 
-	// Logger receives a message when the collector does not accept traces, and when
-	// it does again; nil discards them.
+	// Logger receives a message when the collector does not accept traces, and
+	// when it does again; nil discards them.
 	Logger *slog.Logger
 }
 

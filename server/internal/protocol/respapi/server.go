@@ -28,21 +28,21 @@ type Config struct {
 	// is logged.
 	RefuseUnsafe bool
 
-	// IdleTimeout is how long a connection may be silent between commands. 0 means
-	// forever, as in Redis: clients keep connections for hours and are surprised
-	// when they are closed, and TCP keep-alive ends dead ones. A client that has
-	// to authenticate has only Limits.Read.
+	// IdleTimeout is how long a connection may be silent between commands. 0
+	// means forever, as in Redis: clients keep connections for hours and are
+	// surprised when they are closed, and TCP keep-alive ends dead ones. A
+	// client that has to authenticate has only Limits.Read.
 	IdleTimeout time.Duration
 
 	// Version is the version of Firn for INFO and HELLO; "" means "unknown".
 	Version string
 
-	// Trace is called when commands that arrived together begin to be answered: a
-	// pipeline has many, and a span for each would cost more than the commands. It
-	// returns their context, and a function that is called with the name of the
-	// first one, as in COMMAND ("unknown" for unknown commands, "invalid" for
-	// protocol errors), and the numbers of commands, IDs and errors. nil traces
-	// nothing.
+	// Trace is called when commands that arrived together begin to be answered:
+	// a pipeline has many, and a span for each would cost more than the
+	// commands. It returns their context, and a function that is called with
+	// the name of the first one, as in COMMAND ("unknown" for unknown commands,
+	// "invalid" for protocol errors), and the numbers of commands, IDs and
+	// errors. nil traces nothing.
 	Trace func(ctx context.Context) (_ context.Context, end func(first string, commands, ids, errors int))
 }
 
