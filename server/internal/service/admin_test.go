@@ -22,9 +22,9 @@ func newMute(t *testing.T, store grant.Store) *service.StoreBackend {
 	s := grant.Observe(&nettest.Store{Store: store}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
-	c := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(s, nil), Options: sequencer.Options{Window: time.Minute}})
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	b := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(s, nil), Options: sequencer.Options{Window: time.Minute}})
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return b
 }
 
 // TestHolderActsAtOnce: a server that detaches or destroys a sequencer gives
@@ -49,8 +49,8 @@ func TestHolderActsAtOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 				ctx := t.Context()
-				c := newMute(t, new(memstore.Store))
-				q := must.Get(c.Sequencer(ctx, "orders", nil))(t)
+				backend := newMute(t, new(memstore.Store))
+				q := must.Get(backend.Sequencer(ctx, "orders", nil))(t)
 				last := uint64(0)
 				for round := range 3 {
 					b, err := q.Take(ctx, 10)
@@ -68,7 +68,7 @@ func TestHolderActsAtOnce(t *testing.T) {
 					ended := make(chan error, 1)
 					start := time.Now()
 					go func() {
-						_, err := tt.end(ctx, c.Admin())
+						_, err := tt.end(ctx, backend.Admin())
 						ended <- err
 					}()
 					synctest.Wait() // the first write, and what the member makes of it
@@ -83,7 +83,7 @@ func TestHolderActsAtOnce(t *testing.T) {
 					}
 
 					start = time.Now()
-					must.Get(tt.back(ctx, c.Admin()))(t)
+					must.Get(tt.back(ctx, backend.Admin()))(t)
 					synctest.Wait() // the member hears of it in its own goroutine
 					b, err = q.Try(1)
 					if err != nil || b.At(0).Uint64() <= last || time.Since(start) > 100*time.Millisecond {
@@ -102,13 +102,13 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 		ctx := t.Context()
 		store := new(memstore.Store)
-		c := newMute(t, store)
-		must.Get(c.Sequencer(ctx, "orders", nil))(t)
-		must.Get(c.Admin().Destroy(ctx, "orders"))(t)
+		b := newMute(t, store)
+		must.Get(b.Sequencer(ctx, "orders", nil))(t)
+		must.Get(b.Admin().Destroy(ctx, "orders"))(t)
 		must.Get(grant.Purge(ctx, store, "orders"))(t)
-		config := c.Admin().Configure(firn.MustParseLayout("hazelcast"), nil)
-		must.Get(c.Admin().Create(ctx, "orders", config))(t)
-		q, err := c.Sequencer(ctx, "orders", nil)
+		config := b.Admin().Configure(firn.MustParseLayout("hazelcast"), nil)
+		must.Get(b.Admin().Create(ctx, "orders", config))(t)
+		q, err := b.Sequencer(ctx, "orders", nil)
 		if err != nil || q.Layout.String() != "hazelcast" {
 			t.Fatalf("the layout is %v, %v", q.Layout, err)
 		}
@@ -118,22 +118,22 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 
 // The settings of a template are those of sequencers that are created by use.
 func TestTemplate(t *testing.T) {
-	c := service.NewStoreBackend(service.StoreBackendConfig{
+	b := service.NewStoreBackend(service.StoreBackendConfig{
 		Admin: service.NewStoreAdmin(new(memstore.Store), nil),
 		Template: func(_ string, c *sequencer.Options) error {
 			c.Prefix, c.Layout = "order", firn.MustParseLayout("default,even=7")
 			return nil
 		},
 	})
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	old := c.Admin().Configure(firn.Default(), nil)
-	must.Get(c.Admin().Create(t.Context(), "old", old))(t)
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	old := b.Admin().Configure(firn.Default(), nil)
+	must.Get(b.Admin().Create(t.Context(), "old", old))(t)
 	for name, want := range map[string]sequencer.Options{"orders": {Prefix: "order", Layout: firn.MustParseLayout("default,even=7")}, "old": {Layout: firn.Default()}} {
-		q, err := c.Sequencer(t.Context(), name, nil)
+		q, err := b.Sequencer(t.Context(), name, nil)
 		if err != nil || q.Prefix != want.Prefix {
 			t.Fatalf("%s: %+v, %v, want prefix %q", name, q, err, want.Prefix)
 		}
-		info, err := c.Admin().Lookup(t.Context(), name)
+		info, err := b.Admin().Lookup(t.Context(), name)
 		if err != nil || info.Config.Prefix != want.Prefix || info.Config.Layout != want.Layout {
 			t.Errorf("%s: %+v, %v, want %+v", name, info.Config, err, want)
 		}

@@ -24,20 +24,20 @@ func TestCloseWhileOpening(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			m := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
 			config := StoreBackendConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}}}}
-			c := NewStoreBackend(config)
+			b := NewStoreBackend(config)
 			asked := make(chan struct{})
 			go func() {
 				defer close(asked)
 				limited, cancel := context.WithTimeout(t.Context(), DefaultRequestTimeout)
 				defer cancel()
-				if s, err := c.Sequencer(limited, "orders", nil); err == nil {
+				if s, err := b.Sequencer(limited, "orders", nil); err == nil {
 					_, _ = s.Take(limited, 1)
 				}
 			}()
 			time.Sleep(time.Duration(moment)*50*time.Millisecond + time.Millisecond)
 			limited, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			if err := c.Close(limited); err != nil {
+			if err := b.Close(limited); err != nil {
 				t.Errorf("moment %d: %v", moment, err)
 			}
 			<-asked
@@ -88,10 +88,10 @@ func TestCloseMany(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			store := &single{turn: make(chan struct{}, 1)}
-			c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
+			b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 			var opening sync.WaitGroup
 			for i := range names {
-				opening.Go(func() { takeOne(t, c, fmt.Sprintf("n%d", i)) })
+				opening.Go(func() { takeOne(t, b, fmt.Sprintf("n%d", i)) })
 			}
 			opening.Wait()
 			store.each = 10 * time.Millisecond
@@ -100,7 +100,7 @@ func TestCloseMany(t *testing.T) {
 				store.turn <- struct{}{}
 			}
 			begin := time.Now()
-			err := c.Close(t.Context())
+			err := b.Close(t.Context())
 			took := time.Since(begin)
 			switch {
 			case stalls && (err == nil || took > 2*closeStallTimeout):

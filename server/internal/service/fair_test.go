@@ -19,9 +19,9 @@ import (
 // sequencer of 64,000 IDs per second.
 func crowded(t *testing.T, run func(t *testing.T, b Backend)) {
 	layout, ahead := firn.MustParseLayout("hazelcast"), time.Second
-	t.Run("cluster", func(t *testing.T) {
+	t.Run("store", func(t *testing.T) {
 		c := StoreBackendConfig{Options: sequencer.Options{Layout: layout, MaxAhead: &ahead, Window: time.Minute}}
-		inStoreBackend(t, c, new(memstore.Store), func(t *testing.T, c *StoreBackend) { run(t, c) })
+		inStoreBackend(t, c, new(memstore.Store), func(t *testing.T, b *StoreBackend) { run(t, b) })
 	})
 	t.Run("static", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

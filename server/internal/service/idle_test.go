@@ -19,19 +19,19 @@ import (
 )
 
 // inStoreBackend runs a test with a StoreBackend in a synctest bubble.
-func inStoreBackend(t *testing.T, c StoreBackendConfig, store grant.Store, run func(t *testing.T, c *StoreBackend)) {
+func inStoreBackend(t *testing.T, c StoreBackendConfig, store grant.Store, run func(t *testing.T, b *StoreBackend)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
 		c.Admin = NewStoreAdmin(store, nil)
-		cluster := NewStoreBackend(c)
-		defer cluster.Close(context.WithoutCancel(t.Context()))
-		run(t, cluster)
+		b := NewStoreBackend(c)
+		defer b.Close(context.WithoutCancel(t.Context()))
+		run(t, b)
 	})
 }
 
-func takeOne(t *testing.T, c *StoreBackend, name string) uint64 {
+func takeOne(t *testing.T, b *StoreBackend, name string) uint64 {
 	t.Helper()
-	s, err := c.Sequencer(t.Context(), name, nil)
+	s, err := b.Sequencer(t.Context(), name, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -62,29 +62,29 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
-	inStoreBackend(t, StoreBackendConfig{MaxSequencers: 2, Options: sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}}}}, store, func(t *testing.T, c *StoreBackend) {
-		takeOne(t, c, "other")
-		idle := must.Get(c.Sequencer(t.Context(), "idle", nil))(t)
+	inStoreBackend(t, StoreBackendConfig{MaxSequencers: 2, Options: sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}}}}, store, func(t *testing.T, b *StoreBackend) {
+		takeOne(t, b, "other")
+		idle := must.Get(b.Sequencer(t.Context(), "idle", nil))(t)
 		last := takeFrom(t, idle)
 		time.Sleep(2 * minUnused)
 		takeFrom(t, idle)
-		takeOne(t, c, "busy") // closes other
+		takeOne(t, b, "busy") // closes other
 		for range 4 {
 			time.Sleep(minUnused / 2)
-			takeOne(t, c, "busy")
+			takeOne(t, b, "busy")
 		}
-		takeOne(t, c, "other")
+		takeOne(t, b, "other")
 		synctest.Wait()
-		if open := c.Opened("idle") != nil; open || heldNodes(t, store, "idle") != 0 {
+		if open := b.Opened("idle") != nil; open || heldNodes(t, store, "idle") != 0 {
 			t.Errorf("a sequencer that is not used is open: %t, and holds %d node IDs", open, heldNodes(t, store, "idle"))
 		}
-		if open := c.Opened("busy") != nil; !open || heldNodes(t, store, "busy") != 1 {
+		if open := b.Opened("busy") != nil; !open || heldNodes(t, store, "busy") != 1 {
 			t.Errorf("a sequencer that is used is open: %t, and holds %d node IDs", open, heldNodes(t, store, "busy"))
 		}
 		if id := takeFrom(t, idle); id <= last {
 			t.Errorf("after it was closed it gives %d, not more than %d", id, last)
 		}
-		if id, next := takeOne(t, c, "idle"), takeFrom(t, idle); next <= id {
+		if id, next := takeOne(t, b, "idle"), takeFrom(t, idle); next <= id {
 			t.Errorf("a source of before gives %d, not more than %d", next, id)
 		}
 	})
@@ -96,30 +96,30 @@ func TestIdleCloses(t *testing.T) {
 func TestNamesOfOthers(t *testing.T) {
 	const room = 8
 	store := new(memstore.Store)
-	inStoreBackend(t, StoreBackendConfig{MaxSequencers: room}, store, func(t *testing.T, c *StoreBackend) {
-		takeOne(t, c, "theirs")
+	inStoreBackend(t, StoreBackendConfig{MaxSequencers: room}, store, func(t *testing.T, b *StoreBackend) {
+		takeOne(t, b, "theirs")
 		fill := func() {
 			for i := range room {
-				takeOne(t, c, fmt.Sprint("mine-", i))
+				takeOne(t, b, fmt.Sprint("mine-", i))
 			}
 		}
 		for i := range room - 1 {
-			takeOne(t, c, fmt.Sprint("mine-", i))
+			takeOne(t, b, fmt.Sprint("mine-", i))
 		}
-		if _, err := c.Sequencer(t.Context(), "new", nil); !errors.Is(err, ErrTooManySequencers) {
+		if _, err := b.Sequencer(t.Context(), "new", nil); !errors.Is(err, ErrTooManySequencers) {
 			t.Errorf("a new one beside %d that are in use: %v", room, err)
 		}
 		time.Sleep(2 * minUnused)
-		takeOne(t, c, fmt.Sprint("mine-", room-1)) // closes one that is idle
+		takeOne(t, b, fmt.Sprint("mine-", room-1)) // closes one that is idle
 		for range 3 {
 			fill()
-			takeOne(t, c, "theirs")
+			takeOne(t, b, "theirs")
 		}
-		if n := len(c.opened()); n > room {
+		if n := len(b.opened()); n > room {
 			t.Errorf("%d sequencers are open, want %d at most", n, room)
 		}
 		time.Sleep(2 * minUnused)
-		takeOne(t, c, "new")
+		takeOne(t, b, "new")
 	})
 }
 
@@ -150,8 +150,8 @@ func TestRateLimitsOfTenants(t *testing.T) {
 	for i := range 3 {
 		must.Get(grant.Create(t.Context(), store, fmt.Sprint("there-", i), grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
 	}
-	inStoreBackend(t, StoreBackendConfig{MaxSequencers: 10_000}, store, func(t *testing.T, c *StoreBackend) {
-		front := Front{Backend: c, Auth: guard, RequestTimeout: time.Minute}
+	inStoreBackend(t, StoreBackendConfig{MaxSequencers: 10_000}, store, func(t *testing.T, backend *StoreBackend) {
+		front := Front{Backend: backend, Auth: guard, RequestTimeout: time.Minute}
 		find := func(token, name string) error {
 			creds := &auth.Credentials{Token: token, Given: true}
 			must.Do(t, guard.Allow(creds, auth.Take, name))
@@ -162,19 +162,19 @@ func TestRateLimitsOfTenants(t *testing.T) {
 		n := 0
 		for ; !limited(find(a, fmt.Sprint("a-", n))); n++ {
 		}
-		if err := find(b, "b"); n != c.creations.rate.Burst || err != nil {
+		if err := find(b, "b"); n != backend.creations.rate.Burst || err != nil {
 			t.Errorf("after %d sequencers of a, b creates one: %v", n, err)
 		}
-		c.config.Options.MustExist = true
+		backend.config.Options.MustExist = true
 		for n = 0; !limited(find(a, fmt.Sprint("no-", n))); n++ {
 		}
-		if !limited(find(a, "there-0")) || n > c.missed.rate.Burst {
+		if !limited(find(a, "there-0")) || n > backend.missed.rate.Burst {
 			t.Errorf("after %d unknown names, a is not limited", n)
 		}
 		if err := find(b, "there-1"); err != nil {
 			t.Errorf("after %d unknown names of a, b finds one that exists: %v", n, err)
 		}
-		if _, err := c.Sequencer(t.Context(), "there-2", nil); err != nil {
+		if _, err := backend.Sequencer(t.Context(), "there-2", nil); err != nil {
 			t.Errorf("and the server itself: %v", err)
 		}
 	})
@@ -195,8 +195,8 @@ func takeAs(t *testing.T, b Backend, a auth.Authorizer, name, token string) erro
 func TestCreateIsARight(t *testing.T) {
 	static := must.Get(NewStaticBackend(StaticBackendConfig{}))(t)
 	store := new(memstore.Store)
-	inStoreBackend(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
-		for what, b := range map[string]Backend{"cluster": c, "static": static} {
+	inStoreBackend(t, StoreBackendConfig{}, store, func(t *testing.T, b *StoreBackend) {
+		for what, b := range map[string]Backend{"store": b, "static": static} {
 			a := new(creators)
 			find := func(token, name string) error {
 				return takeAs(t, b, a, name, token)
@@ -224,13 +224,13 @@ func TestCreateIsARight(t *testing.T) {
 // a sequencer that another one waits for. The refusal is the first one's only.
 func TestRefusedBesideOthers(t *testing.T) {
 	store := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
-	inStoreBackend(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
+	inStoreBackend(t, StoreBackendConfig{}, store, func(t *testing.T, b *StoreBackend) {
 		refused := make(chan error, 1)
 		go func() {
-			refused <- takeAs(t, c, new(creators), "orders", "x")
+			refused <- takeAs(t, b, new(creators), "orders", "x")
 		}()
 		time.Sleep(store.Delay / 2)
-		if err := takeAs(t, c, new(creators), "orders", "create"); err != nil {
+		if err := takeAs(t, b, new(creators), "orders", "create"); err != nil {
 			t.Errorf("a client that may create it: %v", err)
 		}
 		if err := <-refused; ProblemOf(err, time.Second, false).Kind != Forbidden {
@@ -258,15 +258,15 @@ func TestAttemptOfAnother(t *testing.T) {
 			}
 			return nil
 		}
-		inStoreBackend(t, StoreBackendConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *StoreBackend) {
+		inStoreBackend(t, StoreBackendConfig{Template: template}, new(memstore.Store), func(t *testing.T, b *StoreBackend) {
 			var err error
 			panicked := make(chan any, 1)
 			go func() {
 				defer func() { panicked <- recover() }()
-				_, err = c.Sequencer(t.Context(), "orders", nil)
+				_, err = b.Sequencer(t.Context(), "orders", nil)
 			}()
 			time.Sleep(time.Second / 2)
-			takeOne(t, c, "orders")
+			takeOne(t, b, "orders")
 			if got := <-panicked; got != row.panics || !errors.Is(err, row.err) {
 				t.Errorf("the first call panics with %v, %v, want %v, %v", got, err, row.panics, row.err)
 			}
@@ -289,8 +289,8 @@ func (*asked) CanHelp() bool { return true }
 func TestLostNodeID(t *testing.T) {
 	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
 	config := StoreBackendConfig{Options: sequencer.Options{Window: 30 * time.Second, MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}, AllowClockAhead: true}}, Peers: peers}
-	inStoreBackend(t, config, store, func(t *testing.T, c *StoreBackend) {
-		takeOne(t, c, "orders")
+	inStoreBackend(t, config, store, func(t *testing.T, b *StoreBackend) {
+		takeOne(t, b, "orders")
 		store.Cut.Store(true)
 		time.Sleep(time.Minute)
 		config.Admin = NewStoreAdmin(store.Store, nil)
@@ -300,7 +300,7 @@ func TestLostNodeID(t *testing.T) {
 		store.Cut.Store(false)
 		for want, ctx := range []context.Context{WithForwarded(t.Context()), t.Context()} {
 			limited, cancel := context.WithTimeout(ctx, DefaultRequestTimeout)
-			_, err := c.Opened("orders").Take(limited, 1)
+			_, err := b.Opened("orders").Take(limited, 1)
 			cancel()
 			if !errors.Is(err, grant.ErrNodesExhausted) || peers.n != want {
 				t.Errorf("%v, and others were asked %d times, want %d", err, peers.n, want)

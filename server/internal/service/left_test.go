@@ -43,12 +43,12 @@ func TestLineLeft(t *testing.T) {
 // ends.
 func TestNothingLeft(t *testing.T) {
 	store := new(memstore.Store)
-	c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.MustParseLayout("hazelcast"), MustExist: false}})
-	defer c.Close(context.WithoutCancel(t.Context()))
-	c.missed.rate.PerSecond, c.creations.rate.PerSecond = math.Inf(1), math.Inf(1)
+	b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.MustParseLayout("hazelcast"), MustExist: false}})
+	defer b.Close(context.WithoutCancel(t.Context()))
+	b.missed.rate.PerSecond, b.creations.rate.PerSecond = math.Inf(1), math.Inf(1)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	front := Front{Backend: c, RequestTimeout: time.Minute}
+	front := Front{Backend: b, RequestTimeout: time.Minute}
 	ask := func(ctx context.Context, name string, n int, q Request) {
 		q.Count = n
 		_ = front.Take(ctx, new(auth.Credentials), name, &q, new(Batch))
@@ -65,7 +65,7 @@ func TestNothingLeft(t *testing.T) {
 			go cancel()
 			ask(ctx, "orders", 100, Request{})
 		},
-		"a question for readiness": func() { _ = NewReadiness(c).Ready(t.Context()) },
+		"a question for readiness": func() { _ = NewReadiness(b).Ready(t.Context()) },
 	} {
 		nettest.NothingLeft(t, what, call)
 	}

@@ -22,9 +22,9 @@ func TestTenants(t *testing.T) {
 	guard := auth.NewGuard(func() *auth.Set { return set }, nil)
 	store := new(memstore.Store)
 	must.Get(grant.Create(t.Context(), store, "orders", grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
-	inStoreBackend(t, StoreBackendConfig{}, store, func(t *testing.T, c *StoreBackend) {
-		c.config.Options.MustExist = true
-		front := Front{Backend: c, Auth: guard, RequestTimeout: time.Minute}
+	inStoreBackend(t, StoreBackendConfig{}, store, func(t *testing.T, backend *StoreBackend) {
+		backend.config.Options.MustExist = true
+		front := Front{Backend: backend, Auth: guard, RequestTimeout: time.Minute}
 		take := func(token, name string, q Request) (Kind, time.Duration) {
 			creds := &auth.Credentials{Token: token, Given: true}
 			must.Do(t, guard.Allow(creds, auth.Take, name))

@@ -17,23 +17,23 @@ import (
 func TestNodeCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, store := t.Context(), new(memstore.Store)
-		c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
-		defer c.Close(ctx)
-		must.Get(c.Sequencer(ctx, "orders", nil))(t)
+		b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
+		defer b.Close(ctx)
+		must.Get(b.Sequencer(ctx, "orders", nil))(t)
 		want := func(step string, want NodeCounts) {
 			t.Helper()
 			time.Sleep(countEvery)
-			c.NodeCounts("orders", time.Now())
+			b.NodeCounts("orders", time.Now())
 			synctest.Wait()
-			if got, ok := c.NodeCounts("orders", time.Now()); !ok || got != want {
+			if got, ok := b.NodeCounts("orders", time.Now()); !ok || got != want {
 				t.Errorf("%s: %+v, %v, want %+v", step, got, ok, want)
 			}
 		}
-		if _, ok := c.NodeCounts("orders", time.Now()); ok {
+		if _, ok := b.NodeCounts("orders", time.Now()); ok {
 			t.Error("counts before the first count")
 		}
 		synctest.Wait()
-		if got, ok := c.NodeCounts("orders", time.Now()); !ok || got != (NodeCounts{1, 0, 1023}) {
+		if got, ok := b.NodeCounts("orders", time.Now()); !ok || got != (NodeCounts{1, 0, 1023}) {
 			t.Errorf("at first: %+v, %v", got, ok)
 		}
 		must.Get(grant.SetNodes(ctx, store, "orders", &grant.NodeRange{Lo: 0, Hi: 1023}, nil))(t)
@@ -49,14 +49,14 @@ func TestNodeCounts(t *testing.T) {
 func TestNodeCountsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, store := t.Context(), &unlisted{Store: new(memstore.Store), fails: true}
-		c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
-		defer c.Close(ctx)
-		must.Get(c.Sequencer(ctx, "orders", nil))(t)
+		b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
+		defer b.Close(ctx)
+		must.Get(b.Sequencer(ctx, "orders", nil))(t)
 		for _, step := range []struct{ fails, ok bool }{{true, false}, {false, true}, {true, true}} {
 			store.fails = step.fails
-			c.NodeCounts("orders", time.Now())
+			b.NodeCounts("orders", time.Now())
 			synctest.Wait()
-			if n, ok := c.NodeCounts("orders", time.Now()); ok != step.ok || ok && n.Free == 0 {
+			if n, ok := b.NodeCounts("orders", time.Now()); ok != step.ok || ok && n.Free == 0 {
 				t.Errorf("fails %v: %+v, %v, want %v", step.fails, n, ok, step.ok)
 			}
 			time.Sleep(countEvery)
@@ -69,16 +69,16 @@ func TestNodeCountsFail(t *testing.T) {
 func TestCloseWhileCounting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &unlisted{Store: new(memstore.Store)}
-		c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
+		b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 		for _, name := range []string{"orders", "users"} {
-			must.Get(c.Sequencer(t.Context(), name, nil))(t)
+			must.Get(b.Sequencer(t.Context(), name, nil))(t)
 		}
 		store.hangs = true
-		c.NodeCounts("orders", time.Now())
+		b.NodeCounts("orders", time.Now())
 		synctest.Wait()
 		limited, cancel := context.WithTimeout(t.Context(), countTimeout/2)
 		defer cancel()
-		must.Do(t, c.Close(limited))
+		must.Do(t, b.Close(limited))
 	})
 }
 

@@ -22,11 +22,11 @@ func TestImpatientClients(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(27 * 365 * 24 * time.Hour)
 				m := &nettest.Store{Store: new(memstore.Store), Delay: each * time.Millisecond}
-				c := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Window: 60 * time.Second}})
+				b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Window: 60 * time.Second}})
 				good := 0
 				for range 30 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					s, err := c.Sequencer(ctx, "orders", nil)
+					s, err := b.Sequencer(ctx, "orders", nil)
 					if err == nil {
 						_, err = s.Take(ctx, 1)
 					}
@@ -45,7 +45,7 @@ func TestImpatientClients(t *testing.T) {
 				if good < 25 || held != 1 {
 					t.Errorf("%d of 30 calls were answered, and %d node IDs are held", good, held)
 				}
-				must.Do(t, c.Close(t.Context()))
+				must.Do(t, b.Close(t.Context()))
 			})
 		})
 	}

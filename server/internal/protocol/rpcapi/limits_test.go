@@ -50,8 +50,8 @@ func TestShutdownWaits(t *testing.T) {
 // limit, also for clients that set no deadline, and says how far it is.
 func TestAdminLimit(t *testing.T) {
 	cut := &nettest.Store{Store: new(memstore.Store)}
-	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(cut.Store, nil)})
-	q := firnv1.NewSequencersClient(serve(t, Config{Front: service.Front{Backend: cluster, RequestTimeout: 50 * time.Millisecond}}))
+	backend := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(cut.Store, nil)})
+	q := firnv1.NewSequencersClient(serve(t, Config{Front: service.Front{Backend: backend, RequestTimeout: 50 * time.Millisecond}}))
 	held := must.Get(sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()}))(t)
 	cut.Cut.Store(true) // it does not see what follows
 	if r, err := q.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"}); err != nil || r.GetSequencer().GetState() != "detaching" {

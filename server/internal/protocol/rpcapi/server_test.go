@@ -33,9 +33,9 @@ import (
 func serve(t *testing.T, c Config) *grpc.ClientConn {
 	t.Helper()
 	if c.Backend == nil {
-		cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
-		t.Cleanup(func() { _ = cluster.Close(context.Background()) })
-		c.Backend = cluster
+		backend := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
+		t.Cleanup(func() { _ = backend.Close(context.Background()) })
+		c.Backend = backend
 	}
 	l := nettest.Listen(t)
 	s := NewServer(c)
@@ -246,9 +246,9 @@ func TestSequencers(t *testing.T) {
 // those whose records cannot be read.
 func TestGet(t *testing.T) {
 	store := new(memstore.Store)
-	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
-	t.Cleanup(func() { _ = cluster.Close(context.Background()) })
-	conn := serve(t, Config{Front: service.Front{Backend: cluster}})
+	backend := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
+	t.Cleanup(func() { _ = backend.Close(context.Background()) })
+	conn := serve(t, Config{Front: service.Front{Backend: backend}})
 	config := servicetest.Config(firn.Default())
 	config.Nodes = &grant.NodeRange{Lo: 0, Hi: 511}
 	must.Get(grant.Create(t.Context(), store, "orders", config, nil))(t)
