@@ -38,11 +38,15 @@ func storeVar(cmd *cobra.Command, store *string) {
 }
 
 // onStore returns a command that uses the store of --store and can print JSON.
-func (a *app) onStore(path string, takes cobra.PositionalArgs, create bool, run func(ctx context.Context, s grant.Store, args []string, asJSON bool) error) *cobra.Command {
+func (a *app) onStore(path string, takes cobra.PositionalArgs, create bool,
+	run func(ctx context.Context, s grant.Store, args []string, asJSON bool) error,
+) *cobra.Command {
 	var store string
 	var asJSON bool
 	cmd := command(path, takes, func(cmd *cobra.Command, args []string) error {
-		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error { return run(asOperator(cmd.Context()), s, args, asJSON) })
+		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error {
+			return run(asOperator(cmd.Context()), s, args, asJSON)
+		})
 	})
 	storeVar(cmd, &store)
 	jsonVar(cmd, &asJSON)
