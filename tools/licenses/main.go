@@ -82,7 +82,8 @@ func collect() ([]byte, error) {
 // modules returns the directories of the modules that a program consists of, by
 // path and version, and that of Go.
 func modules() (map[string]string, error) {
-	const format = "{{if .Standard}}Go, its runtime and standard library\t{{.Root}}{{else}}{{.Module.Path}} {{.Module.Version}}\t{{.Module.Dir}}{{end}}"
+	const format = "{{if .Standard}}Go, its runtime and standard library\t{{.Root}}{{else}}{{.Module.Path}} " +
+		"{{.Module.Version}}\t{{.Module.Dir}}{{end}}"
 	all := map[string]string{"Firn": filepath.Join(module, "..")}
 	for _, system := range systems {
 		cmd := exec.Command("go", "list", "-deps", "-f", format, pkg)

@@ -38,7 +38,8 @@ type adoptCmd struct {
 
 func newAdopt(a *app) *cobra.Command {
 	c := adoptCmd{app: a, memory: 1 << 30}
-	cmd := command("adopt", func(cmd *cobra.Command, args []string) error { return oneName(cmd, args[:min(len(args), 1)]) }, func(cmd *cobra.Command, args []string) error {
+	first := func(cmd *cobra.Command, args []string) error { return oneName(cmd, args[:min(len(args), 1)]) }
+	cmd := command("adopt", first, func(cmd *cobra.Command, args []string) error {
 		c.name, args = args[0], args[1:]
 		switch {
 		case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || c.generators > 0 || !c.layout.IsZero()):
@@ -129,7 +130,8 @@ func (c *adoptCmd) refuseUnfit(r check.Report) error {
 		return refused(hint, "%d of %d IDs are %s: they read as other node IDs and times", r.Rounding.IDs, r.Count,
 			r.Rounding)
 	case 100*r.Duplicates > r.Count:
-		return refused("read each ID once, from the table that it is the key of, and as text: rounding makes duplicates too. See firn check",
+		return refused("read each ID once, from the table that it is the key of, and as text: rounding makes "+
+			"duplicates too. See firn check",
 			"%d of %d IDs are duplicates%s", r.Duplicates, r.Count, cause)
 	case c.layout.IsZero():
 		return refused(layouts, "the IDs fit no known layout")
@@ -153,7 +155,8 @@ func (c *adoptCmd) refuseUnfit(r check.Report) error {
 			"the IDs have %s by layout %s, not %d: the layout is wrong, or they are not the IDs of all generators",
 			countOf(n, "node ID"), c.layout, c.generators)
 	case c.guessed && c.generators == 0:
-		return refused(fmt.Sprintf("if %s made these IDs, confirm it with --generators %d; otherwise name their layout with --layout, see docs/moving.md", countOf(n, "generator"), n),
+		return refused(fmt.Sprintf("if %s made these IDs, confirm it with --generators %d; otherwise name their "+
+			"layout with --layout, see docs/moving.md", countOf(n, "generator"), n),
 			"the layout is a guess: by %s, the IDs have %s: %s", c.layout, countOf(n, "node ID"), firstNodes(r.Nodes))
 	}
 	if r.Rounding.How != "" {
@@ -163,10 +166,12 @@ func (c *adoptCmd) refuseUnfit(r check.Report) error {
 		c.app.note("the other generator has made %d IDs twice; see firn check", r.Duplicates)
 	}
 	if ahead > c.layout.MaxAhead().Seconds() && !c.stopped {
-		c.app.note("by this layout the highest ID is %s ahead of this clock; if that is wrong, the layout has another epoch or other bits", inspect.Span(ahead))
+		c.app.note("by this layout the highest ID is %s ahead of this clock; if that is wrong, the layout has "+
+			"another epoch or other bits", inspect.Span(ahead))
 	}
 	if c.guessed && -ahead > 24*60*60 {
-		c.app.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(-ahead))
+		c.app.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and "+
+			"its epoch with --layout", inspect.Span(-ahead))
 		if c.apply {
 			return refused("confirm it: --layout "+c.layout.String(),
 				"nothing was created: the layout is a guess, and the IDs are old")
@@ -269,7 +274,8 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.NodeRange, floor time.Time
 	lo, hi, ok := r.Free(c.layout)
 	if !ok {
 		return nil, floor,
-			refused("stop the other generator, and use --stopped; or read only the IDs of the last days, if it no longer uses some node IDs",
+			refused("stop the other generator, and use --stopped; or read only the IDs of the last days, if it no "+
+				"longer uses some node IDs",
 				"no node ID is free: the sequencer and the other generator cannot both run")
 	}
 	return &grant.NodeRange{Lo: lo, Hi: hi}, floor, nil

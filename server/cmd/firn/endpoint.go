@@ -103,7 +103,8 @@ func (p *endpoint) open() error {
 	case p.address == nil:
 		hint = ""
 	case errors.Is(err, syscall.EADDRINUSE):
-		hint = fmt.Sprintf("another program is listening there, possibly another firn serve: stop it, or choose another port with --listen %s",
+		hint = fmt.Sprintf("another program is listening there, possibly another firn serve: stop it, or choose "+
+			"another port with --listen %s",
 			net.JoinHostPort(p.address.IP.String(), "0"))
 	}
 	at := p.text

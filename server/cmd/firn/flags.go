@@ -62,7 +62,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return misuse(hint, "--%s %q: %s", flag.Name, invalid.GetValue(), wrongValue(flag, err))
 	case errors.As(err, &unknown):
 		if n, err := strconv.ParseInt("-"+unknown.GetSpecifiedShortnames(), 10, 64); err == nil {
-			return misuse("languages with signed integers show IDs from 2^63 on as negative numbers: print them as unsigned numbers or as text",
+			return misuse("languages with signed integers show IDs from 2^63 on as negative numbers: print them as "+
+				"unsigned numbers or as text",
 				"IDs are unsigned, but %d has a sign; the ID with the same 64 bits is %d", n, uint64(n))
 		}
 	}

@@ -79,7 +79,8 @@ func (s *serveCmd) healthAddress() (string, error) {
 func (a *app) askHealth(ctx context.Context, address, path string) error {
 	answer, body, err := doctor.Ask(ctx, address, path)
 	if err != nil {
-		return failed("check that the server is running and listens there; if it requires client certificates, let it also listen on a socket: --listen unix:PATH",
+		return failed("check that the server is running and listens there; if it requires client certificates, let "+
+			"it also listen on a socket: --listen unix:PATH",
 			"the server at %s does not answer: %w", address, textfmt.Cause(err))
 	}
 	if answer.StatusCode == http.StatusOK {

@@ -73,7 +73,8 @@ func (n *nextCmd) run(ctx context.Context) error {
 		return misuse("", "--count 0: it must be 1 or more")
 	case static && (n.name != "" || n.Nodes != nil || n.MustExist || n.AllowClockBehind || n.AllowClockAhead):
 		return misuse("add --store to use a store",
-			"--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, --allow-clock-behind and --allow-clock-ahead")
+			"--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, "+
+				"--allow-clock-behind and --allow-clock-ahead")
 	case n.node != "" && n.Nodes != nil:
 		return misuse("", "either --node or --nodes, not both")
 	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
@@ -83,7 +84,8 @@ func (n *nextCmd) run(ctx context.Context) error {
 	case n.server != "" && (n.store != "" || n.node != "" || n.Nodes != nil || !n.ownLayout ||
 		n.MustExist || n.veiled != "" || n.AllowClockBehind || n.AllowClockAhead):
 		return misuse("leave them out",
-			"with --server, the server decides on store, node ID, layout and keys: of the other flags only --sequencer, --count, --format and --json are possible")
+			"with --server, the server decides on store, node ID, layout and keys: of the other flags only "+
+				"--sequencer, --count, --format and --json are possible")
 	}
 	if static {
 		if n.app.getenv(storeEnv) != "" {

@@ -43,7 +43,8 @@ func (m *applyCmd) command(a *app, each func(ctx context.Context, s grant.Store,
 	return cmd
 }
 
-func (m *applyCmd) run(ctx context.Context, a *app, s grant.Store, args []string, each func(context.Context, grant.Store, string) (bool, error)) error {
+func (m *applyCmd) run(ctx context.Context, a *app, s grant.Store, args []string,
+	each func(context.Context, grant.Store, string) (bool, error)) error {
 	list, err := sequencerNames(ctx, s, args)
 	if err != nil {
 		return err

@@ -30,7 +30,9 @@ func newNodeFence(a *app) *cobra.Command {
 		}
 		if err == nil && m.apply {
 			if why != "" {
-				hint := fmt.Sprintf("add --longest-window with the longest window that it ever had: --longest-window %v if that never changed. If it was created before the restore, add --restored TIME with the time of the restore", r.LongestWindow)
+				hint := fmt.Sprintf("add --longest-window with the longest window that it ever had: "+
+					"--longest-window %v if that never changed. If it was created before the restore, add "+
+					"--restored TIME with the time of the restore", r.LongestWindow)
 				return false, misuse(hint,
 					"sequencer %s was not fenced: %s; members may have had windows longer than %v", name, why, r.LongestWindow)
 			}

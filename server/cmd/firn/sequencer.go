@@ -202,7 +202,8 @@ func (a *app) handOver(ctx context.Context, s grant.Store, i grant.Info, wait bo
 	if err != nil || left <= 0 {
 		return err
 	}
-	text := fmt.Sprintf("sequencer %s is %s; its IDs may reach up to %s: another store or generator may use its node IDs from then on", i.Name, i.State, textfmt.Stamp(at))
+	text := fmt.Sprintf("sequencer %s is %s; its IDs may reach up to %s: another store or generator may use "+
+		"its node IDs from then on", i.Name, i.State, textfmt.Stamp(at))
 	if wait && left > 2*i.LongestWindow+clockTolerance {
 		return failed("", "%s", text)
 	}
@@ -223,7 +224,8 @@ func (a *app) handOver(ctx context.Context, s grant.Store, i grant.Info, wait bo
 
 // newSequencerWaitingChange makes a command that waits until members have given
 // their node IDs back.
-func newSequencerWaitingChange(a *app, name string, confirm bool, change func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
+func newSequencerWaitingChange(a *app, name string, confirm bool,
+	change func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
 	yes := !confirm
 	cmd := newSequencerChange(a, name, func(ctx context.Context, s grant.Store, q string) (grant.Info, error) {
 		if err := a.confirm(yes, q, name); err != nil {

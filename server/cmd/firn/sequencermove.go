@@ -54,7 +54,8 @@ func (a *app) move(ctx context.Context, name string, from, to grant.Place, yes b
 		return info, err
 	}
 	if info.MovedTo == "" {
-		a.note("to move %s from %s to %s: detach it and wait until members have given their node IDs back; copy their records; attach it in %[3]s, and refuse it in the old store from then on", name, from.URL, to.URL)
+		a.note("to move %s from %s to %s: detach it and wait until members have given their node IDs back; copy "+
+			"their records; attach it in %[3]s, and refuse it in the old store from then on", name, from.URL, to.URL)
 		if err := a.confirm(yes, name, "move"); err != nil {
 			return info, err
 		}

@@ -287,14 +287,16 @@ func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, f
 		c.Store, err = open(ctx)
 	}
 	if e, ok := errors.AsType[*exitError](err); ok && s.store == "" && slices.Equal(s.listen, []string{defaultListen}) && a.container() != "" {
-		e.hint += "; and serve other machines: --listen :3476 (FIRN_LISTEN) with TLS and tokens, or with --insecure on a private network"
+		e.hint += "; and serve other machines: --listen :3476 (FIRN_LISTEN) with TLS and tokens, or with " +
+			"--insecure on a private network"
 	}
 	return c, err
 }
 
 // serve answers requests until ctx is done, and then finishes those in
 // progress. A signal from hup reloads files.
-func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server, scheme string, endpoints []*endpoint, hup <-chan os.Signal) error {
+func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server, scheme string,
+	endpoints []*endpoint, hup <-chan os.Signal) error {
 	listeners := make([]server.Listener, len(endpoints))
 	for i, p := range endpoints {
 		listeners[i] = server.Listener{Listener: p.listener, Only: p.only}
@@ -399,5 +401,6 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, scheme string, endpoints []*e
 	}
 	host, port, _ := net.SplitHostPort(listen.Reachable(endpoints[0].listener.Addr()))
 	fmt.Fprintf(a.stderr,
-		"\n  Firn serves %s. Try this in another terminal:\n\n  curl -s -X POST %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
+		"\n  Firn serves %s. Try this in another terminal:\n\n  curl -s -X POST %s/v1/sequencers/orders/next\n"+
+			"  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
 }

@@ -163,14 +163,17 @@ var storeHints = []struct {
 	{grant.ErrNodesExhausted, exitNo,
 		"run firn node list for their holders; node IDs of crashed processes are free when their windows end"},
 	{grant.ErrClockBehind, exitFailed,
-		"compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind makes IDs anyway, out of order"},
+		"compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong " +
+			"clock has blocked; --allow-clock-behind makes IDs anyway, out of order"},
 	{grant.ErrClockAhead, exitFailed,
-		"correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows"},
+		"correct the clock of this machine (NTP). If it is right, correct that of the store's host. " +
+			"--allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows"},
 	{grant.ErrRolledBack, exitFailed,
 		"run firn node fence NAME to see the changes, and again with --apply to make them; see docs/restore.md"},
 	{grant.ErrNewerVersion, exitFailed, "use a newer firn; nothing was changed"},
 	{grant.ErrDamaged, exitFailed,
-		"nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a backup and run firn node fence; see docs/restore.md"},
+		"nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a " +
+			"backup and run firn node fence; see docs/restore.md"},
 	{dirstore.ErrFailed, exitFailed,
 		"check the system's log for errors of the disk, and start firn again when the disk works"},
 	{syscall.ENOSPC, exitFailed, "free some space on that disk; nothing was changed"},
@@ -194,11 +197,14 @@ func storeError(err error) error {
 	case errors.As(err, &exhausted) && exhausted.Fenced:
 		return no("wait until then: IDs begin above the floor that a fence, or firn sequencer create --floor, has set")
 	case errors.As(err, &exhausted) && exhausted.Ahead:
-		return no("wait until then, or set the clock that is wrong: firn node list shows the members' clocks, and firn node repair gives back node IDs that a clock far ahead has blocked")
+		return no("wait until then, or set the clock that is wrong: firn node list shows the members' clocks, and " +
+			"firn node repair gives back node IDs that a clock far ahead has blocked")
 	case errors.Is(err, grant.ErrEarly):
-		return failed("run it again then; a store that does not have this sequencer yet can use them now, if you create it there with --floor and that time", "%w", err)
+		return failed("run it again then; a store that does not have this sequencer yet can use them now, if you "+
+			"create it there with --floor and that time", "%w", err)
 	case errors.Is(err, grant.ErrComparingClocks):
-		return failed("retry after half a window, when the clocks of other members are known, or do not wait: --allow-clock-ahead", "%w", err)
+		return failed("retry after half a window, when the clocks of other members are known, or do not "+
+			"wait: --allow-clock-ahead", "%w", err)
 	}
 	for _, known := range storeHints {
 		if errors.Is(err, known.err) {
@@ -245,7 +251,8 @@ func (a *app) openOwn(ctx context.Context, note func(format string, args ...any)
 		if a.getenv("KUBERNETES_SERVICE_HOST") != "" {
 			return nil, misuse(podHint, "this is a pod (%s) %s", why, same)
 		}
-		return nil, misuse("share one store between all replicas: --store URL (FIRN_STORE); or give each its own node ID: --node N. To try it: --store 'dir:/tmp/firn?create=true&volatile=true'",
+		return nil, misuse("share one store between all replicas: --store URL (FIRN_STORE); or give each its own "+
+			"node ID: --node N. To try it: --store 'dir:/tmp/firn?create=true&volatile=true'",
 			"this is a container (%s) %s", why, same)
 	}
 	path, err := a.directories.Own()
@@ -255,7 +262,8 @@ func (a *app) openOwn(ctx context.Context, note func(format string, args ...any)
 	s, err := openOrCreate(ctx, path, note)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, failed("make it writable for this user again. If it was never used, another store will do: --store machine, or --store dir:PATH; otherwise that would repeat IDs", "%w", err)
+		return nil, failed("make it writable for this user again. If it was never used, another store will do: "+
+			"--store machine, or --store dir:PATH; otherwise that would repeat IDs", "%w", err)
 	case err != nil:
 		return nil, storeError(err)
 	}
@@ -274,7 +282,8 @@ const shareHint = `an administrator has to make it, for a group that you are in:
 // administrator knows which group shares it.
 func (a *app) openMachine(ctx context.Context, note func(format string, args ...any)) (grant.Store, error) {
 	if why := a.container(); why != "" {
-		return nil, misuse("mount a directory of the machine and use --store dir:PATH; or use a store for several machines: --store URL",
+		return nil, misuse("mount a directory of the machine and use --store dir:PATH; or use a store for "+
+			"several machines: --store URL",
 			"--store %s: this is a container (%s), whose directories are not those of the machine", machineStore, why)
 	}
 	path, err := a.directories.Machine()

@@ -231,7 +231,8 @@ func parse(f firn.Format, text string, bits int) (ID, error) {
 
 func (f Form) decodeTyped(text string) (ID, error) {
 	if k, ok := veil.KeyNumber(text); ok {
-		return nil, fmt.Errorf("firn: %s is veiled with key %d, and can only be read with that key: see --veil-key-file of firn convert",
+		return nil, fmt.Errorf("firn: %s is veiled with key %d, and can only be read with that key: see "+
+			"--veil-key-file of firn convert",
 			textfmt.Quote(text), k)
 	}
 	prefix, digits, err := typed.Cut(text)

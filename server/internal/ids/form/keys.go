@@ -16,7 +16,8 @@ import (
 func WarnOfReaders(path string, warn func(string)) {
 	info, err := os.Stat(path)
 	if err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 {
-		warn(fmt.Sprintf("%s is readable by other users (mode %04o), who can then unveil and forge IDs: run chmod 640 %[1]s", path, info.Mode().Perm()))
+		warn(fmt.Sprintf("%s is readable by other users (mode %04o), who can then unveil and forge "+
+			"IDs: run chmod 640 %[1]s", path, info.Mode().Perm()))
 	}
 }
 
@@ -31,7 +32,8 @@ func ReadKeys(path string) (veil.Keys, error) {
 	}
 	// Half of a longer key would be another key.
 	if last := text[bytes.LastIndexByte(text, '\n')+1:]; len(bytes.TrimSpace(last)) > 0 && last[0] != '#' && len(bytes.TrimSpace(last[bytes.IndexByte(last, ':')+1:])) < 64 {
-		return nil, fmt.Errorf("%s: the last line has fewer than 64 hexadecimal digits and does not end with a newline: it may be incomplete", path)
+		return nil, fmt.Errorf("%s: the last line has fewer than 64 hexadecimal digits and does not end with a "+
+			"newline: it may be incomplete", path)
 	}
 	keys, err := veil.ParseKeys(string(text))
 	return keys, textfmt.Plain(err)

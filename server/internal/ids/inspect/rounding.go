@@ -20,7 +20,8 @@ import (
 // sequence 0 of a quiet system, or a node ID that is a multiple of 256.
 
 // Unrounded says how to export IDs with all digits.
-const Unrounded = "export the IDs as text, as psql -At or CAST(id AS CHAR) do: spreadsheets, JavaScript, data frames and some JSON tools round them"
+const Unrounded = "export the IDs as text, as psql -At or CAST(id AS CHAR) do: spreadsheets, JavaScript, data " +
+	"frames and some JSON tools round them"
 
 // A Rounding is what the digits of a column say.
 type Rounding struct {

@@ -73,7 +73,8 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 		return now.Add(d), nil
 	}
 	if unit := otherUnix[len(s)]; unit != "" && s[0] < '4' && strings.Trim(s, "0123456789") == "" {
-		return time.Time{}, fmt.Errorf("it looks like Unix %s, but numbers are milliseconds: write 13 digits, or a time such as 2026-11-20T10:00:00Z", unit)
+		return time.Time{}, fmt.Errorf("it looks like Unix %s, but numbers are milliseconds: write 13 digits, or a "+
+			"time such as 2026-11-20T10:00:00Z", unit)
 	}
 	if strings.Trim(s, "0123456789") == "" || s[0] == '-' && len(s) > 1 && strings.Trim(s[1:], "0123456789") == "" {
 		return ParseMillis(s)
@@ -83,7 +84,8 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, errors.New("it is not a time such as 2026-11-20T10:00:00Z (UTC), 2026-11-20T10:00+01:00, 2026-11-20, 1795168800000 (Unix milliseconds), now or -1h")
+	return time.Time{}, errors.New("it is not a time such as 2026-11-20T10:00:00Z (UTC), 2026-11-20T10:00+01:00, " +
+		"2026-11-20, 1795168800000 (Unix milliseconds), now or -1h")
 }
 
 // otherUnix maps the number of digits of a time between 2001 and 2096 to its

@@ -115,7 +115,8 @@ func CheckWhole(data []byte, name string) error {
 	if mark, _, _ := strings.Cut(first, " "); mark != "---" || strings.TrimRight(lines[len(lines)-1], "\r") == "..." {
 		return nil
 	}
-	return fmt.Errorf("%s:%d: the file begins with --- and does not end with the line ...: it may be incomplete; copy it again", name, len(lines))
+	return fmt.Errorf("%s:%d: the file begins with --- and does not end with the line ...: it may be "+
+		"incomplete; copy it again", name, len(lines))
 }
 
 // YAMLError returns an error of the decoder with the name of the file and the
@@ -305,7 +306,8 @@ func CheckTime(l firn.Layout, now time.Time) error {
 		return fmt.Errorf("layout %s: no ID can be made before its epoch, %s", l, l.Epoch().UTC().Format(time.RFC3339))
 	}
 	if end := l.End(); !now.Before(end) {
-		return fmt.Errorf("layout %s: its time range ended at %s: choose more time bits or, for a sequencer that was never used, a later epoch",
+		return fmt.Errorf("layout %s: its time range ended at %s: choose more time bits or, for a sequencer that "+
+			"was never used, a later epoch",
 			l, end.UTC().Format(time.RFC3339))
 	}
 	return nil
@@ -346,7 +348,8 @@ func ParseNodes(text string) (*grant.NodeRange, error) {
 	hi, e2 := strconv.ParseUint(b, 10, 64)
 	switch {
 	case !ok || e1 != nil || e2 != nil:
-		return nil, fmt.Errorf("%q is not LO..HI, such as 0..511: give both ends, so that two clusters cannot overlap unnoticed", text)
+		return nil, fmt.Errorf("%q is not LO..HI, such as 0..511: give both ends, so that two clusters "+
+			"cannot overlap unnoticed", text)
 	case lo > hi:
 		return nil, fmt.Errorf("%q is not LO..HI: %d is above %d", text, lo, hi)
 	}

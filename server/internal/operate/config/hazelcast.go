@@ -275,7 +275,8 @@ func templateName(name string) (string, error) {
 	case strings.Contains(name, "${"):
 		return "", errors.New("the name has a property of the Java process: replace it with its value")
 	case !IsPattern(text):
-		return "", errors.New("this cannot be the name of a sequencer: it needs an ASCII letter or digit, up to 128 characters and at most one *")
+		return "", errors.New("this cannot be the name of a sequencer: it needs an ASCII letter or digit, up to 128 " +
+			"characters and at most one *")
 	case text == defaultTemplate && name != text:
 		return "", fmt.Errorf("it would become %q, which is the template of all other names: rename it", text)
 	}

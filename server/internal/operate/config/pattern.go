@@ -36,7 +36,8 @@ func Match(patterns []string, name string) (pattern string, ok bool, err error) 
 	}
 	if rival != "" {
 		return "", false,
-			fmt.Errorf("config: %q matches the patterns %q and %q equally well: make one of them longer, or configure the name itself",
+			fmt.Errorf("config: %q matches the patterns %q and %q equally well: make one of them longer, or "+
+				"configure the name itself",
 				name, pattern, rival)
 	}
 	return pattern, best >= 0, nil

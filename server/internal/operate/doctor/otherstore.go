@@ -43,7 +43,8 @@ func (r *report) otherStore(ctx context.Context) {
 				pairs = append(pairs, [2]grant.Info{i, there})
 			} else {
 				r.add(check, Fix,
-					fmt.Sprintf("give the two stores ranges that do not overlap: firn sequencer nodes %s LO..HI, for each --store", name),
+					fmt.Sprintf("give the two stores ranges that do not overlap: firn sequencer nodes %s "+
+						"LO..HI, for each --store", name),
 					"%s may use the node IDs %v in this store, and %v in the other: their IDs can be equal", name, a, b)
 			}
 			if !i.Config.Layout.SameIDs(there.Config.Layout) {
@@ -79,7 +80,8 @@ func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i,
 	at, err := grant.HandOverTime(ctx, s, i, func(node uint64) bool { return given == nil || given.Lo <= node && node <= given.Hi })
 	if err == nil && at.After(r.config.Now()) && at.After(elsewhere.Floor) {
 		r.add(check, Fix,
-			fmt.Sprintf("if they changed stores since, detach %s in the store that has them now until then, and look for IDs that exist twice", i.Name),
+			fmt.Sprintf("if they changed stores since, detach %s in the store that has them now until then, and "+
+				"look for IDs that exist twice", i.Name),
 			"node IDs %v of %s may have been used in %s store up to %s, and are those of another", given, i.Name, which, textfmt.Stamp(at))
 	}
 	return err

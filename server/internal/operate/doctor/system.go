@@ -45,7 +45,8 @@ func (r *report) limits() {
 		r.add("limits", Unknown, "", "cannot determine the limit of open files: %v", err)
 	case most < need:
 		r.add("limits", Fix,
-			fmt.Sprintf("raise the limit to %d (LimitNOFILE= in systemd, ulimit -n in a shell), or lower limits.connections", need),
+			fmt.Sprintf("raise the limit to %d (LimitNOFILE= in systemd, ulimit -n in a shell), or "+
+				"lower limits.connections", need),
 			"a process here may open %d files, too few for %d connections per address", most, r.config.Connections)
 	default:
 		r.add("limits", OK, "", "a process here may open %d files", most)

@@ -139,7 +139,8 @@ var all = []Metric{
 		}
 	}, nil},
 	{"firn_window_left_seconds", Gauge, "seconds", bySequencer,
-		"Time until the node ID expires without renewal in the store. If it is near 0 while IDs are made, renewals fail.", func(s *Sequencer, put put) {
+		"Time until the node ID expires without renewal in the store. If it is near 0 while IDs " +
+			"are made, renewals fail.", func(s *Sequencer, put put) {
 			if s.Stored && s.Attached {
 				put(s.WindowLeft.Seconds())
 			}
@@ -164,16 +165,19 @@ var all = []Metric{
 		"Node IDs that another process has taken over, after a pause longer than the window.",
 		stored(func(s *Sequencer) uint64 { return s.Lost }), nil},
 	{"firn_windows_expired_total", Counter, "windows", bySequencer,
-		"Windows that ended because renewal failed, so that no more IDs are made. Unused windows, which end on purpose, do not count.",
+		"Windows that ended because renewal failed, so that no more IDs are made. Unused windows, which end on " +
+			"purpose, do not count.",
 		stored(func(s *Sequencer) uint64 { return s.Expired }), nil},
 	{"firn_alarms_total", Counter, "alarms", []string{"sequencer", "kind"},
-		"Alarms by kind. After cloned, store-went-back, windows-overlapped and fenced-span, IDs may exist twice: see the log.", func(s *Sequencer, put put) {
+		"Alarms by kind. After cloned, store-went-back, windows-overlapped and fenced-span, IDs may " +
+			"exist twice: see the log.", func(s *Sequencer, put put) {
 			for kind := 1; s.Stored && kind < len(s.Alarms); kind++ {
 				put(float64(s.Alarms[kind]), grant.Alarm(kind).String())
 			}
 		}, nil},
 	{"firn_nodes", Gauge, "node IDs", []string{"sequencer", "state"},
-		"Node IDs in the store by state: held, blocked (by a fence, or by a clock far ahead) or free. Counted once a minute.", func(s *Sequencer, put put) {
+		"Node IDs in the store by state: held, blocked (by a fence, or by a clock far ahead) or " +
+			"free. Counted once a minute.", func(s *Sequencer, put put) {
 			if s.Counted {
 				put(float64(s.Nodes.Held), "held")
 				put(float64(s.Nodes.Blocked), "blocked")
@@ -181,7 +185,8 @@ var all = []Metric{
 			}
 		}, nil},
 	{"firn_sequencer_ready", Gauge, "", []string{"sequencer", "problem"},
-		"1 if this server gives IDs of the sequencer, or would as far as it knows; otherwise 0, with the kind of problem.", func(s *Sequencer, put put) {
+		"1 if this server gives IDs of the sequencer, or would as far as it knows; otherwise 0, " +
+			"with the kind of problem.", func(s *Sequencer, put put) {
 			put(float64(oneIf(s.Problem == "")), s.Problem)
 		}, nil},
 	{"firn_layout_end_timestamp_seconds", Gauge, "seconds", bySequencer,
@@ -190,7 +195,8 @@ var all = []Metric{
 				put(float64(s.Ends.Unix()))
 			}
 		}, nil},
-	{"firn_ready", Gauge, "", nil, "1 if the server can give IDs, as /readyz reports, also while it is idle; otherwise 0.", nil, func(s *Set, put put) {
+	{"firn_ready", Gauge, "", nil, "1 if the server can give IDs, as /readyz reports, also while " +
+		"it is idle; otherwise 0.", nil, func(s *Set, put put) {
 		if s.config.Ready != nil {
 			put(float64(oneIf(s.config.Ready())))
 		}
@@ -202,7 +208,8 @@ var all = []Metric{
 			}
 		}},
 	{"firn_store_up", Gauge, "", nil,
-		"1 if the last read from the store and the last write to it succeeded, otherwise 0. Absent with a static node ID.", nil, func(s *Set, put put) {
+		"1 if the last read from the store and the last write to it succeeded, otherwise 0. " +
+			"Absent with a static node ID.", nil, func(s *Set, put put) {
 			if s.config.StoreUp != nil {
 				if up, known := s.config.StoreUp(); known {
 					put(float64(oneIf(up)))
@@ -232,7 +239,8 @@ var all = []Metric{
 			}
 		}},
 	{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"},
-		"Requests by outcome: ok, refused (the client's fault), failed (the server's fault) or cancelled (the client left before the answer).", nil, func(s *Set, put put) {
+		"Requests by outcome: ok, refused (the client's fault), failed (the server's fault) or cancelled (the " +
+			"client left before the answer).", nil, func(s *Set, put put) {
 			for protocol, r := range s.requests {
 				for o := range outcomes {
 					put(float64(r.counts[o].Load()), protocol, outcomeNames[o])

@@ -241,7 +241,8 @@ func (r *runner) limits() limits {
 // Seal stops the command and waits until it has ended.
 func (r *runner) Seal() { r.seal(errSealed) }
 
-var errSealed = errors.New("the node ID was revoked: the sequencer was fenced, detached or destroyed, or another process holds it")
+var errSealed = errors.New("the node ID was revoked: the sequencer was fenced, detached or destroyed, or " +
+	"another process holds it")
 
 func (r *runner) seal(why error) {
 	r.mu.Lock()

@@ -22,7 +22,8 @@ var (
 // ParseTemplate parses a Template.
 func ParseTemplate(text string) (Template, error) {
 	if strings.Count(text, open) != len(expression.FindAllString(text, -1)) {
-		return "", fmt.Errorf("invalid template %q: write the node ID as {node}, {node%%N} or {node/N}, where N is an integer above 0", text)
+		return "", fmt.Errorf("invalid template %q: write the node ID as {node}, {node%%N} or {node/N}, where "+
+			"N is an integer above 0", text)
 	}
 	return Template(text), nil
 }

@@ -19,7 +19,8 @@ import (
 //
 // If open meanwhile fails for another reason, such as a rejected password,
 // failed is called once and the Store stays unreachable.
-func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, error), log *slog.Logger, failed func(error)) (grant.Store, error) {
+func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, error), log *slog.Logger,
+	failed func(error)) (grant.Store, error) {
 	s, err := open(ctx)
 	var e *stores.Error
 	if err == nil || !errors.As(err, &e) || !e.Unreachable {

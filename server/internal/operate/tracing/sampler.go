@@ -29,7 +29,8 @@ const samplerEnv = "OTEL_TRACES_SAMPLER"
 func sampler() ([]trace.TracerProviderOption, error) {
 	if name := getenv(samplerEnv); name != "" {
 		if !slices.Contains([]string{"always_on", "always_off", "traceidratio"}, strings.TrimPrefix(name, "parentbased_")) {
-			return nil, fmt.Errorf("%s is %.100q: it must be always_on, always_off or traceidratio, or one of these after parentbased_", samplerEnv, name)
+			return nil, fmt.Errorf("%s is %.100q: it must be always_on, always_off or traceidratio, or one of "+
+				"these after parentbased_", samplerEnv, name)
 		}
 		return nil, nil
 	}
