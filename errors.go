@@ -101,13 +101,12 @@ func (e *ClockError) Is(target error) bool { return e.beforeEpoch && target == E
 // A RangeError reports that a field of an ID cannot hold a value. Values are
 // never masked to fit.
 type RangeError struct {
-	Field string // "node", "sequence", …
-
-	value, least, most string
+	Field           string // "node", "sequence", …
+	Value, Min, Max string // as text; Min and Max are inclusive
 }
 
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("firn: %s %s is out of range %s..%s", e.Field, e.value, e.least, e.most)
+	return fmt.Sprintf("firn: %s %s is out of range %s..%s", e.Field, e.Value, e.Min, e.Max)
 }
 
 // A ParseError reports what is wrong with a text that should be an ID, a format

@@ -82,8 +82,8 @@ func ExampleID128() {
 		return
 	}
 	fmt.Println(id)
-	fmt.Println(string(firn.Base32.Append128(nil, id)))
-	fmt.Println(string(firn.Base62.Append128(nil, id)))
+	fmt.Println(firn.Base32.Text128(id))
+	fmt.Println(firn.Base62.Text128(id))
 
 	type UUID [16]byte // as in github.com/google/uuid
 	u := UUID(id)
@@ -107,7 +107,7 @@ func ExampleFormat() {
 	for _, f := range []firn.Format{firn.Base62, format} {
 		var texts []string
 		for _, id := range ids {
-			texts = append(texts, string(f.Append(nil, id)))
+			texts = append(texts, f.Text(id))
 		}
 		fmt.Println(f, texts, f.Fixed(), slices.IsSorted(texts))
 	}

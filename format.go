@@ -157,6 +157,13 @@ func (f *Format) UnmarshalText(text []byte) error {
 	return err
 }
 
+// Text returns id in format f. Like Append, it panics if f does not fit 64-bit
+// IDs.
+func (f Format) Text(id ID) string { return string(f.Append(nil, id)) }
+
+// Text128 returns id in format f. It panics if f is not a format.
+func (f Format) Text128(id ID128) string { return string(f.Append128(nil, id)) }
+
 // Append appends id in format f to b. It panics if f does not fit 64-bit IDs;
 // see Fits.
 func (f Format) Append(b []byte, id ID) []byte {

@@ -59,10 +59,10 @@ func newGenerator(t testing.TB, l Layout, grant Grant, o *Options) *Generator {
 	return must.Get(NewGenerator(l, grant, o))(t)
 }
 
-// newAtNoon makes a generator whose grant begins when its clock does.
 // exact is the layout default with ticks that begin at sequence number 0.
 const exact = "default,even=0"
 
+// newAtNoon makes a generator whose grant begins when its clock does.
 func newAtNoon(t *testing.T, layout string, o Options) (*Generator, *handClock) {
 	t.Helper()
 	clock := &handClock{t: noon}

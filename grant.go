@@ -44,7 +44,9 @@ func StaticGrant(node uint64) Grant { return Grant{Node: node} }
 // Extend moves the end of the current grant to until; the zero time means no
 // end. A time before the current end is an error and changes nothing. After
 // Seal, the error is ErrSealed.
-func (c *core) Extend(until time.Time) error {
+func (g *GeneratorOf[I]) Extend(until time.Time) error { return g.extend(until) }
+
+func (c *core) extend(until time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sealed {
@@ -67,7 +69,9 @@ func (c *core) Extend(until time.Time) error {
 //
 // After Seal, the error is ErrSealed. A grant that NewGenerator would refuse is
 // an error too, and the current one stays in use.
-func (c *core) Switch(g Grant) error {
+func (g *GeneratorOf[I]) Switch(next Grant) error { return g.switchTo(next) }
+
+func (c *core) switchTo(g Grant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sealed {
@@ -78,7 +82,7 @@ func (c *core) Switch(g Grant) error {
 	if err != nil {
 		return err
 	}
-	slot, used := c.seal(old)
+	slot, used := c.sealTerm(old)
 	if used {
 		c.floor = c.roundUpToTick(slot)
 	}
@@ -102,12 +106,14 @@ func (c *core) Switch(g Grant) error {
 // node ID must not begin before it. It is the zero time if a generator with a
 // static grant was never called. Calling Seal again changes nothing and returns
 // the same time.
-func (c *core) Seal() (until time.Time) {
+func (g *GeneratorOf[I]) Seal() (until time.Time) { return g.seal() }
+
+func (c *core) seal() (until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sealed = true
 	t := c.term.Load()
-	slot, used := c.seal(t)
+	slot, used := c.sealTerm(t)
 	c.announceChange()
 	if used {
 		c.floor = c.roundUpToTick(slot)
@@ -124,7 +130,9 @@ func (c *core) Seal() (until time.Time) {
 // Used returns the exclusive end of the times used so far, under any grant, or
 // the zero time if no ID was made. It may not yet include the ID of a call in
 // progress. It never goes back.
-func (c *core) Used() time.Time {
+func (g *GeneratorOf[I]) Used() time.Time { return g.used() }
+
+func (c *core) used() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slot, used := c.term.Load().end()
@@ -138,8 +146,8 @@ func (c *core) Used() time.Time {
 	return until
 }
 
-// seal marks the word that calls swap, so no swap can succeed afterwards.
-func (c *core) seal(t *term) (slot uint64, used bool) {
+// sealTerm marks the word that calls swap, so no swap can succeed afterwards.
+func (c *core) sealTerm(t *term) (slot uint64, used bool) {
 	t.word.Or(sealedBit)
 	return t.end()
 }

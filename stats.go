@@ -53,7 +53,9 @@ func (c *core) countAll() bool {
 // Stats returns statistics of the generator. Its counts never fall; Lead does.
 // After Seal, they include every ID, even those that calls in progress will
 // return.
-func (c *core) Stats() Stats {
+func (g *GeneratorOf[I]) Stats() Stats { return g.stats() }
+
+func (c *core) stats() Stats {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -149,7 +149,7 @@ func (s *SequencerOf[I]) recordResult(ctxErr error, c *callState, i int, start t
 		if s.view.recordAnswer(i, start, c.isProbe) {
 			s.client.config.Logger.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
 		}
-		s.setLastError(nil)
+		s.recordOutcome(nil)
 		s.batches.Add(1)
 		s.ids.Add(uint64(b.Len()))
 		return true
@@ -188,8 +188,8 @@ func (s *SequencerOf[I]) recordResult(ctxErr error, c *callState, i int, start t
 			err = s.view.noAnswerError(i, start)
 		}
 	}
-	s.setLastError(err)
-	s.logFailure(i, start, ofServer, retryAfter, err)
+	s.recordOutcome(err)
+	s.recordFailure(i, start, ofServer, retryAfter, err)
 	c.tries[i].tried = true
 	if s.client.config.Patience < 0 {
 		c.tries[i].refused = err // once is enough
@@ -209,7 +209,7 @@ func (s *SequencerOf[I]) startProbe(i int) {
 		defer func() {
 			if v := recover(); v != nil { // by the caller's code
 				at := nameAt(s.name, s.view.servers[i].name)
-				s.logFailure(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", at, v))
+				s.recordFailure(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", at, v))
 			}
 		}()
 		start, packed, c := time.Now(), s.packed.Load(), s.view.newCallState(1)
@@ -252,16 +252,16 @@ func (s *SequencerOf[I]) failure(cause error) error {
 	return &giveUpError{s.name, cause, errs}
 }
 
-// logFailure records that a server has failed, and logs it if it answered
+// recordFailure records that a server has failed, and logs it if it answered
 // before.
-func (s *SequencerOf[I]) logFailure(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) {
+func (s *SequencerOf[I]) recordFailure(i int, start time.Time, ofServer bool, retryAfter time.Duration, err error) {
 	if s.view.recordFailure(i, start, ofServer, retryAfter, err) {
 		s.client.config.Logger.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "error", err)
 	}
 }
 
-// setLastError records the error of the last request, or that it had none.
-func (s *SequencerOf[I]) setLastError(err error) {
+// recordOutcome records the error of the last request, or that it had none.
+func (s *SequencerOf[I]) recordOutcome(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastErr = err
