@@ -63,7 +63,7 @@ var horizon = time.Unix(0, math.MaxInt64)
 // init initializes c.
 func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	if o == nil {
-		o = &Options{MaxAhead: layout.MaxAhead()}
+		o = &Options{MaxAhead: layout.DefaultMaxAhead()}
 		if grant.From.IsZero() {
 			o.MaxAhead = staticAhead
 		}

@@ -51,7 +51,7 @@ func FuzzParseLayout(f *testing.F) {
 		}
 		for _, at := range []time.Time{l.Epoch(), m.timeOf(m.most("time") / 3), l.Last()} {
 			grant := firn.Grant{Node: m.most("node"), From: l.Epoch()}
-			o := firn.Options{Now: func() time.Time { return at }, MaxAhead: l.MaxAhead()}
+			o := firn.Options{Now: func() time.Time { return at }, MaxAhead: l.DefaultMaxAhead()}
 			g, err := newAny(exactly(l), grant, &o)
 			if err != nil {
 				if m.width("time")+m.width("seq") < 63 {

@@ -150,9 +150,9 @@ func (l Layout) IDsPerSecond() float64 {
 	return math.Ldexp(1, int(l.seqBits)) * float64(time.Second) / float64(l.unit)
 }
 
-// MaxAhead returns the layout's default for Options.MaxAhead: 15 s for
+// DefaultMaxAhead returns the layout's default for Options.MaxAhead: 15 s for
 // hazelcast, as in Hazelcast itself, and 1 s for all others.
-func (l Layout) MaxAhead() time.Duration {
+func (l Layout) DefaultMaxAhead() time.Duration {
 	return cmp.Or(l.presetOf().maxAhead, time.Second)
 }
 

@@ -72,7 +72,7 @@ const defaultWindow = 60 * time.Second
 // window, or a longer one if MaxAhead or the layout requires it. The caller may
 // change it; Check reports what is invalid. The store may be nil.
 func DefaultConfig(s Store, layout firn.Layout, maxAhead *time.Duration) Config {
-	c := Config{Layout: layout, MaxAhead: *cmp.Or(maxAhead, new(layout.MaxAhead()))}
+	c := Config{Layout: layout, MaxAhead: *cmp.Or(maxAhead, new(layout.DefaultMaxAhead()))}
 	c.Window = max(cmp.Or(windowOf(s), defaultWindow), c.minWindow())
 	return c
 }

@@ -27,7 +27,7 @@ func ptr[T any](v T) *T { return &v }
 // TestDefaultConfig: the defaults for settings that are not given.
 func TestDefaultConfig(t *testing.T) {
 	layout := firn.MustParseLayout("default")
-	usual := layout.MaxAhead()
+	usual := layout.DefaultMaxAhead()
 	for _, tt := range []struct {
 		name     string
 		store    Store
@@ -56,7 +56,7 @@ func TestDefaultConfig(t *testing.T) {
 		if err := c.Check(); err != nil && !p.Layout.ReadOnly() {
 			t.Errorf("%s: %v", p.Name, err)
 		}
-		if want := p.Layout.MaxAhead(); c.MaxAhead != want {
+		if want := p.Layout.DefaultMaxAhead(); c.MaxAhead != want {
 			t.Errorf("MaxAhead of %s = %v, want %v", p.Name, c.MaxAhead, want)
 		}
 	}

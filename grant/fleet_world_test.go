@@ -320,7 +320,7 @@ func (w *fleet) act(p *fleetProcess, a action) {
 		if g := a.Grant(); p.g != nil {
 			err = p.g.Switch(g)
 		} else {
-			p.g, err = firn.NewGenerator(w.layout, g, &firn.Options{Now: func() time.Time { return w.clock(p) }, MaxAhead: w.layout.MaxAhead()})
+			p.g, err = firn.NewGenerator(w.layout, g, &firn.Options{Now: func() time.Time { return w.clock(p) }, MaxAhead: w.layout.DefaultMaxAhead()})
 		}
 		w.window(p, a, err)
 	case a.Kind == actionExtend:

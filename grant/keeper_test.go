@@ -97,7 +97,7 @@ func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
 	t.Helper()
 	f.Store = new(memstore.Store)
 	layout := firn.MustParseLayout("default,epoch=0")
-	create(t, f.Store, "orders", grant.Config{Layout: layout, MaxAhead: layout.MaxAhead(), Window: time.Minute}, time.Now())
+	create(t, f.Store, "orders", grant.Config{Layout: layout, MaxAhead: layout.DefaultMaxAhead(), Window: time.Minute}, time.Now())
 	return grant.NewKeeper(f, "orders", nil, f, &grant.MemberOptions{Now: f.now, Logger: slog.New(f)})
 }
 

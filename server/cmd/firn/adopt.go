@@ -147,7 +147,7 @@ func (c *adoptCmd) refuseUnfit(r check.Report) error {
 	case !now.Before(c.layout.End()):
 		return refused("use a layout with more time bits, which makes greater IDs: see docs/moving.md",
 			"the time of layout %s ended at %s: no ID is left", c.layout, textfmt.Stamp(c.layout.End()))
-	case c.guessed && ahead > c.layout.MaxAhead().Seconds():
+	case c.guessed && ahead > c.layout.DefaultMaxAhead().Seconds():
 		return refused(layouts, "the layout is a guess, and wrong: by %s the highest ID is %s ahead of this clock",
 			c.layout, inspect.Span(ahead))
 	case c.generators > 0 && c.generators != uint64(n):
@@ -165,7 +165,7 @@ func (c *adoptCmd) refuseUnfit(r check.Report) error {
 	if r.Duplicates > 0 {
 		c.app.note("the other generator has made %d IDs twice; see firn check", r.Duplicates)
 	}
-	if ahead > c.layout.MaxAhead().Seconds() && !c.stopped {
+	if ahead > c.layout.DefaultMaxAhead().Seconds() && !c.stopped {
 		c.app.note("by this layout the highest ID is %s ahead of this clock; if that is wrong, the layout has "+
 			"another epoch or other bits", inspect.Span(ahead))
 	}

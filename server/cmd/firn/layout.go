@@ -139,7 +139,7 @@ func showLayout(w io.Writer, st style, l firn.Layout) {
 	if l.ReadOnly() {
 		r.add("made", "not by Firn, which can only read these IDs")
 	} else {
-		r.add("ahead", "%v: default of how far a generator may run ahead of the clock", l.MaxAhead())
+		r.add("ahead", "%v: default of how far a generator may run ahead of the clock", l.DefaultMaxAhead())
 	}
 	r.add("written", "%s", l.Format())
 	for _, k := range keys {

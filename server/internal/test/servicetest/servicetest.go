@@ -79,7 +79,7 @@ func NewStaticBackend(t testing.TB, layout string) *service.StaticBackend {
 	var n atomic.Int64
 	s, err := service.NewStaticBackend(service.StaticBackendConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
 		Now:      func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) },
-		MaxAhead: l.MaxAhead(),
+		MaxAhead: l.DefaultMaxAhead(),
 	}})
 	if err != nil {
 		t.Fatal(err)
