@@ -173,7 +173,7 @@ func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	if p.takeSome(p.block.Load(), one[:]) > 0 {
 		return one[0], nil
 	}
-	n, _, _, err := p.takeOrFetch(one[:], nil, !p.onDemand, false)
+	n, _, _, err := p.takeOrFetch(one[:], nil, false)
 	if n > 0 || err != nil {
 		return one[0], err
 	}

@@ -54,7 +54,7 @@ func (p *PrefetcherOf[I]) awaitSome(ctx context.Context, dst []I) (int, error) {
 	ctx.Done() // may block or panic, and no fetch must wait for that
 	var waited *fetch[I]
 	for {
-		n, f, began, err := p.takeOrFetch(dst, waited, true, true)
+		n, f, began, err := p.takeOrFetch(dst, waited, true)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -90,11 +90,11 @@ func (p *PrefetcherOf[I]) awaitSome(ctx context.Context, dst []I) (int, error) {
 
 // takeOrFetch takes the next IDs from the current block, or from the one that
 // is ready to replace it. Without IDs, it returns the fetch in progress, or
-// begins one if mayFetch is set. If it has begun one that is byCaller, the
-// caller must run it; that can only be if mayRun is set. A caller that waited
-// for a background batch gets IDs from it however old it is.
+// begins one; on demand, only for a caller that waits. If it has begun one that
+// is byCaller, the caller, which waits, must run it. A caller that waited for a
+// background batch gets IDs from it however old it is.
 func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
-	mayFetch, mayRun bool) (n int, f *fetch[I], began bool, err error) {
+	waits bool) (n int, f *fetch[I], began bool, err error) {
 	p.mu.Lock()
 	b := p.block.Load()
 	defer func() {
@@ -126,7 +126,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 	if waited == nil {
 		p.waits++
 	}
-	if f = p.fetching; !mayFetch {
+	if f = p.fetching; p.onDemand && !waits {
 		return 0, f, false, nil
 	}
 	if spent && (f == nil || !f.late) {
@@ -134,7 +134,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 		p.fetchAhead = !p.onDemand && time.Since(b.arrived) > minBatchLife
 	}
 	if f == nil {
-		f, began = p.startFetch(mayRun && !p.abandoned), true
+		f, began = p.startFetch(waits && !p.abandoned), true
 	}
 	f.late = spent
 	if f.done == nil && !(began && f.byCaller) {
