@@ -129,7 +129,7 @@ func testOptions(t *testing.T) {
 	})
 	now := func() time.Time { return time.Now().Add(-time.Second) }
 	ahead := 300 * time.Millisecond
-	q, err := Open(t.Context(), s, "s", &Options{Layout: someLayout, MaxAhead: &ahead, Window: 7 * time.Second, MemberOptions: grant.MemberOptions{Now: now}})
+	q, err := Open(t.Context(), s, "s", &Options{Layout: someLayout, MaxAhead: &ahead, Window: 7 * time.Second, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

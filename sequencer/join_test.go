@@ -148,7 +148,7 @@ func TestWhatWasAwaited(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		create(t, s, layout, 0)
 		var years atomic.Int32
-		q := open(t, s, &sequencer.Options{Idle: true, MemberOptions: grant.MemberOptions{Now: func() time.Time { return time.Now().AddDate(int(years.Load()), 0, 0) }}})
+		q := open(t, s, &sequencer.Options{Idle: true, Now: func() time.Time { return time.Now().AddDate(int(years.Load()), 0, 0) }})
 		years.Store(130)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -88,7 +88,7 @@ func TestOpenRetried(t *testing.T) {
 			for range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), patience*time.Millisecond)
 				began := time.Now()
-				q, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: nodes}})
+				q, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{Nodes: nodes})
 				if took := time.Since(began); took > patience*time.Millisecond {
 					t.Errorf("Open took %v under a context of %v", took, patience*time.Millisecond)
 				}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/firnid/firn"
@@ -45,9 +46,36 @@ type Options struct {
 	// Idle opens the sequencer without a node ID, until Join.
 	Idle bool
 
-	// MemberOptions are Nodes, the node IDs that the process may take, Now, its
-	// clock, Logger, AllowClockAhead and AllowClockBehind.
-	grant.MemberOptions
+	// Nodes are the node IDs that the process may take: for example, one of two
+	// ranges for two stores whose IDs meet in one database. If Lo and Hi are
+	// equal, the node ID is pinned: it is acquired only while no other process
+	// holds it. If Hi exceeds the layout's greatest node ID, Open fails. Nil means
+	// all of the layout.
+	Nodes *grant.NodeRange
+
+	// Now is the clock; nil means the system clock.
+	Now func() time.Time
+
+	// Logger receives messages for operators; nil discards them.
+	Logger *slog.Logger
+
+	// AllowClockAhead allows the process to acquire a node ID even if its clock
+	// is more than ten seconds ahead of the store's, or of those of other
+	// members. The node ID is then blocked for others until the time that this
+	// clock shows.
+	AllowClockAhead bool
+
+	// AllowClockBehind allows the process to acquire a node ID even if its clock
+	// is more than ten seconds behind those of other members.
+	AllowClockBehind bool
+}
+
+// memberOptions returns those of o that a Keeper has.
+func (o *Options) memberOptions() *grant.MemberOptions {
+	return &grant.MemberOptions{
+		Nodes: o.Nodes, Now: o.Now, Logger: o.Logger,
+		AllowClockAhead: o.AllowClockAhead, AllowClockBehind: o.AllowClockBehind,
+	}
 }
 
 // lookupOrCreate looks up or creates the sequencer. check returns an error if

@@ -88,7 +88,7 @@ func TestOutageIsLogged(t *testing.T) {
 			var log bytes.Buffer
 			s := &failingStore{Store: new(memstore.Store), hangs: hangs}
 			q := open(t, s, &sequencer.Options{
-				Layout: layout, Window: time.Minute, MemberOptions: grant.MemberOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))},
+				Layout: layout, Window: time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
 			began := time.Now()
 			time.Sleep(time.Second)

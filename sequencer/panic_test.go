@@ -125,12 +125,12 @@ func strike(f func()) {
 func TestClockThatPanics(t *testing.T) {
 	for name, explode := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		b := &bomb{explode: explode}
-		q := open(t, new(memstore.Store), &sequencer.Options{Layout: layout, Window: 30 * time.Second, MemberOptions: grant.MemberOptions{Now: func() time.Time {
+		q := open(t, new(memstore.Store), &sequencer.Options{Layout: layout, Window: 30 * time.Second, Now: func() time.Time {
 			if !inKeeper() {
 				b.touch()
 			}
 			return time.Now()
-		}}})
+		}})
 		calls := callsOf(q)
 		calls["Stats"] = func(context.Context) error { q.Stats(); return nil }
 		for what, call := range calls {

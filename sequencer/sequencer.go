@@ -96,7 +96,7 @@ func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *O
 	}
 	q.name, q.config, q.waitForNode = info.Name, info.Config, o.WaitForNode
 	q.options = firn.Options{Now: o.Now, MaxAhead: q.config.MaxAhead}
-	q.keeper = grant.NewKeeper(s, q.name, &q.config, holder[I]{q}, &o.MemberOptions)
+	q.keeper = grant.NewKeeper(s, q.name, &q.config, holder[I]{q}, o.memberOptions())
 	if o.Idle {
 		return q, nil
 	}

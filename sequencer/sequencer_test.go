@@ -105,8 +105,8 @@ func TestOpenCompares(t *testing.T) {
 		zero := time.Duration(0)
 		for what, c := range map[string]sequencer.Options{
 			"short window":   {Layout: layout, Window: time.Second},
-			"range":          {Layout: layout, MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 1020, Hi: 1024}}},
-			"reversed range": {Layout: layout, MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 2, Hi: 1}}},
+			"range":          {Layout: layout, Nodes: &grant.NodeRange{Lo: 1020, Hi: 1024}},
+			"reversed range": {Layout: layout, Nodes: &grant.NodeRange{Lo: 2, Hi: 1}},
 			"128 bits":       {Layout: firn.MustParseLayout("boundary")},
 		} {
 			if _, err := sequencer.Open(ctx, s, "orders", &c); err == nil {
@@ -178,7 +178,7 @@ func TestLife(t *testing.T) {
 			t.Errorf("Open of a destroyed one = %v: it must be created again on purpose", err)
 		}
 		create(t, s, layout, 0)
-		other := open(t, s, &sequencer.Options{Layout: layout, MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 0, Hi: 0}}})
+		other := open(t, s, &sequencer.Options{Layout: layout, Nodes: &grant.NodeRange{Lo: 0, Hi: 0}})
 		synctest.Wait()
 		made = append(made, next(t, q, 5000)...)
 		all.add(t, made...)
@@ -195,21 +195,21 @@ func TestLife(t *testing.T) {
 func TestExhausted(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		two := &grant.NodeRange{Lo: 10, Hi: 11}
-		a := open(t, s, &sequencer.Options{Layout: layout, MemberOptions: grant.MemberOptions{Nodes: two}})
-		b := open(t, s, &sequencer.Options{Layout: layout, MemberOptions: grant.MemberOptions{Nodes: two}})
-		_, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: two}})
+		a := open(t, s, &sequencer.Options{Layout: layout, Nodes: two})
+		b := open(t, s, &sequencer.Options{Layout: layout, Nodes: two})
+		_, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Options{Nodes: two})
 		var e *grant.ExhaustedError
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), "10..11") || e.Free.IsZero() {
 			t.Errorf("Open of a third = %v", err)
 		}
 		// Another range is not affected.
-		other := open(t, s, &sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 12, Hi: 12}}})
+		other := open(t, s, &sequencer.Options{Nodes: &grant.NodeRange{Lo: 12, Hi: 12}})
 		if got := other.Status().Node; got != 12 {
 			t.Errorf("pinned to 12, and has %d", got)
 		}
 		brief, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := sequencer.Open(brief, s, "orders", &sequencer.Options{WaitForNode: true, MemberOptions: grant.MemberOptions{Nodes: two}}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
+		if _, err := sequencer.Open(brief, s, "orders", &sequencer.Options{WaitForNode: true, Nodes: two}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
 			t.Errorf("Open of a third that waits = %v", err)
 		}
 		time.AfterFunc(5*time.Second, func() { closeIt(t, a) })
@@ -222,7 +222,7 @@ func TestExhausted(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 			}
 		})
-		c := open(t, s, &sequencer.Options{WaitForNode: true, MemberOptions: grant.MemberOptions{Nodes: two}})
+		c := open(t, s, &sequencer.Options{WaitForNode: true, Nodes: two})
 		if took := time.Since(began); took < 5*time.Second || took > 9*time.Second {
 			t.Errorf("the third had its number after %v, want soon after 5 s", took)
 		}

@@ -128,7 +128,7 @@ func TestWindowChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		create(t, s, layout, time.Minute)
 		var log bytes.Buffer
-		q, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Options{Layout: layout, Window: 5 * time.Minute, MemberOptions: grant.MemberOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
+		q, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Options{Layout: layout, Window: 5 * time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

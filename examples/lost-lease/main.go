@@ -56,11 +56,11 @@ func main() {
 func run(ctx context.Context) error {
 	ahead := 5 * time.Millisecond
 	config := &sequencer.Options{
-		Layout:        firn.Default(),
-		MaxAhead:      &ahead,
-		Window:        2 * time.Second,
-		WaitForNode:   true,
-		MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 0, Hi: 0}}, // both processes need node ID 0
+		Layout:      firn.Default(),
+		MaxAhead:    &ahead,
+		Window:      2 * time.Second,
+		WaitForNode: true,
+		Nodes:       &grant.NodeRange{Lo: 0, Hi: 0}, // both processes need node ID 0
 	}
 	var store memstore.Store
 	toStore := &connection{Store: &store}

@@ -62,11 +62,11 @@ func failoverIDs(t *testing.T) {
 	ahead := 100 * time.Millisecond
 	member := func(url string, node uint64) *sequencer.Sequencer {
 		q, err := sequencer.Open(t.Context(), open(t, url), "orders", &sequencer.Options{
-			Layout:        layout,
-			MaxAhead:      &ahead,
-			Window:        window,
-			WaitForNode:   true,
-			MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: node, Hi: node}},
+			Layout:      layout,
+			MaxAhead:    &ahead,
+			Window:      window,
+			WaitForNode: true,
+			Nodes:       &grant.NodeRange{Lo: node, Hi: node},
 		})
 		if err != nil {
 			t.Fatal(err)

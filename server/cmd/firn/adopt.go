@@ -296,7 +296,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	q, err := sequencer.Open(join, s, c.name,
-		&sequencer.Options{Layout: config.Layout, MustExist: true, MemberOptions: grant.MemberOptions{Now: c.app.clock}})
+		&sequencer.Options{Layout: config.Layout, MustExist: true, Now: c.app.clock})
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ type nextCmd struct {
 
 func newNext(a *app) *cobra.Command {
 	n := nextCmd{app: a, count: 1,
-		Options: sequencer.Options{Layout: firn.Default(), MemberOptions: grant.MemberOptions{Now: a.clock}}}
+		Options: sequencer.Options{Layout: firn.Default(), Now: a.clock}}
 	cmd := command("next", noArgs, func(cmd *cobra.Command, _ []string) error {
 		n.ownLayout, n.ownFormat = !cmd.Flags().Changed("layout"), !cmd.Flags().Changed("format")
 		return n.run(cmd.Context())

@@ -266,7 +266,7 @@ func testStatic(t *testing.T) {
 func testForwarding(t *testing.T, token string) {
 	store, log := new(memstore.Store), new(nettest.Output)
 	first := Config{Store: store, Logger: slog.New(requestid.NewHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		Sequencers: sequencer.Options{Prefix: "order", MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 9, Hi: 9}}}}
+		Sequencers: sequencer.Options{Prefix: "order", Nodes: &grant.NodeRange{Lo: 9, Hi: 9}}}
 	second := Config{Store: store, Sequencers: first.Sequencers, VeilKeys: veil.Keys{7: make([]byte, 32)}}
 	authorization := ""
 	if token != "" {

@@ -242,10 +242,11 @@ func testOutage(t *testing.T, o outage, problem, readiness string, alerts []stri
 	w.store = timed{&nettest.Store{Store: w.mem}}
 	ahead := 100 * time.Millisecond
 	w.server, w.address = served(t, Config{Store: w.store, RequestTimeout: 2 * time.Second, Sequencers: sequencer.Options{
-		Layout:        firn.Default(),
-		MaxAhead:      &ahead,
-		Window:        600 * time.Millisecond,
-		MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}, Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }},
+		Layout:   firn.Default(),
+		MaxAhead: &ahead,
+		Window:   600 * time.Millisecond,
+		Nodes:    &grant.NodeRange{Lo: 3, Hi: 3},
+		Now:      func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) },
 	}})
 	next := func(name string) (int, string) { return w.get("POST", "/v1/sequencers/"+name+"/next") }
 	if o.before != nil {

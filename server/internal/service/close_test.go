@@ -23,7 +23,7 @@ func TestCloseWhileOpening(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			m := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
-			config := StoreBackendConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}}}}
+			config := StoreBackendConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Nodes: &grant.NodeRange{}}}
 			b := NewStoreBackend(config)
 			asked := make(chan struct{})
 			go func() {

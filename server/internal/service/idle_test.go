@@ -62,7 +62,7 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
-	inStoreBackend(t, StoreBackendConfig{MaxSequencers: 2, Options: sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}}}}, store, func(t *testing.T, b *StoreBackend) {
+	inStoreBackend(t, StoreBackendConfig{MaxSequencers: 2, Options: sequencer.Options{Nodes: &grant.NodeRange{}}}, store, func(t *testing.T, b *StoreBackend) {
 		takeOne(t, b, "other")
 		idle := must.Get(b.Sequencer(t.Context(), "idle", nil))(t)
 		last := takeFrom(t, idle)
@@ -288,7 +288,7 @@ func (*asked) CanHelp() bool { return true }
 // servers, but not for a request that was forwarded to it.
 func TestLostNodeID(t *testing.T) {
 	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
-	config := StoreBackendConfig{Options: sequencer.Options{Window: 30 * time.Second, MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{}, AllowClockAhead: true}}, Peers: peers}
+	config := StoreBackendConfig{Options: sequencer.Options{Window: 30 * time.Second, Nodes: &grant.NodeRange{}, AllowClockAhead: true}, Peers: peers}
 	inStoreBackend(t, config, store, func(t *testing.T, b *StoreBackend) {
 		takeOne(t, b, "orders")
 		store.Cut.Store(true)

@@ -121,7 +121,7 @@ func TestCheck(t *testing.T) {
 		{"a: {window: 1s, max-ahead: 1ms}", wide, ""},
 		{"a: {nodes: 0..4000}", sequencer.Options{}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default, which has 0..1023`},
 		{"a: {nodes: 0..4000}", wide, ""},
-		{"a: {layout: default}", sequencer.Options{Layout: wide.Layout, MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Hi: 4000}}}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default`},
+		{"a: {layout: default}", sequencer.Options{Layout: wide.Layout, Nodes: &grant.NodeRange{Hi: 4000}}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default`},
 	} {
 		f := must.Get(Parse([]byte("sequencers:\n  "+tt.text), "f", known))(t)
 		if tt.defaults.Layout.IsZero() {

@@ -230,9 +230,9 @@ func TestWrongClock(t *testing.T) {
 			right := r.clock.Now()
 			r.config.Store = clockStore{r.store, func() time.Time { return right }}
 			other, err := sequencer.Open(t.Context(), r.store, DefaultSequencer, &sequencer.Options{
-				Layout:        layout,
-				Window:        DefaultWindow,
-				MemberOptions: grant.MemberOptions{Now: func() time.Time { return right }, Nodes: r.config.Nodes},
+				Layout: layout,
+				Window: DefaultWindow,
+				Now:    func() time.Time { return right }, Nodes: r.config.Nodes,
 			})
 			if err != nil {
 				t.Fatal(err)

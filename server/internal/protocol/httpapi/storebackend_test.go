@@ -42,7 +42,7 @@ func TestReadyWithoutNumber(t *testing.T) { synctest.Test(t, testReadyWithoutNum
 
 func testReadyWithoutNumber(t *testing.T) {
 	store := newFlaky()
-	one := sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}}
+	one := sequencer.Options{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}
 	holder := newStoreBackend(t, store, service.StoreBackendConfig{Options: one})
 	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	var log bytes.Buffer
@@ -116,7 +116,7 @@ func (h helpfulPeers) CanHelp() bool { return h.can.Load() }
 // is gone.
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
-	one := sequencer.Options{MemberOptions: grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}}
+	one := sequencer.Options{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}
 	holder := newStoreBackend(t, store, service.StoreBackendConfig{Options: one})
 	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	restored := &struct{ *memstore.Store }{store}

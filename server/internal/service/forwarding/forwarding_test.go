@@ -54,8 +54,9 @@ func (o setup) start(t *testing.T) *server {
 	v := &server{store: &nettest.Store{Store: o.store}}
 	fleet := service.NewStoreAdmin(v.store, nil)
 	c := service.StoreBackendConfig{Admin: fleet, Options: sequencer.Options{
-		Layout:        firn.MustParseLayout(cmp.Or(o.layout, "default")),
-		MemberOptions: grant.MemberOptions{Nodes: &o.nodes, Logger: o.log},
+		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")),
+		Nodes:  &o.nodes,
+		Logger: o.log,
 	}}
 	if o.to != nil {
 		v.Peers = New(fleet, Config{URLs: o.to, Logger: o.log})

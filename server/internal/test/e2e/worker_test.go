@@ -107,11 +107,11 @@ func (j task) work() error {
 		}
 	}
 	config := &sequencer.Options{
-		Layout:        firn.MustParseLayout(j.Layout),
-		MaxAhead:      &j.Ahead,
-		Window:        j.Window,
-		WaitForNode:   true,
-		MemberOptions: grant.MemberOptions{Logger: slog.New(slog.NewTextHandler(files[2], &slog.HandlerOptions{Level: slog.LevelWarn}))},
+		Layout:      firn.MustParseLayout(j.Layout),
+		MaxAhead:    &j.Ahead,
+		Window:      j.Window,
+		WaitForNode: true,
+		Logger:      slog.New(slog.NewTextHandler(files[2], &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	var q *sequencer.Sequencer
 	for q == nil {
