@@ -6,46 +6,48 @@ import (
 	"time"
 )
 
-// An Alarm is a kind of condition that operators should know about. The kinds
-// are the indexes of AlarmCounts, and String returns their names. The zero
-// Alarm means no alarm.
+// An Alarm is a kind of condition that operators should know about. String
+// returns its name. The zero Alarm means no alarm.
 type Alarm uint8
 
 // AlarmCounts are numbers of alarms, indexed by Alarm.
 type AlarmCounts [numAlarms]uint64
 
+// The kinds of alarms. Each alarm is also a line of MemberOptions.Logger. Node,
+// From, Until and By are attributes of that line, in lower case: a node ID, the
+// begin and the end of a time span, and a difference between clocks.
 const (
-	// alarmCloned: another process runs with a copy of this one's memory. IDs
+	// AlarmCloned: another process runs with a copy of this one's memory. IDs
 	// of Node in [From, Until) may exist twice.
-	alarmCloned Alarm = iota + 1
+	AlarmCloned Alarm = iota + 1
 
-	// alarmRolledBack: the store went back to an earlier state. If From and
-	// Until are set, IDs of Node in [From, Until) may exist twice.
-	alarmRolledBack
+	// AlarmStoreWentBack: the store went back to an earlier state. If the line
+	// has From and Until, IDs of Node in [From, Until) may exist twice.
+	AlarmStoreWentBack
 
-	// alarmClockJumped: the clock jumped ahead by By, compared with a clock
-	// that never goes back.
-	alarmClockJumped
+	// AlarmClockStep: the clock jumped ahead by By, compared with a clock that
+	// never goes back.
+	AlarmClockStep
 
-	// alarmTakenOver: the node ID has another owner, because its window had
-	// ended by that owner's clock.
-	alarmTakenOver
+	// AlarmTakenOver: Node, which this process held until Until, has another
+	// owner, because that window had ended by the owner's clock.
+	AlarmTakenOver
 
-	// alarmFenced: the sequencer was fenced at From, below the end of this
+	// AlarmFencedSpan: the sequencer was fenced below the end of this process's
 	// window. IDs of Node in [From, Until) may exist twice.
-	alarmFenced
+	AlarmFencedSpan
 
-	// alarmStoreClockOff: the store's clock differs by By from this one's, with
-	// which other members agree.
-	alarmStoreClockOff
+	// AlarmStoreClockOff: the store's clock differs by By from this process's,
+	// with which other members agree.
+	AlarmStoreClockOff
 
-	// alarmMembersAhead: the clocks of other members are ahead by By of this
-	// one's, with which the store agrees.
-	alarmMembersAhead
+	// AlarmMembersAhead: the clocks of other members are ahead by By of this
+	// process's, with which the store agrees.
+	AlarmMembersAhead
 
-	// alarmOverlapped: the store went back, or a copy gave Node back. IDs of
-	// Node in [From, Until) may exist twice.
-	alarmOverlapped
+	// AlarmWindowsOverlapped: the store went back, or a copy of this process
+	// gave Node back. IDs of Node in [From, Until) may exist twice.
+	AlarmWindowsOverlapped
 
 	numAlarms
 )
@@ -58,22 +60,22 @@ var alarms = [numAlarms]struct {
 	level   slog.Level
 	message string
 }{
-	alarmCloned: {"cloned", slog.LevelError,
+	AlarmCloned: {"cloned", slog.LevelError,
 		"process cloned: IDs of this node ID and time span may exist twice"},
-	alarmRolledBack: {"store-went-back", slog.LevelError,
+	AlarmStoreWentBack: {"store-went-back", slog.LevelError,
 		"the store went back to an earlier state: no node ID is acquired or renewed until the sequencer is " +
 			"fenced (firn node fence)"},
-	alarmClockJumped: {"clock-step", slog.LevelWarn,
+	AlarmClockStep: {"clock-step", slog.LevelWarn,
 		"the clock jumped ahead"},
-	alarmTakenOver: {"taken-over", slog.LevelWarn,
+	AlarmTakenOver: {"taken-over", slog.LevelWarn,
 		"node ID taken over, acquiring another"},
-	alarmFenced: {"fenced-span", slog.LevelError,
+	AlarmFencedSpan: {"fenced-span", slog.LevelError,
 		"sequencer fenced below the end of this window: IDs of this node ID and time span may exist twice"},
-	alarmStoreClockOff: {"store-clock-off", slog.LevelWarn,
+	AlarmStoreClockOff: {"store-clock-off", slog.LevelWarn,
 		"the store's clock differs from this machine's and those of other members"},
-	alarmMembersAhead: {"members-ahead", slog.LevelWarn,
+	AlarmMembersAhead: {"members-ahead", slog.LevelWarn,
 		"clocks of other members are ahead of this machine's and the store's"},
-	alarmOverlapped: {"windows-overlapped", slog.LevelError,
+	AlarmWindowsOverlapped: {"windows-overlapped", slog.LevelError,
 		"the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence): IDs of this " +
 			"node ID and time span may exist twice"},
 }

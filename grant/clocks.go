@@ -107,7 +107,7 @@ func (m *machine) othersPermitClaim(s sighting, store lead, known bool) bool {
 		err = m.aheadError(ahead, "those of members that renew their node IDs", ErrClockAhead)
 	case known && agree >= 2:
 		// Only the store disagrees, and the members agree with each other.
-		m.alarmOnce(alarmStoreClockOff, store.least)
+		m.alarmOnce(AlarmStoreClockOff, store.least)
 	case known && !c.listed && len(c.records) < 2:
 		// Only the store indicates it, and few of many records were read:
 		// others may know better.
@@ -221,13 +221,13 @@ func (m *machine) clockBehind(s sighting) bool {
 	switch {
 	case by <= maxBehind:
 		if known && store.most < -maxLead {
-			m.alarmOnce(alarmStoreClockOff, store.most)
+			m.alarmOnce(AlarmStoreClockOff, store.most)
 		} else if known && store.least <= maxLead {
 			m.clocks.alarmed = 0
 		}
 	case m.options.AllowClockBehind:
 	case known && store.most >= -maxBehind:
-		m.alarmOnce(alarmMembersAhead, by)
+		m.alarmOnce(AlarmMembersAhead, by)
 	default:
 		m.fail(kindErrorf(ErrClockBehind, "sequencer %s: this machine's clock is %v "+
 			"behind those of the members that wrote node IDs %v: compare both with a time server; "+

@@ -130,7 +130,7 @@ func TestMayClaimLaw(t *testing.T) {
 		for _, a := range m.out {
 			alarm, lists = max(alarm, a.Alarm.Kind), lists || a.Kind == actionList && a.Key == "v1/s/n/"
 		}
-		if lists != (want == "list") || (alarm == alarmStoreClockOff) != (want == "the store is wrong") {
+		if lists != (want == "list") || (alarm == AlarmStoreClockOff) != (want == "the store is wrong") {
 			t.Fatalf("%s: %+v", what, m.out)
 		}
 		text := ""

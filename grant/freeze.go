@@ -16,7 +16,7 @@ var errOverlap = kindErrorf(ErrRolledBack,
 // earlier state.
 func (m *machine) freeze() {
 	if !m.frozen {
-		m.alarm(raisedAlarm{Kind: alarmRolledBack})
+		m.alarm(raisedAlarm{Kind: AlarmStoreWentBack})
 	}
 	m.freezeBecause(ErrRolledBack)
 }

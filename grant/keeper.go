@@ -278,7 +278,7 @@ func (k *Keeper) logAlarm(a raisedAlarm) {
 	switch {
 	case a.By != 0:
 		log = log.With("by", a.By)
-	case a.Kind == alarmTakenOver:
+	case a.Kind == AlarmTakenOver:
 		log = log.With("node", a.Node, "until", timeOf(a.Until))
 	case a.Until > a.From:
 		log = log.With("node", a.Node, "from", timeOf(a.From), "until", timeOf(a.Until))

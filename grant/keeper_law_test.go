@@ -328,11 +328,11 @@ func TestActLaw(t *testing.T) {
 			t.Errorf("extend, %v: %+v, %s", err, got, &log)
 		}
 	}
-	spans := map[Alarm]bool{alarmCloned: true, alarmRolledBack: true, alarmFenced: true, alarmOverlapped: true}
-	for kind := alarmCloned; kind < numAlarms; kind++ {
+	spans := map[Alarm]bool{AlarmCloned: true, AlarmStoreWentBack: true, AlarmFencedSpan: true, AlarmWindowsOverlapped: true}
+	for kind := AlarmCloned; kind < numAlarms; kind++ {
 		k := acting(countingHolder{})
 		i := raisedAlarm{Kind: kind, Node: 7, From: 1, Until: 2}
-		if !spans[kind] && kind != alarmTakenOver {
+		if !spans[kind] && kind != AlarmTakenOver {
 			i = raisedAlarm{Kind: kind, By: 3}
 		}
 		k.perform(m, action{Kind: actionAlarm, Alarm: i})

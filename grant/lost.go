@@ -56,7 +56,7 @@ func (m *machine) handleUnexpected(value []byte, fenced bool) {
 		h.close()
 	default:
 		// A nonce that we never wrote: another process has our name.
-		m.alarm(raisedAlarm{Kind: alarmCloned, Node: h.node, From: h.usedAtRenewal, Until: h.until})
+		m.alarm(raisedAlarm{Kind: AlarmCloned, Node: h.node, From: h.usedAtRenewal, Until: h.until})
 		m.owner = newToken(m.options.random)
 		h.lost = true // to be sealed, but not given back
 		h.close()
@@ -93,7 +93,7 @@ func (m *machine) handleDisplaced(r nodeRecord, fenced bool) {
 	if !after && (r.Spoiled.length() == 0 || r.Spoiled[0] > h.from || until > r.Spoiled[1]) {
 		m.handleOverlap(r, from, until, fenced)
 	} else if r.Owner != "" && h.phase < holdSealed && !fenced {
-		m.alarm(raisedAlarm{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
+		m.alarm(raisedAlarm{Kind: AlarmTakenOver, Node: h.node, From: m.used, Until: h.until})
 	}
 }
 
@@ -102,16 +102,16 @@ func (m *machine) handleDisplaced(r nodeRecord, fenced bool) {
 func (m *machine) handleOverlap(r nodeRecord, from, until int64, fenced bool) {
 	h := m.hold
 	h.close()
-	a := raisedAlarm{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
+	a := raisedAlarm{Kind: AlarmStoreWentBack, Node: h.node, From: from, Until: until}
 	reason := ErrRolledBack
 	switch {
 	case fenced:
-		a.Kind = alarmFenced
+		a.Kind = AlarmFencedSpan
 		if h.phase < holdSealed {
 			a.Until = min(until, m.seenFloor) // what is above it was reported
 		}
 	case !m.predates(r.Replaced.Until, r.Replaced.Nonce) && !m.predates(r.Until, r.Nonce):
-		a.Kind, reason = alarmOverlapped, errOverlap
+		a.Kind, reason = AlarmWindowsOverlapped, errOverlap
 	}
 	if a.From < a.Until {
 		m.alarm(a)
@@ -147,6 +147,6 @@ func (m *machine) handleFence(floor int64) {
 	h.lost = true
 	if h.until > floor && h.phase < holdSealed {
 		h.close()
-		m.alarm(raisedAlarm{Kind: alarmFenced, Node: h.node, From: max(floor, h.from), Until: h.until})
+		m.alarm(raisedAlarm{Kind: AlarmFencedSpan, Node: h.node, From: max(floor, h.from), Until: h.until})
 	}
 }

@@ -111,7 +111,7 @@ func (m *machine) step(e event) []action {
 	if m.started {
 		by := (m.wall - m.lastWall) - (m.mono - m.lastMono)
 		if by > maxJump {
-			m.alarm(raisedAlarm{Kind: alarmClockJumped, By: time.Duration(by) * time.Millisecond})
+			m.alarm(raisedAlarm{Kind: AlarmClockStep, By: time.Duration(by) * time.Millisecond})
 		}
 		if by > maxStep || by < -maxStep {
 			m.clocks.reset()

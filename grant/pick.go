@@ -133,7 +133,7 @@ func (m *machine) leaveToOwner(s *sighting, node uint64, key string, value []byt
 	until := r.Until
 	if until >= m.wall {
 		s.ahead, s.nodes = append(s.ahead, r.Wall-m.wall), append(s.nodes, node)
-	} else if lead, ok := m.storeLead(); ok && m.clocks.alarmed != alarmStoreClockOff {
+	} else if lead, ok := m.storeLead(); ok && m.clocks.alarmed != AlarmStoreClockOff {
 		until += lead.most // the end, by the store's clock
 		s.byStore = s.byStore || until >= m.wall && lead.least > maxLead
 	}

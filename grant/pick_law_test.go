@@ -91,7 +91,7 @@ func TestLookLaw(t *testing.T) {
 		if known {
 			m.clocks = clocks{answered: true, store: store - 7, within: within, askedAt: m.mono - 7} // it was asked 7 ms ago
 			if off {
-				m.clocks.alarmed = alarmStoreClockOff
+				m.clocks.alarmed = AlarmStoreClockOff
 			}
 		} else {
 			m.clocks = clocks{store: near(), within: within, askedAt: m.mono} // what it returned once

@@ -29,14 +29,14 @@ func TestReadBackLaw(t *testing.T) {
 	after := recordID{rigTime + 1500, "unknown"} // as a copy may leave it
 	var (
 		losing   = result{phase: Losing}
-		taken    = result{phase: Losing, alarm: alarmTakenOver, from: 3000, until: end + 1000}
-		cloned   = result{phase: Leaving, alarm: alarmCloned, from: 1000, until: end + 1000, seals: true}
-		frozen   = result{phase: Holding, alarm: alarmRolledBack, err: ErrRolledBack}
+		taken    = result{phase: Losing, alarm: AlarmTakenOver, from: 3000, until: end + 1000}
+		cloned   = result{phase: Leaving, alarm: AlarmCloned, from: 1000, until: end + 1000, seals: true}
+		frozen   = result{phase: Holding, alarm: AlarmStoreWentBack, err: ErrRolledBack}
 		wentBack = func(from int64) result {
-			return result{Leaving, alarmRolledBack, from, end + 1000, true, ErrRolledBack}
+			return result{Leaving, AlarmStoreWentBack, from, end + 1000, true, ErrRolledBack}
 		}
 		doubt = func(from int64) result {
-			return result{Leaving, alarmOverlapped, from, end + 1000, true, errOverlap}
+			return result{Leaving, AlarmWindowsOverlapped, from, end + 1000, true, errOverlap}
 		}
 	)
 	for _, tt := range []struct {
@@ -52,7 +52,7 @@ func TestReadBackLaw(t *testing.T) {
 		{"an earlier one, and fenced", func(n *nodeRecord) { n.Nonce = "" }, end + 9000, losing},
 
 		{"ours, closing", func(n *nodeRecord) { n.State = nodeClosing }, 0, result{phase: Leaving, seals: true}},
-		{"ours, closing and shorter", func(n *nodeRecord) { n.State, n.Until = nodeClosing, n.Until-1 }, 0, result{phase: Leaving, alarm: alarmRolledBack, seals: true, err: ErrRolledBack}},
+		{"ours, closing and shorter", func(n *nodeRecord) { n.State, n.Until = nodeClosing, n.Until-1 }, 0, result{phase: Leaving, alarm: AlarmStoreWentBack, seals: true, err: ErrRolledBack}},
 		{"ours, held and shorter", func(n *nodeRecord) { n.Until-- }, 0, frozen},
 		{"ours, held and no shorter", func(n *nodeRecord) {}, 0, cloned},
 		{"ours, held and longer", func(n *nodeRecord) { n.Until += 9; n.Wall = n.Until + 1 }, 0, cloned},
@@ -76,8 +76,8 @@ func TestReadBackLaw(t *testing.T) {
 		{"of another, over no record", by(1500, end+9000, recordID{}), 0, wentBack(1500)},
 		{"of another, given back below what was used before", func(n *nodeRecord) { by(500, 999, after)(n); n.State = nodeFree }, 0, wentBack(500)},
 		{"of another, without its beginning", func(n *nodeRecord) { by(0, end+9000, after)(n); n.From = optionalTime{} }, 0, doubt(0)},
-		{"of another, and fenced since", by(1500, end+9000, after), end + 9000, result{phase: Leaving, alarm: alarmFenced, from: 1500, until: end + 1000, seals: true}},
-		{"of another, and fenced within our window", by(1500, end+9000, after), 1000, result{phase: Leaving, alarm: alarmFenced, from: 1000, until: end + 1000, seals: true}},
+		{"of another, and fenced since", by(1500, end+9000, after), end + 9000, result{phase: Leaving, alarm: AlarmFencedSpan, from: 1500, until: end + 1000, seals: true}},
+		{"of another, and fenced within our window", by(1500, end+9000, after), 1000, result{phase: Leaving, alarm: AlarmFencedSpan, from: 1000, until: end + 1000, seals: true}},
 		{"of another, behind the floor of a fence", by(end+9000, end+9000, after), end + 9000, losing},
 
 		{"repaired, and we are in what was set apart", func(n *nodeRecord) {
@@ -94,7 +94,7 @@ func TestReadBackLaw(t *testing.T) {
 		}, 0, wentBack(-20)},
 
 		{"fenced", func(n *nodeRecord) { n.takeAway(0); n.Until = rigTime + end + 9000 }, end + 9000, losing},
-		{"fenced below the end of our window", func(n *nodeRecord) { n.takeAway(0); n.Until = rigTime + end }, end, result{phase: Leaving, alarm: alarmFenced, from: end, until: end + 1000, seals: true}},
+		{"fenced below the end of our window", func(n *nodeRecord) { n.takeAway(0); n.Until = rigTime + end }, end, result{phase: Leaving, alarm: AlarmFencedSpan, from: end, until: end + 1000, seals: true}},
 		{"repaired above our window", func(n *nodeRecord) { n.takeAway(0) }, 0, losing},
 		{"without an owner, from before our grant", func(n *nodeRecord) { n.takeAway(0); n.Until = rigTime }, 0, wentBack(0)},
 	} {
@@ -150,7 +150,7 @@ func TestReadBackLaw(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("%s, unknown %t: %+v, want %+v; it is %+v", tt.name, unknown, got, tt.want, r.m.status)
 			}
-			if renamed := r.m.owner != "us"; renamed != (got.alarm == alarmCloned || got.until != 0 && errors.Is(got.err, ErrRolledBack)) {
+			if renamed := r.m.owner != "us"; renamed != (got.alarm == AlarmCloned || got.until != 0 && errors.Is(got.err, ErrRolledBack)) {
 				t.Errorf("%s: its owner is %s", tt.name, r.m.owner)
 			}
 			if r.m.frozen != errors.Is(got.err, ErrRolledBack) {

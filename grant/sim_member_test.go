@@ -254,7 +254,7 @@ func (w *world) act(p *member, a action) {
 // alarm does what operators do after an alarm.
 func (w *world) alarm(p *member, i raisedAlarm) {
 	w.res.Alarms++
-	stops := i.Kind == alarmRolledBack || i.Kind == alarmOverlapped
+	stops := i.Kind == AlarmStoreWentBack || i.Kind == AlarmWindowsOverlapped
 	if stops && i.Until > i.From && w.store.restored == noTime && len(w.cloned) == 0 && w.stale < w.Now {
 		w.Fail("frozen: member %d takes a takeover of node %d for a store that went back", p.id, i.Node)
 	}

@@ -330,7 +330,7 @@ func (s *story) step(a *actor, e event) {
 			}
 			s.print("%s: is %s", a.name, text)
 		case actionAlarm:
-			what := [...]string{alarmCloned: "cloned", alarmRolledBack: "rolled back", alarmClockJumped: "clock jumped", alarmTakenOver: "taken over", alarmFenced: "fenced", alarmStoreClockOff: "store clock off", alarmMembersAhead: "members ahead", alarmOverlapped: "overlapped"}[x.Alarm.Kind]
+			what := [...]string{AlarmCloned: "cloned", AlarmStoreWentBack: "rolled back", AlarmClockStep: "clock jumped", AlarmTakenOver: "taken over", AlarmFencedSpan: "fenced", AlarmStoreClockOff: "store clock off", AlarmMembersAhead: "members ahead", AlarmWindowsOverlapped: "overlapped"}[x.Alarm.Kind]
 			s.print("%s: ALARM %s node %d [%d, %d) %v", a.name, what, x.Alarm.Node, x.Alarm.From, x.Alarm.Until, x.Alarm.By)
 		}
 		if x.isRequest() {

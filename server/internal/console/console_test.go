@@ -462,7 +462,7 @@ func TestTroubles(t *testing.T) {
 		{"not renewed IDs until 10:00:20 UTC, in 20 seconds;", nil, &metrics.Sequencer{Attached: true, WindowLeft: 20 * time.Second, Err: sequencer.ErrUnavailable}},
 		{"no IDs here ;", nil, &metrics.Sequencer{Err: sequencer.ErrUnavailable}},
 		{"", nil, &metrics.Sequencer{Err: firn.ErrClosed}},
-		{"cloned since this server started;", nil, &metrics.Sequencer{KeeperStats: grant.KeeperStats{Alarms: grant.AlarmCounts{1: 1}}}},
+		{"cloned since this server started;", nil, &metrics.Sequencer{KeeperStats: grant.KeeperStats{Alarms: grant.AlarmCounts{grant.AlarmCloned: 1}}}},
 	} {
 		q := sequencerInfo{Name: "orders", NodesRead: true, Info: grant.Info{State: grant.Attached, Config: servicetest.Config(firn.MustParseLayout("js53"))}}
 		if row.change != nil {

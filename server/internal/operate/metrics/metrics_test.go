@@ -31,7 +31,7 @@ func scrape(t *testing.T, s *Set) string {
 func TestScrape(t *testing.T) {
 	all := []Sequencer{
 		{Name: "orders", Stats: firn.Stats{IDs: 12, Batches: 3, Waits: 2, TotalWait: 1500 * time.Millisecond, Lead: 250 * time.Millisecond}, Stored: true, Attached: true, Node: 7, WindowLeft: 42 * time.Second,
-			KeeperStats: grant.KeeperStats{Requests: 9, Failed: 1, Unknown: 4, Refused: 5, Applied: 14, Acquired: 6, Renewed: 8, Released: 10, Lost: 11, Expired: 15, Alarms: grant.AlarmCounts{1: 13, 3: 16}},
+			KeeperStats: grant.KeeperStats{Requests: 9, Failed: 1, Unknown: 4, Refused: 5, Applied: 14, Acquired: 6, Renewed: 8, Released: 10, Lost: 11, Expired: 15, Alarms: grant.AlarmCounts{grant.AlarmCloned: 13, grant.AlarmClockStep: 16}},
 			Counted:     true, Nodes: Nodes{31, 0, 993}, Ends: time.Unix(1_900_000_000, 0)},
 		{Name: "users", Stats: firn.Stats{IDs: 1}, Stored: true, Problem: "detached"},
 		{Name: "static", Stats: firn.Stats{IDs: 2}},
