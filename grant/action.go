@@ -20,7 +20,7 @@ const (
 	actionExtend                        // the window now ends at Until
 	actionSeal                          // stop making IDs; then pass eventSealed
 	actionTimer                         // pass eventTick at Mono At; it replaces the previous timer
-	actionReport                        // Status has changed
+	actionReport                        // Status has changed, and whether the last node ID was given back (GaveBack)
 	actionAlarm                         // report Alarm to the operators
 )
 
@@ -35,6 +35,7 @@ type action struct {
 	From, Until int64
 	At          int64
 	Status      Status
+	GaveBack    bool
 	Alarm       raisedAlarm
 }
 

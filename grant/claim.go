@@ -33,7 +33,7 @@ const (
 // acquire writes a claim on a node ID.
 func (m *machine) acquire(c candidate) {
 	cl := c.claim
-	cl.until, cl.infoBytes = never, m.infoBytes
+	cl.until, cl.infoBytes = never, m.seen.infoBytes
 	m.claim = &cl
 	m.writeClaim()
 }
@@ -75,10 +75,10 @@ func (m *machine) handleAcquire(e event) {
 	case e.Err == nil && len(c.attempts) > 0:
 		m.readClaim() // an earlier attempt may be stored
 	case e.Err == nil:
-		m.claim, m.crowded = nil, true
-		if m.refusals++; m.refusals > maxRefusals {
+		m.claim, m.search.crowded = nil, true
+		if m.search.refusals++; m.search.refusals > maxRefusals {
 			m.fail(fmt.Errorf("grant: %d claims were refused because the records had changed since they were read",
-				m.refusals), 0)
+				m.search.refusals), 0)
 		} else {
 			m.failures = 0
 			m.pick()
@@ -108,7 +108,7 @@ func (m *machine) handleAcquireCheck(e event) {
 	case c == nil: // frozen in the meantime
 	case e.Err != nil:
 		if m.fail(e.Err, 0); !m.wanted {
-			m.claim, m.gaveBack, m.leaveErr = nil, false, e.Err // it may block the node ID until its mark
+			m.claim, m.leaving.gaveBack, m.leaving.err = nil, false, e.Err // it may block the node ID until its mark
 		}
 	case bytes.Equal(v, c.base) || containsRecord(c.attempts, v):
 		if c.phase = claimAgain; bytes.Equal(v, c.old) && m.mono >= m.notBefore {
@@ -165,8 +165,8 @@ func (m *machine) dropClaim() {
 // handleDrop continues after that write. Whether it was applied or not, nothing
 // of the claim was used.
 func (m *machine) handleDrop(e event) {
-	m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
+	m.claim, m.leaving.gaveBack = nil, e.Err == nil && e.Applied
 	if !m.wanted {
-		m.leaveErr = e.Err
+		m.leaving.err = e.Err
 	}
 }

@@ -383,7 +383,7 @@ func TestMemberFields(t *testing.T) {
 	claimed := claim(r)
 	law.check(t, nodeJSON{}, "claim", free.encode(), claimed)
 	r.answer(event{Applied: true})
-	other := r.m.info
+	other := r.m.seen.info
 	other.nonce = "other"
 	r.answer(event{Values: [][]byte{claimed, other.encode()}})
 	law.check(t, nodeJSON{}, "give up", claimed, r.asks(actionCAS).Next)
@@ -391,7 +391,7 @@ func TestMemberFields(t *testing.T) {
 	r = newRig(t, 0, nil)
 	claimed = claim(r)
 	r.answer(event{Applied: true})
-	r.answer(event{Values: [][]byte{claimed, r.m.infoBytes}})
+	r.answer(event{Values: [][]byte{claimed, r.m.seen.infoBytes}})
 	renewed := r.renewing().Next
 	law.check(t, nodeJSON{}, "renew", claimed, renewed)
 	r.answer(event{Applied: true})

@@ -2,9 +2,9 @@ package grant
 
 // A freezing is why a member neither acquires nor renews until a fence.
 type freezing struct {
-	frozen    bool  // the store was found to have gone back
-	frozenAt  int64 // the clock at that moment
-	frozenErr error // why
+	frozen bool  // the store was found to have gone back
+	at     int64 // the clock at that moment
+	reason error // why
 }
 
 // errOverlap is the reason to freeze if another's window overlaps the member's,
@@ -15,7 +15,7 @@ var errOverlap = kindErrorf(ErrRolledBack,
 // freeze stops acquiring and renewing, because the store went back to an
 // earlier state.
 func (m *machine) freeze() {
-	if !m.frozen {
+	if !m.freezing.frozen {
 		m.alarm(raisedAlarm{Kind: AlarmStoreWentBack})
 	}
 	m.freezeBecause(ErrRolledBack)
@@ -23,18 +23,18 @@ func (m *machine) freeze() {
 
 // freezeBecause freezes without an alarm.
 func (m *machine) freezeBecause(reason error) {
-	if !m.frozen {
-		m.frozen, m.frozenAt, m.frozenErr = true, m.wall, reason
+	if !m.freezing.frozen {
+		m.freezing.frozen, m.freezing.at, m.freezing.reason = true, m.wall, reason
 	}
 	m.claim = nil
-	m.fail(m.frozenErr, min(max(m.window()/6, 100), configEvery*3/4))
+	m.fail(m.freezing.reason, min(max(m.window()/6, 100), configEvery*3/4))
 }
 
 // handleWentBack freezes the member because the store reports that it went
 // back, unless the configuration read with that report shows a fence.
 func (m *machine) handleWentBack(e event) {
-	if !m.frozen {
-		m.frozenAt = m.wall
+	if !m.freezing.frozen {
+		m.freezing.at = m.wall
 	}
 	if len(e.Values) == 0 || !m.tryThaw(e.Values[0]) {
 		m.freeze()
@@ -67,7 +67,7 @@ func (m *machine) handleThaw(e event) {
 		}
 	}
 	if !fenced {
-		m.freezeBecause(m.frozenErr)
+		m.freezeBecause(m.freezing.reason)
 	}
 }
 
@@ -86,11 +86,11 @@ func (m *machine) tryThaw(value []byte) bool {
 	// lost, if it is new, or if it is so far above this clock that nothing can
 	// have been granted yet.
 	floor := ms(r.fenceFloor)
-	if err != nil || floor <= m.seenFloor && floor <= m.frozenAt+m.maxAhead() {
+	if err != nil || floor <= m.seen.floor && floor <= m.freezing.at+m.maxAhead() {
 		return false
 	}
-	m.frozen, m.claim, m.failures, m.notBefore, m.status.Err = false, nil, 0, 0, nil
-	m.seenFloor, m.seenIncarnation = floor, 0 // what was seen before belongs to a state that is lost
+	m.freezing.frozen, m.claim, m.failures, m.notBefore, m.status.Err = false, nil, 0, 0, nil
+	m.seen.floor, m.seen.incarnation = floor, 0 // what was seen before belongs to a state that is lost
 	if m.hold != nil {
 		m.handleFence(floor)
 	}

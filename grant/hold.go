@@ -70,8 +70,8 @@ const (
 
 // A renewal is what is known about the next one.
 type renewal struct {
-	probed      bool // the clock was compared before a large renewal
-	renewFailed bool // the last renewal failed; the configuration is read before the next
+	probed bool // the clock was compared before a large renewal
+	failed bool // the last renewal failed; the configuration is read before the next
 }
 
 // close ends the use of a hold.
@@ -80,9 +80,9 @@ func (h *hold) close() { h.phase = max(h.phase, holdClosing) }
 // renewOrReread renews the window, or reads the configuration, if it is time.
 func (m *machine) renewOrReread() {
 	switch {
-	case m.configHinted:
+	case m.seen.hinted:
 		m.rereadConfig()
-	case m.renewalDue() && !(m.renewFailed && m.configDue()):
+	case m.renewalDue() && !(m.renewal.failed && m.configDue()):
 		m.renew()
 	case m.configDue():
 		// A fence may have happened while it did not know this member's window.
@@ -158,13 +158,13 @@ func (m *machine) renew() {
 		mark, old = h.seenUntil, h.seen
 	}
 	until := min(m.newUntil(mark), h.limit)
-	switch compare := until-h.until > 2*m.window() && !m.probed; {
+	switch compare := until-h.until > 2*m.window() && !m.renewal.probed; {
 	case compare && m.shouldAskTime():
 		m.request(opTime, action{Kind: actionTime})
 	case compare:
 		m.request(opProbe, action{Kind: actionGetMany, Keys: m.someKeys(pickSize)})
 	default:
-		m.probed = false
+		m.renewal.probed = false
 		h.next, h.nextUntil, h.nextUsed = m.newRecord(nodeHeld, until, h.carried()), until, m.used
 		m.request(opRenew, action{Kind: actionCAS, Key: h.key, Old: old, Next: h.next})
 	}
@@ -178,7 +178,7 @@ func (m *machine) newRecord(state string, until int64, r nodeRecord) []byte {
 		// A write that settles another one, from before the clock was set back,
 		// has the same end and so needs the same clock: a fence assumes a
 		// window between the two, which may be longer than today's.
-		r.Wall = max(r.Wall, until-m.maxAhead()-m.info.LongestWindow.Milliseconds())
+		r.Wall = max(r.Wall, until-m.maxAhead()-m.seen.info.LongestWindow.Milliseconds())
 	}
 	return r.encode()
 }
@@ -196,7 +196,7 @@ func (m *machine) beginHold() {
 		nodeGrant: c.nodeGrant, record: c.next, untilAt: m.mono + c.until - m.wall,
 		usedAtRenewal: from, margin: m.newMargin(window),
 	}
-	m.preferred = int64(c.node)
+	m.search.preferred = int64(c.node)
 	m.succeeded()
 	m.useFrom(from)
 }
@@ -214,7 +214,9 @@ func (m *machine) useFrom(from int64) {
 // handleProbe compares the clock with the records of others before a renewal
 // that raises the mark by much: either the clock has jumped, or the window
 // ended long ago.
-func (m *machine) handleProbe(e event) { m.probed = !m.clockBehind(m.evaluate(e.Keys, e.Values)) }
+func (m *machine) handleProbe(e event) {
+	m.renewal.probed = !m.clockBehind(m.evaluate(e.Keys, e.Values))
+}
 
 // setBackError returns the reason why a held node ID cannot be used yet. It
 // wraps a *firn.ClockError.
@@ -298,8 +300,8 @@ func (m *machine) adoptRenewal(record []byte, until int64) {
 	h.earlier = h.earlier[max(len(h.earlier)-maxEarlier, 0):]
 	h.record, h.attempts, h.seen = record, nil, nil
 	h.usedAtRenewal, h.margin = max(h.nextUsed, h.from), m.newMargin(m.window())
-	if m.configDueAt-m.mono < configEvery/2 {
-		m.configDueAt = m.mono // the driver has just asked for the lineage of the store
+	if m.seen.rereadAt-m.mono < configEvery/2 {
+		m.seen.rereadAt = m.mono // the driver has just asked for the lineage of the store
 	}
 	grown := until > h.until
 	if grown {
@@ -325,7 +327,7 @@ func (m *machine) nextLook() int64 {
 		at = m.mono + max(m.window()/12, 1) // the machine learns whether IDs are made only by looking
 	}
 	if m.mayHaveRest() {
-		at = min(at, max(m.configDueAt, m.mono+1))
+		at = min(at, max(m.seen.rereadAt, m.mono+1))
 	}
 	if m.demand {
 		// The mark may not move further ahead of the clock until the clock has

@@ -185,7 +185,7 @@ func (k *Keeper) handleEvent(ctx context.Context, m *machine, e *event, timer <-
 				k.holder.Seal()
 				*e, again = event{Kind: eventSealed}, true
 			default:
-				k.perform(m, a)
+				k.perform(a)
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func (k *Keeper) step(m *machine, e event) []action {
 }
 
 // perform performs an action that is not a request.
-func (k *Keeper) perform(m *machine, a action) {
+func (k *Keeper) perform(a action) {
 	log := k.options.Logger
 	switch a.Kind {
 	case actionBegin:
@@ -253,7 +253,7 @@ func (k *Keeper) perform(m *machine, a action) {
 		}
 		if before.Phase == Leaving && (a.Status.Phase == Idle || a.Status.Phase == Joining) {
 			switch {
-			case m.gaveBack:
+			case a.GaveBack:
 				k.updateStats(func(s *KeeperStats) { s.Released++ })
 				log.Info("node ID given back", "node", before.Node)
 			case a.Status.Phase == Idle && a.Status.Err != nil:

@@ -315,15 +315,14 @@ func TestActLaw(t *testing.T) {
 			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		}}
 	}
-	m := newRig(t, 4, nil).m
 	for _, err := range []error{nil, errNoAnswer} {
 		k := acting(countingHolder{err: err})
-		k.perform(m, action{Kind: actionBegin})
+		k.perform(action{Kind: actionBegin})
 		if got := k.Stats(); got != (KeeperStats{Acquired: 1}) || strings.Contains(log.String(), grantLine) != (err != nil) {
 			t.Errorf("begin, %v: %+v, %s", err, got, &log)
 		}
 		k = acting(countingHolder{err: err})
-		k.perform(m, action{Kind: actionExtend})
+		k.perform(action{Kind: actionExtend})
 		if got := k.Stats(); got != (KeeperStats{Renewed: 1}) || strings.Contains(log.String(), windowLine) != (err != nil) {
 			t.Errorf("extend, %v: %+v, %s", err, got, &log)
 		}
@@ -335,7 +334,7 @@ func TestActLaw(t *testing.T) {
 		if !spans[kind] && kind != AlarmTakenOver {
 			i = raisedAlarm{Kind: kind, By: 3}
 		}
-		k.perform(m, action{Kind: actionAlarm, Alarm: i})
+		k.perform(action{Kind: actionAlarm, Alarm: i})
 		want := KeeperStats{}
 		want.Alarms[i.Kind] = 1
 		if got := k.Stats(); got != want || strings.Count(log.String(), "\n") != 1 {
@@ -354,10 +353,9 @@ func TestActLaw(t *testing.T) {
 					for _, gaveBack := range []bool{false, true} {
 						k := acting(countingHolder{})
 						k.status = Status{Phase: before, Err: was}
-						m.gaveBack = gaveBack
 						_, changed := k.Status()
 						status := Status{Phase: now, Err: err}
-						k.perform(m, action{Kind: actionReport, Status: status})
+						k.perform(action{Kind: actionReport, Status: status, GaveBack: gaveBack})
 						what := fmt.Sprintf("%v with %v after %v with %v, given back %t", now, err, before, was, gaveBack)
 						var want KeeperStats
 						if now == Losing && before != Losing {
@@ -395,7 +393,7 @@ func TestActLaw(t *testing.T) {
 		}
 	}
 	k := acting(countingHolder{})
-	k.perform(newMachine(MemberOptions{random: random}), action{Kind: actionReport, Status: Status{Phase: Joining}})
+	k.perform(action{Kind: actionReport, Status: Status{Phase: Joining}})
 	if _, known := k.Info(); known {
 		t.Error("it knows a configuration that was not read")
 	}

@@ -12,7 +12,7 @@ const maxReleaseTries = 20
 // node ID belongs to another member.
 type leaving struct {
 	gaveBack bool  // it was given back
-	leaveErr error // why it was not; kept only if no other is wanted
+	err      error // why it was not; kept only if no other is wanted
 }
 
 // mustSeal reports whether nothing more may be used and the generator is not
@@ -25,12 +25,12 @@ func (m *machine) leave() {
 	case h.phase < holdSealed:
 		h.phase = holdSealing
 		m.emit(action{Kind: actionSeal, Node: h.node})
-	case m.frozen:
-		m.forget(leaving{leaveErr: m.frozenErr})
+	case m.freezing.frozen:
+		m.forget(leaving{err: m.freezing.reason})
 	case h.lost:
 		m.forget(leaving{}) // it belongs to another member
 	case h.releaseTries >= maxReleaseTries:
-		m.forget(leaving{leaveErr: m.status.Err})
+		m.forget(leaving{err: m.status.Err})
 	default:
 		h.releaseTries++
 		h.next = m.newRecord(nodeFree, m.releaseMark(), h.carried())
@@ -45,8 +45,8 @@ func (m *machine) releaseMark() int64 { return min(max(m.hold.from, m.used), m.h
 
 // forget ends the use of a node ID, which is never read again.
 func (m *machine) forget(l leaving) {
-	if m.gaveBack = l.gaveBack; !m.wanted {
-		m.leaveErr = l.leaveErr
+	if m.leaving.gaveBack = l.gaveBack; !m.wanted {
+		m.leaving.err = l.err
 	}
 	m.hold = nil
 	m.failures = 0

@@ -14,9 +14,9 @@ func (m *machine) evaluateOwn(value, config []byte) {
 	h := m.hold
 	c, err := decodeInfo(configKey(m.options.name), config)
 	floor := ms(c.fenceFloor)
-	fenced := err == nil && floor > m.seenFloor
+	fenced := err == nil && floor > m.seen.floor
 	if fenced {
-		m.seenFloor = floor
+		m.seen.floor = floor
 		m.handleFence(floor)
 	}
 	if bytes.Equal(value, h.record) {
@@ -108,7 +108,7 @@ func (m *machine) handleOverlap(r nodeRecord, from, until int64, fenced bool) {
 	case fenced:
 		a.Kind = AlarmFencedSpan
 		if h.phase < holdSealed {
-			a.Until = min(until, m.seenFloor) // what is above it was reported
+			a.Until = min(until, m.seen.floor) // what is above it was reported
 		}
 	case !m.predates(r.Replaced.Until, r.Replaced.Nonce) && !m.predates(r.Until, r.Nonce):
 		a.Kind, reason = AlarmWindowsOverlapped, errOverlap

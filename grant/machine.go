@@ -36,14 +36,14 @@ type machine struct {
 	notBefore int64     // Mono before which no request is made
 
 	// What each phase knows, in the file of that phase.
-	seenConfig
-	search
-	clocks clocks
-	claim  *claim // a node ID that is being acquired
-	hold   *hold  // the node ID in use
-	renewal
-	leaving
-	freezing
+	seen     seenConfig
+	search   search
+	clocks   clocks
+	claim    *claim // a node ID that is being acquired
+	hold     *hold  // the node ID in use
+	renewal  renewal
+	leaving  leaving
+	freezing freezing
 
 	status   Status
 	reported error // the error of the last report
@@ -74,7 +74,7 @@ const (
 // newMachine returns the machine of a member that holds nothing.
 func newMachine(s MemberOptions) *machine {
 	s.host = truncate(s.host, maxHost)
-	m := &machine{options: s, search: search{preferred: -1}, used: never, seenConfig: seenConfig{seenFloor: never}}
+	m := &machine{options: s, search: search{preferred: -1}, used: never, seen: seenConfig{floor: never}}
 	m.owner = newToken(m.options.random)
 	return m
 }
@@ -93,7 +93,7 @@ func truncate(s string, n int) string {
 // Info returns the sequencer as it was last read. ok is false if it was not
 // read yet.
 func (m *machine) Info() (info Info, ok bool) {
-	return m.info, m.infoBytes != nil
+	return m.seen.info, m.seen.infoBytes != nil
 }
 
 const (
@@ -122,7 +122,7 @@ func (m *machine) step(e event) []action {
 	switch e.Kind {
 	case eventJoin:
 		m.wanted, m.demand = true, true
-		m.notBefore, m.failures, m.leaveErr = 0, 0, nil
+		m.notBefore, m.failures, m.leaving.err = 0, 0, nil
 		m.status.Err = nil
 	case eventLeave:
 		m.wanted, m.demand = false, false
@@ -132,13 +132,13 @@ func (m *machine) step(e event) []action {
 		}
 	case eventDemand:
 		m.demand = true
-		if m.hold == nil && m.forbidden {
+		if m.hold == nil && m.seen.forbidden {
 			// Another process may have changed what caused a refusal.
 			m.notBefore = min(m.notBefore, m.mono+forbiddenRetry)
 		}
 	case eventHint:
-		m.configHinted = true
-		if m.hold == nil || m.frozen {
+		m.seen.hinted = true
+		if m.hold == nil || m.freezing.frozen {
 			m.notBefore = 0
 		}
 	case eventWentBack:
@@ -168,19 +168,19 @@ func (m *machine) request(op operation, a action) {
 
 // window and maxAhead return settings of the sequencer in ms, and floor its
 // floor, or never.
-func (m *machine) window() int64   { return m.info.Config.Window.Milliseconds() }
-func (m *machine) maxAhead() int64 { return m.info.Config.MaxAhead.Milliseconds() }
-func (m *machine) floor() int64    { return ms(m.info.laterFloor()) }
+func (m *machine) window() int64   { return m.seen.info.Config.Window.Milliseconds() }
+func (m *machine) maxAhead() int64 { return m.seen.info.Config.MaxAhead.Milliseconds() }
+func (m *machine) floor() int64    { return ms(m.seen.info.laterFloor()) }
 
 // fail records that a request failed, or found nothing, and when to continue.
 func (m *machine) fail(err error, wait int64) {
-	if m.frozen && !errors.Is(err, ErrRolledBack) {
-		err = errors.Join(m.frozenErr, err)
+	if m.freezing.frozen && !errors.Is(err, ErrRolledBack) {
+		err = errors.Join(m.freezing.reason, err)
 	}
 	m.failures++
 	m.notBefore = m.mono + max(wait, m.backoff())
-	if m.renewFailed && m.configDueAt > m.mono {
-		m.notBefore = min(m.notBefore, m.configDueAt)
+	if m.renewal.failed && m.seen.rereadAt > m.mono {
+		m.notBefore = min(m.notBefore, m.seen.rereadAt)
 	}
 	m.status.Err = err
 }
@@ -217,20 +217,20 @@ func (m *machine) advance() {
 	switch {
 	case h != nil && h.phase == holdSealing:
 		// eventSealed comes next.
-	case m.mustSeal(), m.frozen && h != nil && h.phase == holdSealed:
+	case m.mustSeal(), m.freezing.frozen && h != nil && h.phase == holdSealed:
 		m.leave() // neither a claim nor a wait after a failure may delay the end of its use
 	case m.mono < m.notBefore:
 	case m.claim != nil && h != nil && m.configDue():
 		m.rereadConfig() // otherwise a claim that is never settled would hide a fence
 	case m.claim != nil:
 		m.resumeClaim()
-	case m.frozen && m.wanted:
+	case m.freezing.frozen && m.wanted:
 		m.lookForFence()
 	default:
 		switch m.phase() {
 		case Joining, Losing:
 			// A caller may be waiting for the configuration to change.
-			m.configHinted = false
+			m.seen.hinted = false
 			m.request(opConfig, action{Kind: actionGet, Key: configKey(m.options.name)})
 		case Holding:
 			m.renewOrReread()
@@ -264,11 +264,11 @@ func (m *machine) handleAnswer(e event) {
 	m.pending = opNone
 	switch op {
 	case opProbe:
-		m.renewFailed = true // unless the renewal that follows is applied
+		m.renewal.failed = true // unless the renewal that follows is applied
 	case opRenew, opRenewCheck:
-		m.renewFailed = e.Err != nil
+		m.renewal.failed = e.Err != nil
 	case opReread:
-		m.renewFailed = false
+		m.renewal.failed = false
 	}
 	switch op {
 	case opConfig:
@@ -316,8 +316,8 @@ func (m *machine) handleRead(e event, next func(event)) {
 
 // succeeded records that the store answered as expected.
 func (m *machine) succeeded() {
-	m.failures, m.notBefore, m.demand, m.forbidden = 0, 0, false, false
-	m.crowded, m.refusals, m.droughts, m.listAfter = false, 0, 0, 0
+	m.failures, m.notBefore, m.demand, m.seen.forbidden = 0, 0, false, false
+	m.search.crowded, m.search.refusals, m.search.droughts, m.search.listAfter = false, 0, 0, 0
 	m.status.Err = nil
 }
 
@@ -333,7 +333,7 @@ func (m *machine) reportStatus() {
 	case s.Phase == Leaving:
 		s.Node, s.Until = m.claim.node, timeOf(m.claim.until)
 	case s.Phase == Idle:
-		s.Err = m.leaveErr
+		s.Err = m.leaving.err
 	}
 	if s.Phase == Holding || s.Phase == Losing {
 		s.Owner = m.owner
@@ -342,7 +342,7 @@ func (m *machine) reportStatus() {
 	now.Err, before.Err = nil, nil // errors of stores may not be comparable
 	if now != before || !sameError(s.Err, m.reported) {
 		m.reported = s.Err
-		m.emit(action{Kind: actionReport, Status: s})
+		m.emit(action{Kind: actionReport, Status: s, GaveBack: m.leaving.gaveBack})
 	}
 	m.status = s
 }

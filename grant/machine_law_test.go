@@ -52,31 +52,31 @@ func TestReadConfigLaw(t *testing.T) {
 		if tt.set != nil {
 			tt.set(&r.m.options)
 		}
-		c := r.m.info
+		c := r.m.seen.info
 		tt.change(&c)
 		c.Floor = c.laterFloor()
 		ok := r.m.evaluateConfig(c.encode())
 		err := r.m.status.Err
 		switch {
 		case tt.err == nil && tt.says == "":
-			if !ok || r.m.frozen || string(r.m.infoBytes) != string(c.encode()) || r.m.info != c {
+			if !ok || r.m.freezing.frozen || string(r.m.seen.infoBytes) != string(c.encode()) || r.m.seen.info != c {
 				t.Errorf("%s: %t, %v", tt.name, ok, err)
 			}
 			n := cmp.Or(r.m.options.Nodes, &NodeRange{Lo: 0, Hi: 15})
-			if lo, hi := r.m.lowestNode, r.m.highestNode; lo != n.Lo || hi != n.Hi {
+			if lo, hi := r.m.seen.lowestNode, r.m.seen.highestNode; lo != n.Lo || hi != n.Hi {
 				t.Errorf("%s: the numbers %d..%d", tt.name, lo, hi)
 			}
-			if r.m.seenFloor != max(ms(c.fenceFloor), 100) || r.m.seenIncarnation != max(c.Incarnation, 5) {
-				t.Errorf("%s: floor %d, incarnation %d", tt.name, r.m.seenFloor, r.m.seenIncarnation)
+			if r.m.seen.floor != max(ms(c.fenceFloor), 100) || r.m.seen.incarnation != max(c.Incarnation, 5) {
+				t.Errorf("%s: floor %d, incarnation %d", tt.name, r.m.seen.floor, r.m.seen.incarnation)
 			}
-		case ok || tt.err != nil && !errors.Is(err, tt.err) || err == nil || !strings.Contains(err.Error(), tt.says) || r.m.frozen != (tt.err == ErrRolledBack):
-			t.Errorf("%s: %t, %v, frozen %t", tt.name, ok, err, r.m.frozen)
+		case ok || tt.err != nil && !errors.Is(err, tt.err) || err == nil || !strings.Contains(err.Error(), tt.says) || r.m.freezing.frozen != (tt.err == ErrRolledBack):
+			t.Errorf("%s: %t, %v, frozen %t", tt.name, ok, err, r.m.freezing.frozen)
 		}
 	}
 
 	// The error about another layout contains both layouts.
 	r := newRig(t, 4, nil)
-	c := r.m.info
+	c := r.m.seen.info
 	c.Config.Layout = firn.MustParseLayout("default")
 	r.m.evaluateConfig(c.encode())
 	want := fmt.Sprintf("grant: sequencer s has layout default now, not %s: it was created again", layout)
@@ -87,28 +87,28 @@ func TestReadConfigLaw(t *testing.T) {
 	// The first read may return any number of records; an empty result is not
 	// an error of the store.
 	m := newMachine(MemberOptions{name: "s", random: func() uint64 { return 0 }})
-	if m.evaluateConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.frozen {
-		t.Errorf("no configuration: %v, frozen %t", m.status.Err, m.frozen)
+	if m.evaluateConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.freezing.frozen {
+		t.Errorf("no configuration: %v, frozen %t", m.status.Err, m.freezing.frozen)
 	}
-	if m.evaluateConfig([]byte("{")) || !errors.Is(m.status.Err, ErrDamaged) || m.frozen {
-		t.Errorf("a damaged one: %v, frozen %t", m.status.Err, m.frozen)
+	if m.evaluateConfig([]byte("{")) || !errors.Is(m.status.Err, ErrDamaged) || m.freezing.frozen {
+		t.Errorf("a damaged one: %v, frozen %t", m.status.Err, m.freezing.frozen)
 	}
 	if _, ok := m.Info(); ok {
 		t.Error("it knows a configuration that it has not read")
 	}
 	r = newRig(t, 4, nil)
-	if info, ok := r.m.Info(); !ok || info != r.m.info {
+	if info, ok := r.m.Info(); !ok || info != r.m.seen.info {
 		t.Errorf("it knows %+v, %t", info, ok)
 	}
-	if r.m.evaluateConfig(nil) || !r.m.frozen || !errors.Is(r.m.status.Err, ErrRolledBack) {
-		t.Errorf("a configuration that is gone: %v, frozen %t", r.m.status.Err, r.m.frozen)
+	if r.m.evaluateConfig(nil) || !r.m.freezing.frozen || !errors.Is(r.m.status.Err, ErrRolledBack) {
+		t.Errorf("a configuration that is gone: %v, frozen %t", r.m.status.Err, r.m.freezing.frozen)
 	}
 }
 
 // TestEmptyIsNone: an empty value from a store means an absent one.
 func TestEmptyIsNone(t *testing.T) {
 	r := newRig(t, 4, nil)
-	r.m.infoBytes = nil
+	r.m.seen.infoBytes = nil
 	r.tokens()
 	r.step(event{Kind: eventJoin})
 	r.answer(event{Values: [][]byte{{}}})

@@ -196,7 +196,7 @@ func TestRangeOfMembers(t *testing.T) {
 	} {
 		r := newRig(t, 4, nil)
 		r.m.options.Nodes = &NodeRange{tt.lo, tt.hi}
-		c := r.m.info
+		c := r.m.seen.info
 		c.Config.Nodes, c.MovedTo, c.nonce = &NodeRange{5, 7}, tt.moved, "limited"
 		r.tokens()
 		r.step(event{Kind: eventJoin})
@@ -214,7 +214,7 @@ func TestRangeOfMembers(t *testing.T) {
 	// A member that holds a node ID gives it back.
 	r := newRig(t, 4, nil)
 	r.holding()
-	moved := r.m.info
+	moved := r.m.seen.info
 	moved.MovedTo, moved.nonce = "etcd://other", "moved"
 	r.step(event{Kind: eventHint})
 	if r.answer(event{Values: [][]byte{moved.encode()}}); r.did(actionSeal) == nil || !errors.Is(r.m.status.Err, ErrDetached) {

@@ -41,7 +41,7 @@ func (m *machine) pick() {
 // roundSize returns how many records to read in this round.
 func (m *machine) roundSize() int {
 	n := pickSize
-	for range m.rounds {
+	for range m.search.rounds {
 		n *= pickGrowth
 	}
 	return n
@@ -89,7 +89,7 @@ func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 		if err != nil || key != m.key(node) {
 			continue // belongs to a layout of another width, before a purge
 		}
-		if node < m.lowestNode || node > m.highestNode {
+		if node < m.seen.lowestNode || node > m.seen.highestNode {
 			continue
 		}
 		if m.hold != nil && node == m.hold.node && !m.hold.lost {
@@ -156,7 +156,7 @@ func (m *machine) placeWindow(c *candidate, r nodeRecord) {
 	}
 	unused := span{m.unusedFrom(c.mark), c.from} // no window ever covered it
 	if s := c.spoiled; s.length() > 0 {
-		if max(c.from, m.used) <= s[0]-m.info.Config.minWindow().Milliseconds() {
+		if max(c.from, m.used) <= s[0]-m.seen.info.Config.minWindow().Milliseconds() {
 			c.limit = s[0]
 		} else {
 			// Too little is left before the spoiled span: begin after it.
@@ -187,9 +187,9 @@ func (m *machine) unusedFrom(mark int64) int64 {
 	if mark != never {
 		return mark
 	}
-	from := ms(m.info.Created)
+	from := ms(m.seen.info.Created)
 	if lead, ok := m.storeLead(); ok && from > m.wall-lead.least+maxLead {
-		from = max(ms(m.info.Config.Layout.Epoch()), -maxTime)
+		from = max(ms(m.seen.info.Config.Layout.Epoch()), -maxTime)
 	}
 	return max(from, m.floor())
 }
@@ -229,22 +229,22 @@ func (m *machine) handlePick(e event) {
 			m.acquire(m.choose(s.best))
 		}
 	case m.clockBehind(s):
-	case m.highestNode-m.lowestNode < uint64(m.roundSize()): // these were all
-		m.rounds = 0
+	case m.seen.highestNode-m.seen.lowestNode < uint64(m.roundSize()): // these were all
+		m.search.rounds = 0
 		if !m.disputed(s) {
 			m.failExhausted(s)
 		}
-	case m.rounds+1 < pickRounds:
-		m.rounds++
+	case m.search.rounds+1 < pickRounds:
+		m.search.rounds++
 		m.pick()
-	case m.mono < m.listAfter && (m.listFree == never || m.wall <= m.listFree):
-		m.rounds = 0
-		if m.listFree != never {
-			s.free = m.listFree
+	case m.mono < m.search.listAfter && (m.search.listFree == never || m.wall <= m.search.listFree):
+		m.search.rounds = 0
+		if m.search.listFree != never {
+			s.free = m.search.listFree
 		}
 		m.failExhausted(s)
 	default:
-		m.rounds++
+		m.search.rounds++
 		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.name)})
 	}
 }
@@ -266,7 +266,7 @@ func (m *machine) disputed(s sighting) bool {
 // choose at the same time, and all of them want the best one. Then choose
 // returns any of those that are about as good.
 func (m *machine) choose(best []candidate) candidate {
-	if !m.crowded {
+	if !m.search.crowded {
 		return best[0]
 	}
 	n := 1
@@ -280,7 +280,7 @@ func (m *machine) choose(best []candidate) candidate {
 // the oldest eighth of the best rank, or of the oldest few if there are few. So
 // many members that list at once do not all want the same.
 func (m *machine) handleList(e event) {
-	m.rounds = 0
+	m.search.rounds = 0
 	s := m.evaluate(e.Keys, e.Values)
 	node, absent := m.absentNode(e.Keys)
 	c := candidate{claim: claim{nodeGrant: nodeGrant{node: node, key: m.key(node), limit: maxTime}}, mark: never}
@@ -308,9 +308,9 @@ func (m *machine) handleList(e event) {
 	default:
 		// This will not change for a while, and the records may be many:
 		// meanwhile, random picks find a node ID that was given back.
-		m.listAfter = m.mono + min(listEvery<<min(m.droughts, 10), max(m.window()/4, listEvery))
-		m.listFree = s.free
-		m.droughts++
+		m.search.listAfter = m.mono + min(listEvery<<min(m.search.droughts, 10), max(m.window()/4, listEvery))
+		m.search.listFree = s.free
+		m.search.droughts++
 		m.failExhausted(s)
 	}
 }
@@ -323,12 +323,12 @@ func (m *machine) absentNode(keys []string) (uint64, bool) {
 			known[node] = true
 		}
 	}
-	start := m.nodeAt(m.options.random()) - m.lowestNode
+	start := m.nodeAt(m.options.random()) - m.seen.lowestNode
 	for i := uint64(0); i <= uint64(len(known)); i++ {
 		if node := m.nodeAt(start + i); !known[node] {
 			return node, true
 		}
-		if i == m.highestNode-m.lowestNode {
+		if i == m.seen.highestNode-m.seen.lowestNode {
 			break
 		}
 	}
@@ -337,10 +337,10 @@ func (m *machine) absentNode(keys []string) (uint64, bool) {
 
 // nodeAt returns a node ID of the range; an offset beyond its end wraps around.
 func (m *machine) nodeAt(offset uint64) uint64 {
-	if size := m.highestNode - m.lowestNode + 1; size != 0 { // 0 for all of 64 bits
+	if size := m.seen.highestNode - m.seen.lowestNode + 1; size != 0 { // 0 for all of 64 bits
 		offset %= size
 	}
-	return m.lowestNode + offset
+	return m.seen.lowestNode + offset
 }
 
 // failExhausted records that no node ID is free.
@@ -351,8 +351,8 @@ func (m *machine) failExhausted(s sighting) {
 		m.fail(s.damage, 1000)
 	} else {
 		m.fail(&ExhaustedError{
-			sequencer: m.options.name, nodes: NodeRange{m.lowestNode, m.highestNode}, Free: timeOf(free), Ahead: ahead,
-			Fenced: fenced, atCreation: fenced && ms(m.info.fenceFloor) < free,
+			sequencer: m.options.name, nodes: NodeRange{m.seen.lowestNode, m.seen.highestNode}, Free: timeOf(free), Ahead: ahead,
+			Fenced: fenced, atCreation: fenced && ms(m.seen.info.fenceFloor) < free,
 		}, 0)
 		wait := listEvery
 		if free != never {
@@ -366,7 +366,7 @@ func (m *machine) failExhausted(s sighting) {
 // The one held before is among them. If there are no more than n, it returns
 // all.
 func (m *machine) someKeys(n int) []string {
-	if last := m.highestNode - m.lowestNode; last < uint64(n) {
+	if last := m.seen.highestNode - m.seen.lowestNode; last < uint64(n) {
 		keys := make([]string, 0, last+1)
 		for i := uint64(0); i <= last; i++ {
 			keys = append(keys, m.key(m.nodeAt(i)))
@@ -374,8 +374,8 @@ func (m *machine) someKeys(n int) []string {
 		return keys
 	}
 	nodes := make([]uint64, 0, n)
-	if m.preferred >= 0 && uint64(m.preferred) >= m.lowestNode && uint64(m.preferred) <= m.highestNode {
-		nodes = append(nodes, uint64(m.preferred))
+	if p := m.search.preferred; p >= 0 && uint64(p) >= m.seen.lowestNode && uint64(p) <= m.seen.highestNode {
+		nodes = append(nodes, uint64(p))
 	}
 	for len(nodes) < n {
 		if node := m.nodeAt(m.options.random()); !slices.Contains(nodes, node) {
@@ -390,5 +390,5 @@ func (m *machine) someKeys(n int) []string {
 }
 
 func (m *machine) key(node uint64) string {
-	return nodeKey(m.options.name, node, m.info.Config.Layout.MaxNode())
+	return nodeKey(m.options.name, node, m.seen.info.Config.Layout.MaxNode())
 }

@@ -84,7 +84,7 @@ func TestLookLaw(t *testing.T) {
 			}
 		})
 		m := r.m
-		m.lowestNode, m.highestNode = random.Uint64N(3), 15-random.Uint64N(3)
+		m.seen.lowestNode, m.seen.highestNode = random.Uint64N(3), 15-random.Uint64N(3)
 		m.used = pickOne(random, never, never, near())
 		known, off := random.IntN(2) == 0, random.IntN(4) == 0
 		store, within := near(), pickOne[int64](random, 0, 1, 50)
@@ -132,7 +132,7 @@ func TestLookLaw(t *testing.T) {
 			}
 			keys, values = append(keys, key), append(values, value)
 			switch {
-			case key != m.key(node), node < m.lowestNode, node > m.highestNode, m.hold != nil && !m.hold.lost && m.hold.node == node:
+			case key != m.key(node), node < m.seen.lowestNode, node > m.seen.highestNode, m.hold != nil && !m.hold.lost && m.hold.node == node:
 				continue
 			case damaged:
 				want.damage = ErrDamaged
@@ -145,7 +145,7 @@ func TestLookLaw(t *testing.T) {
 			if held && n.Until >= r.wall {
 				want.ahead, want.nodes = append(want.ahead, n.Wall-r.wall), append(want.nodes, node)
 			}
-			j, at := judge(node, n, m.info, r.wall, m.used, known, off, store, within)
+			j, at := judge(node, n, m.seen.info, r.wall, m.used, known, off, store, within)
 			switch j.rank {
 			case -1:
 				end := n.Until
@@ -239,7 +239,7 @@ func TestChooseLaw(t *testing.T) {
 			best = append(best, candidate{claim: claim{nodeGrant: nodeGrant{node: uint64(i)}}, rank: rank})
 		}
 		for _, crowded := range []bool{false, true} {
-			r.m.crowded = crowded
+			r.m.search.crowded = crowded
 			want := 1
 			if crowded {
 				want = tt.want
@@ -270,9 +270,9 @@ func TestListedLaw(t *testing.T) {
 			e.Values = append(e.Values, r.record(func(n *nodeRecord) { n.State, n.Until = state, r.wall-100_000-int64(node) }))
 		}
 		list := func() uint64 {
-			r.m.claim, r.m.out, r.m.rounds = nil, nil, 3
+			r.m.claim, r.m.out, r.m.search.rounds = nil, nil, 3
 			r.m.handleList(e)
-			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != actionCAS || r.m.pending != opAcquire || r.m.rounds != 0 || r.m.droughts != 0 || r.m.status.Err != nil {
+			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != actionCAS || r.m.pending != opAcquire || r.m.search.rounds != 0 || r.m.search.droughts != 0 || r.m.status.Err != nil {
 				t.Fatalf("%d are free, and it does %+v", free, r.m.out)
 			}
 			return r.m.claim.node
@@ -300,7 +300,7 @@ func TestExhaustedLaw(t *testing.T) {
 			for _, pending := range []int64{never, rigTime + 10, rigTime + 700} {
 				for _, bad := range []error{nil, ErrDamaged} {
 					r := newRig(t, 4, nil)
-					r.m.info.Config.Window, r.m.lowestNode, r.m.highestNode = time.Duration(window)*time.Millisecond, 3, 7
+					r.m.seen.info.Config.Window, r.m.seen.lowestNode, r.m.seen.highestNode = time.Duration(window)*time.Millisecond, 3, 7
 					r.m.failExhausted(sighting{free: free, pending: pending, damage: bad})
 					first := free
 					if pending != never && (free == never || pending < free) {
@@ -372,16 +372,16 @@ func TestDroughts(t *testing.T) {
 			e.Values = append(e.Values, r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = nodeHeld, r.wall+int64(i)+5, r.wall }))
 		}
 		for n := range 16 {
-			r.m.rounds = 2
+			r.m.search.rounds = 2
 			r.m.handleList(e)
 			want := min(int64(2000)<<min(n, 10), max(window/4, 2000))
-			if got := r.m.listAfter - r.mono; got != want || r.m.listFree != r.wall+5 || r.m.rounds != 0 {
-				t.Errorf("window %d, list %d: the next in %d ms, want %d; free at %d; round %d", window, n+1, got, want, r.m.listFree-r.wall, r.m.rounds)
+			if got := r.m.search.listAfter - r.mono; got != want || r.m.search.listFree != r.wall+5 || r.m.search.rounds != 0 {
+				t.Errorf("window %d, list %d: the next in %d ms, want %d; free at %d; round %d", window, n+1, got, want, r.m.search.listFree-r.wall, r.m.search.rounds)
 			}
 		}
 		r.m.succeeded()
 		r.m.handleList(e)
-		if got := r.m.listAfter - r.mono; got != 2000 {
+		if got := r.m.search.listAfter - r.mono; got != 2000 {
 			t.Errorf("window %d: after a number was had, the next in %d ms, want 2000", window, got)
 		}
 	}
@@ -406,9 +406,9 @@ func TestRounds(t *testing.T) {
 	} {
 		r := newRig(t, 10, nil)
 		r.m.wanted = true
-		r.m.listAfter, r.m.listFree = r.mono+tt.after, r.wall+tt.free
+		r.m.search.listAfter, r.m.search.listFree = r.mono+tt.after, r.wall+tt.free
 		if tt.none {
-			r.m.listFree = never
+			r.m.search.listFree = never
 		}
 		held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = nodeHeld, r.wall+5, r.wall })
 		r.m.options.random = rand.New(rand.NewPCG(1, 1)).Uint64
@@ -433,19 +433,19 @@ func TestRounds(t *testing.T) {
 			}
 			continue
 		}
-		if e, ok := r.m.status.Err.(*ExhaustedError); !ok || !e.Free.Equal(timeOf(r.wall+tt.errFree)) || r.m.rounds != 0 {
-			t.Errorf("%s: %v, round %d; want free at %v", tt.name, r.m.status.Err, r.m.rounds, timeOf(r.wall+tt.errFree))
+		if e, ok := r.m.status.Err.(*ExhaustedError); !ok || !e.Free.Equal(timeOf(r.wall+tt.errFree)) || r.m.search.rounds != 0 {
+			t.Errorf("%s: %v, round %d; want free at %v", tt.name, r.m.status.Err, r.m.search.rounds, timeOf(r.wall+tt.errFree))
 		}
 	}
 	// A range that was read completely is not listed.
 	for bits, want := range map[int]int{3: 8, 5: 32, 7: 128} {
 		r := newRig(t, bits, nil)
-		r.m.rounds = map[int]int{3: 0, 5: 1, 7: 2}[bits]
+		r.m.search.rounds = map[int]int{3: 0, 5: 1, 7: 2}[bits]
 		r.m.handlePick(event{})
-		if r.m.pending != opNone || r.m.rounds != 0 {
-			t.Errorf("all %d were read: operation %d, round %d", want, r.m.pending, r.m.rounds)
+		if r.m.pending != opNone || r.m.search.rounds != 0 {
+			t.Errorf("all %d were read: operation %d, round %d", want, r.m.pending, r.m.search.rounds)
 		}
-		r.m.rounds, r.m.highestNode = map[int]int{3: 0, 5: 1, 7: 2}[bits], r.m.highestNode+1
+		r.m.search.rounds, r.m.seen.highestNode = map[int]int{3: 0, 5: 1, 7: 2}[bits], r.m.seen.highestNode+1
 		r.m.handlePick(event{})
 		if r.m.pending == opNone {
 			t.Errorf("%d of %d were read, and it stops", want, want+1)

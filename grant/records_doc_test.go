@@ -107,7 +107,7 @@ func checkConstants(t *testing.T, page string) {
 
 	// How much of a window is used before it is renewed.
 	m := newMachine(MemberOptions{random: func() uint64 { return 0 }})
-	m.info.Config.Window = time.Minute
+	m.seen.info.Config.Window = time.Minute
 	early := m.window() - m.newMargin(m.window())
 	m.options.random = func() uint64 { return 2 * 60_000 / 15 }
 	late := m.window() - m.newMargin(m.window())

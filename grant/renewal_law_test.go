@@ -129,7 +129,7 @@ func TestReadBackLaw(t *testing.T) {
 			if strings.Contains(tt.name, "an earlier one") {
 				value = h.earlier[0]
 			}
-			c := r.m.info
+			c := r.m.seen.info
 			if tt.floor != 0 {
 				c.fenceFloor, c.nonce = timeOf(rigTime+tt.floor), "fenced"
 			}
@@ -153,11 +153,11 @@ func TestReadBackLaw(t *testing.T) {
 			if renamed := r.m.owner != "us"; renamed != (got.alarm == AlarmCloned || got.until != 0 && errors.Is(got.err, ErrRolledBack)) {
 				t.Errorf("%s: its owner is %s", tt.name, r.m.owner)
 			}
-			if r.m.frozen != errors.Is(got.err, ErrRolledBack) {
-				t.Errorf("%s: frozen %t", tt.name, r.m.frozen)
+			if r.m.freezing.frozen != errors.Is(got.err, ErrRolledBack) {
+				t.Errorf("%s: frozen %t", tt.name, r.m.freezing.frozen)
 			}
 			switch {
-			case r.m.frozen && !got.seals:
+			case r.m.freezing.frozen && !got.seals:
 				if r.request != nil {
 					t.Errorf("%s: it asks for %+v at once", tt.name, r.request)
 				}
@@ -181,7 +181,7 @@ func TestReadBackLaw(t *testing.T) {
 				if n := r.read(a.Next); string(a.Old) != string(value) || n.State != nodeFree || n.Until != r.used {
 					t.Errorf("%s: it writes %s over %s", tt.name, a.Next, a.Old)
 				}
-			case r.m.frozen:
+			case r.m.freezing.frozen:
 				if s := r.m.status; r.request != nil || s.Phase != Joining || !errors.Is(s.Err, got.err) {
 					t.Errorf("%s: after the seal it asks for %+v, and is %+v", tt.name, r.request, s)
 				}
@@ -205,7 +205,7 @@ func TestFencedSealsAtOnce(t *testing.T) {
 			if a := r.asks(actionGet); a.Key != configKey("s") {
 				t.Fatalf("it reads %s", a.Key)
 			}
-			c := r.m.info
+			c := r.m.seen.info
 			c.State, c.fenceFloor, c.Incarnation, c.nonce = state, timeOf(r.wall), c.Incarnation+1, "fenced"
 			r.answer(event{Values: [][]byte{c.encode()}})
 			if r.did(actionSeal) == nil {
@@ -229,7 +229,7 @@ func TestShortWindowLaw(t *testing.T) {
 		claim := r.asks(actionCAS)
 		r.wall, r.mono = r.wall+late, r.mono+late
 		r.answer(event{Applied: true})
-		r.answer(event{Values: [][]byte{claim.Next, r.m.infoBytes}})
+		r.answer(event{Values: [][]byte{claim.Next, r.m.seen.infoBytes}})
 		if b := r.did(actionBegin); b == nil || b.Until != spoiled[0] || r.m.status.Phase != Holding || r.request != nil {
 			t.Errorf("a window of %d ms: begins with %+v, then %+v and %+v, want it held to the end", length, b, r.m.status, r.request)
 			continue

@@ -154,7 +154,7 @@ func (r *rig) pickable() action {
 	if r.asks(actionGet).Key != "v1/s/config" {
 		r.t.Fatalf("it reads %q", r.request.Key)
 	}
-	r.answer(event{Values: [][]byte{r.m.infoBytes}})
+	r.answer(event{Values: [][]byte{r.m.seen.infoBytes}})
 	return r.asks(actionGetMany)
 }
 
@@ -175,7 +175,7 @@ func (r *rig) holding() []byte {
 	if a := r.asks(actionGetMany); !slices.Equal(a.Keys, []string{claim.Key, "v1/s/config"}) {
 		r.t.Fatalf("it reads %v again", a.Keys)
 	}
-	r.answer(event{Values: [][]byte{claim.Next, r.m.infoBytes}})
+	r.answer(event{Values: [][]byte{claim.Next, r.m.seen.infoBytes}})
 	if b := r.did(actionBegin); b == nil || r.m.status.Phase != Holding {
 		r.t.Fatalf("it does not begin: %+v", r.out)
 	}

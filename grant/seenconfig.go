@@ -16,25 +16,25 @@ type seenConfig struct {
 	infoBytes               []byte // its bytes
 	lowestNode, highestNode uint64 // the node IDs that the member may take
 	forbidden               bool   // it forbids acquiring
-	configHinted            bool   // it may have changed
-	configDueAt             int64  // Mono when to read it again while a window is open
-	seenFloor               int64  // the greatest floor of a fence ever read, or never
-	seenIncarnation         uint64 // the greatest incarnation ever read
+	hinted                  bool   // it may have changed
+	rereadAt                int64  // Mono when to read it again while a window is open
+	floor                   int64  // the greatest floor of a fence ever read, or never
+	incarnation             uint64 // the greatest incarnation ever read
 }
 
 // configDue reports whether to read the configuration again.
-func (m *machine) configDue() bool { return m.mayHaveRest() && m.mono >= m.configDueAt }
+func (m *machine) configDue() bool { return m.mayHaveRest() && m.mono >= m.seen.rereadAt }
 
 // rereadConfig reads the configuration while a node ID is held.
 func (m *machine) rereadConfig() {
-	m.configHinted = false
+	m.seen.hinted = false
 	m.request(opReread, action{Kind: actionGet, Key: configKey(m.options.name)})
 }
 
 // handleConfig continues after a read of the configuration before a pick.
 func (m *machine) handleConfig(e event) {
 	if m.evaluateConfig(e.value(0)) && !m.mustSeal() {
-		m.rounds = 0
+		m.search.rounds = 0
 		m.pick()
 	}
 }
@@ -44,9 +44,9 @@ func (m *machine) handleConfig(e event) {
 func (m *machine) handleReread(e event) {
 	switch {
 	case e.Err != nil:
-		m.configDueAt = m.mono
+		m.seen.rereadAt = m.mono
 		if m.fail(e.Err, 0); m.claim != nil {
-			m.configDueAt = m.notBefore + 1 // tries to settle the claim in between
+			m.seen.rereadAt = m.notBefore + 1 // tries to settle the claim in between
 		}
 	case m.evaluateConfig(e.value(0)):
 		if !m.needsWindow() {
@@ -64,18 +64,18 @@ func (m *machine) evaluateConfig(value []byte) bool {
 	r, err := decodeInfo(configKey(m.options.name), value)
 	floor := ms(r.fenceFloor)
 	switch {
-	case value == nil && m.infoBytes == nil:
+	case value == nil && m.seen.infoBytes == nil:
 		err = fmt.Errorf("%w: %s", ErrNotFound, m.options.name)
-	case value == nil, err == nil && floor < m.seenFloor,
-		err == nil && floor == m.seenFloor && r.Incarnation < m.seenIncarnation:
+	case value == nil, err == nil && floor < m.seen.floor,
+		err == nil && floor == m.seen.floor && r.Incarnation < m.seen.incarnation:
 		m.freeze()
 		return false
 	case err == nil:
-		m.configDueAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
-		if m.hold != nil && floor > m.seenFloor {
+		m.seen.rereadAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
+		if m.hold != nil && floor > m.seen.floor {
 			m.handleFence(floor)
 		}
-		m.seenFloor, m.seenIncarnation = floor, max(m.seenIncarnation, r.Incarnation)
+		m.seen.floor, m.seen.incarnation = floor, max(m.seen.incarnation, r.Incarnation)
 		err = m.adoptConfig(r, value)
 	}
 	if err != nil {
@@ -95,22 +95,22 @@ func (m *machine) adoptConfig(r Info, value []byte) error {
 			return err
 		}
 	}
-	if m.infoBytes != nil && !m.info.Config.Layout.SameIDs(c.Layout) {
+	if m.seen.infoBytes != nil && !m.seen.info.Config.Layout.SameIDs(c.Layout) {
 		return kindErrorf(ErrMismatch, "sequencer %s has layout %s now, not %s: it was created again", m.options.name,
-			c.Layout, m.info.Config.Layout)
+			c.Layout, m.seen.info.Config.Layout)
 	}
-	m.info, m.infoBytes = r, value
+	m.seen.info, m.seen.infoBytes = r, value
 	if err := m.options.Nodes.Check(c.Layout); err != nil {
 		return err
 	}
 	mine := *cmp.Or(m.options.Nodes, &NodeRange{0, c.Layout.MaxNode()})
-	m.lowestNode, m.highestNode = mine.Lo, mine.Hi
+	m.seen.lowestNode, m.seen.highestNode = mine.Lo, mine.Hi
 	if n := c.Nodes; n != nil {
 		if max(mine.Lo, n.Lo) > min(mine.Hi, n.Hi) {
 			return fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d",
 				ErrNodesExhausted, m.options.name, n, mine.Lo, mine.Hi)
 		}
-		m.lowestNode, m.highestNode = max(mine.Lo, n.Lo), min(mine.Hi, n.Hi)
+		m.seen.lowestNode, m.seen.highestNode = max(mine.Lo, n.Lo), min(mine.Hi, n.Hi)
 	}
 	if r.MovedTo != "" {
 		return movedError(m.options.name, r.MovedTo)
@@ -124,9 +124,9 @@ func (m *machine) adoptConfig(r Info, value []byte) error {
 // failForbidden records why no node ID can be acquired until the configuration
 // changes.
 func (m *machine) failForbidden(err error) {
-	m.demand, m.forbidden = false, true
+	m.demand, m.seen.forbidden = false, true
 	m.fail(err, min(max(m.window()/3, 1000), 5000))
-	if m.configHinted && m.hold == nil {
+	if m.seen.hinted && m.hold == nil {
 		m.notBefore = 0 // a hint came after it was requested
 	}
 }
