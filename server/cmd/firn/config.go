@@ -127,7 +127,7 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 // path; "" means none.
 func (s *serveCmd) load(flags *pflag.FlagSet, path string, getenv func(string) string) (all faults, err error) {
 	var f *config.File
-	s.config, s.getenv = path, getenv
+	s.configPath, s.getenv = path, getenv
 	if path != "" {
 		if f, err = readConfig(path); err != nil {
 			return nil, err
@@ -168,7 +168,7 @@ func (s *serveCmd) reload() (restart []string, err error) {
 	if err := flags.Parse(s.args); err != nil {
 		return nil, err
 	}
-	all, err := to.load(flags, s.config, s.getenv)
+	all, err := to.load(flags, s.configPath, s.getenv)
 	if err != nil {
 		return nil, err
 	}

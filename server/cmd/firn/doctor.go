@@ -88,8 +88,8 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		}
 	}
 	c.TLS = s.opened.certificates
-	if s.issueLog != issued.Stdout {
-		c.IssueLog = s.issueLog
+	if s.issueLogPath != issued.Stdout {
+		c.IssueLog = s.issueLogPath
 	}
 	found := doctor.Run(ctx, c)
 	for _, f := range wrong {

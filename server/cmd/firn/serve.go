@@ -39,22 +39,22 @@ import (
 const defaultListen = "127.0.0.1:3476"
 
 // A serveCmd has the flags of the command serve. Those of the server's
-// configuration are set there; the method server completes it.
+// configuration are set there; serverConfig completes it.
 type serveCmd struct {
 	server.Config
 	logFlags
 
-	config string
-	file   atomic.Pointer[config.File] // its contents; nil without a file
-	from   origin                      // of values that no flag sets
-	args   []string                    // the command line
-	getenv func(string) string
+	configPath string
+	file       atomic.Pointer[config.File] // its contents; nil without a file
+	from       origin                      // of values that no flag sets
+	args       []string                    // the command line
+	getenv     func(string) string
 
 	listen           []string
 	listenOnly       [3]string // addresses for only HTTP, gRPC and RESP
 	tls              tlsconf.Files
-	veilKeys         string // path of the file
-	issueLog         string // path of the file, or stdout
+	veilKeysPath     string // path of the file
+	issueLogPath     string // path of the file, or stdout
 	opened           openedFiles
 	badLayout        bool // the given layout could not be read
 	store            string
@@ -91,7 +91,7 @@ func newServe(a *app) *cobra.Command {
 	s := newServeCmd()
 	cmd := command("serve", noArgs, func(cmd *cobra.Command, _ []string) error {
 		_, s.args, _ = cmd.Root().Find(a.args)
-		wrong, err := s.load(cmd.Flags(), cmp.Or(s.config, a.getenv(configEnv)), a.getenv)
+		wrong, err := s.load(cmd.Flags(), cmp.Or(s.configPath, a.getenv(configEnv)), a.getenv)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func newServe(a *app) *cobra.Command {
 // flags adds all flags. A configuration file can set all but the first.
 func (s *serveCmd) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.config, "config", "", "configuration `FILE`, see firn config --help (default $"+configEnv+")")
+	f.StringVar(&s.configPath, "config", "", "configuration `FILE`, see firn config --help (default $"+configEnv+")")
 	f.StringSliceVar(&s.listen, "listen", s.listen,
 		"`ADDRESS` to listen on for all protocols; port 0 takes a free port")
 	f.StringVar(&s.listenOnly[0], "listen-http", "", "`ADDRESS` to listen on for HTTP only")
@@ -136,7 +136,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 		"how long requests may take to finish when the server stops")
 	s.limitFlags(cmd)
 	s.logFlags.flags(cmd)
-	f.StringVar(&s.issueLog, "issue-log", "", "`FILE`, or stdout, for a line about each answer with IDs, see firn who --help")
+	f.StringVar(&s.issueLogPath, "issue-log", "", "`FILE`, or stdout, for a line about each answer with IDs, see firn who --help")
 	f.StringVar(&s.traces.Endpoint, "tracing-endpoint", "",
 		"`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address, even without TLS or tokens")
@@ -145,7 +145,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.StringSliceVar(&s.ForwardTo, "forward-to", nil,
 		"`URL`s of other servers of the store, to ask while this one has no node ID")
 	f.StringVar(&s.ForwardTokenFile, "forward-token", "", "`FILE` with this server's token for --forward-to")
-	f.StringVar(&s.veilKeys, "veil-keys", "", "`FILE` with the keys of veiled IDs (format=veiled)")
+	f.StringVar(&s.veilKeysPath, "veil-keys", "", "`FILE` with the keys of veiled IDs (format=veiled)")
 	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore,
 		"if the store is unreachable, start without it and keep trying; otherwise exit")
 	f.BoolVar(&s.createOnFirstUse, "create-on-first-use", s.createOnFirstUse,
@@ -185,10 +185,10 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 		defer c.Store.Close()
 	}
 	c.Tracing = traces
-	if s.issueLog != "" {
+	if s.issueLogPath != "" {
 		name, _ := os.Hostname()
 		name = strings.TrimSpace(name + " " + strings.Join(append(slices.Clone(s.listen), s.listenOnly[:]...), " "))
-		if c.IssueLog, err = issued.Open(s.issueLog, a.stdout.Writer, cmp.Or(s.Advertise, name), log); err != nil {
+		if c.IssueLog, err = issued.Open(s.issueLogPath, a.stdout.Writer, cmp.Or(s.Advertise, name), log); err != nil {
 			return failed("", "issue log: %w", err)
 		}
 	}
@@ -241,14 +241,14 @@ func (s *serveCmd) staticConfig(node uint64) *service.StaticBackendConfig {
 // isStatic reports whether the node ID is static.
 func (s *serveCmd) isStatic() bool { return s.node != "" && s.store == "" }
 
-// serverConfig returns the configuration of the serverConfig, from values that
-// check has accepted. Its Store is open, or is being waited for; fail ends the
-// serverConfig if the store turns out to be wrong.
+// serverConfig returns the configuration of the server, from values that check
+// has accepted. Its Store is open, or is being waited for; fail ends the server
+// if the store turns out to be wrong.
 func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
 	c = s.Config
 	c.RESPRefuseUnsafe, c.VeilKeys = s.respIntegers == refuseUnsafe, s.opened.veilKeys
 	c.Version, c.Logger = version, log
-	form.WarnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
+	form.WarnOfReaders(s.veilKeysPath, func(text string) { log.Warn(text) })
 	if s.tls != (tlsconf.Files{}) {
 		c.TLS = &s.tls
 	}

@@ -189,7 +189,7 @@ func (s *serveCmd) checkFiles() (all faults) {
 		s.opened.forwardToken, err = auth.OpenToken(s.ForwardTokenFile)
 		check("forward-token", "the file must contain one token, as printed by firn token new")
 	}
-	s.opened.veilKeys, err = form.ReadKeys(s.veilKeys)
+	s.opened.veilKeys, err = form.ReadKeys(s.veilKeysPath)
 	check("veil-keys", "firn convert --help explains the file")
 	return all
 }
