@@ -89,7 +89,7 @@ func (k *Console) startAction(ctx context.Context, admin *service.StoreAdmin, na
 		_, err := a.do(admin, ctx, name)
 		k.snapshots.forget()
 		if err != nil {
-			k.config.Logger.Warn("console: "+a.Verb+" did not finish", "sequencer", name, "error", err)
+			k.front.Logger.Warn("console: "+a.Verb+" did not finish", "sequencer", name, "error", err)
 		}
 		result <- err
 	}) {
@@ -118,7 +118,7 @@ type confirmPage struct {
 
 // adminFor returns the StoreAdmin for a visitor's changes, which are logged.
 func (k *Console) adminFor(v *visit) *service.StoreAdmin {
-	return k.admin.By(service.Client{Name: v.who.Name(), Address: v.r.RemoteAddr}, k.config.Logger)
+	return k.admin.By(service.Client{Name: v.who.Name(), Address: v.r.RemoteAddr}, k.front.Logger)
 }
 
 // allowed finds the action of a path, and checks whether the visitor may perform

@@ -28,7 +28,7 @@ import (
 type Config struct {
 	// Front is what pages need. Its Auth is not used: the Guard identifies the
 	// visitor of a page, and the visitor's rights decide.
-	service.Front
+	Front service.Front
 
 	// Figures returns the statistics of this server's sequencers; nil means
 	// unknown.
@@ -53,6 +53,7 @@ type Config struct {
 // A Console serves the pages. It is safe for concurrent use, must be made by
 // New, and ends with Close.
 type Console struct {
+	front     service.Front // that of config, with its defaults
 	config    Config
 	admin     *service.StoreAdmin // nil without a store
 	sessions  *auth.Sessions
@@ -71,8 +72,6 @@ const sessionLife = 12 * time.Hour
 
 // New makes a Console.
 func New(c Config) *Console {
-	c.Front = c.WithDefaults()
-	c.NameSequencer = "name its sequencer under Layout and encoding"
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -85,10 +84,11 @@ func New(c Config) *Console {
 		c.Self = func() string { return "" }
 	}
 	k := &Console{
-		config: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife),
+		front: c.Front.WithDefaults(), config: c, admin: c.Front.Backend.Admin(), sessions: auth.NewSessions(sessionLife),
 		origins: http.NewCrossOriginProtection(),
 		mux:     http.NewServeMux(),
 	}
+	k.front.NameSequencer = "name its sequencer under Layout and encoding"
 	k.snapshots = newSnapshots(k)
 	k.ctx, k.end = context.WithCancel(context.Background())
 	k.routes()
@@ -259,7 +259,7 @@ type page struct {
 func (v *visit) show(status int, p page, body templ.Component) {
 	var b bytes.Buffer
 	if err := frame(v, p, body).Render(context.WithoutCancel(v.r.Context()), &b); err != nil {
-		v.console.config.Logger.Error("console: rendering a page failed", "path",
+		v.console.front.Logger.Error("console: rendering a page failed", "path",
 			textfmt.Short(v.r.URL.Path), "error", err)
 		http.Error(v.w, "The page cannot be shown; see the server's log.", http.StatusInternalServerError)
 		return
@@ -281,9 +281,9 @@ func (v *visit) failWith(err error, late bool) {
 			missing(name, v.who.may(auth.Change, name) && v.console.admin != nil))
 		return
 	}
-	f := service.ProblemOf(err, v.console.config.RequestTimeout, late)
+	f := service.ProblemOf(err, v.console.front.RequestTimeout, late)
 	if f.Cause != nil {
-		v.console.config.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path",
+		v.console.front.Logger.Log(v.r.Context(), f.Level(), "console: request failed", "path",
 			textfmt.Short(v.r.URL.Path), "error", f.Cause)
 	}
 	v.fail(f.Kind.Status(), "The request failed", sentence(f.Detail)+".")

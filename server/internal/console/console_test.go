@@ -50,7 +50,7 @@ func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *serv
 		k.Close()
 		_ = cluster.Close(context.Background())
 	})
-	return httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: c.Backend}, Console: k, Metrics: http.NotFoundHandler()}), k, cluster
+	return httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: c.Front.Backend}, Console: k, Metrics: http.NotFoundHandler()}), k, cluster
 }
 
 // get asks for a page, as a browser does.
@@ -147,7 +147,7 @@ func TestBudget(t *testing.T) {
 
 func makeOne(t *testing.T, k *Console, name string) string {
 	t.Helper()
-	s := must.Get(k.config.Backend.Sequencer(t.Context(), name, nil))(t)
+	s := must.Get(k.front.Backend.Sequencer(t.Context(), name, nil))(t)
 	b := must.Get(s.Take(t.Context(), 1))(t)
 	f := form.Of(s.Layout.Format())
 	return string(b.At(0).Append(nil, &f))
@@ -519,7 +519,7 @@ func TestSlowStore(t *testing.T) {
 // A veiled ID is read with the key of its sequencer, which the visitor names.
 func TestVeiled(t *testing.T) {
 	keys := veil.Keys{1: make([]byte, 32)}
-	h, k, _ := newWorld(t, func(c *Config) { c.Veil = keys })
+	h, k, _ := newWorld(t, func(c *Config) { c.Front.Veil = keys })
 	makeOne(t, k, "users")
 	id := must.Get(firn.ParseID(makeOne(t, k, "orders")))(t)
 	text := must.Get(keys.Text("orders", firn.Default()))(t)
@@ -541,7 +541,7 @@ func TestVeiled(t *testing.T) {
 		}
 	}
 	set, secrets := tokens(t)
-	h, _, _ = newWorld(t, func(c *Config) { c.Veil, c.Guard = keys, auth.NewGuard(func() *auth.Set { return set }, nil) })
+	h, _, _ = newWorld(t, func(c *Config) { c.Front.Veil, c.Guard = keys, auth.NewGuard(func() *auth.Set { return set }, nil) })
 	if body := get(h, address+"?of=users", signInAs(t, h, secrets["some"])).Body.String(); !strings.Contains(body, "Permission denied") {
 		t.Errorf("a visitor who may not see users: %s", body)
 	}
@@ -584,7 +584,7 @@ func TestHolders(t *testing.T) {
 func TestWithoutStore(t *testing.T) {
 	static := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.Default(), Node: 7}))(t)
 	h, k, _ := newWorld(t, func(c *Config) {
-		c.Backend = static
+		c.Front.Backend = static
 		c.Figures = func() (all []metrics.Sequencer) {
 			static.Usage(func(name string, s *service.Usage) {
 				all = append(all, metrics.Sequencer{Name: name, Stats: s.Stats.Stats})

@@ -31,7 +31,7 @@ func TestPagesThatPanic(t *testing.T) {
 		store := &brittle{Store: new(memstore.Store)}
 		store.panics.Store(true)
 		h, _, _ := newWorld(t, func(c *Config) {
-			c.Backend = service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
+			c.Front.Backend = service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
 		})
 		func() {
 			defer func() { _ = recover() }() // as net/http does

@@ -82,7 +82,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		}
 	}
 	if p.Static {
-		s := k.config.Backend.Opened(name)
+		s := k.front.Backend.Opened(name)
 		if p.Here == nil || s == nil {
 			return p, errNoSequencer
 		}

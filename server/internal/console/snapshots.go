@@ -82,7 +82,7 @@ func (ss *snapshots) recent(ctx context.Context) *snapshot {
 
 // load reads the store, within its own limit: other visitors wait for it too.
 func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
-	ctx, cancel := context.WithTimeout(ss.console.ctx, min(loadLimit, ss.console.config.RequestTimeout))
+	ctx, cancel := context.WithTimeout(ss.console.ctx, min(loadLimit, ss.console.front.RequestTimeout))
 	defer cancel()
 	s := &snapshot{At: now, Version: version, Tried: now}
 	if ss.console.admin == nil {
@@ -113,7 +113,7 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	s.Tried = ss.console.config.Now()
 	if err != nil {
 		s.Sequencers, s.Members, s.At, s.Err = ss.last.Sequencers, ss.last.Members, ss.last.At, err
-		ss.console.config.Logger.Debug("console: store does not answer", "error", err)
+		ss.console.front.Logger.Debug("console: store does not answer", "error", err)
 	}
 	return s
 }
@@ -140,7 +140,7 @@ func (ss *snapshots) lookup(ctx context.Context, name string) (q sequencerInfo, 
 	if ss.console.admin == nil {
 		return q, &snapshot{}, errNoSequencer
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, ss.console.config.RequestTimeout))
+	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, ss.console.front.RequestTimeout))
 	defer cancel()
 	s = ss.recent(ctx)
 	i := slices.IndexFunc(s.Sequencers, func(q sequencerInfo) bool { return q.Name == name })

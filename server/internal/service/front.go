@@ -16,8 +16,8 @@ import (
 
 // A Front is what a protocol calls for its clients: it decides what they may
 // do, takes IDs, reads IDs, and finds the administration of the store. Its
-// errors are Problems. It is safe for concurrent use. Configurations of
-// protocols embed it: only the Backend is required, and they call WithDefaults.
+// errors are Problems. It is safe for concurrent use. Only the Backend is
+// required, and WithDefaults completes the rest.
 type Front struct {
 	Backend        Backend         // finds the sequencers
 	Auth           auth.Authorizer // decides what each client may do; nil allows everything

@@ -21,7 +21,7 @@ import (
 // Config is the configuration of a Handler. Only the Backend is required; the
 // zero value of every other field has the meaning given at the field.
 type Config struct {
-	service.Front
+	Front service.Front // what requests need
 
 	// AnyHost allows any Host in requests. Otherwise only those of allowsHost
 	// are answered: without tokens and TLS, any web page could reach the server
@@ -62,6 +62,7 @@ type Console interface {
 // A Handler answers the HTTP API. It is safe for concurrent use, and must be
 // made by NewHandler.
 type Handler struct {
+	front    service.Front // that of config, with its defaults
 	config   Config
 	mux      *http.ServeMux
 	exposed  bool // see Expose
@@ -102,13 +103,12 @@ var readMethods = []string{http.MethodGet, http.MethodHead}
 
 // NewHandler makes a Handler. It panics if c has no Backend.
 func NewHandler(c Config) *Handler {
-	if c.Backend == nil {
+	if c.Front.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	c.Front = c.WithDefaults()
-	c.SendToken = "in the header Authorization: Bearer firn_…"
-	c.NameSequencer = "name its sequencer with sequencer=NAME"
-	h := &Handler{config: c, mux: http.NewServeMux()}
+	h := &Handler{front: c.Front.WithDefaults(), config: c, mux: http.NewServeMux()}
+	h.front.SendToken = "in the header Authorization: Bearer firn_…"
+	h.front.NameSequencer = "name its sequencer with sequencer=NAME"
 	for _, r := range routes {
 		h.handle(r, r.need != auth.Anything)
 	}
@@ -132,7 +132,7 @@ func NewHandler(c Config) *Handler {
 
 // handle registers a route, whose requests may be observed and traced.
 func (h *Handler) handle(r route, isObserved bool) {
-	observe, trace := h.config.Observe, h.config.Trace
+	observe, trace := h.front.Observe, h.config.Trace
 	if !isObserved {
 		observe, trace = func(service.Kind, time.Duration, int) {}, nil
 	}
@@ -180,11 +180,11 @@ func (h *Handler) serveRoute(r route, w http.ResponseWriter, req *http.Request) 
 		need = auth.Change
 	}
 	if need != auth.Anything {
-		if p := h.config.Allow(creds, need, req.PathValue("name")); p != nil {
+		if p := h.front.Allow(creds, need, req.PathValue("name")); p != nil {
 			return p
 		}
 	}
-	if r.need != auth.Anything && (h.config.Auth != nil || req.ContentLength == 0) { // otherwise the body may never arrive
+	if r.need != auth.Anything && (h.front.Auth != nil || req.ContentLength == 0) { // otherwise the body may never arrive
 		listen.MarkKnown(listen.ConnIn(req.Context()))
 	}
 	if !r.query {
@@ -220,11 +220,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header["Connection"] = headerClose
 	}
 	header[requestid.Header] = requestid.Values(r.Header[requestid.Header])
-	if h.config.Logger.Enabled(r.Context(), slog.LevelDebug) {
+	if h.front.Logger.Enabled(r.Context(), slog.LevelDebug) {
 		r = withRequestID(w, r)
 		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}
 		defer func(method, path string) {
-			h.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"),
+			h.front.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"),
 				slog.String("method", textfmt.Short(method)),
 				slog.String("path", textfmt.Short(path)), slog.Int("status", watched.sent()),
 				slog.Duration("took", time.Since(begin)))
@@ -274,7 +274,7 @@ func (h *Handler) logPanic(w http.ResponseWriter, r *http.Request, what any) {
 	}
 	if what != http.ErrAbortHandler {
 		r = withRequestID(w, r)
-		h.config.Logger.LogAttrs(r.Context(), slog.LevelError, "request panicked",
+		h.front.Logger.LogAttrs(r.Context(), slog.LevelError, "request panicked",
 			slog.String("method", textfmt.Short(r.Method)), slog.String("path", textfmt.Short(r.URL.Path)),
 			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
 	}
@@ -284,7 +284,7 @@ func (h *Handler) logPanic(w http.ResponseWriter, r *http.Request, what any) {
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *service.Problem) {
 	r = withRequestID(w, r)
 	if p.Cause != nil {
-		h.config.Logger.LogAttrs(r.Context(), p.Level(), "request failed",
+		h.front.Logger.LogAttrs(r.Context(), p.Level(), "request failed",
 			slog.String("method", textfmt.Short(r.Method)), slog.String("path", textfmt.Short(r.URL.Path)),
 			slog.Any("error", p.Cause))
 	}

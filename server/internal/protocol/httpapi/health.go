@@ -28,7 +28,7 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credent
 	if h.draining.Load() {
 		return service.Problemf(service.Draining, "the server is shutting down: send requests to another one")
 	}
-	err := h.config.Backend.Ready(r.Context())
+	err := h.front.Backend.Ready(r.Context())
 	if r.Context().Err() != nil {
 		return service.Problemf(service.Cancelled, "the request was cancelled") // says nothing about the server
 	}
@@ -45,13 +45,13 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credent
 func (h *Handler) logReadiness(ctx context.Context, err error) *service.Problem {
 	if err == nil {
 		if h.unready.Load() != nil && h.unready.Swap(nil) != nil {
-			h.config.Logger.LogAttrs(ctx, slog.LevelInfo, "ready again")
+			h.front.Logger.LogAttrs(ctx, slog.LevelInfo, "ready again")
 		}
 		return nil
 	}
-	p := service.ProblemOf(err, h.config.RequestTimeout, false)
+	p := service.ProblemOf(err, h.front.RequestTimeout, false)
 	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
-		h.config.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503",
+		h.front.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503",
 			slog.String("reason", p.Kind.String()), slog.Any("error", err))
 	}
 	return p

@@ -21,7 +21,7 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, creds *auth.Cr
 	if p := errs.problem(); p != nil {
 		return p
 	}
-	if p := h.config.PrepareInspect(r.Context(), creds, values[2], r.PathValue("id"), &o); p != nil {
+	if p := h.front.PrepareInspect(r.Context(), creds, values[2], r.PathValue("id"), &o); p != nil {
 		return p
 	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {
@@ -43,10 +43,10 @@ func (h *Handler) inspectColumn(w http.ResponseWriter, r *http.Request, _ *auth.
 	if p := errs.problem(); p != nil {
 		return p
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.config.Limits.Body)))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.front.Limits.Body)))
 	if err != nil {
 		return service.Problemf(service.BadBody, "the body is larger than %d bytes: firn inspect --summary reads files of "+
-			"any size", h.config.Limits.Body)
+			"any size", h.front.Limits.Body)
 	}
 	summary := inspect.NewSummary(o, time.Now())
 	bad, missing := 0, 0

@@ -12,12 +12,12 @@ import (
 // members answers with the servers of the store; none without one.
 func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
 	all := []members.Server{}
-	if a, p := h.config.Admin(creds); p == nil {
-		ctx, cancel := context.WithTimeout(r.Context(), h.config.RequestTimeout)
+	if a, p := h.front.Admin(creds); p == nil {
+		ctx, cancel := context.WithTimeout(r.Context(), h.front.RequestTimeout)
 		defer cancel()
 		listed, err := a.Members(ctx)
 		if err != nil {
-			return service.ProblemOf(err, h.config.RequestTimeout, ctx.Err() != nil)
+			return service.ProblemOf(err, h.front.RequestTimeout, ctx.Err() != nil)
 		}
 		all = append(all, listed...)
 	}

@@ -27,7 +27,7 @@ func (h *Handler) parseNext(r *http.Request) (q nextRequest, p *service.Problem)
 
 	q.Count = 1
 	if count != "" {
-		if q.Count, p = h.config.ParseCount([]byte(count)); p != nil {
+		if q.Count, p = h.front.ParseCount([]byte(count)); p != nil {
 			errs.add("%s", p.Detail)
 		}
 	}
@@ -109,11 +109,11 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, creds *auth.Crede
 	q.MustExist = !h.mayCreate(r, creds)
 	ctx := r.Context()
 	q.Wait = func() context.Context { return identify(ctx, w) } // IDs that are available need no request ID
-	if h.config.Issued != nil {
+	if h.front.Issued != nil {
 		ctx = identify(ctx, w)
 	}
 	var b service.Batch
-	if p := h.config.Take(ctx, creds, name, &q.Request, &b); p != nil {
+	if p := h.front.Take(ctx, creds, name, &q.Request, &b); p != nil {
 		return p
 	}
 	if isForwarded && h.config.Owner != nil {
@@ -202,5 +202,5 @@ func hasBody(w http.ResponseWriter, r *http.Request) bool {
 func (h *Handler) closeAfterBody(w http.ResponseWriter) {
 	w.Header()["Connection"] = headerClose
 	// A ResponseWriter without a connection has no deadlines, and needs none.
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.config.Limits.Read))
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.front.Limits.Read))
 }

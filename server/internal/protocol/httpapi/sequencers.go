@@ -37,14 +37,14 @@ func admin(serve func(*Handler, context.Context, *adminCall) *service.Problem) f
 		if r.Pattern != "/v1/sequencers" {
 			names = []string{name}
 		}
-		a, p := h.config.Admin(creds, names...)
+		a, p := h.front.Admin(creds, names...)
 		if p != nil {
 			return p
 		}
 		if r.Method == http.MethodPost && hasBody(w, r) {
 			return service.Problemf(service.UnexpectedBody, "this path reads no body")
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), h.config.RequestTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), h.front.RequestTimeout)
 		defer cancel()
 		return serve(h, ctx, &adminCall{a, w, r, name})
 	}
@@ -53,7 +53,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *service.Problem) f
 // answer answers with a sequencer, or with a problem if err is not nil.
 func (a *adminCall) answer(ctx context.Context, h *Handler, status int, info grant.Info, err error) *service.Problem {
 	if err != nil {
-		return service.AdminProblem(a.name, err, h.config.RequestTimeout, ctx.Err() != nil)
+		return service.AdminProblem(a.name, err, h.front.RequestTimeout, ctx.Err() != nil)
 	}
 	return writeJSON(a.w, status, textfmt.InJSON(info))
 }
@@ -70,7 +70,7 @@ func (h *Handler) listSequencers(ctx context.Context, a *adminCall) *service.Pro
 		return true
 	})
 	if err != nil {
-		return service.ProblemOf(err, h.config.RequestTimeout, ctx.Err() != nil)
+		return service.ProblemOf(err, h.front.RequestTimeout, ctx.Err() != nil)
 	}
 	return writeJSON(a.w, http.StatusOK, map[string]any{"sequencers": all})
 }
@@ -115,7 +115,7 @@ func (h *Handler) serveSequencer(ctx context.Context, a *adminCall) *service.Pro
 // create creates a sequencer with the settings in the body.
 func (h *Handler) create(ctx context.Context, a *adminCall) *service.Problem {
 	body := new(service.Creation)
-	d := json.NewDecoder(http.MaxBytesReader(a.w, a.r.Body, int64(h.config.Limits.Body)))
+	d := json.NewDecoder(http.MaxBytesReader(a.w, a.r.Body, int64(h.front.Limits.Body)))
 	d.DisallowUnknownFields()
 	err := d.Decode(body)
 	if err == nil {
@@ -123,7 +123,7 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *service.Problem {
 	}
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
-		return service.Problemf(service.BadBody, "the body is larger than %d bytes", h.config.Limits.Body)
+		return service.Problemf(service.BadBody, "the body is larger than %d bytes", h.front.Limits.Body)
 	case err != io.EOF:
 		return service.Problemf(service.BadBody, "the body must be a JSON object whose keys are layout, max_ahead, window "+
 			`or prefix, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; `+
@@ -153,7 +153,7 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *service.Problem {
 // within the request's limit, it answers 202.
 func change(do service.LimitedChange) func(*Handler, context.Context, *adminCall) *service.Problem {
 	return func(h *Handler, ctx context.Context, a *adminCall) *service.Problem {
-		info, pending, err := do(a.r.Context(), a.StoreAdmin, a.name, h.config.RequestTimeout)
+		info, pending, err := do(a.r.Context(), a.StoreAdmin, a.name, h.front.RequestTimeout)
 		status := http.StatusOK
 		if pending {
 			status = http.StatusAccepted

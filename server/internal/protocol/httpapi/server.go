@@ -18,13 +18,13 @@ func NewServer(h *Handler) *http.Server {
 		DisableGeneralOptionsHandler: true,
 		Protocols:                    protocols,
 		ConnContext:                  listen.WithConn,
-		MaxHeaderBytes:               h.config.Limits.Header,
-		ReadHeaderTimeout:            h.config.Limits.Read,
+		MaxHeaderBytes:               h.front.Limits.Header,
+		ReadHeaderTimeout:            h.front.Limits.Read,
 		// At least as long as a whole request: it keeps running during the
 		// answer.
-		ReadTimeout:  h.config.Limits.Read + h.config.RequestTimeout + h.config.Limits.Write,
-		WriteTimeout: h.config.RequestTimeout + h.config.Limits.Write,
-		IdleTimeout:  h.config.Limits.Idle,
-		ErrorLog:     slog.NewLogLogger(h.config.Logger.Handler(), slog.LevelWarn),
+		ReadTimeout:  h.front.Limits.Read + h.front.RequestTimeout + h.front.Limits.Write,
+		WriteTimeout: h.front.RequestTimeout + h.front.Limits.Write,
+		IdleTimeout:  h.front.Limits.Idle,
+		ErrorLog:     slog.NewLogLogger(h.front.Logger.Handler(), slog.LevelWarn),
 	}
 }

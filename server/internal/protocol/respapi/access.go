@@ -12,7 +12,7 @@ import (
 // certificate, or nil if the client has to authenticate.
 func (s *Server) initialCreds(nc net.Conn) *auth.Credentials {
 	c := &auth.Credentials{TLS: listen.StateOf(nc), Address: nc.RemoteAddr().String()}
-	if s.config.Allow(c, auth.Anything, "") != nil {
+	if s.front.Allow(c, auth.Anything, "") != nil {
 		return nil
 	}
 	return c
@@ -21,7 +21,7 @@ func (s *Server) initialCreds(nc net.Conn) *auth.Credentials {
 // isKnown reports whether the client is known. It is asked for every command,
 // so that access ends when a token expires or is removed.
 func (c *conn) isKnown() bool {
-	return c.creds != nil && c.server.config.Allow(c.creds, auth.Anything, "") == nil
+	return c.creds != nil && c.server.front.Allow(c.creds, auth.Anything, "") == nil
 }
 
 const authRequired = "Authentication required."
@@ -38,11 +38,11 @@ func (c *conn) auth(args [][]byte) {
 // A server without authentication accepts any secret, as Redis' user default
 // without a password does: programs keep one in their settings.
 func (c *conn) login(secret []byte) bool {
-	if c.server.config.Auth == nil {
+	if c.server.front.Auth == nil {
 		return true
 	}
 	creds := &auth.Credentials{Token: string(secret), Given: true, Address: c.nc.RemoteAddr().String()}
-	if c.server.config.Allow(creds, auth.Anything, "") != nil {
+	if c.server.front.Allow(creds, auth.Anything, "") != nil {
 		// As in Redis, a client that was authenticated remains so.
 		c.failAs(service.Unauthorized, "WRONGPASS", "invalid username-password pair or user is disabled: the password must "+
 			"be a token from this server's token file")

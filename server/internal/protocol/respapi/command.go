@@ -114,15 +114,15 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	c.count(name, n, ids)
 	c.lastEnd = time.Now()
 	took := c.lastEnd.Sub(began)
-	if c.server.config.Logger.Enabled(c.server.ctx, slog.LevelDebug) {
+	if c.server.front.Logger.Enabled(c.server.ctx, slog.LevelDebug) {
 		c.logRequest(name, n, ids, took)
 	}
-	c.server.config.Observe(c.kind, took/time.Duration(n), n)
+	c.server.front.Observe(c.kind, took/time.Duration(n), n)
 }
 
 // logRequest logs n equal commands that were answered.
 func (c *conn) logRequest(name string, n, ids int, took time.Duration) {
-	c.server.config.Logger.LogAttrs(c.requestContext(), slog.LevelDebug, "request", slog.String("protocol", "resp"),
+	c.server.front.Logger.LogAttrs(c.requestContext(), slog.LevelDebug, "request", slog.String("protocol", "resp"),
 		slog.String("command", name),
 		slog.Int("commands", n), slog.Int("ids", ids), slog.Bool("failed", c.kind != service.NoProblem),
 		slog.Duration("took", took))

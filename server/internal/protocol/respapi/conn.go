@@ -159,7 +159,7 @@ func (c *conn) refuse(err error) {
 	c.fail(err.Error())
 	c.closing, c.linger = true, true
 	c.count("invalid", 1, 0)
-	c.server.config.Observe(c.kind, 0, 1)
+	c.server.front.Observe(c.kind, 0, 1)
 }
 
 // count counts n commands of a name, which gave so many IDs.
@@ -212,7 +212,7 @@ func (c *conn) send(now time.Time) {
 			_, c.err = c.nc.Write(c.out)
 		}
 		if errors.Is(c.err, os.ErrDeadlineExceeded) {
-			c.server.config.Logger.Debug("connection closed: client does not read its answers", "peer", c.nc.RemoteAddr())
+			c.server.front.Logger.Debug("connection closed: client does not read its answers", "peer", c.nc.RemoteAddr())
 		}
 	}
 	c.out = c.out[:0]
@@ -225,7 +225,7 @@ func (c *conn) send(now time.Time) {
 // Setting a deadline costs as much as answering a command, so most writes keep
 // the previous one.
 func (c *conn) extendWriting(now time.Time) error {
-	d := c.server.config.Limits.Write
+	d := c.server.front.Limits.Write
 	if c.writeBy.Sub(now) >= d {
 		return nil
 	}
@@ -306,14 +306,14 @@ func (c *conn) Give() {
 // setTimeout sets the deadline of the next read.
 func (c *conn) setTimeout() error {
 	d := c.server.config.IdleTimeout
-	if c.creds == nil && (d == 0 || d > c.server.config.Limits.Read) {
-		d = c.server.config.Limits.Read
+	if c.creds == nil && (d == 0 || d > c.server.front.Limits.Read) {
+		d = c.server.front.Limits.Read
 	}
 	switch {
 	case c.w > 0 && c.began:
 		return nil // the whole command has one deadline
 	case c.w > 0:
-		c.began, d = true, c.server.config.Limits.Read
+		c.began, d = true, c.server.front.Limits.Read
 	case d == 0 && !c.hasDeadline:
 		return nil
 	}
@@ -350,7 +350,7 @@ func (c *conn) readFailed(err error) {
 	}
 	// An idle client gets no error: it would take it for an answer.
 	if c.began && !stopping && errors.Is(err, os.ErrDeadlineExceeded) {
-		c.refuse(protocolError("timeout: a command must arrive completely within " + c.server.config.Limits.Read.String()))
+		c.refuse(protocolError("timeout: a command must arrive completely within " + c.server.front.Limits.Read.String()))
 		c.flush()
 	}
 }

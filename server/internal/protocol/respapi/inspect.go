@@ -18,7 +18,7 @@ const maxIDText = 256
 // inspect answers INSPECT with the likeliest reading, under the names of the
 // HTTP API. As there, integers above 2^53 are strings.
 func (c *conn) inspect(args [][]byte) {
-	if p := c.server.config.Allow(c.creds, auth.Inspect, ""); p != nil {
+	if p := c.server.front.Allow(c.creds, auth.Inspect, ""); p != nil {
 		c.failProblem(p, "")
 		return
 	}
@@ -42,7 +42,7 @@ func (c *conn) inspect(args [][]byte) {
 		c.fail(textfmt.Message(err))
 		return
 	}
-	if p := c.server.config.PrepareInspect(c.requestContext(), c.creds, name, string(args[1]), &o); p != nil {
+	if p := c.server.front.PrepareInspect(c.requestContext(), c.creds, name, string(args[1]), &o); p != nil {
 		c.failProblem(p, name)
 		return
 	}

@@ -48,7 +48,7 @@ func (c *conn) answerInt(name string, id uint64) {
 // warnUnsafe logs the first integer above 2^53.
 func (c *conn) warnUnsafe(name string) {
 	if c.server.warned.CompareAndSwap(false, true) {
-		c.server.config.Logger.LogAttrs(c.requestContext(), slog.LevelWarn,
+		c.server.front.Logger.LogAttrs(c.requestContext(), slog.LevelWarn,
 			"INCR returned an integer above 2^53, which JavaScript clients round without an error",
 			slog.String("sequencer", name), slog.String("client", c.library.name),
 			slog.String("hint", "use NEXT, which returns strings; --resp-integers refuse-unsafe makes such an INCR an error"))

@@ -53,13 +53,13 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		c.failProblem(p, name)
 		return 0, 1
 	}
-	front := &c.server.config.Front
+	front := &c.server.front
 	var b service.Batch
 	if shape == shapeInt {
 		q.Fit = func(s *service.Sequencer) *service.Problem { return c.fitInt(&s.Layout, name) }
 	}
 	if shape == shapeOne || shape == shapeInt {
-		if more := c.countRepeats(raw, min(maxRepeats, c.server.config.Limits.Count)); more >= fewRepeats {
+		if more := c.countRepeats(raw, min(maxRepeats, c.server.front.Limits.Count)); more >= fewRepeats {
 			q.Count = 1 + more
 			if front.Try(c.ctx, c.creds, name, &q, &b) {
 				c.answerIDs(shape, name, &q.Resolved, &b)
@@ -86,7 +86,7 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 func (c *conn) parseRequest(args [][]byte, q *service.Request) (name string, s shape, p *service.Problem) {
 	r, p := c.cmd.parse(c, args)
 	if p == nil {
-		p = c.server.config.Allow(c.creds, auth.Take, r.name)
+		p = c.server.front.Allow(c.creds, auth.Take, r.name)
 	}
 	*q = r.Request
 	return r.name, r.shape, p
@@ -106,7 +106,7 @@ func (c *conn) parseNext(args [][]byte) (q request, p *service.Problem) {
 	q = c.requestOf(args[1], shapeOne)
 	options := args[2:]
 	if len(options) > 0 && !isWord(options[0], "format") {
-		if q.Count, p = c.server.config.ParseCount(options[0]); p != nil {
+		if q.Count, p = c.server.front.ParseCount(options[0]); p != nil {
 			return q, p
 		}
 		q.shape = shapeArray
@@ -129,7 +129,7 @@ func (c *conn) parseNext(args [][]byte) (q request, p *service.Problem) {
 func (c *conn) parseNextB(args [][]byte) (q request, p *service.Problem) {
 	q = c.requestOf(args[1], shapePacked)
 	q.Format = form.Of(firn.Raw)
-	q.Count, p = c.server.config.ParseCount(args[2])
+	q.Count, p = c.server.front.ParseCount(args[2])
 	return q, p
 }
 
@@ -138,7 +138,7 @@ func (c *conn) parseNextB(args [][]byte) (q request, p *service.Problem) {
 func (c *conn) parseNextR(args [][]byte) (q request, p *service.Problem) {
 	q = c.requestOf(args[1], shapeRuns)
 	q.Format, q.Runs = form.Of(firn.Hex), true
-	q.Count, p = c.server.config.ParseCount(args[2])
+	q.Count, p = c.server.front.ParseCount(args[2])
 	return q, p
 }
 
@@ -161,7 +161,7 @@ func (c *conn) parseIncrBy(args [][]byte) (request, *service.Problem) {
 // failProblem answers a command for a sequencer with a problem.
 func (c *conn) failProblem(p *service.Problem, name string) {
 	if p.Cause != nil {
-		c.server.config.Logger.LogAttrs(c.requestContext(), p.Level(), "command failed",
+		c.server.front.Logger.LogAttrs(c.requestContext(), p.Level(), "command failed",
 			slog.String("sequencer", name), slog.Any("error", p.Cause))
 	}
 	text := p.Kind.String() + ": " + p.Detail

@@ -21,7 +21,7 @@ type Config struct {
 	// last. Write is for a client to receive a piece of its answers, of 64 KiB or
 	// more, and can be up to an eighth longer. RESP has no place for request IDs,
 	// so clients neither choose nor see those that are logged.
-	service.Front
+	Front service.Front
 
 	// RefuseUnsafe makes INCR return an error for layouts whose IDs can exceed
 	// 2^53, where JavaScript clients round integers. Otherwise the first such ID
@@ -49,6 +49,7 @@ type Config struct {
 // A Server answers RESP. It must be made by NewServer, and is safe for
 // concurrent use.
 type Server struct {
+	front            service.Front // that of config, with its defaults
 	config           Config
 	commands         []command
 	ctx              context.Context // of all commands; done when Shutdown ends them
@@ -67,15 +68,15 @@ type Server struct {
 
 // NewServer makes a Server. It panics if c has no Backend.
 func NewServer(c Config) *Server {
-	if c.Backend == nil {
+	if c.Front.Backend == nil {
 		panic("respapi: NewServer needs a Config with a Backend")
 	}
-	c.Front = c.WithDefaults()
-	c.NameSequencer = "name its sequencer with SEQUENCER name"
 	c.Version = cmp.Or(c.Version, "unknown")
+	front := c.Front.WithDefaults()
+	front.NameSequencer = "name its sequencer with SEQUENCER name"
 	s := &Server{
-		config: c, commands: commands, conns: make(map[*conn]struct{}),
-		limits: limitsOf(c.Limits.Body), limitsBeforeAuth: limitsBeforeAuth(c.Limits.Body),
+		front: front, config: c, commands: commands, conns: make(map[*conn]struct{}),
+		limits: limitsOf(front.Limits.Body), limitsBeforeAuth: limitsBeforeAuth(front.Limits.Body),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -104,8 +105,8 @@ func (s *Server) serveConn(nc net.Conn) {
 	defer func() {
 		// As in net/http, a panic ends only its own connection.
 		if what := recover(); what != nil {
-			s.config.Logger.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
-			s.config.Observe(service.Internal, 0, 1)
+			s.front.Logger.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
+			s.front.Observe(service.Internal, 0, 1)
 		}
 	}()
 	c.creds = s.initialCreds(nc)

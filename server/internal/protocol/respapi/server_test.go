@@ -128,7 +128,7 @@ func TestOtherProtocols(t *testing.T) {
 		for _, guarded := range []bool{false, true} {
 			c := Config{Front: service.Front{Backend: counting()}}
 			if guarded {
-				c.Auth = guard{}
+				c.Front.Auth = guard{}
 			}
 			got := talk(NewServer(c), test.in)
 			if test.ends && strings.Count(got, "\r\n") != test.want || !guarded && !test.ends && (strings.Count(got, "-ERR ") != test.want || !strings.HasSuffix(got, "$1\r\n1\r\n")) {

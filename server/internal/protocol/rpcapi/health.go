@@ -25,8 +25,8 @@ func (h *healthServer) status(ctx context.Context) healthpb.HealthCheckResponse_
 	if h.server.drained.Err() != nil {
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
-	if err := h.server.config.Backend.Ready(ctx); err != nil {
-		h.server.config.Logger.Debug("not ready", "error", err)
+	if err := h.server.front.Backend.Ready(ctx); err != nil {
+		h.server.front.Logger.Debug("not ready", "error", err)
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
 	return healthpb.HealthCheckResponse_SERVING

@@ -44,10 +44,10 @@ type meteredConn struct {
 
 func (s *Server) newMeteredConn(conn net.Conn) *meteredConn {
 	m := &meteredConn{
-		Conn: conn, readLimit: s.config.Limits.Read, writeLimit: s.config.Limits.Write, total: &s.total,
-		tls: listen.StateOf(conn), hasAuth: s.config.Auth != nil, room: semaphore.NewWeighted(maxHeld),
+		Conn: conn, readLimit: s.front.Limits.Read, writeLimit: s.front.Limits.Write, total: &s.total,
+		tls: listen.StateOf(conn), hasAuth: s.front.Auth != nil, room: semaphore.NewWeighted(maxHeld),
 		open: make(map[uint32]struct{}), lastSent: time.Now(),
-		calls: make(map[*call]struct{}), authenticated: s.config.Auth == nil, lastSuccess: time.Now(),
+		calls: make(map[*call]struct{}), authenticated: s.front.Auth == nil, lastSuccess: time.Now(),
 	}
 	m.in.skip = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	return m

@@ -16,14 +16,14 @@ const defaultName = "default"
 
 // limited returns the context of a call with the server's limit.
 func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, s.config.RequestTimeout)
+	return context.WithTimeout(ctx, s.front.RequestTimeout)
 }
 
 // Next makes IDs and returns them at once.
 func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
 	creds, name := credsOf(ctx), cmp.Or(r.GetSequencer(), defaultName)
 	q := service.Request{Count: max(1, int(r.GetCount()))}
-	if p := s.config.Check(creds, name); p != nil {
+	if p := s.front.Check(creds, name); p != nil {
 		return nil, invalid("sequencer", p)
 	}
 	switch r.GetForm() {
@@ -34,7 +34,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 		return nil, invalid("form", service.Problemf(service.BadParameter, "form is %d: it must be FORM_IDS or FORM_RUNS",
 			r.GetForm()))
 	}
-	if p := s.config.CheckCount(int64(max(1, r.GetCount()))); p != nil {
+	if p := s.front.CheckCount(int64(max(1, r.GetCount()))); p != nil {
 		return nil, invalid("count", p)
 	}
 	ctx, cancel := s.limited(ctx)
@@ -48,7 +48,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 		return nil
 	}
 	var b service.Batch
-	p := s.config.Take(ctx, creds, name, &q, &b)
+	p := s.front.Take(ctx, creds, name, &q, &b)
 	switch {
 	case p == nil:
 		return answer(from, &b, q.Runs), nil
@@ -96,7 +96,7 @@ func (s *Server) reserveAnswer(ctx context.Context, k *call, l *firn.Layout, n i
 	}
 	p := service.Problemf(service.Busy, "earlier answers were not read in %v, %d MiB of this connection or %d MiB of "+
 		"all: no ID was taken; take fewer at a time, or use another connection or server",
-		s.config.RequestTimeout, maxHeld>>20, maxHeldAll>>20)
+		s.front.RequestTimeout, maxHeld>>20, maxHeldAll>>20)
 	p.Retry = time.Second
 	return p
 }

@@ -55,13 +55,13 @@ func invalid(field string, p *service.Problem) error {
 // backendError returns what a client sees of an error of a Backend or its
 // sources.
 func (s *Server) backendError(ctx context.Context, err error) error {
-	return s.callErrorOf(ctx, service.ProblemOf(err, s.config.RequestTimeout, isLate(err)))
+	return s.callErrorOf(ctx, service.ProblemOf(err, s.front.RequestTimeout, isLate(err)))
 }
 
 // adminError is backendError for an error of a StoreAdmin, about the named
 // sequencer.
 func (s *Server) adminError(ctx context.Context, name string, err error) error {
-	return s.callErrorOf(ctx, service.AdminProblem(name, err, s.config.RequestTimeout, isLate(err)))
+	return s.callErrorOf(ctx, service.AdminProblem(name, err, s.front.RequestTimeout, isLate(err)))
 }
 
 func isLate(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
@@ -73,7 +73,7 @@ func (s *Server) callErrorOf(ctx context.Context, f *service.Problem) error {
 	}
 	if f.Cause != nil {
 		method, _ := grpc.Method(ctx)
-		s.config.Logger.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
+		s.front.Logger.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
 	}
 	return &callError{Problem: f}
 }

@@ -17,10 +17,10 @@ import (
 // admin authorizes the caller and finds the StoreAdmin.
 func (s *Server) admin(ctx context.Context, need auth.Action, name ...string) (*service.StoreAdmin, error) {
 	creds := credsOf(ctx)
-	if p := s.config.Allow(creds, need, strings.Join(name, "")); p != nil {
+	if p := s.front.Allow(creds, need, strings.Join(name, "")); p != nil {
 		return nil, invalid("name", p)
 	}
-	a, p := s.config.Admin(creds, name...)
+	a, p := s.front.Admin(creds, name...)
 	if p != nil {
 		return nil, invalid("name", p)
 	}
@@ -169,7 +169,7 @@ func (s *Server) changeSequencer(ctx context.Context, name string, do service.Li
 	if err != nil {
 		return nil, err
 	}
-	info, _, err := do(ctx, a, name, s.config.RequestTimeout)
+	info, _, err := do(ctx, a, name, s.front.RequestTimeout)
 	if err != nil {
 		return nil, s.adminError(ctx, name, err)
 	}

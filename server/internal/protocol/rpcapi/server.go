@@ -34,7 +34,7 @@ type Config struct {
 	// Front is what calls need. Its Limits bound the number of IDs, the size of
 	// the message and of the headers, and the time for the first bytes of a new
 	// connection. The size of an answer is limited only by the number of IDs.
-	service.Front
+	Front service.Front
 
 	// Options are further options of the gRPC server, such as a stats handler
 	// for traces.
@@ -54,9 +54,9 @@ const (
 type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
-	config Config
-	total  totals
-	grpc   *grpc.Server
+	front service.Front // with its defaults
+	total totals
+	grpc  *grpc.Server
 
 	drained, stopped context.Context // done after Drain and Shutdown
 	drain            context.CancelFunc
@@ -65,37 +65,36 @@ type Server struct {
 
 // NewServer makes a Server. It panics if c has no Backend.
 func NewServer(c Config) *Server {
-	if c.Backend == nil {
+	if c.Front.Backend == nil {
 		panic("rpcapi: NewServer needs a Config with a Backend")
 	}
-	c.Front = c.WithDefaults()
-	c.SendToken = "in the metadata, authorization: Bearer firn_…"
-	s := &Server{config: c, total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
+	s := &Server{front: c.Front.WithDefaults(), total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
+	s.front.SendToken = "in the metadata, authorization: Bearer firn_…"
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
-	s.grpc = s.newGRPC()
+	s.grpc = s.newGRPC(c.Options)
 	return s
 }
 
-// newGRPC makes a gRPC server.
-func (s *Server) newGRPC() *grpc.Server {
-	c := s.config
+// newGRPC makes a gRPC server with further options.
+func (s *Server) newGRPC(options []grpc.ServerOption) *grpc.Server {
+	limits := s.front.Limits
 	g := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(meteredCredentials{insecure.NewCredentials(), s}),
 		grpc.InTapHandle(s.tap),
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.MaxRecvMsgSize(c.Limits.Body),
+		grpc.MaxRecvMsgSize(limits.Body),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ReadBufferSize(readBuffer),
-		grpc.MaxHeaderListSize(uint32(c.Limits.Header)),
+		grpc.MaxHeaderListSize(uint32(limits.Header)),
 		grpc.WaitForHandlers(true),
-		grpc.ConnectionTimeout(c.Limits.Read),
+		grpc.ConnectionTimeout(limits.Read),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingEvery, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: c.Limits.Idle, Time: pingEvery,
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: limits.Idle, Time: pingEvery,
 			Timeout: pingTimeout}),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
-	}, c.Options...)...)
+	}, options...)...)
 	firnv1.RegisterIDsServer(g, s)
 	firnv1.RegisterSequencersServer(g, s)
 	healthpb.RegisterHealthServer(g, &healthServer{server: s})
@@ -195,7 +194,7 @@ func (s identifiedStream) RecvMsg(m any) error {
 // call.
 func (s *Server) ended(ctx context.Context, method string, begin time.Time, err *error) {
 	if what := recover(); what != nil {
-		s.config.Logger.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
+		s.front.Logger.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
 		*err = newCallError(service.Internal, "see the server's log", 0)
 	}
 	callOf(ctx).handlerEnded(*err == nil)
@@ -204,10 +203,10 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		*err = withRequest(*err, requestid.Of(ctx))
 	}
 	if !isPublic(method) {
-		s.config.Observe(kind, took, 1)
+		s.front.Observe(kind, took, 1)
 	}
-	if s.config.Logger.Enabled(ctx, slog.LevelDebug) {
-		s.config.Logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"),
+	if s.front.Logger.Enabled(ctx, slog.LevelDebug) {
+		s.front.Logger.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"),
 			slog.String("method", method),
 			slog.String("status", status.Code(*err).String()), slog.Duration("took", took))
 	}

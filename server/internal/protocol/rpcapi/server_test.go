@@ -32,10 +32,10 @@ import (
 // serve serves a backend, and returns a connection to it.
 func serve(t *testing.T, c Config) *grpc.ClientConn {
 	t.Helper()
-	if c.Backend == nil {
+	if c.Front.Backend == nil {
 		backend := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 		t.Cleanup(func() { _ = backend.Close(context.Background()) })
-		c.Backend = backend
+		c.Front.Backend = backend
 	}
 	l := nettest.Listen(t)
 	s := NewServer(c)
