@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // The Go code of the README and the pages is that of examples, which compile.

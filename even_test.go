@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // chiSquare returns χ² of the low k bits of IDs against an even distribution.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // encFuzzIDTexts are texts that are valid or almost valid IDs.

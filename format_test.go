@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // encFormats returns every Format.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/freshness"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A watched generator has a clock and a counter of the test. Its methods use

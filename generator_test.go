@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/freshness"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // testTimeout is how long a test waits for what must happen eventually. It ends

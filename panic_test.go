@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A bomb panics at the n-th call of the caller's code: of a clock or of a

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A limitedSource takes a round trip, plus a constant time for every ID; one

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // staticLayout is set in the processes that TestChainOfStaticProcesses starts.

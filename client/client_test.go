@@ -24,7 +24,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client/clienttest"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 func TestConfigFaults(t *testing.T) {

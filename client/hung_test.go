@@ -14,7 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client/clienttest"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A gate stops servers in every way that leaves their connections open.

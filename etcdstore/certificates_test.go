@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // certificates are one certificate, as that of the authority, of etcd and of

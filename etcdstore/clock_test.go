@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/test/proc"
 )
 
 // clockOf returns a Store that supports only Time.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/proc"
 )
 
 // TestEndpointOfAnotherCluster: an endpoint that is unreachable during Open,

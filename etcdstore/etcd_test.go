@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/proc"
 )
 
 // patience is how long a test waits for what must happen eventually. It ends

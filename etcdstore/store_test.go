@@ -12,8 +12,8 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
-	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/proc"
 )
 
 func TestStore(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/internal/replicated"
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/replicated"
 )
 
 func config(layout string) grant.Config {

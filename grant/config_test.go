@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // windowStore is a store with a default window.

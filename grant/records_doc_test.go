@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // docs/protocol.md is normative. Its records are those that this package writes

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories; explain every change")

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/kubetest"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/kubetest"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // manifests are the files that operators apply.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // TestWentBack: a cluster whose etcd was restored has the same identity and an

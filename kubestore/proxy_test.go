@@ -18,8 +18,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/firnid/firn/internal/kubetest"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/kubetest"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A proxy stands between a store and the API server, like a load balancer. It

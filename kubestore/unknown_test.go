@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A class is a way in which the answer to a write is lost or corrupted.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/proc"
 )
 
 // TestWatch checks what the contract leaves open: a watch reports each change

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // reset answers nothing, and closes the connection.

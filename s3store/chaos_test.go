@@ -21,9 +21,9 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/internal/proc"
-	"github.com/firnid/firn/internal/s3test"
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/proc"
+	"github.com/firnid/firn/internal/test/s3test"
 	"github.com/firnid/firn/sequencer"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/test/proc"
 )
 
 // realServers are servers of others: how to install each in a directory, how to

@@ -10,7 +10,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/replicated"
+	"github.com/firnid/firn/internal/test/replicated"
 	"github.com/firnid/firn/sequencer"
 )
 

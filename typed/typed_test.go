@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/typed"
 )
 

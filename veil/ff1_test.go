@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // The samples of FF1 that NIST publishes with SP 800-38G.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A vector is one that docs/veil.md promises. Numbers are decimal; IDs of 122

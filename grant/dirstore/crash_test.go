@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/history"
+	"github.com/firnid/firn/internal/test/history"
 )
 
 // A scenario is what a few processes do concurrently. It is run in every order

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A hang is a disk that does not answer some calls, until the hang ends.

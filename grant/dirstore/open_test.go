@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // tree returns the names of everything below a directory.

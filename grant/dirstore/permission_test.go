@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // tryStore is the role: it opens the store, and uses it.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // Two users of the tests, and the group of both. They need no entry in the

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A fake is a database with one table, as presented by a driver. It understands

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/history"
+	"github.com/firnid/firn/internal/test/history"
 )
 
 // recurring is how many different values the histories have in which values

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // The rules read files, not packages: every file counts, whatever its build

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // indexLink is a link of docs/README.md to a file.

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 //go:embed mistakes.txt

@@ -14,8 +14,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/nettest"

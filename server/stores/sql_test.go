@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // TestPorts: a host without a port has PostgreSQL's, not that of another host

@@ -6,7 +6,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // TestUnreachable: of real errors, those of a store that is down are waited

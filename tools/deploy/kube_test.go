@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/internal/kubetest"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/kubetest"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // plurals are the resources for the kinds that the chart creates.

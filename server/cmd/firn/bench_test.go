@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/server"
 )

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/kubetest"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/kubetest"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // kubeNamespace is where the rights of a firn in Kubernetes are, in tests.

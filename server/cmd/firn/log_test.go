@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // lines are those of the log that have an attribute of this value.

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/kubetest"
-	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/internal/s3test"
+	"github.com/firnid/firn/internal/test/kubetest"
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/s3test"
 	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/sqltest"

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/server"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/test/distinct"
 )
 

@@ -26,7 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/server"

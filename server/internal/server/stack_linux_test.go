@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/server"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 var now = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // TestWho: a client that shows a token is known by it or not at all, whatever

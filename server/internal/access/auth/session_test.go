@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // sessionSet is a set of billing, which ends in 30 minutes, and ops.

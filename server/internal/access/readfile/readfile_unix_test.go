@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // TestReadOther reads what is not a small file: nothing may block or be read

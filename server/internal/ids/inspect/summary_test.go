@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // TestSummaryAnomalies wants what a column should not have to be counted.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/ids/sqlgen"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/typed"

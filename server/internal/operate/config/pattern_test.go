@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // The rows come from Hazelcast itself.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the table in docs/metrics.md")

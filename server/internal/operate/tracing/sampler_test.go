@@ -14,7 +14,7 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/stats"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // TestSampler: whatever a client sends, it is traced no more often than

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/slogtest"
 
-	"github.com/firnid/firn/internal/must"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 func TestNewID(t *testing.T) {

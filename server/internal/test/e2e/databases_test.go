@@ -5,8 +5,8 @@ package e2e
 import (
 	"testing"
 
-	"github.com/firnid/firn/internal/proc"
-	"github.com/firnid/firn/internal/s3test"
+	"github.com/firnid/firn/internal/test/proc"
+	"github.com/firnid/firn/internal/test/s3test"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/test/kubetest"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 

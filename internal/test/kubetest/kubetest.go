@@ -28,7 +28,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/test/proc"
 )
 
 // patience is how long a test waits for what must happen eventually. It ends

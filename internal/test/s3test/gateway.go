@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/internal/must"
-	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/proc"
 )
 
 // The credentials of a Gateway, and its bucket.
