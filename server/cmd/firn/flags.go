@@ -116,7 +116,7 @@ func layoutVar(cmd *cobra.Command, l *firn.Layout, parse func(string) (firn.Layo
 		return strconv.Quote(l.String())
 	}
 	cmd.Flags().VarP(&value[firn.Layout]{l, parse, show, "LAYOUT"}, "layout", "l", usage)
-	complete(cmd, "layout", wordsOf(layouts.Presets()...))
+	complete(cmd, "layout", wordsOf(layouts.PresetNames()...))
 }
 
 // formVar adds a flag for the form of IDs. Changed reports whether it was

@@ -50,7 +50,7 @@ func newLayout(a *app) *cobra.Command {
 		}
 		return nil
 	})
-	cmd.ValidArgsFunction = wordsOf(layouts.Presets()...)
+	cmd.ValidArgsFunction = wordsOf(layouts.PresetNames()...)
 	cmd.Flags().BoolVar(&doPlan, "plan", false, "find layouts that fit")
 	needVar(cmd, &p.Years, "years", "how long it must last from now", 0, 1e6)
 	needVar(cmd, &p.Nodes, "nodes", "number of nodes", 0, 1<<48)

@@ -77,7 +77,7 @@ func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 	err := n.app.withStore(ctx, n.store, false, func(s grant.Store) error {
 		n.Store = s
 		code, err := noderun.Run(ctx, n.Config)
-		var misfit *noderun.RangeError
+		var misfit *noderun.ConfigError
 		switch {
 		case code != 0:
 			return &exitError{code: code, err: err}

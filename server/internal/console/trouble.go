@@ -19,8 +19,8 @@ type trouble struct {
 	When       string // since or until when, if that is known
 }
 
-// soon is the time before the last ID of a layout from which pages warn.
-const soon = 365 * 24 * time.Hour
+// warnBefore is the time before the last ID of a layout from which pages warn.
+const warnBefore = 365 * 24 * time.Hour
 
 // troublesOf returns what is wrong with a sequencer, the worst first. here is
 // what this server knows of it, or nil.
@@ -68,7 +68,7 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	case q.NodesRead && counts.Free == 0:
 		add("bad", "no node ID free", "the first window ends "+ago(first, at),
 			"All node IDs are held or blocked. A server that starts now gets no IDs of it.")
-	case end.Sub(at) < soon:
+	case end.Sub(at) < warnBefore:
 		add("busy", "time ends", until(end), "Layout %s has no IDs after that.", c.Layout)
 	}
 	if n := len(q.Damaged); n > 0 {

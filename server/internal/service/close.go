@@ -37,7 +37,7 @@ func (b *StoreBackend) Close(ctx context.Context) error {
 	// Each opening closes what it opened. Cancelling one may leave its node ID
 	// claimed, so it is cancelled only when ctx ends.
 	stop := context.AfterFunc(ctx, b.stopOpening)
-	b.openings.Wait()
+	b.background.Wait()
 	stop()
 	b.stopOpening()
 	failed, first := giveBack(ctx, open)

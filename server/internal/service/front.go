@@ -101,9 +101,9 @@ func (f *Front) Allow(c *auth.Credentials, do auth.Action, name string) *Problem
 	return Problemf(Unauthorized, "%v: send a token %s", err, f.SendToken)
 }
 
-// Check returns why a client cannot take IDs of a sequencer, as far as that is
+// CheckTake returns why a client cannot take IDs of a sequencer, as far as that is
 // known without it.
-func (f *Front) Check(c *auth.Credentials, name string) *Problem {
+func (f *Front) CheckTake(c *auth.Credentials, name string) *Problem {
 	if p := f.Allow(c, auth.Take, name); p != nil {
 		return p
 	}

@@ -45,7 +45,7 @@ func (b *StoreBackend) NodeCounts(name string, now time.Time) (n NodeCounts, ok 
 		defer b.mu.Unlock()
 		if !b.closed {
 			s.running, s.began = true, now
-			b.openings.Go(b.countAll)
+			b.background.Go(b.countAll)
 		}
 	}
 	return n, ok
@@ -60,7 +60,7 @@ func (b *StoreBackend) countAll() {
 	s.mu.Unlock()
 	counts := make(map[string]NodeCounts)
 	for name := range b.opened() {
-		ctx, cancel := context.WithTimeout(b.countingUntil, countTimeout)
+		ctx, cancel := context.WithTimeout(b.countingCtx, countTimeout)
 		n, err := countNodes(ctx, b.store, name, time.Now())
 		cancel()
 		old, counted := before[name]

@@ -75,7 +75,7 @@ func (b *StoreBackend) enter(ctx context.Context, name string, mayCreate MayCrea
 	e = &entry{backend: b, name: name, changed: make(chan struct{})}
 	b.byName[name] = e
 	ended := e.changed
-	b.openings.Go(func() {
+	b.background.Go(func() {
 		defer close(ended)
 		e.attempt(ctx, mayCreate)
 	})
@@ -106,7 +106,7 @@ func (e *entry) attempt(ctx context.Context, mayCreate MayCreate) {
 	}()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
 	defer cancel()
-	defer context.AfterFunc(b.openingUntil, cancel)()
+	defer context.AfterFunc(b.openingCtx, cancel)()
 	err = e.open(limited, mayCreate)
 	b.recordOpening(e.name, err)
 }

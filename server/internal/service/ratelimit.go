@@ -25,15 +25,15 @@ func (e *rateError) Error() string {
 type meters struct {
 	rate auth.Rate
 
-	mu sync.Mutex // guards by
-	by map[string]*auth.Meter
+	mu       sync.Mutex // guards by
+	byClient map[string]*auth.Meter
 }
 
 // waitTime returns how long the next one of a client must wait.
 func (m *meters) waitTime(client string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if of := m.by[client]; of != nil {
+	if of := m.byClient[client]; of != nil {
 		return of.Wait(m.rate, 1)
 	}
 	return 0
@@ -43,12 +43,12 @@ func (m *meters) waitTime(client string) time.Duration {
 func (m *meters) charge(client string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.by[client] == nil {
-		maps.DeleteFunc(m.by, func(_ string, of *auth.Meter) bool { return of.Idle() })
-		if m.by == nil {
-			m.by = make(map[string]*auth.Meter)
+	if m.byClient[client] == nil {
+		maps.DeleteFunc(m.byClient, func(_ string, of *auth.Meter) bool { return of.Idle() })
+		if m.byClient == nil {
+			m.byClient = make(map[string]*auth.Meter)
 		}
-		m.by[client] = new(auth.Meter)
+		m.byClient[client] = new(auth.Meter)
 	}
-	m.by[client].Charge(m.rate, 1)
+	m.byClient[client].Charge(m.rate, 1)
 }

@@ -43,12 +43,12 @@ type StoreBackend struct {
 	creations meters // sequencers created by use
 	missed    meters // reads of the store for names that it does not have
 
-	retiring      sync.WaitGroup  // retired sequencers that are not closed yet
-	openings      sync.WaitGroup  // sequencers that are being opened, and a round of nodes
-	openingUntil  context.Context // done when openings must end
-	stopOpening   context.CancelFunc
-	countingUntil context.Context // done when Close begins
-	stopCounting  context.CancelFunc
+	retiring     sync.WaitGroup  // retired sequencers that are not closed yet
+	background   sync.WaitGroup  // sequencers that are being opened, and a round of nodes
+	openingCtx   context.Context // done when openings must end
+	stopOpening  context.CancelFunc
+	countingCtx  context.Context // done when Close begins
+	stopCounting context.CancelFunc
 }
 
 var _ Backend = (*StoreBackend)(nil)
@@ -95,8 +95,8 @@ func NewStoreBackend(c StoreBackendConfig) *StoreBackend {
 	admin := *c.Admin
 	b := &StoreBackend{StoreAdmin: &admin, config: c, byName: make(map[string]*entry), failed: make(map[string]failure),
 		creations: meters{rate: auth.Rate{PerSecond: 1, Burst: 1000}}, missed: meters{rate: auth.Rate{PerSecond: 100, Burst: 100}}}
-	b.openingUntil, b.stopOpening = context.WithCancel(context.Background())
-	b.countingUntil, b.stopCounting = context.WithCancel(context.Background())
+	b.openingCtx, b.stopOpening = context.WithCancel(context.Background())
+	b.countingCtx, b.stopCounting = context.WithCancel(context.Background())
 	admin.rejoin = b.rejoin
 	return b
 }

@@ -117,8 +117,8 @@ func (l *Loader) Trusts(authority *x509.Certificate, now time.Time) bool {
 // Requires reports whether clients without a certificate are refused.
 func (l *Loader) Requires() bool { return l.files.Require }
 
-// soon is how long before its end a certificate should be replaced.
-const soon = 14 * 24 * time.Hour
+// warnBefore is how long before its end a certificate should be replaced.
+const warnBefore = 14 * 24 * time.Hour
 
 // A Finding is a sentence about a file, which is Wrong if it is usable but
 // dangerous.
@@ -153,7 +153,7 @@ func judge(file string, c *x509.Certificate, effect string, now time.Time) Findi
 		return Finding{text + fmt.Sprintf("is not valid before %s: %s until then", from, effect), true}
 	case now.After(c.NotAfter):
 		return Finding{text + fmt.Sprintf("expired at %s: %s", until, effect), true}
-	case c.NotAfter.Sub(now) < soon:
+	case c.NotAfter.Sub(now) < warnBefore:
 		return Finding{text + "expires soon, at " + until, true}
 	}
 	return Finding{text + fmt.Sprintf("is valid from %s until %s", from, until), false}

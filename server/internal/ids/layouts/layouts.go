@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
-// Presets returns the names of the presets.
-func Presets() (names []string) {
+// PresetNames returns the names of the presets.
+func PresetNames() (names []string) {
 	for p := range firn.Presets() {
 		names = append(names, p.Name)
 	}

@@ -58,11 +58,11 @@ type Search struct {
 	// its end: none ran without a log, and the logs are all there.
 	Complete bool
 
-	sought  []sought // the IDs of Queries, in order; nil until Read
-	layouts map[string]firn.Layout
-	of      map[string]map[string]bool // layouts, by sequencer
-	logs    map[string]*stream
-	holes   []hole // nil until all was read
+	sought    []sought // the IDs of Queries, in order; nil until Read
+	layouts   map[string]firn.Layout
+	layoutsOf map[string]map[string]bool // layouts, by sequencer
+	logs      map[string]*stream
+	holes     []hole // nil until all was read
 }
 
 // A sought is an ID to look for: a Query has one for each way to read it.
@@ -106,14 +106,14 @@ var ErrCut = errors.New("the end of the compressed file is missing; its other li
 // Read reads a log, which may be compressed with gzip. Afterwards Queries must
 // not change.
 func (s *Search) Read(r io.Reader) error {
-	in, err := plain(r)
+	in, err := decompress(r)
 	if err == io.ErrUnexpectedEOF {
 		return ErrCut
 	} else if err != nil {
 		return err
 	}
 	if s.logs == nil {
-		s.layouts, s.logs, s.of = make(map[string]firn.Layout), make(map[string]*stream), make(map[string]map[string]bool)
+		s.layouts, s.logs, s.layoutsOf = make(map[string]firn.Layout), make(map[string]*stream), make(map[string]map[string]bool)
 		for _, q := range s.Queries {
 			for _, n := range q.As {
 				s.sought = append(s.sought, sought{n.Bytes, q})
@@ -145,8 +145,8 @@ func (s *Search) Read(r io.Reader) error {
 	}
 }
 
-// plain returns the text of a log.
-func plain(r io.Reader) (*bufio.Reader, error) {
+// decompress returns the text of a log.
+func decompress(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(r, 1<<20)
 	magic, err := in.Peek(2)
 	if string(magic) != "\x1f\x8b" {
@@ -177,7 +177,7 @@ const maxForeign = 4 << 20
 // IsLog reports whether a file is a log, which may be compressed with gzip: it
 // has a line of one near its beginning, or is compressed and ends before that.
 func IsLog(r io.Reader) bool {
-	text, err := plain(r)
+	text, err := decompress(r)
 	if err != nil {
 		return err == io.ErrUnexpectedEOF
 	}
@@ -218,10 +218,10 @@ func (s *Search) add(x *Record) error {
 				nodes = append(nodes, node{x.Layout, p.Node})
 			}
 		}
-		if s.of[x.Sequencer] == nil {
-			s.of[x.Sequencer] = make(map[string]bool)
+		if s.layoutsOf[x.Sequencer] == nil {
+			s.layoutsOf[x.Sequencer] = make(map[string]bool)
 		}
-		s.of[x.Sequencer][x.Layout] = true
+		s.layoutsOf[x.Sequencer][x.Layout] = true
 		s.match(x, runs)
 	}
 	q := s.logs[x.Log]
@@ -390,7 +390,7 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 		}
 		return Verdict{Is: Issued}
 	}
-	layouts := s.of[s.Sequencer]
+	layouts := s.layoutsOf[s.Sequencer]
 	switch {
 	case len(s.logs) == 0:
 		return Verdict{Is: NotCovered, Reason: "the logs have no lines"}
@@ -403,7 +403,7 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 		}
 	case layouts == nil:
 		return Verdict{Is: NotCovered, Reason: fmt.Sprintf("the logs have no lines of sequencer %s, only of %s", s.Sequencer,
-			cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.of)), ", "), "none"))}
+			cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.layoutsOf)), ", "), "none"))}
 	}
 	if s.holes == nil {
 		s.findHoles()

@@ -31,9 +31,9 @@ type process struct {
 	waited   atomic.Bool // the command itself has ended and is reaped
 }
 
-// leftover is how long processes of the group that outlive the command have to
-// end after SIGTERM.
-const leftover = 2 * time.Second
+// leftoverTimeout is how long processes of the group that outlive the command
+// have to end after SIGTERM.
+const leftoverTimeout = 2 * time.Second
 
 // startProcess starts a command. When it has ended, the others of its group are
 // ended too. It calls ended just before the process counts as ended.
@@ -63,7 +63,7 @@ func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 		}
 		p.code = p.wait()
 		p.waited.Store(true)
-		p.end(leftover, func() bool { return false })
+		p.end(leftoverTimeout, func() bool { return false })
 		ended()
 		close(p.ended)
 	}()

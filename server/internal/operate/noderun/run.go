@@ -48,9 +48,9 @@ const (
 // it has room for the node IDs of every generator.
 var layout = firn.MustParseLayout("bits=time:41.node:22.seq:1,unit=1ms,epoch=2026-01-01T00:00:00Z")
 
-// beyond is how far past the latest clock reading the program may have used its
-// node ID: the clock is read more often than that.
-const beyond = time.Second
+// usedSlack is how far past the latest clock reading the program may have used
+// its node ID: the clock is read more often than that.
+const usedSlack = time.Second
 
 // A Config configures Run.
 type Config struct {
@@ -94,7 +94,7 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 	r := &runner{config: c, log: c.Logger.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
 	r.keeper = grant.NewKeeper(c.Store, c.Sequencer, &info.Config, r, &c.MemberOptions)
 	code, err = r.run(ctx, r.keeper)
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	if closeErr := r.keeper.Close(late); closeErr != nil {
 		r.log.Warn("node ID not released: it becomes free when its window ends", "error", closeErr)
@@ -102,8 +102,8 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 	return code, err
 }
 
-// closing is how long giving back the node ID may take.
-const closing = 5 * time.Second
+// closeTimeout is how long giving back the node ID may take.
+const closeTimeout = 5 * time.Second
 
 // findCommand looks for the command before a node ID is acquired for it. A name
 // that contains the node ID is looked up later.
@@ -129,13 +129,13 @@ func startCode(err error) int {
 // prepare looks up or creates the sequencer, and checks that c fits it.
 func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	if err := grant.CheckName(c.Sequencer); err != nil {
-		return grant.Info{}, &RangeError{err.Error()}
+		return grant.Info{}, &ConfigError{err.Error()}
 	}
 	info, err := grant.Lookup(ctx, c.Store, c.Sequencer)
 	if errors.Is(err, grant.ErrNotFound) {
 		config := grant.Config{Layout: layout, Window: c.Window}
 		if err := config.Check(); err != nil {
-			return info, &RangeError{err.Error()}
+			return info, &ConfigError{err.Error()}
 		}
 		if info, err = grant.Create(ctx, c.Store, c.Sequencer, config, &grant.AdminOptions{Now: c.Now}); errors.Is(err, grant.ErrMismatch) {
 			info, err = grant.Lookup(ctx, c.Store, c.Sequencer) // another process created it meanwhile
@@ -150,13 +150,13 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	last := info.Config.Layout.MaxNode()
 	switch {
 	case c.Nodes.Lo > c.Nodes.Hi || c.Nodes.Hi > last:
-		return info, &RangeError{fmt.Sprintf("node IDs %d..%d: sequencer %s has only 0..%d", c.Nodes.Lo,
+		return info, &ConfigError{fmt.Sprintf("node IDs %d..%d: sequencer %s has only 0..%d", c.Nodes.Lo,
 			c.Nodes.Hi, c.Sequencer, last)}
 	case c.Margin < 0 || c.Margin > window/2:
-		return info, &RangeError{fmt.Sprintf("margin %v: it must be at most half of the window; sequencer %s has windows of %v",
+		return info, &ConfigError{fmt.Sprintf("margin %v: it must be at most half of the window; sequencer %s has windows of %v",
 			c.Margin, c.Sequencer, window)}
 	case c.Grace < 0 || c.Grace > c.limits(window).margin:
-		return info, &RangeError{fmt.Sprintf("grace period %v: it must not exceed the margin, %v", c.Grace,
+		return info, &ConfigError{fmt.Sprintf("grace period %v: it must not exceed the margin, %v", c.Grace,
 			c.limits(window).margin)}
 	}
 	return info, nil
@@ -170,14 +170,14 @@ type limits struct{ window, margin, grace, every time.Duration }
 func (c Config) limits(window time.Duration) limits {
 	margin := cmp.Or(min(c.Margin, window/2), min(window/5, maxMargin))
 	grace := cmp.Or(min(c.Grace, margin), min(margin/2, maxGrace))
-	return limits{window, margin, grace, min(beyond/4, margin/8)}
+	return limits{window, margin, grace, min(usedSlack/4, margin/8)}
 }
 
-// A RangeError means that a field of a Config is invalid, or does not fit the
+// A ConfigError means that a field of a Config is invalid, or does not fit the
 // sequencer.
-type RangeError struct{ text string }
+type ConfigError struct{ text string }
 
-func (e *RangeError) Error() string { return e.text }
+func (e *ConfigError) Error() string { return e.text }
 
 // A runner is one call of Run. It is the Holder of a Keeper, whose goroutine
 // calls Begin, Extend, Seal and Used.
@@ -269,7 +269,7 @@ func (r *runner) Used() time.Time {
 	if r.latest.IsZero() {
 		return time.Time{}
 	}
-	return r.latest.Add(beyond)
+	return r.latest.Add(usedSlack)
 }
 
 // read reads the clock, and records it if the command runs. The caller holds
@@ -295,7 +295,7 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 	if err := k.Join(ctx); err != nil {
 		return 0, err
 	}
-	tick := time.NewTicker(beyond / 4)
+	tick := time.NewTicker(usedSlack / 4)
 	defer tick.Stop()
 	if err := r.acquire(ctx, k, tick.C); err != nil {
 		return 0, err

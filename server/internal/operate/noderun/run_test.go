@@ -318,7 +318,7 @@ func TestLimitsLaw(t *testing.T) {
 		for _, margin := range []time.Duration{0, time.Second, time.Hour} {
 			for _, grace := range []time.Duration{0, time.Second, time.Hour} {
 				l := Config{Margin: margin, Grace: grace}.limits(window)
-				if l.grace <= 0 || l.grace > l.margin || l.margin > window/2 || l.every <= 0 || l.every > l.margin/8 || l.every > beyond/4 {
+				if l.grace <= 0 || l.grace > l.margin || l.margin > window/2 || l.every <= 0 || l.every > l.margin/8 || l.every > usedSlack/4 {
 					t.Errorf("window %v, margin %v, grace %v: %+v", window, margin, grace, l)
 				}
 				if margin > 0 && margin <= window/2 && l.margin != margin || grace > 0 && grace <= l.margin && l.grace != grace {

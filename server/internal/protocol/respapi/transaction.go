@@ -35,7 +35,7 @@ func (c *conn) queue(args [][]byte, raw []byte) bool {
 	if c.cmd.parse != nil {
 		q, p := c.cmd.parse(c, args)
 		if p == nil {
-			p = c.server.front.Check(c.creds, q.name)
+			p = c.server.front.CheckTake(c.creds, q.name)
 		}
 		if p != nil {
 			c.failProblem(p, q.name)

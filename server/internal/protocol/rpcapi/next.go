@@ -23,7 +23,7 @@ func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFu
 func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
 	creds, name := credsOf(ctx), cmp.Or(r.GetSequencer(), defaultName)
 	q := service.Request{Count: max(1, int(r.GetCount()))}
-	if p := s.front.Check(creds, name); p != nil {
+	if p := s.front.CheckTake(creds, name); p != nil {
 		return nil, invalid("sequencer", p)
 	}
 	switch r.GetForm() {

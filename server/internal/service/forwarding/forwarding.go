@@ -83,10 +83,10 @@ type peer struct {
 }
 
 const (
-	peerLimit = 3 * time.Second  // how long a server may take, besides making the IDs
-	peerPause = 3 * time.Second  // how long a server that did not answer is not asked, at least
-	warnEvery = 10 * time.Second // between warnings
-	unready   = 15 * time.Second // how long CanHelp is false after a failed call
+	peerLimit  = 3 * time.Second  // how long a server may take, besides making the IDs
+	peerPause  = 3 * time.Second  // how long a server that did not answer is not asked, at least
+	warnEvery  = 10 * time.Second // between warnings
+	unreadyFor = 15 * time.Second // how long CanHelp is false after a failed call
 )
 
 // New makes the Peers of a server with the store of an administrator.
@@ -107,7 +107,7 @@ func (p *Peers) Close() { p.web.CloseIdleConnections() }
 
 // CanHelp reports whether no call has failed lately.
 func (p *Peers) CanHelp() bool {
-	return time.Since(time.Unix(0, p.failed.Load())) > unready
+	return time.Since(time.Unix(0, p.failed.Load())) > unreadyFor
 }
 
 // Forwards returns how often other servers were asked, by result.
