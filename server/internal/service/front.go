@@ -101,8 +101,8 @@ func (f *Front) Allow(c *auth.Credentials, do auth.Action, name string) *Problem
 	return Problemf(Unauthorized, "%v: send a token %s", err, f.SendToken)
 }
 
-// CheckTake returns why a client cannot take IDs of a sequencer, as far as that is
-// known without it.
+// CheckTake returns why a client cannot take IDs of a sequencer, as far as that
+// is known without it.
 func (f *Front) CheckTake(c *auth.Credentials, name string) *Problem {
 	if p := f.Allow(c, auth.Take, name); p != nil {
 		return p
