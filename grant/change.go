@@ -44,8 +44,7 @@ type edit func(r *Info) (write bool, err error)
 // incarnation 0 if there is no record yet. If do returns true, or an earlier
 // write had an unknown result, the record is written even if it stays the same,
 // because the value that was read may not be durable. If do returns an error,
-// nothing is written. If the record does not stay the same, what is its last
-// change.
+// nothing is written. A record that has changed names what as its last change.
 func changeConfig(ctx context.Context, s Store, name, what string, do edit) (info Info, err error) {
 	var refused error
 	err = settle(ctx, s, configKey(name), func(old []byte, lost bool) []byte {

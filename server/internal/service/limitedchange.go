@@ -30,7 +30,7 @@ func DetachWithin(ctx context.Context, a *StoreAdmin, name string, limit time.Du
 	return changeWithin(ctx, a, name, limit, a.Detach, grant.Detaching, grant.Detached)
 }
 
-// DestroyWithin is Detach for ever.
+// DestroyWithin is a LimitedChange that destroys a sequencer.
 func DestroyWithin(ctx context.Context, a *StoreAdmin, name string, limit time.Duration) (info grant.Info, pending bool,
 	err error) {
 	return changeWithin(ctx, a, name, limit, a.Destroy, grant.Destroying, grant.Destroyed)
