@@ -43,6 +43,10 @@ func role(t testing.TB, c *kubetest.Cluster) (namespace, kubeconfig string) {
 	t.Helper()
 	namespace = newNamespace(t, c)
 	c.Apply(namespace, filepath.Join(manifests, "rbac.yaml"))
+	eventually(t, "the role is in force", func() bool {
+		code, _ := c.Do("GET", fmt.Sprintf(leasesPath, namespace), "", "system:serviceaccount:"+namespace+":firn")
+		return code == http.StatusOK
+	})
 	return namespace, c.Kubeconfig("", namespace, c.Token(namespace, "firn"))
 }
 
