@@ -227,7 +227,7 @@ func checkBaseRows(t *testing.T, data []byte) int {
 		if n.Sign() < 0 {
 			// An ID has no sign. The row still contains the digits.
 			text, ok = strings.CutPrefix(row.Text, "-")
-			if got := "-" + string(f.Append128(nil, id)); !ok || got != row.Text {
+			if got := "-" + f.Text128(id); !ok || got != row.Text {
 				t.Errorf("\"-\"+%v.Append128(%x) = %q, want %q", f, id[:], got, row.Text)
 			}
 			var fault *firn.ParseError

@@ -10,7 +10,7 @@ import (
 func (l *Layout) tickIn(t time.Time) (uint64, error) {
 	tick, _, where := l.tickAt(t)
 	if where != 0 || tick > mask(l.timeBits) {
-		return 0, &RangeError{"time", formatTime(t), formatTime(l.Epoch()), formatTime(l.Last().Add(l.unit - 1))}
+		return 0, &RangeError{"time", formatTime(t), formatTime(l.Epoch()), formatTime(l.End().Add(-1))}
 	}
 	return tick, nil
 }

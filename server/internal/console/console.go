@@ -53,8 +53,8 @@ type Config struct {
 // A Console serves the pages. It is safe for concurrent use, must be made by
 // New, and ends with Close.
 type Console struct {
-	front     service.Front // that of config, with its defaults
 	config    Config
+	front     *service.Front      // of config
 	admin     *service.StoreAdmin // nil without a store
 	sessions  *auth.Sessions
 	origins   *http.CrossOriginProtection
@@ -83,12 +83,14 @@ func New(c Config) *Console {
 	if c.Self == nil {
 		c.Self = func() string { return "" }
 	}
+	c.Front = c.Front.WithDefaults()
+	c.Front.NameSequencer = "name its sequencer under Layout and encoding"
 	k := &Console{
-		front: c.Front.WithDefaults(), config: c, admin: c.Front.Backend.Admin(), sessions: auth.NewSessions(sessionLife),
+		config: c, admin: c.Front.Backend.Admin(), sessions: auth.NewSessions(sessionLife),
 		origins: http.NewCrossOriginProtection(),
 		mux:     http.NewServeMux(),
 	}
-	k.front.NameSequencer = "name its sequencer under Layout and encoding"
+	k.front = &k.config.Front
 	k.snapshots = newSnapshots(k)
 	k.ctx, k.end = context.WithCancel(context.Background())
 	k.routes()

@@ -43,7 +43,7 @@ func (k *Console) makeID(v *visit) {
 
 // frontFor returns the Front for a visitor, and the visitor's credentials.
 func (k *Console) frontFor(v *visit) (*service.Front, *auth.Credentials) {
-	f := k.front
+	f := *k.front
 	f.Auth = nil
 	if v.who.p == nil { // without a Guard, because others see no page
 		return &f, &auth.Credentials{Address: v.r.RemoteAddr}
@@ -52,7 +52,7 @@ func (k *Console) frontFor(v *visit) (*service.Front, *auth.Credentials) {
 	return &f, v.who.p.Credentials(v.r.RemoteAddr)
 }
 
-// limited returns a request's context with Config.Limit.
+// limited returns a request's context with its RequestTimeout.
 func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), k.front.RequestTimeout)
 }

@@ -164,7 +164,7 @@ func TestNewcomer(t *testing.T) {
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1), focus(".f-seq"))
 	b.wait("the other fields to step back", `getComputedStyle(document.querySelector(".ruler .node")).opacity < 0.5 && getComputedStyle(document.querySelector(".ruler .seq")).opacity === "1"`)
 	bits := js[string](b, `[...document.querySelectorAll(".ruler i")].map(i => i.textContent).join("")`)
-	if want := string(firn.Binary.Append(nil, mustID(t, id))); bits != want {
+	if want := firn.Binary.Text(mustID(t, id)); bits != want {
 		t.Errorf("the ruler shows %s, want %s", bits, want)
 	}
 }

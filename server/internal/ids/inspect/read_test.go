@@ -75,13 +75,13 @@ func TestFirstOfLayout(t *testing.T) {
 
 func textOf(f firn.Format, b []byte) string {
 	if len(b) == 16 {
-		return string(f.Append128(nil, firn.ID128(b)))
+		return f.Text128(firn.ID128(b))
 	}
 	id, err := firn.Raw.Parse(string(b))
 	if err != nil {
 		panic(err)
 	}
-	return string(f.Append(nil, id))
+	return f.Text(id)
 }
 
 // reasons returns what speaks for and against a reading.

@@ -100,7 +100,7 @@ func spans(l firn.Layout) (list []span) {
 			if err != nil {
 				continue
 			}
-			s.lo, s.hi = string(firn.UUID.Append128(nil, lo)), string(firn.UUID.Append128(nil, hi))
+			s.lo, s.hi = firn.UUID.Text128(lo), firn.UUID.Text128(hi)
 		} else {
 			lo, hi, err := l.Range(s.from, s.to)
 			if err != nil {
@@ -221,7 +221,7 @@ func rowsInOrder(call, binary, danish string) string {
 		"typed varchar(77) " + binary, "hex varchar(16) " + binary, "b32 varchar(13) " + binary, "danish varchar(77) " + danish}, ", "))
 	for i := range 2000 {
 		id := firn.ID(117383499776000003 + i*7_919_003)
-		text := func(e firn.Format) string { return string(e.Append(nil, id)) }
+		text := func(e firn.Format) string { return e.Text(id) }
 		sql += fmt.Sprintf("INSERT INTO texts VALUES (%d, %s, '%s', '%s', %[2]s);\n", id, fmt.Sprintf(call, id), text(firn.Hex), text(firn.Base32))
 	}
 	var counts []string

@@ -62,8 +62,8 @@ type Console interface {
 // A Handler answers the HTTP API. It is safe for concurrent use, and must be
 // made by NewHandler.
 type Handler struct {
-	front    service.Front // that of config, with its defaults
 	config   Config
+	front    *service.Front // of config
 	mux      *http.ServeMux
 	exposed  bool // see Expose
 	draining atomic.Bool
@@ -106,7 +106,9 @@ func NewHandler(c Config) *Handler {
 	if c.Front.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{front: c.Front.WithDefaults(), config: c, mux: http.NewServeMux()}
+	c.Front = c.Front.WithDefaults()
+	h := &Handler{config: c, mux: http.NewServeMux()}
+	h.front = &h.config.Front
 	h.front.SendToken = "in the header Authorization: Bearer firn_…"
 	h.front.NameSequencer = "name its sequencer with sequencer=NAME"
 	for _, r := range routes {

@@ -53,7 +53,7 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		c.failProblem(p, name)
 		return 0, 1
 	}
-	front := &c.server.front
+	front := c.server.front
 	var b service.Batch
 	if shape == shapeInt {
 		q.Fit = func(s *service.Sequencer) *service.Problem { return c.fitInt(&s.Layout, name) }

@@ -49,8 +49,8 @@ type Config struct {
 // A Server answers RESP. It must be made by NewServer, and is safe for
 // concurrent use.
 type Server struct {
-	front            service.Front // that of config, with its defaults
 	config           Config
+	front            *service.Front // of config
 	commands         []command
 	ctx              context.Context // of all commands; done when Shutdown ends them
 	cancel           context.CancelFunc
@@ -72,12 +72,13 @@ func NewServer(c Config) *Server {
 		panic("respapi: NewServer needs a Config with a Backend")
 	}
 	c.Version = cmp.Or(c.Version, "unknown")
-	front := c.Front.WithDefaults()
-	front.NameSequencer = "name its sequencer with SEQUENCER name"
+	c.Front = c.Front.WithDefaults()
+	c.Front.NameSequencer = "name its sequencer with SEQUENCER name"
 	s := &Server{
-		front: front, config: c, commands: commands, conns: make(map[*conn]struct{}),
-		limits: limitsOf(front.Limits.Body), limitsBeforeAuth: limitsBeforeAuth(front.Limits.Body),
+		config: c, commands: commands, conns: make(map[*conn]struct{}),
+		limits: limitsOf(c.Front.Limits.Body), limitsBeforeAuth: limitsBeforeAuth(c.Front.Limits.Body),
 	}
+	s.front = &s.config.Front
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
