@@ -40,7 +40,7 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 		}
 		i := s.pickOrWait(ctx, &c)
 		if i >= 0 {
-			if b, err, done := s.requestHedged(ctx, &c, i); done {
+			if b, done, err := s.requestHedged(ctx, &c, i); done {
 				return b, err
 			}
 		} else if ctx.Err() == nil {
@@ -69,17 +69,29 @@ func (s *SequencerOf[I]) pickOrWait(ctx context.Context, c *callState) int {
 	}
 }
 
+// An attempt is a request to one server.
+type attempt struct {
+	server int // its index
+	start  time.Time
+	count  int  // of IDs
+	packed bool // for packed IDs, not for runs
+}
+
+func (s *SequencerOf[I]) newAttempt(server, count int) attempt {
+	return attempt{server, time.Now(), count, s.packed.Load()}
+}
+
 // requestHedged sends a request to server i and, if the answer takes long, to
 // other servers beside it, one after the other. It returns the first answer;
 // the other requests end, and their IDs are lost. If done is not set, all of
 // them failed, and the call may try again.
 //
 // The caller does not use c while others do.
-func (s *SequencerOf[I]) requestHedged(ctx context.Context, c *callState, i int) (b firn.BatchOf[I], err error, done bool) {
+func (s *SequencerOf[I]) requestHedged(ctx context.Context, c *callState, i int) (b firn.BatchOf[I], done bool, err error) {
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
-	start := time.Now()
 	c.count = min(c.count, int(s.maxRequest.Load()))
+	a := s.newAttempt(i, c.count)
 	c.tries[i].pending = true
 	var (
 		other  firn.BatchOf[I]
@@ -91,20 +103,19 @@ func (s *SequencerOf[I]) requestHedged(ctx context.Context, c *callState, i int)
 	timer := time.AfterFunc(s.hedgeAfter(ctx), func() {
 		defer close(joined)
 		defer func() { crash = recover() }()
-		s.view.suspectIfLate(i, start)
+		s.view.suspectIfLate(i, a.start)
 		for own.Err() == nil {
 			j := s.pickOrWait(own, c)
 			if j < 0 {
 				return
 			}
-			if other, failed, found = s.requestHedged(own, c, j); found {
+			if other, found, failed = s.requestHedged(own, c, j); found {
 				cancel()
 			}
 		}
 	})
 	defer timer.Stop() // if the caller's code panics
-	count, packed := c.count, s.packed.Load()
-	b, err = s.request(own, &s.view.servers[i], count, packed)
+	b, err = s.request(own, a)
 	ctxErr := own.Err()
 	if !timer.Stop() {
 		if err == nil || isTokenError(err) {
@@ -116,15 +127,15 @@ func (s *SequencerOf[I]) requestHedged(ctx context.Context, c *callState, i int)
 		}
 	}
 	c.tries[i].pending = false
-	done = s.recordResult(ctxErr, c, i, start, count, packed, b, err)
+	done = s.recordResult(c, a, b, err, ctxErr)
 	switch {
 	case !found:
-		return b, err, done
+		return b, done, err
 	case done && err == nil:
 		s.lost.Add(uint64(other.Len()))
-		return b, nil, true
+		return b, true, nil
 	}
-	return other, failed, true
+	return other, true, failed
 }
 
 // hedgeAfter returns how long to wait for a server before another one is asked.
@@ -137,33 +148,33 @@ func (s *SequencerOf[I]) hedgeAfter(ctx context.Context) time.Duration {
 	return d
 }
 
-// recordResult records the result of a request, and reports whether it is that
-// of the call. ctxErr is the error of the call's context when the request
+// recordResult records the result of an attempt, and reports whether it is that
+// of the call. ctxErr is the error of the call's context when the attempt
 // ended.
-func (s *SequencerOf[I]) recordResult(ctxErr error, c *callState, i int, start time.Time, count int, packed bool,
-	b firn.BatchOf[I], err error) (done bool) {
+func (s *SequencerOf[I]) recordResult(c *callState, a attempt, b firn.BatchOf[I], err, ctxErr error) (done bool) {
+	i := a.server
 	said, _ := errors.AsType[*Error](err)
 	ofServer, retryAfter := true, time.Duration(0)
 	switch {
 	case err == nil:
-		if s.view.recordAnswer(i, start, c.isProbe) {
+		if s.view.recordAnswer(i, a.start, c.isProbe) {
 			s.client.config.Logger.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
 		}
 		s.recordOutcome(nil)
 		s.batches.Add(1)
 		s.ids.Add(uint64(b.Len()))
 		return true
-	case said != nil && said.Kind == "no-runs" && !packed:
+	case said != nil && said.Kind == "no-runs" && !a.packed:
 		s.packed.Store(true)
 		return false
-	case said != nil && said.Kind == "batch-too-large" && count > 1:
-		s.maxRequest.Store(int64(count / 2))
+	case said != nil && said.Kind == "batch-too-large" && a.count > 1:
+		s.maxRequest.Store(int64(a.count / 2))
 		return false
 	case isTokenError(err):
 		return true
 	case ctxErr != nil: // the caller gave up, or has another answer
 		s.failures.Add(1)
-		s.view.suspectIfLate(i, start)
+		s.view.suspectIfLate(i, a.start)
 		return false
 	case said != nil:
 		if !said.isTemporary() {
@@ -181,15 +192,15 @@ func (s *SequencerOf[I]) recordResult(ctxErr error, c *callState, i int, start t
 		c.tries[i].refused = err
 	case isTimeout(err):
 		if c.timeouts++; c.timeouts >= len(c.tries) {
-			c.count = max(1, count/2) // perhaps it is too much for all of them
+			c.count = max(1, a.count/2) // perhaps it is too much for all of them
 		}
-		s.view.suspectIfLate(i, start)
+		s.view.suspectIfLate(i, a.start)
 		if errors.Is(err, context.DeadlineExceeded) { // not that of the caller
-			err = s.view.noAnswerError(i, start)
+			err = s.view.noAnswerError(i, a.start)
 		}
 	}
 	s.recordOutcome(err)
-	s.recordFailure(i, start, ofServer, retryAfter, err)
+	s.recordFailure(i, a.start, ofServer, retryAfter, err)
 	c.tries[i].tried = true
 	if s.client.config.Patience < 0 {
 		c.tries[i].refused = err // once is enough
@@ -212,10 +223,10 @@ func (s *SequencerOf[I]) startProbe(i int) {
 				s.recordFailure(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", at, v))
 			}
 		}()
-		start, packed, c := time.Now(), s.packed.Load(), s.view.newCallState(1)
+		a, c := s.newAttempt(i, 1), s.view.newCallState(1)
 		c.isProbe = true
-		b, err := s.request(s.ctx, &s.view.servers[i], 1, packed)
-		s.recordResult(s.ctx.Err(), &c, i, start, 1, packed, b, err)
+		b, err := s.request(s.ctx, a)
+		s.recordResult(&c, a, b, err, s.ctx.Err())
 		s.lost.Add(uint64(b.Len()))
 	})
 }

@@ -14,9 +14,9 @@ import (
 // maxCount is the maximum number of IDs in one request.
 const maxCount = 100_000
 
-// request requests n IDs from one server, once, as runs or packed.
-func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed bool) (b firn.BatchOf[I], err error) {
-	c := &s.client.config
+// request makes an attempt.
+func (s *SequencerOf[I]) request(ctx context.Context, a attempt) (b firn.BatchOf[I], err error) {
+	c, to := &s.client.config, &s.view.servers[a.server]
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	token := c.Token
@@ -32,11 +32,11 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 	if to.pool != nil {
 		send = s.requestRESP
 	}
-	runs, err := send(ctx, to, token, n, packed)
+	runs, err := send(ctx, to, token, a.count, a.packed)
 	if err != nil {
 		return b, err
 	}
-	if err := checkRuns(runs, n); err != nil {
+	if err := checkRuns(runs, a.count); err != nil {
 		return b, s.answerErrorf(to, "%v", err)
 	}
 	return firn.BatchFromRuns(runs...), nil
