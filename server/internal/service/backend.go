@@ -18,12 +18,12 @@ import (
 // callers of one name get IDs of one space, without duplicates.
 type Backend interface {
 	// Sequencer returns the sequencer of a name that CheckName accepts. It may
-	// create one if mayCreate allows it or is nil, and may wait until ctx is
-	// done. The name may be part of a longer string: clone it to keep it.
+	// create one if the creator may do that, and may wait until ctx is done. The
+	// name may be part of a longer string: clone it to keep it.
 	//
 	// An error in errorKinds gets a Kind of its own; the text of any other
 	// error is logged and not shown to the client.
-	Sequencer(ctx context.Context, name string, mayCreate MayCreate) (*Sequencer, error)
+	Sequencer(ctx context.Context, name string, creator *Creator) (*Sequencer, error)
 
 	// Opened is Sequencer for a name whose sequencer is available without
 	// waiting; nil if it is not.

@@ -7,10 +7,14 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
-// A MayCreate returns the client that uses a sequencer, or an error if that
-// client may not create it, with this prefix of typed text, by using it. A nil
-// MayCreate allows every sequencer to be created.
-type MayCreate func(prefix string) (*auth.Credentials, error)
+// A Creator is a client that uses a sequencer, and so creates it if it does not
+// exist. A nil *Creator is this server itself, which may create all.
+type Creator struct {
+	credentials auth.Credentials
+	auth        auth.Authorizer // nil allows everything
+	mustExist   bool            // its request creates no sequencer
+	typed       bool            // its request needs a sequencer with a prefix
+}
 
 var errNoPrefix = errors.New("the sequencer has no prefix for typed text, and was not created: create it with firn " +
 	"sequencer create --prefix, or set prefix in its template; both need a store")
@@ -27,28 +31,31 @@ func (e *createError) Error() string {
 
 func (e *createError) Unwrap() error { return e.Cause }
 
-// allowed returns the client that creates a sequencer by using it, or why it
-// may not.
-func (m MayCreate) allowed(name, prefix string) (*auth.Credentials, error) {
-	if m == nil {
-		return new(auth.Credentials), nil
+// client returns the client.
+func (c *Creator) client() Client {
+	if c == nil {
+		return Client{}
 	}
-	c, err := m(prefix)
-	switch {
-	case err == errNoPrefix || errors.Is(err, ErrNoSequencer):
-		return nil, err
-	case err != nil:
-		return nil, &createError{Name: name, Cause: err}
-	}
-	return c, nil
+	return clientOf(&c.credentials)
 }
 
-// client returns the name of the client, "" without one.
-func (m MayCreate) client() string {
-	if m != nil {
-		if c, _ := m(""); c != nil {
-			return c.Name()
+// check returns why the client may not create a sequencer with this prefix of
+// typed text.
+func (c *Creator) check(name, prefix string) error {
+	if c == nil {
+		return nil
+	}
+	if c.auth != nil {
+		if err := c.auth.Allow(&c.credentials, auth.Create, name); err != nil {
+			return &createError{Name: name, Cause: err}
 		}
 	}
-	return ""
+	if c.mustExist {
+		return fmt.Errorf("%w %s: a GET without a token creates none on this server; send a POST, or create it first",
+			ErrNoSequencer, name)
+	}
+	if c.typed && prefix == "" {
+		return errNoPrefix
+	}
+	return nil
 }

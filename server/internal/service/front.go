@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"time"
@@ -204,23 +203,8 @@ func (f *Front) Try(ctx context.Context, c *auth.Credentials, name string, r *Re
 // open returns the sequencer of a request, which is created if necessary and if
 // the client may create it.
 func (f *Front) open(ctx context.Context, c *auth.Credentials, name string, r *Request) (*Sequencer, error) {
-	// Copies, because opening may outlast the call.
-	creds, typed, mustExist := *c, r.Format.IsTyped(), r.MustExist
-	return f.Backend.Sequencer(ctx, name, func(prefix string) (*auth.Credentials, error) {
-		if f.Auth != nil {
-			if err := f.Auth.Allow(&creds, auth.Create, name); err != nil {
-				return &creds, err
-			}
-		}
-		if mustExist {
-			return &creds, fmt.Errorf("%w %s: a GET without a token creates none on this server; send a POST, or create it "+
-				"first", ErrNoSequencer, name)
-		}
-		if typed && prefix == "" {
-			return &creds, errNoPrefix
-		}
-		return &creds, nil
-	})
+	// A copy of the credentials, because opening may outlast the call.
+	return f.Backend.Sequencer(ctx, name, &Creator{*c, f.Auth, r.MustExist, r.Format.IsTyped()})
 }
 
 // Admin returns the administration of the store for a client that Allow allows

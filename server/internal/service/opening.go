@@ -12,18 +12,17 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // openOwn returns the sequencer of a name, with a node ID of this server.
-func (b *StoreBackend) openOwn(ctx context.Context, name string, mayCreate MayCreate) (*Sequencer, error) {
+func (b *StoreBackend) openOwn(ctx context.Context, name string, creator *Creator) (*Sequencer, error) {
 	for first := true; ; first = false {
 		if err := b.makeRoom(ctx, name); err != nil {
 			return nil, err
 		}
 		// An attempt is made even while the store is known to be silent: it may
 		// be silent for another name only.
-		e, changed, mine, err := b.enter(ctx, name, mayCreate)
+		e, changed, mine, err := b.enter(ctx, name, creator)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +56,7 @@ func (b *StoreBackend) openOwn(ctx context.Context, name string, mayCreate MayCr
 
 // enter returns the entry of a name and what the call waits for. If the name
 // has none, enter makes it, and begins to open it: then mine is true.
-func (b *StoreBackend) enter(ctx context.Context, name string, mayCreate MayCreate) (e *entry, changed <-chan struct{}, mine bool,
+func (b *StoreBackend) enter(ctx context.Context, name string, creator *Creator) (e *entry, changed <-chan struct{}, mine bool,
 	err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +76,7 @@ func (b *StoreBackend) enter(ctx context.Context, name string, mayCreate MayCrea
 	ended := e.changed
 	b.background.Go(func() {
 		defer close(ended)
-		e.attempt(ctx, mayCreate)
+		e.attempt(ctx, creator)
 	})
 	return e, ended, true, nil
 }
@@ -92,7 +91,7 @@ const openTimeout = 10 * time.Second
 // attempt: a claim that is abandoned while the store answers leaves a node ID
 // that no server can use before its window ends. Clients that are less patient
 // than an opening takes would get no ID, and use up all node IDs.
-func (e *entry) attempt(ctx context.Context, mayCreate MayCreate) {
+func (e *entry) attempt(ctx context.Context, creator *Creator) {
 	b := e.backend
 	err := errNotOpened
 	defer func() {
@@ -107,7 +106,7 @@ func (e *entry) attempt(ctx context.Context, mayCreate MayCreate) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
 	defer cancel()
 	defer context.AfterFunc(b.openingCtx, cancel)()
-	err = e.open(limited, mayCreate)
+	err = e.open(limited, creator)
 	b.recordOpening(e.name, err)
 }
 
@@ -153,7 +152,7 @@ func (b *StoreBackend) recordOpening(name string, err error) {
 var errShuttingDown = fmt.Errorf("%w: the server is shutting down", firn.ErrClosed)
 
 // open opens the sequencer.
-func (e *entry) open(ctx context.Context, mayCreate MayCreate) error {
+func (e *entry) open(ctx context.Context, creator *Creator) error {
 	b, name := e.backend, e.name
 	options := b.config.Options
 	if b.config.Template != nil {
@@ -161,23 +160,23 @@ func (e *entry) open(ctx context.Context, mayCreate MayCreate) error {
 			return fmt.Errorf("%w: %w", ErrTemplate, err)
 		}
 	}
-	creator, err := b.find(ctx, name, mayCreate, &options)
+	exists, err := b.find(ctx, name, creator, &options)
 	if err != nil {
 		return err
 	}
 	if err := options.Nodes.Check(options.Layout); err != nil {
 		return err
 	}
-	if creator != nil {
-		ctx = grant.WithOperator(ctx, clientOf(creator).operator())
+	if !exists {
+		ctx = grant.WithOperator(ctx, creator.client().operator())
 	}
 	if options.Layout.Bits() == 128 {
 		err = openAs[firn.ID128](ctx, e, &options, sequencer.Open128)
 	} else {
 		err = openAs[firn.ID](ctx, e, &options, sequencer.Open)
 	}
-	if creator != nil {
-		b.auditCreation(ctx, creator, name, err)
+	if !exists {
+		b.auditCreation(ctx, creator.client(), name, err)
 	}
 	if err != nil {
 		return err
@@ -187,7 +186,7 @@ func (e *entry) open(ctx context.Context, mayCreate MayCreate) error {
 
 // auditCreation logs that a client has created a sequencer by using it: also if
 // it was created and could then not be opened.
-func (b *StoreBackend) auditCreation(ctx context.Context, creator *auth.Credentials, name string, err error) {
+func (b *StoreBackend) auditCreation(ctx context.Context, client Client, name string, err error) {
 	result := "done"
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
@@ -199,31 +198,31 @@ func (b *StoreBackend) auditCreation(ctx context.Context, creator *auth.Credenti
 			result = "unknown"
 		}
 	}
-	Audit(ctx, cmp.Or(b.config.Options.Logger, slog.New(slog.DiscardHandler)), clientOf(creator), created, result,
-		name, err)
+	Audit(ctx, cmp.Or(b.config.Options.Logger, slog.New(slog.DiscardHandler)), client, created, result, name, err)
 }
 
 // find looks a sequencer up. If it exists, its own settings replace those of
-// options, which are for sequencers that are created. Otherwise find returns
-// the client that creates it, if that is allowed.
-func (b *StoreBackend) find(ctx context.Context, name string, mayCreate MayCreate,
-	options *sequencer.Options) (creator *auth.Credentials, err error) {
-	client := mayCreate.client()
+// options, which are for sequencers that are created. Otherwise find returns an
+// error if the client may not create it.
+func (b *StoreBackend) find(ctx context.Context, name string, creator *Creator,
+	options *sequencer.Options,
+) (exists bool, err error) {
+	client := creator.client().Name
 	if wait := b.missed.waitTime(client); wait > 0 {
-		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name,
+		return false, fmt.Errorf("sequencer %s was not looked up: %w", name,
 			&rateError{wait, fmt.Sprintf("this client uses more than %v unknown names a second", b.missed.rate.PerSecond)})
 	}
 	info, err := grant.Lookup(ctx, b.store, name)
 	switch {
 	case err == nil:
 		options.Layout, options.MaxAhead, options.Window, options.Prefix = info.Config.Layout, nil, 0, ""
-		return nil, nil
+		return true, nil
 	case !errors.Is(err, grant.ErrNotFound):
-		return nil, storeError(ctx, err)
+		return false, storeError(ctx, err)
 	case options.MustExist:
 		err = fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
-		creator, err = mayCreate.allowed(name, options.Prefix)
+		err = creator.check(name, options.Prefix)
 	}
 	if err == nil {
 		if wait := b.creations.waitTime(client); wait > 0 {
@@ -233,10 +232,10 @@ func (b *StoreBackend) find(ctx context.Context, name string, mayCreate MayCreat
 	}
 	if err != nil {
 		b.missed.charge(client)
-		return nil, err
+		return false, err
 	}
 	b.creations.charge(client)
-	return creator, nil
+	return false, nil
 }
 
 // openAs opens a sequencer, and sets the fields of e for it.

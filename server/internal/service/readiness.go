@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // readyFor is how long an answer is given again: docs/security.md has the limit
@@ -99,7 +98,7 @@ func (b *StoreBackend) Ready(ctx context.Context) error {
 			return u.Refusal
 		}
 		// The sequencer may have been removed; do not create it again here.
-		_, err := b.openOwn(ctx, name, func(string) (*auth.Credentials, error) { return nil, auth.ErrForbidden })
+		_, err := b.openOwn(ctx, name, &Creator{mustExist: true})
 		switch {
 		case err == nil:
 			return nil

@@ -86,7 +86,7 @@ func (s *StaticBackend) make() (generator, error) {
 // Sequencer returns the sequencer of a name and makes it at the first call. No
 // name is ever forgotten to make room: if it came back it would begin anew, and
 // repeat IDs if the clock was set back meanwhile.
-func (s *StaticBackend) Sequencer(_ context.Context, name string, mayCreate MayCreate) (*Sequencer, error) {
+func (s *StaticBackend) Sequencer(_ context.Context, name string, creator *Creator) (*Sequencer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q, ok := s.byName[name]; ok {
@@ -96,7 +96,7 @@ func (s *StaticBackend) Sequencer(_ context.Context, name string, mayCreate MayC
 		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
 			ErrTooManySequencers, s.config.MaxSequencers, name)
 	}
-	if _, err := mayCreate.allowed(name, ""); err != nil {
+	if err := creator.check(name, ""); err != nil {
 		return nil, err
 	}
 	q, err := s.make()

@@ -105,14 +105,14 @@ func NewStoreBackend(c StoreBackendConfig) *StoreBackend {
 func (b *StoreBackend) Admin() *StoreAdmin { return b.StoreAdmin }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
-func (b *StoreBackend) Sequencer(ctx context.Context, name string, mayCreate MayCreate) (*Sequencer, error) {
+func (b *StoreBackend) Sequencer(ctx context.Context, name string, creator *Creator) (*Sequencer, error) {
 	if q := b.Opened(name); q != nil {
 		return q, nil
 	}
 	if f, ok := b.recentFailure(name); ok && !Forwarded(ctx) {
 		return b.peerSequencer(name, f), nil
 	}
-	q, err := b.openOwn(ctx, name, mayCreate)
+	q, err := b.openOwn(ctx, name, creator)
 	if err != nil {
 		return b.fallBackToPeers(ctx, name, err)
 	}

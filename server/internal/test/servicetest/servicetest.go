@@ -17,7 +17,7 @@ import (
 type Backend func(ctx context.Context, name string) (*service.Sequencer, error)
 
 // Sequencer calls the function.
-func (f Backend) Sequencer(ctx context.Context, name string, _ service.MayCreate) (*service.Sequencer, error) {
+func (f Backend) Sequencer(ctx context.Context, name string, _ *service.Creator) (*service.Sequencer, error) {
 	return f(ctx, name)
 }
 
