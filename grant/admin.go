@@ -15,12 +15,12 @@ import (
 // layout, so that new IDs never repeat old ones. A layout whose time has ended
 // is refused with an error that matches firn.ErrTimeOver. A floor that is later
 // than that of an existing sequencer is another configuration.
-func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions) (Info, error) {
+func Create(ctx context.Context, s Store, name string, c Config, o *CreateOptions) (Info, error) {
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err
 	}
-	opt := o.withDefaults()
-	now := opt.Now()
+	opt := *cmp.Or(o, new(CreateOptions))
+	now := clockOr(opt.Now)()
 	if !inRange(ms(now)) || !inRange(ms(cmp.Or(opt.Floor, now))) {
 		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s and the floor is %s, but records have "+
 			"times from %s to %s",
@@ -74,9 +74,21 @@ func Create(ctx context.Context, s Store, name string, c Config, o *AdminOptions
 	})
 }
 
-// AdminOptions configure operations on a whole sequencer, except for Fence and
-// Repair. Nil and the zero AdminOptions mean the defaults.
-type AdminOptions struct {
+// CreateOptions configure Create. Nil and the zero CreateOptions mean the
+// defaults.
+type CreateOptions struct {
+	// Now is the clock; nil means the system clock.
+	Now func() time.Time
+
+	// Floor is a time before which the sequencer makes no IDs, such as that of
+	// another generator's last ID; the zero time means none.
+	Floor time.Time
+}
+
+// WaitOptions configure the operations that wait until windows have ended:
+// Detach, Destroy, SetNodes and Move. Nil and the zero WaitOptions mean the
+// defaults.
+type WaitOptions struct {
 	// Now is the clock; nil means the system clock.
 	Now func() time.Time
 
@@ -84,18 +96,6 @@ type AdminOptions struct {
 	// whenever that list changes, by the goroutine that called the operation.
 	// It may be nil.
 	Waiting func([]NodeInfo)
-
-	// Floor is a time before which a sequencer that Create creates makes no
-	// IDs, such as that of another generator's last ID; the zero time means
-	// none.
-	Floor time.Time
-}
-
-// withDefaults returns the options with defaults filled in.
-func (o *AdminOptions) withDefaults() AdminOptions {
-	opt := *cmp.Or(o, new(AdminOptions))
-	opt.Now = clockOr(opt.Now)
-	return opt
 }
 
 // clockOr returns now, or the system clock if it is nil.
@@ -120,7 +120,7 @@ func Attach(ctx context.Context, s Store, name string) (Info, error) {
 // prevents them from acquiring new ones until Attach. It returns when all
 // windows have been given back or have ended. If it is interrupted, call it
 // again to continue. The error of a destroyed sequencer matches ErrDestroyed.
-func Detach(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
+func Detach(ctx context.Context, s Store, name string, o *WaitOptions) (Info, error) {
 	return closeWindows(ctx, s, name, "detach", Detaching, Detached, o)
 }
 
@@ -129,7 +129,7 @@ func Detach(ctx context.Context, s Store, name string, o *AdminOptions) (Info, e
 // created again under the same name continues after them. Destroy returns when
 // all windows have been given back or have ended. If it is interrupted, call it
 // again to continue.
-func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
+func Destroy(ctx context.Context, s Store, name string, o *WaitOptions) (Info, error) {
 	return closeWindows(ctx, s, name, "destroy", Destroying, Destroyed, o)
 }
 
@@ -168,7 +168,7 @@ func SetWindow(ctx context.Context, s Store, name string, window time.Duration) 
 // the range is changed and the error matches ErrEarly. If it is interrupted,
 // call it again to continue. It is independent of the ranges that members were
 // opened with.
-func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *AdminOptions) (Info, error) {
+func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *WaitOptions) (Info, error) {
 	closer := newWindowCloser()
 	closer.spared = nodes
 	ended := "" // the nonce with which all windows had ended

@@ -38,7 +38,7 @@ func keys(t *testing.T, s grant.Store) map[string]string {
 // create creates a sequencer.
 func create(t *testing.T, s grant.Store, name string, c grant.Config, now time.Time) {
 	t.Helper()
-	must.Get(grant.Create(t.Context(), s, name, c, at(now)))(t)
+	must.Get(grant.Create(t.Context(), s, name, c, createdAt(now)))(t)
 }
 
 // TestCreateFloor: the first record of a sequencer has its floor, and no later
@@ -65,7 +65,7 @@ func TestCreateFloor(t *testing.T) {
 			must.Get(grant.Destroy(t.Context(), s, "s", at(now)))(t)
 		}
 		before := fmt.Sprint(keys(t, s))
-		o := at(now)
+		o := createdAt(now)
 		o.Floor = tt.floor
 		info, err := grant.Create(t.Context(), s, "s", config("default"), o)
 		if tt.have != "" || tt.says != "" {
@@ -83,12 +83,12 @@ func TestCreateFloor(t *testing.T) {
 func TestCreate(t *testing.T) {
 	s := new(memstore.Store)
 	now := time.UnixMilli(1_800_000_000_000)
-	info := must.Get(grant.Create(t.Context(), s, "orders", config("hazelcast"), at(now)))(t)
+	info := must.Get(grant.Create(t.Context(), s, "orders", config("hazelcast"), createdAt(now)))(t)
 	if info.State != grant.Attached || info.Incarnation != 1 || !info.Created.Equal(now) || info.Config != config("hazelcast") {
 		t.Errorf("Create = %+v", info)
 	}
 	before := keys(t, s)
-	if again, err := grant.Create(t.Context(), s, "orders", config("hazelcast"), at(now.Add(time.Hour))); err != nil || again != info {
+	if again, err := grant.Create(t.Context(), s, "orders", config("hazelcast"), createdAt(now.Add(time.Hour))); err != nil || again != info {
 		t.Errorf("the same again: %+v, %v; want %+v", again, err, info)
 	}
 	if found, err := grant.Lookup(t.Context(), s, "orders"); err != nil || found != info {
@@ -107,7 +107,7 @@ func TestCreate(t *testing.T) {
 		{config: ahead, field: "max-ahead", have: "15s", want: "7s"},
 		{config: window, field: "window", have: "30s", want: "1m17s"},
 	} {
-		_, err := grant.Create(t.Context(), s, "orders", tt.config, at(now))
+		_, err := grant.Create(t.Context(), s, "orders", tt.config, createdAt(now))
 		if !errors.Is(err, grant.ErrMismatch) || !strings.Contains(err.Error(), fmt.Sprintf("has %s %s, not %s: ", tt.field, tt.have, tt.want)) {
 			t.Errorf("another %s: %v, want have %s, want %s", tt.field, err, tt.have, tt.want)
 		}
@@ -116,22 +116,22 @@ func TestCreate(t *testing.T) {
 	short := config("hazelcast")
 	short.Window = time.Second
 	for name, c := range map[string]grant.Config{"a b": config("default"), "": config("default"), "good": short, "none": {}} {
-		if _, err := grant.Create(t.Context(), s, name, c, at(now)); err == nil {
+		if _, err := grant.Create(t.Context(), s, name, c, createdAt(now)); err == nil {
 			t.Errorf("Create(%q, %+v) is fine, want an error", name, c)
 		}
 	}
 	// 31 bits of milliseconds end in 2014.
 	end := time.UnixMilli(1<<31 + 1_388_534_400_000)
-	if _, err := grant.Create(t.Context(), s, "ended", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), at(end)); !errors.Is(err, firn.ErrTimeOver) {
+	if _, err := grant.Create(t.Context(), s, "ended", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), createdAt(end)); !errors.Is(err, firn.ErrTimeOver) {
 		t.Errorf("a layout whose time has ended: %v, want firn.ErrTimeOver", err)
 	}
 	if after := keys(t, s); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("refused calls wrote: %v, before %v", after, before)
 	}
-	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), at(end.Add(-time.Millisecond))); err != nil {
+	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), createdAt(end.Add(-time.Millisecond))); err != nil {
 		t.Errorf("a layout in its last millisecond: %v", err)
 	}
-	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), at(end)); err != nil {
+	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), createdAt(end)); err != nil {
 		t.Errorf("the same again, after its end: %v", err)
 	}
 	for _, remove := range []func() (grant.Info, error){
@@ -139,7 +139,7 @@ func TestCreate(t *testing.T) {
 		func() (grant.Info, error) { return grant.Purge(t.Context(), s, "ending") },
 	} {
 		was := must.Get(remove())(t)
-		if _, err := grant.Create(t.Context(), s, "ending", was.Config, at(end)); !errors.Is(err, firn.ErrTimeOver) {
+		if _, err := grant.Create(t.Context(), s, "ending", was.Config, createdAt(end)); !errors.Is(err, firn.ErrTimeOver) {
 			t.Errorf("a %v one after its end: %v, want firn.ErrTimeOver", was.State, err)
 		}
 	}
@@ -176,7 +176,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	for _, name := range []string{"newer", "old", "worn"} {
 		want := got[name]
 		for what, call := range map[string]func() error{
-			"Create":  func() error { _, err := grant.Create(ctx, s, name, config("default"), at(now)); return err },
+			"Create":  func() error { _, err := grant.Create(ctx, s, name, config("default"), createdAt(now)); return err },
 			"Lookup":  func() error { _, err := grant.Lookup(ctx, s, name); return err },
 			"Attach":  func() error { _, err := grant.Attach(ctx, s, name); return err },
 			"Detach":  func() error { _, err := grant.Detach(ctx, s, name, nil); return err },
@@ -296,7 +296,7 @@ func TestDestroy(t *testing.T) {
 		defer cancel()
 		var told [][]grant.NodeInfo
 		began := time.Now()
-		_, err := grant.Destroy(brief, s, "s", &grant.AdminOptions{Waiting: func(n []grant.NodeInfo) { told = append(told, n) }})
+		_, err := grant.Destroy(brief, s, "s", &grant.WaitOptions{Waiting: func(n []grant.NodeInfo) { told = append(told, n) }})
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), fmt.Sprint(bStatus.Node)) {
 			t.Errorf("Destroy, stopped = %v, want one that names node %d", err, bStatus.Node)
 		}

@@ -19,12 +19,12 @@ import (
 func TestLastChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, there := new(memstore.Store), new(memstore.Store)
-		o := at(now)
+		created, o := createdAt(now), at(now)
 		blocked := strings.Replace(node("held", "o", now.AddDate(1, 0, 0), now.AddDate(1, 0, 0)), `}`,
 			fmt.Sprintf(`,"gap":[%d,%d]}`, now.UnixMilli(), now.AddDate(1, 0, -1).UnixMilli()), 1)
 		layout := "default"
 		operations := map[string]func(context.Context) (any, error){
-			"create": func(ctx context.Context) (any, error) { return grant.Create(ctx, s, "s", config(layout), o) },
+			"create": func(ctx context.Context) (any, error) { return grant.Create(ctx, s, "s", config(layout), created) },
 			"window": func(ctx context.Context) (any, error) { return grant.SetWindow(ctx, s, "s", time.Minute) },
 			"nodes": func(ctx context.Context) (any, error) {
 				return grant.SetNodes(ctx, s, "s", &grant.NodeRange{Hi: 511}, o)
@@ -63,7 +63,7 @@ func TestLastChange(t *testing.T) {
 				put(t, s, "v1/s/n/0008", node("held", "o", now.Add(time.Minute), now))
 				wantErr = context.DeadlineExceeded
 			case "detach again":
-				o = at(now.Add(time.Hour))
+				created, o = createdAt(now.Add(time.Hour)), at(now.Add(time.Hour))
 			case "purge again":
 				layout = "hazelcast"
 			}

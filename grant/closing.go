@@ -2,6 +2,7 @@ package grant
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 
 // closeWindows moves a sequencer to the state last, by way of through, in which
 // its windows end.
-func closeWindows(ctx context.Context, s Store, name, what string, through, last State, o *AdminOptions) (Info, error) {
+func closeWindows(ctx context.Context, s Store, name, what string, through, last State, o *WaitOptions) (Info, error) {
 	closer := newWindowCloser()
 	return pollUntilFinished(ctx, o, func(now time.Time) (Info, []NodeInfo, bool, error) {
 		info, waiting, err := closer.step(ctx, s, name, what, through, last, now)
@@ -22,15 +23,16 @@ func closeWindows(ctx context.Context, s Store, name, what string, through, last
 
 // pollUntilFinished calls step until it is finished, and passes the node IDs
 // that it waits for to o.Waiting.
-func pollUntilFinished(ctx context.Context, o *AdminOptions,
+func pollUntilFinished(ctx context.Context, o *WaitOptions,
 	step func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error)) (Info, error) {
-	opt := o.withDefaults()
+	opt := *cmp.Or(o, new(WaitOptions))
+	now := clockOr(opt.Now)
 	var shown []uint64 // node IDs last passed to Waiting
 	contested := 0     // consecutive steps that other operators undid
 	var was Info
 	for {
 		begun := time.Now()
-		info, waiting, finished, err := step(opt.Now())
+		info, waiting, finished, err := step(now())
 		if errors.Is(err, errContested) {
 			err = nil
 		}

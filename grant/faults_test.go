@@ -129,7 +129,7 @@ func testFaults(t *testing.T) {
 func TestNames(t *testing.T) {
 	f := &faultyStore{Store: new(memstore.Store)}
 	for _, name := range []string{"", "a/b", ".", strings.Repeat("a", 128+1)} {
-		_, create := grant.Create(t.Context(), f, name, config("default"), at(now))
+		_, create := grant.Create(t.Context(), f, name, config("default"), createdAt(now))
 		_, lookup := grant.Lookup(t.Context(), f, name)
 		_, attach := grant.Attach(t.Context(), f, name)
 		_, detach := grant.Detach(t.Context(), f, name, nil)
@@ -188,7 +188,7 @@ func TestStates(t *testing.T) {
 		for state, ops := range way {
 			s := populate(t, ops)
 			brief, cancel := context.WithCancel(t.Context())
-			stop := &grant.AdminOptions{Now: func() time.Time { return now }, Waiting: func([]grant.NodeInfo) { cancel() }}
+			stop := &grant.WaitOptions{Now: func() time.Time { return now }, Waiting: func([]grant.NodeInfo) { cancel() }}
 			if state == grant.Detaching || state == grant.Destroying {
 				put(t, s, "v1/s/n/0009", node("held", "o", now, now)) // its window lasts for another moment
 				do := grant.Detach
@@ -366,11 +366,11 @@ func TestSettles(t *testing.T) {
 		// what the operation wants: a failover may lose what a read shows.
 		for name, do := range map[string]func(grant.Store) error{
 			"create": func(s grant.Store) error {
-				_, err := grant.Create(t.Context(), s, "new", config("default"), at(now))
+				_, err := grant.Create(t.Context(), s, "new", config("default"), createdAt(now))
 				return err
 			},
 			"create what exists": func(s grant.Store) error {
-				o := at(now)
+				o := createdAt(now)
 				o.Floor = now.Add(-time.Hour)
 				for range 2 { // the first may have ended with an unknown result
 					if _, err := grant.Create(t.Context(), s, "new", config("default"), o); err != nil {

@@ -236,7 +236,7 @@ func TestFenceNewer(t *testing.T) {
 	if _, err := grant.Fence(t.Context(), s, "s", nil); !errors.Is(err, grant.ErrNewerVersion) {
 		t.Errorf("%v, want ErrNewerVersion", err)
 	}
-	for _, do := range []func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error){grant.Detach, grant.Destroy} {
+	for _, do := range []func(context.Context, grant.Store, string, *grant.WaitOptions) (grant.Info, error){grant.Detach, grant.Destroy} {
 		if info, err := do(t.Context(), s, "s", at(now)); !errors.Is(err, grant.ErrNewerVersion) {
 			t.Errorf("%v, %v; want ErrNewerVersion: its owner may use what cannot be closed", info, err)
 		}

@@ -141,62 +141,65 @@ func lawTarget(more bool) Info {
 type lawCase struct {
 	name  string
 	state State
-	do    func(a, b Store, o *AdminOptions) error
+	do    func(a, b Store) error
 }
 
 func lawCases(t *testing.T) []lawCase {
 	ctx := t.Context()
-	usable := func(do func(s Store, o *AdminOptions) (Info, error)) func(a, b Store, o *AdminOptions) error {
-		return func(a, _ Store, o *AdminOptions) error {
-			_, err := do(a, o)
+	now := func() time.Time { return timeOf(rigTime) }
+	waiting := &WaitOptions{Now: now}
+	usable := func(do func(s Store) (Info, error)) func(a, b Store) error {
+		return func(a, _ Store) error {
+			_, err := do(a)
 			return err
 		}
 	}
-	again := func(change func(c *Config, o *AdminOptions)) func(a, b Store, o *AdminOptions) error {
-		return usable(func(s Store, o *AdminOptions) (Info, error) {
+	again := func(change func(c *Config, o *CreateOptions)) func(a, b Store) error {
+		return usable(func(s Store) (Info, error) {
 			c := Config{Layout: firn.MustParseLayout(lawLayout), MaxAhead: 2 * time.Second, Window: 5 * time.Second}
+			o := &CreateOptions{Now: now}
 			change(&c, o)
 			return Create(ctx, s, "s", c, o)
 		})
 	}
-	all := func(c *Config, o *AdminOptions) {
+	all := func(c *Config, o *CreateOptions) {
 		c.Layout = firn.MustParseLayout(lawEven)
 		c.Nodes, c.Prefix, c.Window = &NodeRange{1, 2}, "order", 15*time.Second
 		o.Floor = timeOf(rigTime - 30_000)
 	}
-	window := func(d time.Duration) func(a, b Store, o *AdminOptions) error {
-		return usable(func(s Store, _ *AdminOptions) (Info, error) { return SetWindow(ctx, s, "s", d) })
+	window := func(d time.Duration) func(a, b Store) error {
+		return usable(func(s Store) (Info, error) { return SetWindow(ctx, s, "s", d) })
 	}
-	nodes := func(r *NodeRange) func(a, b Store, o *AdminOptions) error {
-		return usable(func(s Store, o *AdminOptions) (Info, error) { return SetNodes(ctx, s, "s", r, o) })
+	nodes := func(r *NodeRange) func(a, b Store) error {
+		return usable(func(s Store) (Info, error) { return SetNodes(ctx, s, "s", r, waiting) })
 	}
-	move := func(a, b Store, o *AdminOptions) error {
-		_, err := Move(ctx, "s", Place{a, "etcd://a"}, Place{b, "etcd://b"}, o)
+	move := func(a, b Store) error {
+		_, err := Move(ctx, "s", Place{a, "etcd://a"}, Place{b, "etcd://b"}, waiting)
 		return err
 	}
 	return []lawCase{
-		{"create what exists", Attached, usable(func(s Store, o *AdminOptions) (Info, error) { return Create(ctx, s, "s", lawInfo(0).Config, o) })},
-		{"create again", Destroyed, again(func(*Config, *AdminOptions) {})},
+		{"create what exists", Attached, again(func(c *Config, _ *CreateOptions) { *c = lawInfo(0).Config })},
+		{"create again", Destroyed, again(func(*Config, *CreateOptions) {})},
 		{"create again, all given", Destroyed, again(all)},
-		{"create another", Purged, again(func(c *Config, _ *AdminOptions) { c.Layout, c.Prefix = firn.MustParseLayout(lawOther), "user" })},
-		{"attach", Detached, usable(func(s Store, _ *AdminOptions) (Info, error) { return Attach(ctx, s, "s") })},
-		{"detach", Attached, usable(func(s Store, o *AdminOptions) (Info, error) { return Detach(ctx, s, "s", o) })},
-		{"destroy", Attached, usable(func(s Store, o *AdminOptions) (Info, error) { return Destroy(ctx, s, "s", o) })},
-		{"purge", Destroyed, usable(func(s Store, _ *AdminOptions) (Info, error) { return Purge(ctx, s, "s") })},
+		{"create another", Purged, again(func(c *Config, _ *CreateOptions) { c.Layout, c.Prefix = firn.MustParseLayout(lawOther), "user" })},
+		{"attach", Detached, usable(func(s Store) (Info, error) { return Attach(ctx, s, "s") })},
+		{"detach", Attached, usable(func(s Store) (Info, error) { return Detach(ctx, s, "s", waiting) })},
+		{"destroy", Attached, usable(func(s Store) (Info, error) { return Destroy(ctx, s, "s", waiting) })},
+		{"purge", Destroyed, usable(func(s Store) (Info, error) { return Purge(ctx, s, "s") })},
 		{"longer window", Attached, window(12 * time.Second)},
 		{"shorter window", Attached, window(4 * time.Second)},
 		{"narrow", Attached, nodes(&NodeRange{5, 9})},
 		{"all nodes", Attached, nodes(nil)},
-		{"fence", Attached, func(a, _ Store, o *AdminOptions) error {
-			_, err := Fence(ctx, a, "s", &FenceOptions{Now: o.Now, LongestWindow: 14 * time.Second})
+		{"fence", Attached, func(a, _ Store) error {
+			_, err := Fence(ctx, a, "s", &FenceOptions{Now: now, LongestWindow: 14 * time.Second})
 			return err
 		}},
-		{"repair", Attached, func(a, _ Store, o *AdminOptions) error {
-			_, err := Repair(ctx, a, "s", &RepairOptions{Now: o.Now})
+		{"repair", Attached, func(a, _ Store) error {
+			_, err := Repair(ctx, a, "s", &RepairOptions{Now: now})
 			return err
 		}},
 		{"move", Attached, move}, {"move to more", Attached, move}, {"move to less", Attached, move},
-		{"move back", Detached, func(a, b Store, o *AdminOptions) error { return move(b, a, o) }},
+		{"move back", Detached, func(a, b Store) error { return move(b, a) }},
 	}
 }
 
@@ -258,7 +261,7 @@ func TestConfigFields(t *testing.T) {
 		if there.Name != "" {
 			b.values["v1/s/config"] = there.encode()
 		}
-		if err := c.do(a, b, &AdminOptions{Now: func() time.Time { return timeOf(rigTime) }}); err != nil {
+		if err := c.do(a, b); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
@@ -338,7 +341,7 @@ func testNodeFields(t *testing.T) {
 				b.values["v1/s/config"] = there.encode()
 			}
 			from.values[key] = r.encode()
-			if err := c.do(a, b, &AdminOptions{Now: func() time.Time { return timeOf(rigTime) }}); err != nil {
+			if err := c.do(a, b); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 				continue
 			}

@@ -115,7 +115,7 @@ func TestHandOver(t *testing.T) {
 		{"without a record, before the floor of the creation", func(t *testing.T, s grant.Store) {
 			must.Get(grant.Destroy(t.Context(), s, "s", nil))(t)
 			c := config("hazelcast,epoch=0")
-			must.Get(grant.Create(t.Context(), s, "s", c, &grant.AdminOptions{Floor: time.Now().Add(20 * time.Second)}))(t)
+			must.Get(grant.Create(t.Context(), s, "s", c, &grant.CreateOptions{Floor: time.Now().Add(20 * time.Second)}))(t)
 		}, 30 * time.Second},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -36,11 +36,11 @@ func (p Place) check() error {
 // a node ID of it. A record that cannot be read ends the move with ErrDamaged.
 //
 // A sequencer that was moved already is returned, and nothing is written.
-func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (Info, error) {
+func Move(ctx context.Context, name string, from, to Place, o *WaitOptions) (Info, error) {
 	if err := errors.Join(CheckName(name), from.check(), to.check()); err != nil {
 		return Info{}, err
 	}
-	source, target, err := checkMove(ctx, name, from, to, ms(o.withDefaults().Now()))
+	source, target, err := checkMove(ctx, name, from, to, ms(clockOr(cmp.Or(o, new(WaitOptions)).Now)()))
 	if err != nil {
 		return Info{}, err
 	}

@@ -42,7 +42,7 @@ func move(t *testing.T, from, to grant.Store) (grant.Info, error) {
 func moveTo(t *testing.T, from, to grant.Store, url string) (grant.Info, error) {
 	t.Helper()
 	return grant.Move(t.Context(), "s", grant.Place{Store: from, URL: "dir:/a"}, grant.Place{Store: to, URL: url},
-		&grant.AdminOptions{Now: func() time.Time { return time.UnixMilli(moveNow) }})
+		&grant.WaitOptions{Now: func() time.Time { return time.UnixMilli(moveNow) }})
 }
 
 // checkMoved: the target has all that the source's records say, and the source
@@ -68,7 +68,7 @@ func checkMoved(t *testing.T, what string, from, to *memstore.Store) {
 		t.Errorf("%s: here it is %+v, %v", what, info, err)
 	}
 	_, attach := grant.Attach(t.Context(), from, "s")
-	_, create := grant.Create(t.Context(), from, "s", config("default,epoch=0"), at(time.UnixMilli(moveNow)))
+	_, create := grant.Create(t.Context(), from, "s", config("default,epoch=0"), createdAt(time.UnixMilli(moveNow)))
 	for _, err := range []error{attach, create} {
 		if !errors.Is(err, grant.ErrMoved) || !strings.Contains(err.Error(), "moved to etcd://b") {
 			t.Errorf("%s: attach or create here: %v, want the target's URL", what, err)
@@ -131,7 +131,7 @@ func TestMoveRefused(t *testing.T) {
 		held := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"there"}`, moveNow+60_000, moveNow)
 		create := func(layout string) func(from, to *memstore.Store) error {
 			return func(_, to *memstore.Store) error {
-				_, err := grant.Create(ctx, to, "s", config(layout), at(time.UnixMilli(moveNow)))
+				_, err := grant.Create(ctx, to, "s", config(layout), createdAt(time.UnixMilli(moveNow)))
 				return err
 			}
 		}
@@ -144,7 +144,7 @@ func TestMoveRefused(t *testing.T) {
 			"and 0..7 in": func(_, to *memstore.Store) error {
 				c := config("default,epoch=0")
 				c.Nodes = &grant.NodeRange{Hi: 7}
-				_, err := grant.Create(ctx, to, "s", c, at(time.UnixMilli(moveNow)))
+				_, err := grant.Create(ctx, to, "s", c, createdAt(time.UnixMilli(moveNow)))
 				return err
 			},
 			"has members": func(from, to *memstore.Store) error {

@@ -14,8 +14,12 @@ import (
 // now is the clock of tests in which the time does not matter.
 var now = time.UnixMilli(1_795_132_800_000).UTC()
 
-func at(t time.Time) *grant.AdminOptions {
-	return &grant.AdminOptions{Now: func() time.Time { return t }}
+func createdAt(t time.Time) *grant.CreateOptions {
+	return &grant.CreateOptions{Now: func() time.Time { return t }}
+}
+
+func at(t time.Time) *grant.WaitOptions {
+	return &grant.WaitOptions{Now: func() time.Time { return t }}
 }
 
 // put overwrites a value.
@@ -86,7 +90,7 @@ func operations() []operation {
 	}
 	purge := func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Purge(ctx, s, "s") }
 	create := func(ctx context.Context, s grant.Store) (grant.Info, error) {
-		return grant.Create(ctx, s, "s", config("default"), at(now))
+		return grant.Create(ctx, s, "s", config("default"), createdAt(now))
 	}
 	return []operation{
 		{"create", admin(grant.Attached, create), state(grant.Attached)},

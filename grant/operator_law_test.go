@@ -80,7 +80,7 @@ func testForeignKeys(t *testing.T) {
 	}
 	s.values[nodeKey("s", 3, 15)] = held.encode()
 	began := time.Now()
-	if info, err := Destroy(t.Context(), s, "s", &AdminOptions{Now: at(rigTime)}); err != nil || info.State != Destroyed || time.Since(began) < 6*time.Second {
+	if info, err := Destroy(t.Context(), s, "s", &WaitOptions{Now: at(rigTime)}); err != nil || info.State != Destroyed || time.Since(began) < 6*time.Second {
 		t.Errorf("Destroy = %+v, %v after %v: who wrote the damaged record may use it for a window", info, err, time.Since(began))
 	}
 	if n, err := LookupNode(t.Context(), s, Info{Name: "s", Config: Config{Layout: firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0")}}, 3); err != nil || !n.Closing {

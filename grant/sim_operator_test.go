@@ -12,7 +12,7 @@ import (
 func (w *world) time() time.Time { return time.UnixMicro(w.Now) }
 
 // admin returns the options of an operator, whose clock is right.
-func (w *world) admin() *AdminOptions { return &AdminOptions{Now: w.time} }
+func (w *world) admin() *WaitOptions { return &WaitOptions{Now: w.time} }
 
 // create creates the sequencer at the beginning of the world.
 func (w *world) create() {
@@ -21,7 +21,7 @@ func (w *world) create() {
 	if w.Chance(0.5) {
 		now = now.Add(-48 * time.Hour) // so that a fence does not consider it too young
 	}
-	if _, err := Create(done, operator{w, true}, simName, w.config, &AdminOptions{Now: func() time.Time { return now }}); err != nil {
+	if _, err := Create(done, operator{w, true}, simName, w.config, &CreateOptions{Now: func() time.Time { return now }}); err != nil {
 		w.Fail("create: %v", err)
 	}
 	w.created(w.config)
@@ -173,7 +173,7 @@ func (w *world) revive(f fault) {
 			}
 			w.called(callPurge)
 		}
-		_, err := Create(done, operator{w: w}, simName, c, &AdminOptions{Now: w.time})
+		_, err := Create(done, operator{w: w}, simName, c, &CreateOptions{Now: w.time})
 		return err
 	}, func(err error) {
 		if err == nil {
@@ -389,7 +389,7 @@ func (w *world) fenceNow() error {
 		w.fault(younger)
 		c := w.anyConfig(formatFor(w.config.Layout))
 		w.announced(c)
-		if _, err = Create(done, s, simName, c, &AdminOptions{Now: w.time}); err == nil {
+		if _, err = Create(done, s, simName, c, &CreateOptions{Now: w.time}); err == nil {
 			w.created(c)
 			report, err = Fence(done, s, simName, o)
 		}

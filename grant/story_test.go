@@ -120,7 +120,7 @@ func (s *story) do(f []string) {
 	case "now":
 		s.now = s.number(f[1])
 	case "create":
-		window, o := int64(30_000), &AdminOptions{Now: now}
+		window, o := int64(30_000), &CreateOptions{Now: now}
 		switch {
 		case len(f) > 2 && f[1] == "floor":
 			o.Floor = time.UnixMilli(s.number(f[2]))

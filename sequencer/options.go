@@ -96,7 +96,7 @@ func (o *Options) lookupOrCreate(ctx context.Context, s grant.Store, name string
 	}
 	info, err = grant.Lookup(ctx, s, name)
 	if errors.Is(err, grant.ErrNotFound) && !o.Layout.IsZero() && !o.MustExist {
-		info, err = grant.Create(ctx, s, name, created, &grant.AdminOptions{Now: o.Now})
+		info, err = grant.Create(ctx, s, name, created, &grant.CreateOptions{Now: o.Now})
 		if errors.Is(err, grant.ErrMismatch) {
 			info, err = grant.Lookup(ctx, s, name) // another process has created it in the meantime
 		}

@@ -101,7 +101,7 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 	return c.app.withStore(ctx, c.store, true, func(s grant.Store) error {
 		config := grant.DefaultConfig(s, c.layout, nil)
 		config.Nodes = nodes
-		info, err := grant.Create(asOperator(ctx), s, c.name, config, &grant.AdminOptions{Now: c.app.now, Floor: floor})
+		info, err := grant.Create(asOperator(ctx), s, c.name, config, &grant.CreateOptions{Now: c.app.now, Floor: floor})
 		c.app.audit(ctx, s, "created", c.name, err)
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ func TestListRecreates(t *testing.T) {
 	longest := c
 	longest.Window = 10 * time.Minute
 	floor := time.Date(2026, 10, 2, 3, 4, 5, 678e6, time.UTC)
-	must.Get(grant.Create(t.Context(), s, "orders", longest, &grant.AdminOptions{Floor: floor}))(t)
+	must.Get(grant.Create(t.Context(), s, "orders", longest, &grant.CreateOptions{Floor: floor}))(t)
 	info := must.Get(grant.SetWindow(t.Context(), s, "orders", c.Window))(t)
 	code, out := runLine(t, "sequencer list --store "+url)
 	var create, fence string

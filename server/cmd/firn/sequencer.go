@@ -51,7 +51,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		if err := c.Check(); err != nil {
 			return misuse("", "%w", err)
 		}
-		info, err := grant.Create(ctx, s, args[0], c, &grant.AdminOptions{Now: a.now, Floor: floor})
+		info, err := grant.Create(ctx, s, args[0], c, &grant.CreateOptions{Now: a.now, Floor: floor})
 		a.audit(ctx, s, "created", args[0], err)
 		if err != nil {
 			return err
@@ -225,13 +225,13 @@ func (a *app) handOver(ctx context.Context, s grant.Store, i grant.Info, wait bo
 // newSequencerWaitingChange makes a command that waits until members have given
 // their node IDs back.
 func newSequencerWaitingChange(a *app, name string, confirm bool,
-	change func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
+	change func(context.Context, grant.Store, string, *grant.WaitOptions) (grant.Info, error)) *cobra.Command {
 	yes := !confirm
 	cmd := newSequencerChange(a, name, func(ctx context.Context, s grant.Store, q string) (grant.Info, error) {
 		if err := a.confirm(yes, q, name); err != nil {
 			return grant.Info{}, err
 		}
-		info, err := change(ctx, s, q, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, q)})
+		info, err := change(ctx, s, q, &grant.WaitOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, q)})
 		if ctx.Err() != nil && err != nil && info.Name != "" {
 			a.note("sequencer %s remains %s and grants no new windows; run firn sequencer %s %s to continue",
 				info.Name, info.State, name, info.Name)
@@ -292,7 +292,7 @@ func newSequencerNodes(a *app) *cobra.Command {
 			return grant.Info{}, err
 		}
 		return grant.SetNodes(ctx, s, name, nodes,
-			&grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, name)})
+			&grant.WaitOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, name)})
 	})
 	cmd.Args = nameAnd(func(s string) (err error) {
 		if s != "all" {

@@ -98,7 +98,7 @@ func (w *outageWorld) put(key, value string) {
 }
 
 // create creates orders.
-func (w *outageWorld) create(layout string, o *grant.AdminOptions) {
+func (w *outageWorld) create(layout string, o *grant.CreateOptions) {
 	w.t.Helper()
 	_, err := grant.Create(w.t.Context(), w.mem, "orders", grant.DefaultConfig(nil, firn.MustParseLayout(layout), nil), o)
 	w.must(err)
@@ -163,10 +163,10 @@ var outages = map[string]outage{
 		w.put("v1/orders/n/0003", fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h"}`, now+60_000, now))
 	}},
 	"not-yet": {others: true, before: func(w *outageWorld) {
-		w.create("default", &grant.AdminOptions{Floor: time.Now().Add(time.Hour)})
+		w.create("default", &grant.CreateOptions{Floor: time.Now().Add(time.Hour)})
 	}},
 	"time-over": {others: true, before: func(w *outageWorld) {
-		w.create("default,epoch=1950-01-01T00:00:00Z", &grant.AdminOptions{Now: func() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }})
+		w.create("default,epoch=1950-01-01T00:00:00Z", &grant.CreateOptions{Now: func() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }})
 	}},
 	"bad-record": {others: true, before: func(w *outageWorld) { w.put("v1/orders/config", "{") }},
 	"detached": {others: true, begin: func(w *outageWorld) {

@@ -310,7 +310,7 @@ func TestHandedOver(t *testing.T) {
 			for i, s := range stores {
 				c := grant.DefaultConfig(s, firn.MustParseLayout("default"), nil)
 				c.Nodes = &grant.NodeRange{Lo: 2 * uint64(i), Hi: 2*uint64(i) + 1}
-				o := new(grant.AdminOptions)
+				o := new(grant.CreateOptions)
 				switch {
 				case row.floor == -1:
 					c.Nodes = nil

@@ -137,7 +137,7 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 		if err := config.Check(); err != nil {
 			return info, &ConfigError{err.Error()}
 		}
-		if info, err = grant.Create(ctx, c.Store, c.Sequencer, config, &grant.AdminOptions{Now: c.Now}); errors.Is(err, grant.ErrMismatch) {
+		if info, err = grant.Create(ctx, c.Store, c.Sequencer, config, &grant.CreateOptions{Now: c.Now}); errors.Is(err, grant.ErrMismatch) {
 			info, err = grant.Lookup(ctx, c.Store, c.Sequencer) // another process created it meanwhile
 		}
 		if err != nil {
