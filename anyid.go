@@ -1,28 +1,27 @@
 package firn
 
 // AnyID is the constraint that ID and ID128 satisfy.
-type AnyID[I any] interface {
-	ID | ID128
-	fromWide(wide) I
-	wide() wide
-	plus(uint64) I
+type AnyID interface{ ID | ID128 }
+
+// fromWide returns the ID with a number.
+func fromWide[I AnyID](w wide) (id I) {
+	switch id := any(&id).(type) {
+	case *ID:
+		*id = ID(w.lo)
+	case *ID128:
+		id.put(w)
+	}
+	return id
 }
 
-func (ID) fromWide(w wide) ID { return ID(w.lo) }
-
-func (id ID) plus(step uint64) ID { return id + ID(step) }
-
-func (id ID) wide() wide { return wide{0, uint64(id)} }
-
-func (ID128) fromWide(w wide) ID128 { return ID128FromUint64s(w.hi, w.lo) }
-
-func (id ID128) wide() wide { hi, lo := id.Uint64s(); return wide{hi, lo} }
-
-func (id ID128) plus(step uint64) ID128 {
-	hi, lo := id.Uint64s()
-	sum := lo + step
-	if sum < lo {
-		hi++
+// wideOf returns the number of an ID.
+func wideOf[I AnyID](id *I) wide {
+	switch id := any(id).(type) {
+	case *ID:
+		return wide{0, uint64(*id)}
+	case *ID128:
+		hi, lo := id.Uint64s()
+		return wide{hi, lo}
 	}
-	return ID128FromUint64s(hi, sum)
+	return wide{}
 }

@@ -19,14 +19,14 @@ type Batch = BatchOf[ID]
 type Run = RunOf[ID]
 
 // A RunOf is a Run of 64-bit or 128-bit IDs.
-type RunOf[I AnyID[I]] struct {
+type RunOf[I AnyID] struct {
 	First I
 	Step  uint64 // 1 if Count is 1 and the layout has no step
 	Count int    // at least 1
 }
 
 // A BatchOf is a Batch of 64-bit or 128-bit IDs.
-type BatchOf[I AnyID[I]] struct {
+type BatchOf[I AnyID] struct {
 	// Either the slots [slot, slot+n) of a composer …
 	composer *composer
 	slot     uint64
@@ -41,7 +41,7 @@ type BatchOf[I AnyID[I]] struct {
 // BatchFromRuns returns the batch of the IDs in runs, for a Source that does
 // not make them itself. Runs without IDs are omitted. IDs are dropped where Len
 // would exceed the largest int.
-func BatchFromRuns[I AnyID[I]](runs ...RunOf[I]) BatchOf[I] {
+func BatchFromRuns[I AnyID](runs ...RunOf[I]) BatchOf[I] {
 	var b BatchOf[I]
 	for _, r := range runs {
 		r.Count = min(r.Count, math.MaxInt-b.n)
@@ -54,7 +54,7 @@ func BatchFromRuns[I AnyID[I]](runs ...RunOf[I]) BatchOf[I] {
 }
 
 // newBatch returns the batch of n slots.
-func newBatch[I AnyID[I]](c *composer, slot uint64, n int) BatchOf[I] {
+func newBatch[I AnyID](c *composer, slot uint64, n int) BatchOf[I] {
 	b := BatchOf[I]{composer: c, slot: slot, n: n}
 	if !c.random.isZero() {
 		b.seed = randomWide()
@@ -83,14 +83,12 @@ func (b BatchOf[I]) each(yield func(I) bool) {
 }
 
 func (r RunOf[I]) each(yield func(I) bool) bool {
-	id := r.First
-	for i := range r.Count {
-		if i > 0 {
-			id = id.plus(r.Step)
-		}
-		if !yield(id) {
+	w := wideOf(&r.First)
+	for range r.Count {
+		if !yield(fromWide[I](w)) {
 			return false
 		}
+		w = w.plus(r.Step)
 	}
 	return true
 }
@@ -188,9 +186,8 @@ func (r RunOf[I]) appendRaw(dst []byte, lo, hi int) []byte {
 
 // runAt returns the run of the slots that starts at slot and stays below end.
 func (b BatchOf[I]) runAt(slot, end uint64) RunOf[I] {
-	var zero I
 	c := b.composer
-	r := RunOf[I]{First: zero.fromWide(c.compose128(slot)), Step: 1, Count: 1}
+	r := RunOf[I]{First: fromWide[I](c.compose128(slot)), Step: 1, Count: 1}
 	if c.runShift <= 63 {
 		size := uint64(1) << c.runBits
 		r.Step, r.Count = 1<<c.runShift, int(min(size-slot&(size-1), end-slot))
@@ -219,10 +216,10 @@ func (b BatchOf[I]) write(dst []I) {
 }
 
 // writeRun fills dst with IDs, starting with first.
-func writeRun[I AnyID[I]](dst []I, first I, step uint64) {
+func writeRun[I AnyID](dst []I, first I, step uint64) {
 	switch dst := any(dst).(type) {
 	case []ID:
-		id := uint64(first.wide().lo)
+		id := uint64(any(first).(ID))
 		for len(dst) >= 8 { // the loop costs more than the stores
 			d := (*[8]ID)(dst)
 			d[0], d[1], d[2], d[3] = ID(id), ID(id+step), ID(id+2*step), ID(id+3*step)
@@ -236,12 +233,10 @@ func writeRun[I AnyID[I]](dst []I, first I, step uint64) {
 			id += step
 		}
 	case []ID128:
-		w := first.wide()
+		w := wideOf(&first)
 		for i := range dst {
 			dst[i].put(w)
-			var carry uint64
-			w.lo, carry = bits.Add64(w.lo, step, 0)
-			w.hi += carry
+			w = w.plus(step)
 		}
 	}
 }
@@ -274,6 +269,5 @@ func (b BatchOf[I]) writeRandom(dst []I) {
 
 // randomAt returns the ID of a slot, with its random bits.
 func (b BatchOf[I]) randomAt(slot uint64) I {
-	var zero I
-	return zero.fromWide(b.composer.compose128(slot).or(mix(b.seed, slot).and(b.composer.random)))
+	return fromWide[I](b.composer.compose128(slot).or(mix(b.seed, slot).and(b.composer.random)))
 }

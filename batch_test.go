@@ -63,7 +63,7 @@ func TestAppendRaw(t *testing.T) {
 	testAppendRaw(t, "zero", Batch{}, Raw.Append)
 }
 
-func testAppendRaw[I AnyID[I]](t *testing.T, name string, b BatchOf[I], appendID func([]byte, I) []byte) {
+func testAppendRaw[I AnyID](t *testing.T, name string, b BatchOf[I], appendID func([]byte, I) []byte) {
 	t.Helper()
 	all := slices.Collect(b.All())
 	for lo := range b.Len() + 1 {

@@ -27,7 +27,7 @@ type Generator = GeneratorOf[ID]
 //
 // A Generator must be made by NewGenerator or NewGenerator128 and must not be
 // copied.
-type GeneratorOf[I AnyID[I]] struct{ core }
+type GeneratorOf[I AnyID] struct{ core }
 
 // NewGenerator returns a generator for IDs of layout. It does not call
 // Options.Now.
@@ -45,7 +45,7 @@ func NewGenerator128(layout Layout, grant Grant, o *Options) (*GeneratorOf[ID128
 
 // makeGenerator returns a generator. size and twin are for the error about a
 // layout of the wrong size.
-func makeGenerator[I AnyID[I]](layout Layout, grant Grant, o *Options, size uint8,
+func makeGenerator[I AnyID](layout Layout, grant Grant, o *Options, size uint8,
 	twin string) (*GeneratorOf[I], error) {
 	if err := layout.checkBits(size, twin); err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (g *GeneratorOf[I]) batchAt(t *term, slot, n uint64) BatchOf[I] {
 // put writes the ID of a slot of a term, with its random bits, to its
 // destination: copying a 128-bit ID costs more than making it. It is not a
 // method of I, because generic code calls methods through a table.
-func put[I AnyID[I]](id *I, t *term, slot uint64) {
+func put[I AnyID](id *I, t *term, slot uint64) {
 	switch id := any(id).(type) {
 	case *ID:
 		*id = t.id(slot)

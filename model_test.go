@@ -376,7 +376,7 @@ type anyRun struct {
 }
 
 // A gen is a GeneratorOf whose IDs are numbers.
-type gen[I firn.AnyID[I]] struct{ *firn.GeneratorOf[I] }
+type gen[I firn.AnyID] struct{ *firn.GeneratorOf[I] }
 
 func newAny(l firn.Layout, grant firn.Grant, o *firn.Options) (anyGenerator, error) {
 	if l.Bits() == 128 {
@@ -418,7 +418,7 @@ func (g gen[I]) fill(ctx context.Context, n int) ([]wideID, error) {
 	return wide, nil
 }
 
-func batchOf[I firn.AnyID[I]](b firn.BatchOf[I]) anyBatch {
+func batchOf[I firn.AnyID](b firn.BatchOf[I]) anyBatch {
 	out := anyBatch{len: b.Len()}
 	for id := range b.All() {
 		out.ids = append(out.ids, wideOfAny(id))

@@ -15,7 +15,7 @@ import (
 type Prefetcher = PrefetcherOf[ID]
 
 // A PrefetcherOf is a Prefetcher of 64-bit or 128-bit IDs.
-type PrefetcherOf[I AnyID[I]] struct {
+type PrefetcherOf[I AnyID] struct {
 	source             SourceOf[I]
 	validity           time.Duration // 0 or less: IDs may have any age
 	minCount, maxCount int           // bounds of count
@@ -118,7 +118,7 @@ func (o *PrefetchOptions) withDefaults() PrefetchOptions {
 // other. Other constructors return an error, because a layout or a grant may
 // come from a user or a store. These numbers are the program's own, so a bad
 // one is a mistake in the program.
-func NewPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
+func NewPrefetcher[I AnyID](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
 	if source == nil {
 		panic("firn: NewPrefetcher needs a source")
 	}

@@ -12,7 +12,7 @@ import (
 // A block is a batch ready for use. It is immutable except for next, refetchAt
 // and lastStretch. It fits a cache line, which a goroutine that takes an ID
 // must own anyway.
-type block[I AnyID[I]] struct {
+type block[I AnyID] struct {
 	size        uint64                     // number of IDs
 	next        atomic.Uint64              // index of the next ID; size or more when used up
 	refetchAt   atomic.Uint64              // the index at which the next batch is fetched
@@ -25,7 +25,7 @@ type block[I AnyID[I]] struct {
 // be short. Stretches are compact. A list of IDs that another processor wrote
 // would have to come from that processor's cache, which takes longer than
 // everything else.
-type content[I AnyID[I]] struct {
+type content[I AnyID] struct {
 	stretches []stretch[I]  // in order
 	ids       []I           // used instead of stretches if these are short
 	few       [1]stretch[I] // room for stretches, as most batches have one
@@ -33,7 +33,7 @@ type content[I AnyID[I]] struct {
 }
 
 // A stretch is a run with the index of its first ID.
-type stretch[I AnyID[I]] struct {
+type stretch[I AnyID] struct {
 	start, size uint64
 	first       I
 	step        uint64
@@ -44,7 +44,7 @@ const never = math.MaxUint64
 
 // newBlock returns the block of a batch. It rejects a batch without IDs or with
 // more than count.
-func newBlock[I AnyID[I]](batch BatchOf[I], count int) (*block[I], error) {
+func newBlock[I AnyID](batch BatchOf[I], count int) (*block[I], error) {
 	n := batch.Len()
 	if n < 1 || n > count {
 		return nil, fmt.Errorf("firn: the source of a prefetcher was asked for %d IDs and gave %d", count, n)
@@ -71,7 +71,7 @@ func (b *block[I]) age() time.Duration { return b.content.took + time.Since(b.ar
 
 // stretchesOf appends a batch to all as stretches, or returns nil if these are
 // short on average.
-func stretchesOf[I AnyID[I]](batch BatchOf[I], all []stretch[I]) []stretch[I] {
+func stretchesOf[I AnyID](batch BatchOf[I], all []stretch[I]) []stretch[I] {
 	if batch.composer != nil && !batch.composer.random.isZero() {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (s *stretch[I]) at(i uint64) (id I) {
 		*id64 = *any(&s.first).(*ID) + ID(by)
 		return id
 	}
-	return s.first.plus(by)
+	return fromWide[I](wideOf(&s.first).plus(by))
 }
 
 // copyTo copies the IDs from an index on, until the block ends or dst is full.

@@ -10,7 +10,7 @@ import (
 
 // A fetch is a call to the source that is in progress: in the background, or by
 // the caller that began it. Its results may be read once done is closed.
-type fetch[I AnyID[I]] struct {
+type fetch[I AnyID] struct {
 	count     int  // of IDs
 	byCaller  bool // made by the call that began it
 	began     time.Time

@@ -750,7 +750,7 @@ func TestPrefetcherRuns(t *testing.T) {
 	checkPrefetched(t, "too wide for a stretch", BatchFromRuns(RunOf[ID128]{wide, 1 << 60, 100}, RunOf[ID128]{ID128{15: 1}, 1, 100}))
 }
 
-func checkPrefetched[I AnyID[I]](t *testing.T, name string, batch BatchOf[I]) {
+func checkPrefetched[I AnyID](t *testing.T, name string, batch BatchOf[I]) {
 	t.Helper()
 	want := slices.Collect(batch.All())
 	b := must.Get(newBlock(batch, len(want)))(t)
@@ -772,7 +772,7 @@ func checkPrefetched[I AnyID[I]](t *testing.T, name string, batch BatchOf[I]) {
 }
 
 // A once is a Source of one batch, again and again.
-type once[I AnyID[I]] struct{ batch BatchOf[I] }
+type once[I AnyID] struct{ batch BatchOf[I] }
 
 func (o once[I]) NextBatch(context.Context, int) (BatchOf[I], error) { return o.batch, nil }
 

@@ -8,7 +8,7 @@ type Source = SourceOf[ID]
 
 // A SourceOf is a Source of 64-bit or 128-bit IDs. It must be safe for
 // concurrent use by multiple goroutines.
-type SourceOf[I AnyID[I]] interface {
+type SourceOf[I AnyID] interface {
 	// NextBatch returns between 1 and n IDs, or an error. It returns soon after
 	// ctx is done at the latest.
 	NextBatch(ctx context.Context, n int) (BatchOf[I], error)

@@ -19,6 +19,11 @@ func (w wide) shr(n uint8) wide {
 	return wide{w.hi >> n, w.lo>>n | w.hi<<(64-n) | w.hi>>(n-64)}
 }
 
+func (w wide) plus(n uint64) wide {
+	lo, carry := bits.Add64(w.lo, n, 0)
+	return wide{w.hi + carry, lo}
+}
+
 // ones returns the number whose n lowest bits are set, n ≤ 128.
 func ones(n uint8) wide {
 	if n <= 64 {

@@ -16,7 +16,7 @@ import (
 // servers may be newer than their clients.
 
 // idSize returns the size of an ID in bytes.
-func idSize[I firn.AnyID[I]]() int {
+func idSize[I firn.AnyID]() int {
 	var id I
 	if _, ok := any(id).(firn.ID); ok {
 		return 8
@@ -25,7 +25,7 @@ func idSize[I firn.AnyID[I]]() int {
 }
 
 // numberOf returns the number of an ID of either width.
-func numberOf[I firn.AnyID[I]](id I) firn.ID128 {
+func numberOf[I firn.AnyID](id I) firn.ID128 {
 	switch id := any(id).(type) {
 	case firn.ID:
 		return firn.ID128FromUint64s(0, uint64(id))
@@ -36,7 +36,7 @@ func numberOf[I firn.AnyID[I]](id I) firn.ID128 {
 }
 
 // lastOf returns the number of the last ID of a run, and whether it fits an ID.
-func lastOf[I firn.AnyID[I]](r firn.RunOf[I]) (last firn.ID128, ok bool) {
+func lastOf[I firn.AnyID](r firn.RunOf[I]) (last firn.ID128, ok bool) {
 	hi, lo := numberOf(r.First).Uint64s()
 	over, by := bits.Mul64(r.Step, uint64(r.Count)-1)
 	lo, carry := bits.Add64(lo, by, 0)
@@ -47,7 +47,7 @@ func lastOf[I firn.AnyID[I]](r firn.RunOf[I]) (last firn.ID128, ok bool) {
 // checkRuns returns an error unless runs have count IDs, each of them once. In
 // most layouts runs ascend. In a layout whose time is not on top, they come in
 // any order and may be interleaved.
-func checkRuns[I firn.AnyID[I]](runs []firn.RunOf[I], count int) error {
+func checkRuns[I firn.AnyID](runs []firn.RunOf[I], count int) error {
 	type span struct{ first, last firn.ID128 }
 	total, spans := 0, make([]span, len(runs))
 	for i, r := range runs {
@@ -93,7 +93,7 @@ func maxAnswerSize(n int) int { return 1024 + 128*n }
 
 // parseRuns parses {"runs":[{"first":"…","step":"…","count":…}]}. IDs are
 // hexadecimal with all their digits.
-func parseRuns[I firn.AnyID[I]](data []byte) ([]firn.RunOf[I], error) {
+func parseRuns[I firn.AnyID](data []byte) ([]firn.RunOf[I], error) {
 	var answer struct {
 		Runs []struct {
 			First string
@@ -116,7 +116,7 @@ func parseRuns[I firn.AnyID[I]](data []byte) ([]firn.RunOf[I], error) {
 }
 
 // parsePacked parses count IDs, big-endian, with nothing between them.
-func parsePacked[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error) {
+func parsePacked[I firn.AnyID](data []byte, count int) ([]firn.RunOf[I], error) {
 	size := idSize[I]()
 	switch other := 24 - size; len(data) {
 	case count * size:
@@ -150,7 +150,7 @@ func widthError(size int) error {
 }
 
 // parseHex parses an ID with all its hexadecimal digits.
-func parseHex[I firn.AnyID[I]](text string) (id I, err error) {
+func parseHex[I firn.AnyID](text string) (id I, err error) {
 	size := idSize[I]()
 	switch other := 24 - size; len(text) {
 	case 2 * size:

@@ -86,7 +86,7 @@ func TestBadAnswers(t *testing.T) {
 }
 
 // readJSON reads an answer.
-func readJSON[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error) {
+func readJSON[I firn.AnyID](data []byte, count int) ([]firn.RunOf[I], error) {
 	runs, err := parseRuns[I](data)
 	if err == nil {
 		err = checkRuns(runs, count)
@@ -110,7 +110,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-func fuzzAnswer[I firn.AnyID[I]](t *testing.T, data []byte, count int) {
+func fuzzAnswer[I firn.AnyID](t *testing.T, data []byte, count int) {
 	if runs, err := readJSON[I](data, count); err == nil {
 		checkAnswer(t, runs, count)
 	}
@@ -120,7 +120,7 @@ func fuzzAnswer[I firn.AnyID[I]](t *testing.T, data []byte, count int) {
 	}
 }
 
-func checkAnswer[I firn.AnyID[I]](t *testing.T, runs []firn.RunOf[I], count int) {
+func checkAnswer[I firn.AnyID](t *testing.T, runs []firn.RunOf[I], count int) {
 	seen := make(map[I]bool)
 	var zero I
 	for id := range firn.BatchFromRuns(runs...).All() {

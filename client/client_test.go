@@ -557,7 +557,7 @@ func TestLayouts(t *testing.T) {
 }
 
 // take adds the IDs of a batch.
-func take[I firn.AnyID[I]](q *SequencerOf[I], seen map[firn.ID128]bool, decompose func(I) (firn.Parts, error)) error {
+func take[I firn.AnyID](q *SequencerOf[I], seen map[firn.ID128]bool, decompose func(I) (firn.Parts, error)) error {
 	b, err := q.NextBatch(context.Background(), 500)
 	for id := range b.All() {
 		if _, err := decompose(id); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // A fetcher is the source of a sequencer's prefetcher. It returns the result of
 // a single request, because callers wait for it.
-type fetcher[I firn.AnyID[I]] struct{ sequencer *SequencerOf[I] }
+type fetcher[I firn.AnyID] struct{ sequencer *SequencerOf[I] }
 
 func (f fetcher[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
 	return f.sequencer.fetch(ctx, n)

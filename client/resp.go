@@ -79,7 +79,7 @@ const maxText = 64
 
 // readRuns reads up to most runs, each of its first ID, its step and its count.
 // wrong is the error of an invalid ID: the rest of the answer is not read then.
-func readRuns[I firn.AnyID[I]](r *bufio.Reader, most int) (runs []firn.RunOf[I], wrong, err error) {
+func readRuns[I firn.AnyID](r *bufio.Reader, most int) (runs []firn.RunOf[I], wrong, err error) {
 	n, err := readNumber(r, '*', most)
 	for range n {
 		if items, err := readNumber(r, '*', 3); err != nil || items != 3 {

@@ -19,7 +19,7 @@ import (
 type Sequencer = SequencerOf[firn.ID]
 
 // A SequencerOf is a Sequencer of 64-bit or 128-bit IDs.
-type SequencerOf[I firn.AnyID[I]] struct {
+type SequencerOf[I firn.AnyID] struct {
 	prefetch *firn.PrefetcherOf[I]
 	client   *Client
 	name     string
@@ -44,7 +44,7 @@ type SequencerOf[I firn.AnyID[I]] struct {
 var _ firn.Source = (*Sequencer)(nil)
 
 // sequencerOf finds or makes a sequencer.
-func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], name string) *SequencerOf[I] {
+func sequencerOf[I firn.AnyID](c *Client, all map[string]*SequencerOf[I], name string) *SequencerOf[I] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := all[name]; s != nil {

@@ -8,7 +8,7 @@ import (
 
 // A holder is a sequencer as seen by its Keeper. A sequencer does not have these
 // methods itself, because a caller could then use a node ID without a grant.
-type holder[I firn.AnyID[I]] struct{ sequencer *SequencerOf[I] }
+type holder[I firn.AnyID] struct{ sequencer *SequencerOf[I] }
 
 // Begin starts or switches the generator under a grant.
 func (h holder[I]) Begin(g firn.Grant) error {

@@ -21,7 +21,7 @@ var _ firn.Source = (*Sequencer)(nil)
 // A SequencerOf is a Sequencer of 64-bit or 128-bit IDs. It is safe for
 // concurrent use by multiple goroutines. It must be made by Open or Open128,
 // and ends with Close.
-type SequencerOf[I firn.AnyID[I]] struct {
+type SequencerOf[I firn.AnyID] struct {
 	name         string
 	config       grant.Config
 	waitForNode  bool // if none is free
@@ -78,7 +78,7 @@ func (q *SequencerOf[I]) checkLayout(l firn.Layout, o *Options, name string, bit
 // open opens a member of a sequencer and, unless the Options say otherwise,
 // joins it. bits and twin are those of checkLayout, and newGenerator makes its
 // generators.
-func open[I firn.AnyID[I]](ctx context.Context, s grant.Store, name string, o *Options, bits int, twin string,
+func open[I firn.AnyID](ctx context.Context, s grant.Store, name string, o *Options, bits int, twin string,
 	newGenerator func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)) (*SequencerOf[I], error) {
 	q := &SequencerOf[I]{newGenerator: newGenerator}
 	if o == nil {

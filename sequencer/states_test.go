@@ -38,7 +38,7 @@ func twins(t *testing.T, s grant.Store, c sequencer.Options) map[string]twin {
 }
 
 // callsOf returns the calls that make IDs, three at once if they can.
-func callsOf[I firn.AnyID[I]](q *sequencer.SequencerOf[I]) map[string]func(context.Context) error {
+func callsOf[I firn.AnyID](q *sequencer.SequencerOf[I]) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Next":      func(ctx context.Context) error { _, err := q.Next(ctx); return err },
 		"TryNext":   func(context.Context) error { _, err := q.TryNext(); return err },

@@ -131,7 +131,7 @@ const (
 
 // Append appends the typed text of an ID to b. With an empty prefix, that is
 // only the digits. Append does not check the prefix.
-func Append[I firn.ID | firn.ID128](b []byte, prefix string, id I) []byte {
+func Append[I firn.AnyID](b []byte, prefix string, id I) []byte {
 	if prefix != "" {
 		b = append(append(b, prefix...), '_')
 	}
@@ -152,7 +152,7 @@ func Append[I firn.ID | firn.ID128](b []byte, prefix string, id I) []byte {
 // the digits, and is for the empty prefix. It is strict: digits are in lower
 // case, and there are exactly 13 of them for an ID of 64 bits, and 26 for one
 // of 128. The error is a *firn.ParseError.
-func Parse[I firn.ID | firn.ID128](prefix, text string) (id I, err error) {
+func Parse[I firn.AnyID](prefix, text string) (id I, err error) {
 	got, digits, err := Cut(text)
 	fail := func(pos int, format string, args ...any) (I, error) {
 		var zero I

@@ -201,7 +201,7 @@ func (h *Handler) newGenerator() (generator, error) {
 
 // generatorOf returns a source as a generator, with the function that writes
 // its IDs.
-func generatorOf[I firn.AnyID[I]](source firn.SourceOf[I], appendID func(firn.Format, []byte, I) []byte) generator {
+func generatorOf[I firn.AnyID](source firn.SourceOf[I], appendID func(firn.Format, []byte, I) []byte) generator {
 	return func(ctx context.Context, n int, runs bool) ([]byte, error) {
 		b, err := source.NextBatch(ctx, n)
 		if err != nil || !runs {

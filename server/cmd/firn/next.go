@@ -187,7 +187,7 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 }
 
 // writeFrom writes IDs of the sequencer that open opens.
-func writeFrom[I firn.AnyID[I], Q interface {
+func writeFrom[I firn.AnyID, Q interface {
 	Fill(context.Context, []I) error
 	Status() grant.Status
 	Close(context.Context) error
@@ -233,7 +233,7 @@ func (n *nextCmd) fromGenerator(ctx context.Context, node uint64) error {
 }
 
 // writeIDs writes IDs as they come, one batch at a time.
-func writeIDs[I firn.AnyID[I]](ctx context.Context, n *nextCmd, fill func(context.Context, []I) error) error {
+func writeIDs[I firn.AnyID](ctx context.Context, n *nextCmd, fill func(context.Context, []I) error) error {
 	before, after := "", "\n"
 	switch {
 	case n.asJSON:

@@ -57,7 +57,7 @@ type Sequencer struct {
 // A source makes the IDs of a Sequencer: a generator, or a sequencer of a
 // store. It answers calls in the order of their arrival, however many IDs each
 // requests.
-type source[I firn.AnyID[I]] interface {
+type source[I firn.AnyID] interface {
 	firn.SourceOf[I]
 
 	// TryNextBatch makes IDs that are available and that no earlier call waits
@@ -70,7 +70,7 @@ type source[I firn.AnyID[I]] interface {
 // take IDs afterwards, so that a call that returns an error has taken nothing,
 // as far as possible (see firn.Generator's NextBatch). A wait must end with the
 // context.
-func NewSequencer[I firn.AnyID[I]](l firn.Layout, from source[I]) *Sequencer {
+func NewSequencer[I firn.AnyID](l firn.Layout, from source[I]) *Sequencer {
 	line := newQueue(l, from)
 	return &Sequencer{Layout: l, try: line.try, waitInLine: line.waitInLine}
 }

@@ -41,13 +41,13 @@ type Batch struct {
 }
 
 // BatchOf returns a batch as a Batch, or an error if it has not n IDs.
-func BatchOf[I firn.AnyID[I]](l *firn.Layout, b firn.BatchOf[I], n int) (out Batch, err error) {
+func BatchOf[I firn.AnyID](l *firn.Layout, b firn.BatchOf[I], n int) (out Batch, err error) {
 	err = setBatch(&out, l, &b, n)
 	return out, err
 }
 
 // setBatch is BatchOf without copies on the stack: see Front.Take.
-func setBatch[I firn.AnyID[I]](out *Batch, l *firn.Layout, b *firn.BatchOf[I], n int) error {
+func setBatch[I firn.AnyID](out *Batch, l *firn.Layout, b *firn.BatchOf[I], n int) error {
 	if b.Len() != n {
 		return fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n)
 	}

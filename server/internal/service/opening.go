@@ -239,7 +239,7 @@ func (b *StoreBackend) find(ctx context.Context, name string, creator *Creator,
 }
 
 // openAs opens a sequencer, and sets the fields of e for it.
-func openAs[I firn.AnyID[I], Q interface {
+func openAs[I firn.AnyID, Q interface {
 	source[I]
 	openSequencer
 }](ctx context.Context, e *entry, options *sequencer.Options,

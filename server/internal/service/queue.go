@@ -20,7 +20,7 @@ type queue struct {
 	waiting atomic.Int64 // calls that wait for their turn
 }
 
-func newQueue[I firn.AnyID[I]](layout firn.Layout, from source[I]) *queue {
+func newQueue[I firn.AnyID](layout firn.Layout, from source[I]) *queue {
 	return &queue{layout: &layout, try: func(n int) (out Batch, err error) {
 		b, err := from.TryNextBatch(n)
 		if err == nil {

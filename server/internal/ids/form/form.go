@@ -183,7 +183,7 @@ func (f *Form) Append128(b []byte, id firn.ID128) []byte {
 }
 
 // Append appends the text of an ID of either size, as Form.Append does.
-func Append[I firn.AnyID[I]](b []byte, id I, f *Form) []byte {
+func Append[I firn.AnyID](b []byte, id I, f *Form) []byte {
 	if wide, ok := any(id).(firn.ID128); ok {
 		return f.Append128(b, wide)
 	}

@@ -148,7 +148,7 @@ func newLoader(o Options) (*loader, error) {
 }
 
 // packedOf returns a function that takes count IDs and appends their bytes.
-func packedOf[I firn.AnyID[I]](s *client.SequencerOf[I], count int) func(ctx context.Context, b []byte) ([]byte, error) {
+func packedOf[I firn.AnyID](s *client.SequencerOf[I], count int) func(ctx context.Context, b []byte) ([]byte, error) {
 	return func(ctx context.Context, b []byte) ([]byte, error) {
 		batch, err := s.NextBatch(ctx, count)
 		if err != nil {

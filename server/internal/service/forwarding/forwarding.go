@@ -257,7 +257,7 @@ func unpack(l *firn.Layout, packed []byte, n int) (service.Batch, error) {
 }
 
 // runsOf returns packed IDs of a size as few runs.
-func runsOf[I firn.AnyID[I]](packed []byte, size int, read func([]byte) I) (runs []firn.RunOf[I]) {
+func runsOf[I firn.AnyID](packed []byte, size int, read func([]byte) I) (runs []firn.RunOf[I]) {
 	for at := 0; at < len(packed); at += size {
 		id := packed[at : at+size]
 		if k := len(runs) - 1; k >= 0 {

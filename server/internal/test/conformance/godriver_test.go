@@ -90,7 +90,7 @@ func verifyWith(file string) func(tls.ConnectionState) error {
 	}
 }
 
-func drive[I firn.AnyID[I]](c *client.Client, ids *client.SequencerOf[I]) {
+func drive[I firn.AnyID](c *client.Client, ids *client.SequencerOf[I]) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		words := strings.Fields(lines.Text())
 		text, err := command(c, ids, words)
@@ -116,7 +116,7 @@ func drive[I firn.AnyID[I]](c *client.Client, ids *client.SequencerOf[I]) {
 	}
 }
 
-func command[I firn.AnyID[I]](c *client.Client, ids *client.SequencerOf[I], words []string) (string, error) {
+func command[I firn.AnyID](c *client.Client, ids *client.SequencerOf[I], words []string) (string, error) {
 	ctx := context.Background()
 	n := 0
 	if len(words) > 1 {
@@ -151,13 +151,13 @@ func command[I firn.AnyID[I]](c *client.Client, ids *client.SequencerOf[I], word
 	return "", fmt.Errorf("unknown command %s", words[0])
 }
 
-func texts[I firn.AnyID[I]](all []I) string {
+func texts[I firn.AnyID](all []I) string {
 	text := fmt.Sprint(all)
 	return text[1 : len(text)-1]
 }
 
 // burst draws n IDs in each of some goroutines.
-func burst[I firn.AnyID[I]](ctx context.Context, ids *client.SequencerOf[I], n, threads int) (data []byte, longest time.Duration, err error) {
+func burst[I firn.AnyID](ctx context.Context, ids *client.SequencerOf[I], n, threads int) (data []byte, longest time.Duration, err error) {
 	var (
 		mu   sync.Mutex
 		wait sync.WaitGroup
@@ -187,7 +187,7 @@ func burst[I firn.AnyID[I]](ctx context.Context, ids *client.SequencerOf[I], n, 
 	return data, longest, err
 }
 
-func appendID[I firn.AnyID[I]](b []byte, id I) []byte {
+func appendID[I firn.AnyID](b []byte, id I) []byte {
 	switch id := any(id).(type) {
 	case firn.ID:
 		return binary.BigEndian.AppendUint64(b, uint64(id))
