@@ -15,7 +15,7 @@ const (
 	actionGetMany                       // Keys
 	actionList                          // Key is the prefix
 	actionCAS                           // Key, Old, Next
-	actionTime                          // ask the store for its time; only with MemberOptions.storeClock
+	actionTime                          // ask the store for its time; only with settings.storeClock
 	actionBegin                         // use Node for [From, Until), replacing the previous grant
 	actionExtend                        // the window now ends at Until
 	actionSeal                          // stop making IDs; then pass eventSealed

@@ -126,7 +126,7 @@ func (m *machine) handleAcquireCheck(e event) {
 // server of the store that shows the claim shows everything written before it,
 // and one that was left behind in a failover does not show it.
 func (m *machine) recheckClaim() {
-	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.options.name)}})
+	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.settings.name)}})
 }
 
 // handleRecheck begins to use the claim if nothing has changed, and otherwise

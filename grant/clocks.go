@@ -55,7 +55,7 @@ func (m *machine) shouldAskTime() bool {
 	if !c.answered {
 		serves = clockRetry
 	}
-	return m.options.storeClock && !(c.asked && m.mono-c.askedAt < serves)
+	return m.settings.storeClock && !(c.asked && m.mono-c.askedAt < serves)
 }
 
 // handleTime records the store's time. If the store returned none, only the
@@ -86,7 +86,7 @@ func (m *machine) mayClaim(s sighting) bool {
 	switch {
 	case m.clockBehind(s):
 		return false
-	case m.options.AllowClockAhead || known && store.least <= maxLead:
+	case m.settings.AllowClockAhead || known && store.least <= maxLead:
 		c.comparing = false
 		return true
 	case !known && (c.cleared && m.mono-c.clearedAt < clockValid || !c.comparing && !m.looksAhead(s)):
@@ -112,7 +112,7 @@ func (m *machine) othersPermitClaim(s sighting, store lead, known bool) bool {
 		// Only the store indicates it, and few of many records were read:
 		// others may know better.
 		c.listed = true
-		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.name)})
+		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.settings.name)})
 		return false
 	case known && !long && s.countAlive(m.wall-store.least) >= 2:
 		err = m.aheadError(store, "the store's", ErrComparingClocks)
@@ -123,7 +123,7 @@ func (m *machine) othersPermitClaim(s sighting, store lead, known bool) bool {
 	default:
 		err = kindErrorf(ErrComparingClocks, "sequencer %s: "+
 			"no node ID is claimed yet: the records of other members look old, "+
-			"and this machine's clock may be ahead; watching whether they renew", m.options.name)
+			"and this machine's clock may be ahead; watching whether they renew", m.settings.name)
 	}
 	if err != nil {
 		m.fail(err, compareEvery)
@@ -208,7 +208,7 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 func (m *machine) aheadError(by lead, whose string, kind error) error {
 	return kindErrorf(kind, "sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is "+
 		"claimed: set the clock, or allow it explicitly (AllowClockAhead)",
-		m.options.name, time.Duration(by.least)*time.Millisecond, whose,
+		m.settings.name, time.Duration(by.least)*time.Millisecond, whose,
 		timeText(timeOf(m.wall)), timeText(timeOf(m.wall-by.least)))
 }
 
@@ -225,14 +225,14 @@ func (m *machine) clockBehind(s sighting) bool {
 		} else if known && store.least <= maxLead {
 			m.clocks.alarmed = 0
 		}
-	case m.options.AllowClockBehind:
+	case m.settings.AllowClockBehind:
 	case known && store.most >= -maxBehind:
 		m.alarmOnce(AlarmMembersAhead, by)
 	default:
 		m.fail(kindErrorf(ErrClockBehind, "sequencer %s: this machine's clock is %v "+
 			"behind those of the members that wrote node IDs %v: compare both with a time server; "+
 			"if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
-			m.options.name, time.Duration(by)*time.Millisecond, s.nodes), 1000)
+			m.settings.name, time.Duration(by)*time.Millisecond, s.nodes), 1000)
 		return true
 	}
 	return false

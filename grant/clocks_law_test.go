@@ -39,7 +39,7 @@ func TestMayClaimLaw(t *testing.T) {
 		} else {
 			c.store, c.askedAt = m.wall+around(random, -90_000, 0, 90_000), m.mono
 		}
-		m.options.AllowClockAhead = random.IntN(10) == 0
+		m.settings.AllowClockAhead = random.IntN(10) == 0
 		c.cleared, c.clearedAt = random.IntN(3) == 0, m.mono-around(random, 0, 60_000)
 		clear, clearAt := c.cleared, c.clearedAt
 		c.listed = random.IntN(2) == 0 // at an earlier time of watching
@@ -89,7 +89,7 @@ func TestMayClaimLaw(t *testing.T) {
 		long := m.mono-since > 3000
 		want := ""
 		switch {
-		case m.options.AllowClockAhead, known && store <= 10_000:
+		case m.settings.AllowClockAhead, known && store <= 10_000:
 			want = "fit"
 		case !known && clear && m.mono-clearAt < 60_000:
 			want = "fit"
@@ -115,7 +115,7 @@ func TestMayClaimLaw(t *testing.T) {
 		if c.cleared != clear || c.clearedAt != clearAt {
 			t.Fatalf("want %s: clear %t %d ago, want %t %d", want, c.cleared, m.mono-c.clearedAt, clear, m.mono-clearAt)
 		}
-		if (m.options.AllowClockAhead || known && store <= 10_000) && c.comparing {
+		if (m.settings.AllowClockAhead || known && store <= 10_000) && c.comparing {
 			t.Fatal("it watches on, and nothing depends on it")
 		}
 		if c.comparing && (c.comparingSince != since || c.readAt != m.mono || len(m.comparedKeys()) != len(c.records)) {

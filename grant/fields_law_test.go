@@ -377,7 +377,7 @@ func TestMemberFields(t *testing.T) {
 	})
 	distinct(t, nodeJSON{}, free.encode())
 	claim := func(r *rig) []byte {
-		r.m.options.host = "us"
+		r.m.settings.host = "us"
 		a := r.pickable()
 		r.answer(event{Keys: a.Keys, Values: [][]byte{free.encode()}})
 		return r.asks(actionCAS).Next

@@ -217,7 +217,7 @@ func (w *fleet) clock(p *fleetProcess) time.Time {
 // 20 ms.
 func (w *fleet) start(place int) {
 	p := &fleetProcess{since: -1, asked: -fleetLineageValid, offset: w.upTo(40*time.Millisecond).Truncate(time.Millisecond) - 20*time.Millisecond}
-	p.m = newMachine(MemberOptions{name: simName, random: w.Rand.Uint64, host: "host", storeClock: true})
+	p.m = newMachine(settings{name: simName, random: w.Rand.Uint64, host: "host", storeClock: true})
 	w.running[place] = p
 	w.toCome--
 	w.stand(p)

@@ -44,9 +44,9 @@ func (m *machine) handleWentBack(e event) {
 // lookForFence reads the configuration, and the record of a window that is
 // used.
 func (m *machine) lookForFence() {
-	a := action{Kind: actionGet, Key: configKey(m.options.name)}
+	a := action{Kind: actionGet, Key: configKey(m.settings.name)}
 	if m.usesWindow() {
-		a = action{Kind: actionGetMany, Keys: []string{m.hold.key, configKey(m.options.name)}}
+		a = action{Kind: actionGetMany, Keys: []string{m.hold.key, configKey(m.settings.name)}}
 	}
 	m.request(opThaw, a)
 }
@@ -80,7 +80,7 @@ func (m *machine) usesWindow() bool {
 // tryThaw ends a freeze if the configuration shows that the sequencer was
 // fenced after the store went back, and reports whether it does.
 func (m *machine) tryThaw(value []byte) bool {
-	r, err := decodeInfo(configKey(m.options.name), value)
+	r, err := decodeInfo(configKey(m.settings.name), value)
 	// A fence sets a floor far above all clocks, a creation any. The floor of a
 	// fence belongs to one after the store went back, or before anything was
 	// lost, if it is new, or if it is so far above this clock that nothing can

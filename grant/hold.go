@@ -137,7 +137,7 @@ func (m *machine) tooEarly(from int64) bool {
 func (m *machine) newMargin(window int64) int64 {
 	third := window / 3
 	fifth := third / 5
-	used := third - fifth + int64(m.options.random()%uint64(2*fifth+1))
+	used := third - fifth + int64(m.settings.random()%uint64(2*fifth+1))
 	return window - used
 }
 
@@ -172,7 +172,7 @@ func (m *machine) renew() {
 
 // newRecord returns a new record of the member, with what it carries on.
 func (m *machine) newRecord(state string, until int64, r nodeRecord) []byte {
-	r.Nonce, r.Owner, r.Host = newToken(m.options.random), m.owner, m.options.host
+	r.Nonce, r.Owner, r.Host = newToken(m.settings.random), m.owner, m.settings.host
 	r.State, r.Until, r.Wall = state, until, m.wall
 	if r.held() {
 		// A write that settles another one, from before the clock was set back,
@@ -228,11 +228,11 @@ func (m *machine) setBackError() error {
 	}
 	if m.wall >= maxTime {
 		return kindErrorf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the "+
-			"clock", m.options.name, timeText(e.Now))
+			"clock", m.settings.name, timeText(e.Now))
 	}
 	return kindErrorf(e, "sequencer %s: this process made IDs for times up to %s and its clock was set back since, so "+
 		"it makes no more until then: set the clock, or restart the process",
-		m.options.name, timeText(e.Last))
+		m.settings.name, timeText(e.Last))
 }
 
 // handleRenew continues after a renewal. If its result is unknown, or it was
@@ -266,7 +266,7 @@ func (m *machine) handleRenewCheck(e event) {
 // it: a fence that rewrote the record raised the floor before. If that fails
 // again and again, the record alone shows whether another's window overlaps.
 func (m *machine) readHold(op operation) {
-	keys := []string{m.hold.key, configKey(m.options.name)}
+	keys := []string{m.hold.key, configKey(m.settings.name)}
 	if m.failures >= recordOnlyAfter {
 		keys = keys[:1]
 	}

@@ -48,10 +48,10 @@ type Holder interface {
 //
 // A Keeper must be made by NewKeeper and ends with Close.
 type Keeper struct {
-	store   Store
-	holder  Holder
-	options MemberOptions // with defaults filled in
-	start   time.Time
+	store    Store
+	holder   Holder
+	settings settings
+	start    time.Time
 
 	wake    chan struct{} // of size 1: there is a call to pass on
 	answers chan event
@@ -94,17 +94,14 @@ type KeeperStats struct {
 // must have been created with; nil accepts any. Only Layout and MaxAhead are
 // compared. The store stays the caller's, to be closed after the Keeper.
 func NewKeeper(store Store, name string, config *Config, holder Holder, o *MemberOptions) *Keeper {
-	s := *cmp.Or(o, new(MemberOptions))
-	s.name, s.config = name, config
+	s := settings{MemberOptions: *cmp.Or(o, new(MemberOptions)), name: name, config: config}
 	s.Now = clockOr(s.Now)
 	s.Logger = cmp.Or(s.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.name)
-	if s.random == nil {
-		s.random = random
-	}
+	s.random = random
 	s.host, _ = os.Hostname()
 	_, s.storeClock = As[Clock](store)
 	k := &Keeper{
-		store: store, holder: holder, options: s, start: time.Now(),
+		store: store, holder: holder, settings: s, start: time.Now(),
 		wake: make(chan struct{}, 1), answers: make(chan event, 2),
 		done: make(chan struct{}), changed: make(chan struct{}), passing: make(chan struct{}),
 		lineage: newLineageTracker(store),
@@ -123,10 +120,10 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 	defer k.wakeAll()
 	var timer <-chan time.Time
 	var ending <-chan time.Time // when a window ends that could not be renewed
-	outage := outage{log: k.options.Logger}
+	outage := outage{log: k.settings.Logger}
 	hints := make(<-chan struct{})
 	if w, ok := As[Watcher](k.store); ok {
-		hints = w.Watch(ctx, configKey(k.options.name))
+		hints = w.Watch(ctx, configKey(k.settings.name))
 	}
 	for {
 		var e event
@@ -213,7 +210,7 @@ func (k *Keeper) wakeAll() {
 
 // step passes an event to the machine with the current times.
 func (k *Keeper) step(m *machine, e event) []action {
-	actions := m.step(e.withTimes(k.options.Now(), time.Since(k.start), k.holder.Used()))
+	actions := m.step(e.withTimes(k.settings.Now(), time.Since(k.start), k.holder.Used()))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.info, k.known = m.Info()
@@ -222,7 +219,7 @@ func (k *Keeper) step(m *machine, e event) []action {
 
 // perform performs an action that is not a request.
 func (k *Keeper) perform(a action) {
-	log := k.options.Logger
+	log := k.settings.Logger
 	switch a.Kind {
 	case actionBegin:
 		g := a.Grant()
@@ -274,7 +271,7 @@ func (k *Keeper) updateStats(add func(*KeeperStats)) {
 
 // logAlarm logs an alarm.
 func (k *Keeper) logAlarm(a raisedAlarm) {
-	log := k.options.Logger
+	log := k.settings.Logger
 	switch {
 	case a.By != 0:
 		log = log.With("by", a.By)
@@ -300,7 +297,7 @@ func (k *Keeper) askStore(ctx context.Context, a action) (e event, back *event) 
 	}
 	// Also before the configuration is read, so that a fence's floor is not
 	// known before its reason.
-	config := configKey(k.options.name)
+	config := configKey(k.settings.name)
 	if a.Kind == actionCAS || a.Key == config || slices.Contains(a.Keys, config) {
 		back, e.Err = k.checkLineage(ctx, limit)
 	}
@@ -347,7 +344,7 @@ func (k *Keeper) checkLineage(ctx context.Context, limit time.Duration) (back *e
 	}
 	back = &event{Kind: eventWentBack}
 	// The sequencer may have been fenced since.
-	if config, err := get(ctx, k.store, configKey(k.options.name)); err == nil {
+	if config, err := get(ctx, k.store, configKey(k.settings.name)); err == nil {
 		back.Values = [][]byte{config}
 	}
 	return back, fmt.Errorf("%w: the store went back to an earlier state", ErrNotSent)
@@ -495,7 +492,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		case <-k.done:
 			return nil
 		case <-ctx.Done():
-			return fmt.Errorf("grant: sequencer %s: another Close has not returned yet: %w", k.options.name, ctx.Err())
+			return fmt.Errorf("grant: sequencer %s: another Close has not returned yet: %w", k.settings.name, ctx.Err())
 		}
 	}
 	// Deferred, because the context is the caller's and may panic: the Keeper
@@ -514,7 +511,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("grant: sequencer %s: the node ID was not given back and becomes free when its window "+
-			"ends: %w", k.options.name, err)
+			"ends: %w", k.settings.name, err)
 	}
 	return nil
 }

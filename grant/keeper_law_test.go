@@ -95,7 +95,7 @@ func TestAskLaw(t *testing.T) {
 				for _, err := range []error{nil, errNoAnswer, fmt.Errorf("no: %w", ErrNotSent)} {
 					for window, limit := range map[time.Duration]time.Duration{0: 5 * time.Second, 30 * time.Second: 5 * time.Second, 29_994 * time.Millisecond: 4999 * time.Millisecond, time.Second: time.Second / 6} {
 						s := &tellingStore{value: []byte("v"), applied: applied, err: err, delay: 3 * time.Millisecond}
-						k := &Keeper{store: s, options: MemberOptions{name: "s"}}
+						k := &Keeper{store: s, settings: settings{name: "s"}}
 						if window > 0 {
 							k.info, k.known = Info{Config: Config{Window: window}}, true
 						}
@@ -176,7 +176,7 @@ func TestAskLaw(t *testing.T) {
 	})
 	// A damaged record is not the one to be replaced.
 	s := &tellingStore{err: fmt.Errorf("%w: %w", ErrNotSent, ErrDamaged)}
-	k := &Keeper{store: s, options: MemberOptions{name: "s"}}
+	k := &Keeper{store: s, settings: settings{name: "s"}}
 	k.lineage = &lineageTracker{store: plainStore{}}
 	if e, _ := k.askStore(t.Context(), action{Kind: actionCAS, Key: "k"}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
 		t.Errorf("a write over a damaged record: %+v, %+v", e, k.Stats())
@@ -202,7 +202,7 @@ func testAskLineage(t *testing.T) {
 		for _, lost := range []error{nil, errNoAnswer} {
 			for _, wentBack := range []bool{false, true} {
 				s := &tellingStore{identity: "one", revision: 5, lost: lost, delay: 3 * time.Second}
-				k := &Keeper{store: s, options: MemberOptions{name: "s"}}
+				k := &Keeper{store: s, settings: settings{name: "s"}}
 				l := &lineageTracker{store: s, identity: "one", durable: 5}
 				time.Sleep(time.Second) // after an earlier answer
 				if wentBack {
@@ -311,9 +311,9 @@ func TestActLaw(t *testing.T) {
 	var log bytes.Buffer
 	acting := func(h Holder) *Keeper {
 		log.Reset()
-		return &Keeper{holder: h, changed: make(chan struct{}), options: MemberOptions{
+		return &Keeper{holder: h, changed: make(chan struct{}), settings: settings{MemberOptions: MemberOptions{
 			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		}}
+		}}}
 	}
 	for _, err := range []error{nil, errNoAnswer} {
 		k := acting(countingHolder{err: err})
@@ -403,22 +403,22 @@ func TestActLaw(t *testing.T) {
 // are set.
 func TestNewKeeperLaw(t *testing.T) {
 	name := must.Get(os.Hostname())(t)
-	made := func(s MemberOptions) MemberOptions {
+	made := func(s MemberOptions) settings {
 		seals := 0
 		k := NewKeeper(plainStore{}, "s", nil, countingHolder{seals: &seals}, &s)
 		if err := k.Close(t.Context()); err != nil || seals != 1 { // whatever the machine did
 			t.Errorf("Close: %v after %d seals", err, seals)
 		}
-		return k.options
+		return k.settings
 	}
 	s := made(MemberOptions{})
 	if one, two := s.random(), s.random(); s.host != name || one == two || s.storeClock {
 		t.Errorf("with nothing given: %+v", s)
 	}
 	var log bytes.Buffer
-	set := made(MemberOptions{Logger: slog.New(slog.NewTextHandler(&log, nil)), random: func() uint64 { return 7 }})
+	set := made(MemberOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	set.Logger.Info("x")
-	if set.Now == nil || set.random() != 7 || !strings.Contains(log.String(), "sequencer=s") {
+	if set.Now == nil || !strings.Contains(log.String(), "sequencer=s") {
 		t.Errorf("%+v, log %s", set, &log)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // write was applied.
 func (m *machine) evaluateOwn(value, config []byte) {
 	h := m.hold
-	c, err := decodeInfo(configKey(m.options.name), config)
+	c, err := decodeInfo(configKey(m.settings.name), config)
 	floor := ms(c.fenceFloor)
 	fenced := err == nil && floor > m.seen.floor
 	if fenced {
@@ -57,7 +57,7 @@ func (m *machine) handleUnexpected(value []byte, fenced bool) {
 	default:
 		// A nonce that we never wrote: another process has our name.
 		m.alarm(raisedAlarm{Kind: AlarmCloned, Node: h.node, From: h.usedAtRenewal, Until: h.until})
-		m.owner = newToken(m.options.random)
+		m.owner = newToken(m.settings.random)
 		h.lost = true // to be sealed, but not given back
 		h.close()
 	}
@@ -117,7 +117,7 @@ func (m *machine) handleOverlap(r nodeRecord, from, until int64, fenced bool) {
 		m.alarm(a)
 	}
 	if !fenced {
-		m.owner = newToken(m.options.random)
+		m.owner = newToken(m.settings.random)
 		m.freezeBecause(reason)
 	}
 }

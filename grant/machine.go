@@ -19,8 +19,8 @@ import (
 //
 // docs/protocol.md describes what it does, and why IDs stay unique.
 type machine struct {
-	options MemberOptions
-	owner   string // the member's name in the records; random
+	settings settings
+	owner    string // the member's name in the records; random
 
 	wall, mono, used int64    // of the current event
 	out              []action // what step returns
@@ -72,10 +72,10 @@ const (
 )
 
 // newMachine returns the machine of a member that holds nothing.
-func newMachine(s MemberOptions) *machine {
+func newMachine(s settings) *machine {
 	s.host = truncate(s.host, maxHost)
-	m := &machine{options: s, search: search{preferred: -1}, used: never, seen: seenConfig{floor: never}}
-	m.owner = newToken(m.options.random)
+	m := &machine{settings: s, search: search{preferred: -1}, used: never, seen: seenConfig{floor: never}}
+	m.owner = newToken(m.settings.random)
 	return m
 }
 
@@ -199,7 +199,7 @@ func (m *machine) backoff() int64 {
 	if w := m.window(); w > 0 {
 		d = min(d, w/6)
 	}
-	return d/2 + int64(m.options.random()%uint64(d/2+1))
+	return d/2 + int64(m.settings.random()%uint64(d/2+1))
 }
 
 // advance starts the next operation, unless a request is in progress.
@@ -231,7 +231,7 @@ func (m *machine) advance() {
 		case Joining, Losing:
 			// A caller may be waiting for the configuration to change.
 			m.seen.hinted = false
-			m.request(opConfig, action{Kind: actionGet, Key: configKey(m.options.name)})
+			m.request(opConfig, action{Kind: actionGet, Key: configKey(m.settings.name)})
 		case Holding:
 			m.renewOrReread()
 		case Leaving:

@@ -17,7 +17,7 @@ func TestReadConfigLaw(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(c *Info)
-		set    func(s *MemberOptions)
+		set    func(s *settings)
 		err    error
 		says   string
 		thaws  bool // or freezes, if it is neither taken nor an error
@@ -35,22 +35,22 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "a later beginning", change: func(c *Info) { c.createFloor = timeOf(101) }},
 		{name: "another layout", change: func(c *Info) { c.Config.Layout = firn.MustParseLayout("default") }, err: ErrMismatch, says: layout.String()},
 		{name: "another window", change: func(c *Info) { c.Config.Window, c.LongestWindow = 9*time.Second, 9*time.Second }},
-		{name: "the window that is wanted", change: func(c *Info) {}, set: func(s *MemberOptions) {
+		{name: "the window that is wanted", change: func(c *Info) {}, set: func(s *settings) {
 			s.config = &Config{Layout: layout, MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second}
 		}},
-		{name: "another max-ahead than is wanted", change: func(c *Info) {}, set: func(s *MemberOptions) {
+		{name: "another max-ahead than is wanted", change: func(c *Info) {}, set: func(s *settings) {
 			s.config = &Config{Layout: layout, MaxAhead: 51 * time.Millisecond, Window: 7 * time.Second}
 		}, err: ErrMismatch, says: "51ms"},
 		{name: "detaching", change: func(c *Info) { c.State = Detaching }, err: ErrDetached, says: "s is detaching"},
 		{name: "destroyed", change: func(c *Info) { c.State = Destroyed }, err: ErrDestroyed, says: "s is destroyed"},
-		{name: "all of the numbers", change: func(c *Info) {}, set: func(s *MemberOptions) { s.Nodes = &NodeRange{Lo: 0, Hi: 15} }},
-		{name: "one number", change: func(c *Info) {}, set: func(s *MemberOptions) { s.Nodes = &NodeRange{Lo: 15, Hi: 15} }},
-		{name: "a number too many", change: func(c *Info) {}, set: func(s *MemberOptions) { s.Nodes = &NodeRange{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
-		{name: "no numbers", change: func(c *Info) {}, set: func(s *MemberOptions) { s.Nodes = &NodeRange{Lo: 5, Hi: 4} }, says: "5..4: the first must not exceed the last"},
+		{name: "all of the numbers", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 0, Hi: 15} }},
+		{name: "one number", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 15, Hi: 15} }},
+		{name: "a number too many", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
+		{name: "no numbers", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 5, Hi: 4} }, says: "5..4: the first must not exceed the last"},
 	} {
 		r := newRig(t, 4, func(c *Info) { c.fenceFloor, c.Incarnation = timeOf(100), 5 })
 		if tt.set != nil {
-			tt.set(&r.m.options)
+			tt.set(&r.m.settings)
 		}
 		c := r.m.seen.info
 		tt.change(&c)
@@ -62,7 +62,7 @@ func TestReadConfigLaw(t *testing.T) {
 			if !ok || r.m.freezing.frozen || string(r.m.seen.infoBytes) != string(c.encode()) || r.m.seen.info != c {
 				t.Errorf("%s: %t, %v", tt.name, ok, err)
 			}
-			n := cmp.Or(r.m.options.Nodes, &NodeRange{Lo: 0, Hi: 15})
+			n := cmp.Or(r.m.settings.Nodes, &NodeRange{Lo: 0, Hi: 15})
 			if lo, hi := r.m.seen.lowestNode, r.m.seen.highestNode; lo != n.Lo || hi != n.Hi {
 				t.Errorf("%s: the numbers %d..%d", tt.name, lo, hi)
 			}
@@ -86,7 +86,7 @@ func TestReadConfigLaw(t *testing.T) {
 
 	// The first read may return any number of records; an empty result is not
 	// an error of the store.
-	m := newMachine(MemberOptions{name: "s", random: func() uint64 { return 0 }})
+	m := newMachine(settings{name: "s", random: func() uint64 { return 0 }})
 	if m.evaluateConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.freezing.frozen {
 		t.Errorf("no configuration: %v, frozen %t", m.status.Err, m.freezing.frozen)
 	}
@@ -121,8 +121,8 @@ func TestEmptyIsNone(t *testing.T) {
 // are limited.
 func TestHost(t *testing.T) {
 	for name, want := range map[string]int{"": 0, "h": 1, strings.Repeat("a", 64): 64, strings.Repeat("a", 65): 64, strings.Repeat("ü", 40): 64, "a" + strings.Repeat("ü", 40): 63, strings.Repeat("\x80", 70): 0} {
-		m := newMachine(MemberOptions{host: name, random: func() uint64 { return 7 }})
-		if got := m.options.host; len(got) != want || !strings.HasPrefix(name, got) {
+		m := newMachine(settings{host: name, random: func() uint64 { return 7 }})
+		if got := m.settings.host; len(got) != want || !strings.HasPrefix(name, got) {
 			t.Errorf("%q is cut to %q", name, got)
 		}
 		if m.owner != "00000000000000070000000000000007" {

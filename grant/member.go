@@ -30,6 +30,12 @@ type MemberOptions struct {
 
 	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
+}
+
+// settings are a member's options, with defaults filled in, and what its
+// machine needs besides.
+type settings struct {
+	MemberOptions
 
 	name   string  // of the sequencer
 	host   string  // that is written into the records for people to read

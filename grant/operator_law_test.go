@@ -195,7 +195,7 @@ func TestRangeOfMembers(t *testing.T) {
 		{lo: 0, hi: 15, moved: "etcd://other", says: "s was moved to etcd://other"},
 	} {
 		r := newRig(t, 4, nil)
-		r.m.options.Nodes = &NodeRange{tt.lo, tt.hi}
+		r.m.settings.Nodes = &NodeRange{tt.lo, tt.hi}
 		c := r.m.seen.info
 		c.Config.Nodes, c.MovedTo, c.nonce = &NodeRange{5, 7}, tt.moved, "limited"
 		r.tokens()

@@ -85,7 +85,7 @@ type otherRecord struct {
 func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 	s := sighting{free: never, pending: never}
 	for i, key := range keys {
-		node, err := nodeOf(m.options.name, key)
+		node, err := nodeOf(m.settings.name, key)
 		if err != nil || key != m.key(node) {
 			continue // belongs to a layout of another width, before a purge
 		}
@@ -245,7 +245,7 @@ func (m *machine) handlePick(e event) {
 		m.failExhausted(s)
 	default:
 		m.search.rounds++
-		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.options.name)})
+		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.settings.name)})
 	}
 }
 
@@ -255,7 +255,7 @@ func (m *machine) handlePick(e event) {
 // all node IDs are held.
 func (m *machine) disputed(s sighting) bool {
 	// A member that may claim ahead of the store leaves what others hold.
-	disputed := s.byStore && !m.options.AllowClockAhead
+	disputed := s.byStore && !m.settings.AllowClockAhead
 	if disputed && m.mayClaim(s) {
 		m.pick()
 	}
@@ -273,7 +273,7 @@ func (m *machine) choose(best []candidate) candidate {
 	for n < len(best) && max(best[n].rank, 1) == max(best[0].rank, 1) {
 		n++
 	}
-	return best[m.options.random()%uint64(n)]
+	return best[m.settings.random()%uint64(n)]
 }
 
 // handleList chooses among all records: a node ID without one, otherwise one of
@@ -302,7 +302,7 @@ func (m *machine) handleList(e event) {
 				alike = len(s.best)
 			}
 			oldest := max(alike/8, min(alike, pickSize))
-			m.acquire(s.best[m.options.random()%uint64(oldest)])
+			m.acquire(s.best[m.settings.random()%uint64(oldest)])
 		}
 	case m.clockBehind(s), m.disputed(s):
 	default:
@@ -319,11 +319,11 @@ func (m *machine) handleList(e event) {
 func (m *machine) absentNode(keys []string) (uint64, bool) {
 	known := make(map[uint64]bool, len(keys))
 	for _, key := range keys {
-		if node, err := nodeOf(m.options.name, key); err == nil && key == m.key(node) {
+		if node, err := nodeOf(m.settings.name, key); err == nil && key == m.key(node) {
 			known[node] = true
 		}
 	}
-	start := m.nodeAt(m.options.random()) - m.seen.lowestNode
+	start := m.nodeAt(m.settings.random()) - m.seen.lowestNode
 	for i := uint64(0); i <= uint64(len(known)); i++ {
 		if node := m.nodeAt(start + i); !known[node] {
 			return node, true
@@ -351,14 +351,14 @@ func (m *machine) failExhausted(s sighting) {
 		m.fail(s.damage, 1000)
 	} else {
 		m.fail(&ExhaustedError{
-			sequencer: m.options.name, nodes: NodeRange{m.seen.lowestNode, m.seen.highestNode}, Free: timeOf(free), Ahead: ahead,
+			sequencer: m.settings.name, nodes: NodeRange{m.seen.lowestNode, m.seen.highestNode}, Free: timeOf(free), Ahead: ahead,
 			Fenced: fenced, atCreation: fenced && ms(m.seen.info.fenceFloor) < free,
 		}, 0)
 		wait := listEvery
 		if free != never {
 			wait = min(wait, max(free-m.wall+1, minBackoff))
 		}
-		m.notBefore = m.mono + min(wait, max(m.window()/4, minBackoff)) + int64(m.options.random()%64)
+		m.notBefore = m.mono + min(wait, max(m.window()/4, minBackoff)) + int64(m.settings.random()%64)
 	}
 }
 
@@ -378,7 +378,7 @@ func (m *machine) someKeys(n int) []string {
 		nodes = append(nodes, uint64(p))
 	}
 	for len(nodes) < n {
-		if node := m.nodeAt(m.options.random()); !slices.Contains(nodes, node) {
+		if node := m.nodeAt(m.settings.random()); !slices.Contains(nodes, node) {
 			nodes = append(nodes, node)
 		}
 	}
@@ -390,5 +390,5 @@ func (m *machine) someKeys(n int) []string {
 }
 
 func (m *machine) key(node uint64) string {
-	return nodeKey(m.options.name, node, m.seen.info.Config.Layout.MaxNode())
+	return nodeKey(m.settings.name, node, m.seen.info.Config.Layout.MaxNode())
 }

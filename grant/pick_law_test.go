@@ -258,7 +258,7 @@ func TestListedLaw(t *testing.T) {
 	const size = 128
 	for _, free := range []int{0, 1, 7, 8, 9, 64, 71, 72, 127, 128} {
 		r := newRig(t, 7, nil)
-		r.m.wanted, r.m.options.AllowClockAhead = true, true // because the records are old
+		r.m.wanted, r.m.settings.AllowClockAhead = true, true // because the records are old
 		e := event{}
 		for node := range uint64(size) {
 			// The least recently used is the last one.
@@ -411,7 +411,7 @@ func TestRounds(t *testing.T) {
 			r.m.search.listFree = never
 		}
 		held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = nodeHeld, r.wall+5, r.wall })
-		r.m.options.random = rand.New(rand.NewPCG(1, 1)).Uint64
+		r.m.settings.random = rand.New(rand.NewPCG(1, 1)).Uint64
 		r.m.pick()
 		var sizes []int
 		for r.m.pending == opPick {

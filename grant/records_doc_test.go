@@ -106,10 +106,10 @@ func checkConstants(t *testing.T, page string) {
 	}
 
 	// How much of a window is used before it is renewed.
-	m := newMachine(MemberOptions{random: func() uint64 { return 0 }})
+	m := newMachine(settings{random: func() uint64 { return 0 }})
 	m.seen.info.Config.Window = time.Minute
 	early := m.window() - m.newMargin(m.window())
-	m.options.random = func() uint64 { return 2 * 60_000 / 15 }
+	m.settings.random = func() uint64 { return 2 * 60_000 / 15 }
 	late := m.window() - m.newMargin(m.window())
 	if early != 60_000/3-60_000/15 || late != 60_000/3+60_000/15 {
 		t.Errorf("a window of 60 s is renewed when %d to %d ms are used, and the page has another formula", early, late)

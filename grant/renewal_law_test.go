@@ -222,7 +222,7 @@ func TestShortWindowLaw(t *testing.T) {
 	const late = 20 // ms until the claim is confirmed
 	for _, length := range []int64{100, 1000, 3000, 4000, 5000, 6000} {
 		r := newRig(t, 4, nil)
-		r.m.options.Nodes = &NodeRange{3, 3}
+		r.m.settings.Nodes = &NodeRange{3, 3}
 		pick := r.pickable()
 		spoiled := span{r.wall + length, r.wall + length + 9000}
 		r.answer(event{Keys: pick.Keys, Values: [][]byte{r.record(func(n *nodeRecord) { n.Spoiled = spoiled })}})

@@ -39,8 +39,8 @@ func newRig(t *testing.T, bits int, change func(*Info)) *rig {
 	}
 	r := &rig{t: t, wall: rigTime, mono: 1_000_000, used: never}
 	tokens := uint64(0)
-	r.m = newMachine(MemberOptions{name: "s", host: "h", random: func() uint64 { tokens++; return tokens }})
-	r.m.options.random = func() uint64 { return r.random }
+	r.m = newMachine(settings{name: "s", host: "h", random: func() uint64 { tokens++; return tokens }})
+	r.m.settings.random = func() uint64 { return r.random }
 	r.m.wall, r.m.mono = r.wall, r.mono
 	if !r.m.evaluateConfig(c.encode()) {
 		t.Fatal(r.m.status.Err)
@@ -136,7 +136,7 @@ func (r *rig) read(value []byte) nodeRecord {
 // tokens gives the machine distinct nonces, and r.random as the random number.
 func (r *rig) tokens() {
 	n := uint64(0)
-	r.m.options.random = func() uint64 {
+	r.m.settings.random = func() uint64 {
 		if r.random != 0 {
 			return r.random
 		}

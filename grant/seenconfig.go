@@ -28,7 +28,7 @@ func (m *machine) configDue() bool { return m.mayHaveRest() && m.mono >= m.seen.
 // rereadConfig reads the configuration while a node ID is held.
 func (m *machine) rereadConfig() {
 	m.seen.hinted = false
-	m.request(opReread, action{Kind: actionGet, Key: configKey(m.options.name)})
+	m.request(opReread, action{Kind: actionGet, Key: configKey(m.settings.name)})
 }
 
 // handleConfig continues after a read of the configuration before a pick.
@@ -61,17 +61,17 @@ func (m *machine) handleReread(e event) {
 // evaluateConfig evaluates the configuration. It reports whether node IDs may
 // be acquired. If not, it has recorded the reason and when to look again.
 func (m *machine) evaluateConfig(value []byte) bool {
-	r, err := decodeInfo(configKey(m.options.name), value)
+	r, err := decodeInfo(configKey(m.settings.name), value)
 	floor := ms(r.fenceFloor)
 	switch {
 	case value == nil && m.seen.infoBytes == nil:
-		err = fmt.Errorf("%w: %s", ErrNotFound, m.options.name)
+		err = fmt.Errorf("%w: %s", ErrNotFound, m.settings.name)
 	case value == nil, err == nil && floor < m.seen.floor,
 		err == nil && floor == m.seen.floor && r.Incarnation < m.seen.incarnation:
 		m.freeze()
 		return false
 	case err == nil:
-		m.seen.rereadAt = m.mono + configEvery*9/10 - int64(m.options.random()%uint64(configEvery/5))
+		m.seen.rereadAt = m.mono + configEvery*9/10 - int64(m.settings.random()%uint64(configEvery/5))
 		if m.hold != nil && floor > m.seen.floor {
 			m.handleFence(floor)
 		}
@@ -88,35 +88,35 @@ func (m *machine) evaluateConfig(value []byte) bool {
 // returns why no node ID can be acquired, or nil.
 func (m *machine) adoptConfig(r Info, value []byte) error {
 	c := r.Config
-	if m.options.config != nil {
-		want := *m.options.config
+	if m.settings.config != nil {
+		want := *m.settings.config
 		want.Window, want.Prefix = c.Window, "" // see SetWindow; the prefix is not the machine's
-		if err := c.compare(m.options.name, want); err != nil {
+		if err := c.compare(m.settings.name, want); err != nil {
 			return err
 		}
 	}
 	if m.seen.infoBytes != nil && !m.seen.info.Config.Layout.SameIDs(c.Layout) {
-		return kindErrorf(ErrMismatch, "sequencer %s has layout %s now, not %s: it was created again", m.options.name,
+		return kindErrorf(ErrMismatch, "sequencer %s has layout %s now, not %s: it was created again", m.settings.name,
 			c.Layout, m.seen.info.Config.Layout)
 	}
 	m.seen.info, m.seen.infoBytes = r, value
-	if err := m.options.Nodes.Check(c.Layout); err != nil {
+	if err := m.settings.Nodes.Check(c.Layout); err != nil {
 		return err
 	}
-	mine := *cmp.Or(m.options.Nodes, &NodeRange{0, c.Layout.MaxNode()})
+	mine := *cmp.Or(m.settings.Nodes, &NodeRange{0, c.Layout.MaxNode()})
 	m.seen.lowestNode, m.seen.highestNode = mine.Lo, mine.Hi
 	if n := c.Nodes; n != nil {
 		if max(mine.Lo, n.Lo) > min(mine.Hi, n.Hi) {
 			return fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d",
-				ErrNodesExhausted, m.options.name, n, mine.Lo, mine.Hi)
+				ErrNodesExhausted, m.settings.name, n, mine.Lo, mine.Hi)
 		}
 		m.seen.lowestNode, m.seen.highestNode = max(mine.Lo, n.Lo), min(mine.Hi, n.Hi)
 	}
 	if r.MovedTo != "" {
-		return movedError(m.options.name, r.MovedTo)
+		return movedError(m.settings.name, r.MovedTo)
 	}
 	if err := r.State.err(); err != nil {
-		return fmt.Errorf("%w: %s is %v", err, m.options.name, r.State)
+		return fmt.Errorf("%w: %s is %v", err, m.settings.name, r.State)
 	}
 	return nil
 }

@@ -117,10 +117,10 @@ func (w *world) start(p *member) {
 	if p.only != nil {
 		p.numbers = *p.only
 	}
-	set := MemberOptions{
-		name: simName, Nodes: &NodeRange{Lo: p.numbers[0], Hi: p.numbers[1]}, random: w.Rand.Uint64, host: fmt.Sprint(p.id), storeClock: w.shape.clock,
-		AllowClockBehind: w.byHand || w.Chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.Chance(0.3)),
-	}
+	set := settings{name: simName, random: w.Rand.Uint64, host: fmt.Sprint(p.id), storeClock: w.shape.clock}
+	set.Nodes = &NodeRange{Lo: p.numbers[0], Hi: p.numbers[1]}
+	set.AllowClockBehind = w.byHand || w.Chance(0.7)
+	set.AllowClockAhead = !w.besieged && (p.loops || w.Chance(0.3))
 	if !w.byHand && w.Chance(0.7) {
 		config := w.config // as package sequencer does
 		set.config = &config

@@ -192,7 +192,7 @@ func (s *story) member(f []string) {
 	a := s.members[f[0]]
 	if a == nil {
 		a = &actor{name: f[0]}
-		set := MemberOptions{name: "s", host: f[0]}
+		set := settings{name: "s", host: f[0]}
 		if len(f) > 3 && f[1] == "nodes" {
 			set.Nodes = &NodeRange{uint64(s.number(f[2])), uint64(s.number(f[3]))}
 			set.AllowClockAhead = len(f) > 4 && f[4] == "ahead"
