@@ -184,10 +184,10 @@ func fenceNode(ctx context.Context, s Store, key string, floor, now int64) (done
 		r.Until = max(r.Until, floor)
 		// Windows that the backup does not contain may lie anywhere below the
 		// floor.
-		if r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until {
-			r.Until, r.Spoiled = max(r.Until, r.Spoiled[1]), span{}
+		if r.Spoiled.length() > 0 && r.Spoiled.from < r.Until {
+			r.Until, r.Spoiled = max(r.Until, r.Spoiled.until), span{}
 		}
-		r.Gap[0] = max(r.Gap[0], floor) // a gap that is then empty is not written
+		r.Gap.from = max(r.Gap.from, floor) // a gap that is then empty is not written
 		return r.encode()
 	})
 	return done, err

@@ -299,7 +299,7 @@ func testNodeFields(t *testing.T) {
 	for name := range moved("") {
 		closing[name], states[name] = anew, `"free"`
 	}
-	json := func(s span) string { return fmt.Sprintf("[%d,%d]", s[0], s[1]) }
+	json := func(s span) string { return fmt.Sprintf("[%d,%d]", s.from, s.until) }
 	var farNode nodeRecord
 	far(&farNode)
 	law := fieldLaw{
@@ -310,9 +310,9 @@ func testNodeFields(t *testing.T) {
 		"wall":    takenAway(map[string]string{}, numeral(rigTime)),
 		"from":    takenAway(moved(gone), gone),
 		"over":    takenAway(moved(gone), gone),
-		"until":   {"fence": numeral(floor), "repair, far": numeral(farNode.Gap[0])},
-		"gap":     {"fence": gone, "fence, far": json(span{floor, farNode.Gap[1]}), "repair, far": gone},
-		"spoiled": {"fence": gone, "repair, far": json(span{farNode.Gap[1], farNode.Spoiled[1]})},
+		"until":   {"fence": numeral(floor), "repair, far": numeral(farNode.Gap.from)},
+		"gap":     {"fence": gone, "fence, far": json(span{floor, farNode.Gap.until}), "repair, far": gone},
+		"spoiled": {"fence": gone, "repair, far": json(span{farNode.Gap.until, farNode.Spoiled.until})},
 	}
 	for _, change := range []func(*nodeRecord){nil, far} {
 		r := lawNode(change)
@@ -329,7 +329,7 @@ func testNodeFields(t *testing.T) {
 			case "move to more", "move to less":
 				there = lawTarget(c.name == "move to more")
 				b.values[key] = lawNode(func(r *nodeRecord) { // of an earlier time of the same history
-					r.Until, r.State, r.Owner, r.Host, r.Wall = r.Gap[0], nodeFree, "before", "i", r.Wall-70_000
+					r.Until, r.State, r.Owner, r.Host, r.Wall = r.Gap.from, nodeFree, "before", "i", r.Wall-70_000
 					r.From, r.Gap, r.Spoiled = optionalTime{}, span{}, span{}
 				}).encode()
 			case "move back":

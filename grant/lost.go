@@ -90,7 +90,7 @@ func (m *machine) handleDisplaced(r nodeRecord, fenced bool) {
 	}
 	after := from >= until || until <= h.from // nothing of it was used
 	h.lost = true
-	if !after && (r.Spoiled.length() == 0 || r.Spoiled[0] > h.from || until > r.Spoiled[1]) {
+	if !after && (r.Spoiled.length() == 0 || r.Spoiled.from > h.from || until > r.Spoiled.until) {
 		m.handleOverlap(r, from, until, fenced)
 	} else if r.Owner != "" && h.phase < holdSealed && !fenced {
 		m.alarm(raisedAlarm{Kind: AlarmTakenOver, Node: h.node, From: m.used, Until: h.until})

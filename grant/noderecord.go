@@ -65,9 +65,12 @@ type recordID struct {
 	Nonce string `json:"nonce"`
 }
 
-// A span is the time from the first value up to the second, exclusive, in Unix
-// milliseconds. It is empty unless the first is below the second.
-type span [2]int64
+// A span is the time from one value up to another, exclusive, in Unix
+// milliseconds. It is empty unless from is below until.
+type span struct{ from, until int64 }
+
+// MarshalJSON returns the two numbers as an array.
+func (s span) MarshalJSON() ([]byte, error) { return json.Marshal([2]int64{s.from, s.until}) }
 
 // UnmarshalJSON accepts exactly two numbers.
 func (s *span) UnmarshalJSON(text []byte) error {
@@ -78,18 +81,18 @@ func (s *span) UnmarshalJSON(text []byte) error {
 	if len(v) != 2 {
 		return fmt.Errorf("a span of time has 2 numbers, not %d", len(v))
 	}
-	*s = span(v)
+	*s = span{v[0], v[1]}
 	return nil
 }
 
-func (s span) length() int64 { return max(s[1]-s[0], 0) }
+func (s span) length() int64 { return max(s.until-s.from, 0) }
 
 // IsZero makes a record omit the span if it is empty.
 func (s span) IsZero() bool { return s.length() == 0 }
 
 // valid reports whether a span that was read can be one, or is absent.
 func (s span) valid() bool {
-	return s == span{} || s.length() > 0 && inRange(s[0]) && inRange(s[1])
+	return s == span{} || s.length() > 0 && inRange(s.from) && inRange(s.until)
 }
 
 func (r nodeRecord) encode() []byte { return encode(nodeJSON{version, r}) }
@@ -117,9 +120,9 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 		err = damagedError(key, "gap is not a span of time")
 	case !r.Spoiled.valid():
 		err = damagedError(key, "spoiled is not a span of time")
-	case r.Gap.length() > 0 && r.Gap[1] > r.Until:
+	case r.Gap.length() > 0 && r.Gap.until > r.Until:
 		err = damagedError(key, "gap ends above until")
-	case r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until:
+	case r.Spoiled.length() > 0 && r.Spoiled.from < r.Until:
 		err = damagedError(key, "spoiled begins below until")
 	}
 	return r, err
@@ -156,7 +159,7 @@ func (r *nodeRecord) takeAway(now int64) {
 // windowsEnd returns the end of all windows that the record knows of.
 func (r nodeRecord) windowsEnd() int64 {
 	if r.Spoiled.length() > 0 {
-		return r.Spoiled[1]
+		return r.Spoiled.until
 	}
 	return r.Until
 }
@@ -170,18 +173,19 @@ func mergeRecords(a, b nodeRecord) nodeRecord {
 	next := a
 	next.Gap, next.Spoiled = span{}, span{}
 	for _, r := range []nodeRecord{a, b} {
-		above := span{max(r.Spoiled[0], a.Until), r.Spoiled[1]}
+		above := span{max(r.Spoiled.from, a.Until), r.Spoiled.until}
 		switch {
 		case above.length() == 0:
 		case next.Spoiled.length() == 0:
 			next.Spoiled = above
 		default:
-			next.Spoiled = span{min(next.Spoiled[0], above[0]), max(next.Spoiled[1], above[1])}
+			next.Spoiled = span{min(next.Spoiled.from, above.from), max(next.Spoiled.until, above.until)}
 		}
 	}
 	// What neither has covered: below the lower mark both gaps say so, and
 	// above what the lower record knows of, that of the other.
-	low, high := span{max(a.Gap[0], b.Gap[0]), min(a.Gap[1], b.Gap[1])}, span{max(a.Gap[0], b.windowsEnd()), a.Gap[1]}
+	low := span{max(a.Gap.from, b.Gap.from), min(a.Gap.until, b.Gap.until)}
+	high := span{max(a.Gap.from, b.windowsEnd()), a.Gap.until}
 	if next.Gap = low; high.length() > low.length() {
 		next.Gap = high
 	}

@@ -13,12 +13,12 @@ func TestMerge(t *testing.T) {
 	record := func() (v nodeRecord) {
 		v.Until = below(most - 6)
 		if v.Until > 1 && below(1) == 0 {
-			v.Gap[0] = below(v.Until - 1)
-			v.Gap[1] = v.Gap[0] + 1 + below(v.Until-v.Gap[0]-1)
+			v.Gap.from = below(v.Until - 1)
+			v.Gap.until = v.Gap.from + 1 + below(v.Until-v.Gap.from-1)
 		}
 		if below(1) == 0 {
-			v.Spoiled[0] = v.Until + below(3)
-			v.Spoiled[1] = v.Spoiled[0] + 1 + below(2)
+			v.Spoiled.from = v.Until + below(3)
+			v.Spoiled.until = v.Spoiled.from + 1 + below(2)
 		}
 		return v
 	}
@@ -33,9 +33,9 @@ func TestMerge(t *testing.T) {
 		switch {
 		case m.Until != max(a.Until, b.Until):
 			t.Fatalf("%+v and %+v give the mark %d", a, b, m.Until)
-		case a.Gap[0] >= b.windowsEnd() && m.Gap.length() != a.Gap.length():
+		case a.Gap.from >= b.windowsEnd() && m.Gap.length() != a.Gap.length():
 			t.Fatalf("%+v and %+v give the gap %v, and the other knows nothing of that of the first", a, b, m.Gap)
-		case m.Gap[1] > m.Until, m.Spoiled.length() > 0 && m.Spoiled[0] < m.Until:
+		case m.Gap.until > m.Until, m.Spoiled.length() > 0 && m.Spoiled.from < m.Until:
 			t.Fatalf("%+v and %+v give %+v, which is no valid record", a, b, m)
 		}
 		if again := mergeRecords(b, m); again.Until != m.Until || again.Gap.length() != m.Gap.length() || again.Spoiled != m.Spoiled {
@@ -46,6 +46,6 @@ func TestMerge(t *testing.T) {
 
 // covered reports whether a window may have reached over a time.
 func (r nodeRecord) covered(at int64) bool {
-	in := func(s span) bool { return s[0] <= at && at < s[1] }
+	in := func(s span) bool { return s.from <= at && at < s.until }
 	return at < r.Until && !in(r.Gap) || in(r.Spoiled)
 }

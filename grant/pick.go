@@ -156,12 +156,12 @@ func (m *machine) placeWindow(c *candidate, r nodeRecord) {
 	}
 	unused := span{m.unusedFrom(c.mark), c.from} // no window ever covered it
 	if s := c.spoiled; s.length() > 0 {
-		if max(c.from, m.used) <= s[0]-m.seen.info.Config.minWindow().Milliseconds() {
-			c.limit = s[0]
+		if max(c.from, m.used) <= s.from-m.seen.info.Config.minWindow().Milliseconds() {
+			c.limit = s.from
 		} else {
 			// Too little is left before the spoiled span: begin after it.
-			c.from = max(c.from, s[1])
-			unused[1] = min(unused[1], s[0])
+			c.from = max(c.from, s.until)
+			unused.until = min(unused.until, s.from)
 			c.spoiled = span{}
 		}
 	}
@@ -200,10 +200,10 @@ func (m *machine) unusedFrom(mark int64) int64 {
 func (m *machine) leaveGap(c *candidate, unused span) {
 	if lead, ok := m.storeLead(); ok {
 		over := m.wall - lead.most
-		if c.gap[1] <= over {
+		if c.gap.until <= over {
 			c.gap = span{}
 		}
-		if unused[1] <= over+lead.most-lead.least+m.maxAhead()+maxLead {
+		if unused.until <= over+lead.most-lead.least+m.maxAhead()+maxLead {
 			unused = span{}
 		}
 	}

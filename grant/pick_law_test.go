@@ -44,9 +44,9 @@ func judge(node uint64, n *nodeRecord, c Info, now, used int64, known, off bool,
 	}
 	j.from = max(now, j.mark, floor)
 	gapTo := j.from
-	if b := j.spoiled[0]; j.spoiled.length() > 0 {
+	if b := j.spoiled.from; j.spoiled.length() > 0 {
 		if max(j.from, used) > b-c.Config.minWindow().Milliseconds() {
-			j.from, gapTo, j.spoiled = max(j.from, j.spoiled[1]), min(gapTo, b), span{}
+			j.from, gapTo, j.spoiled = max(j.from, j.spoiled.until), min(gapTo, b), span{}
 		} else {
 			j.limit = b
 		}
@@ -58,10 +58,10 @@ func judge(node uint64, n *nodeRecord, c Info, now, used int64, known, off bool,
 	if usable > now && j.rank >= 0 {
 		j.rank = -2 // not yet
 	}
-	if known && j.gap[1] <= store {
+	if known && j.gap.until <= store {
 		j.gap = span{}
 	}
-	if (!known || gapTo > store+within+maxAhead+10_000) && gapTo-gapFrom > max(j.gap[1]-j.gap[0], 0) {
+	if (!known || gapTo > store+within+maxAhead+10_000) && gapTo-gapFrom > max(j.gap.until-j.gap.from, 0) {
 		j.gap = span{gapFrom, gapTo}
 	}
 	return j, usable

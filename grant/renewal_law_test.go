@@ -230,7 +230,7 @@ func TestShortWindowLaw(t *testing.T) {
 		r.wall, r.mono = r.wall+late, r.mono+late
 		r.answer(event{Applied: true})
 		r.answer(event{Values: [][]byte{claim.Next, r.m.seen.infoBytes}})
-		if b := r.did(actionBegin); b == nil || b.Until != spoiled[0] || r.m.status.Phase != Holding || r.request != nil {
+		if b := r.did(actionBegin); b == nil || b.Until != spoiled.from || r.m.status.Phase != Holding || r.request != nil {
 			t.Errorf("a window of %d ms: begins with %+v, then %+v and %+v, want it held to the end", length, b, r.m.status, r.request)
 			continue
 		}

@@ -71,7 +71,7 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 		default:
 			r.repair()
 			report.Nodes = append(report.Nodes,
-				RepairedNode{n, timeOf(r.Until), timeOf(r.Spoiled[0]), timeOf(r.Spoiled[1])})
+				RepairedNode{n, timeOf(r.Until), timeOf(r.Spoiled.from), timeOf(r.Spoiled.until)})
 		}
 	}
 	if opt.DryRun {
@@ -94,13 +94,13 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 
 // repairable reports whether a record remembers a span that can be given back
 // and has not passed yet.
-func (r nodeRecord) repairable(now int64) bool { return r.Gap.length() > 0 && r.Gap[1] > now }
+func (r nodeRecord) repairable(now int64) bool { return r.Gap.length() > 0 && r.Gap.until > now }
 
 // repair moves the mark back to the beginning of the gap. The span after the
 // gap is spoiled.
 func (r *nodeRecord) repair() {
-	r.Spoiled = span{r.Gap[1], r.windowsEnd()}
-	r.Until, r.Gap = r.Gap[0], span{}
+	r.Spoiled = span{r.Gap.until, r.windowsEnd()}
+	r.Until, r.Gap = r.Gap.from, span{}
 }
 
 // repairNode repairs a record, unless another process was faster.

@@ -370,7 +370,7 @@ func (s *story) describe(key string, value []byte) string {
 	}
 	text := fmt.Sprintf("%s %s by %s until %d", short(key), r.State, owner, r.Until)
 	if r.Spoiled.length() > 0 {
-		text += fmt.Sprintf(", spoiled [%d, %d)", r.Spoiled[0], r.Spoiled[1])
+		text += fmt.Sprintf(", spoiled [%d, %d)", r.Spoiled.from, r.Spoiled.until)
 	}
 	return text
 }
