@@ -133,11 +133,11 @@ func TestErrors(t *testing.T) {
 		says []string
 	}{
 		{mismatchError("s", "window", "2s", "1s"), ErrMismatch, []string{"sequencer s ", "window 2s, not 1s", "firn sequencer window s 1s"}},
-		{&ExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 1, Hi: 9}}, ErrNodesExhausted, []string{"1..9", "sequencer s "}},
-		{&ExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 7, Hi: 7}, Free: at}, ErrNodesExhausted, []string{" 7 of sequencer s is held", "2026-11-20T00:02:03.004Z"}},
-		{&ExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 1, Hi: 9}, Free: at}, ErrNodesExhausted, []string{"1..9", "window ends at 2026-11-20T00:02:03.004Z"}},
-		{&ExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 1, Hi: 9}, Free: at, Ahead: true}, ErrNodesExhausted, []string{"1..9", "before 2026-11-20T00:02:03.004Z", "behind the marks"}},
-		{&ExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 1, Hi: 9}, Free: at, Ahead: true, Fenced: true}, ErrNodesExhausted, []string{"sequencer s was fenced", "at 2026-11-20T00:02:03.004Z"}},
+		{&NodesExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 1, Hi: 9}}, ErrNodesExhausted, []string{"1..9", "sequencer s "}},
+		{&NodesExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 7, Hi: 7}, Free: at}, ErrNodesExhausted, []string{" 7 of sequencer s is held", "2026-11-20T00:02:03.004Z"}},
+		{&NodesExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 1, Hi: 9}, Free: at}, ErrNodesExhausted, []string{"1..9", "window ends at 2026-11-20T00:02:03.004Z"}},
+		{&NodesExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 1, Hi: 9}, Free: at, Ahead: true}, ErrNodesExhausted, []string{"1..9", "before 2026-11-20T00:02:03.004Z", "behind the marks"}},
+		{&NodesExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 1, Hi: 9}, Free: at, Ahead: true, Fenced: true}, ErrNodesExhausted, []string{"sequencer s was fenced", "at 2026-11-20T00:02:03.004Z"}},
 		{movedError("s", "etcd://b"), ErrMoved, []string{"sequencer s was moved to etcd://b"}},
 	} {
 		for _, s := range sentinels {

@@ -34,7 +34,7 @@ var (
 	ErrMismatch = errors.New("grant: the sequencer has another configuration")
 
 	// ErrNodesExhausted means that the member may take no node ID now. Every
-	// ExhaustedError matches it.
+	// NodesExhaustedError matches it.
 	ErrNodesExhausted = errors.New("grant: no node ID is free")
 
 	// ErrClockBehind means that the clock is so far behind those of other
@@ -82,9 +82,9 @@ func mismatchError(name, field, have, want string) error {
 	return kindErrorf(ErrMismatch, "sequencer %s has %s %s, not %s: %s", name, field, have, want, todo)
 }
 
-// An ExhaustedError reports that the member may take no node ID now. It matches
+// An NodesExhaustedError reports that the member may take no node ID now. It matches
 // ErrNodesExhausted.
-type ExhaustedError struct {
+type NodesExhaustedError struct {
 	// Free is when the first known window ends unless it is renewed, or when
 	// the first node ID may be used if Ahead is set. It is zero if unknown.
 	Free time.Time
@@ -103,7 +103,7 @@ type ExhaustedError struct {
 	atCreation bool      // the floor is that of the creation
 }
 
-func (e *ExhaustedError) Error() string {
+func (e *NodesExhaustedError) Error() string {
 	what := fmt.Sprintf("none of the node IDs %d..%d of sequencer %s is free", e.nodes.Lo, e.nodes.Hi, e.sequencer)
 	if e.nodes.Lo == e.nodes.Hi {
 		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.nodes.Lo, e.sequencer)
@@ -124,7 +124,7 @@ func (e *ExhaustedError) Error() string {
 }
 
 // Is reports whether target is ErrNodesExhausted.
-func (e *ExhaustedError) Is(target error) bool { return target == ErrNodesExhausted }
+func (e *NodesExhaustedError) Is(target error) bool { return target == ErrNodesExhausted }
 
 // A detailedError has a text of its own, and matches its kind.
 type detailedError struct {

@@ -65,7 +65,7 @@ func (o *outage) update(m *machine) (left time.Duration) {
 	case left <= 0 && (isNew || !o.ended):
 		o.ended = true
 		level := slog.LevelError
-		if e, ok := errors.AsType[*ExhaustedError](s.Err); ok && e.Fenced {
+		if e, ok := errors.AsType[*NodesExhaustedError](s.Err); ok && e.Fenced {
 			level = slog.LevelWarn // an operator did it
 		}
 		o.log.Log(context.Background(), level, "window ended, no IDs until it is renewed",

@@ -14,7 +14,7 @@ import (
 // its state, on earlier messages and on the rest of its window.
 func TestOutageLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
-	var fenced error = &ExhaustedError{Fenced: true}
+	var fenced error = &NodesExhaustedError{Fenced: true}
 	lines := make(map[string]int)
 	for range 30_000 {
 		m := newRig(t, 4, nil).m

@@ -350,7 +350,7 @@ func (m *machine) failExhausted(s sighting) {
 	if s.damage != nil && free == never {
 		m.fail(s.damage, 1000)
 	} else {
-		m.fail(&ExhaustedError{
+		m.fail(&NodesExhaustedError{
 			sequencer: m.settings.name, nodes: NodeRange{m.seen.lowestNode, m.seen.highestNode}, Free: timeOf(free), Ahead: ahead,
 			Fenced: fenced, atCreation: fenced && ms(m.seen.info.fenceFloor) < free,
 		}, 0)

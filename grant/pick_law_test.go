@@ -312,8 +312,8 @@ func TestExhaustedLaw(t *testing.T) {
 						}
 						continue
 					}
-					want := ExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 3, Hi: 7}, Free: timeOf(first), Ahead: free == never && pending != never}
-					if e, ok := r.m.status.Err.(*ExhaustedError); !ok || *e != want {
+					want := NodesExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 3, Hi: 7}, Free: timeOf(first), Ahead: free == never && pending != never}
+					if e, ok := r.m.status.Err.(*NodesExhaustedError); !ok || *e != want {
 						t.Errorf("free %d, pending %d: %#v, want %#v", free, pending, r.m.status.Err, want)
 					}
 					wait := int64(2000)
@@ -433,7 +433,7 @@ func TestRounds(t *testing.T) {
 			}
 			continue
 		}
-		if e, ok := r.m.status.Err.(*ExhaustedError); !ok || !e.Free.Equal(timeOf(r.wall+tt.errFree)) || r.m.search.rounds != 0 {
+		if e, ok := r.m.status.Err.(*NodesExhaustedError); !ok || !e.Free.Equal(timeOf(r.wall+tt.errFree)) || r.m.search.rounds != 0 {
 			t.Errorf("%s: %v, round %d; want free at %v", tt.name, r.m.status.Err, r.m.search.rounds, timeOf(r.wall+tt.errFree))
 		}
 	}

@@ -198,7 +198,7 @@ func TestExhausted(t *testing.T) {
 		a := open(t, s, &sequencer.Options{Layout: layout, Nodes: two})
 		b := open(t, s, &sequencer.Options{Layout: layout, Nodes: two})
 		_, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Options{Nodes: two})
-		var e *grant.ExhaustedError
+		var e *grant.NodesExhaustedError
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), "10..11") || e.Free.IsZero() {
 			t.Errorf("Open of a third = %v", err)
 		}

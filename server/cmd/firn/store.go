@@ -189,7 +189,7 @@ var storeHints = []struct {
 // storeError says what an error of a store, a sequencer or a generator means
 // for the user.
 func storeError(err error) error {
-	var exhausted *grant.ExhaustedError
+	var exhausted *grant.NodesExhaustedError
 	no := func(format string, a ...any) error { return refused(fmt.Sprintf(format, a...), "%w", err) }
 	switch {
 	case err == nil, errors.As(err, new(*exitError)), errors.Is(err, context.Canceled):

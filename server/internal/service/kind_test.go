@@ -85,8 +85,8 @@ func TestProblems(t *testing.T) {
 		{grant.ErrClockAhead, ClockAhead, 0},
 		{grant.ErrComparingClocks, ClockAhead, time.Second},
 		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, grant.ErrClockAhead), ClockAhead, 0},
-		{new(grant.ExhaustedError), NodesExhausted, time.Second},
-		{&grant.ExhaustedError{Ahead: true}, NotYet, time.Second},
+		{new(grant.NodesExhaustedError), NodesExhausted, time.Second},
+		{&grant.NodesExhaustedError{Ahead: true}, NotYet, time.Second},
 		{grant.ErrMismatch, Recreated, time.Second},
 	} {
 		for _, err := range []error{row.err, fmt.Errorf("read grant of node 7: %w", row.err)} {
@@ -103,7 +103,7 @@ func TestProblems(t *testing.T) {
 func TestStoreErrors(t *testing.T) {
 	ended, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
-	known := []error{context.Canceled, &firn.ClockError{Wait: time.Minute}, &grant.ExhaustedError{Ahead: true}}
+	known := []error{context.Canceled, &firn.ClockError{Wait: time.Minute}, &grant.NodesExhaustedError{Ahead: true}}
 	for _, c := range errorKinds {
 		known = append(known, c.err)
 	}

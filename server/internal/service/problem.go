@@ -93,7 +93,7 @@ func kindOf(err error) Kind {
 // store that does not answer may not.
 func knownKind(err error) (Kind, bool) {
 	var (
-		none  *grant.ExhaustedError
+		none  *grant.NodesExhaustedError
 		limit *auth.LimitError
 	)
 	switch {
@@ -135,7 +135,7 @@ func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 	var (
 		wait  *firn.WaitError
 		clock *firn.ClockError
-		none  *grant.ExhaustedError
+		none  *grant.NodesExhaustedError
 		rate  *rateError
 		of    *auth.LimitError
 	)

@@ -74,7 +74,7 @@ func (b *StoreBackend) usage(since time.Time) map[string]*Usage {
 		}
 	}
 	for _, u := range all {
-		if errors.As(u.Refusal, new(*grant.ExhaustedError)) && b.config.Peers != nil && b.config.Peers.CanHelp() {
+		if errors.As(u.Refusal, new(*grant.NodesExhaustedError)) && b.config.Peers != nil && b.config.Peers.CanHelp() {
 			u.Refusal = nil
 		}
 	}
