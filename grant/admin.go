@@ -196,11 +196,11 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *Wa
 		if finished {
 			ended = closer.nonce
 		}
-		at, err := HandOverTime(ctx, s, info, func(node uint64) bool { return !nodes.has(node) })
+		at, err := HandOverTime(ctx, s, info, func(node uint64) bool { return !nodes.Has(node) })
 		switch left := at.Sub(now); {
 		case err != nil:
 			return info, nil, false, err
-		case left > 2*info.LongestWindow+skew:
+		case left > 2*info.LongestWindow+Skew:
 			return info, nil, false, kindErrorf(ErrEarly, "members of sequencer %s take the node IDs %v only, but may "+
 				"have used others up to %s: another store or generator may use these from then on",
 				name, nodes, timeText(at))

@@ -203,14 +203,14 @@ func (c *windowCloser) closeAll(ctx context.Context, s Store, i Info, now int64)
 	// How long a window lasts after its last renewal.
 	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
 	if c.spared != nil {
-		longest += skew.Milliseconds() // see HandOverTime
+		longest += Skew.Milliseconds() // see HandOverTime
 	}
 	records, err := nodeRecords(ctx, s, i.Name)
 	for _, n := range records {
 		key, r := n.key, n.record
 		ours, _ := decodeNode(key, c.written[key])
 		switch {
-		case c.spared != nil && c.spared.has(n.node):
+		case c.spared != nil && c.spared.Has(n.node):
 			continue
 		case n.damage != nil: // its owner cannot extend it, but may use the rest of its window
 			if c.damaged[n.node].IsZero() {

@@ -50,7 +50,8 @@ func (r *NodeRange) String() string {
 	return fmt.Sprintf("%d..%d", r.Lo, r.Hi)
 }
 
-func (r *NodeRange) has(node uint64) bool { return r.Lo <= node && node <= r.Hi }
+// Has reports whether a node ID is in the range. nil has all.
+func (r *NodeRange) Has(node uint64) bool { return r == nil || r.Lo <= node && node <= r.Hi }
 
 // Check returns an error if a layout does not have the node IDs of the range,
 // or if the range is empty. nil fits every layout.

@@ -72,7 +72,7 @@ type FenceReport struct {
 func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceReport, error) {
 	opt := *cmp.Or(o, new(FenceOptions))
 	if opt.Skew <= 0 {
-		opt.Skew = skew
+		opt.Skew = Skew
 	}
 	var report FenceReport
 	if opt.LongestWindow < 0 || opt.LongestWindow > maxWindow {

@@ -5,12 +5,9 @@ import (
 	"time"
 )
 
-// skew is how far the clocks of members may differ.
-const skew = 10 * time.Second
-
 // HandOverTime returns when another store, or another generator, may begin to
 // use node IDs of a sequencer that its members give up, those for which gives
-// returns true: when all clocks that are within ten seconds have passed
+// returns true: when all clocks that are within Skew have passed
 // everything that was granted of them. This store alone knows what that is, and
 // members may have used times ahead of the clock. For node IDs without a
 // record, and whatever a fenced store has lost, that is the floor. It is the
@@ -27,5 +24,5 @@ func HandOverTime(ctx context.Context, s Store, i Info, gives func(node uint64) 
 	if err != nil || end == never {
 		return time.Time{}, err
 	}
-	return timeOf(end).Add(skew), nil
+	return timeOf(end).Add(Skew), nil
 }

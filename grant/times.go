@@ -19,6 +19,10 @@ const maxTime = math.MaxInt64 / int64(time.Millisecond) / 2
 // inRange reports whether a record can have a time.
 func inRange(v int64) bool { return v >= -maxTime && v <= maxTime }
 
+// Skew is how far the clocks of members, operators and the store may differ at a
+// hand-over of node IDs, and at a Fence unless FenceOptions.Skew is set.
+const Skew = 10 * time.Second
+
 // ms returns t in Unix milliseconds, rounded up; of the zero time, never.
 func ms(t time.Time) int64 {
 	if t.IsZero() {

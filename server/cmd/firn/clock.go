@@ -19,9 +19,6 @@ func clockVars(cmd *cobra.Command, behind, ahead *bool) {
 		"acquire a node ID even if this clock is more than 10s ahead of the store's or other members'")
 }
 
-// clockTolerance is how far the clock may differ from the store's.
-const clockTolerance = 10 * time.Second
-
 // anyClockHint says what to do if a command refuses the clock.
 const anyClockHint = "check the clock (date -u); if it is right, override this with --any-clock"
 
@@ -37,7 +34,7 @@ func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration)
 
 // checkLead refuses to wait by a clock that is ahead of the store's.
 func (a *app) checkLead(ctx context.Context, s grant.Store) error {
-	if by, _, _ := doctor.ClockLead(ctx, s, a.now); by > clockTolerance {
+	if by, _, _ := doctor.ClockLead(ctx, s, a.now); by > grant.Skew {
 		return failed("node IDs are handed over when their times have passed: compare both clocks with a time server", "this machine's clock is %s the store's", doctor.AheadOf(by))
 	}
 	return nil

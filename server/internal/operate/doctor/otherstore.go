@@ -77,7 +77,7 @@ func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i,
 	}
 	given := elsewhere.Config.Nodes
 	i.Floor = time.Time{} // records reports it
-	at, err := grant.HandOverTime(ctx, s, i, func(node uint64) bool { return given == nil || given.Lo <= node && node <= given.Hi })
+	at, err := grant.HandOverTime(ctx, s, i, given.Has)
 	if err == nil && at.After(r.config.Now()) && at.After(elsewhere.Floor) {
 		r.add(check, Fix,
 			fmt.Sprintf("if they changed stores since, detach %s in the store that has them now until then, and "+

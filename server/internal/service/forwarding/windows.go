@@ -23,9 +23,6 @@ func reject(format string, a ...any) error {
 	return fmt.Errorf("%w: %w", errRejected, fmt.Errorf(format, a...))
 }
 
-// clockSkew is how far the clocks of two servers of a store may differ.
-const clockSkew = 10 * time.Second
-
 // An origin is where IDs come from: the node ID that made them, and the first
 // and last ticks of their times.
 type origin struct {
@@ -147,7 +144,7 @@ func (w *windows) read(ctx context.Context, key numbered) (have heldWindow, err 
 // judge is check for a record of the store.
 func (w heldWindow) judge(l firn.Layout, owner string, o origin, sent, got time.Time) error {
 	unit := l.Unit()
-	switch earliest, latest := sent.Add(-clockSkew-unit), got.Add(clockSkew+unit+w.config.MaxAhead); {
+	switch earliest, latest := sent.Add(-grant.Skew-unit), got.Add(grant.Skew+unit+w.config.MaxAhead); {
 	case !w.config.Layout.SameIDs(l):
 		return reject("the sequencer has layout %s, not %s", w.config.Layout, l)
 	case owner == "" || owner != w.owner:
