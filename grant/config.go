@@ -74,7 +74,7 @@ const defaultWindow = 60 * time.Second
 // change it; Check reports what is invalid. The store may be nil.
 func DefaultConfig(s Store, layout firn.Layout, maxAhead *time.Duration) Config {
 	c := Config{Layout: layout, MaxAhead: *cmp.Or(maxAhead, new(layout.DefaultMaxAhead()))}
-	c.Window = max(cmp.Or(windowOf(s), defaultWindow), c.minWindow())
+	c.Window = max(cmp.Or(paceOf(s).Window, defaultWindow), c.minWindow())
 	return c
 }
 

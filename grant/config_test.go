@@ -13,7 +13,7 @@ import (
 // windowStore is a store with a default window.
 type windowStore struct{ Store }
 
-func (windowStore) Window() time.Duration { return 42 * time.Second }
+func (windowStore) Pace() Pace { return Pace{Window: 42 * time.Second} }
 
 // testConfig returns the configuration for a layout with a window.
 func testConfig(layout string, window time.Duration) Config {

@@ -16,7 +16,7 @@ import (
 //
 // The result has the methods of the optional interfaces but Checker, and As
 // reports which of them s has. The others return errors.ErrUnsupported. What s
-// has besides, such as Check and Window, As returns from s itself.
+// has besides, such as Check and Pace, As returns from s itself.
 //
 // The result is always a Watcher. It reports writes made through it and, if s
 // is a Watcher, changes that s reports. So the members of a process learn at

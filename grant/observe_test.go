@@ -39,7 +39,7 @@ func (fixed) Time(context.Context) (time.Time, time.Duration, error) {
 
 func (fixed) Check(context.Context) ([]string, error) { return []string{"full"}, nil }
 
-func (fixed) Window() time.Duration { return 30 * time.Second }
+func (fixed) Pace() grant.Pace { return grant.Pace{Window: 30 * time.Second} }
 
 // TestObserve: an observed Store, even if observed twice, keeps its abilities,
 // its dangers and its window, and its observers see all requests.

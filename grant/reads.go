@@ -55,10 +55,10 @@ func storeTime(ctx context.Context, s Store) (at, within int64, err error) {
 	return t.UnixMilli(), (time.Since(began) + resolution).Milliseconds() + 2, nil
 }
 
-// windowOf returns the default window of a store, or 0 if it has none.
-func windowOf(s Store) time.Duration {
-	if w, ok := As[interface{ Window() time.Duration }](s); ok {
-		return w.Window()
+// paceOf returns the pace of a store, of which fields may be zero.
+func paceOf(s Store) Pace {
+	if p, ok := As[Paced](s); ok {
+		return p.Pace()
 	}
-	return 0
+	return Pace{}
 }

@@ -46,13 +46,8 @@ import (
 // call, the call has no effect, and its error matches both ErrNotSent and the
 // context's error.
 //
-// A Store may also be a MultiGetter, a Watcher, a Lineage, a Clock or a
-// Checker. Two more methods are optional: Window returns the default of
-// Config.Window, which is otherwise 60 s, and PresenceEvery how often servers
-// write that they are there, which is otherwise every 10 s.
-//
-//	Window() time.Duration
-//	PresenceEvery() time.Duration
+// A Store may also be a MultiGetter, a Watcher, a Lineage, a Clock, a Checker or
+// Paced.
 type Store interface {
 	// Get returns the value of a key, or nil if the key is absent. The caller
 	// owns the value. Get sees every CAS that returned true before, and in a
@@ -123,6 +118,19 @@ type MultiGetter interface {
 // call.
 type Watcher interface {
 	Watch(ctx context.Context, key string) <-chan struct{}
+}
+
+// A Paced Store is written to more or less often than others, unless users
+// choose otherwise: because it is slow, or each write has a price, or an outage
+// is long.
+type Paced interface {
+	Pace() Pace
+}
+
+// A Pace is how often a store is written to.
+type Pace struct {
+	Window        time.Duration // the default of Config.Window; 0 means 60 s
+	PresenceEvery time.Duration // between two writes of a server that it is there; 0 means 10 s
 }
 
 // A Lineage is a Store that detects when it went back, for example because it

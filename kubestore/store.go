@@ -58,9 +58,9 @@ type store struct {
 	watchers sync.WaitGroup // goroutines of Watch
 }
 
-// Window returns the default window of this store, 10 minutes. The upgrade of a
-// control plane can take that long.
-func (s *store) Window() time.Duration { return defaultWindow }
+// Pace has a window of 10 minutes. The upgrade of a control plane can take that
+// long.
+func (s *store) Pace() grant.Pace { return grant.Pace{Window: defaultWindow} }
 
 // enter begins a call for valid keys. The context that it returns is also done
 // when Close begins. The caller must call leave.

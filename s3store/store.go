@@ -52,12 +52,11 @@ type store struct {
 	failed atomic.Pointer[error]     // of the last daily probe, if it was refused
 }
 
-// Window returns the default window of this store, 10 minutes.
-func (s *store) Window() time.Duration { return defaultWindow }
-
-// PresenceEvery returns how often servers write that they are there: every 10
-// seconds would be 260,000 writes a month for each.
-func (s *store) PresenceEvery() time.Duration { return defaultWindow / 3 }
+// Pace has a window of 10 minutes, and lets servers write rarely that they are
+// there: every 10 seconds would be 260,000 writes a month for each.
+func (s *store) Pace() grant.Pace {
+	return grant.Pace{Window: defaultWindow, PresenceEvery: defaultWindow / 3}
+}
 
 // enter begins a call for valid keys. The context that it returns is also done
 // when Close begins. The caller must call leave.

@@ -393,10 +393,10 @@ func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 	return now, time.Nanosecond, err
 }
 
-// Window returns the default window for grants kept in a directory. It is half
-// that of other stores: the disk is local, and the node ID of a crashed process
-// becomes free sooner.
-func (s *store) Window() time.Duration { return 30 * time.Second }
+// Pace has a window for grants kept in a directory that is half that of other
+// stores: the disk is local, and the node ID of a crashed process becomes free
+// sooner.
+func (s *store) Pace() grant.Pace { return grant.Pace{Window: 30 * time.Second} }
 
 // Close closes the store. It waits for the calls that are accessing the disk;
 // those that wait for a lock end at once. If the disk does not answer within

@@ -183,8 +183,8 @@ func (a *Announcer) ID() string { return a.id }
 // does not say.
 func (a *Announcer) every() time.Duration {
 	every := max(a.options.Every, 0)
-	if p, ok := grant.As[interface{ PresenceEvery() time.Duration }](a.store); ok {
-		every = cmp.Or(every, p.PresenceEvery())
+	if p, ok := grant.As[grant.Paced](a.store); ok {
+		every = cmp.Or(every, p.Pace().PresenceEvery)
 	}
 	return cmp.Or(every, 10*time.Second)
 }

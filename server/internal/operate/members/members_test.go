@@ -210,11 +210,11 @@ type rarely struct {
 	open atomic.Bool
 }
 
-func (r *rarely) PresenceEvery() time.Duration {
+func (r *rarely) Pace() (p grant.Pace) {
 	if r.open.Load() {
-		return 200 * time.Second
+		p.PresenceEvery = 200 * time.Second
 	}
-	return 0
+	return p
 }
 
 // TestPresenceOfStore checks that a store says how often members write.

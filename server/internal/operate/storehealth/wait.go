@@ -150,17 +150,10 @@ func (p *pendingStore) Check(ctx context.Context) (dangers []string, err error) 
 	return dangers, err
 }
 
-// Window returns the default window of the store, or 0 if it has none.
-func (p *pendingStore) Window() (window time.Duration) {
-	with(p, func(s interface{ Window() time.Duration }) error { window = s.Window(); return nil })
-	return window
-}
-
-// PresenceEvery returns how often servers write to the store that they are
-// there, or 0 if it does not say.
-func (p *pendingStore) PresenceEvery() (every time.Duration) {
-	with(p, func(s interface{ PresenceEvery() time.Duration }) error { every = s.PresenceEvery(); return nil })
-	return every
+// Pace returns the pace of the store, as far as it is known.
+func (p *pendingStore) Pace() (pace grant.Pace) {
+	with(p, func(s grant.Paced) error { pace = s.Pace(); return nil })
+	return pace
 }
 
 func (p *pendingStore) Close() error {

@@ -27,7 +27,7 @@ func (s *fullStore) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Now(), time.Millisecond, nil
 }
 
-func (s *fullStore) Window() time.Duration { return 7 * time.Minute }
+func (s *fullStore) Pace() grant.Pace { return grant.Pace{Window: 7 * time.Minute} }
 
 func (s *fullStore) Close() error {
 	s.closed = true
@@ -78,7 +78,7 @@ func TestOpenOrWait(t *testing.T) {
 		if _, _, err := clock.Time(t.Context()); err != nil {
 			t.Errorf("Time once the store is up: %v", err)
 		}
-		if w, ok := s.(interface{ Window() time.Duration }); !ok || w.Window() != 7*time.Minute {
+		if p, ok := s.(grant.Paced); !ok || p.Pace().Window != 7*time.Minute {
 			t.Error("the window of the store is not passed on")
 		}
 		if _, open := <-s.(grant.Watcher).Watch(t.Context(), "a"); open {
