@@ -98,14 +98,6 @@ type WaitOptions struct {
 	Waiting func([]NodeInfo)
 }
 
-// clockOr returns now, or the system clock if it is nil.
-func clockOr(now func() time.Time) func() time.Time {
-	if now == nil {
-		return time.Now
-	}
-	return now
-}
-
 // Attach makes a detached sequencer usable again, and ends a Detach in
 // progress. An attached one stays attached. The error matches ErrMoved if
 // another store has it now, and ErrDestroyed if it must be created again.

@@ -79,17 +79,6 @@ func newMachine(s settings) *machine {
 	return m
 }
 
-// truncate returns s, or as many whole characters of it as fit in n bytes.
-func truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n]
-}
-
 // Info returns the sequencer as it was last read. ok is false if it was not
 // read yet.
 func (m *machine) Info() (info Info, ok bool) {

@@ -180,3 +180,14 @@ func decode(key string, value []byte, into any, v *int) error {
 }
 
 func damagedError(key, why string) error { return fmt.Errorf("%w: %s: %s", ErrDamaged, key, why) }
+
+// truncate returns s, or as many whole characters of it as fit in n bytes.
+func truncate(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}

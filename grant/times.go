@@ -62,3 +62,11 @@ func timeText(t time.Time) string {
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
+
+// clockOr returns now, or the system clock if it is nil.
+func clockOr(now func() time.Time) func() time.Time {
+	if now == nil {
+		return time.Now
+	}
+	return now
+}

@@ -12,9 +12,9 @@ type holder[I firn.AnyID] struct{ sequencer *SequencerOf[I] }
 
 // Begin starts or switches the generator under a grant.
 func (h holder[I]) Begin(g firn.Grant) error {
-	err := h.sequencer.beginGrant(g)
+	err := h.useGrant(g)
 	if err != nil {
-		h.sequencer.sealGenerator() // nothing of the previous grant is used either
+		h.Seal() // nothing of the previous grant is used either
 	}
 	h.sequencer.mu.Lock()
 	defer h.sequencer.mu.Unlock()
@@ -22,21 +22,10 @@ func (h holder[I]) Begin(g firn.Grant) error {
 	return err
 }
 
-// Extend moves the end of the window to a later time.
-func (h holder[I]) Extend(until time.Time) error {
-	if current := h.sequencer.current.Load(); current != nil {
-		return current.Extend(until)
-	}
-	return nil
-}
-
-func (h holder[I]) Seal() { h.sequencer.sealGenerator() }
-
-func (h holder[I]) Used() time.Time { return h.sequencer.usedUntil() }
-
-// beginGrant makes a generator, which lives until it is sealed, or switches the
+// useGrant makes a generator, which lives until it is sealed, or switches the
 // existing one.
-func (q *SequencerOf[I]) beginGrant(g firn.Grant) error {
+func (h holder[I]) useGrant(g firn.Grant) error {
+	q := h.sequencer
 	if current := q.current.Load(); current != nil {
 		return current.Switch(g)
 	}
@@ -54,8 +43,17 @@ func (q *SequencerOf[I]) beginGrant(g firn.Grant) error {
 	return nil
 }
 
-// sealGenerator ends the use of the current grant.
-func (q *SequencerOf[I]) sealGenerator() {
+// Extend moves the end of the window to a later time.
+func (h holder[I]) Extend(until time.Time) error {
+	if current := h.sequencer.current.Load(); current != nil {
+		return current.Extend(until)
+	}
+	return nil
+}
+
+// Seal ends the use of the current grant.
+func (h holder[I]) Seal() {
+	q := h.sequencer
 	current := q.current.Load()
 	if current == nil {
 		return
@@ -71,8 +69,9 @@ func (q *SequencerOf[I]) sealGenerator() {
 	q.current.Store(nil)
 }
 
-// usedUntil returns the exclusive end of the times used.
-func (q *SequencerOf[I]) usedUntil() time.Time {
+// Used returns the exclusive end of the times used.
+func (h holder[I]) Used() time.Time {
+	q := h.sequencer
 	q.mu.Lock()
 	used := q.sealedUntil
 	q.mu.Unlock()

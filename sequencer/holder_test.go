@@ -87,13 +87,14 @@ func TestHolder(t *testing.T) {
 // generators stay counted, whatever follows.
 func TestUsedAndCounted(t *testing.T) {
 	m := aMember()
-	if !m.usedUntil().IsZero() {
-		t.Errorf("used %v at first", m.usedUntil())
+	h := holder[firn.ID]{m}
+	if !h.Used().IsZero() {
+		t.Errorf("used %v at first", h.Used())
 	}
 	made := uint64(0)
 	for i, used := range []int{5, 9, 9, 20} { // seconds; the third generator makes no ID
-		must.Do(t, m.beginGrant(firn.Grant{Node: 2, From: someTime([]int{5, 9, 7, 20}[i])}))
-		if mark := m.usedUntil(); i > 0 && !mark.Equal(m.sealedUntil) {
+		must.Do(t, h.Begin(firn.Grant{Node: 2, From: someTime([]int{5, 9, 7, 20}[i])}))
+		if mark := h.Used(); i > 0 && !mark.Equal(m.sealedUntil) {
 			t.Errorf("generator %d: used %v before its first ID, want %v", i, mark, m.sealedUntil)
 		}
 		if i != 2 {
@@ -103,9 +104,9 @@ func TestUsedAndCounted(t *testing.T) {
 		want := someTime(used).Add(time.Millisecond)
 		for _, sealed := range []bool{false, true} {
 			if sealed {
-				m.sealGenerator()
+				h.Seal()
 			}
-			if got := m.usedUntil(); !got.Equal(want) {
+			if got := h.Used(); !got.Equal(want) {
 				t.Errorf("generator %d, sealed: %t: used %v, want %v", i, sealed, got, want)
 			}
 		}
