@@ -40,21 +40,21 @@ type move struct {
 
 func newComposer(l *Layout, node uint64) *composer {
 	c := &composer{base: l.assemble(0, node, 0), seqBits: l.seqBits}
-	for _, f := range []field{fieldSeq, fieldTime} {
+	for _, f := range []Field{FieldSeq, FieldTime} {
 		for i := int(l.n) - 1; i >= 0; i-- {
 			p := l.pieces[i]
 			if p.field != f || p.width == 0 {
 				continue
 			}
 			m := move{from: p.low, width: p.width, to: p.pos, reverse: p.reverse && p.width > 1}
-			if f == fieldTime {
+			if f == FieldTime {
 				m.from += l.seqBits
 			}
 			c.add(m)
 		}
 	}
 	for _, p := range l.pieces[:l.n] {
-		if p.field == fieldRand {
+		if p.field == FieldRand {
 			c.random = c.random.or(ones(p.width).shl(p.pos))
 		}
 	}

@@ -36,27 +36,12 @@ const maxPieces = 16
 // A piece is a run of ID bits that belong to one field. A field may consist of
 // several pieces; the topmost one holds its highest bits.
 type piece struct {
-	field   field
+	field   Field
 	reverse bool  // the piece's lowest bit comes first in the ID
 	width   uint8 // in bits
 	pos     uint8 // position of the piece's lowest bit in the ID
 	low     uint8 // position of that bit in the field
 }
-
-type field uint8
-
-const (
-	fieldTime field = iota + 1
-	fieldNode
-	fieldSeq
-	fieldConst
-	fieldRand
-)
-
-var fieldNames = [...]string{fieldTime: "time", fieldNode: "node", fieldSeq: "seq", fieldConst: "const",
-	fieldRand: "rand"}
-
-func (f field) String() string { return fieldNames[f] }
 
 // Parts are the meaningful fields of an ID.
 type Parts struct {
@@ -170,9 +155,9 @@ func (l Layout) Ordered() bool {
 	left := l.seqBits
 	for _, p := range l.pieces[:l.n] {
 		switch p.field {
-		case fieldSeq:
+		case FieldSeq:
 			left -= p.width
-		case fieldRand:
+		case FieldRand:
 			if p.width > 0 && left > 0 {
 				return false
 			}
@@ -186,8 +171,8 @@ func (l *Layout) timeOnTop() bool {
 	left := l.timeBits
 	for _, p := range l.pieces[:l.n] {
 		switch {
-		case p.width == 0 || p.field == fieldConst:
-		case p.field != fieldTime:
+		case p.width == 0 || p.field == FieldConst:
+		case p.field != FieldTime:
 			return left == 0
 		case p.reverse && p.width > 1:
 			return false
@@ -321,11 +306,11 @@ func (l *Layout) assemble(tick, node, seq uint64) wide {
 	for _, p := range l.pieces[:l.n] {
 		var v uint64
 		switch p.field {
-		case fieldTime:
+		case FieldTime:
 			v = tick
-		case fieldNode:
+		case FieldNode:
 			v = node
-		case fieldSeq:
+		case FieldSeq:
 			v = seq
 		default:
 			continue
@@ -341,7 +326,7 @@ func (l *Layout) assemble(tick, node, seq uint64) wide {
 
 // extract returns the bits of one field. The positions of pieces count from bit
 // cut.
-func (l *Layout) extract(w wide, f field, cut uint8) uint64 {
+func (l *Layout) extract(w wide, f Field, cut uint8) uint64 {
 	var v uint64
 	for _, p := range l.pieces[:l.n] {
 		if p.field != f || p.width == 0 {
@@ -360,11 +345,11 @@ func (l *Layout) decomposeWide(w wide, cut uint8) (Parts, error) {
 	if err := l.checkFixed(w); err != nil {
 		return Parts{}, err
 	}
-	t, err := l.timeOf(l.extract(w, fieldTime, cut))
+	t, err := l.timeOf(l.extract(w, FieldTime, cut))
 	if err != nil {
 		return Parts{}, err
 	}
-	return Parts{Time: t, Node: l.extract(w, fieldNode, cut), Seq: l.extract(w, fieldSeq, cut)}, nil
+	return Parts{Time: t, Node: l.extract(w, FieldNode, cut), Seq: l.extract(w, FieldSeq, cut)}, nil
 }
 
 // checkFixed returns an error for the highest bits in which w differs from the
@@ -375,7 +360,7 @@ func (l *Layout) checkFixed(w wide) error {
 	}
 	for _, p := range l.pieces[:l.n] {
 		got, want := w.shr(p.pos).lo&mask(p.width), l.consts.shr(p.pos).lo&mask(p.width)
-		if p.field == fieldConst && got != want {
+		if p.field == FieldConst && got != want {
 			return fmt.Errorf("firn: not an ID of layout %s: %s is %d, not %d", *l, l.constName(p), got, want)
 		}
 	}
@@ -433,7 +418,7 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 	lo = l.assemble(first, 0, 0)
 	hi = l.assemble(last, l.MaxNode(), l.MaxSeq())
 	for _, p := range l.pieces[:l.n] {
-		if p.field == fieldRand {
+		if p.field == FieldRand {
 			hi = hi.or(ones(p.width).shl(p.pos))
 		}
 	}

@@ -120,7 +120,7 @@ func (l Layout) Fields() string {
 			b.WriteByte('~')
 		}
 		fmt.Fprintf(&b, ":%d", p.width)
-		if p.field == fieldConst {
+		if p.field == FieldConst {
 			fmt.Fprintf(&b, "=%d", l.consts.shr(p.pos).lo&mask(p.width))
 		}
 	}
@@ -177,7 +177,7 @@ func (l *Layout) defaultEven() uint8 { return min(l.presetOf().even, l.maxEven()
 // those of the sequence, of which 2 bits more must be left for a tick.
 func (l *Layout) maxEven() uint8 {
 	for _, p := range l.pieces[:l.n] {
-		if p.pos == 0 && p.width > 0 && p.field == fieldSeq {
+		if p.pos == 0 && p.width > 0 && p.field == FieldSeq {
 			return min(p.width, max(l.seqBits, 2)-2)
 		}
 	}
@@ -273,12 +273,12 @@ func (l *Layout) setPieces(fields string) error {
 		l.size = 64
 	}
 
-	var widths [fieldRand + 1]uint8
+	var widths [FieldRand + 1]uint8
 	pos := uint8(0)
 	for i := int(l.n) - 1; i >= 0; i-- { // from the lowest bit up
 		p := &l.pieces[i]
 		p.pos = pos
-		if p.field == fieldConst {
+		if p.field == FieldConst {
 			l.consts = l.consts.or(wide{0, consts[i]}.shl(pos))
 		} else {
 			p.low = widths[p.field]
@@ -286,13 +286,13 @@ func (l *Layout) setPieces(fields string) error {
 		widths[p.field] += p.width
 		pos += p.width
 	}
-	for f, most := range map[field]uint8{fieldTime: 64, fieldNode: 64, fieldSeq: maxSeqBits} {
+	for f, most := range map[Field]uint8{FieldTime: 64, FieldNode: 64, FieldSeq: maxSeqBits} {
 		if widths[f] > most {
 			return fmt.Errorf("%s has a total of %d bits, more than %d", f, widths[f], most)
 		}
 	}
-	l.timeBits, l.nodeBits = widths[fieldTime], widths[fieldNode]
-	l.seqBits, l.randBits = widths[fieldSeq], widths[fieldRand]
+	l.timeBits, l.nodeBits = widths[FieldTime], widths[FieldNode]
+	l.seqBits, l.randBits = widths[FieldSeq], widths[FieldRand]
 	if l.timeBits == 0 {
 		return errors.New("there is no time field: an ID without time has no order")
 	}
@@ -311,18 +311,18 @@ func parsePiece(s string) (p piece, value uint64, err error) {
 	name, text, _ := strings.Cut(s, ":")
 	width, digits, hasValue := strings.Cut(text, "=")
 	name, p.reverse = strings.CutSuffix(name, "~")
-	p.field = field(max(0, slices.Index(fieldNames[:], name)))
+	p.field = Field(max(0, slices.Index(fieldNames[:], name)))
 	most := 64
 	switch p.field {
 	case 0: // has no name
 		return p, 0, fmt.Errorf("unknown field %s: use one of time, time~, node, seq, const, rand", quoteShort(name))
-	case fieldRand:
+	case FieldRand:
 		most = 128
 	}
-	if p.reverse && p.field != fieldTime {
+	if p.reverse && p.field != FieldTime {
 		return p, 0, fmt.Errorf("field %s cannot be reversed; only time can", name)
 	}
-	if hasValue != (p.field == fieldConst) {
+	if hasValue != (p.field == FieldConst) {
 		return p, 0, fmt.Errorf("field %s should be name:width, or const:width=value", quoteShort(s))
 	}
 	n, err := strconv.ParseUint(width, 10, 8)

@@ -1,13 +1,39 @@
 package firn
 
+import "fmt"
+
+// A Field is what bits of an ID are for.
+type Field uint8
+
+// The fields of IDs.
+const (
+	FieldUnused Field = iota // bits on top that are always zero
+	FieldTime
+	FieldNode
+	FieldSeq
+	FieldConst
+	FieldRand
+)
+
+var fieldNames = [...]string{"zero", "time", "node", "seq", "const", "rand"}
+
+// String returns the name of f in the text of a layout, "zero" for unused bits,
+// and "Field(n)" if f is not a field.
+func (f Field) String() string {
+	if int(f) >= len(fieldNames) {
+		return fmt.Sprintf("Field(%d)", uint8(f))
+	}
+	return fieldNames[f]
+}
+
 // A Piece is a run of bits of an ID that belong to one field.
 type Piece struct {
-	Field    string // "time", "node", "seq", "const", "rand" or "zero" (unused bits on top)
+	Field    Field
 	Width    int    // in bits
 	Pos      int    // position of its lowest bit in the ID, counted from the lowest
 	Low      int    // position of that bit in the field
 	Reversed bool   // the bits are in reversed order
-	Const    uint64 // the value, if Field is "const"
+	Const    uint64 // the value, if Field is FieldConst
 }
 
 // Pieces returns the pieces of an ID from the topmost bit down, leaving out
@@ -16,14 +42,14 @@ func (l Layout) Pieces() []Piece {
 	var pieces []Piece
 	used := int(l.pieces[0].pos) + int(l.pieces[0].width)
 	if top := int(l.size) - used; top > 0 {
-		pieces = append(pieces, Piece{Field: "zero", Width: top, Pos: used})
+		pieces = append(pieces, Piece{Width: top, Pos: used})
 	}
 	for _, p := range l.pieces[:l.n] {
 		if p.width == 0 {
 			continue
 		}
-		out := Piece{Field: p.field.String(), Width: int(p.width), Pos: int(p.pos), Low: int(p.low), Reversed: p.reverse}
-		if p.field == fieldConst {
+		out := Piece{Field: p.field, Width: int(p.width), Pos: int(p.pos), Low: int(p.low), Reversed: p.reverse}
+		if p.field == FieldConst {
 			out.Const = l.consts.shr(p.pos).lo & mask(p.width)
 		}
 		pieces = append(pieces, out)

@@ -234,7 +234,7 @@ func (c *inspectCmd) addTexts(r *rows, x *inspect.Reading) {
 // enough.
 func (c *inspectCmd) draw(w io.Writer, x *inspect.Reading) {
 	box := layouts.Box(x.Layout, func(p firn.Piece) string {
-		if p.Field == "rand" {
+		if p.Field == firn.FieldRand {
 			return ""
 		}
 		return strconv.FormatUint(p.Value(x.Bytes), 10)

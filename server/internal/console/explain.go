@@ -20,7 +20,7 @@ type anatomy struct {
 
 // A bit is a bit of an ID.
 type bit struct {
-	Field      string
+	Field      firn.Field
 	Digit      string // empty without an ID
 	Pos        int
 	Begin, End bool // of a run of bits of the field
@@ -28,7 +28,7 @@ type bit struct {
 
 // A field is a field of an ID, explained.
 type field struct {
-	Key    string // as in firn.Piece
+	Key    firn.Field
 	Name   string
 	Width  uint64   // in bits
 	Value  string   // in this ID, or its range; may be empty
@@ -70,38 +70,38 @@ func dissect(x *inspect.Reading) (a anatomy) {
 }
 
 // fieldName returns the name of a field for people.
-func fieldName(field string) string {
+func fieldName(field firn.Field) string {
 	switch field {
-	case "seq":
+	case firn.FieldSeq:
 		return "sequence"
-	case "const":
+	case firn.FieldConst:
 		return "fixed"
-	case "rand":
+	case firn.FieldRand:
 		return "random"
-	case "zero":
+	case firn.FieldUnused:
 		return "unused"
 	}
-	return field
+	return field.String()
 }
 
 // explain says what a field means in a layout.
 func (f *field) explain(l firn.Layout) {
 	say := func(format string, args ...any) { f.Detail = append(f.Detail, fmt.Sprintf(format, args...)) }
 	switch f.Key {
-	case "time":
+	case firn.FieldTime:
 		f.Value = "until " + day(l.Last())
 		say("Counts every %s since %s.", unitName(l.Unit()), day(l.Epoch()))
-	case "node":
+	case firn.FieldNode:
 		f.Value = "0 to " + number(l.MaxNode())
 		say("The generator that makes the ID. Each of %s has its own number.", power(l.NodeBits()))
-	case "seq":
+	case firn.FieldSeq:
 		f.Value = "0 to " + number(l.MaxSeq())
 		say("Counts the IDs of one %s: a node makes up to %s in it.", unitName(l.Unit()), power(l.SeqBits()))
-	case "rand":
+	case firn.FieldRand:
 		say("Random, which makes IDs hard to guess.")
-	case "const":
+	case firn.FieldConst:
 		say("Constant: identifies the format.")
-	case "zero":
+	case firn.FieldUnused:
 		say("Always 0.")
 		if l.Bits() == 64 {
 			say("The number is positive even if it is signed, like SQL's bigint.")
@@ -116,9 +116,9 @@ func (f *field) read(x *inspect.Reading) {
 		return
 	}
 	switch f.Key {
-	case "time":
+	case firn.FieldTime:
 		f.Value, f.Local = utc(x.Time), iso(x.Time)
-	case "node":
+	case firn.FieldNode:
 		f.Value = number(x.Node)
 		if randomElsewhere(x.Layout) {
 			say("Only if Firn made it: other generators put random bits here.")
@@ -129,7 +129,7 @@ func (f *field) read(x *inspect.Reading) {
 		if parts := x.NodeText(); parts != "" {
 			say("It consists of %s.", parts)
 		}
-	case "seq":
+	case firn.FieldSeq:
 		f.Value = number(x.Seq)
 	}
 }

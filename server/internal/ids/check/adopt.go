@@ -32,7 +32,7 @@ func (r *Report) Free(l firn.Layout) (lo, hi uint64, ok bool) {
 // the IDs may be rounded, and their lowest bits are those of the node ID.
 func (r *Report) NodesUncertain(l firn.Layout) bool {
 	pieces := l.Pieces()
-	return r.Rounding.Quiet && pieces[len(pieces)-1].Field == "node"
+	return r.Rounding.Quiet && pieces[len(pieces)-1].Field == firn.FieldNode
 }
 
 // UsedIn returns the node IDs in use from lo to hi.

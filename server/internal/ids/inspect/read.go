@@ -113,7 +113,7 @@ type Reading struct {
 
 // A Piece is a run of bits of an ID and its value there.
 type Piece struct {
-	Field string // as in firn.Piece
+	Field firn.Field
 	Pos   int    // of its lowest bit in the ID
 	Width int    // in bits
 	Value uint64 // the lowest 64 bits, if Width is more

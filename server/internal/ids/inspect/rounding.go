@@ -347,7 +347,7 @@ func (d *Digits) binary(l firn.Layout, nodes []uint64) (whole bool, e, hits, ext
 		from, to := 0, drop+2
 		if !l.IsZero() {
 			p := fieldAt(l, drop)
-			if from, to = p.Pos, p.Pos+p.Width; p.Field == "node" || p.Field == "const" {
+			if from, to = p.Pos, p.Pos+p.Width; p.Field == firn.FieldNode || p.Field == firn.FieldConst {
 				continue
 			}
 		} else if !whole || odd < 0.1*floats || odd > 0.9*floats {
@@ -366,7 +366,7 @@ func (d *Digits) binary(l firn.Layout, nodes []uint64) (whole bool, e, hits, ext
 			extra += rounded - chance*trials
 		}
 	}
-	if p := fieldAt(l, least); whole && p.Field == "node" && p.Pos < least {
+	if p := fieldAt(l, least); whole && p.Field == firn.FieldNode && p.Pos < least {
 		distinct := make(map[uint64]bool)
 		for _, node := range nodes {
 			distinct[node>>p.Low&(1<<p.Width-1)] = true

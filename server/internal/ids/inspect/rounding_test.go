@@ -101,7 +101,7 @@ func TestExactColumns(t *testing.T) {
 			ids := madeColumn(t, r, l, busy, l.Unit()*time.Duration(1+999*r.IntN(2)), 1+r.IntN(60))
 			// A quiet system, also one that makes IDs at full seconds, is not even in doubt.
 			low := fieldAt(l, 0)
-			noDoubt := len(ids) >= 20 && low.Field == "seq" && low.Width >= 8
+			noDoubt := len(ids) >= 20 && low.Field == firn.FieldSeq && low.Width >= 8
 			if r.IntN(4) == 0 {
 				ids, noDoubt = append(ids, ids[:len(ids)/2]...), false // a foreign key
 			}

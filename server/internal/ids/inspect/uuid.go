@@ -102,17 +102,17 @@ func uuidPieces(b []byte) []Piece {
 	hi, lo := firn.ID128(b).Uint64s()
 	switch version := hi >> 12 & 15; {
 	case lo>>62 != 2:
-		return []Piece{{"const", 0, 128, lo}} // nil or max
+		return []Piece{{firn.FieldConst, 0, 128, lo}} // nil or max
 	case version == 1:
 		return []Piece{
-			{"time", 96, 32, hi >> 32}, {"time", 80, 16, hi >> 16 & 0xffff}, {"const", 76, 4, 1},
-			{"time", 64, 12, hi & 0xfff},
-			{"const", 62, 2, 2}, {"seq", 48, 14, lo >> 48 & 0x3fff}, {"node", 0, 48, lo & (1<<48 - 1)},
+			{firn.FieldTime, 96, 32, hi >> 32}, {firn.FieldTime, 80, 16, hi >> 16 & 0xffff},
+			{firn.FieldConst, 76, 4, 1}, {firn.FieldTime, 64, 12, hi & 0xfff}, {firn.FieldConst, 62, 2, 2},
+			{firn.FieldSeq, 48, 14, lo >> 48 & 0x3fff}, {firn.FieldNode, 0, 48, lo & (1<<48 - 1)},
 		}
 	default:
 		return []Piece{
-			{"rand", 80, 48, hi >> 16}, {"const", 76, 4, version}, {"rand", 64, 12, hi & 0xfff},
-			{"const", 62, 2, 2}, {"rand", 0, 62, lo & (1<<62 - 1)},
+			{firn.FieldRand, 80, 48, hi >> 16}, {firn.FieldConst, 76, 4, version}, {firn.FieldRand, 64, 12, hi & 0xfff},
+			{firn.FieldConst, 62, 2, 2}, {firn.FieldRand, 0, 62, lo & (1<<62 - 1)},
 		}
 	}
 }

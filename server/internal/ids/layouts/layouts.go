@@ -76,7 +76,7 @@ func firstWith(l firn.Layout, bit int) *time.Time {
 	}
 	highest := -1
 	for _, p := range l.Pieces() {
-		if p.Field != "zero" && (p.Field != "const" || p.Const != 0) {
+		if p.Field != firn.FieldUnused && (p.Field != firn.FieldConst || p.Const != 0) {
 			highest = max(highest, p.Pos+p.Width-1)
 		}
 	}
@@ -115,10 +115,10 @@ func Epoch(l firn.Layout) string {
 func Widths(l firn.Layout) string {
 	var parts []string
 	for _, p := range l.Pieces() {
-		if p.Field == "zero" {
+		if p.Field == firn.FieldUnused {
 			continue
 		}
-		name := p.Field
+		name := p.Field.String()
 		if p.Reversed {
 			name += "~"
 		}
@@ -220,15 +220,15 @@ func (p *Plan) Fit(total int, now time.Time) (all []firn.Layout, err error) {
 func Box(l firn.Layout, number func(firn.Piece) string) string {
 	var numbers, top, middle, bottom strings.Builder
 	for i, p := range l.Pieces() {
-		field := p.Field
+		field := p.Field.String()
 		if p.Reversed {
 			field += "~"
 		}
 		text := strings.TrimSpace(field + " " + number(p))
 		switch p.Field {
-		case "zero":
+		case firn.FieldUnused:
 			text = "0"
-		case "const":
+		case firn.FieldConst:
 			text = "=" + strconv.FormatUint(p.Const, 10)
 		}
 		high, low := strconv.Itoa(p.Pos+p.Width-1), strconv.Itoa(p.Pos)

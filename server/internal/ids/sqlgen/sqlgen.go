@@ -49,7 +49,7 @@ func Write(w io.Writer, database, name string, l firn.Layout) error {
 		g.value = digits(" | ", "((instr("+alphabet+", substr(:typed, %[1]d - 13, 1)) - 1) << %[2]d)")
 	}
 	for _, p := range l.Pieces() {
-		if p.Field != "zero" {
+		if p.Field != firn.FieldUnused {
 			g.top = max(g.top, p.Pos+p.Width)
 		}
 	}
@@ -112,7 +112,7 @@ func (g *generator) names() (names []string, applies map[string]bool) {
 		id, length = "uuid", "26"
 	}
 	names = []string{"{layout}", g.String(), "{name}", g.name, "{id}", id, "{length}", length, "{time}", g.time(),
-		"{node}", g.read("node"), "{seq}", g.read("seq"), "{first}", g.first(g.from), "{last}", g.last(g.to),
+		"{node}", g.read(firn.FieldNode), "{seq}", g.read(firn.FieldSeq), "{first}", g.first(g.from), "{last}", g.last(g.to),
 		"{digits}", g.digits, "{value}", g.value}
 	applies = map[string]bool{"always": true, "wide": g.wide(), "narrow": !g.wide(), "sorted": g.sorted(),
 		"unsorted": !g.sorted()}
@@ -157,7 +157,7 @@ type run struct {
 }
 
 // runs returns the bits of a field. A reversed piece becomes runs of one bit.
-func (g *generator) runs(field string) (list []run) {
+func (g *generator) runs(field firn.Field) (list []run) {
 	for _, p := range g.Pieces() {
 		if p.Field != field {
 			continue
@@ -179,7 +179,7 @@ func (g *generator) runs(field string) (list []run) {
 func (g *generator) constant(word int) (v uint64) {
 	for _, p := range g.Pieces() {
 		for i := range p.Width {
-			if p.Field == "const" && (p.Pos+i)/64 == word {
+			if p.Field == firn.FieldConst && (p.Pos+i)/64 == word {
 				v |= p.Const >> i & 1 << ((p.Pos + i) % 64)
 			}
 		}
@@ -190,7 +190,7 @@ func (g *generator) constant(word int) (v uint64) {
 // otherBits returns the bits of a word that belong to node, sequence and random
 // fields.
 func (g *generator) otherBits(word int) (v uint64) {
-	for _, field := range []string{"node", "seq", "rand"} {
+	for _, field := range []firn.Field{firn.FieldNode, firn.FieldSeq, firn.FieldRand} {
 		for _, r := range g.runs(field) {
 			if r.word == word {
 				v |= mask(r.width) << r.pos
@@ -214,7 +214,7 @@ func (g *generator) word(word int) string {
 }
 
 // read returns the expression of a field of the ID in the column id.
-func (g *generator) read(field string) string {
+func (g *generator) read(field firn.Field) string {
 	var terms []string
 	for _, r := range g.runs(field) {
 		terms = append(terms, shifted(masked(g.word(r.word), r.pos, r.width), r.low))
@@ -250,7 +250,7 @@ func shifted(x string, by int) string {
 // time returns the expression of the time of the ID in the column id, in units
 // of start since 1970.
 func (g *generator) time() string {
-	tick := g.read("time")
+	tick := g.read(firn.FieldTime)
 	if g.database == "mysql" {
 		tick = "CAST(" + tick + " AS SIGNED)" // epochs before 1970 are negative
 	}
@@ -274,7 +274,7 @@ func (g *generator) last(t string) string {
 // lastTick returns the last tick whose IDs fit the database's integers.
 func (g *generator) lastTick() uint64 {
 	width := g.TimeBits()
-	for _, r := range g.runs("time") {
+	for _, r := range g.runs(firn.FieldTime) {
 		if g.database != "mysql" && !g.wide() && r.pos+r.width == 64 {
 			width-- // the top bit of a time on top
 		}
@@ -287,7 +287,7 @@ func (g *generator) place(tick string, ones bool) string {
 	words := make([]string, g.Bits()/64)
 	for i := range words {
 		var terms []string
-		for _, r := range g.runs("time") {
+		for _, r := range g.runs(firn.FieldTime) {
 			if r.word == i {
 				terms = append(terms, shifted(masked(tick, r.low, r.width), r.pos))
 			}
