@@ -74,8 +74,8 @@ func (l Layout) String() string {
 	} else {
 		b.WriteString(p.name)
 		for _, k := range p.keys {
-			if v := k.show(&l); v != k.byDefault {
-				b.WriteString("," + k.name + "=" + v)
+			if v := k.show(&l); v != k.Default {
+				b.WriteString("," + k.Name + "=" + v)
 			}
 		}
 		if l.epoch != p.epoch {
@@ -204,8 +204,8 @@ func (l *Layout) setEven(given args) error {
 func (p *preset) parseArgs(parts []string) (args, error) {
 	all, known := make(args), "epoch, even"
 	for _, k := range p.keys {
-		all[k.name] = k.byDefault
-		known += ", " + k.name
+		all[k.Name] = k.Default
+		known += ", " + k.Name
 	}
 	given := make(map[string]bool)
 	for _, part := range parts {

@@ -15,7 +15,7 @@ type Options struct {
 	// burst. It is taken literally, even in &Options{}: 0 means never ahead, so
 	// when the sequence of a tick is used up, the next ID waits for the next
 	// tick. With nil Options, it is 5 ms if the generator is made with a static
-	// grant, and otherwise the layout's MaxAhead. It cannot be negative.
+	// grant, and otherwise the layout's DefaultMaxAhead. It cannot be negative.
 	MaxAhead time.Duration
 
 	// MaxLag is how far the clock may go back, beyond MaxAhead, with Next still

@@ -80,17 +80,22 @@ type PrefetchOptions struct {
 	OnDemand bool
 }
 
-// withDefaults returns the options with defaults filled in. It panics if they
-// contradict each other.
+// Check returns an error if Count or MaxCount is negative, or MaxCount is less
+// than Count.
+func (o *PrefetchOptions) Check() error {
+	if o != nil && (o.Count < 0 || o.MaxCount < 0 || o.MaxCount > 0 && o.Count > o.MaxCount) {
+		return fmt.Errorf("firn: PrefetchOptions have a Count of %d and a MaxCount of %d: they cannot be negative, and "+
+			"Count cannot exceed MaxCount", o.Count, o.MaxCount)
+	}
+	return nil
+}
+
+// withDefaults returns the options with defaults filled in.
 func (o *PrefetchOptions) withDefaults() PrefetchOptions {
 	set := *cmp.Or(o, new(PrefetchOptions))
 	set.Count = cmp.Or(set.Count, min(100, cmp.Or(set.MaxCount, 100)))
 	set.MaxCount = cmp.Or(set.MaxCount, max(set.Count, 10_000))
 	set.Validity = cmp.Or(set.Validity, 10*time.Minute)
-	if set.Count < 1 || set.MaxCount < set.Count {
-		panic(fmt.Sprintf("firn: NewPrefetcher needs a Count of at least 1 and a MaxCount of at least Count, not %d and %d",
-			set.Count, set.MaxCount))
-	}
 	return set
 }
 
@@ -114,13 +119,16 @@ func (o *PrefetchOptions) withDefaults() PrefetchOptions {
 // holds the same batch and hands out the same IDs. Close a Prefetcher before
 // taking a snapshot.
 //
-// NewPrefetcher panics if source is nil, or if the options contradict each
-// other. Other constructors return an error, because a layout or a grant may
-// come from a user or a store. These numbers are the program's own, so a bad
-// one is a mistake in the program.
+// NewPrefetcher panics if source is nil, or if Check returns an error. Other
+// constructors return an error, because a layout or a grant may come from a user
+// or a store. These numbers are the program's own, so a bad one is a mistake in
+// the program.
 func NewPrefetcher[I AnyID](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
 	if source == nil {
 		panic("firn: NewPrefetcher needs a source")
+	}
+	if err := o.Check(); err != nil {
+		panic(err.Error())
 	}
 	set := o.withDefaults()
 	p := &PrefetcherOf[I]{

@@ -28,8 +28,8 @@ type preset struct {
 
 // A presetKey is a setting of a preset. show returns its text for a layout.
 type presetKey struct {
-	name, byDefault, about string
-	show                   func(*Layout) string
+	PresetKey
+	show func(*Layout) string
 }
 
 // namedBits is a named part of a node ID.
@@ -87,8 +87,8 @@ var presets = [...]preset{
 			return fmt.Sprintf("time:41.node:%d.seq:%d", width, 23-width), err
 		},
 		keys: []presetKey{{
-			name: "nodes", byDefault: "8192", about: "the maximum number of nodes, 128..8192, rounded up to a power of two",
-			show: func(l *Layout) string { return strconv.FormatUint(1<<l.nodeBits, 10) },
+			PresetKey: PresetKey{"nodes", "8192", "the maximum number of nodes, 128..8192, rounded up to a power of two"},
+			show:      func(l *Layout) string { return strconv.FormatUint(1<<l.nodeBits, 10) },
 		}},
 	},
 	{
@@ -115,7 +115,7 @@ var presets = [...]preset{
 			return "", fmt.Errorf("mode is %s, not spread or time-sequential", quoteShort(a["mode"]))
 		},
 		keys: []presetKey{{
-			name: "mode", byDefault: "spread", about: "spread reverses the 42 time bits, time-sequential keeps their order",
+			PresetKey: PresetKey{"mode", "spread", "spread reverses the 42 time bits, time-sequential keeps their order"},
 			show: func(l *Layout) string {
 				if l.consts.lo>>12&1 == 1 {
 					return "time-sequential"
@@ -123,8 +123,8 @@ var presets = [...]preset{
 				return "spread"
 			},
 		}, {
-			name: "cluster", byDefault: "0", about: "the cluster, 0..15",
-			show: func(l *Layout) string { return strconv.FormatUint(l.consts.lo&15, 10) },
+			PresetKey: PresetKey{"cluster", "0", "the cluster, 0..15"},
+			show:      func(l *Layout) string { return strconv.FormatUint(l.consts.lo&15, 10) },
 		}},
 		constNames: map[uint8]string{12: "the mode", 0: "the cluster"},
 	},
@@ -186,15 +186,15 @@ var presets = [...]preset{
 
 func keyNodeBits(byDefault string) presetKey {
 	return presetKey{
-		name: "node-bits", byDefault: byDefault, about: "width of the node ID; the time gets the rest of 63 bits",
-		show: func(l *Layout) string { return strconv.Itoa(int(l.nodeBits)) },
+		PresetKey: PresetKey{"node-bits", byDefault, "width of the node ID; the time gets the rest of 63 bits"},
+		show:      func(l *Layout) string { return strconv.Itoa(int(l.nodeBits)) },
 	}
 }
 
 func keySeqBits(byDefault string) presetKey {
 	return presetKey{
-		name: "seq-bits", byDefault: byDefault, about: "width of the sequence",
-		show: func(l *Layout) string { return strconv.Itoa(int(l.seqBits)) },
+		PresetKey: PresetKey{"seq-bits", byDefault, "width of the sequence"},
+		show:      func(l *Layout) string { return strconv.Itoa(int(l.seqBits)) },
 	}
 }
 
@@ -215,7 +215,7 @@ func nodeAndSeq(bits string) func(args) (string, error) {
 // name.
 var noPreset = preset{
 	bits: func(a args) (string, error) { return a["bits"], nil },
-	keys: []presetKey{{name: "bits"}, {name: "unit", byDefault: "1ms"}},
+	keys: []presetKey{{PresetKey: PresetKey{Name: "bits"}}, {PresetKey: PresetKey{Name: "unit", Default: "1ms"}}},
 }
 
 // presetOf returns the preset that the layout was made from.
@@ -242,14 +242,17 @@ func (l Layout) Format() Format {
 
 // A PresetInfo describes a named layout.
 type PresetInfo struct {
-	Name  string
-	About string // one line
+	Name   string
+	About  string      // one line
+	Keys   []PresetKey // its settings besides epoch and even
+	Layout Layout      // with every key at its default
+}
 
-	// Keys are the settings besides epoch and even, with their defaults and
-	// what they mean: "cluster=0  the cluster, 0..15".
-	Keys []string
-
-	Layout Layout // with every key at its default
+// A PresetKey is a setting of a named layout. Its text is NAME=VALUE.
+type PresetKey struct {
+	Name    string
+	Default string
+	About   string // one line
 }
 
 // Presets returns an iterator over the named layouts, Firn's own first.
@@ -258,7 +261,7 @@ func Presets() iter.Seq[PresetInfo] {
 		for _, p := range presets {
 			info := PresetInfo{Name: p.name, About: p.about, Layout: MustParseLayout(p.name)}
 			for _, k := range p.keys {
-				info.Keys = append(info.Keys, k.name+"="+k.byDefault+"  "+k.about)
+				info.Keys = append(info.Keys, k.PresetKey)
 			}
 			if !yield(info) {
 				return

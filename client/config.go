@@ -110,9 +110,8 @@ func (c *Config) setDefaults() error {
 	if c.Timeout < 0 {
 		fault("the Timeout is %v: it cannot be negative", c.Timeout)
 	}
-	if p := c.Prefetch; p != nil && (p.Count < 0 || p.MaxCount < 0 || p.MaxCount > 0 && p.Count > p.MaxCount) {
-		fault("Prefetch has a Count of %d and a MaxCount of %d: they cannot be negative, and Count cannot exceed MaxCount",
-			p.Count, p.MaxCount)
+	if err := c.Prefetch.Check(); err != nil {
+		fault("%s", strings.TrimPrefix(err.Error(), "firn: "))
 	}
 	if faults != nil {
 		return errors.New("client: " + strings.Join(faults, "; "))

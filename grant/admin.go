@@ -59,7 +59,7 @@ func Create(ctx context.Context, s Store, name string, c Config, o *CreateOption
 				return false, mismatchError(name, "nodes", have, want)
 			}
 			if want, have := c.Layout.String(), r.Config.Layout.String(); want != have {
-				return false, mismatchError(name, "layout", have, want) // by Even, at least
+				return false, mismatchError(name, "layout", have, want) // by the key even, at least
 			}
 			if r.Floor.Before(fresh.laterFloor()) {
 				return false, mismatchError(name, "floor", timeText(r.Floor), timeText(fresh.laterFloor()))

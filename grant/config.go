@@ -93,7 +93,7 @@ const maxWindow = 366 * 24 * time.Hour
 
 // Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
-	if c.Layout == (firn.Layout{}) {
+	if c.Layout.IsZero() {
 		return fmt.Errorf("grant: the configuration has no layout")
 	}
 	if c.MaxAhead < 0 || c.MaxAhead > maxWindow/4 || c.MaxAhead%time.Millisecond != 0 {
@@ -131,8 +131,8 @@ func (c Config) checkTime(name string, now time.Time) error {
 const noPrefix = "none"
 
 // compare returns an error if want differs from the configuration of the
-// sequencer. Layouts differ if their IDs do: Even is a setting that may differ.
-// A prefix is compared if want has one.
+// sequencer. Layouts differ if their IDs do: the key even may
+// differ. A prefix is compared if want has one.
 func (c Config) compare(name string, want Config) error {
 	for _, f := range []struct {
 		field, have, want string

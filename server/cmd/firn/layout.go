@@ -96,7 +96,7 @@ func showLayout(w io.Writer, st style, l firn.Layout) {
 	}
 	var r rows
 	r.add("layout", "%s", st.bold(l.String()))
-	var keys []string
+	var keys []firn.PresetKey
 	for p := range firn.Presets() {
 		if p.Name == l.Preset() {
 			r.add("about", "%s", p.About)
@@ -143,7 +143,7 @@ func showLayout(w io.Writer, st style, l firn.Layout) {
 	}
 	r.add("written", "%s", l.Format())
 	for _, k := range keys {
-		r.add("key", "%s", k)
+		r.add("key", "%s=%s  %s", k.Name, k.Default, k.About)
 	}
 	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", layouts.Epoch(l))
 	r.print(w, st)
