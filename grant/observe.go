@@ -7,12 +7,27 @@ import (
 	"time"
 )
 
-// Observe returns a Store that calls observe before every request to s, except
-// Watch and Check. A request is "get", "get many", "cas", "list", "lineage" or
-// "time", with its key or prefix if it has one. observe returns the context for
-// the request, and a function that is called with the result: whether a CAS was
-// applied, and the error. It must be safe for concurrent use by multiple
-// goroutines.
+// A Request is a kind of request to a Store: what it calls, for logs and traces.
+type Request string
+
+// The kinds of requests that an Observer sees.
+const (
+	RequestGet     Request = "get"
+	RequestGetMany Request = "get many"
+	RequestCAS     Request = "cas"
+	RequestList    Request = "list"
+	RequestLineage Request = "lineage"
+	RequestTime    Request = "time"
+)
+
+// An Observer is called before each request to a Store, with its key or prefix
+// if it has one. It returns the context for the request, and a function that is
+// called with the result: whether a CAS was applied, and the error. It must be
+// safe for concurrent use by multiple goroutines.
+type Observer func(ctx context.Context, request Request, key string) (
+	_ context.Context, end func(applied bool, err error))
+
+// Observe returns a Store that calls observe before every request to s.
 //
 // The result has the methods of the optional interfaces but Checker, and As
 // reports which of them s has. The others return errors.ErrUnsupported. What s
@@ -21,15 +36,11 @@ import (
 // The result is always a Watcher. It reports writes made through it and, if s
 // is a Watcher, changes that s reports. So the members of a process learn at
 // once of the process's own changes.
-func Observe(s Store,
-	observe func(ctx context.Context, request, key string) (_ context.Context, end func(applied bool, err error)),
-) Store {
-	return &observed{Store: s, observe: observe}
-}
+func Observe(s Store, observe Observer) Store { return &observed{Store: s, observe: observe} }
 
 type observed struct {
 	Store
-	observe func(ctx context.Context, request, key string) (context.Context, func(applied bool, err error))
+	observe Observer
 	own     echo
 }
 
@@ -92,14 +103,14 @@ func (e *echo) watch(ctx context.Context, key string, other <-chan struct{}) <-c
 }
 
 func (o *observed) Get(ctx context.Context, key string) ([]byte, error) {
-	ctx, end := o.observe(ctx, "get", key)
+	ctx, end := o.observe(ctx, RequestGet, key)
 	value, err := o.Store.Get(ctx, key)
 	end(false, err)
 	return value, err
 }
 
 func (o *observed) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	ctx, end := o.observe(ctx, "cas", key)
+	ctx, end := o.observe(ctx, RequestCAS, key)
 	applied, err := o.Store.CAS(ctx, key, old, next)
 	end(applied, err)
 	if applied || err != nil { // the write may have been applied despite an error
@@ -109,7 +120,7 @@ func (o *observed) CAS(ctx context.Context, key string, old, next []byte) (bool,
 }
 
 func (o *observed) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	ctx, end := o.observe(ctx, "list", prefix)
+	ctx, end := o.observe(ctx, RequestList, prefix)
 	err := o.Store.List(ctx, prefix, yield)
 	end(false, err)
 	return err
@@ -120,7 +131,7 @@ func (o *observed) GetMany(ctx context.Context, keys []string) ([][]byte, error)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	ctx, end := o.observe(ctx, "get many", "")
+	ctx, end := o.observe(ctx, RequestGetMany, "")
 	values, err := s.GetMany(ctx, keys)
 	end(false, err)
 	return values, err
@@ -139,7 +150,7 @@ func (o *observed) Lineage(ctx context.Context) (identity string, revision int64
 	if !ok {
 		return "", 0, errors.ErrUnsupported
 	}
-	ctx, end := o.observe(ctx, "lineage", "")
+	ctx, end := o.observe(ctx, RequestLineage, "")
 	identity, revision, err = s.Lineage(ctx)
 	end(false, err)
 	return identity, revision, err
@@ -150,7 +161,7 @@ func (o *observed) Time(ctx context.Context) (now time.Time, resolution time.Dur
 	if !ok {
 		return now, 0, errors.ErrUnsupported
 	}
-	ctx, end := o.observe(ctx, "time", "")
+	ctx, end := o.observe(ctx, RequestTime, "")
 	now, resolution, err = s.Time(ctx)
 	end(false, err)
 	return now, resolution, err

@@ -28,7 +28,7 @@ func (s *hintedStore) CAS(context.Context, string, []byte, []byte) (bool, error)
 func TestHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &hintedStore{hints: make(chan struct{}, 1)}
-		s := &observed{Store: inner, observe: func(ctx context.Context, _, _ string) (context.Context, func(bool, error)) {
+		s := &observed{Store: inner, observe: func(ctx context.Context, _ Request, _ string) (context.Context, func(bool, error)) {
 			return ctx, func(bool, error) {}
 		}}
 		ctx, stop := context.WithCancel(t.Context())

@@ -51,12 +51,12 @@ func TestObserve(t *testing.T) {
 			key := fmt.Sprint("k", i)
 			var told []string
 			outer := 0
-			s := grant.Observe(inner, func(ctx context.Context, r string, k string) (context.Context, func(bool, error)) {
+			s := grant.Observe(inner, func(ctx context.Context, r grant.Request, k string) (context.Context, func(bool, error)) {
 				return ctx, func(applied bool, err error) {
 					told = append(told, fmt.Sprintf("%s %s %t %v", r, k, applied, err))
 				}
 			})
-			s = grant.Observe(s, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
+			s = grant.Observe(s, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
 				return ctx, func(bool, error) { outer++ }
 			})
 			has := abilities(inner)

@@ -122,8 +122,8 @@ func TestOptions(t *testing.T) { synctest.Test(t, testOptions) }
 
 func testOptions(t *testing.T) {
 	var limit time.Duration // of a write
-	s := grant.Observe(new(memstore.Store), func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
-		if end, ok := ctx.Deadline(); ok && request == "cas" {
+	s := grant.Observe(new(memstore.Store), func(ctx context.Context, request grant.Request, _ string) (context.Context, func(bool, error)) {
+		if end, ok := ctx.Deadline(); ok && request == grant.RequestCAS {
 			limit = time.Until(end)
 		}
 		return ctx, func(bool, error) {}

@@ -24,8 +24,8 @@ func TestLastWord(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 10))
 			var delay atomic.Int64
-			s := grant.Observe(new(memstore.Store), func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
-				if request == "cas" {
+			s := grant.Observe(new(memstore.Store), func(ctx context.Context, request grant.Request, _ string) (context.Context, func(bool, error)) {
+				if request == grant.RequestCAS {
 					time.Sleep(time.Duration(delay.Load()))
 				}
 				return ctx, func(bool, error) {}

@@ -19,7 +19,7 @@ import (
 // newMute makes a StoreBackend over a store that reports no changes, like a
 // directory or a database, and is observed, as a server's is.
 func newMute(t *testing.T, store grant.Store) *service.StoreBackend {
-	s := grant.Observe(&nettest.Store{Store: store}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
+	s := grant.Observe(&nettest.Store{Store: store}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
 	b := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(s, nil), Options: sequencer.Options{Window: time.Minute}})

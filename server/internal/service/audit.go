@@ -46,11 +46,11 @@ type WriteOutcome struct{ applied, unknown atomic.Bool }
 
 // Wrap returns a Store whose writes the WriteOutcome sees.
 func (w *WriteOutcome) Wrap(s grant.Store) grant.Store {
-	return grant.Observe(s, func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
+	return grant.Observe(s, func(ctx context.Context, request grant.Request, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(applied bool, err error) {
 			if applied {
 				w.applied.Store(true)
-			} else if request == "cas" && err != nil && !errors.Is(err, grant.ErrNotSent) {
+			} else if request == grant.RequestCAS && err != nil && !errors.Is(err, grant.ErrNotSent) {
 				w.unknown.Store(true)
 			}
 		}

@@ -222,8 +222,8 @@ func TestPresenceOfStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var writes atomic.Int64
 		inner := &rarely{Store: new(memstore.Store)}
-		s := grant.Observe(inner, func(ctx context.Context, request, _ string) (context.Context, func(bool, error)) {
-			if request == "cas" {
+		s := grant.Observe(inner, func(ctx context.Context, request grant.Request, _ string) (context.Context, func(bool, error)) {
+			if request == grant.RequestCAS {
 				writes.Add(1)
 			}
 			return ctx, func(bool, error) {}

@@ -289,7 +289,7 @@ func TestRelease(t *testing.T) {
 func TestWindowChanged(t *testing.T) {
 	t.Parallel()
 	r := newTrial(t, "sh", "-c", forever)
-	r.config.Store = grant.Observe(r.store, func(ctx context.Context, _, _ string) (context.Context, func(bool, error)) {
+	r.config.Store = grant.Observe(r.store, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
 	r.start()

@@ -43,16 +43,16 @@ const (
 	shortCall = 500 * time.Millisecond // failed calls with less time are not logged
 )
 
-// Observe is for grant.Observe. It ignores calls that their caller has
+// Observe is a grant.Observer. It ignores calls that their caller has
 // cancelled, and calls of Time: a Store may be up and not report its time. A
 // call that was ended for another reason, such as the Store's silence, failed.
-func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.Context, func(bool, error)) {
-	if what == "time" {
+func (a *Answers) Observe(ctx context.Context, what grant.Request, _ string) (context.Context, func(bool, error)) {
+	if what == grant.RequestTime {
 		return ctx, func(bool, error) {}
 	}
 	begin := time.Now()
 	s := &a.reads
-	if what == "cas" {
+	if what == grant.RequestCAS {
 		s = &a.writes
 	}
 	a.mu.Lock()
@@ -94,7 +94,7 @@ func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.C
 // log logs the first failed call of an outage, and its end with the duration
 // and the number of failed calls; at level debug other failed calls too. The
 // caller holds mu.
-func (a *Answers) log(begin, now time.Time, what string, err error) {
+func (a *Answers) log(begin, now time.Time, what grant.Request, err error) {
 	if err != nil {
 		if a.began.IsZero() {
 			a.began, a.failed = begin, 0

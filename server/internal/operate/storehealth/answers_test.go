@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firnid/firn/grant"
 )
 
 // TestSilent: how long a store has been silent is what calls have shown, apart
@@ -15,7 +17,7 @@ func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a Answers
 		fail := errors.New("away")
-		call := func(what string, took time.Duration, err error) {
+		call := func(what grant.Request, took time.Duration, err error) {
 			_, end := a.Observe(t.Context(), what, "k")
 			time.Sleep(took)
 			end(false, err)

@@ -140,13 +140,13 @@ func (t *Tracer) Store(s grant.Store) grant.Store {
 	if t == nil {
 		return s
 	}
-	return grant.Observe(s, func(ctx context.Context, what string, key string) (context.Context, func(bool, error)) {
+	return grant.Observe(s, func(ctx context.Context, what grant.Request, key string) (context.Context, func(bool, error)) {
 		ctx, span := t.tracer.Start(ctx, "store "+string(what), api.WithSpanKind(api.SpanKindClient))
 		if span.IsRecording() && key != "" {
 			span.SetAttributes(keyStoreKey.String(key))
 		}
 		return ctx, func(applied bool, err error) {
-			if span.IsRecording() && what == "cas" {
+			if span.IsRecording() && what == grant.RequestCAS {
 				span.SetAttributes(keyCASResult.String(casResult(applied, err)))
 			}
 			if err != nil {
