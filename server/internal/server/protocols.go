@@ -112,7 +112,7 @@ func (s *Server) authenticates() func(*tls.ConnectionState) bool {
 		return nil
 	}
 	return func(state *tls.ConnectionState) bool {
-		return s.guard.Allow(&auth.Credentials{TLS: state}, auth.Anything, "") == nil
+		return s.guard.Allow(&auth.Credentials{TLS: state}, auth.Connect, "") == nil
 	}
 }
 

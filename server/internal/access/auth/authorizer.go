@@ -14,13 +14,14 @@ type Action int
 
 // The actions. Role.May knows which role may do which.
 const (
-	Anything Action = iota // what every known client may do
-	Take                   // IDs of the named sequencer
-	Create                 // the named sequencer, by using it
-	Inspect                // an ID
-	See                    // the fleet, or the named sequencer
-	SeeAll                 // the fleet, with every sequencer
-	Change                 // the named sequencer
+	Nothing Action = iota // what needs no authentication; no Authorizer is asked
+	Connect               // as a known client, whatever its role
+	Take                  // IDs of the named sequencer
+	Create                // the named sequencer, by using it
+	Inspect               // an ID
+	See                   // the fleet, or the named sequencer
+	SeeAll                // the fleet, with every sequencer
+	Change                // the named sequencer
 )
 
 // Errors of an Authorizer.

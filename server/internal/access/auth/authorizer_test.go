@@ -122,7 +122,7 @@ func TestCertificateAlone(t *testing.T) {
 	g := NewGuard(nil, nil)
 	g.now = func() time.Time { return now }
 	c := &Credentials{TLS: certificateOf("anyone", &x509.Certificate{NotAfter: now.Add(time.Hour)}, now.Add(time.Hour))}
-	for do, want := range map[Action]error{Anything: nil, Take: nil, Create: nil, Inspect: nil, See: ErrForbidden, SeeAll: ErrForbidden, Change: ErrForbidden} {
+	for do, want := range map[Action]error{Connect: nil, Take: nil, Create: nil, Inspect: nil, See: ErrForbidden, SeeAll: ErrForbidden, Change: ErrForbidden} {
 		if err := g.Allow(c, do, "orders"); !errors.Is(err, want) {
 			t.Errorf("action %d: %v, want %v", do, err, want)
 		}

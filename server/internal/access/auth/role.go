@@ -23,6 +23,8 @@ var roles = [...]Role{Generate, Read, Admin}
 // May reports whether the role may perform an action on some sequencer.
 func (r Role) May(do Action) bool {
 	switch do {
+	case Connect, Inspect:
+		return true
 	case Take, Create:
 		return r == Generate || r == Admin
 	case See, SeeAll:
@@ -30,7 +32,7 @@ func (r Role) May(do Action) bool {
 	case Change:
 		return r == Admin
 	}
-	return true
+	return false
 }
 
 // May reports whether the principal may perform an action on the named
@@ -40,6 +42,8 @@ func (p *Principal) May(do Action, sequencer string) bool {
 		return false
 	}
 	switch do {
+	case Connect, Inspect:
+		return true
 	case Take, Change:
 		return p.covers(sequencer)
 	case Create:
@@ -49,7 +53,7 @@ func (p *Principal) May(do Action, sequencer string) bool {
 	case SeeAll:
 		return len(p.sequencers) == 0 || slices.Contains(p.sequencers, "*")
 	}
-	return true
+	return false
 }
 
 func (p *Principal) covers(sequencer string) bool {

@@ -82,10 +82,10 @@ type route struct {
 
 // routes lists all paths, as patterns of http.ServeMux.
 var routes = []route{
-	{"/{$}", readMethods, auth.Anything, (*Handler).index, false},
-	{"/healthz", readMethods, auth.Anything, (*Handler).healthz, false},
-	{"/readyz", readMethods, auth.Anything, (*Handler).readyz, false},
-	{"/openapi.yaml", readMethods, auth.Anything, (*Handler).openapi, false},
+	{"/{$}", readMethods, auth.Nothing, (*Handler).index, false},
+	{"/healthz", readMethods, auth.Nothing, (*Handler).healthz, false},
+	{"/readyz", readMethods, auth.Nothing, (*Handler).readyz, false},
+	{"/openapi.yaml", readMethods, auth.Nothing, (*Handler).openapi, false},
 	{"/v1/inspect", []string{http.MethodPost}, auth.Inspect, (*Handler).inspectColumn, true},
 	{"/v1/inspect/{id}", readMethods, auth.Inspect, (*Handler).inspect, true},
 	{"/v1/members", readMethods, auth.See, (*Handler).members, false},
@@ -112,7 +112,7 @@ func NewHandler(c Config) *Handler {
 	h.front.SendToken = "in the header Authorization: Bearer firn_…"
 	h.front.NameSequencer = "name its sequencer with sequencer=NAME"
 	for _, r := range routes {
-		h.handle(r, r.need != auth.Anything)
+		h.handle(r, r.need != auth.Nothing)
 	}
 	if c.Metrics != nil {
 		h.handle(route{"/metrics", readMethods, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request,
@@ -181,12 +181,12 @@ func (h *Handler) serveRoute(r route, w http.ResponseWriter, req *http.Request) 
 	if need == auth.See && req.Method != http.MethodGet && req.Method != http.MethodHead {
 		need = auth.Change
 	}
-	if need != auth.Anything {
+	if need != auth.Nothing {
 		if p := h.front.Allow(creds, need, req.PathValue("name")); p != nil {
 			return p
 		}
 	}
-	if r.need != auth.Anything && (h.front.Auth != nil || req.ContentLength == 0) { // otherwise the body may never arrive
+	if r.need != auth.Nothing && (h.front.Auth != nil || req.ContentLength == 0) { // otherwise the body may never arrive
 		listen.MarkKnown(listen.ConnIn(req.Context()))
 	}
 	if !r.query {

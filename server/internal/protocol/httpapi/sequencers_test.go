@@ -243,9 +243,9 @@ func TestGuard(t *testing.T) {
 		method, path string
 		need         auth.Action
 	}{
-		{"GET", "/", auth.Anything},
-		{"GET", "/healthz", auth.Anything},
-		{"GET", "/readyz", auth.Anything},
+		{"GET", "/", auth.Nothing},
+		{"GET", "/healthz", auth.Nothing},
+		{"GET", "/readyz", auth.Nothing},
 		{"GET", "/v1/inspect/1", auth.Inspect},
 		{"GET", "/v1/sequencers", auth.See},
 		{"GET", "/v1/members", auth.See},
@@ -257,15 +257,15 @@ func TestGuard(t *testing.T) {
 		{"POST", "/v1/sequencers/orders/detach", auth.Change},
 		{"DELETE", "/v1/sequencers/orders", auth.Change},
 	} {
-		for need := auth.Anything; need <= auth.Change; need++ {
+		for need := auth.Nothing; need <= auth.Change; need++ {
 			w := do(h, row.method, row.path, fmt.Sprintf("Authorization: Bearer %d", need))
-			if row.need != auth.Anything && need != row.need {
+			if row.need != auth.Nothing && need != row.need {
 				wantProblem(t, w, service.Forbidden)
 			} else if w.Code >= 300 {
 				t.Errorf("%s %s with what it needs: %d %s", row.method, row.path, w.Code, w.Body)
 			}
 		}
-		if row.need != auth.Anything {
+		if row.need != auth.Nothing {
 			w := do(h, row.method, row.path)
 			wantProblem(t, w, service.Unauthorized, "Bearer")
 			if w.Header().Get("WWW-Authenticate") == "" {

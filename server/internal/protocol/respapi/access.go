@@ -12,7 +12,7 @@ import (
 // certificate, or nil if the client has to authenticate.
 func (s *Server) initialCreds(nc net.Conn) *auth.Credentials {
 	c := &auth.Credentials{TLS: listen.StateOf(nc), Address: nc.RemoteAddr().String()}
-	if s.front.Allow(c, auth.Anything, "") != nil {
+	if s.front.Allow(c, auth.Connect, "") != nil {
 		return nil
 	}
 	return c
@@ -21,7 +21,7 @@ func (s *Server) initialCreds(nc net.Conn) *auth.Credentials {
 // isKnown reports whether the client is known. It is asked for every command,
 // so that access ends when a token expires or is removed.
 func (c *conn) isKnown() bool {
-	return c.creds != nil && c.server.front.Allow(c.creds, auth.Anything, "") == nil
+	return c.creds != nil && c.server.front.Allow(c.creds, auth.Connect, "") == nil
 }
 
 const authRequired = "Authentication required."
@@ -42,7 +42,7 @@ func (c *conn) login(secret []byte) bool {
 		return true
 	}
 	creds := &auth.Credentials{Token: string(secret), Given: true, Address: c.nc.RemoteAddr().String()}
-	if c.server.front.Allow(creds, auth.Anything, "") != nil {
+	if c.server.front.Allow(creds, auth.Connect, "") != nil {
 		// As in Redis, a client that was authenticated remains so.
 		c.failAs(service.Unauthorized, "WRONGPASS", "invalid username-password pair or user is disabled: the password must "+
 			"be a token from this server's token file")

@@ -90,7 +90,7 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	if k.public {
 		listen.Charge(m.Conn, publicCost)
 	}
-	err := m.admit(k, s.front.Allow(k.creds, auth.Anything, "") == nil)
+	err := m.admit(k, s.front.Allow(k.creds, auth.Connect, "") == nil)
 	if err != nil {
 		k.cancel()
 	}
