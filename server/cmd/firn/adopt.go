@@ -242,7 +242,7 @@ func (c *adoptCmd) print(r check.Report, missing int) {
 		x.add("first", "%s", textfmt.Stamp(r.First))
 		x.add("last", "%s", textfmt.Stamp(r.Last))
 		x.add("nodes", "%s of %s in use: %s", countText(st, uint64(len(r.Nodes))),
-			countText(st, c.layout.MaxNode()+1), firstNodes(r.Nodes))
+			countNodes(c.layout, func(n uint64) string { return countText(st, n) }), firstNodes(r.Nodes))
 	}
 	x.print(c.app.stdout, st)
 }

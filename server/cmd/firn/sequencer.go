@@ -83,7 +83,7 @@ func (a *app) printInfo(i grant.Info, asJSON bool) {
 	if i.Config.Prefix != "" {
 		r.add("prefix", "%s", i.Config.Prefix)
 	}
-	if all := groupDigits(i.Config.Layout.MaxNode() + 1); i.Config.Nodes == nil {
+	if all := countNodes(i.Config.Layout, groupDigits); i.Config.Nodes == nil {
 		r.add("nodes", "%s", all)
 	} else {
 		r.add("nodes", "%v of %s", i.Config.Nodes, all)

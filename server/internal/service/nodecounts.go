@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -117,9 +118,19 @@ func CountNodes(info grant.Info, now time.Time, each func(yield func(grant.NodeI
 		}
 		return true
 	})
-	n.Free = hi - lo + 1 - n.Held - n.Blocked
 	if info.Floor.After(usable) {
-		n.Blocked, n.Free = n.Blocked+n.Free, 0
+		n.Blocked = countWithout(lo, hi, n.Held)
+	} else {
+		n.Free = countWithout(lo, hi, n.Held+n.Blocked)
 	}
 	return n, first, err
+}
+
+// countWithout counts the node IDs from lo to hi without some of them. All of
+// 64 bits are one more than a uint64 holds, which then has its highest value.
+func countWithout(lo, hi, without uint64) uint64 {
+	if n := hi - lo + 1 - without; n > 0 || without > 0 {
+		return n
+	}
+	return math.MaxUint64
 }

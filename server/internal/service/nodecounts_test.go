@@ -3,10 +3,12 @@ package service
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/must"
@@ -43,6 +45,38 @@ func TestNodeCounts(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		want("later", NodeCounts{0, 0, 1024})
 	})
+}
+
+// TestNodeCountsOf64Bits: all of 2^64 node IDs are one more than a number has
+// room for.
+func TestNodeCountsOf64Bits(t *testing.T) {
+	now := time.Now()
+	held := grant.NodeInfo{Node: 7, Held: true, Until: now.Add(time.Minute)}
+	blocked := grant.NodeInfo{Node: 8, Until: now.Add(time.Minute)}
+	for _, row := range []struct {
+		nodes []grant.NodeInfo
+		floor time.Time
+		want  NodeCounts
+	}{
+		{nil, time.Time{}, NodeCounts{0, 0, math.MaxUint64}},
+		{[]grant.NodeInfo{held}, time.Time{}, NodeCounts{1, 0, math.MaxUint64}},
+		{[]grant.NodeInfo{held, blocked}, time.Time{}, NodeCounts{1, 1, math.MaxUint64 - 1}},
+		{nil, now.Add(time.Hour), NodeCounts{0, math.MaxUint64, 0}},
+		{[]grant.NodeInfo{held}, now.Add(time.Hour), NodeCounts{1, math.MaxUint64, 0}},
+		{[]grant.NodeInfo{blocked}, now.Add(time.Hour), NodeCounts{0, math.MaxUint64, 0}},
+	} {
+		layout := must.Get(firn.ParseLayout("bits=time:42.node:64.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z"))(t)
+		info := grant.Info{Config: grant.Config{Layout: layout}, Floor: row.floor}
+		got, _, err := CountNodes(info, now, func(yield func(grant.NodeInfo, error) bool) error {
+			for _, n := range row.nodes {
+				yield(n, nil)
+			}
+			return nil
+		})
+		if err != nil || got != row.want {
+			t.Errorf("of %v, not before %v: %+v, %v, want %+v", row.nodes, row.floor, got, err, row.want)
+		}
+	}
 }
 
 // TestNodeCountsFail: a failed count is never the figure zero.
