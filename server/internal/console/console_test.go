@@ -519,7 +519,7 @@ func TestSlowStore(t *testing.T) {
 // A veiled ID is read with the key of its sequencer, which the visitor names.
 func TestVeiled(t *testing.T) {
 	keys := veil.Keys{1: make([]byte, 32)}
-	h, k, _ := newWorld(t, func(c *Config) { c.Front.Veil = keys })
+	h, k, _ := newWorld(t, func(c *Config) { c.Front.VeilKeys = keys })
 	makeOne(t, k, "users")
 	id := must.Get(firn.ParseID(makeOne(t, k, "orders")))(t)
 	text := must.Get(keys.Text("orders", firn.Default()))(t)
@@ -541,7 +541,7 @@ func TestVeiled(t *testing.T) {
 		}
 	}
 	set, secrets := tokens(t)
-	h, _, _ = newWorld(t, func(c *Config) { c.Front.Veil, c.Guard = keys, auth.NewGuard(func() *auth.Set { return set }, nil) })
+	h, _, _ = newWorld(t, func(c *Config) { c.Front.VeilKeys, c.Guard = keys, auth.NewGuard(func() *auth.Set { return set }, nil) })
 	if body := get(h, address+"?of=users", signInAs(t, h, secrets["some"])).Body.String(); !strings.Contains(body, "Permission denied") {
 		t.Errorf("a visitor who may not see users: %s", body)
 	}

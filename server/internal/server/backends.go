@@ -31,7 +31,7 @@ type backends struct {
 func newBackends(c Config, f *files, tracer *tracing.Tracer) (s backends, err error) {
 	if c.Static != nil {
 		static := *c.Static
-		static.MaxSequencers, static.Veil = c.MaxSequencers, c.VeilKeys
+		static.MaxSequencers, static.VeilKeys = c.MaxSequencers, c.VeilKeys
 		s.static, err = service.NewStaticBackend(static)
 		s.backend = s.static
 		return s, err
@@ -42,7 +42,7 @@ func newBackends(c Config, f *files, tracer *tracing.Tracer) (s backends, err er
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Logger)
 	b := service.StoreBackendConfig{
 		Admin: service.NewStoreAdmin(store, s.answers.Silent), Options: c.Sequencers, MaxSequencers: c.MaxSequencers,
-		Veil: c.VeilKeys, Template: c.Template,
+		VeilKeys: c.VeilKeys, Template: c.Template,
 	}
 	if len(c.ForwardTo) > 0 {
 		to := forwarding.Config{URLs: c.ForwardTo, Trace: tracer.Inject(), Logger: c.Logger}

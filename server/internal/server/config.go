@@ -25,7 +25,7 @@ type Config struct {
 	Store grant.Store
 
 	// Static is a node ID that the caller keeps unique, for a server without a
-	// Store. MaxSequencers and Veil are set from the fields below.
+	// Store. MaxSequencers and VeilKeys are set from the fields below.
 	Static *service.StaticBackendConfig
 
 	// Sequencers is how the sequencers of the Store are created and opened. All

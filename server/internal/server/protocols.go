@@ -55,8 +55,8 @@ func (s *Server) metricsConfig() metrics.Config {
 // decides by visitor.
 func (s *Server) front(p listen.Protocol) service.Front {
 	f := service.Front{
-		Backend: s.backends.backend, Veil: s.config.VeilKeys, RequestTimeout: s.config.RequestTimeout, Limits: s.config.Limits,
-		Logger:  s.config.Logger,
+		Backend: s.backends.backend, VeilKeys: s.config.VeilKeys, RequestTimeout: s.config.RequestTimeout,
+		Limits: s.config.Limits, Logger: s.config.Logger,
 		Observe: func(k service.Kind, d time.Duration, n int) { s.metrics.Observe(p.String(), outcomeOf(k), d, n) },
 	}
 	if s.guard != nil { // otherwise Auth stays nil, and is not a nil *auth.Guard

@@ -20,7 +20,7 @@ import (
 type Front struct {
 	Backend        Backend         // finds the sequencers
 	Auth           auth.Authorizer // decides what each client may do; nil allows everything
-	Veil           veil.Keys       // of veiled IDs; nil if the server has none
+	VeilKeys       veil.Keys       // of veiled IDs; nil if the server has none
 	RequestTimeout time.Duration   // how long a request may wait, unless its own deadline is earlier; 0 means DefaultRequestTimeout
 	Limits         Limits          // of requests and connections
 	Issued         IssueFunc       // is called with IDs before they are answered; nil calls nothing

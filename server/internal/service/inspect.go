@@ -24,7 +24,7 @@ func (f *Front) PrepareInspect(ctx context.Context, c *auth.Credentials, name, t
 	_, veiled := veil.KeyNumber(text)
 	veiled = veiled && o.From.IsAuto() || o.From.IsVeiled()
 	switch {
-	case veiled && len(f.Veil) == 0:
+	case veiled && len(f.VeilKeys) == 0:
 		return Problemf(BadParameter, "%v", errNoVeilKeys)
 	case name == "" && veiled:
 		return Problemf(BadParameter, "%s is a veiled ID: %s", textfmt.Quote(text), f.NameSequencer)
@@ -40,7 +40,7 @@ func (f *Front) PrepareInspect(ctx context.Context, c *auth.Credentials, name, t
 	o.Layout = q.Layout
 	switch {
 	case veiled:
-		v, err := form.NewVeil(f.Veil, name, q.Layout)
+		v, err := form.NewVeil(f.VeilKeys, name, q.Layout)
 		if err != nil {
 			return Problemf(BadParameter, "%s", textfmt.Message(err))
 		}

@@ -251,8 +251,8 @@ func openAs[I firn.AnyID, Q interface {
 	}
 	config := q.Config()
 	e.openSequencer, e.queue = q, newQueue(config.Layout, q)
-	e.sequencer = &Sequencer{Layout: config.Layout, Prefix: config.Prefix, Veil: veilOf(e.backend.config.Veil, e.name, config.Layout),
-		try: e.queue.try, waitInLine: e.waitInLine}
+	e.sequencer = &Sequencer{Layout: config.Layout, Prefix: config.Prefix,
+		Veil: veilOf(e.backend.config.VeilKeys, e.name, config.Layout), try: e.queue.try, waitInLine: e.waitInLine}
 	return nil
 }
 

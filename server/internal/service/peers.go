@@ -82,7 +82,7 @@ func (b *StoreBackend) fallBackToPeers(ctx context.Context, name string, err err
 func (b *StoreBackend) peerSequencer(name string, f failure) *Sequencer {
 	name = strings.Clone(name)
 	l := f.config.Layout
-	return &Sequencer{Layout: l, Prefix: f.config.Prefix, Veil: veilOf(b.config.Veil, name, l),
+	return &Sequencer{Layout: l, Prefix: f.config.Prefix, Veil: veilOf(b.config.VeilKeys, name, l),
 		try: func(int) (Batch, error) { return Batch{}, errNotTried },
 		waitInLine: func(ctx context.Context, n int, _ error) (Batch, error) {
 			return b.config.Peers.Take(ctx, name, l, n, f.err)

@@ -46,8 +46,8 @@ type StaticBackendConfig struct {
 	// Options are those of every generator; nil means the defaults.
 	Options *firn.Options
 
-	// Veil has the keys of veiled IDs; nil gives none.
-	Veil veil.Keys
+	// VeilKeys are the keys of veiled IDs; nil gives none.
+	VeilKeys veil.Keys
 
 	// MaxSequencers is how many names there can be; 0 means
 	// DefaultMaxSequencers. A generator is small, but clients choose the names.
@@ -104,7 +104,7 @@ func (s *StaticBackend) Sequencer(_ context.Context, name string, creator *Creat
 		return nil, err
 	}
 	name = strings.Clone(name)
-	q.Veil = veilOf(s.config.Veil, name, s.config.Layout)
+	q.Veil = veilOf(s.config.VeilKeys, name, s.config.Layout)
 	s.byName[name] = q
 	return q.Sequencer, nil
 }

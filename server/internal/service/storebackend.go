@@ -72,8 +72,8 @@ type StoreBackendConfig struct {
 	// been unused for a while.
 	MaxSequencers int
 
-	// Veil has the keys of veiled IDs; nil gives none.
-	Veil veil.Keys
+	// VeilKeys are the keys of veiled IDs; nil gives none.
+	VeilKeys veil.Keys
 
 	// Template sets in c, a copy of Options, what is different for the
 	// sequencer of a name; nil changes nothing. It is called when a name is

@@ -392,8 +392,8 @@ func TestTyped(t *testing.T) {
 // server's key.
 func TestVeiled(t *testing.T) {
 	keys := veil.Keys{7: make([]byte, 32)}
-	backend := newStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{Veil: keys})
-	h := NewHandler(Config{Front: service.Front{Backend: backend, Veil: keys, RequestTimeout: 2 * time.Second}})
+	backend := newStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{VeilKeys: keys})
+	h := NewHandler(Config{Front: service.Front{Backend: backend, VeilKeys: keys, RequestTimeout: 2 * time.Second}})
 	for name, layout := range map[string]string{"orders": "default", "long": "uuidv7", "ulids": "ulid"} {
 		if w := send(h, "PUT", "/v1/sequencers/"+name, `{"layout":"`+layout+`"}`); w.Code != 201 {
 			t.Fatal(w.Body)

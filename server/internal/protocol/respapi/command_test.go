@@ -416,7 +416,7 @@ func TestVeiled(t *testing.T) {
 	b := counting()
 	keys := veil.Keys{7: make([]byte, 32)}
 	b.Opened("orders").Veil = func() (form.Veil, error) { return form.NewVeil(keys, "orders", b.Opened("orders").Layout) }
-	s := NewServer(Config{Front: service.Front{Backend: b, Veil: keys}})
+	s := NewServer(Config{Front: service.Front{Backend: b, VeilKeys: keys}})
 	id := values(t, talk(s, line("NEXT orders FORMAT veiled")))[0].String()
 	if !strings.HasPrefix(id, "v7_") {
 		t.Fatalf("NEXT orders FORMAT veiled = %s", id)
