@@ -60,12 +60,12 @@ func parseKeyNumber(s string) (int, bool) {
 	return n, err == nil && n >= 1 && n <= maxKeyNumber && strconv.Itoa(n) == s
 }
 
-// Text returns the Text of a sequencer; see New.
-func (k Keys) Text(sequencer string, l firn.Layout) (*Text, error) {
+// Codec returns the Codec of a sequencer; see New.
+func (k Keys) Codec(sequencer string, l firn.Layout) (*Codec, error) {
 	if len(k) == 0 {
 		return nil, errors.New("veil: no key given")
 	}
-	t := &Text{ciphers: make(map[int]*Cipher)}
+	codec := &Codec{ciphers: make(map[int]*Cipher)}
 	for n, key := range k {
 		if n < 1 || n > maxKeyNumber {
 			return nil, fmt.Errorf("veil: key %d: the number must be 1 to %d", n, maxKeyNumber)
@@ -74,11 +74,11 @@ func (k Keys) Text(sequencer string, l firn.Layout) (*Text, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.ciphers[n] = c
+		codec.ciphers[n] = c
 	}
 	newest := slices.Max(slices.Collect(maps.Keys(k)))
-	t.newest, t.prefix = t.ciphers[newest], fmt.Sprintf("v%d_", newest)
-	return t, nil
+	codec.newest, codec.prefix = codec.ciphers[newest], fmt.Sprintf("v%d_", newest)
+	return codec, nil
 }
 
 // KeyNumber returns the number of the key that a veiled text names. ok is false

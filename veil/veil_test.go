@@ -35,7 +35,7 @@ var layouts = map[int]firn.Layout{
 func veiledOf(t *testing.T, v vector) (number, text string) {
 	key := must.Get(hex.DecodeString(v.Key))(t)
 	c := must.Get(New(key, v.Sequencer, layouts[v.Bits]))(t)
-	x := must.Get(Keys{v.Number: key}.Text(v.Sequencer, layouts[v.Bits]))(t)
+	x := must.Get(Keys{v.Number: key}.Codec(v.Sequencer, layouts[v.Bits]))(t)
 	if v.Bits == 122 {
 		id, err := firn.ParseID128(v.ID)
 		veiled, veilErr := c.Veil128(id)
@@ -103,10 +103,10 @@ func TestErrors(t *testing.T) {
 	key := make([]byte, 32)
 	c := must.Get(New(key, "orders", firn.Default()))(t)
 	long := must.Get(New(key, "orders", layouts[122]))(t)
-	text := func(l firn.Layout) *Text {
-		return must.Get(Keys{1: key, 3: key}.Text("orders", l))(t)
+	codec := func(l firn.Layout) *Codec {
+		return must.Get(Keys{1: key, 3: key}.Codec("orders", l))(t)
 	}
-	x, wide := text(firn.Default()), text(layouts[122])
+	x, wide := codec(firn.Default()), codec(layouts[122])
 	one := func(_ any, err error) error { return err }
 	v7 := firn.MustParseLayout("uuidv7")
 	id := must.Get(v7.Compose128(firn.Parts{Time: time.UnixMilli(1795212007226)}))(t)
@@ -140,9 +140,9 @@ func TestErrors(t *testing.T) {
 		{one(wide.Parse128("v3_00000000000000000000000001")), "is not a UUID of version 8"},
 		{one(x.Append(nil, 0)), "ID 0 is outside"},
 		{one(wide.Append128(nil, firn.ID128{1})), "version 7"},
-		{one(Keys{}.Text("orders", firn.Default())), "no key given"},
-		{one(Keys{0: key}.Text("orders", firn.Default())), "the number must be 1 to 9999"},
-		{one(Keys{1: nil}.Text("orders", firn.Default())), "the key has 0 bytes"},
+		{one(Keys{}.Codec("orders", firn.Default())), "no key given"},
+		{one(Keys{0: key}.Codec("orders", firn.Default())), "the number must be 1 to 9999"},
+		{one(Keys{1: nil}.Codec("orders", firn.Default())), "the key has 0 bytes"},
 	} {
 		if row.err == nil || !strings.Contains(row.err.Error(), row.want) {
 			t.Errorf("%d: %v, want an error with %q", i, row.err, row.want)
@@ -206,7 +206,7 @@ func FuzzVeil(f *testing.F) {
 func FuzzText(f *testing.F) {
 	f.Add("v1_03887nf7a8003")
 	f.Fuzz(func(t *testing.T, text string) {
-		x := must.Get(Keys{1: make([]byte, 32)}.Text("orders", firn.Default()))(t)
+		x := must.Get(Keys{1: make([]byte, 32)}.Codec("orders", firn.Default()))(t)
 		id, err := x.Parse(text)
 		if err != nil {
 			return

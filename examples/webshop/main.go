@@ -42,7 +42,7 @@ type Order struct {
 type Shop struct {
 	db     *sql.DB
 	ids    *sequencer.Sequencer
-	public *veil.Text // writes and reads the IDs in public URLs
+	public *veil.Codec // writes and reads the IDs in public URLs
 }
 
 // OpenShop keeps the orders and the records of Firn in one database.
@@ -55,7 +55,7 @@ func OpenShop(ctx context.Context, database, keyFile string) (*Shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	public, err := keys.Text("orders", firn.Default())
+	public, err := keys.Codec("orders", firn.Default())
 	if err != nil {
 		return nil, err
 	}

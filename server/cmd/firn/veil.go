@@ -39,8 +39,8 @@ func (f *veilFlags) veil(a *app, l firn.Layout) (v form.Veil, err error) {
 	case !l.IsZero():
 		v, err = form.NewVeil(keys, f.sequencer, l)
 	default:
-		if v.Of64, err = keys.Text(f.sequencer, firn.Default()); err == nil {
-			v.Of128, err = keys.Text(f.sequencer, firn.MustParseLayout("uuidv7"))
+		if v.Of64, err = keys.Codec(f.sequencer, firn.Default()); err == nil {
+			v.Of128, err = keys.Codec(f.sequencer, firn.MustParseLayout("uuidv7"))
 		}
 	}
 	if err != nil {

@@ -522,8 +522,8 @@ func TestVeiled(t *testing.T) {
 	h, k, _ := newWorld(t, func(c *Config) { c.Front.VeilKeys = keys })
 	makeOne(t, k, "users")
 	id := must.Get(firn.ParseID(makeOne(t, k, "orders")))(t)
-	text := must.Get(keys.Text("orders", firn.Default()))(t)
-	veiled := must.Get(text.Append(nil, id))(t)
+	codec := must.Get(keys.Codec("orders", firn.Default()))(t)
+	veiled := must.Get(codec.Append(nil, id))(t)
 	address := "/inspect/" + string(veiled)
 	for _, path := range []string{address + "?of=orders", address + "?of=orders&layout=twitter"} {
 		if body := get(h, path).Body.String(); !strings.Contains(body, id.String()) || !strings.Contains(body, "read as veiled") || !strings.Contains(body, "<h2>Sequencers that could have made it</h2>") || !strings.Contains(body, "unveiled for orders") {

@@ -41,15 +41,15 @@ var names = []string{isAuto: "auto", isTyped: "typed", isVeiled: "veiled", isXID
 
 // A Veil writes and reads the veiled IDs of a sequencer. An ID of a size whose
 // field is nil has no veiled text.
-type Veil struct{ Of64, Of128 *veil.Text }
+type Veil struct{ Of64, Of128 *veil.Codec }
 
 // NewVeil returns the Veil of a sequencer with a layout.
 func NewVeil(keys veil.Keys, sequencer string, l firn.Layout) (v Veil, err error) {
-	t, err := keys.Text(sequencer, l)
+	c, err := keys.Codec(sequencer, l)
 	if l.Bits() == 128 {
-		return Veil{Of128: t}, textfmt.Plain(err)
+		return Veil{Of128: c}, textfmt.Plain(err)
 	}
-	return Veil{Of64: t}, textfmt.Plain(err)
+	return Veil{Of64: c}, textfmt.Plain(err)
 }
 
 // VeiledBy returns veiled text.

@@ -9,9 +9,9 @@ import (
 	"github.com/firnid/firn/typed"
 )
 
-// A Text writes and reads the veiled IDs of one sequencer as text. It is safe
+// A Codec writes and reads the veiled IDs of one sequencer as text. It is safe
 // for concurrent use.
-type Text struct {
+type Codec struct {
 	ciphers map[int]*Cipher
 	newest  *Cipher // of new texts
 	prefix  string  // of these
@@ -19,47 +19,47 @@ type Text struct {
 
 // Append appends the veiled text of an ID: 13 digits after the underscore.
 // After an error, which is that of Cipher.Veil, it returns b.
-func (t *Text) Append(b []byte, id firn.ID) ([]byte, error) {
-	veiled, err := t.newest.Veil(id)
+func (c *Codec) Append(b []byte, id firn.ID) ([]byte, error) {
+	veiled, err := c.newest.Veil(id)
 	if err != nil {
 		return b, err
 	}
-	return typed.Append(append(b, t.prefix...), "", veiled), nil
+	return typed.Append(append(b, c.prefix...), "", veiled), nil
 }
 
 // Append128 is Append for UUIDs: 26 digits after the underscore.
-func (t *Text) Append128(b []byte, id firn.ID128) ([]byte, error) {
-	veiled, err := t.newest.Veil128(id)
+func (c *Codec) Append128(b []byte, id firn.ID128) ([]byte, error) {
+	veiled, err := c.newest.Veil128(id)
 	if err != nil {
 		return b, err
 	}
-	return typed.Append(append(b, t.prefix...), "", veiled), nil
+	return typed.Append(append(b, c.prefix...), "", veiled), nil
 }
 
 // Parse returns the ID of a veiled text. It is as strict as typed.Parse, and
 // the key must be one of Keys. The error is a *firn.ParseError.
-func (t *Text) Parse(text string) (firn.ID, error) { return parse(t, text, (*Cipher).Unveil) }
+func (c *Codec) Parse(text string) (firn.ID, error) { return parse(c, text, (*Cipher).Unveil) }
 
 // Parse128 is Parse for UUIDs.
-func (t *Text) Parse128(text string) (firn.ID128, error) {
-	return parse(t, text, (*Cipher).Unveil128)
+func (c *Codec) Parse128(text string) (firn.ID128, error) {
+	return parse(c, text, (*Cipher).Unveil128)
 }
 
-func parse[I firn.ID | firn.ID128](t *Text, text string, unveil func(*Cipher, I) (I, error)) (id I, err error) {
-	c, masked, err := t.cipherOf(text)
+func parse[I firn.ID | firn.ID128](c *Codec, text string, unveil func(*Cipher, I) (I, error)) (id I, err error) {
+	cipher, masked, err := c.cipherOf(text)
 	if err != nil {
 		return id, err
 	}
 	veiled, err := typed.Parse[I](masked, masked+text[len(masked):])
 	if err == nil {
-		id, err = unveil(c, veiled)
+		id, err = unveil(cipher, veiled)
 	}
 	return id, asVeiledError(err, text)
 }
 
 // cipherOf returns the Cipher of a text, and a prefix for package typed that is
 // as long as that of the text.
-func (t *Text) cipherOf(text string) (c *Cipher, masked string, err error) {
+func (c *Codec) cipherOf(text string) (cipher *Cipher, masked string, err error) {
 	fail := func(format string, args ...any) (*Cipher, string, error) {
 		return nil, "", &firn.ParseError{What: "veiled ID", Text: text, Pos: -1, Reason: fmt.Sprintf(format, args...)}
 	}
@@ -71,10 +71,10 @@ func (t *Text) cipherOf(text string) (c *Cipher, masked string, err error) {
 		}
 		return fail("it does not begin with v, the number of a key and _")
 	}
-	if c = t.ciphers[number]; c == nil {
+	if cipher = c.ciphers[number]; cipher == nil {
 		return fail("it was veiled with key %d, and this key is not known", number)
 	}
-	return c, strings.Repeat("v", strings.IndexByte(text, '_')), nil
+	return cipher, strings.Repeat("v", strings.IndexByte(text, '_')), nil
 }
 
 // asVeiledError makes an error of package typed, or of a Cipher, one about a
