@@ -108,10 +108,10 @@ func (f Format) base() (b basen.Base, ok bool) {
 // they sort like the IDs.
 func (f Format) Fixed() bool { return int(f) < len(formats) && formats[f].fixed }
 
-// Fits returns nil if f can write and read IDs with that many bits, 64 or 128,
-// and otherwise an error that explains why not. All formats fit both sizes,
+// CheckBits returns nil if f can write and read IDs with that many bits, 64 or
+// 128, and otherwise an error that explains why not. All formats fit both sizes,
 // except UUID, which is only for 128 bits.
-func (f Format) Fits(bits int) error {
+func (f Format) CheckBits(bits int) error {
 	if bits != 64 && bits != 128 {
 		return fmt.Errorf("firn: IDs have 64 or 128 bits, not %d", bits)
 	}
@@ -145,7 +145,7 @@ func (f Format) String() string {
 
 // MarshalText returns the name of f. It is an error if f is not a format.
 func (f Format) MarshalText() ([]byte, error) {
-	return []byte(f.String()), f.Fits(128)
+	return []byte(f.String()), f.CheckBits(128)
 }
 
 // UnmarshalText sets f to the format that ParseFormat returns.
@@ -165,7 +165,7 @@ func (f Format) Text(id ID) string { return string(f.Append(nil, id)) }
 func (f Format) Text128(id ID128) string { return string(f.Append128(nil, id)) }
 
 // Append appends id in format f to b. It panics if f does not fit 64-bit IDs;
-// see Fits.
+// see CheckBits.
 func (f Format) Append(b []byte, id ID) []byte {
 	v := uint64(id)
 	switch f {
@@ -180,7 +180,7 @@ func (f Format) Append(b []byte, id ID) []byte {
 	}
 	base, ok := f.base()
 	if !ok {
-		panic(f.Fits(64).Error())
+		panic(f.CheckBits(64).Error())
 	}
 	return base.Append64(b, v, f.Fixed())
 }
@@ -200,7 +200,7 @@ func (f Format) Append128(b []byte, id ID128) []byte {
 	}
 	base, ok := f.base()
 	if !ok {
-		panic(f.Fits(128).Error())
+		panic(f.CheckBits(128).Error())
 	}
 	return base.Append128(b, hi, lo, f.Fixed())
 }
@@ -286,7 +286,7 @@ func (f Format) parseError(what string, text []byte, bits int) *ParseError {
 	fail := func(pos int, format string, args ...any) *ParseError {
 		return newParseError(what, text, pos, fmt.Sprintf(format, args...))
 	}
-	if err := f.Fits(bits); err != nil {
+	if err := f.CheckBits(bits); err != nil {
 		return fail(-1, "%s", strings.TrimPrefix(err.Error(), "firn: "))
 	}
 	switch f {

@@ -20,7 +20,7 @@ import (
 func encFormats() []firn.Format {
 	var list []firn.Format
 	for n := range math.MaxUint16 + 1 {
-		if f := firn.Format(n); f.Fits(128) == nil {
+		if f := firn.Format(n); f.CheckBits(128) == nil {
 			list = append(list, f)
 		}
 	}
@@ -139,9 +139,9 @@ func encLaws[T comparable](t *testing.T, k encKind[T]) {
 	samples := k.samples()
 	count := 0
 	for _, f := range encFormats() {
-		if err := f.Fits(k.bits); err != nil {
+		if err := f.CheckBits(k.bits); err != nil {
 			if f != firn.UUID || k.bits != 64 {
-				t.Errorf("%v: Fits(%d) = %v, want nil", f, k.bits, err)
+				t.Errorf("%v: CheckBits(%d) = %v, want nil", f, k.bits, err)
 			}
 			continue
 		}
@@ -200,7 +200,7 @@ func TestFormatAllocs(t *testing.T) {
 		}
 	}
 	for _, f := range encFormats() {
-		if f.Fits(64) == nil {
+		if f.CheckBits(64) == nil {
 			text := f.Text(id)
 			none("Append", f, func() { b = f.Append(b[:0], id) })
 			none("Parse", f, func() { id, _ = f.Parse(text) })
@@ -264,15 +264,16 @@ func TestParseFormatErrors(t *testing.T) {
 func TestNotAFormat(t *testing.T) {
 	for n := range math.MaxUint16 + 1 {
 		f := firn.Format(n)
-		if f.Fits(128) == nil {
+		if f.CheckBits(128) == nil {
 			continue
 		}
 		_, textErr := f.MarshalText()
 		_, err := f.Parse("1")
 		_, wideErr := f.Parse128("1")
-		if f.String() != fmt.Sprintf("Format(%d)", n) || textErr == nil || f.Fits(64) == nil ||
+		if f.String() != fmt.Sprintf("Format(%d)", n) || textErr == nil || f.CheckBits(64) == nil ||
 			err == nil || !strings.Contains(err.Error(), "is not a format") || wideErr == nil || !strings.Contains(wideErr.Error(), "is not a format") {
-			t.Fatalf("Format(%d): %v, MarshalText %v, Fits(64) %v, Parse %v, Parse128 %v", n, f, textErr, f.Fits(64), err, wideErr)
+			t.Fatalf("Format(%d): %v, MarshalText %v, CheckBits(64) %v, Parse %v, Parse128 %v", n, f, textErr,
+				f.CheckBits(64), err, wideErr)
 		}
 	}
 	panics := func(what string, call func()) {
@@ -288,8 +289,8 @@ func TestNotAFormat(t *testing.T) {
 	panics("Format(513) is not a format", func() { firn.Format(513).Append128(nil, firn.ID128{}) })
 	panics("format uuid is for 128-bit IDs", func() { firn.UUID.Append(nil, 1) })
 	for _, bits := range []int{-1, 0, 63, 65, 129} {
-		if firn.Hex.Fits(bits) == nil {
-			t.Errorf("hex: Fits(%d) = nil, want an error", bits)
+		if firn.Hex.CheckBits(bits) == nil {
+			t.Errorf("hex: CheckBits(%d) = nil, want an error", bits)
 		}
 	}
 }

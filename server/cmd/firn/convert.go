@@ -98,7 +98,7 @@ func (c *converter) check() error {
 		return err
 	}
 	if c.bits != 0 && isFormat {
-		if err := from.Fits(c.bits); err != nil {
+		if err := from.CheckBits(c.bits); err != nil {
 			return misuse("", "--from %s: %w", from, textfmt.Plain(err))
 		}
 	}

@@ -149,7 +149,7 @@ func outputForm(cmd *cobra.Command, f *form.Form, l firn.Layout, prefix string) 
 	if !cmd.Flags().Changed("format") {
 		*f = form.Of(l.Format())
 	}
-	if err := f.Fits(l.Bits()); err != nil {
+	if err := f.CheckBits(l.Bits()); err != nil {
 		return misuse("", "--format %s: %w", f, textfmt.Plain(err))
 	}
 	if f.IsVeiled() {

@@ -133,7 +133,7 @@ func (n *nextCmd) checkForm() error {
 	if n.ownFormat {
 		n.format = form.Of(n.Layout.Format())
 	}
-	if err := n.format.Fits(n.Layout.Bits()); err != nil {
+	if err := n.format.CheckBits(n.Layout.Bits()); err != nil {
 		return misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, textfmt.Plain(err))
 	}
 	return n.app.checkRaw("format", &n.format, n.asJSON)

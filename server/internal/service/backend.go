@@ -79,7 +79,7 @@ func NewSequencer[I firn.AnyID](l firn.Layout, from source[I]) *Sequencer {
 // the Form does not suit them.
 func (s *Sequencer) complete(f *form.Form) error {
 	if !f.IsVeiled() {
-		return cmp.Or(f.Fits(s.Layout.Bits()), f.SetPrefix(s.Prefix))
+		return cmp.Or(f.CheckBits(s.Layout.Bits()), f.SetPrefix(s.Prefix))
 	}
 	if s.Veil == nil {
 		return errNoVeilKeys

@@ -206,7 +206,7 @@ func (f Form) decode(text string, bits int) (ID, error) {
 		return nil, fmt.Errorf("firn: parse ID %s: not an ID of %d bits in %s", textfmt.Quote(text), bits, f)
 	case bits != 0:
 		return parse(f.format, text, bits)
-	case f.format.Fits(64) == nil && len(strings.TrimPrefix(text, "0x")) < len(f.format.Append128(nil, firn.ID128FromUint64s(math.MaxUint64, math.MaxUint64))):
+	case f.format.CheckBits(64) == nil && len(strings.TrimPrefix(text, "0x")) < len(f.format.Append128(nil, firn.ID128FromUint64s(math.MaxUint64, math.MaxUint64))):
 		id, err := parse(f.format, text, 64)
 		if err == nil {
 			return id, nil

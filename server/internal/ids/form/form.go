@@ -127,10 +127,10 @@ func (f *Form) IsAuto() bool { return f.kind == isAuto }
 // sort like the IDs. Veiled text has one width, but another order.
 func (f *Form) Fixed() bool { return f.kind != isFormat || f.format.Fixed() }
 
-// Fits returns nil if the Form can write IDs with that many bits.
-func (f *Form) Fits(bits int) error {
+// CheckBits returns nil if the Form can write IDs with that many bits.
+func (f *Form) CheckBits(bits int) error {
 	if f.kind == isFormat {
-		return f.format.Fits(bits)
+		return f.format.CheckBits(bits)
 	}
 	return nil
 }

@@ -154,7 +154,7 @@ type Text struct{ Name, Text string }
 // is a number or a UUID.
 func (r *Reading) Texts() (texts []Text) {
 	for _, f := range []firn.Format{firn.UUID, firn.Decimal, firn.Hex, firn.Binary, firn.Base32, firn.Base36, firn.Base58, firn.Base62} {
-		if f.Fits(r.Bits()) == nil {
+		if f.CheckBits(r.Bits()) == nil {
 			texts = append(texts, Text{f.String(), string(r.Bytes.Append(nil, form.Of(f)))})
 		}
 	}
