@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/replicated"
 )
@@ -285,11 +286,11 @@ func TestDestroy(t *testing.T) {
 		s := new(memstore.Store)
 		ctx := t.Context()
 		create(t, s, "s", config("default,epoch=0"), time.Now())
-		lost := &cutStore{Store: s}
+		lost := &faultstore.Store{Store: s}
 		a, b := newMember(s, "s"), newMember(lost, "s")
 		hold(t, a.Keeper)
 		hold(t, b.Keeper)
-		lost.cut.Store(true)
+		lost.Reads.Store(true)
 		bStatus, _ := b.Status()
 		abandon(t, b.Keeper)
 		brief, cancel := context.WithTimeout(ctx, time.Second)
@@ -347,19 +348,12 @@ func TestDestroy(t *testing.T) {
 // this client has written something: the worst case that the contract of Store
 // allows.
 type staleListStore struct {
-	grant.Store
-	old   map[string]string
-	wrote bool
-}
-
-func (b *staleListStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	applied, err := b.Store.CAS(ctx, key, old, next)
-	b.wrote = b.wrote || applied
-	return applied, err
+	faultstore.Store
+	old map[string]string
 }
 
 func (b *staleListStore) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	if b.wrote {
+	if b.Writes.Load() > 0 {
 		return b.Store.List(ctx, prefix, yield)
 	}
 	for _, key := range slices.Sorted(maps.Keys(b.old)) {
@@ -378,11 +372,11 @@ func TestDestroyAfterFailover(t *testing.T) {
 		ctx := t.Context()
 		s := new(memstore.Store)
 		create(t, s, "s", config("default,epoch=0"), time.Now())
-		b := &staleListStore{Store: s, old: keys(t, s)}
-		reach := &cutStore{Store: s}
+		b := &staleListStore{Store: faultstore.Store{Store: s}, old: keys(t, s)}
+		reach := &faultstore.Store{Store: s}
 		m := newMember(reach, "s")
 		hold(t, m.Keeper)
-		reach.cut.Store(true)
+		reach.Reads.Store(true)
 		abandon(t, m.Keeper)
 		status, _ := m.Status()
 		brief, cancel := context.WithTimeout(ctx, time.Second)
@@ -404,33 +398,29 @@ func TestUndone(t *testing.T) {
 		s := new(replicated.Store)
 		create(t, s, "s", config("default,epoch=0"), time.Now())
 		put(t, s, "v1/s/n/0007", node("held", "o", time.Now().Add(20*time.Second), time.Now()))
-		d := &disturbedStore{Store: s, after: func() { _, _ = grant.Attach(t.Context(), s, "s") }}
+		d := disturbance{after: func() { _, _ = grant.Attach(t.Context(), s, "s") }}.in(s)
 		if info, err := grant.Detach(t.Context(), d, "s", nil); err == nil || !strings.Contains(err.Error(), "attached again") {
 			t.Errorf("Detach = %+v, %v", info, err)
 		}
 	})
 }
 
-// A disturbedStore is a store in which others act around an operator's first
-// list, and after its first write of a record.
-type disturbedStore struct {
-	*replicated.Store
-	before, after, closed func()
-}
+// A disturbance is what others do around an operator's first list, and after its
+// first write of a record.
+type disturbance struct{ before, after, closed func() }
 
-func (d *disturbedStore) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	once(&d.before)
-	err := d.Store.List(ctx, prefix, yield)
-	once(&d.after)
-	return err
-}
-
-func (d *disturbedStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	applied, err := d.Store.CAS(ctx, key, old, next)
-	if strings.Contains(key, "/n/") {
-		once(&d.closed)
-	}
-	return applied, err
+// in returns a store with it.
+func (d disturbance) in(s grant.Store) grant.Store {
+	return &faultstore.Store{Store: s, Fault: func(_ context.Context, r faultstore.Request) error {
+		switch {
+		case r.Name == "list":
+			once(&d.before)
+			defer once(&d.after)
+		case r.Name == "cas" && strings.Contains(r.Key, "/n/"):
+			defer once(&d.closed)
+		}
+		return r.Do()
+	}}
 }
 
 func once(f *func()) {
@@ -447,28 +437,27 @@ func TestDestroyProves(t *testing.T) {
 	const key = "v1/s/n/0007"
 	for _, tt := range []struct {
 		name    string
-		disturb func(d *disturbedStore, put func(state string))
+		disturb func(s *replicated.Store, put func(state string)) disturbance
 	}{
-		{"a window that is over", func(*disturbedStore, func(string)) {}},
-		{"closed by another operator, and lost", func(d *disturbedStore, put func(string)) {
-			d.before, d.after = func() { d.StopStandby(); put("closing") }, d.Failover
+		{"a window that is over", func(*replicated.Store, func(string)) disturbance { return disturbance{} }},
+		{"closed by another operator, and lost", func(s *replicated.Store, put func(string)) disturbance {
+			return disturbance{before: func() { s.StopStandby(); put("closing") }, after: s.Failover}
 		}},
-		{"given back by a repair, and lost", func(d *disturbedStore, put func(string)) {
-			d.before, d.after = func() { d.StopStandby(); put("free") }, d.Failover
+		{"given back by a repair, and lost", func(s *replicated.Store, put func(string)) disturbance {
+			return disturbance{before: func() { s.StopStandby(); put("free") }, after: s.Failover}
 		}},
-		{"attached and detached meanwhile", func(d *disturbedStore, put func(string)) {
-			d.closed = func() {
-				if _, err := grant.Attach(context.Background(), d.Store, "s"); err != nil {
+		{"attached and detached meanwhile", func(s *replicated.Store, put func(string)) disturbance {
+			return disturbance{closed: func() {
+				if _, err := grant.Attach(context.Background(), s, "s"); err != nil {
 					panic(err)
 				}
 				put("held")
-				other := &disturbedStore{Store: d.Store}
 				gone, cancel := context.WithCancel(context.Background())
-				other.before = cancel // it stops before it closes any record
+				other := disturbance{before: cancel}.in(s) // it stops before it closes any record
 				if _, err := grant.Detach(gone, other, "s", nil); err == nil {
 					panic("it did not stop")
 				}
-			}
+			}}
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -486,9 +475,7 @@ func TestDestroyProves(t *testing.T) {
 					_, _ = s.CAS(brief, key, old, fmt.Appendf(nil, `{"v":3,"nonce":"%d","owner":"o","until":%d,"wall":%[2]d,"state":%q,"host":"h"}`, writes, until, state))
 				}
 				put("held")
-				d := &disturbedStore{Store: s}
-				tt.disturb(d, put)
-				info, err := grant.Detach(ctx, d, "s", nil)
+				info, err := grant.Detach(ctx, tt.disturb(s, put).in(s), "s", nil)
 				if err != nil || info.State != grant.Detached {
 					t.Fatalf("Detach = %+v, %v", info, err)
 				}

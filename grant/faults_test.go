@@ -8,13 +8,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -28,63 +28,25 @@ const (
 	faults
 )
 
-// A faultyStore fails in its at-th request, and records whether it got there.
-type faultyStore struct {
-	grant.Store
-	fault fault
-	at, n int
-}
-
 var errFault = errors.New("the store fails")
 
-func (f *faultyStore) hit() bool { f.n++; return f.n == f.at }
-
-func (f *faultyStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if f.hit() {
-		return nil, errFault
-	}
-	return f.Store.Get(ctx, key)
-}
-
-func (f *faultyStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-	hit := f.hit()
-	n := 0
-	err := f.Store.List(ctx, prefix, func(key string, value []byte) bool {
-		n++
-		return (!hit || n == 1) && yield(key, value) // half of it, then the error
-	})
-	if hit {
+// failsAt returns a store that fails in its at-th request.
+func failsAt(s grant.Store, fault fault, at int) *faultstore.Store {
+	f := &faultstore.Store{Store: s}
+	f.Fault = func(_ context.Context, r faultstore.Request) error {
+		switch {
+		case f.Requests.Load() != int64(at):
+			return r.Do()
+		case r.Name == "cas" && fault == notSent:
+			return grant.NotSent(errFault)
+		case r.Name == "cas" && fault == lost, r.Name == "list": // a list fails half way
+			if err := r.Do(); err != nil {
+				return err
+			}
+		}
 		return errFault
 	}
-	return err
-}
-
-func (f *faultyStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if !f.hit() {
-		return f.Store.CAS(ctx, key, old, next)
-	}
-	switch f.fault {
-	case notSent:
-		return false, fmt.Errorf("%w: %w", grant.ErrNotSent, errFault)
-	case lost:
-		if _, err := f.Store.CAS(ctx, key, old, next); err != nil {
-			return false, err
-		}
-	}
-	return false, errFault
-}
-
-// A cutStore accepts no writes once it is cut.
-type cutStore struct {
-	grant.Store
-	cut atomic.Bool
-}
-
-func (s *cutStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if s.cut.Load() {
-		return false, grant.ErrNotSent
-	}
-	return s.Store.CAS(ctx, key, old, next)
+	return f
 }
 
 // TestFaults: an operation that meets an error of the store either reports it
@@ -97,7 +59,7 @@ func testFaults(t *testing.T) {
 		for fault := range faults {
 			for request := 1; ; request++ {
 				s := populate(t, all[:i])
-				f := &faultyStore{Store: s, fault: fault, at: request}
+				f := failsAt(s, fault, request)
 				err := op.do(t.Context(), f)
 				what := fmt.Sprintf("%s, fault %d of request %d", op.name, fault, request)
 				switch {
@@ -114,7 +76,7 @@ func testFaults(t *testing.T) {
 				if t.Failed() {
 					t.Fatal(what)
 				}
-				if f.n < request {
+				if f.Requests.Load() < int64(request) {
 					break // it needs no more requests
 				}
 				if err == nil && fault == notSent {
@@ -127,7 +89,7 @@ func testFaults(t *testing.T) {
 
 // TestNames: every operation rejects an invalid name before it asks the store.
 func TestNames(t *testing.T) {
-	f := &faultyStore{Store: new(memstore.Store)}
+	f := &faultstore.Store{Store: new(memstore.Store)}
 	for _, name := range []string{"", "a/b", ".", strings.Repeat("a", 128+1)} {
 		_, create := grant.Create(t.Context(), f, name, config("default"), createdAt(now))
 		_, lookup := grant.Lookup(t.Context(), f, name)
@@ -145,8 +107,8 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	if f.n != 0 {
-		t.Errorf("%d requests of the store", f.n)
+	if n := f.Requests.Load(); n != 0 {
+		t.Errorf("%d requests of the store", n)
 	}
 	must.Do(t, grant.CheckName(strings.Repeat("a", 128)))
 }
@@ -252,30 +214,28 @@ func withoutNonce(all map[string]string) string {
 	return config
 }
 
-// A racingStore lets another process write a key between its being read and
-// written, a number of times after a number of writes. It rejects a write whose
-// nonce is not new, because then bytes could repeat.
-type racingStore struct {
-	grant.Store
-	key          string
-	after, times int
-	write        func()
-	nonces       []string // of all that was written
-}
-
-func (r *racingStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	var record struct{ Nonce string }
-	if err := json.Unmarshal(next, &record); err != nil || len(record.Nonce) != 32 || slices.Contains(r.nonces, record.Nonce) {
-		return false, fmt.Errorf("%s is written with a nonce that is not new: %s", key, next)
-	}
-	r.nonces = append(r.nonces, record.Nonce)
-	if strings.HasPrefix(key, r.key) {
-		if r.after--; r.after < 0 && r.times > 0 {
-			r.times--
-			r.write()
+// racing returns a store in which another process writes a key between its being
+// read and written, a number of times after a number of writes. It rejects a
+// write whose nonce is not new, because then bytes could repeat.
+func racing(s grant.Store, key string, after, times int, write func()) *faultstore.Store {
+	var nonces []string // of all that was written
+	return &faultstore.Store{Store: s, Fault: func(_ context.Context, r faultstore.Request) error {
+		if r.Name != "cas" {
+			return r.Do()
 		}
-	}
-	return r.Store.CAS(ctx, key, old, next)
+		var record struct{ Nonce string }
+		if err := json.Unmarshal(r.Next, &record); err != nil || len(record.Nonce) != 32 || slices.Contains(nonces, record.Nonce) {
+			return fmt.Errorf("%s is written with a nonce that is not new: %s", r.Key, r.Next)
+		}
+		nonces = append(nonces, record.Nonce)
+		if strings.HasPrefix(r.Key, key) {
+			if after--; after < 0 && times > 0 {
+				times--
+				write()
+			}
+		}
+		return r.Do()
+	}}
 }
 
 // TestRaces: an operation keeps its promise even if members write the same
@@ -291,7 +251,7 @@ func testRaces(t *testing.T) {
 					what := fmt.Sprintf("%s, %d other writes of %s after %d", op.name, times, key, after)
 					s := populate(t, all[:i])
 					renewals := 0
-					r := &racingStore{Store: s, key: key, after: after, times: times, write: func() {
+					r := racing(s, key, after, times, func() {
 						renewals++
 						if key == "v1/s/config" {
 							value := keys(t, s)[key]
@@ -303,7 +263,7 @@ func testRaces(t *testing.T) {
 							return
 						}
 						put(t, s, key, node("held", "o", now.Add(time.Duration(renewals-100)*time.Second), now))
-					}}
+					})
 					if err := op.do(t.Context(), r); err != nil {
 						t.Errorf("%s: %v", what, err)
 					}
@@ -317,25 +277,23 @@ func testRaces(t *testing.T) {
 	}
 }
 
-// An unsureStore returns unknown results for its first writes, some of which
-// are applied.
-type unsureStore struct {
-	grant.Store
-	left, writes int
-	down         bool // afterwards, nothing is sent
-}
-
-func (s *unsureStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	s.writes++
-	if s.left--; s.left < 0 && s.down {
-		return false, grant.NotSent(errors.New("down"))
-	} else if s.left < 0 {
-		return s.Store.CAS(ctx, key, old, next)
-	}
-	if s.left%2 == 0 {
-		_, _ = s.Store.CAS(ctx, key, old, next)
-	}
-	return false, errFault
+// unsure returns a store that returns unknown results for its first writes, some
+// of which are applied. It accepts no others if it is down.
+func unsure(s grant.Store, left int, down bool) *faultstore.Store {
+	return &faultstore.Store{Store: s, Fault: func(_ context.Context, r faultstore.Request) error {
+		if r.Name != "cas" {
+			return r.Do()
+		}
+		switch left--; {
+		case left < 0 && down:
+			return grant.NotSent(errors.New("down"))
+		case left < 0:
+			return r.Do()
+		case left%2 == 0:
+			_ = r.Do()
+		}
+		return errFault
+	}}
 }
 
 // TestSettles: a write with an unknown result is settled by another one; after
@@ -343,24 +301,24 @@ func (s *unsureStore) CAS(ctx context.Context, key string, old, next []byte) (bo
 // context.
 func TestSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for unsure := range 7 {
-			s := &unsureStore{Store: populate(t, operations()[:1]), left: unsure}
+		for n := range int64(7) {
+			s := unsure(populate(t, operations()[:1]), int(n), false)
 			began := time.Now()
 			_, err := grant.Attach(t.Context(), s, "s")
-			fails := unsure >= 5
+			fails := n >= 5
 			if (err != nil) != fails || fails && (!errors.Is(err, errFault) || !strings.Contains(err.Error(), "the result of 5 writes is unknown")) {
-				t.Errorf("%d writes of unknown result: %v", unsure, err)
+				t.Errorf("%d writes of unknown result: %v", n, err)
 			}
-			writes := min(unsure+1, 5)
+			writes := min(n+1, 5)
 			waits := time.Duration(writes*(writes-1)/2) * 100 * time.Millisecond
-			if s.writes != writes || time.Since(began) != waits {
-				t.Errorf("%d writes of unknown result: %d writes in %v, want %d in %v", unsure, s.writes, time.Since(began), writes, waits)
+			if s.Writes.Load() != writes || time.Since(began) != waits {
+				t.Errorf("%d writes of unknown result: %d writes in %v, want %d in %v", n, s.Writes.Load(), time.Since(began), writes, waits)
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &unsureStore{Store: &racingStore{Store: populate(t, operations()[:1]), times: 1, write: cancel}, left: 4}
-		if _, err := grant.Attach(ctx, s, "s"); !errors.Is(err, errFault) || s.writes > 2 {
-			t.Errorf("%v after %d writes, of which the context ended in the first or second", err, s.writes)
+		s := unsure(racing(populate(t, operations()[:1]), "", 0, 1, cancel), 4, false)
+		if _, err := grant.Attach(ctx, s, "s"); !errors.Is(err, errFault) || s.Writes.Load() > 2 {
+			t.Errorf("%v after %d writes, of which the context ended in the first or second", err, s.Writes.Load())
 		}
 		// What a write of unknown result left is written again, even if it is
 		// what the operation wants: a failover may lose what a read shows.
@@ -388,18 +346,18 @@ func TestSettles(t *testing.T) {
 				return err
 			},
 		} {
-			s := &unsureStore{Store: populate(t, operations()[:5]), left: 1}
-			want := 2
+			s := unsure(populate(t, operations()[:5]), 1, false)
+			want := int64(2)
 			if name == "create what exists" || name == "repair" { // of the record, and that it was repaired
 				want = 3
 			}
-			if err := do(s); err != nil || s.writes != want {
-				t.Errorf("%s: %v after %d writes, the first of unknown result; want %d", name, err, s.writes, want)
+			if err := do(s); err != nil || s.Writes.Load() != want {
+				t.Errorf("%s: %v after %d writes, the first of unknown result; want %d", name, err, s.Writes.Load(), want)
 			}
 		}
 		// A write that was certainly not sent says nothing about an earlier
 		// one.
-		s = &unsureStore{Store: populate(t, operations()[:1]), left: 1, down: true}
+		s = unsure(populate(t, operations()[:1]), 1, true)
 		if _, err := grant.Attach(t.Context(), s, "s"); !errors.Is(err, errFault) || errors.Is(err, grant.ErrNotSent) {
 			t.Errorf("one write of unknown result, and others that were not sent: %v", err)
 		}

@@ -262,10 +262,10 @@ func TestFencesTogether(t *testing.T) {
 			other = own.Floor.Add(time.Hour)
 			want = other
 		}
-		r := &racingStore{Store: s, key: "v1/s/config", times: 1, write: func() {
+		r := racing(s, "v1/s/config", 0, 1, func() {
 			value := keys(t, s)["v1/s/config"]
 			put(t, s, "v1/s/config", strings.Replace(value, `"floor":null`, fmt.Sprintf(`"floor":%d`, millis(other)), 1))
-		}}
+		})
 		o.DryRun = false
 		must.Get(grant.Fence(t.Context(), r, "s", o))(t)
 		info, err := grant.Lookup(t.Context(), s, "s")

@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -28,7 +29,7 @@ func TestSetNodes(t *testing.T) {
 			t.Errorf("created with another range: %v", err)
 		}
 		var all []*member
-		cut := &cutStore{Store: s}
+		cut := &faultstore.Store{Store: s}
 		for i := range 4 {
 			m := newMember(s, "s")
 			if i == 0 {
@@ -39,7 +40,7 @@ func TestSetNodes(t *testing.T) {
 			hold(t, m.Keeper)
 			all = append(all, m)
 		}
-		cut.cut.Store(true)
+		cut.Reads.Store(true)
 		for range 2 { // the second time, nothing is left to do
 			must.Get(grant.SetNodes(ctx, s, "s", &grant.NodeRange{Lo: 6, Hi: 7}, nil))(t)
 			for number, n := range nodes(t, s, "s") {

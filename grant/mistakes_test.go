@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -129,43 +130,34 @@ func demand(t *testing.T, k *grant.Keeper) {
 	must.Do(t, k.Demand(t.Context()))
 }
 
-// A silentStore is a store that does not return its lineage, or that went back.
-type silentStore struct {
-	memstore.Store
-	fails, back atomic.Bool
-	cas         atomic.Int32
+// A lineageStore is a store with a lineage, which it may not return.
+type lineageStore struct {
+	faultstore.Store
+	silent atomic.Bool
 }
 
-func (s *silentStore) Lineage(context.Context) (string, int64, error) {
-	if s.fails.Load() {
+func (s *lineageStore) Lineage(context.Context) (string, int64, error) {
+	if s.silent.Load() {
 		return "", 0, errors.New("no answer")
-	}
-	if s.back.Load() {
-		return "another identity", 2, nil
 	}
 	return "identity", 2, nil
 }
 
-func (s *silentStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	s.cas.Add(1)
-	return s.Store.CAS(ctx, key, old, next)
-}
-
 // checkLineage: a store that may have gone back is not written to.
 func checkLineage(t *testing.T) string {
-	s := new(silentStore)
+	s := &lineageStore{Store: faultstore.Store{Store: new(memstore.Store)}}
 	k := joined(t, s, new(scriptedHolder), time.Now)
-	s.fails.Store(true)
-	before := s.cas.Load()
+	s.silent.Store(true)
+	before := s.Writes.Load()
 	for range 20 {
 		time.Sleep(time.Second)
 		demand(t, k)
 	}
 	synctest.Wait()
-	if n := s.cas.Load() - before; n > 0 {
+	if n := s.Writes.Load() - before; n > 0 {
 		return fmt.Sprintf("%d writes while the store did not say where it was", n)
 	}
-	s.fails.Store(false)
+	s.silent.Store(false)
 	return ""
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -85,13 +86,13 @@ func testMoveFaults(t *testing.T) {
 		for side := range 2 {
 			for request, done := 1, false; !done; request++ {
 				from, to := moveSource(t), new(memstore.Store)
-				faulty := [2]*faultyStore{{Store: from, fault: fault}, {Store: to, fault: fault}}
-				faulty[side].at = request
+				faulty := [2]*faultstore.Store{{Store: from}, {Store: to}}
+				faulty[side] = failsAt(faulty[side].Store, fault, request)
 				what := fmt.Sprintf("fault %d of request %d of store %d", fault, request, side)
 				if _, err := move(t, faulty[0], faulty[1]); err != nil && !errors.Is(err, errFault) {
 					t.Fatalf("%s: %v", what, err)
 				}
-				done = faulty[side].n < request
+				done = faulty[side].Requests.Load() < int64(request)
 				usable := 0
 				for _, s := range []*memstore.Store{from, to} {
 					if _, err := grant.Attach(t.Context(), copyOf(t, s), "s"); err == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -102,10 +103,10 @@ func TestNotGivenBack(t *testing.T) {
 		"Close": (*sequencer.Sequencer).Close, "Leave": (*sequencer.Sequencer).Leave,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &failingStore{Store: new(memstore.Store)}
+			s := &faultstore.Store{Store: new(memstore.Store), Err: errRefused}
 			q := open(t, s, &sequencer.Options{Layout: layout, Window: 10 * time.Minute})
 			one(t, q)
-			s.fail(nil, errRefused)
+			s.Reads.Store(true)
 			if err := call(q, t.Context()); err == nil {
 				t.Errorf("%s, and writes fail: no error", what)
 			}
@@ -160,9 +161,9 @@ func TestWhatWasAwaited(t *testing.T) {
 		closeIt(t, q)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		s := &failingStore{Store: new(memstore.Store)}
+		s := &faultstore.Store{Store: new(memstore.Store), Err: errRefused}
 		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute})
-		s.fail(errRefused, errRefused)
+		s.Cut.Store(true)
 		time.Sleep(2 * time.Minute)
 		if err := in(t, time.Second, "a store that is gone", q); !errors.Is(err, sequencer.ErrUnavailable) {
 			t.Error(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 )
@@ -29,7 +30,7 @@ func TestLapsedCalls(t *testing.T) {
 		},
 	} {
 		bubble(t, func(t *testing.T, s grant.Store) {
-			q := open(t, &failingStore{Store: s}, &sequencer.Options{Layout: layout, Window: time.Minute})
+			q := open(t, &faultstore.Store{Store: s}, &sequencer.Options{Layout: layout, Window: time.Minute})
 			defer closeIt(t, q)
 			one(t, q)
 			time.Sleep(time.Hour)
@@ -60,7 +61,7 @@ func count(b firn.Batch, err error) error {
 // calls that fail repeatedly do not ask the store as often.
 func TestAskedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
-		s := &failingStore{Store: mem}
+		s := &faultstore.Store{Store: mem, Err: errRefused}
 		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute})
 		defer closeIt(t, q)
 		one(t, q)
@@ -78,14 +79,16 @@ func TestAskedAgain(t *testing.T) {
 		}
 
 		time.Sleep(time.Hour)
-		before := s.fail(errRefused, errRefused)
+		s.Cut.Store(true)
+		before := s.Requests.Load()
 		for range 10_000 {
 			if _, err := q.TryNext(); err == nil {
 				t.Fatal("an ID without a window")
 			}
 			time.Sleep(time.Millisecond)
 		}
-		if n := s.fail(nil, nil) - before; n > 40 {
+		s.Cut.Store(false)
+		if n := s.Requests.Load() - before; n > 40 {
 			t.Errorf("%d requests in 10 s, to a store that fails", n)
 		}
 		time.Sleep(10 * time.Second)

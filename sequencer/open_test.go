@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 )
@@ -47,42 +48,12 @@ func TestOpenEnded(t *testing.T) {
 	})
 }
 
-// slowStore is a store with delayed answers.
-type slowStore struct {
-	grant.Store
-	delay time.Duration
-}
-
-func (s slowStore) sleep(ctx context.Context) error {
-	select {
-	case <-time.After(s.delay):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s slowStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := s.sleep(ctx); err != nil {
-		return nil, err
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s slowStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	ok, err := s.Store.CAS(ctx, key, old, next)
-	if err := s.sleep(ctx); err != nil {
-		return false, err // it may have been applied: the caller does not know
-	}
-	return ok, err
-}
-
 // TestOpenRetried opens with contexts that are too short for the store, more
 // often than there are node IDs. None may stay claimed.
 func TestOpenRetried(t *testing.T) {
 	for _, patience := range []time.Duration{50, 250, 350, 450, 650, 950} {
 		in2026(t, func(t *testing.T) {
-			s := slowStore{new(memstore.Store), 100 * time.Millisecond}
+			s := &faultstore.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
 			nodes := &grant.NodeRange{Lo: 0, Hi: 3}
 			create(t, s.Store, sixteen, time.Minute)
 			for range 20 {

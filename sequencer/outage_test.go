@@ -9,68 +9,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 )
-
-// A failingStore reports no changes, counts requests, and lets reads or writes
-// fail as a test wants.
-type failingStore struct {
-	grant.Store
-	mu            sync.Mutex // guards the fields below
-	reads, writes error
-	hangs         bool // a failing request hangs until its timeout
-	requests      int
-}
-
-// fail makes reads and writes fail from now on, or succeed again, and returns
-// the number of requests so far.
-func (s *failingStore) fail(reads, writes error) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reads, s.writes = reads, writes
-	return s.requests
-}
-
-// request returns the error of a request. No two texts are equal.
-func (s *failingStore) request(ctx context.Context, read bool) error {
-	s.mu.Lock()
-	err, hangs := s.writes, s.hangs
-	if read {
-		err = s.reads
-	}
-	s.requests++
-	n := s.requests
-	s.mu.Unlock()
-	if err == nil {
-		return nil
-	}
-	if hangs {
-		<-ctx.Done()
-	}
-	return fmt.Errorf("127.0.0.1:%d: %w", 40000+n, err)
-}
-
-func (s *failingStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := s.request(ctx, true); err != nil {
-		return nil, err
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s *failingStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := s.request(ctx, false); err != nil {
-		return false, err
-	}
-	return s.Store.CAS(ctx, key, old, next)
-}
 
 var errRefused = errors.New("connection refused")
 
@@ -86,7 +34,17 @@ func TestOutageIsLogged(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			s := &failingStore{Store: new(memstore.Store), hangs: hangs}
+			var away atomic.Bool
+			s := &faultstore.Store{Store: new(memstore.Store)}
+			s.Fault = func(ctx context.Context, r faultstore.Request) error {
+				if !away.Load() {
+					return r.Do()
+				}
+				if hangs {
+					<-ctx.Done()
+				}
+				return fmt.Errorf("127.0.0.1:%d: %w", 40000+s.Requests.Load(), errRefused) // no two texts are equal
+			}
 			q := open(t, s, &sequencer.Options{
 				Layout: layout, Window: time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
@@ -96,9 +54,9 @@ func TestOutageIsLogged(t *testing.T) {
 			for round := range 2 { // the same once more
 				synctest.Wait()
 				log.Reset()
-				s.fail(errRefused, errRefused)
+				away.Store(true)
 				time.Sleep(10 * time.Minute)
-				s.fail(nil, nil)
+				away.Store(false)
 				time.Sleep(15 * time.Second)
 				synctest.Wait() // the member logs no more
 				got := regexp.MustCompile(`level=(\w+ msg="window [^",]*)`).FindAllStringSubmatch(log.String(), -1)

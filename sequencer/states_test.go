@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 )
@@ -52,7 +53,7 @@ func callsOf[I firn.AnyID](q *sequencer.SequencerOf[I]) map[string]func(context.
 // a member.
 func TestStatesOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
-		s := &failingStore{Store: mem}
+		s := &faultstore.Store{Store: mem, Err: errRefused}
 		for name, q := range twins(t, s, sequencer.Options{Window: time.Minute, Idle: true}) {
 			every := func(when string, want error) {
 				t.Helper()
@@ -72,14 +73,14 @@ func TestStatesOfMembers(t *testing.T) {
 			state("before Join", grant.Idle, nil)
 			every("before Join", sequencer.ErrNotJoined)
 
-			s.fail(errRefused, errRefused)
+			s.Cut.Store(true)
 			brief, cancel := context.WithTimeout(t.Context(), time.Second)
 			if err := q.at.Join(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Join without a store: %v", name, err)
 			}
 			state("joining", grant.Joining, errRefused)
 			cancel()
-			s.fail(nil, nil)
+			s.Cut.Store(false)
 			must.Do(t, q.at.Join(t.Context()))
 			state("joined", grant.Holding, nil)
 			every("joined", nil)
@@ -87,7 +88,7 @@ func TestStatesOfMembers(t *testing.T) {
 				t.Errorf("%s: %d IDs, want 11", name, got.IDs)
 			}
 
-			s.fail(errRefused, errRefused)
+			s.Cut.Store(true)
 			brief, cancel = context.WithTimeout(t.Context(), time.Second)
 			if err := q.at.Leave(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Leave without a store: %v", name, err)
@@ -95,7 +96,7 @@ func TestStatesOfMembers(t *testing.T) {
 			cancel()
 			state("leaving", grant.Leaving, errRefused)
 			every("leaving", sequencer.ErrNotJoined)
-			s.fail(nil, nil)
+			s.Cut.Store(false)
 			must.Do(t, q.at.Leave(t.Context()))
 			state("left", grant.Idle, nil)
 			must.Do(t, q.at.Join(t.Context()))

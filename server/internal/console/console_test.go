@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -483,7 +484,7 @@ func TestTroubles(t *testing.T) {
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
-		store := &nettest.Store{Store: new(memstore.Store)}
+		store := &faultstore.Store{Store: new(memstore.Store)}
 		cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
 		defer cluster.Close(context.Background())
 		k := New(Config{Front: service.Front{Backend: cluster}})

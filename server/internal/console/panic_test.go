@@ -6,30 +6,22 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/server/internal/service"
 )
-
-// A brittle store panics once when it is listed, if told to.
-type brittle struct {
-	grant.Store
-	panics atomic.Bool
-}
-
-func (s *brittle) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-	if s.panics.Swap(false) {
-		panic("store")
-	}
-	return s.Store.List(ctx, prefix, yield)
-}
 
 // TestPagesThatPanic: after a page that panics, the pages are shown, and none
 // waits for what it held.
 func TestPagesThatPanic(t *testing.T) {
 	for _, path := range []string{"/", "/members"} {
-		store := &brittle{Store: new(memstore.Store)}
-		store.panics.Store(true)
+		var panicked atomic.Bool
+		store := &faultstore.Store{Store: new(memstore.Store), Fault: func(_ context.Context, r faultstore.Request) error {
+			if r.Name == "list" && !panicked.Swap(true) {
+				panic("store")
+			}
+			return r.Do()
+		}}
 		h, _, _ := newWorld(t, func(c *Config) {
 			c.Front.Backend = service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
 		})
@@ -37,7 +29,7 @@ func TestPagesThatPanic(t *testing.T) {
 			defer func() { _ = recover() }() // as net/http does
 			get(h, path)
 		}()
-		if store.panics.Load() {
+		if !panicked.Load() {
 			t.Errorf("%s does not read the store", path)
 		}
 		for _, again := range []string{"/", "/members"} {

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestGiveBack: node IDs are given back while the store accepts some, until the
@@ -32,7 +32,7 @@ func TestGiveBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			var log strings.Builder
-			store := &nettest.Store{Store: new(memstore.Store)}
+			store := &faultstore.Store{Store: new(memstore.Store)}
 			// In a long window no keeper writes by itself meanwhile: it would
 			// give back after that.
 			s := &backends{storeBackend: service.NewStoreBackend(service.StoreBackendConfig{

@@ -17,10 +17,10 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/operate/doctor"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A restorable store can go back to a copy. It has a clock.
@@ -56,20 +56,13 @@ func (s *restorable) copied(t *testing.T) *memstore.Store {
 	return next
 }
 
-// A timed store reports its time.
-type timed struct{ *nettest.Store }
-
-func (timed) Time(context.Context) (time.Time, time.Duration, error) {
-	return time.Now(), time.Millisecond, nil
-}
-
 // An outageWorld is a server with a store, and a sequencer orders.
 type outageWorld struct {
 	t       *testing.T
 	server  *Server
 	address string
 	mem     *restorable
-	store   timed
+	store   *faultstore.Store
 	offset  atomic.Int64 // of the server's clock
 }
 
@@ -239,9 +232,10 @@ func TestOutagesAsDocumented(t *testing.T) {
 func testOutage(t *testing.T, o outage, problem, readiness string, alerts []string, finding, trouble string) {
 	w := &outageWorld{t: t, mem: new(restorable)}
 	w.mem.now.Store(new(memstore.Store))
-	w.store = timed{&nettest.Store{Store: w.mem}}
+	w.store = &faultstore.Store{Store: w.mem}
+	clock := faultstore.Timed{Store: w.store, Now: time.Now}
 	ahead := 100 * time.Millisecond
-	w.server, w.address = served(t, Config{Store: w.store, RequestTimeout: 2 * time.Second, Sequencers: sequencer.Options{
+	w.server, w.address = served(t, Config{Store: clock, RequestTimeout: 2 * time.Second, Sequencers: sequencer.Options{
 		Layout:   firn.Default(),
 		MaxAhead: &ahead,
 		Window:   600 * time.Millisecond,
@@ -274,7 +268,7 @@ func testOutage(t *testing.T, o outage, problem, readiness string, alerts []stri
 			t.Errorf("%s fires: %t, want %t:\n%s", name, !want, want, regexp.MustCompile(`(?m)^firn_(ready|store_up|sequencer_ready|alarms).*$`).FindAllString(text, -1))
 		}
 	}
-	found := doctor.Run(t.Context(), doctor.Config{Store: w.store, Listen: []string{w.address}, Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }})
+	found := doctor.Run(t.Context(), doctor.Config{Store: faultstore.Timed{Store: w.store, Now: time.Now}, Listen: []string{w.address}, Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }})
 	if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
 		return strings.Contains(f.Text, finding) && (f.Level == doctor.Fix || readiness == "ready")
 	}) {

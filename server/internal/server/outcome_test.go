@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,33 +21,33 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// A moody store answers reads with an error, panics, or hangs.
-type moody struct {
-	memstore.Store
-	err    error
-	panics atomic.Bool
-	asked  chan struct{} // if not nil: reads hang, after a value is sent
+// moody returns a store that calls before, if that is not nil, before it answers
+// a read of a sequencer. An error is the answer.
+func moody(before func(context.Context) error) *faultstore.Store {
+	return &faultstore.Store{Store: new(memstore.Store), Fault: func(ctx context.Context, r faultstore.Request) error {
+		if before != nil && r.Name == "get" && strings.Contains(r.Key, "orders") { // servers announce themselves
+			if err := before(ctx); err != nil {
+				return err
+			}
+		}
+		return r.Do()
+	}}
 }
 
-func (s *moody) Get(ctx context.Context, key string) ([]byte, error) {
-	switch {
-	case !strings.Contains(key, "orders"): // servers announce themselves
-	case s.asked != nil:
-		s.asked <- struct{}{}
+// hanging returns a store whose reads hang, after a value is sent.
+func hanging(asked chan<- struct{}) *faultstore.Store {
+	return moody(func(ctx context.Context) error {
+		asked <- struct{}{}
 		<-ctx.Done()
-		return nil, ctx.Err()
-	case s.panics.Load():
-		panic("store")
-	case s.err != nil:
-		return nil, s.err
-	}
-	return s.Store.Get(ctx, key)
+		return ctx.Err()
+	})
 }
 
 // TestOutcomes: a request has the same kind of problem, and the same outcome in
@@ -56,7 +55,7 @@ func (s *moody) Get(ctx context.Context, key string) ([]byte, error) {
 // refused, and its secrets stay in the log.
 func TestOutcomes(t *testing.T) {
 	// check fails if the requests of f are not counted as want.
-	check := func(t *testing.T, store *moody, want string, f func(t *testing.T, address string)) {
+	check := func(t *testing.T, store *faultstore.Store, want string, f func(t *testing.T, address string)) {
 		t.Helper()
 		c := Config{Store: store, RequestTimeout: 10 * time.Second}
 		c.Sequencers.Layout, c.Sequencers.Window = firn.Default(), time.Minute
@@ -75,7 +74,7 @@ func TestOutcomes(t *testing.T) {
 		_, err := firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: name})
 		return err
 	}
-	all := func(t *testing.T, store *moody, outcome string, problem *service.Problem) {
+	all := func(t *testing.T, store *faultstore.Store, outcome string, problem *service.Problem) {
 		t.Helper()
 		kind := problem.Kind
 		check(t, store, fmt.Sprintf("grpc %s, http %[1]s, resp %[1]s", outcome), func(t *testing.T, address string) {
@@ -120,38 +119,36 @@ func TestOutcomes(t *testing.T) {
 			if problem.Kind == service.Internal {
 				problem = service.ProblemOf(sequencer.ErrUnavailable, time.Second, false) // the error is the store's
 			}
-			t.Run(problem.Kind.String(), func(t *testing.T) { all(t, &moody{err: err}, want, problem) })
+			t.Run(problem.Kind.String(), func(t *testing.T) { all(t, moody(func(context.Context) error { return err }), want, problem) })
 		}
 	}
-	t.Run("ok", func(t *testing.T) { all(t, new(moody), "ok", &service.Problem{Kind: service.NoProblem}) })
+	t.Run("ok", func(t *testing.T) { all(t, moody(nil), "ok", &service.Problem{Kind: service.NoProblem}) })
 	t.Run("panic", func(t *testing.T) {
-		store := new(moody)
-		store.panics.Store(true)
-		all(t, store, "failed", &service.Problem{Kind: service.NoProblem})
+		all(t, moody(func(context.Context) error { panic("store") }), "failed", &service.Problem{Kind: service.NoProblem})
 	})
 	t.Run("the client leaves", func(t *testing.T) {
-		store := &moody{asked: make(chan struct{}, 100)}
-		check(t, store, "grpc cancelled, http cancelled", func(t *testing.T, address string) {
+		asked := make(chan struct{}, 100)
+		check(t, hanging(asked), "grpc cancelled, http cancelled", func(t *testing.T, address string) {
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { <-store.asked; cancel() }()
+			go func() { <-asked; cancel() }()
 			_ = next(ctx, t, address, "orders-1")
 
 			conn := nettest.Dial(t, address)
 			fmt.Fprint(conn, "POST /v1/sequencers/orders-2/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
-			<-store.asked
+			<-asked
 			_ = conn.Close()
 		})
 	})
 	t.Run("a deadline passes", func(t *testing.T) {
-		store := &moody{asked: make(chan struct{}, 100)}
-		check(t, store, "grpc cancelled", func(t *testing.T, address string) {
-			for d, asked := 10*time.Millisecond, false; !asked; d *= 2 { // until the call arrives in time
+		asked := make(chan struct{}, 100)
+		check(t, hanging(asked), "grpc cancelled", func(t *testing.T, address string) {
+			for d, arrived := 10*time.Millisecond, false; !arrived; d *= 2 { // until the call arrives in time
 				ctx, cancel := context.WithTimeout(t.Context(), d)
 				_ = next(ctx, t, address, fmt.Sprintf("orders-%d", d))
 				cancel()
 				select {
-				case <-store.asked:
-					asked = true
+				case <-asked:
+					arrived = true
 				default:
 				}
 			}
@@ -162,14 +159,14 @@ func TestOutcomes(t *testing.T) {
 // TestStoreFailuresAreFailures: whatever is asked while the store fails, and
 // however it fails, counts as failed over every protocol, and never as refused.
 func TestStoreFailuresAreFailures(t *testing.T) {
-	for how, fail := range map[string]func(*nettest.Store){
-		"refuses":  func(s *nettest.Store) { s.Cut.Store(true) },
-		"not sent": func(s *nettest.Store) { s.Err = grant.NotSent(errors.New("connection refused")); s.Cut.Store(true) },
-		"hangs":    func(s *nettest.Store) { s.Hangs.Store(true) },
+	for how, fail := range map[string]func(*faultstore.Store){
+		"refuses":  func(s *faultstore.Store) { s.Cut.Store(true) },
+		"not sent": func(s *faultstore.Store) { s.Err = grant.NotSent(errors.New("connection refused")); s.Cut.Store(true) },
+		"hangs":    func(s *faultstore.Store) { s.Hangs.Store(true) },
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			store := &nettest.Store{Store: new(memstore.Store)}
+			store := &faultstore.Store{Store: new(memstore.Store)}
 			s, address := served(t, Config{Store: store, RequestTimeout: 300 * time.Millisecond})
 			fail(store)
 			var calls sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -26,7 +27,7 @@ import (
 // TestRequestIDs: the ID that a client has sent comes back in headers, errors
 // and log lines, over HTTP and gRPC. An invalid one does not.
 func TestRequestIDs(t *testing.T) {
-	for what, c := range map[string]Config{"good": {Static: new(service.StaticBackendConfig)}, "bad": {Store: &moody{err: errors.New("secret")}}} {
+	for what, c := range map[string]Config{"good": {Static: new(service.StaticBackendConfig)}, "bad": {Store: moody(func(context.Context) error { return errors.New("secret") })}} {
 		log := new(nettest.Output)
 		c.Logger = slog.New(requestid.NewHandler(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		s, address := served(t, c)
@@ -114,8 +115,13 @@ func TestRequestIDs(t *testing.T) {
 // TestLifeAfterPanic: a panic ends its own request, logs a line with its stack,
 // and later requests are answered, over every protocol.
 func TestLifeAfterPanic(t *testing.T) {
-	store, log := new(moody), new(nettest.Output)
-	store.panics.Store(true)
+	var healed atomic.Bool
+	store, log := moody(func(context.Context) error {
+		if !healed.Load() {
+			panic("store")
+		}
+		return nil
+	}), new(nettest.Output)
 	_, address := served(t, Config{Store: store, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	conn := nettest.DialGRPC(t, address)
 	asks := []func() string{
@@ -140,7 +146,7 @@ func TestLifeAfterPanic(t *testing.T) {
 	if text := log.String(); strings.Count(text, `panicked"`) != 3 || strings.Count(text, "panic=store") != 3 || strings.Count(text, "service.(*StoreBackend)") < 3 {
 		t.Errorf("the log has %s, want three lines with the panic and its stack", text)
 	}
-	store.panics.Store(false)
+	healed.Store(true)
 	for i, want := range []string{"<nil>", "HTTP/1.1 200 OK", "$18"} {
 		if got := asks[i](); !strings.HasPrefix(got, want) {
 			t.Errorf("later answer %d is %q, want %q", i, got, want)

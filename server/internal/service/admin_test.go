@@ -10,16 +10,16 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // newMute makes a StoreBackend over a store that reports no changes, like a
 // directory or a database, and is observed, as a server's is.
 func newMute(t *testing.T, store grant.Store) *service.StoreBackend {
-	s := grant.Observe(&nettest.Store{Store: store}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
+	s := grant.Observe(&faultstore.Store{Store: store}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
 	b := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(s, nil), Options: sequencer.Options{Window: time.Minute}})

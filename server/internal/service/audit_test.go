@@ -14,58 +14,33 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// A trap is a store in whose at-th request the client leaves, or the store fails
-// from then on.
-type trap struct {
-	grant.Store
-	at, n int
-	how   string
-	leave context.CancelFunc
-}
-
 var errTrap = errors.New("connection reset")
 
-// trips reports whether a request fails, and whether it is done before that.
-func (s *trap) trips() (fails, done bool, err error) {
-	if s.n++; s.at == 0 || s.n < s.at || s.n > s.at && strings.HasPrefix(s.how, "client") {
-		return false, false, nil
+// trap returns a store in whose at-th request the client leaves, or the store
+// fails from then on.
+func trap(s grant.Store, at int64, how string, leave context.CancelFunc) *faultstore.Store {
+	f := &faultstore.Store{Store: s}
+	f.Fault = func(_ context.Context, r faultstore.Request) error {
+		client, n := strings.HasPrefix(how, "client"), f.Requests.Load()
+		switch {
+		case n < at, n > at && client:
+			return r.Do()
+		case client:
+			leave()
+		}
+		switch {
+		case r.Name == "cas" && strings.HasSuffix(how, "unsent"):
+			return grant.NotSent(errTrap)
+		case r.Name == "cas" && strings.HasSuffix(how, "after"):
+			_ = r.Do()
+		}
+		return errTrap
 	}
-	if strings.HasPrefix(s.how, "client") {
-		s.leave()
-	}
-	return true, strings.HasSuffix(s.how, "after"), errTrap
-}
-
-func (s *trap) Get(ctx context.Context, key string) ([]byte, error) {
-	if fails, _, err := s.trips(); fails {
-		return nil, err
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s *trap) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-	if fails, _, err := s.trips(); fails {
-		return err
-	}
-	return s.Store.List(ctx, prefix, yield)
-}
-
-func (s *trap) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	fails, done, err := s.trips()
-	switch {
-	case fails && strings.HasSuffix(s.how, "unsent"):
-		return false, fmt.Errorf("%w: %w", grant.ErrNotSent, err)
-	case fails && !done:
-		return false, err
-	}
-	applied, e := s.Store.CAS(ctx, key, old, next)
-	if fails {
-		return false, err
-	}
-	return applied, e
+	return f
 }
 
 // TestAuditSaysWhatHappened: the result in the audit line agrees with the store,
@@ -87,7 +62,7 @@ func TestAuditSaysWhatHappened(t *testing.T) {
 	seen := make(map[string]int)
 	for _, change := range changes {
 		for _, how := range []string{"client before", "client after", "client unsent", "store before", "store after", "store unsent"} {
-			for at := 1; ; at++ {
+			for at := int64(1); ; at++ {
 				missed := false
 				synctest.Test(t, func(t *testing.T) {
 					time.Sleep(time.Until(start))
@@ -107,10 +82,9 @@ func TestAuditSaysWhatHappened(t *testing.T) {
 					ctx, leave := context.WithTimeout(t.Context(), 10*time.Second)
 					defer leave()
 					var log bytes.Buffer
-					s := &trap{Store: mem, at: at, how: how, leave: leave}
+					s := trap(mem, at, how, leave)
 					admin := service.NewStoreAdmin(s, nil).By(service.Client{Name: "ops"}, slog.New(slog.NewTextHandler(&log, nil)))
 					_, err := change.do(ctx, admin)
-					s.at = 0
 					_, result, _ := strings.Cut(log.String(), "result=")
 					result, _, _ = strings.Cut(result, " ")
 					info, lookup := grant.Lookup(t.Context(), mem, "orders")
@@ -132,7 +106,7 @@ func TestAuditSaysWhatHappened(t *testing.T) {
 					if !right {
 						t.Errorf("%s, %s in request %d: result=%s, and it is %v (%v)", change.name, how, at, result, info.State, err)
 					}
-					missed = s.n < at
+					missed = s.Requests.Load() < at
 				})
 				if missed || at > 60 {
 					break

@@ -12,8 +12,8 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestCloseWhileOpening: whenever a server stops while it opens a sequencer,
@@ -22,7 +22,7 @@ func TestCloseWhileOpening(t *testing.T) {
 	for moment := range 16 {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
-			m := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
+			m := &faultstore.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
 			config := StoreBackendConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Nodes: &grant.NodeRange{}}}
 			b := NewStoreBackend(config)
 			asked := make(chan struct{})
@@ -52,30 +52,6 @@ func TestCloseWhileOpening(t *testing.T) {
 	}
 }
 
-// A single store writes one value at a time.
-type single struct {
-	memstore.Store
-	turn chan struct{}
-	each time.Duration
-
-	at, most atomic.Int64 // concurrent writes
-}
-
-func (s *single) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if at := s.at.Add(1); at > s.most.Load() {
-		s.most.Store(at)
-	}
-	defer s.at.Add(-1)
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	time.Sleep(s.each)
-	return s.Store.CAS(ctx, key, old, next)
-}
-
 // TestCloseMany: a server with the maximum number of open sequencers gives all
 // node IDs back, even to a store that takes longer for that than for any
 // request. It does not wait for a store that accepts none.
@@ -87,17 +63,35 @@ func TestCloseMany(t *testing.T) {
 	for _, stalls := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
-			store := &single{turn: make(chan struct{}, 1)}
+			turn, each := make(chan struct{}, 1), time.Duration(0) // the store writes one value at a time
+			var at, most atomic.Int64                              // concurrent writes
+			store := &faultstore.Store{Store: new(memstore.Store), Fault: func(ctx context.Context, r faultstore.Request) error {
+				if r.Name != "cas" {
+					return r.Do()
+				}
+				if at := at.Add(1); at > most.Load() {
+					most.Store(at)
+				}
+				defer at.Add(-1)
+				select {
+				case turn <- struct{}{}:
+					defer func() { <-turn }()
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				time.Sleep(each)
+				return r.Do()
+			}}
 			b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 			var opening sync.WaitGroup
 			for i := range names {
 				opening.Go(func() { takeOne(t, b, fmt.Sprintf("n%d", i)) })
 			}
 			opening.Wait()
-			store.each = 10 * time.Millisecond
-			store.most.Store(0)
+			each = 10 * time.Millisecond
+			most.Store(0)
 			if stalls {
-				store.turn <- struct{}{}
+				turn <- struct{}{}
 			}
 			begin := time.Now()
 			err := b.Close(t.Context())
@@ -108,11 +102,11 @@ func TestCloseMany(t *testing.T) {
 			case !stalls && err != nil:
 				t.Errorf("%d sequencers, after %v: %v", names, took, err)
 			}
-			if most := store.most.Load(); most > maxParallelCloses && !stalls {
-				t.Errorf("%d writes at the same time, want %d at most: what waits too long is given up", most, maxParallelCloses)
+			if n := most.Load(); n > maxParallelCloses && !stalls {
+				t.Errorf("%d writes at the same time, want %d at most: what waits too long is given up", n, maxParallelCloses)
 			}
 			if stalls {
-				<-store.turn
+				<-turn
 			}
 			t.Logf("report: %d sequencers closed in %v, on a store that %s", names, took, map[bool]string{false: "writes 100 values a second", true: "writes none"}[stalls])
 		})

@@ -12,10 +12,10 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // inStoreBackend runs a test with a StoreBackend in a synctest bubble.
@@ -223,7 +223,7 @@ func TestCreateIsARight(t *testing.T) {
 // TestRefusedBesideOthers: a client without the right to create begins to open
 // a sequencer that another one waits for. The refusal is the first one's only.
 func TestRefusedBesideOthers(t *testing.T) {
-	store := &nettest.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
+	store := &faultstore.Store{Store: new(memstore.Store), Delay: 100 * time.Millisecond}
 	inStoreBackend(t, StoreBackendConfig{}, store, func(t *testing.T, b *StoreBackend) {
 		refused := make(chan error, 1)
 		go func() {
@@ -287,7 +287,7 @@ func (*asked) CanHelp() bool { return true }
 // TestLostNodeID: a server whose node ID another one has taken over asks other
 // servers, but not for a request that was forwarded to it.
 func TestLostNodeID(t *testing.T) {
-	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
+	store, peers := &faultstore.Store{Store: new(memstore.Store)}, new(asked)
 	config := StoreBackendConfig{Options: sequencer.Options{Window: 30 * time.Second, Nodes: &grant.NodeRange{}, AllowClockAhead: true}, Peers: peers}
 	inStoreBackend(t, config, store, func(t *testing.T, b *StoreBackend) {
 		takeOne(t, b, "orders")

@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -82,12 +83,18 @@ func TestNodeCountsOf64Bits(t *testing.T) {
 // TestNodeCountsFail: a failed count is never the figure zero.
 func TestNodeCountsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, store := t.Context(), &unlisted{Store: new(memstore.Store), fails: true}
+		ctx, fails := t.Context(), true
+		store := &faultstore.Store{Store: new(memstore.Store), Fault: func(_ context.Context, r faultstore.Request) error {
+			if r.Name == "list" && fails {
+				return errors.New("the store refuses to list")
+			}
+			return r.Do()
+		}}
 		b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 		defer b.Close(ctx)
 		must.Get(b.Sequencer(ctx, "orders", nil))(t)
 		for _, step := range []struct{ fails, ok bool }{{true, false}, {false, true}, {true, true}} {
-			store.fails = step.fails
+			fails = step.fails
 			b.NodeCounts("orders", time.Now())
 			synctest.Wait()
 			if n, ok := b.NodeCounts("orders", time.Now()); ok != step.ok || ok && n.Free == 0 {
@@ -102,34 +109,22 @@ func TestNodeCountsFail(t *testing.T) {
 // it, and gives its node IDs back.
 func TestCloseWhileCounting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &unlisted{Store: new(memstore.Store)}
+		store := &faultstore.Store{Store: new(memstore.Store)}
 		b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 		for _, name := range []string{"orders", "users"} {
 			must.Get(b.Sequencer(t.Context(), name, nil))(t)
 		}
-		store.hangs = true
+		store.Fault = func(ctx context.Context, r faultstore.Request) error {
+			if r.Name != "list" {
+				return r.Do()
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
 		b.NodeCounts("orders", time.Now())
 		synctest.Wait()
 		limited, cancel := context.WithTimeout(t.Context(), countTimeout/2)
 		defer cancel()
 		must.Do(t, b.Close(limited))
 	})
-}
-
-// An unlisted store cannot list keys while fails is set, and does not answer
-// while hangs is set.
-type unlisted struct {
-	grant.Store
-	fails, hangs bool
-}
-
-func (s *unlisted) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	if s.hangs {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	if s.fails {
-		return errors.New("the store refuses to list")
-	}
-	return s.Store.List(ctx, prefix, yield)
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestImpatientClients: clients that are less patient than opening a sequencer
@@ -21,7 +21,7 @@ func TestImpatientClients(t *testing.T) {
 		t.Run(fmt.Sprint(int(each)), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(27 * 365 * 24 * time.Hour)
-				m := &nettest.Store{Store: new(memstore.Store), Delay: each * time.Millisecond}
+				m := &faultstore.Store{Store: new(memstore.Store), Delay: each * time.Millisecond}
 				b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(m, nil), Options: sequencer.Options{Window: 60 * time.Second}})
 				good := 0
 				for range 30 {

@@ -10,16 +10,16 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/operate/storehealth"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestSilenceWatch: a client that goes away, or a limit that passes, is not
 // reported as the store's silence; and no goroutine runs when all is well.
 func TestSilenceWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &nettest.Store{Store: new(memstore.Store)}
+		m := &faultstore.Store{Store: new(memstore.Store)}
 		answers := new(storehealth.Answers)
 		p := newSilenceWatch(grant.Observe(m, answers.Observe), answers.Silent)
 		ctx, cancel := context.WithCancel(t.Context())

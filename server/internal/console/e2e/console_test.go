@@ -15,11 +15,11 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/s3test"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/operate/members"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 	"github.com/firnid/firn/server/stores"
 )
@@ -49,8 +49,8 @@ func busy(t *testing.T, s *server, names ...string) {
 }
 
 // fleet is two servers on one store with some sequencers.
-func fleet(t *testing.T) (a, b *server, store *nettest.Store) {
-	store = &nettest.Store{Store: new(memstore.Store)}
+func fleet(t *testing.T) (a, b *server, store *faultstore.Store) {
+	store = &faultstore.Store{Store: new(memstore.Store)}
 	a = start(t, options{store: store, host: "ids-0.example.com"})
 	b = start(t, options{store: store, host: "ids-1.example.com"})
 	for name, layout := range map[string]string{

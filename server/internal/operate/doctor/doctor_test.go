@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
@@ -52,17 +53,10 @@ func want(t *testing.T, found []Finding, check, words string, level Level) {
 	}
 }
 
-// A clockStore is a Store with a clock of its own.
-type clockStore struct {
-	grant.Store
-	now func() time.Time
-}
+// An unsafeStore is in danger.
+type unsafeStore struct{ faultstore.Timed }
 
-func (s clockStore) Time(context.Context) (time.Time, time.Duration, error) {
-	return s.now(), time.Millisecond, nil
-}
-
-func (s clockStore) Check(context.Context) ([]string, error) { return []string{"fsync is off"}, nil }
+func (unsafeStore) Check(context.Context) ([]string, error) { return []string{"fsync is off"}, nil }
 
 // announce writes a server into the store.
 func announce(t *testing.T, s grant.Store, n int, m members.Server) {
@@ -94,7 +88,7 @@ func TestStore(t *testing.T) {
 		{"a server's clock", 0, []string{"v1.3.0"}, 3 * time.Second, map[string]Level{"clock:3s ahead of this one": Fix}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := clockStore{new(memstore.Store), func() time.Time { return now.Add(test.offset) }}
+			s := unsafeStore{faultstore.Timed{Store: new(memstore.Store), Now: func() time.Time { return now.Add(test.offset) }}}
 			for i, v := range test.versions {
 				announce(t, s, i, members.Server{Host: fmt.Sprint("host-", i), Version: v, Seen: now.Add(test.seen), Until: now.Add(time.Minute)})
 			}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 func list(t *testing.T, s grant.Store) []Server {
@@ -84,13 +84,13 @@ func TestMembers(t *testing.T) {
 // own reason, and when it is again. That holds for a store that is cut off, and
 // for one that still reads, so that the server finds that nothing was written.
 func TestListedAgain(t *testing.T) {
-	for _, fails := range []func(*nettest.Store) *atomic.Bool{
-		func(s *nettest.Store) *atomic.Bool { return &s.Cut },
-		func(s *nettest.Store) *atomic.Bool { return &s.Reads },
+	for _, fails := range []func(*faultstore.Store) *atomic.Bool{
+		func(s *faultstore.Store) *atomic.Bool { return &s.Cut },
+		func(s *faultstore.Store) *atomic.Bool { return &s.Reads },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			s := &nettest.Store{Store: new(memstore.Store), Err: errors.New("no space")}
+			s := &faultstore.Store{Store: new(memstore.Store), Err: errors.New("no space")}
 			a := New(s, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			ctx, stop := context.WithCancel(t.Context())
 			var running sync.WaitGroup
@@ -142,18 +142,11 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// A timed store tells its time.
-type timed struct{ *memstore.Store }
-
-func (timed) Time(context.Context) (time.Time, time.Duration, error) {
-	return time.Now(), time.Millisecond, nil
-}
-
 // TestClockAheadTakesNoRecord: a server whose clock is ahead takes no record of
 // one that lives, and those of servers that are gone.
 func TestClockAheadTakesNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := timed{new(memstore.Store)}
+		s := faultstore.Timed{Store: new(memstore.Store), Now: time.Now}
 		ahead := func() time.Time { return time.Now().Add(time.Minute) }
 		var all []*Announcer
 		for range 8 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -53,7 +54,7 @@ func (c *clock) add(d time.Duration) {
 type trial struct {
 	t       *testing.T
 	clock   *clock
-	store   *nettest.Store
+	store   *faultstore.Store
 	log     *nettest.Output
 	signals chan os.Signal
 	config  Config
@@ -64,7 +65,7 @@ type trial struct {
 
 func newTrial(t *testing.T, command ...string) *trial {
 	c := &clock{now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
-	r := &trial{t: t, clock: c, store: &nettest.Store{Store: new(memstore.Store)}, log: new(nettest.Output), signals: make(chan os.Signal, 4), done: make(chan struct{})}
+	r := &trial{t: t, clock: c, store: &faultstore.Store{Store: new(memstore.Store)}, log: new(nettest.Output), signals: make(chan os.Signal, 4), done: make(chan struct{})}
 	null := must.Get(os.OpenFile(os.DevNull, os.O_RDWR, 0))(t)
 	t.Cleanup(func() { _ = null.Close() })
 	r.config = Config{
@@ -209,16 +210,6 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// A clockStore has a clock of its own.
-type clockStore struct {
-	grant.Store
-	now func() time.Time
-}
-
-func (s clockStore) Time(context.Context) (time.Time, time.Duration, error) {
-	return s.now(), time.Millisecond, nil
-}
-
 // TestWrongClock: a node ID is acquired by a clock that is behind or ahead only
 // if that is allowed.
 func TestWrongClock(t *testing.T) {
@@ -228,7 +219,7 @@ func TestWrongClock(t *testing.T) {
 			r := newTrial(t, "true")
 			r.config.Nodes = &grant.NodeRange{Hi: 3}
 			right := r.clock.Now()
-			r.config.Store = clockStore{r.store, func() time.Time { return right }}
+			r.config.Store = faultstore.Timed{Store: r.store, Now: func() time.Time { return right }}
 			other, err := sequencer.Open(t.Context(), r.store, DefaultSequencer, &sequencer.Options{
 				Layout: layout,
 				Window: DefaultWindow,

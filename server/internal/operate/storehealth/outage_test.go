@@ -13,12 +13,12 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/internal/test/faultstore"
 )
 
 // A cutStore may be away, and one of its records damaged.
 type cutStore struct {
-	nettest.Store
+	faultstore.Store
 	damaged atomic.Bool
 }
 
@@ -42,7 +42,7 @@ func (c *cutStore) Time(context.Context) (time.Time, time.Duration, error) {
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		inner := &cutStore{Store: nettest.Store{Store: new(memstore.Store), Err: errors.New("no such directory")}}
+		inner := &cutStore{Store: faultstore.Store{Store: new(memstore.Store), Err: errors.New("no such directory")}}
 		answers := Answers{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		s := grant.Observe(inner, answers.Observe)
 		get := func(n int) {

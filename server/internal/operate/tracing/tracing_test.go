@@ -16,6 +16,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
@@ -193,7 +194,7 @@ func TestStore(t *testing.T) {
 	if v, err := s.(grant.MultiGetter).GetMany(ctx, []string{"k"}); err != nil || string(v[0]) != "a" {
 		t.Errorf("%q, %v", v, err)
 	}
-	failing := &nettest.Store{Store: new(memstore.Store)}
+	failing := &faultstore.Store{Store: new(memstore.Store)}
 	failing.Cut.Store(true)
 	if _, err := tracer.Store(failing).CAS(ctx, "k", nil, []byte("a")); err == nil {
 		t.Error("no error")

@@ -11,23 +11,23 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/operate/storehealth"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A silentStore does not answer some calls: they return an error at once, or
 // when their contexts end.
 type silentStore struct {
-	nettest.Store
+	faultstore.Store
 	writes atomic.Int32 // how they end
 	only   string       // writes of other keys than these work
 }
 
 func newSilentStore() *silentStore {
-	return &silentStore{Store: nettest.Store{Store: new(memstore.Store), Err: errDown}}
+	return &silentStore{Store: faultstore.Store{Store: new(memstore.Store), Err: errDown}}
 }
 
 const (

@@ -15,16 +15,16 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 var errDown = errors.New("secret: dial 10.0.0.1: connection refused")
 
 // newFlaky makes a store that can be made unreachable.
-func newFlaky() *nettest.Store { return &nettest.Store{Store: new(memstore.Store), Err: errDown} }
+func newFlaky() *faultstore.Store { return &faultstore.Store{Store: new(memstore.Store), Err: errDown} }
 
 // A tryCounter counts the lines of members that found no node ID. One that ends
 // before that writes none.

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
@@ -49,7 +50,7 @@ func TestShutdownWaits(t *testing.T) {
 // TestAdminLimit: a Detach that has to wait for another process ends at the
 // limit, also for clients that set no deadline, and says how far it is.
 func TestAdminLimit(t *testing.T) {
-	cut := &nettest.Store{Store: new(memstore.Store)}
+	cut := &faultstore.Store{Store: new(memstore.Store)}
 	backend := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(cut.Store, nil)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Front: service.Front{Backend: backend, RequestTimeout: 50 * time.Millisecond}}))
 	held := must.Get(sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()}))(t)

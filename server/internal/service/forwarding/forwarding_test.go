@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -26,7 +27,6 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/distinct"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A server is a Cluster with its Peers and its HTTP.
@@ -34,7 +34,7 @@ type server struct {
 	*service.StoreBackend
 	*Peers
 	url   string
-	store *nettest.Store
+	store *faultstore.Store
 	web   *httptest.Server
 }
 
@@ -51,7 +51,7 @@ type setup struct {
 
 func (o setup) start(t *testing.T) *server {
 	t.Helper()
-	v := &server{store: &nettest.Store{Store: o.store}}
+	v := &server{store: &faultstore.Store{Store: o.store}}
 	fleet := service.NewStoreAdmin(v.store, nil)
 	c := service.StoreBackendConfig{Admin: fleet, Options: sequencer.Options{
 		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")),

@@ -9,10 +9,10 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
@@ -58,7 +58,7 @@ func TestWindows(t *testing.T) {
 func TestWindowsAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
-		store := &nettest.Store{Store: new(memstore.Store)}
+		store := &faultstore.Store{Store: new(memstore.Store)}
 		l := firn.Default()
 		c := newWindows(store, service.NewStoreAdmin(store, nil).Lookup)
 		open := func() *sequencer.Sequencer {
