@@ -255,8 +255,7 @@ func (s *story) answer(a *actor, how string) {
 		s.t.Fatalf("%s asks for nothing", a.name)
 	}
 	a.request = nil
-	e := event{Kind: eventAnswered}
-	ctx := context.Background()
+	var e event
 	switch {
 	case how == "drop":
 		e.Err = errNoAnswer
@@ -265,29 +264,20 @@ func (s *story) answer(a *actor, how string) {
 	case how == "refused":
 	case how == "late":
 		a.late, e.Err = r, errNoAnswer
-	case r.Kind == actionGet:
-		e.Values = [][]byte{s.values[r.Key]}
-	case r.Kind == actionGetMany:
-		e.Keys = r.Keys
-		e.Values, _ = getMany(ctx, s, r.Keys)
-	case r.Kind == actionList:
-		_ = s.List(ctx, r.Key, func(key string, value []byte) bool {
-			e.Keys, e.Values = append(e.Keys, key), append(e.Values, value)
-			return true
-		})
 	case r.Kind == actionCAS && how == "shown":
 		if bytes.Equal(s.values[r.Key], r.Old) {
 			s.values[r.Key] = r.Next
 		}
 		e.Err = errNoAnswer
-	case r.Kind == actionCAS:
-		e.Applied, e.Err = s.CAS(ctx, r.Key, r.Old, r.Next)
 	case r.Kind == actionTime:
 		e.Time, e.Within = s.now, 5
+	default:
+		e = (&Keeper{store: s}).callStore(context.Background(), time.Minute, *r)
 	}
 	if how == "lost" {
-		e = event{Kind: eventAnswered, Err: errNoAnswer}
+		e = event{Err: errNoAnswer}
 	}
+	e.Kind = eventAnswered
 	s.step(a, e)
 }
 
