@@ -31,7 +31,7 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 	must.Get(other.Put(t.Context(), "/firn/a", "0"))(t)
 
 	unknown, value := 0, "0"
-	for n, begin := 1, time.Now(); n <= 30 || unknown == 0 && time.Since(begin) < patience; n++ {
+	for n, begin := 1, time.Now(); n <= 30 || unknown == 0 && time.Since(begin) < must.Patience; n++ {
 		next := fmt.Sprint(n)
 		switch ok, err := s.CAS(t.Context(), "a", []byte(value), []byte(next)); {
 		case ok && err == nil:

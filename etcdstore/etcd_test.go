@@ -15,10 +15,6 @@ import (
 	"github.com/firnid/firn/internal/test/proc"
 )
 
-// patience is how long a test waits for what must happen eventually. It ends
-// only a test that hangs: no test may pass or fail by the speed of a machine.
-const patience = 10 * time.Minute
-
 // An etcd is one process with one member.
 type etcd struct {
 	*proc.Process
@@ -54,20 +50,15 @@ func startAt(t testing.TB, endpoint string, config *tls.Config, args ...string) 
 	t.Cleanup(e.Kill)
 	c := e.client(t, "", "")
 	defer func() { _ = c.Close() }()
-	for begin := time.Now(); time.Since(begin) < patience; {
+	if e.Await(func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
 		_, err := c.Get(ctx, "ready")
-		cancel()
-		if err == nil {
-			return e
-		}
-		select {
-		case <-e.Ended:
-			t.Logf("etcd does not start: %s", e.Log())
-			return nil
-		case <-time.After(50 * time.Millisecond):
-		}
+		return err == nil
+	}) {
+		return e
 	}
+	t.Logf("etcd does not start: %s", e.Log())
 	return nil
 }
 

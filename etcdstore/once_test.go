@@ -98,7 +98,7 @@ func TestReason(t *testing.T) {
 		<-asked.Done()
 		return asked.Err()
 	}}
-	_, err := Open(ctx, &Options{Endpoints: []string{f.serve(t)}, Timeout: patience})
+	_, err := Open(ctx, &Options{Endpoints: []string{f.serve(t)}, Timeout: must.Patience})
 	wantError(t, "Open", err, context.Canceled, "a proxy's own words")
 	wantError(t, "Open", err, grant.ErrUnreachable)
 }

@@ -180,7 +180,7 @@ func TestWatch(t *testing.T) {
 			if !open {
 				t.Fatalf("%s: the channel is closed", what)
 			}
-		case <-time.After(patience):
+		case <-time.After(must.Patience):
 			t.Fatalf("%s: nothing is told", what)
 		}
 	}
@@ -237,7 +237,7 @@ func TestUnknown(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		ok, err := s.CAS(ctx, "b", nil, []byte("1"))
 		cancel()
-		if ok || err == nil || time.Since(begin) > patience {
+		if ok || err == nil || time.Since(begin) > must.Patience {
 			t.Fatalf("CAS without etcd = %v, %v, want an error, and soon grant.ErrNotSent", ok, err)
 		}
 		sure = errors.Is(err, grant.ErrNotSent)
@@ -250,15 +250,10 @@ func TestUnknown(t *testing.T) {
 // waitFor waits until a store is connected again.
 func waitFor(t *testing.T, s *store) {
 	t.Helper()
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	must.Await(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
 		_, err := s.Get(ctx, "a")
-		cancel()
-		if err == nil {
-			return
-		}
-		if time.Since(begin) > patience {
-			t.Fatal(err)
-		}
-	}
+		return err == nil
+	}, "it is connected")
 }

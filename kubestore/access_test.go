@@ -27,26 +27,16 @@ import (
 // manifests are the files that operators apply.
 var manifests = filepath.Join("..", "deploy", "kubernetes")
 
-// eventually waits until is returns true.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for begin := time.Now(); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > patience {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
 // role applies rbac.yaml in a new namespace, and returns the namespace and a
 // kubeconfig of its service account.
 func role(t testing.TB, c *kubetest.Cluster) (namespace, kubeconfig string) {
 	t.Helper()
 	namespace = newNamespace(t, c)
 	c.Apply(namespace, filepath.Join(manifests, "rbac.yaml"))
-	eventually(t, "the role is in force", func() bool {
+	must.Await(t, func() bool {
 		code, _ := c.Do("GET", fmt.Sprintf(leasesPath, namespace), "", "system:serviceaccount:"+namespace+":firn")
 		return code == http.StatusOK
-	})
+	}, "the role is in force")
 	return namespace, c.Kubeconfig("", namespace, c.Token(namespace, "firn"))
 }
 
@@ -97,11 +87,11 @@ func TestDenied(t *testing.T) {
 	rules := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace + "/roles/firn-store"
 	for _, verbs := range []string{`"get","list","watch"`, `"get","list"`, `"list"`} {
 		c.Patch(rules, `{"rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":[`+verbs+`]}]}`)
-		eventually(t, "the role allows "+verbs, func() bool {
+		must.Await(t, func() bool {
 			_, err := s.CAS(t.Context(), "new", nil, []byte("1"))
 			_, getErr := s.Get(t.Context(), "a")
 			return err != nil && (getErr == nil) == strings.Contains(verbs, "get")
-		})
+		}, "the role allows %s", verbs)
 		refuse(s, "with "+verbs)
 	}
 
@@ -121,7 +111,7 @@ func TestDenied(t *testing.T) {
 		"a negative timeout": {Options{Kubeconfig: kubeconfig, Timeout: -1}, "Timeout is -1ns"},
 	} {
 		if tt.o.Timeout == 0 {
-			tt.o.Timeout = patience
+			tt.o.Timeout = must.Patience
 			if name == "nothing listens" || name == "no TLS" { // Open retries until then
 				tt.o.Timeout = 2 * time.Second
 			}
@@ -220,16 +210,16 @@ func TestAdmissionPolicy(t *testing.T) {
 		c.Must("DELETE", policies+"ybindings/firn-leases", "")
 		c.Must("DELETE", policies+"ies/firn-leases", "")
 		c.Must("POST", fmt.Sprintf(leasesPath, "default"), `{"metadata":{"name":"firn.last","labels":{"app.kubernetes.io/managed-by":"firn"}}}`)
-		eventually(t, "the policy is gone", func() bool {
+		must.Await(t, func() bool {
 			code, _ := c.Do("DELETE", fmt.Sprintf(leasesPath, "default")+"firn.last", "")
 			return code == http.StatusOK
-		})
+		}, "the policy is gone")
 	})
 	const denied = http.StatusUnprocessableEntity
-	eventually(t, "the policy is in force", func() bool {
+	must.Await(t, func() bool {
 		code, _ := c.Do("DELETE", path+"firn.a?dryRun=All", "")
 		return code == denied
-	})
+	}, "the policy is in force")
 	for name, do := range map[string]func() (int, []byte){
 		"delete":              func() (int, []byte) { return c.Do("DELETE", path+"firn.a", "") },
 		"delete the identity": func() (int, []byte) { return c.Do("DELETE", path+"firn-identity", "") },

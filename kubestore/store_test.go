@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
@@ -35,14 +34,10 @@ func newNamespace(t testing.TB, c *kubetest.Cluster) string {
 	return name
 }
 
-// patience is how long a test waits for what must happen eventually. It ends
-// only a test that hangs: no test may pass or fail by the speed of a machine.
-const patience = 10 * time.Minute
-
 // open opens a store, and closes it at the end of the test.
 func open(t testing.TB, o Options) *store {
 	t.Helper()
-	o.Timeout = patience
+	o.Timeout = must.Patience
 	s := must.Get(Open(t.Context(), &o))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

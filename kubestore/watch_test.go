@@ -27,7 +27,7 @@ func TestWatch(t *testing.T) {
 			if !open {
 				t.Fatalf("%s: the channel is closed", what)
 			}
-		case <-time.After(patience):
+		case <-time.After(must.Patience):
 			t.Fatalf("%s: nothing is told", what)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 )
 
@@ -62,7 +63,7 @@ func TestRealServers(t *testing.T) {
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOST="+host, "PORT="+port)
 			server := proc.StartCommand(t, cmd)
 			t.Cleanup(server.Kill)
-			for begin := time.Now(); time.Since(begin) < patience; time.Sleep(50 * time.Millisecond) {
+			for begin := time.Now(); time.Since(begin) < must.Patience; time.Sleep(50 * time.Millisecond) {
 				if r, err := http.Get("http://" + address); err == nil {
 					_ = r.Body.Close()
 					break

@@ -34,10 +34,6 @@ func TestMain(m *testing.M) {
 	shared.Main(m)
 }
 
-// patience is how long a test waits for what must happen eventually. It ends
-// only a test that hangs: no test may pass or fail by the speed of a machine.
-const patience = 10 * time.Minute
-
 // shared is a gateway for all tests that do not need their own.
 var shared proc.Shared[*s3test.Gateway]
 
@@ -51,7 +47,7 @@ var prefixes atomic.Int64
 // options returns options for an unused prefix of a server.
 func options(url string) Options {
 	return Options{
-		Bucket: "ids", Prefix: fmt.Sprintf("test/%d", prefixes.Add(1)), Endpoint: url, PathStyle: true, Timeout: patience,
+		Bucket: "ids", Prefix: fmt.Sprintf("test/%d", prefixes.Add(1)), Endpoint: url, PathStyle: true, Timeout: must.Patience,
 	}
 }
 

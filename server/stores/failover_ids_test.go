@@ -18,7 +18,6 @@ import (
 	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/distinct"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // draw takes IDs of a member until the context ends, and counts them.
@@ -142,7 +141,7 @@ func failoverIDs(t *testing.T) {
 		t.Error("b makes no IDs after the failover")
 	}
 	// It has read writes that are lost, but continues.
-	nettest.Await(t, func() bool { return during(100*time.Millisecond, "c", c) > 0 }, "c makes IDs after the failover")
+	must.Await(t, func() bool { return during(100*time.Millisecond, "c", c) > 0 }, "c makes IDs after the failover")
 	if alarms := c.Stats().Keeper.Alarms; alarms != (grant.KeeperStats{}).Alarms {
 		t.Errorf("c has %d alarms after the failover: %+v", alarms, c.Status())
 	}

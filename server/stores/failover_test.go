@@ -16,8 +16,8 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
 )
@@ -37,7 +37,7 @@ func synchronous(t *testing.T) (primary, standby *sqltest.Server) {
 	primary = sqltest.PostgreSQL(t)
 	standby = primary.Standby()
 	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*';\nSELECT pg_reload_conf();\n")
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		return primary.Query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
 	}, "the standby is synchronous")
 	return primary, standby
@@ -99,7 +99,7 @@ func TestCutWaits(t *testing.T) {
 
 	cutShort := func(c cut, key, old, next string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), must.Patience)
 		defer cancel()
 		done := make(chan struct{})
 		go func() {
@@ -109,7 +109,7 @@ func TestCutWaits(t *testing.T) {
 				t.Errorf("%s: CAS = %v, %v, want an unknown result", c.name, ok, err)
 			}
 		}()
-		nettest.Await(t, func() bool { return primary.Query("SELECT count(*) "+waiting) == "1" }, "the commit waits")
+		must.Await(t, func() bool { return primary.Query("SELECT count(*) "+waiting) == "1" }, "the commit waits")
 		if c.sql == "" {
 			cancel()
 		} else {
@@ -117,7 +117,7 @@ func TestCutWaits(t *testing.T) {
 		}
 		<-done
 		// The server shows it once it has noticed that the client is gone.
-		nettest.Await(t, func() bool { return value(s, key) == next }, "the value is visible")
+		must.Await(t, func() bool { return value(s, key) == next }, "the value is visible")
 	}
 	standby.Kill()
 	for _, c := range cuts {
@@ -151,7 +151,7 @@ func TestCutWaits(t *testing.T) {
 	// what it is asked to write is never known to be durable.
 	primary.Continue()
 	for _, c := range cuts {
-		nettest.Await(t, func() bool { _, err := s.Get(t.Context(), "read/"+c.name); return err == nil }, "the old primary answers")
+		must.Await(t, func() bool { _, err := s.Get(t.Context(), "read/"+c.name); return err == nil }, "the old primary answers")
 		if got := value(s, "read/"+c.name); got != "1" {
 			t.Errorf("%s: the old primary has %q, want 1", c.name, got)
 		}
@@ -200,7 +200,7 @@ func mixed(t *testing.T, old, promoted *sqltest.Server) {
 				seen.Add(1)
 			}
 		})
-		if time.Since(begin) > nettest.Patience {
+		if time.Since(begin) > must.Patience {
 			t.Fatal("all reads go to the old primary")
 		}
 	}
@@ -235,11 +235,11 @@ func TestStandbys(t *testing.T) {
 		t.Errorf("Check = %q, want nothing", got)
 	}
 	primary.Archive()
-	nettest.Await(t, func() bool { return strings.Contains(checked(t, s), "pg_receivewal may confirm a commit") }, "it is reported")
+	must.Await(t, func() bool { return strings.Contains(checked(t, s), "pg_receivewal may confirm a commit") }, "it is reported")
 	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '';\nSELECT pg_reload_conf();\n")
-	nettest.Await(t, func() bool { return strings.Contains(checked(t, s), "synchronous_standby_names is empty now") }, "it is reported")
+	must.Await(t, func() bool { return strings.Contains(checked(t, s), "synchronous_standby_names is empty now") }, "it is reported")
 	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*';\nALTER SYSTEM SET fsync = off;\nSELECT pg_reload_conf();\n")
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		got := checked(t, s)
 		return !strings.Contains(got, "is empty now") && strings.Contains(got, "fsync is off")
 	}, "it is no longer reported")
@@ -258,14 +258,14 @@ func TestCommitsLater(t *testing.T) {
 			old = fmt.Append(nil, i)
 		}
 		next := fmt.Append(nil, i+1)
-		nettest.Await(t, func() bool {
+		must.Await(t, func() bool {
 			ok, err := s.CAS(t.Context(), "a", old, next)
 			return ok && err == nil
 		}, "it is applied")
 		server.Kill()
 		server.Start()
 		server.Wait()
-		nettest.Await(t, func() bool { _, err := s.Get(t.Context(), "a"); return err == nil }, "the server answers")
+		must.Await(t, func() bool { _, err := s.Get(t.Context(), "a"); return err == nil }, "the server answers")
 		if value, err := s.Get(t.Context(), "a"); string(value) != string(next) || err != nil {
 			t.Fatalf("after a crash the value is %q (%v), want %s", value, err, next)
 		}
@@ -279,7 +279,7 @@ func TestSemiSync(t *testing.T) {
 	t.Parallel()
 	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)
 	replica := primary.Standby()
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		return strings.HasSuffix(primary.Query("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients';"), "\t1")
 	}, "the replica is semi-synchronous")
 	s := open(t, primary.URL("create=true"))
@@ -296,7 +296,7 @@ func TestSemiSync(t *testing.T) {
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
 		t.Errorf("CAS without the replica = %v, %v", ok, err)
 	}
-	nettest.Await(t, func() bool { return strings.Contains(checked(t, s), "has stopped waiting for a replica") }, "it is reported")
+	must.Await(t, func() bool { return strings.Contains(checked(t, s), "has stopped waiting for a replica") }, "it is reported")
 }
 
 // TestLogicalReplica: a table that a subscription copies from another server is
@@ -320,16 +320,16 @@ ALTER TABLE firn_grants OWNER TO firn;
 CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed password=feed dbname=ids' PUBLICATION p WITH (create_slot = false);
 `)
 	url := strings.Replace(server.URL(), "/"+sqltest.Database, "/copy", 1)
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		return server.Query("\\c copy\nSELECT count(*) FROM firn_grants;") == "2"
 	}, "the copy has the rows")
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		_, err := stores.Open(t.Context(), url)
 		return errors.Is(err, sqlstore.ErrReplica) && strings.Contains(err.Error(), "ALTER SUBSCRIPTION … DISABLE")
 	}, "the copy is refused")
 	// The worker is down while the other server is, and the copy still waits.
 	server.Exec("ALTER ROLE feed NOLOGIN;\nSELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'feed';\n")
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		return server.Query("SELECT count(*) FROM pg_stat_subscription WHERE pid IS NOT NULL") == "0"
 	}, "the worker is down")
 	if s, err := stores.Open(t.Context(), url); !errors.Is(err, sqlstore.ErrReplica) {
@@ -341,7 +341,7 @@ CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed 
 	server.Exec(`\c copy
 ALTER SUBSCRIPTION s DISABLE;
 `)
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		s, err := stores.Open(t.Context(), url)
 		if err != nil {
 			return false
@@ -354,7 +354,7 @@ ALTER SUBSCRIPTION s DISABLE;
 	server.Exec(`\c copy
 ALTER SUBSCRIPTION s ENABLE;
 `)
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		_, err := later.CAS(t.Context(), "b", nil, []byte("1"))
 		return errors.Is(err, sqlstore.ErrReplica) && errors.Is(err, grant.ErrNotSent) && strings.Contains(checked(t, later), "no node ID is acquired or renewed")
 	}, "the copy is refused again")
@@ -372,7 +372,7 @@ func TestWritableReplica(t *testing.T) {
 	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)
 	replica := primary.Standby()
 	open(t, primary.URL("create=true"))
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		return replica.Query("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'ids' AND table_name = 'firn_grants';") == "1"
 	}, "the replica has the table")
 	replica.Exec("SET GLOBAL read_only = 0;")

@@ -18,7 +18,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
 )
@@ -315,7 +314,7 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 	if ok, err := s.CAS(t.Context(), "seen", []byte("another"), []byte("a")); ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), must.Patience)
 	defer cancel()
 	if ok, err := other.CAS(ctx, "seen", []byte("SET autocommit = 0"), []byte("b")); !ok || err != nil {
 		t.Errorf("CAS after another was refused = %v, %v", ok, err)

@@ -28,12 +28,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 )
-
-// patience is how long a test waits for what must happen eventually. It ends
-// only a test that hangs: no test may pass or fail by the speed of a machine.
-const patience = 10 * time.Minute
 
 // AdminToken is the token of a user with all permissions.
 const AdminToken = "admin-of-the-tests"
@@ -181,7 +178,7 @@ func (c *Cluster) Ready() {
 }
 
 func (c *Cluster) ready() bool {
-	for begin := time.Now(); time.Since(begin) < patience; {
+	for begin := time.Now(); time.Since(begin) < must.Patience; {
 		if code, _ := c.try("GET", "/readyz", "", nil); code == http.StatusOK {
 			return true
 		}

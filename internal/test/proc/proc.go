@@ -4,14 +4,19 @@ package proc
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // Built returns the path of a server that a script of this repository, such as
@@ -64,6 +69,7 @@ type Process struct {
 
 	cmd *exec.Cmd
 	log bytes.Buffer
+	err error // how it ended
 }
 
 // Start starts a program. Its output is in Log.
@@ -81,7 +87,7 @@ func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = p.cmd.Wait(); close(p.Ended) }()
+	go func() { p.err = p.cmd.Wait(); close(p.Ended) }()
 	return p
 }
 
@@ -95,6 +101,44 @@ func (p *Process) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.Ended
+}
+
+// Stop sends it a signal that asks it to end, waits until it has ended, and
+// returns an error if it did not exit with 0.
+func (p *Process) Stop(s os.Signal) error {
+	p.Signal(s)
+	<-p.Ended
+	return p.err
+}
+
+// Await waits until ready reports true. It returns false once the process has
+// ended, after must.Patience at the latest.
+func (p *Process) Await(ready func() bool) bool {
+	for begin := time.Now(); !ready(); {
+		select {
+		case <-p.Ended:
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Since(begin) > must.Patience {
+			p.Kill()
+		}
+	}
+	return true
+}
+
+// AwaitURL is Await until a GET of a URL returns 200. The client does not check
+// certificates.
+func (p *Process) AwaitURL(url string) bool {
+	anyone := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	return p.Await(func() bool {
+		resp, err := (&http.Client{Transport: anyone}).Get(url)
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
 }
 
 // Log returns the output of a process that has ended.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
@@ -19,10 +18,6 @@ const (
 	Secret = "testsecret"
 	Bucket = "ids"
 )
-
-// patience is how long a test waits for what must happen eventually. It ends
-// only a test that hangs: no test may pass or fail by the speed of a machine.
-const patience = 10 * time.Minute
 
 // A Gateway is a versitygw. Its methods are for one goroutine.
 type Gateway struct {
@@ -40,18 +35,16 @@ func Start(t testing.TB, dir string) *Gateway {
 	for range 5 { // another process may take a port in between
 		g := &Gateway{Address: proc.FreeAddress(t), Dir: dir, t: t}
 		g.Begin()
-		for begin := time.Now(); time.Since(begin) < patience; {
-			if r, err := http.Get("http://" + g.Address); err == nil {
+		if g.Await(func() bool {
+			r, err := http.Get("http://" + g.Address)
+			if err == nil {
 				_ = r.Body.Close()
-				return g
 			}
-			select {
-			case <-g.Ended:
-				t.Logf("versitygw does not start: %s", g.Log())
-				begin = time.Time{}
-			case <-time.After(20 * time.Millisecond):
-			}
+			return err == nil
+		}) {
+			return g
 		}
+		t.Logf("versitygw does not start: %s", g.Log())
 	}
 	t.Fatal("versitygw does not start")
 	return nil

@@ -70,9 +70,9 @@ func serveInto(t *testing.T, stderr *os.File) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", address)
 	}
-	client := &http.Client{Timeout: nettest.Patience, Transport: &http.Transport{DialContext: dial}}
+	client := &http.Client{Timeout: must.Patience, Transport: &http.Transport{DialContext: dial}}
 	defer client.CloseIdleConnections()
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		conn, err := net.Dial("unix", address)
 		if err == nil {
 			conn.Close()
@@ -93,7 +93,7 @@ func serveInto(t *testing.T, stderr *os.File) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(nettest.Patience):
+	case <-time.After(must.Patience):
 		t.Error("the server does not end")
 	}
 }
@@ -114,14 +114,14 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer cmd.Process.Kill()
-	nettest.Await(t, func() bool { _, err := os.Stat(running); return err == nil }, "the program has a node ID")
+	must.Await(t, func() bool { _, err := os.Stat(running); return err == nil }, "the program has a node ID")
 	must.Do(t, os.Rename(store, store+".away"))
 	select {
 	case <-ended:
 		if code := cmd.ProcessState.ExitCode(); code != 124 {
 			t.Errorf("exit code %d, want 124: stopped because of its window", code)
 		}
-	case <-time.After(nettest.Patience):
+	case <-time.After(must.Patience):
 		t.Error("the program runs, long after its window")
 	}
 }

@@ -191,7 +191,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 	var sent, whole, failed, drawn, callerErrs int64
 	for i, c := range clients {
 		s := c.Sequencer("chaos")
-		closing, done := context.WithTimeout(context.Background(), nettest.Patience)
+		closing, done := context.WithTimeout(context.Background(), must.Patience)
 		if err := c.Close(closing); err != nil {
 			t.Errorf("program %d: Close: %v", i, err)
 		}

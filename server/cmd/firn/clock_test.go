@@ -18,7 +18,6 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/operate/doctor"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestServeClockAhead: a server whose clock is a year ahead acquires no node ID
@@ -60,7 +59,7 @@ func TestServeClockAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), must.Patience)
 	defer cancel()
 	_, err = c.Sequencer("orders").Next(ctx)
 	var problem *client.Error
@@ -124,7 +123,7 @@ func TestDetachBlocked(t *testing.T) {
 	go func() {
 		ended <- run(t.Context(), detaching, []string{"sequencer", "detach", "orders", "--store", store})
 	}()
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		return strings.Contains(notes.String(), "firn node repair orders --apply ends the wait")
 	}, "detach says how to end the wait: %s", notes)
 	if code, out := runLine(t, "node repair orders --apply --store "+store); code != exitFine {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestConfigKeys: every key has its flag, and every flag that a file can set is a
@@ -169,7 +168,7 @@ func TestConfigFaults(t *testing.T) {
 			a, stdout, stderr := serveApp(t)
 			a.getenv = func(string) string { return "" }
 			a.container = func() string { return "a test" } // so that no store of the user's own is made
-			ctx, stop := context.WithTimeout(t.Context(), nettest.Patience)
+			ctx, stop := context.WithTimeout(t.Context(), must.Patience)
 			code := run(ctx, a, args)
 			stop()
 			if want := map[string]bool{"config": code == exitNo, "serve": code == exitMisuse || code == exitFailed}[args[0]]; !want {

@@ -95,7 +95,7 @@ func TestForwardGuarded(t *testing.T) {
 		{"an unknown token", tokens, []string{"--forward-token", file("stranger", stranger)}, "unauthorized", "1 denied this server access"},
 	} {
 		t.Run(row.what, func(t *testing.T) {
-			web := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}, Timeout: nettest.Patience}
+			web := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}, Timeout: must.Patience}
 			do := func(r *running, method, path string) (int, string) {
 				t.Helper()
 				q := must.Get(http.NewRequestWithContext(t.Context(), method, r.url+path, nil))(t)

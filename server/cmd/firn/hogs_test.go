@@ -231,7 +231,7 @@ func (h hog) run(t *testing.T, what string) string {
 		patience = time.Second
 	)
 	server := startProcess(t, "127.0.0.1:0", h.args)
-	client := &http.Client{Timeout: nettest.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Timeout: must.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	var slowest time.Duration
 	ask := func() {
 		begin := time.Now()

@@ -52,7 +52,7 @@ func TestIdleConnections(t *testing.T) {
 		text := idleKinds[i%len(idleKinds)]
 		must.Get(io.WriteString(conns[i], text))(t)
 		if text != "" {
-			_ = conns[i].SetDeadline(time.Now().Add(nettest.Patience))
+			_ = conns[i].SetDeadline(time.Now().Add(must.Patience))
 			b := make([]byte, 1024)
 			size := must.Get(conns[i].Read(b))(t)
 			if answer := string(b[:size]); !strings.HasPrefix(answer, "HTTP/1.1 200") && answer[0] != '$' {
@@ -63,7 +63,7 @@ func TestIdleConnections(t *testing.T) {
 	last := memoryOf(t, server.cmd.Process.Pid, "VmRSS")
 	must.Do(t, server.cmd.Process.Signal(syscall.SIGTERM))
 	for i, conn := range conns {
-		_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
+		_ = conn.SetDeadline(time.Now().Add(must.Patience))
 		if _, err := io.Copy(io.Discard, conn); err != nil {
 			t.Fatalf("connection %d ends with %v", i, err)
 		}

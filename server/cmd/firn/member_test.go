@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // TestMemberList: the list of servers and the list of node IDs distinguish two
@@ -26,6 +26,6 @@ func TestMemberList(t *testing.T) {
 		return code == exitFine && strings.Count(out, addresses[0]) == 1 && strings.Count(out, addresses[1]) == 1
 	}
 	for _, command := range []string{"node list", "node list --json", "member list", "member list --json"} {
-		nettest.Await(t, func() bool { return shows(command) }, "%s has the servers %q", command, addresses)
+		must.Await(t, func() bool { return shows(command) }, "%s has the servers %q", command, addresses)
 	}
 }

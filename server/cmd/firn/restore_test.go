@@ -429,9 +429,5 @@ func (m *made) add(t *testing.T, server int, ids ...firn.ID) {
 func (m *made) await(t *testing.T, server int, count *atomic.Int64, more int64) {
 	t.Helper()
 	want := count.Load() + more
-	for begin := time.Now(); count.Load() < want; time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > 5*time.Minute {
-			t.Fatalf("server %d makes no IDs, or does not answer", server)
-		}
-	}
+	must.Await(t, func() bool { return count.Load() >= want }, "server %d makes IDs, or answers", server)
 }

@@ -49,7 +49,7 @@ func testStore(t *testing.T) string {
 	dir := must.Get(os.MkdirTemp("", "firn"))(t)
 	t.Cleanup(func() {
 		// A command that was interrupted may still be creating its store.
-		nettest.Await(t, func() bool { return os.RemoveAll(dir) == nil }, "%s is removed", dir)
+		must.Await(t, func() bool { return os.RemoveAll(dir) == nil }, "%s is removed", dir)
 	})
 	return "dir:" + filepath.Join(dir, "store") + "?create=true&volatile=true"
 }
@@ -144,7 +144,7 @@ func twoServers(t *testing.T, args ...string) (has, asks *running) {
 // await waits until the log has a text.
 func (r *running) await(t *testing.T, text string) {
 	t.Helper()
-	nettest.Await(t, func() bool { return strings.Contains(r.log.String(), text) }, "the log has %q: %s", text, r.log)
+	must.Await(t, func() bool { return strings.Contains(r.log.String(), text) }, "the log has %q: %s", text, r.log)
 }
 
 // get returns the body of a path, which must succeed.
@@ -334,7 +334,7 @@ func TestServeErrors(t *testing.T) {
 	} {
 		a, stdout, stderr := serveApp(t)
 		// A command that does not fail as it should is stopped at once.
-		ctx, stop := context.WithTimeout(t.Context(), nettest.Patience)
+		ctx, stop := context.WithTimeout(t.Context(), must.Patience)
 		if got := run(ctx, a, append([]string{"serve"}, row.args...)); got != row.code {
 			t.Errorf("serve %q: exit %d, want %d", row.args, got, row.code)
 		}

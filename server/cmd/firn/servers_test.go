@@ -26,7 +26,6 @@ import (
 	"github.com/firnid/firn/internal/test/s3test"
 	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
 
@@ -35,7 +34,7 @@ const chaosLayout = "bits=time:41.node:5.seq:12,unit=1ms,epoch=2026-01-01T00:00:
 
 // patient is a parameter of a store's URL: its first answer may take as long as
 // a slow machine needs.
-var patient = "timeout=" + nettest.Patience.String()
+var patient = "timeout=" + must.Patience.String()
 
 // firnCommand is firn in a process of its own.
 func firnCommand(ctx context.Context, args string) *exec.Cmd {
@@ -64,7 +63,7 @@ func (s *testServer) start(t *testing.T, store string) {
 			s.url.Store(&p.url)
 			return
 		}
-		if p.stop(); time.Since(begin) > nettest.Patience {
+		if p.stop(); time.Since(begin) > must.Patience {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +125,7 @@ func disturb(t *testing.T, servers []testServer, store string, lasts time.Durati
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, seed))
 	begin := time.Now()
-	for more := true; more; more = time.Since(begin) < lasts || time.Since(begin) < lasts+nettest.Patience && (d.kills == 0 || d.stops == 0 || !enough()) {
+	for more := true; more; more = time.Since(begin) < lasts || time.Since(begin) < lasts+must.Patience && (d.kills == 0 || d.stops == 0 || !enough()) {
 		time.Sleep(time.Duration(100+r.IntN(300)) * time.Millisecond)
 		for i := range servers {
 			if s := &servers[i]; !s.going.IsZero() && time.Now().After(s.going) {
@@ -202,7 +201,7 @@ func startEarly(t *testing.T, c *etcdtest.Cluster) {
 		c.Start(i)
 	}
 	c.Ready()
-	nettest.Await(t, func() bool { return ask("GET", "/readyz") == http.StatusOK }, "the server is ready once etcd is")
+	must.Await(t, func() bool { return ask("GET", "/readyz") == http.StatusOK }, "the server is ready once etcd is")
 	if given := ask("POST", next); given != http.StatusOK {
 		t.Fatalf("next answers %d once etcd runs", given)
 	}
@@ -389,7 +388,7 @@ func TestServeSecondSignal(t *testing.T) {
 	p := startProcess(t, "127.0.0.1:0", "--node 7 --drain-delay 1h")
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	p.await(t, "a second signal stops the server at once, without giving node IDs back")
-	for alive, begin := true, time.Now(); alive && time.Since(begin) < nettest.Patience; { // one that comes before the line's own is of no effect
+	for alive, begin := true, time.Now(); alive && time.Since(begin) < must.Patience; { // one that comes before the line's own is of no effect
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-p.ended:

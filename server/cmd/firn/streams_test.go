@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestInterrupt ends a command that waits for input which never comes.
@@ -36,7 +35,7 @@ func TestInterrupt(t *testing.T) {
 			if code != exitInterrupted || errs.String() != "firn: interrupted\n" {
 				t.Errorf("firn %s: interrupted, it ends with %d: %s", strings.Join(args, " "), code, &errs)
 			}
-		case <-time.After(nettest.Patience):
+		case <-time.After(must.Patience):
 			t.Fatalf("firn %s does not end when it is interrupted", strings.Join(args, " "))
 		}
 		in.Close() // ends the goroutine that reads

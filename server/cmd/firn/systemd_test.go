@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestNotify: a service manager hears that the server is ready, that it is
@@ -24,7 +23,7 @@ func TestNotify(t *testing.T) {
 	r := startServe(t, map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "20000"})
 	next := func() string {
 		t.Helper()
-		must.Do(t, manager.SetReadDeadline(time.Now().Add(nettest.Patience)))
+		must.Do(t, manager.SetReadDeadline(time.Now().Add(must.Patience)))
 		b := make([]byte, 4096)
 		n, err := manager.Read(b)
 		if err != nil {

@@ -26,7 +26,6 @@ import (
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 	"github.com/firnid/firn/veil"
 )
@@ -346,7 +345,7 @@ func TestLife(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	state := func(want grant.State) {
 		t.Helper()
-		nettest.Await(t, func() bool {
+		must.Await(t, func() bool {
 			return must.Get(cluster.Lookup(t.Context(), "parcels"))(t).State == want
 		}, "it is %v", want)
 	}

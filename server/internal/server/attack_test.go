@@ -46,7 +46,7 @@ func send(t *testing.T, address, request string) (code int, answer string) {
 
 func sendOver(t *testing.T, conn net.Conn, request string) (code int, answer string) {
 	t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
+	_ = conn.SetDeadline(time.Now().Add(must.Patience))
 	must.Get(io.WriteString(conn, request))(t)
 	method, _, _ := strings.Cut(request, " ")
 	r, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
@@ -104,7 +104,7 @@ func talk(t *testing.T, address, commands string) string {
 
 func talkOver(t *testing.T, conn net.Conn, commands string) string {
 	t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
+	_ = conn.SetDeadline(time.Now().Add(must.Patience))
 	must.Get(io.WriteString(conn, commands+"QUIT\r\n"))(t)
 	all, err := io.ReadAll(conn)
 	if err != nil {

@@ -75,7 +75,7 @@ func asking(t *testing.T, address string, c *tls.Config) map[string]func(values 
 	t.Cleanup(func() { _ = secure.Close() })
 	in := bufio.NewReader(secure)
 	command := func(text string) string {
-		_ = secure.SetDeadline(time.Now().Add(nettest.Patience))
+		_ = secure.SetDeadline(time.Now().Add(must.Patience))
 		fmt.Fprint(secure, text+"\r\n")
 		line, err := in.ReadString('\n')
 		if err != nil {

@@ -75,7 +75,7 @@ func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Files) *stack 
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(server.Listener{Listener: l}) }()
 	return &stack{t, logs, func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), nettest.Patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), must.Patience)
 		defer cancel()
 		return errors.Join(srv.Shutdown(ctx), <-ended)
 	}}
@@ -126,7 +126,7 @@ func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error)
 // and gRPC take that for the end of the connection.
 func good(t *testing.T, protocol, session string, conn net.Conn) {
 	t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
+	_ = conn.SetDeadline(time.Now().Add(must.Patience))
 	defer conn.Close()
 	sent := make(chan struct{})
 	go func() {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/left"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestLineLeft: a call leaves the line however it ends.
@@ -67,6 +67,6 @@ func TestNothingLeft(t *testing.T) {
 		},
 		"a question for readiness": func() { _ = NewReadiness(b).Ready(t.Context()) },
 	} {
-		nettest.NothingLeft(t, what, call)
+		left.Nothing(t, what, call)
 	}
 }

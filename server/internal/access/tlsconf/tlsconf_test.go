@@ -47,7 +47,7 @@ func connectTo(t *testing.T, serverConfig, c *tls.Config) (tls.ConnectionState, 
 		done <- err
 	}()
 	client := tls.Client(here, c)
-	_ = here.SetDeadline(time.Now().Add(nettest.Patience))
+	_ = here.SetDeadline(time.Now().Add(must.Patience))
 	_, err := client.Read(make([]byte, 1)) // a refused certificate is reported after the handshake
 	here.Close()
 	if e := <-done; err == nil {

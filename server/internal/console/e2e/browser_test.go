@@ -23,7 +23,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 //go:embed testdata/axe-core-4.14.1/axe.min.js
@@ -168,7 +167,7 @@ func (b *tab) note(ev any) {
 // call sends a command of the browser's protocol.
 func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, nettest.Patience)
+	ctx, cancel := context.WithTimeout(b.ctx, must.Patience)
 	defer cancel()
 	r, err := chromedp.Call(ctx, command, params)
 	if err != nil {
@@ -222,7 +221,7 @@ func (b *tab) permit(text string) {
 // do runs steps, and fails the test with the first error.
 func (b *tab) do(steps ...step) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, nettest.Patience)
+	ctx, cancel := context.WithTimeout(b.ctx, must.Patience)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.fatal(err)
@@ -251,7 +250,7 @@ func (b *tab) at() string { return get(b, chromedp.Location()) }
 // get runs an action that has a result.
 func get[T any](b *tab, a chromedp.Action[T]) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, nettest.Patience)
+	ctx, cancel := context.WithTimeout(b.ctx, must.Patience)
 	defer cancel()
 	v, err := chromedp.Run(ctx, a)
 	if err != nil {
@@ -273,7 +272,7 @@ func (b *tab) text(sel string) string {
 // come in between.
 func (b *tab) wait(what, expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, nettest.Patience)
+	ctx, cancel := context.WithTimeout(b.ctx, must.Patience)
 	defer cancel()
 	for {
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))

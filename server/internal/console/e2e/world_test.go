@@ -19,7 +19,6 @@ import (
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A server is one of a fleet, with its console.
@@ -89,7 +88,7 @@ func start(t *testing.T, o options) *server {
 		s.die()
 		s.leave()
 		s.pages.Close()
-		late, cancel := context.WithTimeout(context.Background(), nettest.Patience)
+		late, cancel := context.WithTimeout(context.Background(), must.Patience)
 		defer cancel()
 		_ = s.cluster.Close(late)
 	})
@@ -136,7 +135,7 @@ func (s *server) url() string { return "http://" + s.address }
 // take makes IDs of a sequencer, as a client of this server.
 func (s *server) take(name string, n int) (ids []string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), must.Patience)
 	defer cancel()
 	q, err := s.cluster.Sequencer(ctx, name, nil)
 	if err != nil {

@@ -169,13 +169,9 @@ func (r *trial) record() grant.NodeInfo {
 }
 
 // awaitFile waits until a command has made a file.
-func awaitFile(name string) {
-	for {
-		if _, err := os.Stat(name); err == nil {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
+func awaitFile(t *testing.T, name string) {
+	t.Helper()
+	must.Await(t, func() bool { _, err := os.Stat(name); return err == nil }, "the command makes %s", name)
 }
 
 const forever = "sleep 1000 & wait"
@@ -367,7 +363,7 @@ func TestSignals(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	r := newTrial(t, "sh", "-c", `trap "exit 42" USR1; trap "" TERM; : >"$0"; while :; do sleep 0.01; done`, ready)
 	r.start()
-	awaitFile(ready)             // until the traps are set
+	awaitFile(t, ready)          // until the traps are set
 	r.signals <- syscall.SIGTERM // ignored
 	r.signals <- syscall.SIGUSR1
 	r.ends(42, "")
@@ -407,7 +403,7 @@ func TestStubborn(t *testing.T) {
 		ready := filepath.Join(t.TempDir(), "ready")
 		r := newTrial(t, "sh", "-c", script, ready)
 		r.start()
-		awaitFile(ready)
+		awaitFile(t, ready)
 		r.store.Cut.Store(true)
 		r.clock.add(8*time.Minute + time.Second)
 		r.sees("stopping the command")

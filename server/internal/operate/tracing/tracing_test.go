@@ -21,7 +21,6 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/tracingtest"
 )
 
@@ -43,7 +42,7 @@ const shareEnv = "OTEL_TRACES_SAMPLER_ARG"
 // flush ends the provider of a Tracer, so that everything is sent.
 func flush(t *testing.T, tracer *Tracer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), must.Patience)
 	defer cancel()
 	must.Do(t, tracer.provider.(*trace.TracerProvider).Shutdown(ctx))
 }
@@ -226,7 +225,7 @@ func TestCollectorRefuses(t *testing.T) {
 		t.Helper()
 		_, end := tracer.RESP()(t.Context())
 		end("next", 1, 0, 0)
-		ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), must.Patience)
 		defer cancel()
 		must.Do(t, tracer.provider.(*trace.TracerProvider).ForceFlush(ctx))
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // send is do with a body.
@@ -88,7 +87,7 @@ func TestAdmin(t *testing.T) {
 	want(do(h, "POST", path+"/detach"), 200, "detached")
 	wantProblem(t, do(h, "POST", path+"/next"), service.Detached)
 	want(do(h, "POST", path+"/attach"), 200, "attached")
-	nettest.Await(t, func() bool { return do(h, "POST", path+"/next").Code == 200 }, "an ID after attach")
+	must.Await(t, func() bool { return do(h, "POST", path+"/next").Code == 200 }, "an ID after attach")
 	want(do(h, "DELETE", path), 200, "destroyed")
 	wantProblem(t, do(h, "POST", path+"/next"), service.Destroyed)
 	want(send(h, "PUT", path, body), 201, "attached")
@@ -188,7 +187,7 @@ func TestListsShowWhatCallerMaySee(t *testing.T) {
 		close(done)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	nettest.Await(t, func() bool { return strings.Contains(do(h, "GET", "/v1/members").Body.String(), `"host":"h1"`) }, "the member is listed")
+	must.Await(t, func() bool { return strings.Contains(do(h, "GET", "/v1/members").Body.String(), `"host":"h1"`) }, "the member is listed")
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "all") })
 	for _, row := range []struct {
 		g    auth.Authorizer

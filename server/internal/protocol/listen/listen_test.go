@@ -76,7 +76,7 @@ func serveMux(t *testing.T, m *Mux) *service {
 		all.Wait()
 		for _, p := range []Protocol{HTTP, GRPC, RESP} {
 			// net/http does not wait for the connections that it closes.
-			nettest.Await(t, func() bool { return m.Open(p) == 0 }, "all connections of %v are closed", p)
+			must.Await(t, func() bool { return m.Open(p) == 0 }, "all connections of %v are closed", p)
 		}
 	})
 	return &service{m, m.listener.Addr().String()}
@@ -86,7 +86,7 @@ func serveMux(t *testing.T, m *Mux) *service {
 func ask(t *testing.T, conn net.Conn, text string, size int) string {
 	t.Helper()
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
+	_ = conn.SetDeadline(time.Now().Add(must.Patience))
 	for rest := text; rest != ""; {
 		n := min(size, len(rest))
 		must.Get(io.WriteString(conn, rest[:n]))(t)
@@ -225,7 +225,7 @@ func TestRefusedByClient(t *testing.T) {
 	log := new(nettest.Output)
 	s := serve(t, Config{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	shake(t, s.dial(t), other)
-	nettest.Await(t, func() bool { return strings.Contains(log.String(), "\n") }, "something is logged")
+	must.Await(t, func() bool { return strings.Contains(log.String(), "\n") }, "something is logged")
 	if got := log.String(); !strings.Contains(got, `level=WARN msg="a client refuses the server's certificate" peer=127.0.0.1:`) {
 		t.Errorf("the log is %s", got)
 	}

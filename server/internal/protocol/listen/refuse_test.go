@@ -20,7 +20,7 @@ import (
 // get asks over a connection that stays.
 func get(t *testing.T, conn net.Conn) *http.Response {
 	t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
+	_ = conn.SetDeadline(time.Now().Add(must.Patience))
 	must.Get(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"))(t)
 	return must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 }
@@ -70,7 +70,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	b.Close()
-	nettest.Await(t, func() bool { return s.Open(HTTP) <= 1 }, "its slot is given back")
+	must.Await(t, func() bool { return s.Open(HTTP) <= 1 }, "its slot is given back")
 	if got := ask(t, s.dial(t), "PING\r\n", 1000); !strings.Contains(got, "resp false") {
 		t.Errorf("when one has left: %q", got)
 	}

@@ -66,7 +66,7 @@ func TestStrangers(t *testing.T) {
 			if row.tls {
 				known = unverified(known)
 			}
-			known.SetDeadline(time.Now().Add(nettest.Patience))
+			known.SetDeadline(time.Now().Add(must.Patience))
 			must.Get(fmt.Fprintf(known, "GET /known HTTP/1.1\r\nHost: a\r\n\r\n"))(t)
 			must.Get(known.Read(make([]byte, 1<<10)))(t)
 			if _, held := all.sum(); held != 0 {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
@@ -256,7 +257,7 @@ func serve(t testing.TB, s *Server, l net.Listener) (end func()) {
 func dialTCP(t testing.TB, addr string) *client {
 	t.Helper()
 	nc := nettest.Dial(t, addr)
-	_ = nc.SetDeadline(time.Now().Add(nettest.Patience))
+	_ = nc.SetDeadline(time.Now().Add(must.Patience))
 	t.Cleanup(func() { nc.Close() })
 	return newClient(nc)
 }

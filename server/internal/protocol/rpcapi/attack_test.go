@@ -189,7 +189,7 @@ func TestStrangers(t *testing.T) {
 			t.Parallel()
 			r := dialRaw(t, l)
 			_ = do(r) // fails if its connection has ended already
-			if !r.closedWithin(nettest.Patience) {
+			if !r.closedWithin(must.Patience) {
 				t.Error("the connection is open")
 			}
 		})

@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/left"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
@@ -44,7 +45,7 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 	conn := nettest.DialGRPC(t, l.Addr().String())
 	t.Cleanup(func() {
 		_ = conn.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), must.Patience)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -179,7 +180,7 @@ func TestNothingLeft(t *testing.T) {
 		},
 		"a refused Next": func() { _, _ = ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "a b"}) },
 	} {
-		nettest.NothingLeft(t, what, call)
+		left.Nothing(t, what, call)
 	}
 }
 
@@ -187,7 +188,7 @@ func TestNothingLeft(t *testing.T) {
 func TestSequencers(t *testing.T) {
 	conn := serve(t, Config{})
 	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
-	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), must.Patience)
 	defer cancel()
 	_, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"})
 	wantCode(t, "Get", err, codes.NotFound, "no-sequencer")

@@ -176,7 +176,7 @@ func (d *driver) ask(format string, a ...any) string {
 			return "the driver has ended"
 		}
 		return line
-	case <-time.After(nettest.Patience):
+	case <-time.After(must.Patience):
 		return "no answer"
 	}
 }

@@ -330,7 +330,7 @@ func (d *driver) wantAnswer(got, want string) {
 		ok = strings.HasPrefix(got, class+" ")
 	case "ends":
 		ok = strings.HasPrefix(got, "the driver has ended")
-		for end := time.Now().Add(nettest.Patience); ok && !has() && time.Now().Before(end); {
+		for end := time.Now().Add(must.Patience); ok && !has() && time.Now().Before(end); {
 			time.Sleep(time.Millisecond) // the log arrives later
 		}
 	default:

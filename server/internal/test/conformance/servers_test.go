@@ -22,6 +22,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -43,8 +44,7 @@ type server struct {
 	t    *testing.T
 	url  string
 	args []string
-	cmd  *exec.Cmd
-	log  *nettest.Output
+	*proc.Process
 }
 
 // startServers starts servers on one store in a directory.
@@ -62,10 +62,9 @@ func startServers(t *testing.T, n int, scheme string, args ...string) []*server 
 		s := &server{t: t, url: scheme + "://" + address, args: append([]string{"serve", "--store", store, "--listen", address}, args...)}
 		s.start()
 		t.Cleanup(func() {
-			s.cmd.Process.Kill()
-			s.cmd.Wait()
+			s.Kill()
 			if t.Failed() {
-				t.Logf("%s logged:\n%s", s.url, s.log)
+				t.Logf("%s logged:\n%s", s.url, s.Log())
 			}
 		})
 		all = append(all, s)
@@ -87,36 +86,17 @@ func (s *server) start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.log = new(nettest.Output)
-	s.cmd = exec.Command(firn, s.args...)
-	s.cmd.Stderr = s.log
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
+	s.Process = proc.Start(s.t, firn, s.args...)
+	if !s.AwaitURL(s.url + "/readyz") {
+		s.t.Fatalf("%s is not ready: %s", s.url, s.Log())
 	}
-	// The certificate is what some tests change.
-	anyone := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
-	nettest.Await(s.t, func() bool {
-		resp, err := (&http.Client{Transport: anyone}).Get(s.url + "/readyz")
-		if err != nil {
-			return false
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	}, "%s is ready: %s", s.url, s.log)
-}
-
-// kill ends the server at once.
-func (s *server) kill() {
-	s.cmd.Process.Kill()
-	s.cmd.Wait()
 }
 
 // drain ends the server as its operator does.
 func (s *server) drain() {
 	s.t.Helper()
-	s.cmd.Process.Signal(syscall.SIGTERM)
-	if err := s.cmd.Wait(); err != nil {
-		s.t.Errorf("%s after SIGTERM: %v\n%s", s.url, err, s.log)
+	if err := s.Stop(syscall.SIGTERM); err != nil {
+		s.t.Errorf("%s after SIGTERM: %v\n%s", s.url, err, s.Log())
 	}
 }
 
@@ -153,11 +133,11 @@ func TestServersThatFail(t *testing.T) {
 			t.Errorf("take gave %v, which are not in order", batch)
 		}
 		all = append(all, batch...)
-		all = append(all, d.during(n, servers[0].kill)...)
+		all = append(all, d.during(n, servers[0].Kill)...)
 		servers[0].start()
-		all = append(all, d.during(n, func() { servers[1].cmd.Process.Signal(syscall.SIGSTOP) })...)
+		all = append(all, d.during(n, func() { servers[1].Signal(syscall.SIGSTOP) })...)
 		all = append(all, d.during(n, func() {
-			servers[1].cmd.Process.Signal(syscall.SIGCONT)
+			servers[1].Signal(syscall.SIGCONT)
 			for _, s := range servers { // a rolling restart
 				s.drain()
 				s.start()
@@ -176,7 +156,7 @@ func TestServersThatFail(t *testing.T) {
 			t.Errorf("fork: %s", answer)
 		}
 		for _, s := range servers {
-			s.kill()
+			s.Kill()
 		}
 		if answer := d.ask("take 1"); !strings.HasPrefix(answer, "error ") || !strings.Contains(answer, strings.TrimPrefix(servers[0].url, "http://")) {
 			t.Errorf("without a server: %s, want an error that names them", answer)
@@ -209,7 +189,7 @@ func TestWideIDs(t *testing.T) {
 			inOrder(t, firn.MustParseLayout("uuidv7").Decompose128, firn.ID128.Compare, ids)
 			all = append(all, ids...)
 		}
-		servers[0].kill()
+		servers[0].Kill()
 		d.ok("burst 5000 4 %s", file)
 		data := must.Get(os.ReadFile(file))(t)
 		for id := range slices.Chunk(data, 16) {
@@ -317,8 +297,8 @@ func TestRotation(t *testing.T) {
 		reload := func(what string, done func(s *server) bool) {
 			t.Helper()
 			for _, s := range servers {
-				s.cmd.Process.Signal(syscall.SIGHUP)
-				nettest.Await(t, func() bool { return done(s) }, "%s %s", s.url, what)
+				s.Signal(syscall.SIGHUP)
+				must.Await(t, func() bool { return done(s) }, "%s %s", s.url, what)
 			}
 		}
 		accepts := func(token string, status int) func(s *server) bool {
@@ -356,7 +336,7 @@ func TestRotation(t *testing.T) {
 		reload("has the new certificate", func(s *server) bool { return s.issuer(fresh) })
 		all = append(all, d.ids("take", 10)...)
 		for _, s := range servers {
-			s.kill() // ends all connections
+			s.Kill() // ends all connections
 			s.start()
 			all = append(all, d.ids("take", 10)...)
 		}

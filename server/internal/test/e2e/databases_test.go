@@ -5,9 +5,9 @@ package e2e
 import (
 	"testing"
 
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/internal/test/s3test"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
 
@@ -17,7 +17,7 @@ func testKilled(t *testing.T, kind, url string, kill func(*recorder)) {
 	h := newRecorder(t, url)
 	for kills := 0; kills < 8 || !h.happened(); kills++ {
 		before := h.count("applied")
-		nettest.Await(t, func() bool { return h.count("applied") >= before+50 }, "more is applied")
+		must.Await(t, func() bool { return h.count("applied") >= before+50 }, "more is applied")
 		kill(h)
 	}
 	h.check(kind)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/history"
-	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -217,7 +217,7 @@ func (h *recorder) check(store string) {
 	}
 	defer s.Close()
 	for key := range h.ops {
-		nettest.Await(h.t, func() bool {
+		must.Await(h.t, func() bool {
 			_, known := h.ask(ctx, s, key, history.Operation{By: "the last"})
 			return known
 		}, "read %s", key)

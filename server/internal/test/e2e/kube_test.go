@@ -13,7 +13,6 @@ import (
 	"github.com/firnid/firn/internal/test/kubetest"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -102,7 +101,7 @@ func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *proc.Link, f *flee
 	}
 	link.Cut(false)
 	// Members hold node IDs again once the floor is near.
-	nettest.Await(t, func() bool {
+	must.Await(t, func() bool {
 		later := time.Now().After(report.Floor.Add(time.Second))
 		held := false
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -64,7 +64,7 @@ func TestWebshop(t *testing.T) {
 		return resp.StatusCode, strings.TrimSpace(string(body))
 	}
 	for _, address := range []string{public, staff} {
-		nettest.Await(t, func() bool {
+		must.Await(t, func() bool {
 			resp, err := http.Get("http://" + address)
 			if err == nil {
 				resp.Body.Close()

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -226,7 +227,7 @@ func (c *Cluster) Defragment(i int) {
 	})
 }
 
-// until repeats do until it succeeds, or the test's nettest.Patience ends.
+// until repeats do until it succeeds, or the test's must.Patience ends.
 func (c *Cluster) until(what string, do func() error) {
 	c.t.Helper()
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -234,8 +235,8 @@ func (c *Cluster) until(what string, do func() error) {
 		if err == nil {
 			return
 		}
-		if time.Since(begin) > nettest.Patience {
-			c.t.Fatalf("etcd: %s: nothing for %v: %v", what, nettest.Patience, err)
+		if time.Since(begin) > must.Patience {
+			c.t.Fatalf("etcd: %s: nothing for %v: %v", what, must.Patience, err)
 		}
 	}
 }

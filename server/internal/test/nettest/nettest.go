@@ -1,6 +1,5 @@
 // Package nettest has what tests of servers share: listeners over loopback and
-// over pipes, certificates, recorded clients, logs, and a store that can be cut
-// off. It is for tests only.
+// over pipes, certificates, recorded clients, and logs. It is for tests only.
 package nettest
 
 import (
@@ -27,10 +26,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Patience is how long a test waits for what must happen eventually. It ends
-// only a test that hangs: no test may pass or fail by the speed of a machine.
-const Patience = 3 * time.Minute
-
 // Long skips a test that takes long, unless FIRN_ALL or FIRN_SOAK is set.
 func Long(t testing.TB) {
 	t.Helper()
@@ -44,17 +39,6 @@ func Long(t testing.TB) {
 func Raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
-
-// Await waits for what must happen eventually, and ends the test if it does
-// not.
-func Await(t testing.TB, done func() bool, what string, args ...any) {
-	t.Helper()
-	for begin := time.Now(); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begin) > Patience {
-			t.Fatalf("not within %v: %s", Patience, fmt.Sprintf(what, args...))
-		}
-	}
 }
 
 // Listen listens on a free port of loopback.

@@ -10,6 +10,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A recorder is a connection that records what is written to it.
@@ -48,7 +50,7 @@ func Recorded(t testing.TB, addr string, do func(context.Context, *grpc.ClientCo
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), must.Patience)
 	defer cancel()
 	if err := do(ctx, conn); err != nil {
 		t.Fatal(err)

@@ -20,8 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -137,21 +137,14 @@ func (s *Server) Start() {
 // Wait waits until the server answers.
 func (s *Server) Wait() {
 	s.t.Helper()
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+	var err error
+	if !s.process.Await(func() bool {
 		cmd := exec.Command(s.sql[0], s.sql[1:]...)
 		cmd.Stdin = strings.NewReader("SELECT 1;")
-		err := cmd.Run()
-		if err == nil {
-			return
-		}
-		select {
-		case <-s.process.Ended:
-			s.t.Fatalf("%s ended: %v: %s", s.scheme, err, s.process.Log())
-		default:
-		}
-		if time.Since(begin) > nettest.Patience {
-			s.t.Fatalf("%s does not answer: %v", s.scheme, err)
-		}
+		err = cmd.Run()
+		return err == nil
+	}) {
+		s.t.Fatalf("%s does not answer: %v: %s", s.scheme, err, s.process.Log())
 	}
 }
 
@@ -204,7 +197,7 @@ func Directory(t testing.TB, prefix string, account string) (dir string, as *sys
 // run runs a program to its end and returns its output.
 func run(t testing.TB, dir string, as *syscall.SysProcAttr, stdin string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), must.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.SysProcAttr, cmd.Stdin = dir, as, strings.NewReader(stdin)
