@@ -73,10 +73,12 @@ func judge(node uint64, n *nodeRecord, c Info, now, used int64, known, off bool,
 func TestLookLaw(t *testing.T) {
 	for seed := range uint64(1500) {
 		random := rand.New(rand.NewPCG(seed, 1))
+		store := int64(rigTime)
 		near := func() int64 { // of a clock, or just not
 			by := pickOne(random, 0, 50, 100, 150, 10_000, 10_050, 6000, random.Int64N(20_000))
-			return rigTime + pickOne(random, by, -by) + pickOne[int64](random, -1, 0, 0, 1)
+			return pickOne(random, rigTime, rigTime, store) + pickOne(random, by, -by) + pickOne[int64](random, -1, 0, 0, 1)
 		}
+		store = near()
 		r := newRig(t, 4, func(c *Info) {
 			c.Created = timeOf(near())
 			if random.IntN(2) == 0 {
@@ -87,7 +89,7 @@ func TestLookLaw(t *testing.T) {
 		m.seen.lowestNode, m.seen.highestNode = random.Uint64N(3), 15-random.Uint64N(3)
 		m.used = pickOne(random, never, never, near())
 		known, off := random.IntN(2) == 0, random.IntN(4) == 0
-		store, within := near(), pickOne[int64](random, 0, 1, 50)
+		within := pickOne[int64](random, 0, 1, 50)
 		if known {
 			m.clocks = clocks{answered: true, store: store - 7, within: within, askedAt: m.mono - 7} // it was asked 7 ms ago
 			if off {
