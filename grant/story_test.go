@@ -180,10 +180,7 @@ func (s *story) do(f []string) {
 
 func (s *story) number(text string) int64 {
 	s.t.Helper()
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	n := must.Get(strconv.ParseInt(text, 10, 64))(s.t)
 	return n
 }
 

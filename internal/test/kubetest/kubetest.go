@@ -108,9 +108,7 @@ func Start(t testing.TB) *Cluster {
 		}
 		c.end()
 		t.Logf("the API server does not start: %s %s", c.API.Log(), c.Etcd.Log())
-		if err := os.RemoveAll(filepath.Join(c.dir, "etcd")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(c.dir, "etcd")))
 	}
 	t.Fatal("the API server does not start")
 	return nil
@@ -119,14 +117,8 @@ func Start(t testing.TB) *Cluster {
 // keys writes the keys with which the API server signs tokens, and the token of
 // its administrator.
 func (c *Cluster) keys() {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(c.t)
+	public := must.Get(x509.MarshalPKIXPublicKey(&key.PublicKey))(c.t)
 	c.write("sa.key", pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 	c.write("sa.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
 	c.write("tokens.csv", []byte(AdminToken+",admin,1,\"system:masters\"\n"))
@@ -134,9 +126,7 @@ func (c *Cluster) keys() {
 
 func (c *Cluster) write(name string, content []byte) string {
 	path := filepath.Join(c.dir, name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(path, content, 0o600))
 	return path
 }
 
@@ -151,9 +141,7 @@ func (c *Cluster) end() {
 func (c *Cluster) Backup() (copied string) {
 	c.t.Helper()
 	copied = filepath.Join(c.t.TempDir(), "etcd")
-	if err := os.CopyFS(copied, os.DirFS(filepath.Join(c.dir, "etcd"))); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.CopyFS(copied, os.DirFS(filepath.Join(c.dir, "etcd"))))
 	return copied
 }
 
@@ -161,12 +149,8 @@ func (c *Cluster) Backup() (copied string) {
 func (c *Cluster) Restore(copied string) {
 	c.t.Helper()
 	data := filepath.Join(c.dir, "etcd")
-	if err := os.RemoveAll(data); err != nil {
-		c.t.Fatal(err)
-	}
-	if err := os.CopyFS(data, os.DirFS(copied)); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.RemoveAll(data))
+	must.Do(c.t, os.CopyFS(data, os.DirFS(copied)))
 }
 
 // Ready waits until the API server answers.
@@ -197,10 +181,7 @@ func (c *Cluster) ready() bool {
 func (c *Cluster) CA() string { return filepath.Join(c.dir, "certs", "apiserver.crt") }
 
 func (c *Cluster) try(method, path, kind string, body []byte, as ...string) (int, []byte) {
-	q, err := http.NewRequest(method, "https://"+c.Address+path, bytes.NewReader(body))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	q := must.Get(http.NewRequest(method, "https://"+c.Address+path, bytes.NewReader(body)))(c.t)
 	q.Header.Set("Authorization", "Bearer "+AdminToken)
 	if kind != "" {
 		q.Header.Set("Content-Type", kind)
@@ -264,10 +245,7 @@ var resources = map[string]string{
 // NAMESPACE.
 func (c *Cluster) Apply(namespace, manifest string) {
 	c.t.Helper()
-	text, err := os.ReadFile(manifest)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(manifest))(c.t)
 	for document := range strings.SplitSeq("\n"+string(text), "\n---") {
 		field := func(name string) string {
 			_, value, _ := strings.Cut("\n"+document, "\n"+name+": ")
@@ -331,8 +309,6 @@ contexts:
     namespace: %s
 current-context: test
 `, server, authority, token, namespace)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }

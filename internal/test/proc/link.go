@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A Link passes connections on to a server, and can be cut. Its methods are
@@ -24,10 +26,7 @@ type Link struct {
 // NewLink makes a Link to an address. It ends with the test.
 func NewLink(t testing.TB, target string) *Link {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l := &Link{Address: listener.Addr().String(), conns: make(map[net.Conn]bool)}
 	l.Lead(target)
 	var passing sync.WaitGroup

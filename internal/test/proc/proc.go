@@ -28,10 +28,7 @@ func Built(t testing.TB, script string) string {
 		t.Skip("it starts a server")
 	}
 	// The test's directory may be that of any package of any module.
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.Getwd())(t)
 	path := filepath.Join("scripts", script)
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, path)); err == nil {
@@ -84,9 +81,7 @@ func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
 	p := &Process{Ended: make(chan struct{}), cmd: cmd}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	EndWithParent(p.cmd)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.cmd.Start())
 	go func() { p.err = p.cmd.Wait(); close(p.Ended) }()
 	return p
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A Shared is what the tests of a package share, such as a server: the first
@@ -49,10 +51,7 @@ type lasting struct {
 func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
 
 func (l *lasting) TempDir() string {
-	dir, err := os.MkdirTemp("", "firn")
-	if err != nil {
-		l.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "firn"))(l)
 	l.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }

@@ -123,10 +123,7 @@ func (s *server) die() {
 // rise answers again, at the same address.
 func (s *server) rise() {
 	s.t.Helper()
-	l, err := net.Listen("tcp", s.address)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", s.address))(s.t)
 	s.serve(l)
 }
 
@@ -137,14 +134,8 @@ func (s *server) take(name string, n int) (ids []string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), must.Patience)
 	defer cancel()
-	q, err := s.cluster.Sequencer(ctx, name, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	batch, err := q.Take(ctx, n)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	q := must.Get(s.cluster.Sequencer(ctx, name, nil))(s.t)
+	batch := must.Get(q.Take(ctx, n))(s.t)
 	f := form.Of(q.Layout.Format())
 	for id := range batch.All {
 		ids = append(ids, string(id.Append(nil, &f)))

@@ -80,10 +80,7 @@ func newTrial(t *testing.T, command ...string) *trial {
 func (r *trial) command(words ...string) {
 	r.config.Command = nil
 	for _, w := range words {
-		t, err := ParseTemplate(w)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		t := must.Get(ParseTemplate(w))(r.t)
 		r.config.Command = append(r.config.Command, t)
 	}
 }
@@ -157,14 +154,8 @@ func (r *trial) renews(after time.Duration) {
 // record is what the store has of the node ID.
 func (r *trial) record() grant.NodeInfo {
 	r.t.Helper()
-	info, err := grant.Lookup(r.t.Context(), r.store.Store, DefaultSequencer)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	n, err := grant.LookupNode(r.t.Context(), r.store.Store, info, 7)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	info := must.Get(grant.Lookup(r.t.Context(), r.store.Store, DefaultSequencer))(r.t)
+	n := must.Get(grant.LookupNode(r.t.Context(), r.store.Store, info, 7))(r.t)
 	return n
 }
 

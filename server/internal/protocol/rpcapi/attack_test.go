@@ -82,10 +82,7 @@ func (r *rawClient) call(method string, m proto.Message, headers ...string) (str
 	r.next += 2
 	out := nettest.H2Frame(frameHeaders, 4, stream, nettest.CallHeaders(method, headers...)) // END_HEADERS
 	if m != nil {
-		b, err := proto.Marshal(m)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		b := must.Get(proto.Marshal(m))(r.t)
 		out += nettest.H2Frame(frameData, 0, stream, nettest.CallMessage(string(b)))
 	}
 	_, err = io.WriteString(r.conn, out)

@@ -82,10 +82,7 @@ func urls(all []*server) (list []string) {
 // start starts the server and waits until it is ready.
 func (s *server) start() {
 	s.t.Helper()
-	firn, err := buildFirn()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	firn := must.Get(buildFirn())(s.t)
 	s.Process = proc.Start(s.t, firn, s.args...)
 	if !s.AwaitURL(s.url + "/readyz") {
 		s.t.Fatalf("%s is not ready: %s", s.url, s.Log())
@@ -352,10 +349,7 @@ func TestRotation(t *testing.T) {
 
 // issuer reports whether the server's certificate is of an authority.
 func (s *server) issuer(a *nettest.Authority) bool {
-	u, err := url.Parse(s.url)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	u := must.Get(url.Parse(s.url))(s.t)
 	conn, err := tls.Dial("tcp", u.Host, &tls.Config{RootCAs: a.Pool()})
 	if err != nil {
 		return false

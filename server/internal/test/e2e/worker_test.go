@@ -24,6 +24,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/distinct"
@@ -231,22 +232,14 @@ func (f *fleet) start(i int) *worker {
 	f.started++
 	j := f.task
 	j.Log = filepath.Join(f.logs, fmt.Sprintf("%06d", f.started))
-	text, err := json.Marshal(j)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(j))(f.t)
 	w := &worker{log: j.Log, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	w.cmd.Env = append(os.Environ(), taskEnv+"="+string(text))
 	w.cmd.Stdout, w.cmd.Stderr = os.Stderr, os.Stderr
 	proc.EndWithParent(w.cmd) // one that is stopped does not see that stdin ends
-	stdin, err := w.cmd.StdinPipe()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	stdin := must.Get(w.cmd.StdinPipe())(f.t)
 	w.stdin = stdin
-	if err := w.cmd.Start(); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, w.cmd.Start())
 	go func() {
 		_ = w.cmd.Wait()
 		close(w.ended)
@@ -338,10 +331,7 @@ func (f *fleet) step(r *rand.Rand, counts map[string]int) {
 // runs reads what a worker has handed out, and gives it to yield, in order.
 func (f *fleet) runs(log string, yield func(first firn.ID, count uint64)) {
 	f.t.Helper()
-	file, err := os.Open(log + runsFile)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	file := must.Get(os.Open(log + runsFile))(f.t)
 	defer file.Close()
 	in := bufio.NewReaderSize(file, 1<<16)
 	var before firn.ID
@@ -376,10 +366,7 @@ type tally struct {
 func (f *fleet) check() *tally {
 	f.t.Helper()
 	c := &tally{ids: distinct.Slots{Layout: f.layout}}
-	files, err := filepath.Glob(filepath.Join(f.logs, "*"+runsFile))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(f.logs, "*"+runsFile)))(f.t)
 	for _, name := range files {
 		log := name[:len(name)-len(runsFile)]
 		f.runs(log, func(first firn.ID, count uint64) {

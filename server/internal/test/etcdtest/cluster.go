@@ -62,10 +62,7 @@ func Start(t testing.TB) *Cluster {
 	t.Helper()
 	etcd := proc.Built(t, "etcd.sh")
 	// Not t.TempDir, which fails the test if a file is still being written.
-	dir, err := os.MkdirTemp("", "firn-etcd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "firn-etcd"))(t)
 	life, end := context.WithCancel(context.Background())
 	c := &Cluster{t: t, dir: dir, binary: etcd, life: life, memberOf: make(map[string]int)}
 	c.web.Timeout = 10 * time.Second

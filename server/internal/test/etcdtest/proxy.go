@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // A gate lets bytes pass, or holds them until it is opened again: they arrive
@@ -61,10 +63,7 @@ type pipe struct {
 // listen passes connections of other members on to a member, through the gates.
 func (c *Cluster) listen(target string, to int) (address string) {
 	c.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(c.t)
 	c.t.Cleanup(func() { _ = l.Close() })
 	c.proxies.Go(func() {
 		for {

@@ -24,6 +24,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // Long skips a test that takes long, unless FIRN_ALL or FIRN_SOAK is set.
@@ -44,20 +46,14 @@ func Raced() bool {
 // Listen listens on a free port of loopback.
 func Listen(t testing.TB) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	return l
 }
 
 // Dial connects until the test ends.
 func Dial(t testing.TB, address string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", address))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -156,10 +152,7 @@ func (a *Authority) Renew(t testing.TB, valid time.Duration) []byte {
 	t.Helper()
 	c := authority(valid)
 	key := a.pair.PrivateKey.(*ecdsa.PrivateKey)
-	der, err := x509.CreateCertificate(crand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(crand.Reader, c, c, &key.PublicKey, key))(t)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
@@ -207,9 +200,7 @@ func Certificates(t testing.TB, dir string) *tls.Config {
 		config.Certificates = []tls.Certificate{c}
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	return config
 }
@@ -217,10 +208,7 @@ func Certificates(t testing.TB, dir string) *tls.Config {
 // PEM returns a certificate and its key in the form of files.
 func PEM(t testing.TB, c tls.Certificate) (cert, key []byte) {
 	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKCS8PrivateKey(c.PrivateKey))(t)
 	cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
@@ -228,21 +216,12 @@ func PEM(t testing.TB, c tls.Certificate) (cert, key []byte) {
 // sign makes a certificate and its key; without a parent it is self-signed.
 func sign(t testing.TB, c *x509.Certificate, parent *tls.Certificate) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), crand.Reader))(t)
 	by, signer := c, any(key)
 	if parent != nil {
 		by, signer = parent.Leaf, parent.PrivateKey
 	}
-	der, err := x509.CreateCertificate(crand.Reader, c, by, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(crand.Reader, c, by, &key.PublicKey, signer))(t)
+	leaf := must.Get(x509.ParseCertificate(der))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }

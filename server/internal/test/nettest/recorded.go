@@ -52,9 +52,7 @@ func Recorded(t testing.TB, addr string, do func(context.Context, *grpc.ClientCo
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), must.Patience)
 	defer cancel()
-	if err := do(ctx, conn); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, do(ctx, conn))
 	_ = conn.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -187,9 +187,7 @@ func Directory(t testing.TB, prefix string, account string) (dir string, as *sys
 	}
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
-	if err := os.Chown(dir, uid, gid); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(dir, uid, gid))
 	as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	return dir, as
 }
@@ -220,9 +218,7 @@ func PostgreSQL(t testing.TB, settings ...string) *Server {
 		"--locale=C", "--encoding=UTF8")
 	// Only the superuser can use the socket; other users need a password.
 	access := "local all,replication postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
-	if err := os.WriteFile(filepath.Join(dir, "data", "pg_hba.conf"), []byte(access), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "data", "pg_hba.conf"), []byte(access), 0o600))
 	s := postgreSQL(t, dir, as, settings)
 	s.Exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s';\nCREATE DATABASE %s OWNER %s;\n", User, Password, Database,
 		User))
