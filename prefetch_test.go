@@ -721,15 +721,6 @@ func TestNewPrefetcherUnique(t *testing.T) {
 	t.Logf("%d IDs, %+v, %d failures", len(got), p.Stats(), failures.Load())
 }
 
-func TestPrefetcherAllocs(t *testing.T) {
-	p := started(t, &scriptedSource{}, &PrefetchOptions{Count: 100_000, MaxCount: 100_000})
-	p.Next(t.Context())
-	dst := make([]ID, 10)
-	if n := testing.AllocsPerRun(1000, func() { p.Next(t.Context()); p.TryNext(); p.Fill(t.Context(), dst) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
 // IDs come in the order of the batch, whatever its runs are: long ones are kept
 // as runs, and short ones expanded.
 func TestPrefetcherRuns(t *testing.T) {

@@ -704,6 +704,7 @@ func longRuns(tb testing.TB, count int) *Sequencer {
 	return newClient(tb, Config{Servers: []string{s.URL}, Prefetch: &firn.PrefetchOptions{Count: count, MaxCount: count}}).Sequencer("orders")
 }
 
+// TestAllocs: IDs that were fetched cost no allocation, in the Prefetcher either.
 func TestAllocs(t *testing.T) {
 	q := longRuns(t, 50_000)
 	ctx := t.Context()
