@@ -424,7 +424,7 @@ func TestAllowanceIsMade(t *testing.T) {
 		t.Skip("its monotonic clock may go in steps that are longer than an allowance")
 	}
 	g := newGenerator(t, MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
-	for deadline := time.Now().Add(testTimeout); ; {
+	for deadline := time.Now().Add(must.Patience); ; {
 		mustNext(t, g)
 		if g.term.Load().allowed.End(freshness.Cycles()) > 0 {
 			return

@@ -17,10 +17,6 @@ import (
 	"github.com/firnid/firn/internal/test/must"
 )
 
-// testTimeout is how long a test waits for what must happen eventually. It ends
-// only a test that hangs: no test may pass or fail by the speed of a machine.
-const testTimeout = 10 * time.Minute
-
 // noon is the initial time of most tests' clocks.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 

@@ -1,14 +1,11 @@
 package s3store
 
 import (
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 )
 
@@ -63,16 +60,8 @@ func TestRealServers(t *testing.T) {
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOST="+host, "PORT="+port)
 			server := proc.StartCommand(t, cmd)
 			t.Cleanup(server.Kill)
-			for begin := time.Now(); time.Since(begin) < must.Patience; time.Sleep(50 * time.Millisecond) {
-				if r, err := http.Get("http://" + address); err == nil {
-					_ = r.Body.Close()
-					break
-				}
-				select {
-				case <-server.Ended:
-					t.Fatalf("%s does not start: %s", c.name, server.Log())
-				default:
-				}
+			if !server.AwaitAnswer("http://"+address, false) {
+				t.Fatalf("%s does not start: %s", c.name, server.Log())
 			}
 			o := options("http://" + address)
 			s, err := Open(t.Context(), &o)

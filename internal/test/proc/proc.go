@@ -122,9 +122,9 @@ func (p *Process) Await(ready func() bool) bool {
 	return true
 }
 
-// AwaitURL is Await until a GET of a URL returns 200. The client does not check
-// certificates.
-func (p *Process) AwaitURL(url string) bool {
+// AwaitAnswer is Await until a GET of a URL is answered, with the status 200 if
+// ok is set. It does not check certificates.
+func (p *Process) AwaitAnswer(url string, ok bool) bool {
 	anyone := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	return p.Await(func() bool {
 		resp, err := (&http.Client{Transport: anyone}).Get(url)
@@ -132,7 +132,7 @@ func (p *Process) AwaitURL(url string) bool {
 			return false
 		}
 		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
+		return !ok || resp.StatusCode == http.StatusOK
 	})
 }
 

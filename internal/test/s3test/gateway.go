@@ -3,7 +3,6 @@
 package s3test
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,13 +34,7 @@ func Start(t testing.TB, dir string) *Gateway {
 	for range 5 { // another process may take a port in between
 		g := &Gateway{Address: proc.FreeAddress(t), Dir: dir, t: t}
 		g.Begin()
-		if g.Await(func() bool {
-			r, err := http.Get("http://" + g.Address)
-			if err == nil {
-				_ = r.Body.Close()
-			}
-			return err == nil
-		}) {
+		if g.AwaitAnswer("http://"+g.Address, false) {
 			return g
 		}
 		t.Logf("versitygw does not start: %s", g.Log())

@@ -84,7 +84,7 @@ func (s *server) start() {
 	s.t.Helper()
 	firn := must.Get(buildFirn())(s.t)
 	s.Process = proc.Start(s.t, firn, s.args...)
-	if !s.AwaitURL(s.url + "/readyz") {
+	if !s.AwaitAnswer(s.url+"/readyz", true) {
 		s.t.Fatalf("%s is not ready: %s", s.url, s.Log())
 	}
 }
