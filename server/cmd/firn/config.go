@@ -310,7 +310,7 @@ func newConfigImport(a *app) *cobra.Command {
 	return command("config import", wantArgs("the file", 1, 1), func(cmd *cobra.Command, args []string) error {
 		data, err := readfile.Read(args[0])
 		if err != nil {
-			return failed("", "%w", err)
+			return err
 		}
 		i, err := config.ImportHazelcast(data, args[0], a.now())
 		if err != nil {

@@ -30,8 +30,7 @@ func newDoctor(a *app) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&configFile, "config", "", "`FILE` of the server's configuration (default $"+configEnv+")")
 	storeVar(cmd, &store)
-	cmd.Flags().Var(&value[string]{&other, notEmpty, nil, "URL"}, "other-store",
-		"another store, for node IDs that are in both")
+	textVar(cmd, &other, "other-store", "URL", "another store, for node IDs that are in both")
 	jsonVar(cmd, &asJSON)
 	return cmd
 }

@@ -73,28 +73,33 @@ func flagError(cmd *cobra.Command, err error) error {
 // layoutHint says how to correct an invalid layout.
 const layoutHint = "run firn layout for all presets"
 
-// notEmpty rejects an empty value: most likely a variable of the shell is not
-// set. Ignoring the flag would use another node's IDs, or worse.
-func notEmpty(s string) (string, error) {
-	if s == "" {
-		return "", errors.New("it is empty: check that the variable is set, or leave out the flag for its default")
-	}
-	return s, nil
+// parsedVar adds a flag for text that parse accepts.
+func parsedVar(cmd *cobra.Command, text *string, name, kind, usage string, parse func(string) (string, error)) {
+	show := func(s string) string { return s }
+	cmd.Flags().Var(&value[string]{text, parse, show, kind}, name, usage)
 }
 
-// asIs shows the default of a flag that is text.
-func asIs(s string) string { return s }
+// textVar adds a flag for text. It rejects an empty value: most likely a
+// variable of the shell is not set. Ignoring the flag would use another node's
+// IDs, or worse.
+func textVar(cmd *cobra.Command, text *string, name, kind, usage string) {
+	parsedVar(cmd, text, name, kind, usage, func(s string) (string, error) {
+		if s == "" {
+			return "", errors.New("it is empty: check that the variable is set, or leave out the flag for its default")
+		}
+		return s, nil
+	})
+}
 
 // wordVar adds a flag that takes one of some words.
 func wordVar(cmd *cobra.Command, word *string, name, kind, usage string, words ...string) {
 	last := len(words) - 1
-	parse := func(s string) (string, error) {
+	parsedVar(cmd, word, name, kind, usage, func(s string) (string, error) {
 		if !slices.Contains(words, s) {
 			return "", errors.New("it must be " + strings.Join(words[:last], ", ") + " or " + words[last])
 		}
 		return s, nil
-	}
-	cmd.Flags().Var(&value[string]{word, parse, asIs, kind}, name, usage)
+	})
 	complete(cmd, name, wordsOf(words...))
 }
 
@@ -128,7 +133,7 @@ func formVar(cmd *cobra.Command, f *form.Form, name, short, usage string) {
 
 // prefixVar adds --prefix.
 func prefixVar(cmd *cobra.Command, prefix *string, usage string) {
-	cmd.Flags().Var(&value[string]{prefix, form.ParsePrefix, asIs, "PREFIX"}, "prefix", usage)
+	parsedVar(cmd, prefix, "prefix", "PREFIX", usage, form.ParsePrefix)
 }
 
 // usePrefix completes the form of a flag with --prefix.
@@ -280,7 +285,7 @@ const nodeUsage = "a number, datacenter=9,worker=7, env:NAME, hostname or if:NAM
 
 // nodeVar adds --node.
 func nodeVar(cmd *cobra.Command, node *string, usage string) {
-	cmd.Flags().Var(&value[string]{node, notEmpty, nil, "NODE"}, "node", usage+": "+nodeUsage)
+	textVar(cmd, node, "node", "NODE", usage+": "+nodeUsage)
 }
 
 // readNode returns the node ID that spec names, for the layout l.

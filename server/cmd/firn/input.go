@@ -77,7 +77,7 @@ func errorJSON(err error) any {
 
 // csvVar adds --csv.
 func csvVar(cmd *cobra.Command, column *string) {
-	cmd.Flags().Var(&value[string]{column, notEmpty, asIs, "COLUMN"}, "csv",
+	textVar(cmd, column, "csv", "COLUMN",
 		"column of a CSV file with the IDs: its name, or its number from 1")
 }
 
@@ -162,10 +162,7 @@ func (in *idInput) file(ctx context.Context, name string, do idHandler) error {
 func (in *idInput) open(name string) (io.ReadCloser, string, error) {
 	if name != "-" {
 		f, err := os.Open(name)
-		if err != nil {
-			return nil, "", failed("", "%w", err)
-		}
-		return f, name, nil
+		return f, name, err
 	}
 	if in.stdin {
 		return nil, "", misuse("", "the standard input (-) can be read only once")

@@ -26,8 +26,7 @@ func newMan(a *app) *cobra.Command {
 		}
 		return writePages(dir, cmd.Root())
 	})
-	cmd.Flags().Var(&value[string]{&dir, notEmpty, nil, "DIR"}, "dir",
-		"write the pages of all commands to files in `DIR`")
+	textVar(cmd, &dir, "dir", "DIR", "write the pages of all commands to files in `DIR`")
 	return cmd
 }
 
@@ -35,10 +34,10 @@ func newMan(a *app) *cobra.Command {
 // directory.
 func writePages(dir string, cmd *cobra.Command) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return failed("", "%w", err)
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, pageName(cmd)+".1"), []byte(pageOf(cmd)), 0o644); err != nil {
-		return failed("", "%w", err)
+		return err
 	}
 	for _, sub := range subcommands(cmd) {
 		if err := writePages(dir, sub); err != nil {

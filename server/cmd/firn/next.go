@@ -47,8 +47,7 @@ func newNext(a *app) *cobra.Command {
 	numberVar(cmd, &n.count, "count", "n", "number of IDs")
 	layoutVar(cmd, &n.Layout, parseMadeLayout, "layout of the IDs")
 	storeVar(cmd, &n.store)
-	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer",
-		"name of the sequencer (default one named after the layout)")
+	textVar(cmd, &n.name, "sequencer", "NAME", "name of the sequencer (default one named after the layout)")
 	nodeVar(cmd, &n.node, "static node ID, pinned by --store")
 	nodesVar(cmd, &n.Nodes, "node IDs that may be taken from the store (default all of the layout)")
 	cmd.Flags().BoolVar(&n.MustExist, "no-create", false,
@@ -57,11 +56,10 @@ func newNext(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false,
 		"let --node if:NAME use a MAC address that was assigned by software")
 	formVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
-	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file",
+	textVar(cmd, &n.veiled, "veil-key-file", "FILE",
 		"file with the keys for --format veiled; see firn convert --help")
 	jsonVar(cmd, &n.asJSON)
-	cmd.Flags().Var(&value[string]{&n.server, notEmpty, nil, "URL"}, "server",
-		"server that makes the IDs, such as http://127.0.0.1:3476")
+	textVar(cmd, &n.server, "server", "URL", "server that makes the IDs, such as http://127.0.0.1:3476")
 	n.remote.vars(cmd)
 	return cmd
 }

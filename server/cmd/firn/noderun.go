@@ -28,7 +28,7 @@ func newNodeRun(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
-	f.Var(&value[string]{&n.Sequencer, notEmpty, asIs, "NAME"}, "sequencer",
+	textVar(cmd, &n.Sequencer, "sequencer", "NAME",
 		"name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
 	nodesVar(cmd, &n.Nodes, "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", []string{"NODE_ID={node}"}, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated")

@@ -77,12 +77,10 @@ func newRange(a *app) *cobra.Command {
 	timeVar(cmd, a, &to, "to", "end of the range, exclusive")
 	formVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
-	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql",
-		"print COLUMN BETWEEN lo AND hi for a column of this name")
+	textVar(cmd, &column, "sql", "COLUMN", "print COLUMN BETWEEN lo AND hi for a column of this name")
 	wordVar(cmd, &every, "partitions", "PERIOD", "print the partitions of a table: day, month or year", "day",
 		"month", "year")
-	cmd.Flags().Var(&value[string]{&table, sqlgen.ParseTable, nil, "TABLE"}, "table",
-		"with --partitions: name of the partitioned table")
+	parsedVar(cmd, &table, "table", "TABLE", "with --partitions: name of the partitioned table", sqlgen.ParseTable)
 	jsonVar(cmd, &asJSON)
 	require(cmd, "from", "to")
 	cmd.MarkFlagsMutuallyExclusive("partitions", "sql", "json")

@@ -41,7 +41,7 @@ func newRoot(a *app) *cobra.Command {
 	add(groupMore, newCompose(a), newConvert(a), newRange(a), newSQL(a), newCheck(a), newWho(a), newAdopt(a), newHealth(a),
 		newDoctor(a),
 		newBench(a), newConfig(a), newToken(a), newNode(a), newMember(a), newMan(a), newVersion(a))
-	root.AddCommand(newStores())
+	root.AddCommand(command("stores", nil, nil)) // a topic of the help
 	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID(groupMore)
 	root.SetCompletionCommandGroupID(groupMore)

@@ -40,7 +40,7 @@ func newSequencerMove(a *app) *cobra.Command {
 		return nil
 	})
 	storeVar(cmd, &from)
-	cmd.Flags().Var(&value[string]{&to, notEmpty, nil, "URL"}, "to", "store that gets the sequencer: machine, or a URL")
+	textVar(cmd, &to, "to", "URL", "store that gets the sequencer: machine, or a URL")
 	require(cmd, "to")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	jsonVar(cmd, &asJSON)
@@ -78,7 +78,7 @@ func (a *app) openPlace(ctx context.Context, text string, create bool) (grant.Pl
 	name, err := a.placeName(text)
 	if err != nil {
 		s.Close()
-		return grant.Place{}, failed("", "%w", err)
+		return grant.Place{}, err
 	}
 	return grant.Place{Store: a.changes.Wrap(s), URL: strings.ReplaceAll(name, " ", "%20")}, nil
 }

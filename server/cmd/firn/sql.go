@@ -21,12 +21,11 @@ func newSQL(a *app) *cobra.Command {
 	})
 	cmd.ValidArgs = sqlgen.Databases()
 	layoutVar(cmd, &layout, firn.ParseLayout, "layout of the IDs")
-	parse := func(s string) (string, error) {
+	parsedVar(cmd, &name, "name", "NAME", "beginning of the functions' names", func(s string) (string, error) {
 		if !regexp.MustCompile("^[a-z_][a-z0-9_]{0,39}$").MatchString(s) {
 			return "", errors.New("it must have 1 to 40 characters of a-z, 0-9 and _, and not begin with a digit")
 		}
 		return s, nil
-	}
-	cmd.Flags().Var(&value[string]{&name, parse, asIs, "NAME"}, "name", "beginning of the functions' names")
+	})
 	return cmd
 }

@@ -26,14 +26,9 @@ import (
 // storeEnv is the environment variable with the default of --store.
 const storeEnv = "FIRN_STORE"
 
-// newStores makes the help's topic about --store.
-func newStores() *cobra.Command {
-	return command("stores", nil, nil)
-}
-
 // storeVar adds --store.
 func storeVar(cmd *cobra.Command, store *string) {
-	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store",
+	textVar(cmd, store, "store", "URL",
 		"store of node IDs: see firn help stores (default $"+storeEnv+", or the user's own directory)")
 }
 

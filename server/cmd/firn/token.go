@@ -80,13 +80,13 @@ func newTokenList(a *app) *cobra.Command {
 	var file string
 	var asJSON bool
 	cmd := command("token list", noArgs, func(*cobra.Command, []string) error {
-		data, err := readTokens(file)
+		data, err := readfile.Read(file)
 		if err != nil {
 			return err
 		}
 		all, err := auth.Entries(data, file)
 		if err != nil {
-			return failed("", "%w", err)
+			return err
 		}
 		return a.printTokens(all, asJSON)
 	})
@@ -97,7 +97,7 @@ func newTokenList(a *app) *cobra.Command {
 
 // tokenFileVar adds --file, which is required.
 func tokenFileVar(cmd *cobra.Command, file *string) {
-	cmd.Flags().Var(&value[string]{file, notEmpty, nil, "FILE"}, "file", "token file, as of firn serve --tokens")
+	textVar(cmd, file, "file", "FILE", "token file, as of firn serve --tokens")
 	require(cmd, "file")
 }
 
@@ -172,18 +172,9 @@ func newTokenRemove(*app) *cobra.Command {
 	return cmd
 }
 
-// readTokens reads a token file.
-func readTokens(file string) ([]byte, error) {
-	data, err := readfile.Read(file)
-	if err != nil {
-		return nil, failed("", "%w", err)
-	}
-	return data, nil
-}
-
 // changeEntry changes an entry of an existing file.
 func changeEntry(file, name string, change func([]byte) ([]byte, error)) error {
-	if _, err := readTokens(file); err != nil {
+	if _, err := readfile.Read(file); err != nil {
 		return err
 	}
 	return editTokens(file, name, change)

@@ -15,11 +15,10 @@ import (
 type veilFlags struct{ file, sequencer string }
 
 func (f *veilFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().Var(&value[string]{&f.file, notEmpty, asIs, "FILE"}, "veil-key-file",
-		"file with the keys of veiled IDs")
+	textVar(cmd, &f.file, "veil-key-file", "FILE", "file with the keys of veiled IDs")
 	f.sequencer = "default"
-	name := func(s string) (string, error) { return s, grant.CheckName(s) }
-	cmd.Flags().Var(&value[string]{&f.sequencer, name, asIs, "NAME"}, "sequencer", "sequencer of veiled IDs")
+	parsedVar(cmd, &f.sequencer, "sequencer", "NAME", "sequencer of veiled IDs",
+		func(s string) (string, error) { return s, grant.CheckName(s) })
 }
 
 // veil returns the Veil for a layout. Without one, it is for the layout default,
