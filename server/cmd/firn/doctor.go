@@ -47,7 +47,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		Listen: slices.DeleteFunc(append(slices.Clone(s.listen), s.listenOnly[:]...), func(text string) bool { return text == "" }),
 	}
 	if s.store != "" {
-		if err := checkStoreURL(s.store); err != nil {
+		if err := checkStoreURL("store", s.store); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		}
 	}
 	if other != "" {
-		if err := checkStoreURL(other); err != nil {
+		if err := checkStoreURL("other-store", other); err != nil {
 			return err
 		}
 		c.Other, c.OtherError = a.openStore(ctx, other, false, a.note)

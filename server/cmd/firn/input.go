@@ -58,11 +58,27 @@ func (in *idInput) take(p records.Place, text string, bad error, do idHandler) (
 		in.missing++
 		return nil
 	}
+	in.bad++
 	if in.onBad != nil {
-		in.bad++
 		return in.onBad(p, bad)
 	}
-	return in.complain(in.app, in.out, p, bad)
+	return in.complain(p, bad)
+}
+
+// complain reports an invalid ID, up to maxComplaints of them. It flushes the
+// output first, so that both stay in order on a terminal.
+func (in *idInput) complain(where records.Place, err error) error {
+	if in.bad > maxComplaints {
+		if in.bad == maxComplaints+1 {
+			in.app.note("further invalid IDs are counted but not shown")
+		}
+		return nil
+	}
+	if e := in.out.Flush(); e != nil {
+		return e
+	}
+	in.app.complain(where.String(), err)
+	return nil
 }
 
 // badJSON reports texts that are not IDs as JSON, in their place.
@@ -186,23 +202,6 @@ func firstFew[T any](values []T, show func(T) string) string {
 
 // A tally counts the IDs, those that could not be read, and fields without one.
 type tally struct{ all, bad, missing int }
-
-// complain reports an invalid ID, up to maxComplaints of them. It flushes the
-// output first, so that both stay in order on a terminal.
-func (t *tally) complain(a *app, out *records.Writer, where records.Place, err error) error {
-	t.bad++
-	if t.bad > maxComplaints {
-		if t.bad == maxComplaints+1 {
-			a.note("further invalid IDs are counted but not shown")
-		}
-		return nil
-	}
-	if e := out.Flush(); e != nil {
-		return e
-	}
-	a.complain(where.String(), err)
-	return nil
-}
 
 // result returns nil if all IDs could be read.
 func (t tally) result(a *app, what string) error {

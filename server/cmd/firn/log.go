@@ -30,14 +30,7 @@ func (l *logFlags) flags(cmd *cobra.Command) {
 }
 
 // setLevel sets the current level to a value of --log-level.
-func (l *logFlags) setLevel(word string) {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(word))
-	l.level.Set(level)
-}
-
-// brokenPipes receives SIGPIPE, and nothing reads it.
-var brokenPipes = make(chan os.Signal, 1)
+func (l *logFlags) setLevel(word string) { _ = l.level.UnmarshalText([]byte(word)) }
 
 // logger returns a logger that writes to stderr. The log ends with the command,
 // after its error was reported.
@@ -45,7 +38,7 @@ func (l *logFlags) logger(a *app) *slog.Logger {
 	l.setLevel(l.logLevel)
 	// With a handler, a write to a pipe without a reader returns an error instead
 	// of ending the program. Commands that it starts do not inherit the handler.
-	signal.Notify(brokenPipes, syscall.SIGPIPE)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	var log *slog.Logger
 	log, a.log = logs.New(a.stderr, l.logFormat == "json", &l.level)
 	return log

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"path/filepath"
 	"strings"
 
@@ -18,9 +17,8 @@ func newSequencerMove(a *app) *cobra.Command {
 	var yes, asJSON bool
 	cmd := command("sequencer move", oneName, func(cmd *cobra.Command, args []string) error {
 		ctx, name := asOperator(cmd.Context()), args[0]
-		var e *stores.Error
-		if err := stores.Check(to); to != machineStore && errors.As(err, &e) {
-			return misuse(e.Hint, "--to: %w", err)
+		if err := checkStoreURL("to", to); err != nil {
+			return err
 		}
 		source, err := a.openPlace(ctx, from, false)
 		if err != nil {

@@ -30,7 +30,7 @@ func (s *serveCmd) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	all = append(all, s.checkValues()...)
 	all = append(all, s.checkNodes(lookUp)...)
 	if s.store != "" {
-		err := checkStoreURL(s.store)
+		err := checkStoreURL("store", s.store)
 		if err == nil && s.from["store"].where != "" {
 			err = checkWholePath(s.store)
 		}
@@ -105,8 +105,7 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	}
 	var err error
 	if s.isStatic() {
-		c := s.staticConfig(node)
-		_, err = service.NewStaticBackend(service.StaticBackendConfig{Layout: c.Layout, Node: c.Node, Options: c.Options})
+		_, err = service.NewStaticBackend(*s.staticConfig(node))
 	} else {
 		err = grant.DefaultConfig(nil, layout, s.Sequencers.MaxAhead).Check()
 	}

@@ -10,19 +10,14 @@ import (
 
 // An interruption is a signal that ended a command's context. It matches
 // context.Canceled.
-type interruption struct{ os.Signal }
+type interruption struct{ syscall.Signal }
 
 func (i *interruption) Error() string { return "signal: " + i.String() }
 
 func (i *interruption) Is(target error) bool { return target == context.Canceled }
 
 // code returns the exit code of a command that the signal interrupted.
-func (i *interruption) code() int {
-	if s, ok := i.Signal.(syscall.Signal); ok {
-		return 128 + int(s)
-	}
-	return 128 + 2
-}
+func (i *interruption) code() int { return exitSignal + int(i.Signal) }
 
 // untilSignal returns a context that ends at the first of the signals; its
 // cause is then an interruption. Later, each signal is sent to next, which may
@@ -37,7 +32,7 @@ func untilSignal(parent context.Context, next chan<- os.Signal, signals ...os.Si
 		for {
 			select {
 			case s := <-arrived:
-				cancel(&interruption{s})
+				cancel(&interruption{s.(syscall.Signal)}) // as all are that Go has on these systems
 				select {
 				case next <- s:
 				case <-stopped:

@@ -91,25 +91,26 @@ func openStoreURL(ctx context.Context, text string, create bool) (grant.Store, e
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return s, urlError(err)
+	return s, urlError("store", err)
 }
 
-// checkStoreURL validates the URL of a store without contacting the store.
-func checkStoreURL(text string) error {
+// checkStoreURL validates the URL of a store, the value of a flag, without
+// contacting the store.
+func checkStoreURL(flag, text string) error {
 	if text == machineStore {
 		return nil
 	}
-	return urlError(stores.Check(text))
+	return urlError(flag, stores.Check(text))
 }
 
-// urlError adds a hint to an error of stores.
-func urlError(err error) error {
+// urlError adds a hint, and the flag with the URL, to an error of stores.
+func urlError(flag string, err error) error {
 	var e *stores.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &e) && e.InvalidURL:
-		return wrongFlag("store", "", e.Hint, "%w", err)
+		return wrongFlag(flag, "", e.Hint, "%w", err)
 	case e != nil && e.Directory && e.Hint == "":
 		return storeError(e.Err)
 	case e != nil:

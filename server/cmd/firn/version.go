@@ -34,10 +34,6 @@ func buildOf() build {
 	return b
 }
 
-func (b build) text() string {
-	return fmt.Sprintf("firn %s (%s, %s/%s)", b.Version, b.Go, b.OS, b.Arch)
-}
-
 func newVersion(a *app) *cobra.Command {
 	var asJSON, asLicenses bool
 	cmd := command("version", noArgs, func(*cobra.Command, []string) error {
@@ -47,7 +43,7 @@ func newVersion(a *app) *cobra.Command {
 		case asJSON:
 			a.printJSON(b)
 		default:
-			fmt.Fprintln(a.stdout, b.text())
+			fmt.Fprintf(a.stdout, "firn %s (%s, %s/%s)\n", b.Version, b.Go, b.OS, b.Arch)
 		}
 		return nil
 	})
