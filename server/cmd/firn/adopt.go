@@ -21,12 +21,9 @@ import (
 
 // An adoptCmd has the flags of the command adopt.
 type adoptCmd struct {
-	app        *app
+	*checkInput
 	name       string
 	layout     firn.Layout
-	from       form.Form
-	csv        string
-	memory     uint64
 	nodes      *grant.NodeRange
 	generators uint64 // the number of generators that made the IDs; 0: unknown
 	stopped    bool
@@ -37,7 +34,7 @@ type adoptCmd struct {
 }
 
 func newAdopt(a *app) *cobra.Command {
-	c := adoptCmd{app: a, memory: 1 << 30}
+	c := adoptCmd{checkInput: newCheckInput(a)}
 	first := func(cmd *cobra.Command, args []string) error { return oneName(cmd, args[:min(len(args), 1)]) }
 	cmd := command("adopt", first, func(cmd *cobra.Command, args []string) error {
 		c.name, args = args[0], args[1:]
@@ -53,8 +50,7 @@ func newAdopt(a *app) *cobra.Command {
 	})
 	layoutVar(cmd, &c.layout, firn.ParseLayout,
 		"layout of the IDs (default the one that they fit best, to be confirmed)")
-	encodingVar(cmd, &c.from)
-	csvVar(cmd, &c.csv)
+	c.vars(cmd)
 	cmd.Flags().Uint64Var(&c.generators, "generators", 0,
 		"number of generators that made the IDs, to confirm a guessed layout")
 	nodesVar(cmd, &c.nodes, "node IDs of the sequencer (default the largest free half, quarter, …)")
@@ -64,18 +60,17 @@ func newAdopt(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&c.shadow, "shadow", false,
 		"compare a stream of the other generator's IDs with those of the sequencer")
 	storeVar(cmd, &c.store)
-	sizeVar(cmd, &c.memory, "memory", "maximum memory for the IDs")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "stopped")
 	return cmd
 }
 
 // run reads the IDs, and prints or creates the sequencer.
 func (c *adoptCmd) run(ctx context.Context, files []string) error {
-	report, missing, err := c.read(ctx, files)
+	report, err := c.read(ctx, files)
 	if err != nil {
 		return err
 	}
-	c.print(report, missing)
+	c.print(report)
 	if err := c.refuseUnfit(report); err != nil {
 		return err
 	}
@@ -183,40 +178,36 @@ func (c *adoptCmd) refuseUnfit(r check.Report) error {
 // adoptSample is how many IDs decide about the layout.
 const adoptSample = 10_000
 
-// read reads the IDs, and guesses the layout if none is named. missing is how
-// many fields have no ID.
-func (c *adoptCmd) read(ctx context.Context, files []string) (report check.Report, missing int, err error) {
+// read reads the IDs, and guesses the layout if none is named.
+func (c *adoptCmd) read(ctx context.Context, files []string) (report check.Report, err error) {
 	if c.from.Is(firn.Raw) && c.layout.IsZero() {
-		return report, 0, misuse("name their layout with --layout", "--from raw: the size of the IDs is needed")
+		return report, misuse("name their layout with --layout", "--from raw: the size of the IDs is needed")
 	}
 	summary := inspect.NewSummary(inspect.Options{From: c.from}, c.app.now())
-	r := newCheckInput(c.app, c.csv, c.from, c.layout.Bits(), c.memory)
-	for _, name := range files {
-		err := r.file(ctx, name, func(where records.Place, text string) (bad, err error) {
-			if c.layout.IsZero() && summary.Judged() < adoptSample {
-				if bad = summary.Add(text); bad != nil {
-					return bad, nil
-				}
+	c.bits = c.layout.Bits()
+	err = c.files(ctx, files, func(where records.Place, text string) (bad, err error) {
+		if c.layout.IsZero() && summary.Judged() < adoptSample {
+			if bad = summary.Add(text); bad != nil {
+				return bad, nil
 			}
-			return r.add(where, text)
-		})
-		if err != nil {
-			return check.Report{}, 0, err
 		}
-	}
+		return c.add(where, text)
+	})
 	switch {
-	case r.all == 0:
-		return check.Report{}, 0, misuse("", "there is no ID to read")
-	case r.bad > 0:
-		return check.Report{}, 0, r.result(c.app, "IDs")
+	case err != nil:
+		return report, err
+	case c.all == 0:
+		return report, misuse("", "there is no ID to read")
+	case c.bad > 0:
+		return report, c.result(c.app, "IDs")
 	}
 	if c.guessed = c.layout.IsZero(); c.guessed {
 		c.layout = summary.Report().Layout
 	}
-	return r.Report(c.layout, c.app.now()), r.missing, nil
+	return c.Report(c.layout, c.app.now()), nil
 }
 
-func (c *adoptCmd) print(r check.Report, missing int) {
+func (c *adoptCmd) print(r check.Report) {
 	st := c.app.style()
 	var x rows
 	x.add("IDs", "%s", countText(st, r.Count))
@@ -231,8 +222,8 @@ func (c *adoptCmd) print(r check.Report, missing int) {
 	if r.Small > 0 {
 		x.add("note", "%s", inspect.SmallText(r.Small))
 	}
-	if missing > 0 {
-		x.add("note", "%s", inspect.MissingText(missing))
+	if c.missing > 0 {
+		x.add("note", "%s", inspect.MissingText(c.missing))
 	}
 	if r.Foreign > 0 {
 		x.add("foreign", "%s", st.red(countText(st, r.Foreign)+" IDs do not fit"))
@@ -309,16 +300,16 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 			fmt.Fprintf(c.app.stdout, "contact  %s  %s\n", text, contact)
 		}
 	}
-	in := idInput{app: c.app, out: records.NewWriter(io.Discard), from: c.from, bits: 64, skipsMissing: true}
+	c.bits, c.out = 64, records.NewWriter(io.Discard)
 	digits := inspect.NewDigits(c.app.now())
-	err = in.file(ctx, "-", func(_ records.Place, text string) (bad, err error) {
+	err = c.file(ctx, "-", func(_ records.Place, text string) (bad, err error) {
 		old, contact, bad := shadow.Old(text)
 		if bad != nil {
 			return bad, nil
 		}
 		meets(text, contact)
 		digits.Add(old)
-		if n := in.all; n >= 8 && n&(n-1) == 0 {
+		if n := c.all; n >= 8 && n&(n-1) == 0 {
 			if err := roundedStream(digits, config.Layout); err != nil {
 				return nil, err
 			}
@@ -335,8 +326,8 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	if e := q.Close(late); e != nil {
 		c.app.note("%s", textfmt.Message(e))
 	}
-	fmt.Fprintf(c.app.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", in.all-in.bad,
-		in.all-in.bad, c.name, contacts)
+	fmt.Fprintf(c.app.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", c.all-c.bad,
+		c.all-c.bad, c.name, contacts)
 	if err = cmp.Or(err, roundedStream(digits, config.Layout)); err != nil {
 		return err
 	}
@@ -346,7 +337,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	if r := digits.Rounding(config.Layout, nil); r.How != "" {
 		c.app.note("the IDs of the other generator: %s", r)
 	}
-	return in.result(c.app, "IDs")
+	return c.result(c.app, "IDs")
 }
 
 // roundedStream refuses IDs that were rounded: equal ones may differ then.

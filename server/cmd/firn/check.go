@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,25 +23,20 @@ import (
 )
 
 func newCheck(a *app) *cobra.Command {
-	var (
-		layout firn.Layout
-		from   form.Form
-		bits   int
-		memory = uint64(1 << 30)
-		csv    string
-		asJSON bool
-	)
+	c := newCheckInput(a)
+	var layout firn.Layout
+	var asJSON bool
 	cmd := command("check", nil, func(cmd *cobra.Command, args []string) error {
 		switch {
 		case layout.IsZero():
-		case bits != 0 && layout.Bits() != bits:
-			return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", bits, layout, layout.Bits())
+		case c.bits != 0 && layout.Bits() != c.bits:
+			return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", c.bits, layout, layout.Bits())
 		case layout.Bits() > 128:
 			return misuse("", "IDs of layout %s have %d bits: check reads IDs of up to 128 bits", layout, layout.Bits())
 		default:
-			bits = layout.Bits()
+			c.bits = layout.Bits()
 		}
-		if memory == 0 {
+		if c.memory == 0 {
 			return misuse("write a size such as 512MiB or 2GiB", "--memory 0: check keeps all IDs in memory")
 		}
 		if len(args) == 0 {
@@ -51,14 +47,11 @@ func newCheck(a *app) *cobra.Command {
 		}
 		// Otherwise the collector would let the heap grow to twice the size of
 		// the data.
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
-		c := newCheckInput(a, csv, from, bits, memory)
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(c.memory) + 64<<20))
 		c.onBad = c.keepBad
 		began := time.Now()
-		for _, name := range args {
-			if err := c.file(cmd.Context(), name, c.add); err != nil {
-				return err
-			}
+		if err := c.files(cmd.Context(), args, c.add); err != nil {
+			return err
 		}
 		r := checkReport{c.Report(layout, a.now()), c, layout, time.Since(began)}
 		if asJSON {
@@ -72,10 +65,8 @@ func newCheck(a *app) *cobra.Command {
 		return nil
 	})
 	layoutVar(cmd, &layout, firn.ParseLayout, "layout of the IDs, for times (default none)")
-	encodingVar(cmd, &from)
-	bitsVar(cmd, &bits, "size of the IDs: auto, 64 or 128; --from raw needs it")
-	csvVar(cmd, &csv)
-	sizeVar(cmd, &memory, "memory", "maximum memory for the IDs")
+	c.vars(cmd)
+	bitsVar(cmd, &c.bits, "size of the IDs: auto, 64 or 128; --from raw needs it")
 	jsonVar(cmd, &asJSON)
 	return cmd
 }
@@ -84,17 +75,31 @@ func newCheck(a *app) *cobra.Command {
 type checkInput struct {
 	idInput
 	check.Checker
-	memory   uint64
+	memory   uint64   // in bytes
 	badFirst []string // lines that are not IDs
 	places   records.Places
 }
 
-// newCheckInput returns a checkInput that keeps IDs in so many bytes of memory.
-func newCheckInput(a *app, csv string, from form.Form, bits int, memory uint64) *checkInput {
-	return &checkInput{
-		idInput: idInput{app: a, out: records.NewWriter(io.Discard), csv: csv, from: from, bits: bits, skipsMissing: true},
-		Checker: check.Checker{Max: memory / check.BytesPerID}, memory: memory,
+func newCheckInput(a *app) *checkInput {
+	return &checkInput{idInput: idInput{app: a, skipsMissing: true}, memory: 1 << 30}
+}
+
+// vars adds --from, --csv and --memory.
+func (c *checkInput) vars(cmd *cobra.Command) {
+	encodingVar(cmd, &c.from)
+	csvVar(cmd, &c.csv)
+	sizeVar(cmd, &c.memory, "memory", "maximum memory for the IDs")
+}
+
+// files calls do for every ID in files.
+func (c *checkInput) files(ctx context.Context, names []string, do idHandler) error {
+	c.Max, c.out = c.memory/check.BytesPerID, records.NewWriter(io.Discard)
+	for _, name := range names {
+		if err := c.file(ctx, name, do); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // add adds the next ID. The first one determines the form of all.

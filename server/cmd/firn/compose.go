@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,11 +16,9 @@ import (
 )
 
 func newCompose(a *app) *cobra.Command {
+	c := form.Composer{Layout: firn.Default()}
 	var (
-		layout = firn.Default()
-		t      time.Time
 		node   string
-		seq    uint64
 		format form.Form
 		prefix string
 		asJSON bool
@@ -32,28 +29,27 @@ func newCompose(a *app) *cobra.Command {
 		}
 		return noArgs(cmd, args)
 	}, func(cmd *cobra.Command, args []string) error {
+		c.HasTime = cmd.Flags().Changed("time")
+		c.Node = func(l firn.Layout) (uint64, error) { return readNode(l, cmp.Or(node, "0"), true) }
 		if len(args) == 1 {
 			if cmd.Flags().Changed("format") {
 				return misuse("", "compose - prints dec and hex; --format needs a single ID")
 			}
-			c := form.Composer{Layout: layout, Time: t, HasTime: cmd.Flags().Changed("time"), Seq: seq}
-			c.Node = func(l firn.Layout) (uint64, error) { return readNode(l, cmp.Or(node, "0"), true) }
 			return composeLines(cmd.Context(), a, &c)
 		}
-		if !cmd.Flags().Changed("time") {
+		if !c.HasTime {
 			return misuse("firn compose --time now", "--time is missing")
 		}
-		if err := outputForm(cmd, &format, layout, prefix); err != nil {
+		if err := outputForm(cmd, &format, c.Layout, prefix); err != nil {
 			return err
 		}
-		p := firn.Parts{Time: t, Seq: seq}
-		var err error
-		if p.Node, err = readNode(layout, cmp.Or(node, "0"), true); err != nil {
-			return err
-		}
-		id, err := form.Compose(layout, p)
+		n, err := c.Node(c.Layout)
 		if err != nil {
-			return misuse(composeHint(layout, err), "%w", err)
+			return err
+		}
+		id, err := form.Compose(c.Layout, firn.Parts{Time: c.Time, Node: n, Seq: c.Seq})
+		if err != nil {
+			return misuse(composeHint(c.Layout, err), "%w", err)
 		}
 		switch {
 		case asJSON:
@@ -65,10 +61,10 @@ func newCompose(a *app) *cobra.Command {
 		}
 		return nil
 	})
-	layoutVar(cmd, &layout, parseMadeLayout, "layout of the ID")
-	timeVar(cmd, a, &t, "time", "time of the ID: RFC 3339, a date, Unix milliseconds, now or -1h")
+	layoutVar(cmd, &c.Layout, parseMadeLayout, "layout of the ID")
+	timeVar(cmd, a, &c.Time, "time", "time of the ID: RFC 3339, a date, Unix milliseconds, now or -1h")
 	nodeVar(cmd, &node, "node of the ID, 0 by default")
-	numberVar(cmd, &seq, "seq", "", "sequence number within the tick")
+	numberVar(cmd, &c.Seq, "seq", "", "sequence number within the tick")
 	formVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
 	jsonVar(cmd, &asJSON)

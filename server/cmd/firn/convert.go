@@ -16,35 +16,30 @@ import (
 )
 
 func newConvert(a *app) *cobra.Command {
+	c := convertCmd{idInput: idInput{app: a}, to: form.Of(firn.Decimal)}
 	var (
-		from   form.Form
-		to     = form.Of(firn.Decimal)
 		prefix string
 		veiled veilFlags
 		layout firn.Layout
-		bits   int
-		csv    string
-		asJSON bool
 	)
 	cmd := command("convert", wantArgs("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
-		c := converter{app: a, from: from, to: to, bits: bits, asJSON: asJSON}
-		if from.IsTyped() {
+		if c.from.IsTyped() {
 			c.from = form.TypedAs(prefix)
 		}
-		if to.IsTyped() || !from.IsTyped() {
+		if c.to.IsTyped() || !c.from.IsTyped() {
 			if err := usePrefix(&c.to, "to", prefix); err != nil {
 				return err
 			}
 		}
-		if to.IsVeiled() || from.IsVeiled() {
+		if c.to.IsVeiled() || c.from.IsVeiled() {
 			v, err := veiled.veil(a, layout)
 			if err != nil {
 				return err
 			}
-			if from.IsVeiled() {
+			if c.from.IsVeiled() {
 				c.from = form.VeiledBy(v)
 			}
-			if to.IsVeiled() {
+			if c.to.IsVeiled() {
 				c.to = form.VeiledBy(v)
 			}
 		} else if err := noVeil(cmd); err != nil {
@@ -54,39 +49,34 @@ func newConvert(a *app) *cobra.Command {
 			return err
 		}
 		c.out = records.NewWriter(a.stdout.Writer)
-		in := idInput{app: a, out: c.out, csv: csv, from: c.from, bits: c.bits}
-		if asJSON {
-			in.onBad = in.badJSON
+		if c.asJSON {
+			c.onBad = c.badJSON
 		}
-		if err := in.each(cmd.Context(), args, c.convert); err != nil {
+		if err := c.each(cmd.Context(), args, c.convert); err != nil {
 			return err
 		}
-		return in.result(a, "IDs")
+		return c.result(a, "IDs")
 	})
-	encodingVar(cmd, &from)
-	formVar(cmd, &to, "to", "", "output format (default dec)")
+	encodingVar(cmd, &c.from)
+	formVar(cmd, &c.to, "to", "", "output format (default dec)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
 	veiled.flags(cmd)
 	layoutVar(cmd, &layout, firn.ParseLayout, "layout of veiled IDs (default default, or uuidv7 for 128 bits)")
-	bitsVar(cmd, &bits, "size of the IDs: auto, 64 or 128")
-	csvVar(cmd, &csv)
-	jsonVar(cmd, &asJSON)
+	bitsVar(cmd, &c.bits, "size of the IDs: auto, 64 or 128")
+	csvVar(cmd, &c.csv)
+	jsonVar(cmd, &c.asJSON)
 	return cmd
 }
 
-// A converter converts IDs to another format.
-type converter struct {
-	app    *app
-	from   form.Form
+// A convertCmd converts IDs to another format.
+type convertCmd struct {
+	idInput
 	to     form.Form
-	bits   int // 0: as in the text
 	asJSON bool
-
-	out *records.Writer
 }
 
 // check rejects flags that exclude each other.
-func (c *converter) check() error {
+func (c *convertCmd) check() error {
 	from, isFormat := c.from.Format()
 	switch {
 	case c.to.Is(firn.UUID) && c.bits == 64:
@@ -106,7 +96,7 @@ func (c *converter) check() error {
 }
 
 // convert converts one ID. Those of 96 and 160 bits have few formats.
-func (c *converter) convert(_ records.Place, from string) (bad, err error) {
+func (c *convertCmd) convert(_ records.Place, from string) (bad, err error) {
 	id, _, bad := c.from.Decode(from, c.bits)
 	if _, ok := errors.AsType[*form.AmbiguousError](bad); ok {
 		bad = fmt.Errorf("%w with --from", bad)

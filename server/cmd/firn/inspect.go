@@ -23,16 +23,15 @@ import (
 type inspectCmd struct {
 	inspect.Options // the layout, zero if none is given; the encoding; the time
 
-	app                  *app
-	asJSON, all, summary bool
-	csv                  string
-	veiled               veilFlags
+	idInput
+	asJSON, summary, unlikely bool
+	veiled                    veilFlags
 
 	style style
 }
 
 func newInspect(a *app) *cobra.Command {
-	c := inspectCmd{app: a}
+	c := inspectCmd{idInput: idInput{app: a}}
 	cmd := command("inspect", wantArgs("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
 		switch {
 		case c.From.Is(firn.Raw):
@@ -54,7 +53,7 @@ func newInspect(a *app) *cobra.Command {
 	csvVar(cmd, &c.csv)
 	jsonVar(cmd, &c.asJSON)
 	cmd.Flags().BoolVar(&c.summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
-	cmd.Flags().BoolVar(&c.all, "all", false, "also show unlikely readings")
+	cmd.Flags().BoolVar(&c.unlikely, "all", false, "also show unlikely readings")
 	cmd.MarkFlagsMutuallyExclusive("summary", "all")
 	return cmd
 }
@@ -62,27 +61,27 @@ func newInspect(a *app) *cobra.Command {
 // run shows the IDs, each or all together.
 func (c *inspectCmd) run(ctx context.Context, args []string) error {
 	c.style = c.app.style()
-	in := idInput{app: c.app, out: records.NewWriter(c.app.stdout.Writer), csv: c.csv, from: c.From}
+	c.out, c.from = records.NewWriter(c.app.stdout.Writer), c.From
 	if bits := c.Layout.Bits(); bits == 64 || bits == 128 {
-		in.bits = bits
+		c.bits = bits
 	}
 	if c.summary {
-		return c.summarize(ctx, &in, args)
+		return c.summarize(ctx, args)
 	}
 	if c.asJSON {
-		in.onBad = in.badJSON
+		c.onBad = c.badJSON
 	}
-	to := json.NewEncoder(in.out)
+	to := json.NewEncoder(c.out)
 	var one bytes.Buffer
 	first := true // of a column
-	err := in.each(ctx, args, func(where records.Place, text string) (bad, err error) {
+	err := c.each(ctx, args, func(where records.Place, text string) (bad, err error) {
 		c.Now = c.app.now()
 		r, bad := inspect.Read(text, c.Options)
 		if bad != nil {
 			return bad, nil
 		}
 		one.Reset()
-		inColumn := where.Line > 0 && !c.all
+		inColumn := where.Line > 0 && !c.unlikely
 		switch {
 		case c.asJSON && !c.Layout.IsZero():
 			return nil, to.Encode(r.Readings[0].Parts())
@@ -95,15 +94,15 @@ func (c *inspectCmd) run(ctx context.Context, args []string) error {
 			printLine(&one, &r, first, !c.Layout.IsZero())
 			first = false
 		default:
-			c.print(&one, &r, in.all > 1)
+			c.print(&one, &r, c.all > 1)
 		}
-		_, err = in.out.Write(one.Bytes())
+		_, err = c.out.Write(one.Bytes())
 		return nil, err
 	})
 	if err != nil {
 		return err
 	}
-	return in.result(c.app, "IDs")
+	return c.result(c.app, "IDs")
 }
 
 // printLine shows an ID of a column to people, on one line below the names of
@@ -250,7 +249,7 @@ func (c *inspectCmd) others(w io.Writer, best *inspect.Reading, readings []inspe
 	hidden := 0
 	for i := range readings {
 		x := &readings[i]
-		if !c.all && x.Likelihood() == inspect.Unlikely {
+		if !c.unlikely && x.Likelihood() == inspect.Unlikely {
 			hidden++
 			continue
 		}
@@ -274,23 +273,23 @@ func (c *inspectCmd) others(w io.Writer, best *inspect.Reading, readings []inspe
 }
 
 // summarize reports on all IDs together.
-func (c *inspectCmd) summarize(ctx context.Context, in *idInput, args []string) error {
+func (c *inspectCmd) summarize(ctx context.Context, args []string) error {
 	s := inspect.NewSummary(c.Options, c.app.now())
-	in.skipsMissing = true
-	err := in.each(ctx, args, func(_ records.Place, text string) (bad, err error) { return s.Add(text), nil })
+	c.skipsMissing = true
+	err := c.each(ctx, args, func(_ records.Place, text string) (bad, err error) { return s.Add(text), nil })
 	if err != nil {
 		return err
 	}
 	if r := s.Report(); c.asJSON {
-		in.app.printJSON(r.JSON(in.bad, in.missing))
+		c.app.printJSON(r.JSON(c.bad, c.missing))
 	} else {
-		printSummary(in.app, r, in.tally)
+		c.printSummary(r)
 	}
-	return in.result(in.app, "IDs")
+	return c.result(c.app, "IDs")
 }
 
-func printSummary(a *app, r inspect.Report, t tally) {
-	st := a.style()
+func (c *inspectCmd) printSummary(r inspect.Report) {
+	st := c.style
 	var x rows
 	x.add("IDs", "%s", st.bold(countText(st, uint64(r.Count))))
 	switch {
@@ -314,15 +313,15 @@ func printSummary(a *app, r inspect.Report, t tally) {
 		}
 		x.add("nodes", "%s%s", more, countText(st, uint64(r.Nodes)))
 	}
-	list := r.Anomalies(t.bad)
+	list := r.Anomalies(c.bad)
 	for _, text := range list {
 		x.add("anomaly", "%s", st.yellow(text))
 	}
 	if len(list) == 0 && r.Count > 0 {
 		x.add("anomalies", "%s", st.green("none"))
 	}
-	for _, text := range r.Notes(t.missing) {
+	for _, text := range r.Notes(c.missing) {
 		x.add("note", "%s", text)
 	}
-	x.print(a.stdout, st)
+	x.print(c.app.stdout, st)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/issued"
@@ -19,8 +18,8 @@ import (
 )
 
 func newWho(a *app) *cobra.Command {
+	in := &idInput{app: a}
 	var (
-		from   form.Form
 		logs   []string
 		search issued.Search
 		asJSON bool
@@ -37,10 +36,10 @@ func newWho(a *app) *cobra.Command {
 		if len(ids) == 0 {
 			return misuse(usage(cmd), "the ID is missing: all arguments are issue logs")
 		}
-		in := &idInput{app: a, out: records.NewWriter(a.stdout), from: from}
+		in.out = records.NewWriter(a.stdout)
 		lists := make(map[string]bool) // files, and whether an ID is in it
 		err := in.each(cmd.Context(), ids, func(at records.Place, text string) (bad, err error) {
-			as, bad := from.Decodings(text, 0)
+			as, bad := in.from.Decodings(text, 0)
 			if bad == nil {
 				search.Queries = append(search.Queries, &issued.Query{Text: text, As: as})
 			} else if issued.IsLine(text) {
@@ -87,7 +86,7 @@ func newWho(a *app) *cobra.Command {
 		}
 		return answerNo()
 	})
-	encodingVar(cmd, &from)
+	encodingVar(cmd, &in.from)
 	cmd.Flags().StringArrayVar(&logs, "log", nil, "`FILE` of an issue log, also compressed with gzip, or - for the standard input")
 	cmd.Flags().StringVar(&search.Sequencer, "sequencer", "", "`NAME` of the only sequencer whose IDs to find")
 	cmd.Flags().BoolVar(&search.Complete, "complete", false,
