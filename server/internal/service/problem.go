@@ -32,9 +32,9 @@ type Problem struct {
 	err    error
 }
 
-// Problemf returns a Problem with a formatted detail.
+// Problemf returns a Problem with a formatted detail, and the Retry of its kind.
 func Problemf(k Kind, format string, a ...any) *Problem {
-	return &Problem{Kind: k, Detail: fmt.Sprintf(format, a...)}
+	return &Problem{Kind: k, Detail: fmt.Sprintf(format, a...), Retry: kinds[k].retry}
 }
 
 func (p *Problem) Error() string { return p.Detail }
@@ -127,8 +127,8 @@ func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	p := &Problem{Kind: kindOf(err), Detail: textfmt.Message(err), err: err}
-	p.Retry = kinds[p.Kind].retry
+	p := Problemf(kindOf(err), "%s", textfmt.Message(err))
+	p.err = err
 	if kinds[p.Kind].logged {
 		p.Cause = err
 	}

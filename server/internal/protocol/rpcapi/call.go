@@ -2,7 +2,6 @@ package rpcapi
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -84,8 +83,8 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	}
 	if fields > maxFields {
 		k.cancel()
-		return ctx, newCallError(service.BadParameter, fmt.Sprintf("the call has %d fields of metadata: the limit is %d", fields,
-			maxFields), 0)
+		return ctx, &callError{Problem: service.Problemf(service.BadParameter,
+			"the call has %d fields of metadata: the limit is %d", fields, maxFields)}
 	}
 	if k.public {
 		listen.Charge(m.Conn, publicCost)

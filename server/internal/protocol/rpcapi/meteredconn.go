@@ -3,7 +3,6 @@ package rpcapi
 import (
 	"crypto/tls"
 	"encoding/binary"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -184,8 +183,8 @@ func (m *meteredConn) admit(k *call, known bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.total.calls.Load() > manyCalls && len(m.open) > fewCalls {
-		return newCallError(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: "+
-			"set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
+		return &callError{Problem: service.Problemf(service.Busy, "the server has more than %d open calls, so each "+
+			"connection may have only %d: set deadlines, or use more servers", manyCalls, fewCalls)}
 	}
 	if known {
 		m.authenticated = true

@@ -3,7 +3,6 @@ package rpcapi
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
@@ -94,9 +93,7 @@ func (s *Server) reserveAnswer(ctx context.Context, k *call, l *firn.Layout, n i
 		k.reserved = size
 		return nil
 	}
-	p := service.Problemf(service.Busy, "earlier answers were not read in %v, %d MiB of this connection or %d MiB of "+
+	return service.Problemf(service.Busy, "earlier answers were not read in %v, %d MiB of this connection or %d MiB of "+
 		"all: no ID was taken; take fewer at a time, or use another connection or server",
 		s.front.RequestTimeout, maxHeld>>20, maxHeldAll>>20)
-	p.Retry = time.Second
-	return p
 }

@@ -3,7 +3,6 @@ package rpcapi
 import (
 	"context"
 	"errors"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -36,11 +35,6 @@ func (e *callError) GRPCStatus() *status.Status {
 		return with
 	}
 	return st
-}
-
-// newCallError returns the error of a call.
-func newCallError(k service.Kind, text string, retry time.Duration) error {
-	return &callError{Problem: &service.Problem{Kind: k, Detail: text, Retry: retry}}
 }
 
 // invalid returns the error of a call with an invalid field, or one that is

@@ -115,7 +115,7 @@ func (s *Server) Drain() { s.drain() }
 // runs when it returns.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.drain()
-	s.stop(newCallError(service.Draining, "the server is shutting down: call another one", 0))
+	s.stop(&callError{Problem: service.Problemf(service.Draining, "the server is shutting down: call another one")})
 	cut := context.AfterFunc(ctx, s.grpc.Stop)
 	s.grpc.GracefulStop()
 	if !cut() {
@@ -195,7 +195,7 @@ func (s identifiedStream) RecvMsg(m any) error {
 func (s *Server) ended(ctx context.Context, method string, begin time.Time, err *error) {
 	if what := recover(); what != nil {
 		s.front.Logger.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
-		*err = newCallError(service.Internal, "see the server's log", 0)
+		*err = &callError{Problem: service.Problemf(service.Internal, "see the server's log")}
 	}
 	callOf(ctx).handlerEnded(*err == nil)
 	kind, took := kindOf(*err), time.Since(begin)
