@@ -124,10 +124,8 @@ func (c *Cluster) keys() {
 	c.write("tokens.csv", []byte(AdminToken+",admin,1,\"system:masters\"\n"))
 }
 
-func (c *Cluster) write(name string, content []byte) string {
-	path := filepath.Join(c.dir, name)
-	must.Do(c.t, os.WriteFile(path, content, 0o600))
-	return path
+func (c *Cluster) write(name string, content []byte) {
+	must.Do(c.t, os.WriteFile(filepath.Join(c.dir, name), content, 0o600))
 }
 
 func (c *Cluster) end() {
