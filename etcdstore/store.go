@@ -213,9 +213,7 @@ func (s *store) List(ctx context.Context, prefix string, yield func(key string, 
 		if err != nil {
 			return failed(call, fmt.Sprintf("list keys with %q", prefix), err)
 		}
-		if revision == 0 {
-			revision = r.Header.Revision
-		}
+		revision = cmp.Or(revision, r.Header.Revision)
 		for _, kv := range r.Kvs {
 			if call.Err() != nil {
 				return failed(call, fmt.Sprintf("list keys with %q", prefix), call.Err())

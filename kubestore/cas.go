@@ -2,6 +2,7 @@ package kubestore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -161,10 +162,7 @@ func (s *store) successor(ctx context.Context, name, from string, denied bool) (
 	if errors.Is(err, errStopped) {
 		return first, nil
 	}
-	if err == nil {
-		err = errors.New("the watch ended without an event")
-	}
-	return nil, err
+	return nil, cmp.Or(err, errors.New("the watch ended without an event"))
 }
 
 // watchQuery returns the query for the events of one Lease.

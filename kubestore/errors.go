@@ -1,6 +1,7 @@
 package kubestore
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,10 +46,7 @@ func newRefusal(answer *http.Response, body []byte) *refusal {
 }
 
 func (r *refusal) Error() string {
-	if r.status.Message != "" {
-		return r.status.Message
-	}
-	return fmt.Sprintf("the answer is %d %s", r.code, http.StatusText(r.code))
+	return cmp.Or(r.status.Message, fmt.Sprintf("the answer is %d %s", r.code, http.StatusText(r.code)))
 }
 
 // isAboutLease reports whether the API server has refused a write because of the

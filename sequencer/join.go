@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -71,9 +72,7 @@ func (q *SequencerOf[I]) Leave(ctx context.Context) error {
 			}
 			return s.Phase == grant.Idle || q.wanted
 		})
-		if err == nil {
-			err = notGivenBack
-		}
+		err = cmp.Or(err, notGivenBack)
 	}
 	switch {
 	case err == nil:

@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,9 +82,7 @@ func (q *SequencerOf[I]) checkLayout(l firn.Layout, o *Options, name string, bit
 func open[I firn.AnyID](ctx context.Context, s grant.Store, name string, o *Options, bits int, twin string,
 	newGenerator func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)) (*SequencerOf[I], error) {
 	q := &SequencerOf[I]{newGenerator: newGenerator}
-	if o == nil {
-		o = new(Options)
-	}
+	o = cmp.Or(o, new(Options))
 	info, err := o.lookupOrCreate(ctx, s, name, func(l firn.Layout) error {
 		return q.checkLayout(l, o, name, bits, twin)
 	})

@@ -75,13 +75,9 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 		return nil, nil, wrong("write a URL such as postgres://firn@db.example:5432/firn?sslmode=verify-full",
 			"postgres: %w", innermost(err))
 	}
-	if u.password != "" {
-		c.Password = u.password
-	}
+	c.Password = cmp.Or(u.password, c.Password)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, u.timeout)
-	if c.RuntimeParams["application_name"] == "" {
-		c.RuntimeParams["application_name"] = "firn"
-	}
+	c.RuntimeParams["application_name"] = cmp.Or(c.RuntimeParams["application_name"], "firn")
 	return c, o, nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,9 +66,7 @@ func (p *endpoint) resolve(s *serveCmd) error {
 		return failed("write the address as a number, such as "+defaultListen, "%w", err)
 	}
 	if err != nil || p.text == "" {
-		if err == nil {
-			err = errors.New("the address is empty")
-		}
+		err = cmp.Or(err, errors.New("the address is empty"))
 		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%w", textfmt.Cause(err))
 	}
 	p.address = address

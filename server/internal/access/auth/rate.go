@@ -58,12 +58,8 @@ func (l Quota) or(role Quota) Quota {
 	if l.Rate == 0 {
 		l.Rate, l.Burst = role.Rate, role.Burst
 	}
-	if l.RequestRate == 0 {
-		l.RequestRate = role.RequestRate
-	}
-	if l.Max == 0 {
-		l.Max = role.Max
-	}
+	l.RequestRate = cmp.Or(l.RequestRate, role.RequestRate)
+	l.Max = cmp.Or(l.Max, role.Max)
 	return l
 }
 

@@ -80,15 +80,11 @@ func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Resu
 		r.times = append(r.times, l.times...)
 		intervals = append(intervals, l.intervals...)
 		r.Failures += l.failed
-		if l.err != nil {
-			r.Failure = l.err
-		}
+		r.Failure = cmp.Or(l.err, r.Failure)
 		l.intervals = nil
 	}
 	if r.Requests == 0 {
-		if r.Failure == nil {
-			r.Failure = context.Cause(ctx) // the load was interrupted
-		}
+		r.Failure = cmp.Or(r.Failure, context.Cause(ctx)) // the load was interrupted
 		return r, r.Failure
 	}
 	slices.Sort(r.times)

@@ -45,10 +45,7 @@ type Server struct {
 // Name identifies a server among those of its host: by its address, or by the
 // beginning of its ID if it has none.
 func (s *Server) Name() string {
-	if s.Address != "" {
-		return s.Address
-	}
-	return "id:" + s.ID[:min(8, len(s.ID))]
+	return cmp.Or(s.Address, "id:"+s.ID[:min(8, len(s.ID))])
 }
 
 // A Held is a node ID of a server.

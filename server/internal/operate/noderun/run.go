@@ -81,9 +81,7 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Nodes == nil {
-		c.Nodes = &grant.NodeRange{Hi: defaultLastNode}
-	}
+	c.Nodes = cmp.Or(c.Nodes, &grant.NodeRange{Hi: defaultLastNode})
 	if code, err := findCommand(c.Command); err != nil {
 		return code, err
 	}

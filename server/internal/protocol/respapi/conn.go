@@ -2,6 +2,7 @@ package respapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -265,10 +266,7 @@ func (c *conn) readMore() error {
 		c.full = c.w == len(c.buf)
 		return nil // a read error will occur again
 	}
-	if err == nil {
-		err = io.ErrNoProgress
-	}
-	return err
+	return cmp.Or(err, io.ErrNoProgress)
 }
 
 // workspaces are for connections that have something to read. The room of those
