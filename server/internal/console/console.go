@@ -70,7 +70,7 @@ type Console struct {
 // sessionLife is how long a browser stays signed in.
 const sessionLife = 12 * time.Hour
 
-// New makes a Console.
+// New makes a Console. It panics if c has no Backend.
 func New(c Config) *Console {
 	if c.Now == nil {
 		c.Now = time.Now

@@ -40,8 +40,11 @@ type Front struct {
 }
 
 // WithDefaults returns the Front with defaults for a zero RequestTimeout,
-// Limits, Observe and Logger.
+// Limits, Observe and Logger. It panics without a Backend.
 func (f Front) WithDefaults() Front {
+	if f.Backend == nil {
+		panic("service: a Front needs a Backend")
+	}
 	f.RequestTimeout, f.Limits = cmp.Or(f.RequestTimeout, DefaultRequestTimeout), f.Limits.WithDefaults()
 	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
 	if f.Observe == nil {

@@ -103,9 +103,6 @@ var readMethods = []string{http.MethodGet, http.MethodHead}
 
 // NewHandler makes a Handler. It panics if c has no Backend.
 func NewHandler(c Config) *Handler {
-	if c.Front.Backend == nil {
-		panic("httpapi: NewHandler needs a Config with a Backend")
-	}
 	c.Front = c.Front.WithDefaults()
 	h := &Handler{config: c, mux: http.NewServeMux()}
 	h.front = &h.config.Front

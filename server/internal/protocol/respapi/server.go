@@ -68,9 +68,6 @@ type Server struct {
 
 // NewServer makes a Server. It panics if c has no Backend.
 func NewServer(c Config) *Server {
-	if c.Front.Backend == nil {
-		panic("respapi: NewServer needs a Config with a Backend")
-	}
 	c.Version = cmp.Or(c.Version, "unknown")
 	c.Front = c.Front.WithDefaults()
 	c.Front.NameSequencer = "name its sequencer with SEQUENCER name"

@@ -65,9 +65,6 @@ type Server struct {
 
 // NewServer makes a Server. It panics if c has no Backend.
 func NewServer(c Config) *Server {
-	if c.Front.Backend == nil {
-		panic("rpcapi: NewServer needs a Config with a Backend")
-	}
 	s := &Server{front: c.Front.WithDefaults(), total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
 	s.front.SendToken = "in the metadata, authorization: Bearer firn_…"
 	s.drained, s.drain = context.WithCancel(context.Background())
