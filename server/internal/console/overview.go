@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/operate/metrics"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // An overviewPage shows all sequencers, and the main figures of the fleet.
@@ -38,8 +39,7 @@ type overviewRow struct {
 	State     state
 	Layout    string
 	Made      uint64
-	Held      uint64
-	Free      uint64
+	Nodes     service.NodeCounts
 	NodesRead bool
 	Last      time.Time
 	Left      string
@@ -116,7 +116,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 	slices.SortStableFunc(p.Troubles, func(a, b trouble) int { return compareStates(a.State, b.State) })
 	for name, row := range rows {
 		p.All++
-		p.Held += row.Held
+		p.Held += row.Nodes.Held
 		if strings.Contains(strings.ToLower(name+" "+row.State.Word+" "+row.Layout), strings.ToLower(p.Query)) {
 			p.Rows = append(p.Rows, *row)
 		}
@@ -161,7 +161,6 @@ func rowOf(q sequencerInfo, at time.Time) *overviewRow {
 	l := q.Info.Config.Layout
 	row.State, row.Layout = states[q.Info.State], l.String()
 	row.Last, row.Left = l.Last(), timeLeft(l.End(), at)
-	n, _ := nodeCounts(q, at)
-	row.Held, row.Free = n.Held, n.Free
+	row.Nodes, _ = nodeCounts(q, at)
 	return row
 }

@@ -26,8 +26,7 @@ type sequencerPage struct {
 	Troubles []trouble
 	Info     grant.Info
 	Layout   firn.Layout // zero if it is unknown
-	Held     uint64
-	Free     uint64
+	Nodes    service.NodeCounts
 	Rows     []nodeRow
 	More     int
 	Here     *metrics.Sequencer
@@ -101,8 +100,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		return p, nil
 	}
 	p.Layout = q.Info.Config.Layout
-	n, _ := nodeCounts(q, v.now)
-	p.Held, p.Free = n.Held, n.Free
+	p.Nodes, _ = nodeCounts(q, v.now)
 	p.addNodes(q, s, v.now)
 	for _, verb := range actionsOf[q.Info.State] {
 		p.Actions = append(p.Actions, actions[verb])

@@ -156,11 +156,11 @@ func (p sequencerPage) details() templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if !p.Static {
-			templ_7745c5c3_Err = fact("Node IDs held", number(p.Held)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fact("Node IDs held", number(p.Nodes.Held)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = fact("Node IDs left", number(p.Free)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fact("Node IDs left", number(p.Nodes.Free)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

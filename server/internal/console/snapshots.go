@@ -121,15 +121,14 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 // readNodes reads the node IDs of a sequencer.
 func (ss *snapshots) readNodes(ctx context.Context, q *sequencerInfo) error {
 	q.Nodes, q.NodesRead, q.Damaged = nil, true, nil
-	err := ss.console.admin.Nodes(ctx, q.Name, func(n grant.NodeInfo, err error) bool {
+	return ss.console.admin.Nodes(ctx, q.Name, func(n grant.NodeInfo, err error) bool {
 		if err != nil {
 			q.Damaged = append(q.Damaged, n)
-			return true
+		} else {
+			q.Nodes = append(q.Nodes, n)
 		}
-		q.Nodes = append(q.Nodes, n)
 		return true
 	})
-	return err
 }
 
 // errNoSequencer is the error for a name that the store does not have.
