@@ -155,7 +155,7 @@ func (k *Console) confirm(v *visit) {
 
 func (k *Console) showConfirm(v *visit, status int, name string, a action, typed, problem string) {
 	p := confirmPage{Name: name, Title: strings.Replace(a.Title, "%s", name, 1), Action: a, Typed: typed, Error: problem}
-	ctx, cancel := k.limited(v.r)
+	ctx, cancel := k.front.Limited(v.r.Context())
 	defer cancel()
 	q, s, err := k.snapshots.lookup(ctx, name)
 	if err = cmp.Or(err, s.Err); err != nil {
@@ -241,7 +241,7 @@ func (k *Console) createSequencer(v *visit) {
 		again(http.StatusBadRequest, sentence(wrong[0].Text)+".")
 		return
 	}
-	ctx, cancel := k.limited(v.r)
+	ctx, cancel := k.front.Limited(v.r.Context())
 	defer cancel()
 	_, err := k.adminFor(v).Create(ctx, p.Name, c)
 	k.snapshots.forget()

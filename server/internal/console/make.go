@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -50,9 +49,4 @@ func (k *Console) frontFor(v *visit) (*service.Front, *auth.Credentials) {
 	}
 	f.Auth = v.who.p
 	return &f, v.who.p.Credentials(v.r.RemoteAddr)
-}
-
-// limited returns a request's context with its RequestTimeout.
-func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), k.front.RequestTimeout)
 }

@@ -53,6 +53,11 @@ func (f Front) WithDefaults() Front {
 	return f
 }
 
+// Limited returns a context that ends when a request has waited for too long.
+func (f *Front) Limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, f.RequestTimeout)
+}
+
 // An IssueFunc is called when a client is about to receive a batch of the named
 // sequencer. The context may have a request ID. The batch is a copy: a pointer
 // would cost an allocation, even if the function is nil.
@@ -173,7 +178,7 @@ func (f *Front) takeWaiting(ctx context.Context, c *auth.Credentials, name strin
 	if r.Wait != nil {
 		ctx = r.Wait()
 	}
-	limited, cancel := context.WithTimeout(ctx, f.RequestTimeout)
+	limited, cancel := f.Limited(ctx)
 	defer cancel()
 	var err error
 	if s != nil {

@@ -63,7 +63,7 @@ func (f *Front) existing(ctx context.Context, name string) (*Sequencer, *Problem
 	if a == nil {
 		return nil, Problemf(NoSequencer, "sequencer %s is not in use", name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.RequestTimeout)
+	ctx, cancel := f.Limited(ctx)
 	defer cancel()
 	info, err := a.Lookup(ctx, name)
 	if err != nil {

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -13,7 +12,7 @@ import (
 func (h *Handler) members(w http.ResponseWriter, r *http.Request, creds *auth.Credentials) *service.Problem {
 	all := []members.Server{}
 	if a, p := h.front.Admin(creds); p == nil {
-		ctx, cancel := context.WithTimeout(r.Context(), h.front.RequestTimeout)
+		ctx, cancel := h.front.Limited(r.Context())
 		defer cancel()
 		listed, err := a.Members(ctx)
 		if err != nil {

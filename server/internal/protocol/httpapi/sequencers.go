@@ -44,7 +44,7 @@ func admin(serve func(*Handler, context.Context, *adminCall) *service.Problem) f
 		if r.Method == http.MethodPost && hasBody(w, r) {
 			return service.Problemf(service.UnexpectedBody, "this path reads no body")
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), h.front.RequestTimeout)
+		ctx, cancel := h.front.Limited(r.Context())
 		defer cancel()
 		return serve(h, ctx, &adminCall{a, w, r, name})
 	}

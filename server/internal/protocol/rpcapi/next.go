@@ -13,11 +13,6 @@ import (
 // defaultName is the sequencer of calls that do not name one.
 const defaultName = "default"
 
-// limited returns the context of a call with the server's limit.
-func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, s.front.RequestTimeout)
-}
-
 // Next makes IDs and returns them at once.
 func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
 	creds, name := credsOf(ctx), cmp.Or(r.GetSequencer(), defaultName)
@@ -36,7 +31,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	if p := s.front.CheckCount(int64(max(1, r.GetCount()))); p != nil {
 		return nil, invalid("count", p)
 	}
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.front.Limited(ctx)
 	defer cancel()
 	var from *service.Sequencer
 	q.Fit = func(of *service.Sequencer) *service.Problem {

@@ -53,7 +53,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := s.limited(ctx)
+	limited, cancel := s.front.Limited(ctx)
 	defer cancel()
 	r := new(firnv1.ListResponse)
 	err = a.Sequencers(limited, func(name string, info grant.Info, err error) bool {
@@ -76,7 +76,7 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := s.limited(ctx)
+	limited, cancel := s.front.Limited(ctx)
 	defer cancel()
 	info, err := a.Lookup(limited, q.GetName())
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	if wrong != nil {
 		return nil, invalid(wrong[0].Field, service.Problemf(service.BadParameter, "%s", wrong[0].Text))
 	}
-	limited, cancel := s.limited(ctx)
+	limited, cancel := s.front.Limited(ctx)
 	defer cancel()
 	info, err := a.Create(limited, q.GetName(), c)
 	if err != nil {
