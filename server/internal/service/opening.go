@@ -67,8 +67,7 @@ func (b *StoreBackend) enter(ctx context.Context, name string, creator *Creator)
 	case e != nil:
 		return e, e.changed, false, nil
 	case b.full():
-		return nil, nil, false, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
-			ErrTooManySequencers, b.config.MaxSequencers, name)
+		return nil, nil, false, tooManyNames(b.config.MaxSequencers, name)
 	}
 	name = strings.Clone(name)
 	e = &entry{backend: b, name: name, changed: make(chan struct{})}

@@ -23,6 +23,11 @@ var (
 	ErrTemplate          = errors.New("invalid server configuration") // of a name
 )
 
+func tooManyNames(limit int, name string) error {
+	return fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManySequencers,
+		limit, name)
+}
+
 // A Problem is why a request failed, as every protocol reports it.
 type Problem struct {
 	Kind   Kind

@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -93,8 +92,7 @@ func (s *StaticBackend) Sequencer(_ context.Context, name string, creator *Creat
 		return q.Sequencer, nil
 	}
 	if len(s.byName) >= s.config.MaxSequencers { // before counting a creation of the client
-		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
-			ErrTooManySequencers, s.config.MaxSequencers, name)
+		return nil, tooManyNames(s.config.MaxSequencers, name)
 	}
 	if err := creator.check(name, ""); err != nil {
 		return nil, err
