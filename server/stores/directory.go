@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +27,7 @@ func prepareDirectory(rest string) (opener, error) {
 		return nil, wrong(`write the whole path; in a shell, "dir:$HOME/firn"`, "%q: ~ is not expanded here", text)
 	}
 	values, err := url.ParseQuery(query)
-	if err != nil {
-		return nil, wrong("", "%q: %w", text, err)
-	}
-	if err := once(values); err != nil {
+	if err = cmp.Or(err, once(values)); err != nil {
 		return nil, wrong("", "%q: %w", text, err)
 	}
 	u := &parsed{scheme: "dir", query: values}

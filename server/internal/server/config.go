@@ -1,14 +1,12 @@
 package server
 
 import (
-	"cmp"
 	"log/slog"
 	"net"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
@@ -112,15 +110,6 @@ type Config struct {
 
 	// Logger receives log messages; nil discards them.
 	Logger *slog.Logger
-}
-
-// layout returns the layout of sequencers that are created by using them.
-func (c *Config) layout() firn.Layout {
-	l := c.Sequencers.Layout
-	if c.Static != nil {
-		l = c.Static.Layout
-	}
-	return cmp.Or(l, firn.Default())
 }
 
 // A Listener is an address that a Server serves.

@@ -71,7 +71,10 @@ func (s *Server) front(p listen.Protocol) service.Front {
 // newConsole makes the web pages.
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
-		Front: s.front(listen.HTTP), Guard: s.guard, Figures: s.backends.figures, Layout: s.config.layout(), Version: s.config.Version,
+		Front: s.front(listen.HTTP), Guard: s.guard, Figures: s.backends.figures, Layout: s.config.Sequencers.Layout, Version: s.config.Version,
+	}
+	if s.config.Static != nil {
+		c.Layout = s.config.Static.Layout
 	}
 	if s.backends.announcer != nil {
 		c.Self = s.backends.announcer.ID

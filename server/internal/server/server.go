@@ -22,7 +22,6 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/protocol/respapi"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi"
-	"github.com/firnid/firn/server/internal/service"
 )
 
 // A Server hands out IDs. It is safe for concurrent use, and must be made by
@@ -62,7 +61,6 @@ func New(c Config) (*Server, error) {
 	if (c.Store == nil) == (c.Static == nil) {
 		return nil, errors.New("server: set either Config.Store or Config.Static")
 	}
-	c.RequestTimeout = cmp.Or(c.RequestTimeout, service.DefaultRequestTimeout)
 	c.Limits = c.Limits.WithDefaults()
 	c.MaxConns = cmp.Or(c.MaxConns, listen.DefaultMaxConns)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
