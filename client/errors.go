@@ -2,7 +2,10 @@ package client
 
 import (
 	"cmp"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -133,6 +136,29 @@ func (e *giveUpError) Unwrap() []error {
 		return e.errs
 	}
 	return append([]error{e.cause}, e.errs...)
+}
+
+// A tokenError is the error of a TokenSource.
+type tokenError struct{ err error }
+
+func (e *tokenError) Error() string { return "client: get a token: " + e.err.Error() }
+
+func (e *tokenError) Unwrap() error { return e.err }
+
+// isTokenError reports whether the token failed, so no server is asked.
+func isTokenError(err error) bool { return errors.As(err, new(*tokenError)) }
+
+// isTimeout reports whether a request took too long.
+func isTimeout(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
+}
+
+// isUntrusted reports whether the server's certificate is not trusted, or it
+// does not speak TLS.
+func isUntrusted(err error) bool {
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) ||
+		errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // nameAt names a sequencer at a server. The name may be anything.

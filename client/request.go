@@ -2,11 +2,7 @@ package client
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 
 	"github.com/firnid/firn"
 )
@@ -46,26 +42,3 @@ func (s *SequencerOf[I]) request(ctx context.Context, a attempt) (b firn.BatchOf
 func (s *SequencerOf[I]) answerErrorf(from *server, format string, a ...any) error {
 	return &answerError{s.name, from.name, fmt.Sprintf(format, a...)}
 }
-
-// A tokenError is the error of a TokenSource.
-type tokenError struct{ err error }
-
-func (e *tokenError) Error() string { return "client: get a token: " + e.err.Error() }
-
-func (e *tokenError) Unwrap() error { return e.err }
-
-// isTimeout reports whether a request took too long.
-func isTimeout(err error) bool {
-	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout()
-}
-
-// isUntrusted reports whether the server's certificate is not trusted, or it
-// does not speak TLS.
-func isUntrusted(err error) bool {
-	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) ||
-		errors.Is(err, http.ErrSchemeMismatch)
-}
-
-// isTokenError reports whether the token failed, so no server is asked.
-func isTokenError(err error) bool { return errors.As(err, new(*tokenError)) }
