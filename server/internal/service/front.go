@@ -114,10 +114,7 @@ func (f *Front) CheckTake(c *auth.Credentials, name string) *Problem {
 	if p := f.Allow(c, auth.Take, name); p != nil {
 		return p
 	}
-	if err := CheckName(name); err != nil {
-		return Problemf(BadName, "%v", err)
-	}
-	return nil
+	return problemOfName(name)
 }
 
 // Take takes IDs of a sequencer for a client that Allow allows to take them. It
@@ -171,8 +168,8 @@ func (f *Front) takeWaiting(ctx context.Context, c *auth.Credentials, name strin
 	refusal error,
 ) *Problem {
 	if s == nil {
-		if err := CheckName(name); err != nil {
-			return Problemf(BadName, "%v", err)
+		if p := problemOfName(name); p != nil {
+			return p
 		}
 	}
 	if r.Wait != nil {
@@ -220,8 +217,8 @@ func (f *Front) open(ctx context.Context, c *auth.Credentials, name string, r *R
 // client may see, and changes are logged with the client.
 func (f *Front) Admin(c *auth.Credentials, name ...string) (*StoreAdmin, *Problem) {
 	for _, name := range name {
-		if err := CheckName(name); err != nil {
-			return nil, Problemf(BadName, "%v", err)
+		if p := problemOfName(name); p != nil {
+			return nil, p
 		}
 	}
 	a := f.Backend.Admin()

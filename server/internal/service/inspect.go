@@ -53,8 +53,8 @@ func (f *Front) PrepareInspect(ctx context.Context, c *auth.Credentials, name, t
 
 // existing returns the layout and the prefix of a sequencer.
 func (f *Front) existing(ctx context.Context, name string) (*Sequencer, *Problem) {
-	if err := CheckName(name); err != nil {
-		return nil, Problemf(BadName, "%v", err)
+	if p := problemOfName(name); p != nil {
+		return nil, p
 	}
 	if q := f.Backend.Opened(name); q != nil {
 		return q, nil

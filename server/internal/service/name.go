@@ -16,3 +16,11 @@ func CheckName(name string) error {
 	}
 	return nil
 }
+
+// problemOfName returns the error of CheckName as a Problem.
+func problemOfName(name string) *Problem {
+	if err := CheckName(name); err != nil {
+		return Problemf(BadName, "%v", err)
+	}
+	return nil
+}
