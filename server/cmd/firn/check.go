@@ -86,7 +86,7 @@ func newCheckInput(a *app) *checkInput {
 
 // vars adds --from, --csv and --memory.
 func (c *checkInput) vars(cmd *cobra.Command) {
-	encodingVar(cmd, &c.from)
+	fromVar(cmd, &c.from)
 	csvVar(cmd, &c.csv)
 	sizeVar(cmd, &c.memory, "memory", "maximum memory for the IDs")
 }

@@ -57,7 +57,7 @@ func newConvert(a *app) *cobra.Command {
 		}
 		return c.result(a, "IDs")
 	})
-	encodingVar(cmd, &c.from)
+	fromVar(cmd, &c.from)
 	formVar(cmd, &c.to, "to", "", "output format (default dec)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
 	veiled.flags(cmd)

@@ -176,10 +176,10 @@ func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
 	return nil
 }
 
-// encodingVar adds --from.
-func encodingVar(cmd *cobra.Command, e *form.Form) {
-	show := func(e form.Form) string { return e.String() }
-	cmd.Flags().Var(&value[form.Form]{e, form.ParseInput, show, "FORMAT"}, "from", "format of the input")
+// fromVar adds --from.
+func fromVar(cmd *cobra.Command, f *form.Form) {
+	show := func(f form.Form) string { return f.String() }
+	cmd.Flags().Var(&value[form.Form]{f, form.ParseInput, show, "FORMAT"}, "from", "format of the input")
 	complete(cmd, "from", wordsOf(append([]string{"auto"}, formatNames...)...))
 }
 

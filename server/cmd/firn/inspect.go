@@ -21,7 +21,7 @@ import (
 
 // An inspectCmd has the flags of the command inspect.
 type inspectCmd struct {
-	inspect.Options // the layout, zero if none is given; the encoding; the time
+	inspect.Options // the layout, zero if none is given; the form; the time
 
 	idInput
 	asJSON, summary, unlikely bool
@@ -48,7 +48,7 @@ func newInspect(a *app) *cobra.Command {
 		return c.run(cmd.Context(), args)
 	})
 	layoutVar(cmd, &c.Layout, firn.ParseLayout, "layout of the IDs (default all known layouts)")
-	encodingVar(cmd, &c.From)
+	fromVar(cmd, &c.From)
 	c.veiled.flags(cmd)
 	csvVar(cmd, &c.csv)
 	jsonVar(cmd, &c.asJSON)

@@ -86,7 +86,7 @@ func newWho(a *app) *cobra.Command {
 		}
 		return answerNo()
 	})
-	encodingVar(cmd, &in.from)
+	fromVar(cmd, &in.from)
 	cmd.Flags().StringArrayVar(&logs, "log", nil, "`FILE` of an issue log, also compressed with gzip, or - for the standard input")
 	cmd.Flags().StringVar(&search.Sequencer, "sequencer", "", "`NAME` of the only sequencer whose IDs to find")
 	cmd.Flags().BoolVar(&search.Complete, "complete", false,

@@ -85,11 +85,11 @@ func (h *Handler) serveSequencer(ctx context.Context, a *adminCall) *service.Pro
 	}
 	info, err := a.Lookup(ctx, a.name)
 	type node struct {
-		Node  uint64 `json:"node"`
-		Held  bool   `json:"held"`
-		Host  string `json:"host"`
-		Until string `json:"until"`
-		Wall  string `json:"written"`
+		Node    uint64 `json:"node"`
+		Held    bool   `json:"held"`
+		Host    string `json:"host"`
+		Until   string `json:"until"`
+		Written string `json:"written"`
 	}
 	nodes, damaged := []node{}, []uint64{}
 	if err == nil {
