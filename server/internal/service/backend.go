@@ -71,8 +71,8 @@ type source[I firn.AnyID] interface {
 // as far as possible (see firn.Generator's NextBatch). A wait must end with the
 // context.
 func NewSequencer[I firn.AnyID](l firn.Layout, from source[I]) *Sequencer {
-	line := newQueue(l, from)
-	return &Sequencer{Layout: l, try: line.try, waitInLine: line.waitInLine}
+	q := newQueue(l, from)
+	return &Sequencer{Layout: l, try: q.try, waitInLine: q.waitInLine}
 }
 
 // complete makes a Form ready for the IDs of the sequencer. It is an error if
