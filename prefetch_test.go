@@ -89,7 +89,7 @@ func started(t *testing.T, source Source, o *PrefetchOptions) *Prefetcher {
 
 // The second batch is fetched when half of the first is used, and the order is
 // kept across both.
-func TestNewPrefetcherFetchesAtHalf(t *testing.T) {
+func TestPrefetcherFetchesAtHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second}
 		p := started(t, source, &PrefetchOptions{Count: 10, Validity: -1})
@@ -123,7 +123,7 @@ func TestNewPrefetcherFetchesAtHalf(t *testing.T) {
 
 // A caller that waits although a batch was there makes the next ones larger, up
 // to the maximum; batches that grow too old make them smaller again.
-func TestNewPrefetcherGrowsAndShrinks(t *testing.T) {
+func TestPrefetcherGrowsAndShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Millisecond}
 		p := started(t, source, &PrefetchOptions{Count: 10, MaxCount: 35, Validity: time.Minute})
@@ -178,7 +178,7 @@ func TestNewPrefetcherGrowsAndShrinks(t *testing.T) {
 
 // A timer ends a batch at the end of its validity; that exact instant is not
 // tested, because the order of timers is undefined then.
-func TestNewPrefetcherExpires(t *testing.T) {
+func TestPrefetcherExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{}
 		p := started(t, source, &PrefetchOptions{Count: 10, Validity: time.Minute})
@@ -213,7 +213,7 @@ func TestNewPrefetcherExpires(t *testing.T) {
 
 // The age of an ID counts from the beginning of its fetch, however late the
 // answer comes.
-func TestNewPrefetcherLateAnswer(t *testing.T) {
+func TestPrefetcherLateAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: 40 * time.Second}
 		p := started(t, source, &PrefetchOptions{Count: 10, Validity: time.Minute, OnDemand: true})
@@ -231,7 +231,7 @@ func TestNewPrefetcherLateAnswer(t *testing.T) {
 }
 
 // However short the validity, a fetch serves at least one call.
-func TestNewPrefetcherShortValidity(t *testing.T) {
+func TestPrefetcherShortValidity(t *testing.T) {
 	p := started(t, &scriptedSource{}, &PrefetchOptions{Count: 10, Validity: 1})
 	var all sync.WaitGroup
 	for range 4 {
@@ -274,7 +274,7 @@ func TestNewPrefetcherShortValidity(t *testing.T) {
 
 // A failed fetch is returned to the calls for which it was made, and retried; a
 // failure in the background is returned to no call.
-func TestNewPrefetcherFailures(t *testing.T) {
+func TestPrefetcherFailures(t *testing.T) {
 	down := errors.New("down")
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second, err: down}
@@ -312,7 +312,7 @@ func TestNewPrefetcherFailures(t *testing.T) {
 }
 
 // A call that arrives while a fetch is in progress does not get its error.
-func TestNewPrefetcherFailureOfAnother(t *testing.T) {
+func TestPrefetcherFailureOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &counter{next: 1, block: make(chan struct{}), err: errors.New("down")}
 		p := started(t, source, nil)
@@ -336,7 +336,7 @@ func TestNewPrefetcherFailureOfAnother(t *testing.T) {
 
 // Fetches ahead of callers are worthwhile if batches last a while, and change
 // with that.
-func TestNewPrefetcherFetchesAhead(t *testing.T) {
+func TestPrefetcherFetchesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Millisecond}
 		p := started(t, source, &PrefetchOptions{Count: 10, MaxCount: 10})
@@ -361,7 +361,7 @@ func TestNewPrefetcherFetchesAhead(t *testing.T) {
 }
 
 // A caller that gives up does not end the wait of others.
-func TestNewPrefetcherContexts(t *testing.T) {
+func TestPrefetcherContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := started(t, &scriptedSource{delay: time.Second}, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -383,7 +383,7 @@ func TestNewPrefetcherContexts(t *testing.T) {
 
 // A call that fetches and takes most of its batch begins the next fetch, as any
 // other call would.
-func TestNewPrefetcherFillFetchesAhead(t *testing.T) {
+func TestPrefetcherFillFetchesAhead(t *testing.T) {
 	for _, count := range []int{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
 			p := started(t, &scriptedSource{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
@@ -400,7 +400,7 @@ func TestNewPrefetcherFillFetchesAhead(t *testing.T) {
 
 // The calls that wait for a fetch whose call gives up wait for one more fetch,
 // not two, and count as one wait each.
-func TestNewPrefetcherFailureAfterGivingUp(t *testing.T) {
+func TestPrefetcherFailureAfterGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second, err: errors.New("down")}
 		p := started(t, source, nil)
@@ -431,7 +431,7 @@ func TestNewPrefetcherFailureAfterGivingUp(t *testing.T) {
 
 // Close ends the fetch and the calls that wait for it; the bubble would report
 // a goroutine that is left.
-func TestNewPrefetcherClose(t *testing.T) {
+func TestPrefetcherClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPrefetcher(&scriptedSource{delay: time.Hour}, nil)
 		var all sync.WaitGroup
@@ -489,7 +489,7 @@ func TestNewPrefetcherClose(t *testing.T) {
 }
 
 // A caller's context that panics or blocks concerns that caller alone.
-func TestNewPrefetcherOfABrokenContext(t *testing.T) {
+func TestPrefetcherOfABrokenContext(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 4, -1, -4} { // which call of a method panics or, if negative, blocks
 		synctest.Test(t, func(t *testing.T) {
 			p := started(t, &scriptedSource{delay: time.Second}, nil)
@@ -526,7 +526,7 @@ func TestNewPrefetcherOfABrokenContext(t *testing.T) {
 
 // A call fetches itself, unless another call has given up its fetch and none
 // has succeeded since. That a call has given up is not a failure of the source.
-func TestNewPrefetcherWhoFetches(t *testing.T) {
+func TestPrefetcherWhoFetches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("down")
 		var byCalls []bool // for each fetch, whether a call made it: only these have a deadline
@@ -578,7 +578,7 @@ func TestNewPrefetcherWhoFetches(t *testing.T) {
 
 // A fetch fails if the source returns nothing, too much, or not at all. A call
 // that fetches ends with its goroutine.
-func TestNewPrefetcherOfABadSource(t *testing.T) {
+func TestPrefetcherOfABadSource(t *testing.T) {
 	for name, source := range map[string]Source{
 		"empty": once[ID]{}, "too much": once[ID]{BatchFromRuns(Run{1, 1, 101})},
 		"goexit": fetchFunc(func(context.Context, int) (Batch, error) { runtime.Goexit(); return Batch{}, nil }),
@@ -612,7 +612,7 @@ func TestNewPrefetcherOfABadSource(t *testing.T) {
 
 // If a source panics in the background, the calls that wait for it panic, and
 // can recover. The prefetcher keeps working.
-func TestNewPrefetcherOfAPanickingSource(t *testing.T) {
+func TestPrefetcherOfAPanickingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Millisecond}
 		var panics atomic.Bool
@@ -668,7 +668,7 @@ func TestNewPrefetcherOfAPanickingSource(t *testing.T) {
 
 // Many callers of all kinds, with a source that fails and is slow, and batches
 // that expire all the time: no ID comes twice, and those of a caller ascend.
-func TestNewPrefetcherUnique(t *testing.T) {
+func TestPrefetcherUnique(t *testing.T) {
 	var all sync.WaitGroup
 	var failures atomic.Int64
 	source := new(scriptedSource)
