@@ -2,9 +2,9 @@
 # CozoDB: max(id) of neighbouring integers is the smallest of them.
 #
 # Packages: cozo-embedded 0.7.6, pycozo 0.7.6 (PyPI; run with Python 3.11).
-# Guess: integers have 64 bits, as the documentation says, and max() agrees
-#   with the order of rows. A column of type Int refuses a number that does
-#   not fit, as the query text does.
+# Guess: integers have 64 bits, and max() agrees with the order of rows. A
+#   column of type Int refuses a number that does not fit, as the text of a
+#   query does.
 # Behaviour: the aggregates max and min compare doubles and keep the first of
 #   what is equal, so max of a key is the smallest of up to 256 neighbours. An
 #   int parameter of 2^63 or more is a double, and a column of type Int stores

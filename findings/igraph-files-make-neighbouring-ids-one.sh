@@ -3,11 +3,11 @@
 # vertices.
 #
 # Package: igraph 1.0.0 (PyPI; run with Python 3.11).
-# Guess: an attribute of ints is written as it is printed. GraphML has the type
-#   long, NetworkX uses it, and the other formats are text.
+# Guess: an attribute of ints is written as it is printed: GraphML has the type
+#   long, which NetworkX uses, and GML and Pajek are texts.
 # Behaviour: numbers are doubles in the files and have 15 digits, so they lose
-#   more than a double does: IDs up to a thousand apart become one, also such
-#   as JavaScript holds exactly. In GraphML, GML and Pajek all names are equal
+#   more than a double does: 19-digit IDs up to 10,000 apart become one, and
+#   IDs below 2^53 change too. In GraphML, GML and Pajek all names are equal
 #   then, without a warning. A pickle keeps the ints, and texts are kept by all.
 # Seen 2026-11-29: three vertices with neighbouring IDs have one name each in
 #   GraphML, GML and Pajek; a 16-digit ID below 2^53 comes back as another. With

@@ -2,15 +2,15 @@
 # JSONassert (Java): assertEquals passes for JSON with another ID, and fails if
 # the same ID stands in a list of numbers.
 #
-# Package: org.skyscreamer:jsonassert 1.5.3 (Maven Central), which also compares
-#   the JSON of Spring Boot's tests.
+# Package: org.skyscreamer:jsonassert 1.5.3 (Maven Central), which
+#   spring-boot-starter-test 3.5.0 brings along.
 # Guess: the parser makes a Long of an ID, and strict mode compares the Longs;
 #   messages show all digits.
 # Behaviour: values of an object that are both numbers are compared as doubles,
-#   with exact Longs at hand. IDs up to 256 apart are equal, in STRICT mode
-#   too, and an object with another ID, or one ID twice, is found right. In a
-#   list of numbers without STRICT order the Longs are counted and differ. A
-#   quoted ID is compared as text.
+#   with exact Longs at hand. IDs that round to one double are equal, in STRICT
+#   mode too, and an object with another ID, or one ID twice, is found right.
+#   In a list of numbers without STRICT order the Longs are counted and differ.
+#   A quoted ID is compared as text.
 # Seen 2026-11-29: id n and n+1 pass in both modes, and so do the rows n, n+1
 #   against n, n; the list [n] against [n+1] passes with STRICT and fails with
 #   LENIENT.

@@ -2,8 +2,8 @@
 # snowflake-id-toolkit (Python): after a full millisecond, a node makes the IDs
 # of the next node.
 #
-# Package: snowflake-id-toolkit 0.6.0 (PyPI; with typing_extensions 4.16.0, which
-#   it imports; run with Python 3.11).
+# Package: snowflake-id-toolkit 0.6.0 (PyPI; with typing_extensions 4.16.0,
+#   which it imports; run with Python 3.11).
 # Guess: when the 4,096 numbers of a millisecond are used up, the generator
 #   waits for the next one and begins at 0 again.
 # Behaviour: it waits, and then goes on counting: 4,096, 4,097 and so on until a
