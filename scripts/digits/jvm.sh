@@ -14,12 +14,14 @@ cd "$dir"
 		org.apache.poi:poi-ooxml:5.5.1 com.h2database:h2:2.5.252 org.redisson:redisson:4.7.0 \
 		org.hibernate.orm:hibernate-core:7.4.15.Final com.graphql-java:graphql-java:26.2 \
 		com.graphql-java:graphql-java-extended-scalars:24.0 io.pebbletemplates:pebble:4.1.2 \
-		org.mvel:mvel2:2.6.0.Final org.mybatis:mybatis:3.5.19; do
+		org.mvel:mvel2:2.6.0.Final org.mybatis:mybatis:3.5.19 \
+		org.skyscreamer:jsonassert:1.5.3 net.thisptr:jackson-jq:1.6.2; do
 		echo "$d" | sed 's|\(.*\):\(.*\):\(.*\)|<dependency><groupId>\1</groupId><artifactId>\2</artifactId><version>\3</version></dependency>|'
 	done
 	echo '</dependencies></project>'
 } >pom.xml
 mvn -q dependency:copy-dependencies -DoutputDirectory=lib >mvn.log
+rm lib/android-json-* # JSONassert's, with the classes of org.json
 
 cat >Main.java <<'END'
 import java.io.BufferedReader;
@@ -101,6 +103,25 @@ public class Main {
         return out.toString();
     }
 
+    static Object jq(String query) throws Exception {
+        var scope = net.thisptr.jackson.jq.Scope.newEmptyScope();
+        var jq16 = net.thisptr.jackson.jq.Versions.JQ_1_6;
+        net.thisptr.jackson.jq.BuiltinFunctionLoader.getInstance().loadFunctions(jq16, scope);
+        var out = new java.util.ArrayList<Object>();
+        var mapper = new com.fasterxml.jackson.databind.ObjectMapper();
+        net.thisptr.jackson.jq.JsonQuery.compile(query, jq16).apply(scope, mapper.readTree("[" + (A - 1) + "]"), out::add);
+        return out.get(0);
+    }
+
+    static Object jsonAssert(Object a, Object b) throws Exception {
+        try {
+            org.skyscreamer.jsonassert.JSONAssert.assertEquals("{\"id\":" + a + "}", "{\"id\":" + b + "}", true);
+            return "passes";
+        } catch (AssertionError e) {
+            return "fails";
+        }
+    }
+
     static Object mybatis(Object a, Object b) {
         return new org.apache.ibatis.scripting.xmltags.ExpressionEvaluator().evaluateBoolean("a == b", Map.of("a", a, "b", b));
     }
@@ -177,6 +198,8 @@ public class Main {
         row("Pebble == of n, n-1", "pebble", () -> pebble("{{ a == b }}"), () -> pebble("{{ a - b == 0 }}").equals("true") ? "" : A);
         row("MVEL n + 0", "mvel2", () -> org.mvel2.MVEL.eval("a + 0", Map.of("a", A)), () -> org.mvel2.MVEL.eval("a + 0L", Map.of("a", A)));
         row("MyBatis test, == of the text n and the Long n-1", "mybatis", () -> mybatis(String.valueOf(A), A - 1), () -> mybatis(String.valueOf(A), String.valueOf(A - 1)).equals(true) ? "" : A);
+        row("JSONassert assertEquals of n, n-1", "jsonassert", () -> jsonAssert(A, A - 1), () -> jsonAssert("\"" + A + "\"", "\"" + (A - 1) + "\"").equals("passes") ? "" : A);
+        row("jackson-jq select(. == n), finds n-1", "jackson-jq", () -> jq(".[] | select(. == " + A + ")"), () -> jq("map(select(tostring == \"" + A + "\")) | length").toString().equals("0") ? A : "");
         row("H2 avg(id)", "h2", () -> sql("select avg(x) from (select " + A + " x)"), null);
         row("H2 id = double of n-1", "h2", () -> sql("select " + A + " = cast(" + (A - 1) + " as double precision)"), null);
     }

@@ -10,13 +10,13 @@ python3 -m venv v
 v/bin/pip install -q --disable-pip-version-check pandas==3.1.1 numpy==2.4.6 polars==2.1.0 pyarrow==26.0.1 \
 	duckdb==2.0.1 orjson==3.13.0 ujson==6.1.0 simplejson==4.3.0 msgpack==1.2.4 openpyxl==3.1.5 \
 	xlsxwriter==3.3.1 djangorestframework==3.18.3 Django==5.2.19 pydantic==2.14.4 protobuf==7.36.2 jq==1.13.0 \
-	lxml==6.1.3 csvkit==2.2.0 deepdiff==9.1.0 numexpr==2.14.2
+	lxml==6.1.3 csvkit==2.2.0 deepdiff==9.1.0 numexpr==2.14.2 igraph==1.0.0
 
 cat >main.py <<'END'
 import io, json, platform, subprocess, warnings, zipfile
 from importlib.metadata import version
 import duckdb, jq, lxml.etree, msgpack, numpy as np, openpyxl, orjson, pandas as pd, polars as pl, pyarrow as pa
-import numexpr, pyarrow.csv, pydantic, simplejson, sqlite3, ujson, xlsxwriter
+import igraph, numexpr, pyarrow.csv, pydantic, simplejson, sqlite3, ujson, xlsxwriter
 from deepdiff import DeepDiff
 from google.protobuf import json_format, struct_pb2, wrappers_pb2
 
@@ -147,6 +147,16 @@ open("ids.csv", "w").write(f"id\n{A}\n")
 row("csvjson (csvkit)", "csvkit", lambda: subprocess.check_output(["v/bin/csvjson", "ids.csv"], text=True), lambda: subprocess.check_output(["v/bin/csvjson", "-I", "ids.csv"], text=True).strip())
 ask = lambda q: jq.compile(q).input_text(str(A)).text()
 row("jq.py .", "jq", lambda: ask("."), lambda: ask("tostring"))
+
+
+def graphml(id):
+    graph = igraph.Graph(1)
+    graph.vs["name"] = [id]
+    graph.write("ids.graphml", format="graphml")
+    return igraph.Graph.Read("ids.graphml", format="graphml").vs[0]["name"]
+
+
+row("igraph write and read of GraphML", "igraph", lambda: graphml(A), lambda: graphml(str(A)))
 xml = lxml.etree.fromstring(f"<id>{A}</id>")
 row("XPath number(/id) (lxml)", "lxml", lambda: xml.xpath("number(/id)"), lambda: xml.xpath("string(/id)"))
 row("XPath /id = n-1 (lxml)", "lxml", lambda: xml.xpath(f"/id = {N}"), lambda: "" if xml.xpath(f"/id = '{N}'") else A)
