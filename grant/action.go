@@ -42,11 +42,11 @@ type action struct {
 // isRequest reports whether the action is a request to the store.
 func (a action) isRequest() bool { return a.Kind >= actionGet && a.Kind <= actionTime }
 
-// Grant returns the grant of an actionBegin.
-func (a action) Grant() firn.Grant {
+// grant returns the grant of an actionBegin.
+func (a action) grant() firn.Grant {
 	return firn.Grant{Node: a.Node, From: timeOf(a.From), Until: timeOf(a.Until)}
 }
 
-// End returns the exclusive end of the window of an actionBegin or
+// end returns the exclusive end of the window of an actionBegin or
 // actionExtend.
-func (a action) End() time.Time { return timeOf(a.Until) }
+func (a action) end() time.Time { return timeOf(a.Until) }

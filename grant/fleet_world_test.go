@@ -317,7 +317,7 @@ func (w *fleet) act(p *fleetProcess, a action) {
 	case a.Kind == actionBegin:
 		w.acquired++
 		var err error
-		if g := a.Grant(); p.g != nil {
+		if g := a.grant(); p.g != nil {
 			err = p.g.Switch(g)
 		} else {
 			p.g, err = firn.NewGenerator(w.layout, g, &firn.Options{Now: func() time.Time { return w.clock(p) }, MaxAhead: w.layout.DefaultMaxAhead()})
@@ -325,7 +325,7 @@ func (w *fleet) act(p *fleetProcess, a action) {
 		w.window(p, a, err)
 	case a.Kind == actionExtend:
 		w.renewed++
-		w.window(p, a, p.g.Extend(a.End()))
+		w.window(p, a, p.g.Extend(a.end()))
 	case a.Kind == actionSeal:
 		p.mark, p.g = p.g.Seal(), nil
 		w.At(w.Now, func() { w.deliver(p, event{Kind: eventSealed}) })
@@ -376,7 +376,7 @@ func (w *fleet) window(p *fleetProcess, a action, err error) {
 	}
 	mine := w.Token()
 	p.until = mine
-	w.At(w.Now+a.End().Sub(w.clock(p)).Microseconds(), func() {
+	w.At(w.Now+a.end().Sub(w.clock(p)).Microseconds(), func() {
 		if p.until == mine {
 			w.draw(p)
 		}

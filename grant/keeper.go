@@ -213,7 +213,7 @@ func (k *Keeper) step(m *machine, e event) []action {
 	actions := m.step(e.withTimes(k.settings.Now(), time.Since(k.start), k.holder.Used()))
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.info, k.known = m.Info()
+	k.info, k.known = m.lastInfo()
 	return actions
 }
 
@@ -222,7 +222,7 @@ func (k *Keeper) perform(a action) {
 	log := k.settings.Logger
 	switch a.Kind {
 	case actionBegin:
-		g := a.Grant()
+		g := a.grant()
 		if err := k.holder.Begin(g); err != nil {
 			// The window ends unused, and another is acquired when IDs are
 			// wanted.
@@ -231,7 +231,7 @@ func (k *Keeper) perform(a action) {
 		k.updateStats(func(s *KeeperStats) { s.Acquired++ })
 		log.Info("node ID acquired", "node", a.Node, "from", g.From, "until", g.Until)
 	case actionExtend:
-		if err := k.holder.Extend(a.End()); err != nil {
+		if err := k.holder.Extend(a.end()); err != nil {
 			log.Error("window not extended", "node", a.Node, "error", err)
 		}
 		k.updateStats(func(s *KeeperStats) { s.Renewed++ })

@@ -79,9 +79,9 @@ func newMachine(s settings) *machine {
 	return m
 }
 
-// Info returns the sequencer as it was last read. ok is false if it was not
+// lastInfo returns the sequencer as it was last read. ok is false if it was not
 // read yet.
-func (m *machine) Info() (info Info, ok bool) {
+func (m *machine) lastInfo() (info Info, ok bool) {
 	return m.seen.info, m.seen.infoBytes != nil
 }
 

@@ -93,11 +93,11 @@ func TestReadConfigLaw(t *testing.T) {
 	if m.evaluateConfig([]byte("{")) || !errors.Is(m.status.Err, ErrDamaged) || m.freezing.frozen {
 		t.Errorf("a damaged one: %v, frozen %t", m.status.Err, m.freezing.frozen)
 	}
-	if _, ok := m.Info(); ok {
+	if _, ok := m.lastInfo(); ok {
 		t.Error("it knows a configuration that it has not read")
 	}
 	r = newRig(t, 4, nil)
-	if info, ok := r.m.Info(); !ok || info != r.m.seen.info {
+	if info, ok := r.m.lastInfo(); !ok || info != r.m.seen.info {
 		t.Errorf("it knows %+v, %t", info, ok)
 	}
 	if r.m.evaluateConfig(nil) || !r.m.freezing.frozen || !errors.Is(r.m.status.Err, ErrRolledBack) {

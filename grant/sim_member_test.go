@@ -273,8 +273,8 @@ func (w *world) alarm(p *member, i raisedAlarm) {
 func (w *world) begin(p *member, a action) {
 	w.res.Acquired++
 	w.checkBegin(p, a)
-	info, _ := p.m.Info()
-	g := a.Grant()
+	info, _ := p.m.lastInfo()
+	g := a.grant()
 	var err error
 	if p.g != nil {
 		err = p.g.Switch(g)
@@ -306,7 +306,7 @@ func (w *world) options(p *member) *firn.Options {
 // extend extends a member's window.
 func (w *world) extend(p *member, a action) {
 	w.res.Renewals++
-	until := a.End()
+	until := a.end()
 	if p.g == nil {
 		return
 	}

@@ -383,7 +383,7 @@ func (w *world) overlaps(p *member, a action, e event) bool {
 	if e.Err != nil || a.Kind != actionGetMany || len(a.Keys) != 2 || !readsConfig(a) || s.Phase != Holding || p.stopped > w.Now || a.Keys[0] != p.formatOr(w).key(s.Node) {
 		return false
 	}
-	info, _ := p.m.Info()
+	info, _ := p.m.lastInfo()
 	x := w.of(e.Values[0])
 	known := int64(noTime)
 	if !info.Floor.IsZero() {
