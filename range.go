@@ -33,7 +33,8 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 			"a range of time", *l)
 	}
 	if !from.Before(to) {
-		return lo, hi, fmt.Errorf("firn: the range is empty: it begins at %s and ends at %s", formatTime(from), formatTime(to))
+		return lo, hi, fmt.Errorf("firn: the range is empty: it begins at %s and ends at %s",
+			formatTime(from), formatTime(to))
 	}
 	most := mask(l.timeBits)
 	first, rest, where := l.tickAt(from)

@@ -87,7 +87,8 @@ func (s *SequencerOf[I]) newAttempt(server, count int) attempt {
 // them failed, and the call may try again.
 //
 // The caller does not use c while others do.
-func (s *SequencerOf[I]) requestHedged(ctx context.Context, c *callState, i int) (b firn.BatchOf[I], done bool, err error) {
+func (s *SequencerOf[I]) requestHedged(ctx context.Context, c *callState, i int,
+) (b firn.BatchOf[I], done bool, err error) {
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.count = min(c.count, int(s.maxRequest.Load()))

@@ -63,7 +63,8 @@ func OpenShop(ctx context.Context, database, keyFile string) (*Shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS orders (id bigint PRIMARY KEY, item text NOT NULL)`); err != nil {
+	const table = `CREATE TABLE IF NOT EXISTS orders (id bigint PRIMARY KEY, item text NOT NULL)`
+	if _, err := db.ExecContext(ctx, table); err != nil {
 		return nil, err
 	}
 	// Any number of shops may run: the store keeps their IDs apart.
@@ -80,7 +81,8 @@ func (s *Shop) place(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.db.ExecContext(r.Context(), `INSERT INTO orders VALUES ($1, $2)`, OrderID(id), r.FormValue("item")); err != nil {
+	const insert = `INSERT INTO orders VALUES ($1, $2)`
+	if _, err := s.db.ExecContext(r.Context(), insert, OrderID(id), r.FormValue("item")); err != nil {
 		return nil, err
 	}
 	log.Println("order placed:", OrderID(id)) // order_…
