@@ -351,8 +351,12 @@ func (m *machine) failExhausted(s sighting) {
 		m.fail(s.damage, 1000)
 	} else {
 		m.fail(&NodesExhaustedError{
-			sequencer: m.settings.name, nodes: NodeRange{m.seen.lowestNode, m.seen.highestNode}, Free: timeOf(free), Ahead: ahead,
-			Fenced: fenced, atCreation: fenced && ms(m.seen.info.fenceFloor) < free,
+			sequencer:  m.settings.name,
+			nodes:      NodeRange{m.seen.lowestNode, m.seen.highestNode},
+			Free:       timeOf(free),
+			Ahead:      ahead,
+			Fenced:     fenced,
+			atCreation: fenced && ms(m.seen.info.fenceFloor) < free,
 		}, 0)
 		wait := listEvery
 		if free != never {
