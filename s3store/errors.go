@@ -65,8 +65,8 @@ func isRefusal(err error) bool {
 // something on the way may have sent the request twice.
 func isConditionFalse(err error) bool {
 	code, status := codeOf(err)
-	return status == http.StatusPreconditionFailed || status == http.StatusConflict && code == "ConditionalRequestConflict" ||
-		isAbsent(err)
+	conflict := status == http.StatusConflict && code == "ConditionalRequestConflict"
+	return status == http.StatusPreconditionFailed || conflict || isAbsent(err)
 }
 
 // isPassing reports whether the same read may succeed a moment later.

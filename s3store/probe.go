@@ -57,8 +57,8 @@ func (s *store) resultName() string {
 }
 
 // recall adopts a kept result, and reports whether it found one that is not
-// older than a day, by the server's own clock. A copy of it in another bucket, or
-// in a restored one, does not count.
+// older than a day, by the server's own clock. A copy of it in another bucket,
+// or in a restored one, does not count.
 func (s *store) recall(ctx context.Context) (bool, error) {
 	o, err := s.read(ctx, s.resultName(), false)
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *store) recall(ctx context.Context) (bool, error) {
 
 // examine probes the server, and keeps the result. An error that is not an
 // *unfit says nothing about the server. If it is unfit, this store sends no CAS
-// any more, whatever a later probe says: a fault that shows now and then remains
-// one. Other stores probe when they look for the result.
+// any more, whatever a later probe says: a fault that shows now and then
+// remains one. Other stores probe when they look for the result.
 func (s *store) examine(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -113,14 +113,15 @@ func (s *store) examine(ctx context.Context) error {
 	if now.value != nil {
 		on = condition{match: now.tag}
 	}
-	if _, _, err = s.put(ctx, name, text, on, nil); err != nil && !isConditionFalse(err) { // another was faster
+	// If the condition is false, another was faster.
+	if _, _, err = s.put(ctx, name, text, on, nil); err != nil && !isConditionFalse(err) {
 		return fmt.Errorf("keep the result of the probe: %w", err)
 	}
 	return nil
 }
 
-// repeat runs the probe every day, until Close. Of several members, the first to
-// notice that the result is old does.
+// repeat runs the probe every day, until Close. Of several members, the first
+// to notice that the result is old does.
 func (s *store) repeat() {
 	every := probeEvery
 	for {
@@ -212,9 +213,9 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 	return cmp.Or(errs...)
 }
 
-// clean deletes what the probe has written, until ctx is done or the server does
-// not answer: what is left does no harm. It returns an error that the server
-// answers.
+// clean deletes what the probe has written, until ctx is done or the server
+// does not answer: what is left does no harm. It returns an error that the
+// server answers.
 func (p *probe) clean(ctx context.Context) error {
 	names := slices.Collect(maps.Keys(p.written))
 	err := each(ctx, len(names), func(ctx context.Context, i int) error { return p.remove(ctx, names[i]) })
@@ -275,7 +276,8 @@ func (p *probe) first(ctx context.Context) (tag string, err error) {
 	return tag, err
 }
 
-// inTurn makes one request after the other. first is the ETag of the value first.
+// inTurn makes one request after the other. first is the ETag of the value
+// first.
 func (p *probe) inTurn(ctx context.Context, first string) error {
 	second := ""
 	for _, c := range []struct {
@@ -284,7 +286,8 @@ func (p *probe) inTurn(ctx context.Context, first string) error {
 		want            bool
 	}{
 		{"a second create of one key (s3rver, Google Cloud Storage and Oracle OCI do)", "a", "x1", absent, false},
-		{"a write with a wrong ETag (s3rver and Google Cloud Storage do)", "a", "x2", condition{match: tagOf([]byte("x"))}, false},
+		{"a write with a wrong ETag (s3rver and Google Cloud Storage do)", "a", "x2",
+			condition{match: tagOf([]byte("x"))}, false},
 		{"a write with the right ETag", "a", "second", condition{match: first}, true},
 		{"a write with the ETag of an earlier value", "a", "x3", condition{match: first}, false},
 		{"a write whose If-Match is true and whose If-None-Match is false (S3Mock does)", "a", "x4",
@@ -406,8 +409,8 @@ func (p *probe) creates(ctx context.Context) error {
 	return nil
 }
 
-// increments has several clients increment the same counters at once. s3proxy and
-// s3s-fs lose some.
+// increments has several clients increment the same counters at once. s3proxy
+// and s3s-fs lose some.
 func (p *probe) increments(ctx context.Context) error {
 	err := together(ctx, clients, func(ctx context.Context, c int) error {
 		for i := range incremented {
