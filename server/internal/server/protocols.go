@@ -71,7 +71,11 @@ func (s *Server) front(p listen.Protocol) service.Front {
 // newConsole makes the web pages.
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
-		Front: s.front(listen.HTTP), Guard: s.guard, Figures: s.backends.figures, Layout: s.config.Sequencers.Layout, Version: s.config.Version,
+		Front:   s.front(listen.HTTP),
+		Guard:   s.guard,
+		Figures: s.backends.figures,
+		Layout:  s.config.Sequencers.Layout,
+		Version: s.config.Version,
 	}
 	if s.config.Static != nil {
 		c.Layout = s.config.Static.Layout

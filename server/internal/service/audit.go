@@ -23,7 +23,9 @@ const (
 
 // A Client is who changes a sequencer.
 type Client struct {
-	Name    string // in the token file or in a certificate, or the user of a command; "" without authentication
+	// Name is that in the token file or in a certificate, or the user of a
+	// command; "" without authentication.
+	Name    string
 	Address string // or host
 }
 
@@ -46,7 +48,7 @@ type WriteOutcome struct{ applied, unknown atomic.Bool }
 
 // Wrap returns a Store whose writes the WriteOutcome sees.
 func (w *WriteOutcome) Wrap(s grant.Store) grant.Store {
-	return grant.Observe(s, func(ctx context.Context, request grant.Request, _ string) (context.Context, func(bool, error)) {
+	observe := func(ctx context.Context, request grant.Request, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(applied bool, err error) {
 			if applied {
 				w.applied.Store(true)
@@ -54,7 +56,8 @@ func (w *WriteOutcome) Wrap(s grant.Store) grant.Store {
 				w.unknown.Store(true)
 			}
 		}
-	})
+	}
+	return grant.Observe(s, observe)
 }
 
 // Result returns the result of a change that returned err, as audit lines have

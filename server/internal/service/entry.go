@@ -80,7 +80,8 @@ func (b *StoreBackend) opened() map[string]*entry {
 func (e *entry) waitInLine(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	err = e.retireIfRecreated(refusal)
 	if isWait(refusal) {
-		err = e.backend.silence.whileAnswering(ctx, storeUse{writes: true, onlyIf: e.lapsed}, func(ctx context.Context) error {
+		use := storeUse{writes: true, onlyIf: e.lapsed}
+		err = e.backend.silence.whileAnswering(ctx, use, func(ctx context.Context) error {
 			b, err = e.queue.waitInLine(ctx, n, refusal)
 			return e.retireIfRecreated(err)
 		})

@@ -18,12 +18,15 @@ import (
 // errors are Problems. It is safe for concurrent use. Only the Backend is
 // required, and WithDefaults completes the rest.
 type Front struct {
-	Backend        Backend         // finds the sequencers
-	Auth           auth.Authorizer // decides what each client may do; nil allows everything
-	VeilKeys       veil.Keys       // of veiled IDs; nil if the server has none
-	RequestTimeout time.Duration   // how long a request may wait, unless its own deadline is earlier; 0 means DefaultRequestTimeout
-	Limits         Limits          // of requests and connections
-	Issued         IssueFunc       // is called with IDs before they are answered; nil calls nothing
+	Backend  Backend         // finds the sequencers
+	Auth     auth.Authorizer // decides what each client may do; nil allows everything
+	VeilKeys veil.Keys       // of veiled IDs; nil if the server has none
+	Limits   Limits          // of requests and connections
+	Issued   IssueFunc       // is called with IDs before they are answered; nil calls nothing
+
+	// RequestTimeout is how long a request may wait, unless its own deadline is
+	// earlier; 0 means DefaultRequestTimeout.
+	RequestTimeout time.Duration
 
 	// Observe is called for each request of the protocol, also for invalid
 	// ones, with the kind of problem and the time that each of n equal requests

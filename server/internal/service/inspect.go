@@ -15,7 +15,8 @@ import (
 // take IDs of: it sets the layout, the prefix of typed text, and the key of
 // veiled text. Without a name, only veiled text is a Problem. It opens no
 // sequencer.
-func (f *Front) PrepareInspect(ctx context.Context, c *auth.Credentials, name, text string, o *inspect.Options) *Problem {
+func (f *Front) PrepareInspect(ctx context.Context, c *auth.Credentials, name, text string, o *inspect.Options,
+) *Problem {
 	if name != "" && CheckName(name) == nil && f.Allow(c, auth.See, name) != nil {
 		if p := f.Allow(c, auth.Take, name); p != nil {
 			return p

@@ -56,8 +56,8 @@ func (b *StoreBackend) openOwn(ctx context.Context, name string, creator *Creato
 
 // enter returns the entry of a name and what the call waits for. If the name
 // has none, enter makes it, and begins to open it: then mine is true.
-func (b *StoreBackend) enter(ctx context.Context, name string, creator *Creator) (e *entry, changed <-chan struct{}, mine bool,
-	err error) {
+func (b *StoreBackend) enter(ctx context.Context, name string, creator *Creator,
+) (e *entry, changed <-chan struct{}, mine bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e = b.byName[name]

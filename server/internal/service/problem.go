@@ -24,8 +24,8 @@ var (
 )
 
 func tooManyNames(limit int, name string) error {
-	return fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManySequencers,
-		limit, name)
+	return fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
+		ErrTooManySequencers, limit, name)
 }
 
 // A Problem is why a request failed, as every protocol reports it.
@@ -37,7 +37,8 @@ type Problem struct {
 	err    error
 }
 
-// Problemf returns a Problem with a formatted detail, and the Retry of its kind.
+// Problemf returns a Problem with a formatted detail, and the Retry of its
+// kind.
 func Problemf(k Kind, format string, a ...any) *Problem {
 	return &Problem{Kind: k, Detail: fmt.Sprintf(format, a...), Retry: kinds[k].retry}
 }

@@ -70,7 +70,9 @@ func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, inf
 
 // Lookup returns one sequencer, or an error that matches grant.ErrNotFound.
 func (a *StoreAdmin) Lookup(ctx context.Context, name string) (grant.Info, error) {
-	return askStore(ctx, a, storeUse{}, func(ctx context.Context) (grant.Info, error) { return grant.Lookup(ctx, a.store, name) })
+	return askStore(ctx, a, storeUse{}, func(ctx context.Context) (grant.Info, error) {
+		return grant.Lookup(ctx, a.store, name)
+	})
 }
 
 // Configure is grant.DefaultConfig with the store of the StoreAdmin.

@@ -93,8 +93,14 @@ func NewStoreBackend(c StoreBackendConfig) *StoreBackend {
 	c.Options.Layout = cmp.Or(c.Options.Layout, firn.Default())
 	c.MaxSequencers = cmp.Or(c.MaxSequencers, DefaultMaxSequencers)
 	admin := *c.Admin
-	b := &StoreBackend{StoreAdmin: &admin, config: c, byName: make(map[string]*entry), failed: make(map[string]failure),
-		creations: meters{rate: auth.Rate{PerSecond: 1, Burst: 1000}}, missed: meters{rate: auth.Rate{PerSecond: 100, Burst: 100}}}
+	b := &StoreBackend{
+		StoreAdmin: &admin,
+		config:     c,
+		byName:     make(map[string]*entry),
+		failed:     make(map[string]failure),
+		creations:  meters{rate: auth.Rate{PerSecond: 1, Burst: 1000}},
+		missed:     meters{rate: auth.Rate{PerSecond: 100, Burst: 100}},
+	}
 	b.openingCtx, b.stopOpening = context.WithCancel(context.Background())
 	b.countingCtx, b.stopCounting = context.WithCancel(context.Background())
 	admin.rejoin = b.rejoin

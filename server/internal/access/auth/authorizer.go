@@ -29,26 +29,26 @@ var (
 	ErrUnauthorized = errors.New("unknown client")
 	ErrForbidden    = errors.New("permission denied: this token does not allow it")
 
-	// ErrCertificate is ErrUnauthorized for a certificate that was valid when the
-	// connection was opened.
-	ErrCertificate = fmt.Errorf("%w: its certificate has expired, or its authority is not trusted any more: connect again "+
-		"with a valid one", ErrUnauthorized)
+	// ErrCertificate is ErrUnauthorized for a certificate that was valid when
+	// the connection was opened.
+	ErrCertificate = fmt.Errorf("%w: its certificate has expired, or its authority is not trusted any more: "+
+		"connect again with a valid one", ErrUnauthorized)
 )
 
 // An Authorizer decides what a client may do, over every protocol. It must be
 // safe for concurrent use.
 type Authorizer interface {
-	// Allow returns nil if a client with these credentials may perform an action
-	// on the named sequencer; "" names no sequencer. Otherwise the error matches
-	// ErrUnauthorized or ErrForbidden.
+	// Allow returns nil if a client with these credentials may perform an
+	// action on the named sequencer; "" names no sequencer. Otherwise the error
+	// matches ErrUnauthorized or ErrForbidden.
 	Allow(c *Credentials, do Action, sequencer string) error
 }
 
 // Credentials are what a client presents. They cache the principal that was
 // found for them, so they are for one goroutine at a time.
 type Credentials struct {
-	// Token is the token that the client sent, and Given whether it sent any. If
-	// it did, its certificate is ignored, even if the token is unknown.
+	// Token is the token that the client sent, and Given whether it sent any.
+	// If it did, its certificate is ignored, even if the token is unknown.
 	Token string
 	Given bool
 
@@ -98,7 +98,8 @@ func (c *Credentials) ofCertificate() bool {
 
 // principal returns the principal of the credentials at the time now. trusted
 // reports whether an authority is still trusted to sign client certificates.
-func (s *Set) principal(c *Credentials, now time.Time, trusted func(*x509.Certificate, time.Time) bool) (*Principal, bool) {
+func (s *Set) principal(c *Credentials, now time.Time, trusted func(*x509.Certificate, time.Time) bool,
+) (*Principal, bool) {
 	if c.ofCertificate() && !isTrusted(c.TLS.VerifiedChains, now, trusted) {
 		return nil, false
 	}

@@ -16,10 +16,14 @@ import (
 // A Quota is what a client, or all clients of a sequencer together, may take on
 // each server. The zero value limits nothing, as does each zero field.
 type Quota struct {
-	Rate        Quantity `yaml:"rate,omitempty" json:"rate,omitzero"`                 // IDs a second
-	Burst       Quantity `yaml:"burst,omitempty" json:"burst,omitzero"`               // IDs at once; zero means those of a second
-	RequestRate Quantity `yaml:"request-rate,omitempty" json:"request_rate,omitzero"` // requests for IDs a second, and at once
-	Max         Quantity `yaml:"max,omitempty" json:"max,omitzero"`                   // IDs in a request
+	// Rate limits IDs a second.
+	Rate Quantity `yaml:"rate,omitempty" json:"rate,omitzero"`
+	// Burst limits IDs at once; zero means those of a second.
+	Burst Quantity `yaml:"burst,omitempty" json:"burst,omitzero"`
+	// RequestRate limits requests for IDs, a second and at once.
+	RequestRate Quantity `yaml:"request-rate,omitempty" json:"request_rate,omitzero"`
+	// Max limits IDs in a request.
+	Max Quantity `yaml:"max,omitempty" json:"max,omitzero"`
 }
 
 // String returns the Quota for people.

@@ -104,7 +104,8 @@ func (r *Report) keep(d Duplicate, id form.ID) {
 	if d.Times < 2 {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(r.Duplicated, d, func(a, b Duplicate) int { return cmp.Compare(a.Places[1], b.Places[1]) })
+	byPlace := func(a, b Duplicate) int { return cmp.Compare(a.Places[1], b.Places[1]) }
+	i, _ := slices.BinarySearchFunc(r.Duplicated, d, byPlace)
 	if i >= maxDuplicated {
 		return
 	}

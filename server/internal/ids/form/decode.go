@@ -68,17 +68,17 @@ var shapes = []shape{
 	{Of(firn.Base62), []int{18, 19, 20, 21, 22}, 128, true, "digits of base 62"},
 }
 
-// writes reports whether a text looks as if it was written in an ambiguous form:
-// digits without a leading zero are a number, and bases 32 and 36 have letters of
-// one case.
+// writes reports whether a text looks as if it was written in an ambiguous
+// form: digits without a leading zero are a number, and bases 32 and 36 have
+// letters of one case.
 func (s shape) writes(text string) bool {
 	oneCase := text == strings.ToLower(text) || text == strings.ToUpper(text)
 	return (!IsDigits(text) || strings.HasPrefix(text, "0")) &&
 		(oneCase || !s.form.Is(firn.Base32) && !s.form.Is(firn.Base36))
 }
 
-// Decodings reads text in every way that the Form allows: in itself, and auto in
-// every form that the text fits. bits is the size of the IDs, or 0 if it is
+// Decodings reads text in every way that the Form allows: in itself, and auto
+// in every form that the text fits. bits is the size of the IDs, or 0 if it is
 // unknown. Without an error there is at least one Decoding.
 func (f Form) Decodings(text string, bits int) (found []*Decoding, err error) {
 	text = unquote(text)
@@ -129,8 +129,8 @@ func (f Form) Decodings(text string, bits int) (found []*Decoding, err error) {
 	return found, nil
 }
 
-// An AmbiguousError means that a text fits several forms, or one that many other
-// texts fit as well.
+// An AmbiguousError means that a text fits several forms, or one that many
+// other texts fit as well.
 type AmbiguousError struct {
 	Text  string
 	Names []string // of the forms
@@ -140,12 +140,12 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s could be %s: name the encoding", textfmt.Quote(e.Text), strings.Join(e.Names, " or "))
 }
 
-// Decode reads an ID without a layout. Auto reads only text that is unambiguous:
-// digits are decimal, except that 16 or 32 of them with a leading zero are
-// hexadecimal, and a word that is a number in some base is an *AmbiguousError.
-// bits is the size of the ID, or 0 to use the text: the size of a fixed width
-// (uuid, 16 or 32 hexadecimal digits), otherwise the smallest of 64 and 128 that
-// holds the number. It returns the form that was read.
+// Decode reads an ID without a layout. Auto reads only text that is
+// unambiguous: digits are decimal, except that 16 or 32 of them with a leading
+// zero are hexadecimal, and a word that is a number in some base is an
+// *AmbiguousError. bits is the size of the ID, or 0 to use the text: the size
+// of a fixed width (uuid, 16 or 32 hexadecimal digits), otherwise the smallest
+// of 64 and 128 that holds the number. It returns the form that was read.
 func (f Form) Decode(text string, bits int) (ID, Form, error) {
 	if f.Is(firn.Raw) {
 		if bits != 0 && 8*len(text) == bits { // also of sizes that have no other form
@@ -182,8 +182,8 @@ func (f Form) Decode(text string, bits int) (ID, Form, error) {
 }
 
 // decode reads text as an ID of 64 or 128 bits. If bits is 0, the text shows
-// the size: that of a fixed width, otherwise the smallest that holds the number.
-// Some forms have IDs of 96 or 160 bits instead.
+// the size: that of a fixed width, otherwise the smallest that holds the
+// number. Some forms have IDs of 96 or 160 bits instead.
 func (f Form) decode(text string, bits int) (ID, error) {
 	switch {
 	case f.IsTyped():
@@ -201,12 +201,13 @@ func (f Form) decode(text string, bits int) (ID, error) {
 			return id, nil
 		}
 	}
+	greatest := firn.ID128FromUint64s(math.MaxUint64, math.MaxUint64)
 	switch {
 	case bits == 96 || bits == 160:
 		return nil, fmt.Errorf("firn: parse ID %s: not an ID of %d bits in %s", textfmt.Quote(text), bits, f)
 	case bits != 0:
 		return parse(f.format, text, bits)
-	case f.format.CheckBits(64) == nil && len(strings.TrimPrefix(text, "0x")) < len(f.format.Append128(nil, firn.ID128FromUint64s(math.MaxUint64, math.MaxUint64))):
+	case f.format.CheckBits(64) == nil && len(strings.TrimPrefix(text, "0x")) < len(f.format.Append128(nil, greatest)):
 		id, err := parse(f.format, text, 64)
 		if err == nil {
 			return id, nil
@@ -268,7 +269,8 @@ func decodeXID(text string) (ID, error) {
 	if id, err := xidText.DecodeString(text); err == nil && len(text) == 20 && xidText.EncodeToString(id) == text {
 		return id, nil
 	}
-	return nil, fmt.Errorf("firn: parse ID %s: not a valid xid, which has 20 digits of 0-9a-v and ends with 0 or g", textfmt.Quote(text))
+	return nil, fmt.Errorf("firn: parse ID %s: not a valid xid, which has 20 digits of 0-9a-v and ends with 0 or g",
+		textfmt.Quote(text))
 }
 
 const alphanumeric = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -308,8 +310,8 @@ func IsMissing(text string) bool {
 }
 
 // OfDigits returns the form of a text of decimal digits: hexadecimal if it has
-// the full width of 16 or 32 digits with leading zeros, which decimal numbers do
-// not have.
+// the full width of 16 or 32 digits with leading zeros, which decimal numbers
+// do not have.
 func OfDigits(text string) Form {
 	if (len(text) == 16 || len(text) == 32) && text[0] == '0' {
 		return Of(firn.Hex)

@@ -31,7 +31,9 @@ func ReadKeys(path string) (veil.Keys, error) {
 		return nil, err
 	}
 	// Half of a longer key would be another key.
-	if last := text[bytes.LastIndexByte(text, '\n')+1:]; len(bytes.TrimSpace(last)) > 0 && last[0] != '#' && len(bytes.TrimSpace(last[bytes.IndexByte(last, ':')+1:])) < 64 {
+	last := text[bytes.LastIndexByte(text, '\n')+1:]
+	key := bytes.TrimSpace(last[bytes.IndexByte(last, ':')+1:])
+	if len(bytes.TrimSpace(last)) > 0 && last[0] != '#' && len(key) < 64 {
 		return nil, fmt.Errorf("%s: the last line has fewer than 64 hexadecimal digits and does not end with a "+
 			"newline: it may be incomplete", path)
 	}

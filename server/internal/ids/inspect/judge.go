@@ -89,7 +89,8 @@ var otherLayouts = [...]struct {
 		profile{prior: -3, note: draftUUID}},
 }
 
-const draftUUID = "a draft of UUIDv7 from 2021 has these bits, as in PyPI's uuid7 0.1; UUIDs of RFC 9562 count milliseconds"
+const draftUUID = "a draft of UUIDv7 from 2021 has these bits, as in PyPI's uuid7 0.1; " +
+	"UUIDs of RFC 9562 count milliseconds"
 
 // A candidate is a layout with what is known of its IDs.
 type candidate struct {
@@ -260,13 +261,13 @@ func (c *candidate) isFirstDay(t, now time.Time) bool {
 	return epoch.Year() > 1970 && t.Sub(epoch) < 24*time.Hour && Age(t, now) > 86400
 }
 
-// smallShare is the share of IDs with a small number in a field that formats fill
-// from 0 up. The others are spread over all values.
+// smallShare is the share of IDs with a small number in a field that formats
+// fill from 0 up. The others are spread over all values.
 const smallShare = 0.75
 
 // probability returns the probability of a number in a field of that width. If
-// uniform is set, all numbers are equally probable; if few is set, the field is 0
-// in most IDs, and 1 in most of the rest.
+// uniform is set, all numbers are equally probable; if few is set, the field is
+// 0 in most IDs, and 1 in most of the rest.
 func probability(v uint64, width int, uniform, few bool) float64 {
 	n, each := float64(v)+1, math.Ldexp(1, -width)
 	switch {
@@ -352,8 +353,8 @@ func (r *Reading) reasons() (l evidence) {
 	return l
 }
 
-// isWord reports whether the text may be any word: the layout does not write its
-// IDs like this.
+// isWord reports whether the text may be any word: the layout does not write
+// its IDs like this.
 func (r *Reading) isWord() bool {
 	f, ok := r.decoding.Form.Format()
 	return ok && r.decoding.Ambiguous && r.decoding.Bits() == 64 && r.candidate != nil && r.candidate.format != f
@@ -390,7 +391,8 @@ func (r *Reading) layoutReasons(l *evidence) {
 	}
 }
 
-// NodeText returns the named pieces of the node, as in "datacenter 1, worker 0".
+// NodeText returns the named pieces of the node, as in
+// "datacenter 1, worker 0".
 func (r *Reading) NodeText() string {
 	var texts []string
 	for _, p := range r.NodeParts() {

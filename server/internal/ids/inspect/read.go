@@ -25,7 +25,8 @@ type Options struct {
 	// From is the form of the text; auto tries all forms.
 	From form.Form
 
-	// Now is the time by which readings are judged. The zero time means time.Now.
+	// Now is the time by which readings are judged. The zero time means
+	// time.Now.
 	Now time.Time
 }
 
@@ -153,7 +154,9 @@ type Text struct{ Name, Text string }
 // Texts returns the ID in all encodings: first as its layout writes it, if that
 // is a number or a UUID.
 func (r *Reading) Texts() (texts []Text) {
-	for _, f := range []firn.Format{firn.UUID, firn.Decimal, firn.Hex, firn.Binary, firn.Base32, firn.Base36, firn.Base58, firn.Base62} {
+	for _, f := range []firn.Format{
+		firn.UUID, firn.Decimal, firn.Hex, firn.Binary, firn.Base32, firn.Base36, firn.Base58, firn.Base62,
+	} {
 		if f.CheckBits(r.Bits()) == nil {
 			texts = append(texts, Text{f.String(), string(r.Bytes.Append(nil, form.Of(f)))})
 		}
@@ -176,7 +179,8 @@ func Read(text string, o Options) (Result, error) {
 		return Result{}, err
 	}
 	if o.From.IsVeiled() {
-		decodings[0].Form, decodings[0].About = form.VeiledBy(form.Veil{}), "it was veiled; with another key, it would be another ID"
+		decodings[0].Form = form.VeiledBy(form.Veil{})
+		decodings[0].About = "it was veiled; with another key, it would be another ID"
 		if o.Layout.IsZero() {
 			// Another layout has other veiled IDs: these are the ones that Veil
 			// reads.
@@ -254,8 +258,8 @@ func (r *Result) readAll(decodings []*form.Decoding, now time.Time) {
 
 // rank sorts the readings, the heaviest first, and turns the weights into
 // shares. If the layout is known, digits are decimal (or hexadecimal, see
-// form.OfDigits), however likely another reading looks: a stream of IDs must not
-// change its form midway.
+// form.OfDigits), however likely another reading looks: a stream of IDs must
+// not change its form midway.
 func (r *Result) rank() {
 	digits := form.OfDigits(r.Text)
 	slices.SortStableFunc(r.Readings, func(a, b Reading) int {

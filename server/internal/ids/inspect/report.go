@@ -54,7 +54,8 @@ func MissingText(n int) string { return "skipped, NULL or empty: " + textfmt.Gro
 // JSON returns the report of a column for JSON; see Anomalies and Notes.
 func (r *Report) JSON(bad, missing int) any {
 	v := map[string]any{
-		"count": r.Count, "bad": bad, "repeats": r.Repeats, "rounded": 0, "known": r.Known, "anomalies": append([]string{}, r.Anomalies(bad)...),
+		"count": r.Count, "bad": bad, "repeats": r.Repeats, "rounded": 0, "known": r.Known,
+		"anomalies": append([]string{}, r.Anomalies(bad)...),
 	}
 	if !r.Rounding.Quiet {
 		v["rounded"] = r.Rounding.IDs

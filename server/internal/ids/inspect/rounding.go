@@ -41,8 +41,8 @@ func (r Rounding) String() string {
 	return "may be rounded " + r.How
 }
 
-// Digits judges the digits of a column of IDs. It must be made by NewDigits, and
-// is not safe for concurrent use.
+// Digits judges the digits of a column of IDs. It must be made by NewDigits,
+// and is not safe for concurrent use.
 type Digits struct {
 	now  time.Time
 	seen map[number]struct{} // the first maxDistinct: rows of few IDs are no sample
@@ -67,13 +67,13 @@ const (
 	leastBits   = 18   // how improbable a coincidence must be, as a base-2 logarithm
 	leastExtra  = 0.05 // the share of IDs that chance does not explain
 
-	// repeatedBits is enough for a doubt if many IDs occur again: rounding may be
-	// the cause, and leaves few of them.
+	// repeatedBits is enough for a doubt if many IDs occur again: rounding may
+	// be the cause, and leaves few of them.
 	repeatedBits = 6
 )
 
-// ways collects a few different endings. If one ending shows up in all hits, one
-// hit tells as much as all: by cron at full seconds, node 10 ends with 0.
+// ways collects a few different endings. If one ending shows up in all hits,
+// one hit tells as much as all: by cron at full seconds, node 10 ends with 0.
 type ways []uint64
 
 func (w *ways) add(n uint64) {
@@ -129,9 +129,9 @@ func (n number) digits() int {
 // keeps.
 const leastRounded = 1e15
 
-// isText reports whether a number is the shortest text of a float, as JavaScript
-// writes it, and not the float itself. chance is the share of all numbers of its
-// size that are.
+// isText reports whether a number is the shortest text of a float, as
+// JavaScript writes it, and not the float itself. chance is the share of all
+// numbers of its size that are.
 func isText(v uint64) (is bool, chance float64) {
 	drop := bits.Len64(v) - 53
 	if drop < 2 {
@@ -185,8 +185,8 @@ func toDigits(n int) string {
 	return fmt.Sprintf("to %d digits", n)
 }
 
-// isClock reports whether a number is a Unix time of the last 20 years in ms, µs
-// or ns.
+// isClock reports whether a number is a Unix time of the last 20 years in ms,
+// µs or ns.
 func isClock(v uint64, now time.Time) bool {
 	for _, unit := range units[1:] {
 		if age := float64(now.Unix()) - float64(v)*unit.seconds; age >= -Year && age <= usualAge {
@@ -290,7 +290,8 @@ func (d *Digits) Rounding(l firn.Layout, nodes []uint64) (r Rounding) {
 		e := surprise(trials, hits, chance)
 		if l.IsZero() && d.clocks == d.count && z%3 == 0 {
 			if e >= leastBits {
-				doubt = Rounding{How: "all end in " + strconv.Itoa(z) + " zeros, as Unix times do, and rounded IDs", IDs: ids, Quiet: true}
+				how := "all end in " + strconv.Itoa(z) + " zeros, as Unix times do, and rounded IDs"
+				doubt = Rounding{How: how, IDs: ids, Quiet: true}
 			}
 			continue
 		}

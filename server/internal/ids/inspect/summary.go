@@ -93,8 +93,8 @@ func NewSummary(o Options, now time.Time) *Summary {
 const small = 1 << 40
 
 // IsAside reports whether a column with greater IDs has this one from before
-// it moved to the layout: it is a small number, as AUTO_INCREMENT makes them, and
-// would be from the first day of the layout.
+// it moved to the layout: it is a small number, as AUTO_INCREMENT makes them,
+// and would be from the first day of the layout.
 func IsAside(id form.ID, l firn.Layout) bool {
 	if len(id) > 16 || numberOf(id).hi > 0 || numberOf(id).lo >= small {
 		return false
@@ -149,7 +149,8 @@ func (s *Summary) Add(text string) error {
 		// If several encodings of the text have the layout, the best reading
 		// counts.
 		x := &result.Readings[i]
-		if !slices.ContainsFunc(result.Readings, func(other Reading) bool { return other.Name == x.Name && other.weight > x.weight }) {
+		better := func(other Reading) bool { return other.Name == x.Name && other.weight > x.weight }
+		if !slices.ContainsFunc(result.Readings, better) {
 			s.add(tallies, x, top)
 		}
 	}
@@ -221,8 +222,8 @@ func (s *Summary) add(tallies map[string]*tally, x *Reading, top float64) {
 	}
 }
 
-// noLayout weighs that no known layout made the column. All its numbers are then
-// of one kind. Random ones are rarer in columns than among single numbers.
+// noLayout weighs that no known layout made the column. All its numbers are
+// then of one kind. Random ones are rarer in columns than among single numbers.
 func (s *Summary) noLayout() float64 {
 	most := math.Inf(-1)
 	for kind, sum := range s.unknown {

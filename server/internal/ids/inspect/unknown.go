@@ -91,7 +91,8 @@ func (u *noLayout) number(id uint64, now time.Time) {
 	for i, unit := range units {
 		at := v * unit.seconds
 		age := float64(now.Unix()) - at
-		if age >= -Year && age <= usualAge && u.consider(kindClock+i, math.Log2(unit.seconds/usualAge), kindPriors[kindClock+i]) {
+		kind, fit := kindClock+i, math.Log2(unit.seconds/usualAge)
+		if age >= -Year && age <= usualAge && u.consider(kind, fit, kindPriors[kind]) {
 			u.other = fmt.Sprintf("it may be a Unix time in %s: %s", unit.name,
 				Stamp(time.UnixMilli(int64(at*1e3)), time.Millisecond))
 		}

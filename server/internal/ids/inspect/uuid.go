@@ -14,7 +14,8 @@ import (
 // calendar, in order. Version 1 has the same fields, but with the lowest bits
 // of the time on top, which a layout cannot express.
 var uuidv6 = sync.OnceValue(func() firn.Layout {
-	return firn.MustParseLayout("bits=time:48.const:4=6.time:12.const:2=2.seq:14.node:48,unit=100ns,epoch=1582-10-15T00:00:00Z")
+	return firn.MustParseLayout("bits=time:48.const:4=6.time:12.const:2=2.seq:14.node:48,unit=100ns," +
+		"epoch=1582-10-15T00:00:00Z")
 })
 
 // uuidTimes judges the parts of versions 1 and 6.

@@ -1,5 +1,5 @@
-// Package layouts describes layouts: what they hold, in words and in JSON, their
-// bits as a box, and which ones offer what is needed.
+// Package layouts describes layouts: what they hold, in words and in JSON,
+// their bits as a box, and which ones offer what is needed.
 package layouts
 
 import (
@@ -89,8 +89,8 @@ func firstWith(l firn.Layout, bit int) *time.Time {
 	return always
 }
 
-// Until says from when on IDs of a layout have a bit set: never, always, or from
-// with the date in it.
+// Until says from when on IDs of a layout have a bit set: never, always, or
+// from with the date in it.
 func Until(l firn.Layout, bit int, never, always, from string) string {
 	switch at := firstWith(l, bit); {
 	case at == nil:
@@ -182,9 +182,9 @@ type Plan struct {
 	Rate         float64 // sustained IDs per second of one node
 }
 
-// Fit returns layouts with so many bits, ticks of a millisecond and Firn's epoch
-// that last for the years from now: the spare bits go to all fields, or to one of
-// them. If none fits, the error says by how many bits.
+// Fit returns layouts with so many bits, ticks of a millisecond and Firn's
+// epoch that last for the years from now: the spare bits go to all fields, or
+// to one of them. If none fits, the error says by how many bits.
 func (p *Plan) Fit(total int, now time.Time) (all []firn.Layout, err error) {
 	bitsFor := func(n float64) int { return int(math.Ceil(math.Log2(max(n, 1)))) }
 	elapsed := max(now.Sub(firn.Default().Epoch()).Seconds(), 0)
@@ -196,7 +196,8 @@ func (p *Plan) Fit(total int, now time.Time) (all []firn.Layout, err error) {
 	}
 	third := spare / 3
 	js := firn.MustParseLayout("js53")
-	for _, more := range slices.Compact([][3]int{{third, third, spare - 2*third}, {0, 0, spare}, {0, spare, 0}, {spare, 0, 0}}) {
+	shares := [][3]int{{third, third, spare - 2*third}, {0, 0, spare}, {0, spare, 0}, {spare, 0, 0}}
+	for _, more := range slices.Compact(shares) {
 		time, node, seq := min(48, time+more[0]), min(48, node+more[1]), min(48, seq+more[2])
 		text := fmt.Sprintf("bits=time:%d.node:%d.seq:%d,unit=1ms,epoch=%s", time, node, seq, Epoch(firn.Default()))
 		if js.TimeBits() == time && js.NodeBits() == node && js.SeqBits() == seq {

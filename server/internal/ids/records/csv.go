@@ -51,7 +51,9 @@ func (e *ColumnError) Error() string {
 
 // EachCell is like EachLine for the cells in a column of CSV: the column has a
 // name in the first line, or a number from 1 in a file without names.
-func EachCell(ctx context.Context, r io.Reader, name string, out *Writer, do func(line int, text string, bad error) error) error {
+func EachCell(ctx context.Context, r io.Reader, name string, out *Writer,
+	do func(line int, text string, bad error) error,
+) error {
 	from, stop := Read(ctx, r, out, byteOrderMark)
 	defer stop()
 	table := csv.NewReader(&cellReader{in: bufio.NewReader(from)})

@@ -17,7 +17,8 @@ import (
 )
 
 // files are the SQL of each database. Names in braces are replaced. The lines
-// after one such as "--- veil wide" are for layouts to which all its words apply.
+// after one such as "--- veil wide" are for layouts to which all its words
+// apply.
 //
 //go:embed *.sql
 var files embed.FS
@@ -61,7 +62,8 @@ func Write(w io.Writer, database, name string, l firn.Layout) error {
 	case l.Unit()%finest != 0:
 		return fmt.Errorf("layout %s has ticks of %v: %s needs whole multiples of %v", l, l.Unit(), database, finest)
 	case l.Last().Year() > lastYear:
-		return fmt.Errorf("layout %s lasts until the year %d, and times in SQL until %d: its time field is too wide", l, l.Last().Year(), lastYear)
+		return fmt.Errorf("layout %s lasts until the year %d, and times in SQL until %d: its time field is too wide",
+			l, l.Last().Year(), lastYear)
 	case l.Bits() == 64 && database != "mysql" && g.constant(0)>>63 == 1:
 		return fmt.Errorf("IDs of layout %s are 2^63 and above, which do not fit the signed integers of %s", l,
 			database)
@@ -257,15 +259,15 @@ func (g *generator) time() string {
 	return fmt.Sprintf("%s * %d + %d", tick, g.tick, g.start)
 }
 
-// first returns the expression of the lowest ID with a time of at least t, which
-// is an expression in units of start. It is NULL after the last tick.
+// first returns the expression of the lowest ID with a time of at least t,
+// which is an expression in units of start. It is NULL after the last tick.
 func (g *generator) first(t string) string {
 	tick := fmt.Sprintf("((%s(%s - %d, 0) + %d) %s %d)", g.greatest, t, g.start, g.tick-1, g.divide, g.tick)
 	return fmt.Sprintf("CASE WHEN %s <= %d THEN %s END", tick, g.lastTick(), g.place(tick, false))
 }
 
-// last returns the expression of the highest ID with a time before t. It is NULL
-// up to the epoch.
+// last returns the expression of the highest ID with a time before t. It is
+// NULL up to the epoch.
 func (g *generator) last(t string) string {
 	tick := fmt.Sprintf("%s((%s - %d) %s %d, %d)", g.least, t, g.start+1, g.divide, g.tick, g.lastTick())
 	return fmt.Sprintf("CASE WHEN %s > %d THEN %s END", t, g.start, g.place(tick, true))

@@ -37,7 +37,10 @@ func Short(s string) string {
 }
 
 // packages are the packages whose names stand before the text of their errors.
-var packages = []string{"firn", "grant", "sequencer", "client", "typed", "veil", "dirstore", "sqlstore", "etcdstore", "kubestore", "s3store"}
+var packages = []string{
+	"firn", "grant", "sequencer", "client", "typed", "veil",
+	"dirstore", "sqlstore", "etcdstore", "kubestore", "s3store",
+}
 
 // Cause returns the last error of a chain: users need no more than "address
 // already in use".

@@ -144,18 +144,20 @@ func YAMLError(name string, data []byte, err error) error {
 		}
 		text, _, _ = strings.Cut(strings.TrimPrefix(text, "line "), " not found in type ")
 		text, _, _ = strings.Cut(text, " into ")
-		all = append(all,
-			errors.New(name+":"+strings.NewReplacer(": field ", ": unknown key ", "cannot unmarshal", "unexpected").Replace(text)))
+		text = strings.NewReplacer(": field ", ": unknown key ", "cannot unmarshal", "unexpected").Replace(text)
+		all = append(all, errors.New(name+":"+text))
 	}
 	return errors.Join(all...)
 }
 
-// fromZero matches faults whose lines the decoder counts from zero: those of its
-// parser, and not of its scanner. All lines may be where the wrong block begins.
+// fromZero matches faults whose lines the decoder counts from zero: those of
+// its parser, and not of its scanner. All lines may be where the wrong block
+// begins.
 var fromZero = regexp.MustCompile("^did not find expected (key|node content|'-' indicator|',' or|<)")
 
 // faultIn returns the offset of a fault for which the decoder names no line: it
-// is an alias, text that is not UTF-8, a control character, or in the first line.
+// is an alias, text that is not UTF-8, a control character, or in the first
+// line.
 func faultIn(data []byte, text string) int {
 	if _, anchor, ok := strings.Cut(text, "anchor '"); ok {
 		anchor, _, _ = strings.Cut(anchor, "'")

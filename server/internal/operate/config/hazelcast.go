@@ -108,7 +108,8 @@ func readXML(data []byte) (h hazelcast, err error) {
 		} `xml:"flake-id-generator"`
 	}
 	d := xml.NewDecoder(bytes.NewReader(data))
-	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // it is UTF-8, whatever it declares
+	// It is UTF-8, whatever it declares.
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	if err := d.Decode(&root); err == io.EOF {
 		return h, errors.New("no root element found")
 	} else if err != nil {
@@ -240,8 +241,8 @@ func (w *writer) generator(generator string, settings map[string]string) error {
 		}
 	}
 	if len(others) > 0 {
-		w.notes = append(w.notes,
-			fmt.Sprintf("%q: not settings of a sequencer: %s; clients configure prefetching", generator, strings.Join(others, ", ")))
+		w.notes = append(w.notes, fmt.Sprintf("%q: not settings of a sequencer: %s; clients configure prefetching",
+			generator, strings.Join(others, ", ")))
 	}
 	return nil
 }

@@ -8,7 +8,8 @@ func (r *report) certificates() {
 	}
 	for _, f := range r.config.TLS.Judge(r.config.Now()) {
 		if f.Wrong {
-			r.add("TLS", Fix, "see FirnCertificateExpiring in docs/runbooks.md: the server reloads its files by itself", "%s", f.Text)
+			r.add("TLS", Fix, "see FirnCertificateExpiring in docs/runbooks.md: the server reloads its files by itself",
+				"%s", f.Text)
 		} else {
 			r.add("TLS", OK, "", "%s", f.Text)
 		}

@@ -31,7 +31,9 @@ const (
 
 // A Finding is the result of one check.
 type Finding struct {
-	Check string `json:"check"` // config, clock, store, other store, records, members, forward, file system, limits, address, TLS
+	// Check is config, clock, store, other store, records, members, forward,
+	// file system, limits, address or TLS.
+	Check string `json:"check"`
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
 	Fix   string `json:"fix,omitempty"` // what to do if Level is Fix

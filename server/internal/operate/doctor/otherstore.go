@@ -71,7 +71,8 @@ func (r *report) otherStore(ctx context.Context) {
 
 // handedOver checks that all clocks, or the floor elsewhere, have passed what
 // was granted in a store of the node IDs that another store has now.
-func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i, elsewhere grant.Info, which string) error {
+func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i, elsewhere grant.Info, which string,
+) error {
 	if elsewhere.State >= grant.Detached {
 		return nil
 	}
@@ -82,7 +83,8 @@ func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i,
 		r.add(check, Fix,
 			fmt.Sprintf("if they changed stores since, detach %s in the store that has them now until then, and "+
 				"look for IDs that exist twice", i.Name),
-			"node IDs %v of %s may have been used in %s store up to %s, and are those of another", given, i.Name, which, textfmt.Stamp(at))
+			"node IDs %v of %s may have been used in %s store up to %s, and are those of another",
+			given, i.Name, which, textfmt.Stamp(at))
 	}
 	return err
 }

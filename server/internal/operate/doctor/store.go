@@ -72,7 +72,8 @@ func (r *report) store(ctx context.Context) {
 
 // records reads all records of sequencers.
 func (r *report) records(ctx context.Context) {
-	const damaged = "do not delete it: its IDs would be handed out again; see \"Damaged and newer records\" in docs/runbooks.md"
+	const damaged = "do not delete it: its IDs would be handed out again; " +
+		"see \"Damaged and newer records\" in docs/runbooks.md"
 	fine := 0
 	found := func(what string, err error) {
 		hint := damaged

@@ -113,7 +113,8 @@ func (s *Search) Read(r io.Reader) error {
 		return err
 	}
 	if s.logs == nil {
-		s.layouts, s.logs, s.layoutsOf = make(map[string]firn.Layout), make(map[string]*stream), make(map[string]map[string]bool)
+		s.logs = make(map[string]*stream)
+		s.layouts, s.layoutsOf = make(map[string]firn.Layout), make(map[string]map[string]bool)
 		for _, q := range s.Queries {
 			for _, n := range q.As {
 				s.sought = append(s.sought, sought{n.Bytes, q})
@@ -422,8 +423,9 @@ func (s *Search) Judge(q *Query) (v Verdict) {
 		}
 	}
 	if v.Readings == nil {
-		return Verdict{Is: NotCovered, Reason: fmt.Sprintf("it is no ID of layout %s: it may be mistyped, or of a server or sequencer "+
-			"whose logs are not here", cmp.Or(strings.Join(slices.Sorted(maps.Keys(layouts)), " or "), "(none in the logs)"))}
+		known := cmp.Or(strings.Join(slices.Sorted(maps.Keys(layouts)), " or "), "(none in the logs)")
+		return Verdict{Is: NotCovered, Reason: "it is no ID of layout " + known + ": it may be mistyped, or of a " +
+			"server or sequencer whose logs are not here"}
 	}
 	return v
 }
@@ -514,7 +516,8 @@ func (s *Search) findHoles() {
 		if next.Equal(forever) {
 			add(end, next, "%s has no log after %s, when it %s", server, textfmt.Stamp(end), how)
 		} else {
-			add(end, next, "%s has no log from %s, when it %s, to its start at %s", server, textfmt.Stamp(end), how, textfmt.Stamp(next))
+			add(end, next, "%s has no log from %s, when it %s, to its start at %s",
+				server, textfmt.Stamp(end), how, textfmt.Stamp(next))
 		}
 	}
 }

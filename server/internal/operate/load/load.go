@@ -1,6 +1,6 @@
 // Package load puts load on servers with package client, measures the latency
-// of requests, and counts duplicate IDs. It is the implementation of firn bench.
-// To take IDs in a program, use package client.
+// of requests, and counts duplicate IDs. It is the implementation of firn
+// bench. To take IDs in a program, use package client.
 package load
 
 import (
@@ -116,9 +116,10 @@ type interval struct{ hi, first, last uint64 }
 
 // A loader is the work of one connection.
 type loader struct {
-	client    *client.Client
-	take      [2]func(ctx context.Context, b []byte) ([]byte, error) // appends packed IDs of 64 and of 128 bits
-	wide      int                                                    // 1: the IDs have 128 bits
+	client *client.Client
+	// take appends packed IDs of 64 and of 128 bits.
+	take      [2]func(ctx context.Context, b []byte) ([]byte, error)
+	wide      int // 1: the IDs have 128 bits
 	packed    []byte
 	intervals []interval
 	times     []time.Duration // of requests
@@ -217,7 +218,9 @@ func (l *loader) note(size int) (n uint64) {
 
 // countDuplicates counts IDs that had already occurred.
 func countDuplicates(intervals []interval) (n uint64) {
-	slices.SortFunc(intervals, func(a, b interval) int { return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.first, b.first)) })
+	slices.SortFunc(intervals, func(a, b interval) int {
+		return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.first, b.first))
+	})
 	for i := 1; i < len(intervals); i++ {
 		before, s := intervals[i-1], &intervals[i]
 		if s.hi != before.hi || s.first > before.last {

@@ -27,19 +27,25 @@ import (
 
 // A Server is a server as it has announced itself.
 type Server struct {
-	ID        string    `json:"id"`                // random, new for each run
-	Host      string    `json:"host"`              // name of its machine
-	Address   string    `json:"address,omitempty"` // HOST:PORT for other servers; empty if none
-	TLS       bool      `json:"tls,omitempty"`     // whether the address uses TLS
-	Version   string    `json:"version"`           // of firn
-	Started   time.Time `json:"started"`           // by its clock, like the times below
-	Seen      time.Time `json:"seen"`              // when it wrote the record
-	Until     time.Time `json:"until"`             // it is gone if it has not written again by then
-	Holds     []Held    `json:"holds"`             // its node IDs; the first MaxHeld, or fewer with long names
-	Lacks     []Lack    `json:"lacks,omitempty"`   // sequencers in use of which it gives no IDs; shortened like Holds
-	IDs       uint64    `json:"ids"`               // IDs made since it started
-	Rate      float64   `json:"rate"`              // IDs per second since its previous record
-	Forwarded uint64    `json:"forwarded"`         // calls that it forwarded since it started
+	ID      string    `json:"id"`                // random, new for each run
+	Host    string    `json:"host"`              // name of its machine
+	Address string    `json:"address,omitempty"` // HOST:PORT for other servers; empty if none
+	TLS     bool      `json:"tls,omitempty"`     // whether the address uses TLS
+	Version string    `json:"version"`           // of firn
+	Started time.Time `json:"started"`           // by its clock, like the times below
+	Seen    time.Time `json:"seen"`              // when it wrote the record
+	Until   time.Time `json:"until"`             // it is gone if it has not written again by then
+
+	// Holds has its node IDs: the first MaxHeld, or fewer with long names.
+	Holds []Held `json:"holds"`
+
+	// Lacks has the sequencers in use of which it gives no IDs; it is shortened
+	// like Holds.
+	Lacks []Lack `json:"lacks,omitempty"`
+
+	IDs       uint64  `json:"ids"`       // IDs made since it started
+	Rate      float64 `json:"rate"`      // IDs per second since its previous record
+	Forwarded uint64  `json:"forwarded"` // calls that it forwarded since it started
 }
 
 // Name identifies a server among those of its host: by its address, or by the
@@ -66,7 +72,8 @@ type Lack struct {
 // HOST:PORT.
 func IsAddress(text string) bool {
 	host, port, err := net.SplitHostPort(text)
-	if err != nil || host == "" || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/@?#\\\"'", r) }) {
+	foreign := func(r rune) bool { return r <= ' ' || strings.ContainsRune("/@?#\\\"'", r) }
+	if err != nil || host == "" || strings.ContainsFunc(host, foreign) {
 		return false
 	}
 	n, err := strconv.ParseUint(port, 10, 16)

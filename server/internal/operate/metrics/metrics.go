@@ -150,15 +150,18 @@ var all = []Metric{
 	{"firn_store_failures_total", Counter, "requests", bySequencer,
 		"Requests to the store that failed.", stored(func(s *Sequencer) uint64 { return s.Failed }), nil},
 	{"firn_cas_total", Counter, "compare-and-swaps", []string{"sequencer", "result"},
-		"Compare-and-swaps of node IDs by result: applied, refused (another process was faster) or unknown (no answer).", func(s *Sequencer, put put) {
+		"Compare-and-swaps of node IDs by result: applied, refused (another process was faster) or unknown " +
+			"(no answer).", func(s *Sequencer, put put) {
 			if s.Stored {
 				put(float64(s.Applied), "applied")
 				put(float64(s.Refused), "refused")
 				put(float64(s.Unknown), "unknown")
 			}
 		}, nil},
-	{"firn_nodes_acquired_total", Counter, "node IDs", bySequencer, "Node IDs acquired.", stored(func(s *Sequencer) uint64 { return s.Acquired }), nil},
-	{"firn_renewals_total", Counter, "windows", bySequencer, "Windows renewed.", stored(func(s *Sequencer) uint64 { return s.Renewed }), nil},
+	{"firn_nodes_acquired_total", Counter, "node IDs", bySequencer,
+		"Node IDs acquired.", stored(func(s *Sequencer) uint64 { return s.Acquired }), nil},
+	{"firn_renewals_total", Counter, "windows", bySequencer,
+		"Windows renewed.", stored(func(s *Sequencer) uint64 { return s.Renewed }), nil},
 	{"firn_nodes_released_total", Counter, "node IDs", bySequencer,
 		"Node IDs given back.", stored(func(s *Sequencer) uint64 { return s.Released }), nil},
 	{"firn_nodes_lost_total", Counter, "node IDs", bySequencer,
@@ -225,7 +228,8 @@ var all = []Metric{
 			}
 		}},
 	{"firn_client_ids_total", Counter, "IDs", []string{"client"},
-		"IDs that the clients of an entry of the token file have taken, over all protocols; for the first 500 entries.", nil, func(s *Set, put put) {
+		"IDs that the clients of an entry of the token file have taken, over all protocols; for the first 500 " +
+			"entries.", nil, func(s *Set, put put) {
 			s.clients(func(name string, ids, _ uint64) { put(float64(ids), name) })
 		}},
 	{"firn_client_limited_total", Counter, "requests", []string{"client"},
@@ -253,7 +257,9 @@ var all = []Metric{
 			put(float64(s.config.Connections(protocol)), protocol)
 		}
 	}},
-	{"firn_build_info", Gauge, "", []string{"version"}, "Always 1.", nil, func(s *Set, put put) { put(1, s.config.Version) }},
+	{"firn_build_info", Gauge, "", []string{"version"}, "Always 1.", nil, func(s *Set, put put) {
+		put(1, s.config.Version)
+	}},
 }
 
 // An Outcome is how a request ended.
@@ -277,8 +283,11 @@ type Set struct {
 	registry *prometheus.Registry
 	requests map[string]*requests // by protocol; immutable after New
 
-	mu  sync.Mutex      // guards own
-	own map[string]bool // by name: true for sequencers with metrics of their own, false for those in otherLabel
+	mu sync.Mutex // guards own
+
+	// own has, by name, true for sequencers with metrics of their own, and
+	// false for those in otherLabel.
+	own map[string]bool
 }
 
 // requests are the requests of one protocol.

@@ -57,8 +57,14 @@ type Config struct {
 	Store     grant.Store
 	Sequencer string        // whose node IDs to use
 	Window    time.Duration // if the sequencer is created
-	Margin    time.Duration // how long before the end of the window to stop the command, up to half of the window; 0 means a fifth of the window, up to 2 min
-	Grace     time.Duration // between SIGTERM and SIGKILL, up to the margin; 0 means half the margin, up to 10 s
+
+	// Margin is how long before the end of the window to stop the command, up
+	// to half of the window; 0 means a fifth of the window, up to 2 min.
+	Margin time.Duration
+
+	// Grace is the time between SIGTERM and SIGKILL, up to the margin; 0 means
+	// half the margin, up to 10 s.
+	Grace time.Duration
 
 	grant.MemberOptions // nil Nodes mean 0 to defaultLastNode; Logger is not nil
 
@@ -135,7 +141,8 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 		if err := config.Check(); err != nil {
 			return info, &ConfigError{err.Error()}
 		}
-		if info, err = grant.Create(ctx, c.Store, c.Sequencer, config, &grant.CreateOptions{Now: c.Now}); errors.Is(err, grant.ErrMismatch) {
+		info, err = grant.Create(ctx, c.Store, c.Sequencer, config, &grant.CreateOptions{Now: c.Now})
+		if errors.Is(err, grant.ErrMismatch) {
 			info, err = grant.Lookup(ctx, c.Store, c.Sequencer) // another process created it meanwhile
 		}
 		if err != nil {
@@ -151,8 +158,8 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 		return info, &ConfigError{fmt.Sprintf("node IDs %d..%d: sequencer %s has only 0..%d", c.Nodes.Lo,
 			c.Nodes.Hi, c.Sequencer, last)}
 	case c.Margin < 0 || c.Margin > window/2:
-		return info, &ConfigError{fmt.Sprintf("margin %v: it must be at most half of the window; sequencer %s has windows of %v",
-			c.Margin, c.Sequencer, window)}
+		return info, &ConfigError{fmt.Sprintf("margin %v: it must be at most half of the window; sequencer %s has "+
+			"windows of %v", c.Margin, c.Sequencer, window)}
 	case c.Grace < 0 || c.Grace > c.limits(window).margin:
 		return info, &ConfigError{fmt.Sprintf("grace period %v: it must not exceed the margin, %v", c.Grace,
 			c.limits(window).margin)}

@@ -34,7 +34,9 @@ func containerBy(getenv func(string) string, read func(string) ([]byte, error)) 
 		}
 	}
 	if cgroup, err := read("/proc/self/cgroup"); err == nil {
-		if of := firstIn(string(cgroup), "/docker/", "/docker-", "/kubepods", "/libpod", "cri-containerd-", "/crio-", "/ecs/"); of != "" {
+		of := firstIn(string(cgroup),
+			"/docker/", "/docker-", "/kubepods", "/libpod", "cri-containerd-", "/crio-", "/ecs/")
+		if of != "" {
 			return "its control group is one of " + strings.Trim(of, "/-")
 		}
 	}

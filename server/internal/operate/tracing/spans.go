@@ -93,17 +93,19 @@ func (t *Tracer) GRPCServer() []grpc.ServerOption {
 	if t == nil {
 		return nil
 	}
+	// These run after the interceptor that sets the request ID.
+	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		addRequestID(ctx)
+		return handle(ctx, req)
+	}
+	stream := func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		addRequestID(s.Context())
+		return handle(srv, s)
+	}
 	return []grpc.ServerOption{
 		grpc.StatsHandler(otelgrpc.NewServerHandler(append(t.grpcOptions(), otelgrpc.WithFilter(hasSpan))...)),
-		// These run after the interceptor that sets the request ID.
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			addRequestID(ctx)
-			return handle(ctx, req)
-		}),
-		grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-			addRequestID(s.Context())
-			return handle(srv, s)
-		}),
+		grpc.ChainUnaryInterceptor(unary),
+		grpc.ChainStreamInterceptor(stream),
 	}
 }
 
@@ -140,7 +142,7 @@ func (t *Tracer) Store(s grant.Store) grant.Store {
 	if t == nil {
 		return s
 	}
-	return grant.Observe(s, func(ctx context.Context, what grant.Request, key string) (context.Context, func(bool, error)) {
+	observe := func(ctx context.Context, what grant.Request, key string) (context.Context, func(bool, error)) {
 		ctx, span := t.tracer.Start(ctx, "store "+string(what), api.WithSpanKind(api.SpanKindClient))
 		if span.IsRecording() && key != "" {
 			span.SetAttributes(keyStoreKey.String(key))
@@ -154,7 +156,8 @@ func (t *Tracer) Store(s grant.Store) grant.Store {
 			}
 			span.End()
 		}
-	})
+	}
+	return grant.Observe(s, observe)
 }
 
 // casResult returns the result of a compare-and-swap as a word.

@@ -139,7 +139,8 @@ func Start(ctx context.Context, c Config) (_ api.TracerProvider, end func(), err
 		return nil, end, err
 	}
 	log := cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	p := trace.NewTracerProvider(append(sampler, trace.WithBatcher(&loggingExporter{SpanExporter: exporter, log: log}), trace.WithResource(about))...)
+	batcher := trace.WithBatcher(&loggingExporter{SpanExporter: exporter, log: log})
+	p := trace.NewTracerProvider(append(sampler, batcher, trace.WithResource(about))...)
 	return p, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
 		defer cancel()

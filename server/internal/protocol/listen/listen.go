@@ -118,8 +118,14 @@ func New(l net.Listener, c Config) *Mux {
 	c.Hello = cmp.Or(c.Hello, DefaultHello)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Strangers = cmp.Or(c.Strangers, new(Strangers))
-	m := &Mux{config: c, listener: l, turns: make(chan struct{}, 4*runtime.GOMAXPROCS(0)),
-		refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello), warned: make(map[string]time.Time)}
+	m := &Mux{
+		config:       c,
+		listener:     l,
+		turns:        make(chan struct{}, 4*runtime.GOMAXPROCS(0)),
+		refusals:     make(chan struct{}, maxRefusals),
+		refuseWithin: min(refuseTimeout, c.Hello),
+		warned:       make(map[string]time.Time),
+	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
 		m.accept[p] = &protocolListener{mux: m, conns: make(chan net.Conn)}

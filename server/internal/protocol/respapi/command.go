@@ -77,8 +77,8 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	c.cmd = cmd
 	switch {
 	case cmd == nil && isHTTP(args):
-		c.refuse(protocolError("this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves " +
-			"HTTP"))
+		c.refuse(protocolError("this is HTTP, but this listener serves RESP: use a Redis client, or the address that " +
+			"serves HTTP"))
 		return
 	// Commands for IDs check access to the sequencer, which includes this.
 	case (cmd == nil || !cmd.beforeAuth) && (c.creds == nil || (cmd == nil || cmd.parse == nil) && !c.isKnown()):
@@ -240,5 +240,6 @@ func (c *conn) hello(args [][]byte) {
 	b = appendBulk(appendBulk(b, "mode"), "standalone")
 	b = appendBulk(appendBulk(b, "role"), "master")
 	b = appendArray(appendBulk(b, "modules"), 0)
-	c.out = appendBulk(appendBulk(b, "firn_version"), c.server.config.Version) // last: node-redis relies on positions
+	// The last pair, because node-redis relies on positions.
+	c.out = appendBulk(appendBulk(b, "firn_version"), c.server.config.Version)
 }

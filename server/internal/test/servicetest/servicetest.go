@@ -77,10 +77,14 @@ func NewStaticBackend(t testing.TB, layout string) *service.StaticBackend {
 	t.Helper()
 	l := firn.MustParseLayout(layout)
 	var n atomic.Int64
-	s, err := service.NewStaticBackend(service.StaticBackendConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
-		Now:      func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) },
-		MaxAhead: l.DefaultMaxAhead(),
-	}})
+	s, err := service.NewStaticBackend(service.StaticBackendConfig{
+		Layout: l,
+		Node:   min(5, l.MaxNode()),
+		Options: &firn.Options{
+			Now:      func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) },
+			MaxAhead: l.DefaultMaxAhead(),
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

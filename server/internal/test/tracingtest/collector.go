@@ -82,7 +82,8 @@ type service struct {
 	collector *Collector
 }
 
-func (s service) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (s service) Export(_ context.Context, r *collector.ExportTraceServiceRequest,
+) (*collector.ExportTraceServiceResponse, error) {
 	if !s.collector.take(r) {
 		return nil, status.Error(codes.InvalidArgument, "the test refuses it")
 	}
