@@ -38,8 +38,10 @@ func newAdopt(a *app) *cobra.Command {
 	first := func(cmd *cobra.Command, args []string) error { return oneName(cmd, args[:min(len(args), 1)]) }
 	cmd := command("adopt", first, func(cmd *cobra.Command, args []string) error {
 		c.name, args = args[0], args[1:]
+		excluded := len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || c.generators > 0 ||
+			!c.layout.IsZero()
 		switch {
-		case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || c.generators > 0 || !c.layout.IsZero()):
+		case c.shadow && excluded:
 			return misuse("", "--shadow reads one ID per line from the standard input, and creates nothing")
 		case c.shadow:
 			return a.withStore(cmd.Context(), c.store, false, func(s grant.Store) error { return c.runShadow(cmd.Context(), s) })
@@ -260,7 +262,8 @@ func (c *adoptCmd) plan(r check.Report) (nodes *grant.NodeRange, floor time.Time
 	}
 	if r.NodesUncertain(c.layout) {
 		return nil, floor, refused(inspect.Unrounded+"; if these are exact, name node IDs that are free with --nodes",
-			"the IDs: %s: by layout %s the lowest bits are the node ID, so which ones are in use is not certain", r.Rounding, c.layout)
+			"the IDs: %s: by layout %s the lowest bits are the node ID, so which ones are in use is not certain",
+			r.Rounding, c.layout)
 	}
 	lo, hi, ok := r.Free(c.layout)
 	if !ok {

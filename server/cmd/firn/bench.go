@@ -69,8 +69,8 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 	}
 	b.report(a, l)
 	if l.Duplicates > 0 {
-		return refused("check whether two servers use the same static node or different stores, or whether a store was copied",
-			"%s duplicate IDs", groupDigits(l.Duplicates))
+		return refused("check whether two servers use the same static node or different stores, or whether a "+
+			"store was copied", "%s duplicate IDs", groupDigits(l.Duplicates))
 	}
 	return nil
 }

@@ -123,7 +123,8 @@ func (c *checkInput) keep(where records.Place, id form.ID) error {
 	count := c.Count()
 	if err := c.Add(id); errors.Is(err, check.ErrMemory) {
 		return failed("allow more with --memory "+textfmt.Size(2*c.memory),
-			"more than %s IDs need more than %s of memory: %d bytes each", groupDigits(count), textfmt.Size(c.memory), check.BytesPerID)
+			"more than %s IDs need more than %s of memory: %d bytes each",
+			groupDigits(count), textfmt.Size(c.memory), check.BytesPerID)
 	} else if err != nil {
 		return err
 	}
@@ -246,8 +247,10 @@ func (r *checkReport) repeatText(d check.Duplicate) string {
 func (r *checkReport) notes() (notes []string) {
 	if r.Rounding.How != "" {
 		text := fmt.Sprintf("%s of %s: %s", groupDigits(uint64(r.Rounding.IDs)), groupDigits(r.Count), r.Rounding)
-		if r.Duplicates > 0 {
-			text += map[bool]string{true: ". This makes the duplicates, not the generator", false: ". Rounding would make the duplicates"}[r.Rounding.Sure]
+		if r.Duplicates > 0 && r.Rounding.Sure {
+			text += ". This makes the duplicates, not the generator"
+		} else if r.Duplicates > 0 {
+			text += ". Rounding would make the duplicates"
 		}
 		if !r.Rounding.Quiet {
 			text += "; " + inspect.Unrounded
@@ -284,7 +287,8 @@ func (r *checkReport) json() any {
 	v := map[string]any{
 		"count": r.Count, "duplicates": r.Duplicates, "duplicated": duplicated, "inversions": r.Inversions,
 		"k": r.K, "increasing": r.Increasing,
-		"bad_lines": r.input.bad, "bad": append([]string{}, r.input.badFirst...), "from": r.input.from.String(), "seconds": r.took.Round(time.Millisecond).Seconds(),
+		"bad_lines": r.input.bad, "bad": append([]string{}, r.input.badFirst...),
+		"from": r.input.from.String(), "seconds": r.took.Round(time.Millisecond).Seconds(),
 	}
 	if r.Count > 0 {
 		v["min"], v["max"] = r.text(r.Min), r.text(r.Max)
@@ -296,7 +300,8 @@ func (r *checkReport) json() any {
 		v["layout"], v["foreign"], v["small"] = r.layout.String(), r.Foreign, r.Small
 	}
 	if r.Times {
-		v["first_ms"], v["last_ms"], v["lateness_ms"] = inspect.Millis(r.First), inspect.Millis(r.Last), float64(r.Lateness)/1e6
+		v["first_ms"], v["last_ms"] = inspect.Millis(r.First), inspect.Millis(r.Last)
+		v["lateness_ms"] = float64(r.Lateness) / 1e6
 	}
 	return v
 }

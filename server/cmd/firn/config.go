@@ -109,7 +109,8 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 		o.text = strings.Join(values, ",")
 		from[k.key] = o
 		var err error
-		if list, isList := flag.Value.(pflag.SliceValue); isList && o.line != 0 { // each value as written, including commas
+		if list, isList := flag.Value.(pflag.SliceValue); isList && o.line != 0 {
+			// Each value is used as written, including commas.
 			err, flag.Changed = list.Replace(values), true
 		} else if len(values) == 1 {
 			err = flags.Set(k.flag, o.text)
@@ -297,10 +298,12 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 		}
 	}
 	fmt.Fprint(w,
-		"\n# Templates for sequencers that are created when they are first used: by name, by pattern,\n# or default. A mistyped name creates one too, unless create-on-first-use is false.\n")
+		"\n# Templates for sequencers that are created when they are first used: by name, by pattern,\n"+
+			"# or default. A mistyped name creates one too, unless create-on-first-use is false.\n")
 	if f == nil || len(f.Templates) == 0 {
 		fmt.Fprint(w,
-			"# sequencers:\n#   default: {layout: default}\n#   \"orders-*\": {layout: hazelcast, max-ahead: 15s, window: 60s, nodes: 0..511}\n")
+			"# sequencers:\n#   default: {layout: default}\n"+
+				"#   \"orders-*\": {layout: hazelcast, max-ahead: 15s, window: 60s, nodes: 0..511}\n")
 		return
 	}
 	fmt.Fprint(w, f.Sequencers)

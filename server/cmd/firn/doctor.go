@@ -42,10 +42,9 @@ const doctorLimit = time.Minute
 func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
 	defer cancel()
-	c := doctor.Config{
-		Version: buildOf().Version, Connections: s.MaxConns, Now: a.now,
-		Listen: slices.DeleteFunc(append(slices.Clone(s.listen), s.listenOnly[:]...), func(text string) bool { return text == "" }),
-	}
+	listen := append(slices.Clone(s.listen), s.listenOnly[:]...)
+	listen = slices.DeleteFunc(listen, func(text string) bool { return text == "" })
+	c := doctor.Config{Version: buildOf().Version, Connections: s.MaxConns, Now: a.now, Listen: listen}
 	if s.store != "" {
 		if err := checkStoreURL("store", s.store); err != nil {
 			return err

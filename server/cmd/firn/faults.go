@@ -48,7 +48,8 @@ func (f faults) error(from origin) error {
 	if len(f) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(f, func(a, b *exitError) int { return cmp.Compare(from[keyOf(a.flag)].line, from[keyOf(b.flag)].line) })
+	line := func(e *exitError) int { return from[keyOf(e.flag)].line }
+	slices.SortStableFunc(f, func(a, b *exitError) int { return cmp.Compare(line(a), line(b)) })
 	code, hint := exitFailed, ""
 	lines := make([]string, len(f))
 	for i, one := range f {
@@ -56,7 +57,7 @@ func (f faults) error(from origin) error {
 		if one.code != exitFailed {
 			code = exitMisuse
 		}
-		if from[keyOf(one.flag)].line != 0 {
+		if line(one) != 0 {
 			hint = configHint
 		}
 		if one.hint != "" && len(f) > 1 {

@@ -140,8 +140,8 @@ func prefixVar(cmd *cobra.Command, prefix *string, usage string) {
 func usePrefix(f *form.Form, flag, prefix string) error {
 	switch {
 	case f.IsTyped() && prefix == "":
-		return misuse("firn "+map[string]string{"to": "convert --to", "format": "range --format"}[flag]+" typed --prefix order",
-			"--%s typed needs --prefix", flag)
+		use := map[string]string{"to": "convert --to", "format": "range --format"}[flag]
+		return misuse("firn "+use+" typed --prefix order", "--%s typed needs --prefix", flag)
 	case !f.IsTyped() && prefix != "":
 		return misuse("", "--prefix needs --%s typed", flag)
 	}
@@ -233,7 +233,9 @@ func durationVar(cmd *cobra.Command, d **time.Duration, name, usage string) {
 	cmd.Flags().Var(&value[*time.Duration]{d, parse, nil, "duration"}, name, usage)
 }
 
-var formatNames = []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "flake62", "uuid", "raw", "typed", "veiled"}
+var formatNames = []string{
+	"dec", "hex", "bin", "base32", "base36", "base58", "base62", "flake62", "uuid", "raw", "typed", "veiled",
+}
 
 // complete lets the shell complete a flag's value.
 func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {

@@ -83,7 +83,10 @@ func listPresets(a *app, st style, asJSON bool) error {
 	t.right = map[int]bool{2: true, 3: true, 4: true}
 	for p := range firn.Presets() {
 		l := p.Layout
-		cells := []string{p.Name, layouts.Widths(l), layouts.Nodes(l), layouts.Rate(l), fmt.Sprint(l.Bits()), layouts.Date(l.Epoch()), layouts.Date(l.Last()), p.About}
+		cells := []string{
+			p.Name, layouts.Widths(l), layouts.Nodes(l), layouts.Rate(l), fmt.Sprint(l.Bits()),
+			layouts.Date(l.Epoch()), layouts.Date(l.Last()), p.About,
+		}
 		t.add(layouts.JSON(l), cells[:len(head)]...)
 	}
 	return t.end("")

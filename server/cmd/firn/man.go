@@ -80,7 +80,8 @@ func pageOf(cmd *cobra.Command) string {
 
 // roffSpecial replaces characters that have a meaning to man, or that it would
 // replace by others, which a shell does not understand.
-var roffSpecial = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)
+var roffSpecial = strings.NewReplacer(
+	`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)
 
 // roff escapes a line of plain text.
 func roff(line string) string {

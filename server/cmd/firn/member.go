@@ -18,7 +18,7 @@ func newMember(a *app) *cobra.Command {
 }
 
 func newMemberList(a *app) *cobra.Command {
-	return a.onStore("member list", noArgs, false, func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
+	run := func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		now := a.now()
 		all, err := members.List(ctx, s, now)
 		if err != nil {
@@ -41,7 +41,8 @@ func newMemberList(a *app) *cobra.Command {
 				agoText(now.Sub(m.Seen)), nodes, groupDigits(m.IDs), groupDigits(uint64(m.Rate)))
 		}
 		return l.end("no server of this store is running; start one with firn serve")
-	})
+	}
+	return a.onStore("member list", noArgs, false, run)
 }
 
 // holders returns the names of the servers that hold node IDs.

@@ -189,7 +189,9 @@ func writeFrom[I firn.AnyID, Q interface {
 	Fill(context.Context, []I) error
 	Status() grant.Status
 	Close(context.Context) error
-}](ctx context.Context, n *nextCmd, s grant.Store, open func(context.Context, grant.Store, string, *sequencer.Options) (Q, error)) error {
+}](ctx context.Context, n *nextCmd, s grant.Store,
+	open func(context.Context, grant.Store, string, *sequencer.Options) (Q, error),
+) error {
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	q, err := open(join, s, n.name, &n.Options)

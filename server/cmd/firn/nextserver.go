@@ -30,9 +30,13 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
 	defer transport.CloseIdleConnections()
-	asker := &http.Client{Transport: transport, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // the token would be sent along, perhaps without TLS
-	}}
+	asker := &http.Client{
+		Transport: transport,
+		Timeout:   time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // the token would be sent along, perhaps without TLS
+		},
+	}
 	out := records.NewWriter(n.app.stdout.Writer)
 	for left := n.count; left > 0; {
 		count := min(left, service.MaxCount)
@@ -68,8 +72,9 @@ func (n *nextCmd) ask(ctx context.Context, c *http.Client, token string, count u
 	} else if !n.ownFormat {
 		format = "&format=" + url.QueryEscape(n.format.String())
 	}
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		fmt.Sprintf("%s/v1/sequencers/%s/next?count=%d%s", strings.TrimSuffix(n.server, "/"), url.PathEscape(n.name), count, format), nil)
+	address := fmt.Sprintf("%s/v1/sequencers/%s/next?count=%d%s",
+		strings.TrimSuffix(n.server, "/"), url.PathEscape(n.name), count, format)
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, address, nil)
 	if err != nil {
 		return nil, err
 	}

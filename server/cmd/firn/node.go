@@ -56,7 +56,7 @@ func stateOf(n grant.NodeInfo, now time.Time) string {
 
 func newNodeList(a *app) *cobra.Command {
 	var all bool
-	cmd := a.onStore("node list", atMostOneName, false, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+	run := func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		names, err := sequencerNames(ctx, s, args)
 		if err != nil {
 			return err
@@ -75,7 +75,8 @@ func newNodeList(a *app) *cobra.Command {
 			}
 		}
 		return l.finish()
-	})
+	}
+	cmd := a.onStore("node list", atMostOneName, false, run)
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "include node IDs that are not held")
 	return cmd
 }
@@ -106,7 +107,8 @@ func (l *nodeList) sequencer(ctx context.Context, name string) error {
 		return err
 	}
 	if len(blocked) > 0 && !l.asJSON {
-		l.app.note("sequencer %s: node IDs blocked by a clock far ahead: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
+		l.app.note("sequencer %s: node IDs blocked by a clock far ahead: %d; firn node repair %s gives back %d of them",
+			name, len(blocked), name, repairable)
 	}
 	return nil
 }

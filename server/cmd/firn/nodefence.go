@@ -88,7 +88,8 @@ func (a *app) printFence(i grant.Info, r grant.FenceReport, why string, given bo
 	var t rows
 	t.add("sequencer", "%s", i.Name)
 	t.add("nodes",
-		"%v, as known to this store; if that was changed since the backup, first run firn sequencer nodes %s LO..HI", i.Config.Nodes, i.Name)
+		"%v, as known to this store; if that was changed since the backup, first run firn sequencer nodes %s LO..HI",
+		i.Config.Nodes, i.Name)
 	if i.MovedTo == "" {
 		t.add("moved",
 			"not known to this store; if it was moved since the backup, first run firn sequencer detach %s", i.Name)

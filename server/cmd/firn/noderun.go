@@ -24,14 +24,17 @@ type nodeRunCmd struct {
 func newNodeRun(a *app) *cobra.Command {
 	n := &nodeRunCmd{app: a, logFlags: defaultLog(),
 		Config: noderun.Config{Sequencer: noderun.DefaultSequencer, Window: noderun.DefaultWindow}}
-	cmd := command("node run", wantArgs("the command", 1, -1), func(cmd *cobra.Command, args []string) error { return n.run(cmd.Context(), args) })
+	cmd := command("node run", wantArgs("the command", 1, -1), func(cmd *cobra.Command, args []string) error {
+		return n.run(cmd.Context(), args)
+	})
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
 	textVar(cmd, &n.Sequencer, "sequencer", "NAME",
 		"name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
 	nodesVar(cmd, &n.Nodes, "node IDs that may be acquired (default 0..1023)")
-	f.StringArrayVar(&n.env, "env", []string{"NODE_ID={node}"}, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated")
+	f.StringArrayVar(&n.env, "env", []string{"NODE_ID={node}"},
+		"environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated")
 	f.DurationVar(&n.Window, "window", n.Window, "window of a sequencer that is created")
 	f.DurationVar(&n.Margin, "margin", 0,
 		"stop COMMAND this long before the window ends, up to half of the window (default a fifth, up to 2m)")
@@ -87,7 +90,8 @@ func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 		return err
 	})
 	if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok && err != nil {
-		if exit, ok := errors.AsType[*exitError](err); !ok || exit.code == exitFailed && exit.err != nil { // not the command's own code
+		// The exit code is not the command's own.
+		if exit, ok := errors.AsType[*exitError](err); !ok || exit.code == exitFailed && exit.err != nil {
 			return &exitError{code: by.code(), err: context.Canceled}
 		}
 	}

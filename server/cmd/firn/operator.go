@@ -38,5 +38,6 @@ func (a *app) audit(ctx context.Context, s grant.Store, done, name string, err e
 		return
 	}
 	who, at := operator()
-	service.Audit(ctx, slog.New(slog.NewTextHandler(a.stderr, nil)), service.Client{Name: who, Address: at}, done, result, name, err)
+	log := slog.New(slog.NewTextHandler(a.stderr, nil))
+	service.Audit(ctx, log, service.Client{Name: who, Address: at}, done, result, name, err)
 }

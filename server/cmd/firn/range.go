@@ -58,7 +58,9 @@ func newRange(a *app) *cobra.Command {
 		case column != "":
 			fmt.Fprintf(a.stdout, "%s BETWEEN %s AND %s\n", column, sqlgen.Value(lo, format), sqlgen.Value(hi, format))
 		case asJSON:
-			a.printJSON(map[string]string{"layout": layout.String(), "from": textfmt.Stamp(from), "to": textfmt.Stamp(to), "lo": first, "hi": last})
+			a.printJSON(map[string]string{
+				"layout": layout.String(), "from": textfmt.Stamp(from), "to": textfmt.Stamp(to), "lo": first, "hi": last,
+			})
 		default:
 			var r rows
 			r.add("lo", "%s", first)

@@ -43,7 +43,8 @@ func (r *remoteFlags) client(servers []string) (c client.Config, err error) {
 		}
 	}
 	if _, err := client.New(c); err != nil {
-		return c, misuse("write --server http://HOST:PORT, https://HOST:PORT, firn://HOST:PORT or firns://HOST:PORT", "%w", err)
+		return c, misuse("write --server http://HOST:PORT, https://HOST:PORT, firn://HOST:PORT or firns://HOST:PORT",
+			"%w", err)
 	}
 	return c, nil
 }
@@ -59,7 +60,8 @@ func noIDs(ctx context.Context, err error, sequencer string) error {
 	case ok && e.Status == http.StatusUnauthorized:
 		hint = "name a token that the server knows with --token-file FILE; firn token new makes one"
 	case ok && e.Status == http.StatusForbidden:
-		hint = "name a token that may take IDs of " + sequencer + " with --token-file FILE, or another sequencer with --sequencer"
+		hint = "name a token that may take IDs of " + sequencer + " with --token-file FILE, or another sequencer " +
+			"with --sequencer"
 	case !ok || e.Kind == "": // otherwise the detail says it
 		hint = "check that firn serve is running there; if it uses TLS, write https:// or firns://"
 	}

@@ -74,7 +74,8 @@ func command(path string, args cobra.PositionalArgs, run func(*cobra.Command, []
 	cmd.Short, text, _ = strings.Cut(text, "\n")
 	long, examples, _ := strings.Cut(text, "\nExamples:\n")
 	parents := "firn " + path[:strings.LastIndex(path, " ")+1]
-	cmd.Use, cmd.Long, cmd.Example = strings.TrimPrefix(usage, parents), strings.TrimSpace(long), strings.TrimRight(examples, "\n")
+	cmd.Use, cmd.Long = strings.TrimPrefix(usage, parents), strings.TrimSpace(long)
+	cmd.Example = strings.TrimRight(examples, "\n")
 	return cmd
 }
 

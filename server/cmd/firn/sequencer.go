@@ -41,7 +41,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	var floor time.Time
 	var nodes *grant.NodeRange
 	var prefix string
-	cmd := a.onStore("sequencer create", oneName, true, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+	run := func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		if floor.Year() >= 2100 {
 			return misuse("", "no ID can be made above %s: the time must be before 2100", textfmt.Stamp(floor))
 		}
@@ -58,7 +58,8 @@ func newSequencerCreate(a *app) *cobra.Command {
 		}
 		a.printInfo(info, asJSON)
 		return nil
-	})
+	}
+	cmd := a.onStore("sequencer create", oneName, true, run)
 	layoutVar(cmd, &layout, parseMadeLayout, "layout of the IDs")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	nodesVar(cmd, &nodes, "node IDs that members of this store may take (default all of the layout)")
@@ -116,7 +117,7 @@ func windowOf(i grant.Info) string {
 }
 
 func newSequencerList(a *app) *cobra.Command {
-	return a.onStore("sequencer list", noArgs, false, func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
+	run := func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		var commands []string
 		l := a.list(asJSON, "SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW")
 		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
@@ -140,7 +141,8 @@ func newSequencerList(a *app) *cobra.Command {
 			fmt.Fprintf(a.stdout, "\n%s\n", strings.Join(commands, "\n"))
 		}
 		return err
-	})
+	}
+	return a.onStore("sequencer list", noArgs, false, run)
 }
 
 // recreation returns the commands that create a sequencer as it is in a
@@ -177,8 +179,9 @@ var auditWords = map[string]string{
 }
 
 // newSequencerChange makes a command that shows or changes a sequencer at once.
-func newSequencerChange(a *app, name string, change func(context.Context, grant.Store, string) (grant.Info, error)) *cobra.Command {
-	return a.onStore("sequencer "+name, oneName, false, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+func newSequencerChange(a *app, name string, change func(context.Context, grant.Store, string) (grant.Info, error),
+) *cobra.Command {
+	run := func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		info, err := change(ctx, s, args[0])
 		if done := auditWords[name]; done != "" {
 			a.audit(ctx, s, done, args[0], err)
@@ -191,7 +194,8 @@ func newSequencerChange(a *app, name string, change func(context.Context, grant.
 			return nil
 		}
 		return a.handOver(ctx, s, info, name == "destroy")
-	})
+	}
+	return a.onStore("sequencer "+name, oneName, false, run)
 }
 
 // handOver says when the node IDs of a sequencer that makes no more IDs may be

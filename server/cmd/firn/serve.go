@@ -136,7 +136,8 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 		"how long requests may take to finish when the server stops")
 	s.limitFlags(cmd)
 	s.logFlags.flags(cmd)
-	f.StringVar(&s.issueLogPath, "issue-log", "", "`FILE`, or stdout, for a line about each answer with IDs, see firn who --help")
+	f.StringVar(&s.issueLogPath, "issue-log", "",
+		"`FILE`, or stdout, for a line about each answer with IDs, see firn who --help")
 	f.StringVar(&s.traces.Endpoint, "tracing-endpoint", "",
 		"`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address, even without TLS or tokens")
@@ -244,7 +245,8 @@ func (s *serveCmd) isStatic() bool { return s.node != "" && s.store == "" }
 // serverConfig returns the configuration of the server, from values that check
 // has accepted. Its Store is open, or is being waited for; fail ends the server
 // if the store turns out to be wrong.
-func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
+func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, fail func(error),
+) (c server.Config, err error) {
 	c = s.Config
 	c.RESPRefuseUnsafe, c.VeilKeys = s.respIntegers == refuseUnsafe, s.opened.veilKeys
 	c.Version, c.Logger = version, log
@@ -286,7 +288,8 @@ func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, f
 	} else {
 		c.Store, err = open(ctx)
 	}
-	if e, ok := errors.AsType[*exitError](err); ok && s.store == "" && slices.Equal(s.listen, []string{defaultListen}) && a.container() != "" {
+	e, ok := errors.AsType[*exitError](err)
+	if ok && s.store == "" && slices.Equal(s.listen, []string{defaultListen}) && a.container() != "" {
 		e.hint += "; and serve other machines: --listen :3476 (FIRN_LISTEN) with TLS and tokens, or with " +
 			"--insecure on a private network"
 	}

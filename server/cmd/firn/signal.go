@@ -22,7 +22,8 @@ func (i *interruption) code() int { return exitSignal + int(i.Signal) }
 // untilSignal returns a context that ends at the first of the signals; its
 // cause is then an interruption. Later, each signal is sent to next, which may
 // be nil.
-func untilSignal(parent context.Context, next chan<- os.Signal, signals ...os.Signal) (context.Context, context.CancelFunc) {
+func untilSignal(parent context.Context, next chan<- os.Signal, signals ...os.Signal,
+) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	arrived := make(chan os.Signal, 16)
 	signal.Notify(arrived, signals...)

@@ -13,7 +13,8 @@ import (
 
 func newSQL(a *app) *cobra.Command {
 	layout, name := firn.Default(), "firn"
-	cmd := command("sql", cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), func(_ *cobra.Command, args []string) error {
+	takes := cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)
+	cmd := command("sql", takes, func(_ *cobra.Command, args []string) error {
 		if err := sqlgen.Write(a.stdout, args[0], name, layout); err != nil {
 			return misuse("", "%w", textfmt.Plain(err))
 		}

@@ -61,7 +61,8 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 // openStore opens the store at url, or that of the environment, or the user's
 // own directory. create allows creating a missing store; note prints or logs
 // what the user should know about a local one.
-func (a *app) openStore(ctx context.Context, url string, create bool, note func(format string, args ...any)) (grant.Store, error) {
+func (a *app) openStore(ctx context.Context, url string, create bool, note func(format string, args ...any),
+) (grant.Store, error) {
 	if url == "" {
 		url = a.getenv(storeEnv)
 		if err := checkWholePath(url); err != nil {
@@ -233,8 +234,8 @@ func (a *app) checkDirectory(url string) error {
 		return nil
 	}
 	if err := readfile.CheckTrust(path, info); err != nil {
-		return failed("in a volume that must stay as it is, create a new store in a directory below it: --store 'dir:"+filepath.Join(path, "firn")+"?create=true'",
-			"store: %w", err)
+		return failed("in a volume that must stay as it is, create a new store in a directory below it: "+
+			"--store 'dir:"+filepath.Join(path, "firn")+"?create=true'", "store: %w", err)
 	}
 	return nil
 }
@@ -265,14 +266,16 @@ func (a *app) openOwn(ctx context.Context, note func(format string, args ...any)
 	}
 	if machine, err := a.directories.Machine(); err == nil && machine != path {
 		if _, err := os.Stat(machine); err == nil {
-			note("using your own store, %s; its IDs may collide with those of the machine's store, %s (--store %s)", path, machine, machineStore)
+			note("using your own store, %s; its IDs may collide with those of the machine's store, %s (--store %s)",
+				path, machine, machineStore)
 		}
 	}
 	return s, nil
 }
 
 // shareHint is for the directory of the machine.
-const shareHint = `an administrator has to make it, for a group that you are in: see "One machine, several users" in docs/stores.md`
+const shareHint = `an administrator has to make it, for a group that you are in: ` +
+	`see "One machine, several users" in docs/stores.md`
 
 // openMachine opens the directory of the machine. It never creates it: only an
 // administrator knows which group shares it.

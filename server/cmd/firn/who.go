@@ -43,7 +43,8 @@ func newWho(a *app) *cobra.Command {
 			if bad == nil {
 				search.Queries = append(search.Queries, &issued.Query{Text: text, As: as})
 			} else if issued.IsLine(text) {
-				return nil, misuse("name it with --log, or --log - for the standard input", "%s is a line of an issue log, not an ID", at)
+				return nil, misuse("name it with --log, or --log - for the standard input",
+					"%s is a line of an issue log, not an ID", at)
 			}
 			lists[at.File] = lists[at.File] || bad == nil
 			return bad, nil
@@ -52,7 +53,9 @@ func newWho(a *app) *cobra.Command {
 			return err
 		}
 		for name, has := range lists {
-			if name != "" && !has { // a log compressed in another way, perhaps: without it, verdicts would be wrong
+			if name != "" && !has {
+				// Perhaps a log compressed in another way: without it, verdicts
+				// would be wrong.
 				return misuse("decompress it: xzcat FILE | firn who ID --log -",
 					"%s has no IDs, and is not an issue log, also not compressed with gzip", name)
 			}
@@ -87,7 +90,8 @@ func newWho(a *app) *cobra.Command {
 		return answerNo()
 	})
 	fromVar(cmd, &in.from)
-	cmd.Flags().StringArrayVar(&logs, "log", nil, "`FILE` of an issue log, also compressed with gzip, or - for the standard input")
+	cmd.Flags().StringArrayVar(&logs, "log", nil,
+		"`FILE` of an issue log, also compressed with gzip, or - for the standard input")
 	cmd.Flags().StringVar(&search.Sequencer, "sequencer", "", "`NAME` of the only sequencer whose IDs to find")
 	cmd.Flags().BoolVar(&search.Complete, "complete", false,
 		"no server ran without a log, and all logs are here")
@@ -114,7 +118,8 @@ func (a *app) printWho(q *issued.Query, v issued.Verdict, servers []string, comp
 			cmp.Or(m.Request, "none"), cmp.Or(m.Server, "unknown"))
 	}
 	if len(q.Found) > 0 && !slices.ContainsFunc(q.Found, func(m issued.Record) bool { return !m.Forwarded }) {
-		r.add("", "that is another server, for a client of its own: its log has the line with the client, and is missing here")
+		r.add("", "that is another server, for a client of its own: its log has the line with the client, and is "+
+			"missing here")
 	}
 	switch {
 	case v.Is == issued.NotIssued && v.Reason != "":
