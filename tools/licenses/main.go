@@ -76,7 +76,8 @@ func collect() ([]byte, error) {
 	}
 	slices.Sort(all)
 	line := "\n" + strings.Repeat("-", 80) + "\n"
-	return []byte("The licenses of what firn is made of. Each follows the names of what it is of.\n" + line + "\n" + strings.Join(all, line+"\n")), nil
+	const head = "The licenses of what firn is made of. Each follows the names of what it is of.\n"
+	return []byte(head + line + "\n" + strings.Join(all, line+"\n")), nil
 }
 
 // modules returns the directories of the modules that a program consists of, by

@@ -55,7 +55,8 @@ func (r *release) makeImage() error {
 		for _, layer := range manifest.Layers {
 			d.Layers = append(d.Layers, blob(layer))
 		}
-		saved = append(tarball.Manifest{d}, saved...) // of several images with one name, Docker takes the last: amd64
+		// Of several images with one name, Docker takes the last: amd64.
+		saved = append(tarball.Manifest{d}, saved...)
 	}
 	annotated, ok := mutate.Annotations(index, r.labels()).(v1.ImageIndex)
 	if !ok {
@@ -109,18 +110,19 @@ func (r *release) image(t target) (v1.Image, error) {
 	err = writeTar(&files, []entry{
 		directory("etc"), directory("etc/ssl"), directory("etc/ssl/certs"),
 		file("etc/ssl/certs/ca-certificates.crt", authorities(), 0o644),
-		file("etc/passwd",
-			fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nfirn:x:%d:%[1]d:firn:/var/lib/firn:/sbin/nologin\n", imageUser), 0o644),
+		file("etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\n"+
+			"firn:x:%d:%[1]d:firn:/var/lib/firn:/sbin/nologin\n", imageUser), 0o644),
 		file("etc/group", fmt.Appendf(nil, "root:x:0:\nfirn:x:%d:\n", imageUser), 0o644),
 		directory("usr"), directory("usr/bin"), file("usr/bin/firn", binary, 0o755),
 		directory("var"), directory("var/lib"),
-		{name: "var/lib/firn/", mode: 0o700, owner: imageUser}, // a new volume that is mounted here gets its owner
+		// A new volume that is mounted here gets its owner.
+		{name: "var/lib/firn/", mode: 0o700, owner: imageUser},
 	}, r.time)
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil },
-		tarball.WithMediaType(types.OCILayer))
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil }
+	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}

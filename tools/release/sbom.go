@@ -58,11 +58,15 @@ func (r *release) bom(t target, info *buildinfo.BuildInfo, sum [sha256.Size]byte
 		add(dep.Path, dep.Version, "pkg:golang/"+dep.Path+"@"+dep.Version)
 	}
 	bom := cdx.NewBOM()
-	bom.Metadata = &cdx.Metadata{Timestamp: r.time.Format(time.RFC3339), Component: &main, Properties: &[]cdx.Property{ // how to build the same file
-		{Name: "firn:build:commit", Value: r.commit},
-		{Name: "firn:build:go", Value: info.GoVersion},
-		{Name: "firn:build:command", Value: "TARGETS=" + t.String() + " make release VERSION=" + r.version},
-	}}
+	bom.Metadata = &cdx.Metadata{
+		Timestamp: r.time.Format(time.RFC3339),
+		Component: &main,
+		Properties: &[]cdx.Property{ // how to build the same file
+			{Name: "firn:build:commit", Value: r.commit},
+			{Name: "firn:build:go", Value: info.GoVersion},
+			{Name: "firn:build:command", Value: "TARGETS=" + t.String() + " make release VERSION=" + r.version},
+		},
+	}
 	bom.Components = &components
 	bom.Dependencies = &[]cdx.Dependency{{Ref: main.BOMRef, Dependencies: &refs}}
 	return bom
