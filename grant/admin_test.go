@@ -413,10 +413,10 @@ type disturbance struct{ before, after, closed func() }
 func (d disturbance) in(s grant.Store) grant.Store {
 	return &faultstore.Store{Store: s, Fault: func(_ context.Context, r faultstore.Request) error {
 		switch {
-		case r.Name == "list":
+		case r.Kind == grant.RequestList:
 			once(&d.before)
 			defer once(&d.after)
-		case r.Name == "cas" && strings.Contains(r.Key, "/n/"):
+		case r.Kind == grant.RequestCAS && strings.Contains(r.Key, "/n/"):
 			defer once(&d.closed)
 		}
 		return r.Do()

@@ -37,9 +37,9 @@ func failsAt(s grant.Store, fault fault, at int) *faultstore.Store {
 		switch {
 		case f.Requests.Load() != int64(at):
 			return r.Do()
-		case r.Name == "cas" && fault == notSent:
+		case r.Kind == grant.RequestCAS && fault == notSent:
 			return grant.NotSent(errFault)
-		case r.Name == "cas" && fault == lost, r.Name == "list": // a list fails half way
+		case r.Kind == grant.RequestCAS && fault == lost, r.Kind == grant.RequestList: // a list fails half way
 			if err := r.Do(); err != nil {
 				return err
 			}
@@ -220,7 +220,7 @@ func withoutNonce(all map[string]string) string {
 func racing(s grant.Store, key string, after, times int, write func()) *faultstore.Store {
 	var nonces []string // of all that was written
 	return &faultstore.Store{Store: s, Fault: func(_ context.Context, r faultstore.Request) error {
-		if r.Name != "cas" {
+		if r.Kind != grant.RequestCAS {
 			return r.Do()
 		}
 		var record struct{ Nonce string }
@@ -281,7 +281,7 @@ func testRaces(t *testing.T) {
 // of which are applied. It accepts no others if it is down.
 func unsure(s grant.Store, left int, down bool) *faultstore.Store {
 	return &faultstore.Store{Store: s, Fault: func(_ context.Context, r faultstore.Request) error {
-		if r.Name != "cas" {
+		if r.Kind != grant.RequestCAS {
 			return r.Do()
 		}
 		switch left--; {

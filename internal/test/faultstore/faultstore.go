@@ -34,15 +34,15 @@ type Store struct {
 
 // A Request is one of a Store.
 type Request struct {
-	Name      string       // "get", "cas" or "list", as grant.Observe has it
+	Kind      grant.Request
 	Key       string       // or the prefix
-	Old, Next []byte       // of a "cas"
+	Old, Next []byte       // of a CAS
 	Do        func() error // passes it on
 }
 
 func (s *Store) answer(ctx context.Context, r Request) error {
 	s.Requests.Add(1)
-	if r.Name == "cas" {
+	if r.Kind == grant.RequestCAS {
 		s.Writes.Add(1)
 	}
 	switch {
@@ -51,7 +51,7 @@ func (s *Store) answer(ctx context.Context, r Request) error {
 		return ctx.Err()
 	case s.Cut.Load():
 		return cmp.Or(s.Err, errCut)
-	case s.Reads.Load() && r.Name == "cas":
+	case s.Reads.Load() && r.Kind == grant.RequestCAS:
 		return cmp.Or(s.Err, grant.NotSent(errCut))
 	case s.Fault != nil:
 		return s.Fault(ctx, r)
@@ -69,7 +69,7 @@ func (s *Store) answer(ctx context.Context, r Request) error {
 
 // Get implements grant.Store.
 func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
-	err = s.answer(ctx, Request{Name: "get", Key: key, Do: func() (err error) {
+	err = s.answer(ctx, Request{Kind: grant.RequestGet, Key: key, Do: func() (err error) {
 		value, err = s.Store.Get(ctx, key)
 		return err
 	}})
@@ -81,7 +81,7 @@ func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 
 // CAS implements grant.Store.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (applied bool, err error) {
-	err = s.answer(ctx, Request{Name: "cas", Key: key, Old: old, Next: next, Do: func() (err error) {
+	err = s.answer(ctx, Request{Kind: grant.RequestCAS, Key: key, Old: old, Next: next, Do: func() (err error) {
 		applied, err = s.Store.CAS(ctx, key, old, next)
 		return err
 	}})
@@ -93,7 +93,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (applied 
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	var keys []string
 	var values [][]byte
-	err := s.answer(ctx, Request{Name: "list", Key: prefix, Do: func() error {
+	err := s.answer(ctx, Request{Kind: grant.RequestList, Key: prefix, Do: func() error {
 		return s.Store.List(ctx, prefix, func(key string, value []byte) bool {
 			keys, values = append(keys, key), append(values, bytes.Clone(value))
 			return true

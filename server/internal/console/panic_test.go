@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/server/internal/service"
@@ -17,7 +18,7 @@ func TestPagesThatPanic(t *testing.T) {
 	for _, path := range []string{"/", "/members"} {
 		var panicked atomic.Bool
 		store := &faultstore.Store{Store: new(memstore.Store), Fault: func(_ context.Context, r faultstore.Request) error {
-			if r.Name == "list" && !panicked.Swap(true) {
+			if r.Kind == grant.RequestList && !panicked.Swap(true) {
 				panic("store")
 			}
 			return r.Do()

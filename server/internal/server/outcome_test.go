@@ -32,7 +32,7 @@ import (
 // a read of a sequencer. An error is the answer.
 func moody(before func(context.Context) error) *faultstore.Store {
 	return &faultstore.Store{Store: new(memstore.Store), Fault: func(ctx context.Context, r faultstore.Request) error {
-		if before != nil && r.Name == "get" && strings.Contains(r.Key, "orders") { // servers announce themselves
+		if before != nil && r.Kind == grant.RequestGet && strings.Contains(r.Key, "orders") { // servers announce themselves
 			if err := before(ctx); err != nil {
 				return err
 			}

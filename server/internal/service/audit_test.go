@@ -33,9 +33,9 @@ func trap(s grant.Store, at int64, how string, leave context.CancelFunc) *faults
 			leave()
 		}
 		switch {
-		case r.Name == "cas" && strings.HasSuffix(how, "unsent"):
+		case r.Kind == grant.RequestCAS && strings.HasSuffix(how, "unsent"):
 			return grant.NotSent(errTrap)
-		case r.Name == "cas" && strings.HasSuffix(how, "after"):
+		case r.Kind == grant.RequestCAS && strings.HasSuffix(how, "after"):
 			_ = r.Do()
 		}
 		return errTrap

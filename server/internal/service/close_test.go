@@ -66,7 +66,7 @@ func TestCloseMany(t *testing.T) {
 			turn, each := make(chan struct{}, 1), time.Duration(0) // the store writes one value at a time
 			var at, most atomic.Int64                              // concurrent writes
 			store := &faultstore.Store{Store: new(memstore.Store), Fault: func(ctx context.Context, r faultstore.Request) error {
-				if r.Name != "cas" {
+				if r.Kind != grant.RequestCAS {
 					return r.Do()
 				}
 				if at := at.Add(1); at > most.Load() {

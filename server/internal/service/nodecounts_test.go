@@ -85,7 +85,7 @@ func TestNodeCountsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, fails := t.Context(), true
 		store := &faultstore.Store{Store: new(memstore.Store), Fault: func(_ context.Context, r faultstore.Request) error {
-			if r.Name == "list" && fails {
+			if r.Kind == grant.RequestList && fails {
 				return errors.New("the store refuses to list")
 			}
 			return r.Do()
@@ -115,7 +115,7 @@ func TestCloseWhileCounting(t *testing.T) {
 			must.Get(b.Sequencer(t.Context(), name, nil))(t)
 		}
 		store.Fault = func(ctx context.Context, r faultstore.Request) error {
-			if r.Name != "list" {
+			if r.Kind != grant.RequestList {
 				return r.Do()
 			}
 			<-ctx.Done()
