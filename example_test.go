@@ -209,6 +209,32 @@ func ExamplePiece() {
 	// const  4 bits from  0: 3
 }
 
+// The bits that are the same in all IDs of a layout.
+func ExampleField() {
+	for _, p := range firn.MustParseLayout("uuidv7").Pieces() {
+		if p.Field == firn.FieldConst || p.Field == firn.FieldUnused {
+			fmt.Printf("%d bits from %d: %d\n", p.Width, p.Pos, p.Const)
+		}
+	}
+	// Output:
+	// 4 bits from 76: 7
+	// 2 bits from 62: 2
+}
+
+// The settings of a preset, besides epoch and even.
+func ExamplePresetKey() {
+	for p := range firn.Presets() {
+		for _, k := range p.Keys {
+			if p.Name == "lable" {
+				fmt.Printf("%s=%s: %s\n", k.Name, k.Default, k.About)
+			}
+		}
+	}
+	// Output:
+	// mode=spread: spread reverses the 42 time bits, time-sequential keeps their order
+	// cluster=0: the cluster, 0..15
+}
+
 // All presets whose ticks are longer than a millisecond.
 func ExamplePresetInfo() {
 	for p := range firn.Presets() {
