@@ -193,6 +193,34 @@ func (g *GeneratorOf[I]) TryNextBatch(n int) (b BatchOf[I], err error) {
 	return b, nil
 }
 
+// Extend moves the end of the current grant to until; the zero time means no
+// end. A time before the current end is an error and changes nothing. After
+// Seal, the error is ErrSealed.
+func (g *GeneratorOf[I]) Extend(until time.Time) error { return g.extend(until) }
+
+// Switch continues under another grant, at a tick above the last one used, so
+// that IDs keep increasing. Calls in progress end under one of the two grants.
+// No call takes a slot of the old grant after Switch has returned.
+//
+// After Seal, the error is ErrSealed. A grant that NewGenerator would refuse is
+// an error too, and the current one stays in use.
+func (g *GeneratorOf[I]) Switch(next Grant) error { return g.switchTo(next) }
+
+// Seal ends the generator: no slot is taken after Seal has returned. A call
+// that took one before may still return it.
+//
+// The result is the exclusive end of the times used under the current grant and
+// earlier ones, or the grant's From if that is later. The next holder of the
+// node ID must not begin before it. It is the zero time if a generator with a
+// static grant was never called. Calling Seal again changes nothing and returns
+// the same time.
+func (g *GeneratorOf[I]) Seal() (until time.Time) { return g.seal() }
+
+// Used returns the exclusive end of the times used so far, under any grant, or
+// the zero time if no ID was made. It may not yet include the ID of a call in
+// progress. It never goes back.
+func (g *GeneratorOf[I]) Used() time.Time { return g.used() }
+
 // wantAll makes r a request for n IDs, or returns an error if n is invalid.
 func (c *core) wantAll(r *request, kind requestKind, n int) error {
 	if n < 1 {

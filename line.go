@@ -246,15 +246,6 @@ func (c *core) takeInLine(ctx context.Context, r request, err error) (t *term, s
 	return r.term, r.slot, r.n, nil
 }
 
-// changes returns a channel that is closed at the next change of the grant. A
-// call that may wait gets it before it tries, so that no change is missed
-// between the refusal and the wait.
-func (c *core) changes() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
-}
-
 // waitAfter returns how long to wait after an error, if waiting can help.
 func (c *core) waitAfter(err error) (time.Duration, bool) {
 	if w, ok := errors.AsType[*WaitError](err); ok {
@@ -289,9 +280,4 @@ func sleep(done <-chan struct{}, d time.Duration, changed <-chan struct{}) bool 
 	case <-time.After(min(max(d, minSleep), maxSleep)):
 	}
 	return false
-}
-
-func (c *core) announceChange() {
-	close(c.changed)
-	c.changed = make(chan struct{})
 }

@@ -205,3 +205,100 @@ func (c *core) limitOf(until time.Time) uint64 {
 	}
 	return tick << c.layout.seqBits
 }
+
+func (c *core) extend(until time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sealed {
+		return ErrSealed
+	}
+	t := c.term.Load()
+	limit := c.limitOf(until)
+	if limit < t.limit.Load() {
+		end, _ := c.layout.timeOf(t.limit.Load() >> c.layout.seqBits)
+		return fmt.Errorf("firn: extend the grant of node %d: %s is before its current end, %s, and a window never shrinks",
+			t.grant.Node, formatTime(until), formatTime(end))
+	}
+	t.limit.Store(limit)
+	return nil
+}
+
+func (c *core) switchTo(g Grant) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sealed {
+		return ErrSealed
+	}
+	old := c.term.Load()
+	t, err := c.newTerm(g) // before the old term is sealed, to detect an invalid g
+	if err != nil {
+		return err
+	}
+	slot, used := c.sealTerm(old)
+	if used {
+		c.floor = c.roundUpToTick(slot)
+	}
+	t.floor = c.floor
+	t.setFirst(max(t.first, c.floor))
+	if r := old.reserved.Load(); r != nil && r.covers(old.usedEnd(slot)) {
+		t.reserved.Store(&reservation{from: r.from, to: c.floor, now: r.now})
+	}
+	c.retired = append(c.retired, old)
+	c.countRetired()
+	c.term.Store(t)
+	c.announceChange()
+	return nil
+}
+
+func (c *core) announceChange() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// changes returns a channel that is closed at the next change of the grant. A
+// call that may wait gets it before it tries, so that no change is missed
+// between the refusal and the wait.
+func (c *core) changes() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+func (c *core) seal() (until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sealed = true
+	t := c.term.Load()
+	slot, used := c.sealTerm(t)
+	c.announceChange()
+	if used {
+		c.floor = c.roundUpToTick(slot)
+	}
+	until = t.grant.From
+	if c.floor > 0 {
+		if end, _ := c.layout.timeOf(c.floor >> c.layout.seqBits); end.After(until) {
+			until = end
+		}
+	}
+	return until
+}
+
+func (c *core) used() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slot, used := c.term.Load().end()
+	if slot = c.roundUpToTick(slot); !used {
+		slot = c.floor
+	}
+	if slot == 0 {
+		return time.Time{}
+	}
+	until, _ := c.layout.timeOf(slot >> c.layout.seqBits)
+	return until
+}
+
+// sealTerm marks the word that calls swap, so no swap can succeed afterwards.
+func (c *core) sealTerm(t *term) (slot uint64, used bool) {
+	t.word.Or(sealedBit)
+	return t.end()
+}
