@@ -42,24 +42,6 @@ func isDiagnosis(err error) bool {
 	return clock || grant.IsFinal(err) || errors.Is(err, grant.ErrClockAhead) || errors.Is(err, grant.ErrNodesExhausted)
 }
 
-// refusal returns why waiting for a window does not help, or nil.
-func (q *SequencerOf[I]) refusal(status grant.Status) error {
-	q.mu.Lock()
-	closed, wanted, unusable := q.closed, q.wanted, q.unusable
-	q.mu.Unlock()
-	switch {
-	case closed:
-		return fmt.Errorf("%w: sequencer %s", firn.ErrClosed, q.name)
-	case !wanted:
-		return fmt.Errorf("%w: %s", ErrNotJoined, q.name)
-	case status.Err == nil:
-		return unusable
-	case errors.Is(status.Err, grant.ErrNodesExhausted) && !q.waitForNode, grant.IsFinal(status.Err):
-		return status.Err
-	}
-	return nil
-}
-
 // isWindowOver reports whether err means that the generator's window does not
 // allow the request.
 func isWindowOver(err error) bool {

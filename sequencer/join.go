@@ -86,14 +86,3 @@ func (q *SequencerOf[I]) Leave(ctx context.Context) error {
 	return fmt.Errorf("%w: sequencer %s: the node ID has not been given back yet and becomes free at the latest "+
 		"when its window ends: %w", ErrUnavailable, q.name, err)
 }
-
-// Close gives the node ID back and closes the sequencer. If the context ends
-// first, Close closes the sequencer anyway and returns an error; the node ID
-// then becomes free when its window ends. Calling Close again has no effect.
-func (q *SequencerOf[I]) Close(ctx context.Context) error {
-	needContext(ctx) // the Keeper may not need it
-	q.mu.Lock()
-	q.closed, q.wanted = true, false
-	q.mu.Unlock()
-	return q.keeper.Close(ctx)
-}

@@ -154,6 +154,24 @@ func (q *SequencerOf[I]) withGenerator(ctx context.Context, try func(*firn.Gener
 	}
 }
 
+// refusal returns why waiting for a window does not help, or nil.
+func (q *SequencerOf[I]) refusal(status grant.Status) error {
+	q.mu.Lock()
+	closed, wanted, unusable := q.closed, q.wanted, q.unusable
+	q.mu.Unlock()
+	switch {
+	case closed:
+		return fmt.Errorf("%w: sequencer %s", firn.ErrClosed, q.name)
+	case !wanted:
+		return fmt.Errorf("%w: %s", ErrNotJoined, q.name)
+	case status.Err == nil:
+		return unusable
+	case errors.Is(status.Err, grant.ErrNodesExhausted) && !q.waitForNode, grant.IsFinal(status.Err):
+		return status.Err
+	}
+	return nil
+}
+
 // checkBatch rejects a batch of n IDs that may fit no window. Every window has
 // room for the IDs of a tick.
 func (q *SequencerOf[I]) checkBatch(n int) error {
@@ -180,6 +198,17 @@ func needContext(ctx context.Context) {
 	if ctx == nil {
 		panic("sequencer: the context is nil: pass context.Background() to wait for as long as it takes")
 	}
+}
+
+// Close gives the node ID back and closes the sequencer. If the context ends
+// first, Close closes the sequencer anyway and returns an error; the node ID
+// then becomes free when its window ends. Calling Close again has no effect.
+func (q *SequencerOf[I]) Close(ctx context.Context) error {
+	needContext(ctx) // the Keeper may not need it
+	q.mu.Lock()
+	q.closed, q.wanted = true, false
+	q.mu.Unlock()
+	return q.keeper.Close(ctx)
 }
 
 // isClosed reports whether Close was called.
