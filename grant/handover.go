@@ -2,8 +2,64 @@ package grant
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
+
+// SetNodes changes the node IDs that members of a sequencer may take in this
+// store; nil means all of the layout. To widen them takes one write. To narrow
+// them, it makes the members that hold others give these back, as Detach does,
+// and returns at the time of HandOverTime for those: only then may another store or
+// generator use them. If that is more than two windows away, as after a fence,
+// the range is changed and the error matches ErrEarly. If it is interrupted,
+// call it again to continue. It is independent of the ranges that members were
+// opened with.
+func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *WaitOptions) (Info, error) {
+	closer := newWindowCloser()
+	closer.spared = nodes
+	ended := "" // the nonce with which all windows had ended
+	return pollUntilFinished(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
+		info, err = changeUsable(ctx, s, name, "nodes", func(r *Info) (write bool, err error) {
+			switch have := r.Config.Nodes.String(); {
+			case closer.nonce != "" && have != nodes.String():
+				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: "+
+					"call it again to change them", name, have, nodes)
+			case r.nonce == closer.nonce:
+				return false, nil
+			default:
+				r.Config.Nodes = nodes // even if they are the same: see windowCloser.step
+				return true, nodes.Check(r.Config.Layout)
+			}
+		})
+		if err != nil || nodes == nil || nodes.Lo == 0 && nodes.Hi == info.Config.Layout.MaxNode() {
+			return info, nil, true, err
+		}
+		if finished = info.nonce == ended; !finished {
+			if waiting, finished, err = closer.closeAndVerify(ctx, s, info, ms(now)); err != nil {
+				return info, waiting, false, err
+			}
+		}
+		if finished {
+			ended = closer.nonce
+		}
+		at, err := HandOverTime(ctx, s, info, func(node uint64) bool { return !nodes.Has(node) })
+		switch left := at.Sub(now); {
+		case err != nil:
+			return info, nil, false, err
+		case left > 2*info.LongestWindow+Skew:
+			return info, nil, false, kindErrorf(ErrEarly, "members of sequencer %s take the node IDs %v only, but may "+
+				"have used others up to %s: another store or generator may use these from then on",
+				name, nodes, timeText(at))
+		case finished && left > 0:
+			first := uint64(0) // outside of the range
+			if nodes.Lo == 0 {
+				first = nodes.Hi + 1
+			}
+			waiting, finished = []NodeInfo{{Node: first, Until: at}}, false
+		}
+		return info, waiting, finished, nil
+	})
+}
 
 // HandOverTime returns when another store, or another generator, may begin to
 // use node IDs of a sequencer that its members give up, those for which gives
