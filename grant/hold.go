@@ -30,11 +30,11 @@ type hold struct {
 	usedAtRenewal int64 // used, when the last renewal was requested
 	margin        int64 // renew when less than this is left
 
-	record    []byte   // as the last applied write of this member left it
-	earlier   [][]byte // records before record, newest last, to detect a store that went back
-	attempts  [][]byte // renewals since record with an unknown result
-	seen      []byte   // the attempt that a read has shown; another write must confirm it
-	seenUntil int64    // and its until
+	record           []byte   // as the last applied write of this member left it
+	earlier          [][]byte // records before record, newest last, to detect a store that went back
+	attempts         [][]byte // renewals since record with an unknown result
+	unconfirmed      []byte   // the attempt that a read has shown; another write must confirm it
+	unconfirmedUntil int64    // and its until
 
 	next         []byte // the record that the write in progress would store
 	nextUntil    int64  // and its until

@@ -20,10 +20,10 @@ func (m *machine) evaluateOwn(value, config []byte) {
 		m.handleFence(floor)
 	}
 	if bytes.Equal(value, h.record) {
-		h.seen = nil // not applied, as far as is known; a new attempt follows soon
+		h.unconfirmed = nil // not applied, as far as is known; a new attempt follows soon
 	} else if containsRecord(h.attempts, value) {
 		r, _ := decodeNode(h.key, value) // written by this member
-		h.seen, h.seenUntil = value, r.Until
+		h.unconfirmed, h.unconfirmedUntil = value, r.Until
 	} else {
 		m.failures, m.notBefore = 0, 0
 		m.handleUnexpected(value, fenced)

@@ -41,7 +41,7 @@ func (m *machine) renewOrReread() {
 // must also grow enough to be worth a write.
 func (m *machine) renewalDue() bool {
 	h := m.hold
-	if h.seen != nil {
+	if h.unconfirmed != nil {
 		return true
 	}
 	left := h.until - max(m.wall, m.used)
@@ -80,8 +80,8 @@ func (m *machine) newMargin(window int64) int64 {
 func (m *machine) renew() {
 	h := m.hold
 	mark, old := h.until, h.record
-	if h.seen != nil {
-		mark, old = h.seenUntil, h.seen
+	if h.unconfirmed != nil {
+		mark, old = h.unconfirmedUntil, h.unconfirmed
 	}
 	until := min(m.newUntil(mark), h.limit)
 	switch compare := until-h.until > 2*m.window() && !m.renewal.probed; {
@@ -141,7 +141,7 @@ func (m *machine) handleRenew(e event) {
 // handleRenewCheck continues after that read.
 func (m *machine) handleRenewCheck(e event) {
 	h := m.hold
-	if from := cmp.Or(string(h.seen), string(h.record)); string(e.value(0)) == from && m.mono >= m.notBefore {
+	if from := cmp.Or(string(h.unconfirmed), string(h.record)); string(e.value(0)) == from && m.mono >= m.notBefore {
 		m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
 	}
 	m.evaluateOwn(e.value(0), e.value(1))
@@ -174,13 +174,13 @@ func containsRecord(records [][]byte, value []byte) bool {
 // adoptRenewal takes over a renewal that was applied.
 func (m *machine) adoptRenewal(record []byte, until int64) {
 	h := m.hold
-	for _, old := range [][]byte{h.record, h.seen} {
+	for _, old := range [][]byte{h.record, h.unconfirmed} {
 		if old != nil {
 			h.earlier = append(h.earlier, old)
 		}
 	}
 	h.earlier = h.earlier[max(len(h.earlier)-maxEarlier, 0):]
-	h.record, h.attempts, h.seen = record, nil, nil
+	h.record, h.attempts, h.unconfirmed = record, nil, nil
 	h.usedAtRenewal, h.margin = max(h.nextUsed, h.from), m.newMargin(m.window())
 	if m.seen.rereadAt-m.mono < configEvery/2 {
 		m.seen.rereadAt = m.mono // the driver has just asked for the lineage of the store
