@@ -44,14 +44,14 @@ func (m *machine) writeClaim() {
 	c.until = min(max(c.until, c.from, m.newUntil(c.from+m.window())), c.limit)
 	c.next = m.newRecord(nodeHeld, c.until, c.carried())
 	c.phase = claimSent
-	m.request(opAcquire, action{Kind: actionCAS, Key: c.key, Old: c.old, Next: c.next})
+	m.request(opClaim, action{Kind: actionCAS, Key: c.key, Old: c.old, Next: c.next})
 }
 
 // resumeClaim continues with a claim after a wait.
 func (m *machine) resumeClaim() {
 	switch c := m.claim; {
 	case c.phase == claimApplied:
-		m.recheckClaim()
+		m.confirmClaim()
 	case c.phase == claimSent:
 		m.readClaim()
 	case m.wanted && c.from+m.window() > m.wall && !m.tooEarly(c.from):
@@ -64,14 +64,14 @@ func (m *machine) resumeClaim() {
 	}
 }
 
-// handleAcquire continues after a write of a claim. Only an applied write makes
+// handleClaim continues after a write of a claim. Only an applied write makes
 // the claim valid.
-func (m *machine) handleAcquire(e event) {
+func (m *machine) handleClaim(e event) {
 	switch c := m.claim; {
 	case c == nil: // frozen in the meantime
 	case e.Err == nil && e.Applied:
 		c.phase = claimApplied
-		m.recheckClaim()
+		m.confirmClaim()
 	case e.Err == nil && len(c.attempts) > 0:
 		m.readClaim() // an earlier attempt may be stored
 	case e.Err == nil:
@@ -98,11 +98,11 @@ func (m *machine) handleAcquire(e event) {
 // readClaim reads the record of a claim, because the result of a write is
 // unknown. That shows what to write next.
 func (m *machine) readClaim() {
-	m.request(opAcquireCheck, action{Kind: actionGet, Key: m.claim.key})
+	m.request(opClaimCheck, action{Kind: actionGet, Key: m.claim.key})
 }
 
-// handleAcquireCheck continues after that read.
-func (m *machine) handleAcquireCheck(e event) {
+// handleClaimCheck continues after that read.
+func (m *machine) handleClaimCheck(e event) {
 	v := e.value(0)
 	switch c := m.claim; {
 	case c == nil: // frozen in the meantime
@@ -121,17 +121,17 @@ func (m *machine) handleAcquireCheck(e event) {
 	}
 }
 
-// recheckClaim reads the configuration again, so that nothing is acquired after
+// confirmClaim reads the configuration again, so that nothing is acquired after
 // a sequencer was detached, destroyed or fenced. It reads the claim with it: a
 // server of the store that shows the claim shows everything written before it,
 // and one that was left behind in a failover does not show it.
-func (m *machine) recheckClaim() {
-	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.settings.name)}})
+func (m *machine) confirmClaim() {
+	m.request(opClaimConfirm, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.settings.name)}})
 }
 
-// handleRecheck begins to use the claim if nothing has changed, and otherwise
-// drops it.
-func (m *machine) handleRecheck(e event) {
+// handleClaimConfirm begins to use the claim if nothing has changed, and
+// otherwise drops it.
+func (m *machine) handleClaimConfirm(e event) {
 	switch c := m.claim; {
 	case c == nil: // frozen in the meantime
 	case e.Err != nil || len(e.Values) != 2:
@@ -159,12 +159,12 @@ func (m *machine) dropClaim() {
 	if c.phase != claimApplied {
 		old = c.old
 	}
-	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.newRecord(nodeFree, c.from, c.carried())})
+	m.request(opClaimDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.newRecord(nodeFree, c.from, c.carried())})
 }
 
-// handleDrop continues after that write. Whether it was applied or not, nothing
+// handleClaimDrop continues after that write. Whether it was applied or not, nothing
 // of the claim was used.
-func (m *machine) handleDrop(e event) {
+func (m *machine) handleClaimDrop(e event) {
 	m.claim, m.leaving.gaveBack = nil, e.Err == nil && e.Applied
 	if !m.wanted {
 		m.leaving.err = e.Err

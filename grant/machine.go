@@ -58,10 +58,10 @@ const (
 	opTime                   // ask the store for its time
 	opPick                   // read some records
 	opList                   // read all records
-	opAcquire                // write a claim
-	opAcquireCheck           // read the record: the result of a write is unknown
-	opRecheck                // read the claim and the configuration after an acquire
-	opDrop                   // give back an unused claim
+	opClaim                  // write a claim
+	opClaimCheck             // read the record: the result of a write is unknown
+	opClaimConfirm           // read the claim and the configuration once it was applied
+	opClaimDrop              // give back an unused claim
 	opProbe                  // read other records before a large renewal
 	opRenew                  // renew the window
 	opRenewCheck             // read the record and the configuration: unknown or refused
@@ -268,14 +268,14 @@ func (m *machine) handleAnswer(e event) {
 		m.handleRead(e, m.handlePick)
 	case opList:
 		m.handleRead(e, m.handleList)
-	case opAcquire:
-		m.handleAcquire(e)
-	case opAcquireCheck:
-		m.handleAcquireCheck(e)
-	case opRecheck:
-		m.handleRecheck(e)
-	case opDrop:
-		m.handleDrop(e)
+	case opClaim:
+		m.handleClaim(e)
+	case opClaimCheck:
+		m.handleClaimCheck(e)
+	case opClaimConfirm:
+		m.handleClaimConfirm(e)
+	case opClaimDrop:
+		m.handleClaimDrop(e)
 	case opProbe:
 		m.handleRead(e, m.handleProbe)
 	case opRenew:

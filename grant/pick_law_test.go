@@ -274,7 +274,7 @@ func TestListedLaw(t *testing.T) {
 		list := func() uint64 {
 			r.m.claim, r.m.out, r.m.search.rounds = nil, nil, 3
 			r.m.handleList(e)
-			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != actionCAS || r.m.pending != opAcquire || r.m.search.rounds != 0 || r.m.search.droughts != 0 || r.m.status.Err != nil {
+			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != actionCAS || r.m.pending != opClaim || r.m.search.rounds != 0 || r.m.search.droughts != 0 || r.m.status.Err != nil {
 				t.Fatalf("%d are free, and it does %+v", free, r.m.out)
 			}
 			return r.m.claim.node
