@@ -53,10 +53,10 @@ var (
 	// itself, within half a window. It matches ErrClockAhead.
 	ErrComparingClocks = fmt.Errorf("%w: comparing it with those of other members", ErrClockAhead)
 
-	// ErrRolledBack is returned after the store has gone back to an earlier
+	// ErrStoreWentBack is returned after the store has gone back to an earlier
 	// state, such as a backup. No node ID is acquired or renewed until an
 	// operator fences the sequencer (firn node fence).
-	ErrRolledBack = errors.New("grant: the store went back to an earlier state; fence the sequencer (firn node " +
+	ErrStoreWentBack = errors.New("grant: the store went back to an earlier state; fence the sequencer (firn node " +
 		"fence) before IDs are made again")
 
 	// ErrNewerVersion is returned for a record that a newer version of Firn
@@ -153,7 +153,7 @@ func beingDestroyedError(name string) error {
 // finalErrors lists the errors of a member for which waiting does not help.
 var finalErrors = [...]error{
 	ErrNotFound, ErrDestroyed, ErrDetached, ErrMismatch, ErrClockBehind, ErrClockAhead,
-	ErrRolledBack, ErrDamaged, ErrNewerVersion,
+	ErrStoreWentBack, ErrDamaged, ErrNewerVersion,
 }
 
 // IsFinal reports whether the Err of a Status lasts until the sequencer, the

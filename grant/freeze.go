@@ -9,7 +9,7 @@ type freezing struct {
 
 // errOverlap is the reason to freeze if another's window overlaps the member's,
 // and no record shows why.
-var errOverlap = kindErrorf(ErrRolledBack,
+var errOverlap = kindErrorf(ErrStoreWentBack,
 	"the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence)")
 
 // freeze stops acquiring and renewing, because the store went back to an
@@ -18,7 +18,7 @@ func (m *machine) freeze() {
 	if !m.freezing.frozen {
 		m.alarm(raisedAlarm{Kind: AlarmStoreWentBack})
 	}
-	m.freezeBecause(ErrRolledBack)
+	m.freezeBecause(ErrStoreWentBack)
 }
 
 // freezeBecause freezes without an alarm.

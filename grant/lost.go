@@ -103,7 +103,7 @@ func (m *machine) handleOverlap(r nodeRecord, from, until int64, fenced bool) {
 	h := m.hold
 	h.close()
 	a := raisedAlarm{Kind: AlarmStoreWentBack, Node: h.node, From: from, Until: until}
-	reason := ErrRolledBack
+	reason := ErrStoreWentBack
 	switch {
 	case fenced:
 		a.Kind = AlarmFencedSpan

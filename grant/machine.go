@@ -163,7 +163,7 @@ func (m *machine) floor() int64    { return ms(m.seen.info.laterFloor()) }
 
 // fail records that a request failed, or found nothing, and when to continue.
 func (m *machine) fail(err error, wait int64) {
-	if m.freezing.frozen && !errors.Is(err, ErrRolledBack) {
+	if m.freezing.frozen && !errors.Is(err, ErrStoreWentBack) {
 		err = errors.Join(m.freezing.reason, err)
 	}
 	m.failures++

@@ -25,13 +25,13 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "the same", change: func(c *Info) {}},
 		{name: "another nonce", change: func(c *Info) { c.nonce = "x" }},
 		{name: "a greater incarnation", change: func(c *Info) { c.Incarnation = 9 }},
-		{name: "a smaller incarnation", change: func(c *Info) { c.Incarnation = 4 }, err: ErrRolledBack},
+		{name: "a smaller incarnation", change: func(c *Info) { c.Incarnation = 4 }, err: ErrStoreWentBack},
 		{name: "a smaller incarnation with a higher floor", change: func(c *Info) { c.Incarnation, c.fenceFloor = 4, timeOf(101) }},
 		{name: "a higher floor", change: func(c *Info) { c.fenceFloor = timeOf(101) }},
-		{name: "a lower floor", change: func(c *Info) { c.fenceFloor = timeOf(99) }, err: ErrRolledBack},
-		{name: "a lower floor with a greater incarnation", change: func(c *Info) { c.fenceFloor, c.Incarnation = timeOf(99), 9 }, err: ErrRolledBack},
-		{name: "no floor any more", change: func(c *Info) { c.fenceFloor = time.Time{} }, err: ErrRolledBack},
-		{name: "no floor but a later beginning", change: func(c *Info) { c.fenceFloor, c.createFloor = time.Time{}, timeOf(101) }, err: ErrRolledBack},
+		{name: "a lower floor", change: func(c *Info) { c.fenceFloor = timeOf(99) }, err: ErrStoreWentBack},
+		{name: "a lower floor with a greater incarnation", change: func(c *Info) { c.fenceFloor, c.Incarnation = timeOf(99), 9 }, err: ErrStoreWentBack},
+		{name: "no floor any more", change: func(c *Info) { c.fenceFloor = time.Time{} }, err: ErrStoreWentBack},
+		{name: "no floor but a later beginning", change: func(c *Info) { c.fenceFloor, c.createFloor = time.Time{}, timeOf(101) }, err: ErrStoreWentBack},
 		{name: "a later beginning", change: func(c *Info) { c.createFloor = timeOf(101) }},
 		{name: "another layout", change: func(c *Info) { c.Config.Layout = firn.MustParseLayout("default") }, err: ErrMismatch, says: layout.String()},
 		{name: "another window", change: func(c *Info) { c.Config.Window, c.LongestWindow = 9*time.Second, 9*time.Second }},
@@ -69,7 +69,7 @@ func TestReadConfigLaw(t *testing.T) {
 			if r.m.seen.floor != max(ms(c.fenceFloor), 100) || r.m.seen.incarnation != max(c.Incarnation, 5) {
 				t.Errorf("%s: floor %d, incarnation %d", tt.name, r.m.seen.floor, r.m.seen.incarnation)
 			}
-		case ok || tt.err != nil && !errors.Is(err, tt.err) || err == nil || !strings.Contains(err.Error(), tt.says) || r.m.freezing.frozen != (tt.err == ErrRolledBack):
+		case ok || tt.err != nil && !errors.Is(err, tt.err) || err == nil || !strings.Contains(err.Error(), tt.says) || r.m.freezing.frozen != (tt.err == ErrStoreWentBack):
 			t.Errorf("%s: %t, %v, frozen %t", tt.name, ok, err, r.m.freezing.frozen)
 		}
 	}
@@ -100,7 +100,7 @@ func TestReadConfigLaw(t *testing.T) {
 	if info, ok := r.m.lastInfo(); !ok || info != r.m.seen.info {
 		t.Errorf("it knows %+v, %t", info, ok)
 	}
-	if r.m.evaluateConfig(nil) || !r.m.freezing.frozen || !errors.Is(r.m.status.Err, ErrRolledBack) {
+	if r.m.evaluateConfig(nil) || !r.m.freezing.frozen || !errors.Is(r.m.status.Err, ErrStoreWentBack) {
 		t.Errorf("a configuration that is gone: %v, frozen %t", r.m.status.Err, r.m.freezing.frozen)
 	}
 }

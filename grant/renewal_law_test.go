@@ -31,9 +31,9 @@ func TestReadBackLaw(t *testing.T) {
 		losing   = result{phase: Losing}
 		taken    = result{phase: Losing, alarm: AlarmTakenOver, from: 3000, until: end + 1000}
 		cloned   = result{phase: Leaving, alarm: AlarmCloned, from: 1000, until: end + 1000, seals: true}
-		frozen   = result{phase: Holding, alarm: AlarmStoreWentBack, err: ErrRolledBack}
+		frozen   = result{phase: Holding, alarm: AlarmStoreWentBack, err: ErrStoreWentBack}
 		wentBack = func(from int64) result {
-			return result{Leaving, AlarmStoreWentBack, from, end + 1000, true, ErrRolledBack}
+			return result{Leaving, AlarmStoreWentBack, from, end + 1000, true, ErrStoreWentBack}
 		}
 		doubt = func(from int64) result {
 			return result{Leaving, AlarmWindowsOverlapped, from, end + 1000, true, errOverlap}
@@ -52,7 +52,7 @@ func TestReadBackLaw(t *testing.T) {
 		{"an earlier one, and fenced", func(n *nodeRecord) { n.Nonce = "" }, end + 9000, losing},
 
 		{"ours, closing", func(n *nodeRecord) { n.State = nodeClosing }, 0, result{phase: Leaving, seals: true}},
-		{"ours, closing and shorter", func(n *nodeRecord) { n.State, n.Until = nodeClosing, n.Until-1 }, 0, result{phase: Leaving, alarm: AlarmStoreWentBack, seals: true, err: ErrRolledBack}},
+		{"ours, closing and shorter", func(n *nodeRecord) { n.State, n.Until = nodeClosing, n.Until-1 }, 0, result{phase: Leaving, alarm: AlarmStoreWentBack, seals: true, err: ErrStoreWentBack}},
 		{"ours, held and shorter", func(n *nodeRecord) { n.Until-- }, 0, frozen},
 		{"ours, held and no shorter", func(n *nodeRecord) {}, 0, cloned},
 		{"ours, held and longer", func(n *nodeRecord) { n.Until += 9; n.Wall = n.Until + 1 }, 0, cloned},
@@ -150,10 +150,10 @@ func TestReadBackLaw(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("%s, unknown %t: %+v, want %+v; it is %+v", tt.name, unknown, got, tt.want, r.m.status)
 			}
-			if renamed := r.m.owner != "us"; renamed != (got.alarm == AlarmCloned || got.until != 0 && errors.Is(got.err, ErrRolledBack)) {
+			if renamed := r.m.owner != "us"; renamed != (got.alarm == AlarmCloned || got.until != 0 && errors.Is(got.err, ErrStoreWentBack)) {
 				t.Errorf("%s: its owner is %s", tt.name, r.m.owner)
 			}
-			if r.m.freezing.frozen != errors.Is(got.err, ErrRolledBack) {
+			if r.m.freezing.frozen != errors.Is(got.err, ErrStoreWentBack) {
 				t.Errorf("%s: frozen %t", tt.name, r.m.freezing.frozen)
 			}
 			switch {

@@ -394,7 +394,7 @@ func (w *world) overlaps(p *member, a action, e event) bool {
 
 // checkStopped checks that a member has sealed, and claims nothing.
 func (w *world) checkStopped(p *member) {
-	if s := p.m.status; s.Phase == Holding || s.Phase == Losing || !errors.Is(s.Err, ErrRolledBack) {
+	if s := p.m.status; s.Phase == Holding || s.Phase == Losing || !errors.Is(s.Err, ErrStoreWentBack) {
 		w.Fail("overlap: member %d reads that another's window begins in its own, and is %+v", p.id, s)
 	}
 }

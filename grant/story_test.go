@@ -317,8 +317,7 @@ func (s *story) step(a *actor, e event) {
 			}
 			s.print("%s: is %s", a.name, text)
 		case actionAlarm:
-			what := [...]string{AlarmCloned: "cloned", AlarmStoreWentBack: "rolled back", AlarmClockStep: "clock jumped", AlarmTakenOver: "taken over", AlarmFencedSpan: "fenced", AlarmStoreClockOff: "store clock off", AlarmMembersAhead: "members ahead", AlarmWindowsOverlapped: "overlapped"}[x.Alarm.Kind]
-			s.print("%s: ALARM %s node %d [%d, %d) %v", a.name, what, x.Alarm.Node, x.Alarm.From, x.Alarm.Until, x.Alarm.By)
+			s.print("%s: ALARM %s node %d [%d, %d) %v", a.name, x.Alarm.Kind, x.Alarm.Node, x.Alarm.From, x.Alarm.Until, x.Alarm.By)
 		}
 		if x.isRequest() {
 			if a.request != nil {

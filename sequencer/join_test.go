@@ -125,7 +125,7 @@ func TestNotGivenBack(t *testing.T) {
 			one(t, q)
 			s.identity.Store("another")
 			time.Sleep(2 * time.Second)
-			if err := call(q, t.Context()); !errors.Is(err, grant.ErrRolledBack) {
+			if err := call(q, t.Context()); !errors.Is(err, grant.ErrStoreWentBack) {
 				t.Errorf("%s, and the store went back: %v", what, err)
 			}
 			_ = q.Close(t.Context())

@@ -74,8 +74,8 @@ func TestLineageAfterFailover(t *testing.T) {
 			t.Errorf("%d of 4 members make IDs in a store that lost applied writes", n)
 		}
 		for _, q := range members {
-			if _, err := q.TryNext(); !errors.Is(err, grant.ErrRolledBack) {
-				t.Errorf("%v in a store that lost applied writes, want ErrRolledBack", err)
+			if _, err := q.TryNext(); !errors.Is(err, grant.ErrStoreWentBack) {
+				t.Errorf("%v in a store that lost applied writes, want ErrStoreWentBack", err)
 			}
 		}
 		at.lost.Store(0)

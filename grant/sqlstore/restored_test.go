@@ -105,7 +105,7 @@ func TestRestored(t *testing.T) {
 		must.Do(t, members["left"].Leave(t.Context()))
 		time.Sleep(time.Second)
 		backup := maps.Clone(serve(2, f.rows))
-		want := func(step, name string, works bool, why error, rolledBack uint64) {
+		want := func(step, name string, works bool, why error, wentBack uint64) {
 			t.Helper()
 			m := members[name]
 			status, _ := m.Status()
@@ -113,8 +113,8 @@ func TestRestored(t *testing.T) {
 			for _, n := range m.Stats().Alarms {
 				alarms += n
 			}
-			if m.works() != works || !errors.Is(status.Err, why) || alarms != rolledBack {
-				t.Errorf("%s: %s works: %t, %v, alarms %v; want %t, %v and %d alarms", step, name, m.works(), status.Err, m.Stats().Alarms, works, why, rolledBack)
+			if m.works() != works || !errors.Is(status.Err, why) || alarms != wentBack {
+				t.Errorf("%s: %s works: %t, %v, alarms %v; want %t, %v and %d alarms", step, name, m.works(), status.Err, m.Stats().Alarms, works, why, wentBack)
 			}
 		}
 		look := func(step, name string, want error) {
@@ -153,11 +153,11 @@ func TestRestored(t *testing.T) {
 		fence("a")
 		time.Sleep(5 * time.Minute)
 		want("a fenced", "a", true, nil, 0)
-		want("a fenced", "b", false, grant.ErrRolledBack, 1)
+		want("a fenced", "b", false, grant.ErrStoreWentBack, 1)
 		// No record of its own shows this one that the store went back.
 		must.Do(t, members["left"].Join(t.Context()))
 		time.Sleep(time.Minute)
-		want("a fenced", "left", false, grant.ErrRolledBack, 1)
+		want("a fenced", "left", false, grant.ErrStoreWentBack, 1)
 		for key, r := range backup {
 			if f.mu.Lock(); key[:4] == "v1/b" && f.rows[key].n != r.n {
 				t.Errorf("%s was written before its fence", key)

@@ -165,7 +165,7 @@ var storeHints = []struct {
 	{grant.ErrClockAhead, exitFailed,
 		"correct the clock of this machine (NTP). If it is right, correct that of the store's host. " +
 			"--allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows"},
-	{grant.ErrRolledBack, exitFailed,
+	{grant.ErrStoreWentBack, exitFailed,
 		"run firn node fence NAME to see the changes, and again with --apply to make them; see docs/restore.md"},
 	{grant.ErrNewerVersion, exitFailed, "use a newer firn; nothing was changed"},
 	{grant.ErrDamaged, exitFailed,

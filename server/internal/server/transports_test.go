@@ -271,7 +271,7 @@ var scenarios = map[string]struct {
 		l.start("default")
 		c := l.client(client.Config{Patience: -1})
 		for _, err := range []error{
-			&firn.WaitError{Wait: 7 * time.Second}, grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrMoved, grant.ErrDetached, grant.ErrDestroyed,
+			&firn.WaitError{Wait: 7 * time.Second}, grant.ErrNodesExhausted, grant.ErrStoreWentBack, grant.ErrMoved, grant.ErrDetached, grant.ErrDestroyed,
 			grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged, sequencer.ErrUnavailable, grant.ErrMismatch, firn.ErrBatchTooLarge,
 			firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManySequencers, service.ErrNoSequencer, service.ErrTemplate, errors.New("unknown"),
 		} {

@@ -60,7 +60,7 @@ type errorKind struct {
 // comes before the deadline that may have ended the wait for it.
 var errorKinds = [...]errorKind{
 	{grant.ErrNodesExhausted, NodesExhausted},
-	{grant.ErrRolledBack, StoreRolledBack},
+	{grant.ErrStoreWentBack, StoreRolledBack},
 	{grant.ErrMoved, Moved}, // matches ErrDetached too
 	{grant.ErrDetached, Detached},
 	{grant.ErrDestroyed, Destroyed},
