@@ -1,8 +1,6 @@
 package firn
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Compose returns the ID with these parts. The time is truncated to its tick,
 // and random bits are zero. A part that does not fit is a *RangeError; values
