@@ -84,10 +84,10 @@ func parseVersion(text string) (v [3]int, ok bool) {
 	return v, n == len(v)
 }
 
-// Check returns the dangers of this etcd, one sentence each, and nothing if all
-// is well. It asks each endpoint, and changes nothing. The text of a danger
+// Dangers returns the dangers of this etcd, one sentence each, and nothing if
+// all is well. It asks each endpoint, and changes nothing. The text of a danger
 // stays the same while it lasts.
-func (s *store) Check(ctx context.Context) (dangers []string, err error) {
+func (s *store) Dangers(ctx context.Context) (dangers []string, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err

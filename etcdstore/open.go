@@ -103,9 +103,9 @@ func (o *Options) check() (endpoints []string, prefix string, config *tls.Config
 }
 
 // Open returns a Store once etcd has answered a read that needs its majority.
-// It fails if that takes longer than Timeout or ctx is done, if etcd rejects the
-// user, if a member is too old, and if the endpoints are members of different
-// clusters.
+// It fails if that takes longer than Timeout or ctx is done, if etcd rejects
+// the user, if a member is too old, and if the endpoints are members of
+// different clusters.
 //
 // The Store is safe for concurrent use by multiple goroutines, which share one
 // connection to each endpoint, and any number of Stores may use a prefix.
@@ -118,10 +118,10 @@ func (o *Options) check() (endpoints []string, prefix string, config *tls.Config
 // the context allows, but at most for some seconds. A CAS is not retried.
 //
 // An answer from a different cluster than the previous ones is not used as long
-// as any endpoint belongs to the previous cluster: a read is repeated, and a CAS
-// has an unknown result.
+// as any endpoint belongs to the previous cluster: a read is repeated, and a
+// CAS has an unknown result.
 //
-// The Store is also a grant.Checker.
+// The Store also implements grant.Dangers.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
 	o = cmp.Or(o, new(Options))
 	endpoints, prefix, config, err := o.check()

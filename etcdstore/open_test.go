@@ -82,8 +82,8 @@ func TestFirstEndpointDead(t *testing.T) {
 			t.Errorf("CAS(%q) = %v, %v, want true", key, ok, err)
 		}
 	}
-	if dangers, err := s.Check(t.Context()); err != nil || len(dangers) != 1 || !strings.Contains(dangers[0], "does not answer") {
-		t.Errorf("Check = %q, %v, want one danger, the dead endpoint", dangers, err)
+	if dangers, err := s.Dangers(t.Context()); err != nil || len(dangers) != 1 || !strings.Contains(dangers[0], "does not answer") {
+		t.Errorf("Dangers = %q, %v, want one danger, the dead endpoint", dangers, err)
 	}
 }
 
@@ -142,8 +142,8 @@ func TestAuth(t *testing.T) {
 		if ok, err := s.CAS(ctx, "a", now, append(now, '1')); !ok || err != nil {
 			t.Errorf("CAS = %v, %v, want true", ok, err)
 		}
-		if dangers, err := s.Check(ctx); err != nil || len(dangers) != len(o.Endpoints)-1 {
-			t.Errorf("Check = %q, %v, want %d dangers", dangers, err, len(o.Endpoints)-1)
+		if dangers, err := s.Dangers(ctx); err != nil || len(dangers) != len(o.Endpoints)-1 {
+			t.Errorf("Dangers = %q, %v, want %d dangers", dangers, err, len(o.Endpoints)-1)
 		}
 	}
 	reader := open(t, as("reader", "word", ""))

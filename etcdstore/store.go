@@ -24,7 +24,7 @@ var (
 	_ grant.MultiGetter = (*store)(nil)
 	_ grant.Watcher     = (*store)(nil)
 	_ grant.Lineage     = (*store)(nil)
-	_ grant.Checker     = (*store)(nil)
+	_ grant.Dangers     = (*store)(nil)
 )
 
 const (

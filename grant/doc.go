@@ -37,8 +37,8 @@
 //
 // Begin with [Store], the contract. Package storetest checks implementations of
 // it. A store can also be a [MultiGetter], a [Watcher], a [Lineage], a [Clock],
-// a [Checker] or [Paced]. [CheckKey], [CheckValue] and [NotSent] help to
+// [Dangers] or [Paced]. [CheckKey], [CheckValue] and [NotSent] help to
 // implement it, and [ErrNotSent], [ErrDamaged], [ErrOptions] and
-// [ErrUnreachable] are its errors. Programs call the optional methods of a Store
-// by [As], and see its requests with [Observe].
+// [ErrUnreachable] are its errors. Programs call the optional methods of a
+// Store by [As], and see its requests with [Observe].
 package grant

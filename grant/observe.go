@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Request is a kind of request to a Store: what it calls, for logs and traces.
+// A Request is a kind of request to a Store: what it calls, for logs and
+// traces.
 type Request string
 
 // The kinds of requests that an Observer sees.
@@ -29,9 +30,9 @@ type Observer func(ctx context.Context, request Request, key string) (
 
 // Observe returns a Store that calls observe before every request to s.
 //
-// The result has the methods of the optional interfaces but Checker, and As
+// The result has the methods of the optional interfaces but Dangers, and As
 // reports which of them s has. The others return errors.ErrUnsupported. What s
-// has besides, such as Check and Pace, As returns from s itself.
+// has besides, such as Dangers and Pace, As returns from s itself.
 //
 // The result is always a Watcher. It reports writes made through it and, if s
 // is a Watcher, changes that s reports. So the members of a process learn at

@@ -20,7 +20,7 @@ func abilities(s grant.Store) [5]bool {
 	_, watch := grant.As[grant.Watcher](s)
 	_, line := grant.As[grant.Lineage](s)
 	_, time := grant.As[grant.Clock](s)
-	_, checks := grant.As[grant.Checker](s)
+	_, checks := grant.As[grant.Dangers](s)
 	return [...]bool{many, watch, line, time, checks}
 }
 
@@ -37,7 +37,7 @@ func (fixed) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Unix(1, 0), time.Second, nil
 }
 
-func (fixed) Check(context.Context) ([]string, error) { return []string{"full"}, nil }
+func (fixed) Dangers(context.Context) ([]string, error) { return []string{"full"}, nil }
 
 func (fixed) Pace() grant.Pace { return grant.Pace{Window: 30 * time.Second} }
 
@@ -65,9 +65,9 @@ func TestObserve(t *testing.T) {
 			if got := abilities(s); got != with {
 				t.Errorf("it has the abilities %v, want %v", got, with)
 			}
-			if c, ok := grant.As[grant.Checker](s); ok {
-				if got, err := c.Check(ctx); !slices.Equal(got, []string{"full"}) || err != nil {
-					t.Errorf("Check = %q, %v", got, err)
+			if c, ok := grant.As[grant.Dangers](s); ok {
+				if got, err := c.Dangers(ctx); !slices.Equal(got, []string{"full"}) || err != nil {
+					t.Errorf("Dangers = %q, %v", got, err)
 				}
 			}
 			want := grant.DefaultConfig(inner, firn.Default(), nil)

@@ -46,7 +46,7 @@ import (
 // call, the call has no effect, and its error matches both ErrNotSent and the
 // context's error.
 //
-// A Store may also be a MultiGetter, a Watcher, a Lineage, a Clock, a Checker or
+// A Store may also be a MultiGetter, a Watcher, a Lineage, a Clock, Dangers or
 // Paced.
 type Store interface {
 	// Get returns the value of a key, or nil if the key is absent. The caller
@@ -154,13 +154,13 @@ type Clock interface {
 	Time(ctx context.Context) (now time.Time, resolution time.Duration, err error)
 }
 
-// A Checker is a Store that looks for conditions under which an applied CAS may
-// be lost, or Firn may stop, such as a setting of a database. Check changes
-// nothing, and returns a sentence for each danger, whose text stays the same
-// while the danger lasts. firn serve calls it now and then and logs them, and
-// firn doctor prints them.
-type Checker interface {
-	Check(ctx context.Context) (dangers []string, err error)
+// Dangers is a Store that looks for conditions under which an applied CAS may
+// be lost, or Firn may stop, such as a setting of a database. Its method
+// changes nothing, and returns a sentence for each danger, whose text stays the
+// same while the danger lasts. firn serve calls it now and then and logs them,
+// and firn doctor prints them.
+type Dangers interface {
+	Dangers(ctx context.Context) (dangers []string, err error)
 }
 
 // NotSent returns an error that matches err and ErrNotSent, or nil if err is
@@ -185,7 +185,7 @@ func CheckValue(value []byte) error {
 }
 
 // As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
-// Lineage, Clock, Checker), or as one with an optional method. Use it instead
+// Lineage, Clock, Dangers), or as one with an optional method. Use it instead
 // of a type assertion, which a Store from Observe does not answer for s.
 func As[T any](s Store) (t T, ok bool) {
 	t, ok = s.(T)

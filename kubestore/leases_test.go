@@ -24,8 +24,8 @@ func TestWentBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dangers, err := s.Check(t.Context()); err != nil || len(dangers) > 0 {
-		t.Fatalf("Check = %q, %v, want nothing", dangers, err)
+	if dangers, err := s.Dangers(t.Context()); err != nil || len(dangers) > 0 {
+		t.Fatalf("Dangers = %q, %v, want nothing", dangers, err)
 	}
 	version := regexp.MustCompile(`"resourceVersion":"\d+"`)
 	p.set(func(w http.ResponseWriter, q *http.Request, pass func() passed) bool {
@@ -45,9 +45,9 @@ func TestWentBack(t *testing.T) {
 	if _, _, err := s.Lineage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dangers, err := s.Check(t.Context())
+	dangers, err := s.Dangers(t.Context())
 	if err != nil || len(dangers) != 1 || !strings.Contains(dangers[0], "went back") || !strings.Contains(dangers[0], "fence") {
-		t.Errorf("Check after a restore = %q, %v, want one danger", dangers, err)
+		t.Errorf("Dangers after a restore = %q, %v, want one danger", dangers, err)
 	}
 }
 

@@ -31,7 +31,8 @@ type Options struct {
 	Prefix string
 
 	// Kubeconfig is the path of a kubeconfig file. Empty means the files that
-	// KUBECONFIG names, then ~/.kube/config, then, in a pod, its service account.
+	// KUBECONFIG names, then ~/.kube/config, then, in a pod, its service
+	// account.
 	Kubeconfig string
 
 	// Context is the name of a context in the kubeconfig. Empty means the
@@ -111,7 +112,7 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 // Get and List are linearizable. Reads are repeated up to three times if the
 // API server is overloaded or does not answer. A write is sent once.
 //
-// The Store is also a grant.Checker.
+// The Store also implements grant.Dangers.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
 	o = cmp.Or(o, new(Options))
 	prefix, err := o.check()

@@ -24,7 +24,7 @@ var (
 	_ grant.MultiGetter = (*store)(nil)
 	_ grant.Watcher     = (*store)(nil)
 	_ grant.Lineage     = (*store)(nil)
-	_ grant.Checker     = (*store)(nil)
+	_ grant.Dangers     = (*store)(nil)
 )
 
 const (
@@ -292,9 +292,9 @@ func (s *store) observe(before uint64, resourceVersion string) {
 	}
 }
 
-// Check reports whether Lineage has found that the resourceVersion of the
+// Dangers reports whether Lineage has found that the resourceVersion of the
 // cluster went back. It makes no request.
-func (s *store) Check(ctx context.Context) (dangers []string, err error) {
+func (s *store) Dangers(ctx context.Context) (dangers []string, err error) {
 	_, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err

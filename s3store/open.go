@@ -112,7 +112,7 @@ func (o *Options) Check() error {
 // of Stores may use a prefix. A write is sent once; reads are repeated up to
 // three times.
 //
-// The Store is also a grant.Checker.
+// The Store also implements grant.Dangers.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

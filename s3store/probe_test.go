@@ -152,9 +152,9 @@ func TestLaterProbe(t *testing.T) {
 	f.age(25 * time.Hour)
 	for _, s := range []*store{one, two} {
 		s.again(t.Context())
-		dangers, err := s.Check(t.Context())
+		dangers, err := s.Dangers(t.Context())
 		if err != nil || len(dangers) != 1 || !strings.Contains(dangers[0], "a wrong ETag") {
-			t.Errorf("Check after a probe that failed = %q, %v", dangers, err)
+			t.Errorf("Dangers after a probe that failed = %q, %v", dangers, err)
 		}
 		if err := cas(s, "1", "2"); !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "a wrong ETag") {
 			t.Errorf("CAS after a probe that failed = %v, want an error that matches ErrNotSent", err)
@@ -176,16 +176,16 @@ func TestLaterProbe(t *testing.T) {
 	three := open(t, o)
 	must.Do(t, cas(three, "1", "2"))
 	one.again(t.Context())
-	if dangers, err := one.Check(t.Context()); err != nil || len(dangers) != 1 {
-		t.Errorf("Check after another store has probed = %q, %v, want the fault", dangers, err)
+	if dangers, err := one.Dangers(t.Context()); err != nil || len(dangers) != 1 {
+		t.Errorf("Dangers after another store has probed = %q, %v, want the fault", dangers, err)
 	}
 
 	// A server that does not answer is not unfit.
 	f.age(25 * time.Hour)
 	f.Close()
 	three.again(t.Context())
-	if dangers, err := three.Check(t.Context()); err != nil || len(dangers) != 0 {
-		t.Errorf("Check after a probe without an answer = %q, %v", dangers, err)
+	if dangers, err := three.Dangers(t.Context()); err != nil || len(dangers) != 0 {
+		t.Errorf("Dangers after a probe without an answer = %q, %v", dangers, err)
 	}
 }
 
@@ -209,9 +209,9 @@ func TestRefusedProbe(t *testing.T) {
 		refuses.Store(c.refuses)
 		f.age(25 * time.Hour)
 		every := s.again(t.Context())
-		dangers, err := s.Check(t.Context())
+		dangers, err := s.Dangers(t.Context())
 		if every != c.every || err != nil || len(dangers) != c.dangers || c.dangers > 0 && !strings.Contains(dangers[0], "AccessDenied") {
-			t.Errorf("refuses %v: the next probe is in %v, and Check = %q, %v", c.refuses, every, dangers, err)
+			t.Errorf("refuses %v: the next probe is in %v, and Dangers = %q, %v", c.refuses, every, dangers, err)
 		}
 		if _, err := s.CAS(t.Context(), fmt.Sprintf("a%d", i), nil, []byte("1")); err != nil {
 			t.Errorf("CAS after a probe that was refused: %v", err)

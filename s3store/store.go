@@ -22,7 +22,7 @@ var (
 	_ grant.MultiGetter = (*store)(nil)
 	_ grant.Lineage     = (*store)(nil)
 	_ grant.Clock       = (*store)(nil)
-	_ grant.Checker     = (*store)(nil)
+	_ grant.Dangers     = (*store)(nil)
 )
 
 const (
@@ -192,8 +192,8 @@ func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	return values, nil
 }
 
-// atOnce reads keys, several at once. In place of a damaged value it returns the
-// text of the error.
+// atOnce reads keys, several at once. In place of a damaged value it returns
+// the text of the error.
 func (s *store) atOnce(ctx context.Context, keys []string) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	err := each(ctx, len(keys), func(ctx context.Context, i int) error {
@@ -272,9 +272,9 @@ func (s *store) List(ctx context.Context, prefix string, yield func(key string, 
 }
 
 // Lineage returns the content of the object identity, a random text, with the
-// bucket and the prefix. It creates the object if it does not exist, so a bucket
-// that was emptied has another identity. The revision is always 0: a bucket has
-// none, so its restore in place is not noticed.
+// bucket and the prefix. It creates the object if it does not exist, so a
+// bucket that was emptied has another identity. The revision is always 0: a
+// bucket has none, so its restore in place is not noticed.
 func (s *store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -325,10 +325,10 @@ func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 	return o.date.UTC(), time.Second, nil
 }
 
-// Check returns the fault that a probe has found, and why the last daily probe
-// was refused. It makes no request: requests cost money, and the probe is
+// Dangers returns the fault that a probe has found, and why the last daily
+// probe was refused. It makes no request: requests cost money, and the probe is
 // repeated every day.
-func (s *store) Check(ctx context.Context) (dangers []string, err error) {
+func (s *store) Dangers(ctx context.Context) (dangers []string, err error) {
 	_, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err

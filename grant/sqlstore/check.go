@@ -11,11 +11,11 @@ import (
 // database.
 const checkEvery = 10 * time.Second
 
-// Check returns the dangers of the database, one sentence each: for example,
+// Dangers returns the dangers of the database, one sentence each: for example,
 // replicas that may lack commits when they are promoted, or nodes that may show
 // stale data, what Open would reject, and a list of standbys that was emptied
 // since an earlier call. The text of a danger stays the same while it lasts.
-func (s *store) Check(ctx context.Context) (dangers []string, err error) {
+func (s *store) Dangers(ctx context.Context) (dangers []string, err error) {
 	call, leave, err := s.begun(ctx)
 	if err != nil {
 		return nil, err

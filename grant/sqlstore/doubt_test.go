@@ -119,9 +119,9 @@ func TestSettle(t *testing.T) {
 	unknown(t, ok, err, "connection reset")
 }
 
-// TestCheck: dangers are reported as long as they last, and do not prevent the
-// use of the database. One that does is also an error of calls, at once.
-func TestCheck(t *testing.T) {
+// TestDangers: dangers are reported as long as they last, and do not prevent
+// the use of the database. One that does is also an error of calls, at once.
+func TestDangers(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
 	for _, step := range []struct {
@@ -141,9 +141,9 @@ func TestCheck(t *testing.T) {
 		f.mu.Lock()
 		step.change()
 		f.mu.Unlock()
-		found, err := s.Check(t.Context())
+		found, err := s.Dangers(t.Context())
 		if err != nil || len(found) > 1 || !strings.Contains(strings.Join(found, ""), step.want) || (step.want == "") != (len(found) == 0) {
-			t.Errorf("Check = %q, %v, want %q", found, err, step.want)
+			t.Errorf("Dangers = %q, %v, want %q", found, err, step.want)
 		}
 		if _, err := s.Get(t.Context(), "a"); errors.Is(err, ErrUnfit) != strings.Contains(step.want, "no node ID") {
 			t.Errorf("with %q: Get = %v", step.want, err)
@@ -152,8 +152,8 @@ func TestCheck(t *testing.T) {
 	f.mu.Lock()
 	f.fault = func(string, func()) error { return errors.New("away") }
 	f.mu.Unlock()
-	if found, err := s.Check(t.Context()); err == nil {
-		t.Errorf("Check of a database that does not answer = %q", found)
+	if found, err := s.Dangers(t.Context()); err == nil {
+		t.Errorf("Dangers of a database that does not answer = %q", found)
 	}
 }
 

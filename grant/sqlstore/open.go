@@ -56,13 +56,13 @@ func Schema(d *Dialect, table string) ([]string, error) {
 	}, nil
 }
 
-// Open returns a Store over a database. It checks that the database is suitable,
-// a primary that writes its commits to disk, and that the table is like one
-// made by Schema. For the latter it writes rows that it rolls back. If the
-// database is unreachable, the error is the driver's.
+// Open returns a Store over a database. It checks that the database is
+// suitable, a primary that writes its commits to disk, and that the table is
+// like one made by Schema. For the latter it writes rows that it rolls back. If
+// the database is unreachable, the error is the driver's.
 //
-// The Store is safe for concurrent use by multiple goroutines, and any number of
-// Stores in any number of processes may use one table.
+// The Store is safe for concurrent use by multiple goroutines, and any number
+// of Stores in any number of processes may use one table.
 //
 // Get, List and Lineage are linearizable on one primary; List shows each key as
 // it is when its page of 512 keys is read. What they show may not be durable
@@ -79,8 +79,8 @@ func Schema(d *Dialect, table string) ([]string, error) {
 // finds a dead connection, or conflicts with others, retries for about half a
 // second, and never beyond its context.
 //
-// The Store is also a grant.Checker, which finds, for example, replicas that may
-// lack commits when they are promoted.
+// The Store also implements grant.Dangers, which finds, for example,
+// replicas that may lack commits when they are promoted.
 func Open(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (grant.Store, error) {
 	s, err := openStore(ctx, db, d, o)
 	if err != nil {

@@ -23,7 +23,7 @@ var (
 	_ grant.MultiGetter = (*store)(nil)
 	_ grant.Lineage     = (*store)(nil)
 	_ grant.Clock       = (*store)(nil)
-	_ grant.Checker     = (*store)(nil)
+	_ grant.Dangers     = (*store)(nil)
 )
 
 // Errors of Open and of calls that a caller may want to distinguish.
@@ -37,8 +37,8 @@ var (
 	ErrReplica = errors.New("sqlstore: the database is a replica or read-only")
 
 	// ErrUnfit means that the database is configured to lose commits, or that
-	// the table is unsuitable: it may change keys and values, was emptied, or has
-	// lost the row that identifies it.
+	// the table is unsuitable: it may change keys and values, was emptied, or
+	// has lost the row that identifies it.
 	ErrUnfit = errors.New("sqlstore: unsuitable database or table")
 )
 
@@ -101,8 +101,8 @@ func (s *store) expand(statement string) string {
 // errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: sqlstore: the store is closed", grant.ErrNotSent)
 
-// enter begins a call for valid keys, unless the database is unfit. Its context is also done
-// when Close begins.
+// enter begins a call for valid keys, unless the database is unfit. Its context
+// is also done when Close begins.
 func (s *store) enter(ctx context.Context, keys ...string) (_ context.Context, leave func(), err error) {
 	if err := grant.CheckKey(keys...); err != nil {
 		return nil, nil, err

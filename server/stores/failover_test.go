@@ -215,7 +215,7 @@ func mixed(t *testing.T, old, promoted *sqltest.Server) {
 // checked returns what Check says of a Store, in lines.
 func checked(t *testing.T, s grant.Store) string {
 	t.Helper()
-	dangers, err := s.(grant.Checker).Check(t.Context())
+	dangers, err := s.(grant.Dangers).Dangers(t.Context())
 	if err != nil {
 		t.Error(err)
 	}
@@ -230,7 +230,7 @@ func TestStandbys(t *testing.T) {
 	primary, _ := synchronous(t)
 	s := open(t, primary.URL("create=true"))
 	if got := checked(t, s); got != "" {
-		t.Errorf("Check = %q, want nothing", got)
+		t.Errorf("Dangers = %q, want nothing", got)
 	}
 	primary.Archive()
 	must.Await(t, func() bool { return strings.Contains(checked(t, s), "pg_receivewal may confirm a commit") }, "it is reported")
@@ -282,13 +282,13 @@ func TestSemiSync(t *testing.T) {
 	}, "the replica is semi-synchronous")
 	s := open(t, primary.URL("create=true"))
 	if got := checked(t, s); !strings.Contains(got, "stops waiting for a replica after 500 ms") {
-		t.Errorf("Check = %q, want what semi-synchronous replication does", got)
+		t.Errorf("Dangers = %q, want what semi-synchronous replication does", got)
 	}
 	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	if got := checked(t, s); strings.Contains(got, "has stopped waiting") {
-		t.Errorf("Check = %q, and the replica is there", got)
+		t.Errorf("Dangers = %q, and the replica is there", got)
 	}
 	replica.Kill()
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {

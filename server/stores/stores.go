@@ -51,10 +51,11 @@ const defaultTimeout = 5 * time.Second
 // Open opens the store with a URL, such as dir:/var/lib/firn, etcd://HOST,
 // kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE,
 // mysql://USER@HOST/DATABASE or s3://BUCKET/PREFIX, and waits for its first
-// answer. The parameters of URLs are in docs/stores.md. Every error is an *Error.
+// answer. The parameters of URLs are in docs/stores.md. Every error is an
+// *Error.
 //
-// A Store in anything but a directory is also a grant.Checker. Call its Check now
-// and then; package server does so by itself.
+// A Store in anything but a directory also implements grant.Dangers. Call its
+// method now and then; package server does so by itself.
 func Open(ctx context.Context, text string) (grant.Store, error) {
 	u, open, err := prepare(text)
 	if err == nil {
@@ -325,8 +326,8 @@ func Name(text string) (string, error) {
 	return u.String(), nil
 }
 
-// redactQuery removes from KEY=VALUE&KEY=VALUE what may be passwords, also under
-// misspelled keys.
+// redactQuery removes from KEY=VALUE&KEY=VALUE what may be passwords, also
+// under misspelled keys.
 func redactQuery(query string) string {
 	parts := strings.Split(query, "&")
 	for i, p := range parts {

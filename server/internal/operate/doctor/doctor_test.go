@@ -56,7 +56,7 @@ func want(t *testing.T, found []Finding, check, words string, level Level) {
 // An unsafeStore is in danger.
 type unsafeStore struct{ faultstore.Timed }
 
-func (unsafeStore) Check(context.Context) ([]string, error) { return []string{"fsync is off"}, nil }
+func (unsafeStore) Dangers(context.Context) ([]string, error) { return []string{"fsync is off"}, nil }
 
 // announce writes a server into the store.
 func announce(t *testing.T, s grant.Store, n int, m members.Server) {

@@ -56,8 +56,8 @@ func (r *report) store(ctx context.Context) {
 	} else {
 		r.add("store", OK, "", "the store answers in %v", median)
 	}
-	if c, ok := grant.As[grant.Checker](r.config.Store); ok {
-		dangers, err := c.Check(ctx)
+	if c, ok := grant.As[grant.Dangers](r.config.Store); ok {
+		dangers, err := c.Dangers(ctx)
 		if err != nil {
 			r.add("store", Unknown, "", "cannot check the store: %v", err)
 		}

@@ -145,8 +145,8 @@ func (p *pendingStore) Time(ctx context.Context) (now time.Time, resolution time
 	return now, resolution, err
 }
 
-func (p *pendingStore) Check(ctx context.Context) (dangers []string, err error) {
-	err = with(p, func(s grant.Checker) error { dangers, err = s.Check(ctx); return err })
+func (p *pendingStore) Dangers(ctx context.Context) (dangers []string, err error) {
+	err = with(p, func(s grant.Dangers) error { dangers, err = s.Dangers(ctx); return err })
 	return dangers, err
 }
 

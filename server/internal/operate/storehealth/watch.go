@@ -16,14 +16,14 @@ const checkEvery = 10 * time.Second
 // Watch checks a Store now and periodically until ctx is done, and logs when a
 // danger appears and when it is resolved.
 func Watch(ctx context.Context, s grant.Store, log *slog.Logger) {
-	c, ok := grant.As[grant.Checker](s)
+	c, ok := grant.As[grant.Dangers](s)
 	if !ok {
 		return
 	}
 	var before []string
 	for {
 		within, cancel := context.WithTimeout(ctx, checkEvery)
-		dangers, err := c.Check(within)
+		dangers, err := c.Dangers(within)
 		cancel()
 		if err == nil { // otherwise the calls of members report it
 			for _, d := range dangers {

@@ -19,7 +19,7 @@ type dangerousStore struct {
 	dangers [][]string // nil: it does not answer
 }
 
-func (s *dangerousStore) Check(context.Context) ([]string, error) {
+func (s *dangerousStore) Dangers(context.Context) ([]string, error) {
 	now := s.dangers[0]
 	if len(s.dangers) > 1 {
 		s.dangers = s.dangers[1:]
