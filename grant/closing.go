@@ -203,7 +203,7 @@ func (c *windowCloser) closeAll(ctx context.Context, s Store, i Info, now int64)
 	// How long a window lasts after its last renewal.
 	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
 	if c.spared != nil {
-		longest += Skew.Milliseconds() // see HandOverTime
+		longest += MaxSkew.Milliseconds() // see HandOverTime
 	}
 	records, err := nodeRecords(ctx, s, i.Name)
 	for _, n := range records {

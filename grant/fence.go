@@ -13,7 +13,8 @@ import (
 // timeout, and stops before it.
 const minFence = 30 * time.Second
 
-// FenceOptions configure Fence. Nil and the zero FenceOptions mean the defaults.
+// FenceOptions configure Fence. Nil and the zero FenceOptions mean the
+// defaults.
 type FenceOptions struct {
 	// Now is the clock; nil means the system clock.
 	Now func() time.Time
@@ -37,8 +38,8 @@ type FenceOptions struct {
 	// be newer than the restore.
 	Restored time.Time
 
-	// AnyClock proceeds even if the clock is far from the times at which records
-	// were written.
+	// AnyClock proceeds even if the clock is far from the times at which
+	// records were written.
 	AnyClock bool
 }
 
@@ -50,10 +51,11 @@ type FenceReport struct {
 	Damaged []error    // of records that cannot be read, and were left unchanged
 
 	// LongestWindow is the window from which the floor was computed. If Unsure
-	// is set, it may be too short: FenceOptions.LongestWindow was not given, and
-	// there is no record, or the configuration may be newer than the restore.
-	// That is possible if it was created after every record was written, or
-	// after FenceOptions.Restored or, if that is unknown, within the last day.
+	// is set, it may be too short: FenceOptions.LongestWindow was not given,
+	// and there is no record, or the configuration may be newer than the
+	// restore. That is possible if it was created after every record was
+	// written, or after FenceOptions.Restored or, if that is unknown, within
+	// the last day.
 	LongestWindow time.Duration
 	Unsure        bool
 }
@@ -72,7 +74,7 @@ type FenceReport struct {
 func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceReport, error) {
 	opt := *cmp.Or(o, new(FenceOptions))
 	if opt.Skew <= 0 {
-		opt.Skew = Skew
+		opt.Skew = MaxSkew
 	}
 	var report FenceReport
 	if opt.LongestWindow < 0 || opt.LongestWindow > maxWindow {

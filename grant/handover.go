@@ -9,11 +9,11 @@ import (
 // SetNodes changes the node IDs that members of a sequencer may take in this
 // store; nil means all of the layout. To widen them takes one write. To narrow
 // them, it makes the members that hold others give these back, as Detach does,
-// and returns at the time of HandOverTime for those: only then may another store or
-// generator use them. If that is more than two windows away, as after a fence,
-// the range is changed and the error matches ErrEarly. If it is interrupted,
-// call it again to continue. It is independent of the ranges that members were
-// opened with.
+// and returns at the time of HandOverTime for those: only then may another
+// store or generator use them. If that is more than two windows away, as after
+// a fence, the range is changed and the error matches ErrEarly. If it is
+// interrupted, call it again to continue. It is independent of the ranges that
+// members were opened with.
 func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *WaitOptions) (Info, error) {
 	closer := newWindowCloser()
 	closer.spared = nodes
@@ -46,7 +46,7 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *Wa
 		switch left := at.Sub(now); {
 		case err != nil:
 			return info, nil, false, err
-		case left > 2*info.LongestWindow+Skew:
+		case left > 2*info.LongestWindow+MaxSkew:
 			return info, nil, false, kindErrorf(ErrEarly, "members of sequencer %s take the node IDs %v only, but may "+
 				"have used others up to %s: another store or generator may use these from then on",
 				name, nodes, timeText(at))
@@ -63,7 +63,7 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *Wa
 
 // HandOverTime returns when another store, or another generator, may begin to
 // use node IDs of a sequencer that its members give up, those for which gives
-// returns true: when all clocks that are within Skew have passed
+// returns true: when all clocks that are within MaxSkew have passed
 // everything that was granted of them. This store alone knows what that is, and
 // members may have used times ahead of the clock. For node IDs without a
 // record, and whatever a fenced store has lost, that is the floor. It is the
@@ -80,5 +80,5 @@ func HandOverTime(ctx context.Context, s Store, i Info, gives func(node uint64) 
 	if err != nil || end == never {
 		return time.Time{}, err
 	}
-	return timeOf(end).Add(Skew), nil
+	return timeOf(end).Add(MaxSkew), nil
 }

@@ -84,7 +84,7 @@ func checkConstants(t *testing.T, page string) {
 	want := map[string]string{
 		"version": fmt.Sprint(version), "pickSize": fmt.Sprint(pickSize), "pickGrowth": fmt.Sprint(pickGrowth), "pickRounds": fmt.Sprint(pickRounds), "maxEarlier": fmt.Sprint(maxEarlier), "maxReleaseTries": fmt.Sprint(maxReleaseTries), "recordOnlyAfter": fmt.Sprint(recordOnlyAfter), "maxRefusals": fmt.Sprint(maxRefusals),
 		"maxBehind": fmt.Sprint(maxBehind, " ms"), "maxLead": fmt.Sprint(maxLead, " ms"), "configEvery": fmt.Sprint(configEvery, " ms"), "minFence": fmt.Sprint(minFence.Milliseconds(), " ms"), "maxUnknownWrites": fmt.Sprint(maxUnknownWrites),
-		"maxJump": fmt.Sprint(maxJump, " ms"), "skew": fmt.Sprint(Skew.Milliseconds(), " ms"),
+		"maxJump": fmt.Sprint(maxJump, " ms"), "skew": fmt.Sprint(MaxSkew.Milliseconds(), " ms"),
 		"minBackoff": fmt.Sprint(minBackoff, " ms"), "maxBackoff": fmt.Sprint(maxBackoff, " ms"), "listEvery": fmt.Sprint(listEvery, " ms"),
 		"maxTime": fmt.Sprint(maxTime, " ms"), "maxWindow": fmt.Sprint(maxWindow.Milliseconds(), " ms"),
 		"defaultWindow": fmt.Sprint(defaultWindow.Milliseconds(), " ms"),

@@ -19,9 +19,9 @@ const maxTime = math.MaxInt64 / int64(time.Millisecond) / 2
 // inRange reports whether a record can have a time.
 func inRange(v int64) bool { return v >= -maxTime && v <= maxTime }
 
-// Skew is how far the clocks of members, operators and the store may differ at a
-// hand-over of node IDs, and at a Fence unless FenceOptions.Skew is set.
-const Skew = 10 * time.Second
+// MaxSkew is how far the clocks of members, operators and the store may differ
+// at a hand-over of node IDs, and at a Fence unless FenceOptions.Skew is set.
+const MaxSkew = 10 * time.Second
 
 // ms returns t in Unix milliseconds, rounded up; of the zero time, never.
 func ms(t time.Time) int64 {
@@ -43,8 +43,8 @@ func timeOf(v int64) time.Time {
 	return time.UnixMilli(v).UTC()
 }
 
-// later returns the later one of two times, rounded up to milliseconds. The zero
-// time is before all others.
+// later returns the later one of two times, rounded up to milliseconds. The
+// zero time is before all others.
 func later(a, b time.Time) time.Time { return timeOf(max(ms(a), ms(b))) }
 
 // sooner returns the earlier of two times. never stands for no time.

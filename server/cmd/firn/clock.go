@@ -34,7 +34,7 @@ func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration)
 
 // checkLead refuses to wait by a clock that is ahead of the store's.
 func (a *app) checkLead(ctx context.Context, s grant.Store) error {
-	if by, _, _ := doctor.ClockLead(ctx, s, a.now); by > grant.Skew {
+	if by, _, _ := doctor.ClockLead(ctx, s, a.now); by > grant.MaxSkew {
 		return failed("node IDs are handed over when their times have passed: compare both clocks with a time server",
 			"this machine's clock is %s the store's", doctor.AheadOf(by))
 	}

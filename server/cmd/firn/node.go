@@ -66,7 +66,7 @@ func newNodeList(a *app) *cobra.Command {
 			store:   s, all: all, now: a.now(), servers: a.holders(ctx, s),
 		}
 		l.right = map[int]bool{1: true, 6: true}
-		if by, _, _ := doctor.ClockLead(ctx, s, a.now); by.Abs() > grant.Skew {
+		if by, _, _ := doctor.ClockLead(ctx, s, a.now); by.Abs() > grant.MaxSkew {
 			a.note("this machine's clock is %s the store's: compare both with a time server", doctor.AheadOf(by))
 		}
 		for _, name := range names {

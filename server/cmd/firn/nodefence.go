@@ -15,7 +15,7 @@ import (
 func newNodeFence(a *app) *cobra.Command {
 	var longest time.Duration
 	var restored time.Time
-	m := &applyCmd{verb: "fence", participle: "fenced", skew: grant.Skew}
+	m := &applyCmd{verb: "fence", participle: "fenced", skew: grant.MaxSkew}
 	cmd := m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		o := grant.FenceOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored,
 			AnyClock: m.anyClock, Now: a.now}

@@ -13,7 +13,7 @@ import (
 )
 
 func newNodeRepair(a *app) *cobra.Command {
-	m := &applyCmd{verb: "repair", participle: "repaired", skew: grant.Skew}
+	m := &applyCmd{verb: "repair", participle: "repaired", skew: grant.MaxSkew}
 	return m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: !m.apply, Now: a.now})
 		if m.apply && (err != nil || len(r.Nodes) > 0) {

@@ -208,7 +208,7 @@ func (a *app) handOver(ctx context.Context, s grant.Store, i grant.Info, wait bo
 	}
 	text := fmt.Sprintf("sequencer %s is %s; its IDs may reach up to %s: another store or generator may use "+
 		"its node IDs from then on", i.Name, i.State, textfmt.Stamp(at))
-	if wait && left > 2*i.LongestWindow+grant.Skew {
+	if wait && left > 2*i.LongestWindow+grant.MaxSkew {
 		return failed("", "%s", text)
 	}
 	a.note("%s", text)

@@ -144,7 +144,7 @@ func (w *windows) read(ctx context.Context, key numbered) (have heldWindow, err 
 // judge is check for a record of the store.
 func (w heldWindow) judge(l firn.Layout, owner string, o origin, sent, got time.Time) error {
 	unit := l.Unit()
-	switch earliest, latest := sent.Add(-grant.Skew-unit), got.Add(grant.Skew+unit+w.config.MaxAhead); {
+	switch earliest, latest := sent.Add(-grant.MaxSkew-unit), got.Add(grant.MaxSkew+unit+w.config.MaxAhead); {
 	case !w.config.Layout.SameIDs(l):
 		return reject("the sequencer has layout %s, not %s", w.config.Layout, l)
 	case owner == "" || owner != w.owner:
