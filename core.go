@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,7 +91,8 @@ func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	} else {
 		// One tick less than fits, so that no limit reaches sealedBit.
 		c.endTick = 1<<(63-layout.seqBits) - 1
-		if int(layout.timeBits)+int(layout.seqBits) > 63 && strings.Contains(layout.Fields(), "~") {
+		reversed := slices.ContainsFunc(layout.pieces[:layout.n], func(p piece) bool { return p.reverse })
+		if int(layout.timeBits)+int(layout.seqBits) > 63 && reversed {
 			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a "+
 				"reversed time must fit as a whole: use at most %d bits of time and sequence",
 				layout, 63)

@@ -50,7 +50,7 @@ func TestPresets(t *testing.T) {
 		said[m[1]] = m[2]
 	}
 	for p := range Presets() {
-		want := fmt.Sprintf("bits=%s,unit=%v,epoch=%s", p.Layout.Fields(), p.Layout.Unit(), p.Layout.epochText())
+		want := fmt.Sprintf("bits=%s,unit=%v,epoch=%s", p.Layout.Definition(), p.Layout.Unit(), p.Layout.epochText())
 		if k := p.Layout.even; k > 0 {
 			want += fmt.Sprint(",even=", k)
 		}

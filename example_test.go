@@ -168,7 +168,7 @@ func ExampleLayout() {
 		panic(err)
 	}
 	fmt.Printf("%d nodes, %.0f IDs a second each, until %s\n", l.MaxNode()+1, l.IDsPerSecond(), l.Last().Format(time.DateOnly))
-	fmt.Println("bits from the top:", l.Fields())
+	fmt.Println("bits from the top:", l.Definition())
 	// Output:
 	// 1024 nodes, 4096000 IDs a second each, until 2089-09-06
 	// bits from the top: time:41.seq:12.node:10

@@ -82,9 +82,9 @@ func checkLayoutText(t *testing.T, l firn.Layout) {
 	if l.Bits() > 128 {
 		return // these cannot be defined by bits: 160 bits are only for presets
 	}
-	own := fmt.Sprintf("bits=%s,unit=%v,epoch=%d", l.Fields(), l.Unit(), l.Epoch().UnixMilli())
+	own := fmt.Sprintf("bits=%s,unit=%v,epoch=%d", l.Definition(), l.Unit(), l.Epoch().UnixMilli())
 	spelled, err := firn.ParseLayout(own)
-	if err != nil || spelled.Fields() != l.Fields() || !spelled.Epoch().Equal(l.Epoch()) || spelled.Unit() != l.Unit() {
+	if err != nil || spelled.Definition() != l.Definition() || !spelled.Epoch().Equal(l.Epoch()) || spelled.Unit() != l.Unit() {
 		t.Errorf("ParseLayout(%q) = %s, %v: it is not %s spelled out", own, spelled, err, l)
 	}
 	total := 0

@@ -70,7 +70,7 @@ func (l Layout) String() string {
 	p := l.presetOf()
 	var b strings.Builder
 	if p == &noPreset {
-		fmt.Fprintf(&b, "bits=%s,unit=%v,epoch=%s", l.Fields(), l.unit, l.epochText())
+		fmt.Fprintf(&b, "bits=%s,unit=%v,epoch=%s", l.Definition(), l.unit, l.epochText())
 	} else {
 		b.WriteString(p.name)
 		for _, k := range p.keys {
@@ -107,9 +107,9 @@ func (l *Layout) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Fields returns the layout's bits in the form that ParseLayout accepts after
-// bits=, whether or not the layout has a name.
-func (l Layout) Fields() string {
+// Definition returns the layout's definition by bits, as ParseLayout accepts it
+// after bits=, whether or not the layout has a name.
+func (l Layout) Definition() string {
 	var b strings.Builder
 	for i, p := range l.pieces[:l.n] {
 		if i > 0 {

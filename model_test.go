@@ -104,18 +104,18 @@ func modelOf(t testing.TB, l firn.Layout) *bitModel {
 		unit:  big.NewInt(int64(l.Unit())),
 		epoch: new(big.Int).Mul(big.NewInt(l.Epoch().UnixMilli()), big.NewInt(1e6)),
 	}
-	for part := range strings.SplitSeq(l.Fields(), ".") {
+	for part := range strings.SplitSeq(l.Definition(), ".") {
 		name, rest, _ := strings.Cut(part, ":")
 		width, value, _ := strings.Cut(rest, "=")
 		var p bitPiece
 		p.field, p.reversed = strings.CutSuffix(name, "~")
 		var err error
 		if p.width, err = strconv.Atoi(width); err != nil {
-			t.Fatalf("Fields() of %s = %q: %v", l, l.Fields(), err)
+			t.Fatalf("Definition() of %s = %q: %v", l, l.Definition(), err)
 		}
 		if p.field == "const" {
 			if p.value, err = strconv.ParseUint(value, 10, 64); err != nil {
-				t.Fatalf("Fields() of %s = %q: %v", l, l.Fields(), err)
+				t.Fatalf("Definition() of %s = %q: %v", l, l.Definition(), err)
 			}
 		}
 		m.pieces = append(m.pieces, p)
@@ -325,8 +325,8 @@ func randomLayout(t testing.TB, r *rand.Rand, generate bool) firn.Layout {
 	if err != nil {
 		t.Fatalf("ParseLayout(%q): %v", text, err)
 	}
-	if got := l.Fields(); got != fields {
-		t.Fatalf("ParseLayout(%q).Fields() = %q", text, got)
+	if got := l.Definition(); got != fields {
+		t.Fatalf("ParseLayout(%q).Definition() = %q", text, got)
 	}
 	return l
 }

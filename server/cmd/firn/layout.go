@@ -107,7 +107,7 @@ func showLayout(w io.Writer, st style, l firn.Layout) {
 		}
 	}
 	r.add("bits", "%d: %s", l.Bits(), layouts.Widths(l))
-	r.add("as fields", "bits=%s,unit=%v,epoch=%s", l.Fields(), l.Unit(), layouts.Epoch(l))
+	r.add("as fields", "bits=%s,unit=%v,epoch=%s", l.Definition(), l.Unit(), layouts.Epoch(l))
 	r.add("first", "%s", inspect.Stamp(l.Epoch(), l.Unit()))
 	r.add("last", "%s", inspect.Stamp(l.Last(), l.Unit()))
 	if l.NodeBits() == 0 {

@@ -43,7 +43,7 @@ func Name(l firn.Layout) string {
 // JSON returns a layout for JSON.
 func JSON(l firn.Layout) any {
 	return map[string]any{
-		"layout": l.String(), "fields": l.Fields(), "format": l.Format().String(),
+		"layout": l.String(), "fields": l.Definition(), "format": l.Format().String(),
 		"bits": l.Bits(), "time_bits": l.TimeBits(), "node_bits": l.NodeBits(), "seq_bits": l.SeqBits(),
 		"random_bits": l.RandomBits(),
 		"unit_ns":     int64(l.Unit()), "epoch_ms": inspect.Millis(l.Epoch()), "last_ms": inspect.Millis(l.Last()),
