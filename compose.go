@@ -17,7 +17,7 @@ func (l Layout) Compose128(p Parts) (ID128, error) {
 	return ID128FromUint64s(w.hi, w.lo), err
 }
 
-// Decompose splits an ID into its parts. It is an error if constant or unused
+// Decompose splits an ID into its parts. It is an error if constant or zero
 // bits of the ID differ from those of the layout.
 func (l Layout) Decompose(id ID) (Parts, error) {
 	if err := l.checkBits(64, "Decompose128"); err != nil {
@@ -126,7 +126,7 @@ func (l *Layout) decomposeWide(w wide, cut uint8) (Parts, error) {
 }
 
 // checkFixed returns an error for the highest bits in which w differs from the
-// layout: unused bits at the top, and constants.
+// layout: zero bits at the top, and constants.
 func (l *Layout) checkFixed(w wide) error {
 	if used := l.pieces[0].pos + l.pieces[0].width; !w.shr(used).isZero() {
 		return fmt.Errorf("firn: not an ID of layout %s: %s must be zero", *l, bitsName(used, l.size-used))

@@ -212,7 +212,7 @@ func ExamplePiece() {
 // The bits that are the same in all IDs of a layout.
 func ExampleField() {
 	for _, p := range firn.MustParseLayout("uuidv7").Pieces() {
-		if p.Field == firn.FieldConst || p.Field == firn.FieldUnused {
+		if p.Field == firn.FieldConst || p.Field == firn.FieldZero {
 			fmt.Printf("%d bits from %d: %d\n", p.Width, p.Pos, p.Const)
 		}
 	}

@@ -580,7 +580,7 @@ func TestGeneratorsUnderLoad(t *testing.T) {
 
 func loadGenerator(t *testing.T, l firn.Layout, seed uint64) {
 	const goroutines, calls = 16, 1000
-	ordered := l.Ordered() && l.RandomBits() == 0
+	ordered := l.Ordered() && l.RandBits() == 0
 	base := l.Epoch().AddDate(1, 0, 0)
 	clock := &jumpyClock{base: base, seed: seed}
 	windows := []nodeWindow{{1, base.Add(-time.Second), base.Add(time.Second)}}

@@ -88,8 +88,8 @@ func (l Layout) NodeBits() int { return int(l.nodeBits) }
 // SeqBits returns the width of the sequence field.
 func (l Layout) SeqBits() int { return int(l.seqBits) }
 
-// RandomBits returns the number of random bits in an ID.
-func (l Layout) RandomBits() int { return int(l.randBits) }
+// RandBits returns the number of random bits in an ID.
+func (l Layout) RandBits() int { return int(l.randBits) }
 
 // HasRuns reports whether batches of the layout can be written as runs, that
 // is, as equally spaced IDs. They cannot if IDs have random bits, or if the

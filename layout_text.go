@@ -314,7 +314,7 @@ func parsePiece(s string) (p piece, value uint64, err error) {
 	p.field = Field(max(0, slices.Index(fieldNames[:], name)))
 	most := 64
 	switch p.field {
-	case 0: // has no name
+	case FieldZero: // unknown, or zero, which a layout's text leaves out
 		return p, 0, fmt.Errorf("unknown field %s: use one of time, time~, node, seq, const, rand", quoteShort(name))
 	case FieldRand:
 		most = 128

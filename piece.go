@@ -7,7 +7,7 @@ type Field uint8
 
 // The fields of IDs.
 const (
-	FieldUnused Field = iota // bits on top that are always zero
+	FieldZero Field = iota // bits on top that are always zero
 	FieldTime
 	FieldNode
 	FieldSeq
@@ -17,8 +17,8 @@ const (
 
 var fieldNames = [...]string{"zero", "time", "node", "seq", "const", "rand"}
 
-// String returns the name of f in the text of a layout, "zero" for unused bits,
-// and "Field(n)" if f is not a field.
+// String returns the name of f in the text of a layout, or "Field(n)" if f is
+// not a field. FieldZero, which such a text leaves out, is "zero".
 func (f Field) String() string {
 	if int(f) >= len(fieldNames) {
 		return fmt.Sprintf("Field(%d)", uint8(f))

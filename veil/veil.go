@@ -59,7 +59,7 @@ func veiledBits(l firn.Layout) (int, error) {
 		return 0, fmt.Errorf("veil: IDs of layout %s cannot be veiled: it must have 64 bits, or be uuidv7", l)
 	}
 	used := 64
-	if top := l.Pieces()[0]; top.Field == firn.FieldUnused {
+	if top := l.Pieces()[0]; top.Field == firn.FieldZero {
 		used -= top.Width
 	}
 	switch {

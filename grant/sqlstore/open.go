@@ -79,8 +79,8 @@ func Schema(d *Dialect, table string) ([]string, error) {
 // finds a dead connection, or conflicts with others, retries for about half a
 // second, and never beyond its context.
 //
-// The Store also implements grant.Dangers, which finds, for example,
-// replicas that may lack commits when they are promoted.
+// The Store also implements grant.Dangers, which finds, for example, replicas
+// that may lack commits when they are promoted.
 func Open(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (grant.Store, error) {
 	s, err := openStore(ctx, db, d, o)
 	if err != nil {

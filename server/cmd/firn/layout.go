@@ -129,8 +129,8 @@ func showLayout(w io.Writer, st style, l firn.Layout) {
 		r.add("sequence", "%s IDs in %v, %s per second, for each node", layouts.Power(l.SeqBits()), l.Unit(),
 			layouts.Short(l.IDsPerSecond()))
 	}
-	if l.RandomBits() > 0 {
-		r.add("random", "%d bits", l.RandomBits())
+	if l.RandBits() > 0 {
+		r.add("random", "%d bits", l.RandBits())
 	}
 	r.add("order", "%s", map[bool]string{true: "IDs sort by time", false: "IDs do not sort by time"}[l.Ordered()])
 	if l.Bits() == 64 {

@@ -78,7 +78,7 @@ func fieldName(field firn.Field) string {
 		return "fixed"
 	case firn.FieldRand:
 		return "random"
-	case firn.FieldUnused:
+	case firn.FieldZero:
 		return "unused"
 	}
 	return field.String()
@@ -101,7 +101,7 @@ func (f *field) explain(l firn.Layout) {
 		say("Random, which makes IDs hard to guess.")
 	case firn.FieldConst:
 		say("Constant: identifies the format.")
-	case firn.FieldUnused:
+	case firn.FieldZero:
 		say("Always 0.")
 		if l.Bits() == 64 {
 			say("The number is positive even if it is signed, like SQL's bigint.")

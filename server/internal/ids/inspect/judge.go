@@ -182,7 +182,7 @@ func (c *candidate) read(n *form.Decoding, now time.Time) (Reading, error) {
 // weigh weighs a reading by a layout.
 func (r *Reading) weigh() {
 	c := r.candidate
-	r.weight = c.prior - float64(c.layout.RandomBits()) + formWeight(r.decoding, c.format) +
+	r.weight = c.prior - float64(c.layout.RandBits()) + formWeight(r.decoding, c.format) +
 		c.timeWeight(r.Time, r.now) + c.nodeWeight(r.Node) +
 		math.Log2(probability(r.Seq, c.layout.SeqBits(), c.anySeq, false))
 	if c.preset == "lable" {

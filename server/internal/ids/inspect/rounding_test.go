@@ -78,7 +78,7 @@ func madeColumn(t testing.TB, r *rand.Rand, l firn.Layout, busy bool, step time.
 // whose low bits are random, and some of moving.md.
 func madeLayouts() (layouts []firn.Layout) {
 	for p := range firn.Presets() {
-		if !p.Layout.ReadOnly() && p.Layout.RandomBits() == 0 {
+		if !p.Layout.ReadOnly() && p.Layout.RandBits() == 0 {
 			layouts = append(layouts, p.Layout)
 		}
 	}

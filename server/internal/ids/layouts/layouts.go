@@ -45,7 +45,7 @@ func JSON(l firn.Layout) any {
 	return map[string]any{
 		"layout": l.String(), "fields": l.Definition(), "format": l.Format().String(),
 		"bits": l.Bits(), "time_bits": l.TimeBits(), "node_bits": l.NodeBits(), "seq_bits": l.SeqBits(),
-		"random_bits": l.RandomBits(),
+		"random_bits": l.RandBits(),
 		"unit_ns":     int64(l.Unit()), "epoch_ms": inspect.Millis(l.Epoch()), "last_ms": inspect.Millis(l.Last()),
 		"max_node": inspect.Number(l.MaxNode()), "max_seq": inspect.Number(l.MaxSeq()),
 		"ids_per_second": l.IDsPerSecond(),
@@ -76,7 +76,7 @@ func firstWith(l firn.Layout, bit int) *time.Time {
 	}
 	highest := -1
 	for _, p := range l.Pieces() {
-		if p.Field != firn.FieldUnused && (p.Field != firn.FieldConst || p.Const != 0) {
+		if p.Field != firn.FieldZero && (p.Field != firn.FieldConst || p.Const != 0) {
 			highest = max(highest, p.Pos+p.Width-1)
 		}
 	}
@@ -115,7 +115,7 @@ func Epoch(l firn.Layout) string {
 func Widths(l firn.Layout) string {
 	var parts []string
 	for _, p := range l.Pieces() {
-		if p.Field == firn.FieldUnused {
+		if p.Field == firn.FieldZero {
 			continue
 		}
 		name := p.Field.String()
@@ -157,7 +157,7 @@ func Power(n int) string {
 // Rate formats how many IDs a node makes in a second, or "-" if random bits
 // decide.
 func Rate(l firn.Layout) string {
-	if l.SeqBits() == 0 && l.RandomBits() > 0 {
+	if l.SeqBits() == 0 && l.RandBits() > 0 {
 		return "-"
 	}
 	return Short(l.IDsPerSecond())
@@ -216,7 +216,7 @@ func (p *Plan) Fit(total int, now time.Time) (all []firn.Layout, err error) {
 
 // Box draws a layout as a box with a cell for each piece and the bit
 // positions above it, up to about 90 columns wide. The function number returns
-// what a cell shows next to its field; constants and unused bits show
+// what a cell shows next to its field; constants and zero bits show
 // themselves.
 func Box(l firn.Layout, number func(firn.Piece) string) string {
 	var numbers, top, middle, bottom strings.Builder
@@ -227,7 +227,7 @@ func Box(l firn.Layout, number func(firn.Piece) string) string {
 		}
 		text := strings.TrimSpace(field + " " + number(p))
 		switch p.Field {
-		case firn.FieldUnused:
+		case firn.FieldZero:
 			text = "0"
 		case firn.FieldConst:
 			text = "=" + strconv.FormatUint(p.Const, 10)

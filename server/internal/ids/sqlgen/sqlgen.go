@@ -50,7 +50,7 @@ func Write(w io.Writer, database, name string, l firn.Layout) error {
 		g.value = digits(" | ", "((instr("+alphabet+", substr(:typed, %[1]d - 13, 1)) - 1) << %[2]d)")
 	}
 	for _, p := range l.Pieces() {
-		if p.Field != firn.FieldUnused {
+		if p.Field != firn.FieldZero {
 			g.top = max(g.top, p.Pos+p.Width)
 		}
 	}
