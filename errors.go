@@ -131,9 +131,9 @@ func quoteShort(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// needContext panics if ctx is nil. Every call that takes a context calls it
-// first, so that the mistake shows at once and not only when a call has to
-// wait.
+// needContext panics if ctx is nil. Every call that makes IDs under a context
+// calls it first, so that the mistake shows at once and not only when a call
+// has to wait.
 func needContext(ctx context.Context) {
 	if ctx == nil {
 		panic("firn: the context is nil: pass context.Background() to wait for as long as it takes")

@@ -95,8 +95,9 @@ func ExampleID128() {
 	// 0000018bcfe56800 true
 }
 
-// Keys for a store that sorts keys as bytes, and texts as Boundary's flake writes
-// them. Both use base 62, but only texts of one length sort like the IDs.
+// Keys for a store that sorts keys as bytes, and texts as Boundary's flake
+// writes them. Both use base 62, but only texts of one length sort like the
+// IDs.
 func ExampleFormat() {
 	ids := []firn.ID{35, 4096, 7130316800004390912}
 	format, err := firn.ParseFormat("flake62") // from a flag or a file

@@ -109,8 +109,8 @@ func (f Format) base() (b basen.Base, ok bool) {
 func (f Format) Fixed() bool { return int(f) < len(formats) && formats[f].fixed }
 
 // CheckBits returns nil if f can write and read IDs with that many bits, 64 or
-// 128, and otherwise an error that explains why not. All formats fit both sizes,
-// except UUID, which is only for 128 bits.
+// 128, and otherwise an error that explains why not. All formats fit both
+// sizes, except UUID, which is only for 128 bits.
 func (f Format) CheckBits(bits int) error {
 	if bits != 64 && bits != 128 {
 		return fmt.Errorf("firn: IDs have 64 or 128 bits, not %d", bits)

@@ -120,9 +120,9 @@ func (o *PrefetchOptions) withDefaults() PrefetchOptions {
 // taking a snapshot.
 //
 // NewPrefetcher panics if source is nil, or if Check returns an error. Other
-// constructors return an error, because a layout or a grant may come from a user
-// or a store. These numbers are the program's own, so a bad one is a mistake in
-// the program.
+// constructors return an error, because a layout or a grant may come from a
+// user or a store. These numbers are the program's own, so a bad one is a
+// mistake in the program.
 func NewPrefetcher[I AnyID](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
 	if source == nil {
 		panic("firn: NewPrefetcher needs a source")

@@ -405,8 +405,8 @@ func TestUndone(t *testing.T) {
 	})
 }
 
-// A disturbance is what others do around an operator's first list, and after its
-// first write of a record.
+// A disturbance is what others do around an operator's first list, and after
+// its first write of a record.
 type disturbance struct{ before, after, closed func() }
 
 // in returns a store with it.

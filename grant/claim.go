@@ -162,8 +162,8 @@ func (m *machine) dropClaim() {
 	m.request(opClaimDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.newRecord(nodeFree, c.from, c.carried())})
 }
 
-// handleClaimDrop continues after that write. Whether it was applied or not, nothing
-// of the claim was used.
+// handleClaimDrop continues after that write. Whether it was applied or not,
+// nothing of the claim was used.
 func (m *machine) handleClaimDrop(e event) {
 	m.claim, m.leaving.gaveBack = nil, e.Err == nil && e.Applied
 	if !m.wanted {

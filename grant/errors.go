@@ -82,8 +82,8 @@ func mismatchError(name, field, have, want string) error {
 	return kindErrorf(ErrMismatch, "sequencer %s has %s %s, not %s: %s", name, field, have, want, todo)
 }
 
-// An NodesExhaustedError reports that the member may take no node ID now. It matches
-// ErrNodesExhausted.
+// A NodesExhaustedError reports that the member may take no node ID now. It
+// matches ErrNodesExhausted.
 type NodesExhaustedError struct {
 	// Free is when the first known window ends unless it is renewed, or when
 	// the first node ID may be used if Ahead is set. It is zero if unknown.

@@ -214,9 +214,9 @@ func withoutNonce(all map[string]string) string {
 	return config
 }
 
-// racing returns a store in which another process writes a key between its being
-// read and written, a number of times after a number of writes. It rejects a
-// write whose nonce is not new, because then bytes could repeat.
+// racing returns a store in which another process writes a key between its
+// being read and written, a number of times after a number of writes. It
+// rejects a write whose nonce is not new, because then bytes could repeat.
 func racing(s grant.Store, key string, after, times int, write func()) *faultstore.Store {
 	var nonces []string // of all that was written
 	return &faultstore.Store{Store: s, Fault: func(_ context.Context, r faultstore.Request) error {
@@ -277,8 +277,8 @@ func testRaces(t *testing.T) {
 	}
 }
 
-// unsure returns a store that returns unknown results for its first writes, some
-// of which are applied. It accepts no others if it is down.
+// unsure returns a store that returns unknown results for its first writes,
+// some of which are applied. It accepts no others if it is down.
 func unsure(s grant.Store, left int, down bool) *faultstore.Store {
 	return &faultstore.Store{Store: s, Fault: func(_ context.Context, r faultstore.Request) error {
 		if r.Kind != grant.RequestCAS {

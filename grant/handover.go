@@ -63,12 +63,11 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *Wa
 
 // HandOverTime returns when another store, or another generator, may begin to
 // use node IDs of a sequencer that its members give up, those for which gives
-// returns true: when all clocks that are within MaxSkew have passed
-// everything that was granted of them. This store alone knows what that is, and
-// members may have used times ahead of the clock. For node IDs without a
-// record, and whatever a fenced store has lost, that is the floor. It is the
-// zero time if no such node ID was ever used. Records that cannot be read are
-// left out.
+// returns true: when all clocks that are within MaxSkew have passed everything
+// that was granted of them. This store alone knows what that is, and members
+// may have used times ahead of the clock. For node IDs without a record, and
+// whatever a fenced store has lost, that is the floor. It is the zero time if
+// no such node ID was ever used. Records that cannot be read are left out.
 func HandOverTime(ctx context.Context, s Store, i Info, gives func(node uint64) bool) (time.Time, error) {
 	end := ms(i.Floor)
 	records, err := nodeRecords(ctx, s, i.Name)

@@ -40,11 +40,11 @@ type Holder interface {
 // its window as long as IDs are made, and gives it back. It is safe for
 // concurrent use by multiple goroutines.
 //
-// The Keeper's goroutine calls MemberOptions.Now, the Logger and the Holder; another
-// goroutine calls the Store. A panic in any of them ends the process. None may
-// end its goroutine (runtime.Goexit, as in t.Fatal). A function that blocks
-// delays renewals. It must not call Join, Leave, Demand, Wait or Close, nor
-// wait for an ID of the same sequencer.
+// The Keeper's goroutine calls MemberOptions.Now, the Logger and the Holder;
+// another goroutine calls the Store. A panic in any of them ends the process.
+// None may end its goroutine (runtime.Goexit, as in t.Fatal). A function that
+// blocks delays renewals. It must not call Join, Leave, Demand, Wait or Close,
+// nor wait for an ID of the same sequencer.
 //
 // A Keeper must be made by NewKeeper and ends with Close.
 type Keeper struct {

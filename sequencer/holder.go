@@ -6,8 +6,9 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A holder is a sequencer as seen by its Keeper. A sequencer does not have these
-// methods itself, because a caller could then use a node ID without a grant.
+// A holder is a sequencer as seen by its Keeper. A sequencer does not have
+// these methods itself, because a caller could then use a node ID without a
+// grant.
 type holder[I firn.AnyID] struct{ sequencer *SequencerOf[I] }
 
 // Begin starts or switches the generator under a grant.

@@ -49,8 +49,8 @@ type Options struct {
 	// Nodes are the node IDs that the process may take: for example, one of two
 	// ranges for two stores whose IDs meet in one database. If Lo and Hi are
 	// equal, the node ID is pinned: it is acquired only while no other process
-	// holds it. If Hi exceeds the layout's greatest node ID, Open fails. Nil means
-	// all of the layout.
+	// holds it. If Hi exceeds the layout's greatest node ID, Open fails. Nil
+	// means all of the layout.
 	Nodes *grant.NodeRange
 
 	// Now is the clock; nil means the system clock.
@@ -65,8 +65,8 @@ type Options struct {
 	// clock shows.
 	AllowClockAhead bool
 
-	// AllowClockBehind allows the process to acquire a node ID even if its clock
-	// is more than ten seconds behind those of other members.
+	// AllowClockBehind allows the process to acquire a node ID even if its
+	// clock is more than ten seconds behind those of other members.
 	AllowClockBehind bool
 }
 
