@@ -167,8 +167,8 @@ func TestRecordsOfOthers(t *testing.T) {
 	before := keys(t, s)
 
 	got := make(map[string]error)
-	must.Do(t, grant.Sequencers(ctx, s, func(name string, _ grant.Info, err error) bool {
-		got[name] = err
+	must.Do(t, grant.Sequencers(ctx, s, func(i grant.Info, err error) bool {
+		got[i.Name] = err
 		return true
 	}))
 	if len(got) != 4 || !errors.Is(got["old"], grant.ErrDamaged) || got["good"] != nil || !errors.Is(got["newer"], grant.ErrNewerVersion) || !errors.Is(got["worn"], grant.ErrDamaged) {

@@ -46,9 +46,9 @@ func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, er
 }
 
 // Sequencers calls yield for every sequencer of the store, ordered by name,
-// until yield returns false. For a record that cannot be read, yield gets the
-// name and an error; the iteration continues.
-func Sequencers(ctx context.Context, s Store, yield func(name string, info Info, err error) bool) error {
+// until yield returns false. For a record that cannot be read, yield gets an
+// Info with only the name and an error; the iteration continues.
+func Sequencers(ctx context.Context, s Store, yield func(info Info, err error) bool) error {
 	return s.List(ctx, keyRoot, func(key string, value []byte) bool {
 		name, ok := strings.CutSuffix(strings.TrimPrefix(key, keyRoot), "/config")
 		if !ok || strings.Contains(name, "/") {
@@ -56,7 +56,7 @@ func Sequencers(ctx context.Context, s Store, yield func(name string, info Info,
 		}
 		info, err := decodeInfo(key, value)
 		info.Name = name
-		return yield(name, info, err)
+		return yield(info, err)
 	})
 }
 

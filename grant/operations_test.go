@@ -96,7 +96,7 @@ func operations() []operation {
 		{"create", admin(grant.Attached, create), state(grant.Attached)},
 		{"lookup", admin(grant.Attached, func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Lookup(ctx, s, "s") }), state(grant.Attached)},
 		{"sequencers", func(ctx context.Context, s grant.Store) error {
-			return grant.Sequencers(ctx, s, func(string, grant.Info, error) bool { return true })
+			return grant.Sequencers(ctx, s, func(grant.Info, error) bool { return true })
 		}, state(grant.Attached)},
 		{"nodes", func(ctx context.Context, s grant.Store) error {
 			return grant.Nodes(ctx, s, "s", func(grant.NodeInfo, error) bool { return true })

@@ -34,8 +34,8 @@ func sequencerNames(ctx context.Context, s grant.Store, args []string) (names []
 		_, err := grant.Lookup(ctx, s, args[0])
 		return args, err
 	}
-	err = grant.Sequencers(ctx, s, func(name string, _ grant.Info, _ error) bool {
-		names = append(names, name)
+	err = grant.Sequencers(ctx, s, func(i grant.Info, _ error) bool {
+		names = append(names, i.Name)
 		return true
 	})
 	return names, err

@@ -120,9 +120,9 @@ func newSequencerList(a *app) *cobra.Command {
 	run := func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		var commands []string
 		l := a.list(asJSON, "SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW")
-		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
+		err := grant.Sequencers(ctx, s, func(i grant.Info, err error) bool {
 			if err != nil {
-				l.damaged(name, err, map[string]any{"name": name})
+				l.damaged(i.Name, err, map[string]any{"name": i.Name})
 				return true
 			}
 			state := i.State.String()
@@ -130,7 +130,7 @@ func newSequencerList(a *app) *cobra.Command {
 				state = "moved to " + i.MovedTo
 			}
 			commands = append(commands, recreation(i)...)
-			l.add(textfmt.InJSON(i), name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
+			l.add(textfmt.InJSON(i), i.Name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
 			return true
 		})
 		if err != nil {

@@ -88,8 +88,8 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 	if ss.console.admin == nil {
 		return s
 	}
-	err := ss.console.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
-		q := sequencerInfo{Name: name, Info: info}
+	err := ss.console.admin.Sequencers(ctx, func(info grant.Info, err error) bool {
+		q := sequencerInfo{Name: info.Name, Info: info}
 		if err != nil {
 			q.Damage = detail(err)
 		}

@@ -213,7 +213,7 @@ func TestCreateIsARight(t *testing.T) {
 			}
 		}
 		n := 0
-		_ = grant.Sequencers(t.Context(), store, func(string, grant.Info, error) bool { n++; return true })
+		_ = grant.Sequencers(t.Context(), store, func(grant.Info, error) bool { n++; return true })
 		if n != 1 {
 			t.Errorf("the store has %d sequencers, want 1", n)
 		}

@@ -148,7 +148,7 @@ func isUnreadable(err error) bool {
 func (b *StoreBackend) checkConfigs(ctx context.Context) error {
 	var first error
 	usable := false
-	err := grant.Sequencers(ctx, b.store, func(_ string, info grant.Info, err error) bool {
+	err := grant.Sequencers(ctx, b.store, func(info grant.Info, err error) bool {
 		first = cmp.Or(first, err)
 		usable = err == nil && info.State == grant.Attached
 		return !usable

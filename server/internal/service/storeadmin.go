@@ -59,11 +59,11 @@ func (a *StoreAdmin) By(c Client, log *slog.Logger) *StoreAdmin {
 }
 
 // Sequencers calls yield for each sequencer that the client may see, in the
-// order of names. An error with a name concerns the record of that sequencer.
-func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(name string, info grant.Info, err error) bool) error {
+// order of names. An error concerns the record of the sequencer.
+func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(info grant.Info, err error) bool) error {
 	return storeError(ctx, a.silence.whileAnswering(ctx, storeUse{}, func(ctx context.Context) error {
-		return grant.Sequencers(ctx, a.store, func(name string, info grant.Info, err error) bool {
-			return a.sees != nil && !a.sees(name) || yield(name, info, err)
+		return grant.Sequencers(ctx, a.store, func(info grant.Info, err error) bool {
+			return a.sees != nil && !a.sees(info.Name) || yield(info, err)
 		})
 	}))
 }

@@ -17,7 +17,7 @@ func (r *report) forwards(ctx context.Context) {
 		return
 	}
 	var q grant.Info
-	err := grant.Sequencers(ctx, r.config.Store, func(_ string, i grant.Info, err error) bool {
+	err := grant.Sequencers(ctx, r.config.Store, func(i grant.Info, err error) bool {
 		if err == nil && i.State == grant.Attached && i.MovedTo == "" {
 			q = i
 		}

@@ -24,14 +24,15 @@ func (r *report) otherStore(ctx context.Context) {
 	}
 	here, all := make(map[string]grant.Info), 0
 	var pairs [][2]grant.Info // that use different node IDs
-	err := grant.Sequencers(ctx, r.config.Store, func(name string, i grant.Info, err error) bool {
+	err := grant.Sequencers(ctx, r.config.Store, func(i grant.Info, err error) bool {
 		if err == nil && i.MovedTo == "" {
-			here[name] = i
+			here[i.Name] = i
 		}
 		return true
 	})
 	if err == nil {
-		err = grant.Sequencers(ctx, r.config.Other, func(name string, there grant.Info, err error) bool {
+		err = grant.Sequencers(ctx, r.config.Other, func(there grant.Info, err error) bool {
+			name := there.Name
 			i, both := here[name]
 			if err != nil || !both || there.MovedTo != "" {
 				return true

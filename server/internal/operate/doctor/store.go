@@ -83,18 +83,18 @@ func (r *report) records(ctx context.Context) {
 		r.add("records", Fix, hint, "%s: %v", what, err)
 	}
 	var names []string
-	err := grant.Sequencers(ctx, r.config.Store, func(name string, i grant.Info, err error) bool {
+	err := grant.Sequencers(ctx, r.config.Store, func(i grant.Info, err error) bool {
 		if err != nil {
-			found("sequencer "+name+" cannot be used", err)
+			found("sequencer "+i.Name+" cannot be used", err)
 			return true
 		}
 		fine++
-		names = append(names, name)
-		r.state(name, i)
+		names = append(names, i.Name)
+		r.state(i)
 		if at := i.Floor.Add(-i.Config.MaxAhead); i.State == grant.Attached && at.After(r.config.Now()) {
 			r.add("records", Fix, "wait: members begin by themselves",
 				"sequencer %s makes no IDs before %s, in %v: it was fenced, or created to begin then",
-				name, at.UTC().Format(time.RFC3339), at.Sub(r.config.Now()).Round(time.Second))
+				i.Name, at.UTC().Format(time.RFC3339), at.Sub(r.config.Now()).Round(time.Second))
 		}
 		return true
 	})
@@ -124,8 +124,8 @@ const wholeYear = 365 * 24 * time.Hour
 
 // state reports a sequencer that an operator has stopped, and one whose layout
 // ends.
-func (r *report) state(name string, i grant.Info) {
-	since := ""
+func (r *report) state(i grant.Info) {
+	name, since := i.Name, ""
 	if c := i.LastChange; c != (grant.Change{}) {
 		since = fmt.Sprintf(" (last change: %s by %s, %s)", c.What, c.By, c.At.Format(time.RFC3339))
 	}

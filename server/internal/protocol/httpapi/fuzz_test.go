@@ -67,14 +67,14 @@ func FuzzPaths(f *testing.F) {
 		}
 		state := func() map[string]grant.Info {
 			all := make(map[string]grant.Info)
-			if err := backend.Sequencers(t.Context(), func(name string, info grant.Info, err error) bool {
+			if err := backend.Sequencers(t.Context(), func(info grant.Info, err error) bool {
 				if err != nil {
-					t.Errorf("the record of %q: %v", name, err)
+					t.Errorf("the record of %q: %v", info.Name, err)
 				}
-				if err := service.CheckName(name); err != nil {
+				if err := service.CheckName(info.Name); err != nil {
 					t.Errorf("a sequencer was made: %v", err)
 				}
-				all[name] = info
+				all[info.Name] = info
 				return true
 			}); err != nil {
 				t.Fatal(err)

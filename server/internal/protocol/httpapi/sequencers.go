@@ -61,9 +61,9 @@ func (a *adminCall) answer(ctx context.Context, h *Handler, status int, info gra
 // listSequencers answers with the sequencers that the caller may see.
 func (h *Handler) listSequencers(ctx context.Context, a *adminCall) *service.Problem {
 	all := []textfmt.SequencerJSON{}
-	err := a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+	err := a.Sequencers(ctx, func(info grant.Info, err error) bool {
 		if err != nil {
-			all = append(all, textfmt.SequencerJSON{Name: name, Error: textfmt.Message(err)})
+			all = append(all, textfmt.SequencerJSON{Name: info.Name, Error: textfmt.Message(err)})
 		} else {
 			all = append(all, textfmt.InJSON(info))
 		}

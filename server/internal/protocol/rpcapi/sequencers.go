@@ -56,9 +56,9 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 	limited, cancel := s.front.Limited(ctx)
 	defer cancel()
 	r := new(firnv1.ListResponse)
-	err = a.Sequencers(limited, func(name string, info grant.Info, err error) bool {
+	err = a.Sequencers(limited, func(info grant.Info, err error) bool {
 		if err != nil {
-			r.Sequencers = append(r.Sequencers, &firnv1.Sequencer{Name: name, Error: textfmt.Message(err)})
+			r.Sequencers = append(r.Sequencers, &firnv1.Sequencer{Name: info.Name, Error: textfmt.Message(err)})
 		} else {
 			r.Sequencers = append(r.Sequencers, toProto(info))
 		}
