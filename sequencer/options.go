@@ -70,6 +70,16 @@ type Options struct {
 	AllowClockBehind bool
 }
 
+// Config returns the configuration with which Open creates a sequencer in s.
+// Its Nodes are nil: those of the Options are the process's own. Check reports
+// what is invalid. s may be nil, as for grant.DefaultConfig.
+func (o *Options) Config(s grant.Store) grant.Config {
+	c := grant.DefaultConfig(s, o.Layout, o.MaxAhead)
+	c.Window = cmp.Or(o.Window, c.Window)
+	c.Prefix = o.Prefix
+	return c
+}
+
 // memberOptions returns those of o that a Keeper has.
 func (o *Options) memberOptions() *grant.MemberOptions {
 	return &grant.MemberOptions{
@@ -87,9 +97,7 @@ func (o *Options) lookupOrCreate(ctx context.Context, s grant.Store, name string
 		if err := check(o.Layout); err != nil {
 			return info, err
 		}
-		created = grant.DefaultConfig(s, o.Layout, o.MaxAhead)
-		created.Window = cmp.Or(o.Window, created.Window)
-		created.Prefix = o.Prefix
+		created = o.Config(s)
 		if err := created.Check(); err != nil {
 			return info, err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
@@ -36,18 +37,16 @@ func newSequencer(a *app) *cobra.Command {
 }
 
 func newSequencerCreate(a *app) *cobra.Command {
-	layout := firn.Default()
-	var maxAhead, window *time.Duration
+	q := sequencer.Options{Layout: firn.Default()}
+	var window *time.Duration
 	var floor time.Time
-	var nodes *grant.NodeRange
-	var prefix string
 	run := func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		if floor.Year() >= 2100 {
 			return misuse("", "no ID can be made above %s: the time must be before 2100", textfmt.Stamp(floor))
 		}
-		c := grant.DefaultConfig(s, layout, maxAhead)
-		c.Window = *cmp.Or(window, &c.Window)
-		c.Nodes, c.Prefix = nodes, prefix
+		c := q.Config(s)
+		c.Window = *cmp.Or(window, &c.Window) // 0 is not the default: it is too short
+		c.Nodes = q.Nodes
 		if err := c.Check(); err != nil {
 			return misuse("", "%w", err)
 		}
@@ -60,12 +59,12 @@ func newSequencerCreate(a *app) *cobra.Command {
 		return nil
 	}
 	cmd := a.onStore("sequencer create", oneName, true, run)
-	layoutVar(cmd, &layout, parseMadeLayout, "layout of the IDs")
-	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
-	nodesVar(cmd, &nodes, "node IDs that members of this store may take (default all of the layout)")
+	layoutVar(cmd, &q.Layout, parseMadeLayout, "layout of the IDs")
+	prefixVar(cmd, &q.Prefix, "prefix of the IDs as typed text, such as order (default none)")
+	nodesVar(cmd, &q.Nodes, "node IDs that members of this store may take (default all of the layout)")
 	timeVar(cmd, a, &floor, "floor",
 		"time before which it makes no IDs, such as that of another generator's last ID (default none)")
-	durationVar(cmd, &maxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's)")
+	durationVar(cmd, &q.MaxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	durationVar(cmd, &window, "window",
 		"how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd

@@ -206,6 +206,11 @@ func (v *visit) showCreate(status int, p createPage) {
 	v.show(status, page{Title: "New sequencer", Section: "overview"}, p.view())
 }
 
+// fieldLabels are the labels of the fields of a service.Creation in the form.
+var fieldLabels = map[string]string{
+	"layout": "Layout", "max_ahead": "Maximum ahead of the clock", "window": "Window", "prefix": "Prefix",
+}
+
 // createSequencer creates a sequencer from the form.
 func (k *Console) createSequencer(v *visit) {
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
@@ -236,21 +241,24 @@ func (k *Console) createSequencer(v *visit) {
 	}
 	n := service.Creation{Layout: given(p.Layout), MaxAhead: given(p.MaxAhead),
 		Window: given(p.Window), Prefix: given(p.Prefix)}
-	c, wrong := n.Config(k.admin)
-	if wrong != nil {
-		again(http.StatusBadRequest, sentence(wrong[0].Text)+".")
-		return
-	}
 	ctx, cancel := k.front.Limited(v.r.Context())
 	defer cancel()
-	_, err := k.adminFor(v).Create(ctx, p.Name, c)
-	k.snapshots.forget()
+	c, err := n.Config(k.admin)
+	if err == nil {
+		_, err = k.adminFor(v).Create(ctx, p.Name, c)
+		k.snapshots.forget()
+	}
+	wrong, invalid := errors.AsType[*service.CreationError](err)
 	switch {
+	case invalid:
+		var all []string
+		for _, w := range wrong.Wrong {
+			all = append(all, fieldLabels[w.Field]+": "+w.Text+".")
+		}
+		again(http.StatusBadRequest, strings.Join(all, " "))
+		return
 	case errors.Is(err, grant.ErrMismatch):
 		again(http.StatusConflict, sentence(service.AdminProblem(p.Name, err, 0, false).Detail)+".")
-		return
-	case errors.Is(err, firn.ErrTimeOver):
-		again(http.StatusBadRequest, detail(err)+".")
 		return
 	case err != nil:
 		v.failWith(err, ctx.Err() != nil)

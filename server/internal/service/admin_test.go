@@ -42,7 +42,7 @@ func TestHolderActsAtOnce(t *testing.T) {
 			return a.Destroy(ctx, "orders")
 		},
 			func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) {
-				return a.Create(ctx, "orders", a.Configure(firn.Default(), nil))
+				return a.Create(ctx, "orders", grant.DefaultConfig(a.Store(), firn.Default(), nil))
 			}, grant.ErrDestroyed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 		must.Get(b.Sequencer(ctx, "orders", nil))(t)
 		must.Get(b.Admin().Destroy(ctx, "orders"))(t)
 		must.Get(grant.Purge(ctx, store, "orders"))(t)
-		config := b.Admin().Configure(firn.MustParseLayout("hazelcast"), nil)
+		config := grant.DefaultConfig(b.Admin().Store(), firn.MustParseLayout("hazelcast"), nil)
 		must.Get(b.Admin().Create(ctx, "orders", config))(t)
 		q, err := b.Sequencer(ctx, "orders", nil)
 		if err != nil || q.Layout.String() != "hazelcast" {
@@ -126,7 +126,7 @@ func TestTemplate(t *testing.T) {
 		},
 	})
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
-	old := b.Admin().Configure(firn.Default(), nil)
+	old := grant.DefaultConfig(b.Admin().Store(), firn.Default(), nil)
 	must.Get(b.Admin().Create(t.Context(), "old", old))(t)
 	for name, want := range map[string]sequencer.Options{"orders": {Prefix: "order", Layout: firn.MustParseLayout("default,even=7")}, "old": {Layout: firn.Default()}} {
 		q, err := b.Sequencer(t.Context(), name, nil)

@@ -53,7 +53,7 @@ func TestAuditSaysWhatHappened(t *testing.T) {
 		do                    func(context.Context, *service.StoreAdmin) (grant.Info, error)
 	}{
 		{"created", 0, grant.Attached, grant.Attached, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) {
-			return a.Create(ctx, "orders", a.Configure(firn.Default(), nil))
+			return a.Create(ctx, "orders", grant.DefaultConfig(a.Store(), firn.Default(), nil))
 		}},
 		{"attached", grant.Detached, grant.Attached, grant.Attached, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) { return a.Attach(ctx, "orders") }},
 		{"detached", grant.Attached, grant.Detaching, grant.Detached, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) { return a.Detach(ctx, "orders") }},

@@ -1,10 +1,11 @@
 package service
 
 import (
-	"cmp"
+	"strings"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
 )
@@ -18,14 +19,28 @@ type Creation struct {
 	Prefix   *string `json:"prefix"`
 }
 
-// A FieldError says what is wrong with a field of a Creation.
+// A CreationError says what is wrong with the fields of a Creation; at least
+// one is.
+type CreationError struct{ Wrong []FieldError }
+
+// A FieldError says what is wrong with a field.
 type FieldError struct{ Field, Text string }
 
-// Config returns the configuration of the sequencer, or all that is wrong with
-// it.
-func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
-	fail := func(field string, err error) { wrong = append(wrong, FieldError{field, textfmt.Message(err)}) }
-	var t config.Template
+func (e *CreationError) Error() string {
+	var all []string
+	for _, w := range e.Wrong {
+		all = append(all, w.Field+": "+w.Text)
+	}
+	return strings.Join(all, "; ")
+}
+
+// Config returns the configuration of the sequencer in the store of a, or a
+// CreationError.
+func (n *Creation) Config(a *StoreAdmin) (grant.Config, error) {
+	var wrong []FieldError
+	t := config.Template{Layout: firn.Default()}
+	o := new(sequencer.Options)
+	// Each field is checked with those above it, so that no other is blamed.
 	for _, f := range []struct {
 		field, key string
 		text       *string
@@ -36,17 +51,18 @@ func (n *Creation) Config(a *StoreAdmin) (c grant.Config, wrong []FieldError) {
 		if f.text == nil || f.field == "prefix" && *f.text == "" {
 			continue
 		}
-		if err := t.Set(f.key, *f.text); err != nil {
-			fail(f.field, err)
+		err := t.Set(f.key, *f.text)
+		if err == nil && wrong == nil {
+			t.Apply(o)
+			err = o.Config(a.store).Check()
+		}
+		if err != nil {
+			wrong = append(wrong, FieldError{f.field, textfmt.Message(err)})
 		}
 	}
 	if wrong != nil {
-		return c, wrong
+		return grant.Config{}, &CreationError{wrong}
 	}
-	c = a.Configure(cmp.Or(t.Layout, firn.Default()), t.MaxAhead)
-	c.Window, c.Prefix = cmp.Or(t.Window, c.Window), t.Prefix
-	if err := c.Check(); err != nil {
-		fail("window", err)
-	}
-	return c, wrong
+	t.Apply(o)
+	return o.Config(a.store), nil
 }

@@ -207,6 +207,10 @@ func AdminProblem(name string, err error, limit time.Duration, late bool) *Probl
 		return Problemf(NoSequencer, "sequencer %s not found", name)
 	case errors.Is(err, grant.ErrMismatch):
 		return Problemf(Different, "%s", textfmt.Message(err))
+	case errors.As(err, new(*CreationError)):
+		p := Problemf(BadBody, "%v", err)
+		p.err = err
+		return p
 	}
 	return ProblemOf(err, limit, late)
 }

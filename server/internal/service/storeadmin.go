@@ -2,11 +2,13 @@ package service
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/members"
 )
 
@@ -75,11 +77,6 @@ func (a *StoreAdmin) Lookup(ctx context.Context, name string) (grant.Info, error
 	})
 }
 
-// Configure is grant.DefaultConfig with the store of the StoreAdmin.
-func (a *StoreAdmin) Configure(layout firn.Layout, maxAhead *time.Duration) grant.Config {
-	return grant.DefaultConfig(a.store, layout, maxAhead)
-}
-
 // Nodes calls yield for each node ID of a sequencer that was ever used.
 func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(n grant.NodeInfo, err error) bool) error {
 	return storeError(ctx, a.silence.whileAnswering(ctx, storeUse{}, func(ctx context.Context) error {
@@ -102,7 +99,8 @@ func (a *StoreAdmin) Members(ctx context.Context) ([]members.Server, error) {
 }
 
 // Create creates a sequencer, or creates it again. Then, as after Attach, this
-// server has its node ID again if it has the sequencer open.
+// server has its node ID again if it has the sequencer open. If the time of the
+// layout has ended, the error is a CreationError.
 func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Config) (grant.Info, error) {
 	if err := config.Check(); err != nil {
 		return grant.Info{}, err // not an error of the store
@@ -110,8 +108,11 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 	info, err := a.change(ctx, created, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
 		return grant.Create(ctx, s, name, config, nil)
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		a.rejoin(ctx, name)
+	case errors.Is(err, firn.ErrTimeOver):
+		err = &CreationError{[]FieldError{{"layout", textfmt.Message(err)}}}
 	}
 	return info, err
 }

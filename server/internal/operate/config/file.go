@@ -329,9 +329,8 @@ func (f *File) Check(c sequencer.Options, now time.Time) (all []error) {
 // check is Check for one template.
 func (t *Template) check(c sequencer.Options, now time.Time) error {
 	t.Apply(&c)
-	g := grant.DefaultConfig(nil, c.Layout, c.MaxAhead)
-	g.Window = cmp.Or(c.Window, g.Window)
-	g.Nodes, g.Prefix = c.Nodes, c.Prefix
+	g := c.Config(nil)
+	g.Nodes = c.Nodes
 	return cmp.Or(g.Check(), CheckTime(t.Layout, now))
 }
 

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
@@ -129,19 +127,12 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *service.Problem {
 			`or prefix, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; `+
 			"each key is optional")
 	}
-	c, wrong := body.Config(a.StoreAdmin)
-	if wrong != nil {
-		var all []string
-		for _, w := range wrong {
-			all = append(all, w.Field+": "+w.Text)
-		}
-		return service.Problemf(service.BadBody, "%s", strings.Join(all, "; "))
+	c, err := body.Config(a.StoreAdmin)
+	if err != nil {
+		return a.answer(ctx, h, 0, grant.Info{}, err)
 	}
 	before, lookup := a.Lookup(ctx, a.name)
 	info, err := a.Create(ctx, a.name, c)
-	if errors.Is(err, firn.ErrTimeOver) {
-		return service.Problemf(service.BadBody, "%s", textfmt.Message(err))
-	}
 	status := http.StatusOK
 	if lookup != nil || before.Incarnation != info.Incarnation {
 		status = http.StatusCreated

@@ -17,15 +17,19 @@ import (
 // A callError is why a call failed.
 type callError struct {
 	*service.Problem
-	field string // of the request that is invalid; "" if none is
+	wrong []service.FieldError // fields of the request that are invalid
 }
 
 // GRPCStatus returns what gRPC sends to the client.
 func (e *callError) GRPCStatus() *status.Status {
 	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: e.Kind.String(), Domain: "firn"}}
-	if e.field != "" {
-		wrong := &errdetails.BadRequest_FieldViolation{Field: e.field, Description: e.Detail}
-		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{wrong}})
+	if e.wrong != nil {
+		bad := new(errdetails.BadRequest)
+		for _, w := range e.wrong {
+			bad.FieldViolations = append(bad.FieldViolations,
+				&errdetails.BadRequest_FieldViolation{Field: w.Field, Description: w.Text})
+		}
+		details = append(details, bad)
 	}
 	if e.Retry > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(e.Retry)})
@@ -41,9 +45,9 @@ func (e *callError) GRPCStatus() *status.Status {
 // denied.
 func invalid(field string, p *service.Problem) error {
 	if p.Kind.Code() != codes.InvalidArgument {
-		field = ""
+		return &callError{Problem: p}
 	}
-	return &callError{p, field}
+	return &callError{p, []service.FieldError{{Field: field, Text: p.Detail}}}
 }
 
 // backendError returns what a client sees of an error of a Backend or its
@@ -69,7 +73,11 @@ func (s *Server) callErrorOf(ctx context.Context, f *service.Problem) error {
 		method, _ := grpc.Method(ctx)
 		s.front.Logger.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
 	}
-	return &callError{Problem: f}
+	e := &callError{Problem: f}
+	if c, ok := errors.AsType[*service.CreationError](f); ok {
+		e.wrong = c.Wrong
+	}
+	return e
 }
 
 // kindOf returns the kind of a call's error. If the client's deadline passes,

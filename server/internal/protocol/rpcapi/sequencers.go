@@ -104,9 +104,9 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	if err != nil {
 		return nil, err
 	}
-	c, wrong := creation(q).Config(a)
-	if wrong != nil {
-		return nil, invalid(wrong[0].Field, service.Problemf(service.BadParameter, "%s", wrong[0].Text))
+	c, err := creation(q).Config(a)
+	if err != nil {
+		return nil, s.adminError(ctx, q.GetName(), err)
 	}
 	limited, cancel := s.front.Limited(ctx)
 	defer cancel()

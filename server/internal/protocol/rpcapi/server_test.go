@@ -199,7 +199,7 @@ func TestSequencers(t *testing.T) {
 		"prefix":    {Name: "orders", Prefix: "Order"},
 	} {
 		_, err := q.Create(ctx, r)
-		wantField(t, what, err, "bad-parameter")
+		wantField(t, what, err, "bad-body")
 		if text := status.Convert(err).Message(); strings.HasPrefix(text, "grant: ") || strings.HasPrefix(text, "firn: ") {
 			t.Errorf("%s: %q begins with the name of a package", what, text)
 		}
@@ -209,7 +209,7 @@ func TestSequencers(t *testing.T) {
 	}
 	must.Get(q.Destroy(ctx, &firnv1.DestroyRequest{Name: "even"}))(t)
 	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "orders", Layout: "ksuid"})
-	wantField(t, "layout", err, "bad-parameter")
+	wantField(t, "layout", err, "bad-body")
 	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "-"})
 	wantField(t, "name", err, "bad-name")
 	as := &firnv1.CreateRequest{Name: "orders", Layout: "hazelcast", Window: durationpb.New(45 * time.Second)}
