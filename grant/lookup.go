@@ -25,6 +25,20 @@ func Lookup(ctx context.Context, s Store, name string) (Info, error) {
 	return decodeInfo(key, value)
 }
 
+// LookupOrCreate looks up a sequencer, and creates it with a configuration if it
+// was never created. An existing one may have another configuration: Info.Check
+// compares them.
+func LookupOrCreate(ctx context.Context, s Store, name string, c Config, o *CreateOptions) (Info, error) {
+	info, err := Lookup(ctx, s, name)
+	if errors.Is(err, ErrNotFound) {
+		info, err = Create(ctx, s, name, c, o)
+		if errors.Is(err, ErrMismatch) {
+			info, err = Lookup(ctx, s, name) // another process has created it in the meantime
+		}
+	}
+	return info, err
+}
+
 // LookupNode returns what the store knows about one node ID of a sequencer that
 // Lookup found. For a node ID that was never used, it returns a NodeInfo with
 // only that number. The error matches ErrDamaged or ErrNewerVersion if the

@@ -3,7 +3,6 @@ package sequencer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -102,12 +101,10 @@ func (o *Options) lookupOrCreate(ctx context.Context, s grant.Store, name string
 			return info, err
 		}
 	}
-	info, err = grant.Lookup(ctx, s, name)
-	if errors.Is(err, grant.ErrNotFound) && !o.Layout.IsZero() && !o.MustExist {
-		info, err = grant.Create(ctx, s, name, created, &grant.CreateOptions{Now: o.Now})
-		if errors.Is(err, grant.ErrMismatch) {
-			info, err = grant.Lookup(ctx, s, name) // another process has created it in the meantime
-		}
+	if o.Layout.IsZero() || o.MustExist {
+		info, err = grant.Lookup(ctx, s, name)
+	} else {
+		info, err = grant.LookupOrCreate(ctx, s, name, created, &grant.CreateOptions{Now: o.Now})
 	}
 	if err != nil {
 		return info, err

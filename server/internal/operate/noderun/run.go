@@ -135,28 +135,19 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	if err := grant.CheckName(c.Sequencer); err != nil {
 		return grant.Info{}, &ConfigError{err.Error()}
 	}
-	info, err := grant.Lookup(ctx, c.Store, c.Sequencer)
-	if errors.Is(err, grant.ErrNotFound) {
-		config := grant.Config{Layout: layout, Window: c.Window}
-		if err := config.Check(); err != nil {
-			return info, &ConfigError{err.Error()}
-		}
-		info, err = grant.Create(ctx, c.Store, c.Sequencer, config, &grant.CreateOptions{Now: c.Now})
-		if errors.Is(err, grant.ErrMismatch) {
-			info, err = grant.Lookup(ctx, c.Store, c.Sequencer) // another process created it meanwhile
-		}
-		if err != nil {
-			return info, err
-		}
-	} else if err != nil {
+	created := grant.Config{Layout: layout, Window: c.Window} // if it does not exist
+	if err := created.Check(); err != nil {
+		return grant.Info{}, &ConfigError{err.Error()}
+	}
+	info, err := grant.LookupOrCreate(ctx, c.Store, c.Sequencer, created, &grant.CreateOptions{Now: c.Now})
+	if err != nil {
 		return info, err
 	}
+	if err := c.Nodes.Check(info.Config.Layout); err != nil {
+		return info, &ConfigError{fmt.Sprintf("sequencer %s: %s", c.Sequencer, textfmt.Message(err))}
+	}
 	window := info.Config.Window
-	last := info.Config.Layout.MaxNode()
 	switch {
-	case c.Nodes.Lo > c.Nodes.Hi || c.Nodes.Hi > last:
-		return info, &ConfigError{fmt.Sprintf("node IDs %d..%d: sequencer %s has only 0..%d", c.Nodes.Lo,
-			c.Nodes.Hi, c.Sequencer, last)}
 	case c.Margin < 0 || c.Margin > window/2:
 		return info, &ConfigError{fmt.Sprintf("margin %v: it must be at most half of the window; sequencer %s has "+
 			"windows of %v", c.Margin, c.Sequencer, window)}

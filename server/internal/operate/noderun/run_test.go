@@ -409,7 +409,7 @@ func TestRefused(t *testing.T) {
 		change func(*Config)
 		text   string
 	}{
-		{func(c *Config) { c.Nodes = &grant.NodeRange{Lo: 1, Hi: 1 << 22} }, "has only 0..4194303"},
+		{func(c *Config) { c.Nodes = &grant.NodeRange{Lo: 1, Hi: 1 << 22} }, "which has 0..4194303"},
 		{func(c *Config) { c.Margin = 6 * time.Minute }, "at most half"},
 		{func(c *Config) { c.Grace = 3 * time.Minute }, "must not exceed the margin"},
 		{func(c *Config) { c.Sequencer = "no/such name" }, "name"},

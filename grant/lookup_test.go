@@ -1,0 +1,50 @@
+package grant_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
+	"github.com/firnid/firn/internal/test/must"
+)
+
+// TestLookupOrCreate: a sequencer is found as it is, also if another process
+// creates it between the look and the creation, and otherwise created.
+func TestLookupOrCreate(t *testing.T) {
+	const key = "v1/s/config"
+	now := time.Now()
+	for what, before := range map[string]int{"never": 0, "first": 1, "in between": 2} { // the request that another creates it before
+		mem, requests := new(memstore.Store), 0
+		s := &faultstore.Store{Store: mem, Fault: func(_ context.Context, r faultstore.Request) error {
+			if r.Key == key {
+				requests++
+				if requests == before {
+					create(t, mem, "s", config("hazelcast"), now)
+				}
+			}
+			return r.Do()
+		}}
+		want := map[bool]string{false: "default", true: "hazelcast"}[before > 0]
+		for range 2 {
+			i, err := grant.LookupOrCreate(t.Context(), s, "s", config("default"), createdAt(now))
+			if err != nil || i.Name != "s" || i.Incarnation != 1 || i.Config.Layout.String() != want {
+				t.Errorf("another creates it %s: %+v, %v, want layout %s", what, i, err, want)
+			}
+		}
+		if requests < before {
+			t.Errorf("%s: only %d requests", what, requests)
+		}
+	}
+	s := new(memstore.Store)
+	put(t, s, key, `{"v":3,`)
+	if i, err := grant.LookupOrCreate(t.Context(), s, "s", config("default"), nil); !errors.Is(err, grant.ErrDamaged) {
+		t.Errorf("of a damaged record: %+v, %v", i, err)
+	}
+	if value := must.Get(s.Get(t.Context(), key))(t); string(value) != `{"v":3,` {
+		t.Errorf("the damaged record is now %q", value)
+	}
+}
