@@ -111,7 +111,7 @@ func TestOutcomes(t *testing.T) {
 		"refused": {grant.ErrDetached, grant.ErrDestroyed, firn.ErrBatchTooLarge, service.ErrNoSequencer},
 		"failed": {
 			&firn.WaitError{Wait: time.Minute}, &firn.WaitError{Wait: time.Millisecond}, &firn.WaitError{Wait: 1500 * time.Millisecond}, grant.ErrNodesExhausted, grant.ErrStoreWentBack, grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged,
-			fmt.Errorf("%w: dial 10.0.0.1: refused", sequencer.ErrUnavailable), grant.ErrMismatch, firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManySequencers, service.ErrTemplate, errors.New("dial 10.0.0.1: refused"),
+			fmt.Errorf("%w: dial 10.0.0.1: refused", sequencer.ErrUnavailable), grant.ErrMismatch, firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrTemplate, errors.New("dial 10.0.0.1: refused"),
 		},
 	} {
 		for _, err := range errs {

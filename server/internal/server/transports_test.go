@@ -273,7 +273,7 @@ var scenarios = map[string]struct {
 		for _, err := range []error{
 			&firn.WaitError{Wait: 7 * time.Second}, grant.ErrNodesExhausted, grant.ErrStoreWentBack, grant.ErrMoved, grant.ErrDetached, grant.ErrDestroyed,
 			grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged, sequencer.ErrUnavailable, grant.ErrMismatch, firn.ErrBatchTooLarge,
-			firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManySequencers, service.ErrNoSequencer, service.ErrTemplate, errors.New("unknown"),
+			firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrNoSequencer, service.ErrTemplate, errors.New("unknown"),
 		} {
 			l.backend.err.Store(&err)
 			// Another sequencer each time, because the pauses of one do not end

@@ -55,7 +55,7 @@ func (b *StoreBackend) makeRoom(ctx context.Context, name string) error {
 	_, err := b.Lookup(ctx, name)
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
-		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManySequencers,
+		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManyNames,
 			b.config.MaxSequencers, name)
 	case err != nil:
 		return err

@@ -106,7 +106,7 @@ func TestNamesOfOthers(t *testing.T) {
 		for i := range room - 1 {
 			takeOne(t, b, fmt.Sprint("mine-", i))
 		}
-		if _, err := b.Sequencer(t.Context(), "new", nil); !errors.Is(err, ErrTooManySequencers) {
+		if _, err := b.Sequencer(t.Context(), "new", nil); !errors.Is(err, ErrTooManyNames) {
 			t.Errorf("a new one beside %d that are in use: %v", room, err)
 		}
 		time.Sleep(2 * minUnused)

@@ -18,14 +18,14 @@ import (
 
 // Errors that those of a Backend match.
 var (
-	ErrTooManySequencers = errors.New("too many sequencers")          // it has no room for another name
-	ErrNoSequencer       = errors.New("no such sequencer")            // it must be created before it is used
-	ErrTemplate          = errors.New("invalid server configuration") // of a name
+	ErrTooManyNames = errors.New("too many sequencers")          // it has no room for another name
+	ErrNoSequencer  = errors.New("no such sequencer")            // it must be created before it is used
+	ErrTemplate     = errors.New("invalid server configuration") // of a name
 )
 
 func tooManyNames(limit int, name string) error {
 	return fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them",
-		ErrTooManySequencers, limit, name)
+		ErrTooManyNames, limit, name)
 }
 
 // A Problem is why a request failed, as every protocol reports it.
@@ -77,7 +77,7 @@ var errorKinds = [...]errorKind{
 	{firn.ErrGrantOver, NoGrant},
 	{firn.ErrSealed, NoGrant},
 	{firn.ErrTimeOver, TimeOver},
-	{ErrTooManySequencers, TooManyNames},
+	{ErrTooManyNames, TooManyNames},
 	{errNoPrefix, BadParameter},
 	{ErrNoSequencer, NoSequencer},
 	{ErrTemplate, BadConfig},

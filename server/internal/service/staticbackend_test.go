@@ -36,7 +36,7 @@ func TestStaticTable(t *testing.T) {
 		_, err := front.open(t.Context(), &auth.Credentials{Token: "create"}, name, new(Request))
 		return err
 	}
-	if err := find("a-new"); !errors.Is(err, ErrTooManySequencers) || ProblemOf(err, time.Second, false).Kind != TooManyNames || a.asked.Load() != 0 {
+	if err := find("a-new"); !errors.Is(err, ErrTooManyNames) || ProblemOf(err, time.Second, false).Kind != TooManyNames || a.asked.Load() != 0 {
 		t.Errorf("one more: %v, want that there are too many; %d creations were counted", err, a.asked.Load())
 	}
 	if err := find(name(DefaultMaxSequencers - 1)); err != nil {
