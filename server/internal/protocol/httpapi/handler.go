@@ -82,19 +82,24 @@ type route struct {
 
 // routes lists all paths, as patterns of http.ServeMux.
 var routes = []route{
-	{"/{$}", readMethods, auth.Nothing, (*Handler).index, false},
-	{"/healthz", readMethods, auth.Nothing, (*Handler).healthz, false},
-	{"/readyz", readMethods, auth.Nothing, (*Handler).readyz, false},
-	{"/openapi.yaml", readMethods, auth.Nothing, (*Handler).openapi, false},
-	{"/v1/inspect", []string{http.MethodPost}, auth.Inspect, (*Handler).inspectColumn, true},
-	{"/v1/inspect/{id}", readMethods, auth.Inspect, (*Handler).inspect, true},
-	{"/v1/members", readMethods, auth.See, (*Handler).members, false},
-	{"/v1/sequencers", readMethods, auth.See, admin((*Handler).listSequencers), false},
-	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete},
-		auth.See, admin((*Handler).serveSequencer), false},
-	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, admin(change(service.AttachWithin)), false},
-	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, auth.Change, admin(change(service.DetachWithin)), false},
-	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, auth.Take, (*Handler).next, true},
+	{path: "/{$}", methods: readMethods, need: auth.Nothing, serve: (*Handler).index},
+	{path: "/healthz", methods: readMethods, need: auth.Nothing, serve: (*Handler).healthz},
+	{path: "/readyz", methods: readMethods, need: auth.Nothing, serve: (*Handler).readyz},
+	{path: "/openapi.yaml", methods: readMethods, need: auth.Nothing, serve: (*Handler).openapi},
+	{path: "/v1/inspect", methods: []string{http.MethodPost}, need: auth.Inspect,
+		serve: (*Handler).inspectColumn, query: true},
+	{path: "/v1/inspect/{id}", methods: readMethods, need: auth.Inspect, serve: (*Handler).inspect, query: true},
+	{path: "/v1/members", methods: readMethods, need: auth.See, serve: (*Handler).members},
+	{path: "/v1/sequencers", methods: readMethods, need: auth.See, serve: admin((*Handler).listSequencers)},
+	{path: "/v1/sequencers/{name}",
+		methods: []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, need: auth.See,
+		serve: admin((*Handler).serveSequencer)},
+	{path: "/v1/sequencers/{name}/attach", methods: []string{http.MethodPost}, need: auth.Change,
+		serve: admin(change(service.AttachWithin))},
+	{path: "/v1/sequencers/{name}/detach", methods: []string{http.MethodPost}, need: auth.Change,
+		serve: admin(change(service.DetachWithin))},
+	{path: "/v1/sequencers/{name}/next", methods: []string{http.MethodGet, http.MethodPost}, need: auth.Take,
+		serve: (*Handler).next, query: true},
 }
 
 // readMethods lists the methods of a path that changes nothing. A path that
@@ -112,11 +117,11 @@ func NewHandler(c Config) *Handler {
 		h.handle(r, r.need != auth.Nothing)
 	}
 	if c.Metrics != nil {
-		h.handle(route{"/metrics", readMethods, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request,
-			_ *auth.Credentials) *service.Problem {
+		serve := func(_ *Handler, w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *service.Problem {
 			c.Metrics.ServeHTTP(w, r)
 			return nil
-		}, true}, false)
+		}
+		h.handle(route{path: "/metrics", methods: readMethods, need: auth.SeeAll, serve: serve, query: true}, false)
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
 		req = withRequestID(w, req)

@@ -120,9 +120,9 @@ func (c *conn) answer() {
 func (c *conn) answerBuffer() {
 	c.lastEnd = time.Time{}
 	for c.r < c.w && !c.closing && c.err == nil {
-		l := c.server.limits
+		l := c.server.known
 		if c.creds == nil {
-			l = c.server.limitsBeforeAuth
+			l = c.server.stranger
 		}
 		n, args, err := parse(c.buf[c.r:c.w], c.args[:0], l)
 		c.args = args

@@ -14,12 +14,13 @@ type limits struct {
 	when    string // when they apply, for messages
 }
 
-// limitsOf returns limits with room for what client libraries send on their
+// knownLimits returns limits with room for what client libraries send on their
 // own. bulk is the size of an argument. Firn's own commands are far smaller.
-func limitsOf(bulk int) limits { return limits{args: 64, bulk: bulk, command: 2 * bulk} }
+func knownLimits(bulk int) limits { return limits{args: 64, bulk: bulk, command: 2 * bulk} }
 
-// limitsBeforeAuth are for clients that are not authenticated, as in Redis.
-func limitsBeforeAuth(bulk int) limits {
+// strangerLimits returns those of clients that are not authenticated, as in
+// Redis.
+func strangerLimits(bulk int) limits {
 	bulk = min(16<<10, bulk)
 	return limits{args: 10, bulk: bulk, command: 2 * bulk, when: " before AUTH"}
 }

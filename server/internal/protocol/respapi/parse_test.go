@@ -10,7 +10,7 @@ import (
 )
 
 // The default limits.
-var normalLimits, firstLimits = limitsOf(service.DefaultBody), limitsBeforeAuth(service.DefaultBody)
+var known, stranger = knownLimits(service.DefaultBody), strangerLimits(service.DefaultBody)
 
 func TestParse(t *testing.T) {
 	long := strings.Repeat("x", 64<<10)
@@ -62,7 +62,7 @@ func TestParse(t *testing.T) {
 		{"PI\x00NG", "byte '\\x00' in an inline request"},
 		{"+OK\r\n", `["+OK"]`},
 	} {
-		n, args, err := parse([]byte(tt.in), nil, normalLimits)
+		n, args, err := parse([]byte(tt.in), nil, known)
 		got := fmt.Sprintf("%q", args)
 		switch {
 		case err != nil:
@@ -82,7 +82,7 @@ func TestParse(t *testing.T) {
 		{"*1\r\n$16385\r\n", "Protocol error: invalid bulk length: $ must be followed by the bytes of an argument, up to 16384 before AUTH, and CR LF"},
 		{long[:32<<10], "Protocol error: too big inline request: a line may have up to 32768 bytes"},
 	} {
-		if _, _, err := parse([]byte(tt.in), nil, firstLimits); err == nil || err.Error() != tt.want {
+		if _, _, err := parse([]byte(tt.in), nil, stranger); err == nil || err.Error() != tt.want {
 			t.Errorf("parse(%.100q) before AUTH = %v, want %s", tt.in, err, tt.want)
 		}
 	}
@@ -97,7 +97,7 @@ func FuzzParser(f *testing.F) {
 	f.Add([]byte("*3\r\n$-1\r\n*64\r\n$65537\r\n"), 2)
 	f.Add([]byte("*1\r\n$0\r\n\r\n\x16"), 1)
 	f.Fuzz(func(t *testing.T, in []byte, cut int) {
-		for _, l := range []limits{normalLimits, firstLimits} {
+		for _, l := range []limits{known, stranger} {
 			before := bytes.Clone(in)
 			n, args, err := parse(in, nil, l)
 			if !bytes.Equal(before, in) {
@@ -129,7 +129,7 @@ func FuzzParser(f *testing.F) {
 			case partErr == nil && part > 0 && (part != n || fmt.Sprintf("%q", few) != fmt.Sprintf("%q", args)):
 				t.Fatalf("parse(%q) = %q, and with more it is %q, %v", in[:cut], few, args, err)
 			}
-			if err == nil && n > 0 && l == normalLimits && in[0] == '*' {
+			if err == nil && n > 0 && l == known && in[0] == '*' {
 				b := appendArray(nil, len(args))
 				for _, a := range args {
 					b = appendBulk(b, a)

@@ -49,13 +49,13 @@ type Config struct {
 // A Server answers RESP. It must be made by NewServer, and is safe for
 // concurrent use.
 type Server struct {
-	config           Config
-	front            *service.Front // of config
-	commands         []command
-	ctx              context.Context // of all commands; done when Shutdown ends them
-	cancel           context.CancelFunc
-	limits           limits // for authenticated clients
-	limitsBeforeAuth limits
+	config   Config
+	front    *service.Front // of config
+	commands []command
+	ctx      context.Context // of all commands; done when Shutdown ends them
+	cancel   context.CancelFunc
+	known    limits // for authenticated clients
+	stranger limits // for others
 
 	lastID atomic.Int64 // ID of the last connection
 	warned atomic.Bool  // about an integer above 2^53
@@ -73,7 +73,7 @@ func NewServer(c Config) *Server {
 	c.Front.NameSequencer = "name its sequencer with SEQUENCER name"
 	s := &Server{
 		config: c, commands: commands, conns: make(map[*conn]struct{}),
-		limits: limitsOf(c.Front.Limits.Body), limitsBeforeAuth: limitsBeforeAuth(c.Front.Limits.Body),
+		known: knownLimits(c.Front.Limits.Body), stranger: strangerLimits(c.Front.Limits.Body),
 	}
 	s.front = &s.config.Front
 	s.ctx, s.cancel = context.WithCancel(context.Background())

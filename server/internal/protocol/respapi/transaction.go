@@ -43,9 +43,9 @@ func (c *conn) queue(args [][]byte, raw []byte) bool {
 		}
 	}
 	if t := c.tx; !t.aborted {
-		if len(t.raw)+len(raw) > c.server.limits.command {
+		if len(t.raw)+len(raw) > c.server.known.command {
 			c.fail(fmt.Sprintf("transaction too large: the limit is %d bytes; use pipelines without MULTI",
-				c.server.limits.command))
+				c.server.known.command))
 			return false
 		}
 		t.raw = append(t.raw, raw...)
