@@ -23,7 +23,7 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// Config is the configuration of a Console. Only the Backend is required; the
+// Config is the configuration of a Console. Only Front.Backend is required; the
 // zero value of every other field has the meaning given at the field.
 type Config struct {
 	// Front is what pages need. Its Auth is not used: the Guard identifies the
@@ -70,7 +70,7 @@ type Console struct {
 // sessionLife is how long a browser stays signed in.
 const sessionLife = 12 * time.Hour
 
-// New makes a Console. It panics if c has no Backend.
+// New makes a Console. It panics if c.Front has no Backend.
 func New(c Config) *Console {
 	if c.Now == nil {
 		c.Now = time.Now

@@ -25,7 +25,7 @@ func (e *rateError) Error() string {
 type meters struct {
 	rate auth.Rate
 
-	mu       sync.Mutex // guards by
+	mu       sync.Mutex // guards byClient
 	byClient map[string]*auth.Meter
 }
 

@@ -2,7 +2,7 @@
 // text or packed octets, readings of single IDs, and changes of sequencers.
 // docs/http.md describes the API for users, and a test runs its commands.
 //
-// A Handler turns requests into calls of a service.Backend, and errors into
+// A Handler turns requests into calls of a service.Front, and errors into
 // problems (RFC 9457). It makes no IDs itself, opens no port and knows no
 // store.
 //

@@ -18,7 +18,7 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// Config is the configuration of a Handler. Only the Backend is required; the
+// Config is the configuration of a Handler. Only Front.Backend is required; the
 // zero value of every other field has the meaning given at the field.
 type Config struct {
 	Front service.Front // what requests need
@@ -106,7 +106,7 @@ var routes = []route{
 // takes IDs by GET must not answer HEAD: it would take IDs and discard them.
 var readMethods = []string{http.MethodGet, http.MethodHead}
 
-// NewHandler makes a Handler. It panics if c has no Backend.
+// NewHandler makes a Handler. It panics if c.Front has no Backend.
 func NewHandler(c Config) *Handler {
 	c.Front = c.Front.WithDefaults()
 	h := &Handler{config: c, mux: http.NewServeMux()}

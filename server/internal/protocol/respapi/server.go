@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// Config is the configuration of a Server. Only the Backend is required; the
+// Config is the configuration of a Server. Only Front.Backend is required; the
 // zero value of every other field has the meaning given at the field.
 type Config struct {
 	// Front is what commands need. Of its Limits, Body is for the bytes of an
@@ -66,7 +66,7 @@ type Server struct {
 	running  sync.WaitGroup // of conns
 }
 
-// NewServer makes a Server. It panics if c has no Backend.
+// NewServer makes a Server. It panics if c.Front has no Backend.
 func NewServer(c Config) *Server {
 	c.Version = cmp.Or(c.Version, "unknown")
 	c.Front = c.Front.WithDefaults()

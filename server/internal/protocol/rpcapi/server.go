@@ -29,7 +29,7 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// Config is the configuration of a Server. Only the Backend is required.
+// Config is the configuration of a Server. Only Front.Backend is required.
 type Config struct {
 	// Front is what calls need. Its Limits bound the number of IDs, the size of
 	// the message and of the headers, and the time for the first bytes of a new
@@ -63,7 +63,7 @@ type Server struct {
 	stop             context.CancelCauseFunc
 }
 
-// NewServer makes a Server. It panics if c has no Backend.
+// NewServer makes a Server. It panics if c.Front has no Backend.
 func NewServer(c Config) *Server {
 	s := &Server{front: c.Front.WithDefaults(), total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
 	s.front.SendToken = "in the metadata, authorization: Bearer firn_…"
