@@ -50,6 +50,35 @@ func hanging(asked chan<- struct{}) *faultstore.Store {
 	})
 }
 
+// backendErrors are errors of Backends, and how a request that ends with one
+// counts.
+var backendErrors = []struct {
+	outcome string
+	err     error
+}{
+	{"refused", grant.ErrMoved},
+	{"refused", grant.ErrDetached},
+	{"refused", grant.ErrDestroyed},
+	{"refused", firn.ErrBatchTooLarge},
+	{"refused", service.ErrNoSequencer},
+	{"failed", &firn.WaitError{Wait: time.Minute}},
+	{"failed", &firn.WaitError{Wait: 7 * time.Second}},
+	{"failed", &firn.WaitError{Wait: 1500 * time.Millisecond}},
+	{"failed", &firn.WaitError{Wait: time.Millisecond}},
+	{"failed", grant.ErrNodesExhausted},
+	{"failed", grant.ErrStoreWentBack},
+	{"failed", grant.ErrClockBehind},
+	{"failed", grant.ErrClockAhead},
+	{"failed", grant.ErrDamaged},
+	{"failed", grant.ErrMismatch},
+	{"failed", fmt.Errorf("%w: dial 10.0.0.1: refused", sequencer.ErrUnavailable)},
+	{"failed", firn.ErrGrantOver},
+	{"failed", firn.ErrTimeOver},
+	{"failed", service.ErrTooManyNames},
+	{"failed", service.ErrTemplate},
+	{"failed", errors.New("dial 10.0.0.1: refused")},
+}
+
 // TestOutcomes: a request has the same kind of problem, and the same outcome in
 // the metrics, over every protocol. A failure of the server is never counted as
 // refused, and its secrets stay in the log.
@@ -107,20 +136,14 @@ func TestOutcomes(t *testing.T) {
 			}
 		})
 	}
-	for want, errs := range map[string][]error{
-		"refused": {grant.ErrDetached, grant.ErrDestroyed, firn.ErrBatchTooLarge, service.ErrNoSequencer},
-		"failed": {
-			&firn.WaitError{Wait: time.Minute}, &firn.WaitError{Wait: time.Millisecond}, &firn.WaitError{Wait: 1500 * time.Millisecond}, grant.ErrNodesExhausted, grant.ErrStoreWentBack, grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged,
-			fmt.Errorf("%w: dial 10.0.0.1: refused", sequencer.ErrUnavailable), grant.ErrMismatch, firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrTemplate, errors.New("dial 10.0.0.1: refused"),
-		},
-	} {
-		for _, err := range errs {
-			problem := service.ProblemOf(err, time.Second, false)
-			if problem.Kind == service.Internal {
-				problem = service.ProblemOf(sequencer.ErrUnavailable, time.Second, false) // the error is the store's
-			}
-			t.Run(problem.Kind.String(), func(t *testing.T) { all(t, moody(func(context.Context) error { return err }), want, problem) })
+	for _, row := range backendErrors {
+		problem := service.ProblemOf(row.err, time.Second, false)
+		if problem.Kind == service.Internal {
+			problem = service.ProblemOf(sequencer.ErrUnavailable, time.Second, false) // the error is the store's
 		}
+		t.Run(problem.Kind.String(), func(t *testing.T) {
+			all(t, moody(func(context.Context) error { return row.err }), row.outcome, problem)
+		})
 	}
 	t.Run("ok", func(t *testing.T) { all(t, moody(nil), "ok", &service.Problem{Kind: service.NoProblem}) })
 	t.Run("panic", func(t *testing.T) {

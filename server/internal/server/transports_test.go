@@ -16,9 +16,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/protocol/listen"
@@ -270,15 +268,11 @@ var scenarios = map[string]struct {
 	"kinds": {func(l *lab) {
 		l.start("default")
 		c := l.client(client.Config{Patience: -1})
-		for _, err := range []error{
-			&firn.WaitError{Wait: 7 * time.Second}, grant.ErrNodesExhausted, grant.ErrStoreWentBack, grant.ErrMoved, grant.ErrDetached, grant.ErrDestroyed,
-			grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged, sequencer.ErrUnavailable, grant.ErrMismatch, firn.ErrBatchTooLarge,
-			firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrNoSequencer, service.ErrTemplate, errors.New("unknown"),
-		} {
-			l.backend.err.Store(&err)
+		for i, row := range backendErrors {
+			l.backend.err.Store(&row.err)
 			// Another sequencer each time, because the pauses of one do not end
 			// here.
-			l.ask(c, "of-"+service.ProblemOf(err, time.Second, false).Kind.String(), 3)
+			l.ask(c, fmt.Sprintf("of-%v-%d", service.ProblemOf(row.err, time.Second, false).Kind, i), 3)
 		}
 		l.backend.err.Store(nil)
 		l.ask(c, "orders", 3)
