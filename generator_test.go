@@ -230,6 +230,27 @@ func TestQuickRestartOfAStaticNode(t *testing.T) {
 	})
 }
 
+// TestStaticFirstSlot: a static term has one first slot, that of the first call
+// that has read the clock. Until a call has taken a slot nothing is used, even
+// if that call is interrupted before it has moved the word.
+func TestStaticFirstSlot(t *testing.T) {
+	clock := &handClock{t: noon}
+	g := newGenerator(t, MustParseLayout("default,even=0"), StaticGrant(1), &Options{Now: clock.Now})
+	first := uint64(noon.Sub(g.layout.Epoch()).Milliseconds()) << 12
+	g.term.Load().staticFirst.Store(first) // by a call that is interrupted now
+	if used := g.Used(); !used.IsZero() {
+		t.Errorf("used %v before the first ID", used)
+	}
+	clock.Set(noon.Add(time.Hour))
+	id := must.Get(g.TryNext())(t)
+	if got := g.term.Load().staticFirst.Load(); got != first {
+		t.Errorf("first slot %d, want %d: it was chosen twice", got, first)
+	}
+	if got := must.Get(g.layout.Decompose(id))(t); !got.Time.Equal(noon.Add(time.Hour)) {
+		t.Errorf("the first ID has the time %v, want that of the clock", got.Time)
+	}
+}
+
 // TestStaticReference: a generator with a static grant begins MaxAhead and a
 // tick after its reference. If the clock was set back since, it says so, and
 // does not wait for longer than MaxLag.

@@ -43,10 +43,14 @@ func (c *core) loadView(v *view) error {
 				start = max(v.term.first, c.aheadSlot(r))
 			}
 			if start < v.limit {
+				// Before the word, or it would look used in between. All calls
+				// begin where the first of them has read the clock.
+				if !v.term.staticFirst.CompareAndSwap(0, start) {
+					start = v.term.staticFirst.Load()
+				}
 				if !v.term.swap(0, start, 0) {
 					continue
 				}
-				v.term.staticFirst.Store(start)
 			}
 			v.word = start
 		}
