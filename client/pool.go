@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -42,7 +43,7 @@ type pool struct {
 type respConn struct {
 	net.Conn
 	reader   *bufio.Reader
-	token    string // it is authenticated with
+	token    string // that was sent; the server has not refused it
 	lastUsed time.Time
 }
 
@@ -59,8 +60,11 @@ func newPool(c *Config, a address) *pool {
 }
 
 // roundTrip sends a command, and read reads its answer. A connection that
-// fails, or whose caller gives up, is closed. If it was idle, and the server
-// has closed it or sent unrequested data, roundTrip uses another one.
+// fails, or whose caller gives up, is closed. So is one whose client is
+// refused: the token and the certificate that were shown on it may be accepted
+// later, or have been renewed, which only another login or handshake finds out.
+// If it was idle, and the server has closed it or sent unrequested data,
+// roundTrip uses another one.
 func (p *pool) roundTrip(ctx context.Context, token string, command []byte, read answerReader) error {
 	for {
 		c, reused, err := p.get(ctx, token)
@@ -69,14 +73,14 @@ func (p *pool) roundTrip(ctx context.Context, token string, command []byte, read
 		}
 		stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(aLongTimeAgo) })
 		begun, err := c.roundTrip(token, command, read)
-		_, said := errors.AsType[*Error](err)
-		if !stop() || err != nil && !said || c.reader.Buffered() > 0 {
+		said, _ := errors.AsType[*Error](err)
+		if !stop() || err != nil && (said == nil || said.Status == http.StatusUnauthorized) || c.reader.Buffered() > 0 {
 			_ = c.Close()
 		} else {
 			p.put(c)
 		}
 		switch {
-		case err == nil || said:
+		case err == nil || said != nil:
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

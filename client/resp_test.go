@@ -89,6 +89,52 @@ func TestTokenOfRESP(t *testing.T) {
 	}
 }
 
+// A server that refuses a token may accept it later: it has not read its token
+// file yet, or a certificate was renewed, which only another handshake shows.
+// So a refused connection is not used again, whether AUTH failed or a command,
+// and every call sends the token anew.
+func TestTokenAcceptedLater(t *testing.T) {
+	for _, row := range []struct{ auth, refused string }{
+		{"-WRONGPASS invalid\r\n", "-NOAUTH Authentication required.\r\n"},
+		{"+OK\r\n", "-NOAUTH unauthorized: unknown client\r\n"},
+		{"", "-NOAUTH unauthorized: its certificate has expired\r\n"}, // without a token
+	} {
+		auth, refused := row.auth, row.refused
+		inBubble(t, func(t *testing.T, n *network) {
+			d := n.resp(t, "a", 1, "default")
+			c := Config{Servers: []string{"firn://a"}, Patience: -1}
+			if auth != "" {
+				c.Token = "x"
+				d.auth = auth
+			}
+			d.answer = func(string) string { return refused }
+			q := n.client(t, c).Sequencer("orders")
+			const refusals = 3
+			for i := range refusals {
+				var said *Error
+				_, err := q.NextBatch(t.Context(), 3)
+				if !errors.As(err, &said) || said.Status != 401 || n.dialled("a") != i+1 {
+					t.Errorf("AUTH %q, call %d: %v over %d connections, want a refusal, each over its own",
+						auth, i, err, n.dialled("a"))
+				}
+				if p := q.client.set.servers[0].pool; len(p.idle) > 0 {
+					t.Errorf("AUTH %q, call %d: a refused connection is kept", auth, i)
+				}
+				time.Sleep(time.Minute) // for the pause
+			}
+			d.set(func() { d.auth, d.answer = "+OK\r\n", nil })
+			mustBatch(t, q, 3)
+			mustBatch(t, q, 3)
+			if got := n.dialled("a"); got != refusals+1 {
+				t.Errorf("AUTH %q: %d connections, want %d: one that is not refused is kept", auth, got, refusals+1)
+			}
+			if want := refusals + 1; auth != "" && len(d.tokens) != want {
+				t.Errorf("AUTH %q: the token was sent %d times, want %d", auth, len(d.tokens), want)
+			}
+		})
+	}
+}
+
 // A connection that is cut after any byte of an answer fails no call, with
 // another server, and no ID comes twice. If the server closes an idle
 // connection, the next request uses another one.
