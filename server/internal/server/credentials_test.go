@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -213,6 +214,41 @@ func TestOpenConnections(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRefusedCertificate: a connection whose certificate is refused is closed
+// once what has arrived is answered, so that the client connects again and
+// shows the one that it has now.
+func TestRefusedCertificate(t *testing.T) {
+	s, address, client, dir := guarded(t, "tokens:\n- {name: mesh, role: admin, cn: client.example}\n", nil)
+	type row struct{ ask, allowed, refused string }
+	conns := make(map[row]*tls.Conn)
+	for _, r := range []row{
+		{"PING a\r\nPING b\r\n", "$1\r\na\r\n$1\r\nb\r\n", "-NOAUTH [^\r]*\r\n-NOAUTH [^\r]*\r\n"},
+		{"HEAD /v1/inspect/1 HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200", "(?s).*HTTP/1.1 401 .*\r\nConnection: close\r\n.*"},
+	} {
+		conn := must.Get(tls.Dial("tcp", address, client.Clone()))(t)
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(must.Patience))
+		must.Get(io.WriteString(conn, r.ask))(t)
+		said := make([]byte, 1024)
+		n, err := io.ReadAtLeast(conn, said, len(r.allowed))
+		if err != nil || !strings.HasPrefix(string(said[:n]), r.allowed) {
+			t.Fatalf("%q: %q, %v, want %q", r.ask, said[:n], err, r.allowed)
+		}
+		conns[r] = conn
+	}
+	file := filepath.Join(dir, "tokens.yaml")
+	must.Do(t, os.WriteFile(file, []byte("tokens: []\n"), 0o600))
+	must.Do(t, os.Chtimes(file, time.Time{}, time.Now().Add(time.Minute)))
+	s.Reload()
+	for r, conn := range conns {
+		must.Get(io.WriteString(conn, r.ask))(t)
+		said, err := io.ReadAll(conn)
+		if err != nil || !regexp.MustCompile("^"+r.refused+"$").Match(said) {
+			t.Errorf("%q: %q, %v, want %q and the end", r.ask, said, err, r.refused)
+		}
 	}
 }
 

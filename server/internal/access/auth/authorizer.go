@@ -91,8 +91,10 @@ func FromHeader(values []string, state *tls.ConnectionState) *Credentials {
 	return c
 }
 
-// ofCertificate reports whether a verified certificate identifies the client.
-func (c *Credentials) ofCertificate() bool {
+// OfCertificate reports whether a verified certificate identifies the client.
+// It was shown at the handshake: if the client is refused, its connection must
+// be closed, or a client that has a new one keeps using the old one.
+func (c *Credentials) OfCertificate() bool {
 	return !c.Given && c.TLS != nil && len(c.TLS.VerifiedChains) > 0
 }
 
@@ -100,7 +102,7 @@ func (c *Credentials) ofCertificate() bool {
 // reports whether an authority is still trusted to sign client certificates.
 func (s *Set) principal(c *Credentials, now time.Time, trusted func(*x509.Certificate, time.Time) bool,
 ) (*Principal, bool) {
-	if c.ofCertificate() && !isTrusted(c.TLS.VerifiedChains, now, trusted) {
+	if c.OfCertificate() && !isTrusted(c.TLS.VerifiedChains, now, trusted) {
 		return nil, false
 	}
 	var p *Principal
@@ -112,7 +114,7 @@ func (s *Set) principal(c *Credentials, now time.Time, trusted func(*x509.Certif
 		if c.Token != "" {
 			p, ok = s.Token(c.Token, now)
 		}
-	case c.ofCertificate():
+	case c.OfCertificate():
 		p, ok = s.Certificate(c.TLS.PeerCertificates[0], now)
 	}
 	c.set, c.p = nil, nil
@@ -182,7 +184,7 @@ func (g *Guard) Allow(c *Credentials, do Action, sequencer string) error {
 	now := g.now()
 	p, ok := g.Who(c, now)
 	switch {
-	case !ok && c.ofCertificate() && !isTrusted(c.TLS.VerifiedChains, now, g.trusted):
+	case !ok && c.OfCertificate() && !isTrusted(c.TLS.VerifiedChains, now, g.trusted):
 		return ErrCertificate
 	case !ok:
 		return ErrUnauthorized

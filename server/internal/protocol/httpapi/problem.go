@@ -20,6 +20,9 @@ func writeProblem(w http.ResponseWriter, r *http.Request, status int, p *service
 	}
 	if p.Kind == service.Unauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="firn"`)
+		if credentials(r).OfCertificate() {
+			h.Set("Connection", "close")
+		}
 	}
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)

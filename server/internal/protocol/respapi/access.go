@@ -24,6 +24,14 @@ func (c *conn) isKnown() bool {
 	return c.creds != nil && c.server.front.Allow(c.creds, auth.Connect, "") == nil
 }
 
+// ofCertificate reports whether a certificate identifies the client.
+func (c *conn) ofCertificate() bool {
+	if c.creds == nil {
+		return (&auth.Credentials{TLS: listen.StateOf(c.nc)}).OfCertificate()
+	}
+	return c.creds.OfCertificate()
+}
+
 const authRequired = "Authentication required."
 
 // auth answers AUTH.

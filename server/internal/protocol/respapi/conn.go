@@ -47,6 +47,7 @@ type conn struct {
 	succeeded bool // a command has succeeded
 	closing   bool // close the connection after the pending answers
 	linger    bool // and then read what still arrives
+	outdated  bool // its certificate was refused: close it once what came is answered
 
 	full        bool   // the last read filled buf
 	began       bool   // part of a command has arrived, and its deadline is set
@@ -88,6 +89,9 @@ func (c *conn) serve() {
 	for {
 		c.answer()
 		c.send(c.lastEnd)
+		if c.outdated {
+			c.closing, c.linger = true, true
+		}
 		if c.closing || c.err != nil {
 			break
 		}
@@ -188,7 +192,10 @@ func (c *conn) requestContext() context.Context {
 func (c *conn) fail(text string) { c.failKind(service.BadParameter, text) }
 
 // failKind answers with an error of a kind.
-func (c *conn) failKind(k service.Kind, text string) { c.failAs(k, k.RESP(), text) }
+func (c *conn) failKind(k service.Kind, text string) {
+	c.outdated = c.outdated || k == service.Unauthorized && c.ofCertificate()
+	c.failAs(k, k.RESP(), text)
+}
 
 // failAs is failKind with another first word than that of the kind.
 func (c *conn) failAs(k service.Kind, code, text string) {
