@@ -31,7 +31,7 @@ func (c *core) readingOf(now time.Time) (reading, error) {
 
 func (c *core) beforeEpochError(now time.Time) error {
 	epoch := c.layout.Epoch()
-	return &ClockError{Now: now, Last: epoch, Wait: epoch.Sub(now), beforeEpoch: true}
+	return &ClockError{Now: now, Last: epoch, Wait: epoch.Sub(now), BeforeEpoch: true}
 }
 
 // processStart is the time when the process initialized this package. An

@@ -78,14 +78,15 @@ type ClockError struct {
 
 	Wait time.Duration // until the next ID can be made, if the clock runs at its usual rate
 
-	beforeEpoch bool
-	back        time.Duration // how far the clock went back, beyond what MaxAhead allows
+	BeforeEpoch bool // Now is before the epoch, which is Last
+
+	back time.Duration // how far the clock went back, beyond what MaxAhead allows
 }
 
 func (e *ClockError) Error() string {
 	const layout = "2006-01-02T15:04:05.000Z07:00"
 	now, last := e.Now.UTC().Format(layout), e.Last.UTC().Format(layout)
-	if e.beforeEpoch {
+	if e.BeforeEpoch {
 		return fmt.Sprintf("firn: the clock reads %s, which is before the layout's epoch %s: set the clock, or choose "+
 			"an earlier epoch", now, last)
 	}
@@ -96,7 +97,7 @@ func (e *ClockError) Error() string {
 
 // Is reports whether target is ErrBeforeEpoch and e is about a clock before the
 // epoch.
-func (e *ClockError) Is(target error) bool { return e.beforeEpoch && target == ErrBeforeEpoch }
+func (e *ClockError) Is(target error) bool { return e.BeforeEpoch && target == ErrBeforeEpoch }
 
 // A RangeError reports that a field of an ID cannot hold a value. Values are
 // never masked to fit.

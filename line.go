@@ -251,7 +251,7 @@ func (c *core) waitAfter(err error) (time.Duration, bool) {
 	if w, ok := errors.AsType[*WaitError](err); ok {
 		return w.Wait, true
 	}
-	if e, ok := errors.AsType[*ClockError](err); ok && !e.beforeEpoch && e.back <= c.maxLag {
+	if e, ok := errors.AsType[*ClockError](err); ok && !e.BeforeEpoch && e.back <= c.maxLag {
 		return e.Wait, true
 	}
 	return 0, false

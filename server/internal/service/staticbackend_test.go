@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 )
@@ -41,5 +42,44 @@ func TestStaticTable(t *testing.T) {
 	}
 	if err := find(name(DefaultMaxSequencers - 1)); err != nil {
 		t.Errorf("one of them: %v", err)
+	}
+}
+
+// TestClockRefusal: a server that is not ready because of its clock reports
+// what its generators report, which knows a clock before the epoch from one
+// that went back.
+func TestClockRefusal(t *testing.T) {
+	l := firn.Default()
+	epoch := l.Epoch()
+	for _, row := range []struct {
+		first, now  time.Time // an ID is made at the first, unless it is zero
+		beforeEpoch bool
+	}{
+		{time.Time{}, epoch.Add(-720 * time.Hour), true},
+		{epoch.Add(time.Hour), epoch.Add(-time.Millisecond), true},
+		{epoch.Add(time.Hour), epoch.Add(time.Minute), false},
+		{time.Time{}, l.End(), false},
+	} {
+		now := row.first
+		o := &firn.Options{Now: func() time.Time { return now }}
+		s := must.Get(NewStaticBackend(StaticBackendConfig{Layout: l, Node: 1, Options: o}))(t)
+		g := must.Get(firn.NewGenerator(l, firn.StaticGrant(1), o))(t)
+		if !now.IsZero() {
+			q := must.Get(s.Sequencer(t.Context(), "a", nil))(t)
+			_, _ = g.TryNext() // the first tick may belong to an earlier process
+			_, _ = q.Try(1)
+			now = now.Add(time.Second)
+			must.Get(g.TryNext())(t)
+			must.Get(q.Try(1))(t)
+		}
+		now = row.now
+		_, want := g.TryNext()
+		got := s.Ready(t.Context())
+		if want == nil || got == nil || got.Error() != want.Error() {
+			t.Errorf("first ID at %v, clock at %v:\n got %v\nwant %v", row.first, now, got, want)
+		}
+		if errors.Is(got, firn.ErrBeforeEpoch) != row.beforeEpoch || errors.Is(want, firn.ErrBeforeEpoch) != row.beforeEpoch {
+			t.Errorf("%v is a clock before the epoch: got %t, want %t", got, !row.beforeEpoch, row.beforeEpoch)
+		}
 	}
 }

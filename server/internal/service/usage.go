@@ -92,7 +92,7 @@ func clockRefusal(l firn.Layout, maxAhead, lead time.Duration, now time.Time) er
 	case !now.Before(l.End()):
 		return firn.ErrTimeOver
 	case now.Before(l.Epoch()):
-		return &firn.ClockError{Now: now, Last: l.Epoch(), Wait: l.Epoch().Sub(now)}
+		return &firn.ClockError{Now: now, Last: l.Epoch(), Wait: l.Epoch().Sub(now), BeforeEpoch: true}
 	case lead-maxAhead > shortWait:
 		return &firn.ClockError{Now: now, Last: now.Add(lead), Wait: lead - maxAhead}
 	}
