@@ -310,6 +310,9 @@ func (k *Keeper) askStore(ctx context.Context, a action) (e event, back *event) 
 		k.callStore(ctx, limit, action{Kind: actionGet, Key: config})
 	}
 	e.Kind = eventAnswered
+	if a.Kind == actionTime && errors.Is(e.Err, errors.ErrUnsupported) {
+		return e, back // nothing was asked: the Store had a clock only as long as it was not known
+	}
 	if e.Applied && e.Err == nil {
 		k.lineage.applied()
 	}

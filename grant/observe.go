@@ -103,6 +103,9 @@ func (e *echo) watch(ctx context.Context, key string, other <-chan struct{}) <-c
 	return hints
 }
 
+// Unwrap is for As.
+func (o *observed) Unwrap() Store { return o.Store }
+
 func (o *observed) Get(ctx context.Context, key string) ([]byte, error) {
 	ctx, end := o.observe(ctx, RequestGet, key)
 	value, err := o.Store.Get(ctx, key)

@@ -185,19 +185,32 @@ func CheckValue(value []byte) error {
 }
 
 // As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
-// Lineage, Clock, Dangers), or as one with an optional method. Use it instead
-// of a type assertion, which a Store from Observe does not answer for s.
+// Lineage, Clock, Dangers, Paced), or as one with an optional method. Use it
+// instead of a type assertion, which a Store from Observe does not answer for
+// the Store in it.
+//
+// A Store that passes requests on to another one has a method Unwrap() Store,
+// which returns that one, or nil as long as it is not known. As then returns
+// the outer Store only as what the inner one is too, and what the outer one
+// lacks from the inner one. So ask again for each use.
 func As[T any](s Store) (t T, ok bool) {
 	t, ok = s.(T)
-	if _, watches := any(&t).(*Watcher); watches {
+	outer, wraps := s.(interface{ Unwrap() Store })
+	if !wraps {
 		return t, ok
 	}
-	if o, is := s.(*observed); is {
-		inner, has := As[T](o.Store)
-		if !ok {
-			return inner, has
+	if _, watches := any(&t).(*Watcher); watches && ok {
+		if _, is := s.(*observed); is {
+			return t, true // of what is written through it
 		}
-		ok = has
 	}
-	return t, ok
+	inner := outer.Unwrap()
+	if inner == nil {
+		return t, ok
+	}
+	u, has := As[T](inner)
+	if !ok {
+		return u, has
+	}
+	return t, has
 }

@@ -35,8 +35,8 @@ func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, er
 
 // A pendingStore is a Store that is being opened in the background.
 //
-// It has all optional interfaces. So have the stores that can be waited for,
-// except Watcher, whose channel may be closed at once.
+// It has all optional interfaces, and from when it is open, grant.As reports
+// those of the store. A channel of Watch from before that is closed at once.
 type pendingStore struct {
 	open   func(context.Context) (grant.Store, error)
 	log    *slog.Logger
@@ -105,6 +105,13 @@ func with[S any](p *pendingStore, f func(S) error) error {
 		return errors.ErrUnsupported
 	}
 	return f(t)
+}
+
+// Unwrap returns the store, for grant.As; nil until it is open.
+func (p *pendingStore) Unwrap() grant.Store {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.store
 }
 
 func (p *pendingStore) Get(ctx context.Context, key string) (value []byte, err error) {

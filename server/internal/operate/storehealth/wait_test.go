@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/must"
@@ -97,6 +98,88 @@ func TestOpenOrWait(t *testing.T) {
 		}
 	})
 }
+
+// has returns which optional interfaces a Store has.
+func has(s grant.Store) [6]bool {
+	_, many := grant.As[grant.MultiGetter](s)
+	_, watch := grant.As[grant.Watcher](s)
+	_, line := grant.As[grant.Lineage](s)
+	_, clock := grant.As[grant.Clock](s)
+	_, checks := grant.As[grant.Checker](s)
+	_, pace := grant.As[grant.Paced](s)
+	return [...]bool{many, watch, line, clock, checks, pace}
+}
+
+// TestWaitedFor: once it is open, a store that was waited for has the optional
+// interfaces that it has, and no other, also when it is observed. A Keeper that
+// was made before works with it, and asks it for nothing else.
+func TestWaitedFor(t *testing.T) {
+	type plain struct{ grant.Store }
+	for _, inner := range []grant.Store{
+		plain{new(memstore.Store)}, &fullStore{Store: new(memstore.Store)}, new(memstore.Store),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			up, opened := false, false
+			s := must.Get(OpenOrWait(t.Context(), func(context.Context) (grant.Store, error) {
+				if !up {
+					return nil, errDown
+				}
+				return inner, nil
+			}, slog.New(slog.DiscardHandler), func(err error) { t.Errorf("failed: %v", err) }))(t)
+			var failed []string
+			observed := grant.Observe(s, func(ctx context.Context, r grant.Request, _ string) (context.Context, func(bool, error)) {
+				return ctx, func(_ bool, err error) {
+					if err != nil && opened {
+						failed = append(failed, fmt.Sprint(r, ": ", err))
+					}
+				}
+			})
+			if got, want := has(s), [...]bool{true, true, true, true, true, true}; got != want || has(observed) != want {
+				t.Errorf("%T, not open yet: it has %v, observed %v, want all", inner, got, has(observed))
+			}
+			const name = "orders"
+			c := grant.DefaultConfig(inner, firn.Default(), nil)
+			must.Get(grant.Create(t.Context(), inner, name, c, nil))(t)
+			k := grant.NewKeeper(observed, name, nil, new(holder), nil)
+			must.Do(t, k.Join(ctx))
+			time.Sleep(time.Second)
+			up = true
+			time.Sleep(2 * longestPause)
+			synctest.Wait()
+			opened = true
+			before := k.Stats()
+			want := has(inner)
+			if got := has(s); got != want {
+				t.Errorf("%T: it has %v, want %v", inner, got, want)
+			}
+			want[1] = true // it reports writes made through it
+			if got := has(observed); got != want {
+				t.Errorf("%T: observed, it has %v, want %v", inner, got, want)
+			}
+			must.Do(t, k.Wait(ctx, func(s grant.Status) bool { return s.Phase == grant.Holding }))
+			must.Do(t, k.Leave(ctx))
+			must.Do(t, k.Wait(ctx, func(s grant.Status) bool { return s.Phase == grant.Idle }))
+			must.Do(t, k.Join(ctx))
+			must.Do(t, k.Wait(ctx, func(s grant.Status) bool { return s.Phase == grant.Holding }))
+			if after := k.Stats(); after.Failed != before.Failed || after.Requests == before.Requests || len(failed) > 0 {
+				t.Errorf("%T: %d requests failed, %q, in %+v", inner, after.Failed-before.Failed, failed, after)
+			}
+			must.Do(t, k.Close(ctx))
+			must.Do(t, s.Close())
+		})
+	}
+}
+
+// A holder takes every grant.
+type holder struct{}
+
+func (*holder) Begin(firn.Grant) error { return nil }
+func (*holder) Extend(time.Time) error { return nil }
+func (*holder) Used() time.Time        { return time.Time{} }
+func (*holder) Seal()                  {}
 
 // TestWaitFails: what does not mend by itself ends the wait, at once or later.
 func TestWaitFails(t *testing.T) {
