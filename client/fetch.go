@@ -142,7 +142,9 @@ func (s *SequencerOf[I]) requestHedged(ctx context.Context, c *callState, i int,
 // hedgeAfter returns how long to wait for a server before another one is asked.
 // It leaves half of the call's time for that one.
 func (s *SequencerOf[I]) hedgeAfter(ctx context.Context) time.Duration {
+	s.view.mu.Lock()
 	d := s.view.hedgeAfter()
+	s.view.mu.Unlock()
 	if end, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(end)/2)
 	}

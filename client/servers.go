@@ -134,15 +134,8 @@ func (v *serverView) pick(c *callState) (i int, probes []int, wait time.Duration
 
 // hedgeAfter returns how long a request of this sequencer may take before
 // another server is asked. It depends on the fastest servers: one that always
-// takes longer than others is slow.
-func (v *serverView) hedgeAfter() time.Duration {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.hedgeAfterLocked()
-}
-
-// hedgeAfterLocked is hedgeAfter for a caller that holds mu.
-func (v *serverView) hedgeAfterLocked() time.Duration { return max(minHedgeAfter, 2*v.answerTime) }
+// takes longer than others is slow. The caller holds mu.
+func (v *serverView) hedgeAfter() time.Duration { return max(minHedgeAfter, 2*v.answerTime) }
 
 // recordAnswer records that a server has answered a request that began at
 // start, and reports whether it had failed before. If the answer is slow, the
@@ -154,7 +147,7 @@ func (v *serverView) recordAnswer(i int, start time.Time, isProbe bool) bool {
 	had := v.health[i].failures > 0 || v.ownHealth[i].failures > 0
 	v.health[i], v.ownHealth[i] = health{}, health{}
 	v.limitedUntil = time.Time{}
-	took, slow := time.Since(start), v.hedgeAfterLocked()
+	took, slow := time.Since(start), v.hedgeAfter()
 	if took >= slow {
 		v.suspectServer(i, start, v.noAnswerError(i, start))
 	}
@@ -190,7 +183,7 @@ func (v *serverView) recordFailure(i int, start time.Time, ofServer bool, retryA
 func (v *serverView) suspectIfLate(i int, start time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if time.Since(start) >= v.hedgeAfterLocked() {
+	if time.Since(start) >= v.hedgeAfter() {
 		v.suspectServer(i, start, v.noAnswerError(i, start))
 	}
 }
