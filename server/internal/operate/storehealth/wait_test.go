@@ -105,7 +105,7 @@ func has(s grant.Store) [6]bool {
 	_, watch := grant.As[grant.Watcher](s)
 	_, line := grant.As[grant.Lineage](s)
 	_, clock := grant.As[grant.Clock](s)
-	_, checks := grant.As[grant.Checker](s)
+	_, checks := grant.As[grant.Dangers](s)
 	_, pace := grant.As[grant.Paced](s)
 	return [...]bool{many, watch, line, clock, checks, pace}
 }
