@@ -156,13 +156,15 @@ func (c *core) take(r *request) (t *term, slot, n uint64, err error) {
 			return nil, 0, 0, err
 		}
 		n, end := r.want, min(v.limit, v.ahead)
+		taken := false
 		if r.kind == wantsReservation {
-			r.hold = c.noteReservation(&v, n)
+			taken = c.reserve(&v, r)
 		} else {
 			slot = c.evenStart(&v, slot, n)
 			n = min(n, end-slot)
+			taken = v.term.swap(v.word, slot, n)
 		}
-		if v.term.swap(v.word, slot, n) {
+		if taken {
 			if r.kind != wantsBatch { // its slots can lie behind the clock
 				c.allow(&v, min(end, slot+n+freshness.MaxIDs))
 			}
@@ -242,14 +244,24 @@ func (c *core) spanOf(n uint64) time.Duration {
 	return durationOf(ticks, c.layout.unit)
 }
 
-// noteReservation notes that n slots are reserved, if they run ahead of the
-// clock. It returns how long to hold them by Hazelcast's formula: whole ticks
-// from the clock's tick to the end of the slots, exclusive, minus MaxAhead.
-func (c *core) noteReservation(v *view, n uint64) (hold time.Duration) {
-	if v.slot+n > v.ahead {
-		v.term.reserved.Store(&reservation{from: v.slot, to: v.slot + n, now: v.now})
+// reserve takes the slots of a reservation, and reports whether no other call
+// was faster. It notes them if they run ahead of the clock: before they are
+// taken, so that no call takes the word for that of a clock that went back. It
+// sets the hold by Hazelcast's formula: whole ticks from the clock's tick to the
+// end of the slots, exclusive, minus MaxAhead.
+func (c *core) reserve(v *view, r *request) bool {
+	c.mu.Lock() // one reservation at a time, so that a note can be taken back
+	defer c.mu.Unlock()
+	before, end := v.term.reserved.Load(), v.slot+r.want
+	if end > v.ahead {
+		v.term.reserved.Store(&reservation{from: v.slot, to: end, now: v.now})
 	}
-	return max(0, durationOf((v.slot+n-c.clockSlot(v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
+	if !v.term.swap(v.word, v.slot, r.want) {
+		v.term.reserved.Store(before)
+		return false
+	}
+	r.hold = max(0, durationOf((end-c.clockSlot(v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
+	return true
 }
 
 // endError returns the reason why no slot at or above the limit is available.

@@ -137,10 +137,9 @@ func (g *GeneratorOf[I]) Reserve(n int) (b BatchOf[I], hold time.Duration, err e
 	}
 	t, slot, got, err := g.take(&r)
 	if err != nil {
-		return b, r.hold, err
+		return b, 0, err
 	}
-	b = g.batchAt(t, slot, got)
-	return b, r.hold, nil
+	return g.batchAt(t, slot, got), r.hold, nil
 }
 
 // NextBatch returns the next n IDs, at consecutive slots; n must be at least 1.

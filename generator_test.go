@@ -230,6 +230,28 @@ func TestQuickRestartOfAStaticNode(t *testing.T) {
 	})
 }
 
+// TestRefusedReserve: a reservation that another call prevents leaves no trace:
+// a clock that goes back afterwards is reported as such.
+func TestRefusedReserve(t *testing.T) {
+	l := MustParseLayout("bits=time:40.node:4.seq:4,unit=1s")
+	clock := &handClock{t: noon}
+	g := newGenerator(t, l, Grant{Node: 1, From: noon, Until: noon.Add(20 * time.Second)}, &Options{Now: clock.Now})
+	clock.hook = func() { // after Reserve has read the word
+		clock.hook = nil
+		must.Get(g.TryNext())(t)
+	}
+	if _, hold, err := g.Reserve(20 * 16); !errors.Is(err, ErrGrantOver) || hold != 0 {
+		t.Errorf("a reservation of the whole grant after an ID: hold %v, %v", hold, err)
+	}
+	clock.Set(noon.Add(15 * time.Second))
+	must.Get(g.TryNext())(t)
+	clock.Set(noon.Add(time.Second))
+	_, err := g.TryNext()
+	if _, is := errors.AsType[*ClockError](err); !is {
+		t.Errorf("after the clock went back: %v", err)
+	}
+}
+
 // TestStaticFirstSlot: a static term has one first slot, that of the first call
 // that has read the clock. Until a call has taken a slot nothing is used, even
 // if that call is interrupted before it has moved the word.
