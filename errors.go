@@ -14,8 +14,9 @@ var (
 	// will be a moment later.
 	ErrExhausted = errors.New("firn: no ID is free at this moment")
 
-	// ErrClosed is returned after Close, by a Prefetcher here, and by the
-	// sequencers of the packages sequencer and client.
+	// ErrClosed is returned after Close, by a Prefetcher here, by the Keepers
+	// of package grant, and by the sequencers of the packages sequencer and
+	// client.
 	ErrClosed = errors.New("firn: already closed")
 
 	// ErrSealed is returned after Seal: the generator makes no more IDs, and

@@ -46,7 +46,8 @@ type Holder interface {
 // blocks delays renewals. It must not call Join, Leave, Demand, Wait or Close,
 // nor wait for an ID of the same sequencer.
 //
-// A Keeper must be made by NewKeeper and ends with Close.
+// A Keeper must be made by NewKeeper and ends with Close. Calls that need it
+// afterwards return an error that matches firn.ErrClosed.
 type Keeper struct {
 	store    Store
 	holder   Holder
@@ -417,7 +418,7 @@ func (k *Keeper) passEvent(ctx context.Context, kind eventKind) error {
 	}
 }
 
-var errKeeperClosed = errors.New("grant: the keeper is closed")
+var errKeeperClosed = fmt.Errorf("%w: the keeper", firn.ErrClosed)
 
 // Join requests a node ID. It does not wait for it (see Wait), but after it has
 // returned nil, Status no longer reports an earlier attempt. After Close, it

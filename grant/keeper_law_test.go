@@ -409,6 +409,9 @@ func TestNewKeeperLaw(t *testing.T) {
 		if err := k.Close(t.Context()); err != nil || seals != 1 { // whatever the machine did
 			t.Errorf("Close: %v after %d seals", err, seals)
 		}
+		if err := k.Join(t.Context()); !errors.Is(err, firn.ErrClosed) {
+			t.Errorf("Join after Close: %v", err)
+		}
 		return k.settings
 	}
 	s := made(MemberOptions{})

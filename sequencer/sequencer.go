@@ -334,6 +334,7 @@ const fillPiece = 4096
 // free, across waits and windows. After an error, the contents of dst must not
 // be used; the IDs taken so far are lost.
 func (q *SequencerOf[I]) Fill(ctx context.Context, dst []I) error {
+	needContext(ctx)
 	for len(dst) > 0 {
 		// A piece that reaches the end of a window is taken again as a whole.
 		piece := dst[:min(len(dst), fillPiece)]
