@@ -2,7 +2,6 @@ package firn
 
 import (
 	"math"
-	"sync/atomic"
 	"time"
 )
 
@@ -34,30 +33,6 @@ func (c *core) beforeEpochError(now time.Time) error {
 	return &ClockError{Now: now, Last: epoch, Wait: epoch.Sub(now), BeforeEpoch: true}
 }
 
-// processStart is the time when the process initialized this package. An
-// earlier process that has ended made all its IDs before.
-var processStart = time.Now()
-
-// startUsed is set once a static grant has processStart as its reference. A
-// second generator may follow the first on the same node ID, and the first may
-// have run ahead.
-var startUsed atomic.Bool
-
-// newReference returns the time before which earlier holders of a static node
-// ID made their last IDs: the start of the process for its first generator with
-// a static grant, and now for a later one.
-func newReference() time.Time {
-	now := time.Now()
-	if isOutsideBubble(now) && startUsed.CompareAndSwap(false, true) {
-		return processStart
-	}
-	return now
-}
-
-// isOutsideBubble reports whether a time of time.Now was read outside a
-// synctest bubble: in a bubble, it has no monotonic part.
-func isOutsideBubble(now time.Time) bool { return now != now.Round(0) }
-
 // durationOf returns the length of n ticks of a unit, or the longest Duration.
 func durationOf(n uint64, unit time.Duration) time.Duration {
 	if n > uint64(math.MaxInt64/unit) {
@@ -77,18 +52,6 @@ func (c *core) readClock(v *view) (err error) {
 	}
 	v.now, err = c.readingOf(v.at)
 	return err
-}
-
-// referenceReading returns the reference of a view's term as a reading of the
-// clock. ok is false if it has none, if the layout has no tick for it, and in a
-// synctest bubble: then it is the first reading of the clock.
-func (c *core) referenceReading(v *view) (r reading, ok bool) {
-	ref := v.term.reference
-	if ref.IsZero() || !isOutsideBubble(v.at) {
-		return r, false
-	}
-	r, err := c.readingOf(ref)
-	return r, err == nil && r.tick < c.endTick
 }
 
 // aheadSlot returns the exclusive end of the slots that the clock and MaxAhead

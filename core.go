@@ -227,17 +227,6 @@ func (c *core) slotFor(v *view, r *request) (slot uint64, err error) {
 	return slot, nil
 }
 
-// tooLargeError returns the error for a batch that a static grant does not
-// allow.
-func (c *core) tooLargeError(t *term, n uint64) error {
-	if !t.static || n <= c.maxStaticBatch {
-		return nil
-	}
-	return fmt.Errorf("%w: %d IDs span %v, and with a static grant a batch spans at most %v: ask for fewer at a "+
-		"time, or use Fill",
-		ErrBatchTooLarge, n, c.spanOf(n), c.spanOf(c.maxStaticBatch))
-}
-
 // spanOf returns the time that n slots span.
 func (c *core) spanOf(n uint64) time.Duration {
 	ticks := (n-1)>>c.layout.seqBits + 1

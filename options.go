@@ -28,14 +28,3 @@ type Options struct {
 // defaultMaxLag is used if Options.MaxLag is 0. NTP steps of a running machine
 // are smaller, and a longer wait should be reported to the caller.
 const defaultMaxLag = 10 * time.Second
-
-// staticAhead is MaxAhead for a static grant with nil Options. A generator
-// starts this far ahead of its reference, so the layout's value would show in
-// the times of its IDs. It is enough to make IDs at full speed, although the
-// system wakes waiting calls a little late.
-const staticAhead = 5 * time.Millisecond
-
-// staticSpan is the maximum time that a batch may span under a static grant,
-// which has no end to bound it: the usual length of a sequencer's window. A
-// batch that MaxAhead allows at once may be larger.
-const staticSpan = time.Minute

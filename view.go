@@ -37,11 +37,7 @@ func (c *core) loadView(v *view) error {
 		v.limit = v.term.limit.Load()
 		v.ahead = c.aheadSlot(v.now)
 		if v.word == 0 && v.term.static {
-			// The previous holder of the node ID may have been this far ahead.
-			start := max(v.term.first, v.ahead)
-			if r, ok := c.referenceReading(v); ok {
-				start = max(v.term.first, c.aheadSlot(r))
-			}
+			start := c.staticStart(v)
 			if start < v.limit {
 				// Before the word, or it would look used in between. All calls
 				// begin where the first of them has read the clock.
