@@ -168,7 +168,7 @@ func (v *serverView) recordFailure(i int, start time.Time, ofServer bool, retryA
 	}
 	first := h.failures == 0
 	h.recordFailure(start, retryAfter, err)
-	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusTooManyRequests &&
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusTooManyRequests &&
 		h.pausedUntil.After(v.limitedUntil) {
 		v.limitedUntil = h.pausedUntil
 	}

@@ -57,7 +57,7 @@ func (q *queue) waitInLine(ctx context.Context, n int, refusal error) (b Batch, 
 	limited, cancel := WithTurn(ctx, q.layout, n)
 	defer cancel()
 	b, err = q.next(limited, n)
-	if wait := (*firn.WaitError)(nil); limited.Err() != nil && ctx.Err() == nil && errors.As(err, &wait) {
+	if wait, ok := errors.AsType[*firn.WaitError](err); ok && limited.Err() != nil && ctx.Err() == nil {
 		return b, wait // the caller's own limit has not passed
 	}
 	return b, err

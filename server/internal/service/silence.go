@@ -122,7 +122,7 @@ func (w *silenceWatch) whileAnswering(ctx context.Context, use storeUse, call fu
 	defer stop(nil)
 	defer w.endWhenSilent(limited, use, stop).Stop()
 	err := call(limited)
-	if e := (*silentError)(nil); err != nil && ctx.Err() == nil && errors.As(context.Cause(limited), &e) {
+	if e, ok := errors.AsType[*silentError](context.Cause(limited)); ok && err != nil && ctx.Err() == nil {
 		return e
 	}
 	return err

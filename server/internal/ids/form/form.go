@@ -72,7 +72,7 @@ func Parse(name string) (Form, error) {
 		return Form{kind: isVeiled}, nil
 	}
 	f, err := firn.ParseFormat(name)
-	if parse := (*firn.ParseError)(nil); errors.As(err, &parse) {
+	if parse, ok := errors.AsType[*firn.ParseError](err); ok {
 		parse.Reason += "; or typed or veiled"
 	}
 	return Of(f), err
@@ -91,7 +91,7 @@ func ParseInput(name string) (Form, error) {
 		return Of(firn.Hex), nil
 	}
 	f, err := firn.ParseFormat(name)
-	if parse := (*firn.ParseError)(nil); errors.As(err, &parse) {
+	if parse, ok := errors.AsType[*firn.ParseError](err); ok {
 		parse.Reason += "; or auto, typed, veiled, ulid, xid, ksuid or objectid"
 	}
 	return Of(f), err
