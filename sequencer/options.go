@@ -25,10 +25,10 @@ type Options struct {
 	MaxAhead *time.Duration
 
 	// Window is how long a node ID is held without contact to the store, in
-	// whole milliseconds. The default is 30 s in a directory, 10 min in
-	// Kubernetes and 60 s elsewhere, or longer if the layout requires it. An
-	// existing sequencer's window applies instead, and a difference is logged:
-	// grant.SetWindow changes it while members run.
+	// whole milliseconds. The default is 30 s in a directory, 10 min in a
+	// bucket or Kubernetes, 60 s elsewhere, or longer if the layout requires
+	// it. An existing sequencer's window applies instead, and a difference is
+	// logged: grant.SetWindow changes it while members run.
 	Window time.Duration
 
 	// Prefix is that of grant.Config; empty means none, or that of an existing

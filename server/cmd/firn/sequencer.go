@@ -66,7 +66,8 @@ func newSequencerCreate(a *app) *cobra.Command {
 		"time before which it makes no IDs, such as that of another generator's last ID (default none)")
 	durationVar(cmd, &q.MaxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	durationVar(cmd, &window, "window",
-		"how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
+		"how long a node ID is held without the store "+
+			"(default 30s in a directory, 10m in a bucket or Kubernetes, 60s elsewhere)")
 	return cmd
 }
 

@@ -424,7 +424,7 @@ func (p createPage) view() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "\" placeholder=\"the store's, 30s or 60s\" autocomplete=\"off\"><p class=\"help\">How long a server can make IDs while the store is unreachable, and how long the node ID of a crashed server is blocked.</p></details><div class=\"row\"><button class=\"main\">Create sequencer</button> <a href=\"/\">Cancel</a></div></form></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "\" placeholder=\"the store's, 30s to 10m\" autocomplete=\"off\"><p class=\"help\">How long a server can make IDs while the store is unreachable, and how long the node ID of a crashed server is blocked.</p></details><div class=\"row\"><button class=\"main\">Create sequencer</button> <a href=\"/\">Cancel</a></div></form></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

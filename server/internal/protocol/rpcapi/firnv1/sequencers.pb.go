@@ -539,8 +539,8 @@ type CreateRequest struct {
 	// is that of the layout.
 	MaxAhead *durationpb.Duration `protobuf:"bytes,3,opt,name=max_ahead,json=maxAhead,proto3" json:"max_ahead,omitempty"`
 	// How long a node ID is held without renewal: in whole milliseconds, at least twice
-	// max_ahead. The default is 30 s in a directory, 10 min in Kubernetes and 60 s in other
-	// stores, or more if the layout requires it.
+	// max_ahead. The default is 30 s in a directory, 10 min in a bucket or Kubernetes, 60 s
+	// elsewhere, or more if the layout requires it.
 	Window *durationpb.Duration `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
 	// Prefix of its IDs as typed text, 1 to 63 characters of a-z and _. Empty means none.
 	Prefix        string `protobuf:"bytes,5,opt,name=prefix,proto3" json:"prefix,omitempty"`
