@@ -92,10 +92,14 @@ var (
 // kinds is the registry of problems, which all protocols and the Go client use
 // (client/kinds.go is generated from it). Statuses follow these rules:
 //
+//   - 401, 403, 404, 409, 410 and 421: the same request fails until someone
+//     acts, such as gives the token a role, or attaches the sequencer.
 //   - 400 and other 4xx but 429: the same request never succeeds here.
 //   - 429: it succeeds after Problem.Retry.
 //   - 503: it can succeed later. Problem.Retry says when, if that is known.
-//   - 500 and 507: an operator has to change something at the server first.
+//   - 507: it can succeed after another sequencer was unused for minUnused, or
+//     an operator has raised the limit. With a static node ID, only then.
+//   - 500: an operator has to change something at the server first.
 var kinds = [NumKinds]struct {
 	name  string
 	title string // for people, without a full stop
