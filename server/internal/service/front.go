@@ -195,8 +195,9 @@ func (f *Front) takeWaiting(ctx context.Context, c *auth.Credentials, name strin
 	return nil
 }
 
-// Try is Take for a request for one ID each of several IDs that are available
-// without waiting, for a client without limits.
+// Try is Take for several requests of one ID each, which are answered together
+// from one batch of r.Count IDs. It takes none and returns false if they are
+// not available without waiting, or the client has limits.
 func (f *Front) Try(ctx context.Context, c *auth.Credentials, name string, r *Request, b *Batch) (ok bool) {
 	s := f.Backend.Opened(name)
 	if s == nil || r.fit(s) != nil || c.Limited(name) {
