@@ -50,7 +50,7 @@ func ParseNumber(s string) (uint64, error) {
 	case errors.Is(err, strconv.ErrRange):
 		return 0, errors.New("it exceeds 64 bits")
 	case err != nil:
-		return 0, errors.New("it must be an integer of 0 or more")
+		return 0, errors.New("it must be a decimal integer without a sign")
 	}
 	return n, nil
 }
