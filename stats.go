@@ -10,7 +10,7 @@ import (
 // Stats are statistics of a generator since it was made.
 type Stats struct {
 	IDs       uint64        // made, one by one or in batches
-	Batches   uint64        // made by Reserve and NextBatch, and pieces made by Fill
+	Batches   uint64        // made by NextBatch, TryNextBatch and Reserve, and pieces made by Fill
 	Waits     uint64        // calls that had to wait
 	TotalWait time.Duration // total of these calls
 	Lead      time.Duration // how far the last ID's time is ahead of the clock; negative when idle

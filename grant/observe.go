@@ -30,9 +30,9 @@ type Observer func(ctx context.Context, request Request, key string) (
 
 // Observe returns a Store that calls observe before every request to s.
 //
-// The result has the methods of the optional interfaces but Dangers, and As
-// reports which of them s has. The others return errors.ErrUnsupported. What s
-// has besides, such as Dangers and Pace, As returns from s itself.
+// The result has the methods of the optional interfaces but Dangers and Paced,
+// and As reports which of them s has. The others return errors.ErrUnsupported.
+// What s has besides, such as Dangers and Paced, As returns from s itself.
 //
 // The result is always a Watcher. It reports writes made through it and, if s
 // is a Watcher, changes that s reports. So the members of a process learn at

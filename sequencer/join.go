@@ -28,7 +28,7 @@ func (q *SequencerOf[I]) setWanted(ctx context.Context, wanted bool) error {
 }
 
 // Join acquires a node ID, so that IDs can be made, and waits until it has
-// one. If none is free, the error is grant.ErrNodesExhausted, unless
+// one. If none is free, the error matches grant.ErrNodesExhausted, unless
 // Options.WaitForNode is set. If the process has already joined, Join does
 // nothing. The context only ends the wait: the process keeps trying to acquire
 // a node ID until Leave.

@@ -39,7 +39,8 @@ type Options struct {
 	MustExist bool
 
 	// WaitForNode makes calls wait, under their contexts, if no node ID is
-	// free. Without it, they fail at once with grant.ErrNodesExhausted.
+	// free. Without it, they fail at once with an error that matches
+	// grant.ErrNodesExhausted.
 	WaitForNode bool
 
 	// Idle opens the sequencer without a node ID, until Join.

@@ -50,8 +50,8 @@ type SequencerOf[I firn.AnyID] struct {
 // time of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
 // before all arguments are checked.
 //
-// If the context ends first, Open returns at once. It gives back a node ID that
-// it has claimed in the background, for at most ten seconds.
+// If the context ends first, Open returns at once. A node ID that it has
+// claimed is given back in the background, for at most ten seconds.
 func Open(ctx context.Context, s grant.Store, name string, o *Options) (*Sequencer, error) {
 	return open(ctx, s, name, o, 64, "Open128", firn.NewGenerator)
 }
