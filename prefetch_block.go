@@ -39,6 +39,13 @@ type stretch[I AnyID] struct {
 	step        uint64
 }
 
+// A wholeBlock is a block and its content in one object.
+type wholeBlock[I AnyID] struct {
+	block[I]
+	content content[I]
+	_       [96]byte // to the allocator's size of 256, whose objects begin with a cache line
+}
+
 // never is the refetchAt of a block that triggers no fetch.
 const never = math.MaxUint64
 
@@ -49,11 +56,7 @@ func newBlock[I AnyID](batch BatchOf[I], count int) (*block[I], error) {
 	if n < 1 || n > count {
 		return nil, fmt.Errorf("firn: the source of a prefetcher was asked for %d IDs and gave %d", count, n)
 	}
-	whole := new(struct {
-		block[I]
-		content content[I]
-		_       [56]byte // to a size whose objects begin with a cache line
-	})
+	whole := new(wholeBlock[I])
 	b := &whole.block
 	b.size, b.content = uint64(n), &whole.content
 	b.refetchAt.Store(never)

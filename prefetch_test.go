@@ -3,6 +3,7 @@ package firn
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/firnid/firn/internal/test/must"
 )
@@ -771,6 +773,22 @@ func (o once[I]) NextBatch(context.Context, int) (BatchOf[I], error) { return o.
 type fetchFunc func(context.Context, int) (Batch, error)
 
 func (f fetchFunc) NextBatch(ctx context.Context, n int) (Batch, error) { return f(ctx, n) }
+
+// TestBlockBeginsWithACacheLine: on 64-bit processors, a block is a cache line,
+// and the allocator has 256 bytes for it and its content, not the 240 below.
+func TestBlockBeginsWithACacheLine(t *testing.T) {
+	if math.MaxUint == math.MaxUint32 {
+		t.Skip("the sizes are those of 64-bit processors")
+	}
+	if head := unsafe.Sizeof(block[ID]{}); head != 64 || unsafe.Sizeof(block[ID128]{}) != head {
+		t.Errorf("a block has %d bytes, want 64", head)
+	}
+	for _, size := range []uintptr{unsafe.Sizeof(wholeBlock[ID]{}), unsafe.Sizeof(wholeBlock[ID128]{})} {
+		if size <= 240 || size > 256 {
+			t.Errorf("a block with its content has %d bytes, want 241 to 256", size)
+		}
+	}
+}
 
 // TestPrefetcherLingers: fetches ahead that follow one another share a
 // goroutine, which ends with Close, and after a while without a fetch.
