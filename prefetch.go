@@ -53,7 +53,7 @@ type PrefetcherOf[I AnyID] struct {
 // prefetch-validity-millis as Validity.
 type PrefetchOptions struct {
 	// Count is the number of IDs to ask for at first, and the minimum; 0 means
-	// 100.
+	// 100, or MaxCount if that is set and less.
 	//
 	// The number doubles whenever a caller had to wait because a batch was used
 	// up before the next one arrived. Once fetching a batch takes less time
