@@ -39,7 +39,7 @@ type PrefetcherOf[I AnyID] struct {
 	abandoned  bool       // a call gave up its fetch, and no fetch has succeeded since
 	ready      *block[I]  // fetched in the background and not yet in use
 	fetching   *fetch[I]  // in progress
-	lastErr    error      // error of the last fetch
+	lastErr    error      // error of the last fetch that succeeded or gave a reason
 	timer      *time.Timer
 	idle       bool // a goroutine waits for work
 	running    int  // fetches in progress, their goroutine, and timers that have not fired
@@ -149,6 +149,10 @@ func NewPrefetcher[I AnyID](source SourceOf[I], o *PrefetchOptions) *PrefetcherO
 // call that made it gave up, only that call fails, and the next fetch is made
 // in the background, where no caller's context ends it.
 //
+// If the context ends during a wait, the error matches the context's error and
+// also the reason for the wait: the error of the source, if this call fetched
+// and the source gave one, or else that of the last fetch, if that failed.
+//
 // A context that is done is not an error if no wait is needed.
 func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 	needContext(ctx)
@@ -175,7 +179,8 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 // TryNext returns the next ID if it has already been fetched. It never waits,
 // and never fetches by itself; without OnDemand, it triggers a fetch in the
 // background. If there is no ID, the error matches ErrExhausted, and also the
-// error of the last fetch if that failed.
+// error of the last fetch if that failed. A fetch whose call gave up counts only
+// if its source returned more than the bare error of the context.
 func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	var one [1]I
 	if p.takeSome(p.block.Load(), one[:]) > 0 {
@@ -193,8 +198,8 @@ func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	return id, ErrExhausted
 }
 
-// Fill fills dst with the next IDs, from as many batches as necessary. Other
-// callers may get IDs in between. After an error, the contents of dst are
+// Fill fills dst with the next IDs, from as many batches as necessary. It waits
+// and fails like Next. Other callers may get IDs in between. After an error, the contents of dst are
 // undefined, and the IDs taken so far are lost.
 func (p *PrefetcherOf[I]) Fill(ctx context.Context, dst []I) error {
 	needContext(ctx)

@@ -63,14 +63,16 @@ func (p *PrefetcherOf[I]) awaitSome(ctx context.Context, dst []I) (int, error) {
 			case n > 0:
 				p.fetchSoon(f.block)
 				return n, nil
+			case f.abandoned && f.crash != "":
+				panic(f.crash)
 			case f.abandoned:
-				return 0, ctx.Err()
+				return 0, p.gaveUpError(f, f.err, ctx.Err())
 			}
 		} else {
 			select {
 			case <-f.done:
 			case <-ctx.Done():
-				return 0, ctx.Err()
+				return 0, p.gaveUpError(f, nil, ctx.Err())
 			}
 		}
 		// The failure of a fetch that began before this call, for another one,
@@ -86,6 +88,31 @@ func (p *PrefetcherOf[I]) awaitSome(ctx context.Context, dst []I) (int, error) {
 		}
 		waited = f
 	}
+}
+
+// gaveUpError returns the error of a call whose context ended, with the error
+// ended, during fetch f. It names why the call waited: the error of the source,
+// or else that of the last fetch.
+func (p *PrefetcherOf[I]) gaveUpError(f *fetch[I], reason, ended error) error {
+	if !isReason(reason) {
+		p.mu.Lock()
+		reason = p.lastErr
+		p.mu.Unlock()
+		if reason == nil {
+			return fmt.Errorf("firn: a fetch has taken %v so far: %w", time.Since(f.began), ended)
+		}
+		reason = fmt.Errorf("firn: the last fetch failed: %w", reason)
+	}
+	if errors.Is(reason, ended) {
+		return reason
+	}
+	return fmt.Errorf("%w: %w", reason, ended)
+}
+
+// isReason reports whether the error of a fetch whose call gave up is more than
+// that the call gave up.
+func isReason(err error) bool {
+	return err != nil && err != context.Canceled && err != context.DeadlineExceeded && err != errNoReturn
 }
 
 // takeOrFetch takes the next IDs from the current block, or from the one that
@@ -206,7 +233,7 @@ func (p *PrefetcherOf[I]) runFetch(ctx context.Context, f *fetch[I], dst []I) (n
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.fetching, p.abandoned = nil, f.abandoned || p.abandoned && f.err != nil
-		if !f.abandoned {
+		if !f.abandoned || isReason(f.err) {
 			p.lastErr = f.err
 		}
 		if !f.byCaller {

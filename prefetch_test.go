@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -411,7 +412,7 @@ func TestPrefetcherFailureAfterGivingUp(t *testing.T) {
 		start := time.Now()
 		var all sync.WaitGroup
 		all.Go(func() {
-			if _, err := p.Next(ctx); err != context.DeadlineExceeded {
+			if _, err := p.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the call that fetches: %v, want DeadlineExceeded", err)
 			}
 		})
@@ -510,7 +511,7 @@ func TestPrefetcherOfABrokenContext(t *testing.T) {
 						t.Errorf("Next panics with %v, want broken", v)
 					}
 				}()
-				if id, err := p.Next(mined{ctx, b}); err != nil && err != context.DeadlineExceeded {
+				if id, err := p.Next(mined{ctx, b}); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("Next() = %v, %v, want an ID or DeadlineExceeded", id, err)
 				}
 			})
@@ -522,6 +523,58 @@ func TestPrefetcherOfABrokenContext(t *testing.T) {
 			}
 			close(until)
 			all.Wait()
+		})
+	}
+}
+
+// A call whose context ends names the reason for its wait: what the source of
+// its own fetch said, or else the error of the last fetch.
+func TestPrefetcherGivesTheReason(t *testing.T) {
+	down := errors.New("down")
+	for name, c := range map[string]struct {
+		source        error // if the context ends; nil means that of the context
+		ownReason     bool  // whether the call that fetches gives it
+		failsFirst    bool  // the fetch before failed with down
+		laterHasCause bool  // whether later calls name it
+	}{
+		"joined":            {errors.Join(down, context.DeadlineExceeded), true, false, true},
+		"without context":   {down, true, false, true},
+		"bare":              {nil, false, false, false},
+		"bare, after down":  {nil, true, true, true},
+		"joined after down": {errors.Join(down, context.DeadlineExceeded), true, true, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fails := c.failsFirst
+			p := started(t, fetchFunc(func(ctx context.Context, _ int) (Batch, error) {
+				if fails {
+					fails = false
+					return Batch{}, down
+				}
+				<-ctx.Done()
+				return Batch{}, cmp.Or(c.source, ctx.Err())
+			}), nil)
+			if c.failsFirst {
+				if _, err := p.Next(t.Context()); err != down {
+					t.Errorf("%s: the first fetch: %v, want %v", name, err, down)
+				}
+			}
+			for call, reason := range []bool{c.ownReason, c.laterHasCause, c.laterHasCause} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				_, err := p.Next(ctx)
+				if call == 2 {
+					err = p.Fill(ctx, make([]ID, 1))
+				}
+				cancel()
+				if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, down) != reason {
+					t.Errorf("%s: call %d: %v, want the error of the context, and %v: %v", name, call, err, down, reason)
+				}
+				if n := strings.Count(err.Error(), context.DeadlineExceeded.Error()); n > 1 {
+					t.Errorf("%s: call %d: %q says %d times that the context ended", name, call, err, n)
+				}
+				if _, err := p.TryNext(); !errors.Is(err, ErrExhausted) || errors.Is(err, down) != c.laterHasCause {
+					t.Errorf("%s: TryNext() = %v, want ErrExhausted, and %v: %v", name, err, down, c.laterHasCause)
+				}
+			}
 		})
 	}
 }
@@ -555,7 +608,7 @@ func TestPrefetcherWhoFetches(t *testing.T) {
 			defer cancel()
 			return p.Next(ctx)
 		}
-		if id, err := next(300 * time.Millisecond); err != context.DeadlineExceeded || id != 0 {
+		if id, err := next(300 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) || id != 0 {
 			t.Errorf("the first call: %v, %v, want DeadlineExceeded", id, err)
 		}
 		if id, err := p.TryNext(); err != ErrExhausted || id != 0 {
@@ -610,6 +663,25 @@ func TestPrefetcherOfABadSource(t *testing.T) {
 			NewPrefetcher(once[ID]{}, &o)
 		}()
 	}
+}
+
+// If a source panics because the call's context ends, the call panics too.
+func TestPrefetcherOfASourceThatPanicsAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := started(t, fetchFunc(func(ctx context.Context, _ int) (Batch, error) {
+			<-ctx.Done()
+			panic("boom")
+		}), nil)
+		defer func() {
+			if text, _ := recover().(string); !strings.Contains(text, "panicked: boom") {
+				t.Errorf("Next panics with %q, want that the source panicked", text)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := p.Next(ctx)
+		t.Errorf("Next() = %v, want that it panics", err)
+	})
 }
 
 // If a source panics in the background, the calls that wait for it panic, and

@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"sync"
@@ -85,7 +86,7 @@ func sequencerOf[I firn.AnyID](c *Client, all map[string]*SequencerOf[I], name s
 func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 	id, err := s.prefetch.Next(ctx)
 	if err != nil { // most calls succeed, and take a few nanoseconds
-		err = s.explain(err)
+		err = s.explain(ctx, err)
 	}
 	return id, err
 }
@@ -94,14 +95,13 @@ func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 // there is no ID, it triggers a fetch and returns an error that matches
 // firn.ErrExhausted, and also the error of the last fetch if that failed.
 func (s *SequencerOf[I]) TryNext() (I, error) {
-	id, err := s.prefetch.TryNext()
-	return id, s.explain(err)
+	return s.prefetch.TryNext()
 }
 
 // Fill fills dst with IDs. Other callers may get IDs in between. After an
 // error, the contents of dst are undefined, and the IDs taken so far are lost.
 func (s *SequencerOf[I]) Fill(ctx context.Context, dst []I) error {
-	return s.explain(s.prefetch.Fill(ctx, dst))
+	return s.explain(ctx, s.prefetch.Fill(ctx, dst))
 }
 
 // Close closes the sequencer: calls return firn.ErrClosed from now on,
@@ -139,10 +139,14 @@ func (s *SequencerOf[I]) Stats() Stats {
 	return Stats{PrefetchStats: p, IDs: s.ids.Load(), Failures: s.failures.Load(), Err: s.lastErr}
 }
 
-// explain turns an error of the prefetcher into one of this package.
-func (s *SequencerOf[I]) explain(err error) error {
-	if err == context.DeadlineExceeded || err == context.Canceled {
-		return s.failure(err)
+// explain turns the prefetcher's error of a call that gave up into one that has
+// the last failure of each server. That a token failed is not among these.
+func (s *SequencerOf[I]) explain(ctx context.Context, err error) error {
+	if err == nil || isTokenError(err) {
+		return err
+	}
+	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+		return s.failure(ended)
 	}
 	return err
 }
