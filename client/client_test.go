@@ -675,6 +675,40 @@ func TestCancelledCaller(t *testing.T) {
 	})
 }
 
+// A call that gives up says why it waited: that the token failed, which server is
+// silent, or that it is too early to tell.
+func TestReasonOfTheWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		down := errors.New("down")
+		a := n.node(t, "a", 1, "default")
+		a.Delay(time.Hour)
+		defer a.Close()
+		for name, c := range map[string]struct {
+			limit  time.Duration
+			config Config
+			want   string
+		}{
+			"token": {time.Second, Config{TokenSource: func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				return "", errors.Join(down, ctx.Err())
+			}}, "get a token: down"},
+			"silent":    {time.Second, Config{}, "no answer after"},
+			"too early": {time.Millisecond, Config{}, "no answer so far"},
+		} {
+			c.config.Servers = []string{"http://a"}
+			q := n.client(t, c.config).Sequencer("orders")
+			for call := range 2 { // the first one fetches, the second one waits for a fetch
+				ctx, cancel := context.WithTimeout(t.Context(), c.limit)
+				_, err := q.Next(ctx)
+				cancel()
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%s: call %d: %v, want DeadlineExceeded, and %q", name, call, err, c.want)
+				}
+			}
+		}
+	})
+}
+
 func TestErrorText(t *testing.T) {
 	e := &Error{Sequencer: "orders", Server: "http://a", Status: 503, Kind: "busy", Detail: "no ID is free"}
 	if got, want := e.Error(), `client: "orders" at http://a: 503 busy: no ID is free`; got != want {

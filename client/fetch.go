@@ -259,7 +259,7 @@ func (s *SequencerOf[I]) failure(cause error) error {
 	errs := s.view.lastErrors()
 	switch {
 	case len(errs) == 0 && cause != nil:
-		return fmt.Errorf("client: %s: %w", quote(s.name), cause)
+		return fmt.Errorf("client: %s: no answer so far: %w", quote(s.name), cause)
 	case len(errs) == 0: // too early to say that a server has failed
 		errs = append(errs, fmt.Errorf("no answer in time: %w", context.DeadlineExceeded))
 	}

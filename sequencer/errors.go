@@ -27,7 +27,7 @@ func (q *SequencerOf[I]) gaveUpError(err error) error {
 	}
 	switch status, _ := q.keeper.Status(); {
 	case status.Err == nil:
-		return fmt.Errorf("sequencer %s: %w", q.name, err)
+		return fmt.Errorf("sequencer %s: no answer of the store so far: %w", q.name, err)
 	case isDiagnosis(status.Err):
 		return fmt.Errorf("sequencer %s: %w: %w", q.name, err, status.Err)
 	default:

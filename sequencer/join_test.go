@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/faultstore"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -168,6 +169,32 @@ func TestWhatWasAwaited(t *testing.T) {
 		if err := in(t, time.Second, "a store that is gone", q); !errors.Is(err, sequencer.ErrUnavailable) {
 			t.Error(err)
 		}
+		p := firn.NewPrefetcher(q, nil)
+		for call := range 2 { // the first one fetches, the second one waits for a fetch
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := p.Next(ctx)
+			cancel()
+			if !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("call %d of a prefetcher: %v, want ErrUnavailable and DeadlineExceeded", call, err)
+			}
+			if _, err := p.TryNext(); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, firn.ErrExhausted) {
+				t.Errorf("TryNext after call %d of a prefetcher: %v, want ErrUnavailable and ErrExhausted", call, err)
+			}
+		}
+		must.Do(t, p.Close(t.Context()))
 		_ = q.Close(t.Context())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := &faultstore.Store{Store: new(memstore.Store)}
+		q := open(t, s, &sequencer.Options{Layout: layout, Idle: true})
+		s.Hangs.Store(true)
+		brief, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		err := q.Join(brief)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer of the store so far") {
+			t.Errorf("Join of a store that hangs: %v, want DeadlineExceeded, and that the store has not answered", err)
+		}
+		s.Hangs.Store(false)
+		closeIt(t, q)
 	})
 }
