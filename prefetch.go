@@ -199,8 +199,8 @@ func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 }
 
 // Fill fills dst with the next IDs, from as many batches as necessary. It waits
-// and fails like Next. Other callers may get IDs in between. After an error, the contents of dst are
-// undefined, and the IDs taken so far are lost.
+// and fails like Next. Other callers may get IDs in between. After an error, the
+// contents of dst are undefined, and the IDs taken so far are lost.
 func (p *PrefetcherOf[I]) Fill(ctx context.Context, dst []I) error {
 	needContext(ctx)
 	for len(dst) > 0 {
