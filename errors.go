@@ -11,7 +11,8 @@ import (
 // RangeError and ParseError.
 var (
 	// ErrExhausted is matched by every WaitError: no ID is free now, but one
-	// will be a moment later.
+	// will be a moment later. The error of a Prefetcher's TryNext matches it
+	// too, and then also that of the last fetch, if that failed.
 	ErrExhausted = errors.New("firn: no ID is free at this moment")
 
 	// ErrClosed is returned after Close, by a Prefetcher here, by the Keepers

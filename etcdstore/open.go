@@ -121,7 +121,8 @@ func (o *Options) check() (endpoints []string, prefix string, config *tls.Config
 // as any endpoint belongs to the previous cluster: a read is repeated, and a
 // CAS has an unknown result.
 //
-// The Store also implements grant.Dangers.
+// The Store is also a grant.MultiGetter, a Watcher, a Lineage, a Clock and a
+// Dangers.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
 	o = cmp.Or(o, new(Options))
 	endpoints, prefix, config, err := o.check()

@@ -1,6 +1,7 @@
 package kubestore
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -83,4 +84,17 @@ func valid(t *testing.T, prefix, key string) (name string, ok bool) {
 		}
 	}
 	return name, true
+}
+
+// TestCheckOptions: nil and the zero Options are valid, wherever the program
+// runs; Check contacts nothing.
+func TestCheckOptions(t *testing.T) {
+	for _, tt := range []struct {
+		o     *Options
+		valid bool
+	}{{nil, true}, {new(Options), true}, {&Options{Prefix: "a--b"}, false}, {&Options{Timeout: -1}, false}} {
+		if err := tt.o.Check(); tt.valid != (err == nil) || !tt.valid && !errors.Is(err, grant.ErrOptions) {
+			t.Errorf("Check of %+v: %v", tt.o, err)
+		}
+	}
 }

@@ -52,6 +52,7 @@ const (
 // Check returns an error if the Options, or the kubeconfig that they name, are
 // invalid. It does not contact the API server.
 func (o *Options) Check() error {
+	o = cmp.Or(o, new(Options))
 	_, err := o.check()
 	if err == nil && o.Kubeconfig+o.Context != "" {
 		_, _, err = o.config()
@@ -112,7 +113,8 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 // Get and List are linearizable. Reads are repeated up to three times if the
 // API server is overloaded or does not answer. A write is sent once.
 //
-// The Store also implements grant.Dangers.
+// The Store is also a grant.MultiGetter, a Watcher, a Lineage, a Dangers and
+// Paced.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
 	o = cmp.Or(o, new(Options))
 	prefix, err := o.check()

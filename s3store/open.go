@@ -63,6 +63,7 @@ var (
 
 // Check returns an error if the Options are invalid. It makes no request.
 func (o *Options) Check() error {
+	o = cmp.Or(o, new(Options))
 	var faults []error
 	add := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("%w: %w", grant.ErrOptions, fmt.Errorf(format, args...)))
@@ -112,7 +113,8 @@ func (o *Options) Check() error {
 // of Stores may use a prefix. A write is sent once; reads are repeated up to
 // three times.
 //
-// The Store also implements grant.Dangers.
+// The Store is also a grant.MultiGetter, a Lineage, a Clock, a Dangers and
+// Paced.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

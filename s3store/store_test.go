@@ -173,6 +173,9 @@ func TestOptions(t *testing.T) {
 			t.Errorf("Check of %+v = %v, which has a secret", c.o, err)
 		}
 	}
+	if _, err := Open(t.Context(), nil); !errors.Is(err, grant.ErrOptions) {
+		t.Errorf("Open without Options: %v", err)
+	}
 }
 
 // TestConfiguredEndpoint has an endpoint that only the AWS configuration has:
