@@ -11,18 +11,9 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
-
-// abilities returns which optional interfaces a Store has.
-func abilities(s grant.Store) [5]bool {
-	_, many := grant.As[grant.MultiGetter](s)
-	_, watch := grant.As[grant.Watcher](s)
-	_, line := grant.As[grant.Lineage](s)
-	_, time := grant.As[grant.Clock](s)
-	_, checks := grant.As[grant.Dangers](s)
-	return [...]bool{many, watch, line, time, checks}
-}
 
 // A plain Store has no ability; a fixed one has a constant lineage, a constant
 // clock, a danger, and a short window.
@@ -59,10 +50,10 @@ func TestObserve(t *testing.T) {
 			s = grant.Observe(s, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
 				return ctx, func(bool, error) { outer++ }
 			})
-			has := abilities(inner)
+			has := faultstore.Abilities(inner)
 			with := has
 			with[1] = true // it reports writes made through it
-			if got := abilities(s); got != with {
+			if got := faultstore.Abilities(s); got != with {
 				t.Errorf("it has the abilities %v, want %v", got, with)
 			}
 			if c, ok := grant.As[grant.Dangers](s); ok {

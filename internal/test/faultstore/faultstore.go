@@ -120,3 +120,15 @@ type Timed struct {
 func (s Timed) Time(context.Context) (time.Time, time.Duration, error) {
 	return s.Now(), time.Millisecond, nil
 }
+
+// Abilities returns which optional interfaces a Store has, by grant.As: in
+// order, MultiGetter, Watcher, Lineage, Clock, Dangers and Paced.
+func Abilities(s grant.Store) [6]bool {
+	_, many := grant.As[grant.MultiGetter](s)
+	_, watch := grant.As[grant.Watcher](s)
+	_, line := grant.As[grant.Lineage](s)
+	_, clock := grant.As[grant.Clock](s)
+	_, dangers := grant.As[grant.Dangers](s)
+	_, pace := grant.As[grant.Paced](s)
+	return [...]bool{many, watch, line, clock, dangers, pace}
+}

@@ -216,8 +216,8 @@ func (k Kind) Status() int { return kinds[k].status }
 // RESP returns the first word of the error over RESP.
 func (k Kind) RESP() string { return kinds[k].resp }
 
-// Code returns the gRPC code. A Problem with a Retry may be retried, whatever its
-// code.
+// Code returns the gRPC code. A Problem with a Retry may be retried, whatever
+// its code.
 func (k Kind) Code() codes.Code { return kinds[k].code }
 
 // A scope is what a Kind says of a server that gives no IDs of a sequencer. The

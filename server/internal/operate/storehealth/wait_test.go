@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/stores"
 )
@@ -99,17 +100,6 @@ func TestOpenOrWait(t *testing.T) {
 	})
 }
 
-// has returns which optional interfaces a Store has.
-func has(s grant.Store) [6]bool {
-	_, many := grant.As[grant.MultiGetter](s)
-	_, watch := grant.As[grant.Watcher](s)
-	_, line := grant.As[grant.Lineage](s)
-	_, clock := grant.As[grant.Clock](s)
-	_, checks := grant.As[grant.Dangers](s)
-	_, pace := grant.As[grant.Paced](s)
-	return [...]bool{many, watch, line, clock, checks, pace}
-}
-
 // TestWaitedFor: once it is open, a store that was waited for has the optional
 // interfaces that it has, and no other, also when it is observed. A Keeper that
 // was made before works with it, and asks it for nothing else.
@@ -137,8 +127,8 @@ func TestWaitedFor(t *testing.T) {
 					}
 				}
 			})
-			if got, want := has(s), [...]bool{true, true, true, true, true, true}; got != want || has(observed) != want {
-				t.Errorf("%T, not open yet: it has %v, observed %v, want all", inner, got, has(observed))
+			if got, want := faultstore.Abilities(s), [...]bool{true, true, true, true, true, true}; got != want || faultstore.Abilities(observed) != want {
+				t.Errorf("%T, not open yet: it has %v, observed %v, want all", inner, got, faultstore.Abilities(observed))
 			}
 			const name = "orders"
 			c := grant.DefaultConfig(inner, firn.Default(), nil)
@@ -151,12 +141,12 @@ func TestWaitedFor(t *testing.T) {
 			synctest.Wait()
 			opened = true
 			before := k.Stats()
-			want := has(inner)
-			if got := has(s); got != want {
+			want := faultstore.Abilities(inner)
+			if got := faultstore.Abilities(s); got != want {
 				t.Errorf("%T: it has %v, want %v", inner, got, want)
 			}
 			want[1] = true // it reports writes made through it
-			if got := has(observed); got != want {
+			if got := faultstore.Abilities(observed); got != want {
 				t.Errorf("%T: observed, it has %v, want %v", inner, got, want)
 			}
 			must.Do(t, k.Wait(ctx, func(s grant.Status) bool { return s.Phase == grant.Holding }))
