@@ -33,6 +33,7 @@ func Attach(ctx context.Context, s Store, name string) (Info, error) {
 // prevents them from acquiring new ones until Attach. It returns when all
 // windows have been given back or have ended. If it is interrupted, call it
 // again to continue. The error of a destroyed sequencer matches ErrDestroyed.
+// See HandOverTime for when others may use its node IDs.
 func Detach(ctx context.Context, s Store, name string, o *WaitOptions) (Info, error) {
 	return closeWindows(ctx, s, name, "detach", Detaching, Detached, o)
 }
@@ -41,7 +42,7 @@ func Detach(ctx context.Context, s Store, name string, o *WaitOptions) (Info, er
 // IDs that were handed out stay unique: the records are kept, and a sequencer
 // created again under the same name continues after them. Destroy returns when
 // all windows have been given back or have ended. If it is interrupted, call it
-// again to continue.
+// again to continue. See HandOverTime for when others may use its node IDs.
 func Destroy(ctx context.Context, s Store, name string, o *WaitOptions) (Info, error) {
 	return closeWindows(ctx, s, name, "destroy", Destroying, Destroyed, o)
 }

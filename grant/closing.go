@@ -212,7 +212,11 @@ func (c *windowCloser) closeAll(ctx context.Context, s Store, i Info, now int64)
 		switch {
 		case c.spared != nil && c.spared.Has(n.node):
 			continue
-		case n.damage != nil: // its owner cannot extend it, but may use the rest of its window
+		case n.damage != nil:
+			// Its owner cannot extend it, but may use the rest of its window,
+			// which its clock passes within this time, even if it is wrong,
+			// unless it is set back. The mark may be far away all the same: so
+			// HandOverTime ends with an error.
 			if c.damaged[n.node].IsZero() {
 				c.damaged[n.node] = time.Now()
 			}

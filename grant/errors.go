@@ -64,7 +64,8 @@ var (
 	ErrNewerVersion = errors.New("grant: the record has a newer version than this program knows; upgrade it")
 
 	// ErrDamaged is returned for a record that cannot be read. The record was
-	// not changed.
+	// not changed. SetNodes returns it too if it has changed the range, but the
+	// record of a node ID outside is damaged.
 	ErrDamaged = errors.New("grant: the record is damaged")
 )
 

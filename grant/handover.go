@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -12,6 +13,9 @@ import (
 // and returns at the time of HandOverTime for those: only then may another
 // store or generator use them. If that is more than two windows away, as after
 // a fence, the range is changed and the error matches ErrEarly. If it is
+// unknown, because the record of such a node ID is damaged, the range is
+// changed and the error matches ErrDamaged: replace the record and fence, or
+// choose a range that keeps this node ID, and call it again. If it is
 // interrupted, call it again to continue. It is independent of the ranges that
 // members were opened with.
 func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *WaitOptions) (Info, error) {
@@ -44,6 +48,9 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *Wa
 		}
 		at, err := HandOverTime(ctx, s, info, func(node uint64) bool { return !nodes.Has(node) })
 		switch left := at.Sub(now); {
+		case errors.Is(err, ErrDamaged):
+			return info, nil, false, fmt.Errorf("grant: members of sequencer %s take the node IDs %v only, but no other "+
+				"store or generator may use the rest yet: %w", name, nodes, err)
 		case err != nil:
 			return info, nil, false, err
 		case left > 2*info.LongestWindow+MaxSkew:
@@ -67,17 +74,30 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *Wa
 // that was granted of them. This store alone knows what that is, and members
 // may have used times ahead of the clock. For node IDs without a record, and
 // whatever a fenced store has lost, that is the floor. It is the zero time if
-// no such node ID was ever used. Records that cannot be read are left out.
+// no such node ID was ever used.
+//
+// If the record of such a node ID is damaged, the time is unknown, and may be
+// far away: a wrong clock may have claimed it, or a repair may have left
+// windows above its mark. The error then matches ErrDamaged. Keys that no node
+// ID of the layout has are left out, as everywhere.
 func HandOverTime(ctx context.Context, s Store, i Info, gives func(node uint64) bool) (time.Time, error) {
 	end := ms(i.Floor)
 	records, err := nodeRecords(ctx, s, i.Name)
+	if err != nil {
+		return time.Time{}, err
+	}
 	for _, n := range records {
-		if n.damage == nil && gives(n.node) && n.key == nodeKey(i.Name, n.node, i.Config.Layout.MaxNode()) {
+		switch {
+		case n.key != nodeKey(i.Name, n.node, i.Config.Layout.MaxNode()) || !gives(n.node):
+		case n.damage != nil:
+			return time.Time{}, fmt.Errorf("grant: sequencer %s: it is unknown up to when node ID %d was used: %w",
+				i.Name, n.node, n.damage)
+		default:
 			end = max(end, n.record.windowsEnd()) // a repair leaves windows above the mark
 		}
 	}
-	if err != nil || end == never {
-		return time.Time{}, err
+	if end == never {
+		return time.Time{}, nil
 	}
 	return timeOf(end).Add(MaxSkew), nil
 }

@@ -71,8 +71,9 @@ func TestSetNodes(t *testing.T) {
 // granted of the node IDs that it gives away, or says that this takes too long.
 func TestHandOver(t *testing.T) {
 	const (
-		early = -1
-		year  = 365 * 24 * time.Hour
+		early   = -1
+		unknown = -2
+		year    = 365 * 24 * time.Hour
 	)
 	record := func(state, owner string, until, written time.Duration) func(t *testing.T, s grant.Store) {
 		return func(t *testing.T, s grant.Store) {
@@ -103,13 +104,19 @@ func TestHandOver(t *testing.T) {
 			put(t, s, "v1/s/n/00001", fmt.Sprintf(`{"v":3,"nonce":"n","owner":"","until":%d,"wall":%[1]d,"state":"free","host":"h","spoiled":[%d,%d]}`,
 				time.Now().Add(-time.Hour).UnixMilli(), time.Now().Add(5*time.Second).UnixMilli(), time.Now().Add(50*time.Second).UnixMilli()))
 		}, 60 * time.Second},
-		{"damaged", func(t *testing.T, s grant.Store) { put(t, s, "v1/s/n/00001", "{") }, (15 + 60 + 10) * time.Second},
+		{"damaged", func(t *testing.T, s grant.Store) { put(t, s, "v1/s/n/00001", "{") }, unknown},
+		{"damaged, beside one that ends late", func(t *testing.T, s grant.Store) {
+			put(t, s, "v1/s/n/00001", node("free", "o", time.Now().Add(year), time.Now()))
+			put(t, s, "v1/s/n/00004", "{")
+		}, unknown},
 		{"inside of the range", func(t *testing.T, s grant.Store) {
 			put(t, s, "v1/s/n/00002", node("held", "o", time.Now().Add(year), time.Now()))
 		}, 0},
+		{"damaged inside of the range", func(t *testing.T, s grant.Store) { put(t, s, "v1/s/n/00002", "{") }, 0},
 		{"of another layout", func(t *testing.T, s grant.Store) {
 			put(t, s, "v1/s/n/001", node("free", "o", time.Now().Add(year), time.Now()))
 		}, 0},
+		{"damaged, of another layout", func(t *testing.T, s grant.Store) { put(t, s, "v1/s/n/001", "{") }, (15 + 60 + 10) * time.Second},
 		{"without a record, in a store that was fenced", func(t *testing.T, s grant.Store) {
 			must.Get(grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: func() time.Time { return time.Now().Add(-95 * time.Second) }}))(t)
 		}, 60 * time.Second}, // the floor is MaxAhead, two windows and 10 s after the fence
@@ -136,6 +143,10 @@ func TestHandOver(t *testing.T) {
 				case row.want == early:
 					if !errors.Is(err, grant.ErrEarly) || took != 0 {
 						t.Errorf("%v after %v, want ErrEarly at once", err, took)
+					}
+				case row.want == unknown:
+					if !errors.Is(err, grant.ErrDamaged) || took != 0 {
+						t.Errorf("%v after %v, want ErrDamaged at once", err, took)
 					}
 				case err != nil || took < row.want || took > row.want+time.Second:
 					t.Errorf("it returned %v after %v, want %v", err, took, row.want)

@@ -202,9 +202,13 @@ func newSequencerChange(a *app, name string, change func(context.Context, grant.
 // used elsewhere, and may wait for that.
 func (a *app) handOver(ctx context.Context, s grant.Store, i grant.Info, wait bool) error {
 	at, err := grant.HandOverTime(ctx, s, i, func(uint64) bool { return true })
+	if err != nil {
+		return fmt.Errorf("sequencer %s is %s, but no other store or generator may use its node IDs yet: %w",
+			i.Name, i.State, err)
+	}
 	left := at.Sub(a.now())
-	if err != nil || left <= 0 {
-		return err
+	if left <= 0 {
+		return nil
 	}
 	text := fmt.Sprintf("sequencer %s is %s; its IDs may reach up to %s: another store or generator may use "+
 		"its node IDs from then on", i.Name, i.State, textfmt.Stamp(at))

@@ -169,8 +169,8 @@ var storeHints = []struct {
 		"run firn node fence NAME to see the changes, and again with --apply to make them; see docs/restore.md"},
 	{grant.ErrNewerVersion, exitFailed, "use a newer firn; nothing was changed"},
 	{grant.ErrDamaged, exitFailed,
-		"nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a " +
-			"backup and run firn node fence; see docs/restore.md"},
+		"the record is unchanged. Do not delete it: its IDs would be handed out again; see \"Damaged and newer " +
+			"records\" in docs/runbooks.md"},
 	{dirstore.ErrFailed, exitFailed,
 		"check the system's log for errors of the disk, and start firn again when the disk works"},
 	{syscall.ENOSPC, exitFailed, "free some space on that disk; nothing was changed"},

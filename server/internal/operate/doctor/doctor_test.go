@@ -298,6 +298,8 @@ func TestHandedOver(t *testing.T) {
 		{5, time.Hour, 0, OK, "no node ID is in both"}, // a third store's
 		{5, -10 * time.Second, -1, OK, "no node ID is in both"},
 		{5, time.Second, -1, Fix, "node IDs all of orders may have been used in this store up to "},
+		{2, 1 << 62, 0, Fix, "node IDs 2..3 of orders may have been used in this store at any time"}, // it is damaged
+		{1, 1 << 62, 0, OK, "no node ID is in both"},
 	} {
 		for _, exchanged := range []bool{false, true} {
 			stores := [2]*memstore.Store{new(memstore.Store), new(memstore.Store)}

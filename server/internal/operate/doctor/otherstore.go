@@ -80,7 +80,12 @@ func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i,
 	given := elsewhere.Config.Nodes
 	i.Floor = time.Time{} // records reports it
 	at, err := grant.HandOverTime(ctx, s, i, given.Has)
-	if err == nil && at.After(r.config.Now()) && at.After(elsewhere.Floor) {
+	switch {
+	case errors.Is(err, grant.ErrDamaged):
+		r.add(check, Fix, damagedHint, "node IDs %v of %s may have been used in %s store at any time, and are those "+
+			"of another: %v", given, i.Name, which, err)
+		return nil
+	case err == nil && at.After(r.config.Now()) && at.After(elsewhere.Floor):
 		r.add(check, Fix,
 			fmt.Sprintf("if they changed stores since, detach %s in the store that has them now until then, and "+
 				"look for IDs that exist twice", i.Name),

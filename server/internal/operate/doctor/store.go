@@ -70,13 +70,15 @@ func (r *report) store(ctx context.Context) {
 	r.members(ctx)
 }
 
+// damagedHint says what to do about a damaged record.
+const damagedHint = "do not delete it: its IDs would be handed out again; " +
+	"see \"Damaged and newer records\" in docs/runbooks.md"
+
 // records reads all records of sequencers.
 func (r *report) records(ctx context.Context) {
-	const damaged = "do not delete it: its IDs would be handed out again; " +
-		"see \"Damaged and newer records\" in docs/runbooks.md"
 	fine := 0
 	found := func(what string, err error) {
-		hint := damaged
+		hint := damagedHint
 		if errors.Is(err, grant.ErrNewerVersion) {
 			hint = "use a newer firn"
 		}
