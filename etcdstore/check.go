@@ -55,7 +55,7 @@ func tooOld(members []member) error {
 		if v, ok := parseVersion(m.status.Version); ok && slices.Compare(v[:], []int{3, 5, 5}) < 0 {
 			return fmt.Errorf("%w: %s runs %s, but 3.5.5 is the oldest durable version: upgrade it, preferably to the latest "+
 				"3.6 or 3.7",
-				errVersion, m.endpoint, m.status.Version)
+				grant.ErrUnfit, m.endpoint, m.status.Version)
 		}
 	}
 	return nil

@@ -18,10 +18,6 @@ var (
 	// errAuth: etcd rejects the user or the user's permissions.
 	errAuth = errors.New("etcdstore: etcd rejects the user")
 
-	// errVersion: a member of etcd is older than 3.5.5, which may lose
-	// acknowledged writes.
-	errVersion = errors.New("etcdstore: etcd is too old")
-
 	// errClusters: an endpoint has answered that belongs to a different cluster
 	// than the previous ones, for example a member that was recreated on its own.
 	// Unless most endpoints belong to the other cluster, such an answer is

@@ -103,9 +103,10 @@ func (o *Options) check() (endpoints []string, prefix string, config *tls.Config
 }
 
 // Open returns a Store once etcd has answered a read that needs its majority.
-// It fails if that takes longer than Timeout or ctx is done, if etcd rejects
-// the user, if a member is too old, and if the endpoints are members of
-// different clusters.
+// Its error matches grant.ErrUnreachable if that takes longer than Timeout or
+// ctx is done, grant.ErrUnfit if a member is too old, and grant.ErrOptions if
+// the endpoints are members of different clusters. It also fails if etcd
+// rejects the user.
 //
 // The Store is safe for concurrent use by multiple goroutines, which share one
 // connection to each endpoint, and any number of Stores may use a prefix.
@@ -121,8 +122,8 @@ func (o *Options) check() (endpoints []string, prefix string, config *tls.Config
 // as any endpoint belongs to the previous cluster: a read is repeated, and a
 // CAS has an unknown result.
 //
-// The Store is also a grant.MultiGetter, a Watcher, a Lineage, a Clock and a
-// Dangers.
+// By grant.As, the Store is also a grant.MultiGetter, a Watcher, a Lineage, a
+// Clock and Dangers.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
 	o = cmp.Or(o, new(Options))
 	endpoints, prefix, config, err := o.check()

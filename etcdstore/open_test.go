@@ -207,3 +207,15 @@ func TestTwoClusters(t *testing.T) {
 		_ = s.Close()
 	}
 }
+
+// TestTooOld: members of a version that may lose writes are no store.
+func TestTooOld(t *testing.T) {
+	for version, old := range map[string]bool{
+		"3.4.20": true, "3.5.4": true, "3.5.5": false, "3.5.21": false, "3.10.0": false, "4.0.0": false, "": false,
+	} {
+		err := tooOld([]member{{err: errors.New("down")}, {status: &clientv3.StatusResponse{Version: version}}})
+		if errors.Is(err, grant.ErrUnfit) != old || (err != nil) != old {
+			t.Errorf("version %s: %v, want ErrUnfit: %v", version, err, old)
+		}
+	}
+}

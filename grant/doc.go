@@ -38,7 +38,7 @@
 // Begin with [Store], the contract. Package storetest checks implementations of
 // it. A store can also be a [MultiGetter], a [Watcher], a [Lineage], a [Clock],
 // [Dangers] or [Paced]. [CheckKey], [CheckValue] and [NotSent] help to
-// implement it, and [ErrNotSent], [ErrDamaged], [ErrOptions] and
-// [ErrUnreachable] are its errors. Programs call the optional methods of a
+// implement it, and [ErrNotSent], [ErrDamaged], [ErrOptions], [ErrUnreachable]
+// and [ErrUnfit] are its errors. Programs call the optional methods of a
 // Store by [As], and see its requests with [Observe].
 package grant

@@ -96,9 +96,15 @@ var (
 	// ErrOptions means that the options are invalid.
 	ErrOptions = errors.New("grant: invalid options of a store")
 
-	// ErrUnreachable means that the store does not answer; etcd, also that it
-	// has no leader. The same options may succeed later.
+	// ErrUnreachable means that the store does not answer, or says that it
+	// cannot yet: etcd without a leader, a database that is starting. The same
+	// options may succeed later.
 	ErrUnreachable = errors.New("grant: the store does not answer")
+
+	// ErrUnfit means that the store is configured or built so that it may lose,
+	// undo or change writes, or that it has lost some. Waiting does not help. A
+	// Store that was opened may become unfit: its calls then fail with it.
+	ErrUnfit = errors.New("grant: the store may lose or undo writes")
 )
 
 // A MultiGetter is a Store that reads many keys in one round trip. It returns a

@@ -103,9 +103,9 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 }
 
 // Open returns a Store once the API server has answered. It creates the Lease
-// firn-identity if it does not exist. It fails if that takes longer than
-// Timeout or ctx is done, if the user may not read Leases, and if the namespace
-// does not exist.
+// firn-identity if it does not exist. Its error matches grant.ErrUnreachable if
+// that takes longer than Timeout or ctx is done. It also fails if the user may
+// not read Leases, and if the namespace does not exist.
 //
 // The Store is safe for concurrent use by multiple goroutines, and any number
 // of Stores may use a prefix.
@@ -113,8 +113,8 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 // Get and List are linearizable. Reads are repeated up to three times if the
 // API server is overloaded or does not answer. A write is sent once.
 //
-// The Store is also a grant.MultiGetter, a Watcher, a Lineage, a Dangers and
-// Paced.
+// By grant.As, the Store is also a grant.MultiGetter, a Watcher, a Lineage,
+// Dangers and Paced.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
 	o = cmp.Or(o, new(Options))
 	prefix, err := o.check()

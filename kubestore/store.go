@@ -25,6 +25,7 @@ var (
 	_ grant.Watcher     = (*store)(nil)
 	_ grant.Lineage     = (*store)(nil)
 	_ grant.Dangers     = (*store)(nil)
+	_ grant.Paced       = (*store)(nil)
 )
 
 const (

@@ -13,19 +13,13 @@ import (
 
 var errClosed = fmt.Errorf("%w: s3store: the store is closed", grant.ErrNotSent)
 
-// An unfit error says why a server cannot be a store.
-type unfit struct{ fault string }
-
-func (e *unfit) Error() string {
-	return "this server " + e.fault + ": it cannot be a store; docs/object-store.md lists servers that can"
+// unfitf returns an error that says why a server cannot be a store.
+func unfitf(format string, args ...any) error {
+	return fmt.Errorf("%w: this server %s: it cannot be a store; docs/object-store.md lists servers that can",
+		grant.ErrUnfit, fmt.Sprintf(format, args...))
 }
 
-func unfitf(format string, args ...any) error { return &unfit{fmt.Sprintf(format, args...)} }
-
-func isUnfit(err error) bool {
-	_, ok := errors.AsType[*unfit](err)
-	return ok
-}
+func isUnfit(err error) bool { return errors.Is(err, grant.ErrUnfit) }
 
 // codeOf returns the code and the status of an answer that reports an error;
 // status 0 means that no answer came.

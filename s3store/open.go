@@ -106,15 +106,16 @@ func (o *Options) Check() error {
 
 // Open returns a Store once the server has answered and is known to be fit: it
 // runs the probe unless another member has run it within a day. It finds
-// credentials as every AWS tool does. It fails if the first answer takes longer
-// than Timeout, if ctx is done, and if the server is not fit.
+// credentials as every AWS tool does. Its error matches grant.ErrUnreachable if
+// the first answer takes longer than Timeout or ctx is done, and grant.ErrUnfit
+// if the server is not fit.
 //
 // The Store is safe for concurrent use by multiple goroutines, and any number
 // of Stores may use a prefix. A write is sent once; reads are repeated up to
 // three times.
 //
-// The Store is also a grant.MultiGetter, a Lineage, a Clock, a Dangers and
-// Paced.
+// By grant.As, the Store is also a grant.MultiGetter, a Lineage, a Clock,
+// Dangers and Paced.
 func Open(ctx context.Context, o *Options) (grant.Store, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func (s *store) diagnose(ctx context.Context, err error) error {
 	case isUnfit(err):
 		return fmt.Errorf("s3store: %s: %w", where, err)
 	case ctx.Err() != nil:
-		return fmt.Errorf("s3store: %s: %w", where, ctx.Err())
+		err = ctx.Err()
 	case strings.Contains(err.Error(), "get identity: get credentials"):
 		return fmt.Errorf("s3store: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use any other way "+
 			"that AWS tools know: %w", err)

@@ -79,10 +79,10 @@ func (s *store) recall(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// examine probes the server, and keeps the result. An error that is not an
-// *unfit says nothing about the server. If it is unfit, this store sends no CAS
-// any more, whatever a later probe says: a fault that shows now and then
-// remains one. Other stores probe when they look for the result.
+// examine probes the server, and keeps the result. An error that does
+// not match grant.ErrUnfit says nothing about the server. If it is unfit, this
+// store sends no CAS any more, whatever a later probe says: a fault that shows
+// now and then remains one. Other stores probe when they look for the result.
 func (s *store) examine(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()

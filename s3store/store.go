@@ -23,6 +23,7 @@ var (
 	_ grant.Lineage     = (*store)(nil)
 	_ grant.Clock       = (*store)(nil)
 	_ grant.Dangers     = (*store)(nil)
+	_ grant.Paced       = (*store)(nil)
 )
 
 const (

@@ -21,9 +21,6 @@ var (
 )
 
 var (
-	// errFileSystem: a store on this file system would not be safe.
-	errFileSystem = errors.New("dirstore: unsuitable file system")
-
 	// errNotStore: the directory contains other files, or its marker is invalid.
 	errNotStore = errors.New("dirstore: the directory is not a store")
 

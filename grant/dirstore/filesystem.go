@@ -1,6 +1,10 @@
 package dirstore
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/firnid/firn/grant"
+)
 
 // A fileSystem is a kind of file system and its suitability for a store.
 type fileSystem struct {
@@ -25,9 +29,9 @@ func (f fileSystem) check(path string, allowVolatile bool) error {
 	case f.use == volatile:
 		return fmt.Errorf("%w: %s is on %s, which is lost with the machine or the container, and then IDs repeat: use a "+
 			"directory on a disk or a mounted volume, or accept that (AllowVolatile, or ?volatile=true in a URL)",
-			errFileSystem, path, f.name)
+			grant.ErrUnfit, path, f.name)
 	}
 	return fmt.Errorf("%w: %s is on %s, which is not known to keep what a store writes: use a directory on a local "+
-		"disk with ext4, XFS, Btrfs, ZFS, APFS or NTFS, or, for several machines, etcd or a database", errFileSystem, path,
+		"disk with ext4, XFS, Btrfs, ZFS, APFS or NTFS, or, for several machines, etcd or a database", grant.ErrUnfit, path,
 		f.name)
 }

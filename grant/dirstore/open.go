@@ -31,8 +31,8 @@ type Options struct {
 }
 
 // Open opens the store in a directory. Several Stores, in one process or many,
-// may have the same directory open. ctx limits the wait for another process that
-// is creating the store.
+// may have the same directory open. ctx limits the wait for another process
+// that is creating the store.
 //
 // All processes must be able to read and write the store's files, as processes
 // of one user can. For several users, create a directory that belongs to a
@@ -53,6 +53,10 @@ type Options struct {
 // suspended keeps those that it holds, which are at most those of the records
 // that it was writing. If the disk does not answer, the call returns soon after
 // its context is done, and its operation keeps the lock until the disk answers.
+//
+// The error matches grant.ErrUnfit if the file system may lose what is written,
+// and ErrNoStore if there is no store. By grant.As, the Store is also a
+// grant.Clock and Paced.
 func Open(ctx context.Context, path string, o *Options) (grant.Store, error) {
 	s, err := openStore(ctx, path, o)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 var (
 	_ grant.Store = (*store)(nil)
 	_ grant.Clock = (*store)(nil)
+	_ grant.Paced = (*store)(nil)
 )
 
 // A store is the grant.Store that Open returns.

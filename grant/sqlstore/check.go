@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/firnid/firn/grant"
 )
 
 // checkEvery is how often a Store checks whether Open would still accept the
@@ -42,7 +44,7 @@ func (s *store) judge(ctx context.Context) error {
 	switch {
 	case unfit == nil:
 		s.unfit.Store(nil)
-	case errors.Is(unfit, ErrUnfit), errors.Is(unfit, ErrReplica):
+	case errors.Is(unfit, grant.ErrUnfit), errors.Is(unfit, ErrReplica):
 		s.unfit.Store(&unfit)
 	default:
 		return unfit

@@ -2,8 +2,14 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -52,6 +58,7 @@ type Dialect struct {
 	duplicate codes // because the key already exists
 	missing   codes // because the table does not exist
 	denied    codes // because the user lacks a permission
+	down      codes // the server may answer later
 
 	// begin and commit are statements around one that reads or writes. They end
 	// a transaction left open on a connection, and commit what a CAS has
@@ -87,6 +94,24 @@ func (d *Dialect) hasCode(err error, among codes) bool {
 	}
 	code := d.code(err)
 	return code != "" && slices.ContainsFunc(among, func(c string) bool { return strings.HasPrefix(code, c) })
+}
+
+// isDown reports whether a server does not answer, or says that it cannot yet,
+// and not that it and the client do not agree on TLS.
+func (d *Dialect) isDown(err error) bool {
+	if d.code(err) != "" {
+		return d.hasCode(err, d.down)
+	}
+	op, isOp := errors.AsType[*net.OpError](err)
+	switch {
+	case isOp && op.Op == "remote error", // an alert, as crypto/tls says
+		errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(tls.RecordHeaderError)),
+		errors.As(err, new(x509.UnknownAuthorityError)), errors.As(err, new(x509.HostnameError)),
+		errors.As(err, new(x509.CertificateInvalidError)):
+		return false
+	}
+	_, isNetwork := errors.AsType[net.Error](err) // a deadline is one too
+	return isNetwork || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn)
 }
 
 // split splits the name of a table in Options; the schema may be empty.

@@ -13,9 +13,9 @@
 //
 // Open rejects a database that is a replica or is configured to lose commits,
 // and an unsuitable table. An open Store repeats these checks every 10 seconds,
-// except for writing rows, and its calls fail while one of them fails. Check
-// reports other dangers, such as replicas for which the primary does not wait,
-// or no longer waits; call it now and then.
+// except for writing rows, and its calls fail while one of them fails. As a
+// grant.Dangers, it reports others, such as replicas for which the primary does
+// not wait, or no longer waits; ask it now and then.
 //
 // Every read and write detects a primary that has become a replica. Its
 // connections are then closed, so that the pool finds the new primary if the

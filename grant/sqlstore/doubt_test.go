@@ -145,7 +145,7 @@ func TestDangers(t *testing.T) {
 		if err != nil || len(found) > 1 || !strings.Contains(strings.Join(found, ""), step.want) || (step.want == "") != (len(found) == 0) {
 			t.Errorf("Dangers = %q, %v, want %q", found, err, step.want)
 		}
-		if _, err := s.Get(t.Context(), "a"); errors.Is(err, ErrUnfit) != strings.Contains(step.want, "no node ID") {
+		if _, err := s.Get(t.Context(), "a"); errors.Is(err, grant.ErrUnfit) != strings.Contains(step.want, "no node ID") {
 			t.Errorf("with %q: Get = %v", step.want, err)
 		}
 	}

@@ -55,6 +55,11 @@ func newFake() *fake {
 
 func (f *fake) open() *sql.DB { return sql.OpenDB(f) }
 
+// fails makes every connection fail.
+func (f *fake) fails(err error) {
+	f.fault = func(string, func()) error { return err }
+}
+
 func (f *fake) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -10,11 +10,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/firnid/firn/grant"
 )
 
 // MySQL returns the dialect of MySQL 5.7 and MariaDB 10.3 and later, with
 // InnoDB. The function number returns the server's error number for an error of
-// the driver, or 0 if it has none.
+// the driver, 2013 if the error means that the connection was lost, or 0.
 //
 // Connections must commit each statement by itself: Open rejects a database
 // whose sessions begin with autocommit = 0, so set it to 1 in the driver's
@@ -35,7 +37,12 @@ func MySQL(number func(error) uint16) *Dialect {
 		primary:         []string{"CASE WHEN CAST(@@global.read_only AS CHAR) IN ('0', 'OFF') THEN 0 ELSE -1 END"},
 		clock:           "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)), {P}",
 		clockResolution: time.Millisecond,
-		code:            func(err error) string { return strconv.Itoa(int(number(err))) },
+		code: func(err error) string {
+			if n := number(err); n != 0 {
+				return strconv.Itoa(int(n))
+			}
+			return ""
+		},
 		refused: codes{"1205", "1213", "1020", // lock wait, deadlock, snapshot
 			"1290", "1792", "1836", // read only
 			"1044", "1045", "1049", "1142", "1143", "1146", // who, which database and table
@@ -45,6 +52,7 @@ func MySQL(number func(error) uint16) *Dialect {
 		duplicate: codes{"1062"},
 		missing:   codes{"1146"},
 		denied:    codes{"1142", "1143"},
+		down:      codes{"1040", "1203", "1053", "1077", "2013"}, // too many connections, shutting down, lost
 		begin:     "ROLLBACK",
 		commit:    "COMMIT",
 		// A privileged user can write even to a server that is read_only: to one
@@ -121,26 +129,26 @@ func checkMySQL(ctx context.Context, db *sql.DB) error {
 	switch flush := set["innodb_flush_log_at_trx_commit"]; {
 	case session["autocommit"] != "ON":
 		return fmt.Errorf("%w: autocommit is %s: nothing would be committed; set it to 1 in the driver's options",
-			ErrUnfit, session["autocommit"])
+			grant.ErrUnfit, session["autocommit"])
 	case session["transaction_isolation"] == "READ-UNCOMMITTED", session["tx_isolation"] == "READ-UNCOMMITTED":
 		return fmt.Errorf("%w: the isolation level is READ UNCOMMITTED: reads show uncommitted data; set "+
-			"transaction_isolation to REPEATABLE-READ", ErrUnfit)
+			"transaction_isolation to REPEATABLE-READ", grant.ErrUnfit)
 	case session["sql_log_bin"] == "OFF":
 		return fmt.Errorf("%w: sql_log_bin is OFF in this user's sessions: no replica receives the commits; remove it "+
-			"from the driver's options and from init_connect", ErrUnfit)
+			"from the driver's options and from init_connect", grant.ErrUnfit)
 	case session["wsrep_on"] == "OFF" && set["wsrep_on"] == "ON":
 		return fmt.Errorf("%w: wsrep_on is OFF in this user's sessions: no other node of the Galera cluster receives the "+
-			"commits; remove it from the driver's options and from init_connect", ErrUnfit)
+			"commits; remove it from the driver's options and from init_connect", grant.ErrUnfit)
 	case flush != "1":
 		return fmt.Errorf("%w: innodb_flush_log_at_trx_commit is %s: a power loss would undo commits; set it to 1",
-			ErrUnfit, flush)
+			grant.ErrUnfit, flush)
 	case slices.Contains([]string{"nosync", "littlesync"}, strings.ToLower(set["innodb_flush_method"])):
 		return fmt.Errorf("%w: innodb_flush_method is %s, which does not wait for the disk: a power loss would undo "+
-			"commits; set it to fsync or O_DIRECT", ErrUnfit, set["innodb_flush_method"])
+			"commits; set it to fsync or O_DIRECT", grant.ErrUnfit, set["innodb_flush_method"])
 	case set["log_bin"] == "ON" && set["sync_binlog"] != "1":
 		// After a crash, InnoDB undoes what the binary log does not contain.
 		return fmt.Errorf("%w: the binary log is enabled and sync_binlog is %s: a power loss would undo commits; set it "+
-			"to 1", ErrUnfit, set["sync_binlog"])
+			"to 1", grant.ErrUnfit, set["sync_binlog"])
 	}
 	return nil
 }

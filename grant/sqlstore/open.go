@@ -58,8 +58,13 @@ func Schema(d *Dialect, table string) ([]string, error) {
 
 // Open returns a Store over a database. It checks that the database is
 // suitable, a primary that writes its commits to disk, and that the table is
-// like one made by Schema. For the latter it writes rows that it rolls back. If
-// the database is unreachable, the error is the driver's.
+// like one made by Schema. For the latter it writes rows that it rolls back.
+//
+// The error matches grant.ErrUnreachable and the driver's error if the database
+// does not answer, is starting or stopping, or has no more connections,
+// grant.ErrUnfit if it is configured to lose commits, or if the table is
+// unsuitable: it may change keys and values, was emptied, or has lost the row
+// that identifies it, and ErrReplica, ErrNoTable or grant.ErrOptions.
 //
 // The Store is safe for concurrent use by multiple goroutines, and any number
 // of Stores in any number of processes may use one table.
@@ -79,8 +84,9 @@ func Schema(d *Dialect, table string) ([]string, error) {
 // finds a dead connection, or conflicts with others, retries for about half a
 // second, and never beyond its context.
 //
-// The Store also implements grant.Dangers, which finds, for example, replicas
-// that may lack commits when they are promoted.
+// By grant.As, the Store is also a grant.MultiGetter, a Lineage, a Clock and
+// Dangers, which finds, for example, replicas that may lack commits when they
+// are promoted.
 func Open(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (grant.Store, error) {
 	s, err := openStore(ctx, db, d, o)
 	if err != nil {
@@ -99,8 +105,19 @@ func openStore(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*store,
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.prepare(ctx); err != nil {
 		s.cancel()
+		if d.isDown(err) {
+			err = &unreachable{err}
+		}
 		return nil, err
 	}
 	s.done.Go(s.watch)
 	return s, nil
 }
+
+// An unreachable error is one of a driver that also matches
+// grant.ErrUnreachable.
+type unreachable struct{ error }
+
+func (e *unreachable) Error() string        { return grant.ErrUnreachable.Error() + ": " + e.error.Error() }
+func (e *unreachable) Is(target error) bool { return target == grant.ErrUnreachable }
+func (e *unreachable) Unwrap() error        { return e.error }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/firnid/firn/grant"
 )
 
 // settings makes the commit of a statement independent of the session's
@@ -52,6 +54,7 @@ func PostgreSQL() *Dialect {
 		readOnly: codes{"25006"}, // a duplicate is handled by ON CONFLICT
 		missing:  codes{"42P01"},
 		denied:   codes{"42501"},
+		down:     codes{"57P01", "57P02", "57P03", "53300", "08"}, // stopping, starting, too many connections, lost
 		settle:   `SELECT {P}, txid_current_if_assigned() IS NULL`,
 		faults:   faultsPostgreSQL,
 		check:    checkPostgreSQL,
@@ -90,10 +93,10 @@ func checkPostgreSQL(ctx context.Context, db *sql.DB) error {
 	case readOnly != "off":
 		return fmt.Errorf("%w: default_transaction_read_only is %s for this user; set it to off", ErrReplica, readOnly)
 	case fsync != "on":
-		return fmt.Errorf("%w: fsync is %s: a power loss would undo commits; set fsync = on", ErrUnfit, fsync)
+		return fmt.Errorf("%w: fsync is %s: a power loss would undo commits; set fsync = on", grant.ErrUnfit, fsync)
 	case full != "on":
 		return fmt.Errorf("%w: full_page_writes is %s: a power loss may damage the table; set full_page_writes = on",
-			ErrUnfit, full)
+			grant.ErrUnfit, full)
 	}
 	return nil
 }

@@ -35,11 +35,6 @@ var (
 	// ErrReplica means that the database is a replica or read-only: it may show
 	// stale data.
 	ErrReplica = errors.New("sqlstore: the database is a replica or read-only")
-
-	// ErrUnfit means that the database is configured to lose commits, or that
-	// the table is unsuitable: it may change keys and values, was emptied, or
-	// has lost the row that identifies it.
-	ErrUnfit = errors.New("sqlstore: unsuitable database or table")
 )
 
 // identityKey is the row that identifies the table. No key of a Store begins
@@ -575,7 +570,7 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 		return "", 0, fmt.Errorf("%w: table %s has no row %s, or an empty one: it was emptied, or something other than "+
 			"Firn has removed rows. Stop all members, restore the table and fence; "+
 			"if no other row is missing, INSERT INTO %s (k, v, n) VALUES ('%s', 'a new random text', 1) and fence",
-			ErrUnfit, s.table, identityKey, s.table, identityKey)
+			grant.ErrUnfit, s.table, identityKey, s.table, identityKey)
 	}
 	s.newest.mu.Lock()
 	defer s.newest.mu.Unlock()

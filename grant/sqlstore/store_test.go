@@ -2,8 +2,11 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/x509"
 	"database/sql/driver"
 	"errors"
+	"io"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -143,22 +146,40 @@ func TestOpen(t *testing.T) {
 	}{
 		{"no table", func(f *fake, o *Options) { o.Create = false }, ErrNoTable, "firn_grants"},
 		{"replica", func(f *fake, _ *Options) { f.replica = true }, ErrReplica, "primary"},
-		{"fsync", func(f *fake, _ *Options) { f.settings[0] = "off" }, ErrUnfit, "fsync = on"},
-		{"pages", func(f *fake, _ *Options) { f.settings[1] = "off" }, ErrUnfit, "full_page_writes = on"},
+		{"fsync", func(f *fake, _ *Options) { f.settings[0] = "off" }, grant.ErrUnfit, "fsync = on"},
+		{"pages", func(f *fake, _ *Options) { f.settings[1] = "off" }, grant.ErrUnfit, "full_page_writes = on"},
 		{"session", func(f *fake, _ *Options) { f.settings[2] = "on" }, ErrReplica, "default_transaction_read_only"},
-		{"unlogged", func(f *fake, _ *Options) { f.kind = "u" }, ErrUnfit, "is unlogged"},
+		{"unlogged", func(f *fake, _ *Options) { f.kind = "u" }, grant.ErrUnfit, "is unlogged"},
 		{"a copy", func(f *fake, _ *Options) { f.copied = true }, ErrReplica, "is a copy"},
 		{"name", func(_ *fake, o *Options) { o.Table = "a; DROP TABLE b" }, grant.ErrOptions, "a-z, 0-9 and _"},
 		{"deep name", func(_ *fake, o *Options) { o.Table = "a.b.c" }, grant.ErrOptions, "a-z, 0-9 and _"},
-		{"emptied", func(f *fake, o *Options) { f.rows = map[string]fakeRow{}; o.Create = false }, ErrUnfit, "emptied"},
-		{"identity lost", func(f *fake, o *Options) { f.rows = map[string]fakeRow{"a": {[]byte("1"), 1}} }, ErrUnfit, "emptied"},
+		{"emptied", func(f *fake, o *Options) { f.rows = map[string]fakeRow{}; o.Create = false }, grant.ErrUnfit, "emptied"},
+		{"nobody there", func(f *fake, _ *Options) { f.fails(&net.OpError{Op: "dial", Err: errors.New("refused")}) }, grant.ErrUnreachable, "refused"},
+		{"silent", func(f *fake, _ *Options) { f.fails(context.DeadlineExceeded) }, grant.ErrUnreachable, "deadline"},
+		{"hangs up", func(f *fake, _ *Options) { f.fails(io.ErrUnexpectedEOF) }, grant.ErrUnreachable, "EOF"},
+		{"starting", func(f *fake, _ *Options) { f.fails(fakeError("57P03")) }, grant.ErrUnreachable, "57P03"},
+		{"stopping, after some statements", func(f *fake, _ *Options) {
+			f.fault = func(what string, _ func()) error {
+				if what == "INSERT" {
+					return fakeError("57P01")
+				}
+				return nil
+			}
+		}, grant.ErrUnreachable, "57P01"},
+		{"wrong password", func(f *fake, _ *Options) { f.fails(fakeError("28P01")) }, nil, "28P01"},
+		{"closed pipe", func(f *fake, _ *Options) { f.fails(io.ErrClosedPipe) }, nil, "closed pipe"},
+		{"another authority", func(f *fake, _ *Options) {
+			f.fails(&net.OpError{Op: "remote error", Err: x509.UnknownAuthorityError{}})
+		}, nil, "unknown authority"},
+		{"identity lost", func(f *fake, o *Options) { f.rows = map[string]fakeRow{"a": {[]byte("1"), 1}} }, grant.ErrUnfit, "emptied"},
 	} {
 		f := newFake()
 		o := &Options{Create: true}
 		test.spoil(f, o)
 		db := f.open()
 		_, err := openStore(t.Context(), db, PostgreSQL(), o)
-		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.words) {
+		if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.words) ||
+			errors.Is(err, grant.ErrUnreachable) != (test.want == grant.ErrUnreachable) {
 			t.Errorf("%s: %v, want %v with %q", test.name, err, test.want, test.words)
 		}
 		_ = db.Close()
@@ -173,8 +194,8 @@ func TestBecomesUnfit(t *testing.T) {
 		spoil, fix func(f *fake)
 		want       error
 	}{
-		{"fsync", func(f *fake) { f.settings[0] = "off" }, func(f *fake) { f.settings[0] = "on" }, ErrUnfit},
-		{"unlogged", func(f *fake) { f.kind = "u" }, func(f *fake) { f.kind = "p" }, ErrUnfit},
+		{"fsync", func(f *fake) { f.settings[0] = "off" }, func(f *fake) { f.settings[0] = "on" }, grant.ErrUnfit},
+		{"unlogged", func(f *fake) { f.kind = "u" }, func(f *fake) { f.kind = "p" }, grant.ErrUnfit},
 		{"a copy", func(f *fake) { f.copied = true }, func(f *fake) { f.copied = false }, ErrReplica},
 		// It may be the server that was replaced, over an old connection.
 		{"read-only", func(f *fake) { f.settings[2] = "on" }, func(*fake) {}, nil},

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/firnid/firn/grant"
 )
 
 // prepare finds the table, creates it if requested, and checks that it keeps what
@@ -76,7 +78,7 @@ func (s *store) checkTable(ctx context.Context) error {
 	case isCopy:
 		return fmt.Errorf("%w: table %s %s", ErrReplica, s.table, fault)
 	}
-	return fmt.Errorf("%w: table %s %s", ErrUnfit, s.table, fault)
+	return fmt.Errorf("%w: table %s %s", grant.ErrUnfit, s.table, fault)
 }
 
 // identify checks that the table has an identity, and creates one if the table
@@ -111,7 +113,7 @@ func (s *store) probe(ctx context.Context) error {
 	case err == nil, s.dialect.hasCode(err, s.dialect.denied), s.dialect.hasCode(err, s.dialect.readOnly):
 		return nil
 	case s.dialect.hasCode(err, s.dialect.refused):
-		err = fmt.Errorf("%w: %w", ErrUnfit, err)
+		err = fmt.Errorf("%w: %w", grant.ErrUnfit, err)
 	}
 	return fmt.Errorf("sqlstore: write to table %s and read it back: %w", s.table, err)
 }
@@ -136,7 +138,7 @@ func (s *store) probeOnce(ctx context.Context) error {
 	upper[len(upper)-4] = 'A'
 
 	damaged := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: it differs from a table that Firn creates, or has triggers", ErrUnfit,
+		return fmt.Errorf("%w: %s: it differs from a table that Firn creates, or has triggers", grant.ErrUnfit,
 			fmt.Sprintf(format, args...))
 	}
 	change := func(statement string, args ...any) (int64, error) {

@@ -12,7 +12,6 @@ import (
 	"log"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +87,7 @@ func preparePostgreSQL(u *parsed) (opener, error) {
 	}
 	c.OnNotice = keepWarning
 	o.Warnings = takeWarnings
-	return openTable(func() *sql.DB { return stdlib.OpenDB(*c) }, sqlstore.PostgreSQL(), o, u, func(err error) error {
+	return openTable(func() *sql.DB { return stdlib.OpenDB(*c) }, sqlstore.PostgreSQL(), o, u, func(err error) *Error {
 		where := "postgres " + u.hosts
 		pg, answered := errors.AsType[*pgconn.PgError](err)
 		if !answered {
@@ -96,10 +95,6 @@ func preparePostgreSQL(u *parsed) (opener, error) {
 		}
 		e := fault(hintsPostgreSQL[pg.Code], "%s: %s", where, pg.Message) // earlier errors, such as of TLS, matter less
 		e.InvalidURL = pg.Code == "42704" && pg.Severity == "FATAL"       // an unknown setting, when connecting
-		// It is starting or shutting down, has too many connections, or lost
-		// this one.
-		e.Unreachable = slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, pg.Code) ||
-			strings.HasPrefix(pg.Code, "08")
 		return e
 	}), nil
 }
@@ -152,6 +147,9 @@ func prepareMySQL(u *parsed) (opener, error) {
 		if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 			return e.Number
 		}
+		if errors.Is(err, mysql.ErrInvalidConn) {
+			return lostMySQL
+		}
 		return 0
 	}
 	dialect := sqlstore.MySQL(number)
@@ -199,18 +197,17 @@ func prepareMySQL(u *parsed) (opener, error) {
 	if err != nil {
 		return nil, wrong("", "mysql: %w", err)
 	}
-	return openTable(func() *sql.DB { return sql.OpenDB(connector) }, dialect, o, u, func(err error) error {
+	return openTable(func() *sql.DB { return sql.OpenDB(connector) }, dialect, o, u, func(err error) *Error {
 		where, n := "mysql "+c.Addr, number(err)
 		if hint := hintsMySQL[n]; hint != "" {
 			return fault(hint, "%s: %w", where, innermost(err))
 		}
-		e := networkFault(where, err, "tls=true and ca=FILE", "cert=FILE and key=FILE")
-		// Too many connections, shutting down, or it closed the connection.
-		e.Unreachable = e.Unreachable || slices.Contains([]uint16{1040, 1053, 1077, 1203}, n) ||
-			errors.Is(err, mysql.ErrInvalidConn)
-		return e
+		return networkFault(where, err, "tls=true and ca=FILE", "cert=FILE and key=FILE")
 	}), nil
 }
+
+// lostMySQL is the number of a lost connection, as sqlstore.MySQL wants it.
+const lostMySQL = 2013
 
 // hintsMySQL says what to do, by the server's number.
 var hintsMySQL = map[uint16]string{
@@ -233,7 +230,7 @@ func tableOptions(u *parsed, d *sqlstore.Dialect) (*sqlstore.Options, error) {
 // openTable returns what opens the table of a database, and closes the database
 // if that fails. explain makes an *Error of an error that is not sqlstore's.
 func openTable(connect func() *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed,
-	explain func(error) error) opener {
+	explain func(error) *Error) opener {
 	return func(ctx context.Context) (grant.Store, error) {
 		ctx, cancel := context.WithTimeout(ctx, u.timeout)
 		defer cancel()
@@ -252,11 +249,13 @@ func openTable(connect func() *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options,
 			return nil, fault("check the database name; to create the table, add ?create=true once, "+
 				"or run: "+strings.Join(schema, "; "),
 				"%s: %w in database %q", u.scheme, err, u.path)
-		case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
+		case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, grant.ErrUnfit):
 			return nil, fault("do not drop the table: IDs would repeat; see docs/stores.md for what Firn needs of a database",
 				"%s: %w", u.scheme, err)
 		}
-		return nil, explain(err)
+		e := explain(err)
+		e.Unreachable = errors.Is(err, grant.ErrUnreachable)
+		return nil, e
 	}
 }
 
@@ -286,7 +285,5 @@ func networkFault(where string, err error, ca, cert string) *Error {
 	if hint == "" && (isNetworkOp || errors.Is(err, context.DeadlineExceeded)) {
 		hint = "check that it is running, that host and port are right, and that no firewall is in between"
 	}
-	e := fault(hint, "%s: %w", where, innermost(err))
-	e.Unreachable = isNetwork(err)
-	return e
+	return fault(hint, "%s: %w", where, innermost(err))
 }

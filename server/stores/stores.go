@@ -97,8 +97,8 @@ func prepare(text string) (*parsed, opener, error) {
 func (u *parsed) hide(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
-		e = &Error{Err: err, InvalidURL: errors.Is(err, grant.ErrOptions)}
-		e.Unreachable = isNetwork(err) || errors.Is(err, grant.ErrUnreachable)
+		e = &Error{Err: err, InvalidURL: errors.Is(err, grant.ErrOptions),
+			Unreachable: errors.Is(err, grant.ErrUnreachable)}
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
 		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, redacted))

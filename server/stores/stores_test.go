@@ -97,7 +97,7 @@ func isolation(t *testing.T, kind string, server *sqltest.Server) {
 		db := sql.OpenDB(connector)
 		defer db.Close()
 		_, err = sqlstore.Open(t.Context(), db, sqlstore.MySQL(func(error) uint16 { return 0 }), &sqlstore.Options{Create: true})
-		if !errors.Is(err, sqlstore.ErrUnfit) || !strings.Contains(err.Error(), "autocommit") {
+		if !errors.Is(err, grant.ErrUnfit) || !strings.Contains(err.Error(), "autocommit") {
 			t.Errorf("%v, want ErrUnfit for autocommit", err)
 		}
 	})

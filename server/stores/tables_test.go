@@ -46,31 +46,31 @@ var handmadePostgreSQL = []handmade{
 	{"a trigger that is off", usualPostgreSQL + `CREATE TRIGGER x BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION nothing(); ALTER TABLE T DISABLE TRIGGER x`, nil, ""},
 
 	{"collation of a language", `CREATE TABLE T (k varchar(256) COLLATE "en-x-icu" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`,
-		sqlstore.ErrUnfit, "order of their bytes"},
-	{"collation without case", `CREATE TABLE T (k varchar(256) COLLATE nocase PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrUnfit, "not inserted"},
-	{"index of another collation", `CREATE TABLE T (k varchar(256) COLLATE "C" NOT NULL, v bytea NOT NULL, n bigint NOT NULL); CREATE UNIQUE INDEX T_ix ON T (k COLLATE nocase); ID`, sqlstore.ErrUnfit, "not inserted"},
-	{"short key", `CREATE TABLE T (k varchar(100) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrUnfit, "too long"},
-	{"padded key", `CREATE TABLE T (k char(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrUnfit, "order of their bytes"},
-	{"key of a domain", `CREATE DOMAIN T_small AS varchar(256) COLLATE "C" CHECK (value = lower(value)); CREATE TABLE T (k T_small PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrUnfit, "T_small"},
-	{"key of bytes", `CREATE TABLE T (k bytea PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrUnfit, "bytea"},
-	{"values of text", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v text NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrUnfit, "read back as another"},
-	{"generated counter", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL GENERATED ALWAYS AS (1) STORED)`, sqlstore.ErrUnfit, `column "n"`},
-	{"another column", usualPostgreSQL + `ALTER TABLE T ADD who text NOT NULL DEFAULT ''; ALTER TABLE T ALTER who DROP DEFAULT`, sqlstore.ErrUnfit, `column "who"`},
-	{"keys twice", `CREATE TABLE T (k varchar(256) COLLATE "C" NOT NULL, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrUnfit, "ON CONFLICT"},
+		grant.ErrUnfit, "order of their bytes"},
+	{"collation without case", `CREATE TABLE T (k varchar(256) COLLATE nocase PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, grant.ErrUnfit, "not inserted"},
+	{"index of another collation", `CREATE TABLE T (k varchar(256) COLLATE "C" NOT NULL, v bytea NOT NULL, n bigint NOT NULL); CREATE UNIQUE INDEX T_ix ON T (k COLLATE nocase); ID`, grant.ErrUnfit, "not inserted"},
+	{"short key", `CREATE TABLE T (k varchar(100) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, grant.ErrUnfit, "too long"},
+	{"padded key", `CREATE TABLE T (k char(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, grant.ErrUnfit, "order of their bytes"},
+	{"key of a domain", `CREATE DOMAIN T_small AS varchar(256) COLLATE "C" CHECK (value = lower(value)); CREATE TABLE T (k T_small PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, grant.ErrUnfit, "T_small"},
+	{"key of bytes", `CREATE TABLE T (k bytea PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, grant.ErrUnfit, "bytea"},
+	{"values of text", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v text NOT NULL, n bigint NOT NULL); ID`, grant.ErrUnfit, "read back as another"},
+	{"generated counter", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL GENERATED ALWAYS AS (1) STORED)`, grant.ErrUnfit, `column "n"`},
+	{"another column", usualPostgreSQL + `ALTER TABLE T ADD who text NOT NULL DEFAULT ''; ALTER TABLE T ALTER who DROP DEFAULT`, grant.ErrUnfit, `column "who"`},
+	{"keys twice", `CREATE TABLE T (k varchar(256) COLLATE "C" NOT NULL, v bytea NOT NULL, n bigint NOT NULL); ID`, grant.ErrUnfit, "ON CONFLICT"},
 	{"keys at the end of the transaction", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY DEFERRABLE, v bytea NOT NULL, n bigint NOT NULL); ID`, nil, "deferrable"},
-	{"unique values", usualPostgreSQL + `CREATE UNIQUE INDEX T_ix ON T (v)`, sqlstore.ErrUnfit, "T_ix"},
-	{"unlogged", usualPostgreSQL + `ALTER TABLE T SET UNLOGGED`, sqlstore.ErrUnfit, "SET LOGGED"},
-	{"a view", `CREATE TABLE T_of (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); CREATE VIEW T AS SELECT * FROM T_of; ID`, sqlstore.ErrUnfit, "view"},
-	{"heirs", usualPostgreSQL + `CREATE TABLE T_heir () INHERITS (T)`, sqlstore.ErrUnfit, "inherit"},
-	{"a trigger", usualPostgreSQL + `CREATE TRIGGER x BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION nothing()`, sqlstore.ErrUnfit, "triggers"},
-	{"a rule", usualPostgreSQL + `CREATE RULE x AS ON UPDATE TO T DO INSTEAD NOTHING`, sqlstore.ErrUnfit, "rules"},
-	{"row security", usualPostgreSQL + `ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON T USING (k > 'v')`, sqlstore.ErrUnfit, "DISABLE ROW LEVEL SECURITY"},
-	{"a foreign key", usualPostgreSQL + `CREATE TABLE T_of (n bigint PRIMARY KEY); INSERT INTO T_of VALUES (1); ALTER TABLE T ADD CONSTRAINT T_fk FOREIGN KEY (n) REFERENCES T_of ON DELETE CASCADE`, sqlstore.ErrUnfit, "constraints"},
-	{"a check", usualPostgreSQL + `ALTER TABLE T ADD CHECK (length(v) < 1000)`, sqlstore.ErrUnfit, "T_v_check"},
+	{"unique values", usualPostgreSQL + `CREATE UNIQUE INDEX T_ix ON T (v)`, grant.ErrUnfit, "T_ix"},
+	{"unlogged", usualPostgreSQL + `ALTER TABLE T SET UNLOGGED`, grant.ErrUnfit, "SET LOGGED"},
+	{"a view", `CREATE TABLE T_of (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); CREATE VIEW T AS SELECT * FROM T_of; ID`, grant.ErrUnfit, "view"},
+	{"heirs", usualPostgreSQL + `CREATE TABLE T_heir () INHERITS (T)`, grant.ErrUnfit, "inherit"},
+	{"a trigger", usualPostgreSQL + `CREATE TRIGGER x BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION nothing()`, grant.ErrUnfit, "triggers"},
+	{"a rule", usualPostgreSQL + `CREATE RULE x AS ON UPDATE TO T DO INSTEAD NOTHING`, grant.ErrUnfit, "rules"},
+	{"row security", usualPostgreSQL + `ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON T USING (k > 'v')`, grant.ErrUnfit, "DISABLE ROW LEVEL SECURITY"},
+	{"a foreign key", usualPostgreSQL + `CREATE TABLE T_of (n bigint PRIMARY KEY); INSERT INTO T_of VALUES (1); ALTER TABLE T ADD CONSTRAINT T_fk FOREIGN KEY (n) REFERENCES T_of ON DELETE CASCADE`, grant.ErrUnfit, "constraints"},
+	{"a check", usualPostgreSQL + `ALTER TABLE T ADD CHECK (length(v) < 1000)`, grant.ErrUnfit, "T_v_check"},
 
-	{"emptied", usualPostgreSQL + "TRUNCATE T", sqlstore.ErrUnfit, "restore the table and fence"},
-	{"nameless", usualPostgreSQL + "INSERT INTO T VALUES ('v1/a/config', 'x', 1); DELETE FROM T WHERE k = '!identity'", sqlstore.ErrUnfit, "INSERT INTO"},
-	{"an empty name", usualPostgreSQL + "UPDATE T SET v = '' WHERE k = '!identity'", sqlstore.ErrUnfit, "INSERT INTO"},
+	{"emptied", usualPostgreSQL + "TRUNCATE T", grant.ErrUnfit, "restore the table and fence"},
+	{"nameless", usualPostgreSQL + "INSERT INTO T VALUES ('v1/a/config', 'x', 1); DELETE FROM T WHERE k = '!identity'", grant.ErrUnfit, "INSERT INTO"},
+	{"an empty name", usualPostgreSQL + "UPDATE T SET v = '' WHERE k = '!identity'", grant.ErrUnfit, "INSERT INTO"},
 	{"nothing", "SELECT 1", sqlstore.ErrNoTable, "T"},
 }
 
@@ -82,24 +82,24 @@ var handmadeMySQL = []handmade{
 	{"an index more", usualMySQL + "CREATE INDEX T_ix ON T (n)", nil, ""},
 
 	{"keys without case", "CREATE TABLE T (k VARCHAR(256) CHARACTER SET latin1 PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); ID",
-		sqlstore.ErrUnfit, "not inserted"},
-	{"short key", "CREATE TABLE T (k VARBINARY(100) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrUnfit, "too long"},
-	{"values of text", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v TEXT NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrUnfit, "Incorrect string value"},
-	{"short values", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v VARBINARY(1000) NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrUnfit, "too long"},
-	{"generated counter", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT AS (1) STORED)", sqlstore.ErrUnfit, "generated column"},
-	{"another column", usualMySQL + "ALTER TABLE T ADD who INT NOT NULL", sqlstore.ErrUnfit, "who"},
-	{"keys twice", "CREATE TABLE T (k VARBINARY(256) NOT NULL, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrUnfit, "inserted twice"},
-	{"the beginning of keys", "CREATE TABLE T (k VARBINARY(256) NOT NULL, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (k(10))); ID", sqlstore.ErrUnfit, "not inserted"},
-	{"two columns", "CREATE TABLE T (k VARBINARY(256) NOT NULL, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (k, n)); ID", sqlstore.ErrUnfit, "inserted twice"},
-	{"unique counters", usualMySQL + "CREATE UNIQUE INDEX T_ix ON T (n)", sqlstore.ErrUnfit, "not inserted"},
-	{"no transactions", usualMySQL + "ALTER TABLE T ENGINE=MyISAM", sqlstore.ErrUnfit, "ENGINE=InnoDB"},
-	{"a view", "CREATE TABLE T_of (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); CREATE VIEW T AS SELECT * FROM T_of; ID", sqlstore.ErrUnfit, "ordinary table"},
-	{"a trigger", usualMySQL + "CREATE TRIGGER T_x BEFORE UPDATE ON T FOR EACH ROW SET NEW.v = TRIM(NEW.v)", sqlstore.ErrUnfit, "triggers"},
-	{"a foreign key", usualMySQL + "CREATE TABLE T_of (n BIGINT PRIMARY KEY); INSERT INTO T_of VALUES (1); ALTER TABLE T ADD CONSTRAINT T_fk FOREIGN KEY (n) REFERENCES T_of (n) ON DELETE CASCADE", sqlstore.ErrUnfit, "foreign keys"},
+		grant.ErrUnfit, "not inserted"},
+	{"short key", "CREATE TABLE T (k VARBINARY(100) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); ID", grant.ErrUnfit, "too long"},
+	{"values of text", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v TEXT NOT NULL, n BIGINT NOT NULL); ID", grant.ErrUnfit, "Incorrect string value"},
+	{"short values", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v VARBINARY(1000) NOT NULL, n BIGINT NOT NULL); ID", grant.ErrUnfit, "too long"},
+	{"generated counter", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT AS (1) STORED)", grant.ErrUnfit, "generated column"},
+	{"another column", usualMySQL + "ALTER TABLE T ADD who INT NOT NULL", grant.ErrUnfit, "who"},
+	{"keys twice", "CREATE TABLE T (k VARBINARY(256) NOT NULL, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); ID", grant.ErrUnfit, "inserted twice"},
+	{"the beginning of keys", "CREATE TABLE T (k VARBINARY(256) NOT NULL, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (k(10))); ID", grant.ErrUnfit, "not inserted"},
+	{"two columns", "CREATE TABLE T (k VARBINARY(256) NOT NULL, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (k, n)); ID", grant.ErrUnfit, "inserted twice"},
+	{"unique counters", usualMySQL + "CREATE UNIQUE INDEX T_ix ON T (n)", grant.ErrUnfit, "not inserted"},
+	{"no transactions", usualMySQL + "ALTER TABLE T ENGINE=MyISAM", grant.ErrUnfit, "ENGINE=InnoDB"},
+	{"a view", "CREATE TABLE T_of (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); CREATE VIEW T AS SELECT * FROM T_of; ID", grant.ErrUnfit, "ordinary table"},
+	{"a trigger", usualMySQL + "CREATE TRIGGER T_x BEFORE UPDATE ON T FOR EACH ROW SET NEW.v = TRIM(NEW.v)", grant.ErrUnfit, "triggers"},
+	{"a foreign key", usualMySQL + "CREATE TABLE T_of (n BIGINT PRIMARY KEY); INSERT INTO T_of VALUES (1); ALTER TABLE T ADD CONSTRAINT T_fk FOREIGN KEY (n) REFERENCES T_of (n) ON DELETE CASCADE", grant.ErrUnfit, "foreign keys"},
 
-	{"emptied", usualMySQL + "TRUNCATE T", sqlstore.ErrUnfit, "restore the table and fence"},
-	{"nameless", usualMySQL + "INSERT INTO T VALUES ('v1/a/config', 'x', 1); DELETE FROM T WHERE k = '!identity'", sqlstore.ErrUnfit, "INSERT INTO"},
-	{"an empty name", usualMySQL + "UPDATE T SET v = '' WHERE k = '!identity'", sqlstore.ErrUnfit, "INSERT INTO"},
+	{"emptied", usualMySQL + "TRUNCATE T", grant.ErrUnfit, "restore the table and fence"},
+	{"nameless", usualMySQL + "INSERT INTO T VALUES ('v1/a/config', 'x', 1); DELETE FROM T WHERE k = '!identity'", grant.ErrUnfit, "INSERT INTO"},
+	{"an empty name", usualMySQL + "UPDATE T SET v = '' WHERE k = '!identity'", grant.ErrUnfit, "INSERT INTO"},
 	{"nothing", "SELECT 1", sqlstore.ErrNoTable, "T"},
 }
 
@@ -138,7 +138,7 @@ func handmadeTables(t *testing.T, kind string, server *sqltest.Server) {
 				t.Errorf("%v, want %v with %q", err, test.want, words)
 			default:
 				var e *stores.Error
-				if !errors.As(err, &e) || e.Hint == "" && test.want != nil && !errors.Is(err, sqlstore.ErrUnfit) {
+				if !errors.As(err, &e) || e.Hint == "" && test.want != nil && !errors.Is(err, grant.ErrUnfit) {
 					t.Errorf("%v has no hint", err)
 				}
 			}
@@ -158,7 +158,7 @@ func otherLocale(t *testing.T, server *sqltest.Server) {
 	if err == nil {
 		_ = s.Close()
 	}
-	if !errors.Is(err, sqlstore.ErrUnfit) || !strings.Contains(err.Error(), "order of their bytes") {
+	if !errors.Is(err, grant.ErrUnfit) || !strings.Contains(err.Error(), "order of their bytes") {
 		t.Errorf("%v, want ErrUnfit for the collation", err)
 	}
 	works(t, open(t, url+"&table=made"))
@@ -228,7 +228,7 @@ func hiddenTrigger(t *testing.T, server *sqltest.Server) {
 	if err == nil {
 		_ = s.Close()
 	}
-	if !errors.Is(err, sqlstore.ErrUnfit) || !strings.Contains(err.Error(), "trigger") {
+	if !errors.Is(err, grant.ErrUnfit) || !strings.Contains(err.Error(), "trigger") {
 		t.Errorf("%v, want ErrUnfit", err)
 	}
 }
@@ -256,7 +256,7 @@ func unlogged(t *testing.T, server *sqltest.Server) {
 	server.Exec("GRANT BINLOG ADMIN ON *.* TO firn@'127.0.0.1'; SET GLOBAL init_connect = 'SET sql_log_bin = 0';")
 	defer server.Exec("SET GLOBAL init_connect = ''; REVOKE BINLOG ADMIN ON *.* FROM firn@'127.0.0.1';")
 	_, err := stores.Open(t.Context(), server.URL("create=true", "table=unlogged"))
-	if !errors.Is(err, sqlstore.ErrUnfit) || !strings.Contains(err.Error(), "sql_log_bin") {
+	if !errors.Is(err, grant.ErrUnfit) || !strings.Contains(err.Error(), "sql_log_bin") {
 		t.Errorf("%v, want ErrUnfit for sql_log_bin", err)
 	}
 }
