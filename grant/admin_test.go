@@ -240,7 +240,7 @@ func (m *member) Begin(g firn.Grant) (err error) {
 
 func (m *member) Extend(until time.Time) error { return m.g.Extend(until) }
 
-func (m *member) Seal() {
+func (m *member) Stop() {
 	if m.g != nil {
 		m.mark, m.g = m.g.Seal(), nil
 	}

@@ -27,9 +27,9 @@ type Holder interface {
 	// Extend moves the end of the current grant's window to a later time.
 	Extend(until time.Time) error
 
-	// Seal ends the use of the current grant: nothing of it is used after Seal
+	// Stop ends the use of the current grant: nothing of it is used after Stop
 	// has returned. Begin may follow.
-	Seal()
+	Stop()
 
 	// Used returns the exclusive end of all times used under any grant, or the
 	// zero time if no time was used. It never goes back.
@@ -180,7 +180,7 @@ func (k *Keeper) handleEvent(ctx context.Context, m *machine, e *event, timer <-
 			case a.Kind == actionTimer:
 				timer = time.After(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
 			case a.Kind == actionSeal:
-				k.holder.Seal()
+				k.holder.Stop()
 				*e, again = event{Kind: eventSealed}, true
 			default:
 				k.perform(a)
@@ -504,7 +504,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 	defer func() {
 		k.stop()
 		<-k.done
-		k.holder.Seal()
+		k.holder.Stop()
 	}()
 	err := k.Leave(ctx)
 	if err == nil {

@@ -301,7 +301,7 @@ type countingHolder struct {
 
 func (h countingHolder) Begin(firn.Grant) error { return h.err }
 func (h countingHolder) Extend(time.Time) error { return h.err }
-func (h countingHolder) Seal()                  { *h.seals++ }
+func (h countingHolder) Stop()                  { *h.seals++ }
 func (h countingHolder) Used() time.Time        { return time.Time{} }
 
 // TestActLaw: what a Keeper counts, logs and passes on for each action and each

@@ -74,7 +74,7 @@ func (f *foreignCode) Watch(ctx context.Context, key string) <-chan struct{} {
 
 func (f *foreignCode) Begin(firn.Grant) error { f.at("Begin"); return nil }
 func (f *foreignCode) Extend(time.Time) error { f.at("Extend"); return nil }
-func (f *foreignCode) Seal()                  { f.at("Seal") }
+func (f *foreignCode) Stop()                  { f.at("Stop") }
 
 func (f *foreignCode) Used() time.Time {
 	f.at("Used")
@@ -115,7 +115,7 @@ func TestKeeperPanics(t *testing.T) {
 	}
 	for _, site := range []string{
 		"Get", "GetMany", "CAS", "Lineage", "Watch",
-		"Begin", "Extend", "Seal", "Used", "Now", "Logger",
+		"Begin", "Extend", "Stop", "Used", "Now", "Logger",
 	} {
 		t.Run(site, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -146,12 +146,12 @@ func panicAt(t *testing.T, site string) {
 		_ = k.Join(ctx)
 		f.armed.Store(true)
 		_ = k.Demand(ctx)
-	case "Extend", "Seal":
+	case "Extend", "Stop":
 		k = f.keeper(t)
 		hold(t, k)
 		f.armed.Store(true)
 		f.ahead.Store(int64(50 * time.Second))
-		if site == "Seal" {
+		if site == "Stop" {
 			_ = k.Leave(ctx)
 		}
 		_ = k.Demand(ctx)

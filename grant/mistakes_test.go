@@ -64,7 +64,7 @@ func (h *scriptedHolder) grants() []firn.Grant {
 	return slices.Clone(h.begun)
 }
 
-func (h *scriptedHolder) Seal() {
+func (h *scriptedHolder) Stop() {
 	if h.seal != nil {
 		h.seal()
 	}
@@ -107,7 +107,7 @@ func givenBack(t *testing.T, s grant.Store, k *grant.Keeper) time.Time {
 	return mark(t, s)
 }
 
-// checkSealed: everything that a Holder uses until Seal has returned lies below
+// checkSealed: everything that a Holder uses until Stop has returned lies below
 // the mark.
 func checkSealed(t *testing.T) string {
 	s, h := new(memstore.Store), new(scriptedHolder)

@@ -15,7 +15,7 @@ type holder[I firn.AnyID] struct{ sequencer *SequencerOf[I] }
 func (h holder[I]) Begin(g firn.Grant) error {
 	err := h.useGrant(g)
 	if err != nil {
-		h.Seal() // nothing of the previous grant is used either
+		h.Stop() // nothing of the previous grant is used either
 	}
 	h.sequencer.mu.Lock()
 	defer h.sequencer.mu.Unlock()
@@ -52,8 +52,8 @@ func (h holder[I]) Extend(until time.Time) error {
 	return nil
 }
 
-// Seal ends the use of the current grant.
-func (h holder[I]) Seal() {
+// Stop ends the use of the current grant.
+func (h holder[I]) Stop() {
 	q := h.sequencer
 	current := q.current.Load()
 	if current == nil {

@@ -47,7 +47,7 @@ func TestHolder(t *testing.T) {
 	if err := h.Extend(someTime(1)); err != nil {
 		t.Errorf("extended without a generator: %v", err)
 	}
-	h.Seal() // nothing
+	h.Stop() // nothing
 	useless := firn.Grant{Node: 1 << 40}
 	if err := h.Begin(useless); err == nil || m.unusable != err || m.current.Load() != nil {
 		t.Errorf("a grant of no use: %v, %v", err, m.unusable)
@@ -104,7 +104,7 @@ func TestUsedAndCounted(t *testing.T) {
 		want := someTime(used).Add(time.Millisecond)
 		for _, sealed := range []bool{false, true} {
 			if sealed {
-				h.Seal()
+				h.Stop()
 			}
 			if got := h.Used(); !got.Equal(want) {
 				t.Errorf("generator %d, sealed: %t: used %v, want %v", i, sealed, got, want)

@@ -36,7 +36,7 @@ func (m *member) Extend(until time.Time) error {
 	return nil
 }
 
-func (m *member) Seal() { _ = m.Begin(firn.Grant{}) }
+func (m *member) Stop() { _ = m.Begin(firn.Grant{}) }
 
 func (m *member) Used() time.Time {
 	m.mu.Lock()

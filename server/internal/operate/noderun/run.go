@@ -176,7 +176,7 @@ type ConfigError struct{ text string }
 func (e *ConfigError) Error() string { return e.text }
 
 // A runner is one call of Run. It is the Holder of a Keeper, whose goroutine
-// calls Begin, Extend, Seal and Used.
+// calls Begin, Extend, Stop and Used.
 type runner struct {
 	config Config
 	log    *slog.Logger
@@ -234,8 +234,8 @@ func (r *runner) limits() limits {
 	return r.config.limits(min(r.granted, r.window()))
 }
 
-// Seal stops the command and waits until it has ended.
-func (r *runner) Seal() { r.seal(errSealed) }
+// Stop stops the command and waits until it has ended.
+func (r *runner) Stop() { r.seal(errSealed) }
 
 var errSealed = errors.New("the node ID was revoked: the sequencer was fenced, detached or destroyed, or " +
 	"another process holds it")

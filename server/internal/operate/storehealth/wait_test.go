@@ -169,7 +169,7 @@ type holder struct{}
 func (*holder) Begin(firn.Grant) error { return nil }
 func (*holder) Extend(time.Time) error { return nil }
 func (*holder) Used() time.Time        { return time.Time{} }
-func (*holder) Seal()                  {}
+func (*holder) Stop()                  {}
 
 // TestWaitFails: what does not mend by itself ends the wait, at once or later.
 func TestWaitFails(t *testing.T) {
