@@ -42,7 +42,7 @@ func TestLastChange(t *testing.T) {
 			"move": func(ctx context.Context) (any, error) {
 				from, to := grant.Place{Store: s, URL: "dir:/a"}, grant.Place{Store: there, URL: "dir:/b"}
 				s, there = there, s
-				return grant.Move(ctx, "s", from, to, o)
+				return grant.Move(ctx, from, to, "s", o)
 			},
 		}
 		var want grant.Change

@@ -174,7 +174,7 @@ func lawCases(t *testing.T) []lawCase {
 		return usable(func(s Store) (Info, error) { return SetNodes(ctx, s, "s", r, waiting) })
 	}
 	move := func(a, b Store) error {
-		_, err := Move(ctx, "s", Place{a, "etcd://a"}, Place{b, "etcd://b"}, waiting)
+		_, err := Move(ctx, Place{a, "etcd://a"}, Place{b, "etcd://b"}, "s", waiting)
 		return err
 	}
 	return []lawCase{

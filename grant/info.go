@@ -39,10 +39,10 @@ func newInfo(name string, c Config) Info {
 	return Info{Name: name, State: Attached, Config: c, Incarnation: 1, LongestWindow: c.Window}
 }
 
-// Check returns an error if the sequencer has another configuration than a
-// process wants, or can make no more IDs. Nodes are not compared, and the
+// CheckAgainst returns an error if the sequencer has another configuration than
+// a process wants, or can make no more IDs. Nodes are not compared, and the
 // prefix only if want has one.
-func (i Info) Check(want Config, now time.Time) error {
+func (i Info) CheckAgainst(want Config, now time.Time) error {
 	if err := i.Config.compare(i.Name, want); err != nil {
 		return err
 	}

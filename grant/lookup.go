@@ -25,9 +25,9 @@ func Lookup(ctx context.Context, s Store, name string) (Info, error) {
 	return decodeInfo(key, value)
 }
 
-// LookupOrCreate looks up a sequencer, and creates it with a configuration if it
-// was never created. An existing one may have another configuration: Info.Check
-// compares them.
+// LookupOrCreate looks up a sequencer, and creates it with a configuration if
+// it was never created. An existing one may have another configuration:
+// Info.CheckAgainst compares them.
 func LookupOrCreate(ctx context.Context, s Store, name string, c Config, o *CreateOptions) (Info, error) {
 	info, err := Lookup(ctx, s, name)
 	if errors.Is(err, ErrNotFound) {

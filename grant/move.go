@@ -36,11 +36,11 @@ func (p Place) check() error {
 // a node ID of it. A record that cannot be read ends the move with ErrDamaged.
 //
 // A sequencer that was moved already is returned, and nothing is written.
-func Move(ctx context.Context, name string, from, to Place, o *WaitOptions) (Info, error) {
+func Move(ctx context.Context, from, to Place, name string, o *WaitOptions) (Info, error) {
 	if err := errors.Join(CheckName(name), from.check(), to.check()); err != nil {
 		return Info{}, err
 	}
-	source, target, err := checkMove(ctx, name, from, to, ms(clockOr(cmp.Or(o, new(WaitOptions)).Now)()))
+	source, target, err := checkMove(ctx, from, to, name, ms(clockOr(cmp.Or(o, new(WaitOptions)).Now)()))
 	if err != nil {
 		return Info{}, err
 	}
@@ -130,7 +130,7 @@ func Move(ctx context.Context, name string, from, to Place, o *WaitOptions) (Inf
 
 // checkMove returns the configurations of a sequencer in both stores, or why it
 // cannot be moved. The target's incarnation is 0 if it has no configuration.
-func checkMove(ctx context.Context, name string, from, to Place, now int64) (source, target Info, err error) {
+func checkMove(ctx context.Context, from, to Place, name string, now int64) (source, target Info, err error) {
 	source, err = Lookup(ctx, from.Store, name)
 	if err != nil {
 		return source, target, err
@@ -163,9 +163,9 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 			"both first (firn sequencer nodes %[1]s)",
 			name, source.Config.Nodes, from.URL, target.Config.Nodes, to.URL)
 	default:
-		err = checkNodes(ctx, name, from, math.MaxInt64)
+		err = checkNodes(ctx, from, name, math.MaxInt64)
 		if err == nil && source.MovedTo == "" && target.MovedTo == "" {
-			err = checkNodes(ctx, name, to, now)
+			err = checkNodes(ctx, to, name, now)
 		}
 	}
 	return source, target, err
@@ -173,7 +173,7 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 
 // checkNodes returns an error if the record of a node ID cannot be read, or is
 // held after now.
-func checkNodes(ctx context.Context, name string, p Place, now int64) error {
+func checkNodes(ctx context.Context, p Place, name string, now int64) error {
 	records, err := nodeRecords(ctx, p.Store, name)
 	if err != nil {
 		return fmt.Errorf("in %s: %w", p.URL, err)

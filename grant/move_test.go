@@ -42,7 +42,7 @@ func move(t *testing.T, from, to grant.Store) (grant.Info, error) {
 
 func moveTo(t *testing.T, from, to grant.Store, url string) (grant.Info, error) {
 	t.Helper()
-	return grant.Move(t.Context(), "s", grant.Place{Store: from, URL: "dir:/a"}, grant.Place{Store: to, URL: url},
+	return grant.Move(t.Context(), grant.Place{Store: from, URL: "dir:/a"}, grant.Place{Store: to, URL: url}, "s",
 		&grant.WaitOptions{Now: func() time.Time { return time.UnixMilli(moveNow) }})
 }
 
@@ -201,7 +201,7 @@ func TestMoveMembers(t *testing.T) {
 			m.Keeper = grant.NewKeeper(from.Store, "s", nil, m, &grant.MemberOptions{Nodes: &grant.NodeRange{Lo: 7, Hi: 7}})
 			hold(t, m.Keeper)
 			make(m)
-			must.Get(grant.Move(ctx, "s", from, to, nil))(t)
+			must.Get(grant.Move(ctx, from, to, "s", nil))(t)
 			if m.g != nil {
 				if id, err := m.g.TryNext(); err == nil {
 					t.Errorf("a member of the store that was left makes %v", id)

@@ -115,7 +115,7 @@ func (o *Options) lookupOrCreate(ctx context.Context, s grant.Store, name string
 	if o.MaxAhead != nil {
 		want.MaxAhead = *o.MaxAhead
 	}
-	return info, cmp.Or(info.Check(want, o.now()), check(info.Config.Layout))
+	return info, cmp.Or(info.CheckAgainst(want, o.now()), check(info.Config.Layout))
 }
 
 func (o *Options) now() time.Time {

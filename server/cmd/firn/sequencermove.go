@@ -58,7 +58,7 @@ func (a *app) move(ctx context.Context, name string, from, to grant.Place, yes b
 			return info, err
 		}
 	}
-	moved, err := grant.Move(ctx, name, from, to,
+	moved, err := grant.Move(ctx, from, to, name,
 		&grant.WaitOptions{Now: a.now, Waiting: a.tellWaiting(ctx, from.Store, name)})
 	a.audit(ctx, to.Store, "moved", name, err)
 	if ctx.Err() != nil && err != nil {

@@ -167,7 +167,7 @@ var outages = map[string]outage{
 		w.must(err)
 	}},
 	"moved": {others: true, begin: func(w *outageWorld) {
-		_, err := grant.Move(w.t.Context(), "orders", grant.Place{Store: w.mem, URL: "dir:/here"}, grant.Place{Store: new(memstore.Store), URL: "dir:/there"}, nil)
+		_, err := grant.Move(w.t.Context(), grant.Place{Store: w.mem, URL: "dir:/here"}, grant.Place{Store: new(memstore.Store), URL: "dir:/there"}, "orders", nil)
 		w.must(err)
 	}},
 	"destroyed": {others: true, begin: func(w *outageWorld) {

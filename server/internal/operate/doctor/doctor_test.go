@@ -138,7 +138,7 @@ func TestStoppedSequencers(t *testing.T) {
 	}
 	check(grant.Detach(ctx, s, "users", nil))
 	check(grant.Destroy(ctx, s, "gone", nil))
-	check(grant.Move(ctx, "moved", grant.Place{Store: s, URL: "dir:/a"}, grant.Place{Store: new(memstore.Store), URL: "dir:/b"}, nil))
+	check(grant.Move(ctx, grant.Place{Store: s, URL: "dir:/a"}, grant.Place{Store: new(memstore.Store), URL: "dir:/b"}, "moved", nil))
 	announce(t, s, 0, members.Server{Host: "ids-1", Seen: now, Until: now.Add(time.Hour), Lacks: []members.Lack{{Sequencer: "orders", Problem: "store-rolled-back"}}})
 	found := Run(t.Context(), Config{Store: s, Now: func() time.Time { return now }})
 	want(t, found, "records", "sequencer users is detached: no server gives its IDs (last change: detach by ops, ", Fix)
