@@ -23,9 +23,8 @@ type WaitOptions struct {
 // progress. An attached one stays attached. The error matches ErrMoved if
 // another store has it now, and ErrDestroyed if it must be created again.
 func Attach(ctx context.Context, s Store, name string) (Info, error) {
-	return changeUsable(ctx, s, name, "attach", func(r *Info) (write bool, err error) {
-		r.State = Attached // even if it already was
-		return true, nil
+	return changeUsable(ctx, s, name, "attach", func(i *Info) (writing, error) {
+		return i.setState(Attached), nil
 	})
 }
 
@@ -52,12 +51,11 @@ func Destroy(ctx context.Context, s Store, name string, o *WaitOptions) (Info, e
 // divides the bits differently, so both may contain the same numbers. A
 // sequencer that is not destroyed is an error.
 func Purge(ctx context.Context, s Store, name string) (Info, error) {
-	return changeExisting(ctx, s, name, "purge", func(r *Info) (write bool, err error) {
-		if r.State != Destroyed && r.State != Purged {
-			return false, fmt.Errorf("grant: sequencer %s is %v: destroy it before you purge it", name, r.State)
+	return changeExisting(ctx, s, name, "purge", func(i *Info) (writing, error) {
+		if i.State != Destroyed && i.State != Purged {
+			return writeNothing, fmt.Errorf("grant: sequencer %s is %v: destroy it before you purge it", name, i.State)
 		}
-		r.State = Purged
-		return true, nil
+		return i.setState(Purged), nil
 	})
 }
 
@@ -67,9 +65,11 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 // their end. Its layout and MaxAhead never change: IDs of another layout may
 // equal earlier ones, and a fence relies on MaxAhead.
 func SetWindow(ctx context.Context, s Store, name string, window time.Duration) (Info, error) {
-	return changeUsable(ctx, s, name, "window", func(r *Info) (write bool, err error) {
-		write = r.Config.Window != window
-		r.Config.Window = window // changeConfig raises LongestWindow in the same write
-		return write, r.Config.Check()
+	return changeUsable(ctx, s, name, "window", func(i *Info) (writing, error) {
+		if i.Config.Window == window {
+			return writeNothing, nil
+		}
+		i.Config.Window = window // changeConfig raises LongestWindow in the same write
+		return writeChange, i.Config.Check()
 	})
 }

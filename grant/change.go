@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -36,15 +35,30 @@ func newChange(ctx context.Context, what string) Change {
 	return Change{what, truncate(strings.ToValidUTF8(by, "?"), maxBy), timeOf(at)}
 }
 
-// An edit changes the record of a sequencer, and reports whether to write it
-// even if it stays the same, or why not.
-type edit func(r *Info) (write bool, err error)
+// An edit changes the record of a sequencer, and returns what to write, or an
+// error if nothing is to be written.
+type edit func(i *Info) (writing, error)
 
-// changeConfig changes the record of a sequencer, and returns it; r has
-// incarnation 0 if there is no record yet. If do returns true, or an earlier
-// write had an unknown result, the record is written even if it stays the same,
-// because the value that was read may not be durable. If do returns an error,
-// nothing is written. A record that has changed names what as its last change.
+// A writing is what an operation writes into the record of a sequencer.
+type writing int
+
+const (
+	writeNothing writing = iota // but writeSame if an earlier write had an unknown result
+	writeSame                   // the same with a new nonce: the value that was read may not be durable
+	writeChange                 // a change, which the record then names as its last one
+)
+
+// setState is an edit to a state.
+func (i *Info) setState(to State) writing {
+	if i.State == to {
+		return writeSame
+	}
+	i.State = to
+	return writeChange
+}
+
+// changeConfig changes the record of a sequencer, and returns it. For do, it
+// has incarnation 0 if there is no record yet.
 func changeConfig(ctx context.Context, s Store, name, what string, do edit) (info Info, err error) {
 	var refused error
 	err = settle(ctx, s, configKey(name), func(old []byte, lost bool) []byte {
@@ -54,18 +68,14 @@ func changeConfig(ctx context.Context, s Store, name, what string, do edit) (inf
 				return nil
 			}
 		}
-		var write bool
-		var before []byte
-		if old != nil {
-			before = info.encode()
-		}
-		if write, refused = do(&info); refused != nil || !write && !lost {
+		var w writing
+		if w, refused = do(&info); refused != nil || w == writeNothing && !lost {
 			return nil
 		}
-		info.Floor, info.LongestWindow = info.laterFloor(), max(info.LongestWindow, info.Config.Window)
-		if !bytes.Equal(before, info.encode()) {
+		if w == writeChange {
 			info.LastChange = newChange(ctx, what)
 		}
+		info.Floor, info.LongestWindow = info.laterFloor(), max(info.LongestWindow, info.Config.Window)
 		info.nonce = newToken(random)
 		return info.encode()
 	})
@@ -83,24 +93,24 @@ func changeExisting(ctx context.Context, s Store, name, what string, do edit) (I
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	return changeConfig(ctx, s, name, what, func(r *Info) (write bool, err error) {
-		if r.Incarnation == 0 {
-			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
+	return changeConfig(ctx, s, name, what, func(i *Info) (writing, error) {
+		if i.Incarnation == 0 {
+			return writeNothing, fmt.Errorf("%w: %s", ErrNotFound, name)
 		}
-		return do(r)
+		return do(i)
 	})
 }
 
 // changeUsable is changeExisting for a sequencer that this store still has.
 func changeUsable(ctx context.Context, s Store, name, what string, do edit) (Info, error) {
-	return changeExisting(ctx, s, name, what, func(r *Info) (write bool, err error) {
+	return changeExisting(ctx, s, name, what, func(i *Info) (writing, error) {
 		switch {
-		case r.MovedTo != "":
-			return false, movedError(name, r.MovedTo)
-		case r.State >= Destroying:
-			return false, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
+		case i.MovedTo != "":
+			return writeNothing, movedError(name, i.MovedTo)
+		case i.State >= Destroying:
+			return writeNothing, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, i.State)
 		}
-		return do(r)
+		return do(i)
 	})
 }
 
@@ -110,16 +120,16 @@ func changeUsable(ctx context.Context, s Store, name, what string, do edit) (Inf
 func changeIfNonce(ctx context.Context, s Store, name, nonce string, change func(*Info)) (next string, err error) {
 	ours := []string{nonce}
 	err = settle(ctx, s, configKey(name), func(old []byte, _ bool) []byte {
-		r, err := decodeInfo(configKey(name), old)
-		if err != nil || !slices.Contains(ours, r.nonce) {
+		i, err := decodeInfo(configKey(name), old)
+		if err != nil || !slices.Contains(ours, i.nonce) {
 			next = ""
 			return nil
 		}
-		change(&r)
+		change(&i)
 		next = newToken(random)
-		r.nonce = next
+		i.nonce = next
 		ours = append(ours, next)
-		return r.encode()
+		return i.encode()
 	})
 	if err != nil {
 		return "", fmt.Errorf("grant: sequencer %s: %w", name, err)

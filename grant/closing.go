@@ -113,22 +113,21 @@ func newWindowCloser() *windowCloser {
 // every window from growing and, once all have ended, sets the state last.
 func (c *windowCloser) step(ctx context.Context, s Store, name, what string, through, last State, now time.Time) (
 	info Info, waiting []NodeInfo, err error) {
-	info, err = changeExisting(ctx, s, name, what, func(r *Info) (write bool, err error) {
+	info, err = changeExisting(ctx, s, name, what, func(i *Info) (writing, error) {
 		switch {
-		case r.State >= Destroying && last == Detached:
-			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
-		case c.nonce != "" && r.State < through:
-			return false, undoneError(name, last)
-		case r.State == last || r.State == Purged:
-			return true, nil
-		case r.nonce == c.nonce:
-			return false, nil
+		case i.State >= Destroying && last == Detached:
+			return writeNothing, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, i.State)
+		case c.nonce != "" && i.State < through:
+			return writeNothing, undoneError(name, last)
+		case i.State == last || i.State == Purged:
+			return writeSame, nil
+		case i.nonce == c.nonce:
+			return writeNothing, nil
 		}
 		// Written even if the state was set already: only a List after a write
 		// of our own shows every record, because an earlier one may be answered
 		// by a server that was replaced.
-		r.State = through
-		return true, nil
+		return i.setState(through), nil
 	})
 	if err != nil || info.State != through {
 		return info, nil, err
@@ -141,7 +140,7 @@ func (c *windowCloser) step(ctx context.Context, s Store, name, what string, thr
 	// another one, it may describe the same state: if the sequencer was
 	// attached and detached again in between, members hold node IDs that were
 	// not closed. Then the step starts over.
-	nonce, err := changeIfNonce(ctx, s, name, c.nonce, func(r *Info) { r.State = last })
+	nonce, err := changeIfNonce(ctx, s, name, c.nonce, func(i *Info) { i.State = last })
 	if nonce != "" {
 		info.State = last
 	}

@@ -26,51 +26,54 @@ func Create(ctx context.Context, s Store, name string, c Config, o *CreateOption
 			"times from %s to %s",
 			name, timeText(now), timeText(opt.Floor), timeText(timeOf(-maxTime)), timeText(timeOf(maxTime)))
 	}
-	return changeConfig(ctx, s, name, "create", func(r *Info) (write bool, err error) {
+	return changeConfig(ctx, s, name, "create", func(i *Info) (writing, error) {
 		fresh := newInfo(name, c)
-		fresh.Created, fresh.fenceFloor = timeOf(ms(now)), r.fenceFloor
-		fresh.createFloor = later(r.createFloor, opt.Floor)
-		if r.Incarnation == 0 || r.State == Purged || r.State == Destroyed {
+		fresh.Created, fresh.fenceFloor = timeOf(ms(now)), i.fenceFloor
+		fresh.createFloor = later(i.createFloor, opt.Floor)
+		if i.Incarnation == 0 || i.State == Purged || i.State == Destroyed {
 			if err := c.checkTime(name, now); err != nil {
-				return false, err
+				return writeNothing, err
 			}
 		}
 		switch {
-		case r.Incarnation == 0:
-			*r = fresh
-			return true, nil
-		case r.MovedTo != "":
-			return false, movedError(name, r.MovedTo)
-		case r.State == Purged:
+		case i.Incarnation == 0:
+			*i = fresh
+			return writeChange, nil
+		case i.MovedTo != "":
+			return writeNothing, movedError(name, i.MovedTo)
+		case i.State == Purged:
 			// Its records stay, as the marks of the node IDs.
-		case r.State == Destroyed:
+		case i.State == Destroyed:
 			kept := c
-			kept.Layout, kept.Prefix = r.Config.Layout, cmp.Or(r.Config.Prefix, c.Prefix)
+			kept.Layout, kept.Prefix = i.Config.Layout, cmp.Or(i.Config.Prefix, c.Prefix)
 			if err := kept.compare(name, c); err != nil {
-				return false, err
+				return writeNothing, err
 			}
-		case r.State == Destroying:
-			return false, beingDestroyedError(name)
+		case i.State == Destroying:
+			return writeNothing, beingDestroyedError(name)
 		default:
 			// If the value that was read is lost, so is an unused sequencer.
 			// Its range and floor must not be: another generator may have the
 			// rest.
-			if want, have := c.Nodes.String(), r.Config.Nodes.String(); c.Nodes != nil && want != have {
-				return false, mismatchError(name, "nodes", have, want)
+			if want, have := c.Nodes.String(), i.Config.Nodes.String(); c.Nodes != nil && want != have {
+				return writeNothing, mismatchError(name, "nodes", have, want)
 			}
-			if want, have := c.Layout.String(), r.Config.Layout.String(); want != have {
-				return false, mismatchError(name, "layout", have, want) // by the key even, at least
+			if want, have := c.Layout.String(), i.Config.Layout.String(); want != have {
+				return writeNothing, mismatchError(name, "layout", have, want) // by the key even, at least
 			}
-			if r.Floor.Before(fresh.laterFloor()) {
-				return false, mismatchError(name, "floor", timeText(r.Floor), timeText(fresh.laterFloor()))
+			if i.Floor.Before(fresh.laterFloor()) {
+				return writeNothing, mismatchError(name, "floor", timeText(i.Floor), timeText(fresh.laterFloor()))
 			}
-			return c.Nodes != nil || !opt.Floor.IsZero(), r.Config.compare(name, c)
+			if c.Nodes == nil && opt.Floor.IsZero() {
+				return writeNothing, i.Config.compare(name, c)
+			}
+			return writeSame, i.Config.compare(name, c)
 		}
-		fresh.Incarnation, fresh.LongestWindow = r.Incarnation+1, r.LongestWindow
-		fresh.Config.Nodes = cmp.Or(c.Nodes, r.Config.Nodes)
-		fresh.Config.Prefix = cmp.Or(c.Prefix, r.Config.Prefix)
-		*r = fresh
-		return true, nil
+		fresh.Incarnation, fresh.LongestWindow = i.Incarnation+1, i.LongestWindow
+		fresh.Config.Nodes = cmp.Or(c.Nodes, i.Config.Nodes)
+		fresh.Config.Prefix = cmp.Or(c.Prefix, i.Config.Prefix)
+		*i = fresh
+		return writeChange, nil
 	})
 }
 

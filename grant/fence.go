@@ -144,11 +144,11 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 func fenceAll(ctx context.Context, s Store, name string, floor, longest, now int64) (n int, err error) {
 	// The floor comes first, so that a node ID without a record, or one that is
 	// acquired while records are rewritten, begins above it.
-	if _, err := changeConfig(ctx, s, name, "fence", func(r *Info) (bool, error) {
-		r.fenceFloor = timeOf(max(ms(r.fenceFloor), floor))
-		r.Incarnation++
-		r.LongestWindow = max(r.LongestWindow, time.Duration(longest)*time.Millisecond)
-		return true, nil
+	if _, err := changeConfig(ctx, s, name, "fence", func(i *Info) (writing, error) {
+		i.fenceFloor = timeOf(max(ms(i.fenceFloor), floor))
+		i.Incarnation++
+		i.LongestWindow = max(i.LongestWindow, time.Duration(longest)*time.Millisecond)
+		return writeChange, nil
 	}); err != nil {
 		return 0, err
 	}
@@ -198,7 +198,7 @@ func fenceNode(ctx context.Context, s Store, key string, floor, now int64) (done
 // fencedSince reports whether a configuration shows a fence that was made after
 // a time. Clocks differ by up to the skew, which is part of the floor.
 func fencedSince(key string, config []byte, after time.Time) bool {
-	r, err := decodeInfo(key, config)
-	return err == nil && !r.fenceFloor.IsZero() &&
-		r.fenceFloor.Add(-r.Config.MaxAhead-max(2*r.LongestWindow, minFence)).After(after)
+	i, err := decodeInfo(key, config)
+	return err == nil && !i.fenceFloor.IsZero() &&
+		i.fenceFloor.Add(-i.Config.MaxAhead-max(2*i.LongestWindow, minFence)).After(after)
 }

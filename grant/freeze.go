@@ -80,12 +80,12 @@ func (m *machine) usesWindow() bool {
 // tryThaw ends a freeze if the configuration shows that the sequencer was
 // fenced after the store went back, and reports whether it does.
 func (m *machine) tryThaw(value []byte) bool {
-	r, err := decodeInfo(configKey(m.settings.name), value)
+	i, err := decodeInfo(configKey(m.settings.name), value)
 	// A fence sets a floor far above all clocks, a creation any. The floor of a
 	// fence belongs to one after the store went back, or before anything was
 	// lost, if it is new, or if it is so far above this clock that nothing can
 	// have been granted yet.
-	floor := ms(r.fenceFloor)
+	floor := ms(i.fenceFloor)
 	if err != nil || floor <= m.seen.floor && floor <= m.freezing.at+m.maxAhead() {
 		return false
 	}

@@ -23,16 +23,18 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *Wa
 	closer.spared = nodes
 	ended := "" // the nonce with which all windows had ended
 	return pollUntilFinished(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
-		info, err = changeUsable(ctx, s, name, "nodes", func(r *Info) (write bool, err error) {
-			switch have := r.Config.Nodes.String(); {
+		info, err = changeUsable(ctx, s, name, "nodes", func(i *Info) (writing, error) {
+			switch have := i.Config.Nodes.String(); {
 			case closer.nonce != "" && have != nodes.String():
-				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: "+
+				return writeNothing, fmt.Errorf("grant: sequencer %s was given the node IDs %s in the meantime, not %v: "+
 					"call it again to change them", name, have, nodes)
-			case r.nonce == closer.nonce:
-				return false, nil
+			case i.nonce == closer.nonce:
+				return writeNothing, nil
+			case have == nodes.String():
+				return writeSame, nil // see windowCloser.step
 			default:
-				r.Config.Nodes = nodes // even if they are the same: see windowCloser.step
-				return true, nodes.Check(r.Config.Layout)
+				i.Config.Nodes = nodes
+				return writeChange, nodes.Check(i.Config.Layout)
 			}
 		})
 		if err != nil || nodes == nil || nodes.Lo == 0 && nodes.Hi == info.Config.Layout.MaxNode() {

@@ -12,8 +12,8 @@ import (
 // write was applied.
 func (m *machine) evaluateOwn(value, config []byte) {
 	h := m.hold
-	c, err := decodeInfo(configKey(m.settings.name), config)
-	floor := ms(c.fenceFloor)
+	i, err := decodeInfo(configKey(m.settings.name), config)
+	floor := ms(i.fenceFloor)
 	fenced := err == nil && floor > m.seen.floor
 	if fenced {
 		m.seen.floor = floor

@@ -60,32 +60,31 @@ func Move(ctx context.Context, from, to Place, name string, o *WaitOptions) (Inf
 
 	// Only a List after a write of our own shows every record, and the nonce of
 	// that write tells whether the sequencer was attached meanwhile.
-	var refused error
-	begun, err := changeExisting(ctx, from.Store, name, "move", func(r *Info) (write bool, err error) {
-		source = *r
-		if r.State != Detached && r.State < Destroyed || r.MovedTo != "" && r.MovedTo != to.URL {
-			refused = changedError(name, from)
+	begun, err := changeExisting(ctx, from.Store, name, "move", func(i *Info) (writing, error) {
+		source = *i
+		if i.State != Detached && i.State < Destroyed || i.MovedTo != "" && i.MovedTo != to.URL {
+			return writeNothing, changedError(name, from)
 		}
-		return refused == nil, nil
+		return writeSame, nil
 	})
-	if err = cmp.Or(refused, err); err != nil {
+	if err != nil {
 		return Info{}, err
 	}
-	_, err = changeConfig(ctx, to.Store, name, "move", func(r *Info) (write bool, err error) {
-		if r.Incarnation > 0 && r.State != Detached && r.State < Destroyed {
-			return false, changedError(name, to)
+	_, err = changeConfig(ctx, to.Store, name, "move", func(i *Info) (writing, error) {
+		if i.Incarnation > 0 && i.State != Detached && i.State < Destroyed {
+			return writeNothing, changedError(name, to)
 		}
 		next := source
 		next.MovedTo = from.URL
-		if r.Incarnation > 0 {
-			next.Incarnation = max(r.Incarnation, next.Incarnation)
-			next.createFloor = later(r.createFloor, next.createFloor)
-			next.fenceFloor = later(r.fenceFloor, next.fenceFloor)
-			next.LongestWindow = max(r.LongestWindow, next.LongestWindow)
-			next.Created = timeOf(min(ms(r.Created), ms(next.Created)))
+		if i.Incarnation > 0 {
+			next.Incarnation = max(i.Incarnation, next.Incarnation)
+			next.createFloor = later(i.createFloor, next.createFloor)
+			next.fenceFloor = later(i.fenceFloor, next.fenceFloor)
+			next.LongestWindow = max(i.LongestWindow, next.LongestWindow)
+			next.Created = timeOf(min(ms(i.Created), ms(next.Created)))
 		}
-		*r = next
-		return true, nil
+		*i = next
+		return writeChange, nil
 	})
 	if err != nil {
 		return Info{}, err
@@ -105,8 +104,8 @@ func Move(ctx context.Context, from, to Place, name string, o *WaitOptions) (Inf
 	}
 
 	// From here on it is usable in neither, and then in the other store.
-	moved, err := changeIfNonce(ctx, from.Store, name, begun.nonce, func(r *Info) {
-		r.MovedTo, r.LastChange = to.URL, newChange(ctx, "move")
+	moved, err := changeIfNonce(ctx, from.Store, name, begun.nonce, func(i *Info) {
+		i.MovedTo, i.LastChange = to.URL, newChange(ctx, "move")
 	})
 	switch {
 	case err != nil:
@@ -114,17 +113,17 @@ func Move(ctx context.Context, from, to Place, name string, o *WaitOptions) (Inf
 	case moved == "":
 		return Info{}, changedError(name, from)
 	}
-	return changeExisting(ctx, to.Store, name, "move", func(r *Info) (write bool, err error) {
-		switch r.MovedTo {
+	return changeExisting(ctx, to.Store, name, "move", func(i *Info) (writing, error) {
+		switch i.MovedTo {
 		case from.URL:
-			if r.MovedTo = ""; r.State == Detached {
-				r.State = Attached
+			if i.MovedTo = ""; i.State == Detached {
+				i.State = Attached
 			}
+			return writeChange, nil
 		case "": // another call was faster, or a write of this one was applied after all
-		default:
-			return false, changedError(name, to)
+			return writeSame, nil
 		}
-		return true, nil
+		return writeNothing, changedError(name, to)
 	})
 }
 

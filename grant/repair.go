@@ -84,9 +84,8 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 		}
 	}
 	if len(report.Nodes) > 0 {
-		_, err = changeExisting(ctx, s, name, "repair", func(r *Info) (bool, error) {
-			r.LastChange = Change{What: "repair"} // the configuration stays the same otherwise
-			return true, nil
+		_, err = changeExisting(ctx, s, name, "repair", func(*Info) (writing, error) {
+			return writeChange, nil // of the records: the configuration only names it
 		})
 	}
 	return report, err

@@ -61,13 +61,13 @@ func (m *machine) handleReread(e event) {
 // evaluateConfig evaluates the configuration. It reports whether node IDs may
 // be acquired. If not, it has recorded the reason and when to look again.
 func (m *machine) evaluateConfig(value []byte) bool {
-	r, err := decodeInfo(configKey(m.settings.name), value)
-	floor := ms(r.fenceFloor)
+	i, err := decodeInfo(configKey(m.settings.name), value)
+	floor := ms(i.fenceFloor)
 	switch {
 	case value == nil && m.seen.infoBytes == nil:
 		err = fmt.Errorf("%w: %s", ErrNotFound, m.settings.name)
 	case value == nil, err == nil && floor < m.seen.floor,
-		err == nil && floor == m.seen.floor && r.Incarnation < m.seen.incarnation:
+		err == nil && floor == m.seen.floor && i.Incarnation < m.seen.incarnation:
 		m.freeze()
 		return false
 	case err == nil:
@@ -75,8 +75,8 @@ func (m *machine) evaluateConfig(value []byte) bool {
 		if m.hold != nil && floor > m.seen.floor {
 			m.handleFence(floor)
 		}
-		m.seen.floor, m.seen.incarnation = floor, max(m.seen.incarnation, r.Incarnation)
-		err = m.adoptConfig(r, value)
+		m.seen.floor, m.seen.incarnation = floor, max(m.seen.incarnation, i.Incarnation)
+		err = m.adoptConfig(i, value)
 	}
 	if err != nil {
 		m.failForbidden(err)
@@ -86,8 +86,8 @@ func (m *machine) evaluateConfig(value []byte) bool {
 
 // adoptConfig takes over a configuration if it is of the member's sequencer. It
 // returns why no node ID can be acquired, or nil.
-func (m *machine) adoptConfig(r Info, value []byte) error {
-	c := r.Config
+func (m *machine) adoptConfig(i Info, value []byte) error {
+	c := i.Config
 	if m.settings.config != nil {
 		want := *m.settings.config
 		want.Window, want.Prefix = c.Window, "" // see SetWindow; the prefix is not the machine's
@@ -99,7 +99,7 @@ func (m *machine) adoptConfig(r Info, value []byte) error {
 		return kindErrorf(ErrMismatch, "sequencer %s has layout %s now, not %s: it was created again", m.settings.name,
 			c.Layout, m.seen.info.Config.Layout)
 	}
-	m.seen.info, m.seen.infoBytes = r, value
+	m.seen.info, m.seen.infoBytes = i, value
 	if err := m.settings.Nodes.Check(c.Layout); err != nil {
 		return err
 	}
@@ -112,11 +112,11 @@ func (m *machine) adoptConfig(r Info, value []byte) error {
 		}
 		m.seen.lowestNode, m.seen.highestNode = max(mine.Lo, n.Lo), min(mine.Hi, n.Hi)
 	}
-	if r.MovedTo != "" {
-		return movedError(m.settings.name, r.MovedTo)
+	if i.MovedTo != "" {
+		return movedError(m.settings.name, i.MovedTo)
 	}
-	if err := r.State.err(); err != nil {
-		return fmt.Errorf("%w: %s is %v", err, m.settings.name, r.State)
+	if err := i.State.err(); err != nil {
+		return fmt.Errorf("%w: %s is %v", err, m.settings.name, i.State)
 	}
 	return nil
 }
