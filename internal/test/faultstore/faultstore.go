@@ -35,12 +35,14 @@ type Store struct {
 // A Request is one of a Store.
 type Request struct {
 	Kind      grant.Request
-	Key       string       // or the prefix
-	Old, Next []byte       // of a CAS
-	Do        func() error // passes it on
+	Key       string                  // or the prefix
+	Old, Next []byte                  // of a CAS
+	Do        func() error            // passes it on
+	DoIn      func(grant.Store) error // passes it on to that store instead
 }
 
 func (s *Store) answer(ctx context.Context, r Request) error {
+	r.Do = func() error { return r.DoIn(s.Store) }
 	s.Requests.Add(1)
 	if r.Kind == grant.RequestCAS {
 		s.Writes.Add(1)
@@ -69,8 +71,8 @@ func (s *Store) answer(ctx context.Context, r Request) error {
 
 // Get implements grant.Store.
 func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
-	err = s.answer(ctx, Request{Kind: grant.RequestGet, Key: key, Do: func() (err error) {
-		value, err = s.Store.Get(ctx, key)
+	err = s.answer(ctx, Request{Kind: grant.RequestGet, Key: key, DoIn: func(in grant.Store) (err error) {
+		value, err = in.Get(ctx, key)
 		return err
 	}})
 	if err != nil {
@@ -81,8 +83,8 @@ func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 
 // CAS implements grant.Store.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (applied bool, err error) {
-	err = s.answer(ctx, Request{Kind: grant.RequestCAS, Key: key, Old: old, Next: next, Do: func() (err error) {
-		applied, err = s.Store.CAS(ctx, key, old, next)
+	err = s.answer(ctx, Request{Kind: grant.RequestCAS, Key: key, Old: old, Next: next, DoIn: func(in grant.Store) (err error) {
+		applied, err = in.CAS(ctx, key, old, next)
 		return err
 	}})
 	return applied && err == nil, err
@@ -93,8 +95,8 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (applied 
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	var keys []string
 	var values [][]byte
-	err := s.answer(ctx, Request{Kind: grant.RequestList, Key: prefix, Do: func() error {
-		return s.Store.List(ctx, prefix, func(key string, value []byte) bool {
+	err := s.answer(ctx, Request{Kind: grant.RequestList, Key: prefix, DoIn: func(in grant.Store) error {
+		return in.List(ctx, prefix, func(key string, value []byte) bool {
 			keys, values = append(keys, key), append(values, bytes.Clone(value))
 			return true
 		})

@@ -23,47 +23,26 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// A restorable store can go back to a copy. It has a clock.
-type restorable struct {
-	now atomic.Pointer[memstore.Store]
-}
-
-func (s *restorable) Get(ctx context.Context, key string) ([]byte, error) {
-	return s.now.Load().Get(ctx, key)
-}
-
-func (s *restorable) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	return s.now.Load().CAS(ctx, key, old, next)
-}
-
-func (s *restorable) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-	return s.now.Load().List(ctx, prefix, yield)
-}
-
-func (s *restorable) Close() error { return nil }
-
-// copied returns a copy of the store.
-func (s *restorable) copied(t *testing.T) *memstore.Store {
-	t.Helper()
-	next := new(memstore.Store)
-	err := s.List(t.Context(), "", func(key string, value []byte) bool {
-		ok, err := next.CAS(t.Context(), key, nil, slices.Clone(value))
-		return ok && err == nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return next
-}
-
 // An outageWorld is a server with a store, and a sequencer orders.
 type outageWorld struct {
 	t       *testing.T
 	server  *Server
 	address string
-	mem     *restorable
+	now     atomic.Pointer[memstore.Store] // what the store has; it can go back to a copy
+	mem     *faultstore.Store              // passes all on to now
 	store   *faultstore.Store
 	offset  atomic.Int64 // of the server's clock
+}
+
+// copied returns a copy of the store.
+func (w *outageWorld) copied() *memstore.Store {
+	w.t.Helper()
+	next := new(memstore.Store)
+	w.must(w.mem.List(w.t.Context(), "", func(key string, value []byte) bool {
+		ok, err := next.CAS(w.t.Context(), key, nil, slices.Clone(value))
+		return ok && err == nil
+	}))
+	return next
 }
 
 // An outage is how a row of the table in docs/runbooks.md comes about. before
@@ -140,13 +119,13 @@ var outages = map[string]outage{
 	"store-unavailable":            {begin: func(w *outageWorld) { w.store.Cut.Store(true) }},
 	"store-unavailable for writes": {begin: func(w *outageWorld) { w.store.Reads.Store(true) }},
 	"store-rolled-back": {others: true, begin: func(w *outageWorld) {
-		before := w.mem.copied(w.t)
+		before := w.copied()
 		w.await("the window is renewed", func() (bool, string) {
 			w.get("POST", "/v1/sequencers/orders/next")
 			_, text := w.get("GET", "/metrics")
 			return regexp.MustCompile(`firn_renewals_total\{sequencer="orders"\} [2-9]`).MatchString(text), text
 		})
-		w.mem.now.Store(before)
+		w.now.Store(before)
 	}},
 	"clock":       {begin: func(w *outageWorld) { w.offset.Store(int64(-time.Hour)) }},
 	"clock-ahead": {before: func(w *outageWorld) { w.offset.Store(int64(time.Hour)) }},
@@ -230,8 +209,11 @@ func TestOutagesAsDocumented(t *testing.T) {
 }
 
 func testOutage(t *testing.T, o outage, problem, readiness string, alerts []string, finding, trouble string) {
-	w := &outageWorld{t: t, mem: new(restorable)}
-	w.mem.now.Store(new(memstore.Store))
+	w := &outageWorld{t: t}
+	w.now.Store(new(memstore.Store))
+	w.mem = &faultstore.Store{Store: w.now.Load(), Fault: func(_ context.Context, r faultstore.Request) error {
+		return r.DoIn(w.now.Load())
+	}}
 	w.store = &faultstore.Store{Store: w.mem}
 	clock := faultstore.Timed{Store: w.store, Now: time.Now}
 	ahead := 100 * time.Millisecond

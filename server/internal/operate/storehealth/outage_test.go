@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,18 +15,8 @@ import (
 	"github.com/firnid/firn/internal/test/faultstore"
 )
 
-// A cutStore may be away, and one of its records damaged.
-type cutStore struct {
-	faultstore.Store
-	damaged atomic.Bool
-}
-
-func (c *cutStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if c.damaged.Load() {
-		return nil, grant.ErrDamaged
-	}
-	return c.Store.Get(ctx, key)
-}
+// A cutStore may be away.
+type cutStore struct{ faultstore.Store }
 
 // Time is not answered by an etcd that serves HTTP elsewhere.
 func (c *cutStore) Time(context.Context) (time.Time, time.Duration, error) {
@@ -97,9 +86,9 @@ func TestOutage(t *testing.T) {
 		time.Sleep(time.Minute)
 
 		// One record is damaged.
-		inner.damaged.Store(true)
+		inner.Fault = func(context.Context, faultstore.Request) error { return grant.ErrDamaged }
 		get(3)
-		inner.damaged.Store(false)
+		inner.Fault = nil
 		want("a record is damaged")
 		if up, known := answers.Up(); !up || !known {
 			t.Error("a store that finds a record damaged is down")

@@ -18,47 +18,14 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// A silentStore does not answer some calls: they return an error at once, or
-// when their contexts end.
-type silentStore struct {
-	faultstore.Store
-	writes atomic.Int32 // how they end
-	only   string       // writes of other keys than these work
-}
-
-func newSilentStore() *silentStore {
-	return &silentStore{Store: faultstore.Store{Store: new(memstore.Store), Err: errDown}}
-}
-
-const (
-	works int32 = iota
-	refuses
-	hangs
-)
-
-func (m *silentStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	switch how := m.writes.Load(); {
-	case how == works || !strings.HasPrefix(key, m.only):
-		return m.Store.CAS(ctx, key, old, next)
-	case how == hangs:
-		<-ctx.Done()
-		return false, ctx.Err()
-	}
-	return false, errDown
-}
-
-func (m *silentStore) set(reads, writes int32) {
-	m.Cut.Store(reads == refuses)
-	m.Hangs.Store(reads == hangs)
-	m.writes.Store(writes)
-}
-
-// A world is a StoreBackend on a silentStore, configured as in a server.
+// A world is a StoreBackend on a store that fails, configured as in a server.
 type world struct {
 	t     *testing.T
-	store *silentStore
+	store *faultstore.Store
 	c     *service.StoreBackend
 	h     *Handler
+
+	hangs, refuses atomic.Bool // all writes hang, or those of orders fail
 }
 
 // inWorld runs a test with a StoreBackend that has served IDs of the sequencer
@@ -66,14 +33,26 @@ type world struct {
 func inWorld(t *testing.T, run func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
-		m := newSilentStore()
+		w := &world{t: t, store: &faultstore.Store{Store: new(memstore.Store), Err: errDown}}
+		w.store.Fault = func(ctx context.Context, r faultstore.Request) error {
+			switch {
+			case r.Kind != grant.RequestCAS:
+			case w.hangs.Load():
+				<-ctx.Done()
+				return ctx.Err()
+			case w.refuses.Load() && strings.HasPrefix(r.Key, "v1/orders/"):
+				return errDown
+			}
+			return r.Do()
+		}
 		answers := new(storehealth.Answers)
-		c := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(grant.Observe(m, answers.Observe), answers.Silent), Options: sequencer.Options{Window: 30 * time.Second}})
-		w := &world{t, m, c, NewHandler(Config{Front: service.Front{Backend: c}})}
+		w.c = service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(grant.Observe(w.store, answers.Observe), answers.Silent), Options: sequencer.Options{Window: 30 * time.Second}})
+		w.h = NewHandler(Config{Front: service.Front{Backend: w.c}})
 		w.want("first", 200, 0)
 		run(w)
-		m.set(works, works)
-		must.Do(t, c.Close(t.Context()))
+		w.hangs.Store(false)
+		w.refuses.Store(false)
+		must.Do(t, w.c.Close(t.Context()))
 		synctest.Wait()
 	})
 }
@@ -104,10 +83,13 @@ func (w *world) wantFor(what, method, path string, status int, most time.Duratio
 // five seconds, every name and every path that needs the store gets 503 at
 // once, and works again soon after the store answers.
 func TestSilentStore(t *testing.T) {
-	for what, how := range map[string]int32{"refuses": refuses, "hangs": hangs} {
+	for what, fails := range map[string]func(*faultstore.Store) *atomic.Bool{
+		"refuses": func(s *faultstore.Store) *atomic.Bool { return &s.Cut },
+		"hangs":   func(s *faultstore.Store) *atomic.Bool { return &s.Hangs },
+	} {
 		t.Run(what, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.store.set(how, how)
+				fails(w.store).Store(true)
 				for end := time.Now().Add(28 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
 					w.want("within the window", 200, 0)
 				}
@@ -125,7 +107,7 @@ func TestSilentStore(t *testing.T) {
 					w.wantFor("detach", "POST", "/v1/sequencers/orders/detach", 503, 0)
 					time.Sleep(3 * time.Second)
 				}
-				w.store.set(works, works)
+				fails(w.store).Store(false)
 				time.Sleep(2 * time.Second)
 				w.want("it answers again", 200, service.DefaultRequestTimeout)
 				w.wantFor("another name", "POST", "/v1/sequencers/users/next", 200, service.DefaultRequestTimeout) // opening it may be paused
@@ -139,7 +121,7 @@ func TestSilentStore(t *testing.T) {
 // database without its standby, is useless for IDs but can still be shown.
 func TestStoreOfReads(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.set(works, hangs)
+		w.hangs.Store(true)
 		for end := time.Now().Add(31 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
 			do(w.h, "POST", "/v1/sequencers/orders/next")
 		}
@@ -149,7 +131,7 @@ func TestStoreOfReads(t *testing.T) {
 			w.wantFor("whether it is ready", "GET", "/readyz", 503, 0)
 			time.Sleep(time.Second)
 		}
-		w.store.set(works, works)
+		w.hangs.Store(false)
 		time.Sleep(10 * time.Second)
 		w.wantFor("whether it is ready, with writes", "GET", "/readyz", 200, 0)
 		w.want("with writes", 200, service.DefaultRequestTimeout)
@@ -162,11 +144,11 @@ func TestShortSilence(t *testing.T) {
 	inWorld(t, func(w *world) {
 		time.Sleep(time.Minute) // the window has ended
 		for range 10 {
-			w.store.set(refuses, refuses)
+			w.store.Cut.Store(true)
 			var waiting sync.WaitGroup
 			waiting.Go(func() { w.want("it comes back", 200, 9*time.Second) })
 			time.Sleep(3 * time.Second)
-			w.store.set(works, works)
+			w.store.Cut.Store(false)
 			waiting.Wait()
 			time.Sleep(time.Minute)
 		}
@@ -180,8 +162,7 @@ func TestOneKeyFails(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.wantFor("first", "POST", "/v1/sequencers/users/next", 200, 0)
 		time.Sleep(2 * time.Minute) // idle until the windows have ended
-		w.store.only = "v1/orders/"
-		w.store.set(works, refuses)
+		w.refuses.Store(true)
 		refused := make(map[string]int)
 		for i := range 30 {
 			do(w.h, "POST", "/v1/sequencers/orders/next")

@@ -8,12 +8,15 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -124,7 +127,15 @@ func testEmptyLater(t *testing.T) {
 func TestEmptyNotBegun(t *testing.T) {
 	for _, state := range []string{"attached", "detached"} {
 		synctest.Test(t, func(t *testing.T) {
-			m := newSilentStore()
+			var hangs atomic.Bool // writes
+			m := &faultstore.Store{Store: new(memstore.Store)}
+			m.Fault = func(ctx context.Context, r faultstore.Request) error {
+				if r.Kind == grant.RequestCAS && hangs.Load() {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return r.Do()
+			}
 			h := handlerOn(t, m, service.Front{RequestTimeout: time.Second})
 			paths := []string{"DELETE /v1/sequencers/orders", "POST /v1/sequencers/orders/detach"}
 			if w := do(h, "PUT", "/v1/sequencers/orders"); w.Code != 201 {
@@ -136,7 +147,7 @@ func TestEmptyNotBegun(t *testing.T) {
 				}
 				paths = paths[:1]
 			}
-			m.set(works, hangs)
+			hangs.Store(true)
 			for _, path := range paths {
 				method, target, _ := strings.Cut(path, " ")
 				w := do(h, method, target)
@@ -145,7 +156,7 @@ func TestEmptyNotBegun(t *testing.T) {
 					t.Errorf("%s of one that is %s: %s", path, state, w.Header())
 				}
 			}
-			m.set(works, works)
+			hangs.Store(false)
 			for _, path := range paths {
 				method, target, _ := strings.Cut(path, " ")
 				if w := do(h, method, target); w.Code != 200 {
