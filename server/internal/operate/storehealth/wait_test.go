@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,9 +113,9 @@ func TestWaitedFor(t *testing.T) {
 			time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			up, opened := false, false
+			var up, opened atomic.Bool
 			s := must.Get(OpenOrWait(t.Context(), func(context.Context) (grant.Store, error) {
-				if !up {
+				if !up.Load() {
 					return nil, errDown
 				}
 				return inner, nil
@@ -122,7 +123,7 @@ func TestWaitedFor(t *testing.T) {
 			var failed []string
 			observed := grant.Observe(s, func(ctx context.Context, r grant.Request, _ string) (context.Context, func(bool, error)) {
 				return ctx, func(_ bool, err error) {
-					if err != nil && opened {
+					if err != nil && opened.Load() {
 						failed = append(failed, fmt.Sprint(r, ": ", err))
 					}
 				}
@@ -136,10 +137,10 @@ func TestWaitedFor(t *testing.T) {
 			k := grant.NewKeeper(observed, name, nil, new(holder), nil)
 			must.Do(t, k.Join(ctx))
 			time.Sleep(time.Second)
-			up = true
+			up.Store(true)
 			time.Sleep(2 * longestPause)
 			synctest.Wait()
-			opened = true
+			opened.Store(true)
 			before := k.Stats()
 			want := faultstore.Abilities(inner)
 			if got := faultstore.Abilities(s); got != want {
