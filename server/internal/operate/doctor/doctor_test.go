@@ -280,6 +280,16 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// TestUnreadOtherStore: a sequencer that one of two stores cannot read is not
+// said to be apart.
+func TestUnreadOtherStore(t *testing.T) {
+	one, damaged := new(memstore.Store), new(memstore.Store)
+	must.Get(grant.Create(t.Context(), one, "orders", grant.DefaultConfig(one, firn.Default(), nil), nil))(t)
+	must.Get(damaged.CAS(t.Context(), "v1/orders/config", nil, []byte("{")))(t)
+	want(t, Run(t.Context(), Config{Store: one, Other: damaged}), "other store", "sequencer orders of the other store is not compared: ", Unknown)
+	want(t, Run(t.Context(), Config{Store: damaged, Other: one}), "other store", "sequencer orders of this store is not compared: ", Unknown)
+}
+
 // TestHandedOver: node IDs of another store's range were not used here, or all
 // clocks have passed that.
 func TestHandedOver(t *testing.T) {

@@ -24,8 +24,14 @@ func (r *report) otherStore(ctx context.Context) {
 	}
 	here, all := make(map[string]grant.Info), 0
 	var pairs [][2]grant.Info // that use different node IDs
+	unread := func(name, which string, err error) {
+		r.add(check, Unknown, "", "sequencer %s of %s store is not compared: %v", name, which, err)
+	}
 	err := grant.Sequencers(ctx, r.config.Store, func(i grant.Info, err error) bool {
-		if err == nil && i.MovedTo == "" {
+		switch {
+		case err != nil:
+			unread(i.Name, "this", err)
+		case i.MovedTo == "":
 			here[i.Name] = i
 		}
 		return true
@@ -34,6 +40,9 @@ func (r *report) otherStore(ctx context.Context) {
 		err = grant.Sequencers(ctx, r.config.Other, func(there grant.Info, err error) bool {
 			name := there.Name
 			i, both := here[name]
+			if err != nil {
+				unread(name, "the other", err)
+			}
 			if err != nil || !both || there.MovedTo != "" {
 				return true
 			}
