@@ -342,6 +342,27 @@ func TestDestroy(t *testing.T) {
 	})
 }
 
+// TestKeptRange: a sequencer that is created again keeps its range of node IDs,
+// also with another layout, which must have them.
+func TestKeptRange(t *testing.T) {
+	ctx, s := t.Context(), new(memstore.Store)
+	c := config("default")
+	c.Nodes = &grant.NodeRange{Lo: 40, Hi: 50}
+	must.Get(grant.Create(ctx, s, "s", c, nil))(t)
+	must.Get(grant.Destroy(ctx, s, "s", nil))(t)
+	must.Get(grant.Purge(ctx, s, "s"))(t)
+	const want = "grant: node IDs 40..50 do not fit layout bits=time:42.node:5.seq:16,unit=1ms," +
+		"epoch=1970-01-01T00:00:00Z, which has 0..31: sequencer s has kept this range, so give one that fits"
+	if _, err := grant.Create(ctx, s, "s", config("bits=time:42.node:5.seq:16"), nil); err == nil || err.Error() != want {
+		t.Errorf("Create with fewer node IDs = %v, want %v", err, want)
+	}
+	c = config("bits=time:42.node:5.seq:16")
+	c.Nodes = &grant.NodeRange{Lo: 8, Hi: 15}
+	if info, err := grant.Create(ctx, s, "s", c, nil); err != nil || *info.Config.Nodes != *c.Nodes {
+		t.Errorf("Create with other node IDs = %+v, %v", info, err)
+	}
+}
+
 // TestDestroyAfterFailover: a node ID that was first claimed after a failover
 // is missing in a list of the replaced server. Another operator has begun to
 // destroy the sequencer and stopped, so its state is already right.

@@ -72,6 +72,9 @@ func Create(ctx context.Context, s Store, name string, c Config, o *CreateOption
 		fresh.Incarnation, fresh.LongestWindow = i.Incarnation+1, i.LongestWindow
 		fresh.Config.Nodes = cmp.Or(c.Nodes, i.Config.Nodes)
 		fresh.Config.Prefix = cmp.Or(c.Prefix, i.Config.Prefix)
+		if err := fresh.Config.Nodes.Check(c.Layout); err != nil {
+			return writeNothing, fmt.Errorf("%w: sequencer %s has kept this range, so give one that fits", err, name)
+		}
 		*i = fresh
 		return writeChange, nil
 	})
