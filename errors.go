@@ -15,6 +15,12 @@ var (
 	// too, and then also that of the last fetch, if that failed.
 	ErrExhausted = errors.New("firn: no ID is free at this moment")
 
+	// ErrUnavailable means that a store, or every server of a Client, did not
+	// answer in time or refused the request, for example because a disk is
+	// full. Trying again later may help. It is returned by the sequencers of
+	// the packages sequencer and client.
+	ErrUnavailable = errors.New("firn: the store or server is unavailable")
+
 	// ErrClosed is returned after Close, by a Prefetcher here, by the Keepers
 	// of package grant, and by the sequencers of the packages sequencer and
 	// client.

@@ -522,8 +522,8 @@ func BenchmarkServerJoin(b *testing.B) {
 		begin, before := time.Now(), processorTime()
 		for i := range nodes {
 			all.Go(func() {
-				err := sequencer.ErrUnavailable
-				for errors.Is(err, sequencer.ErrUnavailable) {
+				err := firn.ErrUnavailable
+				for errors.Is(err, firn.ErrUnavailable) {
 					opened[i], err = sequencer.Open(background, stores[i%connections], "join", &sequencer.Options{WaitForNode: true})
 				}
 				if err != nil {

@@ -8,31 +8,30 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Errors of sequencers, in addition to those of packages grant and firn.
-var (
-	// ErrNotJoined is returned after Leave until Join, and if Options.Idle is
-	// set, until the first Join.
-	ErrNotJoined = errors.New("sequencer: this process has not joined the sequencer")
-
-	// ErrUnavailable means that the store did not answer in time, or refused
-	// the request, for example because its disk is full. Trying again later may
-	// help.
-	ErrUnavailable = errors.New("sequencer: the store is unavailable")
-)
+// ErrNotJoined is returned after Leave until Join, and if Options.Idle is set,
+// until the first Join. All other errors of sequencers are those of packages
+// grant and firn.
+var ErrNotJoined = errors.New("sequencer: this process has not joined the sequencer")
 
 // gaveUpError returns the error of a call whose context is done.
 func (q *SequencerOf[I]) gaveUpError(err error) error {
 	if q.isClosed() {
 		return fmt.Errorf("%w: sequencer %s", firn.ErrClosed, q.name)
 	}
-	switch status, _ := q.keeper.Status(); {
-	case status.Err == nil:
-		return fmt.Errorf("sequencer %s: no answer of the store so far: %w", q.name, err)
-	case isDiagnosis(status.Err):
-		return fmt.Errorf("sequencer %s: %w: %w", q.name, err, status.Err)
-	default:
-		return fmt.Errorf("%w: sequencer %s: %w: %w", ErrUnavailable, q.name, err, status.Err)
+	status, _ := q.keeper.Status()
+	if status.Err == nil {
+		return fmt.Errorf("%w: sequencer %s: no answer of the store so far: %w", firn.ErrUnavailable, q.name, err)
 	}
+	return q.heldUpError(fmt.Errorf("%w: %w", err, status.Err))
+}
+
+// heldUpError returns the error of a call that would have to wait, because of
+// the error of a Status: only a failure of the store is an ErrUnavailable.
+func (q *SequencerOf[I]) heldUpError(err error) error {
+	if isDiagnosis(err) {
+		return fmt.Errorf("sequencer %s: %w", q.name, err)
+	}
+	return fmt.Errorf("%w: sequencer %s: %w", firn.ErrUnavailable, q.name, err)
 }
 
 // isDiagnosis reports whether err describes a state of the store or the clock,

@@ -84,5 +84,5 @@ func (q *SequencerOf[I]) Leave(ctx context.Context) error {
 			q.name, err)
 	}
 	return fmt.Errorf("%w: sequencer %s: the node ID has not been given back yet and becomes free at the latest "+
-		"when its window ends: %w", ErrUnavailable, q.name, err)
+		"when its window ends: %w", firn.ErrUnavailable, q.name, err)
 }

@@ -156,7 +156,7 @@ func TestWhatWasAwaited(t *testing.T) {
 		defer cancel()
 		_ = q.Join(ctx) // begins to claim
 		var clock *firn.ClockError
-		if err := in(t, time.Second, "after all times", q); !errors.As(err, &clock) || errors.Is(err, sequencer.ErrUnavailable) || strings.Contains(err.Error(), "set back") {
+		if err := in(t, time.Second, "after all times", q); !errors.As(err, &clock) || errors.Is(err, firn.ErrUnavailable) || strings.Contains(err.Error(), "set back") {
 			t.Error(err)
 		}
 		closeIt(t, q)
@@ -166,7 +166,7 @@ func TestWhatWasAwaited(t *testing.T) {
 		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute})
 		s.Cut.Store(true)
 		time.Sleep(2 * time.Minute)
-		if err := in(t, time.Second, "a store that is gone", q); !errors.Is(err, sequencer.ErrUnavailable) {
+		if err := in(t, time.Second, "a store that is gone", q); !errors.Is(err, firn.ErrUnavailable) {
 			t.Error(err)
 		}
 		p := firn.NewPrefetcher(q, nil)
@@ -174,10 +174,10 @@ func TestWhatWasAwaited(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_, err := p.Next(ctx)
 			cancel()
-			if !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			if !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("call %d of a prefetcher: %v, want ErrUnavailable and DeadlineExceeded", call, err)
 			}
-			if _, err := p.TryNext(); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, firn.ErrExhausted) {
+			if _, err := p.TryNext(); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, firn.ErrExhausted) {
 				t.Errorf("TryNext after call %d of a prefetcher: %v, want ErrUnavailable and ErrExhausted", call, err)
 			}
 		}
@@ -191,8 +191,9 @@ func TestWhatWasAwaited(t *testing.T) {
 		brief, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		err := q.Join(brief)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer of the store so far") {
-			t.Errorf("Join of a store that hangs: %v, want DeadlineExceeded, and that the store has not answered", err)
+		if !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "no answer of the store so far") {
+			t.Errorf("Join of a store that hangs: %v, want ErrUnavailable, DeadlineExceeded, and that the store has not answered", err)
 		}
 		s.Hangs.Store(false)
 		closeIt(t, q)

@@ -261,8 +261,8 @@ func (q *SequencerOf[I]) Status() grant.Status {
 
 // Next returns the next ID. It waits, under the context, like
 // firn.Generator.Next, and also while the window must be renewed first. If the
-// store did not answer in time, the error matches ErrUnavailable; errors of
-// package grant explain why no node ID can be acquired.
+// store did not answer in time, the error matches firn.ErrUnavailable; errors
+// of package grant explain why no node ID can be acquired.
 func (q *SequencerOf[I]) Next(ctx context.Context) (id I, err error) {
 	if g := q.current.Load(); g != nil {
 		if id, err = g.Next(ctx); err == nil || !isWindowOver(err) {

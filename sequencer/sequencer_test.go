@@ -209,7 +209,7 @@ func TestExhausted(t *testing.T) {
 		}
 		brief, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := sequencer.Open(brief, s, "orders", &sequencer.Options{WaitForNode: true, Nodes: two}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
+		if _, err := sequencer.Open(brief, s, "orders", &sequencer.Options{WaitForNode: true, Nodes: two}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, firn.ErrUnavailable) {
 			t.Errorf("Open of a third that waits = %v", err)
 		}
 		time.AfterFunc(5*time.Second, func() { closeIt(t, a) })

@@ -75,7 +75,7 @@ func TestStatesOfMembers(t *testing.T) {
 
 			s.Cut.Store(true)
 			brief, cancel := context.WithTimeout(t.Context(), time.Second)
-			if err := q.at.Join(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			if err := q.at.Join(brief); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Join without a store: %v", name, err)
 			}
 			state("joining", grant.Joining, errRefused)
@@ -90,7 +90,7 @@ func TestStatesOfMembers(t *testing.T) {
 
 			s.Cut.Store(true)
 			brief, cancel = context.WithTimeout(t.Context(), time.Second)
-			if err := q.at.Leave(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			if err := q.at.Leave(brief); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Leave without a store: %v", name, err)
 			}
 			cancel()

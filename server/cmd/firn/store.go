@@ -17,7 +17,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/stores"
@@ -176,7 +175,7 @@ var storeHints = []struct {
 	{syscall.ENOSPC, exitFailed, "free some space on that disk; nothing was changed"},
 	{fs.ErrPermission, exitFailed,
 		"it belongs to another user: run firn as that user, or share the directory with a group (see docs/stores.md)"},
-	{sequencer.ErrUnavailable, exitFailed,
+	{firn.ErrUnavailable, exitFailed,
 		"check that it is running and that the URL is right; firn sequencer list contacts it too"},
 	{firn.ErrBeforeEpoch, exitFailed, "correct the clock, or choose a layout with an earlier epoch"},
 	{firn.ErrTimeOver, exitFailed,

@@ -422,9 +422,9 @@ func TestActionWaits(t *testing.T) {
 		t.Errorf("the action has ended with its page: %v", err)
 	}
 	failing := action{do: func(*service.StoreAdmin, context.Context, string) (grant.Info, error) {
-		return grant.Info{}, sequencer.ErrUnavailable
+		return grant.Info{}, firn.ErrUnavailable
 	}}
-	if err := k.startAction(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrUnavailable) {
+	if err := k.startAction(t.Context(), k.admin, "orders", failing); !errors.Is(err, firn.ErrUnavailable) {
 		t.Errorf("an action that fails at once: %v", err)
 	}
 	k.Close()
@@ -459,8 +459,8 @@ func TestTroubles(t *testing.T) {
 		{"damaged ;", func(q *sequencerInfo) { q.Damage = "it is cut" }, nil},
 		{"damaged ;", func(q *sequencerInfo) { q.Damaged = []grant.NodeInfo{{}} }, nil},
 		{"time over since 2026-09-07;", func(q *sequencerInfo) { q.Info.Config.Layout = firn.MustParseLayout("js53,epoch=1957-01-01T00:00:00Z") }, nil},
-		{"not renewed IDs until 10:00:20 UTC, in 20 seconds;", nil, &metrics.Sequencer{Attached: true, WindowLeft: 20 * time.Second, Err: sequencer.ErrUnavailable}},
-		{"no IDs here ;", nil, &metrics.Sequencer{Err: sequencer.ErrUnavailable}},
+		{"not renewed IDs until 10:00:20 UTC, in 20 seconds;", nil, &metrics.Sequencer{Attached: true, WindowLeft: 20 * time.Second, Err: firn.ErrUnavailable}},
+		{"no IDs here ;", nil, &metrics.Sequencer{Err: firn.ErrUnavailable}},
 		{"", nil, &metrics.Sequencer{Err: firn.ErrClosed}},
 		{"cloned since this server started;", nil, &metrics.Sequencer{KeeperStats: grant.KeeperStats{Alarms: grant.AlarmCounts{grant.AlarmCloned: 1}}}},
 	} {

@@ -22,7 +22,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/faultstore"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -71,7 +70,7 @@ var backendErrors = []struct {
 	{"failed", grant.ErrClockAhead},
 	{"failed", grant.ErrDamaged},
 	{"failed", grant.ErrMismatch},
-	{"failed", fmt.Errorf("%w: dial 10.0.0.1: refused", sequencer.ErrUnavailable)},
+	{"failed", fmt.Errorf("%w: dial 10.0.0.1: refused", firn.ErrUnavailable)},
 	{"failed", firn.ErrGrantOver},
 	{"failed", firn.ErrTimeOver},
 	{"failed", service.ErrTooManyNames},
@@ -139,7 +138,7 @@ func TestOutcomes(t *testing.T) {
 	for _, row := range backendErrors {
 		problem := service.ProblemOf(row.err, time.Second, false)
 		if problem.Kind == service.Internal {
-			problem = service.ProblemOf(sequencer.ErrUnavailable, time.Second, false) // the error is the store's
+			problem = service.ProblemOf(firn.ErrUnavailable, time.Second, false) // the error is the store's
 		}
 		t.Run(problem.Kind.String(), func(t *testing.T) {
 			all(t, moody(func(context.Context) error { return row.err }), row.outcome, problem)

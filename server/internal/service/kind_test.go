@@ -20,7 +20,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/sequencer"
 )
 
 var update = flag.Bool("update", false, "write client/kinds.go")
@@ -84,7 +83,7 @@ func TestProblems(t *testing.T) {
 		{errors.New("unknown"), Internal, 0},
 		{grant.ErrClockAhead, ClockAhead, 0},
 		{grant.ErrComparingClocks, ClockAhead, time.Second},
-		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, grant.ErrClockAhead), ClockAhead, 0},
+		{fmt.Errorf("%w: %w: %w", firn.ErrUnavailable, context.DeadlineExceeded, grant.ErrClockAhead), ClockAhead, 0},
 		{new(grant.NodesExhaustedError), NodesExhausted, time.Second},
 		{&grant.NodesExhaustedError{Ahead: true}, NotYet, time.Second},
 		{grant.ErrMismatch, Recreated, time.Second},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
@@ -69,7 +68,7 @@ var errorKinds = [...]errorKind{
 	{grant.ErrDamaged, BadRecord},
 	{grant.ErrNewerVersion, BadRecord},
 	{grant.ErrNotFound, BadRecord},
-	{sequencer.ErrUnavailable, StoreUnavailable},
+	{firn.ErrUnavailable, StoreUnavailable},
 	{grant.ErrMismatch, Recreated}, // the StoreBackend opens it again with its new layout
 	{firn.ErrClosed, Draining},
 	{firn.ErrBatchTooLarge, BatchTooLarge},

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 )
 
 const (
@@ -25,14 +25,14 @@ const (
 )
 
 // A silentError means that the store has not answered, or has refused calls,
-// for so long that waiting is pointless. It matches sequencer.ErrUnavailable.
+// for so long that waiting is pointless. It matches firn.ErrUnavailable.
 type silentError struct {
 	silent time.Duration
 	why    error // with which it refuses calls; nil if it does not answer
 }
 
 func (e *silentError) Error() string {
-	text := fmt.Sprintf("%v: it %s", sequencer.ErrUnavailable, e.describe())
+	text := fmt.Sprintf("%v: the store %s", firn.ErrUnavailable, e.describe())
 	if e.why != nil {
 		text += ": " + e.why.Error()
 	}
@@ -48,7 +48,7 @@ func (e *silentError) describe() string {
 	return fmt.Sprintf("has not answered for %v", e.silent.Round(time.Second))
 }
 
-func (e *silentError) Is(target error) bool { return target == sequencer.ErrUnavailable }
+func (e *silentError) Is(target error) bool { return target == firn.ErrUnavailable }
 
 // A silenceWatch ends the waits of calls for a silent store: a client can then
 // ask another server, and thousands of waiting calls do not pile up. Sequencers

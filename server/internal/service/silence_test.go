@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/faultstore"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/operate/storehealth"
 )
 
@@ -25,7 +25,7 @@ func TestSilenceWatch(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		err := p.whileAnswering(ctx, storeUse{}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		if !errors.Is(err, context.Canceled) || errors.Is(err, sequencer.ErrUnavailable) {
+		if !errors.Is(err, context.Canceled) || errors.Is(err, firn.ErrUnavailable) {
 			t.Errorf("a client that goes away: %v", err)
 		}
 		m.Hangs.Store(true)

@@ -134,7 +134,7 @@ func (b *StoreBackend) Opened(name string) *Sequencer {
 }
 
 // storeError makes an error of the store, or of a wait for it, match
-// sequencer.ErrUnavailable. An error in errorKinds is returned unchanged.
+// firn.ErrUnavailable. An error in errorKinds is returned unchanged.
 func storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -145,7 +145,7 @@ func storeError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	return fmt.Errorf("%w: %w", sequencer.ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", firn.ErrUnavailable, err)
 }
 
 // Owner returns the owner of this server's node ID of a sequencer, as in its

@@ -128,7 +128,7 @@ func (s *server) mustTake(t *testing.T, n int) []string {
 func (s *server) wantNone(t *testing.T) error {
 	t.Helper()
 	ids, err := s.take(t.Context(), 10)
-	if len(ids) != 0 || !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
+	if len(ids) != 0 || !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, firn.ErrUnavailable) {
 		t.Errorf("%d IDs and %v, want none and %v", len(ids), err, grant.ErrNodesExhausted)
 	}
 	return err
@@ -426,7 +426,7 @@ func TestWithoutStore(t *testing.T) {
 	b.windows.mu.Lock()
 	clear(b.windows.known)
 	b.windows.mu.Unlock()
-	if got, err := s.Take(t.Context(), 10); got.Len() != 0 || !errors.Is(err, sequencer.ErrUnavailable) {
-		t.Errorf("%d IDs that cannot be checked, and %v, want none and %v", got.Len(), err, sequencer.ErrUnavailable)
+	if got, err := s.Take(t.Context(), 10); got.Len() != 0 || !errors.Is(err, firn.ErrUnavailable) {
+		t.Errorf("%d IDs that cannot be checked, and %v, want none and %v", got.Len(), err, firn.ErrUnavailable)
 	}
 }

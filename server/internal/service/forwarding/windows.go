@@ -11,7 +11,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -108,14 +107,14 @@ func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner s
 }
 
 // errUnchecked is matched by errors for IDs that could not be checked because
-// the store did not answer. They match sequencer.ErrUnavailable too.
-var errUnchecked = fmt.Errorf("%w: the IDs of another server could not be checked", sequencer.ErrUnavailable)
+// the store did not answer. They match firn.ErrUnavailable too.
+var errUnchecked = fmt.Errorf("%w: the IDs of another server could not be checked", firn.ErrUnavailable)
 
 // read reads a record from the store.
 func (w *windows) read(ctx context.Context, key numbered) (have heldWindow, err error) {
 	i, err := w.lookup(ctx, key.name)
 	switch {
-	case errors.Is(err, sequencer.ErrUnavailable):
+	case errors.Is(err, firn.ErrUnavailable):
 		return have, fmt.Errorf("%w: %w", errUnchecked, err)
 	case err != nil:
 		return have, reject("in this server's store: %w", err)

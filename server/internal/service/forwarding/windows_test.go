@@ -96,7 +96,7 @@ func TestWindowsAreReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		store.Cut.Store(true)
-		if err := check(b); !errors.Is(err, errUnchecked) || !errors.Is(err, sequencer.ErrUnavailable) || errors.Is(err, errRejected) {
+		if err := check(b); !errors.Is(err, errUnchecked) || !errors.Is(err, firn.ErrUnavailable) || errors.Is(err, errRejected) {
 			t.Errorf("without the store: %v, want %v", err, errUnchecked)
 		}
 		store.Cut.Store(false)

@@ -126,7 +126,7 @@ func (j task) work() error {
 			return nil
 		case err == nil:
 			q = opened
-		case !errors.Is(err, sequencer.ErrUnavailable) && !timedOut(err) && !cut(err):
+		case !errors.Is(err, firn.ErrUnavailable) && !timedOut(err) && !cut(err):
 			// Its error for an unreachable store is not always the same.
 			fmt.Fprintln(files[2], "open:", err)
 		}
