@@ -10,9 +10,10 @@ import (
 // Errors without data. Errors with data are types: WaitError, ClockError,
 // RangeError and ParseError.
 var (
-	// ErrExhausted is matched by every WaitError: no ID is free now, but one
-	// will be a moment later. The error of a Prefetcher's TryNext matches it
-	// too, and then also that of the last fetch, if that failed.
+	// ErrExhausted means that no ID is free now, but one will be a moment
+	// later: a call that does not wait can be repeated. Every WaitError matches
+	// it, and so does the error of TryNext while IDs are being fetched, or a
+	// node ID is being acquired, and nothing has failed.
 	ErrExhausted = errors.New("firn: no ID is free at this moment")
 
 	// ErrUnavailable means that a store, or every server of a Client, did not

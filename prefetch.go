@@ -176,11 +176,11 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 	return one[0], err
 }
 
-// TryNext returns the next ID if it has already been fetched. It never waits,
-// and never fetches by itself; without OnDemand, it triggers a fetch in the
-// background. If there is no ID, the error matches ErrExhausted, and also the
-// error of the last fetch if that failed. A fetch whose call gave up counts only
-// if its source returned more than the bare error of the context.
+// TryNext returns the next ID if it has already been fetched. It never waits: if
+// there is no ID, a fetch is in progress in the background when it returns. The
+// error is then ErrExhausted or, if the last fetch failed, contains that one's:
+// it matches ErrExhausted only if the source's does. A fetch whose call gave up
+// counts only if its source returned more than the bare error of the context.
 func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	var one [1]I
 	if p.takeSome(p.block.Load(), one[:]) > 0 {
@@ -193,7 +193,7 @@ func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lastErr != nil {
-		return id, fmt.Errorf("%w: the last fetch failed: %w", ErrExhausted, p.lastErr)
+		return id, fmt.Errorf("firn: the last fetch failed: %w", p.lastErr)
 	}
 	return id, ErrExhausted
 }

@@ -117,9 +117,9 @@ func isReason(err error) bool {
 
 // takeOrFetch takes the next IDs from the current block, or from the one that
 // is ready to replace it. Without IDs, it returns the fetch in progress, or
-// begins one; on demand, only for a caller that waits. If it has begun one that
-// is byCaller, the caller, which waits, must run it. A caller that waited for a
-// background batch gets IDs from it however old it is.
+// begins one. If it has begun one that is byCaller, the caller, which waits,
+// must run it. A caller that waited for a background batch gets IDs from it
+// however old it is.
 func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 	waits bool) (n int, f *fetch[I], began bool, err error) {
 	p.mu.Lock()
@@ -153,9 +153,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I],
 	if waited == nil {
 		p.waits++
 	}
-	if f = p.fetching; p.onDemand && !waits {
-		return 0, f, false, nil
-	}
+	f = p.fetching
 	if spent && (f == nil || !f.late) {
 		p.count = p.growth.next(p.count, p.minCount, p.maxCount)
 		p.fetchAhead = !p.onDemand && time.Since(b.arrived) > minBatchLife

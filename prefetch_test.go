@@ -293,8 +293,8 @@ func TestPrefetcherFailures(t *testing.T) {
 		}
 		all.Wait()
 		synctest.Wait()
-		if _, err := p.TryNext(); !errors.Is(err, down) || !errors.Is(err, ErrExhausted) {
-			t.Errorf("TryNext() = %v, want ErrExhausted with %v", err, down)
+		if _, err := p.TryNext(); !errors.Is(err, down) || errors.Is(err, ErrExhausted) {
+			t.Errorf("TryNext() = %v, want %v, and not ErrExhausted", err, down)
 		}
 		time.Sleep(1500 * time.Millisecond)
 		source.fail(nil)
@@ -571,12 +571,57 @@ func TestPrefetcherGivesTheReason(t *testing.T) {
 				if n := strings.Count(err.Error(), context.DeadlineExceeded.Error()); n > 1 {
 					t.Errorf("%s: call %d: %q says %d times that the context ended", name, call, err, n)
 				}
-				if _, err := p.TryNext(); !errors.Is(err, ErrExhausted) || errors.Is(err, down) != c.laterHasCause {
-					t.Errorf("%s: TryNext() = %v, want ErrExhausted, and %v: %v", name, err, down, c.laterHasCause)
+				want := ErrExhausted
+				if c.laterHasCause {
+					want = down
+				}
+				if _, err := p.TryNext(); !errors.Is(err, want) || errors.Is(err, ErrExhausted) != (want == ErrExhausted) {
+					t.Errorf("%s: TryNext() = %v, want %v alone", name, err, want)
 				}
 			}
 		})
 	}
+}
+
+// TestPrefetcherPolled: a program that polls with TryNext while the error is
+// ErrExhausted ends with an ID, or with the error of the source.
+func TestPrefetcherPolled(t *testing.T) {
+	down := errors.New("down")
+	for name, c := range map[string]struct {
+		source  error
+		options *PrefetchOptions
+		want    error
+	}{
+		"works":              {nil, nil, nil},
+		"works, on demand":   {nil, &PrefetchOptions{OnDemand: true}, nil},
+		"fails":              {down, nil, down},
+		"fails, on demand":   {down, &PrefetchOptions{OnDemand: true}, down},
+		"time is over":       {ErrTimeOver, nil, ErrTimeOver},
+		"the window is over": {errors.Join(ErrGrantOver, context.DeadlineExceeded), nil, ErrGrantOver},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := started(t, &scriptedSource{delay: time.Second, err: c.source}, c.options)
+			for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+				id, err := p.TryNext()
+				if errors.Is(err, ErrExhausted) && time.Since(began) <= time.Second {
+					continue
+				}
+				if !errors.Is(err, c.want) || (err == nil) != (id == 1) {
+					t.Errorf("%s: TryNext() = %v, %v after %v, want %v", name, id, err, time.Since(began), c.want)
+				}
+				break
+			}
+		})
+	}
+	// The source knows best: a lack of free slots passes.
+	synctest.Test(t, func(t *testing.T) {
+		p := started(t, &scriptedSource{err: &WaitError{Wait: time.Second}}, nil)
+		_, _ = p.Next(t.Context())
+		var wait *WaitError
+		if _, err := p.TryNext(); !errors.As(err, &wait) || !errors.Is(err, ErrExhausted) {
+			t.Errorf("TryNext() = %v, want a WaitError", err)
+		}
+	})
 }
 
 // A call fetches itself, unless another call has given up its fetch and none
@@ -714,8 +759,8 @@ func TestPrefetcherOfAPanickingSource(t *testing.T) {
 		if said.Load() != 3 {
 			t.Errorf("%d of 3 calls panicked with what the source said, and where", said.Load())
 		}
-		if _, err := p.TryNext(); !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "boom") {
-			t.Errorf("TryNext after it: %v, want ErrExhausted, and what the source said", err)
+		if _, err := p.TryNext(); errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "boom") {
+			t.Errorf("TryNext after it: %v, want what the source said, and not ErrExhausted", err)
 		}
 		synctest.Wait() // TryNext has begun a fetch
 		time.Sleep(time.Second)

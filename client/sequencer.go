@@ -92,8 +92,8 @@ func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 }
 
 // TryNext returns the next ID if one has been fetched, and never waits. If
-// there is no ID, it triggers a fetch and returns an error that matches
-// firn.ErrExhausted, and also the error of the last fetch if that failed.
+// there is no ID, it triggers a fetch. The error is then firn.ErrExhausted or,
+// if the last fetch failed, contains that one's; see firn.PrefetcherOf.TryNext.
 func (s *SequencerOf[I]) TryNext() (I, error) {
 	return s.prefetch.TryNext()
 }

@@ -177,8 +177,10 @@ func TestWhatWasAwaited(t *testing.T) {
 			if !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("call %d of a prefetcher: %v, want ErrUnavailable and DeadlineExceeded", call, err)
 			}
-			if _, err := p.TryNext(); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, firn.ErrExhausted) {
-				t.Errorf("TryNext after call %d of a prefetcher: %v, want ErrUnavailable and ErrExhausted", call, err)
+			for name, try := range map[string]func() (firn.ID, error){"a prefetcher": p.TryNext, "the sequencer": q.TryNext} {
+				if _, err := try(); !errors.Is(err, firn.ErrUnavailable) || errors.Is(err, firn.ErrExhausted) {
+					t.Errorf("TryNext of %s after call %d: %v, want ErrUnavailable, and not ErrExhausted", name, call, err)
+				}
 			}
 		}
 		must.Do(t, p.Close(t.Context()))

@@ -278,8 +278,9 @@ func (q *SequencerOf[I]) Next(ctx context.Context) (id I, err error) {
 
 // TryNext returns the next ID without waiting. Its errors are those of
 // firn.Generator.TryNext and of Next. If an ID first needs an answer of the
-// store, the error matches firn.ErrExhausted too, but is not a *firn.WaitError:
-// the store was asked, and trying again a moment later may help.
+// store, TryNext asks the store, and the error matches firn.ErrExhausted, but is
+// not a *firn.WaitError. If the last request to the store has failed, the error
+// matches firn.ErrUnavailable instead.
 func (q *SequencerOf[I]) TryNext() (id I, err error) {
 	if g := q.current.Load(); g != nil {
 		if id, err = g.TryNext(); !isWindowOver(err) {
@@ -296,7 +297,14 @@ func (q *SequencerOf[I]) noWindow() error {
 	if err := q.refusal(status); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: no window of sequencer %s is open", firn.ErrExhausted, q.name)
+	switch err := status.Err; {
+	case err == nil:
+		return fmt.Errorf("%w: no window of sequencer %s is open", firn.ErrExhausted, q.name)
+	case errors.Is(err, grant.ErrNodesExhausted), errors.Is(err, grant.ErrComparingClocks): // calls wait until it ends
+		return fmt.Errorf("%w: sequencer %s: %w", firn.ErrExhausted, q.name, err)
+	default:
+		return q.heldUpError(err)
+	}
 }
 
 // NextBatch returns the next n IDs, at consecutive slots, and waits like Next;

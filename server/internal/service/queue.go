@@ -39,8 +39,9 @@ func newQueue[I firn.AnyID](layout firn.Layout, from source[I]) *queue {
 // isWait reports whether an error of a call that does not wait means that a
 // waiting call would have waited.
 func isWait(err error) bool {
-	return err == errNotTried || errors.Is(err, firn.ErrExhausted) || errors.As(err, new(*firn.ClockError)) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return err == errNotTried || errors.Is(err, firn.ErrExhausted) || errors.Is(err, firn.ErrUnavailable) ||
+		errors.As(err, new(*firn.ClockError)) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 // waitInLine waits for its turn, and for the IDs, after a refusal of try. The
