@@ -24,6 +24,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client/clienttest"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -365,8 +366,8 @@ func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
 		status       int
 		media, body  string
-		kind, detail string
-		hint         string
+		kind         Kind
+		detail, hint string
 	}{
 		{401, "application/problem+json", `{"type":"urn:firn:problem:unauthorized","detail":"no"}`, "unauthorized", "no", "Config.Token"},
 		{409, "application/problem+json", `{"type":"urn:firn:problem:detached","detail":"it is detached"}`, "detached", "it is detached", "run firn sequencer attach"},
@@ -701,8 +702,8 @@ func TestReasonOfTheWait(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), c.limit)
 				_, err := q.Next(ctx)
 				cancel()
-				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("%s: call %d: %v, want DeadlineExceeded, and %q", name, call, err, c.want)
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), c.want) || errors.Is(err, firn.ErrUnavailable) != (name != "token") {
+					t.Errorf("%s: call %d: %v, want DeadlineExceeded, %q and, if it is of servers, ErrUnavailable", name, call, err, c.want)
 				}
 			}
 		}
@@ -718,14 +719,47 @@ func TestErrorText(t *testing.T) {
 	if got, want := e.Error(), `client: "orders" at http://a: 404 not found`; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for kind, want := range map[string]error{"busy": firn.ErrExhausted, "no-grant": firn.ErrGrantOver, "time-over": firn.ErrTimeOver, "batch-too-large": firn.ErrBatchTooLarge} {
-		if !errors.Is(&Error{Kind: kind}, want) || errors.Is(&Error{Kind: "draining"}, want) {
-			t.Errorf("%s does not match %v alone", kind, want)
+	for kind, want := range map[Kind]error{
+		KindBusy: firn.ErrExhausted, KindNoGrant: firn.ErrGrantOver, KindTimeOver: firn.ErrTimeOver,
+		KindBatchTooLarge: firn.ErrBatchTooLarge, KindStoreUnavailable: firn.ErrUnavailable, KindMoved: grant.ErrDetached,
+	} {
+		for _, other := range []Kind{KindDraining, "", "https://proxy/busy"} {
+			if !errors.Is(&Error{Kind: kind}, want) || errors.Is(&Error{Kind: other}, want) {
+				t.Errorf("%s does not match %v alone: so does %q", kind, want, other)
+			}
 		}
 	}
 	for text, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-1": 0, "1.5": 0, "x": 0, "Fri, 31 Dec 1999 23:59:59 GMT": 0, "99999999999999": 0} {
 		if got := retryAfter(text); got != want {
 			t.Errorf("retryAfter(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestUnavailable: a call that no server answers is unavailable, unless one of
+// them has found another problem.
+func TestUnavailable(t *testing.T) {
+	down := errors.New("connection refused")
+	for _, c := range []struct {
+		name string
+		errs []error
+		want bool
+	}{
+		{"down", []error{down}, true},
+		{"something else answers", []error{&answerError{"orders", "a", "it is HTML"}}, true},
+		{"a proxy without a server", []error{&Error{Status: 502}}, true},
+		{"draining", []error{down, &Error{Status: 503, Kind: KindDraining}}, true},
+		{"the store is down", []error{down, &Error{Status: 503, Kind: KindStoreUnavailable}}, true},
+		{"no node ID is free", []error{down, &Error{Status: 503, Kind: KindNodesExhausted}}, false},
+		{"busy", []error{&Error{Status: 503, Kind: KindBusy}, down}, false},
+		{"a limit", []error{&Error{Status: 429, Kind: KindRateLimited}}, false},
+		{"a wrong token", []error{down, &Error{Status: 401, Kind: KindUnauthorized}}, false},
+		{"a wrong path", []error{down, &Error{Status: 404}}, false},
+	} {
+		for _, cause := range []error{nil, context.DeadlineExceeded} {
+			if got := errors.Is(&giveUpError{"orders", cause, c.errs}, firn.ErrUnavailable); got != c.want {
+				t.Errorf("%s: it is unavailable: %t, want %t", c.name, got, c.want)
+			}
 		}
 	}
 }

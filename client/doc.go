@@ -25,6 +25,13 @@
 // token, or that is not a server of Firn, is left out as well. If no server
 // answers, the error has the last failure of each.
 //
+// # Errors
+//
+// Errors match those of the packages firn and grant with the same meaning, so a
+// program can exchange a sequencer of package sequencer for one of this package:
+// firn.ErrUnavailable if no server answers, or firn.ErrExhausted, grant.ErrMoved
+// and so on if a server has that problem. An *Error has its Kind.
+//
 // # What a retry means
 //
 // Every request makes new IDs. If an answer is lost, because a connection broke

@@ -12,23 +12,24 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/firnid/firn"
 )
 
 // An Error is a server's answer to a request that it did not fulfill. Kind
-// identifies the error; docs/http.md lists the kinds.
+// identifies the error.
 //
-// An Error matches the errors of package firn with the same meaning:
-// ErrExhausted (busy), ErrGrantOver (no-grant), ErrTimeOver (time-over) and
-// ErrBatchTooLarge (batch-too-large).
+// An Error matches the error of another package with the same meaning, which
+// the list of kinds names. So a program that checks the errors of a sequencer
+// of package sequencer can check those of a client alike.
 type Error struct {
 	Sequencer string
 	Server    string // as in Config.Servers
 	Status    int    // HTTP status; over RESP, the one of the Kind
 
-	// Kind is "busy", "detached" and so on: the problem's type without
-	// urn:firn:problem:, a type of another kind unchanged, or "" if there was
-	// no type.
-	Kind string
+	// Kind is the problem's type without urn:firn:problem:, a type of another
+	// system unchanged, or "" if there was no type.
+	Kind Kind
 
 	// Detail is what is wrong and what would be right. If the answer is not a
 	// problem, it is how the answer begins.
@@ -39,7 +40,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	what := cmp.Or(e.Kind, strings.ToLower(http.StatusText(e.Status)))
+	what := cmp.Or(string(e.Kind), strings.ToLower(http.StatusText(e.Status)))
 	text := fmt.Sprintf("client: %s: %d", nameAt(e.Sequencer, e.Server), e.Status)
 	if what != "" {
 		text += " " + what
@@ -50,11 +51,9 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is reports whether target is the error of package firn with the same meaning.
-func (e *Error) Is(target error) bool {
-	is := problemKinds[e.Kind].is
-	return is != nil && target == is
-}
+// Is reports whether target is matched by the error of another package with the
+// same meaning.
+func (e *Error) Is(target error) bool { return errors.Is(problemKinds[e.Kind].is, target) }
 
 // isTemporary reports whether the same server may fulfill the same request
 // later.
@@ -75,19 +74,30 @@ func (e *Error) ofRequest() bool {
 // concern one sequencer. Those without a kind, or with that of another system,
 // do not come from a server of Firn.
 func (e *Error) ofServer() bool {
-	return e.Kind == "" || strings.Contains(e.Kind, ":") || problemKinds[e.Kind].ofServer
+	return e.Kind == "" || strings.Contains(string(e.Kind), ":") || problemKinds[e.Kind].ofServer
 }
+
+// isOutage reports whether the server does not work for a while, as one that
+// does not answer. Any other problem is one that the server has found.
+func (e *Error) isOutage() bool {
+	return errors.Is(e, firn.ErrUnavailable) || e.isTemporary() && e.ofServer()
+}
+
+// A Kind is a kind of problem. The constants are the kinds that a request for
+// IDs can have. Those of other requests, which docs/http.md lists, occur only if
+// something between this program and the server changes requests.
+type Kind string
 
 // A problemKind describes a kind of problem; kinds.go has all of them.
 type problemKind struct {
 	status   int    // of HTTP
 	hint     string // what a user of this package can do, or ""
 	ofServer bool   // it concerns the server as a whole, not one sequencer
-	is       error  // the error of package firn with the same meaning, or nil
+	is       error  // of another package with the same meaning, or nil
 }
 
 // hintOf returns the hint for a kind or, if it has none, for a status.
-func hintOf(kind string, status int) string {
+func hintOf(kind Kind, status int) string {
 	if kind != "" {
 		return problemKinds[kind].hint
 	}
@@ -112,7 +122,8 @@ func (e *answerError) Error() string {
 }
 
 // A giveUpError is the error of a batch that no server returned: the last
-// failure of each.
+// failure of each. It matches firn.ErrUnavailable unless one of these is a
+// problem that a server has found.
 type giveUpError struct {
 	sequencer string
 	cause     error // the context's; nil if Config.Patience ended the call
@@ -129,6 +140,13 @@ func (e *giveUpError) Error() string {
 		what = quote(e.sequencer) + ": " + e.cause.Error()
 	}
 	return "client: " + what + ": " + strings.Join(texts, "; ")
+}
+
+func (e *giveUpError) Is(target error) bool {
+	return target == firn.ErrUnavailable && !slices.ContainsFunc(e.errs, func(err error) bool {
+		said, ok := errors.AsType[*Error](err)
+		return ok && !said.isOutage()
+	})
 }
 
 func (e *giveUpError) Unwrap() []error {

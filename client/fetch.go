@@ -170,7 +170,7 @@ func (s *SequencerOf[I]) recordResult(c *callState, a attempt, b firn.BatchOf[I]
 	case said != nil && said.Kind == "no-runs" && !a.packed:
 		s.packed.Store(true)
 		return false
-	case said != nil && said.Kind == "batch-too-large" && a.count > 1:
+	case said != nil && said.Kind == KindBatchTooLarge && a.count > 1:
 		s.maxRequest.Store(int64(a.count / 2))
 		return false
 	case isTokenError(err):
@@ -252,16 +252,19 @@ func (s *SequencerOf[I]) giveUp(c *callState) error {
 	return s.failure(nil)
 }
 
+// errNoAnswer is the failure of a server that had little time.
+var errNoAnswer = errors.New("no answer so far")
+
 // failure returns the error of a call without an answer, with the reasons.
 // cause is the error of the caller's context; if that is nil, Config.Patience
 // has passed, or no server will be available before.
 func (s *SequencerOf[I]) failure(cause error) error {
 	errs := s.view.lastErrors()
-	switch {
+	switch { // if it is too early to say that a server has failed
 	case len(errs) == 0 && cause != nil:
-		return fmt.Errorf("client: %s: no answer so far: %w", quote(s.name), cause)
-	case len(errs) == 0: // too early to say that a server has failed
-		errs = append(errs, fmt.Errorf("no answer in time: %w", context.DeadlineExceeded))
+		errs = append(errs, errNoAnswer)
+	case len(errs) == 0:
+		errs = append(errs, fmt.Errorf("%w: %w", errNoAnswer, context.DeadlineExceeded))
 	}
 	return &giveUpError{s.name, cause, errs}
 }

@@ -111,7 +111,7 @@ func (s *SequencerOf[I]) parseProblem(resp *http.Response, from *server) error {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch location := resp.Header.Get("Location"); {
 	case media == "application/problem+json" && json.Unmarshal(data, &p) == nil:
-		e.Kind = printable(strings.TrimPrefix(p.Type, "urn:firn:problem:"))
+		e.Kind = Kind(printable(strings.TrimPrefix(p.Type, "urn:firn:problem:")))
 		if e.Kind == "about:blank" {
 			e.Kind = ""
 		}

@@ -2,46 +2,95 @@
 
 package client
 
-import "github.com/firnid/firn"
+import (
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/granterr"
+)
+
+// The kinds of problems. An Error of one of these matches an error of another
+// package:
+//
+//   - KindBatchTooLarge: firn.ErrBatchTooLarge
+//   - KindNoSequencer: grant.ErrNotFound
+//   - KindTimeOver: firn.ErrTimeOver
+//   - KindBusy: firn.ErrExhausted
+//   - KindClock: grant.ErrClockBehind
+//   - KindClockAhead: grant.ErrClockAhead
+//   - KindNoGrant: firn.ErrGrantOver
+//   - KindNodesExhausted: grant.ErrNodesExhausted
+//   - KindNotYet: grant.ErrNodesExhausted
+//   - KindStoreUnavailable: firn.ErrUnavailable
+//   - KindStoreRolledBack: grant.ErrStoreWentBack
+//   - KindMoved: grant.ErrMoved
+//   - KindDetached: grant.ErrDetached
+//   - KindDestroyed: grant.ErrDestroyed
+const (
+	KindBadParameter     Kind = "bad-parameter"     // invalid parameter
+	KindBadName          Kind = "bad-name"          // invalid sequencer name
+	KindBatchTooLarge    Kind = "batch-too-large"   // too many IDs for one request
+	KindUnauthorized     Kind = "unauthorized"      // missing or unknown token
+	KindForbidden        Kind = "forbidden"         // permission denied
+	KindNoSequencer      Kind = "no-sequencer"      // sequencer not found
+	KindForeignHost      Kind = "foreign-host"      // the Host header names another machine
+	KindBadConfig        Kind = "bad-config"        // invalid server configuration
+	KindInternal         Kind = "internal"          // internal server error
+	KindTimeOver         Kind = "time-over"         // the layout's time range has ended
+	KindBusy             Kind = "busy"              // more IDs are requested than can be made in time
+	KindClock            Kind = "clock"             // the server's clock is wrong
+	KindClockAhead       Kind = "clock-ahead"       // the server's clock seems to be ahead
+	KindNoGrant          Kind = "no-grant"          // the server holds no node ID
+	KindNodesExhausted   Kind = "nodes-exhausted"   // all node IDs are in use
+	KindNotYet           Kind = "not-yet"           // no node ID can be used yet
+	KindStoreUnavailable Kind = "store-unavailable" // the store is unavailable
+	KindStoreRolledBack  Kind = "store-rolled-back" // the store went back to an earlier state
+	KindMoved            Kind = "moved"             // the sequencer is in another store
+	KindDetached         Kind = "detached"          // the sequencer is detached
+	KindDestroyed        Kind = "destroyed"         // the sequencer is destroyed
+	KindRecreated        Kind = "recreated"         // the sequencer was recreated with another layout
+	KindBadRecord        Kind = "bad-record"        // the sequencer's record in the store is unusable
+	KindDraining         Kind = "draining"          // the server is shutting down
+	KindTooManyNames     Kind = "too-many-names"    // too many sequencers
+	KindRateLimited      Kind = "rate-limited"      // the client's limit is reached
+)
 
 // problemKinds are the kinds of problems of servers.
-var problemKinds = map[string]problemKind{
-	"bad-parameter":      {status: 400},
-	"bad-name":           {status: 400},
+var problemKinds = map[Kind]problemKind{
+	KindBadParameter:     {status: 400},
+	KindBadName:          {status: 400},
 	"bad-id":             {status: 400},
 	"unexpected-body":    {status: 400, hint: "something between this program and the server adds a body to requests"},
 	"unexpected-range":   {status: 400, hint: "something between this program and the server asks for parts of answers"},
 	"no-runs":            {status: 400},
-	"batch-too-large":    {status: 400, hint: "set a smaller MaxCount in Config.Prefetch", is: firn.ErrBatchTooLarge},
+	KindBatchTooLarge:    {status: 400, hint: "set a smaller MaxCount in Config.Prefetch", is: firn.ErrBatchTooLarge},
 	"cross-site":         {status: 403, hint: "something between this program and the server adds the headers of a browser"},
 	"bad-body":           {status: 400},
-	"unauthorized":       {status: 401, hint: "check Config.Token", ofServer: true},
-	"forbidden":          {status: 403, hint: "the token in Config.Token needs the role generate for this sequencer"},
-	"no-sequencer":       {status: 404, hint: "create it: firn sequencer create"},
+	KindUnauthorized:     {status: 401, hint: "check Config.Token", ofServer: true},
+	KindForbidden:        {status: 403, hint: "the token in Config.Token needs the role generate for this sequencer"},
+	KindNoSequencer:      {status: 404, hint: "create it: firn sequencer create", is: granterr.ErrNotFound},
 	"no-store":           {status: 409, hint: "start the server with --store", ofServer: true},
 	"different":          {status: 409},
 	"not-found":          {status: 404, hint: "check the paths in Config.Servers"},
 	"method-not-allowed": {status: 405},
 	"not-acceptable":     {status: 406},
-	"foreign-host":       {status: 421, hint: "use localhost or a loopback address in Config.Servers, or start the server with --allow-host", ofServer: true},
-	"bad-config":         {status: 500, hint: "run firn config check on the server: its configuration of this sequencer is invalid"},
-	"internal":           {status: 500, hint: "see the server's log", ofServer: true},
-	"time-over":          {status: 500, hint: "create another sequencer, with more time bits in its layout: with a later epoch, its IDs would repeat", is: firn.ErrTimeOver},
-	"busy":               {status: 503, hint: "clients ask for more IDs than one node ID can make: add servers", is: firn.ErrExhausted},
+	KindForeignHost:      {status: 421, hint: "use localhost or a loopback address in Config.Servers, or start the server with --allow-host", ofServer: true},
+	KindBadConfig:        {status: 500, hint: "run firn config check on the server: its configuration of this sequencer is invalid"},
+	KindInternal:         {status: 500, hint: "see the server's log", ofServer: true},
+	KindTimeOver:         {status: 500, hint: "create another sequencer, with more time bits in its layout: with a later epoch, its IDs would repeat", is: firn.ErrTimeOver},
+	KindBusy:             {status: 503, hint: "clients ask for more IDs than one node ID can make: add servers", is: firn.ErrExhausted},
 	"cancelled":          {status: 503},
-	"clock":              {status: 503, hint: "correct the server's clock"},
-	"clock-ahead":        {status: 503, hint: "compare the server's clock with a time server"},
-	"no-grant":           {status: 503, is: firn.ErrGrantOver},
-	"nodes-exhausted":    {status: 503, hint: "stop a server, or choose a layout with more node bits"},
-	"not-yet":            {status: 503},
-	"store-unavailable":  {status: 503, hint: "see the server's log"},
-	"store-rolled-back":  {status: 503, hint: "run firn node fence"},
-	"moved":              {status: 409, hint: "ask a server of that store, or bring it back: firn sequencer move"},
-	"detached":           {status: 409, hint: "run firn sequencer attach"},
-	"destroyed":          {status: 410, hint: "create it again: firn sequencer create"},
-	"recreated":          {status: 503},
-	"bad-record":         {status: 500, hint: "see the server's log"},
-	"draining":           {status: 503, ofServer: true},
-	"too-many-names":     {status: 507, hint: "start the server with a higher --max-sequencers, or use fewer names"},
-	"rate-limited":       {status: 429, hint: "ask less often, or have the limit of this token raised"},
+	KindClock:            {status: 503, hint: "correct the server's clock", is: granterr.ErrClockBehind},
+	KindClockAhead:       {status: 503, hint: "compare the server's clock with a time server", is: granterr.ErrClockAhead},
+	KindNoGrant:          {status: 503, is: firn.ErrGrantOver},
+	KindNodesExhausted:   {status: 503, hint: "stop a server, or choose a layout with more node bits", is: granterr.ErrNodesExhausted},
+	KindNotYet:           {status: 503, is: granterr.ErrNodesExhausted},
+	KindStoreUnavailable: {status: 503, hint: "see the server's log", is: firn.ErrUnavailable},
+	KindStoreRolledBack:  {status: 503, hint: "run firn node fence", is: granterr.ErrStoreWentBack},
+	KindMoved:            {status: 409, hint: "ask a server of that store, or bring it back: firn sequencer move", is: granterr.ErrMoved},
+	KindDetached:         {status: 409, hint: "run firn sequencer attach", is: granterr.ErrDetached},
+	KindDestroyed:        {status: 410, hint: "create it again: firn sequencer create", is: granterr.ErrDestroyed},
+	KindRecreated:        {status: 503},
+	KindBadRecord:        {status: 500, hint: "see the server's log"},
+	KindDraining:         {status: 503, ofServer: true},
+	KindTooManyNames:     {status: 507, hint: "start the server with a higher --max-sequencers, or use fewer names"},
+	KindRateLimited:      {status: 429, hint: "ask less often, or have the limit of this token raised"},
 }

@@ -154,15 +154,15 @@ func (s *SequencerOf[I]) parseRESPError(text string, from *server) error {
 	e := &Error{Sequencer: s.name, Server: from.name, Status: http.StatusInternalServerError}
 	word, rest, _ := strings.Cut(text, " ")
 	kind, detail, _ := strings.Cut(rest, ": ")
-	if k, known := problemKinds[kind]; known {
-		e.Kind, e.Status = kind, k.status
+	if k, known := problemKinds[Kind(kind)]; known {
+		e.Kind, e.Status = Kind(kind), k.status
 	} else {
 		detail = rest
 		switch word {
 		case "NOAUTH", "WRONGPASS":
-			e.Kind, e.Status = "unauthorized", http.StatusUnauthorized
+			e.Kind, e.Status = KindUnauthorized, http.StatusUnauthorized
 		case "NOPERM":
-			e.Kind, e.Status = "forbidden", http.StatusForbidden
+			e.Kind, e.Status = KindForbidden, http.StatusForbidden
 		case "TRYAGAIN", "UNAVAILABLE":
 			e.Status = http.StatusServiceUnavailable
 		}

@@ -81,7 +81,8 @@ func sequencerOf[I firn.AnyID](c *Client, all map[string]*SequencerOf[I], name s
 // first one, after a long pause, and if IDs are used faster than they arrive.
 // If the context is done, only this call fails.
 //
-// An error explains why no server has answered, or is an *Error that every
+// An error explains why no server has answered, and matches firn.ErrUnavailable
+// unless a server has found another problem; or it is an *Error that every
 // server would return. The next call tries again.
 func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 	id, err := s.prefetch.Next(ctx)

@@ -5,25 +5,27 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/firnid/firn/internal/granterr"
 )
 
 // Errors of sequencers and their node IDs. Some are matched by types that carry
-// data to act on.
+// data to act on, and some by errors of package client, if a server has them.
 var (
 	// ErrNotFound is returned for a sequencer that was never created.
-	ErrNotFound = errors.New("grant: sequencer not found")
+	ErrNotFound = granterr.ErrNotFound
 
 	// ErrDestroyed is returned for a sequencer that was destroyed or is being
 	// destroyed. Creating it again with the same layout makes it usable again.
-	ErrDestroyed = errors.New("grant: the sequencer is destroyed")
+	ErrDestroyed = granterr.ErrDestroyed
 
 	// ErrDetached is returned for a sequencer that was detached: no process may
 	// hold a node ID of it in this store until it is attached again.
-	ErrDetached = errors.New("grant: the sequencer is detached")
+	ErrDetached = granterr.ErrDetached
 
 	// ErrMoved is returned for a sequencer that another store has now; see
 	// Move. It matches ErrDetached.
-	ErrMoved = fmt.Errorf("%w: it was moved to another store", ErrDetached)
+	ErrMoved = granterr.ErrMoved
 
 	// ErrEarly is returned by SetNodes if it is too early to hand node IDs over
 	// to another store or generator, and too long to wait for that.
@@ -35,18 +37,18 @@ var (
 
 	// ErrNodesExhausted means that the member may take no node ID now. Every
 	// NodesExhaustedError matches it.
-	ErrNodesExhausted = errors.New("grant: no node ID is free")
+	ErrNodesExhausted = granterr.ErrNodesExhausted
 
 	// ErrClockBehind means that the clock is so far behind those of other
 	// members that its IDs would be out of order. The error of a Fence whose
 	// clock is far behind the records matches it too.
-	ErrClockBehind = errors.New("grant: the clock is far behind those of the other members")
+	ErrClockBehind = granterr.ErrClockBehind
 
 	// ErrClockAhead means that the clock is so far ahead that a node ID claimed
 	// by it would be blocked for others; a member that already holds one keeps
 	// it. The error of a Fence whose clock is far ahead of the records matches
 	// it too.
-	ErrClockAhead = errors.New("grant: the clock is far ahead of those of the store or the other members")
+	ErrClockAhead = granterr.ErrClockAhead
 
 	// ErrComparingClocks means that the clock looks far ahead, and is being
 	// compared with those of members that renew. The error may disappear by
@@ -56,8 +58,7 @@ var (
 	// ErrStoreWentBack is returned after the store has gone back to an earlier
 	// state, such as a backup. No node ID is acquired or renewed until an
 	// operator fences the sequencer (firn node fence).
-	ErrStoreWentBack = errors.New("grant: the store went back to an earlier state; fence the sequencer (firn node " +
-		"fence) before IDs are made again")
+	ErrStoreWentBack = granterr.ErrStoreWentBack
 
 	// ErrNewerVersion is returned for a record that a newer version of Firn
 	// wrote in a form unknown to this one. The record was not changed.

@@ -97,5 +97,7 @@ func (n *nextCmd) ask(ctx context.Context, c *http.Client, token string, count u
 	} else if kind == "" && detail == "" { // not of a server of Firn
 		detail = strings.Join(strings.Fields(string(body[:min(len(body), 100)])), " ")
 	}
-	return nil, &client.Error{Sequencer: n.name, Server: n.server, Status: r.StatusCode, Kind: kind, Detail: detail}
+	return nil, &client.Error{
+		Sequencer: n.name, Server: n.server, Status: r.StatusCode, Kind: client.Kind(kind), Detail: detail,
+	}
 }

@@ -52,6 +52,34 @@ type outage struct {
 	others        bool // another sequencer can be served meanwhile
 }
 
+// newOutageWorld starts a server with the node ID 3.
+func newOutageWorld(t *testing.T) *outageWorld {
+	t.Helper()
+	w := &outageWorld{t: t}
+	w.now.Store(new(memstore.Store))
+	w.mem = &faultstore.Store{Store: w.now.Load(), Fault: func(_ context.Context, r faultstore.Request) error {
+		return r.DoIn(w.now.Load())
+	}}
+	w.store = &faultstore.Store{Store: w.mem}
+	w.server, w.address = served(t, Config{Store: w.timed(), RequestTimeout: 2 * time.Second, Sequencers: w.options(3)})
+	return w
+}
+
+// timed returns the store with its clock.
+func (w *outageWorld) timed() grant.Store { return faultstore.Timed{Store: w.store, Now: time.Now} }
+
+// options returns those of a process with a node ID.
+func (w *outageWorld) options(node uint64) sequencer.Options {
+	ahead := 100 * time.Millisecond
+	return sequencer.Options{
+		Layout:   firn.Default(),
+		MaxAhead: &ahead,
+		Window:   600 * time.Millisecond,
+		Nodes:    &grant.NodeRange{Lo: node, Hi: node},
+		Now:      func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) },
+	}
+}
+
 func (w *outageWorld) must(err error) {
 	w.t.Helper()
 	if err != nil {
@@ -209,21 +237,7 @@ func TestOutagesAsDocumented(t *testing.T) {
 }
 
 func testOutage(t *testing.T, o outage, problem, readiness string, alerts []string, finding, trouble string) {
-	w := &outageWorld{t: t}
-	w.now.Store(new(memstore.Store))
-	w.mem = &faultstore.Store{Store: w.now.Load(), Fault: func(_ context.Context, r faultstore.Request) error {
-		return r.DoIn(w.now.Load())
-	}}
-	w.store = &faultstore.Store{Store: w.mem}
-	clock := faultstore.Timed{Store: w.store, Now: time.Now}
-	ahead := 100 * time.Millisecond
-	w.server, w.address = served(t, Config{Store: clock, RequestTimeout: 2 * time.Second, Sequencers: sequencer.Options{
-		Layout:   firn.Default(),
-		MaxAhead: &ahead,
-		Window:   600 * time.Millisecond,
-		Nodes:    &grant.NodeRange{Lo: 3, Hi: 3},
-		Now:      func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) },
-	}})
+	w := newOutageWorld(t)
 	next := func(name string) (int, string) { return w.get("POST", "/v1/sequencers/"+name+"/next") }
 	if o.before != nil {
 		o.before(w)
@@ -250,7 +264,7 @@ func testOutage(t *testing.T, o outage, problem, readiness string, alerts []stri
 			t.Errorf("%s fires: %t, want %t:\n%s", name, !want, want, regexp.MustCompile(`(?m)^firn_(ready|store_up|sequencer_ready|alarms).*$`).FindAllString(text, -1))
 		}
 	}
-	found := doctor.Run(t.Context(), doctor.Config{Store: faultstore.Timed{Store: w.store, Now: time.Now}, Listen: []string{w.address}, Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }})
+	found := doctor.Run(t.Context(), doctor.Config{Store: w.timed(), Listen: []string{w.address}, Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }})
 	if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
 		return strings.Contains(f.Text, finding) && (f.Level == doctor.Fix || readiness == "ready")
 	}) {
