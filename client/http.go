@@ -151,8 +151,8 @@ func newTransport(config *tls.Config,
 		// A fetch uses a connection of its own, and a closed one must be
 		// dialled again. So keep those of several sequencers, but for less than
 		// the 2 minutes after which the server closes them.
-		MaxIdleConnsPerHost:    32,
-		IdleConnTimeout:        90 * time.Second,
+		MaxIdleConnsPerHost:    maxIdleConns,
+		IdleConnTimeout:        maxIdleTime,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 64 << 10,
 		Protocols:              &http1,
