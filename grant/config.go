@@ -48,7 +48,11 @@ const defaultWindow = 60 * time.Second
 // change it; Check reports what is invalid. The store may be nil.
 func DefaultConfig(s Store, layout firn.Layout, maxAhead *time.Duration) Config {
 	c := Config{Layout: layout, MaxAhead: *cmp.Or(maxAhead, new(layout.DefaultMaxAhead()))}
-	c.Window = max(cmp.Or(paceOf(s).Window, defaultWindow), c.minWindow())
+	var pace Pace
+	if p, ok := As[Paced](s); ok {
+		pace = p.Pace()
+	}
+	c.Window = max(cmp.Or(pace.Window, defaultWindow), c.minWindow())
 	return c
 }
 

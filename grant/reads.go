@@ -54,11 +54,3 @@ func storeTime(ctx context.Context, s Store) (at, within int64, err error) {
 	}
 	return t.UnixMilli(), (time.Since(began) + resolution).Milliseconds() + 2, nil
 }
-
-// paceOf returns the pace of a store, of which fields may be zero.
-func paceOf(s Store) Pace {
-	if p, ok := As[Paced](s); ok {
-		return p.Pace()
-	}
-	return Pace{}
-}
