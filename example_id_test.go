@@ -59,7 +59,7 @@ func ExampleID_Scan() {
 func ExampleParseID() {
 	for _, s := range []string{"7130316800004390912", "0x62f3f95a00430000", "7130 316", "62f3f95a00430000", "99999999999999999999"} {
 		id, err := firn.ParseID(s)
-		if parse := new(firn.ParseError); errors.As(err, &parse) {
+		if _, ok := errors.AsType[*firn.ParseError](err); ok {
 			fmt.Println(err)
 			continue
 		}

@@ -56,8 +56,7 @@ func ExampleError() {
 	}
 	defer c.Close(context.Background())
 	_, err = c.Sequencer("orders").Next(context.Background())
-	var said *client.Error
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*client.Error](err); ok {
 		fmt.Println(said.Status, said.Kind, said.Detail)
 	}
 	// Output: 409 injected the test wants this request to fail

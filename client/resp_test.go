@@ -240,10 +240,9 @@ func TestAnswersOverRESP(t *testing.T) {
 			d.answer = func(string) string { return answer }
 			got, err := q.NextBatch(t.Context(), 3)
 			text := ""
-			var said *Error
 			if err != nil {
 				text = err.Error()
-				if errors.As(err, &said) {
+				if said, ok := errors.AsType[*Error](err); ok {
 					text += fmt.Sprintf(" retry %v", said.RetryAfter)
 				}
 			}

@@ -34,7 +34,7 @@ func TestTypeID(t *testing.T) {
 	}
 	for _, x := range all.Invalid {
 		_, _, err := typed.Cut(x.TypeID)
-		if parse := (*firn.ParseError)(nil); !errors.As(err, &parse) {
+		if _, ok := errors.AsType[*firn.ParseError](err); !ok {
 			t.Errorf("%s: Cut(%s): %v, want a *firn.ParseError", x.Name, x.TypeID, err)
 		}
 	}

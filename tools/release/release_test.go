@@ -58,7 +58,7 @@ func command(ctx context.Context, dir string, env []string, name string, args ..
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	out, err := cmd.Output()
-	if exit := new(exec.ExitError); errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, exit.Stderr, out)
 	}
 	return strings.TrimSuffix(string(out), "\n"), err

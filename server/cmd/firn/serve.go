@@ -222,8 +222,7 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	if err := s.serve(ctx, a, log, srv, scheme, endpoints, hup); err != nil {
 		return err
 	}
-	var refused *exitError // error of a store that the server waited for
-	if errors.As(context.Cause(ctx), &refused) {
+	if refused, ok := errors.AsType[*exitError](context.Cause(ctx)); ok { // by a store that the server waited for
 		return refused
 	}
 	log.Info("stopped")

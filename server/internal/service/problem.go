@@ -162,10 +162,9 @@ func ProblemOf(err error, limit time.Duration, late bool) *Problem {
 	case StoreUnavailable:
 		// The log has the store's error, which may name hosts.
 		p.Detail = "the store of node IDs could not be reached, read or written; see the server's log"
-		switch silent := (*silentError)(nil); {
-		case errors.As(err, &silent):
+		if silent, ok := errors.AsType[*silentError](err); ok {
 			p.Detail = fmt.Sprintf("the store of node IDs %s; the server keeps trying; see its log", silent.describe())
-		case errors.Is(err, context.DeadlineExceeded):
+		} else if errors.Is(err, context.DeadlineExceeded) {
 			p.Detail = "the store of node IDs did not answer in time; see the server's log"
 		}
 	case BatchTooLarge:

@@ -39,7 +39,7 @@ func TestSilenceWatch(t *testing.T) {
 			}
 			return ctx.Err()
 		})
-		if e := (*silentError)(nil); !errors.As(err, &e) || e.silent < maxSilence || !strings.Contains(err.Error(), "5s") {
+		if e, ok := errors.AsType[*silentError](err); !ok || e.silent < maxSilence || !strings.Contains(err.Error(), "5s") {
 			t.Errorf("a silent store: %v", err)
 		}
 		if took := time.Since(asked); took > maxSilence+time.Second+lookEvery {

@@ -98,7 +98,7 @@ func TestCharge(t *testing.T) {
 			c := &Credentials{Token: token, Given: true}
 			must.Do(t, guard.Allow(c, Take, "orders"))
 			err := c.Charge("orders", n)
-			if limit := (*LimitError)(nil); errors.As(err, &limit) {
+			if limit, ok := errors.AsType[*LimitError](err); ok {
 				return limit.Wait, false
 			}
 			return 0, err == nil
