@@ -176,11 +176,12 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 	return one[0], err
 }
 
-// TryNext returns the next ID if it has already been fetched. It never waits: if
-// there is no ID, a fetch is in progress in the background when it returns. The
-// error is then ErrExhausted or, if the last fetch failed, contains that one's:
-// it matches ErrExhausted only if the source's does. A fetch whose call gave up
-// counts only if its source returned more than the bare error of the context.
+// TryNext returns the next ID if it has already been fetched. It never waits:
+// if there is no ID, it begins a fetch in the background, unless there is one in
+// progress. The error is then ErrExhausted or, if the last fetch failed, wraps
+// that of the source, and matches ErrExhausted only if that does. A fetch whose
+// call gave up counts only if its source returned more than the bare error of
+// the context.
 func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	var one [1]I
 	if p.takeSome(p.block.Load(), one[:]) > 0 {
@@ -199,8 +200,8 @@ func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 }
 
 // Fill fills dst with the next IDs, from as many batches as necessary. It waits
-// and fails like Next. Other callers may get IDs in between. After an error, the
-// contents of dst are undefined, and the IDs taken so far are lost.
+// and fails like Next. Other callers may get IDs in between. After an error,
+// the contents of dst are undefined, and the IDs taken so far are lost.
 func (p *PrefetcherOf[I]) Fill(ctx context.Context, dst []I) error {
 	needContext(ctx)
 	for len(dst) > 0 {

@@ -84,8 +84,8 @@ func (e *Error) isOutage() bool {
 }
 
 // A Kind is a kind of problem. The constants are the kinds that a request for
-// IDs can have. Those of other requests, which docs/http.md lists, occur only if
-// something between this program and the server changes requests.
+// IDs can have. Those of other requests, which docs/http.md lists, occur only
+// if something between this program and the server changes requests.
 type Kind string
 
 // A problemKind describes a kind of problem; kinds.go has all of them.

@@ -278,9 +278,9 @@ func (q *SequencerOf[I]) Next(ctx context.Context) (id I, err error) {
 
 // TryNext returns the next ID without waiting. Its errors are those of
 // firn.Generator.TryNext and of Next. If an ID first needs an answer of the
-// store, TryNext asks the store, and the error matches firn.ErrExhausted, but is
-// not a *firn.WaitError. If the last request to the store has failed, the error
-// matches firn.ErrUnavailable instead.
+// store, TryNext asks the store, and the error matches firn.ErrExhausted, but
+// is not a *firn.WaitError. If the last request to the store has failed, the
+// error matches firn.ErrUnavailable instead.
 func (q *SequencerOf[I]) TryNext() (id I, err error) {
 	if g := q.current.Load(); g != nil {
 		if id, err = g.TryNext(); !isWindowOver(err) {
