@@ -25,10 +25,13 @@ func Example() {
 	number, _ := id.Value()
 	fmt.Println(number)
 
-	var c typed.ID[customer]
-	fmt.Println(json.Unmarshal([]byte(`"order_03887nf7a8003"`), &c))
+	parsed, _ := typed.ParseID[order]("order_03887nf7a8003")
+	fmt.Println(parsed == id)
+	_, err := typed.ParseID[customer]("order_03887nf7a8003")
+	fmt.Println(err)
 	// Output:
 	// {"order":"order_03887nf7a8003"}
 	// 117383499776000003
+	// true
 	// firn: parse typed ID "order_03887nf7a8003": its prefix is "order", not "customer"
 }

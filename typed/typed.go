@@ -15,7 +15,9 @@
 //	type OrderID = typed.ID[order]
 //
 // An OrderID converts from and to a firn.ID. In JSON and as text it is typed,
-// and in SQL it is the number. Reading the ID of another kind is an error.
+// and in SQL it is the number. ParseID[order] reads the text; that of another
+// kind is an error. Append, Text and Parse are for prefixes that are not known
+// when the program is compiled.
 package typed
 
 import (
@@ -38,11 +40,24 @@ type ID[K Kind] firn.ID
 // An ID128 is a 128-bit ID of one kind.
 type ID128[K Kind] firn.ID128
 
-// String returns the typed text.
-func (id ID[K]) String() string { return string(Append(nil, prefixOf[K](), firn.ID(id))) }
+// ParseID parses the typed text of an ID of the kind, as strictly as Parse.
+func ParseID[K Kind](text string) (ID[K], error) {
+	id, err := Parse[firn.ID](prefixOf[K](), text)
+	return ID[K](id), err
+}
+
+// ParseID128 parses the typed text of an ID128 of the kind, as strictly as
+// Parse.
+func ParseID128[K Kind](text string) (ID128[K], error) {
+	id, err := Parse[firn.ID128](prefixOf[K](), text)
+	return ID128[K](id), err
+}
 
 // String returns the typed text.
-func (id ID128[K]) String() string { return string(Append(nil, prefixOf[K](), firn.ID128(id))) }
+func (id ID[K]) String() string { return Text(prefixOf[K](), firn.ID(id)) }
+
+// String returns the typed text.
+func (id ID128[K]) String() string { return Text(prefixOf[K](), firn.ID128(id)) }
 
 // IsZero reports whether id is the zero ID.
 func (id ID[K]) IsZero() bool { return id == 0 }
@@ -62,18 +77,18 @@ func (id ID128[K]) MarshalText() ([]byte, error) {
 
 // UnmarshalText sets id from its typed text. On error, id is unchanged.
 func (id *ID[K]) UnmarshalText(text []byte) error {
-	v, err := Parse[firn.ID](prefixOf[K](), string(text))
+	v, err := ParseID[K](string(text))
 	if err == nil {
-		*id = ID[K](v)
+		*id = v
 	}
 	return err
 }
 
 // UnmarshalText sets id from its typed text. On error, id is unchanged.
 func (id *ID128[K]) UnmarshalText(text []byte) error {
-	v, err := Parse[firn.ID128](prefixOf[K](), string(text))
+	v, err := ParseID128[K](string(text))
 	if err == nil {
-		*id = ID128[K](v)
+		*id = v
 	}
 	return err
 }
@@ -128,6 +143,9 @@ const (
 	digits64  = 13
 	digits128 = 26
 )
+
+// Text returns the typed text of an ID, as Append appends it.
+func Text[I firn.AnyID](prefix string, id I) string { return string(Append(nil, prefix, id)) }
 
 // Append appends the typed text of an ID to b. With an empty prefix, that is
 // only the digits. Append does not check the prefix.

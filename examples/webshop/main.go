@@ -103,8 +103,8 @@ func (s *Shop) track(r *http.Request) (any, error) {
 
 // inspect shows an order to the staff, who see and type order_….
 func (s *Shop) inspect(r *http.Request) (any, error) {
-	var id OrderID
-	if err := id.UnmarshalText([]byte(r.PathValue("id"))); err != nil {
+	id, err := typed.ParseID[order](r.PathValue("id"))
+	if err != nil {
 		return nil, err
 	}
 	return s.find(r.Context(), id)

@@ -56,7 +56,7 @@ func samples(t *testing.T, l firn.Layout) (list []sample) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.typed, s.id = string(typed.Append(nil, "order", id)), string(firn.UUID.Append128(nil, id))
+			s.typed, s.id = typed.Text("order", id), string(firn.UUID.Append128(nil, id))
 			if s.parts, err = l.Decompose128(id); err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func samples(t *testing.T, l firn.Layout) (list []sample) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.typed, s.id = string(typed.Append(nil, "order", id)), fmt.Sprint(int64(id))
+			s.typed, s.id = typed.Text("order", id), fmt.Sprint(int64(id))
 			if s.parts, err = l.Decompose(id); err != nil {
 				t.Fatal(err)
 			}

@@ -81,10 +81,10 @@ func TestWebshop(t *testing.T) {
 	stored := must.Get(firn.ParseID(database.Query(`\c ids` + "\nSELECT id FROM orders")))(t)
 	cipher := must.Get(veil.New(key, "orders", firn.Default()))(t)
 	veiled, err := cipher.Veil(stored)
-	if want := "/orders/v1_" + string(typed.Append(nil, "", veiled)); err != nil || placed.URL != want {
+	if want := "/orders/v1_" + typed.Text("", veiled); err != nil || placed.URL != want {
 		t.Errorf("the URL of order %d is %s, want %s, %v", stored, placed.URL, want, err)
 	}
-	name := string(typed.Append(nil, "order", stored))
+	name := typed.Text("order", stored)
 	if want := "order placed: " + name; !strings.Contains(log.String(), want) {
 		t.Errorf("the log is %q, want %q", log, want)
 	}
