@@ -10,15 +10,27 @@ import (
 )
 
 // A Codec writes and reads the veiled IDs of one sequencer as text. It is safe
-// for concurrent use.
+// for concurrent use, and must be made by Keys.Codec.
 type Codec struct {
 	ciphers map[int]*Cipher
 	newest  *Cipher // of new texts
 	prefix  string  // of these
 }
 
-// Append appends the veiled text of an ID: 13 digits after the underscore.
-// After an error, which is that of Cipher.Veil, it returns b.
+// Text returns the veiled text of an ID: 13 digits after the underscore. The
+// error is that of Cipher.Veil.
+func (c *Codec) Text(id firn.ID) (string, error) {
+	b, err := c.Append(nil, id)
+	return string(b), err
+}
+
+// Text128 is Text for UUIDs: 26 digits after the underscore.
+func (c *Codec) Text128(id firn.ID128) (string, error) {
+	b, err := c.Append128(nil, id)
+	return string(b), err
+}
+
+// Append appends the veiled text of an ID to b. After an error, it returns b.
 func (c *Codec) Append(b []byte, id firn.ID) ([]byte, error) {
 	veiled, err := c.newest.Veil(id)
 	if err != nil {
@@ -27,7 +39,7 @@ func (c *Codec) Append(b []byte, id firn.ID) ([]byte, error) {
 	return typed.Append(append(b, c.prefix...), "", veiled), nil
 }
 
-// Append128 is Append for UUIDs: 26 digits after the underscore.
+// Append128 is Append for UUIDs.
 func (c *Codec) Append128(b []byte, id firn.ID128) ([]byte, error) {
 	veiled, err := c.newest.Veil128(id)
 	if err != nil {

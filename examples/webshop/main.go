@@ -86,8 +86,8 @@ func (s *Shop) place(r *http.Request) (any, error) {
 		return nil, err
 	}
 	log.Println("order placed:", OrderID(id)) // order_…
-	url, err := s.public.Append([]byte("/orders/"), id)
-	return map[string]string{"url": string(url)}, err // /orders/v1_…
+	public, err := s.public.Text(id)
+	return map[string]string{"url": "/orders/" + public}, err // /orders/v1_…
 }
 
 // track shows an order to anyone who has its URL. Most made-up texts unveil to

@@ -150,9 +150,9 @@ func (f *Form) Check(id ID) (err error) {
 	switch {
 	case !f.IsVeiled():
 	case len(id) == 8 && f.veil.Of64 != nil:
-		_, err = f.veil.Of64.Append(nil, firn.ID(binary.BigEndian.Uint64(id)))
+		_, err = f.veil.Of64.Text(firn.ID(binary.BigEndian.Uint64(id)))
 	case len(id) == 16 && f.veil.Of128 != nil:
-		_, err = f.veil.Of128.Append128(nil, firn.ID128(id))
+		_, err = f.veil.Of128.Text128(firn.ID128(id))
 	default:
 		err = fmt.Errorf("an ID of %d bits is not one of the layout, and cannot be veiled", 8*len(id))
 	}
