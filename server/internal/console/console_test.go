@@ -518,7 +518,7 @@ func TestSlowStore(t *testing.T) {
 
 // A veiled ID is read with the key of its sequencer, which the visitor names.
 func TestVeiled(t *testing.T) {
-	keys := veil.Keys{1: make([]byte, 32)}
+	keys := must.Get(veil.ParseKeys(strings.Repeat("00", 32)))(t)
 	h, k, _ := newWorld(t, func(c *Config) { c.Front.VeilKeys = keys })
 	makeOne(t, k, "users")
 	id := must.Get(firn.ParseID(makeOne(t, k, "orders")))(t)

@@ -33,7 +33,7 @@ type Config struct {
 	// Logger is nil, the Logger below is used.
 	Sequencers sequencer.Options
 
-	// VeilKeys are the keys of veiled IDs (format=veiled); nil gives none.
+	// VeilKeys are the keys of veiled IDs (format=veiled); zero gives none.
 	VeilKeys veil.Keys
 
 	// MaxSequencers is how many sequencers are in use at once; 0 means

@@ -76,6 +76,12 @@ func tokensOf(t *testing.T) (path, token string) {
 	return path, token
 }
 
+// veilKeys returns keys of veiled IDs.
+func veilKeys(t *testing.T) veil.Keys {
+	t.Helper()
+	return must.Get(veil.ParseKeys(strings.Repeat("00", 32)))(t)
+}
+
 // slow is a layout with four IDs a second.
 var slow = firn.MustParseLayout("bits=time:40.node:10.seq:2,unit=1s,epoch=2026-01-01T00:00:00Z")
 
@@ -89,7 +95,7 @@ var fieldTests = map[string]func(t *testing.T){
 		wantAll(t, "MustExist", asks(t, address, "orders", 1, "dec"), "create it first")
 	},
 	"VeilKeys": func(t *testing.T) {
-		for source, c := range sources(func(c *Config) { c.VeilKeys = veil.Keys{7: make([]byte, 32)} }) {
+		for source, c := range sources(func(c *Config) { c.VeilKeys = veilKeys(t) }) {
 			_, address := served(t, c)
 			for protocol, answer := range asks(t, address, "orders", 1, "veiled") {
 				if strings.Contains(answer, "ERR") || strings.Contains(answer, "problem") {
@@ -267,7 +273,7 @@ func testForwarding(t *testing.T, token string) {
 	store, log := new(memstore.Store), new(nettest.Output)
 	first := Config{Store: store, Logger: slog.New(requestid.NewHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		Sequencers: sequencer.Options{Prefix: "order", Nodes: &grant.NodeRange{Lo: 9, Hi: 9}}}
-	second := Config{Store: store, Sequencers: first.Sequencers, VeilKeys: veil.Keys{7: make([]byte, 32)}}
+	second := Config{Store: store, Sequencers: first.Sequencers, VeilKeys: veilKeys(t)}
 	authorization := ""
 	if token != "" {
 		first.TokenFile, token = tokensOf(t)

@@ -93,7 +93,7 @@ var errNoVeilKeys = errors.New("this server has no keys for veiled IDs: start it
 
 // veilOf returns Sequencer.Veil.
 func veilOf(keys veil.Keys, name string, l firn.Layout) func() (form.Veil, error) {
-	if len(keys) == 0 {
+	if keys.IsZero() {
 		return nil
 	}
 	return sync.OnceValues(func() (form.Veil, error) { return form.NewVeil(keys, name, l) })

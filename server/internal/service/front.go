@@ -20,7 +20,7 @@ import (
 type Front struct {
 	Backend  Backend         // finds the sequencers
 	Auth     auth.Authorizer // decides what each client may do; nil allows everything
-	VeilKeys veil.Keys       // of veiled IDs; nil if the server has none
+	VeilKeys veil.Keys       // of veiled IDs; zero if the server has none
 	Limits   Limits          // of requests and connections
 	Issued   IssueFunc       // is called with IDs before they are answered; nil calls nothing
 

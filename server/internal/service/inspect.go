@@ -25,7 +25,7 @@ func (f *Front) PrepareInspect(ctx context.Context, c *auth.Credentials, name, t
 	_, veiled := veil.KeyNumber(text)
 	veiled = veiled && o.From.IsAuto() || o.From.IsVeiled()
 	switch {
-	case veiled && len(f.VeilKeys) == 0:
+	case veiled && f.VeilKeys.IsZero():
 		return Problemf(BadParameter, "%v", errNoVeilKeys)
 	case name == "" && veiled:
 		return Problemf(BadParameter, "%s is a veiled ID: %s", textfmt.Quote(text), f.NameSequencer)

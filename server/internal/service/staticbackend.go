@@ -45,7 +45,7 @@ type StaticBackendConfig struct {
 	// Options are those of every generator; nil means the defaults.
 	Options *firn.Options
 
-	// VeilKeys are the keys of veiled IDs; nil gives none.
+	// VeilKeys are the keys of veiled IDs; zero gives none.
 	VeilKeys veil.Keys
 
 	// MaxSequencers is how many names there can be; 0 means

@@ -72,7 +72,7 @@ type StoreBackendConfig struct {
 	// been unused for a while.
 	MaxSequencers int
 
-	// VeilKeys are the keys of veiled IDs; nil gives none.
+	// VeilKeys are the keys of veiled IDs; zero gives none.
 	VeilKeys veil.Keys
 
 	// Template sets in c, a copy of Options, what is different for the

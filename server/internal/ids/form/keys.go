@@ -24,17 +24,17 @@ func WarnOfReaders(path string, warn func(string)) {
 // ReadKeys reads a file of keys; "" has none.
 func ReadKeys(path string) (veil.Keys, error) {
 	if path == "" {
-		return nil, nil
+		return veil.Keys{}, nil
 	}
 	text, err := readfile.ReadTrusted(path)
 	if err != nil {
-		return nil, err
+		return veil.Keys{}, err
 	}
 	// Half of a longer key would be another key.
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
 	key := bytes.TrimSpace(last[bytes.IndexByte(last, ':')+1:])
 	if len(bytes.TrimSpace(last)) > 0 && last[0] != '#' && len(key) < 64 {
-		return nil, fmt.Errorf("%s: the last line has fewer than 64 hexadecimal digits and does not end with a "+
+		return veil.Keys{}, fmt.Errorf("%s: the last line has fewer than 64 hexadecimal digits and does not end with a "+
 			"newline: it may be incomplete", path)
 	}
 	keys, err := veil.ParseKeys(string(text))

@@ -391,7 +391,7 @@ func TestTyped(t *testing.T) {
 // Veiled IDs are those of package veil, and inspect unveils them with the
 // server's key.
 func TestVeiled(t *testing.T) {
-	keys := veil.Keys{7: make([]byte, 32)}
+	keys := must.Get(veil.ParseKeys("7:" + strings.Repeat("00", 32)))(t)
 	backend := newStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{VeilKeys: keys})
 	h := NewHandler(Config{Front: service.Front{Backend: backend, VeilKeys: keys, RequestTimeout: 2 * time.Second}})
 	for name, layout := range map[string]string{"orders": "default", "long": "uuidv7", "ulids": "ulid"} {

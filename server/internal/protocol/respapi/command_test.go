@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
@@ -414,7 +415,7 @@ func TestIntegers(t *testing.T) {
 // INSPECT reads veiled IDs with the server's key if it knows the sequencer.
 func TestVeiled(t *testing.T) {
 	b := counting()
-	keys := veil.Keys{7: make([]byte, 32)}
+	keys := must.Get(veil.ParseKeys("7:" + strings.Repeat("00", 32)))(t)
 	b.Opened("orders").Veil = func() (form.Veil, error) { return form.NewVeil(keys, "orders", b.Opened("orders").Layout) }
 	s := NewServer(Config{Front: service.Front{Backend: b, VeilKeys: keys}})
 	id := values(t, talk(s, line("NEXT orders FORMAT veiled")))[0].String()
