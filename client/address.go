@@ -19,6 +19,19 @@ type address struct {
 	secure bool
 }
 
+// withoutSecret returns the text of an invalid address. If it may have a
+// password or another secret, the text ends after ://.
+func withoutSecret(text string) string {
+	if !strings.ContainsAny(text, "@?#") {
+		return text
+	}
+	scheme, _, ok := strings.Cut(text, "://")
+	if !ok {
+		return "…"
+	}
+	return scheme + "://…"
+}
+
 // parseAddress parses one of Config.Servers.
 func parseAddress(text string) (a address, err error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {

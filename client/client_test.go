@@ -36,9 +36,11 @@ func TestConfigFaults(t *testing.T) {
 		`server "localhost:3476": write firn`:      {Servers: []string{"localhost:3476"}},
 		`server "http://:3476": write firn`:        {Servers: []string{"http://:3476"}},
 		`server "unix:/a\nb": the path of the`:     {Servers: []string{"unix:/a\nb"}},
-		`server "http://a@b": write firn`:          {Servers: []string{"http://a@b"}},
-		`server "http://b?": write firn`:           {Servers: []string{"http://b?"}},
-		`server "http://b/#x": write firn`:         {Servers: []string{"http://b/#x"}},
+		`server "http://…": write firn`:            {Servers: []string{"http://a:secret@b"}},
+		`server "http://…": write firn://HOST`:     {Servers: []string{"http://b?"}},
+		`server "https://…": write firn`:           {Servers: []string{"https://b?secret"}},
+		`server "firn://…": write firn`:            {Servers: []string{"firn://b/#secret"}},
+		`server "…": write firn`:                   {Servers: []string{"a:secret@b"}},
 		`server "unix:": the path of the`:          {Servers: []string{"unix:"}},
 		`server "firn://b/x": firn:// has no path`: {Servers: []string{"firn://b/x"}},
 		`server "firn://b:3476" occurs twice`:      {Servers: []string{"firn://b", "firn://b:3476"}},
@@ -54,6 +56,8 @@ func TestConfigFaults(t *testing.T) {
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New(%+v) = %v, want an error with %q", c, err, want)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("New(%+v) = %v, which has a secret", c, err)
 		}
 	}
 	for text, want := range map[string]address{
@@ -68,6 +72,19 @@ func TestConfigFaults(t *testing.T) {
 	} {
 		if got, err := parseAddress(text); got != want || err != nil {
 			t.Errorf("parseAddress(%q) = %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+// TestPrintedClient: a Client that is printed does not show its token.
+func TestPrintedClient(t *testing.T) {
+	c := must.Get(New(Config{Servers: []string{"http://127.0.0.1:3476"}, Token: "secret"}))(t)
+	defer c.Close(t.Context())
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		for _, v := range []any{c, c.Sequencer("orders")} {
+			if text := fmt.Sprintf(verb, v); strings.Contains(text, "secret") || strings.Contains(text, "736563726574") {
+				t.Errorf("%s prints %s", verb, text)
+			}
 		}
 	}
 }

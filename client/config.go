@@ -81,7 +81,7 @@ func (c *Config) setDefaults() error {
 	for _, text := range c.Servers {
 		a, err := parseAddress(text)
 		if err != nil {
-			fault("server %q: %v", text, err)
+			fault("server %q: %v", withoutSecret(text), err)
 			continue
 		}
 		key := a.base + a.socket + a.resp
@@ -117,6 +117,10 @@ func (c *Config) setDefaults() error {
 		return errors.New("client: " + strings.Join(faults, "; "))
 	}
 
+	if token := c.Token; token != "" {
+		// In a function, so that a Client that is printed does not show it.
+		c.Token, c.TokenSource = "", func(context.Context) (string, error) { return token, nil }
+	}
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))

@@ -15,7 +15,7 @@ func (s *SequencerOf[I]) request(ctx context.Context, a attempt) (b firn.BatchOf
 	c, to := &s.client.config, &s.view.servers[a.server]
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	token := c.Token
+	token := ""
 	if c.TokenSource != nil {
 		if token, err = c.TokenSource(ctx); err == nil {
 			token, err = checkToken(token)
