@@ -50,7 +50,6 @@ type core struct {
 	mu       sync.Mutex    // guards the fields below and changes of term
 	sealed   bool          // there will be no other term
 	changed  chan struct{} // closed and replaced by Switch and Seal
-	floor    uint64        // the first slot above all ticks that earlier terms used
 	earlier  uint64        // number of IDs made in earlier terms
 	retired  []*term       // earlier terms whose IDs are not yet counted in earlier
 	reported uint64        // number of IDs at the last call of Stats

@@ -74,12 +74,8 @@ func (c *core) stats() Stats {
 		Waits:     c.waits.count.Load(),
 		TotalWait: time.Duration(c.waits.total.Load()),
 	}
-	slot, used := t.end()
-	if !used {
-		slot = c.floor
-	}
-	if slot > 0 {
-		if last, err := c.layout.timeOf((slot - 1) >> c.layout.seqBits); err == nil {
+	if end := t.usedEnd(t.word.Load()); end > 0 {
+		if last, err := c.layout.timeOf((end - 1) >> c.layout.seqBits); err == nil {
 			s.Lead = last.Sub(now)
 		}
 	}

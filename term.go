@@ -29,8 +29,7 @@ type term struct {
 	// is static.
 	initialWord uint64
 
-	// floor is the end of what the generator used in earlier terms; see
-	// core.floor.
+	// floor is the first slot above all ticks that earlier terms used.
 	floor uint64
 
 	// staticFirst is the first slot of a static term, once it has one.
@@ -81,10 +80,11 @@ type reservation struct {
 // covers reports whether the reservation took the slot before word.
 func (r *reservation) covers(word uint64) bool { return r.from < word && word <= r.to }
 
-// usedEnd returns the end of the slots that the generator has used when the
-// term's word is this, or 0 if it has used none.
+// usedEnd returns the end of the slots that the generator has used, in this
+// term and earlier ones, when the term's word is this, or 0 if it has used
+// none.
 func (t *term) usedEnd(word uint64) uint64 {
-	if word > max(t.first, t.staticFirst.Load()) {
+	if word &^= sealedBit; word > max(t.first, t.staticFirst.Load()) {
 		return word
 	}
 	return t.floor
@@ -155,11 +155,9 @@ func (t *term) made() (n uint64, ok bool) {
 	return v - t.initialWord - skipped, t.skipsBegun.Load() == done
 }
 
-// end returns the exclusive end of the slots taken, and whether there are any.
-func (t *term) end() (slot uint64, used bool) {
-	v := t.word.Load() &^ sealedBit
-	return v, v > max(t.first, t.staticFirst.Load())
-}
+// seal marks the word that calls swap, so no swap can succeed afterwards. It
+// returns the end of the slots that the generator has used.
+func (t *term) seal() (end uint64) { return t.usedEnd(t.word.Or(sealedBit)) }
 
 // newTerm returns the term of a grant.
 func (c *core) newTerm(g Grant) (*term, error) {
@@ -234,14 +232,11 @@ func (c *core) switchTo(g Grant) error {
 	if err != nil {
 		return err
 	}
-	slot, used := c.sealTerm(old)
-	if used {
-		c.floor = c.roundUpToTick(slot)
-	}
-	t.floor = c.floor
-	t.setFirst(max(t.first, c.floor))
-	if r := old.reserved.Load(); r != nil && r.covers(old.usedEnd(slot)) {
-		t.reserved.Store(&reservation{from: r.from, to: c.floor, now: r.now})
+	end := old.seal()
+	t.floor = c.roundUpToTick(end)
+	t.setFirst(max(t.first, t.floor))
+	if r := old.reserved.Load(); r != nil && r.covers(end) {
+		t.reserved.Store(&reservation{from: r.from, to: t.floor, now: r.now})
 	}
 	c.retired = append(c.retired, old)
 	c.countRetired()
@@ -269,36 +264,23 @@ func (c *core) seal() (until time.Time) {
 	defer c.mu.Unlock()
 	c.sealed = true
 	t := c.term.Load()
-	slot, used := c.sealTerm(t)
+	end := c.roundUpToTick(t.seal())
 	c.announceChange()
-	if used {
-		c.floor = c.roundUpToTick(slot)
-	}
 	until = t.grant.From
-	if c.floor > 0 {
-		if end, _ := c.layout.timeOf(c.floor >> c.layout.seqBits); end.After(until) {
-			until = end
+	if end > 0 {
+		if used, _ := c.layout.timeOf(end >> c.layout.seqBits); used.After(until) {
+			until = used
 		}
 	}
 	return until
 }
 
 func (c *core) used() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	slot, used := c.term.Load().end()
-	if slot = c.roundUpToTick(slot); !used {
-		slot = c.floor
-	}
-	if slot == 0 {
+	t := c.term.Load()
+	end := c.roundUpToTick(t.usedEnd(t.word.Load()))
+	if end == 0 {
 		return time.Time{}
 	}
-	until, _ := c.layout.timeOf(slot >> c.layout.seqBits)
+	until, _ := c.layout.timeOf(end >> c.layout.seqBits)
 	return until
-}
-
-// sealTerm marks the word that calls swap, so no swap can succeed afterwards.
-func (c *core) sealTerm(t *term) (slot uint64, used bool) {
-	t.word.Or(sealedBit)
-	return t.end()
 }
