@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,10 +54,6 @@ type core struct {
 	reported uint64        // number of IDs at the last call of Stats
 }
 
-// horizon is the time that a generator's 63-bit word must reach, unless the
-// layout ends earlier: the latest time in int64 nanoseconds since 1970.
-var horizon = time.Unix(0, math.MaxInt64)
-
 // init initializes c.
 func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	if o == nil {
@@ -70,7 +65,11 @@ func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	if o.MaxAhead < 0 || o.MaxLag < 0 {
 		return fmt.Errorf("firn: MaxAhead is %v and MaxLag %v: neither can be negative", o.MaxAhead, o.MaxLag)
 	}
-	c.layout = layout
+	endTick, err := layout.endTick()
+	if err != nil {
+		return err
+	}
+	c.layout, c.endTick = layout, endTick
 	c.now = o.Now
 	if c.now == nil {
 		c.now = time.Now
@@ -85,24 +84,6 @@ func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	}
 	c.changed = make(chan struct{})
 
-	if int(layout.timeBits)+int(layout.seqBits) < 63 {
-		c.endTick = 1 << layout.timeBits
-	} else {
-		// One tick less than fits, so that no limit reaches sealedBit.
-		c.endTick = 1<<(63-layout.seqBits) - 1
-		reversed := slices.ContainsFunc(layout.pieces[:layout.n], func(p piece) bool { return p.reverse })
-		if int(layout.timeBits)+int(layout.seqBits) > 63 && reversed {
-			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a "+
-				"reversed time must fit as a whole: use at most %d bits of time and sequence",
-				layout, 63)
-		}
-		end, err := layout.timeOf(c.endTick)
-		if err == nil && end.Before(horizon) && end.Before(layout.Last()) {
-			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and %d "+
-				"bits of sequence leave %d for ticks of %v, which end in %d",
-				layout, layout.seqBits, 63-layout.seqBits, layout.unit, end.Year())
-		}
-	}
 	t, err := c.newTerm(grant)
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package firn
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -67,6 +69,33 @@ func (l *Layout) timeOf(tick uint64) (time.Time, error) {
 	}
 	return time.Time{}, fmt.Errorf("firn: tick %d of %v is beyond what a time can represent", tick, l.unit)
 }
+
+// endTick returns the first tick that the layout, or the 63 bits in which a
+// generator counts slots, cannot hold. It is an error if the 63 bits end before
+// both the layout and the horizon.
+func (l *Layout) endTick() (uint64, error) {
+	used := l.timeBits + l.seqBits
+	if used < 63 {
+		return 1 << l.timeBits, nil
+	}
+	reversed := slices.ContainsFunc(l.pieces[:l.n], func(p piece) bool { return p.reverse })
+	if used > 63 && reversed {
+		return 0, fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a "+
+			"reversed time must fit as a whole: use at most 63 bits of time and sequence", *l)
+	}
+	// One tick less than fits, so that no limit reaches sealedBit.
+	end := uint64(1)<<(63-l.seqBits) - 1
+	if t, err := l.timeOf(end); err == nil && t.Before(horizon) && t.Before(l.Last()) {
+		return 0, fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and %d "+
+			"bits of sequence leave %d for ticks of %v, which end in %d",
+			*l, l.seqBits, 63-l.seqBits, l.unit, t.Year())
+	}
+	return end, nil
+}
+
+// horizon is the time that a generator must reach unless its layout ends
+// earlier: the latest one in int64 nanoseconds since 1970.
+var horizon = time.Unix(0, math.MaxInt64)
 
 // maxSeconds bounds the range of a layout's time field, about 1.1 billion
 // years, so that the year fits 32 bits.
