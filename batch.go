@@ -99,6 +99,8 @@ func (r RunOf[I]) each(yield func(I) bool) bool {
 // a layout without runs (see Layout.HasRuns).
 func (b BatchOf[I]) Runs() []RunOf[I] { return b.appendRuns(make([]RunOf[I], 0, 1)) }
 
+// appendRuns is most of Runs, so that Runs is inlined: the room for one run is
+// then on the stack of a caller that does not keep it.
 func (b BatchOf[I]) appendRuns(all []RunOf[I]) []RunOf[I] {
 	if b.n == 0 || b.composer != nil && !b.composer.hasRuns() {
 		return nil
@@ -193,14 +195,6 @@ func (b BatchOf[I]) runAt(slot, end uint64) RunOf[I] {
 		r.Step, r.Count = 1<<c.runShift, int(min(size-slot&(size-1), end-slot))
 	}
 	return r
-}
-
-// appendTo appends the IDs to dst. It does not allocate if dst has room.
-func (b BatchOf[I]) appendTo(dst []I) []I {
-	old := len(dst)
-	dst = slices.Grow(dst, b.n)[:old+b.n]
-	b.write(dst[old:])
-	return dst
 }
 
 // write writes the IDs to dst, which has exactly their number.

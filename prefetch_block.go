@@ -63,7 +63,8 @@ func newBlock[I AnyID](batch BatchOf[I], count int) (*block[I], error) {
 	if b.content.stretches = stretchesOf(batch, b.content.few[:0]); b.content.stretches != nil {
 		b.lastStretch.Store(&b.content.stretches[0])
 	} else {
-		b.content.ids = batch.appendTo(nil)
+		b.content.ids = make([]I, n)
+		batch.write(b.content.ids)
 	}
 	return b, nil
 }
