@@ -130,8 +130,9 @@ func (id ID) Value() (driver.Value, error) {
 // Scan sets id from a column. NULL gives the zero ID, an integer must not be
 // negative, and a string is parsed by ParseID. A []byte of exactly 8 bytes is
 // the big-endian ID, and one of any other length is text: MySQL's text protocol
-// sends a bigint as its digits. In most layouts, an ID with exactly 8 digits
-// belongs to the first minute after the epoch. On error, id is unchanged.
+// sends a bigint as its digits. Only a number below 10^8 has a text of 8 bytes:
+// in the layout default, an ID of the first 24 ms after the epoch. On error, id
+// is unchanged.
 func (id *ID) Scan(src any) error {
 	return scan("ID", 8, src, id, func(n uint64) { *id = ID(n) })
 }

@@ -138,8 +138,9 @@ func (id ID128) Value() (driver.Value, error) {
 // Scan sets id from a column. NULL gives the zero ID128, an integer must not be
 // negative, and a string is parsed by ParseID128. A []byte of exactly 16 bytes
 // is the ID, and one of any other length is text: some drivers return text
-// columns as []byte. The text of an ID128 has 36 characters, and a decimal
-// number of 16 digits is below 2^54. On error, id is unchanged.
+// columns as []byte. String returns 36 bytes, and only a number below 2^56 has a
+// text of 16: in the presets, an ID of the first tick. On error, id is
+// unchanged.
 func (id *ID128) Scan(src any) error {
 	return scan("ID128", 16, src, id, func(n uint64) { *id = ID128FromUint64s(0, n) })
 }

@@ -39,9 +39,9 @@ import (
 // 2^K, and not at 0, unless the tick would then be too short for the IDs of the
 // call. The numbers below are skipped. With even=0, a generator that makes an
 // ID now and then makes only those with the sequence number 0: if the sequence
-// is in the lowest bits, multiples of 2^SeqBits. These fill one of 16 shards,
-// and a float64 holds them exactly, so software that rounds IDs goes unnoticed
-// until the system is busy.
+// is in the lowest bits, multiples of 2^SeqBits. Those of the layout default
+// fill one of 16 shards, and a float64 holds them exactly, so software that
+// rounds IDs goes unnoticed until the system is busy.
 //
 // The error is a *ParseError.
 func ParseLayout(s string) (Layout, error) {
@@ -108,9 +108,9 @@ func (l *Layout) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Definition returns the layout's definition by bits, as ParseLayout accepts it
-// after bits=, whether or not the layout has a name. Layouts that are ReadOnly
-// have sizes that ParseLayout knows by name only.
+// Definition returns the layout's definition by bits, whether or not the layout
+// has a name. ParseLayout accepts it after bits=, unless the layout is ReadOnly:
+// after bits=, IDs have 64 or 128 bits.
 func (l Layout) Definition() string {
 	var b strings.Builder
 	for i, p := range l.pieces[:l.n] {
