@@ -59,7 +59,9 @@ func TestAppendRaw(t *testing.T) {
 		testAppendRaw(t, layout, newBatch[ID128](newComposer(&l, 0), 5, 20), Raw.Append128)
 	}
 	testAppendRaw(t, "runs", BatchFromRuns(Run{1, 1, 3}, Run{9, 0, 1}, Run{math.MaxUint64 - 1, 1, 2}, Run{4, math.MaxUint64, 3}), Raw.Append)
-	testAppendRaw(t, "wide runs", BatchFromRuns(RunOf[ID128]{ID128FromUint64s(1, math.MaxUint64), 1, 3}, RunOf[ID128]{ID128FromUint64s(7, 9), 1 << 63, 5}), Raw.Append128)
+	testAppendRaw(t, "wide runs", BatchFromRuns(
+		RunOf[ID128]{ID128FromUint64s(1, math.MaxUint64), 1, 3},
+		RunOf[ID128]{ID128FromUint64s(7, 9), 1 << 63, 5}), Raw.Append128)
 	testAppendRaw(t, "zero", Batch{}, Raw.Append)
 }
 

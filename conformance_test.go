@@ -385,7 +385,8 @@ func checkPrefetchRows(t *testing.T, data []byte) int {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			source := &countingSource{most: 100}
-			p := firn.NewPrefetcher(source, &firn.PrefetchOptions{Count: row.PrefetchCount, MaxCount: row.PrefetchCount, Validity: cmp.Or(milliseconds(*row.ValidityMillis), -1), OnDemand: true})
+			p := firn.NewPrefetcher(source, &firn.PrefetchOptions{Count: row.PrefetchCount, MaxCount: row.PrefetchCount,
+				Validity: cmp.Or(milliseconds(*row.ValidityMillis), -1), OnDemand: true})
 			defer p.Close(t.Context())
 			step := func(what string, wantID firn.ID, wantFetched bool) {
 				t.Helper()

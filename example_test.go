@@ -103,7 +103,8 @@ func ExampleGenerator_TryNext() {
 // A thousand IDs for a bulk insert, in the form that a protocol would send:
 // first ID, step and count.
 func ExampleGenerator_NextBatch() {
-	g, err := firn.NewGenerator(firn.MustParseLayout("hazelcast"), firn.Grant{Node: 1234, From: atNoon()}, &firn.Options{Now: atNoon, MaxAhead: 15 * time.Second})
+	g, err := firn.NewGenerator(firn.MustParseLayout("hazelcast"), firn.Grant{Node: 1234, From: atNoon()},
+		&firn.Options{Now: atNoon, MaxAhead: 15 * time.Second})
 	if err != nil {
 		panic(err)
 	}

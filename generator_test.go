@@ -602,7 +602,8 @@ func TestGrantChangesUnderABatch(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			synctestNow()
-			g := newGenerator(t, MustParseLayout("bits=time:48.node:14.seq:2"), Grant{Node: 1, From: noon, Until: noon.Add(200 * time.Second)}, &Options{MaxAhead: time.Second})
+			g := newGenerator(t, MustParseLayout("bits=time:48.node:14.seq:2"),
+				Grant{Node: 1, From: noon, Until: noon.Add(200 * time.Second)}, &Options{MaxAhead: time.Second})
 			for range 10 {
 				mustNext(t, g)
 			}

@@ -306,7 +306,8 @@ func TestBatchKeepsItsPlace(t *testing.T) {
 			if cancelled {
 				cancel()
 				synctest.Wait()
-				if got, want := order, []string{"before", "batch is cancelled", "after", "last"}; !slices.Equal(sorted(got), sorted(want)) || at[3] != 50*time.Millisecond {
+				got, want := order, []string{"before", "batch is cancelled", "after", "last"}
+				if !slices.Equal(sorted(got), sorted(want)) || at[3] != 50*time.Millisecond {
 					t.Errorf("%q after %v, want %q, when the batch left", got, at, want)
 				}
 				if got := g.Stats().IDs; got != 404+4 {
@@ -398,7 +399,8 @@ func TestChangesInsideTheLine(t *testing.T) {
 					}
 					// The word is at the beginning of a tick, where a new term
 					// begins.
-					g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{1, time.Unix(1, 0), time.Now().Add(100 * time.Millisecond)}, &Options{Now: now})
+					g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"),
+						Grant{1, time.Unix(1, 0), time.Now().Add(100 * time.Millisecond)}, &Options{Now: now})
 					if err != nil {
 						t.Fatal(err)
 					}

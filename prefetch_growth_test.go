@@ -92,13 +92,16 @@ func TestPrefetcherGrowth(t *testing.T) {
 				defer p.Close(t.Context())
 				took, longest := drainLimited(t, p, 200_000)
 				if s.most() < tt.largest || s.most() > tt.atMost || longest > tt.wait {
-					t.Errorf("the largest batch had %d IDs, want %d to %d; the longest wait was %v, want at most %v", s.most(), tt.largest, tt.atMost, longest, tt.wait)
+					t.Errorf("the largest batch had %d IDs, want %d to %d; the longest wait was %v, want at most %v",
+						s.most(), tt.largest, tt.atMost, longest, tt.wait)
 				}
 				// A fixed prefetcher with the same source is not much faster.
-				fixed := firn.NewPrefetcher(&limitedSource{trip: tt.trip, each: tt.each}, &firn.PrefetchOptions{Count: 100, MaxCount: 100})
+				fixed := firn.NewPrefetcher(&limitedSource{trip: tt.trip, each: tt.each},
+					&firn.PrefetchOptions{Count: 100, MaxCount: 100})
 				defer fixed.Close(t.Context())
 				tookFixed, longestFixed := drainLimited(t, fixed, 200_000)
-				t.Logf("report: growing prefetcher, %s: %v for 200,000 IDs, waits up to %v; fixed: %v, up to %v", tt.name, took, longest, tookFixed, longestFixed)
+				t.Logf("report: growing prefetcher, %s: %v for 200,000 IDs, waits up to %v; fixed: %v, up to %v",
+					tt.name, took, longest, tookFixed, longestFixed)
 				if took > tookFixed+tookFixed/20 {
 					t.Errorf("it took %v, and with a fixed count %v", took, tookFixed)
 				}

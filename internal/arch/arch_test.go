@@ -183,10 +183,12 @@ func TestImports(t *testing.T) {
 				// Go itself would allow it: the paths of the other
 				// modules begin with the root module's.
 				if m.dir != p.module.dir && isInternal(dir) && (ok || !forTests) {
-					t.Errorf("%v: imports %s, which is internal to another module: an import across modules needs a published package", at, imp)
+					t.Errorf("%v: imports %s, which is internal to another module: "+
+						"an import across modules needs a published package", at, imp)
 				}
 				if !forTests && (!ok || to <= from) {
-					t.Errorf("%v: imports %s, which the picture in ARCHITECTURE.md does not have below %s: if the design has changed, change the picture", at, dir, p.dir)
+					t.Errorf("%v: imports %s, which the picture in ARCHITECTURE.md does not have below %s: "+
+						"if the design has changed, change the picture", at, dir, p.dir)
 				}
 			}
 		}
@@ -198,7 +200,8 @@ func TestImports(t *testing.T) {
 func TestZeroDependencies(t *testing.T) {
 	r := repository(t)
 	for line := range strings.Lines(r.texts["go.mod"]) {
-		if verb := strings.FieldsFunc(line, func(c rune) bool { return c == ' ' || c == '(' || c == '\n' }); len(verb) > 0 && slices.Contains([]string{"require", "replace", "tool", "exclude"}, verb[0]) {
+		verb := strings.FieldsFunc(line, func(c rune) bool { return c == ' ' || c == '(' || c == '\n' })
+		if len(verb) > 0 && slices.Contains([]string{"require", "replace", "tool", "exclude"}, verb[0]) {
 			t.Errorf("go.mod: %q: the root module has no dependencies and no tools: they belong in another module", line)
 		}
 	}
