@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
+	"github.com/firnid/firn/server/internal/protocol/httpapi"
 )
 
 // newSequencer makes the commands for whole sequencers.
@@ -74,7 +75,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 // printInfo prints a sequencer.
 func (a *app) printInfo(i grant.Info, asJSON bool) {
 	if asJSON {
-		a.printJSON(textfmt.InJSON(i))
+		a.printJSON(httpapi.InJSON(i))
 		return
 	}
 	var r rows
@@ -130,7 +131,7 @@ func newSequencerList(a *app) *cobra.Command {
 				state = "moved to " + i.MovedTo
 			}
 			commands = append(commands, recreation(i)...)
-			l.add(textfmt.InJSON(i), i.Name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
+			l.add(httpapi.InJSON(i), i.Name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
 			return true
 		})
 		if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -121,7 +120,7 @@ func FuzzPaths(f *testing.F) {
 			t.Errorf("%s %s: status %d, and %v became %v", method, path, w.Code, before, after)
 		}
 		if method == "PUT" && w.Code < 300 {
-			var got textfmt.SequencerJSON
+			var got SequencerJSON
 			must.Do(t, json.Unmarshal(w.Body.Bytes(), &got))
 			info, ok := after[got.Name]
 			layout, err := firn.ParseLayout(got.Layout)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -141,7 +140,7 @@ func TestOpenAPISequencer(t *testing.T) {
 	}
 	must.Do(t, yaml.Unmarshal(openAPI, &doc))
 	var want []string
-	for f := range reflect.TypeFor[textfmt.SequencerJSON]().Fields() {
+	for f := range reflect.TypeFor[SequencerJSON]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		want = append(want, name)
 	}

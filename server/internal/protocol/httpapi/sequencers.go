@@ -53,17 +53,17 @@ func (a *adminCall) answer(ctx context.Context, h *Handler, status int, info gra
 	if err != nil {
 		return service.AdminProblem(a.name, err, h.front.RequestTimeout, ctx.Err() != nil)
 	}
-	return writeJSON(a.w, status, textfmt.InJSON(info))
+	return writeJSON(a.w, status, InJSON(info))
 }
 
 // listSequencers answers with the sequencers that the caller may see.
 func (h *Handler) listSequencers(ctx context.Context, a *adminCall) *service.Problem {
-	all := []textfmt.SequencerJSON{}
+	all := []SequencerJSON{}
 	err := a.Sequencers(ctx, func(info grant.Info, err error) bool {
 		if err != nil {
-			all = append(all, textfmt.SequencerJSON{Name: info.Name, Error: textfmt.Message(err)})
+			all = append(all, SequencerJSON{Name: info.Name, Error: textfmt.Message(err)})
 		} else {
-			all = append(all, textfmt.InJSON(info))
+			all = append(all, InJSON(info))
 		}
 		return true
 	})
@@ -104,10 +104,10 @@ func (h *Handler) serveSequencer(ctx context.Context, a *adminCall) *service.Pro
 		return a.answer(ctx, h, 0, info, err)
 	}
 	return writeJSON(a.w, http.StatusOK, struct {
-		textfmt.SequencerJSON
+		SequencerJSON
 		Nodes   []node   `json:"nodes"`
 		Damaged []uint64 `json:"damaged,omitempty"`
-	}{textfmt.InJSON(info), nodes, damaged})
+	}{InJSON(info), nodes, damaged})
 }
 
 // create creates a sequencer with the settings in the body.

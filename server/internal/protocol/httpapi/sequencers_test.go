@@ -20,7 +20,6 @@ import (
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -70,7 +69,7 @@ func TestAdmin(t *testing.T) {
 
 	want := func(w *httptest.ResponseRecorder, status int, state string) {
 		t.Helper()
-		var got textfmt.SequencerJSON
+		var got SequencerJSON
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != status || got.State != state || got.Name != "orders" || got.Layout != "hazelcast" || got.Window != "45s" {
 			t.Errorf("status %d and %s (%v), want %d and the state %s", w.Code, w.Body, err, status, state)
 		}
