@@ -75,7 +75,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 // printInfo prints a sequencer.
 func (a *app) printInfo(i grant.Info, asJSON bool) {
 	if asJSON {
-		a.printJSON(httpapi.InJSON(i))
+		a.printJSON(httpapi.NewSequencerJSON(i))
 		return
 	}
 	var r rows
@@ -131,7 +131,7 @@ func newSequencerList(a *app) *cobra.Command {
 				state = "moved to " + i.MovedTo
 			}
 			commands = append(commands, recreation(i)...)
-			l.add(httpapi.InJSON(i), i.Name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
+			l.add(httpapi.NewSequencerJSON(i), i.Name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
 			return true
 		})
 		if err != nil {

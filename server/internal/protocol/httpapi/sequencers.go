@@ -53,7 +53,7 @@ func (a *adminCall) answer(ctx context.Context, h *Handler, status int, info gra
 	if err != nil {
 		return service.AdminProblem(a.name, err, h.front.RequestTimeout, ctx.Err() != nil)
 	}
-	return writeJSON(a.w, status, InJSON(info))
+	return writeJSON(a.w, status, NewSequencerJSON(info))
 }
 
 // listSequencers answers with the sequencers that the caller may see.
@@ -63,7 +63,7 @@ func (h *Handler) listSequencers(ctx context.Context, a *adminCall) *service.Pro
 		if err != nil {
 			all = append(all, SequencerJSON{Name: info.Name, Error: textfmt.Message(err)})
 		} else {
-			all = append(all, InJSON(info))
+			all = append(all, NewSequencerJSON(info))
 		}
 		return true
 	})
@@ -107,7 +107,7 @@ func (h *Handler) serveSequencer(ctx context.Context, a *adminCall) *service.Pro
 		SequencerJSON
 		Nodes   []node   `json:"nodes"`
 		Damaged []uint64 `json:"damaged,omitempty"`
-	}{InJSON(info), nodes, damaged})
+	}{NewSequencerJSON(info), nodes, damaged})
 }
 
 // create creates a sequencer with the settings in the body.
