@@ -15,7 +15,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/check"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/lines"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -187,7 +187,7 @@ func (c *adoptCmd) read(ctx context.Context, files []string) (report check.Repor
 	}
 	summary := inspect.NewSummary(inspect.Options{From: c.from}, c.app.now())
 	c.bits = c.layout.Bits()
-	err = c.files(ctx, files, func(where records.Place, text string) (bad, err error) {
+	err = c.files(ctx, files, func(where lines.Place, text string) (bad, err error) {
 		if c.layout.IsZero() && summary.Judged() < adoptSample {
 			if bad = summary.Add(text); bad != nil {
 				return bad, nil
@@ -303,9 +303,9 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 			fmt.Fprintf(c.app.stdout, "contact  %s  %s\n", text, contact)
 		}
 	}
-	c.bits, c.out = 64, records.NewWriter(io.Discard)
+	c.bits, c.out = 64, lines.NewWriter(io.Discard)
 	digits := inspect.NewDigits(c.app.now())
-	err = c.file(ctx, "-", func(_ records.Place, text string) (bad, err error) {
+	err = c.file(ctx, "-", func(_ lines.Place, text string) (bad, err error) {
 		old, contact, bad := shadow.Old(text)
 		if bad != nil {
 			return bad, nil

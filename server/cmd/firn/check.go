@@ -18,7 +18,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/layouts"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/lines"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -77,7 +77,7 @@ type checkInput struct {
 	check.Checker
 	memory   uint64   // in bytes
 	badFirst []string // lines that are not IDs
-	places   records.Places
+	places   lines.Places
 }
 
 func newCheckInput(a *app) *checkInput {
@@ -93,7 +93,7 @@ func (c *checkInput) vars(cmd *cobra.Command) {
 
 // files calls do for every ID in files.
 func (c *checkInput) files(ctx context.Context, names []string, do idHandler) error {
-	c.Max, c.out = c.memory/check.BytesPerID, records.NewWriter(io.Discard)
+	c.Max, c.out = c.memory/check.BytesPerID, lines.NewWriter(io.Discard)
 	for _, name := range names {
 		if err := c.file(ctx, name, do); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (c *checkInput) files(ctx context.Context, names []string, do idHandler) er
 }
 
 // add adds the next ID. The first one determines the form of all.
-func (c *checkInput) add(where records.Place, text string) (bad, err error) {
+func (c *checkInput) add(where lines.Place, text string) (bad, err error) {
 	id, as, err := c.from.Decode(text, c.bits)
 	if doubt, ok := errors.AsType[*form.AmbiguousError](err); ok {
 		return nil, misuse("--from "+doubt.Names[0], "%w", err)
@@ -119,7 +119,7 @@ func (c *checkInput) add(where records.Place, text string) (bad, err error) {
 }
 
 // keep keeps an ID and its place.
-func (c *checkInput) keep(where records.Place, id form.ID) error {
+func (c *checkInput) keep(where lines.Place, id form.ID) error {
 	count := c.Count()
 	if err := c.Add(id); errors.Is(err, check.ErrMemory) {
 		return failed("allow more with --memory "+textfmt.Size(2*c.memory),
@@ -133,7 +133,7 @@ func (c *checkInput) keep(where records.Place, id form.ID) error {
 }
 
 // keepBad remembers the first lines that are not IDs, for the report.
-func (c *checkInput) keepBad(where records.Place, err error) error {
+func (c *checkInput) keepBad(where lines.Place, err error) error {
 	if len(c.badFirst) < 3 {
 		c.badFirst = append(c.badFirst, where.String()+": "+textfmt.Message(err))
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/lines"
 )
 
 func newCompose(a *app) *cobra.Command {
@@ -94,10 +94,10 @@ func composed(id form.ID) any {
 
 // composeLines answers one record per line.
 func composeLines(ctx context.Context, a *app, c *form.Composer) error {
-	out := records.NewWriter(a.stdout.Writer)
+	out := lines.NewWriter(a.stdout.Writer)
 	var t tally
 	to := json.NewEncoder(out)
-	err := records.EachLine(ctx, a.stdin, out, func(_ int, line string, err error) error {
+	err := lines.EachLine(ctx, a.stdin, out, func(_ int, line string, err error) error {
 		t.all++
 		var id form.ID
 		if err == nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/lines"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -48,7 +48,7 @@ func newConvert(a *app) *cobra.Command {
 		if err := c.check(); err != nil {
 			return err
 		}
-		c.out = records.NewWriter(a.stdout.Writer)
+		c.out = lines.NewWriter(a.stdout.Writer)
 		if c.asJSON {
 			c.onBad = c.badJSON
 		}
@@ -96,7 +96,7 @@ func (c *convertCmd) check() error {
 }
 
 // convert converts one ID. Those of 96 and 160 bits have few formats.
-func (c *convertCmd) convert(_ records.Place, from string) (bad, err error) {
+func (c *convertCmd) convert(_ lines.Place, from string) (bad, err error) {
 	id, _, bad := c.from.Decode(from, c.bits)
 	if _, ok := errors.AsType[*form.AmbiguousError](bad); ok {
 		bad = fmt.Errorf("%w with --from", bad)

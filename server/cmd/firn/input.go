@@ -15,7 +15,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/lines"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -26,15 +26,15 @@ const maxComplaints = 10
 // standard input. It counts them, and reports texts that are not IDs.
 type idInput struct {
 	app  *app
-	out  *records.Writer // of the command, flushed before waiting for input
-	csv  string          // the column with the IDs; "" if lines have only IDs
+	out  *lines.Writer // of the command, flushed before waiting for input
+	csv  string        // the column with the IDs; "" if lines have only IDs
 	from form.Form
 	bits int // of an ID, or 0
 
 	skipsMissing bool // NULL and the like are skipped, as blank lines and empty cells are
 
 	// onBad takes the place of a complaint on stderr.
-	onBad func(where records.Place, err error) error
+	onBad func(where lines.Place, err error) error
 
 	tally
 	stdin bool // the standard input was read
@@ -42,10 +42,10 @@ type idInput struct {
 
 // An idHandler takes the next ID. It returns why the text is not an ID, or an
 // error that ends the command.
-type idHandler func(p records.Place, text string) (bad, err error)
+type idHandler func(p lines.Place, text string) (bad, err error)
 
 // take passes a text on, unless it is bad already.
-func (in *idInput) take(p records.Place, text string, bad error, do idHandler) (err error) {
+func (in *idInput) take(p lines.Place, text string, bad error, do idHandler) (err error) {
 	in.all++
 	if bad == nil {
 		bad, err = do(p, text)
@@ -67,7 +67,7 @@ func (in *idInput) take(p records.Place, text string, bad error, do idHandler) (
 
 // complain reports an invalid ID, up to maxComplaints of them. It flushes the
 // output first, so that both stay in order on a terminal.
-func (in *idInput) complain(where records.Place, err error) error {
+func (in *idInput) complain(where lines.Place, err error) error {
 	if in.bad > maxComplaints {
 		if in.bad == maxComplaints+1 {
 			in.app.note("further invalid IDs are counted but not shown")
@@ -82,7 +82,7 @@ func (in *idInput) complain(where records.Place, err error) error {
 }
 
 // badJSON reports texts that are not IDs as JSON, in their place.
-func (in *idInput) badJSON(_ records.Place, err error) error {
+func (in *idInput) badJSON(_ lines.Place, err error) error {
 	return json.NewEncoder(in.out).Encode(errorJSON(err))
 }
 
@@ -107,7 +107,7 @@ func (in *idInput) each(ctx context.Context, args []string, do idHandler) error 
 			files++
 			err = in.file(ctx, arg, do)
 		} else {
-			err = in.take(records.Place{}, arg, nil, do)
+			err = in.take(lines.Place{}, arg, nil, do)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return failed("an argument that is not an ID is read as a file name", "%w", err)
@@ -149,7 +149,7 @@ func (in *idInput) file(ctx context.Context, name string, do idHandler) error {
 			in.missing++
 			return nil
 		}
-		return in.take(records.Place{File: name, Line: n}, text, bad, do)
+		return in.take(lines.Place{File: name, Line: n}, text, bad, do)
 	}
 	switch isRaw := in.from.Is(firn.Raw); {
 	case isRaw && in.csv != "":
@@ -157,19 +157,19 @@ func (in *idInput) file(ctx context.Context, name string, do idHandler) error {
 	case isRaw && in.bits == 0:
 		return misuse("--bits 64 or --bits 128", "--from raw: the size of the IDs is needed")
 	case isRaw:
-		return records.EachRaw(ctx, r, in.bits/8, in.out, func(n int, id string) error {
-			return in.take(records.Place{File: name, Line: n}, id, nil, do)
+		return lines.EachRaw(ctx, r, in.bits/8, in.out, func(n int, id string) error {
+			return in.take(lines.Place{File: name, Line: n}, id, nil, do)
 		})
 	case in.csv == "":
-		return records.EachLine(ctx, r, in.out, each)
+		return lines.EachLine(ctx, r, in.out, each)
 	}
-	err = records.EachCell(ctx, r, in.csv, in.out, each)
-	if bad, ok := errors.AsType[*records.ColumnError](err); ok {
+	err = lines.EachCell(ctx, r, in.csv, in.out, each)
+	if bad, ok := errors.AsType[*lines.ColumnError](err); ok {
 		hint := "remove the names' line, and give the column's number from 1"
 		if !bad.Repeated {
 			hint = "the columns are " + firstFew(bad.Columns, textfmt.Quote)
 		}
-		return misuse(hint, "%s: %w", records.Place{File: name, Line: bad.Line}, err)
+		return misuse(hint, "%s: %w", lines.Place{File: name, Line: bad.Line}, err)
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/layouts"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/lines"
 )
 
 // An inspectCmd has the flags of the command inspect.
@@ -61,7 +61,7 @@ func newInspect(a *app) *cobra.Command {
 // run shows the IDs, each or all together.
 func (c *inspectCmd) run(ctx context.Context, args []string) error {
 	c.style = c.app.style()
-	c.out, c.from = records.NewWriter(c.app.stdout.Writer), c.From
+	c.out, c.from = lines.NewWriter(c.app.stdout.Writer), c.From
 	if bits := c.Layout.Bits(); bits == 64 || bits == 128 {
 		c.bits = bits
 	}
@@ -74,7 +74,7 @@ func (c *inspectCmd) run(ctx context.Context, args []string) error {
 	to := json.NewEncoder(c.out)
 	var one bytes.Buffer
 	first := true // of a column
-	err := c.each(ctx, args, func(where records.Place, text string) (bad, err error) {
+	err := c.each(ctx, args, func(where lines.Place, text string) (bad, err error) {
 		c.Now = c.app.now()
 		r, bad := inspect.Read(text, c.Options)
 		if bad != nil {
@@ -276,7 +276,7 @@ func (c *inspectCmd) others(w io.Writer, best *inspect.Reading, readings []inspe
 func (c *inspectCmd) summarize(ctx context.Context, args []string) error {
 	s := inspect.NewSummary(c.Options, c.app.now())
 	c.skipsMissing = true
-	err := c.each(ctx, args, func(_ records.Place, text string) (bad, err error) { return s.Add(text), nil })
+	err := c.each(ctx, args, func(_ lines.Place, text string) (bad, err error) { return s.Add(text), nil })
 	if err != nil {
 		return err
 	}

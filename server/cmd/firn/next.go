@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/layouts"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/lines"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -242,7 +242,7 @@ func writeIDs[I firn.AnyID](ctx context.Context, n *nextCmd, fill func(context.C
 		after = ""
 	}
 	ids := make([]I, min(n.count, 4096))
-	out := records.NewWriter(n.app.stdout.Writer)
+	out := lines.NewWriter(n.app.stdout.Writer)
 	for left := n.count; left > 0; left -= uint64(len(ids)) {
 		ids = ids[:min(left, uint64(len(ids)))]
 		if err := fill(ctx, ids); err != nil {

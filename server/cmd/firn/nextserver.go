@@ -12,7 +12,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/lines"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -37,18 +37,18 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 			return http.ErrUseLastResponse // the token would be sent along, perhaps without TLS
 		},
 	}
-	out := records.NewWriter(n.app.stdout.Writer)
+	out := lines.NewWriter(n.app.stdout.Writer)
 	for left := n.count; left > 0; {
 		count := min(left, service.MaxCount)
 		answer, err := n.ask(ctx, asker, c.Token, count)
 		if err != nil {
 			return noIDs(ctx, err, n.name)
 		}
-		lines := bytes.SplitAfter(answer, []byte("\n"))
+		parts := bytes.SplitAfter(answer, []byte("\n"))
 		if n.format.Is(firn.Raw) {
-			lines = [][]byte{answer}
+			parts = [][]byte{answer}
 		}
-		for _, text := range lines {
+		for _, text := range parts {
 			if n.asJSON && len(text) > 0 {
 				text = fmt.Appendf(nil, "{\"id\":%q}\n", bytes.TrimSuffix(text, []byte("\n")))
 			}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/lines"
 )
 
 // A pieces remembers each write.
@@ -22,10 +22,10 @@ func (p *pieces) Write(b []byte) (int, error) {
 // once.
 func TestRecordsFitIntoPipes(t *testing.T) {
 	const count = 3000
-	var ids, lines, raw []byte
+	var ids, jsonLines, raw []byte
 	for i := range uint64(count) {
 		ids = fmt.Appendf(ids, "%d\n", 117840900191665930+i)
-		lines = fmt.Appendf(lines, `{"time_ms":1795000000000,"node":%d}`+"\n", i%1000)
+		jsonLines = fmt.Appendf(jsonLines, `{"time_ms":1795000000000,"node":%d}`+"\n", i%1000)
 		raw = firn.Raw.Append(raw, firn.ID(117840900191665930+i))
 	}
 	for _, test := range []struct {
@@ -39,7 +39,7 @@ func TestRecordsFitIntoPipes(t *testing.T) {
 		{stdin: raw, args: []string{"convert", "--from", "raw", "--bits", "64", "--to", "base62", "-"}},
 		{stdin: ids, args: []string{"inspect", "--layout", "default", "--json", "-"}},
 		{stdin: ids, args: []string{"inspect", "--layout", "default", "-"}},
-		{stdin: lines, args: []string{"compose", "-"}},
+		{stdin: jsonLines, args: []string{"compose", "-"}},
 		{args: []string{"next", "--node", "1", "-n", "3000"}},
 		{args: []string{"next", "--node", "1", "-n", "3000", "--format", "hex", "--json"}},
 		{args: []string{"next", "--node", "1", "-n", "3000", "--format", "raw"}, raw: true},
@@ -65,7 +65,7 @@ func TestRecordsFitIntoPipes(t *testing.T) {
 			if test.raw {
 				whole = len(b)%8 == 0
 			}
-			if len(b) == 0 || len(b) > records.PipeSize || !whole {
+			if len(b) == 0 || len(b) > lines.PipeSize || !whole {
 				t.Errorf("%q: a write of %d bytes that ends with %q", test.args, len(b), b[max(0, len(b)-30):])
 			}
 		}

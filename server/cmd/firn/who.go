@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/lines"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/issued"
 	"github.com/firnid/firn/server/internal/service"
@@ -36,9 +36,9 @@ func newWho(a *app) *cobra.Command {
 		if len(ids) == 0 {
 			return misuse(usage(cmd), "the ID is missing: all arguments are issue logs")
 		}
-		in.out = records.NewWriter(a.stdout)
+		in.out = lines.NewWriter(a.stdout)
 		lists := make(map[string]bool) // files, and whether an ID is in it
-		err := in.each(cmd.Context(), ids, func(at records.Place, text string) (bad, err error) {
+		err := in.each(cmd.Context(), ids, func(at lines.Place, text string) (bad, err error) {
 			as, bad := in.from.Decodings(text, 0)
 			if bad == nil {
 				search.Queries = append(search.Queries, &issued.Query{Text: text, As: as})
@@ -182,7 +182,7 @@ func readLog(ctx context.Context, in *idInput, s *issued.Search, name string) er
 		return err
 	}
 	defer f.Close()
-	from, stop := records.Read(ctx, f, in.out, "")
+	from, stop := lines.Read(ctx, f, in.out, "")
 	defer stop()
 	return s.Read(from)
 }

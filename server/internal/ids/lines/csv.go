@@ -1,4 +1,4 @@
-package records
+package lines
 
 import (
 	"bufio"

@@ -1,6 +1,6 @@
-// Package records reads lines of text and packed IDs, and writes records that
+// Package lines reads lines of text and packed IDs, and writes records that
 // stay whole in a pipe.
-package records
+package lines
 
 import (
 	"bufio"
