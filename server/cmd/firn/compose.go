@@ -92,7 +92,7 @@ func composed(id form.ID) any {
 	}{string(id.Append(nil, form.Of(firn.Decimal))), hex.EncodeToString(id)}
 }
 
-// composeLines answers one record per line.
+// composeLines composes an ID from each line.
 func composeLines(ctx context.Context, a *app, c *form.Composer) error {
 	out := lines.NewWriter(a.stdout.Writer)
 	var t tally

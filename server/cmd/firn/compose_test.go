@@ -35,7 +35,7 @@ func FuzzCompose(f *testing.F) {
 		if got.Error != "" {
 			return
 		}
-		r := must.Get(form.ParseRecord(strings.TrimSuffix(line, "\r")))(t)
+		r := must.Get(form.ParseParts(strings.TrimSuffix(line, "\r")))(t)
 		layout := string(r.Layout)
 		if layout == "" {
 			layout = "default"

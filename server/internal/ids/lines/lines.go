@@ -1,4 +1,4 @@
-// Package lines reads lines of text and packed IDs, and writes records that
+// Package lines reads lines of text and packed IDs, and writes them so that they
 // stay whole in a pipe.
 package lines
 
@@ -23,7 +23,7 @@ const (
 	fileBuf = 64 << 10
 )
 
-// A Writer writes as many whole records (lines, or IDs of 8 or 16 bytes) at
+// A Writer writes as many whole lines, or packed IDs of 8 or 16 bytes, at
 // once as a pipe takes, one for each Write. Otherwise lines of several
 // processes that write into one pipe could be joined in the middle, and the
 // result could be the ID of another process. It must be made by NewWriter, and
@@ -37,24 +37,24 @@ func NewWriter(w io.Writer) *Writer {
 	}
 	if f, ok := w.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			atOnce = fileBuf // appended records stay whole
+			atOnce = fileBuf // appended lines stay whole
 		}
 	}
 	return &Writer{bufio.NewWriterSize(w, atOnce)}
 }
 
-// Write collects one record, and first writes the others if it does not fit
+// Write collects one line or ID, and first writes the others if it does not fit
 // beside them.
-func (w *Writer) Write(record []byte) (int, error) {
-	if len(record) > w.Available() {
+func (w *Writer) Write(whole []byte) (int, error) {
+	if len(whole) > w.Available() {
 		if err := w.Flush(); err != nil {
 			return 0, err
 		}
 	}
-	return w.Writer.Write(record)
+	return w.Writer.Write(whole)
 }
 
-// maxLine is the maximum length of a line; a longer one is not a valid record.
+// maxLine is the maximum length of a line; a longer one is not valid input.
 const maxLine = 1 << 20
 
 // errLongLine is the error for a line longer than maxLine.

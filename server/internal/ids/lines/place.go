@@ -19,7 +19,7 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s line %d", p.File, p.Line)
 }
 
-// Places finds the places of records again. It keeps the first of each run of
+// Places finds the places of IDs again. It keeps the first of each run of
 // consecutive lines.
 type Places struct {
 	count uint64
@@ -28,14 +28,14 @@ type Places struct {
 }
 
 type run struct {
-	before uint64 // records before it
+	before uint64 // IDs before it
 	Place
 }
 
 // maxRuns bounds the memory.
 const maxRuns = 100_000
 
-// Add adds the place of the next record.
+// Add adds the place of the next ID.
 func (p *Places) Add(at Place) {
 	if p.last.Line++; (p.count == 0 || at != p.last) && len(p.runs) < maxRuns {
 		p.runs = append(p.runs, run{p.count, at})
@@ -44,7 +44,7 @@ func (p *Places) Add(at Place) {
 	p.count++
 }
 
-// Of names the place of the record with n others before it.
+// Of names the place of the ID with n others before it.
 func (p *Places) Of(n uint64) string {
 	i := len(p.runs) - 1
 	for i >= 0 && p.runs[i].before > n {

@@ -8,24 +8,24 @@ import (
 	"github.com/firnid/firn"
 )
 
-func TestParseRecord(t *testing.T) {
+func TestParseParts(t *testing.T) {
 	for _, tt := range []struct {
 		line string
-		want Record
+		want PartsJSON
 	}{
-		{`{}`, Record{}},
-		{` { } `, Record{}},
-		{`{"layout":"default","time_ms":1,"node":2,"seq":3}`, Record{"default", "1", "2", "3"}},
-		{`{"seq": "3", "node": 2, "time_ms":"1"}`, Record{"", "1", "2", "3"}},
-		{`{"time_ms":-5,"node":18446744073709551615}`, Record{"", "-5", "18446744073709551615", ""}},
-		{`{"time_ms":null,"layout":null}`, Record{}},
-		{`{"\u006eode":"\u0031"}`, Record{Node: "1"}},
-		{"{\t\"node\" :\t0 ,\"seq\": 0}\r", Record{Node: "0", Seq: "0"}},
-		{`{"layout":"µ"}`, Record{Layout: "µ"}},
+		{`{}`, PartsJSON{}},
+		{` { } `, PartsJSON{}},
+		{`{"layout":"default","time_ms":1,"node":2,"seq":3}`, PartsJSON{"default", "1", "2", "3"}},
+		{`{"seq": "3", "node": 2, "time_ms":"1"}`, PartsJSON{"", "1", "2", "3"}},
+		{`{"time_ms":-5,"node":18446744073709551615}`, PartsJSON{"", "-5", "18446744073709551615", ""}},
+		{`{"time_ms":null,"layout":null}`, PartsJSON{}},
+		{`{"\u006eode":"\u0031"}`, PartsJSON{Node: "1"}},
+		{"{\t\"node\" :\t0 ,\"seq\": 0}\r", PartsJSON{Node: "0", Seq: "0"}},
+		{`{"layout":"µ"}`, PartsJSON{Layout: "µ"}},
 	} {
-		got, err := ParseRecord(tt.line)
+		got, err := ParseParts(tt.line)
 		if err != nil || got != tt.want {
-			t.Errorf("ParseRecord(%s) = %+v, %v, want %+v", tt.line, got, err, tt.want)
+			t.Errorf("ParseParts(%s) = %+v, %v, want %+v", tt.line, got, err, tt.want)
 		}
 	}
 	for line, want := range map[string]string{
@@ -40,14 +40,14 @@ func TestParseRecord(t *testing.T) {
 		`{"node":"1`:          "the object is not complete",
 		`{"node":"\x"}`:       "in string escape code",
 	} {
-		if got, err := ParseRecord(line); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseRecord(%s) = %+v, %v, want an error with %q", line, got, err, want)
+		if got, err := ParseParts(line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseParts(%s) = %+v, %v, want an error with %q", line, got, err, want)
 		}
 	}
 }
 
 // Values that are not numbers are errors of the value.
-func TestValuesOfRecords(t *testing.T) {
+func TestValuesOfParts(t *testing.T) {
 	for _, value := range []string{"1.0", "1e3", "true", "[1]", `{"a":1}`, "-1", `"1 "`, "18446744073709551616"} {
 		for _, key := range []string{"node", "seq", "layout"} {
 			c := Composer{Layout: firn.Default(), Time: time.UnixMilli(1800000000000), HasTime: true, Node: func(firn.Layout) (uint64, error) { return 0, nil }}

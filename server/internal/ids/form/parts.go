@@ -12,8 +12,8 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// A Record describes the parts of an ID in JSON.
-type Record struct {
+// PartsJSON is the parts of an ID in JSON: input of firn compose.
+type PartsJSON struct {
 	Layout Text
 	TimeMS Text `json:"time_ms"`
 	Node   Text
@@ -44,48 +44,48 @@ func (v *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ParseRecord parses a JSON object with the keys layout, time_ms, node and seq.
+// ParseParts parses a JSON object with the keys layout, time_ms, node and seq.
 // Unknown and repeated keys are errors.
-func ParseRecord(line string) (r Record, err error) {
+func ParseParts(line string) (p PartsJSON, err error) {
 	switch text := strings.TrimSpace(line); {
 	case line == "":
-		return r, errors.New("the line is empty")
+		return p, errors.New("the line is empty")
 	case !strings.HasPrefix(text, "{"):
-		return r, errors.New("expected a JSON object")
+		return p, errors.New("expected a JSON object")
 	}
 	d := json.NewDecoder(strings.NewReader(line))
 	d.DisallowUnknownFields()
-	switch err := d.Decode(&r); {
+	switch err := d.Decode(&p); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return r, errors.New("the object is not complete")
+		return p, errors.New("the object is not complete")
 	case err != nil:
 		if text, unknown := strings.CutPrefix(err.Error(), "json: "); unknown {
 			err = fmt.Errorf("%s: the keys are layout, time_ms, node and seq", text)
 		}
-		return r, err
+		return p, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return r, fmt.Errorf("unexpected text after the object at offset %d", d.InputOffset())
+		return p, fmt.Errorf("unexpected text after the object at offset %d", d.InputOffset())
 	}
-	return r, nil
+	return p, nil
 }
 
-// A Composer composes IDs of records, of any layouts. Keys that a record leaves
+// A Composer composes IDs from their parts, in any layouts. Keys that are left
 // out have the values here.
 type Composer struct {
 	Layout  firn.Layout
 	Time    time.Time
-	HasTime bool // otherwise every record needs time_ms
+	HasTime bool // otherwise every line needs time_ms
 	Node    func(firn.Layout) (uint64, error)
 	Seq     uint64
 
-	last     firn.Layout // of lastText, that of the last record with a layout
+	last     firn.Layout // of lastText, the last layout that a line named
 	lastText Text
 }
 
-// Compose composes the ID of one record.
+// Compose composes an ID from a line of JSON.
 func (c *Composer) Compose(line string) (ID, error) {
-	r, err := ParseRecord(line)
+	r, err := ParseParts(line)
 	if err != nil {
 		return nil, err
 	}
