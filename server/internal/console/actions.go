@@ -116,6 +116,10 @@ type confirmPage struct {
 	Typed  string
 }
 
+func (p confirmPage) inUse() string {
+	return fmt.Sprintf("In use now: servers hold %s, until %s or longer.", plural(p.Held, "node ID"), clock(p.Until))
+}
+
 // adminFor returns the StoreAdmin for a visitor's changes, which are logged.
 func (k *Console) adminFor(v *visit) *service.StoreAdmin {
 	return k.admin.By(service.Client{Name: v.who.Name(), Address: v.r.RemoteAddr}, k.front.Logger)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -207,7 +208,8 @@ func (k *Console) signedIn(f func(*visit)) http.HandlerFunc {
 			// For a link from another site, browsers hold SameSite=Strict
 			// cookies back, and send them when this page requests itself again.
 			next := v.r.URL.RequestURI()
-			v.show(http.StatusOK, page{Title: "One moment", Next: next}, again(next))
+			v.show(http.StatusOK, page{Title: "One moment", Next: next},
+				notice("One moment", "You followed a link from another site.", link{Text: "Continue to the page", To: next}))
 			return
 		}
 		next := ""
@@ -257,6 +259,9 @@ type page struct {
 	Next    string // the address that it requests at once; empty if none
 }
 
+// A link leads to another page.
+type link struct{ Text, To, Class string }
+
 // show writes a page.
 func (v *visit) show(status int, p page, body templ.Component) {
 	var b bytes.Buffer
@@ -272,15 +277,19 @@ func (v *visit) show(status int, p page, body templ.Component) {
 }
 
 func (v *visit) fail(status int, title, text string) {
-	v.show(status, page{Title: title}, failed(title, text))
+	v.show(status, page{Title: title}, notice(title, text, link{Text: "Back to the overview", To: "/"}))
 }
 
 // failWith shows an error of the backend.
 func (v *visit) failWith(err error, late bool) {
 	if errors.Is(err, grant.ErrNotFound) || errors.Is(err, errNoSequencer) {
 		name := v.r.PathValue("name")
-		v.show(http.StatusNotFound, page{Title: name, Section: "overview"},
-			missing(name, v.who.may(auth.Change, name) && v.console.admin != nil))
+		links := []link{{Text: "All sequencers", To: "/"}}
+		if v.who.may(auth.Change, name) && v.console.admin != nil {
+			links = slices.Insert(links, 0, link{"Create it", "/create?name=" + url.QueryEscape(name), "button"})
+		}
+		v.show(http.StatusNotFound, page{Title: name, Section: "overview"}, notice("Sequencer "+name+" not found",
+			"It was never created or used, or the name is mistyped.", links...))
 		return
 	}
 	f := service.ProblemOf(err, v.console.front.RequestTimeout, late)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -201,6 +202,24 @@ func (x *explanation) likelihood() string {
 	return "but more probably no known layout"
 }
 
+// lead says what the ID contains. Every other part is to stand out.
+func (x *explanation) lead() []string {
+	if !x.HasParts {
+		return []string{"It contains no time, node or sequence."}
+	}
+	parts, by, seq := []string{"Made ", ago(x.Time, x.Now)}, " by node ", ", with sequence number "
+	if randomElsewhere(x.Layout) {
+		by = ". If Firn made it: by node "
+	}
+	if x.hasNode() {
+		parts = append(parts, by, strconv.FormatUint(x.Node, 10))
+	}
+	if x.hasSeq() {
+		parts = append(parts, seq, number(x.Seq))
+	}
+	return append(parts, ".")
+}
+
 // tone returns the class of text that is reassuring, or not.
 func tone(sure bool) string {
 	if sure {
@@ -214,7 +233,7 @@ func part(x *inspect.Reading, text string) string {
 	if x.HasParts {
 		return text
 	}
-	return "–"
+	return ""
 }
 
 // An alternative is another way to read an ID.
@@ -222,6 +241,20 @@ type alternative struct {
 	*inspect.Reading
 	As   string // the encoding, if it differs
 	Link string
+}
+
+// others returns a table of the other readings.
+func (x *explanation) others() table {
+	t := table{Columns: []column{{"Layout", ""}, {"Likelihood", "n"}, {"Time", "nb"}, {"Notes", ""}}}
+	for _, o := range x.Others {
+		name := cell{Text: o.Name, Link: o.Link}
+		if o.As != "" {
+			name.Small = "as " + o.As
+		}
+		t.Rows = append(t.Rows, row{Cells: append([]cell{name},
+			texts(o.Likelihood().String(), part(o.Reading, utc(o.Time)), o.Reason())...)})
+	}
+	return t
 }
 
 // readOne reads an ID and everything that can be said about it. A sequencer
@@ -291,6 +324,31 @@ type listedID struct {
 	N                int
 	Text, Link       string
 	Note             string // what is wrong with it
+}
+
+// table returns the list.
+func (l *idList) table() table {
+	t := table{Class: "many", Columns: []column{
+		{"No.", "n"}, {"ID", "nb"}, {"Time", "nb"}, {"Node", "n"}, {"Sequence", "n"}, {"Notes", ""},
+	}}
+	for _, r := range l.Rows {
+		if len(r.Text) > 40 {
+			t.Columns[1].Class = "" // it may break
+		}
+		cells := append(texts(strconv.Itoa(r.N)), cell{Text: r.Text, Link: r.Link, Code: true})
+		if x := r.Reading; x != nil {
+			cells = append(cells, texts(part(x, utc(x.Time)), part(x, strconv.FormatUint(x.Node, 10)),
+				part(x, number(x.Seq)))...)
+		} else {
+			cells = append(cells, texts("", "", "")...)
+		}
+		class := ""
+		if r.Note != "" {
+			class = "odd"
+		}
+		t.Rows = append(t.Rows, row{Class: class, Cells: append(cells, texts(r.Note)...)})
+	}
+	return t
 }
 
 // readMany reads IDs by one layout: the chosen one, or the one that fits most

@@ -87,3 +87,12 @@ func (s *snapshot) compare(q sequencerInfo, id, of string, x *inspect.Reading, v
 	}
 	return true, fmt.Sprintf("%s held node %d last, until %s.", server, x.Node, utc(n.Until))
 }
+
+// matchTable returns a table of matches; head is the class of its head.
+func matchTable(all []match, head string) table {
+	t := table{Class: "matches", Head: head, Columns: []column{{"Sequencer", ""}, {"Why", ""}}}
+	for _, m := range all {
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: m.Name, Link: addressOf(m.Name)}, {Text: m.Why}}})
+	}
+	return t
+}

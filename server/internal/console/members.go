@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -48,6 +49,25 @@ func (k *Console) membersNow(v *visit) membersPage {
 	// Members are sorted by host and address; those in trouble come first.
 	slices.SortStableFunc(p.Rows, func(a, b memberRow) int { return compareStates(a.State, b.State) })
 	return p
+}
+
+// about returns where a server is, and its version.
+func (r memberRow) about() string {
+	where := cmp.Or(r.Address, "no address for other servers")
+	if r.Address != "" && r.TLS {
+		where += " with TLS"
+	}
+	return where + " · Firn " + r.Version
+}
+
+// facts returns what is known about a server; total says whether the visitor
+// sees its totals.
+func (r memberRow) facts(now time.Time, total bool) []fact {
+	all := []fact{{"Up for", timeLeft(now, r.Started)}, {"IDs made", number(r.IDs)}, {"Last heard", clock(r.Heard)}}
+	if total {
+		all = append(all, fact{"IDs per second", count(r.Rate)}, fact{"Calls forwarded", number(r.Forwarded)})
+	}
+	return all
 }
 
 // separator returns what stands between or after the parts of a sentence.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -163,4 +164,37 @@ func rowOf(q sequencerInfo, at time.Time) *overviewRow {
 	row.Last, row.Left = l.Last(), timeLeft(l.End(), at)
 	row.Nodes, _ = nodeCounts(q, at)
 	return row
+}
+
+// facts returns the main figures of the fleet.
+func (p overviewPage) facts() (all []fact) {
+	if p.Total {
+		all = append(all, fact{"IDs per second", count(p.Rate)})
+	}
+	all = append(all, fact{"IDs made", number(p.Made)})
+	if p.HasStore {
+		all = append(all, fact{"Servers", strconv.Itoa(p.Members)}, fact{"Node IDs held", number(p.Held)})
+	}
+	return all
+}
+
+// table returns the list of sequencers.
+func (p overviewPage) table() table {
+	t := table{Class: "seqs", Columns: []column{
+		{"Name", ""}, {"State", ""}, {"IDs made", "n"}, {"Node IDs", "n"}, {"Last ID", "n"},
+	}}
+	for _, r := range p.Rows {
+		cells := []cell{{Text: r.Name, Link: addressOf(r.Name), Small: r.Layout}, {State: r.State}, {}, {}, {}}
+		if r.Made > 0 {
+			cells[2].Text = number(r.Made)
+		}
+		if r.NodesRead {
+			cells[3] = cell{Text: number(r.Nodes.Held) + " held", Small: number(r.Nodes.Free) + " left"}
+		}
+		if r.Left != "" {
+			cells[4] = cell{Text: day(r.Last), Small: r.Left + " left"}
+		}
+		t.Rows = append(t.Rows, row{Key: r.Name, Cells: cells})
+	}
+	return t
 }

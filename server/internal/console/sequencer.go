@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/firnid/firn"
@@ -160,6 +161,82 @@ func (p *sequencerPage) addNodes(q sequencerInfo, s *snapshot, at time.Time) {
 	if len(p.Rows) > maxNodeRows {
 		p.More, p.Rows = len(p.Rows)-maxNodeRows, p.Rows[:maxNodeRows]
 	}
+}
+
+// table returns the list of node IDs.
+func (p *sequencerPage) table() table {
+	t := table{Class: "nodes", Columns: []column{{"Node", "n"}, {"State", ""}, {"Server", ""}, {"Until", ""}}}
+	for _, r := range p.Rows {
+		node := strconv.FormatUint(r.Node, 10)
+		server := cell{Text: r.Server}
+		if r.Here {
+			server.Small = "this server"
+		}
+		t.Rows = append(t.Rows, row{Key: "n" + node, Cells: []cell{
+			{Text: node}, {State: r.State}, server, {Text: momentOf(r.Until, p.Now), Small: ago(r.Until, p.Now)},
+		}})
+	}
+	return t
+}
+
+// capacity returns what follows from the layout.
+func (p *sequencerPage) capacity() []fact {
+	all := []fact{
+		{"IDs per second, each node", count(p.Layout.IDsPerSecond())},
+		{"Last ID", day(p.Layout.Last())},
+		{"Time left", timeLeft(p.Layout.End(), p.Now)},
+	}
+	if !p.Static {
+		all = append(all, fact{"Node IDs held", number(p.Nodes.Held)}, fact{"Node IDs left", number(p.Nodes.Free)})
+	}
+	return all
+}
+
+// hereNow returns what this server does.
+func hereNow(s *metrics.Sequencer) []fact {
+	lead, node := "none", "none"
+	if s.Lead >= 0 {
+		lead = duration(s.Lead)
+	}
+	all := []fact{
+		{"IDs made", number(s.IDs)}, {"Calls that waited", number(s.Waits)}, {"Total wait", duration(s.TotalWait)},
+		{"Lead over the clock", lead},
+	}
+	if !s.Stored {
+		return all
+	}
+	if s.Attached {
+		node = strconv.FormatUint(s.Node, 10)
+	}
+	all = append(all, fact{"Node", node}, fact{"Windows renewed", number(s.Renewed)})
+	if s.Lost > 0 {
+		all = append(all, fact{"Node IDs lost", number(s.Lost)})
+	}
+	return all
+}
+
+// settings returns what is the same for all servers.
+func settings(info grant.Info) []fact {
+	c := info.Config
+	all := []fact{{"Window", duration(c.Window)}}
+	add := func(shown bool, name, value string) {
+		if shown {
+			all = append(all, fact{name, value})
+		}
+	}
+	add(info.LongestWindow != c.Window, "Longest window ever", duration(info.LongestWindow))
+	add(true, "Maximum ahead of the clock", duration(c.MaxAhead))
+	if c.Nodes != nil {
+		add(true, "Range of node IDs", c.Nodes.String())
+	}
+	add(c.Prefix != "", "Prefix", c.Prefix)
+	add(true, "Created", utc(info.Created))
+	add(true, "Incarnation", number(info.Incarnation))
+	add(!info.Floor.IsZero(), "No IDs before", utc(info.Floor))
+	add(info.MovedTo != "", "Moved to", info.MovedTo)
+	last := info.LastChange
+	add(last.What != "", "Last change", last.What+" by "+last.By+", "+utc(last.At))
+	return all
 }
 
 // actionsOf has the possible actions for a sequencer in a state.
