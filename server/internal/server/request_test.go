@@ -112,8 +112,9 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// TestLifeAfterPanic: a panic ends its own request, logs a line with its stack,
-// and later requests are answered, over every protocol.
+// TestLifeAfterPanic: a panic ends its own request, logs a line with its stack
+// and a request that failed, and later requests are answered, over every
+// protocol.
 func TestLifeAfterPanic(t *testing.T) {
 	var healed atomic.Bool
 	store, log := moody(func(context.Context) error {
@@ -122,7 +123,7 @@ func TestLifeAfterPanic(t *testing.T) {
 		}
 		return nil
 	}), new(nettest.Output)
-	_, address := served(t, Config{Store: store, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	_, address := served(t, Config{Store: store, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	conn := nettest.DialGRPC(t, address)
 	asks := []func() string{
 		func() string {
@@ -143,8 +144,8 @@ func TestLifeAfterPanic(t *testing.T) {
 			t.Errorf("answer %d is %q, want %q", i, got, want)
 		}
 	}
-	if text := log.String(); strings.Count(text, `panicked"`) != 3 || strings.Count(text, "panic=store") != 3 || strings.Count(text, "service.(*StoreBackend)") < 3 {
-		t.Errorf("the log has %s, want three lines with the panic and its stack", text)
+	if text := log.String(); strings.Count(text, `panicked"`) != 3 || strings.Count(text, "panic=store") != 3 || strings.Count(text, "service.(*StoreBackend)") < 3 || strings.Count(text, "status=500") != 1 {
+		t.Errorf("the log has %s, want three lines with the panic and its stack, and status 500", text)
 	}
 	healed.Store(true)
 	for i, want := range []string{"<nil>", "HTTP/1.1 200 OK", "$18"} {

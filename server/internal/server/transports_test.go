@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -31,12 +30,9 @@ import (
 // A fickle Backend fails or hangs when a test wants.
 type fickle struct {
 	service.Backend
-	err  atomic.Pointer[error]
-	hang atomic.Pointer[func()] // is called by a request, which then hangs; nil hangs none
+	err   atomic.Pointer[error]
+	hangs atomic.Bool
 }
-
-// hangs makes requests hang, after a call of first.
-func (f *fickle) hangs(first func()) { f.hang.Store(&first) }
 
 func newFickle(t *testing.T, layout string) *fickle {
 	t.Helper()
@@ -46,8 +42,7 @@ func newFickle(t *testing.T, layout string) *fickle {
 	}
 	f := new(fickle)
 	f.Backend = servicetest.Backend(func(ctx context.Context, name string) (*service.Sequencer, error) {
-		if first := f.hang.Load(); first != nil {
-			(*first)()
+		if f.hangs.Load() {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
@@ -111,18 +106,6 @@ func (l *lab) start(layout string, open ...string) {
 		must.Get(must.Get(l.backend.Sequencer(l.Context(), name, nil))(l).Take(l.Context(), 1))(l)
 	}
 	l.address, l.resp = serveFickle(l.T, l.backend, l.limits, false)
-}
-
-// still runs f by a clock that stands still once the server listens: time in a
-// bubble moves only if no goroutine waits for the network.
-func (l *lab) still(f func()) {
-	t := l.T
-	defer func() { l.T = t }()
-	synctest.Test(t, func(bubble *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))) // bubbles begin before the epoch
-		l.T = bubble
-		f()
-	})
 }
 
 // startGuarded starts a server with TLS, and with tokens if tokens is not
@@ -210,42 +193,6 @@ func (l *lab) note(what string, ids int, err error) {
 	}
 }
 
-// A lateContext is a context whose deadline passes when done is closed.
-type lateContext struct {
-	context.Context
-	done chan struct{}
-}
-
-func (c lateContext) Deadline() (time.Time, bool) { return time.Now().Add(time.Minute), true }
-func (c lateContext) Done() <-chan struct{}       { return c.done }
-
-func (c lateContext) Err() error {
-	select {
-	case <-c.done:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
-// giveUp: callers give up once their requests hang. That does not make the
-// server a suspect, because it was given no time.
-func (l *lab) giveUp() {
-	l.start("default", "others")
-	c := l.client(client.Config{Timeout: time.Minute}) // which the system measures, not the bubble
-	ctx, cancel := context.WithCancel(l.Context())
-	l.backend.hangs(cancel)
-	_, err := c.Sequencer("orders").NextBatch(ctx, 3)
-	l.note("cancelled", 0, err)
-	late := lateContext{l.Context(), make(chan struct{})}
-	l.backend.hangs(sync.OnceFunc(func() { close(late.done) }))
-	_, err = c.Sequencer("orders").NextBatch(late, 3)
-	l.note("late", 0, err)
-	l.backend.hang.Store(nil)
-	l.ask(c, "others", 3)
-	l.note("the server", 0, c.ServerErrors()[0])
-}
-
 // scenarios must have the same outcome over HTTP and RESP; says has parts of
 // it.
 var scenarios = map[string]struct {
@@ -297,26 +244,16 @@ var scenarios = map[string]struct {
 		`503 "busy"`, "retry 7s", "is exhausted", `409 "moved"`, `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
 		`503 "nodes-exhausted"`, `503 "store-unavailable"`, `503 "clock-ahead"`, `500 "bad-record"`, `503 "recreated"`, `400 "batch-too-large"`, "is too large", `500 "internal"`, "orders 3: 3 IDs, <nil>", "the server: 0 IDs, <nil>",
 	}},
-	"patience": {func(l *lab) {
-		l.start("default")
-		c := l.client(client.Config{Patience: 10 * time.Second})
-		// It returns at once: the server is not available within Patience.
-		var err error = &firn.WaitError{Wait: time.Minute}
-		l.backend.err.Store(&err)
-		l.ask(c, "orders", 3)
-		l.note("stats", int(c.Sequencer("orders").Stats().Failures), c.Sequencer("orders").Stats().Err)
-	}, []string{`no server gives IDs of "orders"`, `503 "busy"`, "stats: 1 IDs"}},
 	"timeout": {func(l *lab) {
 		l.start("default")
 		c := l.client(client.Config{Timeout: 2 * time.Second, Patience: -1}) // enough for the answers before and after
-		l.backend.hangs(func() {})
+		l.backend.hangs.Store(true)
 		l.ask(c, "orders", 3)
 		l.note("the server", 0, c.ServerErrors()[0])
-		l.backend.hang.Store(nil)
+		l.backend.hangs.Store(false)
 		time.Sleep(time.Second)
 		l.ask(c, "orders", 3)
 	}, []string{`"orders" at SERVER: no answer after a while: context deadline exceeded`, "the server: 0 IDs, client: ", "orders 3: 3 IDs, <nil>"}},
-	"a caller that gives up": {func(l *lab) { l.still(l.giveUp) }, []string{"is cancelled", "is deadline", "others 3: 3 IDs, <nil>", "the server: 0 IDs, <nil>"}},
 	"tokens": {func(l *lab) {
 		ofAll, hashOfAll := auth.NewToken()
 		ofOrders, hashOfOrders := auth.NewToken()
@@ -370,10 +307,6 @@ var scenarios = map[string]struct {
 		own.Store(&renewed)
 		l.ask(c, "orders", 3)
 	}, []string{"orders 3: 3 IDs, <nil>\norders 3: 401 \"unauthorized\" hint \"check Config.Token\"\norders 3: 3 IDs, <nil>"}},
-	"a certificate": {func(l *lab) {
-		l.startGuarded("")
-		l.ask(l.client(client.Config{}), "orders", 3)
-	}, []string{"orders 3: 3 IDs, <nil>"}},
 	"a token that nobody asks for": {func(l *lab) {
 		l.start("default")
 		l.ask(l.client(client.Config{Token: "firn_x"}), "orders", 3)

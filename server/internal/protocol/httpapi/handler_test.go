@@ -3,13 +3,11 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
@@ -272,28 +270,5 @@ func TestManyParamErrors(t *testing.T) {
 	_, errs := readParams(query)
 	if text := strings.Join(errs, "; "); len(text) > 2000 || !strings.Contains(text, "possibly more") {
 		t.Errorf("the error has %d characters", len(text))
-	}
-}
-
-// TestServerLimits: net/http rejects invalid requests before a handler sees
-// them.
-func TestServerLimits(t *testing.T) {
-	s := NewServer(NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}}))
-	server := httptest.NewUnstartedServer(nil)
-	server.Config = s
-	server.Start()
-	defer server.Close()
-	get := func(header string) int {
-		r, _ := http.NewRequest("GET", server.URL+"/v1/sequencers/orders/next", nil)
-		r.Header.Set("X-Long", header)
-		resp := must.Get(server.Client().Do(r))(t)
-		resp.Body.Close()
-		return resp.StatusCode
-	}
-	if got := get(strings.Repeat("x", 10<<10)); got != 200 {
-		t.Errorf("a header of 10 KiB: status %d, want 200", got)
-	}
-	if got := get(strings.Repeat("x", 30<<10)); got != 431 {
-		t.Errorf("a header of 30 KiB: status %d, want 431", got)
 	}
 }
