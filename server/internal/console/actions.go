@@ -27,6 +27,14 @@ type action struct {
 	do     func(*service.StoreAdmin, context.Context, string) (grant.Info, error)
 }
 
+// class returns the class of its button.
+func (a action) class() string {
+	if a.Danger {
+		return "danger"
+	}
+	return "main"
+}
+
 var actions = map[string]action{
 	"attach": {
 		Verb: "attach", Title: "Attach %s", Button: "Attach sequencer",

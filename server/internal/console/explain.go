@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/a-h/templ"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
@@ -24,6 +27,21 @@ type bit struct {
 	Digit      string // empty without an ID
 	Pos        int
 	Begin, End bool // of a run of bits of the field
+}
+
+func (b bit) attributes() templ.Attributes {
+	begin, end := "", ""
+	if b.Begin {
+		begin = "begin"
+	}
+	if b.End {
+		end = "end"
+	}
+	all := class(b.Field.String(), begin, end)
+	if b.Pos%16 == 15 || b.Pos == 0 {
+		all["data-pos"] = strconv.Itoa(b.Pos)
+	}
+	return all
 }
 
 // A field is a field of an ID, explained.

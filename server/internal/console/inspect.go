@@ -243,9 +243,22 @@ type alternative struct {
 	Link string
 }
 
+// encodings returns a table of the ID in every encoding.
+func (x *explanation) encodings() table {
+	t := table{Class: "texts", Head: "sr", Columns: []column{{"Encoding", ""}, {"Text", ""}, {"Copy", ""}}}
+	for _, e := range x.Texts() {
+		class := ""
+		if e.Name == firn.Binary.String() {
+			class = "wide"
+		}
+		t.Rows = append(t.Rows, row{Class: class, Cells: []cell{{Text: e.Name}, {Text: e.Text, Code: true}, {Copy: e.Text}}})
+	}
+	return t
+}
+
 // others returns a table of the other readings.
 func (x *explanation) others() table {
-	t := table{Columns: []column{{"Layout", ""}, {"Likelihood", "n"}, {"Time", "nb"}, {"Notes", ""}}}
+	t := table{Class: "stack", Columns: []column{{"Layout", ""}, {"Likelihood", "n"}, {"Time", "nb"}, {"Notes", ""}}}
 	for _, o := range x.Others {
 		name := cell{Text: o.Name, Link: o.Link}
 		if o.As != "" {
@@ -328,7 +341,7 @@ type listedID struct {
 
 // table returns the list.
 func (l *idList) table() table {
-	t := table{Class: "many", Columns: []column{
+	t := table{Class: "stack many", Columns: []column{
 		{"No.", "n"}, {"ID", "nb"}, {"Time", "nb"}, {"Node", "n"}, {"Sequence", "n"}, {"Notes", ""},
 	}}
 	for _, r := range l.Rows {

@@ -90,7 +90,7 @@ func (s *snapshot) compare(q sequencerInfo, id, of string, x *inspect.Reading, v
 
 // matchTable returns a table of matches; head is the class of its head.
 func matchTable(all []match, head string) table {
-	t := table{Class: "matches", Head: head, Columns: []column{{"Sequencer", ""}, {"Why", ""}}}
+	t := table{Class: "stack matches", Head: head, Columns: []column{{"Sequencer", ""}, {"Why", ""}}}
 	for _, m := range all {
 		t.Rows = append(t.Rows, row{Cells: []cell{{Text: m.Name, Link: addressOf(m.Name)}, {Text: m.Why}}})
 	}

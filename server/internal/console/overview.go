@@ -180,7 +180,7 @@ func (p overviewPage) facts() (all []fact) {
 
 // table returns the list of sequencers.
 func (p overviewPage) table() table {
-	t := table{Class: "seqs", Columns: []column{
+	t := table{Class: "stack seqs", Columns: []column{
 		{"Name", ""}, {"State", ""}, {"IDs made", "n"}, {"Node IDs", "n"}, {"Last ID", "n"},
 	}}
 	for _, r := range p.Rows {

@@ -165,7 +165,7 @@ func (p *sequencerPage) addNodes(q sequencerInfo, s *snapshot, at time.Time) {
 
 // table returns the list of node IDs.
 func (p *sequencerPage) table() table {
-	t := table{Class: "nodes", Columns: []column{{"Node", "n"}, {"State", ""}, {"Server", ""}, {"Until", ""}}}
+	t := table{Class: "stack nodes", Columns: []column{{"Node", "n"}, {"State", ""}, {"Server", ""}, {"Until", ""}}}
 	for _, r := range p.Rows {
 		node := strconv.FormatUint(r.Node, 10)
 		server := cell{Text: r.Server}
