@@ -12,9 +12,8 @@ import (
 type key struct{ hi, lo uint64 }
 
 func keyOf(id form.ID) key {
-	var wide [16]byte
-	copy(wide[16-len(id):], id)
-	return key{binary.BigEndian.Uint64(wide[:8]), binary.BigEndian.Uint64(wide[8:])}
+	hi, lo := id.Uint64s()
+	return key{hi, lo}
 }
 
 func (k key) compare(o key) int {

@@ -112,23 +112,12 @@ type Reading struct {
 	weight    float64 // base-2 logarithm of the probability of such a text
 }
 
-// A Piece is a run of bits of an ID and its value there.
-type Piece struct {
-	Field firn.Field
-	Pos   int    // of its lowest bit in the ID
-	Width int    // in bits
-	Value uint64 // the lowest 64 bits, if Width is more
-}
-
 // Pieces returns every bit of the ID, the highest first.
-func (r *Reading) Pieces() (list []Piece) {
+func (r *Reading) Pieces() []firn.Piece {
 	if r.Layout.IsZero() {
 		return uuidPieces(r.Bytes)
 	}
-	for _, p := range r.Layout.Pieces() {
-		list = append(list, Piece{p.Field, p.Pos, p.Width, p.Value(r.Bytes)})
-	}
-	return list
+	return r.Layout.Pieces()
 }
 
 // NodeParts returns the named pieces of Node, if it has any.

@@ -89,10 +89,8 @@ func NewDigits(now time.Time) *Digits { return &Digits{now: now, seen: make(map[
 type number struct{ hi, lo uint64 }
 
 func numberOf(id form.ID) number {
-	if len(id) == 16 {
-		return number{binary.BigEndian.Uint64(id), binary.BigEndian.Uint64(id[8:])}
-	}
-	return number{0, binary.BigEndian.Uint64(id)}
+	hi, lo := id.Uint64s()
+	return number{hi, lo}
 }
 
 func (n number) bits() int {

@@ -99,21 +99,23 @@ func (r *Reading) uuidReasons(l *evidence) {
 }
 
 // uuidPieces returns the bits of a UUID that is not a layout.
-func uuidPieces(b []byte) []Piece {
+func uuidPieces(b []byte) []firn.Piece {
+	piece := func(field firn.Field, pos, width int) firn.Piece {
+		return firn.Piece{Field: field, Pos: pos, Width: width}
+	}
 	hi, lo := firn.ID128(b).Uint64s()
-	switch version := hi >> 12 & 15; {
+	switch {
 	case lo>>62 != 2:
-		return []Piece{{firn.FieldConst, 0, 128, lo}} // nil or max
-	case version == 1:
-		return []Piece{
-			{firn.FieldTime, 96, 32, hi >> 32}, {firn.FieldTime, 80, 16, hi >> 16 & 0xffff},
-			{firn.FieldConst, 76, 4, 1}, {firn.FieldTime, 64, 12, hi & 0xfff}, {firn.FieldConst, 62, 2, 2},
-			{firn.FieldSeq, 48, 14, lo >> 48 & 0x3fff}, {firn.FieldNode, 0, 48, lo & (1<<48 - 1)},
+		return []firn.Piece{piece(firn.FieldConst, 0, 128)} // nil or max
+	case hi>>12&15 == 1:
+		return []firn.Piece{
+			piece(firn.FieldTime, 96, 32), piece(firn.FieldTime, 80, 16), piece(firn.FieldConst, 76, 4),
+			piece(firn.FieldTime, 64, 12), piece(firn.FieldConst, 62, 2), piece(firn.FieldSeq, 48, 14),
+			piece(firn.FieldNode, 0, 48),
 		}
-	default:
-		return []Piece{
-			{firn.FieldRand, 80, 48, hi >> 16}, {firn.FieldConst, 76, 4, version}, {firn.FieldRand, 64, 12, hi & 0xfff},
-			{firn.FieldConst, 62, 2, 2}, {firn.FieldRand, 0, 62, lo & (1<<62 - 1)},
-		}
+	}
+	return []firn.Piece{
+		piece(firn.FieldRand, 80, 48), piece(firn.FieldConst, 76, 4), piece(firn.FieldRand, 64, 12),
+		piece(firn.FieldConst, 62, 2), piece(firn.FieldRand, 0, 62),
 	}
 }

@@ -306,18 +306,10 @@ func runsOf(l *firn.Layout, x *Record) ([]run, error) {
 	return runs, nil
 }
 
-// wide returns an ID of 64 or 128 bits as a number.
-func wide(id form.ID) (hi, lo uint64) {
-	if len(id) == 16 {
-		hi = binary.BigEndian.Uint64(id)
-	}
-	return hi, binary.BigEndian.Uint64(id[len(id)-8:])
-}
-
 // lastOf returns the last ID of a run. Its number may have wrapped around.
 func lastOf(first form.ID, step, count uint64) form.ID {
 	hi, lo := bits.Mul64(step, count-1)
-	firstHi, firstLo := wide(first)
+	firstHi, firstLo := first.Uint64s()
 	lo, carry := bits.Add64(firstLo, lo, 0)
 	b := binary.BigEndian.AppendUint64(nil, firstHi+hi+carry)
 	return form.ID(binary.BigEndian.AppendUint64(b, lo))[16-len(first):]
@@ -325,8 +317,8 @@ func lastOf(first form.ID, step, count uint64) form.ID {
 
 // has reports whether a run has an ID from its first to its last.
 func (r *run) has(id form.ID) bool {
-	hi, lo := wide(id)
-	firstHi, firstLo := wide(r.first)
+	hi, lo := id.Uint64s()
+	firstHi, firstLo := r.first.Uint64s()
 	lo, borrow := bits.Sub64(lo, firstLo, 0)
 	if hi -= firstHi + borrow; hi >= r.step {
 		return false
