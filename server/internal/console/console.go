@@ -204,6 +204,9 @@ func (k *Console) signedIn(f func(*visit)) http.HandlerFunc {
 			f(v)
 			return
 		}
+		if auth.FromHeader(v.r.Header["Authorization"], v.r.TLS).OfCertificate() {
+			v.w.Header().Set("Connection", "close")
+		}
 		if comesFromElsewhere(v.r) {
 			// For a link from another site, browsers hold SameSite=Strict
 			// cookies back, and send them when this page requests itself again.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,24 +195,35 @@ func TestSignInOverTLS(t *testing.T) {
 }
 
 // TestOpenConnections: a connection that is open does not keep a certificate
-// whose authority was removed, over any protocol.
+// whose authority was removed, over any protocol, and the client does not keep
+// the connection: it is let in once it has a certificate of the new authority.
 func TestOpenConnections(t *testing.T) {
 	for what, tokens := range map[string]string{"tokens": "tokens:\n- {name: mesh, role: admin, cn: client.example}\n", "certificates alone": ""} {
 		t.Run(what, func(t *testing.T) {
 			s, address, client, dir := guarded(t, tokens, func(f *tlsconf.Files) { f.Require = tokens == "" })
+			var own atomic.Pointer[tls.Certificate]
+			own.Store(&client.Certificates[0])
+			client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own.Load(), nil }
 			ask := asking(t, address, client)
 			for protocol, ask := range ask {
 				if !ask() {
 					t.Errorf("%s: refused", protocol)
 				}
 			}
-			must.Do(t, os.WriteFile(filepath.Join(dir, "ca.crt"), nettest.NewAuthority(t).PEM(t), 0o600))
+			other := nettest.NewAuthority(t)
+			must.Do(t, os.WriteFile(filepath.Join(dir, "ca.crt"), other.PEM(t), 0o600))
 			must.Do(t, os.Chtimes(filepath.Join(dir, "ca.crt"), time.Time{}, time.Now().Add(time.Minute)))
 			s.Reload()
 			for protocol, ask := range ask {
 				if ask() {
 					t.Errorf("%s: allowed with a certificate of an authority that was removed", protocol)
 				}
+			}
+			renewed := other.Issue(t, "client.example", 9, time.Hour)
+			own.Store(&renewed)
+			delete(ask, "RESP") // one connection
+			for protocol, ask := range ask {
+				must.Await(t, func() bool { return ask() }, "%s: a renewed certificate is let in", protocol)
 			}
 		})
 	}

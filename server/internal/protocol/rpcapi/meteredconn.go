@@ -3,8 +3,10 @@ package rpcapi
 import (
 	"crypto/tls"
 	"encoding/binary"
+	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -25,6 +27,9 @@ type meteredConn struct {
 	hasAuth               bool                 // clients have to authenticate
 
 	room *semaphore.Weighted // of maxHeld
+
+	outdated atomic.Bool // its certificate was refused
+	asked    bool        // goAway was sent; used by Write alone
 
 	mu       sync.Mutex          // guards the fields below
 	open     map[uint32]struct{} // streams whose last frame was neither received nor sent
@@ -62,11 +67,20 @@ func (m *meteredConn) Write(b []byte) (int, error) {
 	_ = m.Conn.SetWriteDeadline(time.Now().Add(m.writeLimit)) // fails only if Write does
 	n, err := m.Conn.Write(b)
 	m.out.scan(b[:n], m.sent)
+	if err == nil && m.outdated.Load() && !m.asked && m.out.isBetween() {
+		m.asked = true
+		_, err = io.WriteString(m.Conn, goAway)
+	}
 	if err != nil {
 		_ = m.Close() // gRPC would keep reading
 	}
 	return n, err
 }
+
+// goAway is the frame by which a client learns that it must make further calls
+// over another connection; those under way are answered. gRPC sends it only to
+// all connections, or by their age.
+const goAway = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x7f\xff\xff\xff" + "\x00\x00\x00\x00"
 
 // Types of HTTP/2 frames, and the flag of a stream's last one.
 const (
@@ -153,6 +167,9 @@ type frameScanner struct {
 	have int // bytes of head so far
 	skip int // bytes until the next header
 }
+
+// isBetween reports whether the bytes so far are whole frames.
+func (f *frameScanner) isBetween() bool { return f.skip == 0 && f.have == 0 }
 
 // scan scans the next bytes. During each, skip is the size of the frame.
 func (f *frameScanner) scan(b []byte, each func(kind, flags byte, stream uint32)) {

@@ -194,8 +194,11 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		s.front.Logger.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
 		*err = &callError{Problem: service.Problemf(service.Internal, "see the server's log")}
 	}
-	callOf(ctx).handlerEnded(*err == nil)
-	kind, took := kindOf(*err), time.Since(begin)
+	k, kind, took := callOf(ctx), kindOf(*err), time.Since(begin)
+	if kind == service.Unauthorized && k.creds.OfCertificate() {
+		k.conn.outdated.Store(true)
+	}
+	k.handlerEnded(*err == nil)
 	if *err != nil && !isPublic(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
 	}
