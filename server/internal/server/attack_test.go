@@ -23,18 +23,36 @@ import (
 // served serves in plain text until the test ends and returns the address.
 func served(t *testing.T, c Config) (*Server, string) {
 	t.Helper()
+	l := nettest.Listen(t)
+	return serveOn(t, c, l), l.Addr().String()
+}
+
+// serveOn serves on a listener until the test ends, by default with a store in
+// memory.
+func serveOn(t *testing.T, c Config, l net.Listener) *Server {
+	t.Helper()
 	if c.Store == nil && c.Static == nil {
 		c.Store = new(memstore.Store)
 	}
 	s := must.Get(New(c))(t)
-	l := nettest.Listen(t)
-	go s.Serve(Listener{Listener: l})
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(Listener{Listener: l}) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = s.Shutdown(ctx)
+		must.Do(t, <-ended)
 	})
-	return s, l.Addr().String()
+	return s
+}
+
+// onPipes serves connections in memory in the bubble of a test, at the time of
+// the tests.
+func onPipes(t *testing.T, c Config) (*Server, *nettest.Pipes) {
+	t.Helper()
+	toDay()
+	l := nettest.NewPipes()
+	return serveOn(t, c, l), l
 }
 
 // send makes one raw HTTP request on its own connection, and returns the status

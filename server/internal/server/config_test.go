@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -334,12 +333,8 @@ func testMember(t *testing.T) {
 func ends(t *testing.T, c Config, input string) (took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 		c.Static = new(service.StaticBackendConfig)
-		s := must.Get(New(c))(t)
-		pipes := nettest.NewPipes()
-		go s.Serve(Listener{Listener: pipes})
-		defer s.Shutdown(context.WithoutCancel(t.Context()))
+		_, pipes := onPipes(t, c)
 		conn := pipes.Dial()
 		defer conn.Close()
 		begin := time.Now()

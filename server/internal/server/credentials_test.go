@@ -150,14 +150,10 @@ func TestOneRule(t *testing.T) {
 func TestOneLimit(t *testing.T) { synctest.Test(t, testOneLimit) }
 
 func testOneLimit(t *testing.T) {
-	time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 	path, token := tokensOf(t)
 	data := must.Get(os.ReadFile(path))(t)
 	must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(data), "role: admin", "role: admin, rate: 0.01, burst: 3", 1)), 0o600))
-	s := must.Get(New(Config{Static: new(service.StaticBackendConfig), TokenFile: path}))(t)
-	pipes := nettest.NewPipes()
-	go s.Serve(Listener{Listener: pipes})
-	defer func() { must.Do(t, s.Shutdown(context.WithoutCancel(t.Context()))) }()
+	_, pipes := onPipes(t, Config{Static: new(service.StaticBackendConfig), TokenFile: path})
 	dial := func(context.Context, string) (net.Conn, error) { return pipes.Dial(), nil }
 	client := firnv1.NewIDsClient(nettest.DialGRPC(t, "passthrough:///", grpc.WithContextDialer(dial)))
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
@@ -271,9 +267,7 @@ func TestFewFiles(t *testing.T) {
 		const fails = 20
 		var log strings.Builder
 		l := nettest.NewPipes()
-		s := must.Get(New(Config{Static: new(service.StaticBackendConfig), Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(Listener{Listener: &exhausted{Listener: l, fails: fails}}) }()
+		s := serveOn(t, Config{Static: new(service.StaticBackendConfig), Logger: slog.New(slog.NewTextHandler(&log, nil))}, &exhausted{Listener: l, fails: fails})
 		conn := l.Dial()
 		defer conn.Close()
 		must.Get(io.WriteString(conn, "PING\r\n"))(t)
@@ -281,7 +275,6 @@ func TestFewFiles(t *testing.T) {
 			t.Errorf("PING = %q, %v", answer, err)
 		}
 		must.Do(t, s.Shutdown(t.Context()))
-		<-served
 		if n := strings.Count(log.String(), "accept failed"); n != 1 {
 			t.Errorf("%d lines of %d connections that were not accepted, want 1:\n%s", n, fails, log.String())
 		}

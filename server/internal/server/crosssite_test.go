@@ -1,12 +1,10 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
@@ -67,13 +65,12 @@ func TestOtherSites(t *testing.T) {
 		{"behind TLS, with tokens", "ids.example", true, true, tokens},
 	} {
 		store := new(memstore.Store)
-		s := must.Get(New(Config{Store: store, TokenFile: mode.tokens}))(t)
 		l := net.Listener(nettest.Listen(t))
 		address := l.Addr().String()
 		if mode.exposed {
 			l = exposedListener{l}
 		}
-		go s.Serve(Listener{Listener: l})
+		s := serveOn(t, Config{Store: store, TokenFile: mode.tokens}, l)
 		authorization := ""
 		if mode.tokens != "" {
 			authorization = "Authorization: Bearer " + token + "\r\n"
@@ -152,8 +149,5 @@ func TestOtherSites(t *testing.T) {
 				t.Errorf("%s: %s gets %d, want %d: %s", mode.name, method, code, want, answer)
 			}
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		_ = s.Shutdown(ctx)
-		cancel()
 	}
 }

@@ -1,4 +1,4 @@
-package server_test
+package server
 
 import (
 	"bufio"
@@ -29,7 +29,6 @@ import (
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
-	"github.com/firnid/firn/server/internal/server"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -69,11 +68,11 @@ type stack struct {
 func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Files) *stack {
 	t.Helper()
 	logs := new(nettest.Output)
-	srv := must.Get(server.New(server.Config{
+	srv := must.Get(New(Config{
 		Store: new(memstore.Store), MaxSequencers: 8, TLS: certificates, Logger: slog.New(slog.NewTextHandler(logs, nil)),
 	}))(t)
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(server.Listener{Listener: l}) }()
+	go func() { ended <- srv.Serve(Listener{Listener: l}) }()
 	return &stack{t, logs, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), must.Patience)
 		defer cancel()

@@ -1,4 +1,4 @@
-package server_test
+package server
 
 import (
 	"context"
@@ -17,8 +17,6 @@ import (
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
-	"github.com/firnid/firn/server/internal/server"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestKnown: a request that the server accepted makes its client known, over
@@ -63,15 +61,11 @@ func TestKnown(t *testing.T) {
 	} {
 		for guarded, want := range map[bool]bool{false: row.open, true: row.guarded} {
 			synctest.Test(t, func(t *testing.T) {
-				toDay()
-				l := nettest.NewPipes()
-				c := server.Config{Store: new(memstore.Store), Logger: slog.New(slog.DiscardHandler)}
+				c := Config{Store: new(memstore.Store), Logger: slog.New(slog.DiscardHandler)}
 				if guarded {
 					c.TokenFile = file
 				}
-				srv := must.Get(server.New(c))(t)
-				ended := make(chan error, 1)
-				go func() { ended <- srv.Serve(server.Listener{Listener: l}) }()
+				_, l := onPipes(t, c)
 				dial := func() *memConn {
 					client, conn := newMemConn(1 << 20)
 					l.Add(conn)
@@ -98,10 +92,6 @@ func TestKnown(t *testing.T) {
 				}
 				_ = first.Close()
 				<-closed
-				if err := srv.Shutdown(t.Context()); err != nil {
-					t.Error(err)
-				}
-				<-ended
 			})
 		}
 	}

@@ -1,4 +1,4 @@
-package server_test
+package server
 
 import (
 	"bufio"
@@ -19,17 +19,16 @@ import (
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/listen"
-	"github.com/firnid/firn/server/internal/server"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestConfig: a Server has one source of IDs, which can make them.
 func TestConfig(t *testing.T) {
-	for _, c := range []server.Config{
+	for _, c := range []Config{
 		{}, {Store: new(memstore.Store), Static: new(service.StaticBackendConfig)}, {Static: &service.StaticBackendConfig{Node: 1 << 40}},
 	} {
-		if srv, err := server.New(c); err == nil {
+		if srv, err := New(c); err == nil {
 			t.Errorf("New(%+v) = %v, want an error", c, srv)
 		}
 	}
@@ -38,11 +37,11 @@ func TestConfig(t *testing.T) {
 // TestListeners: each listener serves the protocols that it is for, and metrics
 // count the connections of all, also before Serve and after Shutdown.
 func TestListeners(t *testing.T) {
-	srv := must.Get(server.New(server.Config{Static: &service.StaticBackendConfig{Node: 3}}))(t)
-	var listeners []server.Listener
+	srv := must.Get(New(Config{Static: &service.StaticBackendConfig{Node: 3}}))(t)
+	var listeners []Listener
 	for _, only := range [][]listen.Protocol{nil, {listen.RESP}} {
 		l := nettest.Listen(t)
-		listeners = append(listeners, server.Listener{Listener: l, Only: only})
+		listeners = append(listeners, Listener{Listener: l, Only: only})
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listeners...) }()
@@ -91,7 +90,7 @@ func TestServeEnds(t *testing.T) {
 		l := nettest.Listen(t)
 		return l
 	}
-	srv, err := server.New(server.Config{Static: new(service.StaticBackendConfig)})
+	srv, err := New(Config{Static: new(service.StaticBackendConfig)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,26 +98,26 @@ func TestServeEnds(t *testing.T) {
 		t.Error("Serve without a listener returns nil")
 	}
 	broken, well := at(), at()
-	if err := srv.Serve(server.Listener{Listener: brokenListener{broken}}, server.Listener{Listener: well}); !errors.Is(err, errBroken) {
+	if err := srv.Serve(Listener{Listener: brokenListener{broken}}, Listener{Listener: well}); !errors.Is(err, errBroken) {
 		t.Errorf("Serve = %v, want %v", err, errBroken)
 	}
 	if resp, err := http.Get("http://" + well.Addr().String() + "/readyz"); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("the other listener: %v, %v", resp, err)
 	}
 	again := at()
-	if err := srv.Serve(server.Listener{Listener: again}); err == nil || !closed(again) {
+	if err := srv.Serve(Listener{Listener: again}); err == nil || !closed(again) {
 		t.Errorf("a second Serve: %v", err)
 	}
 	must.Do(t, srv.Shutdown(t.Context()))
-	srv = must.Get(server.New(server.Config{Static: new(service.StaticBackendConfig)}))(t)
+	srv = must.Get(New(Config{Static: new(service.StaticBackendConfig)}))(t)
 	gone := at()
 	time.AfterFunc(10*time.Millisecond, func() { _ = gone.Close() })
-	if err := srv.Serve(server.Listener{Listener: gone}); !errors.Is(err, net.ErrClosed) {
+	if err := srv.Serve(Listener{Listener: gone}); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Serve on a listener that another one closes: %v, want %v", err, net.ErrClosed)
 	}
 	must.Do(t, srv.Shutdown(t.Context()))
 	late := at()
-	if err := srv.Serve(server.Listener{Listener: late}); err != nil || !closed(late) || !closed(well) {
+	if err := srv.Serve(Listener{Listener: late}); err != nil || !closed(late) || !closed(well) {
 		t.Errorf("Serve after Shutdown: %v", err)
 	}
 }
@@ -126,11 +125,11 @@ func TestServeEnds(t *testing.T) {
 // TestShutdownBesideServe: whichever comes first, both return.
 func TestShutdownBesideServe(t *testing.T) {
 	for range 50 {
-		srv := must.Get(server.New(server.Config{Store: new(memstore.Store)}))(t)
+		srv := must.Get(New(Config{Store: new(memstore.Store)}))(t)
 		l := nettest.Listen(t)
 		var both sync.WaitGroup
 		both.Go(func() {
-			if err := srv.Serve(server.Listener{Listener: l}); err != nil {
+			if err := srv.Serve(Listener{Listener: l}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -154,13 +153,9 @@ func TestTokenEndsWhileDraining(t *testing.T) {
 		}
 		token, hash := auth.NewToken()
 		write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
-		srv := must.Get(server.New(server.Config{Static: new(service.StaticBackendConfig), TokenFile: path}))(t)
-		l := nettest.NewPipes()
-		served := make(chan error, 1)
-		go func() { served <- srv.Serve(server.Listener{Listener: l}) }()
-		client, conn := net.Pipe()
+		srv, l := onPipes(t, Config{Static: new(service.StaticBackendConfig), TokenFile: path})
+		client := l.Dial()
 		defer client.Close()
-		l.Add(conn)
 		in := bufio.NewReader(client)
 		for i, want := range []string{"+OK\r\n", "+PONG\r\n", "-NOAUTH Authentication required.\r\n"} {
 			fmt.Fprint(client, [...]string{"AUTH " + token, "PING", "PING"}[i]+"\r\n")
@@ -174,7 +169,5 @@ func TestTokenEndsWhileDraining(t *testing.T) {
 			write("tokens: []\n")
 			time.Sleep(10 * time.Second)
 		}
-		_ = client.Close()
-		must.Do(t, errors.Join(srv.Shutdown(t.Context()), <-served))
 	})
 }

@@ -1,4 +1,4 @@
-package server_test
+package server
 
 import (
 	"fmt"
@@ -8,9 +8,7 @@ import (
 	"runtime/metrics"
 	"testing"
 
-	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/server/internal/server"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -21,10 +19,7 @@ func TestStackOfConnection(t *testing.T) {
 		t.Skip("with the race detector, frames are larger")
 	}
 	const n = 400
-	srv := must.Get(server.New(server.Config{Store: new(memstore.Store)}))(t)
-	l := nettest.Listen(t)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(server.Listener{Listener: l}) }()
+	_, address := served(t, Config{})
 	ask := func(conn net.Conn, request string, first byte) {
 		fmt.Fprint(conn, request)
 		b := make([]byte, 100)
@@ -34,7 +29,7 @@ func TestStackOfConnection(t *testing.T) {
 	}
 	var conns [n]net.Conn
 	for i := range conns {
-		conns[i] = nettest.Dial(t, l.Addr().String())
+		conns[i] = nettest.Dial(t, address)
 		ask(conns[i], "PING\r\n", '+')
 	}
 	ask(conns[0], "INCR orders\r\n", ':') // opens the sequencer
@@ -52,6 +47,4 @@ func TestStackOfConnection(t *testing.T) {
 	if grown := int64(stacks[0].Value.Uint64()-before) / n; grown > 2<<10 {
 		t.Errorf("INCR grows the stack of a connection by %d bytes", grown)
 	}
-	must.Do(t, srv.Shutdown(t.Context()))
-	must.Do(t, <-served)
 }
