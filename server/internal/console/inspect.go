@@ -191,9 +191,24 @@ func (x *explanation) names() string {
 	return text
 }
 
-// likelihood says how likely it is that the ID has its layout.
-func (x *explanation) likelihood() string {
+// readAs says how the text was read.
+func (x *explanation) readAs() string {
+	text := fmt.Sprintf(" · read as %s, %d bits", x.Form, x.Bits())
+	if len(x.Matches) > 0 || !x.Chosen {
+		text += " · "
+	}
+	return text
+}
+
+// sure reports whether the ID has its layout: it is likely, or a sequencer of
+// the store has it.
+func (x *explanation) sure() bool { return len(x.Matches) > 0 || x.Likelihood() == inspect.Likely }
+
+// verdict says how likely it is that the ID has its layout.
+func (x *explanation) verdict() string {
 	switch {
+	case len(x.Matches) > 0:
+		return "as in " + x.names()
 	case x.Known:
 		return x.Likelihood().String()
 	case x.Other != "":
@@ -337,6 +352,17 @@ type listedID struct {
 	N                int
 	Text, Link       string
 	Note             string // what is wrong with it
+}
+
+// readAs says by which layout the IDs were read.
+func (l *idList) readAs() string {
+	switch {
+	case l.Layout == "":
+		return "No layout fits all of them."
+	case l.Guessed:
+		return "Read as layout " + l.Layout + ", which fits best."
+	}
+	return "Read as layout " + l.Layout + "."
 }
 
 // table returns the list.

@@ -70,12 +70,14 @@ func (r memberRow) facts(now time.Time, total bool) []fact {
 	return all
 }
 
-// separator returns what stands between or after the parts of a sentence.
-func separator(i, n int) string {
-	if i < n-1 {
-		return ", "
+// until says until when the server holds a node ID, and ends that part of the
+// sentence.
+func (r memberRow) until(i int) string {
+	end := ", "
+	if i == len(r.Held)-1 {
+		end = "."
 	}
-	return "."
+	return "until " + clock(r.Held[i].Until) + end
 }
 
 // memberFor returns a server with what a visitor may see of it.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -164,6 +165,14 @@ func rowOf(q sequencerInfo, at time.Time) *overviewRow {
 	row.Last, row.Left = l.Last(), timeLeft(l.End(), at)
 	row.Nodes, _ = nodeCounts(q, at)
 	return row
+}
+
+// counted says how many sequencers the list has, of how many.
+func (p overviewPage) counted() string {
+	if len(p.Rows) == p.All {
+		return strconv.Itoa(p.All)
+	}
+	return fmt.Sprintf("%d of %d", len(p.Rows), p.All)
 }
 
 // facts returns the main figures of the fleet.
