@@ -119,7 +119,7 @@ func (k *Console) background(f func()) bool {
 	return true
 }
 
-// routes registers all paths. All but those registered with open need
+// routes registers all paths. All but those registered with public need
 // authentication.
 func (k *Console) routes() {
 	get := func(path string, f func(*visit)) { k.mux.HandleFunc("GET "+path, k.signedIn(f)) }
