@@ -80,7 +80,8 @@ func TestChainOfStaticProcesses(t *testing.T) {
 		last, ended := uint64(0), func() error { return nil }
 		for i := range chain.processes {
 			c := exec.CommandContext(t.Context(), exe)
-			c.Env = append(os.Environ(), staticLayout+"="+chain.layout)
+			// With the race detector, a process would sleep for a second at its end.
+			c.Env = append(os.Environ(), staticLayout+"="+chain.layout, "GORACE=atexit_sleep_ms=0")
 			out, err := c.StdoutPipe()
 			if err == nil {
 				err = c.Start()
