@@ -86,10 +86,6 @@ func TestServeEnds(t *testing.T) {
 		_, err := l.Accept()
 		return errors.Is(err, net.ErrClosed)
 	}
-	at := func() net.Listener {
-		l := nettest.Listen(t)
-		return l
-	}
 	srv, err := New(Config{Static: new(service.StaticBackendConfig)})
 	if err != nil {
 		t.Fatal(err)
@@ -97,26 +93,26 @@ func TestServeEnds(t *testing.T) {
 	if err := srv.Serve(); err == nil {
 		t.Error("Serve without a listener returns nil")
 	}
-	broken, well := at(), at()
+	broken, well := nettest.Listen(t), nettest.Listen(t)
 	if err := srv.Serve(Listener{Listener: brokenListener{broken}}, Listener{Listener: well}); !errors.Is(err, errBroken) {
 		t.Errorf("Serve = %v, want %v", err, errBroken)
 	}
 	if resp, err := http.Get("http://" + well.Addr().String() + "/readyz"); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("the other listener: %v, %v", resp, err)
 	}
-	again := at()
+	again := nettest.Listen(t)
 	if err := srv.Serve(Listener{Listener: again}); err == nil || !closed(again) {
 		t.Errorf("a second Serve: %v", err)
 	}
 	must.Do(t, srv.Shutdown(t.Context()))
 	srv = must.Get(New(Config{Static: new(service.StaticBackendConfig)}))(t)
-	gone := at()
+	gone := nettest.Listen(t)
 	time.AfterFunc(10*time.Millisecond, func() { _ = gone.Close() })
 	if err := srv.Serve(Listener{Listener: gone}); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Serve on a listener that another one closes: %v, want %v", err, net.ErrClosed)
 	}
 	must.Do(t, srv.Shutdown(t.Context()))
-	late := at()
+	late := nettest.Listen(t)
 	if err := srv.Serve(Listener{Listener: late}); err != nil || !closed(late) || !closed(well) {
 		t.Errorf("Serve after Shutdown: %v", err)
 	}

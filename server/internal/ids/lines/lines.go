@@ -100,8 +100,8 @@ func Read(ctx context.Context, r io.Reader, out *Writer, mark string) (in io.Rea
 	}
 }
 
-// EachLine calls do for each line of r, with its number from 1, until do returns
-// an error. bad is the error of a line that is too long.
+// EachLine calls do for each line of r, with its number from 1, until do
+// returns an error. bad is the error of a line that is too long.
 func EachLine(ctx context.Context, r io.Reader, out *Writer, do func(n int, line string, bad error) error) error {
 	from, stop := Read(ctx, r, out, byteOrderMark)
 	defer stop()
