@@ -17,10 +17,10 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestRecordsFitIntoPipes: processes that write into one pipe keep each other's
+// TestLinesFitIntoPipes: processes that write into one pipe keep each other's
 // lines whole: every write has whole lines, and no more than a pipe takes at
 // once.
-func TestRecordsFitIntoPipes(t *testing.T) {
+func TestLinesFitIntoPipes(t *testing.T) {
 	const count = 3000
 	var ids, jsonLines, raw []byte
 	for i := range uint64(count) {
