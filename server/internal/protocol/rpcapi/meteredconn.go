@@ -29,7 +29,7 @@ type meteredConn struct {
 	room *semaphore.Weighted // of maxHeld
 
 	outdated atomic.Bool // its certificate was refused
-	asked    bool        // goAway was sent; used by Write alone
+	leaving  bool        // a GOAWAY was sent; used by Write alone
 
 	mu       sync.Mutex          // guards the fields below
 	open     map[uint32]struct{} // streams whose last frame was neither received nor sent
@@ -67,8 +67,8 @@ func (m *meteredConn) Write(b []byte) (int, error) {
 	_ = m.Conn.SetWriteDeadline(time.Now().Add(m.writeLimit)) // fails only if Write does
 	n, err := m.Conn.Write(b)
 	m.out.scan(b[:n], m.sent)
-	if err == nil && m.outdated.Load() && !m.asked && m.out.isBetween() {
-		m.asked = true
+	if err == nil && m.outdated.Load() && !m.leaving && m.out.isBetween() {
+		m.leaving = true
 		_, err = io.WriteString(m.Conn, goAway)
 	}
 	if err != nil {
@@ -79,20 +79,25 @@ func (m *meteredConn) Write(b []byte) (int, error) {
 
 // goAway is the frame by which a client learns that it must make further calls
 // over another connection; those under way are answered. gRPC sends it only to
-// all connections, or by their age.
+// all connections, or by their age. It must not follow one of gRPC, which may
+// name the last stream: no later GOAWAY may name a later one, and clients end
+// all their calls if it does.
 const goAway = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x7f\xff\xff\xff" + "\x00\x00\x00\x00"
 
-// Types of HTTP/2 frames, and the flag of a stream's last one.
+// Types of HTTP/2 frames, and their flags.
 const (
-	frameData      = 0
-	frameHeaders   = 1
-	frameReset     = 3
-	frameSettings  = 4
-	framePing      = 6
-	flagEndStream  = 1
-	flagAck        = 1
-	frameHeaderLen = 9
-	settingLen     = 6
+	frameData         = 0
+	frameHeaders      = 1
+	frameReset        = 3
+	frameSettings     = 4
+	framePing         = 6
+	frameGoAway       = 7
+	frameContinuation = 9
+	flagEndStream     = 1
+	flagAck           = 1
+	flagEndHeaders    = 4
+	frameHeaderLen    = 9
+	settingLen        = 6
 )
 
 // received handles the header of a frame from the client.
@@ -128,7 +133,10 @@ func (m *meteredConn) sent(kind, flags byte, stream uint32) {
 		m.controls = 0
 		m.mu.Unlock()
 	}
-	if kind == frameReset || flags&flagEndStream != 0 && (kind == frameHeaders || kind == frameData) {
+	switch {
+	case kind == frameGoAway:
+		m.leaving = true
+	case kind == frameReset, flags&flagEndStream != 0 && (kind == frameHeaders || kind == frameData):
 		m.streamEnded(stream)
 	}
 }
@@ -168,8 +176,13 @@ type frameScanner struct {
 	skip int // bytes until the next header
 }
 
-// isBetween reports whether the bytes so far are whole frames.
-func (f *frameScanner) isBetween() bool { return f.skip == 0 && f.have == 0 }
+// isBetween reports whether another frame may follow the bytes so far: they are
+// whole frames, and whole header blocks.
+func (f *frameScanner) isBetween() bool {
+	kind, flags := f.head[3], f.head[4] // of the last frame
+	inBlock := (kind == frameHeaders || kind == frameContinuation) && flags&flagEndHeaders == 0
+	return f.skip == 0 && f.have == 0 && !inBlock
+}
 
 // scan scans the next bytes. During each, skip is the size of the frame.
 func (f *frameScanner) scan(b []byte, each func(kind, flags byte, stream uint32)) {

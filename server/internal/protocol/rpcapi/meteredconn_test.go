@@ -1,6 +1,7 @@
 package rpcapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -278,5 +279,49 @@ func TestControls(t *testing.T) {
 				t.Errorf("%s: closed is %v, want %v", row.what, m.closed, row.closed)
 			}
 		})
+	}
+}
+
+// A keptConn keeps what is written.
+type keptConn struct {
+	*net.TCPConn
+	sent bytes.Buffer
+}
+
+func (k *keptConn) Write(b []byte) (int, error)    { return k.sent.Write(b) }
+func (*keptConn) SetWriteDeadline(time.Time) error { return nil }
+
+// TestGoAway: a connection whose certificate was refused gets GOAWAY once: not
+// inside a frame or a header block, and not after gRPC's own, which can name an
+// earlier stream.
+func TestGoAway(t *testing.T) {
+	const end = flagEndHeaders
+	answer := frame(frameHeaders, end, 1, 3)
+	for _, row := range []struct {
+		what   string
+		writes [][]byte
+		after  int // the write that it follows, from 1; 0 for none
+	}{
+		{"an answer", [][]byte{answer, answer}, 1},
+		{"half a head", [][]byte{answer[:5], answer[5:], answer}, 2},
+		{"half a frame", [][]byte{answer[:10], answer[10:], answer}, 2},
+		{"a header block of three frames", [][]byte{frame(frameHeaders, flagEndStream, 1, 3),
+			frame(frameContinuation, 0, 1, 3), frame(frameContinuation, end, 1, 3), answer}, 3},
+		{"GOAWAY of gRPC", [][]byte{append(slices.Clone(answer), frame(frameGoAway, 0, 0, 8)...), answer}, 0},
+	} {
+		conn := new(keptConn)
+		m := NewServer(Config{Front: service.Front{Backend: newOpen()}}).newMeteredConn(conn)
+		m.outdated.Store(true)
+		var want bytes.Buffer
+		for i, b := range row.writes {
+			must.Get(m.Write(b))(t)
+			want.Write(b)
+			if i+1 == row.after {
+				want.WriteString(goAway)
+			}
+		}
+		if !bytes.Equal(conn.sent.Bytes(), want.Bytes()) {
+			t.Errorf("%s: sent %q, want %q", row.what, conn.sent.Bytes(), want.Bytes())
+		}
 	}
 }
