@@ -351,9 +351,10 @@ func TestKeptRange(t *testing.T) {
 	must.Get(grant.Create(ctx, s, "s", c, nil))(t)
 	must.Get(grant.Destroy(ctx, s, "s", nil))(t)
 	must.Get(grant.Purge(ctx, s, "s"))(t)
-	const want = "grant: node IDs 40..50 do not fit layout bits=time:42.node:5.seq:16,unit=1ms," +
-		"epoch=1970-01-01T00:00:00Z, which has 0..31: sequencer s has kept this range, so give one that fits"
-	if _, err := grant.Create(ctx, s, "s", config("bits=time:42.node:5.seq:16"), nil); err == nil || err.Error() != want {
+	const want = "grant: sequencer s keeps the node IDs 40..50, and layout bits=time:42.node:5.seq:16,unit=1ms," +
+		"epoch=1970-01-01T00:00:00Z only has 0..31: give it others (firn sequencer create s --nodes LO..HI)"
+	_, err := grant.Create(ctx, s, "s", config("bits=time:42.node:5.seq:16"), nil)
+	if !errors.Is(err, grant.ErrMismatch) || err.Error() != want {
 		t.Errorf("Create with fewer node IDs = %v, want %v", err, want)
 	}
 	c = config("bits=time:42.node:5.seq:16")

@@ -14,7 +14,8 @@ import (
 // another store, the error matches ErrMoved. A destroyed sequencer keeps its
 // layout, so that new IDs never repeat old ones. A layout whose time has ended
 // is refused with an error that matches firn.ErrTimeOver. A floor that is later
-// than that of an existing sequencer is another configuration.
+// than that of an existing sequencer is another configuration, and so is a
+// layout without all node IDs of the range that a purged one keeps.
 func Create(ctx context.Context, s Store, name string, c Config, o *CreateOptions) (Info, error) {
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err
@@ -72,8 +73,9 @@ func Create(ctx context.Context, s Store, name string, c Config, o *CreateOption
 		fresh.Incarnation, fresh.LongestWindow = i.Incarnation+1, i.LongestWindow
 		fresh.Config.Nodes = cmp.Or(c.Nodes, i.Config.Nodes)
 		fresh.Config.Prefix = cmp.Or(c.Prefix, i.Config.Prefix)
-		if err := fresh.Config.Nodes.Check(c.Layout); err != nil {
-			return writeNothing, fmt.Errorf("%w: sequencer %s has kept this range, so give one that fits", err, name)
+		if kept := fresh.Config.Nodes; kept.Check(c.Layout) != nil {
+			return writeNothing, kindErrorf(ErrMismatch, "sequencer %[1]s keeps the node IDs %[2]v, and layout %[3]s only has "+
+				"0..%[4]d: give it others (firn sequencer create %[1]s --nodes LO..HI)", name, kept, c.Layout, c.Layout.MaxNode())
 		}
 		*i = fresh
 		return writeChange, nil

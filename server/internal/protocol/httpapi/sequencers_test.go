@@ -95,6 +95,20 @@ func TestAdmin(t *testing.T) {
 	wantProblem(t, do(h, "DELETE", path, "Origin: http://evil.example"), service.CrossSite)
 }
 
+// TestKeptRange: a purged sequencer whose range the new layout does not have
+// exists with other settings; the store is not at fault.
+func TestKeptRange(t *testing.T) {
+	ctx, store := t.Context(), new(memstore.Store)
+	h := handlerOn(t, store, service.Front{})
+	c := grant.DefaultConfig(store, firn.Default(), nil)
+	c.Nodes = &grant.NodeRange{Lo: 40, Hi: 50}
+	must.Get(grant.Create(ctx, store, "orders", c, nil))(t)
+	must.Get(grant.Destroy(ctx, store, "orders", nil))(t)
+	must.Get(grant.Purge(ctx, store, "orders"))(t)
+	wantProblem(t, send(h, "PUT", "/v1/sequencers/orders", `{"layout":"bits=time:42.node:5.seq:16"}`), service.Different,
+		"keeps the node IDs 40..50")
+}
+
 // TestEmptyLater: detaching waits for what another process holds, up to the
 // limit of a request, and then answers 202.
 func TestEmptyLater(t *testing.T) { synctest.Test(t, testEmptyLater) }
