@@ -25,8 +25,8 @@ func withoutSecret(text string) string {
 	if !strings.ContainsAny(text, "@?#") {
 		return text
 	}
-	scheme, _, ok := strings.Cut(text, "://")
-	if !ok {
+	scheme, _, _ := strings.Cut(text, "://")
+	if strings.ContainsAny(scheme, ":@/?#") {
 		return "…"
 	}
 	return scheme + "://…"

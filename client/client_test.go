@@ -41,6 +41,8 @@ func TestConfigFaults(t *testing.T) {
 		`server "https://…": write firn`:           {Servers: []string{"https://b?secret"}},
 		`server "firn://…": write firn`:            {Servers: []string{"firn://b/#secret"}},
 		`server "…": write firn`:                   {Servers: []string{"a:secret@b"}},
+		`server "…": write firn:`:                  {Servers: []string{"a:secret@b?to=http://c"}},
+		`server "…": write firn://`:                {Servers: []string{"a:secret://@b"}},
 		`server "unix:": the path of the`:          {Servers: []string{"unix:"}},
 		`server "firn://b/x": firn:// has no path`: {Servers: []string{"firn://b/x"}},
 		`server "firn://b:3476" occurs twice`:      {Servers: []string{"firn://b", "firn://b:3476"}},
