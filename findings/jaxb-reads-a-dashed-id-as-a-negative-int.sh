@@ -21,7 +21,8 @@ cat >pom.xml <<'EOF'
 <project><modelVersion>4.0.0</modelVersion>
 <groupId>x</groupId><artifactId>x</artifactId><version>1</version>
 <dependencies>
-<dependency><groupId>org.glassfish.jaxb</groupId><artifactId>jaxb-runtime</artifactId><version>4.0.9</version></dependency>
+<dependency><groupId>org.glassfish.jaxb</groupId><artifactId>jaxb-runtime</artifactId>
+<version>4.0.9</version></dependency>
 </dependencies></project>
 EOF
 mvn -q dependency:copy-dependencies -DoutputDirectory=lib >mvn.log

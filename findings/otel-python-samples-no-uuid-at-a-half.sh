@@ -10,8 +10,8 @@
 #   0.5 and 0.75: up to 0.5 nothing is sampled, from 0.75 on everything. Between
 #   the two the share is four times too steep.
 # Seen 2026-11-29: of 2,000 traces 0 with 0.1 and 0.5, 2,000 with 0.75, for both
-#   versions; with the IDs of the package about the ratio. The sampler of Go's SDK
-#   1.47.0 does the same.
+#   versions; with the IDs of the package about the ratio. The sampler of Go's
+#   SDK 1.47.0 does the same.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -1,11 +1,11 @@
 #!/bin/sh
-# shortuuid: the text of a UUID in JavaScript is the reversed text of Python, and
-# is read there as another UUID.
+# shortuuid: the text of a UUID in JavaScript is Python's text reversed, and is
+# read there as another UUID.
 #
-# Packages: shortuuid 0.1.0 (npm), a port of shortuuid of PyPI; shortuuid 1.0.13
-#   (PyPI).
-# Guess: a UUID has one text of 22 letters in both, since alphabet and length are
-#   the same. The alphabet is sorted, so texts of UUIDv7s sort by time.
+# Packages: shortuuid 0.1.0 (npm), "compatible with the Python library";
+#   shortuuid 1.0.13 (PyPI).
+# Guess: a UUID has one text of 22 letters in both: alphabet and length are the
+#   same. The alphabet is sorted, so texts of UUIDv7s sort by time.
 # Behaviour: the port writes the lowest digit first, as Python did before 1.0,
 #   and Python the highest. Each decodes the other's text to a UUID of another
 #   value, or refuses it if it is too large; in JavaScript, the texts have no

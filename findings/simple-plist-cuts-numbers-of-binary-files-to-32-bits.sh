@@ -7,9 +7,9 @@
 #   object. Integers have 64 bits in the format and are exact up to 2^53.
 # Behaviour: binary integers of 8 bytes are put together with the bit operators
 #   of JavaScript, which know 32 bits: 2^31 is negative, milliseconds since 1970
-#   are another time, and a 63-bit ID its low bits. The writer cuts numbers in the
-#   same way. One of 16 bytes, 2^63 or more, is an object that holds all of it.
-#   From XML numbers are those of JavaScript.
+#   are another time, and a 63-bit ID its low bits. The writer cuts numbers in
+#   the same way. One of 16 bytes, 2^63 or more, is an object that holds all of
+#   it. From XML numbers are those of JavaScript.
 # Seen 2026-11-29: 1795817000000 is 520670272 in both directions, and
 #   1179183313482456071 is read as -584016889.
 set -eu
