@@ -85,8 +85,8 @@ type KeeperStats struct {
 	Acquired uint64 // node IDs
 	Renewed  uint64 // windows
 	Released uint64 // node IDs that were given back
-	Lost     uint64 // node IDs that another member took over
-	Expired  uint64 // windows that ended because they could not be renewed
+	Lost     uint64 // node IDs that another member took over; see AlarmTakenOver
+	Expired  uint64 // windows that could not be renewed and ended; those that an operator ended do not count
 	Alarms   AlarmCounts
 }
 
@@ -148,12 +148,12 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 			e.Kind = eventHint
 		}
 		timer = k.handleEvent(ctx, m, &e, timer)
-		ended := outage.ended
+		expired := outage.expired
 		ending = nil
 		if left := outage.update(m); left > 0 {
 			ending = time.After(left)
 		}
-		if outage.ended && !ended {
+		if outage.expired && !expired {
 			k.updateStats(func(s *KeeperStats) { s.Expired++ })
 		}
 		if calls > 0 {
@@ -237,7 +237,12 @@ func (k *Keeper) perform(a action) {
 		}
 		k.updateStats(func(s *KeeperStats) { s.Renewed++ })
 	case actionAlarm:
-		k.updateStats(func(s *KeeperStats) { s.Alarms[a.Alarm.Kind]++ })
+		k.updateStats(func(s *KeeperStats) {
+			s.Alarms[a.Alarm.Kind]++
+			if a.Alarm.Kind == AlarmTakenOver {
+				s.Lost++
+			}
+		})
 		k.logAlarm(a.Alarm)
 	case actionReport:
 		k.mu.Lock()
@@ -246,9 +251,6 @@ func (k *Keeper) perform(a action) {
 		close(k.changed)
 		k.changed = make(chan struct{})
 		k.mu.Unlock()
-		if a.Status.Phase == Losing && before.Phase != Losing {
-			k.updateStats(func(s *KeeperStats) { s.Lost++ })
-		}
 		if before.Phase == Leaving && (a.Status.Phase == Idle || a.Status.Phase == Joining) {
 			switch {
 			case a.GaveBack:

@@ -16,11 +16,12 @@ import (
 // A window that was not used lapses on purpose. That is not an outage, whatever
 // the store does.
 type outage struct {
-	log    *slog.Logger
-	since  time.Time // time of the first failure; the zero time if renewals succeed
-	ended  bool      // the window has ended since
-	logged []error   // the causes that were logged since
-	tries  int       // steps that found no node ID
+	log     *slog.Logger
+	since   time.Time // time of the first failure; the zero time if renewals succeed
+	ended   bool      // the window has ended since
+	expired bool      // it has, and no operator wanted that
+	logged  []error   // the causes that were logged since
+	tries   int       // steps that found no node ID
 }
 
 // update examines the machine after a step. It returns how long the window
@@ -63,15 +64,30 @@ func (o *outage) update(m *machine) (left time.Duration) {
 		o.log.Warn("window not renewed, serving until it ends",
 			"node", s.Node, "until", s.Until, "left", left.String(), "error", s.Err)
 	case left <= 0 && (isNew || !o.ended):
-		o.ended = true
 		level := slog.LevelError
-		if e, ok := errors.AsType[*NodesExhaustedError](s.Err); ok && e.Fenced {
-			level = slog.LevelWarn // an operator did it
+		if intended(s.Err) {
+			level = slog.LevelWarn
+		} else if !o.ended {
+			o.expired = true
 		}
+		o.ended = true
 		o.log.Log(context.Background(), level, "window ended, no IDs until it is renewed",
 			"node", s.Node, "until", s.Until, "error", s.Err)
 	}
 	return max(left, 0)
+}
+
+// intended reports whether an error of a member shows what an operator did: a
+// fence, a detach, a move, a range without the member's node IDs, or a sequencer
+// that was destroyed or created again. A store that went back comes first: what
+// was read since may be what it went back to.
+func intended(err error) bool {
+	if errors.Is(err, ErrStoreWentBack) {
+		return false
+	}
+	e, ok := errors.AsType[*NodesExhaustedError](err)
+	return ok && e.Fenced || slices.ContainsFunc([]error{ErrDetached, ErrDestroyed, ErrMismatch, errOtherNodes},
+		func(target error) bool { return errors.Is(err, target) })
 }
 
 // isNew reports whether an error has a different cause than those logged since

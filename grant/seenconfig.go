@@ -22,6 +22,10 @@ type seenConfig struct {
 	incarnation             uint64 // the greatest incarnation ever read
 }
 
+// errOtherNodes is an ErrNodesExhausted: the sequencer's range has none of the
+// node IDs that the member may take.
+var errOtherNodes = fmt.Errorf("%w", ErrNodesExhausted)
+
 // configDue reports whether to read the configuration again.
 func (m *machine) configDue() bool { return m.mayHaveRest() && m.mono >= m.seen.rereadAt }
 
@@ -108,7 +112,7 @@ func (m *machine) adoptConfig(i Info, value []byte) error {
 	if n := c.Nodes; n != nil {
 		if max(mine.Lo, n.Lo) > min(mine.Hi, n.Hi) {
 			return fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d",
-				ErrNodesExhausted, m.settings.name, n, mine.Lo, mine.Hi)
+				errOtherNodes, m.settings.name, n, mine.Lo, mine.Hi)
 		}
 		m.seen.lowestNode, m.seen.highestNode = max(mine.Lo, n.Lo), min(mine.Hi, n.Hi)
 	}

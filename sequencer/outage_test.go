@@ -9,11 +9,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
@@ -74,4 +76,104 @@ func TestOutageIsLogged(t *testing.T) {
 			closeIt(t, q)
 		})
 	}
+}
+
+// TestOperatorsAreNoOutage: what an operator does to a sequencer in use counts
+// neither as a node ID that another member took over nor as a window that could
+// not be renewed. Both page an operator.
+func TestOperatorsAreNoOutage(t *testing.T) {
+	config := grant.DefaultConfig(new(memstore.Store), layout, nil)
+	seven := &grant.NodeRange{Lo: 7, Hi: 7}
+	damage := func(ctx context.Context, s grant.Store) error {
+		var key string
+		var old []byte
+		err := s.List(ctx, "v1/orders/n/", func(k string, value []byte) bool {
+			key, old = k, bytes.Clone(value)
+			return true
+		})
+		_, failed := s.CAS(ctx, key, old, []byte("damaged"))
+		time.Sleep(30 * time.Second) // until a renewal has found it
+		return errors.Join(err, failed)
+	}
+	detach := func(ctx context.Context, s grant.Store) error {
+		_, err := grant.Detach(ctx, s, "orders", nil)
+		return err
+	}
+	otherNodes := func(ctx context.Context, s grant.Store) error {
+		_, err := grant.SetNodes(ctx, s, "orders", &grant.NodeRange{Lo: 8, Hi: 9}, nil)
+		return err
+	}
+	for _, tt := range []struct {
+		name  string
+		nodes *grant.NodeRange // that the member may take
+		do    func(ctx context.Context, s grant.Store) error
+		want  error
+	}{
+		{"fence", nil, func(ctx context.Context, s grant.Store) error {
+			_, err := grant.Fence(ctx, s, "orders", nil)
+			return err
+		}, nil},
+		{"detach", nil, detach, nil},
+		{"destroy and create", nil, func(ctx context.Context, s grant.Store) error {
+			_, err := grant.Destroy(ctx, s, "orders", nil)
+			time.Sleep(2 * time.Minute)
+			_, again := grant.Create(ctx, s, "orders", config, nil)
+			return errors.Join(err, again)
+		}, nil},
+		{"move", nil, func(ctx context.Context, s grant.Store) error {
+			_, err := grant.Move(ctx, grant.Place{Store: s, URL: "a:"}, grant.Place{Store: new(memstore.Store), URL: "b:"}, "orders", nil)
+			return err
+		}, nil},
+		{"other node IDs", seven, otherNodes, nil},
+		{"damaged record", &grant.NodeRange{Lo: 7, Hi: 9}, damage, nil},
+		{"damaged record and detach", seven, func(ctx context.Context, s grant.Store) error {
+			return errors.Join(damage(ctx, s), detach(ctx, s))
+		}, nil},
+		{"damaged record and other node IDs", seven, func(ctx context.Context, s grant.Store) error {
+			return errors.Join(damage(ctx, s), otherNodes(ctx, s))
+		}, grant.ErrDamaged},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := new(memstore.Store)
+				q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute, Nodes: tt.nodes})
+				ctx, end := context.WithCancel(t.Context())
+				var use sync.WaitGroup
+				use.Go(func() {
+					for ctx.Err() == nil {
+						_, _ = q.TryNext() // refused or not
+						time.Sleep(100 * time.Millisecond)
+					}
+				})
+				time.Sleep(time.Second)
+				if err := tt.do(t.Context(), s); !errors.Is(err, tt.want) {
+					t.Errorf("error %v, want %v", err, tt.want)
+				}
+				time.Sleep(5 * time.Minute)
+				end()
+				use.Wait()
+				if got := q.Stats().Keeper; got.Lost != 0 || got.Expired != 0 {
+					t.Errorf("%d node IDs lost and %d windows expired, want none", got.Lost, got.Expired)
+				}
+				_ = q.Close(t.Context()) // it may have nothing to give back
+			})
+		})
+	}
+}
+
+// TestTakenOverCounts: a member that made no IDs for longer than its window,
+// and whose node ID another member took meanwhile, lost it.
+func TestTakenOverCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute})
+		node := q.Status().Node
+		time.Sleep(2 * time.Minute)
+		other := open(t, s, &sequencer.Options{Layout: layout, Nodes: &grant.NodeRange{Lo: node, Hi: node}})
+		one(t, q)
+		if got := q.Stats().Keeper; got.Lost != 1 || got.Expired != 0 || got.Alarms[grant.AlarmTakenOver] != 1 {
+			t.Errorf("%+v, want 1 node ID lost, 1 alarm, and no window expired", got)
+		}
+		closeIt(t, q)
+		closeIt(t, other)
+	})
 }

@@ -165,11 +165,11 @@ var all = []Metric{
 	{"firn_nodes_released_total", Counter, "node IDs", bySequencer,
 		"Node IDs given back.", stored(func(s *Sequencer) uint64 { return s.Released }), nil},
 	{"firn_nodes_lost_total", Counter, "node IDs", bySequencer,
-		"Node IDs that another process has taken over, after a pause longer than the window.",
+		"Node IDs that another process has taken over, because their windows had ended by its clock.",
 		stored(func(s *Sequencer) uint64 { return s.Lost }), nil},
 	{"firn_windows_expired_total", Counter, "windows", bySequencer,
 		"Windows that ended because renewal failed, so that no more IDs are made. Unused windows, which end on " +
-			"purpose, do not count.",
+			"purpose, do not count, nor what operators end: a fence, for example.",
 		stored(func(s *Sequencer) uint64 { return s.Expired }), nil},
 	{"firn_alarms_total", Counter, "alarms", []string{"sequencer", "kind"},
 		"Alarms by kind. After cloned, store-went-back, windows-overlapped and fenced-span, IDs may " +
