@@ -13,10 +13,58 @@ type WaitOptions struct {
 	// Now is the clock; nil means the system clock.
 	Now func() time.Time
 
-	// Waiting is called with the node IDs whose windows have not yet ended,
-	// whenever that list changes, by the goroutine that called the operation.
-	// It may be nil.
-	Waiting func([]NodeInfo)
+	// Waiting is called with what the operation waits for, whenever a Wait is
+	// new or has ended, by the goroutine that called the operation. It may be
+	// nil.
+	Waiting func([]Wait)
+}
+
+// A Wait is something that an operation waits for.
+type Wait struct {
+	Why   WaitReason
+	Node  uint64    // 0 for WaitHandOver, which concerns all node IDs that are given away
+	Host  string    // of the process that holds it, for WaitHeld
+	Until time.Time // when it ends at the latest, by the operator's clock
+}
+
+// A WaitReason is why an operation waits.
+type WaitReason string
+
+// The reasons to wait.
+const (
+	// WaitHeld: a process may use the node ID until then, or gives it back.
+	WaitHeld WaitReason = "held"
+
+	// WaitDamaged: the record of the node ID cannot be read, and the process
+	// that holds it, if any, may use it until then.
+	WaitDamaged WaitReason = "damaged"
+
+	// WaitFenced: a fence or a repair took the node ID away, and the process
+	// that held it, if any, may not know that until then.
+	WaitFenced WaitReason = "fenced"
+
+	// WaitHandOver: no other store or generator may use the node IDs before
+	// then; see HandOverTime.
+	WaitHandOver WaitReason = "hand-over"
+)
+
+// String returns a text such as "node ID 7, held by ids-1 until
+// 2026-11-30T09:00:00.000Z at the latest".
+func (w Wait) String() string {
+	until := timeText(w.Until)
+	switch w.Why {
+	case WaitHeld:
+		return fmt.Sprintf("node ID %d, held by %s until %s at the latest", w.Node, w.Host, until)
+	case WaitDamaged:
+		return fmt.Sprintf("node ID %d, whose record is damaged: a process may use it until %s", w.Node, until)
+	case WaitFenced:
+		return fmt.Sprintf("node ID %d, which was fenced or repaired: a process may use it until %s", w.Node, until)
+	case WaitHandOver:
+		return fmt.Sprintf("the hand-over at %s, when all clocks have passed the times used under the node IDs that "+
+			"are given away", until)
+	default:
+		return fmt.Sprintf("node ID %d, %s until %s", w.Node, string(w.Why), until)
+	}
 }
 
 // Attach makes a detached sequencer usable again, and ends a Detach in

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -293,9 +294,9 @@ func TestDestroy(t *testing.T) {
 		abandon(t, b.Keeper)
 		brief, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		var told [][]grant.NodeInfo
+		var told [][]grant.Wait
 		began := time.Now()
-		_, err := grant.Destroy(brief, s, "s", &grant.WaitOptions{Waiting: func(n []grant.NodeInfo) { told = append(told, n) }})
+		_, err := grant.Destroy(brief, s, "s", &grant.WaitOptions{Waiting: func(w []grant.Wait) { told = append(told, w) }})
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), fmt.Sprint(bStatus.Node)) {
 			t.Errorf("Destroy, stopped = %v, want one that names node %d", err, bStatus.Node)
 		}
@@ -494,6 +495,82 @@ func TestDestroyProves(t *testing.T) {
 				}
 				if value, err := s.Get(ctx, key); err != nil || strings.Contains(string(value), "held") {
 					t.Errorf("its record is %s, %v", value, err)
+				}
+			})
+		})
+	}
+}
+
+// TestWaits: what an operation waits for, why, and until when: it returns at
+// the next look after that.
+func TestWaits(t *testing.T) {
+	type records map[string]string
+	detach := func(ctx context.Context, s grant.Store, o *grant.WaitOptions) error {
+		_, err := grant.Detach(ctx, s, "s", o)
+		return err
+	}
+	for name, tt := range map[string]struct {
+		records func(now time.Time) records
+		do      func(context.Context, grant.Store, *grant.WaitOptions) error
+		want    []grant.Wait // with the time from now on
+		text    string       // of the first
+	}{
+		"held": {func(now time.Time) records {
+			return records{"0007": node("held", "o", now.Add(9*time.Second), now), "0008": node("closing", "o", now.Add(7*time.Second), now)}
+		}, detach, []grant.Wait{
+			{Why: grant.WaitHeld, Node: 7, Host: "h", Until: time.Unix(9, 0)}, {Why: grant.WaitHeld, Node: 8, Host: "h", Until: time.Unix(7, 0)},
+		}, "node ID 7, held by h until 2026-11-20T12:00:09.000Z at the latest"},
+		"damaged": {func(time.Time) records { return records{"0007": "no record"} }, detach, []grant.Wait{
+			{Why: grant.WaitDamaged, Node: 7, Until: time.Unix(32, 0)}, // MaxAhead and a window after the second call found it
+		}, "node ID 7, whose record is damaged: a process may use it until 2026-11-20T12:00:32.000Z"},
+		"fenced": {func(now time.Time) records {
+			return records{"0007": node("free", "", now.Add(time.Hour), now.Add(-10*time.Second)), "0008": node("free", "o", now, now)}
+		}, detach, []grant.Wait{
+			{Why: grant.WaitFenced, Node: 7, Until: time.Unix(21, 0)}, // it was 10 s ago
+		}, "node ID 7, which was fenced or repaired: a process may use it until 2026-11-20T12:00:21.000Z"},
+		"handed over": {func(now time.Time) records {
+			return records{"0007": node("free", "o", now.Add(time.Second), now)}
+		}, func(ctx context.Context, s grant.Store, o *grant.WaitOptions) error {
+			_, err := grant.SetNodes(ctx, s, "s", &grant.NodeRange{Lo: 512, Hi: 1023}, o)
+			return err
+		}, []grant.Wait{
+			{Why: grant.WaitHandOver, Until: time.Unix(11, 0)},
+		}, "the hand-over at 2026-11-20T12:00:11.000Z, when all clocks have passed the times used under the node IDs that are given away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
+				now := time.Now()
+				s := new(memstore.Store)
+				create(t, s, "s", config("default,epoch=0"), now)
+				for key, value := range tt.records(now) {
+					put(t, s, "v1/s/n/"+key, value)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := tt.do(ctx, s, nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), ", waiting for node ID 7, ") && !strings.Contains(err.Error(), ", waiting for the hand-over at ") {
+					t.Errorf("interrupted: %v", err)
+				}
+				var waits [][]grant.Wait
+				if err := tt.do(t.Context(), s, &grant.WaitOptions{Waiting: func(w []grant.Wait) { waits = append(waits, w) }}); err != nil {
+					t.Fatal(err)
+				}
+				var want []grant.Wait
+				var last time.Duration
+				for _, w := range tt.want {
+					after := time.Duration(w.Until.UnixNano())
+					last = max(last, after)
+					w.Until = now.Add(after).UTC()
+					want = append(want, w)
+				}
+				if len(waits) == 0 || !slices.Equal(waits[0], want) {
+					t.Fatalf("it waits for %v, want %v first", waits, want)
+				}
+				if got := fmt.Sprint(waits[0][0]); got != tt.text {
+					t.Errorf("text %q, want %q", got, tt.text)
+				}
+				if took := time.Since(now); took < last || took > last+time.Second/4+time.Millisecond {
+					t.Errorf("it took %v, want %v", took, last)
 				}
 			})
 		})

@@ -15,20 +15,20 @@ import (
 // its windows end.
 func closeWindows(ctx context.Context, s Store, name, what string, through, last State, o *WaitOptions) (Info, error) {
 	closer := newWindowCloser()
-	return pollUntilFinished(ctx, o, func(now time.Time) (Info, []NodeInfo, bool, error) {
+	return pollUntilFinished(ctx, o, func(now time.Time) (Info, []Wait, bool, error) {
 		info, waiting, err := closer.step(ctx, s, name, what, through, last, now)
 		return info, waiting, info.State > through, err // the last one, or beyond
 	})
 }
 
-// pollUntilFinished calls step until it is finished, and passes the node IDs
-// that it waits for to o.Waiting.
+// pollUntilFinished calls step until it is finished, and passes what it waits
+// for to o.Waiting.
 func pollUntilFinished(ctx context.Context, o *WaitOptions,
-	step func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error)) (Info, error) {
+	step func(now time.Time) (info Info, waiting []Wait, finished bool, err error)) (Info, error) {
 	opt := *cmp.Or(o, new(WaitOptions))
 	now := clockOr(opt.Now)
-	var shown []uint64 // node IDs last passed to Waiting
-	contested := 0     // consecutive steps that other operators undid
+	var shown []Wait // last passed to Waiting
+	contested := 0   // consecutive steps that other operators undid
 	var was Info
 	for {
 		begun := time.Now()
@@ -45,14 +45,10 @@ func pollUntilFinished(ctx context.Context, o *WaitOptions,
 			return info, nil
 		}
 		was = info
-		nodes := make([]uint64, len(waiting))
-		for i, w := range waiting {
-			nodes[i] = w.Node
-		}
-		if opt.Waiting != nil && !slices.Equal(nodes, shown) {
+		if opt.Waiting != nil && !slices.EqualFunc(waiting, shown, sameWait) {
 			opt.Waiting(waiting)
 		}
-		shown = nodes
+		shown = append([]Wait{}, waiting...) // not nil, and not what Waiting got
 		wait := pollEvery
 		if len(waiting) > 0 {
 			contested = 0
@@ -82,17 +78,24 @@ var errContested = errors.New("grant: another process was faster")
 // maxDoublings is how often the wait after a contested step doubles.
 const maxDoublings = 5
 
+// sameWait reports whether two waits are for the same. The end of one changes
+// with each look at a clock.
+func sameWait(a, b Wait) bool { return a.Why == b.Why && a.Node == b.Node }
+
 // interruptedError returns the error of an interrupted operation: the state of
 // the sequencer, and what the operation was waiting for.
-func interruptedError(ctx context.Context, i Info, nodes []uint64) error {
+func interruptedError(ctx context.Context, i Info, waiting []Wait) error {
 	name, state := i.Name, i.State
-	if len(nodes) == 0 {
+	if len(waiting) == 0 {
 		return fmt.Errorf("grant: sequencer %s is %v, and another process is changing it; call it again to "+
 			"continue: %w", name, state, context.Cause(ctx))
 	}
-	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %v; call it "+
-		"again to continue: %w",
-		name, state, len(nodes), nodes[:min(len(nodes), 8)], context.Cause(ctx))
+	what := waiting[0].String()
+	if more := len(waiting) - 1; more > 0 {
+		what += fmt.Sprintf(", and for %d more", more)
+	}
+	return fmt.Errorf("grant: sequencer %s is %v, waiting for %s; call it again to continue: %w", name, state, what,
+		context.Cause(ctx))
 }
 
 // A windowCloser closes the windows of a sequencer for one call of Destroy,
@@ -112,7 +115,7 @@ func newWindowCloser() *windowCloser {
 // step does what can be done now: it changes the state to through, prevents
 // every window from growing and, once all have ended, sets the state last.
 func (c *windowCloser) step(ctx context.Context, s Store, name, what string, through, last State, now time.Time) (
-	info Info, waiting []NodeInfo, err error) {
+	info Info, waiting []Wait, err error) {
 	info, err = changeExisting(ctx, s, name, what, func(i *Info) (writing, error) {
 		switch {
 		case i.State >= Destroying && last == Detached:
@@ -163,7 +166,7 @@ func undoneError(name string, last State) error {
 // configuration was the given one, or has c.nonce if that is newer. Otherwise
 // it returns those that it waits for.
 func (c *windowCloser) closeAndVerify(ctx context.Context, s Store, i Info, now int64) (
-	waiting []NodeInfo, ended bool, err error) {
+	waiting []Wait, ended bool, err error) {
 	if i.nonce != c.nonce {
 		// Members may have acquired node IDs since the last step.
 		c.nonce, c.confirmed = i.nonce, make(map[string]bool)
@@ -196,7 +199,7 @@ func (c *windowCloser) closeAndVerify(ctx context.Context, s Store, i Info, now 
 // be durable. It returns by key the records that are free, except those freed
 // by an owner that found what closeAll wrote.
 func (c *windowCloser) closeAll(ctx context.Context, s Store, i Info, now int64) (
-	waiting []NodeInfo, free map[string][]byte, err error) {
+	waiting []Wait, free map[string][]byte, err error) {
 	free = make(map[string][]byte)
 	contested := false
 	// How long a window lasts after its last renewal.
@@ -219,12 +222,12 @@ func (c *windowCloser) closeAll(ctx context.Context, s Store, i Info, now int64)
 			if c.damaged[n.node].IsZero() {
 				c.damaged[n.node] = time.Now()
 			}
-			if time.Since(c.damaged[n.node]).Milliseconds() <= longest {
-				waiting = append(waiting, NodeInfo{Node: n.node})
+			if left := longest - time.Since(c.damaged[n.node]).Milliseconds(); left >= 0 {
+				waiting = append(waiting, Wait{Why: WaitDamaged, Node: n.node, Until: timeOf(now + left)})
 			}
 			continue
 		case r.takenAway() && max(now-r.Wall, r.Wall-now) <= longest:
-			waiting = append(waiting, r.info(n.node)) // its owner may not know yet
+			waiting = append(waiting, Wait{Why: WaitFenced, Node: n.node, Until: timeOf(r.Wall + longest)})
 			continue
 		case !r.held():
 			if !c.confirmed[key] || ours.Owner != r.Owner {
@@ -232,7 +235,7 @@ func (c *windowCloser) closeAll(ctx context.Context, s Store, i Info, now int64)
 			}
 			continue
 		case r.Until >= now:
-			waiting = append(waiting, r.info(n.node))
+			waiting = append(waiting, Wait{Why: WaitHeld, Node: n.node, Host: r.Host, Until: timeOf(r.Until)})
 		}
 		if bytes.Equal(n.value, c.written[key]) {
 			c.confirmed[key] = true

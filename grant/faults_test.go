@@ -150,7 +150,7 @@ func TestStates(t *testing.T) {
 		for state, ops := range way {
 			s := populate(t, ops)
 			brief, cancel := context.WithCancel(t.Context())
-			stop := &grant.WaitOptions{Now: func() time.Time { return now }, Waiting: func([]grant.NodeInfo) { cancel() }}
+			stop := &grant.WaitOptions{Now: func() time.Time { return now }, Waiting: func([]grant.Wait) { cancel() }}
 			if state == grant.Detaching || state == grant.Destroying {
 				put(t, s, "v1/s/n/0009", node("held", "o", now, now)) // its window lasts for another moment
 				do := grant.Detach

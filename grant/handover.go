@@ -22,7 +22,7 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *Wa
 	closer := newWindowCloser()
 	closer.spared = nodes
 	ended := "" // the nonce with which all windows had ended
-	return pollUntilFinished(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
+	return pollUntilFinished(ctx, o, func(now time.Time) (info Info, waiting []Wait, finished bool, err error) {
 		info, err = changeUsable(ctx, s, name, "nodes", func(i *Info) (writing, error) {
 			switch have := i.Config.Nodes.String(); {
 			case closer.nonce != "" && have != nodes.String():
@@ -60,11 +60,7 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *NodeRange, o *Wa
 				"have used others up to %s: another store or generator may use these from then on",
 				name, nodes, timeText(at))
 		case finished && left > 0:
-			first := uint64(0) // outside of the range
-			if nodes.Lo == 0 {
-				first = nodes.Hi + 1
-			}
-			waiting, finished = []NodeInfo{{Node: first, Until: at}}, false
+			waiting, finished = []Wait{{Why: WaitHandOver, Until: at}}, false
 		}
 		return info, waiting, finished, nil
 	})

@@ -253,22 +253,18 @@ func newSequencerWaitingChange(a *app, name string, confirm bool,
 	return cmd
 }
 
-// tellWaiting returns what prints the node IDs for which an operation waits.
-func (a *app) tellWaiting(ctx context.Context, s grant.Store, name string) func([]grant.NodeInfo) {
-	return func(waiting []grant.NodeInfo) {
+// tellWaiting returns what prints what an operation waits for.
+func (a *app) tellWaiting(ctx context.Context, s grant.Store, name string) func([]grant.Wait) {
+	return func(waiting []grant.Wait) {
 		if slices.Contains(slices.Collect(maps.Values(blockedNodes(ctx, s, name, a.now))), true) {
 			a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", name)
 		}
-		for i, n := range waiting {
-			if !n.Held {
-				a.note("waiting until %s: node IDs that others get were used up to then", textfmt.Stamp(n.Until))
-				continue
-			}
+		for i, w := range waiting {
 			if i == 4 && len(waiting) > 5 {
 				a.note("… and %d more", len(waiting)-i)
 				break
 			}
-			a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, textfmt.Stamp(n.Until))
+			a.note("waiting for %v", w)
 		}
 	}
 }
