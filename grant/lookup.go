@@ -2,9 +2,11 @@ package grant
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -61,17 +63,35 @@ func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, er
 
 // Sequencers calls yield for every sequencer of the store, ordered by name,
 // until yield returns false. For a record that cannot be read, yield gets an
-// Info with only the name and an error; the iteration continues.
+// Info with only the name and an error; the iteration continues. It reads the
+// store to the end before it calls yield.
 func Sequencers(ctx context.Context, s Store, yield func(info Info, err error) bool) error {
-	return s.List(ctx, keyRoot, func(key string, value []byte) bool {
+	type entry struct {
+		info Info
+		err  error
+	}
+	var all []entry
+	err := s.List(ctx, keyRoot, func(key string, value []byte) bool {
 		name, ok := strings.CutSuffix(strings.TrimPrefix(key, keyRoot), "/config")
 		if !ok || strings.Contains(name, "/") {
 			return true
 		}
 		info, err := decodeInfo(key, value)
 		info.Name = name
-		return yield(info, err)
+		all = append(all, entry{info, err})
+		return true
 	})
+	if err != nil {
+		return err
+	}
+	// The order of keys is another one: "-" and "." sort before "/".
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.info.Name, b.info.Name) })
+	for _, e := range all {
+		if !yield(e.info, e.err) {
+			break
+		}
+	}
+	return nil
 }
 
 // Nodes calls yield for every node ID of the sequencer that was ever used, in

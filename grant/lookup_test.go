@@ -3,6 +3,7 @@ package grant_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,5 +47,34 @@ func TestLookupOrCreate(t *testing.T) {
 	}
 	if value := must.Get(s.Get(t.Context(), key))(t); string(value) != `{"v":3,` {
 		t.Errorf("the damaged record is now %q", value)
+	}
+}
+
+// TestSequencersInOrder: sequencers are listed by name, which is not the order
+// of their keys, until yield returns false.
+func TestSequencersInOrder(t *testing.T) {
+	s := new(memstore.Store)
+	want := []string{"B", "a", "a-b", "a-b-c", "a.b", "a.b-c", "a0", "a:b", "a_b", "aa", "b", "b-"}
+	for i := range want {
+		create(t, s, want[(i*5)%len(want)], config("default"), time.Now())
+	}
+	put(t, s, "v1/a.b/config", "no record")
+	for n := range len(want) {
+		var got []string
+		err := grant.Sequencers(t.Context(), s, func(info grant.Info, err error) bool {
+			if errors.Is(err, grant.ErrDamaged) != (info.Name == "a.b") {
+				t.Errorf("%s: %v", info.Name, err)
+			}
+			got = append(got, info.Name)
+			return len(got) <= n
+		})
+		if err != nil || !slices.Equal(got, want[:n+1]) {
+			t.Errorf("it lists %v, %v, want %v", got, err, want[:n+1])
+		}
+	}
+	cut := &faultstore.Store{Store: s}
+	cut.Cut.Store(true)
+	if err := grant.Sequencers(t.Context(), cut, func(grant.Info, error) bool { return true }); err == nil {
+		t.Error("no error of a store that cannot be reached")
 	}
 }
