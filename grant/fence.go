@@ -101,7 +101,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		r := n.record
 		report.Records++
 		latest = max(latest, r.Wall)
-		if node := r.info(n.node); node.Held && !node.Until.Before(now) {
+		if node := r.info(n.node); node.HeldAt(now) {
 			report.Nodes = append(report.Nodes, node)
 		}
 		if r.held() { // as its owner wrote it: a window, and how far ahead it began

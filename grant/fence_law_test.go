@@ -113,7 +113,7 @@ func TestFenceLaw(t *testing.T) {
 		old := false // a record is older than the configuration
 		for _, number := range slices.Sorted(maps.Keys(marks)) {
 			n := marks[number]
-			if n.Held && !n.Until.Before(now) {
+			if n.HeldAt(now) {
 				held = append(held, n)
 			}
 			if n.Held {

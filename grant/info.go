@@ -54,8 +54,12 @@ type NodeInfo struct {
 	Node    uint64
 	Owner   string    // of the process that holds or held it; random, and empty after Fence
 	Host    string    // of that process
-	Until   time.Time // the mark: exclusive end of all windows granted so far
+	Until   time.Time // the mark: exclusive end of all windows granted so far, also of a free node ID
 	Written time.Time // when the record was last written, by its writer's clock
-	Held    bool      // false if it was given back or fenced
-	Closing bool      // its owner must give it back
+	Held    bool      // neither given back nor fenced; its window may have ended: see HeldAt
+	Closing bool      // held, but its owner must give it back
 }
+
+// HeldAt reports whether the owner may use the node ID at a time: it is held,
+// and its window has not ended. That of a process that crashed ends at Until.
+func (n NodeInfo) HeldAt(now time.Time) bool { return n.Held && n.Until.After(now) }

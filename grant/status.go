@@ -12,8 +12,8 @@ type Phase uint8
 const (
 	Idle    Phase = iota // no node ID is wanted or held
 	Joining              // a node ID is wanted, none is held
-	Holding              // a node ID is held
-	Losing               // the rest of a window is used, and another node ID is wanted
+	Holding              // a node ID is held; its window may have ended: see Status.Holds
+	Losing               // another node ID is wanted; the rest of this one's window is used, if any
 	Leaving              // the node ID is being given back
 )
 
@@ -31,10 +31,17 @@ func (p Phase) String() string {
 type Status struct {
 	Phase Phase
 	Node  uint64    // for Holding, Losing and Leaving
-	Until time.Time // exclusive end of its window; it is renewed as long as IDs are made
+	Until time.Time // exclusive end of its window, renewed as long as IDs are made; it may have passed
 	Owner string    // for Holding and Losing: as in NodeInfo
 
 	// Err is why no node ID could be acquired or renewed or, if Idle, why the
 	// last one was not given back; nil if all is well.
 	Err error
+}
+
+// Holds reports whether the member may use a node ID at a time: its window has
+// not ended. If no IDs are made, or the store cannot be reached, a window ends
+// while the phase remains Holding or Losing.
+func (s Status) Holds(now time.Time) bool {
+	return (s.Phase == Holding || s.Phase == Losing) && s.Until.After(now)
 }

@@ -46,7 +46,7 @@ func stateOf(n grant.NodeInfo, now time.Time) string {
 	switch {
 	case !n.Held:
 		return "free"
-	case n.Until.Before(now):
+	case !n.HeldAt(now):
 		return "over"
 	case n.Closing:
 		return "closing"

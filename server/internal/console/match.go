@@ -82,7 +82,7 @@ func (s *snapshot) compare(q sequencerInfo, id, of string, x *inspect.Reading, v
 		return false, fmt.Sprintf("The last window of node %d ended before, at %s.", x.Node, utc(n.Until))
 	case n.Owner == "":
 		return true, fmt.Sprintf("Node %d was fenced later.", x.Node)
-	case n.Held && n.Until.After(v.now):
+	case n.HeldAt(v.now):
 		return true, fmt.Sprintf("%s holds node %d now, until %s or longer.", server, x.Node, clock(n.Until))
 	}
 	return true, fmt.Sprintf("%s held node %d last, until %s.", server, x.Node, utc(n.Until))

@@ -140,7 +140,7 @@ func stateOfNode(n grant.NodeInfo, at time.Time) state {
 		return state{"fenced", "idle", "An operator has fenced it: its owner cannot continue."}
 	case !n.Held:
 		return state{"given back", "idle", "Its owner has given it back; the next owner begins where it ended."}
-	case !n.Until.After(at):
+	case !n.HeldAt(at):
 		return state{"lapsed", "idle", "It expired: its owner was idle or has crashed. It is free."}
 	case n.Closing:
 		return state{"giving back", "busy", "Its owner has to give it back."}

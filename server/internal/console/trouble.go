@@ -117,7 +117,7 @@ func nodeCounts(q sequencerInfo, at time.Time) (n service.NodeCounts, first time
 // and when the last of their windows ends.
 func heldWindows(nodes []grant.NodeInfo, at time.Time) (held uint64, until time.Time) {
 	for _, n := range nodes {
-		if n.Held && n.Until.After(at) {
+		if n.HeldAt(at) {
 			held++
 		}
 		if n.Held && n.Until.After(until) {

@@ -27,7 +27,7 @@ func (s *Server) describe(listeners []Listener) func() members.Server {
 		now := time.Now()
 		s.backends.storeBackend.Usage(func(name string, q *service.Usage) {
 			m.IDs += q.IDs
-			if service.Holds(q.Status, now) {
+			if q.Status.Holds(now) {
 				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.Status.Node,
 					Until: q.Status.Until.UTC().Truncate(time.Millisecond), IDs: q.IDs})
 			}

@@ -100,7 +100,7 @@ func (s *backends) figures() (all []metrics.Sequencer) {
 	s.storeBackend.Usage(func(name string, u *service.Usage) {
 		m := figure(name, u)
 		m.Stored, m.KeeperStats, m.Err = true, u.Keeper, cmp.Or(u.Status.Err, u.Refusal)
-		m.Attached, m.Node, m.WindowLeft = service.Holds(u.Status, now), u.Status.Node, u.Status.Until.Sub(now)
+		m.Attached, m.Node, m.WindowLeft = u.Status.Holds(now), u.Status.Node, u.Status.Until.Sub(now)
 		counts, counted := s.storeBackend.NodeCounts(name, now)
 		m.Nodes, m.Counted = metrics.Nodes(counts), counted
 		all = append(all, m)

@@ -121,7 +121,7 @@ func (e *entry) retireIfRecreated(err error) error {
 }
 
 // lapsed reports whether no window is open.
-func (e *entry) lapsed() bool { return !Holds(e.Status(), time.Now()) }
+func (e *entry) lapsed() bool { return !e.Status().Holds(time.Now()) }
 
 // rejoinTimeout is how long rejoin waits. After that, callers who want an ID
 // get the error.

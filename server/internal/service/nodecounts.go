@@ -99,7 +99,7 @@ func CountNodes(info grant.Info, now time.Time, each func(yield func(grant.NodeI
 	}
 	usable := now.Add(info.Config.MaxAhead)
 	err = each(func(one grant.NodeInfo, err error) bool {
-		held := one.Held && one.Until.After(now)
+		held := one.HeldAt(now)
 		switch {
 		case one.Node < lo || one.Node > hi:
 			return true

@@ -58,7 +58,7 @@ func (b *StoreBackend) usage(since time.Time) map[string]*Usage {
 	for name, e := range b.opened() { // not under the lock: statistics read the clock
 		config := e.Config()
 		u := &Usage{Stats: e.Stats(), Status: e.Status(), Layout: config.Layout}
-		isOpen := Holds(u.Status, now)
+		isOpen := u.Status.Holds(now)
 		u.Refusal = clockRefusal(config.Layout, config.MaxAhead, u.Lead, now)
 		u.serves = isOpen && u.Refusal == nil
 		if !isOpen && u.Refusal == nil {
@@ -79,11 +79,6 @@ func (b *StoreBackend) usage(since time.Time) map[string]*Usage {
 		}
 	}
 	return all
-}
-
-// Holds reports whether a sequencer has an open window.
-func Holds(s grant.Status, now time.Time) bool {
-	return (s.Phase == grant.Holding || s.Phase == grant.Losing) && s.Until.After(now)
 }
 
 // clockRefusal returns why a generator makes no IDs at a time; nil if it does.

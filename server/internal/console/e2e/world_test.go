@@ -53,7 +53,7 @@ func start(t *testing.T, o options) *server {
 			now := time.Now()
 			all = append(all, metrics.Sequencer{
 				Name: name, Stats: q.Stats.Stats, Stored: true, KeeperStats: q.Keeper,
-				Attached: q.Status.Phase == grant.Holding && q.Status.Until.After(now), Node: q.Status.Node, WindowLeft: q.Status.Until.Sub(now),
+				Attached: q.Status.Holds(now), Node: q.Status.Node, WindowLeft: q.Status.Until.Sub(now),
 			})
 		})
 		return all

@@ -1,0 +1,41 @@
+package grant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/must"
+)
+
+// TestHolds: a node ID is held up to the end of its window, exclusive, whatever
+// the phase of its member and its record say.
+func TestHolds(t *testing.T) {
+	for phase := grant.Idle; phase <= grant.Leaving; phase++ {
+		for _, left := range []time.Duration{-1, 0, 1} {
+			s := grant.Status{Phase: phase, Until: now.Add(left)}
+			want := left > 0 && (phase == grant.Holding || phase == grant.Losing)
+			if got := s.Holds(now); got != want {
+				t.Errorf("%v with a window that ends in %v: holds %t, want %t", phase, left, got, want)
+			}
+		}
+	}
+	s := new(memstore.Store)
+	create(t, s, "s", config("default"), now)
+	for _, tt := range []struct {
+		record string
+		at     time.Time
+		want   bool
+	}{
+		{node("held", "o", now, now), now.Add(-1), true}, {node("closing", "o", now, now), now.Add(-1), true},
+		{node("held", "o", now, now), now, false}, {node("closing", "o", now, now), now.Add(time.Hour), false},
+		{node("free", "o", now, now), now.Add(-1), false}, {node("free", "", now, now), now.Add(-1), false},
+	} {
+		put(t, s, "v1/s/n/0007", tt.record)
+		n := must.Get(grant.LookupNode(t.Context(), s, must.Get(grant.Lookup(t.Context(), s, "s"))(t), 7))(t)
+		if got := n.HeldAt(tt.at); got != tt.want {
+			t.Errorf("%s: held at %v: %t, want %t", tt.record, tt.at, got, tt.want)
+		}
+	}
+}
