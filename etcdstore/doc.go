@@ -34,7 +34,7 @@
 // Each CAS creates a revision of about 200 bytes. By default etcd keeps all
 // revisions, until its database reaches the quota and it refuses writes.
 // Configure it to compact: --auto-compaction-mode=periodic
-// --auto-compaction-retention=5m. Check reports a quota that is used by 60 %.
+// --auto-compaction-retention=5m. Dangers reports a quota that is used by 60 %.
 //
 // # Unknown results
 //

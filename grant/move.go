@@ -25,10 +25,11 @@ func (p Place) check() error {
 // Move moves a sequencer to another store, and returns it as it is there. It
 // detaches the sequencer as Detach does, copies every record, so that new
 // windows begin above all old ones, and attaches the sequencer in the other
-// store. In the store that it left, no node ID can be acquired any more, and
-// Attach and Create fail with an error that names the other store. While the
-// records are copied, the other store names this one in the same way, so that
-// the sequencer is usable in one of the two at most.
+// store. One that is destroyed or purged is moved too, and stays so. In the
+// store that it left, no node ID can be acquired any more, and Attach and
+// Create fail with an error that names the other store. While the records are
+// copied, the other store names this one in the same way, so that the sequencer
+// is usable in one of the two at most.
 //
 // If Move is interrupted, call it again to continue; with the places exchanged,
 // it moves the sequencer back. A sequencer that already exists in the other

@@ -120,7 +120,8 @@ func (m *machine) adoptConfig(i Info, value []byte) error {
 		return movedError(m.settings.name, i.MovedTo)
 	}
 	if err := i.State.err(); err != nil {
-		return fmt.Errorf("%w: %s is %v", err, m.settings.name, i.State)
+		// Not the state: a caller may read this long after.
+		return fmt.Errorf("%w: %s", err, m.settings.name)
 	}
 	return nil
 }

@@ -107,3 +107,15 @@ func TestOpenForms(t *testing.T) {
 		}
 	})
 }
+
+// TestNilOptions: nil Options are the zero Options, for Open and for Config.
+func TestNilOptions(t *testing.T) {
+	var o *sequencer.Options
+	c := o.Config(nil)
+	if want := new(sequencer.Options).Config(nil); c != want || c.Check() == nil {
+		t.Errorf("configuration %+v, check %v, want %+v, which has no layout", c, c.Check(), want)
+	}
+	if _, err := sequencer.Open(t.Context(), new(memstore.Store), "orders", o); !errors.Is(err, grant.ErrNotFound) {
+		t.Errorf("Open = %v, want ErrNotFound: without a layout the sequencer must exist", err)
+	}
+}

@@ -21,7 +21,8 @@ type Options struct {
 	Layout firn.Layout
 
 	// MaxAhead is how far IDs may run ahead of the clock, in whole
-	// milliseconds; nil means the layout's default.
+	// milliseconds; nil means that of an existing sequencer, or the layout's
+	// default.
 	MaxAhead *time.Duration
 
 	// Window is how long a node ID is held without contact to the store, in
@@ -72,8 +73,10 @@ type Options struct {
 
 // Config returns the configuration with which Open creates a sequencer in s.
 // Its Nodes are nil: those of the Options are the process's own. Check reports
-// what is invalid. s may be nil, as for grant.DefaultConfig.
+// what is invalid, such as no layout, which nil Options have. s may be nil, as
+// for grant.DefaultConfig.
 func (o *Options) Config(s grant.Store) grant.Config {
+	o = cmp.Or(o, new(Options))
 	c := grant.DefaultConfig(s, o.Layout, o.MaxAhead)
 	c.Window = cmp.Or(o.Window, c.Window)
 	c.Prefix = o.Prefix
