@@ -2,6 +2,7 @@ package grant
 
 import (
 	"fmt"
+	"iter"
 	"log/slog"
 	"time"
 )
@@ -10,8 +11,21 @@ import (
 // returns its name. The zero Alarm means no alarm.
 type Alarm uint8
 
-// AlarmCounts are numbers of alarms, indexed by Alarm.
+// AlarmCounts are numbers of alarms, indexed by Alarm. Index 0, no alarm, is
+// always 0; All leaves it out.
 type AlarmCounts [numAlarms]uint64
+
+// All returns an iterator over the number of alarms of each kind, 0 included,
+// in the order of the constants.
+func (c AlarmCounts) All() iter.Seq2[Alarm, uint64] {
+	return func(yield func(Alarm, uint64) bool) {
+		for kind := AlarmCloned; kind < numAlarms; kind++ {
+			if !yield(kind, c[kind]) {
+				return
+			}
+		}
+	}
+}
 
 // The kinds of alarms. Each alarm is also a line of MemberOptions.Logger. Node,
 // From, Until and By are attributes of that line, in lower case: a node ID, the

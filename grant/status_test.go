@@ -1,6 +1,7 @@
 package grant_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -37,5 +38,26 @@ func TestHolds(t *testing.T) {
 		if got := n.HeldAt(tt.at); got != tt.want {
 			t.Errorf("%s: held at %v: %t, want %t", tt.record, tt.at, got, tt.want)
 		}
+	}
+}
+
+// TestAlarmCounts: the counts of all kinds of alarms, and of nothing else.
+func TestAlarmCounts(t *testing.T) {
+	var counts grant.AlarmCounts
+	for i := range counts {
+		counts[i] = uint64(i) * 10
+	}
+	next := grant.AlarmCloned
+	for kind, n := range counts.All() {
+		if kind != next || n != 10*uint64(kind) || strings.HasPrefix(kind.String(), "Alarm(") {
+			t.Errorf("%v: %d, want %v: %d", kind, n, next, 10*uint64(next))
+		}
+		next++
+	}
+	if int(next) != len(counts) {
+		t.Errorf("the last is %v, want %v", next-1, grant.Alarm(len(counts)-1))
+	}
+	for range counts.All() {
+		break
 	}
 }

@@ -36,8 +36,8 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 		return all
 	}
 	if here != nil {
-		for kind, n := range here.Alarms {
-			if a := grant.Alarm(kind); n > 0 && a.MayRepeat() {
+		for a, n := range here.Alarms.All() {
+			if n > 0 && a.MayRepeat() {
 				add("bad", a.String(), "since this server started", "Some IDs may exist twice. This server's log names them.")
 			}
 		}

@@ -174,8 +174,10 @@ var all = []Metric{
 	{"firn_alarms_total", Counter, "alarms", []string{"sequencer", "kind"},
 		"Alarms by kind. After cloned, store-went-back, windows-overlapped and fenced-span, IDs may " +
 			"exist twice: see the log.", func(s *Sequencer, put put) {
-			for kind := grant.AlarmCloned; s.Stored && int(kind) < len(s.Alarms); kind++ {
-				put(float64(s.Alarms[kind]), kind.String())
+			for kind, n := range s.Alarms.All() {
+				if s.Stored {
+					put(float64(n), kind.String())
+				}
 			}
 		}, nil},
 	{"firn_nodes", Gauge, "node IDs", []string{"sequencer", "state"},

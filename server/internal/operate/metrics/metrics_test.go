@@ -241,8 +241,8 @@ func TestPages(t *testing.T) {
 // IDs may exist twice, and for no other.
 func TestAlarmRule(t *testing.T) {
 	var kinds []string
-	for i := range len(grant.AlarmCounts{}) {
-		if a := grant.Alarm(i); a.MayRepeat() {
+	for a := range (grant.AlarmCounts{}).All() {
+		if a.MayRepeat() {
 			kinds = append(kinds, a.String())
 		}
 	}
