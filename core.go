@@ -78,10 +78,7 @@ func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	}
 	c.maxAhead, c.maxLag = o.MaxAhead, cmp.Or(o.MaxLag, defaultMaxLag)
 	c.aheadTicks, c.aheadRest = uint64(c.maxAhead/layout.unit), uint64(c.maxAhead%layout.unit)
-	c.maxStaticBatch = math.MaxUint64
-	if ticks := max(uint64(staticSpan/layout.unit), c.aheadTicks+1); ticks <= math.MaxUint64>>layout.seqBits {
-		c.maxStaticBatch = ticks << layout.seqBits
-	}
+	c.maxStaticBatch = c.slotsOf(max(uint64(staticSpan/layout.unit), c.aheadTicks+1))
 	c.changed = make(chan struct{})
 
 	t, err := c.newTerm(grant)
@@ -205,6 +202,20 @@ func (c *core) slotFor(v *view, r *request) (slot uint64, err error) {
 		return slot, c.notYetError(v, slot+need-1-(ahead-v.ahead), need)
 	}
 	return slot, nil
+}
+
+// maxAtOnce returns the maximum number of slots that MaxAhead allows from the
+// beginning of the clock's tick, at the end of that tick.
+func (c *core) maxAtOnce() uint64 {
+	return c.slotsOf(c.aheadTick(reading{0, uint64(c.layout.unit) - 1}) + 1)
+}
+
+// slotsOf returns the number of slots in n ticks, or the greatest number.
+func (c *core) slotsOf(n uint64) uint64 {
+	if n > math.MaxUint64>>c.layout.seqBits {
+		return math.MaxUint64
+	}
+	return n << c.layout.seqBits
 }
 
 // spanOf returns the time that n slots span.

@@ -41,8 +41,9 @@ var (
 
 	// ErrBatchTooLarge is returned for a batch that would take longer than the
 	// context's deadline allows even if the generator were idle, or that spans
-	// more time than a static grant or a sequencer's window allows. No ID was
-	// made. Fill has no such limit.
+	// more time than a static grant or a sequencer's window allows, or, in a
+	// call that does not wait, than MaxAhead. No ID was made. Fill has no such
+	// limit.
 	ErrBatchTooLarge = errors.New("firn: the batch is too large")
 
 	// ErrBeforeEpoch is matched by a ClockError if the clock is before the

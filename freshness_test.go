@@ -369,7 +369,8 @@ func TestAllowanceEnds(t *testing.T) {
 			},
 		}
 		over := func(err error) bool {
-			return byGrant && errors.Is(err, ErrGrantOver) || !byGrant && errors.Is(err, ErrExhausted)
+			return byGrant && errors.Is(err, ErrGrantOver) ||
+				!byGrant && (errors.Is(err, ErrExhausted) || errors.Is(err, ErrBatchTooLarge))
 		}
 		for range 10_000 {
 			if err := calls[r.IntN(len(calls))](1 + r.IntN(9)); err != nil && !over(err) {

@@ -2,6 +2,7 @@ package firn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -175,17 +176,26 @@ func (g *GeneratorOf[I]) NextBatch(ctx context.Context, n int) (b BatchOf[I], er
 }
 
 // TryNextBatch is like NextBatch but never waits: where NextBatch would wait,
-// the error is a *WaitError or a *ClockError, and no ID is taken.
+// the error is a *WaitError or a *ClockError, and no ID is taken. It is
+// ErrBatchTooLarge if no wait would help, because the batch spans more than
+// MaxAhead ever allows beyond the clock's tick.
 func (g *GeneratorOf[I]) TryNextBatch(n int) (b BatchOf[I], err error) {
 	var r request
 	if err := g.wantAll(&r, wantsBatch, n); err != nil {
 		return b, err
 	}
+	var t *term
+	var slot, got uint64
 	if g.line.busy() {
-		return b, g.notYourTurnError(g.line.want.Load(), r.want) // other calls came first
+		err = g.notYourTurnError(g.line.want.Load(), r.want) // other calls came first
+	} else {
+		t, slot, got, err = g.take(&r)
 	}
-	t, slot, got, err := g.take(&r)
 	if err != nil {
+		if errors.Is(err, ErrExhausted) && r.want > g.maxAtOnce() {
+			err = fmt.Errorf("%w: %d IDs span %v, more than MaxAhead, %v, allows at once: use NextBatch, which waits, "+
+				"or Fill", ErrBatchTooLarge, n, g.spanOf(r.want), g.maxAhead)
+		}
 		return b, err
 	}
 	b = g.batchAt(t, slot, got)

@@ -508,6 +508,59 @@ func TestGeneratorLaw(t *testing.T) {
 	}
 }
 
+// TestRefusedBatchCanBeRepeated: where TryNextBatch returns a *WaitError, it
+// returns the batch after that wait: the second wait is needed only if the
+// clock passes what was used meanwhile. A batch that it could never return is
+// ErrBatchTooLarge, and only such a batch.
+func TestRefusedBatchCanBeRepeated(t *testing.T) {
+	r := seeded(t)
+	tooLarge, waited := 0, 0
+	for i := range 3000 {
+		l := firn.MustParseLayout(scriptLayouts[i%len(scriptLayouts)])
+		if i%2 == 1 {
+			l = randomLayout(t, r, true)
+		}
+		m := modelOf(t, l)
+		if m.width("seq") > 10 || m.width("time") < 12 {
+			continue // batches are too large to look at, or the time ends
+		}
+		unit := l.Unit()
+		o := &firn.Options{MaxAhead: time.Duration(r.Int64N(3)) * unit}
+		if r.IntN(2) == 0 {
+			o.MaxAhead += time.Duration(r.Int64N(int64(unit)))
+		}
+		now := m.timeOf(20).Add(time.Duration(r.Int64N(int64(unit))))
+		o.Now = func() time.Time { return now }
+		g := mustAny(t, l, firn.Grant{Node: randomValue(r, m.most("node")), From: m.timeOf(1)}, o)
+		for range r.Uint64N(2 * (m.most("seq") + 1)) {
+			_, _ = g.tryNext()
+		}
+		n := 1 + r.Uint64N(4*(m.most("seq")+1))
+		// At the end of a tick, MaxAhead allows the most beyond the clock.
+		atOnce := (uint64((unit-1+o.MaxAhead)/unit) + 1) * (m.most("seq") + 1)
+		b, err := g.tryNextBatch(int(n))
+		for range 2 {
+			if wait, ok := errors.AsType[*firn.WaitError](err); ok {
+				waited++
+				now = now.Add(wait.Wait)
+				b, err = g.tryNextBatch(int(n))
+			}
+		}
+		switch {
+		case n > atOnce:
+			tooLarge++
+			if !errors.Is(err, firn.ErrBatchTooLarge) || errors.Is(err, firn.ErrExhausted) {
+				t.Fatalf("%s, MaxAhead %v: TryNextBatch(%d) = %v, want ErrBatchTooLarge", l, o.MaxAhead, n, err)
+			}
+		case err != nil || b.len != int(n):
+			t.Fatalf("%s, MaxAhead %v: TryNextBatch(%d) = %d IDs, %v, after the waits", l, o.MaxAhead, n, b.len, err)
+		}
+	}
+	if tooLarge < 100 || waited < 100 {
+		t.Errorf("only %d batches were too large, and %d waits, so this test says little", tooLarge, waited)
+	}
+}
+
 // A jumpyClock advances by a microsecond with every reading, and is
 // occasionally far off for one of them. Multiple goroutines may read it.
 type jumpyClock struct {

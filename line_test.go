@@ -461,7 +461,7 @@ func TestNotYourTurn(t *testing.T) {
 		wait(50, 350*time.Millisecond, "firn: 50 IDs are not free for another 350ms: earlier calls wait for 300: context deadline exceeded")
 		wait(1, 50*time.Millisecond, "firn: no ID is free for another 651ms: earlier calls wait for 650: context deadline exceeded")
 		wait(7, time.Minute, "") // counts for later calls only
-		if _, err := g.TryNextBatch(5); err == nil || err.Error() != "firn: 5 IDs are not free for another 663ms: earlier calls wait for 658" {
+		if _, err := g.TryNextBatch(1); err == nil || err.Error() != "firn: no ID is free for another 659ms: earlier calls wait for 658" {
 			t.Errorf("TryNextBatch: %v", err)
 		}
 		time.Sleep(time.Second)

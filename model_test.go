@@ -354,6 +354,7 @@ type anyGenerator interface {
 	fill(context.Context, int) ([]wideID, error)
 	reserve(int) (anyBatch, time.Duration, error)
 	nextBatch(context.Context, int) (anyBatch, error)
+	tryNextBatch(int) (anyBatch, error)
 
 	Extend(time.Time) error
 	Switch(firn.Grant) error
@@ -436,6 +437,11 @@ func (g gen[I]) reserve(n int) (anyBatch, time.Duration, error) {
 
 func (g gen[I]) nextBatch(ctx context.Context, n int) (anyBatch, error) {
 	b, err := g.NextBatch(ctx, n)
+	return batchOf(b), err
+}
+
+func (g gen[I]) tryNextBatch(n int) (anyBatch, error) {
+	b, err := g.TryNextBatch(n)
 	return batchOf(b), err
 }
 

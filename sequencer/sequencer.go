@@ -321,7 +321,8 @@ func (q *SequencerOf[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I
 	return b, err
 }
 
-// TryNextBatch is like NextBatch but never waits; see TryNext.
+// TryNextBatch is like NextBatch but never waits; see TryNext, and
+// firn.Generator.TryNextBatch for the maximum size.
 func (q *SequencerOf[I]) TryNextBatch(n int) (b firn.BatchOf[I], err error) {
 	if err := q.checkBatch(n); err != nil {
 		return b, err

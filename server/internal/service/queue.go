@@ -37,9 +37,11 @@ func newQueue[I firn.AnyID](layout firn.Layout, from source[I]) *queue {
 }
 
 // isWait reports whether an error of a call that does not wait means that a
-// waiting call would have waited.
+// waiting call would have waited, or may have: a batch that is too large for
+// the one need not be for the other.
 func isWait(err error) bool {
 	return err == errNotTried || errors.Is(err, firn.ErrExhausted) || errors.Is(err, firn.ErrUnavailable) ||
+		errors.Is(err, firn.ErrBatchTooLarge) ||
 		errors.As(err, new(*firn.ClockError)) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
@@ -52,8 +54,8 @@ func (q *queue) waitInLine(ctx context.Context, n int, refusal error) (b Batch, 
 	}
 	first := q.waiting.Add(1) == 1
 	defer q.waiting.Add(-1)
-	if first || !errors.As(refusal, new(*firn.WaitError)) { // no line: the sequencer has no window, for one
-		return q.next(ctx, n)
+	if first || !errors.As(refusal, new(*firn.WaitError)) && !errors.Is(refusal, firn.ErrBatchTooLarge) {
+		return q.next(ctx, n) // there is no line: the sequencer has no window, for one
 	}
 	limited, cancel := WithTurn(ctx, q.layout, n)
 	defer cancel()
