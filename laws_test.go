@@ -894,6 +894,8 @@ func TestImportersDoNotAllocate(t *testing.T) {
 		"TryNext":            func() { sink, _ = g.TryNext() },
 		"Fill":               func() { _ = g.Fill(ctx, dst) },
 		"Reserve":            func() { _, _, _ = g.Reserve(10) },
+		"NextBatch":          func() { _, _ = g.NextBatch(ctx, 10) },
+		"TryNextBatch":       func() { _, _ = g.TryNextBatch(10) },
 		"Next128":            func() { sink128, _ = g128.Next(ctx) },
 		"TryNext128":         func() { sink128, _ = g128.TryNext() },
 		"Next by a clock":    func() { sink, _ = slow.Next(ctx) },
