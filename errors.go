@@ -124,7 +124,7 @@ func (e *RangeError) Error() string {
 // or a layout, and where.
 type ParseError struct {
 	What   string // what the text should be: "ID", "ID128", "layout", …
-	Text   string // as given; truncated if very long
+	Text   string // as given; at most its first 256 bytes
 	Pos    int    // byte offset of the offending character, or -1
 	Reason string // what is wrong with it and what would be valid
 }
@@ -149,13 +149,6 @@ func needContext(ctx context.Context) {
 	if ctx == nil {
 		panic("firn: the context is nil: pass context.Background() to wait for as long as it takes")
 	}
-}
-
-// newParseError returns a ParseError with a copy of text, truncated if it is
-// long.
-func newParseError(what string, text []byte, pos int, reason string) *ParseError {
-	const most = 256
-	return &ParseError{What: what, Text: string(text[:min(len(text), most)]), Pos: pos, Reason: reason}
 }
 
 // formatTime formats a time for an error message.

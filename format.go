@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/firnid/firn/internal/basen"
+	"github.com/firnid/firn/internal/short"
 )
 
 // A Format is a way to write IDs: in a number base with a given alphabet, or as
@@ -130,9 +131,9 @@ func ParseFormat(s string) (Format, error) {
 	if f, ok := formatNamed[s]; ok {
 		return f, nil
 	}
-	return 0, newParseError("format", []byte(s), -1,
-		"unknown format; the formats are dec, hex, bin, uuid, raw, base2 to base62 "+
-			"(base32 is Crockford's, base58 Bitcoin's) and, without leading zeros, flake2 to flake62")
+	return 0, &ParseError{What: "format", Text: short.Text(s), Pos: -1,
+		Reason: "unknown format; the formats are dec, hex, bin, uuid, raw, base2 to base62 " +
+			"(base32 is Crockford's, base58 Bitcoin's) and, without leading zeros, flake2 to flake62"}
 }
 
 // String returns the name of f, and "Format(n)" if f is not a format.
@@ -284,7 +285,7 @@ func hasHexPrefix(text []byte) bool {
 // many bits.
 func (f Format) parseError(what string, text []byte, bits int) *ParseError {
 	fail := func(pos int, format string, args ...any) *ParseError {
-		return newParseError(what, text, pos, fmt.Sprintf(format, args...))
+		return &ParseError{What: what, Text: short.Text(text), Pos: pos, Reason: fmt.Sprintf(format, args...)}
 	}
 	if err := f.CheckBits(bits); err != nil {
 		return fail(-1, "%s", strings.TrimPrefix(err.Error(), "firn: "))

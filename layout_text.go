@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/firnid/firn/internal/short"
 )
 
 // ParseLayout parses the text of a layout: PRESET[,KEY=VALUE…] or
@@ -47,7 +49,7 @@ import (
 func ParseLayout(s string) (Layout, error) {
 	l, err := parseLayout(s)
 	if err != nil {
-		return Layout{}, &ParseError{What: "layout", Text: s, Pos: -1, Reason: err.Error()}
+		return Layout{}, &ParseError{What: "layout", Text: short.Text(s), Pos: -1, Reason: err.Error()}
 	}
 	return l, nil
 }

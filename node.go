@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/firnid/firn/internal/short"
 )
 
 // The functions in this file determine a node ID without a store. None of them
@@ -25,7 +27,7 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 		return 0, err
 	}
 	fail := func(format string, a ...any) (uint64, error) {
-		return 0, &ParseError{What: "node", Text: s, Pos: -1, Reason: fmt.Sprintf(format, a...)}
+		return 0, &ParseError{What: "node", Text: short.Text(s), Pos: -1, Reason: fmt.Sprintf(format, a...)}
 	}
 	number := func(name, text string, most uint64) (uint64, error) {
 		n, err := strconv.ParseUint(text, 10, 64)
@@ -33,7 +35,7 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 		case err == nil && n <= most:
 			return n, nil
 		case err == nil || errors.Is(err, strconv.ErrRange):
-			return 0, &RangeError{name, text, "0", strconv.FormatUint(most, 10)}
+			return 0, &RangeError{name, short.Text(text), "0", strconv.FormatUint(most, 10)}
 		}
 		return fail("%s is not a number from 0 to %d%s", quoteShort(text), most, l.partsHint())
 	}

@@ -27,6 +27,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/short"
 )
 
 // A Kind is a type of things that IDs identify. Its prefix must be valid, see
@@ -201,10 +202,7 @@ func Parse[I firn.AnyID](prefix, text string) (id I, err error) {
 // this prefix: 13 digits for a firn.ID, or 26 for a firn.ID128.
 func Cut(text string) (prefix, digits string, err error) {
 	fail := func(pos int, format string, args ...any) (string, string, error) {
-		if len(text) > 200 {
-			text = strings.ToValidUTF8(text[:200], "")
-		}
-		return "", "", &firn.ParseError{What: "typed ID", Text: text, Pos: pos, Reason: fmt.Sprintf(format, args...)}
+		return "", "", &firn.ParseError{What: "typed ID", Text: short.Text(text), Pos: pos, Reason: fmt.Sprintf(format, args...)}
 	}
 	last := strings.LastIndexByte(text, '_')
 	if last >= 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/short"
 	"github.com/firnid/firn/typed"
 )
 
@@ -73,7 +74,7 @@ func parse[I firn.ID | firn.ID128](c *Codec, text string, unveil func(*Cipher, I
 // as long as that of the text.
 func (c *Codec) cipherOf(text string) (cipher *Cipher, masked string, err error) {
 	fail := func(format string, args ...any) (*Cipher, string, error) {
-		return nil, "", &firn.ParseError{What: "veiled ID", Text: text, Pos: -1, Reason: fmt.Sprintf(format, args...)}
+		return nil, "", &firn.ParseError{What: "veiled ID", Text: short.Text(text), Pos: -1, Reason: fmt.Sprintf(format, args...)}
 	}
 	number, ok := KeyNumber(text)
 	if !ok {
@@ -99,6 +100,6 @@ func asVeiledError(err error, text string) error {
 	if !ok {
 		parse = &firn.ParseError{Pos: -1, Reason: strings.TrimPrefix(err.Error(), "veil: ")}
 	}
-	parse.What, parse.Text = "veiled ID", text
+	parse.What, parse.Text = "veiled ID", short.Text(text)
 	return parse
 }
