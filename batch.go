@@ -39,18 +39,36 @@ type BatchOf[I AnyID] struct {
 }
 
 // BatchFromRuns returns the batch of the IDs in runs, for a Source that does
-// not make them itself. Runs without IDs are omitted. IDs are dropped where Len
-// would exceed the largest int.
-func BatchFromRuns[I AnyID](runs ...RunOf[I]) BatchOf[I] {
-	var b BatchOf[I]
-	for _, r := range runs {
-		r.Count = min(r.Count, math.MaxInt-b.n)
-		if r.Count > 0 {
-			b.runs = append(b.runs, r)
-			b.n += r.Count
+// not make them itself. A run that is empty, repeats its ID, has the ID 0 or
+// exceeds the greatest ID is an error, and so are more IDs than an int can
+// count. The caller ensures that no two runs have the same ID.
+func BatchFromRuns[I AnyID](runs ...RunOf[I]) (BatchOf[I], error) {
+	n := 0
+	for i, r := range runs {
+		_, narrow := any(r.First).(ID)
+		first := wideOf(&r.First)
+		hi, lo := bits.Mul64(r.Step, uint64(r.Count)-1)
+		_, carry := bits.Add64(first.lo, lo, 0)
+		hi, carry = bits.Add64(first.hi, hi, carry)
+		wrong := ""
+		switch {
+		case r.Count < 1:
+			wrong = fmt.Sprintf("has %d IDs", r.Count)
+		case first.isZero():
+			wrong = "has the ID 0, which is never made"
+		case r.Step == 0 && r.Count > 1:
+			wrong = "has a step of 0 and would repeat its ID"
+		case carry > 0 || narrow && hi > 0:
+			wrong = "exceeds the greatest ID"
+		case r.Count > math.MaxInt-n:
+			wrong = "has more IDs than a batch can hold"
 		}
+		if wrong != "" {
+			return BatchOf[I]{}, fmt.Errorf("firn: run %d of %d %s", i+1, len(runs), wrong)
+		}
+		n += r.Count
 	}
-	return b
+	return BatchOf[I]{runs: slices.Clone(runs), n: n}, nil
 }
 
 // newBatch returns the batch of n slots.

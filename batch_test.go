@@ -5,8 +5,11 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // Runs across ticks for every order of the fields: the same 10 slots, starting
@@ -30,8 +33,9 @@ func TestRuns(t *testing.T) {
 		if got := slices.Collect(b.All()); !slices.Equal(got, walked) {
 			t.Errorf("%s: All = %v, want %v", layout, got, walked)
 		}
-		if got := BatchFromRuns(b.Runs()...); !slices.Equal(slices.Collect(got.All()), walked) || got.Len() != 10 {
-			t.Errorf("%s: Runs = %v, want those of %v", layout, b.Runs(), walked)
+		got, err := BatchFromRuns(b.Runs()...)
+		if !slices.Equal(slices.Collect(got.All()), walked) || got.Len() != 10 || err != nil {
+			t.Errorf("%s: Runs = %v, %v, want those of %v", layout, b.Runs(), err, walked)
 		}
 		if got := b.Runs(); !slices.Equal(got, want) {
 			t.Errorf("%s: Runs = %v, want %v", layout, got, want)
@@ -58,10 +62,11 @@ func TestAppendRaw(t *testing.T) {
 		l := MustParseLayout(layout)
 		testAppendRaw(t, layout, newBatch[ID128](newComposer(&l, 0), 5, 20), Raw.Append128)
 	}
-	testAppendRaw(t, "runs", BatchFromRuns(Run{1, 1, 3}, Run{9, 0, 1}, Run{math.MaxUint64 - 1, 1, 2}, Run{4, math.MaxUint64, 3}), Raw.Append)
-	testAppendRaw(t, "wide runs", BatchFromRuns(
+	testAppendRaw(t, "runs", must.Get(BatchFromRuns(Run{1, 1, 3}, Run{9, 0, 1}, Run{math.MaxUint64 - 1, 1, 2},
+		Run{4, 1 << 62, 3}))(t), Raw.Append)
+	testAppendRaw(t, "wide runs", must.Get(BatchFromRuns(
 		RunOf[ID128]{ID128FromUint64s(1, math.MaxUint64), 1, 3},
-		RunOf[ID128]{ID128FromUint64s(7, 9), 1 << 63, 5}), Raw.Append128)
+		RunOf[ID128]{ID128FromUint64s(7, 9), 1 << 63, 5}))(t), Raw.Append128)
 	testAppendRaw(t, "zero", Batch{}, Raw.Append)
 }
 
@@ -124,16 +129,45 @@ func (c *counter) NextBatch(ctx context.Context, n int) (Batch, error) {
 	c.fetched++
 	first := c.next
 	c.next += ID(n)
-	return BatchFromRuns(Run{first, 1, n}), nil
+	return BatchFromRuns(Run{first, 1, n})
 }
 
-// A batch from the network cannot exceed the limits.
-func TestBatchFromTooManyRuns(t *testing.T) {
-	b := BatchFromRuns(Run{1, 1, math.MaxInt}, Run{2, 1, math.MaxInt}, Run{3, 1, -1})
-	if b.Len() != math.MaxInt || len(b.Runs()) != 1 {
-		t.Errorf("Len = %d in %d runs", b.Len(), len(b.Runs()))
+// A batch from the network has no ID 0, and none that wraps around or repeats.
+func TestBatchFromRuns(t *testing.T) {
+	greatest, top := ID128FromUint64s(math.MaxUint64, math.MaxUint64), ID128FromUint64s(0, math.MaxUint64)
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{errOf(BatchFromRuns[ID]()), ""},
+		{errOf(BatchFromRuns(Run{math.MaxUint64 - 2, 1, 3}, Run{First: 1, Count: 1})), ""},
+		{errOf(BatchFromRuns(Run{math.MaxUint64 - 2, 1, 4})), "run 1 of 1 exceeds"},
+		{errOf(BatchFromRuns(Run{4, math.MaxUint64, 2})), "exceeds"},
+		{errOf(BatchFromRuns(Run{4, 1 << 60, math.MaxInt})), "exceeds"},
+		{errOf(BatchFromRuns(Run{1, 1, 1}, Run{0, 1, 1})), "run 2 of 2 has the ID 0"},
+		{errOf(BatchFromRuns(Run{5, 0, 3})), "repeat"},
+		{errOf(BatchFromRuns(Run{5, 1, 0})), "has 0 IDs"},
+		{errOf(BatchFromRuns(Run{5, 1, math.MinInt})), "has -9223372036854775808 IDs"},
+		{errOf(BatchFromRuns(Run{1, 1, math.MaxInt}, Run{2, 1, 1})), "more IDs than a batch"},
+		{errOf(BatchFromRuns(RunOf[ID128]{top, math.MaxUint64, math.MaxInt})), ""},
+		{errOf(BatchFromRuns(RunOf[ID128]{greatest, 1, 1})), ""},
+		{errOf(BatchFromRuns(RunOf[ID128]{greatest, 1, 2})), "exceeds"},
+		{errOf(BatchFromRuns(RunOf[ID128]{Step: 1, Count: 1})), "the ID 0"},
+	} {
+		if (c.err == nil) != (c.want == "") || c.err != nil && !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("got %v, want %q", c.err, c.want)
+		}
 	}
-	if _, err := NewPrefetcher(once[ID]{b}, &PrefetchOptions{Count: 10}).Next(t.Context()); err == nil {
+	runs := []Run{{5, 1, 2}}
+	b := must.Get(BatchFromRuns(runs...))(t)
+	runs[0].First = 9
+	if got := slices.Collect(b.All()); !slices.Equal(got, []ID{5, 6}) {
+		t.Errorf("a batch changed with the slice it was made from: %v", got)
+	}
+	large := must.Get(BatchFromRuns(Run{1, 1, math.MaxInt}))(t)
+	if _, err := NewPrefetcher(once[ID]{large}, &PrefetchOptions{Count: 10}).Next(t.Context()); err == nil {
 		t.Error("a prefetcher took more than it asked for")
 	}
 }
+
+func errOf[T any](_ T, err error) error { return err }

@@ -345,7 +345,7 @@ func milliseconds(ms int64) time.Duration {
 	return time.Duration(min(max(ms, -most), most)) * time.Millisecond
 }
 
-// A countingSource returns consecutive numbers. It stops after a number of
+// A countingSource returns consecutive numbers from 1, as no ID is 0. It stops after a number of
 // fetches, so that a prefetcher that never has enough fails instead of running
 // forever.
 type countingSource struct {
@@ -358,9 +358,9 @@ func (s *countingSource) NextBatch(ctx context.Context, n int) (firn.Batch, erro
 	if s.fetches++; s.fetches > s.most {
 		return firn.Batch{}, fmt.Errorf("fetched %d times", s.fetches)
 	}
-	first := s.next
+	first := s.next + 1
 	s.next += firn.ID(n)
-	return firn.BatchFromRuns(firn.Run{First: first, Step: 1, Count: n}), nil
+	return firn.BatchFromRuns(firn.Run{First: first, Step: 1, Count: n})
 }
 
 // checkPrefetchRows runs a prefetcher through each row, in fake time.
@@ -392,8 +392,8 @@ func checkPrefetchRows(t *testing.T, data []byte) int {
 				t.Helper()
 				before := source.fetches
 				id, err := p.Next(t.Context())
-				if fetched := source.fetches - before; err != nil || id != wantID || fetched > 1 || fetched == 1 != wantFetched {
-					t.Errorf("%s, %s: Next() = %v, %v after %d fetches, want %v, fetched %v", row.ID, what, id, err, fetched, wantID, wantFetched)
+				if fetched := source.fetches - before; err != nil || id != wantID+1 || fetched > 1 || fetched == 1 != wantFetched {
+					t.Errorf("%s, %s: Next() = %v, %v after %d fetches, want %v, fetched %v", row.ID, what, id, err, fetched, wantID+1, wantFetched)
 				}
 			}
 			if row.Quirks != nil {

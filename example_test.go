@@ -272,9 +272,9 @@ func ExamplePrefetcher() {
 
 // A compact answer of a server, expanded into IDs.
 func ExampleRun() {
-	batch := firn.BatchFromRuns(firn.Run{First: 1000, Step: 8, Count: 3}, firn.Run{First: 5000, Step: 8, Count: 2})
-	fmt.Println(batch.Len(), slices.Collect(batch.All()))
-	// Output: 5 [1000 1008 1016 5000 5008]
+	batch, err := firn.BatchFromRuns(firn.Run{First: 1000, Step: 8, Count: 3}, firn.Run{First: 5000, Step: 8, Count: 2})
+	fmt.Println(batch.Len(), slices.Collect(batch.All()), err)
+	// Output: 5 [1000 1008 1016 5000 5008] <nil>
 }
 
 // A clock that is an hour behind after a restart: the error shows the problem,

@@ -50,7 +50,7 @@ func (s *limitedSource) NextBatch(_ context.Context, n int) (firn.Batch, error) 
 	time.Sleep(time.Until(s.free))
 	first := s.next + 1
 	s.next += uint64(n)
-	return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
+	return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n})
 }
 
 // drainLimited takes n IDs as fast as they arrive, and returns how long that

@@ -47,7 +47,7 @@ func (s *scriptedSource) NextBatch(ctx context.Context, n int) (Batch, error) {
 	if err != nil {
 		return Batch{}, err
 	}
-	return BatchFromRuns(Run{first, 1, n}), nil
+	return BatchFromRuns(Run{first, 1, n})
 }
 
 // fail makes later fetches fail, or succeed again. It discards the recorded
@@ -154,7 +154,7 @@ func TestPrefetcherGrowsAndShrinks(t *testing.T) {
 		p := started(t, fetchFunc(func(_ context.Context, n int) (Batch, error) {
 			asked = append(asked, n)
 			time.Sleep(time.Duration(n) * time.Millisecond)
-			return BatchFromRuns(Run{1, 1, n}), nil
+			return BatchFromRuns(Run{1, 1, n})
 		}), &PrefetchOptions{Count: 10, MaxCount: 1000, Validity: -1})
 		var all sync.WaitGroup
 		for range 40 {
@@ -255,7 +255,7 @@ func TestPrefetcherShortValidity(t *testing.T) {
 		fetches++
 		asked <- true
 		<-answer
-		return BatchFromRuns(Run{ID(fetches), 1, 1}), nil
+		return BatchFromRuns(Run{ID(fetches), 1, 1})
 	}), &PrefetchOptions{Count: 10, Validity: 1})
 	if _, err := p.TryNext(); err != ErrExhausted {
 		t.Errorf("TryNext() = %v", err)
@@ -474,7 +474,7 @@ func TestPrefetcherClose(t *testing.T) {
 		until := make(chan struct{})
 		p := NewPrefetcher(fetchFunc(func(context.Context, int) (Batch, error) { // ignores its context
 			<-until
-			return BatchFromRuns(Run{1, 1, 1}), nil
+			return BatchFromRuns(Run{1, 1, 1})
 		}), nil)
 		p.TryNext()
 		if err := p.Close(ended); !errors.Is(err, context.Canceled) {
@@ -636,7 +636,7 @@ func TestPrefetcherWhoFetches(t *testing.T) {
 			fetch := len(byCalls)
 			if fetch == 4 { // ignores its context
 				time.Sleep(time.Second)
-				return BatchFromRuns(Run{ID(10 * fetch), 1, n}), nil
+				return BatchFromRuns(Run{ID(10 * fetch), 1, n})
 			}
 			select {
 			case <-time.After(time.Second):
@@ -646,7 +646,7 @@ func TestPrefetcherWhoFetches(t *testing.T) {
 			if fetch == 2 {
 				return Batch{}, down
 			}
-			return BatchFromRuns(Run{ID(10 * fetch), 1, n}), nil
+			return BatchFromRuns(Run{ID(10 * fetch), 1, n})
 		}), &PrefetchOptions{Count: 2, MaxCount: 2, Validity: time.Minute})
 		next := func(limit time.Duration) (ID, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -680,7 +680,7 @@ func TestPrefetcherWhoFetches(t *testing.T) {
 // that fetches ends with its goroutine.
 func TestPrefetcherOfABadSource(t *testing.T) {
 	for name, source := range map[string]Source{
-		"empty": once[ID]{}, "too much": once[ID]{BatchFromRuns(Run{1, 1, 101})},
+		"empty": once[ID]{}, "too much": once[ID]{must.Get(BatchFromRuns(Run{1, 1, 101}))(t)},
 		"goexit": fetchFunc(func(context.Context, int) (Batch, error) { runtime.Goexit(); return Batch{}, nil }),
 	} {
 		p := NewPrefetcher(source, nil)
@@ -853,11 +853,12 @@ func TestPrefetcherRuns(t *testing.T) {
 		"mixed": append([]Run{{1, 1, 500}}, many...), "descending": {{1 << 63, 1 << 40, 100}, {7, 5, 100}},
 		"top": {{1<<64 - 64, 1, 64}},
 	} {
-		checkPrefetched(t, name, BatchFromRuns(runs...))
+		checkPrefetched(t, name, must.Get(BatchFromRuns(runs...))(t))
 	}
 	wide := ID128FromUint64s(1, 1<<64-10)
-	checkPrefetched(t, "carry", BatchFromRuns(RunOf[ID128]{wide, 1 << 60, 16}))
-	checkPrefetched(t, "too wide for a stretch", BatchFromRuns(RunOf[ID128]{wide, 1 << 60, 100}, RunOf[ID128]{ID128{15: 1}, 1, 100}))
+	checkPrefetched(t, "carry", must.Get(BatchFromRuns(RunOf[ID128]{wide, 1 << 60, 16}))(t))
+	checkPrefetched(t, "too wide for a stretch", must.Get(BatchFromRuns(
+		RunOf[ID128]{wide, 1 << 60, 100}, RunOf[ID128]{ID128{15: 1}, 1, 100}))(t))
 }
 
 func checkPrefetched[I AnyID](t *testing.T, name string, batch BatchOf[I]) {
@@ -916,7 +917,7 @@ func TestPrefetcherLingers(t *testing.T) {
 			stack := make([]byte, 64)
 			name, _, _ := strings.Cut(string(stack[:runtime.Stack(stack, false)]), "[")
 			goroutines[name] = true
-			return BatchFromRuns(Run{First: 1, Step: 1, Count: n}), nil
+			return BatchFromRuns(Run{First: 1, Step: 1, Count: n})
 		})
 		p := NewPrefetcher(s, &PrefetchOptions{Count: 10, MaxCount: 10})
 		for want := 1; want <= 3; want++ {

@@ -35,40 +35,28 @@ func numberOf[I firn.AnyID](id I) firn.ID128 {
 	return firn.ID128{}
 }
 
-// lastOf returns the number of the last ID of a run, and whether it fits an ID.
-func lastOf[I firn.AnyID](r firn.RunOf[I]) (last firn.ID128, ok bool) {
+// lastOf returns the number of the last ID of a run of a batch.
+func lastOf[I firn.AnyID](r firn.RunOf[I]) firn.ID128 {
 	hi, lo := numberOf(r.First).Uint64s()
 	over, by := bits.Mul64(r.Step, uint64(r.Count)-1)
 	lo, carry := bits.Add64(lo, by, 0)
-	hi, carry = bits.Add64(hi, over, carry)
-	return firn.ID128FromUint64s(hi, lo), carry == 0 && (idSize[I]() == 16 || hi == 0)
+	return firn.ID128FromUint64s(hi+over+carry, lo)
 }
 
-// checkRuns returns an error unless runs have count IDs, each of them once. In
-// most layouts runs ascend. In a layout whose time is not on top, they come in
-// any order and may be interleaved.
-func checkRuns[I firn.AnyID](runs []firn.RunOf[I], count int) error {
-	type span struct{ first, last firn.ID128 }
-	total, spans := 0, make([]span, len(runs))
-	for i, r := range runs {
-		last, fits := lastOf(r)
-		spans[i] = span{numberOf(r.First), last}
-		switch {
-		case r.Count < 1:
-			return fmt.Errorf("a run has %d IDs", r.Count)
-		case spans[i].first.IsZero():
-			return errors.New("it has the ID 0, which is never made")
-		case r.Step == 0:
-			return errors.New("a run has a step of 0 and would repeat its ID")
-		case r.Count > count-total:
-			return fmt.Errorf("it has more IDs than the %d requested", count)
-		case !fits:
-			return errors.New("a run exceeds the greatest ID")
-		}
-		total += r.Count
+// batchOf returns the batch of runs, or an error unless it has count IDs, each
+// of them once. In most layouts runs ascend. In a layout whose time is not on
+// top, they come in any order and may be interleaved.
+func batchOf[I firn.AnyID](runs []firn.RunOf[I], count int) (b firn.BatchOf[I], err error) {
+	if b, err = firn.BatchFromRuns(runs...); err != nil {
+		return b, err
 	}
-	if total != count {
-		return fmt.Errorf("it has %d IDs, not the %d requested", total, count)
+	if b.Len() != count {
+		return b, fmt.Errorf("it has %d IDs, not the %d requested", b.Len(), count)
+	}
+	type span struct{ first, last firn.ID128 }
+	spans := make([]span, len(runs))
+	for i, r := range runs {
+		spans[i] = span{numberOf(r.First), lastOf(r)}
 	}
 	slices.SortFunc(spans, func(a, b span) int { return a.first.Compare(b.first) })
 	apart := true
@@ -76,14 +64,14 @@ func checkRuns[I firn.AnyID](runs []firn.RunOf[I], count int) error {
 		apart = apart && spans[i-1].last.Compare(spans[i].first) < 0
 	}
 	if apart {
-		return nil
+		return b, nil
 	}
-	ids := slices.Collect(firn.BatchFromRuns(runs...).All())
+	ids := slices.Collect(b.All())
 	slices.SortFunc(ids, func(a, b I) int { return numberOf(a).Compare(numberOf(b)) })
 	if len(slices.Compact(ids)) < count {
-		return errors.New("it contains an ID twice")
+		return b, errors.New("it contains an ID twice")
 	}
-	return nil
+	return b, nil
 }
 
 // maxAnswerSize returns the maximum size of an answer with runs of n IDs in

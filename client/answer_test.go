@@ -30,12 +30,12 @@ func TestRuns(t *testing.T) {
 		runsJSON([3]uint64{1<<64 - 3, 1, 3}):               {1<<64 - 3, 1<<64 - 2, 1<<64 - 1},
 		" {\n\"x\" : [1, {\"runs\":2}],\"runs\":[ {\"count\" : 1 ,\"first\":\"" + hexID(1) + "\",\"y\":null,\"step\":\"1\"}\t]}\r\n ": {1},
 	} {
-		runs, err := readJSON[firn.ID]([]byte(text), len(want))
+		b, err := readJSON[firn.ID]([]byte(text), len(want))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got := slices.Collect(firn.BatchFromRuns(runs...).All()); !slices.Equal(got, want) {
+		if got := slices.Collect(b.All()); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}
@@ -50,11 +50,11 @@ var badAnswers = map[string]string{
 	`{"runs":[{}]}`:                    "not an ID of 16",
 	`{"runs":[]}{}`:                    "invalid character",
 	runsJSON([3]uint64{1, 1, 2}):       "2 IDs, not the 3",
-	runsJSON([3]uint64{1, 1, 4}):       "more IDs than the 3",
+	runsJSON([3]uint64{1, 1, 4}):       "4 IDs, not the 3",
 	runsJSON([3]uint64{1, 1, 1 << 63}): "cannot unmarshal number",
 	runsJSON([3]uint64{0, 1, 3}):       "ID 0",
 	runsJSON([3]uint64{1, 0, 3}):       "step of 0",
-	runsJSON([3]uint64{1, 1, 3}, [3]uint64{9, 1, 0}):                               "run has 0 IDs",
+	runsJSON([3]uint64{1, 1, 3}, [3]uint64{9, 1, 0}):                               "run 2 of 2 has 0 IDs",
 	runsJSON([3]uint64{1<<64 - 2, 1, 3}):                                           "greatest ID",
 	runsJSON([3]uint64{2, 1<<64 - 1, 3}):                                           "greatest ID",
 	runsJSON([3]uint64{1, 1, 2}, [3]uint64{2, 1, 1}):                               "twice", // overlap
@@ -63,7 +63,7 @@ var badAnswers = map[string]string{
 	`{"runs":[{"first":"1","step":"1","count":3}]}`:                                "16 hexadecimal digits",
 	`{"runs":[{"first":"-00000000000000a","step":"1","count":3}]}`:                 "is a sign",
 	`{"runs":[{"first":"00000000000000000000000000000001","step":"1","count":3}]}`: "Sequencer128",
-	`{"runs":[{"first":"0000000000000001","step":"1","count":-3}]}`:                "run has -3 IDs",
+	`{"runs":[{"first":"0000000000000001","step":"1","count":-3}]}`:                "run 1 of 1 has -3 IDs",
 	`{"runs":[{"first":"0000000000000001","count":3}]}`:                            "step of 0",
 }
 
@@ -86,12 +86,12 @@ func TestBadAnswers(t *testing.T) {
 }
 
 // readJSON reads an answer.
-func readJSON[I firn.AnyID](data []byte, count int) ([]firn.RunOf[I], error) {
+func readJSON[I firn.AnyID](data []byte, count int) (b firn.BatchOf[I], err error) {
 	runs, err := parseRuns[I](data)
 	if err == nil {
-		err = checkRuns(runs, count)
+		b, err = batchOf(runs, count)
 	}
-	return runs, err
+	return b, err
 }
 
 // An accepted answer has exactly the requested number of IDs, none of them 0 or
@@ -111,19 +111,21 @@ func FuzzAnswer(f *testing.F) {
 }
 
 func fuzzAnswer[I firn.AnyID](t *testing.T, data []byte, count int) {
-	if runs, err := readJSON[I](data, count); err == nil {
-		checkAnswer(t, runs, count)
+	if b, err := readJSON[I](data, count); err == nil {
+		checkAnswer(t, b, count)
 	}
 	count = len(data) / idSize[I]()
-	if runs, err := parsePacked[I](data, count); err == nil && checkRuns(runs, count) == nil {
-		checkAnswer(t, runs, count)
+	if runs, err := parsePacked[I](data, count); err == nil {
+		if b, err := batchOf(runs, count); err == nil {
+			checkAnswer(t, b, count)
+		}
 	}
 }
 
-func checkAnswer[I firn.AnyID](t *testing.T, runs []firn.RunOf[I], count int) {
+func checkAnswer[I firn.AnyID](t *testing.T, b firn.BatchOf[I], count int) {
 	seen := make(map[I]bool)
 	var zero I
-	for id := range firn.BatchFromRuns(runs...).All() {
+	for id := range b.All() {
 		if id == zero || seen[id] {
 			t.Fatalf("%v is 0 or there twice", id)
 		}

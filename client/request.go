@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/firnid/firn"
 )
@@ -32,10 +33,10 @@ func (s *SequencerOf[I]) request(ctx context.Context, a attempt) (b firn.BatchOf
 	if err != nil {
 		return b, err
 	}
-	if err := checkRuns(runs, a.count); err != nil {
-		return b, s.answerErrorf(to, "%v", err)
+	if b, err = batchOf(runs, a.count); err != nil {
+		return b, s.answerErrorf(to, "%s", strings.TrimPrefix(err.Error(), "firn: "))
 	}
-	return firn.BatchFromRuns(runs...), nil
+	return b, nil
 }
 
 // answerErrorf returns the error of an answer other than the requested IDs.

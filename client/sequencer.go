@@ -176,7 +176,7 @@ func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I],
 		}
 		runs = append(runs, b.Runs()...)
 	}
-	return firn.BatchFromRuns(runs...), nil
+	return firn.BatchFromRuns(runs...)
 }
 
 // waitFor waits until nothing runs or ctx is done.

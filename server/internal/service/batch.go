@@ -40,13 +40,17 @@ type Batch struct {
 	ids128 firn.BatchOf[firn.ID128] // of a 128-bit layout
 }
 
-// BatchOf returns a batch as a Batch, or an error if it has not n IDs.
-func BatchOf[I firn.AnyID](l *firn.Layout, b firn.BatchOf[I], n int) (out Batch, err error) {
-	err = setBatch(&out, l, &b, n)
+// BatchOf returns the Batch of runs, or an error if it has not n IDs.
+func BatchOf[I firn.AnyID](l *firn.Layout, runs []firn.RunOf[I], n int) (out Batch, err error) {
+	b, err := firn.BatchFromRuns(runs...)
+	if err == nil {
+		err = setBatch(&out, l, &b, n)
+	}
 	return out, err
 }
 
-// setBatch is BatchOf without copies on the stack: see Front.Take.
+// setBatch sets out to a batch, or returns an error if that has not n IDs. It
+// makes no copies on the stack: see Front.Take.
 func setBatch[I firn.AnyID](out *Batch, l *firn.Layout, b *firn.BatchOf[I], n int) error {
 	if b.Len() != n {
 		return fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n)

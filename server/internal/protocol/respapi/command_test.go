@@ -215,7 +215,7 @@ func TestIncrPipelined(t *testing.T) {
 	source := servicetest.Open(func(_ context.Context, n int) (firn.Batch, error) {
 		first := next
 		next += uint64(n)
-		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
+		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n})
 	})
 	all := values(t, talk(NewServer(Config{Front: service.Front{Backend: source}}), strings.Repeat(line("INCR a"), 1000)+line("PING")))
 	if len(all) != 1001 || all[1000].text != "PONG" {

@@ -31,7 +31,7 @@ func counting() service.Backend {
 	var last atomic.Uint64
 	return servicetest.Open(func(_ context.Context, n int) (firn.Batch, error) {
 		end := last.Add(uint64(n))
-		return firn.BatchFromRuns(firn.Run{First: firn.ID(end - uint64(n) + 1), Step: 1, Count: n}), nil
+		return firn.BatchFromRuns(firn.Run{First: firn.ID(end - uint64(n) + 1), Step: 1, Count: n})
 	})
 }
 

@@ -243,7 +243,7 @@ func waiting(d time.Duration) servicetest.Source {
 		}
 		select {
 		case <-time.After(d):
-			return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n}), nil
+			return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n})
 		case <-ctx.Done():
 			return firn.Batch{}, ctx.Err()
 		}

@@ -75,7 +75,7 @@ func TestTransactionCutAnywhere(t *testing.T) {
 	taken := 0
 	s := NewServer(Config{Front: service.Front{Backend: servicetest.Open(func(_ context.Context, n int) (firn.Batch, error) {
 		taken += n
-		return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n}), nil
+		return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n})
 	})}})
 	in := line("MULTI") + strings.Repeat(line("INCR a"), 20) + line("NEXT a 100") + line("NEXTB b 7") + "NEXT a\r\n" + line("EXEC")
 	for i := range len(in) {

@@ -145,7 +145,7 @@ func newGated() *gatedBackend {
 			}
 		}
 		first := uint64(s.given.Add(int64(n))) - uint64(n) + 1
-		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
+		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n})
 	})
 	return s
 }

@@ -249,11 +249,9 @@ func (p *Peers) ask(ctx context.Context, to *peer, name string, l *firn.Layout, 
 // unpack returns n packed IDs of a layout as a batch.
 func unpack(l *firn.Layout, packed []byte, n int) (service.Batch, error) {
 	if l.Bits() == 128 {
-		runs := runsOf(packed, 16, func(b []byte) firn.ID128 { return firn.ID128(b) })
-		return service.BatchOf(l, firn.BatchFromRuns(runs...), n)
+		return service.BatchOf(l, runsOf(packed, 16, func(b []byte) firn.ID128 { return firn.ID128(b) }), n)
 	}
-	runs := runsOf(packed, 8, func(b []byte) firn.ID { return firn.ID(binary.BigEndian.Uint64(b)) })
-	return service.BatchOf(l, firn.BatchFromRuns(runs...), n)
+	return service.BatchOf(l, runsOf(packed, 8, func(b []byte) firn.ID { return firn.ID(binary.BigEndian.Uint64(b)) }), n)
 }
 
 // runsOf returns packed IDs of a size as few runs.
