@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/firnid/firn/internal/basen"
@@ -58,43 +59,49 @@ const (
 
 // A formatInfo is what is known of a Format.
 type formatInfo struct {
-	name  string
+	name  string     // "base" or "flake" for those without a constant
 	base  basen.Base // not for UUID and Raw
 	fixed bool
+	n     int // the number behind the name, or 0
 }
 
-// formats has the constants above and the other bases, and formatNamed their
-// names.
-var formats, formatNamed = makeFormats()
+// formats has the constants above and the other bases.
+var formats = makeFormats()
 
-func makeFormats() (all []formatInfo, named map[string]Format) {
-	all = []formatInfo{
-		Decimal: {"dec", basen.Boundary(10), false},
-		Hex:     {"hex", basen.Hex(), true},
-		Binary:  {"bin", basen.Boundary(2), true},
-		Base32:  {"base32", basen.Crockford(), true},
-		Base36:  {"base36", basen.Boundary(36), true},
-		Base58:  {"base58", basen.Bitcoin(), true},
-		Base62:  {"base62", basen.Boundary(62), true},
-		UUID:    {"uuid", basen.Base{}, true},
-		Raw:     {"raw", basen.Base{}, true},
-	}
+func makeFormats() []formatInfo {
+	all := append(make([]formatInfo, 0, 2*basen.Max), []formatInfo{
+		Decimal: {"dec", basen.Boundary(10), false, 0},
+		Hex:     {"hex", basen.Hex(), true, 0},
+		Binary:  {"bin", basen.Boundary(2), true, 0},
+		Base32:  {"base32", basen.Crockford(), true, 0},
+		Base36:  {"base36", basen.Boundary(36), true, 0},
+		Base58:  {"base58", basen.Bitcoin(), true, 0},
+		Base62:  {"base62", basen.Boundary(62), true, 0},
+		UUID:    {"uuid", basen.Base{}, true, 0},
+		Raw:     {"raw", basen.Base{}, true, 0},
+	}...)
 	for n := basen.Min; n <= basen.Max; n++ {
 		switch n {
 		case 2, 32, 36, 58, 62: // are above
 		default:
-			all = append(all, formatInfo{fmt.Sprint("base", n), basen.Boundary(n), true})
+			all = append(all, formatInfo{"base", basen.Boundary(n), true, n})
 		}
 		if n != 10 { // is dec
-			all = append(all, formatInfo{fmt.Sprint("flake", n), basen.Boundary(n), false})
+			all = append(all, formatInfo{"flake", basen.Boundary(n), false, n})
 		}
 	}
-	named = map[string]Format{"base2": Binary, "flake10": Decimal}
-	for i, info := range all {
-		named[info.name] = Format(i)
-	}
-	return all, named
+	return all
 }
+
+// formatNamed returns the formats by name. Most programs need few of the names,
+// or none, so they are not made at the start of each.
+var formatNamed = sync.OnceValue(func() map[string]Format {
+	named := map[string]Format{"base2": Binary, "flake10": Decimal}
+	for f := range Format(len(formats)) {
+		named[f.String()] = f
+	}
+	return named
+})
 
 // base returns the digits of f. It reports false for UUID and Raw, which are
 // not number bases, and for an invalid Format.
@@ -128,7 +135,7 @@ func (f Format) CheckBits(bits int) error {
 // ParseFormat returns the format with that name; see Format. Names are
 // lower-case. The error is a *ParseError that lists the names.
 func ParseFormat(s string) (Format, error) {
-	if f, ok := formatNamed[s]; ok {
+	if f, ok := formatNamed()[s]; ok {
 		return f, nil
 	}
 	return 0, &ParseError{What: "format", Text: short.Text(s), Pos: -1,
@@ -141,7 +148,11 @@ func (f Format) String() string {
 	if int(f) >= len(formats) {
 		return "Format(" + strconv.Itoa(int(f)) + ")"
 	}
-	return formats[f].name
+	info := &formats[f]
+	if info.n == 0 {
+		return info.name
+	}
+	return info.name + strconv.Itoa(info.n)
 }
 
 // MarshalText returns the name of f. It is an error if f is not a format.
