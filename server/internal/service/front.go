@@ -66,18 +66,18 @@ func (f *Front) Limited(ctx context.Context) (context.Context, context.CancelFun
 // would cost an allocation, even if the function is nil.
 type IssueFunc func(ctx context.Context, c *auth.Credentials, name string, b Batch)
 
-// ParseCount reads the number of IDs of a request.
+// ParseCount reads the number of IDs of a request. A number above the limit is
+// BatchTooLarge, after which clients ask for fewer.
 func (f *Front) ParseCount(text []byte) (n int, p *Problem) {
-	most := f.Limits.Count
 	for _, digit := range text {
-		if digit < '0' || digit > '9' || n > most {
+		if digit < '0' || digit > '9' {
 			n = 0
 			break
 		}
-		n = 10*n + int(digit-'0')
+		n = min(10*n+int(digit-'0'), MaxCount+1)
 	}
-	if n < 1 || n > most {
-		return 0, f.wrongCount(string(text))
+	if n < 1 || n > f.Limits.Count {
+		return 0, f.wrongCount(n, string(text))
 	}
 	return n, nil
 }
@@ -85,13 +85,17 @@ func (f *Front) ParseCount(text []byte) (n int, p *Problem) {
 // CheckCount is ParseCount for a number.
 func (f *Front) CheckCount(n int64) *Problem {
 	if n < 1 || n > int64(f.Limits.Count) {
-		return f.wrongCount(strconv.FormatInt(n, 10))
+		return f.wrongCount(int(min(n, MaxCount+1)), strconv.FormatInt(n, 10))
 	}
 	return nil
 }
 
-func (f *Front) wrongCount(text string) *Problem {
-	return Problemf(BadParameter, "count is %s: it must be a number from 1 to %d", textfmt.Quote(text), f.Limits.Count)
+func (f *Front) wrongCount(n int, text string) *Problem {
+	kind := BadParameter
+	if n > f.Limits.Count {
+		kind = BatchTooLarge
+	}
+	return Problemf(kind, "count is %s: it must be a number from 1 to %d", textfmt.Quote(text), f.Limits.Count)
 }
 
 // Allow returns nil if a client may perform an action on the named sequencer.

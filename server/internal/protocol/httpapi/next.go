@@ -44,6 +44,9 @@ func (h *Handler) parseNext(r *http.Request) (q nextRequest, p *service.Problem)
 	if q.Runs && (q.Format.Is(firn.Raw) || q.Format.IsVeiled()) {
 		errs.add("runs=true cannot be combined with format=%s, which does not form runs", q.Format)
 	}
+	if len(errs) == 1 && p != nil {
+		return q, p
+	}
 	if p := errs.problem(); p != nil {
 		return q, p
 	}

@@ -181,12 +181,13 @@ func TestNextRefusals(t *testing.T) {
 		layout  string
 	}{
 		{target: path + "?count=0", kind: service.BadParameter, texts: []string{`"0"`, "1 to 100000"}},
-		{target: path + "?count=100001", kind: service.BadParameter, texts: []string{`"100001"`, "1 to 100000"}},
+		{target: path + "?count=100001", kind: service.BatchTooLarge, texts: []string{`"100001"`, "1 to 100000"}},
+		{target: path + "?count=99999999999999999999x", kind: service.BadParameter, texts: []string{"1 to 100000"}},
 		{target: path + "?count=-1", kind: service.BadParameter, texts: []string{`"-1"`}},
 		{target: path + "?count=%2B1", kind: service.BadParameter, texts: []string{`"+1"`}},
 		{target: path + "?count=1e3", kind: service.BadParameter, texts: []string{`"1e3"`}},
 		{target: path + "?count=1.0", kind: service.BadParameter, texts: []string{`"1.0"`}},
-		{target: path + "?count=18446744073709551617", kind: service.BadParameter, texts: []string{"1 to 100000"}},
+		{target: path + "?count=18446744073709551617", kind: service.BatchTooLarge, texts: []string{"1 to 100000"}},
 		{target: path + "?count=", kind: service.BadParameter, texts: []string{"count has no value"}},
 		{target: path + "?count", kind: service.BadParameter, texts: []string{"count has no value"}},
 		{target: path + "?count=1&count=2", kind: service.BadParameter, texts: []string{"count is given twice"}},
@@ -201,6 +202,7 @@ func TestNextRefusals(t *testing.T) {
 		{target: path + "?runs=1", kind: service.BadParameter, texts: []string{`"1"`, "true or false"}},
 		{target: path + "?runs=true&format=raw", kind: service.BadParameter, texts: []string{"format=raw"}},
 		{target: path + "?count=0&runs=1&format=HEX&foo=1", kind: service.BadParameter, texts: []string{`count is "0"`, `runs is "1"`, `"HEX"`, `unknown parameter "foo"`}},
+		{target: path + "?count=100001&runs=1", kind: service.BadParameter, texts: []string{`count is "100001"`, `runs is "1"`}},
 		{target: path + "?count=0&runs=true&format=raw", kind: service.BadParameter, texts: []string{`count is "0"`, "format=raw"}},
 		{target: path + "?runs=true", kind: service.NoRuns, texts: []string{"ulid", "random"}, layout: "ulid"},
 		{target: path + "?runs=true", kind: service.NoRuns, texts: []string{"2^64"}, layout: "bits=time:48.seq:16.node:64"},

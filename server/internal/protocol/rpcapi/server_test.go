@@ -114,14 +114,17 @@ func TestNext(t *testing.T) {
 
 func TestNextProblems(t *testing.T) {
 	ids := firnv1.NewIDsClient(serve(t, Config{}))
-	for what, q := range map[string]*firnv1.NextRequest{
-		"count": {Count: service.MaxCount + 1}, "form": {Form: 7},
+	for what, tt := range map[string]struct {
+		q    *firnv1.NextRequest
+		kind string
+	}{
+		"count":     {&firnv1.NextRequest{Count: service.MaxCount + 1}, "batch-too-large"},
+		"form":      {&firnv1.NextRequest{Form: 7}, "bad-parameter"},
+		"sequencer": {&firnv1.NextRequest{Sequencer: "a b"}, "bad-name"},
 	} {
-		_, err := ids.Next(t.Context(), q)
-		wantField(t, what, err, "bad-parameter")
+		_, err := ids.Next(t.Context(), tt.q)
+		wantField(t, what, err, tt.kind)
 	}
-	_, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "a b"})
-	wantField(t, "sequencer", err, "bad-name")
 }
 
 // A gatedBackend gives IDs of one source for all names, once its gate is open,

@@ -203,6 +203,26 @@ func TestWideIDs(t *testing.T) {
 	})
 }
 
+// A client of a server with a small limit of IDs per request asks for fewer at
+// a time: a batch comes in parts, and fetches grow no further.
+func TestSmallLimit(t *testing.T) {
+	eachLanguage(t, func(t *testing.T, l language) {
+		l.command(t)
+		for _, s := range startServers(t, 1, "http", "--max-ids-per-call", "300") {
+			addresses := []string{s.url}
+			if l.name == "go" {
+				addresses = append(addresses, "firn"+strings.TrimPrefix(s.url, "http"))
+			}
+			for _, address := range addresses {
+				d := l.start(t, []string{address})
+				all := d.during(5000, func() {})
+				wantDistinct(t, append(all, d.ids("take", 1000)...))
+				d.ok("close")
+			}
+		}
+	})
+}
+
 // All clients draw from one sequencer at once, and no ID comes twice. With
 // FIRN_ALL=1, these are 10 million.
 func TestAllTogether(t *testing.T) {
