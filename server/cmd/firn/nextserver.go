@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,10 +39,15 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 		},
 	}
 	out := lines.NewWriter(n.app.stdout.Writer)
+	most := uint64(service.MaxCount)
 	for left := n.count; left > 0; {
-		count := min(left, service.MaxCount)
+		count := min(left, most)
 		answer, err := n.ask(ctx, asker, c.Token, count)
-		if err != nil {
+		switch {
+		case errors.Is(err, firn.ErrBatchTooLarge) && count > 1:
+			most = count / 2
+			continue
+		case err != nil:
 			return noIDs(ctx, err, n.name)
 		}
 		parts := bytes.SplitAfter(answer, []byte("\n"))
@@ -88,8 +94,13 @@ func (n *nextCmd) ask(ctx context.Context, c *http.Client, token string, count u
 	}
 	defer r.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
-	if err != nil || r.StatusCode == http.StatusOK && strings.HasPrefix(r.Header.Get("Content-Type"), accept) {
-		return body, err
+	switch isIDs := r.StatusCode == http.StatusOK && strings.HasPrefix(r.Header.Get("Content-Type"), accept); {
+	case err != nil:
+		return nil, err
+	case isIDs && !n.hasIDs(body, count):
+		return nil, fmt.Errorf("%s answered with something other than the requested %d IDs", n.server, count)
+	case isIDs:
+		return body, nil
 	}
 	kind, _, detail := service.ReadProblem(body)
 	if to := r.Header.Get("Location"); to != "" {
@@ -100,4 +111,13 @@ func (n *nextCmd) ask(ctx context.Context, c *http.Client, token string, count u
 	return nil, &client.Error{
 		Sequencer: n.name, Server: n.server, Status: r.StatusCode, Kind: client.Kind(kind), Detail: detail,
 	}
+}
+
+// hasIDs reports whether an answer has as many IDs as requested.
+func (n *nextCmd) hasIDs(answer []byte, count uint64) bool {
+	if n.format.Is(firn.Raw) {
+		size := uint64(len(answer))
+		return size == 8*count || size == 16*count
+	}
+	return uint64(bytes.Count(answer, []byte("\n"))) == count && bytes.HasSuffix(answer, []byte("\n"))
 }

@@ -18,6 +18,12 @@ func TestNextFromServer(t *testing.T) {
 	url := startServe(t, nil, "--layout", "uuidv7").url
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>Welcome") }))
 	defer other.Close()
+	narrow := startServe(t, nil, "--layout", "uuidv7", "--max-ids-per-call", "1000").url
+	short := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", r.Header.Get("Accept"))
+		fmt.Fprint(w, "12345678\n23456789\n")
+	}))
+	defer short.Close()
 	for _, row := range []struct {
 		args []string
 		code int
@@ -27,6 +33,9 @@ func TestNextFromServer(t *testing.T) {
 		{[]string{"-n", "100001", "--format", "hex"}, exitFine, `^([0-9a-f]{32}\n)+$`},
 		{[]string{"-n", "2", "--json"}, exitFine, `^(\{"id":"[0-9a-f-]{36}"\}\n){2}$`},
 		{[]string{"-n", "3", "--format", "raw"}, exitFine, ""},
+		{[]string{"-n", "5001", "--server", narrow}, exitFine, `^([0-9a-f-]{36}\n)+$`},
+		{[]string{"-n", "3", "--server", short.URL}, exitFailed, "3 IDs"},
+		{[]string{"-n", "3", "--server", short.URL, "--format", "raw"}, exitFailed, "3 IDs"},
 		{[]string{"--format", "typed"}, exitFailed, "no prefix"},
 		{[]string{"--layout", "uuidv7"}, exitMisuse, "the server decides"},
 		{[]string{"--sequencer", "a b"}, exitMisuse, "a b"},
