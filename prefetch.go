@@ -59,8 +59,10 @@ type PrefetchOptions struct {
 	// up before the next one arrived. Once fetching a batch takes less time
 	// than using half of one, callers no longer wait. The number stays the same
 	// if fetching twice as many IDs took nearly twice as long: the source then
-	// has a limited rate, and callers would only wait longer each time. It is
-	// halved when a batch grows too old before half of it was used.
+	// has a limited rate, and callers would only wait longer each time. It goes
+	// back to the last number that worked if a fetch of more IDs fails: the
+	// source may have a limit. It is halved when a batch grows too old before
+	// half of it was used.
 	Count int
 
 	// MaxCount is the maximum number of IDs to ask for; 0 means 10,000, or
@@ -144,8 +146,9 @@ func NewPrefetcher[I AnyID](source SourceOf[I], o *PrefetchOptions) *PrefetcherO
 // fetches, under its own context, and the others wait for it, each under
 // theirs.
 //
-// If a fetch fails, the calls for which it began fail. A call that arrived
-// while it was in progress waits for another one. If a fetch ends because the
+// If a fetch fails, the calls for which it began fail, unless the error matches
+// ErrBatchTooLarge and fewer IDs worked before: they are then fetched. A call
+// that arrived while it was in progress waits for another one. If a fetch ends because the
 // call that made it gave up, only that call fails, and the next fetch is made
 // in the background, where no caller's context ends it.
 //

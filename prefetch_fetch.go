@@ -20,6 +20,7 @@ type fetch[I AnyID] struct {
 	crash     string // the panic of the source, with its stack
 	abandoned bool   // the call that made it gave up
 	late      bool   // a call waits for it that should not have to; guarded by mu
+	tooLarge  bool   // the source said so, and the next fetch is smaller
 }
 
 // errNoReturn is the error of a fetch whose source ended the goroutine, as
@@ -77,7 +78,7 @@ func (p *PrefetcherOf[I]) awaitSome(ctx context.Context, dst []I) (int, error) {
 		}
 		// The failure of a fetch that began before this call, for another one,
 		// does not answer it.
-		if f.err != nil && !f.abandoned && (began || waited != nil) {
+		if f.err != nil && !f.abandoned && !f.tooLarge && (began || waited != nil) {
 			if p.ctx.Err() != nil {
 				return 0, ErrClosed
 			}
@@ -231,7 +232,12 @@ func (p *PrefetcherOf[I]) runFetch(ctx context.Context, f *fetch[I], dst []I) (n
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.fetching, p.abandoned = nil, f.abandoned || p.abandoned && f.err != nil
-		if !f.abandoned || isReason(f.err) {
+		if f.err != nil && !f.abandoned {
+			var smaller bool
+			p.count, smaller = p.growth.fail(f.count, p.count, p.minCount)
+			f.tooLarge = smaller && errors.Is(f.err, ErrBatchTooLarge)
+		}
+		if (!f.abandoned || isReason(f.err)) && !f.tooLarge {
 			p.lastErr = f.err
 		}
 		if !f.byCaller {

@@ -16,8 +16,8 @@ type growth struct {
 	skips int // how often growth is not tried yet
 }
 
-// maxSkips is how often growth is not tried after it did not help: a slow
-// fetch may have been an accident, and sources change.
+// maxSkips is how often growth is not tried after it did not help or failed: a
+// slow fetch may have been an accident, and sources change.
 const maxSkips = 256
 
 // record records how long a fetch took.
@@ -32,6 +32,18 @@ func (g *growth) record(count int, took time.Duration) {
 		g.half = g.shortest
 	}
 	g.count, g.shortest, g.fetches = count, took, 1
+}
+
+// fail returns the count to ask for after a fetch of n IDs failed, which is no
+// longer tried for a while if it was larger than the last one that worked:
+// perhaps the source has a limit. smaller reports whether the next fetch will
+// be smaller for that reason.
+func (g *growth) fail(n, count, minCount int) (next int, smaller bool) {
+	if g.count == 0 || n <= max(g.count, minCount) {
+		return count, false
+	}
+	g.skips = maxSkips
+	return max(g.count, minCount), true
 }
 
 // next returns the count to ask for after a caller had to wait, between

@@ -2,6 +2,8 @@ package firn_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -126,4 +128,88 @@ func TestPrefetcherGrowsAgain(t *testing.T) {
 			t.Errorf("without the rate the largest batch had %d IDs, want 10000", s.most())
 		}
 	})
+}
+
+// A refusingSource refuses more than a number of IDs at a time, and is far
+// away.
+type refusingSource struct {
+	most    int
+	refusal error
+	next    uint64
+	asked   int
+	refused int
+}
+
+func (s *refusingSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
+	time.Sleep(time.Millisecond)
+	s.asked++
+	if n > s.most {
+		s.refused++
+		return firn.Batch{}, s.refusal
+	}
+	first := s.next + 1
+	s.next += uint64(n)
+	return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
+}
+
+// A source that refuses large batches gets requests for as many IDs as worked,
+// and seldom for more. No call fails if its error says that the batch was too
+// large, and otherwise only that for which the fetch was.
+func TestPrefetcherOfASourceWithALimit(t *testing.T) {
+	for _, tt := range []struct {
+		refusal error
+		fail    bool
+	}{{fmt.Errorf("limit: %w", firn.ErrBatchTooLarge), false}, {errors.New("limit"), true}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &refusingSource{most: 300, refusal: tt.refusal}
+			p := firn.NewPrefetcher(s, nil)
+			defer p.Close(t.Context())
+			failed := 0
+			for range 200_000 {
+				if _, err := p.Next(t.Context()); err != nil {
+					failed++
+				}
+			}
+			if s.refused == 0 || s.refused > 1+s.asked/256 {
+				t.Errorf("%v: %d of %d fetches were refused, want one in %d", tt.refusal, s.refused, s.asked, 256)
+			}
+			if tt.fail && failed != s.refused || !tt.fail && failed > 0 {
+				t.Errorf("%v: %d calls failed, and %d fetches", tt.refusal, failed, s.refused)
+			}
+			if average := 200_000 / s.asked; average < 190 {
+				t.Errorf("%v: batches have %d IDs on average, want 200", tt.refusal, average)
+			}
+		})
+		// One that polls is told nothing that would end its loop.
+		synctest.Test(t, func(t *testing.T) {
+			s := &refusingSource{most: 300, refusal: tt.refusal}
+			p := firn.NewPrefetcher(s, nil)
+			defer p.Close(t.Context())
+			failed := 0
+			for got := 0; got < 20_000; {
+				switch _, err := p.TryNext(); {
+				case err == nil:
+					got++
+				case !errors.Is(err, firn.ErrExhausted):
+					failed++
+					fallthrough
+				default:
+					time.Sleep(time.Millisecond)
+				}
+			}
+			if s.refused == 0 || (failed > 0) != tt.fail {
+				t.Errorf("%v: %d fetches were refused, and TryNext failed %d times", tt.refusal, s.refused, failed)
+			}
+		})
+	}
+}
+
+// A source that refuses the first fetch has failed: there is no smaller one.
+func TestPrefetcherOfASourceThatRefuses(t *testing.T) {
+	s := &refusingSource{most: 50, refusal: firn.ErrBatchTooLarge}
+	p := firn.NewPrefetcher(s, nil)
+	defer p.Close(t.Context())
+	if _, err := p.Next(t.Context()); !errors.Is(err, firn.ErrBatchTooLarge) || s.asked != 1 {
+		t.Errorf("Next: %v after %d fetches, want %v after one", err, s.asked, firn.ErrBatchTooLarge)
+	}
 }
