@@ -51,6 +51,7 @@ func TestConfigFaults(t *testing.T) {
 		"both Token and TokenSource":               {Servers: one, Token: "x", TokenSource: func(context.Context) (string, error) { return "", nil }},
 		"the token has a character":                {Servers: one, Token: "x\ny"},
 		"both TLS and HTTPClient":                  {Servers: one, TLS: new(tls.Config), HTTPClient: http.DefaultClient},
+		"no server is http:// or https://":         {Servers: []string{"firn://b", "firns://c"}, HTTPClient: http.DefaultClient},
 		"no server is firns:// or https://":        {Servers: one, TLS: new(tls.Config)},
 		"the Timeout is -1ns":                      {Servers: one, Timeout: -1},
 		"a Count of 7 and a MaxCount of 6":         {Servers: one, Prefetch: &firn.PrefetchOptions{Count: 7, MaxCount: 6}},

@@ -41,8 +41,8 @@ type Config struct {
 	// system's root certificates and no client certificate.
 	TLS *tls.Config
 
-	// HTTPClient sends the requests over HTTP. It must be nil if TLS is set or
-	// a server is unix:. Its CheckRedirect is not used, because redirects are
+	// HTTPClient sends the requests over HTTP. It must be nil if TLS is set, a
+	// server is unix:, or all of them are firn:// or firns://. Its CheckRedirect is not used, because redirects are
 	// not followed. Nil means a client that keeps its connections, speaks
 	// HTTP/1.1, and uses no proxy: for one, set Proxy in a Transport here.
 	HTTPClient *http.Client
@@ -77,7 +77,7 @@ func (c *Config) setDefaults() error {
 		fault("Servers is empty: name at least one, such as firn://127.0.0.1:3476")
 	}
 	seen := make(map[string]bool)
-	secure := false
+	secure, overHTTP := false, false
 	for _, text := range c.Servers {
 		a, err := parseAddress(text)
 		if err != nil {
@@ -89,7 +89,7 @@ func (c *Config) setDefaults() error {
 			fault("server %q occurs twice", text)
 		}
 		seen[key] = true
-		secure = secure || a.secure
+		secure, overHTTP = secure || a.secure, overHTTP || a.resp == ""
 		if a.socket != "" && c.HTTPClient != nil {
 			fault("server %q cannot be used with an HTTPClient: give the HTTPClient a transport that dials the socket, "+
 				"and use the server name http://localhost", text)
@@ -106,6 +106,9 @@ func (c *Config) setDefaults() error {
 		fault("both TLS and HTTPClient, which has its own, are set: omit one of them")
 	} else if c.TLS != nil && !secure && len(seen) > 0 {
 		fault("TLS is set, but no server is firns:// or https://")
+	}
+	if c.HTTPClient != nil && !overHTTP && len(seen) > 0 {
+		fault("HTTPClient is set, but no server is http:// or https://")
 	}
 	if c.Timeout < 0 {
 		fault("the Timeout is %v: it cannot be negative", c.Timeout)

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -177,9 +178,11 @@ func (n *network) dialled(host string) int {
 // client makes a client of this network, and closes it at the end of the test.
 func (n *network) client(t *testing.T, c Config) *Client {
 	t.Helper()
-	transport := &http.Transport{DialContext: n.dial}
-	t.Cleanup(transport.CloseIdleConnections) // after the client's Close
-	c.HTTPClient = &http.Client{Transport: recordingTransport{transport, n}}
+	if slices.ContainsFunc(c.Servers, func(text string) bool { return strings.HasPrefix(text, "http") }) {
+		transport := &http.Transport{DialContext: n.dial}
+		t.Cleanup(transport.CloseIdleConnections) // after the client's Close
+		c.HTTPClient = &http.Client{Transport: recordingTransport{transport, n}}
+	}
 	client := newClient(t, c)
 	for _, s := range client.set.servers {
 		if s.pool != nil {
