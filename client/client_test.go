@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/client/clienttest"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/must"
 )
@@ -94,7 +93,7 @@ func TestPrintedClient(t *testing.T) {
 
 // The parts of a request, over one connection.
 func TestRequest(t *testing.T) {
-	h := must.Get(clienttest.NewHandler(&clienttest.Options{Node: 3}))(t)
+	h := NewTestHandler(t, 3, "default")
 	h.RequireToken("secret")
 	var conns atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +121,7 @@ func TestRequest(t *testing.T) {
 	q := newClient(t, Config{Servers: []string{s.URL + "/at/"}, Token: "secret"}).Sequencer("a:b")
 	for i := range 20 {
 		if i%2 == 1 {
-			h.FailNext(1, 500) // the body of a problem is also read to its end
+			h.FailNext(1, KindBadConfig) // the body of a problem is also read to its end
 			if _, err := q.NextBatch(t.Context(), 7); err == nil {
 				t.Error("a failure was no error")
 			}
@@ -140,7 +139,7 @@ func TestRequest(t *testing.T) {
 
 // Over TLS and a Unix domain socket.
 func TestTransports(t *testing.T) {
-	h := must.Get(clienttest.NewHandler(nil))(t)
+	h := NewTestHandler(t, 0, "default")
 	secure := httptest.NewUnstartedServer(h)
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
@@ -497,7 +496,7 @@ func TestGarbage(t *testing.T) {
 // and several clients share it. A Client detects an answer that is not its own.
 func TestCache(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
-		h := must.Get(clienttest.NewHandler(nil))(t)
+		h := NewTestHandler(t, 0, "default")
 		var mu sync.Mutex
 		kept := make(map[string]*httptest.ResponseRecorder)
 		n.serve("cache", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -786,7 +785,7 @@ func TestUnavailable(t *testing.T) {
 
 // longRuns returns a Sequencer with enough IDs for a test, in one batch.
 func longRuns(tb testing.TB, count int) *Sequencer {
-	h := must.Get(clienttest.NewHandler(nil))(tb)
+	h := NewTestHandler(tb, 0, "default")
 	s := httptest.NewServer(h)
 	tb.Cleanup(s.Close)
 	return newClient(tb, Config{Servers: []string{s.URL}, Prefetch: &firn.PrefetchOptions{Count: count, MaxCount: count}}).Sequencer("orders")

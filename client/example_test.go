@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/client/clienttest"
+	"github.com/firnid/firn/grant"
 )
 
 // A program that gets the IDs of its orders from two servers.
@@ -47,7 +48,7 @@ func Example() {
 func ExampleError() {
 	server, handler, stop := startServer(1)
 	defer stop()
-	handler.FailNext(1, 409)
+	handler.FailNext(1, client.KindDetached)
 
 	c, err := client.New(client.Config{Servers: []string{server}})
 	if err != nil {
@@ -59,7 +60,10 @@ func ExampleError() {
 	if said, ok := errors.AsType[*client.Error](err); ok {
 		fmt.Println(said.Status, said.Kind, said.Detail)
 	}
-	// Output: 409 injected the test wants this request to fail
+	fmt.Println(errors.Is(err, grant.ErrDetached))
+	// Output:
+	// 409 detached the test wants this request to fail
+	// true
 }
 
 // startServer starts a server with a node ID.

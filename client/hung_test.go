@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/client/clienttest"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -125,7 +124,7 @@ func TestHungServers(t *testing.T) {
 					inBubble(t, func(t *testing.T, n *network) {
 						g := newGate(how)
 						defer g.resume()
-						var handlers []*clienttest.Handler
+						var handlers []TestHandler
 						for i, host := range []string{"a", "b", "c"} {
 							var own *gate
 							if i < hung {
@@ -242,7 +241,7 @@ func TestAllServersHang(t *testing.T) {
 // beside them ever more rarely.
 func TestSlowServers(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
-		var handlers []*clienttest.Handler
+		var handlers []TestHandler
 		for i, host := range []string{"a", "b"} {
 			h := n.node(t, host, uint64(i+1), "default")
 			h.Delay(time.Second)
@@ -288,7 +287,7 @@ func TestHungAndFailing(t *testing.T) {
 		hung.Delay(time.Hour)
 		start := time.Now()
 		for _, host := range []string{"b", "c"} {
-			h := newHandler(t, 2, "default")
+			h := NewTestHandler(t, 2, "default")
 			n.serve(host, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if time.Since(start) < minHedgeAfter*3/2 {
 					w.WriteHeader(503)
@@ -372,15 +371,15 @@ func TestCloseWhileHung(t *testing.T) {
 }
 
 // gated starts a server, at a URL of this scheme, that g can stop.
-func (n *network) gated(t *testing.T, scheme, host string, node uint64, layout string, g *gate) *clienttest.Handler {
+func (n *network) gated(t *testing.T, scheme, host string, node uint64, layout string, g *gate) TestHandler {
 	t.Helper()
-	h := newHandler(t, node, layout)
+	h := NewTestHandler(t, node, layout)
 	handler := http.Handler(h)
 	if g != nil {
 		handler = gatedHandler{h, g}
 	}
 	if scheme == "firn" {
-		n.serveRESP(t, host, &respServer{Handler: h, handler: handler})
+		n.serveRESP(t, host, &respServer{TestHandler: h, handler: handler})
 	} else {
 		n.serve(host, handler)
 	}

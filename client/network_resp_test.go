@@ -12,14 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/firnid/firn/client/clienttest"
 )
 
 // A respServer answers over RESP what a handler answers over HTTP.
 type respServer struct {
-	*clienttest.Handler
-	handler http.Handler // Handler, or around it
+	TestHandler
+	handler http.Handler // the TestHandler, or around it
 
 	mu     sync.Mutex
 	answer func(answer string) string // changes an answer; nil means no change
@@ -146,8 +144,8 @@ func (d *respServer) set(use func()) {
 // newRESP returns a server that makes IDs.
 func newRESP(t *testing.T, node uint64, layout string) *respServer {
 	t.Helper()
-	h := newHandler(t, node, layout)
-	return &respServer{Handler: h, handler: h, auth: "+OK\r\n"}
+	h := NewTestHandler(t, node, layout)
+	return &respServer{TestHandler: h, handler: h, auth: "+OK\r\n"}
 }
 
 // resp starts a server at firn://host.

@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firnid/firn"
-	"github.com/firnid/firn/client/clienttest"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -71,17 +69,25 @@ func (n *network) serve(host string, h http.Handler) {
 	go s.Serve(l)
 }
 
-// newHandler returns a handler that makes IDs.
-func newHandler(t *testing.T, node uint64, layout string) *clienttest.Handler {
-	t.Helper()
-	l := firn.MustParseLayout(layout)
-	return must.Get(clienttest.NewHandler(&clienttest.Options{Node: min(node, l.MaxNode()), Layout: l}))(t)
+// A TestHandler is a clienttest.Handler.
+type TestHandler interface {
+	http.Handler
+	FailNext(n int, kind Kind)
+	Delay(d time.Duration)
+	RequireToken(token string)
+	Requests() int
+	Taken() uint64
+	Close()
 }
 
+// NewTestHandler returns a handler that makes IDs. Package clienttest imports
+// this one, whose external tests therefore set the function.
+var NewTestHandler func(t testing.TB, node uint64, layout string) TestHandler
+
 // node starts a server that makes IDs, at http://host.
-func (n *network) node(t *testing.T, host string, node uint64, layout string) *clienttest.Handler {
+func (n *network) node(t *testing.T, host string, node uint64, layout string) TestHandler {
 	t.Helper()
-	h := newHandler(t, node, layout)
+	h := NewTestHandler(t, node, layout)
 	n.serve(host, h)
 	return h
 }

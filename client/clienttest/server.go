@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/client"
 )
 
 // Options configure the IDs that a Handler makes. A nil pointer and zero fields
@@ -39,9 +40,10 @@ type Handler struct {
 	requests, delay atomic.Int64 // delay is a time.Duration
 	taken           atomic.Uint64
 
-	mu           sync.Mutex // guards the fields below
-	fail, status int
-	token        string
+	mu    sync.Mutex // guards the fields below
+	fail  int        // how many requests fail with kind
+	kind  client.Kind
+	token string
 }
 
 // A generator makes n IDs, and returns the answer with them: runs as JSON, or
@@ -60,12 +62,14 @@ func NewHandler(o *Options) (*Handler, error) {
 	return h, nil
 }
 
-// FailNext makes the next n requests fail with this status and a problem, and
-// with "Retry-After: 1" if the status is 503. They take no IDs.
-func (h *Handler) FailNext(n, status int) {
+// FailNext makes the next n requests fail with a problem of this kind. The
+// answer has the status of the kind and, if servers name a time to retry,
+// "Retry-After: 1". The requests take no IDs. A kind that is not one of a
+// server's has the status 500.
+func (h *Handler) FailNext(n int, kind client.Kind) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fail, h.status = n, status
+	h.fail, h.kind = n, kind
 }
 
 // Delay makes every request from now on wait for d first.
@@ -98,10 +102,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.requests.Add(1)
 	h.mu.Lock()
-	token, status := h.token, 0
-	if h.fail > 0 {
+	token, kind, fails := h.token, h.kind, h.fail > 0
+	if fails {
 		h.fail--
-		status = h.status
 	}
 	h.mu.Unlock()
 
@@ -113,12 +116,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-h.closed:
 		}
 	}
-	if status != 0 {
-		problem(w, status, "injected", "the test wants this request to fail")
+	if fails {
+		fail(w, kind, "the test wants this request to fail")
 		return
 	}
 	if token != "" && r.Header.Get("Authorization") != "Bearer "+token {
-		problem(w, http.StatusUnauthorized, "unauthorized", "the token is missing or wrong")
+		fail(w, client.KindUnauthorized, "the token is missing or wrong")
 		return
 	}
 	name, ok := strings.CutPrefix(r.URL.Path, "/v1/sequencers/")
@@ -126,12 +129,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		name, ok = strings.CutSuffix(name, "/next")
 	}
 	if !ok {
-		problem(w, http.StatusNotFound, "not-found", "there is nothing at "+strconv.Quote(r.URL.Path))
+		fail(w, "not-found", "there is nothing at "+strconv.Quote(r.URL.Path))
 		return
 	}
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:"
 	if name == "" || strings.Trim(name, allowed) != "" || strings.ContainsRune("._-:", rune(name[0])) {
-		problem(w, http.StatusBadRequest, "bad-name", strconv.Quote(name)+" is not the name of a sequencer")
+		fail(w, client.KindBadName, strconv.Quote(name)+" is not the name of a sequencer")
 		return
 	}
 	h.next(w, r, name)
@@ -143,24 +146,27 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 	text, runs := query.Get("count"), query.Get("runs") == "true"
 	count, err := strconv.Atoi(text)
 	switch {
-	case err != nil || count < 1 || count > 100_000:
-		problem(w, http.StatusBadRequest, "bad-parameter", fmt.Sprintf("count is %q: use a number from 1 to 100000", text))
+	case err != nil || count < 1:
+		fail(w, client.KindBadParameter, fmt.Sprintf("count is %q: use a number from 1 to 100000", text))
+		return
+	case count > 100_000:
+		fail(w, client.KindBatchTooLarge, fmt.Sprintf("count is %d: use a number from 1 to 100000", count))
 		return
 	case runs && !h.options.Layout.HasRuns():
-		problem(w, http.StatusBadRequest, "no-runs", "IDs of this layout have no runs: omit runs=true")
+		fail(w, "no-runs", "IDs of this layout have no runs: omit runs=true")
 		return
 	}
 	body, err := h.generator(name)(r.Context(), count, runs)
 	switch {
 	case err == nil:
 	case errors.Is(err, firn.ErrBatchTooLarge):
-		problem(w, http.StatusBadRequest, "batch-too-large", err.Error())
+		fail(w, client.KindBatchTooLarge, err.Error())
 		return
 	case errors.Is(err, firn.ErrTimeOver):
-		problem(w, http.StatusInternalServerError, "time-over", err.Error())
+		fail(w, client.KindTimeOver, err.Error())
 		return
 	default:
-		problem(w, http.StatusServiceUnavailable, "busy", err.Error())
+		fail(w, client.KindBusy, err.Error())
 		return
 	}
 	h.taken.Add(uint64(count))
@@ -219,16 +225,26 @@ func generatorOf[I firn.AnyID](source firn.SourceOf[I], appendID func(firn.Forma
 	}
 }
 
-// problem answers with a problem of this kind.
-func problem(w http.ResponseWriter, status int, kind, detail string) {
+// An answer is how servers answer with a kind of problem.
+type answer struct {
+	status     int
+	retryAfter int // in seconds, if the error knows no better; 0 if there is none
+}
+
+// fail answers with a problem of this kind.
+func fail(w http.ResponseWriter, kind client.Kind, detail string) {
+	a, ok := answers[kind]
+	if !ok {
+		a.status = http.StatusInternalServerError
+	}
 	body, _ := json.Marshal(map[string]any{ // marshaling strings and a number cannot fail
-		"type": "urn:firn:problem:" + kind, "title": http.StatusText(status), "status": status, "detail": detail,
+		"type": "urn:firn:problem:" + kind, "title": http.StatusText(a.status), "status": a.status, "detail": detail,
 	})
-	if status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
+	if a.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(a.retryAfter))
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
+	w.WriteHeader(a.status)
 	_, _ = w.Write(body)
 }

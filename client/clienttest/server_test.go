@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/client/clienttest"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -52,8 +53,8 @@ func TestServer(t *testing.T) {
 		}
 	}
 	batches(10)
-	one.FailNext(1, 500)
-	two.FailNext(2, 502)
+	one.FailNext(1, client.KindInternal)
+	two.FailNext(2, client.KindDraining)
 	two.Delay(time.Millisecond)
 	batches(10)
 	if one.Requests() == 0 || two.Requests() == 0 {
@@ -66,6 +67,37 @@ func TestServer(t *testing.T) {
 	batches(5)
 	if taken := one.Taken() + two.Taken(); taken < uint64(len(seen)) {
 		t.Errorf("%d IDs were taken, and %d have come", taken, len(seen))
+	}
+}
+
+// TestFailNext: a program can test each error that a server's answer is for it.
+func TestFailNext(t *testing.T) {
+	for _, tt := range []struct {
+		kind   client.Kind
+		status int
+		retry  time.Duration
+		is     error
+	}{
+		{client.KindDetached, 409, 0, grant.ErrDetached},
+		{client.KindMoved, 409, 0, grant.ErrMoved},
+		{client.KindNoSequencer, 404, 0, grant.ErrNotFound},
+		{client.KindStoreUnavailable, 503, time.Second, firn.ErrUnavailable},
+		{client.KindDraining, 503, 0, firn.ErrUnavailable},
+		{client.KindRateLimited, 429, time.Second, nil},
+		{"frozen", 500, 0, nil},
+	} {
+		s := start(t, nil)
+		c := must.Get(client.New(client.Config{Servers: []string{s.URL}, Patience: -1}))(t)
+		s.FailNext(1, tt.kind)
+		_, err := c.Sequencer("orders").NextBatch(t.Context(), 1)
+		said, ok := errors.AsType[*client.Error](err)
+		if !ok || said.Kind != tt.kind || said.Status != tt.status || said.RetryAfter != tt.retry || tt.is != nil && !errors.Is(err, tt.is) {
+			t.Errorf("%s: %v, want status %d, retry in %v, and a match of %v", tt.kind, err, tt.status, tt.retry, tt.is)
+		}
+		if s.Taken() != 0 {
+			t.Errorf("%s: %d IDs were taken", tt.kind, s.Taken())
+		}
+		must.Do(t, c.Close(t.Context()))
 	}
 }
 
@@ -98,7 +130,7 @@ func testForms(t *testing.T) {
 		"/v1/sequencers/a/next?count=1":                      "200 \x01\xa0~P\x80\x00\x00\x00",
 		"/v1/sequencers/a/next":                              "400 bad-parameter",
 		"/v1/sequencers/a/next?count=0":                      "400 bad-parameter",
-		"/v1/sequencers/a/next?count=100001":                 "400 bad-parameter",
+		"/v1/sequencers/a/next?count=100001":                 "400 batch-too-large",
 		"/v1/sequencers/-a/next":                             "400 bad-name",
 		"/v1/sequencers//next":                               "400 bad-name",
 		"/v1/sequencers/a":                                   "404 not-found",
