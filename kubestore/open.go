@@ -219,7 +219,7 @@ func (s *store) begin(ctx context.Context) error {
 	for {
 		_, _, err := s.Lineage(ctx)
 		r, refused := errors.AsType[*refusal](err)
-		if err == nil || refused && !r.isPassing() || isCertificate(err) {
+		if err == nil || refused && !r.isPassing() || isUntrusted(err) {
 			return err
 		}
 		if reason = because(ctx, err, reason); ctx.Err() != nil {
@@ -233,20 +233,21 @@ func (s *store) begin(ctx context.Context) error {
 	}
 }
 
-func isCertificate(err error) bool {
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	return ok
+// isUntrusted reports whether the API server's certificate is not trusted, or
+// it does not speak TLS. One that is starting does neither.
+func isUntrusted(err error) bool {
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // diagnose returns why Open has failed with err.
 func diagnose(ctx context.Context, host, namespace string, err error) error {
 	r, refused := errors.AsType[*refusal](err)
 	switch {
+	case isUntrusted(err):
+		return fmt.Errorf("kubestore: the API server at %s cannot be trusted: %w: check server and certificate-authority in "+
+			"the kubeconfig", host, err)
 	case ctx.Err() != nil:
 		err = ctx.Err()
-	case isCertificate(err):
-		return fmt.Errorf("kubestore: the certificate of the API server at %s is not valid here: %w: check "+
-			"certificate-authority in the kubeconfig", host, err)
 	case !refused, r.isPassing():
 	case r.status.Kind == "":
 		return fmt.Errorf("kubestore: %s is not a Kubernetes API server: %w", host, r)

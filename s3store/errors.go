@@ -1,6 +1,7 @@
 package s3store
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -61,6 +62,12 @@ func isConditionFalse(err error) bool {
 	code, status := codeOf(err)
 	conflict := status == http.StatusConflict && code == "ConditionalRequestConflict"
 	return status == http.StatusPreconditionFailed || conflict || isAbsent(err)
+}
+
+// isUntrusted reports whether the server's certificate is not trusted, or it
+// does not speak TLS. A server that is starting does neither.
+func isUntrusted(err error) bool {
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // isPassing reports whether the same read may succeed a moment later.

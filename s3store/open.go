@@ -199,7 +199,7 @@ func (s *store) begin(ctx context.Context, timeout time.Duration) error {
 			return nil
 		case err == nil:
 			return s.examine(ctx)
-		case !isPassing(err) || within.Err() != nil:
+		case !isPassing(err), isUntrusted(err), within.Err() != nil:
 			return err
 		}
 	}
@@ -212,6 +212,9 @@ func (s *store) diagnose(ctx context.Context, err error) error {
 	switch {
 	case isUnfit(err):
 		return fmt.Errorf("s3store: %s: %w", where, err)
+	case isUntrusted(err):
+		return fmt.Errorf("s3store: %s: %w: check that it uses TLS, and name the file of its authority in AWS_CA_BUNDLE if "+
+			"the system does not trust it", where, err)
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case strings.Contains(err.Error(), "get identity: get credentials"):

@@ -2,10 +2,15 @@ package stores
 
 import (
 	"errors"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/firnid/firn/internal/test/must"
@@ -32,16 +37,26 @@ func TestUnreachable(t *testing.T) {
 	}()
 	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t) // it accepts no connection
 	defer silent.Close()
-	cluster := func(address string) string {
+	untrusted := httptest.NewTLSServer(http.NotFoundHandler())
+	defer untrusted.Close()
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	withTLS := "https" + strings.TrimPrefix(plain.URL, "http")
+	cluster := func(server string) string {
 		file := filepath.Join(t.TempDir(), "kubeconfig")
-		must.Do(t, os.WriteFile(file, []byte(`{"clusters":[{"name":"c","cluster":{"server":"http://`+address+`"}}],`+
+		must.Do(t, os.WriteFile(file, []byte(`{"clusters":[{"name":"c","cluster":{"server":"`+server+`"}}],`+
 			`"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`), 0o600))
 		return "kubernetes://ids?timeout=200ms&kubeconfig=" + url.QueryEscape(file)
 	}
 	for url, want := range map[string]bool{
-		cluster(nobody):                                                     true,
-		cluster(hangsUp.Addr().String()):                                    true,
-		cluster(silent.Addr().String()):                                     true,
+		cluster("http://" + nobody):                                         true,
+		cluster("http://" + hangsUp.Addr().String()):                        true,
+		cluster("http://" + silent.Addr().String()):                         true,
+		cluster(untrusted.URL):                                              false,
+		cluster(withTLS):                                                    false,
+		"s3://ids?endpoint=" + untrusted.URL:                                false,
+		"s3://ids?endpoint=" + withTLS:                                      false,
 		"kubernetes://ids?kubeconfig=/no":                                   false,
 		"s3://ids?timeout=200ms&endpoint=http://" + nobody:                  true,
 		"s3://ids?timeout=200ms&endpoint=http://" + hangsUp.Addr().String(): true,
