@@ -122,8 +122,8 @@ func (e *answerError) Error() string {
 }
 
 // A giveUpError is the error of a batch that no server returned: the last
-// failure of each. It matches firn.ErrUnavailable unless one of these is a
-// problem that a server has found.
+// failure of each. It matches what these match, and firn.ErrUnavailable if none
+// of them is a problem that a server has found.
 type giveUpError struct {
 	sequencer string
 	cause     error // the context's; nil if Config.Patience ended the call

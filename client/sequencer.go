@@ -81,9 +81,9 @@ func sequencerOf[I firn.AnyID](c *Client, all map[string]*SequencerOf[I], name s
 // first one, after a long pause, and if IDs are used faster than they arrive.
 // If the context is done, only this call fails.
 //
-// An error explains why no server has answered, and matches firn.ErrUnavailable
-// unless a server has found another problem; or it is an *Error that every
-// server would return. The next call tries again.
+// An error explains why no server has answered, and matches the errors of the
+// problems that servers have found, or firn.ErrUnavailable if they found none;
+// or it is an *Error that every server would return. The next call tries again.
 func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 	id, err := s.prefetch.Next(ctx)
 	if err != nil { // most calls succeed, and take a few nanoseconds
