@@ -149,7 +149,7 @@ func (s *refusingSource) NextBatch(_ context.Context, n int) (firn.Batch, error)
 	}
 	first := s.next + 1
 	s.next += uint64(n)
-	return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
+	return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n})
 }
 
 // A source that refuses large batches gets requests for as many IDs as worked,
