@@ -227,7 +227,7 @@ var scenarios = map[string]struct {
 		l.ask(c, "a b", 1)
 		l.ask(c, "a/b", 1)
 		l.ask(c, strings.Repeat("x", 300), 1)
-	}, []string{"orders 500: 500 IDs, <nil>", "400 \"bad-parameter\"", "400 \"bad-name\""}},
+	}, []string{"orders 500: 500 IDs, <nil>", "orders 501: 501 IDs, <nil>", "400 \"bad-name\""}},
 	"kinds": {func(l *lab) {
 		l.start("default")
 		c := l.client(client.Config{Patience: -1})
