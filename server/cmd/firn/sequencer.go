@@ -118,6 +118,7 @@ func windowOf(i grant.Info) string {
 }
 
 func newSequencerList(a *app) *cobra.Command {
+	var asCommands bool
 	run := func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		var commands []string
 		l := a.list(asJSON, "SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW")
@@ -126,24 +127,30 @@ func newSequencerList(a *app) *cobra.Command {
 				l.damaged(i.Name, err, map[string]any{"name": i.Name})
 				return true
 			}
+			if asCommands {
+				commands = append(commands, recreation(i)...)
+				return true
+			}
 			state := i.State.String()
 			if i.MovedTo != "" {
 				state = "moved to " + i.MovedTo
 			}
-			commands = append(commands, recreation(i)...)
 			l.add(httpapi.NewSequencerJSON(i), i.Name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
 			return true
 		})
 		if err != nil {
 			return err
 		}
-		err = l.end("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
-		if !asJSON && len(commands) > 0 {
-			fmt.Fprintf(a.stdout, "\n%s\n", strings.Join(commands, "\n"))
+		if len(commands) > 0 {
+			fmt.Fprintln(a.stdout, strings.Join(commands, "\n"))
+			return l.end("")
 		}
-		return err
+		return l.end("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
 	}
-	return a.onStore("sequencer list", noArgs, false, run)
+	cmd := a.onStore("sequencer list", noArgs, false, run)
+	cmd.Flags().BoolVar(&asCommands, "commands", false, "print the commands that create and fence them in a restored store")
+	cmd.MarkFlagsMutuallyExclusive("commands", "json")
+	return cmd
 }
 
 // recreation returns the commands that create a sequencer as it is in a
