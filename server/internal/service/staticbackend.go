@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -141,8 +142,9 @@ func (s *StaticBackend) Admin() *StoreAdmin { return nil }
 // Usage calls yield for every name in use.
 func (s *StaticBackend) Usage(yield func(name string, u *Usage)) {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for name, q := range s.byName {
+	all := maps.Clone(s.byName)
+	s.mu.RUnlock()
+	for name, q := range all {
 		stats := q.stats()
 		yield(name, &Usage{Stats: sequencer.Stats{Stats: stats}, Layout: s.config.Layout, Refusal: s.refusal(stats.Lead)})
 	}

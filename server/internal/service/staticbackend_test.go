@@ -83,3 +83,33 @@ func TestClockRefusal(t *testing.T) {
 		}
 	}
 }
+
+// TestStaticUsageUnlocked: no lock is held while the caller of Usage and the
+// clock run, so that neither can hold up requests.
+func TestStaticUsageUnlocked(t *testing.T) {
+	var s *StaticBackend
+	unlocked := func(what string) {
+		t.Helper()
+		if s == nil {
+			return
+		}
+		if !s.mu.TryLock() {
+			t.Errorf("the lock is held while %s runs", what)
+			return
+		}
+		s.mu.Unlock()
+	}
+	s = must.Get(NewStaticBackend(StaticBackendConfig{Options: &firn.Options{Now: func() time.Time {
+		unlocked("the clock")
+		return time.Now()
+	}}}))(t)
+	must.Get(s.Sequencer(t.Context(), "orders", nil))(t)
+	seen := 0
+	s.Usage(func(string, *Usage) {
+		unlocked("yield")
+		seen++
+	})
+	if seen != 1 {
+		t.Errorf("%d names, want 1", seen)
+	}
+}
