@@ -135,7 +135,8 @@ type Error struct {
 func (e *Error) Unwrap() error { return e.error }
 
 // Take asks the servers one by one, until one gives n IDs that may be passed
-// on. If none does, the error is an *Error.
+// on. If none does, the error is an *Error, or batch-too-large if one of them
+// only gives fewer at a time.
 func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, cause error) (b service.Batch, err error) {
 	var refused Error
 	var got [numResults]int
@@ -164,6 +165,10 @@ func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, cau
 			p.failed.Store(0)
 			return unpack(&l, packed, n)
 		}
+		if r == tooLarge {
+			got[r]++
+			continue // nothing is wrong with that server
+		}
 		if r == unreachable {
 			to.paused.Store(time.Now().Add(max(peerPause, time.Since(sent))).UnixNano())
 		}
@@ -174,6 +179,10 @@ func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, cau
 		}
 		got[r]++
 		refused.Cause, refused.Result, refused.Hint = err, results[r].name, results[r].hint
+	}
+	if got[tooLarge] > 0 {
+		return b, service.Problemf(service.BatchTooLarge, "count is %d: this server has no node ID, and others give fewer "+
+			"IDs at a time: ask for fewer", n)
 	}
 	var parts []string
 	for r, n := range got {
@@ -290,6 +299,7 @@ const (
 	exhausted           // it has no node ID either
 	unreachable         // it cannot be reached, does not answer in time, or is about to stop
 	unauthorized        // it denies this server access
+	tooLarge            // it gives fewer IDs at a time
 	rejected            // its IDs may not be passed on
 	failed              // it could not answer, or this server's store did not
 	numResults
@@ -303,6 +313,7 @@ var results = [numResults]struct{ name, text, hint string }{
 	unreachable: {name: "unreachable", text: "did not answer"},
 	unauthorized: {name: "unauthorized", text: "denied this server access",
 		hint: "give this server a token with the role generate: --forward-token"},
+	tooLarge: {name: "too-large"},
 	rejected: {name: "rejected", text: "gave IDs that this server could not verify",
 		hint: "the servers may use different stores, or their clocks may differ by more than 10 seconds"},
 	failed: {name: "failed", text: "could not answer"},
@@ -330,6 +341,8 @@ func resultOf(err error) result {
 		return unreachable
 	case kind == service.Unauthorized, kind == service.Forbidden:
 		return unauthorized
+	case kind == service.BatchTooLarge:
+		return tooLarge
 	}
 	return failed
 }

@@ -47,6 +47,7 @@ type setup struct {
 	guard  auth.Authorizer
 	to     []string // URLs
 	log    *slog.Logger
+	most   int // IDs in a request; 0 means the default
 }
 
 func (o setup) start(t *testing.T) *server {
@@ -63,7 +64,7 @@ func (o setup) start(t *testing.T) *server {
 		c.Peers = v.Peers
 	}
 	v.StoreBackend = service.NewStoreBackend(c)
-	v.web = httptest.NewUnstartedServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: v.StoreBackend, Auth: o.guard}, Owner: v.StoreBackend.Owner}))
+	v.web = httptest.NewUnstartedServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: v.StoreBackend, Auth: o.guard, Limits: service.Limits{Count: o.most}}, Owner: v.StoreBackend.Owner}))
 	if o.at != nil {
 		v.web.Listener = o.at
 	}
@@ -198,6 +199,21 @@ func TestDenied(t *testing.T) {
 	if problem := service.ProblemOf(err, time.Second, false); problem.Kind != service.NodesExhausted || !strings.Contains(problem.Detail, "1 denied this server access") || strings.Contains(problem.Detail, a.url) {
 		t.Errorf("%+v", problem)
 	}
+}
+
+// TestSmallerLimit: if another server gives fewer IDs at a time than this one,
+// the client is told to ask for fewer, and this server stays ready.
+func TestSmallerLimit(t *testing.T) {
+	store := new(memstore.Store)
+	a := setup{store: store, most: 100}.start(t)
+	a.mustTake(t, 1)
+	b := setup{store: store, to: []string{a.url}}.start(t)
+	_, err := b.take(t.Context(), 101)
+	if problem := service.ProblemOf(err, time.Second, false); err == nil || problem.Kind != service.BatchTooLarge || !b.CanHelp() {
+		t.Errorf("101 IDs: %v, ready %t, want batch-too-large from a ready server", err, b.CanHelp())
+	}
+	b.mustTake(t, 100)
+	b.wantForwards(t, map[result]uint64{tooLarge: 1, gave: 1})
 }
 
 // TestNoLoop: a request is forwarded once, though the URL is that of the server
