@@ -166,7 +166,8 @@ func decode(key string, value []byte, into any, v *int) error {
 	}
 	if json.Unmarshal(value, &head) != nil {
 		if text, ok := strings.CutPrefix(string(value), ErrNotSent.Error()+": "); ok {
-			return damagedError(key, text) // see get
+			// From a store; see get. It says itself that the record is damaged.
+			return damagedError(key, strings.TrimSuffix(text, ": "+ErrDamaged.Error()))
 		}
 		return damagedError(key, "it is not JSON")
 	}

@@ -142,7 +142,7 @@ func (d *dir) readFile(name string) (data []byte, settled bool, err error) {
 		return nil, false, err
 	}
 	if size := info.Size(); size > maxFile {
-		return nil, false, fmt.Errorf("%w: %s has %d bytes", errDamaged, name, size)
+		return nil, false, fmt.Errorf("dirstore: %s has %d bytes: %w", filepath.Join(d.path, name), size, grant.ErrDamaged)
 	}
 	data = make([]byte, info.Size())
 	if _, err := io.ReadFull(f, data); err != nil {
@@ -162,8 +162,8 @@ func (d *dir) open(name string, flag int) (*os.File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is not a regular file but has mode %v: remove it", errDamaged,
-			filepath.Join(d.path, name), info.Mode())
+		return nil, fmt.Errorf("dirstore: %s is not a regular file but has mode %v, remove it: %w",
+			filepath.Join(d.path, name), info.Mode(), grant.ErrDamaged)
 	}
 	return d.root.OpenFile(name, flag|openFlags, 0)
 }

@@ -1,11 +1,6 @@
 package dirstore
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/firnid/firn/grant"
-)
+import "errors"
 
 // Errors that a caller may want to distinguish. Each comes with the directory
 // or file and with what to do.
@@ -20,14 +15,5 @@ var (
 	ErrFailed = errors.New("dirstore: the disk has failed, and the store refuses all calls")
 )
 
-var (
-	// errNotStore: the directory contains other files, or its marker is invalid.
-	errNotStore = errors.New("dirstore: the directory is not a store")
-
-	// errNewer: a newer version of this package made the store or a record.
-	errNewer = fmt.Errorf("dirstore: %w", grant.ErrNewerVersion)
-
-	// errDamaged: the file of a record does not contain what was written. The
-	// value is unknown, so the key can be neither read nor replaced.
-	errDamaged = fmt.Errorf("dirstore: %w", grant.ErrDamaged)
-)
+// errNotStore: the directory contains other files, or its marker is invalid.
+var errNotStore = errors.New("dirstore: the directory is not a store")

@@ -159,8 +159,8 @@ func (s *store) readMarker() (found bool, err error) {
 			markerName, markerForm+"1")
 	}
 	if version > markerVersion {
-		return false, fmt.Errorf("%w: %s has format %d, and this version only knows format %d: use the newer version",
-			errNewer, s.path, version, markerVersion)
+		return false, fmt.Errorf("dirstore: %s has format %d, and this version only knows format %d: %w",
+			s.path, version, markerVersion, grant.ErrNewerVersion)
 	}
 	return true, nil
 }

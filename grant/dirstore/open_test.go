@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/must"
 )
@@ -72,7 +73,7 @@ func TestOpenRefuses(t *testing.T) {
 			make: func(t *testing.T, dir string) { write(t, dir+"/rec+a", string(encodeRecord("a", []byte("1")))) },
 		},
 		{
-			name: "newer", options: Options{Create: true}, is: errNewer, says: "format 2, and this version only knows format 1",
+			name: "newer", options: Options{Create: true}, is: grant.ErrNewerVersion, says: "format 2, and this version only knows format 1",
 			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirstore format 2\n") },
 		},
 		{
@@ -160,12 +161,12 @@ func TestDamaged(t *testing.T) {
 		content string
 		want    error
 	}{
-		"empty":       {"", errDamaged},
-		"cut":         {string(good[:len(good)-2]), errDamaged},
-		"zeros":       {strings.Repeat("\x00", len(good)), errDamaged},
-		"huge":        {strings.Repeat("x", 1<<20), errDamaged},
-		"another key": {string(encodeRecord("v1/b", []byte("value"))), errDamaged},
-		"newer":       {"firn-record 2 and more\n", errNewer},
+		"empty":       {"", grant.ErrDamaged},
+		"cut":         {string(good[:len(good)-2]), grant.ErrDamaged},
+		"zeros":       {strings.Repeat("\x00", len(good)), grant.ErrDamaged},
+		"huge":        {strings.Repeat("x", 1<<20), grant.ErrDamaged},
+		"another key": {string(encodeRecord("v1/b", []byte("value"))), grant.ErrDamaged},
+		"newer":       {"firn-record 2 and more\n", grant.ErrNewerVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -181,6 +182,9 @@ func TestDamaged(t *testing.T) {
 				if !errors.Is(err, test.want) || !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "rec+v1+a") {
 					t.Errorf("%s = %v, want %q and ErrNotSent that names the file", what, err, test.want)
 				}
+				if n := strings.Count(err.Error(), "grant: the record"); n != 1 {
+					t.Errorf("%s = %v, which says %d times that the record is damaged or newer", what, err, n)
+				}
 			}
 			_, err := s.Get(ctx, "v1/a")
 			want("Get", err)
@@ -194,7 +198,7 @@ func TestDamaged(t *testing.T) {
 			// If it is one of many, its text is shown.
 			shown := make(map[string]string)
 			err = s.List(ctx, "v1/", func(key string, value []byte) bool { shown[key] = string(value); return true })
-			if test.want == errDamaged {
+			if test.want == grant.ErrDamaged {
 				if err != nil || len(shown) != 2 || shown["v1/z"] != "value" || !strings.Contains(shown["v1/a"], "rec+v1+a") {
 					t.Errorf("List = %q, %v, want all keys, and what is wrong", shown, err)
 				}
@@ -251,4 +255,25 @@ func TestDirectoryGoesAway(t *testing.T) {
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
 		t.Errorf("CAS after it is back = %v, %v, want true", ok, err)
 	}
+}
+
+// TestDamagedText: the error of a damaged record says that once, with the key
+// and the file.
+func TestDamagedText(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	info := must.Get(grant.Create(t.Context(), s, "s", grant.DefaultConfig(s, firn.Default(), nil), nil))(t)
+	mustCAS(t, s, "v1/s/n/0007", "", "value")
+	write(t, filepath.Join(dir, "rec+v1+s+n+0007"), "x")
+	want := "grant: the record is damaged: v1/s/n/0007: dirstore: file rec+v1+s+n+0007 in " + dir + ": invalid first line"
+	_, err := grant.LookupNode(t.Context(), s, info, 7)
+	if err == nil || err.Error() != want {
+		t.Errorf("LookupNode = %v, want %s", err, want)
+	}
+	must.Do(t, grant.Nodes(t.Context(), s, "s", func(_ grant.NodeInfo, err error) bool {
+		if err == nil || err.Error() != want {
+			t.Errorf("Nodes = %v, want %s", err, want)
+		}
+		return true
+	}))
 }

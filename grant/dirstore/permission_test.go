@@ -140,7 +140,7 @@ func TestIrregularFiles(t *testing.T) {
 				wrong := func(what string, err error) {
 					t.Helper()
 					if !errors.Is(err, grant.ErrDamaged) || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
-						t.Errorf("%s: %v, want errDamaged with the file", what, err)
+						t.Errorf("%s: %v, want grant.ErrDamaged with the file", what, err)
 					}
 				}
 				if name == "rec+a" {

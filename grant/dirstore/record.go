@@ -37,24 +37,25 @@ func encodeRecord(key string, value []byte) []byte {
 }
 
 // decodeRecord returns the key and the value in the content of a file. The
-// error matches errDamaged or errNewer.
+// error matches grant.ErrDamaged or grant.ErrNewerVersion.
 func decodeRecord(file []byte) (key string, value []byte, err error) {
 	line, body, _ := bytes.Cut(file, []byte("\n"))
 	fields := bytes.Fields(line)
 	if len(fields) < 2 || string(fields[0]) != "firn-record" {
-		return "", nil, fmt.Errorf("%w: invalid first line", errDamaged)
+		return "", nil, fmt.Errorf("invalid first line: %w", grant.ErrDamaged)
 	}
 	if version, err := strconv.ParseUint(string(fields[1]), 10, 31); err == nil && version > recordVersion {
-		return "", nil, fmt.Errorf("%w: format %d, but this version only knows format %d", errNewer, version, recordVersion)
+		return "", nil, fmt.Errorf("format %d, but this version only knows format %d: %w", version, recordVersion,
+			grant.ErrNewerVersion)
 	}
 	n := bytes.IndexByte(body, '\n')
 	if n < 0 || grant.CheckKey(string(body[:n])) != nil || grant.CheckValue(body[n+1:]) != nil {
-		return "", nil, fmt.Errorf("%w: no key and value in %d bytes", errDamaged, len(file))
+		return "", nil, fmt.Errorf("no key and value in %d bytes: %w", len(file), grant.ErrDamaged)
 	}
 	key, value = string(body[:n]), body[n+1:]
 	// Checks the lengths and the checksum, in their only valid form.
 	if !bytes.Equal(file, encodeRecord(key, value)) {
-		return "", nil, fmt.Errorf("%w: length or checksum is wrong", errDamaged)
+		return "", nil, fmt.Errorf("length or checksum is wrong: %w", grant.ErrDamaged)
 	}
 	return key, value, nil
 }

@@ -23,8 +23,8 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		key, value, err := decodeRecord(file)
 		if err != nil {
-			if !errors.Is(err, errDamaged) && !errors.Is(err, errNewer) {
-				t.Errorf("decodeRecord(%q) = %v, want errDamaged or errNewer", file, err)
+			if !errors.Is(err, grant.ErrDamaged) && !errors.Is(err, grant.ErrNewerVersion) {
+				t.Errorf("decodeRecord(%q) = %v, want grant.ErrDamaged or grant.ErrNewerVersion", file, err)
 			}
 			// As a value it must be returned unchanged.
 			if grant.CheckValue(file) != nil {

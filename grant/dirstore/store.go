@@ -84,12 +84,17 @@ func (s *store) read(name, key string) (value []byte, settled bool, err error) {
 	}
 	found, value, err := decodeRecord(data)
 	if err == nil && found != key {
-		err = fmt.Errorf("%w: it belongs to key %q", errDamaged, found)
+		err = fmt.Errorf("it belongs to key %q: %w", found, grant.ErrDamaged)
 	}
 	if err != nil {
-		return nil, false, grant.NotSent(fmt.Errorf("key %q, file %s in %s: %w", key, recordPrefix+name, s.path, err))
+		return nil, false, grant.NotSent(s.recordError(name, err))
 	}
 	return value, settled, nil
+}
+
+// recordError returns the error for the content of a record's file.
+func (s *store) recordError(name string, err error) error {
+	return fmt.Errorf("dirstore: file %s in %s: %w", recordPrefix+name, s.path, err)
 }
 
 // settled returns the value of a record and ensures that it is durable. The
@@ -296,7 +301,7 @@ func (w *waiter) wait(ctx context.Context, closing <-chan struct{}) error {
 // shown returns the value of one of many keys or, for a damaged record, the
 // text of the error.
 func shown(value []byte, err error) ([]byte, error) {
-	if errors.Is(err, errDamaged) {
+	if errors.Is(err, grant.ErrDamaged) {
 		return []byte(err.Error()), nil
 	}
 	return value, err
@@ -373,10 +378,10 @@ func (s *store) longKey(ctx context.Context, name string) (key string, ok bool, 
 	}
 	key, _, err = decodeRecord(data)
 	if err == nil && fileName(key) != name {
-		err = fmt.Errorf("%w: it belongs to key %q", errDamaged, key)
+		err = fmt.Errorf("it belongs to key %q: %w", key, grant.ErrDamaged)
 	}
 	if err != nil {
-		return "", false, grant.NotSent(fmt.Errorf("file %s in %s: %w", recordPrefix+name, s.path, err))
+		return "", false, grant.NotSent(s.recordError(name, err))
 	}
 	return key, true, nil
 }
