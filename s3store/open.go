@@ -27,7 +27,7 @@ type Options struct {
 	Bucket string
 
 	// Prefix is the beginning of all object keys: parts joined by a slash.
-	// Empty means the whole bucket. Slashes at its ends are ignored.
+	// Slashes at its ends are ignored. Empty means firn.
 	Prefix string
 
 	// Endpoint is the URL of a service other than AWS, such as
@@ -165,10 +165,7 @@ func newStore(ctx context.Context, o *Options) (*store, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	s := &store{transport: t, endpoint: cmp.Or(endpoint, "AWS "+c.Region)}
-	s.bucket, s.prefix = o.Bucket, strings.Trim(o.Prefix, "/")
-	if s.prefix != "" {
-		s.prefix += "/"
-	}
+	s.bucket, s.prefix = o.Bucket, cmp.Or(strings.Trim(o.Prefix, "/"), "firn")+"/"
 	s.s3 = s3.NewFromConfig(c, func(p *s3.Options) {
 		p.HTTPClient, p.Logger = doer, logging.Nop{}
 		p.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired

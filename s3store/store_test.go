@@ -173,6 +173,13 @@ func TestOptions(t *testing.T) {
 			t.Errorf("Check of %+v = %v, which has a secret", c.o, err)
 		}
 	}
+	for prefix, want := range map[string]string{"": "firn/", "/": "firn/", "/a/b/": "a/b/"} {
+		s := must.Get(newStore(t.Context(), &Options{Bucket: "ids", Prefix: prefix, Endpoint: "http://127.0.0.1:1"}))(t)
+		if s.prefix != want {
+			t.Errorf("prefix %q: objects begin with %q, want %q", prefix, s.prefix, want)
+		}
+		_ = s.Close()
+	}
 	if _, err := Open(t.Context(), nil); !errors.Is(err, grant.ErrOptions) {
 		t.Errorf("Open without Options: %v", err)
 	}
