@@ -118,7 +118,6 @@ func windowOf(i grant.Info) string {
 }
 
 func newSequencerList(a *app) *cobra.Command {
-	var asCommands bool
 	run := func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		var commands []string
 		l := a.list(asJSON, "SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW")
@@ -127,30 +126,24 @@ func newSequencerList(a *app) *cobra.Command {
 				l.damaged(i.Name, err, map[string]any{"name": i.Name})
 				return true
 			}
-			if asCommands {
-				commands = append(commands, recreation(i)...)
-				return true
-			}
 			state := i.State.String()
 			if i.MovedTo != "" {
 				state = "moved to " + i.MovedTo
 			}
+			commands = append(commands, recreation(i)...)
 			l.add(httpapi.NewSequencerJSON(i), i.Name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
 			return true
 		})
 		if err != nil {
 			return err
 		}
-		if len(commands) > 0 {
-			fmt.Fprintln(a.stdout, strings.Join(commands, "\n"))
-			return l.end("")
+		err = l.end("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
+		if !asJSON && len(commands) > 0 {
+			fmt.Fprintf(a.stdout, "\n%s\n", strings.Join(commands, "\n"))
 		}
-		return l.end("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
+		return err
 	}
-	cmd := a.onStore("sequencer list", noArgs, false, run)
-	cmd.Flags().BoolVar(&asCommands, "commands", false, "print the commands that create and fence them in a restored store")
-	cmd.MarkFlagsMutuallyExclusive("commands", "json")
-	return cmd
+	return a.onStore("sequencer list", noArgs, false, run)
 }
 
 // recreation returns the commands that create a sequencer as it is in a
