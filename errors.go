@@ -94,8 +94,7 @@ type ClockError struct {
 }
 
 func (e *ClockError) Error() string {
-	const layout = "2006-01-02T15:04:05.000Z07:00"
-	now, last := e.Now.UTC().Format(layout), e.Last.UTC().Format(layout)
+	now, last := formatTime(e.Now), formatTime(e.Last)
 	if e.BeforeEpoch {
 		return fmt.Sprintf("firn: the clock reads %s, which is before the layout's epoch %s: set the clock, or choose "+
 			"an earlier epoch", now, last)

@@ -293,7 +293,7 @@ func ExampleClockError() {
 	fmt.Println(err)
 	// Output:
 	// true 1h0m0s
-	// firn: the clock went back to 2026-11-20T11:00:00.000Z, 1h0m0s before the last ID (2026-11-20T12:00:00.000Z): no ID for another 1h0m0s unless the clock is corrected
+	// firn: the clock went back to 2026-11-20T11:00:00Z, 1h0m0s before the last ID (2026-11-20T12:00:00Z): no ID for another 1h0m0s unless the clock is corrected
 }
 
 // The statistics of a generator, for metrics.
