@@ -60,6 +60,27 @@ func (id ID[K]) String() string { return Text(prefixOf[K](), firn.ID(id)) }
 // String returns the typed text.
 func (id ID128[K]) String() string { return Text(prefixOf[K](), firn.ID128(id)) }
 
+// Format implements fmt.Formatter: %v, %s and %q print the typed text, and all
+// other verbs what they print of a firn.ID.
+func (id ID[K]) Format(f fmt.State, verb rune) { format(f, verb, id, firn.ID(id)) }
+
+// Format implements fmt.Formatter: %v, %s and %q print the typed text, and all
+// other verbs what they print of a firn.ID128.
+func (id ID128[K]) Format(f fmt.State, verb rune) { format(f, verb, id, firn.ID128(id)) }
+
+func format(f fmt.State, verb rune, id fmt.Stringer, plain fmt.Formatter) {
+	switch {
+	case verb == 'v' && !f.Flag('#'), verb == 's', verb == 'q':
+		fmt.Fprintf(f, fmt.FormatString(f, verb), id.String())
+	default:
+		plain.Format(f, verb)
+	}
+}
+
+// Compare returns -1, 0 or 1 as id is less than, equal to or greater than
+// other.
+func (id ID128[K]) Compare(other ID128[K]) int { return firn.ID128(id).Compare(firn.ID128(other)) }
+
 // IsZero reports whether id is the zero ID.
 func (id ID[K]) IsZero() bool { return id == 0 }
 

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -129,6 +130,31 @@ func FuzzCut(f *testing.F) {
 			t.Errorf("%q was read, and is written as %q", text, again)
 		}
 	})
+}
+
+// TestVerbs: numbers of typed IDs are those of firn.ID and firn.ID128, and all
+// other verbs print the text.
+func TestVerbs(t *testing.T) {
+	id, wide := OrderID(255), typed.ID128[order]{15: 255}
+	for _, verb := range []string{"%d", "%06d", "%b", "%o", "%O", "%x", "%#x", "%X", "%#v"} {
+		if got, want := fmt.Sprintf(verb, id), fmt.Sprintf(verb, firn.ID(id)); got != want {
+			t.Errorf("%s of an ID prints %s, want %s", verb, got, want)
+		}
+		if got, want := fmt.Sprintf(verb, wide), fmt.Sprintf(verb, firn.ID128(wide)); got != want {
+			t.Errorf("%s of an ID128 prints %s, want %s", verb, got, want)
+		}
+	}
+	for _, verb := range []string{"%v", "%+v", "%s", "%q", "%25s", "%-25v|"} {
+		if got, want := fmt.Sprintf(verb, id), fmt.Sprintf(verb, id.String()); got != want {
+			t.Errorf("%s of an ID prints %s, want %s", verb, got, want)
+		}
+		if got, want := fmt.Sprintf(verb, wide), fmt.Sprintf(verb, wide.String()); got != want {
+			t.Errorf("%s of an ID128 prints %s, want %s", verb, got, want)
+		}
+	}
+	if wide.Compare(typed.ID128[order]{14: 1}) != -1 || wide.Compare(wide) != 0 {
+		t.Error("Compare does not order like the numbers")
+	}
 }
 
 type upper struct{}
