@@ -91,7 +91,8 @@ func TestFailNext(t *testing.T) {
 		s.FailNext(1, tt.kind)
 		_, err := c.Sequencer("orders").NextBatch(t.Context(), 1)
 		said, ok := errors.AsType[*client.Error](err)
-		if !ok || said.Kind != tt.kind || said.Status != tt.status || said.RetryAfter != tt.retry || tt.is != nil && !errors.Is(err, tt.is) {
+		if !ok || said.Kind != tt.kind || said.Status != tt.status || said.RetryAfter != tt.retry ||
+			tt.is != nil && !errors.Is(err, tt.is) {
 			t.Errorf("%s: %v, want status %d, retry in %v, and a match of %v", tt.kind, err, tt.status, tt.retry, tt.is)
 		}
 		if s.Taken() != 0 {
