@@ -41,8 +41,8 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "another max-ahead than is wanted", change: func(c *Info) {}, set: func(s *settings) {
 			s.config = &Config{Layout: layout, MaxAhead: 51 * time.Millisecond, Window: 7 * time.Second}
 		}, err: ErrMismatch, says: "51ms"},
-		{name: "detaching", change: func(c *Info) { c.State = Detaching }, err: ErrDetached, says: "the sequencer is detached: s"},
-		{name: "destroyed", change: func(c *Info) { c.State = Destroyed }, err: ErrDestroyed, says: "the sequencer is destroyed: s"},
+		{name: "detaching", change: func(c *Info) { c.State = Detaching }, err: ErrDetached, says: "s was detaching when last read"},
+		{name: "destroyed", change: func(c *Info) { c.State = Destroyed }, err: ErrDestroyed, says: "s was destroyed when last read"},
 		{name: "all of the numbers", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 0, Hi: 15} }},
 		{name: "one number", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 15, Hi: 15} }},
 		{name: "a number too many", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},

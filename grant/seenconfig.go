@@ -120,8 +120,8 @@ func (m *machine) adoptConfig(i Info, value []byte) error {
 		return movedError(m.settings.name, i.MovedTo)
 	}
 	if err := i.State.err(); err != nil {
-		// Not the state: a caller may read this long after.
-		return fmt.Errorf("%w: %s", err, m.settings.name)
+		// A caller may read this long after.
+		return fmt.Errorf("%w: %s was %v when last read", err, m.settings.name, i.State)
 	}
 	return nil
 }
