@@ -573,6 +573,29 @@ func TestHolders(t *testing.T) {
 	}
 }
 
+// TestDamagedNode: a node ID whose record is damaged is shown as that, and not
+// as one that was never used.
+func TestDamagedNode(t *testing.T) {
+	store := new(memstore.Store)
+	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
+	defer cluster.Close(context.Background())
+	h, _, _ := newWorld(t, func(c *Config) { c.Front.Backend = cluster })
+	must.Get(grant.Create(t.Context(), store, "orders", grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
+	if !must.Get(store.CAS(t.Context(), "v1/orders/n/0017", nil, []byte("no record")))(t) {
+		t.Fatal("the record is there already")
+	}
+	for _, row := range []struct{ path, want, wrong string }{
+		{"/sequencers/orders", "it is not known who used it", "No node ID was ever used"},
+		{"/inspect/" + must.Get(firn.Default().Compose(firn.Parts{Time: time.Now(), Node: 17}))(t).String(),
+			"The record of node 17 cannot be read", "has ever held"},
+	} {
+		if text := get(h, row.path).Body.String(); !strings.Contains(text, row.want) || strings.Contains(text, row.wrong) ||
+			strings.Contains(text, "0001-01-01") {
+			t.Errorf("%s: want %q: %s", row.path, row.want, text)
+		}
+	}
+}
+
 // TestWithoutStore: a server with a static node shows what it knows, and says
 // what it does not.
 func TestWithoutStore(t *testing.T) {

@@ -68,10 +68,13 @@ func (s *snapshot) compare(q sequencerInfo, id, of string, x *inspect.Reading, v
 	if !x.Plausible || x.Time.After(v.now.Add(c.MaxAhead)) {
 		return false, "The time would be " + utc(x.Time) + "."
 	}
-	i := slices.IndexFunc(q.Nodes, func(n grant.NodeInfo) bool { return n.Node == x.Node })
+	ofNode := func(n grant.NodeInfo) bool { return n.Node == x.Node }
+	i := slices.IndexFunc(q.Nodes, ofNode)
 	switch {
 	case !q.NodesRead:
 		return true, "Its node IDs were not compared."
+	case slices.ContainsFunc(q.Damaged, ofNode):
+		return true, fmt.Sprintf("The record of node %d cannot be read.", x.Node)
 	case i < 0:
 		return false, fmt.Sprintf("No server has ever held node %d.", x.Node)
 	}

@@ -148,9 +148,16 @@ func stateOfNode(n grant.NodeInfo, at time.Time) state {
 	return state{"held", "good", "Its owner makes IDs with it, and renews the window while it does."}
 }
 
-// addNodes adds the node IDs that were ever used: those in use first.
+// damagedNode is the state of a node ID whose record is damaged.
+var damagedNode = state{"damaged", "bad", "Its record cannot be read: it is not known who used it, and up to when."}
+
+// addNodes adds the node IDs that were ever used: first those that are damaged,
+// then those in use.
 func (p *sequencerPage) addNodes(q sequencerInfo, s *snapshot, at time.Time) {
 	here := p.Here != nil && p.Here.Attached
+	for _, n := range q.Damaged {
+		p.Rows = append(p.Rows, nodeRow{Node: n.Node, State: damagedNode})
+	}
 	for _, n := range q.Nodes {
 		p.Rows = append(p.Rows, nodeRow{Node: n.Node, Server: s.holder(q.Name, n),
 			State: stateOfNode(n, at), Until: n.Until, Here: here && n.Node == p.Here.Node && n.Held})
@@ -168,13 +175,14 @@ func (p *sequencerPage) table() table {
 	t := table{Class: "stack nodes", Columns: []column{{"Node", "n"}, {"State", ""}, {"Server", ""}, {"Until", ""}}}
 	for _, r := range p.Rows {
 		node := strconv.FormatUint(r.Node, 10)
-		server := cell{Text: r.Server}
+		server, until := cell{Text: r.Server}, cell{}
 		if r.Here {
 			server.Small = "this server"
 		}
-		t.Rows = append(t.Rows, row{Key: "n" + node, Cells: []cell{
-			{Text: node}, {State: r.State}, server, {Text: momentOf(r.Until, p.Now), Small: ago(r.Until, p.Now)},
-		}})
+		if !r.Until.IsZero() {
+			until = cell{Text: momentOf(r.Until, p.Now), Small: ago(r.Until, p.Now)}
+		}
+		t.Rows = append(t.Rows, row{Key: "n" + node, Cells: []cell{{Text: node}, {State: r.State}, server, until}})
 	}
 	return t
 }
