@@ -448,6 +448,14 @@ func TestTroubles(t *testing.T) {
 		{"no IDs until 10:05:00 UTC, in 5 minutes;", func(q *sequencerInfo) { q.Info.Floor = at.Add(5*time.Minute + q.Info.Config.MaxAhead) }, nil},
 		{"detached ;", func(q *sequencerInfo) { q.Info.State = grant.Detached }, &metrics.Sequencer{Err: grant.ErrDetached}},
 		{"detaching until 10:01:02 UTC, in 62 seconds;", func(q *sequencerInfo) { q.Info.State, q.Nodes = grant.Detaching, nodes[:3] }, nil},
+		{"detaching by me, 5 seconds ago;damaged ;", func(q *sequencerInfo) {
+			q.Info.State, q.Damaged = grant.Detaching, []grant.NodeInfo{{Node: 1}}
+			q.Info.LastChange = grant.Change{What: "detach", By: "me", At: at.Add(-5 * time.Second)}
+		}, nil},
+		{"detaching ;", func(q *sequencerInfo) { q.Info.State, q.NodesRead = grant.Detaching, false }, nil},
+		{"no node ID free ;damaged ;", func(q *sequencerInfo) {
+			q.Info.Config.Nodes, q.Damaged = &grant.NodeRange{Lo: 1, Hi: 1}, []grant.NodeInfo{{Node: 1}}
+		}, nil},
 		{"moved ;", func(q *sequencerInfo) { q.Info.MovedTo = "etcd://a" }, nil},
 		{"", func(q *sequencerInfo) { q.Info.State = grant.Destroyed }, nil},
 		{"damaged ;", func(q *sequencerInfo) { q.Damage = "it is cut" }, nil},

@@ -51,11 +51,16 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	end := c.Layout.End()
 	begins := q.Info.Floor.Add(-c.MaxAhead)
 	s := states[q.Info.State]
+	closing := q.Info.State == grant.Detaching || q.Info.State == grant.Destroying
+	held, last := heldWindows(q.Nodes, at)
 	switch {
 	case q.Info.MovedTo != "":
 		add("idle", "moved", by, "Its IDs now come from another store.")
-	case q.Info.State == grant.Detaching || q.Info.State == grant.Destroying:
-		held, last := heldWindows(q.Nodes, at)
+	case closing && !q.NodesRead:
+		add(s.Tone, s.Word, by, "%s", s.Means)
+	case closing && held == 0:
+		add(s.Tone, s.Word, by, "No server holds a node ID of it any more. If this lasts, it was interrupted: do it again.")
+	case closing:
 		add(s.Tone, s.Word, until(last), "It waits for %s to be given back, at the latest when their windows end.",
 			plural(held, "node ID"))
 	case q.Info.State == grant.Detached:
@@ -66,7 +71,11 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	case begins.After(at):
 		add("bad", "no IDs", until(begins), "It was fenced, or created to begin then. Servers begin by themselves.")
 	case q.NodesRead && counts.Free == 0:
-		add("bad", "no node ID free", "the first window ends "+ago(first, at),
+		ends := ""
+		if !first.IsZero() {
+			ends = "the first window ends " + ago(first, at)
+		}
+		add("bad", "no node ID free", ends,
 			"All node IDs are held or blocked. A server that starts now gets no IDs of it.")
 	case end.Sub(at) < warnBefore:
 		add("busy", "time ends", until(end), "Layout %s has no IDs after that.", c.Layout)
