@@ -144,8 +144,6 @@ func (s *story) do(f []string) {
 		}
 	case "attach":
 		result(Attach(ctx, s, "s"))
-	case "purge":
-		result(Purge(ctx, s, "s"))
 	case "fence":
 		o := &FenceOptions{Now: now}
 		if len(f) > 1 {
