@@ -345,9 +345,9 @@ func milliseconds(ms int64) time.Duration {
 	return time.Duration(min(max(ms, -most), most)) * time.Millisecond
 }
 
-// A countingSource returns consecutive numbers from 1, as no ID is 0. It stops after a number of
-// fetches, so that a prefetcher that never has enough fails instead of running
-// forever.
+// A countingSource returns consecutive numbers from 1, as no ID is 0. It stops
+// after a number of fetches, so that a prefetcher that never has enough fails
+// instead of running forever.
 type countingSource struct {
 	next    firn.ID
 	fetches int

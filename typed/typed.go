@@ -223,7 +223,9 @@ func Parse[I firn.AnyID](prefix, text string) (id I, err error) {
 // this prefix: 13 digits for a firn.ID, or 26 for a firn.ID128.
 func Cut(text string) (prefix, digits string, err error) {
 	fail := func(pos int, format string, args ...any) (string, string, error) {
-		return "", "", &firn.ParseError{What: "typed ID", Text: short.Text(text), Pos: pos, Reason: fmt.Sprintf(format, args...)}
+		return "", "", &firn.ParseError{
+			What: "typed ID", Text: short.Text(text), Pos: pos, Reason: fmt.Sprintf(format, args...),
+		}
 	}
 	last := strings.LastIndexByte(text, '_')
 	if last >= 0 {

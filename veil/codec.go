@@ -74,7 +74,9 @@ func parse[I firn.ID | firn.ID128](c *Codec, text string, unveil func(*Cipher, I
 // as long as that of the text.
 func (c *Codec) cipherOf(text string) (cipher *Cipher, masked string, err error) {
 	fail := func(format string, args ...any) (*Cipher, string, error) {
-		return nil, "", &firn.ParseError{What: "veiled ID", Text: short.Text(text), Pos: -1, Reason: fmt.Sprintf(format, args...)}
+		return nil, "", &firn.ParseError{
+			What: "veiled ID", Text: short.Text(text), Pos: -1, Reason: fmt.Sprintf(format, args...),
+		}
 	}
 	number, ok := KeyNumber(text)
 	if !ok {
