@@ -604,6 +604,51 @@ func TestDamagedNode(t *testing.T) {
 	}
 }
 
+// TestUnreadNeighbours: a sequencer whose record cannot be read hides neither
+// the node IDs nor the troubles of the others, and the overview says how many
+// sequencers it did not look into.
+func TestUnreadNeighbours(t *testing.T) {
+	store := new(memstore.Store)
+	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
+	defer cluster.Close(context.Background())
+	h, k, _ := newWorld(t, func(c *Config) { c.Front.Backend = cluster })
+	set := func(key, value string) {
+		t.Helper()
+		old := must.Get(store.Get(t.Context(), key))(t)
+		if !must.Get(store.CAS(t.Context(), key, old, []byte(value)))(t) {
+			t.Fatalf("%s was not written", key)
+		}
+		k.snapshots.forget()
+	}
+	overview := func(has bool, texts ...string) {
+		t.Helper()
+		body := get(h, "/").Body.String()
+		for _, text := range texts {
+			if strings.Contains(body, text) != has {
+				t.Errorf("the overview has %q: %t, want %t: %s", text, !has, has, body)
+			}
+		}
+	}
+	for _, name := range []string{"aaa", "bbb", "ccc", "ddd"} {
+		must.Get(grant.Create(t.Context(), store, name, grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
+	}
+	makeOne(t, k, "ddd")
+	set("v1/ccc/n/0017", "no record")
+	overview(true, "<dt>Node IDs held</dt><dd>1</dd>", "1 record of node IDs cannot be read")
+	set("v1/aaa/config", "no record")
+	set("v1/bbb/config", `{"version":99}`)
+	overview(true, "<dt>Node IDs held</dt><dd>1 or more</dd>", "1 record of node IDs cannot be read")
+	overview(false, "are not read here")
+
+	for i := range maxCounted - 1 {
+		name := fmt.Sprintf("c%03d", i)
+		must.Get(grant.Create(t.Context(), store, name, grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
+	}
+	k.snapshots.forget()
+	overview(true, "<dt>Node IDs held</dt><dd>0 or more</dd>", "The node IDs of 1 sequencer are not read here")
+	overview(true, "1 record of node IDs cannot be read")
+}
+
 // TestWithoutStore: a server with a static node shows what it knows, and says
 // what it does not.
 func TestWithoutStore(t *testing.T) {

@@ -24,7 +24,9 @@ type overviewPage struct {
 	Rate     float64
 	Made     uint64
 	Members  int
-	Held     uint64
+	Held     uint64 // of the sequencers whose node IDs were read
+	Partial  bool   // they are not all
+	Unread   uint64 // the number of the others, those with a damaged record aside
 	Troubles []trouble
 	Hidden   int // number of further ones
 	Rows     []overviewRow
@@ -108,6 +110,10 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 	p.addMembers(s, v.who, k.config.Self(), rows)
 	for _, q := range s.Sequencers {
 		if row := rows[q.Name]; row != nil {
+			p.Partial = p.Partial || !q.NodesRead
+			if !q.NodesRead && q.Damage == "" {
+				p.Unread++
+			}
 			wrong := troublesOf(q, figures[q.Name], v.now)
 			if len(wrong) > 0 {
 				row.State = wrong[0].State
@@ -182,7 +188,11 @@ func (p overviewPage) facts() (all []fact) {
 	}
 	all = append(all, fact{"IDs made", number(p.Made)})
 	if p.HasStore {
-		all = append(all, fact{"Servers", strconv.Itoa(p.Members)}, fact{"Node IDs held", number(p.Held)})
+		held := number(p.Held)
+		if p.Partial {
+			held += " or more"
+		}
+		all = append(all, fact{"Servers", strconv.Itoa(p.Members)}, fact{"Node IDs held", held})
 	}
 	return all
 }

@@ -54,7 +54,7 @@ type memberInfo struct {
 const (
 	keepFor    = time.Second     // how long a snapshot is valid
 	loadLimit  = 3 * time.Second // for reading the store
-	maxCounted = 200             // sequencers in the list whose node IDs are read
+	maxCounted = 200             // sequencers whose node IDs are read, the first by name
 )
 
 func newSnapshots(k *Console) *snapshots {
@@ -96,12 +96,16 @@ func (ss *snapshots) load(now time.Time, version uint64) *snapshot {
 		s.Sequencers = append(s.Sequencers, q)
 		return true
 	})
+	read := 0
 	for i := range s.Sequencers {
 		q := &s.Sequencers[i]
-		if err != nil || i >= maxCounted || q.Damage != "" {
+		if err != nil || read >= maxCounted {
 			break
 		}
-		err = ss.readNodes(ctx, q)
+		if q.Damage == "" {
+			read++
+			err = ss.readNodes(ctx, q)
+		}
 	}
 	if err == nil {
 		var all []members.Server
