@@ -27,14 +27,9 @@ func newMemberList(a *app) *cobra.Command {
 		l := a.list(asJSON, "HOST", "SERVER", "VERSION", "RUNS FOR", "SEEN", "NODES", "IDS", "IDS/S")
 		l.right = map[int]bool{3: true, 5: true, 6: true, 7: true}
 		for _, m := range all {
-			held := 0
-			for _, h := range m.Holds {
-				if h.Until.After(now) {
-					held++
-				}
-			}
+			held, atLeast := m.HeldAt(now)
 			nodes := strconv.Itoa(held)
-			if len(m.Holds) == members.MaxHeld {
+			if atLeast {
 				nodes += " or more"
 			}
 			l.add(m, m.Host, m.Name(), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(),

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
@@ -647,6 +649,51 @@ func TestUnreadNeighbours(t *testing.T) {
 	k.snapshots.forget()
 	overview(true, "<dt>Node IDs held</dt><dd>0 or more</dd>", "The node IDs of 1 sequencer are not read here")
 	overview(true, "1 record of node IDs cannot be read")
+}
+
+// TestManyNodeIDs: of a server whose record has no room for all its node IDs,
+// pages say how many more it holds, and the overview adds what it made to the
+// total alone.
+func TestManyNodeIDs(t *testing.T) {
+	store := new(memstore.Store)
+	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
+	defer cluster.Close(context.Background())
+	set, secrets := tokens(t)
+	h, k, _ := newWorld(t, func(c *Config) {
+		c.Front.Backend, c.Guard = cluster, auth.NewGuard(func() *auth.Set { return set }, nil)
+	})
+	for _, name := range []string{"q00", "orders"} {
+		must.Get(grant.Create(t.Context(), store, name, grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
+	}
+	all, some := signInAs(t, h, secrets["admin"]), signInAs(t, h, secrets["some"])
+	for _, size := range []int{20, 25} {
+		m := members.Server{ID: "x", Host: "ids-1", Until: time.Now().Add(time.Hour), NodeIDs: size, IDs: uint64(size) * 1000}
+		for i := range min(size, members.MaxHeld) {
+			m.Holds = append(m.Holds, members.Held{Sequencer: fmt.Sprintf("q%02d", i), Until: m.Until, IDs: 1000})
+		}
+		m.Partial = size > len(m.Holds)
+		const key = "members/v1/0000"
+		old := must.Get(store.Get(t.Context(), key))(t)
+		if !must.Get(store.CAS(t.Context(), key, old, must.Get(json.Marshal(m))(t)))(t) {
+			t.Fatal("the record was not written")
+		}
+		k.snapshots.forget()
+		for _, row := range []struct {
+			who, path, text string
+			want            bool
+		}{
+			{all, "/members", "and 5 more.", m.Partial},
+			{some, "/members", "<dt>IDs made</dt><dd>0 or more</dd>", m.Partial},
+			{all, "/", "<dt>IDs made</dt><dd>" + number(m.IDs) + "</dd>", true},
+			{all, "/", "IDs made: without those of 1 server ", m.Partial},
+			{all, "/", "IDs made\">1,000 ", !m.Partial},
+			{some, "/", "<dt>IDs made</dt><dd>0 or more</dd>", m.Partial},
+		} {
+			if body := get(h, row.path, row.who).Body.String(); strings.Contains(body, row.text) != row.want {
+				t.Errorf("%d node IDs: %s has %q: %t: %s", size, row.path, row.text, !row.want, body)
+			}
+		}
+	}
 }
 
 // TestWithoutStore: a server with a static node shows what it knows, and says

@@ -35,6 +35,14 @@ func plural(n uint64, noun string) string {
 	return number(n) + " " + noun + "s"
 }
 
+// orMore formats a number that is only the least one if more is true.
+func orMore(n uint64, more bool) string {
+	if more {
+		return number(n) + " or more"
+	}
+	return number(n)
+}
+
 // utc formats a time for people, to the millisecond.
 func utc(t time.Time) string {
 	if t.Year() > 9999 || t.Year() < 0 {

@@ -24,7 +24,8 @@ type memberRow struct {
 	memberInfo
 	Self  bool
 	State state
-	Held  []members.Held // held now, if the visitor may see them
+	Held  []members.Held // listed and held now, if the visitor may see them
+	More  string         // how many further ones it holds; empty if none
 }
 
 func (k *Console) members(v *visit) {
@@ -44,6 +45,12 @@ func (k *Console) membersNow(v *visit) membersPage {
 			r.State = lateState
 		}
 		r.Held = slices.DeleteFunc(slices.Clone(r.Holds), func(h members.Held) bool { return !h.Until.After(v.now) })
+		switch n, atLeast := r.HeldAt(v.now); {
+		case atLeast:
+			r.More = "perhaps others"
+		case n > len(r.Held):
+			r.More = number(uint64(n-len(r.Held))) + " more"
+		}
 		p.Rows = append(p.Rows, r)
 	}
 	// Members are sorted by host and address; those in trouble come first.
@@ -63,7 +70,8 @@ func (r memberRow) about() string {
 // facts returns what is known about a server; total says whether the visitor
 // sees its totals.
 func (r memberRow) facts(now time.Time, total bool) []fact {
-	all := []fact{{"Up for", timeLeft(now, r.Started)}, {"IDs made", number(r.IDs)}, {"Last heard", clock(r.Heard)}}
+	made := orMore(r.IDs, r.Partial && !total)
+	all := []fact{{"Up for", timeLeft(now, r.Started)}, {"IDs made", made}, {"Last heard", clock(r.Heard)}}
 	if total {
 		all = append(all, fact{"IDs per second", count(r.Rate)}, fact{"Calls forwarded", number(r.Forwarded)})
 	}
@@ -74,7 +82,11 @@ func (r memberRow) facts(now time.Time, total bool) []fact {
 // sentence.
 func (r memberRow) until(i int) string {
 	end := ", "
-	if i == len(r.Held)-1 {
+	switch {
+	case i < len(r.Held)-1:
+	case r.More != "":
+		end = ", and " + r.More + "."
+	default:
 		end = "."
 	}
 	return "until " + clock(r.Held[i].Until) + end

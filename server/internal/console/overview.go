@@ -23,9 +23,11 @@ type overviewPage struct {
 	Total    bool // the visitor sees the Rate
 	Rate     float64
 	Made     uint64
+	MadeMore bool // the visitor sees only a part of Made
 	Members  int
+	Partial  uint64 // servers whose IDs are missing in the rows
 	Held     uint64 // of the sequencers whose node IDs were read
-	Partial  bool   // they are not all
+	HeldMore bool   // they are not all
 	Unread   uint64 // the number of the others, those with a damaged record aside
 	Troubles []trouble
 	Hidden   int // number of further ones
@@ -110,7 +112,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 	p.addMembers(s, v.who, k.config.Self(), rows)
 	for _, q := range s.Sequencers {
 		if row := rows[q.Name]; row != nil {
-			p.Partial = p.Partial || !q.NodesRead
+			p.HeldMore = p.HeldMore || !q.NodesRead
 			if !q.NodesRead && q.Damage == "" {
 				p.Unread++
 			}
@@ -139,7 +141,8 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 }
 
 // addMembers adds the rates of all servers to the totals, and what servers
-// other than self have made to the totals and the rows.
+// other than self have made to the totals and the rows. A server that does not
+// list all its node IDs adds nothing to the rows: which ones it lists changes.
 func (p *overviewPage) addMembers(s *snapshot, who visitor, self string, rows map[string]*overviewRow) {
 	p.Members = len(s.Members)
 	for _, m := range s.Members {
@@ -152,6 +155,11 @@ func (p *overviewPage) addMembers(s *snapshot, who visitor, self string, rows ma
 			continue
 		}
 		p.Made += m.IDs
+		if m.Partial {
+			p.Partial++
+			p.MadeMore = p.MadeMore || !who.may(auth.SeeAll, "")
+			continue
+		}
 		for _, h := range m.Holds {
 			if row := rows[h.Sequencer]; row != nil {
 				row.Made += h.IDs
@@ -186,13 +194,9 @@ func (p overviewPage) facts() (all []fact) {
 	if p.Total {
 		all = append(all, fact{"IDs per second", count(p.Rate)})
 	}
-	all = append(all, fact{"IDs made", number(p.Made)})
+	all = append(all, fact{"IDs made", orMore(p.Made, p.MadeMore)})
 	if p.HasStore {
-		held := number(p.Held)
-		if p.Partial {
-			held += " or more"
-		}
-		all = append(all, fact{"Servers", strconv.Itoa(p.Members)}, fact{"Node IDs held", held})
+		all = append(all, fact{"Servers", strconv.Itoa(p.Members)}, fact{"Node IDs held", orMore(p.Held, p.HeldMore)})
 	}
 	return all
 }

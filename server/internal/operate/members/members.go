@@ -36,11 +36,14 @@ type Server struct {
 	Seen    time.Time `json:"seen"`              // when it wrote the record
 	Until   time.Time `json:"until"`             // it is gone if it has not written again by then
 
-	// Holds has its node IDs: the first MaxHeld, or fewer with long names.
-	Holds []Held `json:"holds"`
+	// NodeIDs is how many node IDs it holds. Holds has the first MaxHeld of them
+	// by sequencer, or fewer with long names; Partial says that it has not all.
+	NodeIDs int    `json:"node_ids"`
+	Holds   []Held `json:"holds"`
+	Partial bool   `json:"partial,omitempty"`
 
-	// Lacks has the sequencers in use of which it gives no IDs; it is shortened
-	// like Holds.
+	// Lacks has the sequencers in use of which it gives no IDs; it is sorted and
+	// shortened like Holds.
 	Lacks []Lack `json:"lacks,omitempty"`
 
 	IDs       uint64  `json:"ids"`       // IDs made since it started
@@ -52,6 +55,19 @@ type Server struct {
 // beginning of its ID if it has none.
 func (s *Server) Name() string {
 	return cmp.Or(s.Address, "id:"+s.ID[:min(8, len(s.ID))])
+}
+
+// HeldAt returns how many node IDs a server holds at a time, by its record.
+// atLeast says that there may be more: the record is of an older server, or was
+// shortened by For.
+func (s *Server) HeldAt(now time.Time) (n int, atLeast bool) {
+	n = s.NodeIDs
+	for _, h := range s.Holds {
+		if !h.Until.After(now) {
+			n--
+		}
+	}
+	return n, s.Partial && s.NodeIDs == len(s.Holds)
 }
 
 // A Held is a node ID of a server.
@@ -81,8 +97,8 @@ func IsAddress(text string) bool {
 }
 
 // For returns the Server for a user who may see only some sequencers: with the
-// node IDs and IDs of these, and without its rate and forwarded calls, which
-// are totals.
+// node IDs and IDs of these, as far as it lists them, and without its rate and
+// forwarded calls, which are totals.
 func (s Server) For(sees func(sequencer string) bool) Server {
 	holds := make([]Held, 0, len(s.Holds))
 	s.IDs, s.Rate, s.Forwarded = 0, 0, 0
@@ -92,7 +108,8 @@ func (s Server) For(sees func(sequencer string) bool) Server {
 			s.IDs += h.IDs
 		}
 	}
-	s.Holds, s.Lacks = holds, slices.DeleteFunc(slices.Clone(s.Lacks), func(l Lack) bool { return !sees(l.Sequencer) })
+	s.Holds, s.NodeIDs = holds, len(holds)
+	s.Lacks = slices.DeleteFunc(slices.Clone(s.Lacks), func(l Lack) bool { return !sees(l.Sequencer) })
 	return s
 }
 
@@ -117,6 +134,9 @@ func List(ctx context.Context, s grant.Store, now time.Time) ([]Server, error) {
 	err := s.List(ctx, prefix, func(_ string, value []byte) bool {
 		var m Server
 		if json.Unmarshal(value, &m) == nil && m.Until.After(now) {
+			if m.NodeIDs < len(m.Holds) { // an older server does not say how many
+				m.NodeIDs, m.Partial = len(m.Holds), len(m.Holds) >= MaxHeld
+			}
 			all = append(all, m)
 		}
 		return true
@@ -131,8 +151,7 @@ func List(ctx context.Context, s grant.Store, now time.Time) ([]Server, error) {
 }
 
 // Holders returns the names of the servers by the node IDs that they hold: a
-// Held with a Sequencer and a Node. If a server holds more than MaxHeld, only
-// the first of them are found.
+// Held with a Sequencer and a Node. Only those are found that the servers list.
 func Holders(all []Server) map[Held]string {
 	by := make(map[Held]string)
 	for _, m := range all {
@@ -195,7 +214,8 @@ func (a *Announcer) every() time.Duration {
 
 // Run writes the record until ctx is done, and then, within a second, that the
 // member is gone. It calls describe before each write, and fills in ID, Seen,
-// Until and Rate. It must be called once.
+// Until, NodeIDs, Partial and Rate; Holds and Lacks become its own. It must be
+// called once.
 func (a *Announcer) Run(ctx context.Context, describe func() Server) {
 	every := a.every()
 	tick := time.NewTicker(every)
@@ -235,16 +255,18 @@ func (a *Announcer) Run(ctx context.Context, describe func() Server) {
 func (a *Announcer) write(ctx context.Context, m Server, valid time.Duration) error {
 	now := a.options.Now().Truncate(time.Millisecond)
 	m.ID, m.Seen, m.Until = a.id, now, now.Add(valid)
-	if len(m.Holds) > MaxHeld {
-		m.Holds = m.Holds[:MaxHeld]
-	}
-	m.Lacks = m.Lacks[:min(len(m.Lacks), MaxHeld)]
+	m.NodeIDs = len(m.Holds)
+	slices.SortFunc(m.Holds, func(a, b Held) int { return cmp.Compare(a.Sequencer, b.Sequencer) })
+	slices.SortFunc(m.Lacks, func(a, b Lack) int { return cmp.Compare(a.Sequencer, b.Sequencer) })
+	m.Holds, m.Lacks = m.Holds[:min(len(m.Holds), MaxHeld)], m.Lacks[:min(len(m.Lacks), MaxHeld)]
+	m.Partial = len(m.Holds) < m.NodeIDs
 	if passed := now.Sub(a.wrote); !a.wrote.IsZero() && passed > 0 && m.IDs >= a.ids {
 		m.Rate = float64(m.IDs-a.ids) / passed.Seconds()
 	}
 	value, err := json.Marshal(m)
 	for err == nil && grant.CheckValue(value) != nil && len(m.Holds)+len(m.Lacks) > 0 {
 		m.Holds, m.Lacks = m.Holds[:len(m.Holds)*3/4], m.Lacks[:len(m.Lacks)*3/4] // the names are too long
+		m.Partial = len(m.Holds) < m.NodeIDs
 		value, err = json.Marshal(m)
 	}
 	if err != nil {

@@ -3,9 +3,11 @@ package members
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -194,6 +196,54 @@ func TestFor(t *testing.T) {
 	}
 	if !slices.Equal(m.Holds, before) || m.IDs != 100 {
 		t.Errorf("the member itself was changed: %+v", m)
+	}
+}
+
+// TestManyNodeIDs: a record says how many node IDs its server holds, and lists
+// the first by name, the same at each write. That of an older server, which does
+// not say how many, may leave some out.
+func TestManyNodeIDs(t *testing.T) {
+	s, now := new(memstore.Store), time.Now()
+	for _, row := range []struct {
+		size, listed int
+		long         string // the end of the names
+	}{{0, 0, ""}, {20, 20, ""}, {21, 20, ""}, {25, 15, strings.Repeat("x", 120)}} {
+		a := New(s, Options{Now: func() time.Time { return now }})
+		m := Server{Host: "many"}
+		for i := range row.size {
+			m.Holds = append(m.Holds, Held{Sequencer: fmt.Sprintf("q%02d", i) + row.long, Until: now.Add(time.Minute)})
+		}
+		want := slices.Clone(m.Holds[:row.listed])
+		rand.Shuffle(row.size, func(i, j int) { m.Holds[i], m.Holds[j] = m.Holds[j], m.Holds[i] })
+		must.Do(t, a.write(t.Context(), m, time.Minute))
+		got := list(t, s)[0]
+		same := slices.EqualFunc(got.Holds, want, func(a, b Held) bool { return a.Sequencer == b.Sequencer })
+		n, atLeast := got.HeldAt(now)
+		if got.NodeIDs != row.size || n != row.size || atLeast || got.Partial != (row.listed < row.size) || !same {
+			t.Errorf("of %d: %+v, %d, %t", row.size, got, n, atLeast)
+		}
+		if n, _ := got.HeldAt(now.Add(time.Hour)); n != row.size-row.listed {
+			t.Errorf("of %d, after the windows: %d", row.size, n)
+		}
+		some := got.For(func(name string) bool { return name < "q10" })
+		if n, atLeast := some.HeldAt(now); n != min(10, row.size) || atLeast != got.Partial {
+			t.Errorf("of %d, to who sees ten: %d, %t", row.size, n, atLeast)
+		}
+		must.Do(t, a.write(t.Context(), m, 0))
+	}
+	for _, row := range []struct {
+		size    int
+		atLeast bool
+	}{{19, false}, {20, true}} {
+		older, _ := json.Marshal(map[string]any{"until": now.Add(time.Hour), "holds": make([]Held, row.size)})
+		s := new(memstore.Store)
+		if ok, err := s.CAS(t.Context(), key(0), nil, older); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		got := list(t, s)[0]
+		if n, atLeast := got.HeldAt(time.Time{}.Add(-1)); n != row.size || atLeast != row.atLeast {
+			t.Errorf("an older server with %d: %d, %t", row.size, n, atLeast)
+		}
 	}
 }
 
