@@ -10,7 +10,8 @@ import (
 )
 
 // A command is what COMMAND returns about it, the rules that apply to every
-// call, and the function that answers it: either take or do.
+// call, and either parse, for a command that takes IDs, or do, which answers
+// any other.
 type command struct {
 	name string
 	// arguments, including the name; max 0 means any number

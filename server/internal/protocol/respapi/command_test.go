@@ -66,9 +66,9 @@ func TestCommands(t *testing.T) {
 		{"ROLE", "(master :0 ())", ""},
 		{"INSPECT 117411959208411141 default",
 			"(layout default time 2026-11-20T23:53:12.484Z time_ms :1795218792484 node :0 seq :5 dec 117411959208411141 hex 01a1218e09000005 from dec score 1 for (", "map(layout default time"},
-		{"INSPECT nonsense!", `-ERR "nonsense!" `, ""},
-		{"INSPECT 5 nonsense", `-ERR parse layout "nonsense"`, ""},
-		{"INSPECT " + strings.Repeat("1", 257), "-ERR the ID is too long: the limit is 256 characters", ""},
+		{"INSPECT nonsense!", `-ERR bad-id: "nonsense!" `, ""},
+		{"INSPECT 5 nonsense", `-ERR bad-parameter: parse layout "nonsense"`, ""},
+		{"INSPECT " + strings.Repeat("1", 257), "-ERR bad-id: the ID is too long: the limit is 256 characters", ""},
 		{"PING", "+PONG", ""},
 		{"PING hello", "hello", ""},
 		{"PING a b", "-ERR wrong number of arguments for 'ping' command: use PING [message]", ""},
@@ -225,7 +225,7 @@ func TestIncrPipelined(t *testing.T) {
 		id := uint64(1<<63-600) + uint64(i)
 		want := fmt.Sprintf(":%d", id)
 		if id > math.MaxInt64 {
-			want = fmt.Sprintf("-ERR the ID %d does not fit the signed integers of RESP: use NEXT a", id)
+			want = fmt.Sprintf("-ERR bad-parameter: the ID %d does not fit the signed integers of RESP: use NEXT a", id)
 		}
 		if got.String() != want {
 			t.Fatalf("answer %d is %s, want %s", i, got, want)
@@ -428,6 +428,7 @@ func TestVeiled(t *testing.T) {
 		{"INSPECT " + id, "-ERR bad-parameter: \"" + id + "\" is a veiled ID: name its sequencer"},
 		{"INSPECT " + id + " default", "-ERR bad-parameter: \"" + id + "\" is a veiled ID: name its sequencer"},
 		{"INSPECT " + strings.Replace(id, "v7", "v8", 1) + " SEQUENCER orders", "it was veiled with key 8, and this key is not known"},
+		{"INSPECT " + id + ` SEQUENCER ""`, "-ERR bad-name: "},
 		{"INSPECT " + id + " SEQUENCER a/b", "-ERR bad-name: invalid sequencer name"},
 		{"INSPECT " + id + " default orders", "-ERR syntax error: use INSPECT id [layout | SEQUENCER name]"},
 	} {

@@ -2,7 +2,6 @@ package respapi
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -23,24 +22,26 @@ func (c *conn) inspect(args [][]byte) {
 		return
 	}
 	if len(args[1]) > maxIDText {
-		c.fail("the ID is too long: the limit is " + strconv.Itoa(maxIDText) + " characters")
+		c.failProblem(service.Problemf(service.BadID, "the ID is too long: the limit is %d characters", maxIDText), "")
 		return
 	}
 	var o inspect.Options
-	name, err := "", error(nil)
+	name := ""
 	switch {
 	case len(args) == 3:
-		o.Layout, err = firn.ParseLayout(string(args[2]))
-	case len(args) == 4 && !isWord(args[2], "sequencer"):
-		err = fmt.Errorf("syntax error: use %s", c.cmd.usage)
-	case len(args) == 4:
-		if name = string(args[3]); name == "" { // which here is no name at all
-			err = service.CheckName(name)
+		var err error
+		if o.Layout, err = firn.ParseLayout(string(args[2])); err != nil {
+			c.failProblem(service.Problemf(service.BadParameter, "%s", textfmt.Message(err)), "")
+			return
 		}
-	}
-	if err != nil {
-		c.fail(textfmt.Message(err))
+	case len(args) == 4 && !isWord(args[2], "sequencer"):
+		c.fail("syntax error: use " + c.cmd.usage)
 		return
+	case len(args) == 4:
+		if name = string(args[3]); name == "" { // which PrepareInspect takes for no name at all
+			c.failProblem(service.Problemf(service.BadName, "%s", textfmt.Message(service.CheckName(name))), "")
+			return
+		}
 	}
 	if p := c.server.front.PrepareInspect(c.requestContext(), c.creds, name, string(args[1]), &o); p != nil {
 		c.failProblem(p, name)
@@ -48,7 +49,7 @@ func (c *conn) inspect(args [][]byte) {
 	}
 	result, err := inspect.Read(string(args[1]), o)
 	if err != nil {
-		c.fail(textfmt.Message(err))
+		c.failProblem(service.Problemf(service.BadID, "%s", textfmt.Message(err)), name)
 		return
 	}
 	c.out = appendReading(c.out, c.resp3, &result.Readings[0])

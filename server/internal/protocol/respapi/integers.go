@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"fmt"
 	"log/slog"
 	"math"
 
@@ -36,7 +35,8 @@ func (c *conn) fitInt(l *firn.Layout, name string) *service.Problem {
 // known before it is taken.
 func (c *conn) answerInt(name string, id uint64) {
 	if id > math.MaxInt64 {
-		c.fail(fmt.Sprintf("the ID %d does not fit the signed integers of RESP: use NEXT %s", id, name))
+		c.failProblem(service.Problemf(service.BadParameter,
+			"the ID %d does not fit the signed integers of RESP: use NEXT %s", id, name), name)
 		return
 	}
 	if id > maxSafe && !c.server.warned.Load() {
