@@ -13,7 +13,7 @@ import (
 // this store may take.
 type NodeCounts struct {
 	Held    uint64 // by a process
-	Blocked uint64 // by a fence, or by a clock far ahead
+	Blocked uint64 // by a fence or a clock far ahead, or with a damaged record
 	Free    uint64
 }
 
@@ -103,7 +103,7 @@ func CountNodes(info grant.Info, now time.Time, each func(yield func(grant.NodeI
 		switch {
 		case one.Node < lo || one.Node > hi:
 			return true
-		case err != nil: // a damaged record
+		case err != nil: // no member takes it
 			n.Blocked++
 			return true
 		case held:

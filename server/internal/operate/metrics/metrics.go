@@ -181,8 +181,8 @@ var all = []Metric{
 			}
 		}, nil},
 	{"firn_nodes", Gauge, "node IDs", []string{"sequencer", "state"},
-		"Node IDs in the store by state: held, blocked (by a fence, or by a clock far ahead) or " +
-			"free. Counted once a minute.", func(s *Sequencer, put put) {
+		"Node IDs in the store by state: held, blocked (by a fence or a clock far ahead, or with a damaged " +
+			"record) or free. Counted once a minute.", func(s *Sequencer, put put) {
 			if s.Counted {
 				put(float64(s.Nodes.Held), "held")
 				put(float64(s.Nodes.Blocked), "blocked")
