@@ -174,8 +174,9 @@ func (k *Console) showConfirm(v *visit, status int, name string, a action, typed
 		v.failWith(err, ctx.Err() != nil)
 		return
 	}
-	if !slices.Contains(actionsOf[q.Info.State], a.Verb) {
-		v.fail(http.StatusConflict, "Not possible now", "The sequencer "+name+" is "+q.Info.State.String()+".")
+	if !slices.Contains(actionsOf(q.Info), a.Verb) {
+		is := stateOf(q.Info)
+		v.fail(http.StatusConflict, "Not possible now", "The sequencer "+name+" is "+is.Word+". "+is.Means)
 		return
 	}
 	p.Held, p.Until = heldWindows(q.Nodes, v.now)

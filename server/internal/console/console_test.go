@@ -696,6 +696,28 @@ func TestManyNodeIDs(t *testing.T) {
 	}
 }
 
+// TestMoved: the page of a sequencer that another store has says which, and
+// offers no action: all of them would fail.
+func TestMoved(t *testing.T) {
+	store, to := new(memstore.Store), new(memstore.Store)
+	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
+	defer cluster.Close(context.Background())
+	h, _, _ := newWorld(t, func(c *Config) { c.Front.Backend = cluster })
+	must.Get(grant.Create(t.Context(), store, "orders", grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
+	must.Get(grant.Move(t.Context(), grant.Place{Store: store, URL: "etcd://old"}, grant.Place{Store: to, URL: "etcd://new"},
+		"orders", nil))(t)
+	body := get(h, "/sequencers/orders").Body.String()
+	if !strings.Contains(body, "Another store has it now, etcd://new") || strings.Contains(body, "Manage") ||
+		strings.Contains(body, "/sequencers/orders/") {
+		t.Errorf("its page: %s", body)
+	}
+	for _, verb := range []string{"attach", "detach", "destroy", "recreate"} {
+		if w := get(h, "/sequencers/orders/"+verb); w.Code != 409 || !strings.Contains(w.Body.String(), "is moved") {
+			t.Errorf("%s: status %d: %s", verb, w.Code, w.Body)
+		}
+	}
+}
+
 // TestWithoutStore: a server with a static node shows what it knows, and says
 // what it does not.
 func TestWithoutStore(t *testing.T) {

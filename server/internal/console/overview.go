@@ -65,6 +65,14 @@ var states = map[grant.State]state{
 	grant.Purged: {"purged", "idle", "It can be created again with any layout."},
 }
 
+// stateOf describes the state of a sequencer to people.
+func stateOf(i grant.Info) state {
+	if i.MovedTo != "" {
+		return state{"moved", "idle", "Another store has it now, " + i.MovedTo + ": change it there."}
+	}
+	return states[i.State]
+}
+
 // staticState is the state of a sequencer without a store.
 var staticState = state{"static", "good", "This server has a static node ID and knows no other servers."}
 
@@ -175,7 +183,7 @@ func rowOf(q sequencerInfo, at time.Time) *overviewRow {
 		return row
 	}
 	l := q.Info.Config.Layout
-	row.State, row.Layout = states[q.Info.State], l.String()
+	row.State, row.Layout = stateOf(q.Info), l.String()
 	row.Last, row.Left = l.Last(), timeLeft(l.End(), at)
 	row.Nodes, _ = nodeCounts(q, at)
 	return row

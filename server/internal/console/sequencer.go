@@ -95,7 +95,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		p.State = state{"unknown", "bad", ""}
 		return p, err
 	}
-	p.Info, p.State, p.Troubles = q.Info, states[q.Info.State], troublesOf(q, p.Here, v.now)
+	p.Info, p.State, p.Troubles = q.Info, stateOf(q.Info), troublesOf(q, p.Here, v.now)
 	if q.Damage != "" {
 		p.State = p.Troubles[0].State
 		return p, nil
@@ -103,7 +103,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 	p.Layout = q.Info.Config.Layout
 	p.Nodes, _ = nodeCounts(q, v.now)
 	p.addNodes(q, s, v.now)
-	for _, verb := range actionsOf[q.Info.State] {
+	for _, verb := range actionsOf(q.Info) {
 		p.Actions = append(p.Actions, actions[verb])
 	}
 	return p, nil
@@ -247,8 +247,17 @@ func settings(info grant.Info) []fact {
 	return all
 }
 
-// actionsOf has the possible actions for a sequencer in a state.
-var actionsOf = map[grant.State][]string{
+// actionsOf returns the possible actions for a sequencer: none if another store
+// has it.
+func actionsOf(i grant.Info) []string {
+	if i.MovedTo != "" {
+		return nil
+	}
+	return actionsIn[i.State]
+}
+
+// actionsIn has the possible actions in a state.
+var actionsIn = map[grant.State][]string{
 	grant.Attached:   {"detach", "destroy"},
 	grant.Detaching:  {"detach", "attach", "destroy"},
 	grant.Detached:   {"attach", "destroy"},

@@ -50,12 +50,12 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	counts, first := nodeCounts(q, at)
 	end := c.Layout.End()
 	begins := q.Info.Floor.Add(-c.MaxAhead)
-	s := states[q.Info.State]
+	s := stateOf(q.Info)
 	closing := q.Info.State == grant.Detaching || q.Info.State == grant.Destroying
 	held, last := heldWindows(q.Nodes, at)
 	switch {
 	case q.Info.MovedTo != "":
-		add("idle", "moved", by, "Its IDs now come from another store.")
+		add(s.Tone, s.Word, by, "%s", s.Means)
 	case closing && !q.NodesRead:
 		add(s.Tone, s.Word, by, "%s", s.Means)
 	case closing && held == 0:
