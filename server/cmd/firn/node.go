@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/doctor"
 	"github.com/firnid/firn/server/internal/operate/members"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // newNode makes the commands about node IDs.
@@ -39,19 +40,6 @@ func sequencerNames(ctx context.Context, s grant.Store, args []string) (names []
 		return true
 	})
 	return names, err
-}
-
-// stateOf returns the state of a node ID as a word.
-func stateOf(n grant.NodeInfo, now time.Time) string {
-	switch {
-	case !n.Held:
-		return "free"
-	case !n.HeldAt(now):
-		return "over"
-	case n.Closing:
-		return "closing"
-	}
-	return "held"
 }
 
 func newNodeList(a *app) *cobra.Command {
@@ -115,7 +103,7 @@ func (l *nodeList) sequencer(ctx context.Context, name string) error {
 
 // node adds a node ID, or what is wrong with its record.
 func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked bool) {
-	state := stateOf(n, l.now)
+	state := service.NodeState(n, l.now)
 	server := ""
 	if state == "held" || state == "closing" {
 		server = l.servers[members.Held{Sequencer: sequencer, Node: n.Node}]

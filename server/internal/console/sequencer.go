@@ -133,19 +133,21 @@ func storeError(err error) string {
 	return sentence(cmp.Or(service.ProblemOf(err, 0, false).Detail, "see the server's log")) + "."
 }
 
-// stateOfNode describes a node ID's state to people.
+// stateOfNode describes a node ID's state to people, in the words of firn node
+// list.
 func stateOfNode(n grant.NodeInfo, at time.Time) state {
+	word := service.NodeState(n, at)
 	switch {
 	case n.Owner == "":
-		return state{"fenced", "idle", "An operator has fenced it: its owner cannot continue."}
-	case !n.Held:
-		return state{"given back", "idle", "Its owner has given it back; the next owner begins where it ended."}
-	case !n.HeldAt(at):
-		return state{"lapsed", "idle", "It expired: its owner was idle or has crashed. It is free."}
-	case n.Closing:
-		return state{"giving back", "busy", "Its owner has to give it back."}
+		return state{word, "idle", "An operator has fenced it: its owner cannot continue."}
+	case word == "free":
+		return state{word, "idle", "Its owner has given it back; the next owner begins where it ended."}
+	case word == "over":
+		return state{word, "idle", "Its window has ended: its owner was idle or has crashed. It is free."}
+	case word == "closing":
+		return state{word, "busy", "Its owner has to give it back."}
 	}
-	return state{"held", "good", "Its owner makes IDs with it, and renews the window while it does."}
+	return state{word, "good", "Its owner makes IDs with it, and renews the window while it does."}
 }
 
 // damagedNode is the state of a node ID whose record is damaged.

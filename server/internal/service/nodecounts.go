@@ -17,6 +17,21 @@ type NodeCounts struct {
 	Free    uint64
 }
 
+// NodeState returns the state of a node ID as people read it: "held"; "closing",
+// if its owner has to give it back; "over", if its window has ended; or "free",
+// if it was given back or fenced.
+func NodeState(n grant.NodeInfo, now time.Time) string {
+	switch {
+	case !n.Held:
+		return "free"
+	case !n.HeldAt(now):
+		return "over"
+	case n.Closing:
+		return "closing"
+	}
+	return "held"
+}
+
 // countEvery is how old counts may be. Each count lists all records of a
 // sequencer.
 const countEvery = time.Minute

@@ -128,3 +128,23 @@ func TestCloseWhileCounting(t *testing.T) {
 		must.Do(t, b.Close(limited))
 	})
 }
+
+// TestNodeState: the words are those of firn node list --json, which programs
+// read.
+func TestNodeState(t *testing.T) {
+	now := time.Now()
+	for _, row := range []struct {
+		is   grant.NodeInfo
+		want string
+	}{
+		{grant.NodeInfo{Held: true, Until: now.Add(1)}, "held"},
+		{grant.NodeInfo{Held: true, Until: now.Add(1), Closing: true}, "closing"},
+		{grant.NodeInfo{Held: true, Until: now, Closing: true}, "over"},
+		{grant.NodeInfo{Held: true, Until: now}, "over"},
+		{grant.NodeInfo{Until: now.Add(1)}, "free"},
+	} {
+		if got := NodeState(row.is, now); got != row.want {
+			t.Errorf("NodeState(%+v) = %q, want %q", row.is, got, row.want)
+		}
+	}
+}
