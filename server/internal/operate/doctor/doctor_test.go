@@ -340,3 +340,21 @@ func TestHandedOver(t *testing.T) {
 		}
 	}
 }
+
+// TestNewerNeighbour: a sequencer with a newer record hides nothing of those
+// after it.
+func TestNewerNeighbour(t *testing.T) {
+	stores := [2]*memstore.Store{new(memstore.Store), new(memstore.Store)}
+	for i, s := range stores {
+		c := grant.DefaultConfig(s, firn.Default(), nil)
+		c.Nodes = &grant.NodeRange{Lo: 2 * uint64(i), Hi: 2*uint64(i) + 1}
+		for _, name := range []string{"aaa", "bbb"} {
+			must.Get(grant.Create(t.Context(), s, name, c, nil))(t)
+		}
+	}
+	must.Get(stores[0].CAS(t.Context(), "v1/aaa/n/0000", nil, []byte(`{"v":99}`)))(t)
+	must.Get(stores[0].CAS(t.Context(), "v1/bbb/n/0002", nil, []byte("{")))(t)
+	found := Run(t.Context(), Config{Store: stores[0], Other: stores[1]})
+	want(t, found, "other store", "sequencer aaa of this store is not compared: ", Unknown)
+	want(t, found, "other store", "node IDs 2..3 of bbb may have been used in this store at any time", Fix)
+}

@@ -24,13 +24,10 @@ func (r *report) otherStore(ctx context.Context) {
 	}
 	here, all := make(map[string]grant.Info), 0
 	var pairs [][2]grant.Info // that use different node IDs
-	unread := func(name, which string, err error) {
-		r.add(check, Unknown, "", "sequencer %s of %s store is not compared: %v", name, which, err)
-	}
 	err := grant.Sequencers(ctx, r.config.Store, func(i grant.Info, err error) bool {
 		switch {
 		case err != nil:
-			unread(i.Name, "this", err)
+			r.notCompared(check, i.Name, "this", err)
 		case i.MovedTo == "":
 			here[i.Name] = i
 		}
@@ -41,7 +38,7 @@ func (r *report) otherStore(ctx context.Context) {
 			name := there.Name
 			i, both := here[name]
 			if err != nil {
-				unread(name, "the other", err)
+				r.notCompared(check, name, "the other", err)
 			}
 			if err != nil || !both || there.MovedTo != "" {
 				return true
@@ -79,6 +76,12 @@ func (r *report) otherStore(ctx context.Context) {
 	}
 }
 
+// notCompared reports a sequencer of one of the stores that has a record which
+// cannot be read.
+func (r *report) notCompared(check, name, which string, err error) {
+	r.add(check, Unknown, "", "sequencer %s of %s store is not compared: %v", name, which, err)
+}
+
 // handedOver checks that all clocks, or the floor elsewhere, have passed what
 // was granted in a store of the node IDs that another store has now.
 func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i, elsewhere grant.Info, which string,
@@ -93,6 +96,9 @@ func (r *report) handedOver(ctx context.Context, check string, s grant.Store, i,
 	case errors.Is(err, grant.ErrDamaged):
 		r.add(check, Fix, damagedHint, "node IDs %v of %s may have been used in %s store at any time, and are those "+
 			"of another: %v", given, i.Name, which, err)
+		return nil
+	case errors.Is(err, grant.ErrNewerVersion):
+		r.notCompared(check, i.Name, which, err)
 		return nil
 	case err == nil && at.After(r.config.Now()) && at.After(elsewhere.Floor):
 		r.add(check, Fix,
