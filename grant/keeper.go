@@ -487,7 +487,9 @@ func (k *Keeper) Wait(ctx context.Context, ready func(Status) bool) error {
 // Close gives the node ID back and ends the Keeper. If the context ends before
 // the store has recorded that, or the store has failed 20 times, Close ends the
 // Keeper anyway and returns an error: the node ID then becomes free when its
-// window ends. Calling Close again only waits for the first call.
+// window ends. So pass a context that has not ended, and a deadline: with a
+// store that is down, the 20 attempts take minutes. Calling Close again only
+// waits for the first call.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	closed := k.closed

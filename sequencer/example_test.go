@@ -3,35 +3,53 @@ package sequencer_test
 import (
 	"context"
 	"fmt"
+	"os/signal"
+	"syscall"
+	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/sequencer"
 )
 
-// A program that makes the IDs of its orders. Any number of processes on this
-// machine can run it at the same time.
+// A program that makes the IDs of its orders until it is stopped. Any number of
+// processes on this machine can run it at the same time.
 func Example() {
-	run := func(ctx context.Context) error {
-		store, err := dirstore.Open(ctx, "/srv/ids", &dirstore.Options{Create: true}) // yours to write
-		if err != nil {
-			return err
-		}
-		orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Options{Layout: firn.Default()})
-		if err != nil {
-			return err
-		}
-		defer orders.Close(ctx) // gives the node ID back
-
-		id, err := orders.Next(ctx) // greater than every ID that orders has made before
-		if err != nil {
-			return err
-		}
-		parts, err := firn.Default().Decompose(id)
-		fmt.Println(id, parts.Time, parts.Node, parts.Seq, err)
-		return nil
-	}
-	if err := run(context.Background()); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	store, err := dirstore.Open(ctx, "/srv/ids", &dirstore.Options{Create: true}) // yours to write
+	if err != nil {
 		fmt.Println(err)
+		return
+	}
+	items := make(chan string) // that customers order
+	if err := takeOrders(ctx, store, items); err != nil {
+		fmt.Println(err)
+	}
+}
+
+func takeOrders(ctx context.Context, store grant.Store, items <-chan string) error {
+	orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Options{Layout: firn.Default()})
+	if err != nil {
+		return err
+	}
+	defer func() { // ctx has ended by then: Close needs one that has not
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		orders.Close(late) // gives the node ID back
+	}()
+	for {
+		select {
+		case item := <-items:
+			id, err := orders.Next(ctx) // greater than every ID of this process
+			if err != nil {
+				return err
+			}
+			parts, err := firn.Default().Decompose(id)
+			fmt.Println(item, id, parts.Time, parts.Node, parts.Seq, err)
+		case <-ctx.Done():
+			return nil
+		}
 	}
 }

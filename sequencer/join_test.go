@@ -134,6 +134,34 @@ func TestNotGivenBack(t *testing.T) {
 	}
 }
 
+// TestStoppedProgram: the program of the example, whose context ends on a
+// signal, gives its node ID back.
+func TestStoppedProgram(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		held := func() (n int) {
+			must.Do(t, grant.Nodes(t.Context(), s, "orders", func(node grant.NodeInfo, err error) bool {
+				if err != nil || node.Held {
+					n++
+				}
+				return true
+			}))
+			return n
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		items, ended := make(chan string), make(chan error)
+		go func() { ended <- takeOrders(ctx, s, items) }()
+		items <- "tea"
+		if n := held(); n != 1 {
+			t.Errorf("%d node IDs are held while the program runs, want 1", n)
+		}
+		stop()
+		if err, n := <-ended, held(); err != nil || n != 0 {
+			t.Errorf("the program ended with %v, and %d node IDs are held, want nil and 0", err, n)
+		}
+	})
+}
+
 // TestWhatWasAwaited: a call that gives up returns what it waited for, and
 // reports an unresponsive store only if that is the reason.
 func TestWhatWasAwaited(t *testing.T) {

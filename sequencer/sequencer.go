@@ -202,7 +202,10 @@ func needContext(ctx context.Context) {
 
 // Close gives the node ID back and closes the sequencer. If the context ends
 // first, Close closes the sequencer anyway and returns an error; the node ID
-// then becomes free when its window ends. Calling Close again has no effect.
+// then becomes free when its window ends. A context that ended before, such as
+// that of a program that a signal stops, gives nothing back: pass one of its
+// own, with a few seconds, as the example does. Calling Close again has no
+// effect.
 func (q *SequencerOf[I]) Close(ctx context.Context) error {
 	needContext(ctx) // the Keeper may not need it
 	q.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/sqlstore"
@@ -38,7 +39,11 @@ func run(ctx context.Context, database string) error {
 	if err != nil {
 		return err
 	}
-	defer orders.Close(ctx) // gives the node ID back
+	defer func() { // ctx may have ended, as on a signal: Close needs one that has not
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		orders.Close(late) // gives the node ID back
+	}()
 
 	for range 3 {
 		id, err := orders.Next(ctx)
