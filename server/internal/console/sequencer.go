@@ -95,7 +95,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		p.State = state{"unknown", "bad", ""}
 		return p, err
 	}
-	p.Info, p.State, p.Troubles = q.Info, stateOf(q.Info), troublesOf(q, p.Here, v.now)
+	p.Info, p.State, p.Troubles = q.Info, states[q.Info.State], troublesOf(q, p.Here, v.now)
 	if q.Damage != "" {
 		p.State = p.Troubles[0].State
 		return p, nil
