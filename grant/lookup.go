@@ -62,9 +62,9 @@ func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, er
 }
 
 // Sequencers calls yield for every sequencer of the store, ordered by name,
-// until yield returns false. For a record that cannot be read, yield gets an
-// Info with only the name and an error; the iteration continues. It reads the
-// store to the end before it calls yield.
+// until yield returns false. For a record that cannot be read, or whose name no
+// sequencer can have, yield gets an Info with only the name and an error; the
+// iteration continues. It reads the store to the end before it calls yield.
 func Sequencers(ctx context.Context, s Store, yield func(info Info, err error) bool) error {
 	type entry struct {
 		info Info
@@ -77,6 +77,9 @@ func Sequencers(ctx context.Context, s Store, yield func(info Info, err error) b
 			return true
 		}
 		info, err := decodeInfo(key, value)
+		if nameErr := CheckName(name); nameErr != nil { // no operation takes it
+			info, err = Info{}, fmt.Errorf("%w: %w", ErrDamaged, nameErr)
+		}
 		info.Name = name
 		all = append(all, entry{info, err})
 		return true

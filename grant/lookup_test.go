@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,10 +60,15 @@ func TestSequencersInOrder(t *testing.T) {
 		create(t, s, want[(i*5)%len(want)], config("default"), time.Now())
 	}
 	put(t, s, "v1/a.b/config", "no record")
+	long := strings.Repeat("c", 129) // that no operation takes, in a record that can be read
+	value, err := s.Get(t.Context(), "v1/a/config")
+	must.Do(t, err)
+	put(t, s, "v1/"+long+"/config", string(value))
+	want = append(want, long)
 	for n := range len(want) {
 		var got []string
 		err := grant.Sequencers(t.Context(), s, func(info grant.Info, err error) bool {
-			if errors.Is(err, grant.ErrDamaged) != (info.Name == "a.b") {
+			if errors.Is(err, grant.ErrDamaged) != (info.Name == "a.b" || info.Name == long) {
 				t.Errorf("%s: %v", info.Name, err)
 			}
 			got = append(got, info.Name)
