@@ -79,8 +79,9 @@ func Attach(ctx context.Context, s Store, name string) (Info, error) {
 // Detach makes all members of a sequencer give their node IDs back, and
 // prevents them from acquiring new ones until Attach. It returns when all
 // windows have been given back or have ended. If it is interrupted, call it
-// again to continue. The error of a destroyed sequencer matches ErrDestroyed.
-// See HandOverTime for when others may use its node IDs.
+// again to continue. The error of a destroyed sequencer matches ErrDestroyed,
+// and that of a moved one ErrMoved: it continues in the other store. See
+// HandOverTime for when others may use its node IDs.
 func Detach(ctx context.Context, s Store, name string, o *WaitOptions) (Info, error) {
 	return closeWindows(ctx, s, name, "detach", Detaching, Detached, o)
 }
@@ -89,7 +90,8 @@ func Detach(ctx context.Context, s Store, name string, o *WaitOptions) (Info, er
 // IDs that were handed out stay unique: the records are kept, and a sequencer
 // created again under the same name continues after them. Destroy returns when
 // all windows have been given back or have ended. If it is interrupted, call it
-// again to continue. See HandOverTime for when others may use its node IDs.
+// again to continue. The error of a moved sequencer matches ErrMoved: destroy
+// it in the other store. See HandOverTime for when others may use its node IDs.
 func Destroy(ctx context.Context, s Store, name string, o *WaitOptions) (Info, error) {
 	return closeWindows(ctx, s, name, "destroy", Destroying, Destroyed, o)
 }
@@ -97,9 +99,10 @@ func Destroy(ctx context.Context, s Store, name string, o *WaitOptions) (Info, e
 // Purge allows a destroyed sequencer to be created again with another layout.
 // That gives up uniqueness between the old and the new IDs: another layout
 // divides the bits differently, so both may contain the same numbers. A
-// sequencer that is not destroyed is an error.
+// sequencer that is not destroyed is an error, and one that was moved matches
+// ErrMoved.
 func Purge(ctx context.Context, s Store, name string) (Info, error) {
-	return changeExisting(ctx, s, name, "purge", func(i *Info) (writing, error) {
+	return changeUnmoved(ctx, s, name, "purge", func(i *Info) (writing, error) {
 		if i.State != Destroyed && i.State != Purged {
 			return writeNothing, fmt.Errorf("grant: sequencer %s is %v: destroy it before you purge it", name, i.State)
 		}

@@ -101,13 +101,20 @@ func changeExisting(ctx context.Context, s Store, name, what string, do edit) (I
 	})
 }
 
-// changeUsable is changeExisting for a sequencer that this store still has.
-func changeUsable(ctx context.Context, s Store, name, what string, do edit) (Info, error) {
+// changeUnmoved is changeExisting for a sequencer that this store still has.
+func changeUnmoved(ctx context.Context, s Store, name, what string, do edit) (Info, error) {
 	return changeExisting(ctx, s, name, what, func(i *Info) (writing, error) {
-		switch {
-		case i.MovedTo != "":
+		if i.MovedTo != "" {
 			return writeNothing, movedError(name, i.MovedTo)
-		case i.State >= Destroying:
+		}
+		return do(i)
+	})
+}
+
+// changeUsable is changeUnmoved for a sequencer that is not destroyed.
+func changeUsable(ctx context.Context, s Store, name, what string, do edit) (Info, error) {
+	return changeUnmoved(ctx, s, name, what, func(i *Info) (writing, error) {
+		if i.State >= Destroying {
 			return writeNothing, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, i.State)
 		}
 		return do(i)

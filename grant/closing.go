@@ -116,7 +116,7 @@ func newWindowCloser() *windowCloser {
 // every window from growing and, once all have ended, sets the state last.
 func (c *windowCloser) step(ctx context.Context, s Store, name, what string, through, last State, now time.Time) (
 	info Info, waiting []Wait, err error) {
-	info, err = changeExisting(ctx, s, name, what, func(i *Info) (writing, error) {
+	info, err = changeUnmoved(ctx, s, name, what, func(i *Info) (writing, error) {
 		switch {
 		case i.State >= Destroying && last == Detached:
 			return writeNothing, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, i.State)

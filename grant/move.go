@@ -26,10 +26,11 @@ func (p Place) check() error {
 // detaches the sequencer as Detach does, copies every record, so that new
 // windows begin above all old ones, and attaches the sequencer in the other
 // store. One that is destroyed or purged is moved too, and stays so. In the
-// store that it left, no node ID can be acquired any more, and Attach and
-// Create fail with an error that names the other store. While the records are
-// copied, the other store names this one in the same way, so that the sequencer
-// is usable in one of the two at most.
+// store that it left, no node ID can be acquired any more, and operations fail
+// with an ErrMoved that names the other store. Fence and Repair still work
+// there, on the records that a Move back would merge. While the records are copied, the
+// other store names this one in the same way, so that the sequencer is usable
+// in one of the two at most.
 //
 // If Move is interrupted, call it again to continue; with the places exchanged,
 // it moves the sequencer back. A sequencer that already exists in the other
@@ -52,7 +53,8 @@ func Move(ctx context.Context, from, to Place, name string, o *WaitOptions) (Inf
 		at Store
 		r  Info
 	}{{from.Store, source}, {to.Store, target}} {
-		if s.r.Incarnation > 0 && s.r.State < Destroying {
+		// One that was moved, or is half here, is detached.
+		if s.r.Incarnation > 0 && s.r.State < Destroying && s.r.MovedTo == "" {
 			if _, err := Detach(ctx, s.at, name, o); err != nil {
 				return Info{}, err
 			}

@@ -65,15 +65,25 @@ func checkMoved(t *testing.T, what string, from, to *memstore.Store) {
 	if err != nil || info.State != grant.Attached || info.MovedTo != "" {
 		t.Errorf("%s: there it is %+v, %v", what, info, err)
 	}
-	if info, err := grant.Lookup(t.Context(), from, "s"); err != nil || info.MovedTo != "etcd://b" {
+	info, err = grant.Lookup(t.Context(), from, "s")
+	if err != nil || info.MovedTo != "etcd://b" {
 		t.Errorf("%s: here it is %+v, %v", what, info, err)
 	}
 	_, attach := grant.Attach(t.Context(), from, "s")
 	_, create := grant.Create(t.Context(), from, "s", config("default,epoch=0"), createdAt(time.UnixMilli(moveNow)))
-	for _, err := range []error{attach, create} {
+	_, window := grant.SetWindow(t.Context(), from, "s", time.Hour)
+	_, nodes := grant.SetNodes(t.Context(), from, "s", &grant.NodeRange{Hi: 7}, nil)
+	_, detach := grant.Detach(t.Context(), from, "s", nil)
+	_, destroy := grant.Destroy(t.Context(), from, "s", nil)
+	_, purge := grant.Purge(t.Context(), from, "s")
+	for name, err := range map[string]error{"attach": attach, "create": create, "window": window, "nodes": nodes,
+		"detach": detach, "destroy": destroy, "purge": purge} {
 		if !errors.Is(err, grant.ErrMoved) || !strings.Contains(err.Error(), "moved to etcd://b") {
-			t.Errorf("%s: attach or create here: %v, want the target's URL", what, err)
+			t.Errorf("%s: %s here: %v, want ErrMoved with the target's URL", what, name, err)
 		}
+	}
+	if after, err := grant.Lookup(t.Context(), from, "s"); err != nil || after != info {
+		t.Errorf("%s: here it became %+v, %v, want no change", what, after, err)
 	}
 }
 
