@@ -155,7 +155,7 @@ func beingDestroyedError(name string) error {
 // finalErrors lists the errors of a member for which waiting does not help.
 var finalErrors = [...]error{
 	ErrNotFound, ErrDestroyed, ErrDetached, ErrMismatch, ErrClockBehind, ErrClockAhead,
-	ErrStoreWentBack, ErrDamaged, ErrNewerVersion,
+	ErrStoreWentBack, ErrDamaged, ErrNewerVersion, errBadName,
 }
 
 // IsFinal reports whether the Err of a Status lasts until the sequencer, the

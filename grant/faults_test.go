@@ -87,7 +87,8 @@ func testFaults(t *testing.T) {
 	}
 }
 
-// TestNames: every operation rejects an invalid name before it asks the store.
+// TestNames: every operation rejects an invalid name before it asks the store,
+// and so does a member.
 func TestNames(t *testing.T) {
 	f := &faultstore.Store{Store: new(memstore.Store)}
 	for _, name := range []string{"", "a/b", ".", strings.Repeat("a", 128+1)} {
@@ -107,6 +108,16 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
+	synctest.Test(t, func(t *testing.T) {
+		k := grant.NewKeeper(f, "a/b", nil, new(member), nil)
+		must.Do(t, k.Join(t.Context()))
+		synctest.Wait()
+		if got, _ := k.Status(); !grant.IsFinal(got.Err) || got.Err.Error() != grant.CheckName("a/b").Error() {
+			t.Errorf("the status of a member is %+v, want that of CheckName, and it is final", got)
+		}
+		time.Sleep(time.Minute)
+		must.Do(t, k.Close(t.Context()))
+	})
 	if n := f.Requests.Load(); n != 0 {
 		t.Errorf("%d requests of the store", n)
 	}

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,9 @@ import (
 // maxName is the maximum length of a sequencer's name, in characters.
 const maxName = 128
 
+// errBadName is the kind of the errors of CheckName.
+var errBadName = errors.New("grant: invalid sequencer name")
+
 // CheckName returns an error if name is not a valid name of a sequencer: 1 to
 // 128 ASCII letters, digits and . _ - : of which the first is a letter or a
 // digit.
@@ -17,11 +21,11 @@ func CheckName(name string) error {
 	const rule = "a name has 1 to 128 characters (ASCII letters, digits and . _ - :) and begins with a letter or a " +
 		"digit"
 	if name == "" || len(name) > maxName {
-		return fmt.Errorf("grant: invalid sequencer name of %d bytes: %s", len(name), rule)
+		return fmt.Errorf("%w of %d bytes: %s", errBadName, len(name), rule)
 	}
 	if i := badInPart(name); i >= 0 {
 		_, size := utf8.DecodeRuneInString(name[i:])
-		return fmt.Errorf("grant: invalid sequencer name %q: %q at offset %d: %s", name, name[i:i+size], i, rule)
+		return fmt.Errorf("%w %q: %q at offset %d: %s", errBadName, name, name[i:i+size], i, rule)
 	}
 	return nil
 }

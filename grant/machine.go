@@ -220,6 +220,10 @@ func (m *machine) advance() {
 		case Joining, Losing:
 			// A caller may be waiting for the configuration to change.
 			m.seen.hinted = false
+			if err := CheckName(m.settings.name); err != nil {
+				m.failForbidden(err)
+				return
+			}
 			m.request(opConfig, action{Kind: actionGet, Key: configKey(m.settings.name)})
 		case Holding:
 			m.renewOrReread()

@@ -28,9 +28,9 @@ func (p Place) check() error {
 // store. One that is destroyed or purged is moved too, and stays so. In the
 // store that it left, no node ID can be acquired any more, and operations fail
 // with an ErrMoved that names the other store. Fence and Repair still work
-// there, on the records that a Move back would merge. While the records are copied, the
-// other store names this one in the same way, so that the sequencer is usable
-// in one of the two at most.
+// there, on the records that a Move back would merge. While the records are
+// copied, the other store names this one in the same way, so that the sequencer
+// is usable in one of the two at most.
 //
 // If Move is interrupted, call it again to continue; with the places exchanged,
 // it moves the sequencer back. A sequencer that already exists in the other
