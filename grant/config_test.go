@@ -133,6 +133,8 @@ func TestErrors(t *testing.T) {
 		says []string
 	}{
 		{mismatchError("s", "window", "2s", "1s"), ErrMismatch, []string{"sequencer s ", "window 2s, not 1s", "firn sequencer window s 1s"}},
+		{mismatchError("s", "floor", "none", "2026-11-20T00:02:03.004Z"), ErrMismatch,
+			[]string{"floor none, not 2026-11-20T00:02:03.004Z", "choose another name, or destroy it and create it again if it made none"}},
 		{&NodesExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 1, Hi: 9}}, ErrNodesExhausted, []string{"1..9", "sequencer s "}},
 		{&NodesExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 7, Hi: 7}, Free: at}, ErrNodesExhausted, []string{" 7 of sequencer s is held", "2026-11-20T00:02:03.004Z"}},
 		{&NodesExhaustedError{sequencer: "s", nodes: NodeRange{Lo: 1, Hi: 9}, Free: at}, ErrNodesExhausted, []string{"1..9", "window ends at 2026-11-20T00:02:03.004Z"}},

@@ -78,6 +78,9 @@ func mismatchError(name, field, have, want string) error {
 	switch {
 	case field == "nodes" || field == "window":
 		todo = fmt.Sprintf("change it with firn sequencer %s %s %s", field, name, want)
+	case field == "floor":
+		todo = "it may have made IDs before that time, which another generator may have made too: choose another name, " +
+			"or destroy it and create it again if it made none"
 	case field == "prefix" && have == noPrefix:
 		todo = "destroy the sequencer and create it again with that prefix: its IDs continue"
 	}
