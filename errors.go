@@ -19,7 +19,8 @@ var (
 	// ErrUnavailable means that a store, or every server of a Client, did not
 	// answer in time or refused the request, for example because a disk is
 	// full. Trying again later may help. It is returned by the sequencers of
-	// the packages sequencer and client.
+	// the packages sequencer and client. A call that its caller cancels is only
+	// unavailable if something is known to have failed.
 	ErrUnavailable = errors.New("firn: the store or server is unavailable")
 
 	// ErrClosed is returned after Close, by a Prefetcher here, by the Keepers

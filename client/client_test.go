@@ -729,6 +729,30 @@ func TestReasonOfTheWait(t *testing.T) {
 	})
 }
 
+// TestCancelled: a call that its caller cancels is no outage, unless a server
+// is known to have failed.
+func TestCancelled(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		a := n.node(t, "a", 1, "default")
+		a.Delay(time.Hour)
+		defer a.Close()
+		q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
+		for _, after := range []time.Duration{time.Millisecond, time.Second} {
+			for name, call := range map[string]func(context.Context) error{
+				"Next":      func(ctx context.Context) error { _, err := q.Next(ctx); return err },
+				"NextBatch": func(ctx context.Context) error { _, err := q.NextBatch(ctx, 2); return err },
+			} {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(after, cancel)
+				err := call(ctx)
+				if !errors.Is(err, context.Canceled) || errors.Is(err, firn.ErrUnavailable) != (after == time.Second) {
+					t.Errorf("%s, cancelled after %v: %v, want Canceled and, after a second, ErrUnavailable", name, after, err)
+				}
+			}
+		}
+	})
+}
+
 func TestErrorText(t *testing.T) {
 	e := &Error{Sequencer: "orders", Server: "http://a", Status: 503, Kind: "busy", Detail: "no ID is free"}
 	if got, want := e.Error(), `client: "orders" at http://a: 503 busy: no ID is free`; got != want {

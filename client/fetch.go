@@ -261,6 +261,8 @@ var errNoAnswer = errors.New("no answer so far")
 func (s *SequencerOf[I]) failure(cause error) error {
 	errs := s.view.lastErrors()
 	switch { // if it is too early to say that a server has failed
+	case len(errs) == 0 && cause == context.Canceled: // that is no outage
+		return fmt.Errorf("client: %s: %w: %w", quote(s.name), cause, errNoAnswer)
 	case len(errs) == 0 && cause != nil:
 		errs = append(errs, errNoAnswer)
 	case len(errs) == 0:

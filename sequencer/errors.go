@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -13,16 +14,26 @@ import (
 // grant and firn.
 var ErrNotJoined = errors.New("sequencer: this process has not joined the sequencer")
 
-// gaveUpError returns the error of a call whose context is done.
+// gaveUpError returns the error of a call whose context is done. If the caller
+// cancelled it, that alone does not mean that the store is unavailable.
 func (q *SequencerOf[I]) gaveUpError(err error) error {
 	if q.isClosed() {
 		return fmt.Errorf("%w: sequencer %s", firn.ErrClosed, q.name)
 	}
 	status, _ := q.keeper.Status()
 	if status.Err == nil {
-		return fmt.Errorf("%w: sequencer %s: no answer of the store so far: %w", firn.ErrUnavailable, q.name, err)
+		return unlessCancelled(fmt.Errorf("sequencer %s: no answer of the store so far: %w", q.name, err), err)
 	}
 	return q.heldUpError(fmt.Errorf("%w: %w", err, status.Err))
+}
+
+// unlessCancelled returns err as an ErrUnavailable, unless its cause is only
+// that the caller cancelled the call.
+func unlessCancelled(err, cause error) error {
+	if cause == context.Canceled {
+		return err
+	}
+	return fmt.Errorf("%w: %w", firn.ErrUnavailable, err)
 }
 
 // heldUpError returns the error of a call that would have to wait, because of

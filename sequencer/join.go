@@ -83,6 +83,6 @@ func (q *SequencerOf[I]) Leave(ctx context.Context) error {
 		return fmt.Errorf("sequencer %s: the node ID was not given back and becomes free when its window ends: %w",
 			q.name, err)
 	}
-	return fmt.Errorf("%w: sequencer %s: the node ID has not been given back yet and becomes free at the latest "+
-		"when its window ends: %w", firn.ErrUnavailable, q.name, err)
+	return unlessCancelled(fmt.Errorf("sequencer %s: the node ID has not been given back yet and becomes free at the "+
+		"latest when its window ends: %w", q.name, err), err)
 }

@@ -134,6 +134,42 @@ func TestNotGivenBack(t *testing.T) {
 	}
 }
 
+// TestCancelled: a call that its caller cancels is no outage, unless the store
+// is known to have failed.
+func TestCancelled(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		bubble(t, func(t *testing.T, mem grant.Store) {
+			s := &faultstore.Store{Store: mem, Err: errRefused}
+			q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Hour})
+			one(t, q)
+			time.Sleep(2 * time.Hour)
+			s.Hangs.Store(!fails)
+			s.Cut.Store(fails)
+			cancelled := func(name string, call func(context.Context) error) {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				err := call(ctx)
+				if !errors.Is(err, context.Canceled) || errors.Is(err, firn.ErrUnavailable) != fails ||
+					errors.Is(err, errRefused) != fails {
+					t.Errorf("%s, the store fails: %t: %v, want Canceled and, if it fails, ErrUnavailable", name, fails, err)
+				}
+			}
+			cancelled("Next", func(ctx context.Context) error { _, err := q.Next(ctx); return err })
+			cancelled("Leave", q.Leave)
+			cancelled("Join", func(ctx context.Context) error {
+				if err := q.Join(ctx); err != nil {
+					return err
+				}
+				_, err := q.Next(ctx)
+				return err
+			})
+			s.Hangs.Store(false)
+			s.Cut.Store(false)
+			closeIt(t, q)
+		})
+	}
+}
+
 // TestStoppedProgram: the program of the example, whose context ends on a
 // signal, gives its node ID back.
 func TestStoppedProgram(t *testing.T) {
