@@ -204,7 +204,7 @@ func newConfig(a *app) *cobra.Command {
 }
 
 func newConfigCheck(a *app) *cobra.Command {
-	return command("config check", wantArgs("the file", 1, 1), func(cmd *cobra.Command, args []string) error {
+	return command("config check", wantArgs("FILE", 1, 1), func(cmd *cobra.Command, args []string) error {
 		s, flags := serveFlags()
 		all, err := s.load(flags, args[0], func(string) string { return "" })
 		exit := new(exitError)
@@ -256,7 +256,7 @@ func (a *app) serveSettings(file, store string) (*serveCmd, error) {
 }
 
 func newConfigPrint(a *app) *cobra.Command {
-	return command("config print", wantArgs("the file", 0, 1), func(cmd *cobra.Command, args []string) error {
+	return command("config print", wantArgs("FILE", 0, 1), func(cmd *cobra.Command, args []string) error {
 		s, flags := serveFlags()
 		all, err := s.load(flags, strings.Join(args, ""), a.getenv)
 		if err := cmp.Or(err, all.error(s.from)); err != nil {
@@ -310,7 +310,7 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 }
 
 func newConfigImport(a *app) *cobra.Command {
-	return command("config import", wantArgs("the file", 1, 1), func(cmd *cobra.Command, args []string) error {
+	return command("config import", wantArgs("FILE", 1, 1), func(cmd *cobra.Command, args []string) error {
 		data, err := readfile.Read(args[0])
 		if err != nil {
 			return err

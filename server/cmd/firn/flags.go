@@ -259,14 +259,14 @@ func require(cmd *cobra.Command, flags ...string) {
 }
 
 // wantArgs allows at least and at most so many arguments, of which the first is
-// what, such as "the file". most is -1 for any number.
+// what, such as "FILE". most is -1 for any number.
 func wantArgs(what string, least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return misuse(usage(cmd), "%s is missing", what)
+			return misuse(usage(cmd), "%s is not given", what)
 		case most == 1 && len(args) == 1 && args[0] == "":
-			return misuse("check that the variable is set", "%s is empty", what)
+			return misuse("check that the variable is set", "%s is \"\"", what)
 		case most >= 0 && len(args) > most:
 			return misuse(usage(cmd), "%s takes only %s, but also got %q", cmd.CommandPath(), what, args[most])
 		}
