@@ -108,6 +108,17 @@ func TestOpenForms(t *testing.T) {
 	})
 }
 
+// TestNilStore: a nil store is a mistake of the program, and Open says which.
+func TestNilStore(t *testing.T) {
+	defer func() {
+		if got, want := recover(), "sequencer: Open needs a store"; got != want {
+			t.Errorf("Open panics with %v, want %q", got, want)
+		}
+	}()
+	_, err := sequencer.Open(t.Context(), nil, "orders", &sequencer.Options{Layout: layout})
+	t.Errorf("Open = %v, want a panic", err)
+}
+
 // TestNilOptions: nil Options are the zero Options, for Open and for Config.
 func TestNilOptions(t *testing.T) {
 	var o *sequencer.Options

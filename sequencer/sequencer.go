@@ -81,6 +81,9 @@ func (q *SequencerOf[I]) checkLayout(l firn.Layout, o *Options, name string, bit
 // generators.
 func open[I firn.AnyID](ctx context.Context, s grant.Store, name string, o *Options, bits int, twin string,
 	newGenerator func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)) (*SequencerOf[I], error) {
+	if s == nil {
+		panic("sequencer: Open needs a store")
+	}
 	q := &SequencerOf[I]{newGenerator: newGenerator}
 	o = cmp.Or(o, new(Options))
 	info, err := o.lookupOrCreate(ctx, s, name, func(l firn.Layout) error {
