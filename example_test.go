@@ -48,7 +48,7 @@ func Example() {
 	// 2026-11-20 12:00:00 +0000 UTC 7 <nil>
 }
 
-// What an ID tells, the IDs of a day, and an ID as JSON. The README shows it.
+// What an ID tells, the IDs of a day, and an ID as JSON.
 func Example_read() {
 	id := firn.ID(117934331481448448)
 	day := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)

@@ -148,9 +148,9 @@ func NewPrefetcher[I AnyID](source SourceOf[I], o *PrefetchOptions) *PrefetcherO
 //
 // If a fetch fails, the calls for which it began fail, unless the error matches
 // ErrBatchTooLarge and fewer IDs worked before: they are then fetched. A call
-// that arrived while it was in progress waits for another one. If a fetch ends because the
-// call that made it gave up, only that call fails, and the next fetch is made
-// in the background, where no caller's context ends it.
+// that arrived while it was in progress waits for another one. If a fetch ends
+// because the call that made it gave up, only that call fails, and the next
+// fetch is made in the background, where no caller's context ends it.
 //
 // If the context ends during a wait, the error matches the context's error and
 // also the reason for the wait: the error of the source, if this call fetched

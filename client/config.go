@@ -42,9 +42,10 @@ type Config struct {
 	TLS *tls.Config
 
 	// HTTPClient sends the requests over HTTP. It must be nil if TLS is set, a
-	// server is unix:, or all of them are firn:// or firns://. Its CheckRedirect is not used, because redirects are
-	// not followed. Nil means a client that keeps its connections, speaks
-	// HTTP/1.1, and uses no proxy: for one, set Proxy in a Transport here.
+	// server is unix:, or all of them are firn:// or firns://. Its CheckRedirect
+	// is not used, because redirects are not followed. Nil means a client that
+	// keeps its connections, speaks HTTP/1.1, and uses no proxy: for one, set
+	// Proxy in a Transport here.
 	HTTPClient *http.Client
 
 	// Timeout is how long one request may take; 0 means 5 s. By default, a

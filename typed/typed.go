@@ -35,7 +35,9 @@ import (
 type Kind interface{ Prefix() string }
 
 // An ID is a 64-bit ID of one kind. Its text is typed. Values compare and sort
-// like a firn.ID, and the zero ID means no ID.
+// like a firn.ID, and the zero ID means no ID. In SQL it is NULL. In JSON it is
+// a text of zeros, such as "order_0000000000000", which parses without an
+// error: mark fields that may have no ID with omitzero, and check IsZero.
 type ID[K Kind] firn.ID
 
 // An ID128 is a 128-bit ID of one kind.
@@ -207,12 +209,12 @@ func Parse[I firn.AnyID](prefix, text string) (id I, err error) {
 	switch id := any(&id).(type) {
 	case *firn.ID:
 		if len(digits) != digits64 {
-			return fail(-1, "it has %d bits after the prefix, not 64", 128)
+			return fail(-1, "it has 128 bits after the prefix, not 64")
 		}
 		*id, err = firn.Base32.Parse(digits)
 	case *firn.ID128:
 		if len(digits) != digits128 {
-			return fail(-1, "it has %d bits after the prefix, not 128", 64)
+			return fail(-1, "it has 64 bits after the prefix, not 128")
 		}
 		*id, err = firn.Base32.Parse128(digits)
 	}
