@@ -190,6 +190,7 @@ func TestMoveRefused(t *testing.T) {
 
 // TestMoveMembers: members of three stores, one after the other and back again,
 // never make an ID twice, even the one that goes on in the store that was left.
+// Fence and Repair work there too.
 func TestMoveMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -217,6 +218,8 @@ func TestMoveMembers(t *testing.T) {
 					t.Errorf("a member of the store that was left makes %v", id)
 				}
 			}
+			must.Get(grant.Fence(ctx, from.Store, "s", &grant.FenceOptions{LongestWindow: time.Minute}))(t)
+			must.Get(grant.Repair(ctx, from.Store, "s", nil))(t)
 			must.Do(t, m.Wait(ctx, func(s grant.Status) bool { return s.Err != nil && strings.Contains(s.Err.Error(), "moved to "+to.URL) }))
 			must.Do(t, m.Close(ctx))
 		}
