@@ -180,7 +180,7 @@ func TestPrefetcherOfASourceWithALimit(t *testing.T) {
 				t.Errorf("%v: batches have %d IDs on average, want 200", tt.refusal, average)
 			}
 		})
-		// One that polls is told nothing that would end its loop.
+		// A caller that polls gets no error that would end its loop.
 		synctest.Test(t, func(t *testing.T) {
 			s := &refusingSource{most: 300, refusal: tt.refusal}
 			p := firn.NewPrefetcher(s, nil)

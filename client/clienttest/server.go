@@ -228,7 +228,7 @@ func generatorOf[I firn.AnyID](source firn.SourceOf[I], appendID func(firn.Forma
 // An answer is how servers answer with a kind of problem.
 type answer struct {
 	status     int
-	retryAfter int // in seconds, if the error knows no better; 0 if there is none
+	retryAfter int // in seconds, the default of servers; 0 if they send none
 }
 
 // fail answers with a problem of this kind.

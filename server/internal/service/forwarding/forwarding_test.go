@@ -202,7 +202,7 @@ func TestDenied(t *testing.T) {
 }
 
 // TestSmallerLimit: if another server gives fewer IDs at a time than this one,
-// the client is told to ask for fewer, and this server stays ready.
+// the answer is batch-too-large, and this server stays ready.
 func TestSmallerLimit(t *testing.T) {
 	store := new(memstore.Store)
 	a := setup{store: store, most: 100}.start(t)
