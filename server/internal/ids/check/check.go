@@ -33,10 +33,10 @@ type Checker struct {
 
 	size   int // bytes of the longest ID
 	count  uint64
-	chunks [][]key // of chunkKeys
+	chunks [][]firn.ID128 // of chunkLen
 }
 
-const chunkKeys = 1 << 16
+const chunkLen = 1 << 16
 
 // A Report is the result of a check. The place of an ID is the number of IDs
 // before it.
@@ -93,17 +93,17 @@ func (c *Checker) Add(id form.ID) error {
 		return ErrMemory
 	}
 	c.size = max(c.size, len(id))
-	if c.count%chunkKeys == 0 {
-		c.chunks = append(c.chunks, make([]key, 0, chunkKeys))
+	if c.count%chunkLen == 0 {
+		c.chunks = append(c.chunks, make([]firn.ID128, 0, chunkLen))
 	}
 	end := &c.chunks[len(c.chunks)-1]
-	*end = append(*end, keyOf(id))
+	*end = append(*end, id.Number())
 	c.count++
 	return nil
 }
 
 // at returns the ID at a place.
-func (c *Checker) at(place uint32) key { return c.chunks[place/chunkKeys][place%chunkKeys] }
+func (c *Checker) at(place uint32) firn.ID128 { return c.chunks[place/chunkLen][place%chunkLen] }
 
 // Report ends the stream and returns the result: with times, nodes and foreign
 // IDs by a layout, unless that is zero. Digits are judged by the time now.
@@ -117,7 +117,7 @@ func (c *Checker) Report(l firn.Layout, now time.Time) Report {
 	}
 	digits := inspect.NewDigits(now)
 	for place := range uint32(c.count) {
-		digits.Add(c.at(place).id(8))
+		digits.Add(idOf(c.at(place), 8))
 	}
 	r.Rounding = digits.Rounding(l, r.Nodes)
 	return r
@@ -129,7 +129,7 @@ func (c *Checker) read(r *Report, l firn.Layout) {
 	r.AllSmall = c.count > 0 && inspect.IsAside(r.Max, l)
 	greater := c.count > 0 && !r.AllSmall
 	for place := range c.count {
-		id := c.at(uint32(place)).id(l.Bits() / 8)
+		id := idOf(c.at(uint32(place)), l.Bits()/8)
 		if greater && inspect.IsAside(id, l) {
 			r.Small++
 			continue

@@ -2,60 +2,42 @@ package check
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
 )
 
-// A key is an ID of up to 128 bits as a number.
-type key struct{ hi, lo uint64 }
-
-func keyOf(id form.ID) key {
-	hi, lo := id.Uint64s()
-	return key{hi, lo}
-}
-
-func (k key) compare(o key) int {
-	if k.hi != o.hi {
-		return cmp.Compare(k.hi, o.hi)
-	}
-	return cmp.Compare(k.lo, o.lo)
-}
-
-func (k key) less(o key) bool { return k.hi < o.hi || k.hi == o.hi && k.lo < o.lo }
-
-// id returns the key as an ID of size bytes, or of 16 if it needs more.
-func (k key) id(size int) form.ID {
-	id := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(make(form.ID, 0, 16), k.hi), k.lo)
-	if keyOf(id[16-size:]) != k {
+// idOf returns a number as an ID of size bytes, or of 16 if it needs more.
+func idOf(n firn.ID128, size int) form.ID {
+	if id := form.ID(n[16-size:]); id.Number() == n {
 		return id
 	}
-	return id[16-size:]
+	return n[:]
 }
 
 // order adds how the IDs are ordered.
 func (c *Checker) order(r *Report) {
 	low, high := c.at(0), c.at(0)
 	for place := range uint32(c.count) {
-		switch k := c.at(place); {
-		case high.less(k):
-			high = k
+		switch n := c.at(place); {
+		case n.Compare(high) > 0:
+			high = n
 		case place > 0:
 			r.Increasing = false
-			if k.less(high) {
+			if n != high {
 				r.Inversions++
 			}
-			if k.less(low) {
-				low = k
+			if n.Compare(low) < 0 {
+				low = n
 			}
 		}
 	}
-	r.Min, r.Max = low.id(c.size), high.id(c.size)
+	r.Min, r.Max = idOf(low, c.size), idOf(high, c.size)
 	if !r.Increasing {
 		c.sort(r)
 	}
-	r.Furthest = c.at(uint32(r.Place)).id(c.size)
+	r.Furthest = idOf(c.at(uint32(r.Place)), c.size)
 }
 
 // How many duplicates are reported in full.
@@ -72,19 +54,19 @@ func (c *Checker) sort(r *Report) {
 		places[i] = uint32(i)
 	}
 	slices.SortFunc(places, func(a, b uint32) int {
-		if k, other := c.at(a), c.at(b); k != other {
-			return k.compare(other)
+		if n, other := c.at(a), c.at(b); n != other {
+			return n.Compare(other)
 		}
 		return cmp.Compare(a, b)
 	})
-	var last key
-	var run Duplicate // of the last key
+	var last firn.ID128
+	var run Duplicate // of the last ID
 	for position, place := range places {
-		k := c.at(place)
+		n := c.at(place)
 		if distance := uint64(max(position-int(place), int(place)-position)); distance > r.K {
 			r.K, r.Place = distance, uint64(place)
 		}
-		if position > 0 && k == last {
+		if position > 0 && n == last {
 			r.Duplicates++
 			run.Times++
 			if len(run.Places) < maxPlaces {
@@ -92,10 +74,10 @@ func (c *Checker) sort(r *Report) {
 			}
 			continue
 		}
-		r.keep(run, last.id(c.size))
-		last, run = k, Duplicate{Times: 1, Places: append(run.Places[:0], uint64(place))}
+		r.keep(run, idOf(last, c.size))
+		last, run = n, Duplicate{Times: 1, Places: append(run.Places[:0], uint64(place))}
 	}
-	r.keep(run, last.id(c.size))
+	r.keep(run, idOf(last, c.size))
 }
 
 // keep keeps the duplicates that occur first in the stream.

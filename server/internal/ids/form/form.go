@@ -200,12 +200,10 @@ func must(b []byte, err error) []byte {
 // An ID is an ID as bytes, big-endian: 8, 12, 16 or 20.
 type ID []byte
 
-// Uint64s returns an ID of up to 128 bits as a number: its upper and its lower
-// 64 bits.
-func (id ID) Uint64s() (hi, lo uint64) {
-	var wide firn.ID128
-	copy(wide[16-len(id):], id)
-	return wide.Uint64s()
+// Number returns an ID of up to 128 bits as a number.
+func (id ID) Number() (n firn.ID128) {
+	copy(n[16-len(id):], id)
+	return n
 }
 
 // Append appends the text of an ID of 64 or 128 bits, as Form.Append does.

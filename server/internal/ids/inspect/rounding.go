@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -45,8 +44,8 @@ func (r Rounding) String() string {
 // and is not safe for concurrent use.
 type Digits struct {
 	now  time.Time
-	seen map[number]struct{} // the first maxDistinct: rows of few IDs are no sample
-	max  number
+	seen map[firn.ID128]struct{} // the first maxDistinct: rows of few IDs are no sample
+	max  firn.ID128
 
 	count  int              // different numbers that a spreadsheet would round
 	again  int              // others that are equal to one of these
@@ -83,44 +82,23 @@ func (w *ways) add(n uint64) {
 }
 
 // NewDigits returns Digits that judge by the time now.
-func NewDigits(now time.Time) *Digits { return &Digits{now: now, seen: make(map[number]struct{})} }
+func NewDigits(now time.Time) *Digits { return &Digits{now: now, seen: make(map[firn.ID128]struct{})} }
 
-// A number is an ID of up to 128 bits.
-type number struct{ hi, lo uint64 }
-
-func numberOf(id form.ID) number {
-	hi, lo := id.Uint64s()
-	return number{hi, lo}
-}
-
-func (n number) bits() int {
-	if n.hi > 0 {
-		return 64 + bits.Len64(n.hi)
+// zeros returns how many binary zeros are at the end of hi<<64 | lo, and how
+// many decimal ones.
+func zeros(hi, lo uint64) (two, ten int) {
+	if two = bits.TrailingZeros64(lo); lo == 0 {
+		two = 64 + bits.TrailingZeros64(hi)
 	}
-	return bits.Len64(n.lo)
-}
-
-// zeros returns the number of binary zeros at the end, and of decimal ones.
-func (n number) zeros() (two, ten int) {
-	if two = bits.TrailingZeros64(n.lo); n.lo == 0 {
-		two = 64 + bits.TrailingZeros64(n.hi)
-	}
-	for n != (number{}) {
-		hi, rest := n.hi/10, n.hi%10
-		lo, rest := bits.Div64(rest, n.lo, 10)
+	for hi|lo != 0 {
+		rest := hi % 10
+		quotient, rest := bits.Div64(rest, lo, 10)
 		if rest != 0 {
 			break
 		}
-		n, ten = number{hi, lo}, ten+1
+		hi, lo, ten = hi/10, quotient, ten+1
 	}
 	return two, ten
-}
-
-func (n number) digits() int {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], n.hi)
-	binary.BigEndian.PutUint64(b[8:], n.lo)
-	return len(firn.Decimal.Append128(nil, firn.ID128(b)))
 }
 
 // leastRounded is the smallest number that has more digits than a spreadsheet
@@ -145,7 +123,7 @@ func isText(v uint64) (is bool, chance float64) {
 // looksRounded says how one number looks rounded, or returns "". chance is how
 // often that is a coincidence.
 func looksRounded(v uint64, now time.Time) (how string, chance float64) {
-	two, ten := number{0, v}.zeros()
+	two, ten := zeros(0, v)
 	digits := len(strconv.FormatUint(v, 10))
 	text, chance := isText(v)
 	switch {
@@ -199,8 +177,9 @@ func (d *Digits) Add(id form.ID) {
 	if len(id) != 8 && len(id) != 16 {
 		return
 	}
-	n := numberOf(id)
-	if n.hi == 0 && n.lo < leastRounded {
+	n := id.Number()
+	hi, lo := n.Uint64s()
+	if hi == 0 && lo < leastRounded {
 		return
 	}
 	if _, again := d.seen[n]; again {
@@ -210,11 +189,11 @@ func (d *Digits) Add(id form.ID) {
 	if len(d.seen) < maxDistinct {
 		d.seen[n] = struct{}{}
 	}
-	if n.hi > d.max.hi || n.hi == d.max.hi && n.lo > d.max.lo {
+	if n.Compare(d.max) > 0 {
 		d.max = n
 	}
 	d.count++
-	two, ten := n.zeros()
+	two, ten := zeros(hi, lo)
 	d.tens[min(ten, maxZeros-1)]++
 	// More binary zeros than decimal ones are a generator's: rounding to
 	// decimal digits leaves none.
@@ -223,30 +202,34 @@ func (d *Digits) Add(id form.ID) {
 			d.trials[z]++
 			if ten >= z {
 				d.hits[z]++
-				d.ways[z].add(n.lo)
+				d.ways[z].add(lo)
 			}
 		}
 	}
-	if drop := n.bits() - 53; drop > 0 {
+	size := bits.Len64(lo)
+	if hi > 0 {
+		size = 64 + bits.Len64(hi)
+	}
+	if drop := size - 53; drop > 0 {
 		d.ends[drop][two]++
 	}
-	if n.hi > 0 {
+	if hi > 0 {
 		return
 	}
-	if isClock(n.lo, d.now) {
+	if isClock(lo, d.now) {
 		d.clocks++
 	}
 	if ten > 0 {
-		if _, chance := looksRounded(n.lo, d.now); chance < 0.01 {
+		if _, chance := looksRounded(lo, d.now); chance < 0.01 {
 			d.looks++
 		}
 	}
-	if is, chance := isText(n.lo); chance > 0 {
+	if is, chance := isText(lo); chance > 0 {
 		d.shortTrials++
 		d.shortChance += chance
 		if is {
 			d.short++
-			d.ways[0].add(n.lo)
+			d.ways[0].add(lo)
 		}
 	}
 }
@@ -294,7 +277,7 @@ func (d *Digits) Rounding(l firn.Layout, nodes []uint64) (r Rounding) {
 			continue
 		}
 		consider(e, float64(ids), hits-chance*trials, z > 8 || len(d.ways[z]) >= min(4, d.hits[z]),
-			toDigits(d.max.digits()-z))
+			toDigits(len(firn.Decimal.Text128(d.max))-z))
 	}
 	whole, e, hits, extra := d.binary(l, nodes)
 	consider(e, hits, extra, true, "to 53 bits, as floats are")

@@ -96,7 +96,10 @@ const small = 1 << 40
 // it moved to the layout: it is a small number, as AUTO_INCREMENT makes them,
 // and would be from the first day of the layout.
 func IsAside(id form.ID, l firn.Layout) bool {
-	if len(id) > 16 || numberOf(id).hi > 0 || numberOf(id).lo >= small {
+	if len(id) > 16 {
+		return false
+	}
+	if hi, lo := id.Number().Uint64s(); hi > 0 || lo >= small {
 		return false
 	}
 	p, err := l.DecomposeBytes(id)

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -309,16 +308,16 @@ func runsOf(l *firn.Layout, x *Record) ([]run, error) {
 // lastOf returns the last ID of a run. Its number may have wrapped around.
 func lastOf(first form.ID, step, count uint64) form.ID {
 	hi, lo := bits.Mul64(step, count-1)
-	firstHi, firstLo := first.Uint64s()
+	firstHi, firstLo := first.Number().Uint64s()
 	lo, carry := bits.Add64(firstLo, lo, 0)
-	b := binary.BigEndian.AppendUint64(nil, firstHi+hi+carry)
-	return form.ID(binary.BigEndian.AppendUint64(b, lo))[16-len(first):]
+	last := firn.ID128FromUint64s(firstHi+hi+carry, lo)
+	return last[16-len(first):]
 }
 
 // has reports whether a run has an ID from its first to its last.
 func (r *run) has(id form.ID) bool {
-	hi, lo := id.Uint64s()
-	firstHi, firstLo := r.first.Uint64s()
+	hi, lo := id.Number().Uint64s()
+	firstHi, firstLo := r.first.Number().Uint64s()
 	lo, borrow := bits.Sub64(lo, firstLo, 0)
 	if hi -= firstHi + borrow; hi >= r.step {
 		return false
