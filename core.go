@@ -247,7 +247,7 @@ func (c *core) reserve(v *view, r *request) bool {
 // endError returns the reason why no slot at or above the limit is available.
 func (c *core) endError(v *view) error {
 	if v.limit == c.endTick<<c.layout.seqBits {
-		return ErrTimeOver
+		return c.layout.timeOverError()
 	}
 	return ErrGrantOver
 }

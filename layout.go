@@ -201,10 +201,44 @@ func (l *Layout) checkBits(size uint8, twin string) error {
 		return nil
 	}
 	if l.ReadOnly() {
-		return fmt.Errorf("firn: IDs of layout %s have %d bits: they can be read (with DecomposeBytes) but not made",
-			*l, l.size)
+		return l.readOnlyError()
 	}
 	return fmt.Errorf("firn: layout %s has IDs of %d bits: use %s", *l, l.size, twin)
+}
+
+func (l *Layout) readOnlyError() error {
+	return fmt.Errorf("firn: IDs of layout %s have %d bits: they can be read but not made", *l, l.size)
+}
+
+// CheckGenerator returns nil if a generator can make IDs of the layout. It
+// cannot if the layout is zero or ReadOnly, or if the tick and the sequence
+// exceed the 63 bits in which a generator counts.
+func (l Layout) CheckGenerator() error {
+	if err := l.checkValid(); err != nil {
+		return err
+	}
+	if l.ReadOnly() {
+		return l.readOnlyError()
+	}
+	_, err := l.endTick()
+	return err
+}
+
+// CheckTime returns nil if IDs of the layout can be made at a time. Otherwise
+// the error matches ErrTimeOver, or it is a *ClockError that matches
+// ErrBeforeEpoch.
+func (l Layout) CheckTime(now time.Time) error {
+	switch {
+	case !now.Before(l.End()):
+		return l.timeOverError()
+	case now.Before(l.Epoch()):
+		return &ClockError{Now: now, Last: l.Epoch(), Wait: l.Epoch().Sub(now), BeforeEpoch: true}
+	}
+	return nil
+}
+
+func (l *Layout) timeOverError() error {
+	return fmt.Errorf("%w (its time ended at %s)", ErrTimeOver, formatTime(l.End()))
 }
 
 func (l *Layout) rangeError(name string, v, most uint64) error {

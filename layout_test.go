@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/test/must"
 )
 
 func TestParseLayout(t *testing.T) {
@@ -173,5 +175,41 @@ func TestPieceValue(t *testing.T) {
 	want := []uint64{1700000000000, 0, 1, 0, 44, 3}
 	if len(got) != len(want) || got[0] != want[0] || got[2] != want[2] || got[4] != want[4] || got[5] != want[5] {
 		t.Errorf("pieces of a lable ID: got %v, want %v", got, want)
+	}
+}
+
+// TestCheckTime: CheckTime says what a generator does in the first and the last
+// tick, and beside them.
+func TestCheckTime(t *testing.T) {
+	layout := MustParseLayout("bits=time:31.node:10.seq:10,unit=10ms,epoch=2026-01-01T00:00:00Z")
+	for _, row := range []struct {
+		now  time.Time
+		want error
+	}{
+		{layout.Epoch().Add(-1), ErrBeforeEpoch}, {layout.Epoch(), nil}, {layout.End().Add(-1), nil}, {layout.End(), ErrTimeOver},
+	} {
+		g := must.Get(NewGenerator(layout, Grant{Node: 1, From: layout.Epoch()}, &Options{Now: func() time.Time { return row.now }}))(t)
+		_, err := g.TryNext()
+		if said := layout.CheckTime(row.now); !errors.Is(err, row.want) || !errors.Is(said, row.want) {
+			t.Errorf("at %v: %v, and CheckTime %v; want %v", row.now, err, said, row.want)
+		}
+	}
+}
+
+// TestCheckGenerator: CheckGenerator says whether NewGenerator makes one.
+func TestCheckGenerator(t *testing.T) {
+	layouts := []Layout{{}, MustParseLayout("bits=time~:53.seq:11"), MustParseLayout("bits=time~:52.seq:11.node:1"),
+		MustParseLayout("bits=time:34.seq:30,unit=1ms"), MustParseLayout("bits=time:64.seq:61.node:3,unit=1ms")}
+	for p := range Presets() {
+		layouts = append(layouts, p.Layout)
+	}
+	for _, l := range layouts {
+		_, err := NewGenerator(l, Grant{Until: l.Epoch().Add(time.Hour)}, nil)
+		if l.Bits() == 128 {
+			_, err = NewGenerator128(l, Grant{Until: l.Epoch().Add(time.Hour)}, nil)
+		}
+		if said := l.CheckGenerator(); (said == nil) != (err == nil) {
+			t.Errorf("%v: CheckGenerator %v, and NewGenerator %v", l, said, err)
+		}
 	}
 }

@@ -115,10 +115,15 @@ func TestCreate(t *testing.T) {
 
 	short := config("hazelcast")
 	short.Window = time.Second
-	for name, c := range map[string]grant.Config{"a b": config("default"), "": config("default"), "good": short, "none": {}} {
+	for name, c := range map[string]grant.Config{
+		"a b": config("default"), "": config("default"), "good": short, "none": {}, "read": config("xid"), "large": config("bits=time~:53.seq:11"),
+	} {
 		if _, err := grant.Create(t.Context(), s, name, c, createdAt(now)); err == nil {
 			t.Errorf("Create(%q, %+v) is fine, want an error", name, c)
 		}
+	}
+	if _, err := grant.Create(t.Context(), s, "begins", config("default,epoch=2030-01-01T00:00:00Z"), createdAt(now)); !errors.Is(err, firn.ErrBeforeEpoch) {
+		t.Errorf("a layout whose time has not begun: %v, want firn.ErrBeforeEpoch", err)
 	}
 	// 31 bits of milliseconds end in 2014.
 	end := time.UnixMilli(1<<31 + 1_388_534_400_000)
@@ -337,7 +342,7 @@ func TestDestroy(t *testing.T) {
 		if info, err := grant.Purge(ctx, s, "s"); err != nil || info.State != grant.Purged {
 			t.Errorf("Purge = %+v, %v", info, err)
 		}
-		if info, err := grant.Create(ctx, s, "s", config("snowcast"), nil); err != nil || info.Incarnation != 3 {
+		if info, err := grant.Create(ctx, s, "s", config("snowcast,epoch=1999-01-01T00:00:00Z"), nil); err != nil || info.Incarnation != 3 {
 			t.Errorf("Create with another layout after Purge = %+v, %v", info, err)
 		}
 	})

@@ -74,6 +74,9 @@ func (c Config) Check() error {
 	if c.Layout.IsZero() {
 		return fmt.Errorf("grant: the configuration has no layout")
 	}
+	if err := c.Layout.CheckGenerator(); err != nil {
+		return fmt.Errorf("grant: %s", strings.TrimPrefix(err.Error(), "firn: "))
+	}
 	if c.MaxAhead < 0 || c.MaxAhead > maxWindow/4 || c.MaxAhead%time.Millisecond != 0 {
 		return fmt.Errorf("grant: max-ahead is %v: it must be 0 or more, in whole milliseconds, and no more than %v",
 			c.MaxAhead, maxWindow/4)
@@ -95,14 +98,12 @@ func (c Config) Check() error {
 	return c.Nodes.Check(c.Layout)
 }
 
-// checkTime returns an error if the layout can make no more IDs.
+// checkTime returns an error if no ID of the layout can be made at a time.
 func (c Config) checkTime(name string, now time.Time) error {
-	end := c.Layout.End()
-	if now.Before(end) {
-		return nil
+	if err := c.Layout.CheckTime(now); err != nil {
+		return kindErrorf(err, "sequencer %s: %s", name, strings.TrimPrefix(err.Error(), "firn: "))
 	}
-	return fmt.Errorf("grant: sequencer %s: the time of layout %s ended at %s, and the clock reads %s: %w",
-		name, c.Layout, timeText(end), timeText(now), firn.ErrTimeOver)
+	return nil
 }
 
 // noPrefix stands for the absence of a prefix.

@@ -53,7 +53,7 @@ func TestDefaultConfig(t *testing.T) {
 	// Every layout that can be generated has a usable configuration.
 	for p := range firn.Presets() {
 		c := DefaultConfig(nil, p.Layout, nil)
-		if err := c.Check(); err != nil && !p.Layout.ReadOnly() {
+		if err := c.Check(); (err != nil) != p.Layout.ReadOnly() {
 			t.Errorf("%s: %v", p.Name, err)
 		}
 		if want := p.Layout.DefaultMaxAhead(); c.MaxAhead != want {

@@ -13,7 +13,7 @@ import (
 // exists with another one, the error matches ErrMismatch. If it was moved to
 // another store, the error matches ErrMoved. A destroyed sequencer keeps its
 // layout, so that new IDs never repeat old ones. A layout whose time has ended
-// is refused with an error that matches firn.ErrTimeOver. A floor that is later
+// or not begun is refused with the error of its CheckTime. A floor that is later
 // than that of an existing sequencer is another configuration, and so is a
 // layout without all node IDs of the range that a purged one keeps.
 func Create(ctx context.Context, s Store, name string, c Config, o *CreateOptions) (Info, error) {

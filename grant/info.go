@@ -40,11 +40,11 @@ func newInfo(name string, c Config) Info {
 }
 
 // CheckAgainst returns an error if the sequencer has another configuration than
-// a process wants, or can make no more IDs. Nodes are not compared, and the
-// prefix only if want has one.
+// a process wants, or if it is attached and no ID of its layout can be made
+// now. Nodes are not compared, and the prefix only if want has one.
 func (i Info) CheckAgainst(want Config, now time.Time) error {
-	if err := i.Config.compare(i.Name, want); err != nil {
-		return err
+	if err := i.Config.compare(i.Name, want); err != nil || i.State != Attached {
+		return err // whoever acquires a node ID learns the state
 	}
 	return i.Config.checkTime(i.Name, now)
 }

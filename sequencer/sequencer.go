@@ -47,8 +47,8 @@ type SequencerOf[I firn.AnyID] struct {
 // it. If it exists with another configuration, the error matches
 // grant.ErrMismatch and contains both. If it was destroyed, the error matches
 // grant.ErrDestroyed: create it again explicitly, with grant.Create. If the
-// time of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
-// before all arguments are checked.
+// time of the layout has ended or not begun, it matches firn.ErrTimeOver or
+// firn.ErrBeforeEpoch. Nothing is written before all arguments are checked.
 //
 // If the context ends first, Open returns at once. A node ID that it has
 // claimed is given back in the background, for at most ten seconds.
@@ -63,17 +63,14 @@ func Open128(ctx context.Context, s grant.Store, name string, o *Options) (*Sequ
 
 // checkLayout returns an error if a layout does not suit this process. twin is
 // the function for the other width.
-func (q *SequencerOf[I]) checkLayout(l firn.Layout, o *Options, name string, bits int, twin string) error {
+func checkLayout(l firn.Layout, o *Options, name string, bits int, twin string) error {
+	if err := l.CheckGenerator(); err != nil {
+		return err
+	}
 	if l.Bits() != bits {
 		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
 	}
-	if err := o.Nodes.Check(l); err != nil {
-		return err
-	}
-	// A layout that cannot be generated is reported now, not when a grant
-	// begins.
-	_, err := q.newGenerator(l, firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}, nil)
-	return err
+	return o.Nodes.Check(l)
 }
 
 // open opens a member of a sequencer and, unless the Options say otherwise,
@@ -87,7 +84,7 @@ func open[I firn.AnyID](ctx context.Context, s grant.Store, name string, o *Opti
 	q := &SequencerOf[I]{newGenerator: newGenerator}
 	o = cmp.Or(o, new(Options))
 	info, err := o.lookupOrCreate(ctx, s, name, func(l firn.Layout) error {
-		return q.checkLayout(l, o, name, bits, twin)
+		return checkLayout(l, o, name, bits, twin)
 	})
 	if err != nil {
 		return nil, err

@@ -132,8 +132,8 @@ func (c *adoptCmd) refuseUnfit(r check.Report) error {
 			"%d of %d IDs are duplicates%s", r.Duplicates, r.Count, cause)
 	case c.layout.IsZero():
 		return refused(layouts, "the IDs fit no known layout")
-	case c.layout.ReadOnly():
-		return form.ReadOnlyError(c.layout)
+	case c.layout.CheckGenerator() != nil:
+		return c.layout.CheckGenerator()
 	case r.AllSmall && !c.stopped:
 		return refused("read the column with the IDs; if this one had a counter until now, stop it and add --stopped",
 			"all IDs are small numbers, such as those of a counter, and not of layout %s", c.layout)

@@ -107,7 +107,16 @@ func wordVar(cmd *cobra.Command, word *string, name, kind, usage string, words .
 func parseMadeLayout(s string) (firn.Layout, error) {
 	l, err := firn.ParseLayout(s)
 	if err == nil && l.ReadOnly() {
-		err = form.ReadOnlyError(l)
+		err = l.CheckGenerator()
+	}
+	return l, err
+}
+
+// parseGeneratedLayout parses a layout of a generator.
+func parseGeneratedLayout(s string) (firn.Layout, error) {
+	l, err := firn.ParseLayout(s)
+	if err == nil {
+		err = l.CheckGenerator()
 	}
 	return l, err
 }

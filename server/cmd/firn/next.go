@@ -45,7 +45,7 @@ func newNext(a *app) *cobra.Command {
 		return n.run(cmd.Context())
 	})
 	numberVar(cmd, &n.count, "count", "n", "number of IDs")
-	layoutVar(cmd, &n.Layout, parseMadeLayout, "layout of the IDs")
+	layoutVar(cmd, &n.Layout, parseGeneratedLayout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	textVar(cmd, &n.name, "sequencer", "NAME", "name of the sequencer (default one named after the layout)")
 	nodeVar(cmd, &n.node, "static node ID, pinned by --store")

@@ -60,7 +60,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		return nil
 	}
 	cmd := a.onStore("sequencer create", oneName, true, run)
-	layoutVar(cmd, &q.Layout, parseMadeLayout, "layout of the IDs")
+	layoutVar(cmd, &q.Layout, parseGeneratedLayout, "layout of the IDs")
 	prefixVar(cmd, &q.Prefix, "prefix of the IDs as typed text, such as order (default none)")
 	nodesVar(cmd, &q.Nodes, "node IDs that members of this store may take (default all of the layout)")
 	timeVar(cmd, a, &floor, "floor",

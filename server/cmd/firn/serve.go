@@ -119,7 +119,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.StringVar(&s.Advertise, "advertise", "",
 		"`ADDRESS` of this server in lists of servers (default the host's name and port)")
 	numberVar(cmd, &s.MaxConns, "max-connections", "", "maximum number of connections per address")
-	layoutVar(cmd, &s.Sequencers.Layout, parseMadeLayout, "layout of the IDs")
+	layoutVar(cmd, &s.Sequencers.Layout, parseGeneratedLayout, "layout of the IDs")
 	storeVar(cmd, &s.store)
 	nodeVar(cmd, &s.node, "static node ID, pinned by --store")
 	nodesVar(cmd, &s.Sequencers.Nodes, "node IDs that may be taken from the store (default all of the layout)")

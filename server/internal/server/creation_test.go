@@ -45,7 +45,7 @@ func TestCreationsBlameTheirField(t *testing.T) {
 		text string
 	}{
 		{map[string]string{"layout": "defualt"}, []string{"layout"}, "defualt"},
-		{map[string]string{"layout": "xid"}, []string{"layout"}, "only for reading"},
+		{map[string]string{"layout": "xid"}, []string{"layout"}, "can be read but not made"},
 		{map[string]string{"layout": over}, []string{"layout"}, "ended at 2014-01-25T20:31:23.648Z"},
 		{map[string]string{"layout": over, "max_ahead": "1s", "window": "1m"}, []string{"layout"}, "ended at"},
 		{map[string]string{"max_ahead": "3000h"}, []string{"max_ahead"}, "max-ahead is 3000h"},

@@ -1,10 +1,13 @@
 package service
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/firnid/firn"
 )
 
 // A Kind is a kind of problem that clients can distinguish, over every
@@ -236,8 +239,11 @@ const (
 
 // scopeOf returns the scope of an error.
 func scopeOf(err error) scope {
-	if err == nil {
+	switch {
+	case err == nil:
 		return scopeNone
+	case errors.Is(err, firn.ErrBeforeEpoch): // more likely the epoch is wrong than the clock
+		return scopeSequencer
 	}
 	return kinds[kindOf(err)].scope
 }

@@ -19,6 +19,7 @@ import (
 // may take, before and after a fence.
 func TestNodeCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(27 * 365 * 24 * time.Hour)
 		ctx, store := t.Context(), new(memstore.Store)
 		b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 		defer b.Close(ctx)
@@ -83,6 +84,7 @@ func TestNodeCountsOf64Bits(t *testing.T) {
 // TestNodeCountsFail: a failed count is never the figure zero.
 func TestNodeCountsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(27 * 365 * 24 * time.Hour)
 		ctx, fails := t.Context(), true
 		store := &faultstore.Store{Store: new(memstore.Store), Fault: func(_ context.Context, r faultstore.Request) error {
 			if r.Kind == grant.RequestList && fails {
@@ -109,6 +111,7 @@ func TestNodeCountsFail(t *testing.T) {
 // it, and gives its node IDs back.
 func TestCloseWhileCounting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(27 * 365 * 24 * time.Hour)
 		store := &faultstore.Store{Store: new(memstore.Store)}
 		b := NewStoreBackend(StoreBackendConfig{Admin: NewStoreAdmin(store, nil)})
 		for _, name := range []string{"orders", "users"} {

@@ -164,7 +164,7 @@ func (e *entry) open(ctx context.Context, creator *Creator) error {
 		return err
 	}
 	if err := options.Nodes.Check(options.Layout); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrTemplate, err)
 	}
 	if !exists {
 		ctx = grant.WithOperator(ctx, creator.client().operator())

@@ -3,11 +3,18 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/sequencer"
 )
 
 // A counted Backend counts the questions whether it is ready; an answer takes a
@@ -69,6 +76,38 @@ func TestReadiness(t *testing.T) {
 				t.Errorf("right after them: %d questions, want 1", n)
 			}
 			time.Sleep(readyFor)
+		}
+	})
+}
+
+// TestBeforeEpoch: a sequencer that begins tomorrow, or that was destroyed
+// before it began, does not make a server unready that can serve another one.
+func TestBeforeEpoch(t *testing.T) {
+	store := new(memstore.Store)
+	inStoreBackend(t, StoreBackendConfig{Options: sequencer.Options{Window: time.Minute}}, store, func(t *testing.T, b *StoreBackend) {
+		tomorrow := time.Now().Add(24 * time.Hour)
+		late := grant.DefaultConfig(store, firn.Default().WithEpoch(tomorrow), nil)
+		must.Get(grant.Create(t.Context(), store, "late", late, &grant.CreateOptions{Now: func() time.Time { return tomorrow.Add(time.Hour) }}))(t)
+		for _, want := range []string{"clock false", "destroyed true"} {
+			takeOne(t, b, "orders")
+			time.Sleep(10 * time.Minute) // until no window is open
+			if _, err := b.Sequencer(t.Context(), "late", nil); err == nil {
+				t.Error("late: no error")
+			}
+			if err := b.Ready(t.Context()); err != nil {
+				t.Errorf("unready: %v", err)
+			}
+			var got string
+			b.Usage(func(name string, u *Usage) {
+				if name == "late" {
+					kind, wanted := u.Problem()
+					got = fmt.Sprint(kind, wanted)
+				}
+			})
+			if got != want {
+				t.Errorf("late: %q, want %q", got, want)
+			}
+			must.Get(grant.Destroy(t.Context(), store, "late", nil))(t)
 		}
 	})
 }

@@ -83,12 +83,10 @@ func (b *StoreBackend) usage(since time.Time) map[string]*Usage {
 
 // clockRefusal returns why a generator makes no IDs at a time; nil if it does.
 func clockRefusal(l firn.Layout, maxAhead, lead time.Duration, now time.Time) error {
-	switch {
-	case !now.Before(l.End()):
-		return firn.ErrTimeOver
-	case now.Before(l.Epoch()):
-		return &firn.ClockError{Now: now, Last: l.Epoch(), Wait: l.Epoch().Sub(now), BeforeEpoch: true}
-	case lead-maxAhead > shortWait:
+	if err := l.CheckTime(now); err != nil {
+		return err
+	}
+	if lead-maxAhead > shortWait {
 		return &firn.ClockError{Now: now, Last: now.Add(lead), Wait: lead - maxAhead}
 	}
 	return nil

@@ -1,23 +1,14 @@
 package form
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/firnid/firn"
 )
 
-// ReadOnlyError returns the error for a layout whose IDs cannot be made.
-func ReadOnlyError(l firn.Layout) error {
-	return fmt.Errorf("IDs of layout %s can be read but not made", l)
-}
-
 // Compose composes an ID of 64 or 128 bits.
 func Compose(l firn.Layout, p firn.Parts) (ID, error) {
-	switch {
-	case l.ReadOnly():
-		return nil, ReadOnlyError(l)
-	case l.Bits() == 128:
+	if l.Bits() == 128 {
 		id, err := l.Compose128(p)
 		return id[:], err
 	}

@@ -278,8 +278,8 @@ func (p *parser) sequencers(n *yaml.Node) {
 func (t *Template) Set(key, text string) (err error) {
 	switch key {
 	case "layout":
-		if t.Layout, err = firn.ParseLayout(text); err == nil && t.Layout.ReadOnly() {
-			err = fmt.Errorf("%s is only for reading IDs", text)
+		if t.Layout, err = firn.ParseLayout(text); err == nil {
+			err = t.Layout.CheckGenerator()
 		}
 	case "max-ahead":
 		var d time.Duration
@@ -301,16 +301,11 @@ func (t *Template) Set(key, text string) (err error) {
 
 // CheckTime returns an error if no ID of a layout can be made at a time.
 func CheckTime(l firn.Layout, now time.Time) error {
-	if l.IsZero() || l.ReadOnly() {
+	if l.IsZero() {
 		return nil
 	}
-	if l.Epoch().After(now) {
-		return fmt.Errorf("layout %s: no ID can be made before its epoch, %s", l, l.Epoch().UTC().Format(time.RFC3339))
-	}
-	if end := l.End(); !now.Before(end) {
-		return fmt.Errorf("layout %s: its time range ended at %s: choose more time bits or, for a sequencer that "+
-			"was never used, a later epoch",
-			l, end.UTC().Format(time.RFC3339))
+	if err := l.CheckTime(now); err != nil {
+		return fmt.Errorf("layout %s: %w", l, textfmt.Plain(err))
 	}
 	return nil
 }

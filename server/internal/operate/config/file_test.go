@@ -79,7 +79,7 @@ func TestParseFaults(t *testing.T) {
 		{"sequencers:\n  a: {}\n  a: {}", `f:3: mapping key "a" already defined at line 2`},
 		{"sequencers:\n  a:\n    layuot: x", `f:3: sequencers: "a": layuot: unknown key: the keys of a sequencer are layout`},
 		{"sequencers:\n  a:\n    layout: defualt", "f:3: sequencers: \"a\": layout: "},
-		{"sequencers:\n  a:\n    layout: ksuid", "f:3: sequencers: \"a\": layout: ksuid is only for reading"},
+		{"sequencers:\n  a:\n    layout: ksuid", "f:3: sequencers: \"a\": layout: IDs of layout ksuid have 160 bits: they can be read but not made"},
 		{"sequencers:\n  a:\n    window: 60", `f:3: sequencers: "a": window: "60" is not a duration`},
 		{"sequencers:\n  a:\n    max-ahead: -1s", `f:3: sequencers: "a": max-ahead: "-1s" is not a duration`},
 		{"sequencers:\n  a:\n    prefix: Order", `f:3: sequencers: "a": prefix: prefix "Order" has 'O' at offset 0`},
