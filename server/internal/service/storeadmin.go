@@ -100,7 +100,7 @@ func (a *StoreAdmin) Members(ctx context.Context) ([]members.Server, error) {
 
 // Create creates a sequencer, or creates it again. Then, as after Attach, this
 // server has its node ID again if it has the sequencer open. If the time of the
-// layout has ended, the error is a CreationError.
+// layout has ended or not begun, the error is a CreationError.
 func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Config) (grant.Info, error) {
 	if err := config.Check(); err != nil {
 		return grant.Info{}, err // not an error of the store
@@ -111,7 +111,7 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 	switch {
 	case err == nil:
 		a.rejoin(ctx, name)
-	case errors.Is(err, firn.ErrTimeOver):
+	case errors.Is(err, firn.ErrTimeOver), errors.Is(err, firn.ErrBeforeEpoch):
 		err = &CreationError{[]FieldError{{"layout", textfmt.Message(err)}}}
 	}
 	return info, err
