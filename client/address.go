@@ -42,11 +42,14 @@ func parseAddress(text string) (a address, err error) {
 		// Every server accepts this Host.
 		return address{base: "http://localhost", socket: path}, nil
 	}
-	u, err := url.Parse(text)
-	if err != nil || !slices.Contains([]string{"firn", "firns", "http", "https"}, u.Scheme) || u.Hostname() == "" ||
-		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+	scheme, _, _ := strings.Cut(strings.ToLower(text), ":")
+	if !slices.Contains([]string{"firn", "firns", "http", "https"}, scheme) {
 		return a, errors.New("write firn://HOST:PORT, firns://HOST:PORT, http://HOST:PORT, https://HOST:PORT or " +
-			"unix:/PATH, without a user name, a query or a fragment")
+			"unix:/PATH")
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return a, fmt.Errorf("write %s://HOST:PORT, without a user name, a query or a fragment", scheme)
 	}
 	if u.Scheme == "firn" || u.Scheme == "firns" {
 		if strings.Trim(u.Path, "/") != "" {

@@ -25,7 +25,7 @@ func newBench(a *app) *cobra.Command {
 		Options: load.Options{Sequencer: "bench", Connections: 8, Count: 1, Duration: 10 * time.Second}}
 	cmd := command("bench", noArgs, func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), a) })
 	f := cmd.Flags()
-	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http, https, firn or firns")
+	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http, https, firn, firns or unix")
 	f.StringVar(&b.Sequencer, "sequencer", b.Sequencer, "`NAME` of the sequencer")
 	b.remote.vars(cmd)
 	numberVar(cmd, &b.Connections, "connections", "", "number of clients, each with one request at a time")
@@ -65,7 +65,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
 	}
 	if err != nil {
-		return noIDs(ctx, err, b.Sequencer)
+		return noIDs(ctx, err, b.Sequencer, b.servers)
 	}
 	b.report(a, l)
 	if l.Duplicates > 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,18 +19,28 @@ import (
 )
 
 // fromServer writes IDs that a server makes, in the sequencer's own format
-// unless there is another. It asks over HTTP, because there the server writes
-// them.
+// unless there is another. It asks over HTTP and not with package client, which
+// returns numbers: here the server writes the IDs, because it alone knows their
+// width, prefix and keys.
 func (n *nextCmd) fromServer(ctx context.Context) error {
-	c, err := n.remote.client([]string{n.server})
+	servers := []string{n.server}
+	if !hasScheme(servers, "http", "https", "unix") {
+		return wrongFlag("server", "", "write http://HOST:PORT, https://HOST:PORT or unix:/PATH",
+			"next asks over HTTP")
+	}
+	c, err := n.remote.client(servers)
 	if err != nil {
 		return err
 	}
-	if !strings.HasPrefix(n.server, "http") {
-		return misuse("write --server http://HOST:PORT or https://HOST:PORT", "next asks over HTTP")
-	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
+	base := strings.TrimSuffix(n.server, "/")
+	if path, ok := strings.CutPrefix(n.server, "unix:"); ok {
+		base = "http://localhost" // every server accepts this Host
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(path, "//"))
+		}
+	}
 	defer transport.CloseIdleConnections()
 	asker := &http.Client{
 		Transport: transport,
@@ -42,13 +53,13 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 	most := uint64(service.MaxCount)
 	for left := n.count; left > 0; {
 		count := min(left, most)
-		answer, err := n.ask(ctx, asker, c.Token, count)
+		answer, err := n.ask(ctx, asker, base, c.Token, count)
 		switch {
 		case errors.Is(err, firn.ErrBatchTooLarge) && count > 1:
 			most = count / 2
 			continue
 		case err != nil:
-			return noIDs(ctx, err, n.name)
+			return noIDs(ctx, err, n.name, servers)
 		}
 		parts := bytes.SplitAfter(answer, []byte("\n"))
 		if n.format.Is(firn.Raw) {
@@ -71,15 +82,14 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 }
 
 // ask requests IDs, a line each or packed.
-func (n *nextCmd) ask(ctx context.Context, c *http.Client, token string, count uint64) ([]byte, error) {
+func (n *nextCmd) ask(ctx context.Context, c *http.Client, base, token string, count uint64) ([]byte, error) {
 	format, accept := "", "text/plain"
 	if n.format.Is(firn.Raw) {
 		accept = "application/octet-stream"
 	} else if !n.ownFormat {
 		format = "&format=" + url.QueryEscape(n.format.String())
 	}
-	address := fmt.Sprintf("%s/v1/sequencers/%s/next?count=%d%s",
-		strings.TrimSuffix(n.server, "/"), url.PathEscape(n.name), count, format)
+	address := fmt.Sprintf("%s/v1/sequencers/%s/next?count=%d%s", base, url.PathEscape(n.name), count, format)
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, address, nil)
 	if err != nil {
 		return nil, err

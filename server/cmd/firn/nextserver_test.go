@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,7 +16,8 @@ import (
 // TestNextFromServer: firn next --server prints IDs of the server, in the
 // sequencer's own format.
 func TestNextFromServer(t *testing.T) {
-	url := startServe(t, nil, "--layout", "uuidv7").url
+	socket := filepath.Join(t.TempDir(), "socket")
+	url := startServe(t, nil, "--layout", "uuidv7", "--listen", "unix:"+socket).url
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>Welcome") }))
 	defer other.Close()
 	narrow := startServe(t, nil, "--layout", "uuidv7", "--max-ids-per-call", "1000").url
@@ -24,6 +26,7 @@ func TestNextFromServer(t *testing.T) {
 		fmt.Fprint(w, "12345678\n23456789\n")
 	}))
 	defer short.Close()
+	const httpAlone = "over HTTP\n.*hint: write http://HOST:PORT, https://HOST:PORT or unix:/PATH\n$"
 	for _, row := range []struct {
 		args []string
 		code int
@@ -40,9 +43,15 @@ func TestNextFromServer(t *testing.T) {
 		{[]string{"--layout", "uuidv7"}, exitMisuse, "the server decides"},
 		{[]string{"--sequencer", "a b"}, exitMisuse, "a b"},
 		{[]string{"--token", "a", "--token-file", "b"}, exitMisuse, "\\[token token-file\\] were all set"},
-		{[]string{"--server", "firn://127.0.0.1:1"}, exitMisuse, "http://HOST:PORT"},
-		{[]string{"--server", other.URL}, exitFailed, "Welcome.*\\n.*check that firn serve is running there"},
-		{[]string{"--server", "http://127.0.0.1:1"}, exitFailed, "check that firn serve is running there"},
+		{[]string{"-n", "2", "--server", "unix:" + socket}, exitFine, `^([0-9a-f-]{36}\n){2}$`},
+		{[]string{"-n", "2", "--server", "unix://" + socket}, exitFine, `^([0-9a-f-]{36}\n){2}$`},
+		{[]string{"--server", "firn://127.0.0.1:1"}, exitMisuse, httpAlone},
+		{[]string{"--server", "127.0.0.1:3476"}, exitMisuse, httpAlone},
+		{[]string{"--server", "http://"}, exitMisuse, `write http://HOST:PORT, without`},
+		{[]string{"--server", "http://a", "--ca", "ca.crt"}, exitMisuse, `with TLS\n.*hint: write --server https://HOST:PORT\n`},
+		{[]string{"--server", other.URL}, exitFailed, "Welcome.*\\n.*check that firn serve is running there; if it uses TLS, write https://\n$"},
+		{[]string{"--server", "http://127.0.0.1:1"}, exitFailed, "running there; if it uses TLS, write https://\n$"},
+		{[]string{"--server", "https://127.0.0.1:1"}, exitFailed, "check that firn serve is running there\n$"},
 	} {
 		a, stdout, stderr := serveApp(t)
 		code := run(t.Context(), a, append([]string{"next", "--sequencer", "orders", "--server", url}, row.args...))

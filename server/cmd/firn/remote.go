@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,19 +40,30 @@ func (r *remoteFlags) client(servers []string) (c client.Config, err error) {
 		c.Token = f.Get()
 	}
 	if r.ca != "" || r.cert != "" {
+		if !hasScheme(servers, "https", "firns") {
+			return c, misuse("write --server https://HOST:PORT", "--ca, --cert and --key need a server with TLS")
+		}
 		if c.TLS, err = tlsconf.Dialer(r.ca, r.cert, r.key); err != nil {
 			return c, failed("--ca, --cert and --key must be PEM files", "%w", err)
 		}
 	}
 	if _, err := client.New(c); err != nil {
-		return c, misuse("write --server http://HOST:PORT, https://HOST:PORT, firn://HOST:PORT or firns://HOST:PORT",
-			"%w", err)
+		return c, misuse("", "%w", err) // it says what to write
 	}
 	return c, nil
 }
 
-// noIDs says why servers gave no IDs, and what to do.
-func noIDs(ctx context.Context, err error, sequencer string) error {
+// hasScheme reports whether the URL of one of the servers has one of the
+// schemes.
+func hasScheme(servers []string, schemes ...string) bool {
+	return slices.ContainsFunc(servers, func(server string) bool {
+		scheme, _, _ := strings.Cut(strings.ToLower(server), ":")
+		return slices.Contains(schemes, scheme)
+	})
+}
+
+// noIDs says why servers gave no IDs of a sequencer, and what to do.
+func noIDs(ctx context.Context, err error, sequencer string, servers []string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -63,7 +76,12 @@ func noIDs(ctx context.Context, err error, sequencer string) error {
 		hint = "name a token that may take IDs of " + sequencer + " with --token-file FILE, or another sequencer " +
 			"with --sequencer"
 	case !ok || e.Kind == "": // otherwise the detail says it
-		hint = "check that firn serve is running there; if it uses TLS, write https:// or firns://"
+		hint = "check that firn serve is running there"
+		for _, scheme := range []string{"http", "firn"} {
+			if hasScheme(servers, scheme) {
+				hint += "; if it uses TLS, write " + scheme + "s://"
+			}
+		}
 	}
 	return failed(hint, "no IDs: %w", err)
 }
