@@ -99,7 +99,7 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 		config := grant.DefaultConfig(s, c.layout, nil)
 		config.Nodes = nodes
 		info, err := grant.Create(asOperator(ctx), s, c.name, config, &grant.CreateOptions{Now: c.app.now, Floor: floor})
-		c.app.audit(ctx, s, "created", c.name, err)
+		c.app.audit(ctx, s, "create", c.name, err)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func newNodeFence(a *app) *cobra.Command {
 			}
 			o.DryRun = false
 			r, err = grant.Fence(ctx, s, name, &o)
-			a.audit(ctx, s, "fenced", name, err)
+			a.audit(ctx, s, "fence", name, err)
 		}
 		if errors.Is(err, grant.ErrClockBehind) || errors.Is(err, grant.ErrClockAhead) {
 			err = failed(anyClockHint, "%w", err)

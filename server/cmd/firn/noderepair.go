@@ -17,7 +17,7 @@ func newNodeRepair(a *app) *cobra.Command {
 	return m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: !m.apply, Now: a.now})
 		if m.apply && (err != nil || len(r.Nodes) > 0) {
-			a.audit(ctx, s, "repaired", name, err)
+			a.audit(ctx, s, "repair", name, err)
 		}
 		if err != nil {
 			return false, err

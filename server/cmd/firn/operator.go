@@ -28,16 +28,16 @@ func asOperator(ctx context.Context) context.Context {
 	return grant.WithOperator(ctx, who+"@"+at)
 }
 
-// audit logs on stderr that this command has changed a sequencer of a store, or
-// has tried to, with the attributes of the server's audit lines. On a terminal,
-// where nothing collects the log, the command's output and the sequencer's
-// record are enough.
-func (a *app) audit(ctx context.Context, s grant.Store, done, name string, err error) {
+// audit logs on stderr a change of a sequencer of a store by this command,
+// whatever its result, with the attributes of the server's audit lines. On a
+// terminal, where nothing collects the log, the command's output and the
+// sequencer's record are enough.
+func (a *app) audit(ctx context.Context, s grant.Store, what, name string, err error) {
 	result := a.changes.Result(ctx, s, name, err)
 	if isTerminal(a.stderr) || errors.As(err, new(*exitError)) { // refused before anything was written
 		return
 	}
 	who, at := operator()
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	service.Audit(ctx, log, service.Client{Name: who, Address: at}, done, result, name, err)
+	service.Audit(ctx, log, service.Client{Name: who, Address: at}, what, result, name, err)
 }

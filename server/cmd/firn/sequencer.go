@@ -52,7 +52,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 			return misuse("", "%w", err)
 		}
 		info, err := grant.Create(ctx, s, args[0], c, &grant.CreateOptions{Now: a.now, Floor: floor})
-		a.audit(ctx, s, "created", args[0], err)
+		a.audit(ctx, s, "create", args[0], err)
 		if err != nil {
 			return err
 		}
@@ -172,20 +172,13 @@ func recreation(i grant.Info) []string {
 	return []string{create, fence}
 }
 
-// auditWords has what the audit line says for each command that changes a
-// sequencer.
-var auditWords = map[string]string{
-	"attach": "attached", "detach": "detached", "destroy": "destroyed", "purge": "purged",
-	"nodes": "node range changed", "window": "window changed",
-}
-
 // newSequencerChange makes a command that shows or changes a sequencer at once.
 func newSequencerChange(a *app, name string, change func(context.Context, grant.Store, string) (grant.Info, error),
 ) *cobra.Command {
 	run := func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		info, err := change(ctx, s, args[0])
-		if done := auditWords[name]; done != "" {
-			a.audit(ctx, s, done, args[0], err)
+		if name != "show" {
+			a.audit(ctx, s, name, args[0], err)
 		}
 		if err != nil {
 			return err

@@ -60,7 +60,7 @@ func (a *app) move(ctx context.Context, name string, from, to grant.Place, yes b
 	}
 	moved, err := grant.Move(ctx, from, to, name,
 		&grant.WaitOptions{Now: a.now, Waiting: a.tellWaiting(ctx, from.Store, name)})
-	a.audit(ctx, to.Store, "moved", name, err)
+	a.audit(ctx, to.Store, "move", name, err)
 	if ctx.Err() != nil && err != nil {
 		a.note("the move is not finished, and no IDs of %s may be made; run it again to continue", name)
 	}

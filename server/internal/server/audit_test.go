@@ -71,20 +71,26 @@ func TestAudit(t *testing.T) {
 		act()
 		want = append(want, fmt.Sprintf("%s %s %s by a", do, sequencer, result))
 	}
-	expect("created", "put", "done", func() { web("PUT", "/v1/sequencers/put") })
-	expect("detached", "put", "done", func() { web("POST", "/v1/sequencers/put/detach") })
-	expect("attached", "put", "done", func() { web("POST", "/v1/sequencers/put/attach") })
-	expect("destroyed", "none", "failed", func() { web("DELETE", "/v1/sequencers/none") })
+	expect("create", "put", "done", func() { web("PUT", "/v1/sequencers/put") })
+	expect("create", "put", "unchanged", func() { web("PUT", "/v1/sequencers/put") })
+	expect("create", "put", "failed", func() {
+		if _, err := admin.Create(ctx, &firnv1.CreateRequest{Name: "put", Layout: "twitter"}); err == nil {
+			t.Error("a sequencer was created with another layout")
+		}
+	})
+	expect("detach", "put", "done", func() { web("POST", "/v1/sequencers/put/detach") })
+	expect("attach", "put", "done", func() { web("POST", "/v1/sequencers/put/attach") })
+	expect("destroy", "none", "failed", func() { web("DELETE", "/v1/sequencers/none") })
 	web("GET", "/v1/sequencers")
-	expect("created", "rpc", "done", func() { _, err := admin.Create(ctx, &firnv1.CreateRequest{Name: "rpc"}); call(err) })
-	expect("destroyed", "rpc", "done", func() { _, err := admin.Destroy(ctx, &firnv1.DestroyRequest{Name: "rpc"}); call(err) })
-	expect("created", "by-http", "done", func() { web("POST", "/v1/sequencers/by-http/next") })
+	expect("create", "rpc", "done", func() { _, err := admin.Create(ctx, &firnv1.CreateRequest{Name: "rpc"}); call(err) })
+	expect("destroy", "rpc", "done", func() { _, err := admin.Destroy(ctx, &firnv1.DestroyRequest{Name: "rpc"}); call(err) })
+	expect("create", "by-http", "done", func() { web("POST", "/v1/sequencers/by-http/next") })
 	web("POST", "/v1/sequencers/by-http/next")
-	expect("created", "by-rpc", "done", func() {
+	expect("create", "by-rpc", "done", func() {
 		_, err := firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: "by-rpc"})
 		call(err)
 	})
-	expect("created", "by-resp", "done", func() {
+	expect("create", "by-resp", "done", func() {
 		c, err := net.Dial("tcp", address)
 		call(err)
 		defer c.Close()
@@ -93,9 +99,9 @@ func TestAudit(t *testing.T) {
 		call(err)
 	})
 	post("/sign-in", url.Values{"token": {token}})
-	expect("created", "seen", "done", func() { post("/create", url.Values{"name": {"seen"}}) })
-	expect("created", "made", "done", func() { post("/make", url.Values{"name": {"made"}}) })
-	expect("detached", "seen", "done", func() { post("/sequencers/seen/detach", url.Values{"confirm": {"seen"}}) })
+	expect("create", "seen", "done", func() { post("/create", url.Values{"name": {"seen"}}) })
+	expect("create", "made", "done", func() { post("/make", url.Values{"name": {"made"}}) })
+	expect("detach", "seen", "done", func() { post("/sequencers/seen/detach", url.Values{"confirm": {"seen"}}) })
 
 	var got []string
 	for line := range strings.Lines(log.String()) {
@@ -108,8 +114,8 @@ func TestAudit(t *testing.T) {
 			continue
 		}
 		got = append(got, fmt.Sprintf("%s %s %s by %s", row.Audit, row.Sequencer, row.Result, row.Principal))
-		if host, _, err := net.SplitHostPort(row.Address); err != nil || host != "127.0.0.1" || row.Level != "INFO" || row.ID == "" && row.Sequencer != "by-resp" {
-			t.Errorf("%s: want level INFO, the client's address and the ID of the request", line)
+		if host, _, err := net.SplitHostPort(row.Address); err != nil || host != "127.0.0.1" || row.Level != "INFO" || row.Msg != "sequencer change" || row.ID == "" && row.Sequencer != "by-resp" {
+			t.Errorf("%s: want level INFO, the message of changes, the client's address and the ID of the request", line)
 		}
 	}
 	if !slices.Equal(got, want) {

@@ -228,7 +228,7 @@ var fieldTests = map[string]func(t *testing.T){
 		log := new(nettest.Output)
 		_, address := served(t, Config{Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		asks(t, address, "orders", 1, "dec")
-		for _, want := range []string{"node ID acquired", `audit=created result=done sequencer=orders principal="" address=127.0.0.1:`, "protocol=http", "protocol=grpc", "protocol=resp"} {
+		for _, want := range []string{"node ID acquired", `audit=create result=done sequencer=orders principal="" address=127.0.0.1:`, "protocol=http", "protocol=grpc", "protocol=resp"} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("the log has no %q:\n%s", want, log)
 			}

@@ -12,13 +12,13 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
-// What an audit line says that a server did to a sequencer. docs/security.md
-// lists them.
+// The changes of a sequencer that a server makes, as audit lines name them: as
+// in grant.Change.What. docs/security.md lists all.
 const (
-	created   = "created"
-	attached  = "attached"
-	detached  = "detached"
-	destroyed = "destroyed"
+	opCreate  = "create"
+	opAttach  = "attach"
+	opDetach  = "detach"
+	opDestroy = "destroy"
 )
 
 // A Client is who changes a sequencer.
@@ -65,6 +65,8 @@ func (w *WriteOutcome) Wrap(s grant.Store) grant.Store {
 func (w *WriteOutcome) Result(ctx context.Context, s grant.Store, name string, err error) string {
 	applied, unknown := w.applied.Swap(false), w.unknown.Swap(false)
 	switch {
+	case err == nil && !applied && !unknown:
+		return "unchanged"
 	case err == nil:
 		return "done"
 	case applied:
@@ -82,14 +84,14 @@ func (w *WriteOutcome) Result(ctx context.Context, s grant.Store, name string, e
 	return "failed" // nothing was sent
 }
 
-// Audit logs that a client has changed a sequencer, or has tried to. The line
-// has a fixed set of attributes, so that it can be filtered. The request ID
-// comes from ctx.
-func Audit(ctx context.Context, log *slog.Logger, c Client, done, result, name string, err error) {
-	attrs := []slog.Attr{slog.String("audit", done), slog.String("result", result), slog.String("sequencer", name),
+// Audit logs a change of a sequencer by a client, whatever its result. what
+// names it as grant.Change.What does. The line has a fixed set of attributes, so
+// that it can be filtered. The request ID comes from ctx.
+func Audit(ctx context.Context, log *slog.Logger, c Client, what, result, name string, err error) {
+	attrs := []slog.Attr{slog.String("audit", what), slog.String("result", result), slog.String("sequencer", name),
 		slog.String("principal", c.Name), slog.String("address", c.Address)}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))
 	}
-	log.LogAttrs(ctx, slog.LevelInfo, "sequencer "+done, attrs...)
+	log.LogAttrs(ctx, slog.LevelInfo, "sequencer change", attrs...)
 }

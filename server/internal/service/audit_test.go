@@ -52,12 +52,12 @@ func TestAuditSaysWhatHappened(t *testing.T) {
 		before, through, last grant.State
 		do                    func(context.Context, *service.StoreAdmin) (grant.Info, error)
 	}{
-		{"created", 0, grant.Attached, grant.Attached, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) {
+		{"create", 0, grant.Attached, grant.Attached, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) {
 			return a.Create(ctx, "orders", grant.DefaultConfig(a.Store(), firn.Default(), nil))
 		}},
-		{"attached", grant.Detached, grant.Attached, grant.Attached, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) { return a.Attach(ctx, "orders") }},
-		{"detached", grant.Attached, grant.Detaching, grant.Detached, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) { return a.Detach(ctx, "orders") }},
-		{"destroyed", grant.Attached, grant.Destroying, grant.Destroyed, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) { return a.Destroy(ctx, "orders") }},
+		{"attach", grant.Detached, grant.Attached, grant.Attached, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) { return a.Attach(ctx, "orders") }},
+		{"detach", grant.Attached, grant.Detaching, grant.Detached, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) { return a.Detach(ctx, "orders") }},
+		{"destroy", grant.Attached, grant.Destroying, grant.Destroyed, func(ctx context.Context, a *service.StoreAdmin) (grant.Info, error) { return a.Destroy(ctx, "orders") }},
 	}
 	seen := make(map[string]int)
 	for _, change := range changes {

@@ -197,7 +197,7 @@ func (b *StoreBackend) auditCreation(ctx context.Context, client Client, name st
 			result = "unknown"
 		}
 	}
-	Audit(ctx, cmp.Or(b.config.Options.Logger, slog.New(slog.DiscardHandler)), client, created, result, name, err)
+	Audit(ctx, cmp.Or(b.config.Options.Logger, slog.New(slog.DiscardHandler)), client, opCreate, result, name, err)
 }
 
 // find looks a sequencer up. If it exists, its own settings replace those of

@@ -105,7 +105,7 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 	if err := config.Check(); err != nil {
 		return grant.Info{}, err // not an error of the store
 	}
-	info, err := a.change(ctx, created, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
+	info, err := a.change(ctx, opCreate, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
 		return grant.Create(ctx, s, name, config, nil)
 	})
 	switch {
@@ -119,7 +119,7 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 
 // Attach is grant.Attach.
 func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error) {
-	info, err := a.change(ctx, attached, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
+	info, err := a.change(ctx, opAttach, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
 		return grant.Attach(ctx, s, name)
 	})
 	if err == nil {
@@ -131,20 +131,20 @@ func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error
 // Detach is grant.Detach: it waits for windows to end until ctx is done, and
 // continues when it is called again.
 func (a *StoreAdmin) Detach(ctx context.Context, name string) (grant.Info, error) {
-	return a.change(ctx, detached, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
+	return a.change(ctx, opDetach, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
 		return grant.Detach(ctx, s, name, nil)
 	})
 }
 
 // Destroy is grant.Destroy, and waits as Detach does.
 func (a *StoreAdmin) Destroy(ctx context.Context, name string) (grant.Info, error) {
-	return a.change(ctx, destroyed, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
+	return a.change(ctx, opDestroy, name, func(ctx context.Context, s grant.Store) (grant.Info, error) {
 		return grant.Destroy(ctx, s, name, nil)
 	})
 }
 
 // change makes a change of a sequencer, and logs it.
-func (a *StoreAdmin) change(ctx context.Context, done, name string,
+func (a *StoreAdmin) change(ctx context.Context, what, name string,
 	call func(context.Context, grant.Store) (grant.Info, error)) (grant.Info, error) {
 	ctx = grant.WithOperator(ctx, a.client.operator())
 	var w WriteOutcome
@@ -161,7 +161,7 @@ func (a *StoreAdmin) change(ctx context.Context, done, name string,
 		}
 	}
 	if a.log != nil {
-		Audit(ctx, a.log, a.client, done, w.Result(ctx, a.store, name, err), name, err)
+		Audit(ctx, a.log, a.client, what, w.Result(ctx, a.store, name, err), name, err)
 	}
 	return info, err
 }
