@@ -32,9 +32,10 @@ type Config struct {
 	// Without TLS, anyone on the network path can read it.
 	Token string
 
-	// TokenSource returns the token for each request if Token is empty. It must
-	// be safe for concurrent use by multiple goroutines, and return soon after
-	// its context is done, because calls wait for it. Its error ends the call.
+	// TokenSource returns the token for each request; with it, Token must be
+	// empty. It must be safe for concurrent use by multiple goroutines, and
+	// return soon after its context is done, because calls wait for it. Its
+	// error ends the call.
 	TokenSource func(context.Context) (string, error)
 
 	// TLS is the configuration for firns:// and https:// servers; nil means the
