@@ -6,9 +6,10 @@
 // it is used, and the next owner begins where the previous window ended. That
 // relies only on the store's compare-and-swap, not on leases, locks or clocks.
 //
-// This package does no I/O and knows no database. Its subpackages do, and are
-// named after their databases. A program that only wants IDs opens a sequencer
-// with package sequencer, and needs neither a [Keeper] nor a [Holder].
+// This package does no I/O and knows no database. Each kind of store has a
+// package that does, such as dirstore, sqlstore or etcdstore. A program that
+// only wants IDs opens a sequencer with package sequencer, and needs neither a
+// [Keeper] nor a [Holder].
 //
 // # Members
 //

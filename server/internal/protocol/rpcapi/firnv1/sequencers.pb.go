@@ -46,7 +46,8 @@ type Sequencer struct {
 	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
 	// Prefix of its IDs as typed text, such as "order". Empty if it has none.
 	Prefix string `protobuf:"bytes,9,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// Earliest time of IDs made since the last fence. Not set if it was never fenced.
+	// Earliest time of new IDs: the floor of its creation or that of its last fence, whichever
+	// is later. Not set if neither set one.
 	Floor *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=floor,proto3" json:"floor,omitempty"`
 	// The longest window that it ever had.
 	LongestWindow *durationpb.Duration `protobuf:"bytes,12,opt,name=longest_window,json=longestWindow,proto3" json:"longest_window,omitempty"`
