@@ -163,8 +163,8 @@ func refused(hint string, format string, a ...any) error {
 	return &exitError{code: exitNo, err: fmt.Errorf(format, a...), hint: hint}
 }
 
-// asFailure returns an error of a command that has asFailure, with the code of
-// a failure unless it has another. Other errors are cobra's: the command line
+// asFailure returns an error of a command that has failed, with the code of a
+// failure unless it has another. Other errors are cobra's: the command line
 // is invalid.
 func asFailure(err error) error {
 	if err == nil || errors.As(err, new(*exitError)) {

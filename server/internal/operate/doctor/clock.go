@@ -15,7 +15,7 @@ const maxOffset = time.Second
 
 const ntpHint = "let chrony, ntpd or systemd-timesyncd set the clock, and check that they reach their servers"
 
-// systemClock asks the system whether its clock is systemClock.
+// systemClock asks the system whether its clock is synchronized.
 func (r *report) systemClock() {
 	synced, bound, err := clockState()
 	switch {
