@@ -38,7 +38,7 @@ func newCompose(a *app) *cobra.Command {
 			return composeLines(cmd.Context(), a, &c)
 		}
 		if !c.HasTime {
-			return misuse("firn compose --time now", "--time is missing")
+			return misuse("firn compose --time now", "--time is not given")
 		}
 		if err := outputForm(cmd, &format, c.Layout, prefix); err != nil {
 			return err

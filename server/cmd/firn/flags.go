@@ -258,12 +258,24 @@ func wordsOf(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// require makes flags mandatory.
+// require makes flags mandatory. Call it when cmd has its Args.
 func require(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
-		if err := cmd.MarkFlagRequired(name); err != nil {
+		if err := cmd.MarkFlagRequired(name); err != nil { // for the completion
 			panic(err)
 		}
+	}
+	positional := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := positional(cmd, args); err != nil {
+			return err
+		}
+		for _, name := range flags {
+			if !cmd.Flags().Changed(name) {
+				return misuse(usage(cmd), "--%s is not given", name)
+			}
+		}
+		return nil
 	}
 }
 

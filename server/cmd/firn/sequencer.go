@@ -292,7 +292,7 @@ func newSequencerNodes(a *app) *cobra.Command {
 		return grant.SetNodes(ctx, s, name, nodes,
 			&grant.WaitOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, name)})
 	})
-	cmd.Args = nameAnd(func(s string) (err error) {
+	cmd.Args = nameAnd("the range of node IDs", func(s string) (err error) {
 		if s != "all" {
 			nodes, err = config.ParseNodes(s)
 		}
@@ -302,15 +302,22 @@ func newSequencerNodes(a *app) *cobra.Command {
 }
 
 // nameAnd requires the name of a sequencer, and a value that parse accepts.
-func nameAnd(parse func(string) error) cobra.PositionalArgs {
+func nameAnd(what string, parse func(string) error) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := cobra.ExactArgs(2)(cmd, args); err != nil {
+		if err := wantArgs("a name and "+what, 0, 2)(cmd, args); err != nil {
+			return err
+		}
+		name := args[:min(len(args), 1)]
+		if err := oneName(cmd, name); err != nil {
+			return err
+		}
+		if err := wantArgs(what, 1, 1)(cmd, args[1:]); err != nil {
 			return err
 		}
 		if err := parse(args[1]); err != nil {
 			return misuse("", "%w", err)
 		}
-		return oneName(cmd, args[:1])
+		return nil
 	}
 }
 
@@ -319,7 +326,7 @@ func newSequencerWindow(a *app) *cobra.Command {
 	cmd := newSequencerChange(a, "window", func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
 		return grant.SetWindow(ctx, s, name, window)
 	})
-	cmd.Args = nameAnd(func(s string) (err error) {
+	cmd.Args = nameAnd("the window", func(s string) (err error) {
 		if window, err = time.ParseDuration(s); err != nil {
 			err = fmt.Errorf("window %q: write a duration such as 30s or 10m", s)
 		}

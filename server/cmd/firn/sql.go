@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"regexp"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,15 @@ import (
 
 func newSQL(a *app) *cobra.Command {
 	layout, name := firn.Default(), "firn"
-	takes := cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)
+	takes := func(cmd *cobra.Command, args []string) error {
+		if err := wantArgs("the database", 1, 1)(cmd, args); err != nil {
+			return err
+		}
+		if !slices.Contains(cmd.ValidArgs, args[0]) {
+			return misuse(usage(cmd), "unknown database %q", args[0])
+		}
+		return nil
+	}
 	cmd := command("sql", takes, func(_ *cobra.Command, args []string) error {
 		if err := sqlgen.Write(a.stdout, args[0], name, layout); err != nil {
 			return misuse("", "%w", textfmt.Plain(err))

@@ -34,7 +34,7 @@ func newWho(a *app) *cobra.Command {
 			}
 		}
 		if len(ids) == 0 {
-			return misuse(usage(cmd), "the ID is missing: all arguments are issue logs")
+			return misuse(usage(cmd), "the ID is not given: all arguments are issue logs")
 		}
 		in.out = lines.NewWriter(a.stdout)
 		lists := make(map[string]bool) // files, and whether an ID is in it

@@ -156,7 +156,7 @@ func TestWhoArguments(t *testing.T) {
 		{"305 --log empty", exitNo, []string{"the logs have no lines"}},
 		{"121105494835212288 --log js", exitNo, []string{"it is no ID of layout js53"}},
 		{"700 --log js --sequencer wbe", exitNo, []string{"no lines of sequencer wbe, only of web"}},
-		{"a b --log c.gz", exitMisuse, []string{"the ID is missing"}},
+		{"a b --log c.gz", exitMisuse, []string{"the ID is not given"}},
 		{"305 - --log a", exitMisuse, []string{"line 1 is a line of an issue log", "--log -"}},
 		{"305 --log a other.xz", exitMisuse, []string{"other.xz has no IDs, and is not an issue log"}},
 		{"305 --log a other.gz", exitMisuse, []string{"other.gz has no IDs, and is not an issue log"}},
