@@ -17,11 +17,11 @@ import (
 // each server. The zero value limits nothing, as does each zero field.
 type Quota struct {
 	// Rate limits IDs a second.
-	Rate Quantity `yaml:"rate,omitempty" json:"rate,omitzero"`
+	Rate Frequency `yaml:"rate,omitempty" json:"rate,omitzero"`
 	// Burst limits IDs at once; zero means those of a second.
 	Burst Quantity `yaml:"burst,omitempty" json:"burst,omitzero"`
 	// RequestRate limits requests for IDs, a second and at once.
-	RequestRate Quantity `yaml:"request-rate,omitempty" json:"request_rate,omitzero"`
+	RequestRate Frequency `yaml:"request-rate,omitempty" json:"request_rate,omitzero"`
 	// Max limits IDs in a request.
 	Max Quantity `yaml:"max,omitempty" json:"max,omitzero"`
 }
@@ -31,10 +31,10 @@ func (l Quota) String() string {
 	var all []string
 	for _, limit := range []struct {
 		name string
-		n    Quantity
+		n    fmt.Stringer
 	}{{"rate", l.Rate}, {"burst", l.Burst}, {"request-rate", l.RequestRate}, {"max", l.Max}} {
-		if limit.n > 0 {
-			all = append(all, limit.name+" "+limit.n.String())
+		if text := limit.n.String(); text != "0" {
+			all = append(all, limit.name+" "+text)
 		}
 	}
 	return cmp.Or(strings.Join(all, ", "), "none")
@@ -42,7 +42,7 @@ func (l Quota) String() string {
 
 // check returns what is wrong with the Quota.
 func (l *Quota) check(fail func(format string, args ...any)) {
-	if l.Burst > 0 && (l.Rate == 0 || l.Burst < l.Rate || l.Burst > 1e6*l.Rate) {
+	if l.Burst > 0 && (l.Rate == 0 || l.Burst < Quantity(l.Rate) || l.Burst > 1e6*Quantity(l.Rate)) {
 		fail("burst needs a rate, and must be what that gives in 1 s to 11 days")
 	}
 	for _, n := range []Quantity{l.Burst, l.Max} {
@@ -50,7 +50,7 @@ func (l *Quota) check(fail func(format string, args ...any)) {
 			fail("burst and max must be from 1 to 1G")
 		}
 	}
-	for _, rate := range []Quantity{l.Rate, l.RequestRate} {
+	for _, rate := range []Frequency{l.Rate, l.RequestRate} {
 		if rate != 0 && (rate < 0.01 || rate > 1e9) {
 			fail("rate and request-rate must be from 0.01 to 1G a second")
 		}
@@ -68,10 +68,10 @@ func (l Quota) or(role Quota) Quota {
 }
 
 // ids returns the rate of IDs.
-func (l *Quota) ids() Rate { return rateOf(l.Rate, cmp.Or(l.Burst, l.Rate)) }
+func (l *Quota) ids() Rate { return rateOf(l.Rate, cmp.Or(l.Burst, Quantity(l.Rate))) }
 
 // rateOf returns a rate that allows at least one at once.
-func rateOf(rate, burst Quantity) Rate { return Rate{float64(rate), max(1, int(burst))} }
+func rateOf(rate Frequency, burst Quantity) Rate { return Rate{float64(rate), max(1, int(burst))} }
 
 // most returns how many IDs a request may ask for, and which limit says so.
 func (l *Quota) most() (n int, name string) {
@@ -85,12 +85,12 @@ func (l *Quota) most() (n int, name string) {
 	return n, name
 }
 
-// A Quantity is a number such as 50k, 1.5M or 200, or a rate such as 50k/s.
+// A Quantity is a number such as 50k, 1.5M or 200.
 type Quantity float64
 
 var multiples = map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
 
-// parseQuantity reads a Quantity.
+// parseQuantity reads a Quantity or a Frequency.
 func parseQuantity(text string) (Quantity, error) {
 	number := strings.TrimSuffix(text, "/s")
 	digits := strings.TrimRight(number, "kMG")
@@ -113,7 +113,7 @@ func (q *Quantity) UnmarshalYAML(n *yaml.Node) (err error) {
 // MarshalYAML implements yaml.Marshaler.
 func (q Quantity) MarshalYAML() (any, error) { return q.String(), nil }
 
-// String returns the quantity without a unit.
+// String returns the number with k, M or G if that is short.
 func (q Quantity) String() string {
 	for _, unit := range []string{"G", "M", "k"} {
 		if n := float64(q) / multiples[unit]; n >= 1 && n*1000 == math.Trunc(n*1000) {
@@ -131,6 +131,29 @@ func (q *Quantity) Set(text string) (err error) {
 
 // Type implements pflag.Value.
 func (*Quantity) Type() string { return "N" }
+
+// A Frequency is a Quantity a second, such as 50k/s. It is read without /s too.
+type Frequency float64
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (f *Frequency) UnmarshalYAML(n *yaml.Node) error { return (*Quantity)(f).UnmarshalYAML(n) }
+
+// MarshalYAML implements yaml.Marshaler.
+func (f Frequency) MarshalYAML() (any, error) { return f.String(), nil }
+
+// String returns the number with its unit; zero, which is no limit, has none.
+func (f Frequency) String() string {
+	if f == 0 {
+		return "0"
+	}
+	return Quantity(f).String() + "/s"
+}
+
+// Set and Type make a Frequency the value of a flag.
+func (f *Frequency) Set(text string) error { return (*Quantity)(f).Set(text) }
+
+// Type implements pflag.Value.
+func (*Frequency) Type() string { return "N/s" }
 
 // A Rate is how much of something is allowed: Burst at once, and PerSecond on
 // average.
@@ -251,8 +274,8 @@ func (p *Principal) charge(n int) error {
 		return &LimitError{wait, p.Name + " " + fmt.Sprintf(format, args...)}
 	}
 	if l.RequestRate > 0 {
-		if wait := p.account.requests.Take(rateOf(l.RequestRate, l.RequestRate), 1); wait > 0 {
-			return refuse(wait, "may send %v requests for IDs a second to each server", l.RequestRate)
+		if wait := p.account.requests.Take(rateOf(l.RequestRate, Quantity(l.RequestRate)), 1); wait > 0 {
+			return refuse(wait, "may send %v requests for IDs a second to each server", Quantity(l.RequestRate))
 		}
 	}
 	if most, name := l.most(); n > most {
@@ -260,7 +283,7 @@ func (p *Principal) charge(n int) error {
 	}
 	if l.Rate > 0 {
 		if wait := p.account.ids.Take(l.ids(), n); wait > 0 {
-			return refuse(wait, "may take %v IDs a second from each server", l.Rate)
+			return refuse(wait, "may take %v IDs a second from each server", Quantity(l.Rate))
 		}
 	}
 	return nil

@@ -24,6 +24,9 @@ func TestQuantity(t *testing.T) {
 		if again, err := parseQuantity(q.String()); again != q || err != nil {
 			t.Errorf("%v is read as %v, %v", q, again, err)
 		}
+		if f := Frequency(q); f.String() != want+"/s" || f.Set(f.String()) != nil || f != Frequency(q) {
+			t.Errorf("%q a second is %v", text, f)
+		}
 	}
 	for _, text := range []string{"", "0", "-1", "k", "50K", "50kk", "50k/m", "1_000", "+5", "inf", "NaN", "0x10", "50 k", "1e400"} {
 		if q, err := parseQuantity(text); err == nil {
