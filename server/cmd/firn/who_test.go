@@ -63,6 +63,9 @@ func TestWho(t *testing.T) {
 	ids["RESP"], ids["many over RESP"] = lines[2], lines[2+2*50]
 
 	r.stop()
+	if text := string(must.Get(os.ReadFile(log))(t)); !strings.Contains(text, `"step":"1","count":3}`) {
+		t.Errorf("the run of three IDs is not as over HTTP:\n%s", text)
+	}
 	for request, id := range ids {
 		found := who(t, 0, id+" --log "+log)
 		x := found.Issued[0]

@@ -333,7 +333,8 @@ func TestSearchLaw(t *testing.T) {
 					}
 					return fmt.Sprintf("00000000-0000-7000-8000-%012x", id)
 				}
-				runs = append(runs, fmt.Sprintf(`{"first":%q,"step":%d,"count":%d}`, as(first), step, count))
+				form := []string{`{"first":%q,"step":"%d","count":%d}`, `{"first":%q,"step":%d,"count":%d}`}[n%2] // the older one
+				runs = append(runs, fmt.Sprintf(form, as(first), step, count))
 				for i := range count {
 					has[as(first+i*step)] = true
 				}

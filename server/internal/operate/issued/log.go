@@ -45,11 +45,26 @@ type Record struct {
 }
 
 // A Run is Count IDs: First, First+Step and so on. First has the format of the
-// layout.
+// layout. The form is that of HTTP.
 type Run struct {
 	First string `json:"first"`
-	Step  uint64 `json:"step"`
+	Step  Step   `json:"step"`
 	Count uint64 `json:"count"`
+}
+
+// A Step is text in the log, because it can exceed 2^53. A number is read too,
+// as older logs have it.
+type Step uint64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Step) UnmarshalJSON(data []byte) error {
+	text := strings.TrimSuffix(strings.TrimPrefix(string(data), `"`), `"`)
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return err
+	}
+	*s = Step(n)
+	return nil
 }
 
 const (
@@ -183,8 +198,8 @@ func appendIDs(line []byte, b *service.Batch) []byte {
 			line = append(line, ',')
 		}
 		line = r.First.Append(append(line, `{"first":"`...), &as)
-		line = strconv.AppendUint(append(line, `","step":`...), r.Step, 10)
-		line = append(strconv.AppendInt(append(line, `,"count":`...), int64(r.Count), 10), '}')
+		line = strconv.AppendUint(append(line, `","step":"`...), r.Step, 10)
+		line = append(strconv.AppendInt(append(line, `","count":`...), int64(r.Count), 10), '}')
 	}
 	return append(line, ']')
 }

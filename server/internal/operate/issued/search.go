@@ -293,7 +293,7 @@ func runsOf(l *firn.Layout, x *Record) ([]run, error) {
 		return nil
 	}
 	for _, r := range x.Runs {
-		if err := add(r.First, r.Step, r.Count); err != nil {
+		if err := add(r.First, uint64(r.Step), r.Count); err != nil {
 			return nil, err
 		}
 	}
