@@ -97,9 +97,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestSlips: serve and config print name an unknown variable. Variables for
-// other purposes are not unknown.
-func TestSlips(t *testing.T) {
+// TestUnknownVariables: serve and config print name an unknown variable.
+// Variables for other purposes are not unknown.
+func TestUnknownVariables(t *testing.T) {
 	environ := []string{"FIRN_STROE=x", "PATH=/bin", "FIRN_LISTEN=x", "FIRN_CONFIG=x", "FIRN_NUMBER=5",
 		"FIRN_SERVICE_HOST=10.0.0.1", "FIRN_HEADLESS_SERVICE_HOST=x", "FIRN_SERVICE_PORT_HTTP=3476", "FIRN_PORT_3476_TCP_ADDR=x"}
 	if got := unknownVars(environ, "env:FIRN_NUMBER"); !slices.Equal(got, []string{"FIRN_STROE"}) {

@@ -342,8 +342,9 @@ func TestForeignOrigins(t *testing.T) {
 	}
 }
 
-// TestLife creates a sequencer, and does by forms what can be done to it.
-func TestLife(t *testing.T) {
+// TestLifeOfSequencer creates a sequencer, and does by forms what can be done
+// to it.
+func TestLifeOfSequencer(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	state := func(want grant.State) {
 		t.Helper()

@@ -113,9 +113,10 @@ func asking(t *testing.T, address string, c *tls.Config) map[string]func(values 
 	}
 }
 
-// TestOneRule: credentials mean the same over each protocol. A client that
-// shows an invalid token is not let in by its certificate.
-func TestOneRule(t *testing.T) {
+// TestCredentialsOverEachProtocol: credentials mean the same over each
+// protocol. A client that shows an invalid token is not let in by its
+// certificate.
+func TestCredentialsOverEachProtocol(t *testing.T) {
 	token, hash := auth.NewToken()
 	_, address, client, _ := guarded(t, "tokens:\n- {name: a, role: generate, sha256: "+hash+"}\n- {name: mesh, role: admin, cn: client.example}\n", nil)
 	ask := asking(t, address, client)

@@ -19,10 +19,11 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 )
 
-// TestKnown: a request that the server accepted makes its client known, over
-// each protocol. A public one does not, nor one that is not complete, or refused.
-// If others hold too much, only the connection of an unknown client is closed.
-func TestKnown(t *testing.T) {
+// TestKnownClients: a request that the server accepted makes its client known,
+// over each protocol. A public one does not, nor one that is not complete, or
+// refused. If others hold too much, only the connection of an unknown client is
+// closed.
+func TestKnownClients(t *testing.T) {
 	token, hash := auth.NewToken()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	must.Do(t, os.WriteFile(file, []byte("tokens:\n- {name: all, role: admin, sha256: "+hash+"}\n"), 0o600))

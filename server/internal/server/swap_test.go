@@ -71,9 +71,9 @@ var swaps = map[string]struct {
 	"busy": {outage{before: func(w *outageWorld) { w.create("bits=time:41.node:10.seq:1,unit=1m", nil) }}, "busy"},
 }
 
-// TestSwap: a program that makes its IDs itself, and one that gets them from
-// servers instead, check the same errors.
-func TestSwap(t *testing.T) {
+// TestErrorsOfSequencerAndClient: a program that makes its IDs itself, and one
+// that gets them from servers instead, check the same errors.
+func TestErrorsOfSequencerAndClient(t *testing.T) {
 	for name, s := range swaps {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

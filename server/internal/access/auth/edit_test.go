@@ -86,9 +86,9 @@ func TestAddToEmpty(t *testing.T) {
 	}
 }
 
-// TestCut: a file that firn token has written is read as a whole, or not at
+// TestCutFile: a file that firn token has written is read as a whole, or not at
 // all, wherever it is cut and whatever its last lines restrict.
-func TestCut(t *testing.T) {
+func TestCutFile(t *testing.T) {
 	never, whole := false, []byte("# ours\ntokens: []\n")
 	for _, e := range []*Entry{
 		{Name: "ops", SHA256: []string{hashA}, Role: Admin},

@@ -78,9 +78,9 @@ func TestMeter(t *testing.T) {
 	})
 }
 
-// TestCharge: what an entry may take, with the limits of its role, by either of
-// its tokens, and after the file has changed.
-func TestCharge(t *testing.T) {
+// TestQuotaOfEntry: what an entry may take, with the limits of its role, by
+// either of its tokens, and after the file has changed.
+func TestQuotaOfEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, firstHash := NewToken()
 		second, secondHash := NewToken()

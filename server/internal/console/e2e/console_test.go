@@ -174,9 +174,9 @@ func mustID(t *testing.T, text string) firn.ID {
 	return must.Get(firn.ParseID(text))(t)
 }
 
-// TestLive sees figures change by themselves, and the connection lost and
-// found.
-func TestLive(t *testing.T) {
+// TestLiveFigures sees figures change by themselves, and the connection lost
+// and found.
+func TestLiveFigures(t *testing.T) {
 	browser := newBrowser(t)
 	s := start(t, options{host: "one"})
 	s.take("orders", 10)

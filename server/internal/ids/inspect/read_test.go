@@ -381,9 +381,9 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestTie has IDs whose random bits are by chance those of another format: the
-// way they are written decides.
-func TestTie(t *testing.T) {
+// TestTieOfFormats has IDs whose random bits are by chance those of another
+// format: the way they are written decides.
+func TestTieOfFormats(t *testing.T) {
 	id := compose(t, firn.MustParseLayout("ulid"), firn.Parts{Time: testNow, Node: 9, Seq: 2})
 	id[6], id[8] = id[6]&15|0x70, id[8]&63|0x80
 	for _, tt := range []struct {

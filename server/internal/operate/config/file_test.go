@@ -150,9 +150,9 @@ var bombs = map[string]string{
 	"comment":       "<hazelcast><!--" + strings.Repeat("-", 1<<20),
 }
 
-// TestBombs: a file that expands to much more than its size is refused, and
-// nothing outside of the file is read.
-func TestBombs(t *testing.T) {
+// TestYAMLBombs: a file that expands to much more than its size is refused,
+// and nothing outside of the file is read.
+func TestYAMLBombs(t *testing.T) {
 	for what, text := range bombs {
 		if f, err := Parse([]byte(text), "f", known); err == nil {
 			t.Errorf("firn.yaml, %s: %+v, want an error", what, f)
@@ -169,8 +169,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestCut: a file that begins with --- is read as a whole, or not at all.
-func TestCut(t *testing.T) {
+// TestCutFile: a file that begins with --- is read as a whole, or not at all.
+func TestCutFile(t *testing.T) {
 	const text = "# ours\n---\nlog:\n  level: info\nsequencers:\n  orders:\n    max-ahead: 100ms\n    nodes: 0..511\n..."
 	for n := len("# ours\n---"); n < len(text); n++ {
 		if _, err := Parse([]byte(text[:n]), "f", []string{"log.level"}); err == nil {

@@ -170,8 +170,9 @@ func TestClockAheadTakesNoRecord(t *testing.T) {
 	})
 }
 
-// TestDamage: what is no member is not listed, and its record is used again.
-func TestDamage(t *testing.T) {
+// TestDamagedRecord: what is no member is not listed, and its record is used
+// again.
+func TestDamagedRecord(t *testing.T) {
 	s := new(memstore.Store)
 	for _, k := range []string{key(0), prefix + "x"} {
 		if ok, err := s.CAS(t.Context(), k, nil, []byte("nonsense")); !ok || err != nil {

@@ -386,9 +386,9 @@ func TestLeader(t *testing.T) {
 	r.ends(6, "")
 }
 
-// TestStubborn: a command that ignores SIGTERM is killed at the end of its
-// window, and a stopped one ends too.
-func TestStubborn(t *testing.T) {
+// TestCommandIgnoresSignal: a command that ignores SIGTERM is killed at the end
+// of its window, and a stopped one ends too.
+func TestCommandIgnoresSignal(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{`trap "" TERM; : >"$0"; while :; do sleep 0.01; done`, `: >"$0"; kill -STOP $$; sleep 1000`} {
 		ready := filepath.Join(t.TempDir(), "ready")
@@ -403,7 +403,7 @@ func TestStubborn(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		change func(*Config)

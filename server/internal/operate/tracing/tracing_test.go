@@ -47,8 +47,8 @@ func flush(t *testing.T, tracer *Tracer) {
 	must.Do(t, tracer.provider.(*trace.TracerProvider).Shutdown(ctx))
 }
 
-// TestOff: by default nothing is traced, and that costs nothing.
-func TestOff(t *testing.T) {
+// TestNoTracingByDefault: by default nothing is traced, and that costs nothing.
+func TestNoTracingByDefault(t *testing.T) {
 	for i, env := range [][2]string{
 		{"OTEL_SERVICE_NAME", "x"}, {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://localhost:1"}, {"OTEL_TRACES_EXPORTER", "none"}, {"OTEL_SDK_DISABLED", "true"},
 	} {

@@ -231,8 +231,8 @@ func TestRefusedByClient(t *testing.T) {
 	}
 }
 
-// TestOnly: what is not served is refused.
-func TestOnly(t *testing.T) {
+// TestProtocolNotServed: what is not served is refused.
+func TestProtocolNotServed(t *testing.T) {
 	s := serve(t, Config{Only: []Protocol{RESP}})
 	for _, d := range dialects {
 		got := ask(t, s.dial(t), d.text, 1000)

@@ -25,9 +25,10 @@ func get(t *testing.T, conn net.Conn) *http.Response {
 	return must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 }
 
-// TestFull: one connection too many gets an error in its protocol. The others
-// continue, and when one of them leaves there is room again.
-func TestFull(t *testing.T) {
+// TestTooManyConnections: one connection too many gets an error in its
+// protocol. The others continue, and when one of them leaves there is room
+// again.
+func TestTooManyConnections(t *testing.T) {
 	s := serve(t, Config{MaxConns: 2})
 	a, b := s.dial(t), s.dial(t)
 	defer a.Close()
