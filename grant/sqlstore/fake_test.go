@@ -55,10 +55,18 @@ func newFake() *fake {
 
 func (f *fake) open() *sql.DB { return sql.OpenDB(f) }
 
-// fails makes every connection fail.
-func (f *fake) fails(err error) {
-	f.fault = func(string, func()) error { return err }
+// set changes the fake.
+func (f *fake) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
 }
+
+// on sets what happens instead of statements; nil means nothing else.
+func (f *fake) on(fault func(what string, apply func()) error) { f.set(func() { f.fault = fault }) }
+
+// fails makes every connection fail.
+func (f *fake) fails(err error) { f.on(func(string, func()) error { return err }) }
 
 func (f *fake) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := ctx.Err(); err != nil {

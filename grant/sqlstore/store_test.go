@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/test/calls"
+	"github.com/firnid/firn/internal/test/history"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -36,102 +39,83 @@ func TestStore(t *testing.T) {
 // CAS is sent again.
 func TestUnknown(t *testing.T) {
 	lost := errors.New("connection reset")
-	const (
-		certain  = "not sent"
-		unknown  = "unknown"
-		applied  = "applied"
-		notThere = "refused"
-	)
 	for _, test := range []struct {
 		name string
 		// fault is called with the number of the attempt, from 1 on.
 		fault func(try int, apply func()) error
 		what  string // CONNECT or UPDATE
-		want  string
+		want  history.Outcome
 		value string // the final value of the key
 		tries int
 	}{
-		{"nobody there", func(int, func()) error { return lost }, "CONNECT", certain, "0", 1},
-		{"lost before it was applied", func(int, func()) error { return lost }, "UPDATE", unknown, "0", 1},
-		{"answer lost", func(_ int, apply func()) error { apply(); return lost }, "UPDATE", unknown, "1", 1},
-		{"serialization", func(int, func()) error { return fakeError("40001") }, "UPDATE", certain, "0", 1 + maxAgain},
-		{"deadlock", func(int, func()) error { return fakeError("40P01") }, "UPDATE", certain, "0", 1 + maxAgain},
+		{"nobody there", func(int, func()) error { return lost }, "CONNECT", history.NotSent, "0", 1},
+		{"lost before it was applied", func(int, func()) error { return lost }, "UPDATE", history.Unknown, "0", 1},
+		{"answer lost", func(_ int, apply func()) error { apply(); return lost }, "UPDATE", history.Unknown, "1", 1},
+		{"serialization", func(int, func()) error { return fakeError("40001") }, "UPDATE", history.NotSent, "0", 1 + maxAgain},
+		{"deadlock", func(int, func()) error { return fakeError("40P01") }, "UPDATE", history.NotSent, "0", 1 + maxAgain},
 		{"serialization, then not", func(try int, _ func()) error {
 			if try < 5 {
 				return fakeError("40001")
 			}
 			return nil
-		}, "UPDATE", applied, "1", 5},
+		}, "UPDATE", history.Applied, "1", 5},
 		{"serialization, and lost", func(try int, apply func()) error {
 			if try < 3 {
 				return fakeError("40001")
 			}
 			apply()
 			return lost
-		}, "UPDATE", unknown, "1", 3},
-		{"waited for a lock", func(int, func()) error { return fakeError("55P03") }, "UPDATE", certain, "0", 1},
-		{"read only", func(int, func()) error { return fakeError("25006") }, "UPDATE", certain, "0", 1},
-		{"shut down", func(_ int, apply func()) error { apply(); return fakeError("57P01") }, "UPDATE", unknown, "1", 1},
-		{"disk full", func(int, func()) error { return fakeError("53100") }, "UPDATE", unknown, "0", 1},
+		}, "UPDATE", history.Unknown, "1", 3},
+		{"waited for a lock", func(int, func()) error { return fakeError("55P03") }, "UPDATE", history.NotSent, "0", 1},
+		{"read only", func(int, func()) error { return fakeError("25006") }, "UPDATE", history.NotSent, "0", 1},
+		{"shut down", func(_ int, apply func()) error { apply(); return fakeError("57P01") }, "UPDATE", history.Unknown, "1", 1},
+		{"disk full", func(int, func()) error { return fakeError("53100") }, "UPDATE", history.Unknown, "0", 1},
 		{"one dead connection", func(try int, _ func()) error {
 			if try == 1 {
 				return driver.ErrBadConn
 			}
 			return nil
-		}, "UPDATE", applied, "1", 2},
-		{"all are dead", func(int, func()) error { return driver.ErrBadConn }, "UPDATE", unknown, "0", 4},
+		}, "UPDATE", history.Applied, "1", 2},
+		{"all are dead", func(int, func()) error { return driver.ErrBadConn }, "UPDATE", history.Unknown, "0", 4},
 		{"a driver that is wrong", func(try int, apply func()) error {
 			if try == 1 {
 				apply()
 				return driver.ErrBadConn
 			}
 			return nil
-		}, "UPDATE", unknown, "1", 2},
+		}, "UPDATE", history.Unknown, "1", 2},
 		{"refused, after one that was dead", func(try int, _ func()) error {
 			if try == 1 {
 				return driver.ErrBadConn
 			}
 			return fakeError("42501")
-		}, "UPDATE", unknown, "0", 2},
+		}, "UPDATE", history.Unknown, "0", 2},
 		{"serialization, after one that was dead", func(try int, _ func()) error {
 			if try == 1 {
 				return driver.ErrBadConn
 			}
 			return fakeError("40001")
-		}, "UPDATE", unknown, "0", 2 + maxAgain},
+		}, "UPDATE", history.Unknown, "0", 2 + maxAgain},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake()
 			s := f.store(t)
-			put(t, s, "a", "0")
+			calls.CAS(t, s, "a", "", "0")
 			s.db.SetMaxIdleConns(0) // so that each attempt connects
 			tries := 0
-			f.mu.Lock()
-			f.fault = func(what string, apply func()) error {
+			f.on(func(what string, apply func()) error {
 				if what != test.what {
 					return nil
 				}
 				tries++
 				return test.fault(tries, apply)
-			}
-			f.mu.Unlock()
+			})
 			ok, err := s.CAS(t.Context(), "a", []byte("0"), []byte("1"))
-			f.mu.Lock()
-			f.fault = nil
-			f.mu.Unlock()
-			got := notThere
-			switch {
-			case ok:
-				got = applied
-			case errors.Is(err, grant.ErrNotSent):
-				got = certain
-			case err != nil:
-				got = unknown
+			f.on(nil)
+			if got := history.OutcomeOf(ok, err); got != test.want || tries != test.tries {
+				t.Errorf("CAS is %v (%v) after %d tries, want %v after %d", got, err, tries, test.want, test.tries)
 			}
-			value, e := s.Get(t.Context(), "a")
-			if got != test.want || string(value) != test.value || tries != test.tries || e != nil {
-				t.Errorf("CAS is %s (%v) after %d tries, and the value %q (%v); want %s, %d and %q", got, err, tries, value, e, test.want, test.tries, test.value)
-			}
+			calls.Get(t, s, "a", test.value)
 		})
 	}
 }
@@ -198,35 +182,25 @@ func TestBecomesUnfit(t *testing.T) {
 		{"unlogged", func(f *fake) { f.kind = "u" }, func(f *fake) { f.kind = "p" }, grant.ErrUnfit},
 		{"a copy", func(f *fake) { f.copied = true }, func(f *fake) { f.copied = false }, ErrReplica},
 		// It may be the server that was replaced, over an old connection.
-		{"read-only", func(f *fake) { f.settings[2] = "on" }, func(*fake) {}, nil},
+		{"read-only", func(f *fake) { f.settings[2] = "on" }, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake()
 				change := func(how func(*fake)) {
-					f.mu.Lock()
-					how(f)
-					f.mu.Unlock()
+					f.set(func() { how(f) })
 					time.Sleep(11 * time.Second)
 					synctest.Wait()
 				}
 				s := f.store(t)
-				change(test.spoil)
-				ok, cas := s.CAS(t.Context(), "a", nil, []byte("1"))
-				_, get := s.Get(t.Context(), "a")
-				if test.want == nil {
-					if !ok || cas != nil || get != nil {
-						t.Errorf("CAS = %v, %v, Get = %v, want it used", ok, cas, get)
-					}
-					return
+				if change(test.spoil); test.want != nil {
+					calls.NotSent(t, s, "a", "", "1", test.want)
+					_, err := s.Get(t.Context(), "a")
+					calls.Error(t, "Get", err, test.want)
+					change(test.fix)
 				}
-				if ok || !errors.Is(cas, test.want) || !errors.Is(cas, grant.ErrNotSent) || !errors.Is(get, test.want) {
-					t.Errorf("CAS = %v, %v, Get = %v, want %v, and that nothing was sent", ok, cas, get, test.want)
-				}
-				change(test.fix)
-				if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-					t.Errorf("CAS once it is right = %v, %v", ok, err)
-				}
+				calls.Get(t, s, "a", "")
+				calls.CAS(t, s, "a", "", "1")
 			})
 		})
 	}
@@ -236,18 +210,11 @@ func TestBecomesUnfit(t *testing.T) {
 func TestReplica(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
-	f.mu.Lock()
-	f.replica = true
-	f.mu.Unlock()
-	_, get := s.Get(t.Context(), "a")
-	list := s.List(t.Context(), "", func(string, []byte) bool { return true })
-	_, _, lineage := s.Lineage(t.Context())
-	_, _, clock := s.Time(t.Context())
-	f.rows["a"] = fakeRow{[]byte("1"), 1}
-	_, many := s.GetMany(t.Context(), []string{"a"})
-	for what, err := range map[string]error{"Get": get, "List": list, "Lineage": lineage, "Time": clock, "GetMany": many} {
-		if !errors.Is(err, ErrReplica) {
-			t.Errorf("%s of a replica: %v, want ErrReplica", what, err)
+	calls.CAS(t, s, "a", "", "1")
+	f.set(func() { f.replica = true })
+	for _, key := range []string{"a", "absent"} {
+		for what, err := range calls.Reads(t, s, key) {
+			calls.Error(t, what+" of a replica", err, ErrReplica)
 		}
 	}
 }
@@ -257,42 +224,27 @@ func TestReplica(t *testing.T) {
 func TestFailover(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
-	put(t, s, "a", "1")
+	calls.CAS(t, s, "a", "", "1")
 	connects := 0
-	f.mu.Lock()
 	f.replica = true // as far as the idle connection knows
-	f.fault = func(what string, _ func()) error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if what == "CONNECT" {
-			connects++
-			f.replica = false
-		}
-		if f.replica && what == "UPDATE" {
-			return fakeError("25006")
-		}
-		return nil
-	}
-	f.mu.Unlock()
-	if value, err := s.Get(t.Context(), "a"); string(value) != "1" || err != nil || connects != 1 {
-		t.Errorf("Get = %q, %v after %d connections, want 1 after one", value, err, connects)
-	}
-	f.mu.Lock()
-	f.replica = true
-	f.mu.Unlock()
-	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); ok || !errors.Is(err, grant.ErrNotSent) || !errors.Is(err, ErrReplica) {
-		t.Errorf("CAS on a replica = %v, %v, want one that is ErrNotSent and ErrReplica", ok, err)
-	}
-	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil || connects != 2 {
-		t.Errorf("the next CAS = %v, %v after %d connections, want it applied after two", ok, err, connects)
-	}
-}
-
-// put creates a key.
-func put(t *testing.T, s grant.Store, key, value string) {
-	t.Helper()
-	if ok, err := s.CAS(t.Context(), key, nil, []byte(value)); !ok || err != nil {
-		t.Fatal(ok, err)
+	f.on(func(what string, _ func()) (err error) {
+		f.set(func() {
+			switch {
+			case what == "CONNECT":
+				connects++
+				f.replica = false
+			case f.replica && what == "UPDATE":
+				err = fakeError("25006")
+			}
+		})
+		return err
+	})
+	calls.Get(t, s, "a", "1")
+	f.set(func() { f.replica = true })
+	calls.NotSent(t, s, "a", "1", "2", ErrReplica)
+	calls.CAS(t, s, "a", "1", "2")
+	if connects != 2 {
+		t.Errorf("%d connections, want one for Get and one for the second CAS", connects)
 	}
 }
 
@@ -302,15 +254,12 @@ func TestReads(t *testing.T) {
 	for _, first := range []error{driver.ErrBadConn, fakeError("40001")} {
 		f := newFake()
 		s := f.store(t)
-		put(t, s, "a", "1")
+		calls.CAS(t, s, "a", "", "1")
 		for what, read := range map[string]func() (string, error){
 			"Get": func() (string, error) { v, err := s.Get(t.Context(), "a"); return string(v), err },
 			"GetMany": func() (string, error) {
 				v, err := s.GetMany(t.Context(), []string{"a"})
-				if err != nil {
-					return "", err
-				}
-				return string(v[0]), nil
+				return string(slices.Concat(v...)), err
 			},
 			"List": func() (got string, err error) {
 				err = s.List(t.Context(), "", func(_ string, v []byte) bool { got += string(v); return true })
@@ -320,15 +269,13 @@ func TestReads(t *testing.T) {
 			"Time":    func() (string, error) { _, _, err := s.Time(t.Context()); return "1", err },
 		} {
 			failed := false
-			f.mu.Lock()
-			f.fault = func(what string, _ func()) error {
+			f.on(func(what string, _ func()) error {
 				if what == "SELECT" && !failed {
 					failed = true
 					return first
 				}
 				return nil
-			}
-			f.mu.Unlock()
+			})
 			if got, err := read(); got != "1" || err != nil || !failed {
 				t.Errorf("%s after %v = %q, %v, want 1", what, first, got, err)
 			}
@@ -341,24 +288,10 @@ func TestReads(t *testing.T) {
 func TestEmptyValue(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
-	for _, key := range []string{"a", "k"} {
-		put(t, s, key, "x")
-	}
-	f.mu.Lock()
+	calls.CAS(t, s, "a", "", "1")
+	calls.CAS(t, s, "k", "", "x")
 	f.rows["k"] = fakeRow{value: []byte{}, n: 2}
-	f.mu.Unlock()
-	if v, err := s.Get(t.Context(), "k"); !errors.Is(err, grant.ErrDamaged) {
-		t.Errorf("Get = %q, %v, want ErrUnfit", v, err)
-	}
-	all, err := s.GetMany(t.Context(), []string{"k", "a", "absent"})
-	if err != nil || !strings.Contains(string(all[0]), "empty value") || string(all[1]) != "x" || all[2] != nil {
-		t.Errorf("GetMany = %q, %v, want what is wrong, x and nothing", all, err)
-	}
-	shown := make(map[string]string)
-	err = s.List(t.Context(), "", func(key string, value []byte) bool { shown[key] = string(value); return true })
-	if err != nil || shown["a"] != "x" || !strings.Contains(shown["k"], "empty value") {
-		t.Errorf("List = %q, %v, want what is wrong, and x", shown, err)
-	}
+	calls.Damaged(t, s, "k", "a", "empty value")
 }
 
 // TestSharedDatabase: Close does not close a database that it does not own.
@@ -381,11 +314,8 @@ func TestLeftOpen(t *testing.T) {
 	conn := must.Get(s.db.Conn(t.Context()))(t)
 	err := conn.Raw(func(driverConn any) error { _, err := driverConn.(*fakeConn).Begin(); return err })
 	must.Do(t, errors.Join(err, conn.Close()))
-	ok, err := s.CAS(t.Context(), "a", nil, []byte("1"))
-	unknown(t, ok, err, "inside a transaction")
-	if ok, err := s.CAS(t.Context(), "b", nil, []byte("1")); !ok || err != nil {
-		t.Errorf("CAS on another connection = %v, %v", ok, err)
-	}
+	calls.Unknown(t, s, "a", "", "1", "inside a transaction")
+	calls.CAS(t, s, "b", "", "1") // on another connection
 }
 
 // TestReason: an attempt that the context ends does not hide why the attempt
@@ -398,17 +328,13 @@ func TestReason(t *testing.T) {
 		f := newFake()
 		s := f.store(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		f.mu.Lock()
-		f.fault = func(what string, _ func()) error {
+		f.on(func(what string, _ func()) error {
 			if what != "CONNECT" {
 				return driver.ErrBadConn
 			}
 			cancel()
 			return ctx.Err()
-		}
-		f.mu.Unlock()
-		if err := call(ctx, s); !errors.Is(err, context.Canceled) || !errors.Is(err, driver.ErrBadConn) {
-			t.Errorf("%s = %v, want context.Canceled and ErrBadConn of the first attempt", what, err)
-		}
+		})
+		calls.Error(t, what, call(ctx, s), context.Canceled, driver.ErrBadConn)
 	}
 }

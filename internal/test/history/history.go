@@ -4,15 +4,17 @@ package history
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/firnid/firn/grant"
 )
 
 // An Operation is one call of Get or CAS of one key, as its caller saw it. The
-// value "" means absent. A call that ended with grant.ErrNotSent must be left
-// out.
+// value "" means absent. A call that was not sent must be left out.
 type Operation struct {
 	Kind      Kind
 	Old, Next string  // of CAS
@@ -39,7 +41,26 @@ const (
 	Applied Outcome = iota // true
 	Refused                // false
 	Unknown                // an error: applied at some time after the call, even after its return, or never
+	NotSent                // an error that matches grant.ErrNotSent: never applied, and so not part of a history
 )
+
+// OutcomeOf returns the outcome of a CAS from what it returned.
+func OutcomeOf(applied bool, err error) Outcome {
+	switch {
+	case applied && err == nil:
+		return Applied
+	case err == nil:
+		return Refused
+	case errors.Is(err, grant.ErrNotSent) && !applied:
+		return NotSent
+	}
+	return Unknown
+}
+
+// String returns a word for the outcome.
+func (o Outcome) String() string {
+	return [...]string{"applied", "refused", "unknown", "not sent"}[o]
+}
 
 // Max is the maximum number of operations for Linearizable.
 const Max = 64
@@ -131,5 +152,5 @@ func (op Operation) String() string {
 	if op.Kind == Get {
 		return fmt.Sprintf("Get = %.60q", op.Got)
 	}
-	return fmt.Sprintf("CAS(%.60q, %.60q) = %s", op.Old, op.Next, [...]string{"true", "false", "unknown"}[op.Outcome])
+	return fmt.Sprintf("CAS(%.60q, %.60q) = %v", op.Old, op.Next, op.Outcome)
 }
