@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/calls"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 )
 
@@ -22,25 +22,27 @@ func clockOf(t *testing.T, endpoints ...string) *store {
 	return s
 }
 
+// serve serves HTTP until the end of the test, and returns the URL.
+func serve(t *testing.T, h http.HandlerFunc) string {
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 // memberAhead answers like a member of etcd whose clock is ahead by some time.
 func memberAhead(t *testing.T, ahead time.Duration) string {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/version" {
 			t.Errorf("%s %s, want GET /version", r.Method, r.URL)
 		}
 		w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+	})
 }
 
 // TestTimeOfMembers: Time returns the median clock, so one member may have a
 // wrong clock, and does not wait for one that is down.
 func TestTimeOfMembers(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, but does not answer
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t) // accepts, but does not answer
 	defer func() { _ = silent.Close() }()
 	const year = 365 * 24 * time.Hour
 	right, mute, dead := memberAhead(t, 0), "http://"+silent.Addr().String(), "http://"+proc.FreeAddress(t)
@@ -77,16 +79,8 @@ func TestTimeOfMembers(t *testing.T) {
 // TestTimeIsAHint: an answer that does not come from etcd is an error that
 // names the endpoint, and redirects are not followed.
 func TestTimeIsAHint(t *testing.T) {
-	serve := func(h http.HandlerFunc) string {
-		server := httptest.NewServer(h)
-		t.Cleanup(server.Close)
-		return server.URL
-	}
-	elsewhere := serve(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") })
-	binary, err := net.Listen("tcp", "127.0.0.1:0") // answers, but not in HTTP
-	if err != nil {
-		t.Fatal(err)
-	}
+	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") })
+	binary := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t) // answers, but not in HTTP
 	t.Cleanup(func() { _ = binary.Close() })
 	go func() {
 		for {
@@ -99,16 +93,17 @@ func TestTimeIsAHint(t *testing.T) {
 		}
 	}()
 	for name, tt := range map[string]struct{ endpoint, words string }{
-		"redirect":   {serve(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) }), "302 Found"},
-		"other page": {serve(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTeapot) }), "418"},
-		"no date":    {serve(func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil }), "Date"},
-		"no time":    {serve(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", "yesterday") }), "Date"},
+		"redirect":   {serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) }), "302 Found"},
+		"other page": {serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTeapot) }), "418"},
+		"no date":    {serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil }), "Date"},
+		"no time":    {serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", "yesterday") }), "Date"},
 		"no HTTP":    {"http://" + binary.Addr().String(), "malformed HTTP"},
 		"dead":       {"http://" + proc.FreeAddress(t), "connection refused"},
 	} {
 		now, _, err := clockOf(t, tt.endpoint).Time(t.Context())
-		if err == nil || !strings.Contains(err.Error(), tt.words) || !strings.Contains(err.Error(), tt.endpoint) || !now.IsZero() {
-			t.Errorf("%s: Time = %v, %v, want an error of %s with %q", name, now, err, tt.endpoint, tt.words)
+		calls.Error(t, "Time, "+name, err, tt.words, tt.endpoint)
+		if !now.IsZero() {
+			t.Errorf("%s: Time = %v, want no time", name, now)
 		}
 	}
 }
@@ -116,31 +111,19 @@ func TestTimeIsAHint(t *testing.T) {
 // TestTimeOfEtcd: etcd returns its time at its client addresses, with and
 // without TLS, unless it serves HTTP elsewhere; that is an error only for Time.
 func TestTimeOfEtcd(t *testing.T) {
-	read := func(e *etcd) (s *store, now time.Time, err error) {
-		s = open(t, Options{Endpoints: []string{e.endpoint}, TLS: e.tls, Prefix: newPrefix()})
-		now, _, err = s.Time(t.Context())
-		return s, now, err
+	opened := func(e *etcd) *store {
+		return open(t, Options{Endpoints: []string{e.endpoint}, TLS: e.tls, Prefix: newPrefix()})
 	}
-	near := func(what string, now time.Time, err error) {
-		t.Helper()
+	for what, e := range map[string]*etcd{
+		"plain": sharedEtcd(t), "TLS with client certificates": startEtcd(t, makeCertificates(t)),
+	} {
+		now, _, err := opened(e).Time(t.Context())
 		if by := time.Since(now).Abs(); err != nil || by > time.Minute {
 			t.Errorf("%s: Time = %v, %v, %v from this machine's clock, which is the same", what, now, err, by)
 		}
 	}
-	_, now, err := read(sharedEtcd(t))
-	near("plain", now, err)
-	_, now, err = read(startEtcd(t, makeCertificates(t)))
-	near("TLS with client certificates", now, err)
-
-	s, now, err := read(startEtcd(t, nil, "--listen-client-http-urls", "http://"+proc.FreeAddress(t)))
-	if err == nil {
-		t.Errorf("gRPC alone: Time = %v, want an error", now)
-	}
-	t.Logf("gRPC alone: %v", err)
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Errorf("gRPC alone: CAS = %t, %v, want it applied", ok, err)
-	}
-	if _, ok := grant.Store(s).(grant.Clock); !ok {
-		t.Error("it is not a grant.Clock")
-	}
+	s := opened(startEtcd(t, nil, "--listen-client-http-urls", "http://"+proc.FreeAddress(t)))
+	_, _, err := s.Time(t.Context())
+	calls.Error(t, "Time of gRPC alone", err)
+	calls.CAS(t, s, "a", "", "1")
 }

@@ -1,13 +1,14 @@
 package etcdstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/calls"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 )
@@ -18,15 +19,10 @@ import (
 func TestEndpointOfAnotherCluster(t *testing.T) {
 	e, away := startEtcd(t, nil), "http://"+proc.FreeAddress(t)
 	s := open(t, Options{Endpoints: []string{e.endpoint, away}})
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("0")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	calls.CAS(t, s, "a", "", "0")
 	identity, _, err := s.Lineage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	other := startAt(t, away, nil).client(t, "", "")
-	defer func() { _ = other.Close() }()
 	// It has a copy of the data, like a restored one.
 	must.Get(other.Put(t.Context(), "/firn/a", "0"))(t)
 
@@ -41,14 +37,13 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 		default:
 			t.Fatalf("CAS(%s, %s) = %v, %v, want true or errClusters", value, next, ok, err)
 		}
-		got, err := s.Get(t.Context(), "a")
+		calls.Get(t, s, "a", value)
 		many, errMany := s.GetMany(t.Context(), []string{"a", "b"})
-		var listed []string
-		errList := s.List(t.Context(), "", func(key string, value []byte) bool { listed = append(listed, key+string(value)); return true })
+		keys, listed := calls.List(t, s, "")
 		id, _, errLineage := s.Lineage(t.Context())
-		must.Do(t, errors.Join(err, errMany, errList, errLineage))
-		if string(got) != value || string(many[0]) != value || many[1] != nil || !slices.Equal(listed, []string{"a" + value}) || id != identity {
-			t.Fatalf("after %d CAS: Get %s, GetMany %q, List %q, Lineage %s, want %s of %s", n, got, many, listed, id, value, identity)
+		must.Do(t, errors.Join(errMany, errLineage))
+		if string(many[0]) != value || many[1] != nil || len(keys) != 1 || listed["a"] != value || id != identity {
+			t.Fatalf("after %d CAS: GetMany %q, List %q, Lineage %s, want %s of %s", n, many, listed, id, value, identity)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -63,17 +58,18 @@ func TestReplacedCluster(t *testing.T) {
 	e := startEtcd(t, nil)
 	s := open(t, Options{Endpoints: []string{e.endpoint}})
 	before, _, err := s.Lineage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	e.Kill()
 	startAt(t, e.endpoint, nil)
-	waitFor(t, s)
+	must.Await(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := s.Get(ctx, "a")
+		return err == nil
+	}, "it is connected")
 	after, _, err := s.Lineage(t.Context())
 	if err != nil || after == before {
 		t.Errorf("Lineage = %s, %v, and was %s before", after, err, before)
 	}
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Errorf("CAS = %v, %v", ok, err)
-	}
+	calls.CAS(t, s, "a", "", "1")
 }

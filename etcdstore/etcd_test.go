@@ -62,15 +62,15 @@ func startAt(t testing.TB, endpoint string, config *tls.Config, args ...string) 
 	return nil
 }
 
+// client returns a client of etcd itself, which is closed at the end of the
+// test.
 func (e *etcd) client(t testing.TB, user, password string) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{
+	c := must.Get(clientv3.New(clientv3.Config{
 		Endpoints: []string{e.endpoint}, TLS: e.tls, Username: user, Password: password,
 		DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
@@ -78,11 +78,7 @@ func (e *etcd) client(t testing.TB, user, password string) *clientv3.Client {
 func open(t testing.TB, o Options) *store {
 	t.Helper()
 	s := must.Get(Open(t.Context(), &o))(t)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, s.Close()) })
 	return s.(*store)
 }
 

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/calls"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -99,8 +100,7 @@ func TestReason(t *testing.T) {
 		return asked.Err()
 	}}
 	_, err := Open(ctx, &Options{Endpoints: []string{f.serve(t)}, Timeout: must.Patience})
-	wantError(t, "Open", err, context.Canceled, "a proxy's own words")
-	wantError(t, "Open", err, grant.ErrUnreachable)
+	calls.Error(t, "Open", err, context.Canceled, "a proxy's own words", grant.ErrUnreachable)
 }
 
 // TestSendOnce: a CAS is sent once, whatever the answer. Its result is unknown,
@@ -133,7 +133,5 @@ func TestSendOnce(t *testing.T) {
 			t.Errorf("CAS answered with %v: %t, %v, sent %d times; want once, and an error that is ErrNotSent: %t", tt.err, ok, err, asked, tt.refused)
 		}
 	}
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Errorf("CAS = %t, %v", ok, err)
-	}
+	calls.CAS(t, s, "a", "", "1")
 }

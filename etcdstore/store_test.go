@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/test/calls"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 )
@@ -29,78 +29,40 @@ func TestStore(t *testing.T) {
 // like another; slashes at the ends of a prefix are ignored.
 func TestPrefixes(t *testing.T) {
 	e := sharedEtcd(t)
-	ctx := t.Context()
 	base := newPrefix()
-	var stores []*store
+	opened := func(prefix string) *store { return open(t, Options{Endpoints: []string{e.endpoint}, Prefix: prefix}) }
+	keys := []string{"k/0", "k/1", "k/2"}
+	stores := make(map[string]*store)
 	for _, p := range []string{"/a", "/ab", "/A", "/a-", "/a0"} {
-		s := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: base + p})
-		stores = append(stores, s)
-		for i := range 3 {
-			if ok, err := s.CAS(ctx, fmt.Sprintf("k/%d", i), nil, []byte(p)); !ok || err != nil {
-				t.Fatalf("CAS of key k/%d of prefix %q = %v, %v, want true", i, p, ok, err)
+		stores[p] = opened(base + p)
+		for _, key := range keys {
+			calls.CAS(t, stores[p], key, "", p)
+		}
+	}
+	for p, s := range stores {
+		for prefix, want := range map[string][]string{"": keys, "k": keys, "\xff": nil, "\x00": nil} {
+			got, values := calls.List(t, s, prefix)
+			if !slices.Equal(got, want) || slices.ContainsFunc(got, func(key string) bool { return values[key] != p }) {
+				t.Errorf("List(%q) of %s yields %q, want %q, each with %s", prefix, s.prefix, values, want, p)
 			}
 		}
 	}
-	for _, s := range stores {
-		for _, prefix := range []string{"", "k", "\xff", "\x00"} {
-			n := 0
-			err := s.List(ctx, prefix, func(key string, value []byte) bool {
-				if s.prefix != "/"+base+string(value)+"/" {
-					t.Errorf("List(%q) of %s yields %q with %q", prefix, s.prefix, key, value)
-				}
-				n++
-				return true
-			})
-			want := 3
-			if prefix > "l" || prefix == "\x00" {
-				want = 0
-			}
-			if n != want || err != nil {
-				t.Errorf("List(%q) of %s yields %d keys, %v, want %d", prefix, s.prefix, n, err, want)
-			}
-		}
-	}
-	same := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: "//" + base + "/ab/"})
-	if v, err := same.Get(ctx, "k/0"); string(v) != "/ab" || err != nil {
-		t.Errorf("Get of the same prefix with other slashes = %q, %v, want %q", v, err, "/ab")
-	}
+	calls.Get(t, opened("//"+base+"/ab/"), "k/0", "/ab")
 	for _, bad := range []string{"a//b", "a b", "a/../b", "ö", "a\x00"} {
-		if _, err := Open(ctx, &Options{Endpoints: []string{e.endpoint}, Prefix: bad}); !errors.Is(err, grant.ErrOptions) {
-			t.Errorf("Open with prefix %q = %v, want grant.ErrOptions", bad, err)
-		}
+		_, err := Open(t.Context(), &Options{Endpoints: []string{e.endpoint}, Prefix: bad})
+		calls.Error(t, "Open with prefix "+bad, err, grant.ErrOptions)
 	}
 }
 
 // Entries that other programs write under the prefix are ignored if their key
-// is invalid, and an error if their value is.
+// is invalid, and damaged if their value is.
 func TestForeignKeys(t *testing.T) {
 	e := sharedEtcd(t)
-	ctx := t.Context()
 	s := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: newPrefix()})
-	c := e.client(t, "", "")
-	defer func() { _ = c.Close() }()
-	for _, key := range []string{"no key", "a", ".b"} {
-		must.Get(c.Put(ctx, s.prefix+key, "x"))(t)
+	for key, value := range map[string]string{"no key": "1", ".b": "1", "a": "1", "empty": ""} {
+		must.Get(e.client(t, "", "").Put(t.Context(), s.prefix+key, value))(t)
 	}
-	var got []string
-	if err := s.List(ctx, "", func(key string, _ []byte) bool { got = append(got, key); return true }); err != nil || !slices.Equal(got, []string{"a"}) {
-		t.Errorf("List yields %q, %v, want only a", got, err)
-	}
-	must.Get(c.Put(ctx, s.prefix+"empty", ""))(t)
-	if v, err := s.Get(ctx, "empty"); !errors.Is(err, grant.ErrDamaged) {
-		t.Errorf("Get of an empty value = %q, %v, want ErrDamaged: nil would mean that the key is absent", v, err)
-	}
-	// If it is one of many, the others can be read.
-	if all, err := s.GetMany(ctx, []string{"empty", "a"}); err != nil || !strings.Contains(string(all[0]), "empty value") || string(all[1]) != "x" {
-		t.Errorf("GetMany with an empty value = %q, %v, want what is wrong, and x", all, err)
-	}
-	shown := make(map[string]string)
-	if err := s.List(ctx, "", func(key string, value []byte) bool { shown[key] = string(value); return true }); err != nil || shown["a"] != "x" || !strings.Contains(shown["empty"], "empty value") {
-		t.Errorf("List with an empty value = %q, %v, want what is wrong, and x", shown, err)
-	}
-	if ok, err := s.CAS(ctx, "empty", nil, []byte("1")); ok || err != nil {
-		t.Errorf("CAS of a key with an empty value, from absent = %v, %v, want false", ok, err)
-	}
+	calls.Damaged(t, s, "empty", "a", "empty value")
 }
 
 // A List of several pages shows the keys at one moment. If etcd compacts away
@@ -110,55 +72,38 @@ func TestListOfSeveralPages(t *testing.T) {
 	ctx := t.Context()
 	s := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: newPrefix()})
 	c := e.client(t, "", "")
-	defer func() { _ = c.Close() }()
-	const n = 2*page + 10
-	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			for i := w; i < n; i += 8 {
-				if ok, err := s.CAS(ctx, fmt.Sprintf("k/%05d", i), nil, []byte("1")); !ok || err != nil {
-					t.Errorf("CAS = %v, %v", ok, err)
-				}
-			}
-		})
+	var keys []string
+	for i := range 2*page + 10 {
+		keys = append(keys, fmt.Sprintf("k/%05d", i))
 	}
-	wg.Wait()
+	calls.Fill(t, s, keys)
 	seen := 0
-	err := s.List(ctx, "k/", func(key string, value []byte) bool {
+	must.Do(t, s.List(ctx, "k/", func(key string, value []byte) bool {
 		if seen++; seen == 1 {
-			ok, err := s.CAS(ctx, fmt.Sprintf("k/%05d", n-1), []byte("1"), []byte("2"))
-			added, err2 := s.CAS(ctx, fmt.Sprintf("k/%05d", n), nil, []byte("2"))
-			if !ok || !added || errors.Join(err, err2) != nil {
-				t.Errorf("CAS = %v, %v; %v, %v", ok, err, added, err2)
-			}
+			calls.CAS(t, s, keys[len(keys)-1], "1", "2")
+			calls.CAS(t, s, "k/last", "", "2")
 		}
 		if string(value) != "1" {
 			t.Errorf("List yields %s = %q, which was written after it had begun", key, value)
 		}
 		return true
-	})
-	if err != nil || seen != n {
-		t.Errorf("List yields %d keys, %v, want %d", seen, err, n)
+	}))
+	if seen != len(keys) {
+		t.Errorf("List yields %d keys, want %d", seen, len(keys))
 	}
 	var got []string
-	err = s.List(ctx, "k/", func(key string, _ []byte) bool {
+	must.Do(t, s.List(ctx, "k/", func(key string, _ []byte) bool {
 		got = append(got, key)
 		if len(got)%page == page/2 {
-			if ok, err := s.CAS(ctx, fmt.Sprintf("other/%d", len(got)), nil, []byte("1")); !ok || err != nil {
-				t.Errorf("CAS = %v, %v", ok, err)
-			}
+			calls.CAS(t, s, fmt.Sprintf("other/%d", len(got)), "", "1")
 			_, revision, err := s.Lineage(ctx)
-			if err != nil {
-				t.Error(err)
-			}
-			if _, err := c.Compact(ctx, revision); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, err)
+			must.Get(c.Compact(ctx, revision))(t)
 		}
 		return true
-	})
-	if err != nil || len(got) != n+1 || !slices.IsSorted(got) {
-		t.Errorf("List yields %d keys, sorted %v, %v, want %d, sorted", len(got), slices.IsSorted(got), err, n+1)
+	}))
+	if !slices.Equal(got, append(keys, "k/last")) {
+		t.Errorf("List during compactions yields %d keys, sorted %v, want %d, sorted", len(got), slices.IsSorted(got), len(keys)+1)
 	}
 }
 
@@ -167,42 +112,12 @@ func linkTo(t *testing.T, e *etcd) *proc.Link {
 	return proc.NewLink(t, strings.TrimPrefix(e.endpoint, "http://"))
 }
 
-// TestWatch checks what the contract leaves open: a watch reports each change
-// soon, and continues after its connection was cut.
 func TestWatch(t *testing.T) {
-	p := linkTo(t, sharedEtcd(t))
-	s := open(t, Options{Endpoints: []string{p.Address}, Prefix: newPrefix()})
-	told := s.Watch(t.Context(), "a")
-	wait := func(what string) {
-		t.Helper()
-		select {
-		case _, open := <-told:
-			if !open {
-				t.Fatalf("%s: the channel is closed", what)
-			}
-		case <-time.After(must.Patience):
-			t.Fatalf("%s: nothing is told", what)
-		}
-	}
-	wait("at the beginning")
-	old := []byte(nil)
-	for i := range 3 {
-		next := fmt.Appendf(nil, "%d", i)
-		if ok, err := s.CAS(t.Context(), "a", old, next); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-		wait(fmt.Sprintf("after change %d", i))
-		old = next
-		p.Reset()
-		for { // until it is connected again
-			if _, err := s.Get(t.Context(), "a"); err == nil {
-				break
-			}
-		}
-	}
-	must.Do(t, s.Close())
-	for range told { // it ends
-	}
+	e := sharedEtcd(t)
+	p := linkTo(t, e)
+	o := Options{Endpoints: []string{p.Address}, Prefix: newPrefix()}
+	direct := Options{Endpoints: []string{e.endpoint}, Prefix: o.Prefix}
+	calls.Watch(t, open(t, o), open(t, direct), func(func(string)) { p.Reset() })
 }
 
 // TestUnknown: a CAS that was applied and whose context ends before the answer
@@ -214,10 +129,6 @@ func TestUnknown(t *testing.T) {
 	prefix := newPrefix()
 	s := open(t, Options{Endpoints: []string{p.Address}, Prefix: prefix})
 	direct := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: prefix})
-	get := func(key string) string {
-		t.Helper()
-		return string(must.Get(direct.Get(t.Context(), key))(t))
-	}
 	p.CutAnswers(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -228,9 +139,10 @@ func TestUnknown(t *testing.T) {
 		cancel()
 	}()
 	ok, err := s.CAS(ctx, "a", nil, []byte("1"))
-	if ok || !errors.Is(err, context.Canceled) || errors.Is(err, grant.ErrNotSent) || get("a") != "1" {
+	if ok || !errors.Is(err, context.Canceled) || errors.Is(err, grant.ErrNotSent) {
 		t.Errorf("CAS whose answer is lost = %v, %v, want context.Canceled and not grant.ErrNotSent: it was applied", ok, err)
 	}
+	calls.Get(t, direct, "a", "1")
 
 	p.Cut(true)
 	for begin, sure := time.Now(), false; !sure; {
@@ -242,18 +154,5 @@ func TestUnknown(t *testing.T) {
 		}
 		sure = errors.Is(err, grant.ErrNotSent)
 	}
-	if v := get("b"); v != "" {
-		t.Errorf("Get = %q, want nothing", v)
-	}
-}
-
-// waitFor waits until a store is connected again.
-func waitFor(t *testing.T, s *store) {
-	t.Helper()
-	must.Await(t, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		_, err := s.Get(ctx, "a")
-		return err == nil
-	}, "it is connected")
+	calls.Get(t, direct, "b", "")
 }

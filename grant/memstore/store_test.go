@@ -10,6 +10,8 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/test/calls"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 func TestStore(t *testing.T) {
@@ -23,46 +25,34 @@ func TestWatch(t *testing.T) {
 		var s memstore.Store
 		ctx, cancel := context.WithCancel(t.Context())
 		one, other, elsewhere := s.Watch(ctx, "a"), s.Watch(t.Context(), "a"), s.Watch(t.Context(), "b")
-		told := func(c <-chan struct{}) string {
-			synctest.Wait()
-			select {
-			case _, open := <-c:
-				if !open {
-					return "closed"
-				}
-				return "told"
-			default:
-				return "nothing"
-			}
-		}
 		want := func(what string, c <-chan struct{}, want string) {
 			t.Helper()
-			if got := told(c); got != want {
+			synctest.Wait()
+			got := "nothing"
+			select {
+			case _, open := <-c:
+				got = map[bool]string{true: "told", false: "closed"}[open]
+			default:
+			}
+			if got != want {
 				t.Errorf("%s: %s, want %s", what, got, want)
 			}
 		}
-		cas := func(key, old, next string) {
-			if _, err := s.CAS(t.Context(), key, []byte(old), []byte(next)); err != nil {
-				t.Error(err)
-			}
-		}
 		want("before any change", one, "nothing")
-		cas("a", "", "1")
-		cas("a", "1", "2")
+		calls.CAS(t, &s, "a", "", "1")
+		calls.CAS(t, &s, "a", "1", "2")
 		want("after two changes", one, "told")
 		want("after two changes, again", one, "nothing")
-		cas("a", "1", "3")
+		calls.Refused(t, &s, "a", "1", "3")
 		want("after a refused CAS", one, "nothing")
 		want("of another key", elsewhere, "nothing")
 		want("the other watcher", other, "told")
 		cancel()
 		want("after its context", one, "closed")
-		cas("a", "2", "3")
+		calls.CAS(t, &s, "a", "2", "3")
 		want("the other watcher, after that", other, "told")
 		want("of a bad key", s.Watch(t.Context(), "a//b"), "closed")
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.Close())
 		want("after Close", other, "closed")
 		want("after Close", elsewhere, "closed")
 		want("begun after Close", s.Watch(t.Context(), "a"), "closed")
@@ -72,32 +62,23 @@ func TestWatch(t *testing.T) {
 // A List yields the values at the time of the call, whatever happens meanwhile.
 func TestListIsOfOneMoment(t *testing.T) {
 	var s memstore.Store
-	ctx := t.Context()
-	for i := range 5 {
-		if ok, err := s.CAS(ctx, fmt.Sprintf("k/%d", i), nil, []byte("0")); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-	}
+	keys := []string{"k/0", "k/1", "k/2", "k/3", "k/4"}
+	calls.Fill(t, &s, keys)
 	n := 0
-	err := s.List(ctx, "k/", func(key string, value []byte) bool {
-		n++
-		if string(value) != "0" {
+	must.Do(t, s.List(t.Context(), "k/", func(key string, value []byte) bool {
+		if n++; n == 1 {
+			for _, key := range keys {
+				calls.CAS(t, &s, key, "1", "2")
+				calls.CAS(t, &s, key+"0", "", "2")
+			}
+		}
+		if string(value) != "1" {
 			t.Errorf("List yields %q with %q, want the value of the moment of the call", key, value)
 		}
-		for i := range 9 {
-			k := fmt.Sprintf("k/%d", i)
-			now, err := s.Get(ctx, k)
-			if err != nil {
-				t.Error(err)
-			}
-			if _, err := s.CAS(ctx, k, now, fmt.Appendf(nil, "%s+", now)); err != nil {
-				t.Error(err)
-			}
-		}
 		return true
-	})
-	if err != nil || n != 5 {
-		t.Errorf("List yields %d keys and returns %v, want 5", n, err)
+	}))
+	if n != len(keys) {
+		t.Errorf("List yields %d keys, want %d", n, len(keys))
 	}
 }
 

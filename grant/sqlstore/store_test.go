@@ -217,6 +217,9 @@ func TestReplica(t *testing.T) {
 			calls.Error(t, what+" of a replica", err, ErrReplica)
 		}
 	}
+	if value, _ := s.Get(t.Context(), "a"); value != nil {
+		t.Errorf("Get of a replica = %q, want no value", value)
+	}
 }
 
 // TestFailover: a connection to a former primary is discarded, and another one
