@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/calls"
 	"github.com/firnid/firn/internal/test/kubetest"
 	"github.com/firnid/firn/internal/test/must"
 )
@@ -48,14 +49,11 @@ func TestRole(t *testing.T) {
 	c := sharedCluster(t)
 	namespace, kubeconfig := role(t, c)
 	s := open(t, Options{Kubeconfig: kubeconfig})
-	mustCAS(t, s, "a", nil, []byte("1"))
-	mustCAS(t, s, "a", []byte("1"), []byte("2"))
-	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("3")); ok || err != nil {
-		t.Errorf("CAS = %v, %v, want false", ok, err)
-	}
-	n := 0
-	if err := s.List(t.Context(), "", func(string, []byte) bool { n++; return true }); err != nil || n != 1 {
-		t.Errorf("List yields %d keys, %v, want 1", n, err)
+	calls.CAS(t, s, "a", "", "1")
+	calls.CAS(t, s, "a", "1", "2")
+	calls.Refused(t, s, "a", "1", "3")
+	if keys, _ := calls.List(t, s, ""); len(keys) != 1 {
+		t.Errorf("List yields %q, want a", keys)
 	}
 	told := s.Watch(t.Context(), "a")
 	<-told // the start
@@ -75,15 +73,7 @@ func TestDenied(t *testing.T) {
 	c := sharedCluster(t)
 	namespace, kubeconfig := role(t, c)
 	s := open(t, Options{Kubeconfig: kubeconfig})
-	mustCAS(t, s, "a", nil, []byte("1"))
-	refuse := func(s grant.Store, what string) {
-		t.Helper()
-		for key, old := range map[string][]byte{"a": []byte("1"), "b": nil} {
-			if ok, err := s.CAS(t.Context(), key, old, []byte("2")); ok || !errors.Is(err, grant.ErrNotSent) {
-				t.Errorf("%s: CAS(%q) = %v, %v, want grant.ErrNotSent", what, key, ok, err)
-			}
-		}
-	}
+	calls.CAS(t, s, "a", "", "1")
 	rules := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace + "/roles/firn-store"
 	for _, verbs := range []string{`"get","list","watch"`, `"get","list"`, `"list"`} {
 		c.Patch(rules, `{"rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":[`+verbs+`]}]}`)
@@ -92,7 +82,8 @@ func TestDenied(t *testing.T) {
 			_, getErr := s.Get(t.Context(), "a")
 			return err != nil && (getErr == nil) == strings.Contains(verbs, "get")
 		}, "the role allows %s", verbs)
-		refuse(s, "with "+verbs)
+		calls.NotSent(t, s, "a", "1", "2")
+		calls.NotSent(t, s, "b", "", "2")
 	}
 
 	for name, tt := range map[string]struct {
@@ -120,9 +111,7 @@ func TestDenied(t *testing.T) {
 		if err == nil {
 			_ = s.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: Open = %v, want an error with %q", name, err, tt.want)
-		}
+		calls.Error(t, "Open with "+name, err, tt.want)
 	}
 }
 
@@ -143,14 +132,8 @@ func TestReason(t *testing.T) {
 			cancel()
 			<-r.Context().Done()
 		}))
-		s, err := newStore(&rest.Config{Host: server.URL}, "default", "firn")
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = call(ctx, s)
-		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "503 Service Unavailable") {
-			t.Errorf("%s = %v, want context.Canceled and the answer of the first attempt", name, err)
-		}
+		s := must.Get(newStore(&rest.Config{Host: server.URL}, "default", "firn"))(t)
+		calls.Error(t, name, call(ctx, s), context.Canceled, "503 Service Unavailable")
 		_ = s.Close()
 		server.Close()
 	}
@@ -202,7 +185,7 @@ func TestAdmissionPolicy(t *testing.T) {
 	namespace, kubeconfig := role(t, c)
 	path := fmt.Sprintf(leasesPath, namespace)
 	s := open(t, Options{Kubeconfig: kubeconfig})
-	mustCAS(t, s, "a", nil, []byte("1"))
+	calls.CAS(t, s, "a", "", "1")
 	c.Must("POST", path, `{"metadata":{"name":"of-another"}}`)
 	c.Apply("", filepath.Join(manifests, "admission-policy.yaml"))
 	policies := "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
@@ -220,35 +203,34 @@ func TestAdmissionPolicy(t *testing.T) {
 		code, _ := c.Do("DELETE", path+"firn.a?dryRun=All", "")
 		return code == denied
 	}, "the policy is in force")
-	for name, do := range map[string]func() (int, []byte){
-		"delete":              func() (int, []byte) { return c.Do("DELETE", path+"firn.a", "") },
-		"delete the identity": func() (int, []byte) { return c.Do("DELETE", path+"firn-identity", "") },
-		"delete all":          func() (int, []byte) { return c.Do("DELETE", path, "") },
-		"delete all with the label": func() (int, []byte) {
-			return c.Do("DELETE", path+"?labelSelector=app.kubernetes.io/managed-by=firn", "")
-		},
-		"delete as garbage": func() (int, []byte) {
-			return c.Do("DELETE", path+"firn.a", "", "system:serviceaccount:kube-system:generic-garbage-collector", "system:masters")
-		},
-		"remove the label": func() (int, []byte) {
-			return c.Patch(path+"firn.a", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`)
-		},
-		"remove all labels": func() (int, []byte) { return c.Patch(path+"firn.a", `{"metadata":{"labels":null}}`) },
-		"change the label": func() (int, []byte) {
-			return c.Patch(path+"firn.a", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"}}}`)
-		},
-		"delete as the manager does": func() (int, []byte) {
-			return c.Do("DELETE", path+"firn.a", "", "system:kube-controller-manager", "system:masters")
-		},
+	controller := []string{"system:kube-controller-manager", "system:masters"}
+	collector := []string{"system:serviceaccount:kube-system:generic-garbage-collector", "system:masters"}
+	for _, q := range []struct {
+		method, path, labels string
+		as                   []string
+	}{
+		{"DELETE", "firn.a", "", nil},
+		{"DELETE", "firn-identity", "", nil},
+		{"DELETE", "", "", nil},
+		{"DELETE", "?labelSelector=app.kubernetes.io/managed-by=firn", "", nil},
+		{"DELETE", "firn.a", "", collector},
+		{"DELETE", "firn.a", "", controller},
+		{"PATCH", "firn.a", `{"app.kubernetes.io/managed-by":null}`, nil},
+		{"PATCH", "firn.a", `{"app.kubernetes.io/managed-by":"Helm"}`, nil},
+		{"PATCH", "firn.a", `null`, nil},
 	} {
+		do := func() (int, []byte) { return c.Do(q.method, path+q.path, "", q.as...) }
+		if q.method == "PATCH" {
+			do = func() (int, []byte) { return c.Patch(path+q.path, `{"metadata":{"labels":`+q.labels+`}}`) }
+		}
 		if code, text := do(); code != denied || !strings.Contains(string(text), "Lease of Firn's") {
-			t.Errorf("%s: %d %s, want %d with Firn's message", name, code, text, denied)
+			t.Errorf("%v: %d %s, want %d with Firn's message", q, code, text, denied)
 		}
 	}
 	if code, text := c.Patch(path+"firn.a", `{"metadata":{"labels":{"team":"a"}}}`); code != http.StatusOK {
 		t.Errorf("add a label: %d %s, want 200", code, text)
 	}
-	mustCAS(t, s, "a", []byte("1"), []byte("2"))
+	calls.CAS(t, s, "a", "1", "2")
 	if code, text := c.Do("DELETE", path+"of-another", ""); code/100 != 2 && code != http.StatusNotFound {
 		t.Errorf("delete a Lease of another program: %d %s, want success", code, text)
 	}
@@ -262,13 +244,13 @@ func TestAdmissionPolicy(t *testing.T) {
 	}
 	code, text := denied, []byte(nil)
 	for begin := time.Now(); code == denied && time.Since(begin) < time.Minute; { // the policy sees the namespace in a cache
-		code, text = c.Do("DELETE", path+"firn.a", "", "system:kube-controller-manager", "system:masters")
+		code, text = c.Do("DELETE", path+"firn.a", "", controller...)
 	}
 	if code/100 != 2 {
 		t.Errorf("delete as the controller manager in a namespace that is being deleted: %d %s, want success", code, text)
 	}
-	controller := []string{"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}
-	if code, text := c.Do("DELETE", path, "", controller...); code/100 != 2 {
+	cleaner := []string{"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}
+	if code, text := c.Do("DELETE", path, "", cleaner...); code/100 != 2 {
 		t.Errorf("delete all as the namespace controller: %d %s, want success", code, text)
 	}
 	if _, text := c.Do("GET", path, ""); !strings.Contains(string(text), `"items":[]`) {
@@ -283,9 +265,7 @@ func TestLineageOfNamespaces(t *testing.T) {
 	namespace := newNamespace(t, c)
 	s := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
 	first, _, err := s.Lineage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	// No controller runs that would empty a namespace, so its Leases are
 	// deleted here.
 	c.Must("DELETE", fmt.Sprintf(leasesPath, namespace), "")
@@ -299,7 +279,6 @@ func TestLineageOfNamespaces(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := s.Lineage(ctx); !errors.Is(err, grant.ErrNotSent) {
-		t.Errorf("Lineage = %v, want grant.ErrNotSent", err)
-	}
+	_, _, err = s.Lineage(ctx)
+	calls.Error(t, "Lineage with a context that is done", err, grant.ErrNotSent)
 }

@@ -39,11 +39,7 @@ func open(t testing.TB, o Options) *store {
 	t.Helper()
 	o.Timeout = must.Patience
 	s := must.Get(Open(t.Context(), &o))(t)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Do(t, s.Close()) })
 	return s.(*store)
 }
 

@@ -5,13 +5,13 @@ package kubestore
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/calls"
+	"github.com/firnid/firn/internal/test/history"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -63,7 +63,7 @@ var classes = []class{
 func TestErrorClasses(t *testing.T) {
 	_, p, _, s, direct := proxied(t)
 	cuts := map[string]int{"before": 0, "after": 1, "after a copy": 2, "after it was replaced": 3}
-	results := make(map[string]int)
+	results := make(map[history.Outcome]int)
 	n := 0
 	for _, class := range classes {
 		for cutName, cut := range cuts {
@@ -71,10 +71,10 @@ func TestErrorClasses(t *testing.T) {
 				n++
 				key := fmt.Sprintf("k/%d", n)
 				name := class.name + " " + cutName + " " + what
-				var old []byte
+				old := ""
 				if what == "replace" {
-					old = []byte("old")
-					mustCAS(t, direct, key, nil, old)
+					old = "old"
+					calls.CAS(t, direct, key, "", old)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				p.setWrites(func(w http.ResponseWriter, q *http.Request, pass func() passed) {
@@ -83,7 +83,7 @@ func TestErrorClasses(t *testing.T) {
 						a = pass()
 					}
 					if cut == 3 {
-						mustCAS(t, direct, key, []byte("new"), []byte("of another"))
+						calls.CAS(t, direct, key, "new", "of another")
 					}
 					if class.name == "timeout" {
 						cancel()
@@ -91,41 +91,22 @@ func TestErrorClasses(t *testing.T) {
 					class.spoil(w, q, a)
 				})
 				before := p.writes.Load()
-				ok, err := s.CAS(ctx, key, old, []byte("new"))
+				ok, err := s.CAS(ctx, key, []byte(old), []byte("new"))
 				cancel()
 				p.set(nil)
-				if sent := p.writes.Load() - before; sent != 1 {
-					t.Errorf("%s: the write was sent %d times, want 1", name, sent)
+				want := history.Unknown
+				if cut == 0 && class.denial {
+					want = history.NotSent
 				}
-				isNotSent := errors.Is(err, grant.ErrNotSent)
-				switch {
-				case ok || err == nil:
-					t.Errorf("%s: CAS = %v, %v, want an error", name, ok, err)
-				case cut > 0 && isNotSent:
-					t.Errorf("%s: CAS = %v, and it was applied", name, err)
-				case cut == 0 && class.denial && !isNotSent:
-					t.Errorf("%s: CAS = %v, want grant.ErrNotSent", name, err)
-				case cut == 0 && !class.denial && isNotSent:
-					t.Errorf("%s: CAS = %v, want an unknown result", name, err)
+				if got, sent := history.OutcomeOf(ok, err), p.writes.Load()-before; got != want || sent != 1 {
+					t.Errorf("%s: CAS = %v, %v, and was sent %d times, want it %v, and sent once", name, ok, err, sent, want)
 				}
-				if isNotSent {
-					results["not sent"]++
-				} else {
-					results["unknown"]++
-				}
-				now := must.Get(s.Get(t.Context(), key))(t)
-				mustCAS(t, s, key, now, []byte("settled"))
+				results[want]++
+				calls.CAS(t, s, key, string(must.Get(s.Get(t.Context(), key))(t)), "settled")
 			}
 		}
 	}
-	t.Logf("report: kubernetes store: %d writes with %d kinds of errors at %d cuts: %d unknown, %d certainly not sent", n, len(classes), len(cuts), results["unknown"], results["not sent"])
-}
-
-func mustCAS(t testing.TB, s grant.Store, key string, old, next []byte) {
-	t.Helper()
-	if ok, err := s.CAS(t.Context(), key, old, next); !ok || err != nil {
-		t.Errorf("CAS(%q, %q, %q) = %v, %v, want true", key, old, next, ok, err)
-	}
+	t.Logf("report: kubernetes store: %d writes with %d kinds of errors at %d cuts: %d unknown, %d certainly not sent", n, len(classes), len(cuts), results[history.Unknown], results[history.NotSent])
 }
 
 // TestRepeatedWrite: a load balancer sends a write twice, and returns the
@@ -135,21 +116,21 @@ func TestRepeatedWrite(t *testing.T) {
 	for _, between := range []string{"", "replaced", "replaced twice", "back to what it was"} {
 		for _, what := range []string{"create", "replace"} {
 			key := "k/" + what + strings.ReplaceAll(between, " ", "-")
-			var old []byte
+			old := ""
 			if what == "replace" {
-				old = []byte("old")
-				mustCAS(t, direct, key, nil, old)
+				old = "old"
+				calls.CAS(t, direct, key, "", old)
 			}
 			p.setWrites(func(w http.ResponseWriter, _ *http.Request, pass func() passed) {
 				pass()
 				switch between {
 				case "replaced":
-					mustCAS(t, direct, key, []byte("new"), []byte("x"))
+					calls.CAS(t, direct, key, "new", "x")
 				case "replaced twice":
-					mustCAS(t, direct, key, []byte("new"), []byte("x"))
-					mustCAS(t, direct, key, []byte("x"), []byte("y"))
+					calls.CAS(t, direct, key, "new", "x")
+					calls.CAS(t, direct, key, "x", "y")
 				case "back to what it was":
-					mustCAS(t, direct, key, []byte("new"), []byte("old"))
+					calls.CAS(t, direct, key, "new", "old")
 				}
 				a := pass()
 				if a.code != http.StatusConflict {
@@ -157,11 +138,8 @@ func TestRepeatedWrite(t *testing.T) {
 				}
 				a.to(w)
 			})
-			ok, err := s.CAS(t.Context(), key, old, []byte("new"))
+			calls.Unknown(t, s, key, old, "new") // it was applied
 			p.set(nil)
-			if ok || err == nil || errors.Is(err, grant.ErrNotSent) {
-				t.Errorf("%s sent twice, %s: CAS = %v, %v, want an unknown result: it was applied", what, between, ok, err)
-			}
 		}
 	}
 }
@@ -185,12 +163,12 @@ func TestNotApplied(t *testing.T) {
 		before func(key string) // between the store's read and its write
 		ok     bool
 	}{
-		"created by another":        {"", func(key string) { mustCAS(t, direct, key, nil, []byte("x")) }, false},
-		"created alike by another":  {"", func(key string) { mustCAS(t, direct, key, nil, []byte("new")) }, false},
-		"replaced by another":       {"old", func(key string) { mustCAS(t, direct, key, []byte("old"), []byte("x")) }, false},
-		"replaced alike by another": {"old", func(key string) { mustCAS(t, direct, key, []byte("old"), []byte("new")) }, false},
+		"created by another":        {"", func(key string) { calls.CAS(t, direct, key, "", "x") }, false},
+		"created alike by another":  {"", func(key string) { calls.CAS(t, direct, key, "", "new") }, false},
+		"replaced by another":       {"old", func(key string) { calls.CAS(t, direct, key, "old", "x") }, false},
+		"replaced alike by another": {"old", func(key string) { calls.CAS(t, direct, key, "old", "new") }, false},
 		"deleted":                   {"old", func(key string) { c.Must("DELETE", lease(key), "") }, false},
-		"deleted and created":       {"old", func(key string) { c.Must("DELETE", lease(key), ""); mustCAS(t, direct, key, nil, []byte("old")) }, false},
+		"deleted and created":       {"old", func(key string) { c.Must("DELETE", lease(key), ""); calls.CAS(t, direct, key, "", "old") }, false},
 		"a label of another":        {"old", func(key string) { patch(key, `{"metadata":{"labels":{"team":"a"}}}`) }, true},
 		"an annotation, and another one": {"old", func(key string) {
 			patch(key, `{"metadata":{"annotations":{"a":"1"}}}`)
@@ -198,10 +176,8 @@ func TestNotApplied(t *testing.T) {
 		}, true},
 	} {
 		key := "k/" + strings.ReplaceAll(strings.ReplaceAll(name, " ", "-"), ",", "")
-		var old []byte
 		if tt.old != "" {
-			old = []byte(tt.old)
-			mustCAS(t, direct, key, nil, old)
+			calls.CAS(t, direct, key, "", tt.old)
 		}
 		done := false
 		p.set(func(_ http.ResponseWriter, q *http.Request, _ func() passed) bool {
@@ -211,7 +187,7 @@ func TestNotApplied(t *testing.T) {
 			}
 			return false
 		})
-		ok, err := s.CAS(t.Context(), key, old, []byte("new"))
+		ok, err := s.CAS(t.Context(), key, []byte(tt.old), []byte("new"))
 		p.set(nil)
 		if ok != tt.ok || err != nil {
 			t.Errorf("%s: CAS = %v, %v, want %v", name, ok, err, tt.ok)
@@ -232,11 +208,7 @@ func TestChangedByAdmission(t *testing.T) {
 		w.WriteHeader(answer.code)
 		_, _ = w.Write(bytes.Replace(answer.body, []byte(`"firn/record":"new"`), []byte(`"firn/record":"cut"`), 1))
 	})
-	ok, err := s.CAS(t.Context(), "k", nil, []byte("new"))
-	p.set(nil)
-	if ok || err == nil || errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "another record") {
-		t.Errorf("CAS = %v, %v, want an unknown result, because the answer shows another record", ok, err)
-	}
+	calls.Unknown(t, s, "k", "", "new", "another record")
 }
 
 // TestUnchangedPut: a write that was already applied, repeated by a proxy or
@@ -244,7 +216,7 @@ func TestChangedByAdmission(t *testing.T) {
 // write.
 func TestUnchangedPut(t *testing.T) {
 	_, p, _, s, _ := proxied(t)
-	mustCAS(t, s, "k", nil, []byte("old"))
+	calls.CAS(t, s, "k", "", "old")
 	p.set(func(w http.ResponseWriter, q *http.Request, pass func() passed) bool {
 		if q.Method != http.MethodPut {
 			return false
@@ -260,21 +232,16 @@ func TestUnchangedPut(t *testing.T) {
 		a.to(w)
 		return true
 	})
-	ok, err := s.CAS(t.Context(), "k", []byte("old"), []byte("new"))
+	calls.Unknown(t, s, "k", "old", "new")
 	p.set(nil)
-	if ok || err == nil || errors.Is(err, grant.ErrNotSent) {
-		t.Errorf("CAS answered by an unchanged PUT = %v, %v, want an unknown result", ok, err)
-	}
-	if v, err := s.Get(t.Context(), "k"); string(v) != "old" || err != nil {
-		t.Errorf("Get = %q, %v, want old", v, err)
-	}
+	calls.Get(t, s, "k", "old")
 }
 
 // TestUnreachable: what cannot be sent is certainly not applied, and reads are
 // retried.
 func TestUnreachable(t *testing.T) {
 	c, p, namespace, s, _ := proxied(t)
-	mustCAS(t, s, "k", nil, []byte("1"))
+	calls.CAS(t, s, "k", "", "1")
 	for _, class := range classes[:len(classes)-1] { // a timeout ends with its context
 		if class.denial || strings.HasPrefix(class.name, "3") || strings.HasPrefix(class.name, "4") && !strings.HasPrefix(class.name, "429") && !strings.HasPrefix(class.name, "408") {
 			continue
@@ -287,9 +254,7 @@ func TestUnreachable(t *testing.T) {
 			class.spoil(w, q, pass())
 			return true
 		})
-		if v, err := s.Get(t.Context(), "k"); string(v) != "1" || err != nil {
-			t.Errorf("%s, twice: Get = %q, %v, want it to be tried again", class.name, v, err)
-		}
+		calls.Get(t, s, "k", "1") // it tries again, twice
 		p.set(nil)
 	}
 	// An answer that does not come from the API does not count as an absent key
@@ -300,29 +265,19 @@ func TestUnreachable(t *testing.T) {
 			_, _ = w.Write([]byte(text))
 			return true
 		})
-		if v, err := s.Get(t.Context(), "k"); err == nil {
-			t.Errorf("Get answered by %q = %q, want an error", text, v)
-		}
-		if err := s.List(t.Context(), "", func(string, []byte) bool { return true }); err == nil {
-			t.Errorf("List answered by %q is no error", text)
-		}
-		if id, _, err := s.Lineage(t.Context()); err == nil {
-			t.Errorf("Lineage answered by %q = %q, want an error", text, id)
+		for what, err := range calls.Reads(t, s, "k") {
+			calls.Error(t, fmt.Sprintf("%s answered by %q", what, text), err)
 		}
 		p.set(nil)
 	}
 	for _, code := range []int{404, 410} {
 		p.set(func(w http.ResponseWriter, _ *http.Request, _ func() passed) bool { answer(w, code, ""); return true })
-		if v, err := s.Get(t.Context(), "k"); err == nil {
-			t.Errorf("Get answered by %d of a proxy = %q, want an error", code, v)
-		}
+		_, err := s.Get(t.Context(), "k")
+		calls.Error(t, fmt.Sprintf("Get answered by %d of a proxy", code), err)
 		p.set(nil)
 	}
 	gone := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
 	gone.leases.Host = "127.0.0.1:1"
-	for _, old := range [][]byte{nil, []byte("1")} {
-		if ok, err := gone.CAS(t.Context(), "k2", old, []byte("2")); ok || !errors.Is(err, grant.ErrNotSent) {
-			t.Errorf("CAS where nothing listens = %v, %v, want grant.ErrNotSent", ok, err)
-		}
-	}
+	calls.NotSent(t, gone, "k2", "", "2")
+	calls.NotSent(t, gone, "k2", "1", "2")
 }

@@ -3,11 +3,9 @@
 package kubestore
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
-	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/calls"
 	"github.com/firnid/firn/internal/test/proc"
 )
 
@@ -19,29 +17,8 @@ func TestWatch(t *testing.T) {
 	namespace := newNamespace(t, c)
 	s := open(t, Options{Kubeconfig: c.Kubeconfig("https://"+link.Address, namespace, "")})
 	other := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
-	told := s.Watch(t.Context(), "v1/a/config")
-	wait := func(what string) {
-		t.Helper()
-		select {
-		case _, open := <-told:
-			if !open {
-				t.Fatalf("%s: the channel is closed", what)
-			}
-		case <-time.After(must.Patience):
-			t.Fatalf("%s: nothing is told", what)
-		}
-	}
-	wait("at the beginning")
-	var old []byte
-	for i := range 3 {
-		next := fmt.Appendf(nil, "%d", i)
-		mustCAS(t, other, "v1/a/config", old, next)
-		wait(fmt.Sprintf("after change %d", i))
-		old = next
+	calls.Watch(t, s, other, func(wait func(string)) {
 		link.Reset()
-		wait(fmt.Sprintf("after cut %d", i))
-	}
-	must.Do(t, s.Close())
-	for range told { // it ends
-	}
+		wait("after a cut")
+	})
 }
