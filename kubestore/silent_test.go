@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/pipes"
 )
 
 // A forgotten is a connection that a load balancer may have forgotten: then
@@ -28,24 +31,6 @@ func (f forgotten) Write(b []byte) (int, error) {
 	return f.Conn.Write(b)
 }
 
-// A pipes accepts what arrives as connections.
-type pipes struct {
-	conns chan net.Conn
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	conn, ok := <-p.conns
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return conn, nil
-}
-
-func (p pipes) Close() error    { return nil }
-func (p pipes) Addr() net.Addr  { return p }
-func (p pipes) Network() string { return "pipe" }
-func (p pipes) String() string  { return "pipe" }
-
 // TestForgottenConnection: a connection that no longer carries anything, while
 // new ones do, costs a member less than the 40 s that a renewal has.
 func TestForgottenConnection(t *testing.T) {
@@ -53,25 +38,21 @@ func TestForgottenConnection(t *testing.T) {
 	certificates := source.TLS.Certificates
 	source.Close()
 	synctest.Test(t, func(t *testing.T) {
-		listener := pipes{conns: make(chan net.Conn)}
+		listener := pipes.New()
 		server := &http.Server{
 			Handler:   http.NotFoundHandler(),
 			TLSConfig: &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}},
 		}
 		served := make(chan error)
 		go func() { served <- server.ServeTLS(listener, "", "") }()
-		s, err := newStore(&rest.Config{Host: "https://api.test", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "ns", "firn")
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := &rest.Config{Host: "https://api.test", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+		s := must.Get(newStore(config, "ns", "firn"))(t)
 		var last *atomic.Bool
 		dials := 0
 		s.dialer = func(context.Context, string, string) (net.Conn, error) {
-			here, there := net.Pipe()
-			listener.conns <- there
 			last = new(atomic.Bool)
 			dials++
-			return forgotten{here, last}, nil
+			return forgotten{listener.Dial(), last}, nil
 		}
 		ask := func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -90,7 +71,6 @@ func TestForgottenConnection(t *testing.T) {
 			t.Errorf("answered after %v, over %d connections; want at most 20 s, and 2", took, dials)
 		}
 		_ = s.Close()
-		close(listener.conns)
 		_ = server.Close()
 		<-served
 	})

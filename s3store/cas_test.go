@@ -1,14 +1,15 @@
 package s3store
 
 import (
-	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/calls"
+	"github.com/firnid/firn/internal/test/history"
 )
 
 // reset answers nothing, and closes the connection.
@@ -25,32 +26,33 @@ func reset(w http.ResponseWriter) {
 // condition were false, and was replaced since counts as refused. Only what
 // sends a write again answers so, and it is forbidden.
 func TestOutcomes(t *testing.T) {
-	const applied, refused, unknown, notSent = "applied", "refused", "unknown", "not sent"
+	const refused, unknown, notSent = history.Refused, history.Unknown, history.NotSent
+	type ends = map[string]history.Outcome
 	const stays, written, replaced = "stays", "written", "replaced"
 	for _, c := range []struct {
 		status int // 0 is a reset connection
 		code   string
-		then   map[string]string // what CAS returns if the value stays, was written, or was replaced since
+		then   ends // what CAS returns if the value stays, was written, or was replaced since
 	}{
-		{412, "PreconditionFailed", map[string]string{stays: unknown, written: unknown, replaced: refused}},
-		{404, "NoSuchKey", map[string]string{stays: unknown, written: unknown, replaced: refused}},
-		{409, "ConditionalRequestConflict", map[string]string{stays: unknown, written: unknown, replaced: refused}},
-		{409, "OperationAborted", map[string]string{stays: unknown, written: unknown, replaced: unknown}},
-		{404, "NotFound", map[string]string{stays: unknown, written: unknown, replaced: unknown}},
-		{400, "BadDigest", map[string]string{stays: unknown, written: unknown}},
-		{307, "TemporaryRedirect", map[string]string{stays: unknown, written: unknown}},
-		{429, "TooManyRequests", map[string]string{stays: unknown, written: unknown}},
-		{500, "InternalError", map[string]string{stays: unknown, written: unknown}},
-		{503, "SlowDown", map[string]string{stays: unknown, written: unknown}},
-		{504, "GatewayTimeout", map[string]string{stays: unknown, written: unknown}},
-		{200, "InternalError", map[string]string{stays: unknown, written: unknown}}, // an <Error>, and no ETag
-		{0, "", map[string]string{stays: unknown, written: unknown, replaced: unknown}},
-		{403, "AccessDenied", map[string]string{stays: notSent}},
-		{403, "SignatureDoesNotMatch", map[string]string{stays: notSent}},
-		{403, "RequestTimeTooSkewed", map[string]string{stays: notSent}},
-		{404, "NoSuchBucket", map[string]string{stays: notSent}},
-		{400, "KeyTooLongError", map[string]string{stays: notSent}},
-		{501, "NotImplemented", map[string]string{stays: notSent}},
+		{412, "PreconditionFailed", ends{stays: unknown, written: unknown, replaced: refused}},
+		{404, "NoSuchKey", ends{stays: unknown, written: unknown, replaced: refused}},
+		{409, "ConditionalRequestConflict", ends{stays: unknown, written: unknown, replaced: refused}},
+		{409, "OperationAborted", ends{stays: unknown, written: unknown, replaced: unknown}},
+		{404, "NotFound", ends{stays: unknown, written: unknown, replaced: unknown}},
+		{400, "BadDigest", ends{stays: unknown, written: unknown}},
+		{307, "TemporaryRedirect", ends{stays: unknown, written: unknown}},
+		{429, "TooManyRequests", ends{stays: unknown, written: unknown}},
+		{500, "InternalError", ends{stays: unknown, written: unknown}},
+		{503, "SlowDown", ends{stays: unknown, written: unknown}},
+		{504, "GatewayTimeout", ends{stays: unknown, written: unknown}},
+		{200, "InternalError", ends{stays: unknown, written: unknown}}, // an <Error>, and no ETag
+		{0, "", ends{stays: unknown, written: unknown, replaced: unknown}},
+		{403, "AccessDenied", ends{stays: notSent}},
+		{403, "SignatureDoesNotMatch", ends{stays: notSent}},
+		{403, "RequestTimeTooSkewed", ends{stays: notSent}},
+		{404, "NoSuchBucket", ends{stays: notSent}},
+		{400, "KeyTooLongError", ends{stays: notSent}},
+		{501, "NotImplemented", ends{stays: notSent}},
 	} {
 		for then, want := range c.then {
 			for _, old := range []string{"", "old"} {
@@ -63,10 +65,7 @@ func TestOutcomes(t *testing.T) {
 					}
 					puts.Add(1)
 					if then == replaced {
-						f.mu.Lock()
-						f.objects[strings.TrimPrefix(q.URL.Path, "/ids/")].body = []byte("another")
-						f.objects[strings.TrimPrefix(q.URL.Path, "/ids/")].tag = tagOf([]byte("another"))
-						f.mu.Unlock()
+						f.store(strings.TrimPrefix(q.URL.Path, "/ids/"), "another", tagOf([]byte("another")))
 					}
 					if c.status == 0 {
 						reset(w)
@@ -82,21 +81,12 @@ func TestOutcomes(t *testing.T) {
 				}
 				s := unprobed(t, options(f.URL))
 				if old != "" {
-					must.Get(s.CAS(t.Context(), "a", nil, []byte(old)))(t)
+					calls.CAS(t, s, "a", "", old)
 				}
 				armed.Store(true)
 				ok, err := s.CAS(t.Context(), "a", []byte(old), []byte("next"))
-				got := unknown
-				switch {
-				case ok:
-					got = applied
-				case err == nil:
-					got = refused
-				case errors.Is(err, grant.ErrNotSent):
-					got = notSent
-				}
-				if got != want || puts.Load() != 1 {
-					t.Errorf("CAS from %q, answer %d %s, and the value %s: %s, %v, after %d requests; want %s after 1", old,
+				if got := history.OutcomeOf(ok, err); got != want || puts.Load() != 1 {
+					t.Errorf("CAS from %q, answer %d %s, and the value %s: %v, %v, after %d requests; want %v after 1", old,
 						c.status, c.code, then, got, err, puts.Load(), want)
 				}
 				for _, secret := range []string{"Signature=", "Credential=", "testsecret"} {
@@ -115,9 +105,7 @@ func TestNotSent(t *testing.T) {
 	f := newFake(t, faults{})
 	s := unprobed(t, options(f.URL))
 	f.Close()
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("next")); ok || !errors.Is(err, grant.ErrNotSent) {
-		t.Errorf("CAS without a server = %v, %v, want an error that matches ErrNotSent", ok, err)
-	}
+	calls.NotSent(t, s, "a", "", "next")
 }
 
 // TestPairs has a server that pairs a value with the ETag of an earlier one, as
@@ -126,17 +114,11 @@ func TestNotSent(t *testing.T) {
 func TestPairs(t *testing.T) {
 	f := newFake(t, faults{})
 	s := unprobed(t, options(f.URL))
-	must.Get(s.CAS(t.Context(), "a", nil, []byte("old")))(t)
-	f.mu.Lock()
-	o := f.objects[s.prefix+"keys/a"]
-	o.tag = tagOf([]byte("earlier"))
-	f.mu.Unlock()
-	if value, err := s.Get(t.Context(), "a"); !errors.Is(err, errPair) {
-		t.Errorf("Get = %q, %v, want errPair", value, err)
-	}
-	if ok, err := s.CAS(t.Context(), "a", []byte("old"), []byte("next")); ok || err == nil || errors.Is(err, grant.ErrNotSent) {
-		t.Errorf("CAS = %v, %v, want an unknown result", ok, err)
-	}
+	calls.CAS(t, s, "a", "", "old")
+	f.store(s.prefix+"keys/a", "old", tagOf([]byte("earlier")))
+	_, err := s.Get(t.Context(), "a")
+	calls.Error(t, "Get", err, errPair)
+	calls.Unknown(t, s, "a", "old", "next")
 }
 
 // TestNeverUnconditional checks that nothing but an ETag or If-None-Match: * is
@@ -148,15 +130,12 @@ func TestNeverUnconditional(t *testing.T) {
 			f := newFake(t, faults{opaqueTags: true})
 			s := unprobed(t, options(f.URL))
 			s.opaque.Store(true)
-			must.Get(s.CAS(t.Context(), "a", nil, []byte("old")))(t)
-			f.mu.Lock()
-			f.objects[s.prefix+"keys/a"].tag = tag
-			f.mu.Unlock()
+			calls.CAS(t, s, "a", "", "old")
+			f.store(s.prefix+"keys/a", "old", tag)
 			writes := f.writes()
-			ok, err := s.CAS(t.Context(), "a", []byte("old"), []byte("next"))
-			if ok || !errors.Is(err, grant.ErrNotSent) || f.writes() != writes {
-				t.Errorf("CAS from the ETag %s = %v, %v, after %d writes, want an error that matches ErrNotSent", tag, ok, err,
-					f.writes()-writes)
+			calls.NotSent(t, s, "a", "old", "next")
+			if f.writes() != writes {
+				t.Errorf("CAS from the ETag %s writes", tag)
 			}
 		})
 	}
@@ -169,21 +148,11 @@ func TestForeignObject(t *testing.T) {
 		body := strings.Repeat("x", size)
 		f := newFake(t, faults{})
 		s := unprobed(t, options(f.URL))
-		f.objects[s.prefix+"keys/a"] = &stored{body: []byte(body), tag: tagOf([]byte(body))}
-		named := identityMark + body
-		f.objects[s.prefix+identityName] = &stored{body: []byte(named), tag: tagOf([]byte(named))}
-		if identity, _, err := s.Lineage(t.Context()); !errors.Is(err, grant.ErrDamaged) {
-			t.Errorf("Lineage of an object with %d bytes = %q, %v, want ErrDamaged", len(named), identity, err)
-		}
-		if value, err := s.Get(t.Context(), "a"); !errors.Is(err, grant.ErrDamaged) || !errors.Is(err, grant.ErrNotSent) {
-			t.Errorf("Get of an object with %d bytes = %q, %v, want ErrDamaged", len(body), value, err)
-		}
-		if ok, err := s.CAS(t.Context(), "a", nil, []byte("next")); ok || !errors.Is(err, grant.ErrDamaged) {
-			t.Errorf("CAS of an object with %d bytes = %v, %v, want ErrDamaged", len(body), ok, err)
-		}
-		values, err := s.GetMany(t.Context(), []string{"a", "b"})
-		if err != nil || !strings.Contains(string(values[0]), "no valid record") || values[1] != nil {
-			t.Errorf("GetMany = %q, %v, want the text of the error", values, err)
-		}
+		calls.CAS(t, s, "b", "", "1")
+		f.store(s.prefix+"keys/a", body, tagOf([]byte(body)))
+		f.store(s.prefix+identityName, identityMark+body, tagOf([]byte(identityMark+body)))
+		calls.Damaged(t, s, "a", "b", "no valid record")
+		_, _, err := s.Lineage(t.Context())
+		calls.Error(t, fmt.Sprintf("Lineage of an object with %d bytes", size), err, grant.ErrDamaged)
 	}
 }

@@ -1,11 +1,9 @@
 package s3store
 
 import (
-	"context"
 	"encoding/xml"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/pipes"
 )
 
 // A fake is an S3 server in memory, with the faults that real ones have.
@@ -73,21 +72,19 @@ func newFake(t testing.TB, f faults) *fake {
 // A bubble serves HTTP without a network, within a bubble of testing/synctest.
 type bubble struct {
 	server   http.Server
-	conns    chan net.Conn
-	ended    chan struct{}
+	listener *pipes.Listener
 	handlers sync.WaitGroup
-	pipes    sync.Map // of both ends of all connections
 }
 
 // inBubble begins to serve. The caller must end it.
 func inBubble(h http.HandlerFunc) *bubble {
-	b := &bubble{conns: make(chan net.Conn), ended: make(chan struct{})}
+	b := &bubble{listener: pipes.New()}
 	b.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		b.handlers.Add(1)
 		defer b.handlers.Done()
 		h(w, q)
 	})
-	go func() { _ = b.server.Serve(b) }()
+	go func() { _ = b.server.Serve(b.listener) }()
 	return b
 }
 
@@ -95,40 +92,13 @@ func inBubble(h http.HandlerFunc) *bubble {
 func (b *bubble) end() {
 	_ = b.server.Close()
 	b.handlers.Wait()
-	for end := range b.pipes.Range {
-		_ = end.(net.Conn).Close()
-	}
-}
-
-func (b *bubble) Close() error   { close(b.ended); return nil }
-func (b *bubble) Addr() net.Addr { return new(net.TCPAddr) }
-
-func (b *bubble) Accept() (net.Conn, error) {
-	select {
-	case c := <-b.conns:
-		return c, nil
-	case <-b.ended:
-		return nil, net.ErrClosed
-	}
-}
-
-func (b *bubble) dial(context.Context, string, string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case <-b.ended:
-		return nil, net.ErrClosed
-	case b.conns <- there:
-		b.pipes.Store(here, true)
-		b.pipes.Store(there, true)
-		return here, nil
-	}
 }
 
 // store returns a store in the bubble, whose server counts as fit. The caller
 // must close it before the bubble ends.
 func (b *bubble) store(t *testing.T) *store {
 	s := must.Get(newStore(t.Context(), &Options{Bucket: "ids", Prefix: "p", Endpoint: "http://bubble", PathStyle: true}))(t)
-	s.transport.DialContext = b.dial
+	s.transport.DialContext = b.listener.DialContext
 	return s
 }
 
@@ -186,6 +156,13 @@ func (s *fake) serve(w http.ResponseWriter, q *http.Request, key string) {
 func fail(w http.ResponseWriter, status int, code string) {
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>by the fake</Message></Error>", code)
+}
+
+// store replaces an object.
+func (s *fake) store(key, body, tag string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[key] = &stored{[]byte(body), tag, time.Now()}
 }
 
 // verdict returns the status and the code of a write that is refused, or 0.

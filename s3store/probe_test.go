@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/calls"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -137,16 +138,11 @@ func TestLaterProbe(t *testing.T) {
 	f := newFake(t, faults{})
 	o := options(f.URL)
 	one, two := open(t, o), open(t, o)
-	cas := func(s *store, old, next string) error {
-		t.Helper()
-		_, err := s.CAS(t.Context(), "a", []byte(old), []byte(next))
-		return err
-	}
-	must.Do(t, cas(one, "", "1"))
+	calls.CAS(t, one, "a", "", "1")
 	set := func(ignores bool) {
 		f.mu.Lock()
+		defer f.mu.Unlock()
 		f.faults.ignoresMatch = ignores
-		f.mu.Unlock()
 	}
 	set(true)
 	f.age(25 * time.Hour)
@@ -156,25 +152,21 @@ func TestLaterProbe(t *testing.T) {
 		if err != nil || len(dangers) != 1 || !strings.Contains(dangers[0], "a wrong ETag") {
 			t.Errorf("Dangers after a probe that failed = %q, %v", dangers, err)
 		}
-		if err := cas(s, "1", "2"); !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "a wrong ETag") {
-			t.Errorf("CAS after a probe that failed = %v, want an error that matches ErrNotSent", err)
-		}
-		if value, err := s.Get(t.Context(), "a"); err != nil || string(value) != "1" {
-			t.Errorf("Get after a probe that failed = %q, %v", value, err)
-		}
+		calls.NotSent(t, s, "a", "1", "2", "a wrong ETag")
+		calls.Get(t, s, "a", "1")
 	}
-	if identity, _, err := one.Lineage(t.Context()); !errors.Is(err, grant.ErrNotSent) || len(f.keys(identityName)) > 0 {
-		t.Errorf("Lineage after a probe that failed = %q, %v, and creates %q", identity, err, f.keys(identityName))
+	_, _, err := one.Lineage(t.Context())
+	calls.Error(t, "Lineage after a probe that failed", err, grant.ErrNotSent)
+	if created := f.keys(identityName); len(created) > 0 {
+		t.Errorf("Lineage after a probe that failed creates %q", created)
 	}
 	set(false)
 	for _, s := range []*store{one, two} {
 		s.again(t.Context())
-		if err := cas(s, "1", "2"); !errors.Is(err, grant.ErrNotSent) {
-			t.Errorf("CAS after a probe that failed and a success = %v, want an error that matches ErrNotSent", err)
-		}
+		calls.NotSent(t, s, "a", "1", "2")
 	}
 	three := open(t, o)
-	must.Do(t, cas(three, "1", "2"))
+	calls.CAS(t, three, "a", "1", "2")
 	one.again(t.Context())
 	if dangers, err := one.Dangers(t.Context()); err != nil || len(dangers) != 1 {
 		t.Errorf("Dangers after another store has probed = %q, %v, want the fault", dangers, err)
@@ -213,9 +205,7 @@ func TestRefusedProbe(t *testing.T) {
 		if every != c.every || err != nil || len(dangers) != c.dangers || c.dangers > 0 && !strings.Contains(dangers[0], "AccessDenied") {
 			t.Errorf("refuses %v: the next probe is in %v, and Dangers = %q, %v", c.refuses, every, dangers, err)
 		}
-		if _, err := s.CAS(t.Context(), fmt.Sprintf("a%d", i), nil, []byte("1")); err != nil {
-			t.Errorf("CAS after a probe that was refused: %v", err)
-		}
+		calls.CAS(t, s, fmt.Sprint("a", i), "", "1")
 	}
 }
 
@@ -235,9 +225,7 @@ func TestForeignResult(t *testing.T) {
 		"without a date":         {"ids", "", false},
 	} {
 		text := must.Get(json.Marshal(result{s.endpoint, c.bucket, probeVersion, c.date, false}))(t)
-		f.mu.Lock()
-		f.objects[s.prefix+s.resultName()] = &stored{text, tagOf(text), now}
-		f.mu.Unlock()
+		f.store(s.prefix+s.resultName(), string(text), tagOf(text))
 		if known, err := s.recall(t.Context()); known != c.want || err != nil {
 			t.Errorf("%s: recall = %v, %v, want %v", name, known, err, c.want)
 		}

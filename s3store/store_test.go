@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/test/calls"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/internal/test/s3test"
@@ -196,9 +197,8 @@ func TestConfiguredEndpoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)
 			o := Options{Bucket: "ids", Region: "us-east-1"}
-			if _, err := Open(t.Context(), &o); !errors.Is(err, grant.ErrOptions) || !strings.Contains(err.Error(), "endpoint=URL") {
-				t.Errorf("Open = %v, want that the endpoint must be in the Options", err)
-			}
+			_, err := Open(t.Context(), &o)
+			calls.Error(t, "Open", err, grant.ErrOptions, "endpoint=URL")
 			open(t, options(newFake(t, faults{}).URL))
 			t.Setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
 			s := must.Get(newStore(t.Context(), &o))(t)
@@ -316,11 +316,8 @@ func TestInOrder(t *testing.T) {
 		before: func(_ http.ResponseWriter, q *http.Request) bool {
 			if q.Method == http.MethodGet && strings.HasSuffix(q.URL.Path, "/first") {
 				<-second
-				for _, key := range []string{"second", "first"} {
-					if ok, err := other.CAS(t.Context(), key, []byte("1"), []byte("2")); !ok || err != nil {
-						t.Errorf("CAS of %s = %v, %v", key, ok, err)
-					}
-				}
+				calls.CAS(t, other, "second", "1", "2")
+				calls.CAS(t, other, "first", "1", "2")
 			}
 			return false
 		},
@@ -328,9 +325,7 @@ func TestInOrder(t *testing.T) {
 	o := options(f.URL)
 	s := unprobed(t, o)
 	other = unprobed(t, o)
-	for _, key := range []string{"second", "first"} {
-		must.Get(s.CAS(t.Context(), key, nil, []byte("1")))(t)
-	}
+	calls.Fill(t, s, []string{"first", "second"})
 	if got, err := s.GetMany(t.Context(), []string{"first", "second"}); err != nil || string(got[0])+string(got[1]) != "22" {
 		t.Errorf("GetMany = %q, %v, want 2 and 2", got, err)
 	}

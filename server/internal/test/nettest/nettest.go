@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/pipes"
 )
 
 // Long skips a test that takes long, unless FIRN_ALL or FIRN_SOAK is set.
@@ -83,45 +83,11 @@ func FreeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// Pipes is a listener of connections made by net.Pipe, which work in a synctest
-// bubble.
-type Pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
+// Pipes is a listener of connections that work in a synctest bubble.
+type Pipes = pipes.Listener
 
 // NewPipes returns a listener without connections.
-func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-// Add passes a connection to the server, and waits until it is accepted.
-func (p *Pipes) Add(c net.Conn) { p.conns <- c }
-
-// Dial returns the client's end of a new connection, once it is accepted.
-func (p *Pipes) Dial() net.Conn {
-	client, server := net.Pipe()
-	p.Add(server)
-	return client
-}
-
-// Accept waits for a connection.
-func (p *Pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close ends Accept. Closing again has no effect.
-func (p *Pipes) Close() error {
-	p.once.Do(func() { close(p.done) })
-	return nil
-}
-
-// Addr returns a loopback address.
-func (p *Pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3476} }
+func NewPipes() *Pipes { return pipes.New() }
 
 // An Authority signs certificates.
 type Authority struct {
