@@ -316,8 +316,8 @@ func TestInOrder(t *testing.T) {
 		before: func(_ http.ResponseWriter, q *http.Request) bool {
 			if q.Method == http.MethodGet && strings.HasSuffix(q.URL.Path, "/first") {
 				<-second
-				calls.CAS(t, other, "second", "1", "2")
-				calls.CAS(t, other, "first", "1", "2")
+				calls.CAS(t, other, "second", "0", "1")
+				calls.CAS(t, other, "first", "0", "1")
 			}
 			return false
 		},
@@ -326,7 +326,7 @@ func TestInOrder(t *testing.T) {
 	s := unprobed(t, o)
 	other = unprobed(t, o)
 	calls.Fill(t, s, []string{"first", "second"})
-	if got, err := s.GetMany(t.Context(), []string{"first", "second"}); err != nil || string(got[0])+string(got[1]) != "22" {
-		t.Errorf("GetMany = %q, %v, want 2 and 2", got, err)
+	if got, err := s.GetMany(t.Context(), []string{"first", "second"}); err != nil || string(got[0])+string(got[1]) != "11" {
+		t.Errorf("GetMany = %q, %v, want 1 and 1", got, err)
 	}
 }

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +11,9 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/calls"
+	"github.com/firnid/firn/internal/test/history"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // marked returns the value of a counter that a worker has raised. The mark makes
@@ -81,7 +83,7 @@ func incrementAll(t *testing.T, stores ...*subject) {
 
 func testContextBefore(t *testing.T, su suite) {
 	s := su.new(t)
-	s.cas("a", "", "1", true)
+	s.cas("a", "", "1")
 	canceled, cancel := context.WithCancel(s.ctx)
 	cancel()
 	late, cancel := context.WithDeadline(s.ctx, time.Now().Add(-time.Second))
@@ -95,16 +97,14 @@ func testContextBefore(t *testing.T, su suite) {
 
 func testClose(t *testing.T, su suite) {
 	s := su.new(t)
-	s.cas("a", "", "0", true)
-	s.cas("a", "0", "1", true)
-	if err := s.Close(); err != nil {
-		t.Fatalf("Close = %v", err)
-	}
-	s.wantRefused(s.ctx, "after Close", nil)
+	s.cas("a", "", "0")
+	s.cas("a", "0", "1")
+	must.Do(t, s.Close())
+	s.wantRefused(s.ctx, "after Close")
 	if err := s.Close(); err != nil {
 		t.Errorf("the second Close = %v, want nil", err)
 	}
-	s.wantRefused(s.ctx, "after Close", nil)
+	s.wantRefused(s.ctx, "after Close")
 	if su.reopen != nil {
 		again := su.again(t, s)
 		again.want("a", "1")
@@ -113,32 +113,35 @@ func testClose(t *testing.T, su suite) {
 }
 
 // wantRefused fails the test unless the store sends no call, and says so soon,
-// with an error that matches cause unless that is nil.
-func (s *subject) wantRefused(ctx context.Context, when string, cause error) {
+// with an error that also matches the causes.
+func (s *subject) wantRefused(ctx context.Context, when string, causes ...any) {
 	s.t.Helper()
 	begin := time.Now()
+	check := func(what string, err error) {
+		s.t.Helper()
+		calls.Error(s.t, what+" "+when, err, append(causes, grant.ErrNotSent)...)
+	}
 	_, err := s.Get(ctx, "a")
-	notSent(s.t, "Get "+when, err, cause)
+	check("Get", err)
 	// One is not applied anyway.
 	for _, c := range []struct{ key, old string }{{"a", "1"}, {"a", "x"}, {"b", ""}} {
-		ok, err := s.CAS(ctx, c.key, valueOf(c.old), []byte("2"))
+		ok, err := s.CAS(ctx, c.key, []byte(c.old), []byte("2"))
 		if ok {
 			s.t.Errorf("CAS %s = true, want an error", when)
 		}
-		notSent(s.t, "CAS "+when, err, cause)
+		check("CAS", err)
 	}
-	err = s.List(ctx, "", func(string, []byte) bool {
+	check("List", s.List(ctx, "", func(string, []byte) bool {
 		s.t.Errorf("List %s yields", when)
 		return false
-	})
-	notSent(s.t, "List "+when, err, cause)
+	}))
 	if m, ok := grant.As[grant.MultiGetter](s.Store); ok {
 		_, err := m.GetMany(ctx, []string{"a", "b"})
-		notSent(s.t, "GetMany "+when, err, cause)
+		check("GetMany", err)
 	}
 	if c, ok := grant.As[grant.Clock](s.Store); ok {
 		_, _, err := c.Time(ctx)
-		notSent(s.t, "Time "+when, err, cause)
+		check("Time", err)
 	}
 	if took := time.Since(begin); took > soon {
 		s.t.Errorf("calls %s took %v", when, took)
@@ -165,10 +168,10 @@ func testCloseMeanwhile(t *testing.T, su suite) {
 				}
 				n, _ := numberOf(now)
 				ok, err := s.CAS(s.ctx, "counter", now, marked(n+1, w))
-				switch {
-				case ok:
+				switch history.OutcomeOf(ok, err) {
+				case history.Applied:
 					acknowledged.Add(1)
-				case err != nil && !errors.Is(err, grant.ErrNotSent):
+				case history.Unknown:
 					unknown.Add(1)
 				}
 				if err != nil {
@@ -194,16 +197,12 @@ func testCloseMeanwhile(t *testing.T, su suite) {
 	case <-time.After(soon):
 		t.Fatalf("calls are under way %v after Close", soon)
 	}
-	s.wantRefused(s.ctx, "after Close", nil)
+	s.wantRefused(s.ctx, "after Close")
 	if su.reopen == nil {
 		return
 	}
 	again := su.again(t, s)
-	now, err := again.Get(again.ctx, "counter")
-	if err != nil {
-		t.Fatalf("Get = %v", err)
-	}
-	n, _ := numberOf(now)
+	n, _ := numberOf(must.Get(again.Get(again.ctx, "counter"))(t))
 	if low, high := acknowledged.Load(), acknowledged.Load()+unknown.Load(); int64(n) < low || int64(n) > high {
 		t.Errorf("the counter is %d after %d acknowledged increments and %d unknown ones", n, low, high-low)
 	}
@@ -223,9 +222,9 @@ func testTwoAtOnce(t *testing.T, su suite) {
 	for i := range 20 { // each sees at once what the other did
 		s, other := both[i%2], both[(i+1)%2]
 		next := fmt.Sprint(i)
-		s.cas("a", old, next, true)
+		s.cas("a", old, next)
 		other.want("a", next)
-		other.cas("a", old, "x", false)
+		calls.Refused(t, other, "a", old, "x")
 		if _, values := other.list(""); values["a"] != next {
 			t.Fatalf("List yields \"a\" with %q, want %q: the other store's CAS has returned", values["a"], next)
 		}
@@ -235,9 +234,7 @@ func testTwoAtOnce(t *testing.T, su suite) {
 	if t.Failed() {
 		return
 	}
-	if err := one.Close(); err != nil {
-		t.Fatalf("Close = %v", err)
-	}
-	two.cas("a", "19", "20", true)
+	must.Do(t, one.Close())
+	two.cas("a", "19", "20")
 	two.want("a", "20")
 }

@@ -13,8 +13,8 @@ import (
 // such as what waits for the end of a context.
 func testNothingLeft(t *testing.T, su suite) {
 	s := su.new(t)
-	s.cas("a", "", "0", true)
-	s.cas("b", "", "0", true)
+	s.cas("a", "", "0")
+	s.cas("b", "", "0")
 	gone, cancel := context.WithCancel(s.ctx)
 	cancel()
 	calls := map[string]func(ctx context.Context){

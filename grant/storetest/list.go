@@ -13,26 +13,6 @@ import (
 	"time"
 )
 
-// fill creates the keys from several goroutines, and ends the test if that
-// fails.
-func (s *subject) fill(keys []string) {
-	s.t.Helper()
-	var wg sync.WaitGroup
-	for some := range slices.Chunk(keys, (len(keys)+7)/8) {
-		wg.Go(func() {
-			for _, key := range some {
-				if ok, err := s.CAS(s.ctx, key, nil, []byte("0")); !ok || err != nil {
-					s.t.Errorf("CAS(%q, nil, \"0\") = %v, %v, want true", key, ok, err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if s.t.Failed() {
-		s.t.Fatalf("the keys could not be created")
-	}
-}
-
 func numbered(format string, n int) []string {
 	keys := make([]string, n)
 	for i := range keys {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/calls"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // optional returns the store as one of the optional interfaces, or skips the
@@ -36,7 +38,7 @@ func testGetMany(t *testing.T, su suite) {
 	keys := numbered("many/%03d", 300) // more than stores read at once
 	s.fill(keys)
 	for _, n := range []int{0, 7, 49, 140, 299} {
-		s.cas(keys[n], "0", "of "+keys[n], true)
+		s.cas(keys[n], "0", "of "+keys[n])
 	}
 	ask := []string{"many/007", "absent", "many/049", "many/000", "many/007", "many/007/x", "many"}
 	want := [][]byte{[]byte("of many/007"), nil, []byte("of many/049"), []byte("of many/000"), []byte("of many/007"),
@@ -59,7 +61,7 @@ func testGetMany(t *testing.T, su suite) {
 	s.want("many/007", "of many/007")
 
 	_, err = m.GetMany(s.ctx, []string{"many/007", "a//b"})
-	notSent(t, `GetMany of "a//b"`, err, nil)
+	calls.Error(t, `GetMany of "a//b"`, err, grant.ErrNotSent)
 }
 
 // testGetManyInOrder reads two keys together while a goroutine writes the first
@@ -120,10 +122,10 @@ func testWatch(t *testing.T, su suite) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	read, unread := w.Watch(ctx, "a"), w.Watch(ctx, "a")
-	s.cas("a", "", "0", true)
+	s.cas("a", "", "0")
 	told := false
 	for i := range 100 { // the other channel is not read
-		s.cas("a", fmt.Sprint(i), fmt.Sprint(i+1), true)
+		s.cas("a", fmt.Sprint(i), fmt.Sprint(i+1))
 		select {
 		case _, open := <-read:
 			if !open {
@@ -141,9 +143,7 @@ func testWatch(t *testing.T, su suite) {
 
 	ctx, cancel = context.WithCancel(s.ctx)
 	open := w.Watch(ctx, "a")
-	if err := s.Close(); err != nil {
-		t.Fatalf("Close with a watcher = %v", err)
-	}
+	must.Do(t, s.Close()) // with a watcher
 	cancel()
 	su.wantDone(t, "the channel of Watch whose context is done after Close", open)
 	ctx, cancel = context.WithCancel(s.ctx)
@@ -178,7 +178,7 @@ func testLineage(t *testing.T, su suite) {
 	}
 	last := ""
 	for i := range 10 {
-		s.cas("a", last, fmt.Sprint(i), true)
+		s.cas("a", last, fmt.Sprint(i))
 		last = fmt.Sprint(i)
 		id, rev, err := l.Lineage(s.ctx)
 		if err != nil || id != identity || rev < revision || rev == revision && rev != 0 { // 0 if there are none
@@ -195,9 +195,7 @@ func testLineage(t *testing.T, su suite) {
 	if su.reopen == nil {
 		return
 	}
-	if err := s.Close(); err != nil {
-		t.Fatalf("Close = %v", err)
-	}
+	must.Do(t, s.Close())
 	again := su.again(t, s)
 	id, rev, err := again.Store.(grant.Lineage).Lineage(again.ctx)
 	if err != nil || id != identity || rev < revision {

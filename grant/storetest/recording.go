@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/history"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // recurring is how many different values the histories have in which values
@@ -44,10 +45,7 @@ func testHistories(t *testing.T, su suite) {
 		if unknown || rng.IntN(4) == 0 {
 			key = fmt.Sprintf("history/%d", rounds)
 		}
-		value, err := s.Get(s.ctx, key)
-		if err != nil {
-			t.Fatalf("Get(%q) = %v", key, err)
-		}
+		value := must.Get(s.Get(s.ctx, key))(t)
 		// With few values they recur, with many each occurs only once.
 		values := recurring
 		if rounds%2 == 0 {
@@ -120,7 +118,7 @@ func (r *recorder) record(last string, calls int) (ops []history.Operation) {
 			value, err = r.Get(ctx, r.key)
 			op.Got = string(value)
 		} else {
-			ok, err = r.CAS(ctx, r.key, valueOf(op.Old), []byte(op.Next))
+			ok, err = r.CAS(ctx, r.key, []byte(op.Old), []byte(op.Next))
 		}
 		op.To = r.moment.Add(1)
 		cancel()
@@ -133,17 +131,14 @@ func (r *recorder) record(last string, calls int) (ops []history.Operation) {
 		case ctx != r.ctx && time.Since(began) > soon:
 			r.t.Errorf("%v took %v, though its context was done", op, time.Since(began))
 		}
+		op.Outcome = history.OutcomeOf(ok, err)
 		switch {
-		case errors.Is(err, grant.ErrNotSent), err != nil && op.Kind == history.Get:
+		case op.Outcome == history.NotSent, err != nil && op.Kind == history.Get:
 			continue // it changes nothing, and says nothing
-		case err != nil:
-			op.Outcome = history.Unknown
 		case op.Kind == history.Get:
 			last = op.Got
-		case ok:
-			op.Outcome, last = history.Applied, op.Next
-		default:
-			op.Outcome = history.Refused
+		case op.Outcome == history.Applied:
+			last = op.Next
 		}
 		ops = append(ops, op)
 	}

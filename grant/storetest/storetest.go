@@ -1,11 +1,11 @@
 package storetest
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // Run tests the stores that open returns. Each call of open must return an
@@ -79,12 +79,6 @@ func (su suite) again(t *testing.T, first *subject) *subject {
 }
 
 func (su suite) subject(t *testing.T, s grant.Store) *subject {
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("Close = %v", err)
-		}
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // if the store hangs
-	t.Cleanup(cancel)
-	return &subject{t: t, Store: s, ctx: ctx}
+	t.Cleanup(func() { must.Do(t, s.Close()) })
+	return &subject{t: t, Store: s, ctx: t.Context()}
 }

@@ -2,13 +2,13 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/calls"
 )
 
 // A subject is a store under test, with calls that fail the test if the store
@@ -19,64 +19,38 @@ type subject struct {
 	ctx context.Context // of calls for which the context does not matter
 }
 
-// want fails the test unless the key has the value; "" means absent.
+// want ends the test unless the key has the value; "" means absent.
 func (s *subject) want(key, value string) {
 	s.t.Helper()
-	got, err := s.Get(s.ctx, key)
-	if err != nil || string(got) != value || value == "" && got != nil {
-		s.t.Fatalf("Get(%.60q) = %.60q, %v, want %.60q, and nil if that is empty", key, got, err, value)
-	}
+	calls.Get(s.t, s, key, value)
+	s.endIfFailed()
 }
 
-// cas fails the test unless CAS is applied, or refused, as wanted. An old value
-// of "" means absent.
-func (s *subject) cas(key, old, next string, want bool) {
+// cas ends the test unless CAS is applied. An old value of "" means absent.
+func (s *subject) cas(key, old, next string) {
 	s.t.Helper()
-	got, err := s.CAS(s.ctx, key, valueOf(old), []byte(next))
-	if got != want || err != nil {
-		s.t.Fatalf("CAS(%.60q, %.60q, %.60q) = %v, %v, want %v", key, old, next, got, err, want)
-	}
+	calls.CAS(s.t, s, key, old, next)
+	s.endIfFailed()
 }
 
-// valueOf returns the bytes of a value; "" means absent.
-func valueOf(text string) []byte {
-	if text == "" {
-		return nil
-	}
-	return []byte(text)
+// fill creates the keys with the value "0".
+func (s *subject) fill(keys []string) {
+	s.t.Helper()
+	calls.Fill(s.t, s, keys)
+	s.endIfFailed()
 }
 
 // list returns everything that List yields.
 func (s *subject) list(prefix string) (keys []string, values map[string]string) {
 	s.t.Helper()
-	values = make(map[string]string)
-	err := s.List(s.ctx, prefix, func(key string, value []byte) bool {
-		keys = append(keys, key)
-		values[key] = string(value)
-		return true
-	})
-	if err != nil {
-		s.t.Fatalf("List(%q) = %v", prefix, err)
-	}
+	keys, values = calls.List(s.t, s, prefix)
+	s.endIfFailed()
 	return keys, values
 }
 
-// wantEmpty fails the test if the store has a key.
-func (s *subject) wantEmpty() {
-	s.t.Helper()
-	if keys, _ := s.list(""); len(keys) > 0 {
-		s.t.Fatalf("List(\"\") yields %q, want nothing: nothing was stored", keys)
-	}
-}
-
-// notSent fails the test unless err matches grant.ErrNotSent and, unless it is
-// nil, cause.
-func notSent(t *testing.T, what string, err, cause error) {
-	t.Helper()
-	if !errors.Is(err, grant.ErrNotSent) {
-		t.Errorf("%s = %v, want an error that matches grant.ErrNotSent", what, err)
-	} else if cause != nil && !errors.Is(err, cause) {
-		t.Errorf("%s = %v, want an error that also matches %q", what, err, cause)
+func (s *subject) endIfFailed() {
+	if s.t.Failed() {
+		s.t.FailNow()
 	}
 }
 

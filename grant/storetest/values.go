@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/calls"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 // testSteps makes calls of CAS on two keys, and compares the store with a map
@@ -30,7 +34,7 @@ func testSteps(t *testing.T, su suite) {
 		{"a", bytesOf(300), bytesOf(4096)},
 		{"b", "0", "1"},
 	} {
-		ok, err := s.CAS(s.ctx, c.key, valueOf(c.old), []byte(c.next))
+		ok, err := s.CAS(s.ctx, c.key, []byte(c.old), []byte(c.next))
 		// The old value may be longer than any value, and so an error. And a
 		// store that decides by the stored bytes cannot know whether a refused
 		// write was applied if it finds the new value.
@@ -47,10 +51,10 @@ func testSteps(t *testing.T, su suite) {
 			t.Fatalf("List yields %.60q, want %.60q", listed, values)
 		}
 	}
-	// An empty old value means absent.
+	// As an old value, nil means absent too.
 	for _, want := range []bool{true, false} {
-		if ok, err := s.CAS(s.ctx, "c", []byte{}, fmt.Append(nil, want)); ok != want || err != nil {
-			t.Errorf(`CAS("c", []byte{}, "%v") = %v, %v, want %v`, want, ok, err, want)
+		if ok, err := s.CAS(s.ctx, "c", nil, fmt.Append(nil, want)); ok != want || err != nil {
+			t.Errorf(`CAS("c", nil, "%v") = %v, %v, want %v`, want, ok, err, want)
 		}
 	}
 }
@@ -77,9 +81,9 @@ func testCompareBytes(t *testing.T, su suite) {
 	for i, value := range []string{"Value", "ab ", "a\x00", "\x00\x00", "\xff\xfe", "é", "e\u0301", "1", "01", "1.0",
 		"\n", bytesOf(64), bytesOf(4000)} {
 		key := fmt.Sprintf("n/%d", i)
-		s.cas(key, "", value, true)
+		s.cas(key, "", value)
 		for _, old := range near(value) {
-			s.cas(key, old, "changed", false)
+			calls.Refused(t, s, key, old, "changed")
 		}
 		s.want(key, value)
 	}
@@ -101,9 +105,9 @@ func testValues(t *testing.T, su suite) {
 	last := ""
 	for i, value := range values {
 		key := fmt.Sprintf("v/%02d", i)
-		s.cas(key, "", value, true)
+		s.cas(key, "", value)
 		s.want(key, value)
-		s.cas("one", last, value, true)
+		s.cas("one", last, value)
 		s.want("one", value)
 		last = value
 	}
@@ -117,14 +121,14 @@ func testValues(t *testing.T, su suite) {
 
 func testBadValues(t *testing.T, su suite) {
 	s := su.new(t)
-	s.cas("a", "", "1", true)
+	s.cas("a", "", "1")
 	for _, value := range [][]byte{nil, {}, make([]byte, 4096+1), make([]byte, 1<<20)} {
 		for key, old := range map[string][]byte{"a": []byte("1"), "b": nil} {
 			ok, err := s.CAS(s.ctx, key, old, value)
 			if ok {
 				t.Errorf("CAS to a value of %d bytes = true, want an error", len(value))
 			}
-			notSent(t, fmt.Sprintf("CAS to a value of %d bytes", len(value)), err, nil)
+			calls.Error(t, fmt.Sprintf("CAS to a value of %d bytes", len(value)), err, grant.ErrNotSent)
 		}
 	}
 	s.want("a", "1")
@@ -161,30 +165,24 @@ func testArguments(t *testing.T, su suite) {
 
 func testResults(t *testing.T, su suite) {
 	s := su.new(t)
-	s.cas("a", "", "first", true)
-	s.cas("b", "", "second", true)
-	mine, err := s.Get(s.ctx, "a")
-	if err != nil {
-		t.Fatalf("Get = %v", err)
-	}
+	s.cas("a", "", "first")
+	s.cas("b", "", "second")
+	mine := must.Get(s.Get(s.ctx, "a"))(t)
 	scribble(mine)
 	s.want("a", "first")
 	s.want("b", "second")
-	s.cas("a", "first", "third", true)
+	s.cas("a", "first", "third")
 	if string(mine) != "!!!!!" {
 		t.Errorf("a value that Get returned has become %q: it belongs to the caller, and nothing else may change it", mine)
 	}
 	for range 2 { // yield changes its values
-		err = s.List(s.ctx, "", func(key string, value []byte) bool {
+		must.Do(t, s.List(s.ctx, "", func(key string, value []byte) bool {
 			if want := map[string]string{"a": "third", "b": "second"}[key]; string(value) != want {
 				t.Errorf("List yields %q with %q, want %q", key, value, want)
 			}
 			scribble(value)
 			return true
-		})
-		if err != nil {
-			t.Fatalf("List = %v", err)
-		}
+		}))
 	}
 	s.want("a", "third")
 	s.want("b", "second")

@@ -88,19 +88,19 @@ func List(t testing.TB, s grant.Store, prefix string) (keys []string, values map
 		return true
 	})
 	if err != nil {
-		t.Errorf("List(%q) = %v", prefix, err)
+		t.Errorf("List(%.60q) = %v", prefix, err)
 	}
 	return keys, values
 }
 
-// Fill creates keys with the value "1", from several goroutines.
+// Fill creates keys with the value "0", from several goroutines.
 func Fill(t testing.TB, s grant.Store, keys []string) {
 	t.Helper()
 	var all sync.WaitGroup
 	for w := range min(8, len(keys)) {
 		all.Go(func() {
 			for i := w; i < len(keys); i += 8 {
-				CAS(t, s, keys[i], "", "1")
+				CAS(t, s, keys[i], "", "0")
 			}
 		})
 	}
