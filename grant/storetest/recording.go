@@ -21,10 +21,15 @@ import (
 // recur.
 const recurring = 3
 
-// testHistories runs a few goroutines that read and write a key, and checks
-// whether their results are consistent with one register.
+// testHistories runs a few goroutines that read and write a key, by two stores
+// over the same data if possible, and checks whether their results are
+// consistent with one register.
 func testHistories(t *testing.T, su suite) {
 	s := su.new(t)
+	stores := []*subject{s}
+	if su.reopen != nil {
+		stores = append(stores, su.again(t, s))
+	}
 	const (
 		workers = 4
 		calls   = 8     // of each worker
@@ -56,7 +61,7 @@ func testHistories(t *testing.T, su suite) {
 		for w := range workers {
 			seed := rng.Uint64()
 			wg.Go(func() {
-				r := recorder{s, &moment, fmt.Sprintf("worker %d", w), rand.New(rand.NewPCG(seed, 0)), key, values}
+				r := recorder{stores[w%len(stores)], &moment, fmt.Sprintf("worker %d", w), rand.New(rand.NewPCG(seed, 0)), key, values}
 				all[w] = r.record(string(value), calls)
 			})
 		}

@@ -3,92 +3,22 @@ package s3store
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/test/history"
-	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/internal/test/proc"
-	"github.com/firnid/firn/internal/test/s3test"
 	"github.com/firnid/firn/sequencer"
 )
-
-// counting increments a counter by several stores, while disturb disturbs them,
-// until enough increments were confirmed. The counter must then have risen by
-// the confirmed ones, and by no more than also the unknown ones.
-func counting(t *testing.T, stores []*store, enough int64, disturb func(round int)) {
-	t.Helper()
-	var confirmed, unknown atomic.Int64
-	var working sync.WaitGroup
-	for w, s := range stores {
-		working.Go(func() {
-			for i := 0; confirmed.Load() < enough && t.Context().Err() == nil; i++ {
-				value, err := s.Get(t.Context(), "counter")
-				if err != nil {
-					continue
-				}
-				number, _, _ := strings.Cut(string(value), " ")
-				n, _ := strconv.Atoi(number)
-				ok, err := s.CAS(t.Context(), "counter", value, fmt.Appendf(nil, "%d %d %d", n+1, w, i))
-				switch history.OutcomeOf(ok, err) {
-				case history.Applied:
-					confirmed.Add(1)
-				case history.Unknown:
-					unknown.Add(1)
-				}
-			}
-		})
-	}
-	ended := make(chan struct{})
-	go func() { working.Wait(); close(ended) }()
-	isRunning := func() bool {
-		select {
-		case <-ended:
-			return false
-		default:
-			_, _ = stores[0].Get(t.Context(), "counter") // time passes
-			return true
-		}
-	}
-	rounds := 0
-	for ; isRunning(); rounds++ {
-		disturb(rounds)
-		for last := confirmed.Load(); confirmed.Load() < min(last+3, enough) && isRunning(); {
-		}
-	}
-	number, _, _ := strings.Cut(string(must.Get(stores[0].Get(t.Context(), "counter"))(t)), " ")
-	if n := int64(must.Get(strconv.Atoi(number))(t)); n < confirmed.Load() || n > confirmed.Load()+unknown.Load() {
-		t.Errorf("the counter is %d after %d confirmed increments and %d unknown ones", n, confirmed.Load(), unknown.Load())
-	}
-	t.Logf("report: %d confirmed increments and %d unknown ones in %d rounds", confirmed.Load(), unknown.Load(), rounds)
-}
-
-// TestCuts cuts connections, and loses answers, while writes are under way.
-func TestCuts(t *testing.T) {
-	f := newFake(t, faults{})
-	link := proc.NewLink(t, strings.TrimPrefix(f.URL, "http://"))
-	o := options("http://" + link.Address)
-	direct := o
-	direct.Endpoint = f.URL
-	stores := []*store{unprobed(t, direct), unprobed(t, o), unprobed(t, o), unprobed(t, o)}
-	counting(t, stores, 300, func(round int) {
-		link.CutAnswers(round%3 == 1) // unless it does, it resets them
-	})
-}
 
 // TestResentWrites has a hop that sends every write twice, and returns one of
 // the answers: the second is 412 for a write that was applied, and that a fence
@@ -198,21 +128,4 @@ func resentWrites(t *testing.T, r *rand.Rand) {
 	}
 	t.Logf("report: %d IDs, none twice, of %d writes sent twice: %d applied ones were answered 412, %d of them replaced",
 		made, puts, applied, replaced)
-}
-
-// TestKilledGateway has two gateways on one directory, and kills one of them
-// under load.
-func TestKilledGateway(t *testing.T) {
-	one := s3test.Start(t, t.TempDir())
-	two := s3test.Start(t, one.Dir)
-	o := options("http://" + one.Address)
-	stores := []*store{open(t, o), unprobed(t, o)}
-	o.Endpoint = "http://" + two.Address
-	stores = append(stores, unprobed(t, o), unprobed(t, o))
-	counting(t, stores, 300, func(round int) {
-		if round%10 == 0 {
-			two.Kill()
-			two.Begin()
-		}
-	})
 }
