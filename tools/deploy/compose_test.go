@@ -15,10 +15,8 @@ import (
 
 // compose reads the compose file like docker compose, with some variables.
 func compose(t *testing.T, env ...string) *types.Project {
-	o, err := cli.NewProjectOptions([]string{filepath.Join(root, "deploy", "compose", "compose.yaml")}, cli.WithEnv(env))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := filepath.Join(root, "deploy", "compose", "compose.yaml")
+	o := must.Get(cli.NewProjectOptions([]string{file}, cli.WithEnv(env)))(t)
 	return must.Get(o.LoadProject(context.Background()))(t)
 }
 

@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/proc"
 )
 
 // root is the repository.
@@ -170,27 +170,15 @@ rbac: {create: false}
 serviceAccount: {create: false, name: mine}`,
 }
 
-var buildFirn = sync.OnceValues(func() (string, error) {
-	dir, err := filepath.Abs(filepath.Join(root, "build"))
-	if err != nil {
-		return "", err
-	}
-	firn := filepath.Join(dir, "firn-of-deploy")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", firn, "./cmd/firn")
-	cmd.Dir = filepath.Join(root, "server")
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("build firn: %w\n%s", err, out)
-	}
-	return firn, err
-})
+var firn proc.Shared[string] // the program
+
+func TestMain(m *testing.M) { firn.Main(m) }
 
 // checkConfig lets firn itself check a configuration. Files of secrets do not
 // exist here.
 func checkConfig(t *testing.T, text string) {
 	t.Helper()
-	firn := must.Get(buildFirn())(t)
+	program := firn.Get(t, func(t testing.TB) string { return proc.BuildGo(t, root+"/server", "./cmd/firn") })
 	var v object
 	must.Do(t, yaml.UnmarshalStrict([]byte(text), &v))
 	if at(v, "tls") != nil {
@@ -201,7 +189,7 @@ func checkConfig(t *testing.T, text string) {
 	data := must.Get(yaml.Marshal(v))(t)
 	file := filepath.Join(t.TempDir(), "firn.yaml")
 	must.Do(t, os.WriteFile(file, data, 0o644))
-	if out, err := exec.CommandContext(context.Background(), firn, "config", "check", file).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(context.Background(), program, "config", "check", file).CombinedOutput(); err != nil {
 		t.Errorf("firn config check: %v\n%s\n%s", err, out, data)
 	}
 }
@@ -222,47 +210,35 @@ func TestChart(t *testing.T) {
 			pod := at(deployment, "spec", "template", "spec")
 			config := fmt.Sprint(at(one(t, objects, "ConfigMap"), "data", "firn.yaml"))
 			checkConfig(t, config)
-			leases := strings.Contains(config, "store: kubernetes://ids")
-			if got, want := slices.Contains(kinds(objects), "Role"), leases && name != "little"; got != want {
-				t.Errorf("the chart makes a role: %v, want %v", got, want)
-			}
-			if strings.Contains(notes, "helm uninstall\" keeps") != leases {
-				t.Errorf("with store %q the notes are\n%s", config, notes)
-			}
+			leases, secured := strings.Contains(config, "store: kubernetes://ids"), name == "secured"
 			account, grace := "firn", "35"
 			switch name {
 			case "little":
 				account = "mine"
 			case "much":
-				grace = "103" // 90 + 3 + 10
+				grace = "103" // 90 + 3 + 10, longer than the drain
 			}
-			if got := at(pod, "serviceAccountName"); got != account {
-				t.Errorf("the service account is %q, want %q", got, account)
-			}
-			if got := fmt.Sprint(at(pod, "terminationGracePeriodSeconds")); got != grace {
-				t.Errorf("the grace period is %s s, want %s, which is longer than the drain", got, grace)
-			}
-			scheme := map[bool]string{true: "HTTPS", false: "HTTP"}[name == "secured"]
-			for _, probe := range []string{"livenessProbe", "readinessProbe"} {
-				if got := at(pod, "containers", 0, probe, "httpGet", "scheme"); got != scheme {
-					t.Errorf("the %s uses %v, want %s", probe, got, scheme)
-				}
-			}
-			insecure := name != "secured"
-			if got := strings.Contains(config, "insecure: true"); got != insecure {
-				t.Errorf("insecure is %v in\n%s", got, config)
-			}
-			if got := strings.Contains(notes, "every pod that reaches the service is an administrator"); got != insecure {
-				t.Errorf("the notes of an insecure release, or of a secure one, are\n%s", notes)
-			}
-			if got, want := slices.Contains(kinds(objects), "NetworkPolicy"), name == "secured" || name == "much"; got != want {
-				t.Errorf("the chart makes a NetworkPolicy: %v, want %v", got, want)
-			}
+			scheme := map[bool]string{true: "HTTPS", false: "HTTP"}[secured]
 			selector := at(deployment, "spec", "selector", "matchLabels")
-			for _, s := range []any{at(one(t, objects, "Service"), "spec", "selector"), at(pod, "topologySpreadConstraints", 0, "labelSelector", "matchLabels")} {
-				if !reflect.DeepEqual(s, selector) {
-					t.Errorf("a selector is %v, and that of the deployment %v", s, selector)
+			for what, c := range map[string]struct{ got, want any }{
+				"makes a role":                         {slices.Contains(kinds(objects), "Role"), leases && name != "little"},
+				"makes a NetworkPolicy":                {slices.Contains(kinds(objects), "NetworkPolicy"), secured || name == "much"},
+				"notes say what helm uninstall keeps":  {strings.Contains(notes, "helm uninstall\" keeps"), leases},
+				"notes warn that it is not secured":    {strings.Contains(notes, "every pod that reaches the service is an administrator"), !secured},
+				"insecure":                             {strings.Contains(config, "insecure: true"), !secured},
+				"service account":                      {at(pod, "serviceAccountName"), account},
+				"grace period":                         {fmt.Sprint(at(pod, "terminationGracePeriodSeconds")), grace},
+				"scheme of the liveness probe":         {at(pod, "containers", 0, "livenessProbe", "httpGet", "scheme"), scheme},
+				"scheme of the readiness probe":        {at(pod, "containers", 0, "readinessProbe", "httpGet", "scheme"), scheme},
+				"selector of the service":              {at(one(t, objects, "Service"), "spec", "selector"), selector},
+				"selector of the topology constraints": {at(pod, "topologySpreadConstraints", 0, "labelSelector", "matchLabels"), selector},
+			} {
+				if !reflect.DeepEqual(c.got, c.want) {
+					t.Errorf("%s: %v, want %v", what, c.got, c.want)
 				}
+			}
+			if t.Failed() {
+				t.Logf("firn.yaml:\n%s\nnotes:\n%s", config, notes)
 			}
 		})
 	}

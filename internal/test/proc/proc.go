@@ -48,6 +48,19 @@ func Built(t testing.TB, script string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// BuildGo builds the main package pkg of the module in a directory, outside of
+// go.work, and returns the path of the program.
+func BuildGo(t testing.TB, module, pkg string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", program, pkg)
+	cmd.Dir, cmd.Env = module, append(os.Environ(), "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s in %s: %v\n%s", pkg, module, err, out)
+	}
+	return program
+}
+
 // EtcdArgs returns the arguments of an etcd of one member whose data is in a
 // directory, and which clients reach at a URL.
 func EtcdArgs(t testing.TB, data, client string) []string {

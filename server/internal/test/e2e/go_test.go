@@ -5,12 +5,12 @@ package e2e
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/test/kubetest"
+	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
@@ -37,12 +37,7 @@ func TestGoPrograms(t *testing.T) {
 	} {
 		t.Run(program.name, func(t *testing.T) {
 			value := program.value(t)
-			binary := filepath.Join(t.TempDir(), program.name)
-			build := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./"+program.name)
-			build.Dir, build.Env = filepath.Join("..", "..", "..", "..", "examples", "go"), append(os.Environ(), "GOWORK=off")
-			if out, err := build.CombinedOutput(); err != nil {
-				t.Fatalf("go build: %v\n%s", err, out)
-			}
+			binary := proc.BuildGo(t, "../../../../examples/go", "./"+program.name)
 			var last firn.ID
 			for range 2 { // a second run begins where the first one has ended
 				cmd := exec.CommandContext(t.Context(), binary)

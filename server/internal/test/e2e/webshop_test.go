@@ -18,6 +18,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/typed"
@@ -28,12 +29,7 @@ import (
 // same ID, and no form is taken for another one.
 func TestWebshop(t *testing.T) {
 	database := sqltest.PostgreSQL(t)
-	shop := filepath.Join(t.TempDir(), "webshop")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", shop, ".")
-	build.Dir, build.Env = filepath.Join("..", "..", "..", "..", "examples", "webshop"), append(os.Environ(), "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	shop := proc.BuildGo(t, "../../../../examples/webshop", ".")
 	key := bytes.Repeat([]byte{7}, 32)
 	keyFile := filepath.Join(t.TempDir(), "veil.keys")
 	must.Do(t, os.WriteFile(keyFile, []byte(hex.EncodeToString(key)+"\n"), 0o600))

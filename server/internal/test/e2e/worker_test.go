@@ -210,10 +210,9 @@ type fleet struct {
 }
 
 type worker struct {
+	*proc.Process
 	log     string
-	cmd     *exec.Cmd
 	stdin   io.Closer
-	ended   chan struct{}
 	stopped time.Time // when to resume it, or zero
 	ending  bool      // it has to end
 }
@@ -233,17 +232,10 @@ func (f *fleet) start(i int) *worker {
 	j := f.task
 	j.Log = filepath.Join(f.logs, fmt.Sprintf("%06d", f.started))
 	text := must.Get(json.Marshal(j))(f.t)
-	w := &worker{log: j.Log, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
-	w.cmd.Env = append(os.Environ(), taskEnv+"="+string(text))
-	w.cmd.Stdout, w.cmd.Stderr = os.Stderr, os.Stderr
-	proc.EndWithParent(w.cmd) // one that is stopped does not see that stdin ends
-	stdin := must.Get(w.cmd.StdinPipe())(f.t)
-	w.stdin = stdin
-	must.Do(f.t, w.cmd.Start())
-	go func() {
-		_ = w.cmd.Wait()
-		close(w.ended)
-	}()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), taskEnv+"="+string(text))
+	stdin := must.Get(cmd.StdinPipe())(f.t)
+	w := &worker{Process: proc.StartCommand(f.t, cmd), log: j.Log, stdin: stdin}
 	for len(f.workers) <= i {
 		f.workers = append(f.workers, nil)
 	}
@@ -261,12 +253,9 @@ func (f *fleet) kill() {
 }
 
 func (w *worker) end() {
-	_ = w.cmd.Process.Kill()
-	<-w.ended
+	w.Kill()
 	_ = w.stdin.Close()
 }
-
-func (w *worker) signal(s syscall.Signal) { _ = w.cmd.Process.Signal(s) }
 
 // What befalls workers.
 const (
@@ -282,16 +271,16 @@ func (f *fleet) step(r *rand.Rand, counts map[string]int) {
 	f.t.Helper()
 	for i, w := range f.workers {
 		select {
-		case <-w.ended:
+		case <-w.Ended:
 			if !w.ending {
-				f.t.Fatalf("process %s ended by itself", w.log)
+				f.t.Fatalf("process %s ended by itself: %s", w.log, w.Log())
 			}
 			f.start(i)
 			continue
 		default:
 		}
 		if !w.stopped.IsZero() && time.Now().After(w.stopped) {
-			w.signal(syscall.SIGCONT)
+			w.Signal(syscall.SIGCONT)
 			w.stopped = time.Time{}
 		}
 	}
@@ -316,14 +305,14 @@ func (f *fleet) step(r *rand.Rand, counts map[string]int) {
 		w.end()
 		f.start(i)
 	case workerStopped:
-		w.signal(syscall.SIGSTOP)
+		w.Signal(syscall.SIGSTOP)
 		w.stopped = time.Now().Add(time.Duration(window + r.Int64N(window)))
 	case workerPaused:
-		w.signal(syscall.SIGSTOP)
+		w.Signal(syscall.SIGSTOP)
 		w.stopped = time.Now().Add(time.Duration(r.Int64N(window / 2)))
 	case workerEnded:
 		w.ending = true
-		w.signal(syscall.SIGTERM)
+		w.Signal(syscall.SIGTERM)
 	}
 	counts[what]++
 }
