@@ -152,6 +152,7 @@ func TestForeignObject(t *testing.T) {
 		f.store(s.prefix+"keys/a", body, tagOf([]byte(body)))
 		f.store(s.prefix+identityName, identityMark+body, tagOf([]byte(identityMark+body)))
 		calls.Damaged(t, s, "a", "b", "no valid record")
+		calls.NotSent(t, s, "a", "", "next", grant.ErrDamaged)
 		_, _, err := s.Lineage(t.Context())
 		calls.Error(t, fmt.Sprintf("Lineage of an object with %d bytes", size), err, grant.ErrDamaged)
 	}

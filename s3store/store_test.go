@@ -300,6 +300,40 @@ func TestRoundTrips(t *testing.T) {
 	})
 }
 
+// TestReads has a server that cannot answer reads for a moment, or ends an
+// answer early, whose ETag does not show it.
+func TestReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := unserved(t, faults{opaqueTags: true})
+		var failures []func(w http.ResponseWriter) // to come
+		slow := func(w http.ResponseWriter) { fail(w, http.StatusServiceUnavailable, "SlowDown") }
+		part := func(w http.ResponseWriter) {
+			w.Header().Set("ETag", `"1-a"`)
+			w.Header().Set("Content-Length", "2")
+			_, _ = w.Write([]byte("1"))
+		}
+		b := inBubble(func(w http.ResponseWriter, q *http.Request) {
+			if q.Method == http.MethodGet && len(failures) > 0 {
+				failures[0](w)
+				failures = failures[1:]
+				return
+			}
+			f.ServeHTTP(w, q)
+		})
+		defer b.end()
+		s := b.store(t)
+		defer s.Close()
+		s.opaque.Store(true)
+		calls.CAS(t, s, "a", "", "12")
+		failures = append(failures, slow, part, slow)
+		calls.Get(t, s, "a", "12")
+		failures = append(failures, slow, slow, slow)
+		if _, values := calls.List(t, s, ""); values["a"] != "12" {
+			t.Errorf("List yields %q, want a with 12", values)
+		}
+	})
+}
+
 // TestInOrder has a server that answers a read of the second key, then applies
 // writes of the second and the first, and then answers a read of the first.
 func TestInOrder(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/test/calls"
+	"github.com/firnid/firn/internal/test/must"
 )
 
 func numbered(format string, n int) []string {
@@ -57,26 +60,13 @@ func testListYield(t *testing.T, su suite) {
 	s := su.new(t)
 	s.fill(numbered("k/%d", 10))
 	n := 0
-	err := s.List(s.ctx, "k/", func(key string, value []byte) bool {
-		n++
-		now, err := s.Get(s.ctx, key)
-		if err != nil {
-			t.Errorf("Get(%q) in yield = %v", key, err)
-			return false
+	must.Do(t, s.List(s.ctx, "k/", func(key string, _ []byte) bool {
+		if n++; n <= 10 { // otherwise it is a new key, which List may yield
+			s.cas(key, "0", "0+1")
 		}
-		if ok, err := s.CAS(s.ctx, key, now, fmt.Appendf(nil, "%s+1", now)); !ok || err != nil {
-			t.Errorf("CAS(%q) in yield = %v, %v, want true", key, ok, err)
-			return false
-		}
-		if _, err := s.CAS(s.ctx, "k/"+string(rune('a'+n)), nil, []byte("0")); err != nil {
-			t.Errorf("CAS of a new key in yield = %v", err)
-			return false
-		}
+		s.cas("k/"+string(rune('a'+n)), "", "0") // a new key
 		return n < 20
-	})
-	if err != nil {
-		t.Errorf("List = %v", err)
-	}
+	}))
 	if n < 10 {
 		t.Errorf("List yields %d keys, want 10", n)
 	}
@@ -103,32 +93,21 @@ func testListChanges(t *testing.T, su suite) {
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				if i%8 == 7 && i < 8*50 { // a new key
-					key := fmt.Sprintf("k/%02d-%d-%d", (7*i)%30, w, i)
-					ok, err := s.CAS(s.ctx, key, nil, []byte("0"))
-					if !ok || err != nil {
-						t.Errorf("CAS(%q, nil) = %v, %v, want true", key, ok, err)
-						return
-					}
-					mu.Lock()
-					done[key] = 0
-					mu.Unlock()
-					continue
-				}
+			for i := 0; ctx.Err() == nil && !t.Failed(); i++ {
 				key := keys[4*(i%7)+w] // each key has one writer
 				mu.Lock()
 				n := done[key]
 				mu.Unlock()
-				ok, err := s.CAS(s.ctx, key, []byte(strconv.Itoa(n)), []byte(strconv.Itoa(n+1)))
-				if !ok || err != nil {
-					t.Errorf("CAS(%q, %d) = %v, %v, want true", key, n, ok, err)
-					return
+				if i%8 == 7 && i < 8*50 { // a new key
+					key, n = fmt.Sprintf("k/%02d-%d-%d", (7*i)%30, w, i), -1
+					calls.CAS(t, s, key, "", "0")
+				} else {
+					calls.CAS(t, s, key, strconv.Itoa(n), strconv.Itoa(n+1))
+					returned.Add(1)
 				}
 				mu.Lock()
 				done[key] = n + 1
 				mu.Unlock()
-				returned.Add(1)
 			}
 		})
 	}

@@ -76,13 +76,9 @@ func testGetManyInOrder(t *testing.T, su suite) {
 	var wg sync.WaitGroup
 	written := make(chan struct{}, 1) // all keys have been, once more
 	wg.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
+		for i := 0; ctx.Err() == nil && !t.Failed(); i++ {
 			for _, key := range slices.Backward(keys) {
-				ok, err := s.CAS(s.ctx, key, []byte(strconv.Itoa(i)), []byte(strconv.Itoa(i+1)))
-				if !ok || err != nil {
-					t.Errorf("CAS(%q, %d) = %v, %v, want true", key, i, ok, err)
-					return
-				}
+				calls.CAS(t, s, key, strconv.Itoa(i), strconv.Itoa(i+1))
 			}
 			select {
 			case written <- struct{}{}:
