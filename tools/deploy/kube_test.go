@@ -3,14 +3,8 @@
 package deploy
 
 import (
-	"bytes"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -35,12 +29,6 @@ func TestServerSide(t *testing.T) {
 	cluster := kubetest.Start(t)
 	cluster.Ready()
 	cluster.Namespace("ids")
-	pool := x509.NewCertPool()
-	if ca, err := os.ReadFile(cluster.CA()); err != nil || !pool.AppendCertsFromPEM(ca) {
-		t.Fatalf("the authority of the API server: %v", err)
-	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
-	defer client.CloseIdleConnections()
 	applied := 0
 	apply := func(name string, o object) {
 		t.Helper()
@@ -49,16 +37,10 @@ func TestServerSide(t *testing.T) {
 		if !strings.Contains(version, "/") {
 			base = "/api/" + version
 		}
-		data := must.Get(json.Marshal(o))(t)
-		url := fmt.Sprintf("https://%s%s/namespaces/ids/%s/%s?fieldManager=test&dryRun=All&fieldValidation=Strict",
-			cluster.Address, base, plurals[kind], at(o, "metadata", "name"))
-		request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPatch, url, bytes.NewReader(data)))(t)
-		request.Header.Set("Authorization", "Bearer "+kubetest.AdminToken)
-		request.Header.Set("Content-Type", "application/apply-patch+yaml")
-		answer := must.Get(client.Do(request))(t)
-		defer answer.Body.Close()
-		if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode/100 != 2 {
-			t.Errorf("%s: %s: %s %s %v", name, kind, answer.Status, text, err)
+		path := fmt.Sprintf("%s/namespaces/ids/%s/%s?fieldManager=test&dryRun=All&fieldValidation=Strict",
+			base, plurals[kind], at(o, "metadata", "name"))
+		if code, answer := cluster.ApplyObject(path, must.Get(json.Marshal(o))(t)); code/100 != 2 {
+			t.Errorf("%s: %s: %d %s", name, kind, code, answer)
 		}
 		applied++
 	}

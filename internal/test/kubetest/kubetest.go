@@ -239,6 +239,12 @@ var resources = map[string]string{
 	"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/",
 }
 
+// ApplyObject applies an object, in JSON or YAML, on the server, by the path and
+// the query of its resource, and returns the status code and the answer.
+func (c *Cluster) ApplyObject(path string, object []byte) (int, []byte) {
+	return c.try("PATCH", path, "application/apply-patch+yaml", object)
+}
+
 // Apply applies a manifest on the server, like kubectl apply --server-side -n
 // NAMESPACE.
 func (c *Cluster) Apply(namespace, manifest string) {
@@ -256,7 +262,7 @@ func (c *Cluster) Apply(namespace, manifest string) {
 		}
 		path := strings.Replace(resources[kind], "/NS/", "/"+namespace+"/", 1)
 		path += field("  name") + "?fieldManager=test&force=true"
-		code, answer := c.try("PATCH", path, "application/apply-patch+yaml", []byte(document))
+		code, answer := c.ApplyObject(path, []byte(document))
 		if code/100 != 2 {
 			c.t.Fatalf("apply %s %s: %d %s", kind, field("  name"), code, answer)
 		}
