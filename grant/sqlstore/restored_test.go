@@ -54,6 +54,25 @@ func (m *member) works() bool {
 	return time.Now().Before(m.grant.Until) && !m.grant.From.After(time.Now())
 }
 
+func create(t *testing.T, s *store, name string) {
+	t.Helper()
+	must.Get(grant.Create(t.Context(), s, name, grant.DefaultConfig(s, firn.Default(), nil), nil))(t)
+}
+
+// fence fences a sequencer in another process.
+func fence(t *testing.T, f *fake, name string) {
+	t.Helper()
+	must.Get(grant.Fence(t.Context(), f.store(t), name, nil))(t)
+}
+
+// look looks a sequencer up, which must succeed or fail with an error.
+func look(t *testing.T, s *store, step, name string, want error) {
+	t.Helper()
+	if _, err := grant.Lookup(t.Context(), s, name); !errors.Is(err, want) {
+		t.Errorf("%s: Lookup(%s) = %v, want %v", step, name, err, want)
+	}
+}
+
 // TestRestored: a server with a lower timeline is refused as long as it may be
 // the one that was replaced: no member writes to it, or freezes, and all
 // continue when the promoted one answers again. If it was restored, a fence
@@ -65,31 +84,21 @@ func TestRestored(t *testing.T) {
 		s := f.store(t)
 		f.timeline = 2
 		writes := 0
-		f.fault = func(what string, _ func()) error {
-			f.mu.Lock()
-			defer f.mu.Unlock()
+		f.on(func(what string, _ func()) error {
 			if what == "UPDATE" || what == "INSERT" {
-				writes++
+				f.set(func() { writes++ })
 			}
 			return nil
-		}
+		})
 		serve := func(timeline int64, rows map[string]fakeRow) (before map[string]fakeRow) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			before, f.rows, f.timeline = f.rows, maps.Clone(rows), timeline
+			f.set(func() { before, f.rows, f.timeline = f.rows, maps.Clone(rows), timeline })
 			return before
-		}
-		fence := func(name string) {
-			t.Helper()
-			operator := f.store(t) // another process
-			must.Get(grant.Fence(t.Context(), operator, name, nil))(t)
 		}
 		members := make(map[string]*member)
 		for _, name := range []string{"a", "b", "left", "idle", "unfenced"} {
-			config := grant.DefaultConfig(s, firn.Default(), nil)
-			must.Get(grant.Create(t.Context(), s, name, config, nil))(t)
+			create(t, s, name)
 		}
-		fence("idle")
+		fence(t, f, "idle")
 		for _, name := range []string{"a", "b", "left"} {
 			m := new(member)
 			m.Keeper = grant.NewKeeper(s, name, nil, m, nil)
@@ -117,12 +126,6 @@ func TestRestored(t *testing.T) {
 				t.Errorf("%s: %s works: %t, %v, alarms %v; want %t, %v and %d alarms", step, name, m.works(), status.Err, m.Stats().Alarms, works, why, wentBack)
 			}
 		}
-		look := func(step, name string, want error) {
-			t.Helper()
-			if _, err := grant.Lookup(t.Context(), s, name); !errors.Is(err, want) {
-				t.Errorf("%s: Lookup(%s) = %v, want %v", step, name, err, want)
-			}
-		}
 		time.Sleep(5 * time.Minute)
 		for _, name := range []string{"a", "b"} {
 			want("before", name, true, nil, 0)
@@ -133,9 +136,9 @@ func TestRestored(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		for _, name := range []string{"a", "b"} {
 			want("replaced", name, false, ErrReplica, 0)
-			look("replaced", name, ErrReplica)
+			look(t, s, "replaced", name, ErrReplica)
 		}
-		look("replaced", "idle", ErrReplica) // fenced, but before
+		look(t, s, "replaced", "idle", ErrReplica) // fenced, but before
 		if writes > 0 {
 			t.Errorf("%d writes to a server that was replaced", writes)
 		}
@@ -150,7 +153,7 @@ func TestRestored(t *testing.T) {
 		backup[key] = fakeRow{backup[key].value, backup[key].n + 1<<20}
 		serve(1, backup)
 		time.Sleep(5 * time.Minute)
-		fence("a")
+		fence(t, f, "a")
 		time.Sleep(5 * time.Minute)
 		want("a fenced", "a", true, nil, 0)
 		want("a fenced", "b", false, grant.ErrStoreWentBack, 1)
@@ -164,7 +167,7 @@ func TestRestored(t *testing.T) {
 			}
 			f.mu.Unlock()
 		}
-		fence("b")
+		fence(t, f, "b")
 		time.Sleep(5 * time.Minute)
 		want("b fenced", "b", true, nil, 1)
 	})
@@ -177,27 +180,17 @@ func TestRestoredUnused(t *testing.T) {
 		f := newFake()
 		s := f.store(t)
 		for _, name := range []string{"a", "b"} {
-			must.Get(grant.Create(t.Context(), s, name, grant.DefaultConfig(s, firn.Default(), nil), nil))(t)
+			create(t, s, name)
 		}
-		serve := func(timeline int64) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.timeline = timeline
-		}
-		look := func(step, name string, want error) {
-			t.Helper()
-			if _, err := grant.Lookup(t.Context(), s, name); !errors.Is(err, want) {
-				t.Errorf("%s: Lookup(%s) = %v, want %v", step, name, err, want)
-			}
-		}
+		serve := func(timeline int64) { f.set(func() { f.timeline = timeline }) }
 		serve(2)
-		look("promoted", "a", nil)
+		look(t, s, "promoted", "a", nil)
 		serve(1)
 		time.Sleep(time.Minute)
-		look("restored", "a", ErrReplica)
-		must.Get(grant.Fence(t.Context(), f.store(t), "a", nil))(t)
-		look("a fenced", "b", ErrReplica)
-		look("a fenced", "a", nil)
-		look("a fenced and used", "b", nil)
+		look(t, s, "restored", "a", ErrReplica)
+		fence(t, f, "a")
+		look(t, s, "a fenced", "b", ErrReplica)
+		look(t, s, "a fenced", "a", nil)
+		look(t, s, "a fenced and used", "b", nil)
 	})
 }

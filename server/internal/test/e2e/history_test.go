@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -107,28 +106,21 @@ func (h *recorder) ask(ctx context.Context, s grant.Store, key string, op histor
 	op.To = time.Since(h.begin).Nanoseconds()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
+	switch op.Outcome = history.OutcomeOf(applied, err); {
 	case op.Kind == history.Get && err != nil:
 		h.counts["failed"]++
 		return "", false // it was no more than a question
-	case errors.Is(err, grant.ErrNotSent):
-		// It must never be applied. So it is left out, and a Get that sees it
-		// has read a value that no client wrote.
-		h.counts["not sent"]++
-		return "", false
 	case op.Kind == history.Get:
 		h.counts["read"]++
 		value, known = op.Got, true
-	case err != nil:
-		h.counts["unknown"]++
-		op.Outcome = history.Unknown
-	case applied:
-		h.counts["applied"]++
-		op.Outcome = history.Applied
-		value, known = op.Next, true
 	default:
-		h.counts["refused"]++
-		op.Outcome = history.Refused
+		h.counts[op.Outcome.String()]++
+		value, known = op.Next, op.Outcome == history.Applied
+	}
+	if op.Outcome == history.NotSent {
+		// It must never be applied. So it is left out, and a Get that sees it
+		// has read a value that no client wrote.
+		return "", false
 	}
 	h.ops[key] = append(h.ops[key], op)
 	return value, known
