@@ -50,14 +50,25 @@ type goFile struct {
 	syntax *ast.File
 }
 
-// imports returns the import paths of a file with their positions.
-func (r *repo) imports(f *goFile) map[string]token.Position {
-	m := make(map[string]token.Position)
-	for _, spec := range f.syntax.Imports {
-		p, _ := strconv.Unquote(spec.Path.Value)
-		m[p] = r.fset.Position(spec.Pos())
+// An imported is one import of a file.
+type imported struct {
+	path string
+	at   token.Position
+	by   *pkg
+	test bool // the file is a test
+}
+
+// imports returns all imports.
+func (r *repo) imports() (all []imported) {
+	for _, p := range r.packages {
+		for _, f := range p.files {
+			for _, spec := range f.syntax.Imports {
+				path, _ := strconv.Unquote(spec.Path.Value)
+				all = append(all, imported{path, r.fset.Position(spec.Pos()), p, f.test})
+			}
+		}
 	}
-	return m
+	return all
 }
 
 var loadRepository = sync.OnceValues(func() (*repo, error) { return load(os.DirFS("../..")) })
@@ -170,27 +181,23 @@ func (r *repo) pictured(t *testing.T) map[string]int {
 func TestImports(t *testing.T) {
 	r := repository(t)
 	lines := r.pictured(t)
-	for _, p := range r.packages {
-		from, inPicture := lines[p.dir]
-		for _, f := range p.files {
-			for imp, at := range r.imports(f) {
-				dir, m, ok := r.dirOf(imp)
-				if !ok || dir == p.dir {
-					continue
-				}
-				forTests := f.test || !inPicture
-				to, ok := lines[dir]
-				// Go itself would allow it: the paths of the other
-				// modules begin with the root module's.
-				if m.dir != p.module.dir && isInternal(dir) && (ok || !forTests) {
-					t.Errorf("%v: imports %s, which is internal to another module: "+
-						"an import across modules needs a published package", at, imp)
-				}
-				if !forTests && (!ok || to <= from) {
-					t.Errorf("%v: imports %s, which the picture in ARCHITECTURE.md does not have below %s: "+
-						"if the design has changed, change the picture", at, dir, p.dir)
-				}
-			}
+	for _, i := range r.imports() {
+		dir, m, ok := r.dirOf(i.path)
+		if !ok || dir == i.by.dir {
+			continue
+		}
+		from, inPicture := lines[i.by.dir]
+		forTests := i.test || !inPicture
+		to, ok := lines[dir]
+		// Go itself would allow it: the paths of the other modules begin with the
+		// root module's.
+		if m.dir != i.by.module.dir && isInternal(dir) && (ok || !forTests) {
+			t.Errorf("%v: imports %s, which is internal to another module: "+
+				"an import across modules needs a published package", i.at, i.path)
+		}
+		if !forTests && (!ok || to <= from) {
+			t.Errorf("%v: imports %s, which the picture in ARCHITECTURE.md does not have below %s: "+
+				"if the design has changed, change the picture", i.at, dir, i.by.dir)
 		}
 	}
 }
@@ -205,18 +212,11 @@ func TestZeroDependencies(t *testing.T) {
 			t.Errorf("go.mod: %q: the root module has no dependencies and no tools: they belong in another module", line)
 		}
 	}
-	for _, p := range r.packages {
-		if p.module.dir != "." {
-			continue
-		}
-		for _, f := range p.files {
-			for imp, at := range r.imports(f) {
-				first, _, _ := strings.Cut(imp, "/")
-				_, m, ours := r.dirOf(imp)
-				if imp == "C" || strings.Contains(first, ".") && !(ours && m.dir == ".") {
-					t.Errorf("%v: imports %s: the root module uses the standard library only, in tests too", at, imp)
-				}
-			}
+	for _, i := range r.imports() {
+		first, _, _ := strings.Cut(i.path, "/")
+		_, m, ours := r.dirOf(i.path)
+		if i.by.module.dir == "." && (i.path == "C" || strings.Contains(first, ".") && !(ours && m.dir == ".")) {
+			t.Errorf("%v: imports %s: the root module uses the standard library only, in tests too", i.at, i.path)
 		}
 	}
 }
@@ -229,20 +229,15 @@ var templateSetter = regexp.MustCompile(`\.Set(Version|Help|Usage)Template\(`)
 // in the binary, where code of others can bring it.
 func TestTemplates(t *testing.T) {
 	r := repository(t)
-	for _, p := range r.packages {
-		for _, f := range p.files {
-			if f.test {
-				continue
-			}
-			for imp, at := range r.imports(f) {
-				if imp == "text/template" || imp == "html/template" {
-					t.Errorf("%v: imports %s, with which the linker keeps the exported methods of all types", at, imp)
-				}
-			}
-			name := r.fset.Position(f.syntax.Pos()).Filename
-			if call := templateSetter.FindString(r.texts[name]); call != "" {
-				t.Errorf("%s: calls %s…), which links text/template", name, call)
-			}
+	for _, i := range r.imports() {
+		if !i.test && (i.path == "text/template" || i.path == "html/template") {
+			t.Errorf("%v: imports %s, with which the linker keeps the exported methods of all types", i.at, i.path)
+		}
+	}
+	for name, text := range r.texts {
+		call := templateSetter.FindString(text)
+		if call != "" && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !inTestdata(name) {
+			t.Errorf("%s: calls %s…), which links text/template", name, call)
 		}
 	}
 }
