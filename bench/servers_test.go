@@ -28,6 +28,7 @@ import (
 	"github.com/firnid/firn/etcdstore"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
+	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -43,7 +44,7 @@ const rounds = 3
 
 // A process is a server that ends with its benchmark.
 type process struct {
-	*exec.Cmd
+	*proc.Process
 	address string
 }
 
@@ -51,13 +52,10 @@ type process struct {
 // unless that is empty.
 func start(b *testing.B, address string, words ...string) *process {
 	b.Helper()
-	p := &process{Cmd: exec.Command(words[0], words[1:]...), address: address}
-	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var log bytes.Buffer
-	p.Stderr = &log
-	if err := p.Start(); err != nil {
+	if _, err := exec.LookPath(words[0]); err != nil {
 		b.Skip(err)
 	}
+	p := &process{proc.Start(b, words[0], words[1:]...), address}
 	b.Cleanup(p.end)
 	for tries := 0; address != ""; tries++ {
 		conn, err := net.Dial("tcp", address)
@@ -67,20 +65,17 @@ func start(b *testing.B, address string, words ...string) *process {
 		}
 		if tries == 100_000 {
 			p.end()
-			b.Fatalf("%s does not answer: %v: %s", words[0], err, &log)
+			b.Fatalf("%s does not answer: %v: %s", words[0], err, p.Log())
 		}
 		time.Sleep(200 * time.Microsecond)
 	}
 	return p
 }
 
-func (p *process) end() {
-	_ = p.Process.Signal(syscall.SIGTERM)
-	_ = p.Wait() // it was asked to stop
-}
+func (p *process) end() { _ = p.Stop(syscall.SIGTERM) }
 
 // cpu returns the processor time of all its threads so far.
-func (p *process) cpu() time.Duration { return cpu(p.Process.Pid) }
+func (p *process) cpu() time.Duration { return cpu(p.PID()) }
 
 func cpu(pid int) (sum time.Duration) {
 	all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -95,7 +90,7 @@ func cpu(pid int) (sum time.Duration) {
 
 // resident returns its memory in MiB.
 func (p *process) resident() float64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	_, rest, _ := strings.Cut(string(text), "VmRSS:")
 	kib, _ := strconv.ParseFloat(strings.Fields(rest + " 0")[0], 64)
 	return kib / 1024

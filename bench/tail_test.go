@@ -128,9 +128,9 @@ func BenchmarkServerTailLoss(b *testing.B) {
 			defer c.Close(background)
 			q := c.Sequencer("bench")
 			must(q.Next(background))
-			defer time.AfterFunc(time.Second, func() { _ = servers[0].Process.Signal(syscall.SIGKILL) }).Stop()
-			defer time.AfterFunc(2*time.Second, func() { _ = servers[1].Process.Signal(syscall.SIGSTOP) }).Stop()
-			defer servers[1].Process.Signal(syscall.SIGCONT)
+			defer time.AfterFunc(time.Second, func() { servers[0].Signal(syscall.SIGKILL) }).Stop()
+			defer time.AfterFunc(2*time.Second, func() { servers[1].Signal(syscall.SIGSTOP) }).Stop()
+			defer servers[1].Signal(syscall.SIGCONT)
 			percentiles(b, openLoop([]func() error{func() error { _, err := q.Next(background); return err }}, 1000, 4000))
 		})
 	}
