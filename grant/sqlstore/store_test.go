@@ -38,64 +38,35 @@ func TestStore(t *testing.T) {
 // TestUnknown: how each kind of failure of a CAS is evaluated, and whether the
 // CAS is sent again.
 func TestUnknown(t *testing.T) {
-	lost := errors.New("connection reset")
+	const applied, unknown, notSent = history.Applied, history.Unknown, history.NotSent
+	const conflict, deadlock = fakeError("40001"), fakeError("40P01")
+	lost, dead := errors.New("connection reset"), driver.ErrBadConn
+	type answers []error // of the attempts, in order; the last one repeats
 	for _, test := range []struct {
-		name string
-		// fault is called with the number of the attempt, from 1 on.
-		fault func(try int, apply func()) error
-		what  string // CONNECT or UPDATE
-		want  history.Outcome
-		value string // the final value of the key
-		tries int
+		name    string
+		what    string // what is answered
+		answers answers
+		applied int // the attempt that is applied, whatever its answer
+		want    history.Outcome
+		value   string // the final value of the key
+		tries   int
 	}{
-		{"nobody there", func(int, func()) error { return lost }, "CONNECT", history.NotSent, "0", 1},
-		{"lost before it was applied", func(int, func()) error { return lost }, "UPDATE", history.Unknown, "0", 1},
-		{"answer lost", func(_ int, apply func()) error { apply(); return lost }, "UPDATE", history.Unknown, "1", 1},
-		{"serialization", func(int, func()) error { return fakeError("40001") }, "UPDATE", history.NotSent, "0", 1 + maxAgain},
-		{"deadlock", func(int, func()) error { return fakeError("40P01") }, "UPDATE", history.NotSent, "0", 1 + maxAgain},
-		{"serialization, then not", func(try int, _ func()) error {
-			if try < 5 {
-				return fakeError("40001")
-			}
-			return nil
-		}, "UPDATE", history.Applied, "1", 5},
-		{"serialization, and lost", func(try int, apply func()) error {
-			if try < 3 {
-				return fakeError("40001")
-			}
-			apply()
-			return lost
-		}, "UPDATE", history.Unknown, "1", 3},
-		{"waited for a lock", func(int, func()) error { return fakeError("55P03") }, "UPDATE", history.NotSent, "0", 1},
-		{"read only", func(int, func()) error { return fakeError("25006") }, "UPDATE", history.NotSent, "0", 1},
-		{"shut down", func(_ int, apply func()) error { apply(); return fakeError("57P01") }, "UPDATE", history.Unknown, "1", 1},
-		{"disk full", func(int, func()) error { return fakeError("53100") }, "UPDATE", history.Unknown, "0", 1},
-		{"one dead connection", func(try int, _ func()) error {
-			if try == 1 {
-				return driver.ErrBadConn
-			}
-			return nil
-		}, "UPDATE", history.Applied, "1", 2},
-		{"all are dead", func(int, func()) error { return driver.ErrBadConn }, "UPDATE", history.Unknown, "0", 4},
-		{"a driver that is wrong", func(try int, apply func()) error {
-			if try == 1 {
-				apply()
-				return driver.ErrBadConn
-			}
-			return nil
-		}, "UPDATE", history.Unknown, "1", 2},
-		{"refused, after one that was dead", func(try int, _ func()) error {
-			if try == 1 {
-				return driver.ErrBadConn
-			}
-			return fakeError("42501")
-		}, "UPDATE", history.Unknown, "0", 2},
-		{"serialization, after one that was dead", func(try int, _ func()) error {
-			if try == 1 {
-				return driver.ErrBadConn
-			}
-			return fakeError("40001")
-		}, "UPDATE", history.Unknown, "0", 2 + maxAgain},
+		{"nobody there", "CONNECT", answers{lost}, 0, notSent, "0", 1},
+		{"lost before it was applied", "UPDATE", answers{lost}, 0, unknown, "0", 1},
+		{"answer lost", "UPDATE", answers{lost}, 1, unknown, "1", 1},
+		{"conflict", "UPDATE", answers{conflict}, 0, notSent, "0", 1 + maxAgain},
+		{"deadlock", "UPDATE", answers{deadlock}, 0, notSent, "0", 1 + maxAgain},
+		{"conflict, then not", "UPDATE", answers{conflict, conflict, conflict, conflict, nil}, 0, applied, "1", 5},
+		{"conflict, and lost", "UPDATE", answers{conflict, conflict, lost}, 3, unknown, "1", 3},
+		{"waited for a lock", "UPDATE", answers{fakeError("55P03")}, 0, notSent, "0", 1},
+		{"read only", "UPDATE", answers{fakeError("25006")}, 0, notSent, "0", 1},
+		{"shut down", "UPDATE", answers{fakeError("57P01")}, 1, unknown, "1", 1},
+		{"disk full", "UPDATE", answers{fakeError("53100")}, 0, unknown, "0", 1},
+		{"one dead connection", "UPDATE", answers{dead, nil}, 0, applied, "1", 2},
+		{"all are dead", "UPDATE", answers{dead}, 0, unknown, "0", 4},
+		{"a driver that is wrong", "UPDATE", answers{dead, nil}, 1, unknown, "1", 2},
+		{"refused, after one that was dead", "UPDATE", answers{dead, fakeError("42501")}, 0, unknown, "0", 2},
+		{"conflict, after one that was dead", "UPDATE", answers{dead, conflict}, 0, unknown, "0", 2 + maxAgain},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake()
@@ -107,8 +78,10 @@ func TestUnknown(t *testing.T) {
 				if what != test.what {
 					return nil
 				}
-				tries++
-				return test.fault(tries, apply)
+				if tries++; tries == test.applied {
+					apply()
+				}
+				return test.answers[min(tries, len(test.answers))-1]
 			})
 			ok, err := s.CAS(t.Context(), "a", []byte("0"), []byte("1"))
 			f.on(nil)

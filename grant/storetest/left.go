@@ -35,5 +35,6 @@ func testNothingLeft(t *testing.T, su suite) {
 	}
 	for what, call := range calls {
 		left.Nothing(t, what, func() { call(s.ctx) })
+		s.endIfFailed() // it has waited for long
 	}
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/kubetest"
 	"github.com/firnid/firn/internal/test/must"
@@ -34,35 +33,27 @@ import (
 //
 // in server/.
 
-// kinds are the stores to measure, each made anew.
+// kinds are the stores to measure.
 var kinds = []struct {
 	name string
-	open func(b *testing.B) func() grant.Store
+	url  func(b *testing.B) string // of a new one
 }{
-	{"memory", func(*testing.B) func() grant.Store {
-		s := new(memstore.Store)
-		return func() grant.Store { return s }
-	}},
-	{"directory", func(b *testing.B) func() grant.Store {
-		path := b.TempDir()
-		return func() grant.Store {
-			return must.Get(dirstore.Open(b.Context(), path, &dirstore.Options{Create: true, AllowVolatile: true}))(b)
-		}
-	}},
-	{"etcd", func(b *testing.B) func() grant.Store {
-		url := etcdtest.Start(b).URL("scale")
-		return func() grant.Store {
-			return must.Get(stores.Open(b.Context(), url))(b)
-		}
-	}},
-	{"kubernetes", func(b *testing.B) func() grant.Store {
+	{"memory", nil},
+	{"directory", func(b *testing.B) string { return "dir:" + b.TempDir() + "?create=true&volatile=true" }},
+	{"etcd", func(b *testing.B) string { return etcdtest.Start(b).URL("scale") }},
+	{"kubernetes", func(b *testing.B) string {
 		c := kubetest.Start(b)
 		c.Namespace("scale")
-		url := "kubernetes://?kubeconfig=" + c.Kubeconfig("", "scale", "")
-		return func() grant.Store {
-			return must.Get(stores.Open(b.Context(), url))(b)
-		}
+		return "kubernetes://?kubeconfig=" + c.Kubeconfig("", "scale", "")
 	}},
+}
+
+// openNew opens a store of a kind, anew.
+func openNew(b *testing.B, url func(b *testing.B) string) grant.Store {
+	if url == nil {
+		return new(memstore.Store)
+	}
+	return must.Get(stores.Open(b.Context(), url(b)))(b)
 }
 
 // cpu is what this process has used of processors, and, where there is a /proc,
@@ -105,7 +96,7 @@ func BenchmarkSequencers(b *testing.B) {
 	}
 	for _, kind := range kinds {
 		b.Run(kind.name, func(b *testing.B) {
-			store := kind.open(b)()
+			store := openNew(b, kind.url)
 			defer store.Close()
 			before, begin := memory(), time.Now()
 			for i := range sequencers {
@@ -126,7 +117,7 @@ func BenchmarkStore(b *testing.B) {
 	const records, goroutines = 1024, 64
 	for _, kind := range kinds {
 		b.Run(kind.name, func(b *testing.B) {
-			s := kind.open(b)()
+			s := openNew(b, kind.url)
 			defer s.Close()
 			key := func(n int) string { return fmt.Sprintf("v1/orders/n/%04d", n) }
 			value := func(n int) []byte { return fmt.Appendf(nil, "%0230d", n) }
