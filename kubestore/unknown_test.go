@@ -67,13 +67,10 @@ func TestErrorClasses(t *testing.T) {
 	n := 0
 	for _, class := range classes {
 		for cutName, cut := range cuts {
-			for _, what := range []string{"create", "replace"} {
+			for _, old := range []string{"", "old"} {
 				n++
 				key := fmt.Sprintf("k/%d", n)
-				name := class.name + " " + cutName + " " + what
-				old := ""
-				if what == "replace" {
-					old = "old"
+				if old != "" {
 					calls.CAS(t, direct, key, "", old)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +96,8 @@ func TestErrorClasses(t *testing.T) {
 					want = history.NotSent
 				}
 				if got, sent := history.OutcomeOf(ok, err), p.writes.Load()-before; got != want || sent != 1 {
-					t.Errorf("%s: CAS = %v, %v, and was sent %d times, want it %v, and sent once", name, ok, err, sent, want)
+					t.Errorf("%s %s: CAS from %q = %v, %v, and was sent %d times, want it %v, and sent once",
+						class.name, cutName, old, ok, err, sent, want)
 				}
 				results[want]++
 				calls.CAS(t, s, key, string(must.Get(s.Get(t.Context(), key))(t)), "settled")
@@ -113,28 +111,22 @@ func TestErrorClasses(t *testing.T) {
 // second answer, which is a conflict with the first.
 func TestRepeatedWrite(t *testing.T) {
 	_, p, _, s, direct := proxied(t)
-	for _, between := range []string{"", "replaced", "replaced twice", "back to what it was"} {
-		for _, what := range []string{"create", "replace"} {
-			key := "k/" + what + strings.ReplaceAll(between, " ", "-")
-			old := ""
-			if what == "replace" {
-				old = "old"
+	for i, between := range [][]string{{}, {"x"}, {"x", "y"}, {"old"}} { // the values in between
+		for _, old := range []string{"", "old"} {
+			key := fmt.Sprintf("k/%d%s", i, old)
+			if old != "" {
 				calls.CAS(t, direct, key, "", old)
 			}
 			p.setWrites(func(w http.ResponseWriter, _ *http.Request, pass func() passed) {
 				pass()
-				switch between {
-				case "replaced":
-					calls.CAS(t, direct, key, "new", "x")
-				case "replaced twice":
-					calls.CAS(t, direct, key, "new", "x")
-					calls.CAS(t, direct, key, "x", "y")
-				case "back to what it was":
-					calls.CAS(t, direct, key, "new", "old")
+				last := "new"
+				for _, value := range between {
+					calls.CAS(t, direct, key, last, value)
+					last = value
 				}
 				a := pass()
 				if a.code != http.StatusConflict {
-					t.Errorf("%s, %s: the copy is answered %d, want 409", what, between, a.code)
+					t.Errorf("from %q, then %q: the copy is answered %d, want 409", old, between, a.code)
 				}
 				a.to(w)
 			})
@@ -150,7 +142,7 @@ func TestNotApplied(t *testing.T) {
 	c, p, namespace, s, direct := proxied(t)
 	lease := func(key string) string {
 		name, _ := nameOf("firn", key)
-		return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/" + name
+		return fmt.Sprintf(leasesPath, namespace) + name
 	}
 	patch := func(key, body string) {
 		t.Helper()
