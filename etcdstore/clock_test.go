@@ -92,11 +92,15 @@ func TestTimeIsAHint(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
+	redirect := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) }
+	otherPage := func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTeapot) }
+	noDate := func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil }
+	noTime := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", "yesterday") }
 	for name, tt := range map[string]struct{ endpoint, words string }{
-		"redirect":   {serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) }), "302 Found"},
-		"other page": {serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTeapot) }), "418"},
-		"no date":    {serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil }), "Date"},
-		"no time":    {serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", "yesterday") }), "Date"},
+		"redirect":   {serve(t, redirect), "302 Found"},
+		"other page": {serve(t, otherPage), "418"},
+		"no date":    {serve(t, noDate), "Date"},
+		"no time":    {serve(t, noTime), "Date"},
 		"no HTTP":    {"http://" + binary.Addr().String(), "malformed HTTP"},
 		"dead":       {"http://" + proc.FreeAddress(t), "connection refused"},
 	} {

@@ -43,7 +43,8 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 		id, _, errLineage := s.Lineage(t.Context())
 		must.Do(t, errors.Join(errMany, errLineage))
 		if string(many[0]) != value || many[1] != nil || len(keys) != 1 || listed["a"] != value || id != identity {
-			t.Fatalf("after %d CAS: GetMany %q, List %q, Lineage %s, want %s of %s", n, many, listed, id, value, identity)
+			t.Fatalf("after %d CAS: GetMany %q, List %q, Lineage %s, want %s of %s",
+				n, many, listed, id, value, identity)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

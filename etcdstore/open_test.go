@@ -89,7 +89,8 @@ func TestAuth(t *testing.T) {
 	check(c.AuthEnable(ctx))
 
 	as := func(user, password, prefix string) Options {
-		return Options{Endpoints: []string{e.endpoint}, Username: user, Password: password, Prefix: prefix, Timeout: 3 * time.Second}
+		return Options{Endpoints: []string{e.endpoint}, Username: user, Password: password, Prefix: prefix,
+			Timeout: 3 * time.Second}
 	}
 	for _, tt := range []struct{ user, password, prefix, want string }{
 		{"", "", "", "user name is empty"},

@@ -103,7 +103,8 @@ func TestListOfSeveralPages(t *testing.T) {
 		return true
 	}))
 	if !slices.Equal(got, append(keys, "k/last")) {
-		t.Errorf("List during compactions yields %d keys, sorted %v, want %d, sorted", len(got), slices.IsSorted(got), len(keys)+1)
+		t.Errorf("List during compactions yields %d keys, sorted %v, want %d, sorted",
+			len(got), slices.IsSorted(got), len(keys)+1)
 	}
 }
 

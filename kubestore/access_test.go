@@ -249,7 +249,8 @@ func TestAdmissionPolicy(t *testing.T) {
 	if code/100 != 2 {
 		t.Errorf("delete as the controller manager in a namespace that is being deleted: %d %s, want success", code, text)
 	}
-	cleaner := []string{"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}
+	cleaner := []string{"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccounts",
+		"system:serviceaccounts:kube-system", "system:authenticated"}
 	if code, text := c.Do("DELETE", path, "", cleaner...); code/100 != 2 {
 		t.Errorf("delete all as the namespace controller: %d %s, want success", code, text)
 	}

@@ -100,7 +100,8 @@ func TestDescribed(t *testing.T) {
 	namespace := newNamespace(t, c)
 	s := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, ""), Prefix: "prod/eu"})
 	record := func(state string, until int64) string {
-		return fmt.Sprintf(`{"v":3,"nonce":"b7e2905d1c4f86a3370e1d92c85fa6b4","owner":"d41f0a6738be52c99e07ab135c64f820","until":%d,"wall":1795132800000,"state":%q,"host":"ids-7f9c"}`, until, state)
+		return fmt.Sprintf(`{"v":3,"nonce":"b7e2905d1c4f86a3370e1d92c85fa6b4","owner":"d41f0a6738be52c99e07ab135c64f820",`+
+			`"until":%d,"wall":1795132800000,"state":%q,"host":"ids-7f9c"}`, until, state)
 	}
 	last := ""
 	for _, tt := range []struct{ value, want string }{

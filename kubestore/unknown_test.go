@@ -104,7 +104,8 @@ func TestErrorClasses(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("report: kubernetes store: %d writes with %d kinds of errors at %d cuts: %d unknown, %d certainly not sent", n, len(classes), len(cuts), results[history.Unknown], results[history.NotSent])
+	t.Logf("report: kubernetes store: %d writes with %d kinds of errors at %d cuts: %d unknown, %d certainly not sent",
+		n, len(classes), len(cuts), results[history.Unknown], results[history.NotSent])
 }
 
 // TestRepeatedWrite: a load balancer sends a write twice, and returns the
@@ -160,8 +161,11 @@ func TestNotApplied(t *testing.T) {
 		"replaced by another":       {"old", func(key string) { calls.CAS(t, direct, key, "old", "x") }, false},
 		"replaced alike by another": {"old", func(key string) { calls.CAS(t, direct, key, "old", "new") }, false},
 		"deleted":                   {"old", func(key string) { c.Must("DELETE", lease(key), "") }, false},
-		"deleted and created":       {"old", func(key string) { c.Must("DELETE", lease(key), ""); calls.CAS(t, direct, key, "", "old") }, false},
-		"a label of another":        {"old", func(key string) { patch(key, `{"metadata":{"labels":{"team":"a"}}}`) }, true},
+		"deleted and created": {"old", func(key string) {
+			c.Must("DELETE", lease(key), "")
+			calls.CAS(t, direct, key, "", "old")
+		}, false},
+		"a label of another": {"old", func(key string) { patch(key, `{"metadata":{"labels":{"team":"a"}}}`) }, true},
 		"an annotation, and another one": {"old", func(key string) {
 			patch(key, `{"metadata":{"annotations":{"a":"1"}}}`)
 			patch(key, `{"metadata":{"annotations":{"a":"2"}}}`)

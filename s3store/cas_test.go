@@ -86,8 +86,8 @@ func TestOutcomes(t *testing.T) {
 				armed.Store(true)
 				ok, err := s.CAS(t.Context(), "a", []byte(old), []byte("next"))
 				if got := history.OutcomeOf(ok, err); got != want || puts.Load() != 1 {
-					t.Errorf("CAS from %q, answer %d %s, and the value %s: %v, %v, after %d requests; want %v after 1", old,
-						c.status, c.code, then, got, err, puts.Load(), want)
+					t.Errorf("CAS from %q, answer %d %s, and the value %s: %v, %v, after %d requests; want %v after 1",
+						old, c.status, c.code, then, got, err, puts.Load(), want)
 				}
 				for _, secret := range []string{"Signature=", "Credential=", "testsecret"} {
 					if err != nil && strings.Contains(err.Error(), secret) {

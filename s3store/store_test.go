@@ -360,7 +360,8 @@ func TestInOrder(t *testing.T) {
 	s := unprobed(t, o)
 	other = unprobed(t, o)
 	calls.Fill(t, s, []string{"first", "second"})
-	if got, err := s.GetMany(t.Context(), []string{"first", "second"}); err != nil || string(got[0])+string(got[1]) != "11" {
+	got, err := s.GetMany(t.Context(), []string{"first", "second"})
+	if err != nil || string(got[0])+string(got[1]) != "11" {
 		t.Errorf("GetMany = %q, %v, want 1 and 1", got, err)
 	}
 }

@@ -61,7 +61,8 @@ func testHistories(t *testing.T, su suite) {
 		for w := range workers {
 			seed := rng.Uint64()
 			wg.Go(func() {
-				r := recorder{stores[w%len(stores)], &moment, fmt.Sprintf("worker %d", w), rand.New(rand.NewPCG(seed, 0)), key, values}
+				rng := rand.New(rand.NewPCG(seed, 0))
+				r := recorder{stores[w%len(stores)], &moment, fmt.Sprintf("worker %d", w), rng, key, values}
 				all[w] = r.record(string(value), calls)
 			})
 		}

@@ -189,7 +189,7 @@ func checkConfig(t *testing.T, text string) {
 	data := must.Get(yaml.Marshal(v))(t)
 	file := filepath.Join(t.TempDir(), "firn.yaml")
 	must.Do(t, os.WriteFile(file, data, 0o644))
-	if out, err := exec.CommandContext(context.Background(), program, "config", "check", file).CombinedOutput(); err != nil {
+	if out, err := exec.Command(program, "config", "check", file).CombinedOutput(); err != nil {
 		t.Errorf("firn config check: %v\n%s\n%s", err, out, data)
 	}
 }
@@ -220,18 +220,20 @@ func TestChart(t *testing.T) {
 			}
 			scheme := map[bool]string{true: "HTTPS", false: "HTTP"}[secured]
 			selector := at(deployment, "spec", "selector", "matchLabels")
+			all, container := kinds(objects), at(pod, "containers", 0)
+			warned := strings.Contains(notes, "every pod that reaches the service is an administrator")
 			for what, c := range map[string]struct{ got, want any }{
-				"makes a role":                         {slices.Contains(kinds(objects), "Role"), leases && name != "little"},
-				"makes a NetworkPolicy":                {slices.Contains(kinds(objects), "NetworkPolicy"), secured || name == "much"},
-				"notes say what helm uninstall keeps":  {strings.Contains(notes, "helm uninstall\" keeps"), leases},
-				"notes warn that it is not secured":    {strings.Contains(notes, "every pod that reaches the service is an administrator"), !secured},
-				"insecure":                             {strings.Contains(config, "insecure: true"), !secured},
-				"service account":                      {at(pod, "serviceAccountName"), account},
-				"grace period":                         {fmt.Sprint(at(pod, "terminationGracePeriodSeconds")), grace},
-				"scheme of the liveness probe":         {at(pod, "containers", 0, "livenessProbe", "httpGet", "scheme"), scheme},
-				"scheme of the readiness probe":        {at(pod, "containers", 0, "readinessProbe", "httpGet", "scheme"), scheme},
-				"selector of the service":              {at(one(t, objects, "Service"), "spec", "selector"), selector},
-				"selector of the topology constraints": {at(pod, "topologySpreadConstraints", 0, "labelSelector", "matchLabels"), selector},
+				"makes a role":                        {slices.Contains(all, "Role"), leases && name != "little"},
+				"makes a NetworkPolicy":               {slices.Contains(all, "NetworkPolicy"), secured || name == "much"},
+				"notes say what helm uninstall keeps": {strings.Contains(notes, "helm uninstall\" keeps"), leases},
+				"notes warn that it is not secured":   {warned, !secured},
+				"insecure":                            {strings.Contains(config, "insecure: true"), !secured},
+				"service account":                     {at(pod, "serviceAccountName"), account},
+				"grace period":                        {fmt.Sprint(at(pod, "terminationGracePeriodSeconds")), grace},
+				"scheme of the liveness probe":        {at(container, "livenessProbe", "httpGet", "scheme"), scheme},
+				"scheme of the readiness probe":       {at(container, "readinessProbe", "httpGet", "scheme"), scheme},
+				"selector of the service":             {at(one(t, objects, "Service"), "spec", "selector"), selector},
+				"selector of the topology":            {at(pod, "topologySpreadConstraints", 0, "labelSelector", "matchLabels"), selector},
 			} {
 				if !reflect.DeepEqual(c.got, c.want) {
 					t.Errorf("%s: %v, want %v", what, c.got, c.want)
