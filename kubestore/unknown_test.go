@@ -228,7 +228,7 @@ func TestUnchangedPut(t *testing.T) {
 		a.to(w)
 		return true
 	})
-	calls.Unknown(t, s, "k", "old", "new")
+	calls.Unknown(t, s, "k", "old", "new", "another write")
 	p.set(nil)
 	calls.Get(t, s, "k", "old")
 }

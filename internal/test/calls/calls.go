@@ -1,6 +1,7 @@
 // Package calls makes calls of a grant.Store for tests, and fails the test if
-// they do not end as they must. All but Damaged may be called in any goroutine,
-// because they do not end the test. A value of "" means that the key is absent.
+// they do not end as they must. All functions but Damaged and Watch may be
+// called in any goroutine, because they do not end the test. A value of ""
+// means that the key is absent.
 package calls
 
 import (
