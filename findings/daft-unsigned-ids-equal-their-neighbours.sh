@@ -7,9 +7,9 @@
 #   ID, and a join of a uint64 with an int64 column pairs equal IDs.
 # Behaviour: an int in Python is an int64, and the common type of int64 and
 #   uint64 is float64. The column is compared as doubles: == finds the
-#   neighbours too, > misses the next ones, is_in and join pair different IDs,
-#   and a difference is 0.0. With the literal cast to uint64 each of them is
-#   exact, and with int64 on both sides.
+#   neighbours too, > misses the next ones, is_in and join pair different IDs.
+#   With the literal cast to uint64 == is exact, and with int64 on both sides
+#   all of them are.
 # Seen 2026-11-30: of the neighbours n-1, n, n+1, == n finds three as uint64,
 #   one as int64; a join of 3 with 3 IDs has 9 rows.
 set -eu

@@ -4,8 +4,8 @@
 #
 # Package: github.com/serialx/hashring
 #   v0.0.0-20200727003509-22c0c7ab6b1b (Go).
-# Guess: the README says "the same algorithm as libketama", which gives a node
-#   160 points: with 4 nodes, each gets a quarter of the IDs, more or less.
+# Guess: the README promises the algorithm of libketama, which gives a node 160
+#   points: with 4 nodes, each gets a quarter of the IDs, more or less.
 # Behaviour: New makes as many points as the weight of a node, and the weight
 #   is 1. With 4 nodes there are 4 points, and the share of a node is the
 #   distance between two hashes. Equal weights of 160 in NewWithWeights make it

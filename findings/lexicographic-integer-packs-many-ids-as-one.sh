@@ -2,10 +2,9 @@
 # lexicographic-integer: integers of 45 bits and more have one key for many, and
 # are read back as another one.
 #
-# Package: lexicographic-integer 1.1.0 (npm), "lexicographic string keys for
-#   positive integers".
-# Guess: every integer below 2^53 has its own key, in the order of the numbers;
-#   the README packs numbers up to Number.MAX_VALUE.
+# Package: lexicographic-integer 1.1.0 (npm).
+# Guess: every integer below 2^53 has its own key, in the order of the numbers.
+#   The README packs larger ones, up to Number.MAX_VALUE.
 # Behaviour: a key has 44 significant bits. From 2^44 on neighbours have one
 #   key, at 2^50 128 numbers in a row; unpack gives the smallest of them. What
 #   is stored under the key of one ID replaces what is stored under another.

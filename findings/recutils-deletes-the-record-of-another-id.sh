@@ -8,11 +8,10 @@
 #   numbers, and %auto continues after the largest.
 # Behaviour: in an expression, fields and numbers become 32-bit ints. IDs with
 #   equal low bits are equal, and an ID of today is positive or negative by
-#   chance. %auto calculates with these too: after an ID of 63 bits whose low
-#   part is negative comes 0, and after 2147483647 comes -2147483648.
-# Seen 2026-11-30: Id = n finds the records of n and of n + 2^32, and recdel with
-#   it deletes both; Id < 0 finds them too, Id > 1000 does not. recins gives the
-#   next record the Id 0.
+#   chance. %auto calculates with these too.
+# Seen 2026-11-30: Id = n finds the records of n and of n + 2^32, and recdel
+#   with it deletes both; Id < 0 finds them too, Id > 1000 does not. recins
+#   gives the next record the Id 0, and -2147483648 after 2147483647.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -48,6 +47,9 @@ done
 cp orders.rec more.rec
 recins -t Order -f Item -v bowl more.rec
 echo "next Id: $(recsel -t Order -q bowl -P Id more.rec)"
+sed '/1179183317777423367/,$d; s/1179183313482456071/2147483647/' orders.rec >last.rec
+recins -t Order -f Item -v bowl last.rec
+echo "next Id after $(recsel -t Order -q cup -P Id last.rec): $(recsel -t Order -q bowl -P Id last.rec)"
 recdel -t Order -e 'Id = 1179183313482456071' orders.rec
 echo "records left after recdel: $(recsel -t Order -c orders.rec)"
 EOF
@@ -57,6 +59,7 @@ Id = 1179183313482456071: cup pot
 Id > 1000: 
 Id < 0: cup pot
 next Id: 0
+next Id after 2147483647: -2147483648
 records left after recdel: 0
 EOF
 

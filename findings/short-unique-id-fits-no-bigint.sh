@@ -3,13 +3,13 @@
 # those of all later calls.
 #
 # Package: short-unique-id 0.3.0 (PyPI).
-# Guess: get_next_snowflake_id() is a 64-bit int that "fits in BIGINT", as the
-#   README says; mult, the ticks of a second, is for the ID of this call. IDs
-#   ascend, and the short texts sort like them.
+# Guess: get_next_snowflake_id() is an int of 64 bits for a bigint column, as
+#   the README says; mult, the ticks of a second, is for the ID of this call.
+#   IDs ascend, and the short texts sort like them.
 # Behaviour: the time in ticks of 0.1 ms since 2020 needs 41 bits, and 29 bits
 #   of worker and sequence follow. mult stays set for the process: after a
 #   call with mult=1000, which counts milliseconds, the following IDs are a
-#   tenth of the ones before, and so are older in every order.
+#   tenth of the earlier ones and sort before them.
 # Seen 2026-11-30: 70 bits; with mult=1000, 67 bits, and the next ID without it
 #   is smaller than the first, in text too.
 set -eu
