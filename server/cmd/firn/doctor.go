@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,9 +41,9 @@ const doctorLimit = time.Minute
 func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
 	defer cancel()
-	listen := append(slices.Clone(s.listen), s.listenOnly[:]...)
-	listen = slices.DeleteFunc(listen, func(text string) bool { return text == "" })
-	c := doctor.Config{Version: buildOf().Version, Connections: s.MaxConns, Now: a.now, Listen: listen}
+	endpoints, wrong := s.check(true) // as serve does when it starts
+	wrong = append(wrong, s.checkFiles()...)
+	c := doctor.Config{Version: buildOf().Version, Connections: s.MaxConns, Now: a.now, Listen: textsOf(endpoints)}
 	if s.store != "" {
 		if err := checkStoreURL("store", s.store); err != nil {
 			return err
@@ -75,8 +74,6 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		}
 	}
 	c.StoreHint, c.OtherHint = hintOf(c.StoreError), hintOf(c.OtherError)
-	_, wrong := s.check(true) // as serve does when it starts
-	wrong = append(wrong, s.checkFiles()...)
 	if c.Forward.URLs = s.ForwardTo; len(wrong) == 0 {
 		if s.opened.forwardToken != nil {
 			c.Forward.Token = s.opened.forwardToken.Get

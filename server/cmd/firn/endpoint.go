@@ -19,6 +19,7 @@ type endpoint struct {
 	text     string // as given
 	flag     string
 	address  *net.TCPAddr
+	scheme   string      // of HTTP
 	path     string      // of a socket in the file system, if there is no address
 	mode     fs.FileMode // mode of the socket
 	only     []listen.Protocol
@@ -28,8 +29,12 @@ type endpoint struct {
 // endpoints resolves the addresses. It runs before listening, so that no wrong
 // address is ever open.
 func (s *serveCmd) endpoints() (all []*endpoint, wrong faults) {
+	scheme := "http"
+	if !s.TLS.IsZero() {
+		scheme = "https"
+	}
 	add := func(flag, text string, only ...listen.Protocol) {
-		p := &endpoint{flag: flag, text: text, only: only}
+		p := &endpoint{flag: flag, text: text, only: only, scheme: scheme}
 		all = append(all, p)
 		if err := p.resolve(s); err != nil {
 			wrong.addError(flag, text, err)
@@ -70,13 +75,13 @@ func (p *endpoint) resolve(s *serveCmd) error {
 		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%w", textfmt.Cause(err))
 	}
 	p.address = address
-	guarded := s.tls.Cert != "" && (s.TokenFile != "" || s.tls.Require)
+	guarded := s.TLS.Cert != "" && (s.TokenFile != "" || s.TLS.Require)
 	if guarded || address.IP.IsLoopback() || s.insecure {
 		return nil
 	}
 	lacks := "there are neither TLS nor tokens"
 	switch {
-	case s.tls.Cert != "":
+	case s.TLS.Cert != "":
 		lacks = "clients are not authenticated: add --tokens, or --client-ca and --require-client-cert"
 	case s.TokenFile != "":
 		lacks = "tokens would be sent unencrypted: add --tls-cert and --tls-key"
@@ -84,6 +89,17 @@ func (p *endpoint) resolve(s *serveCmd) error {
 	return misuse(fmt.Sprintf("use --listen %s, or --insecure if only trusted programs can reach it",
 		netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(address.Port))),
 		"other machines can reach this address, and %s", lacks)
+}
+
+// textsOf returns the addresses as they were given; the fault of an empty one
+// has been reported.
+func textsOf(endpoints []*endpoint) (all []string) {
+	for _, p := range endpoints {
+		if p.text != "" {
+			all = append(all, p.text)
+		}
+	}
+	return all
 }
 
 // open starts listening.
@@ -114,10 +130,11 @@ func (p *endpoint) open() error {
 }
 
 // url returns the URL of the endpoint for programs on this machine.
-func (p *endpoint) url(scheme string) string {
+func (p *endpoint) url() string {
 	if p.address == nil {
 		return p.text
 	}
+	scheme := p.scheme
 	if len(p.only) == 1 && p.only[0] != listen.HTTP {
 		scheme = map[listen.Protocol]string{listen.RESP: "redis", listen.GRPC: "grpc"}[p.only[0]]
 	}

@@ -19,7 +19,7 @@ func wantRefused(t *testing.T, file, want string) {
 	t.Helper()
 	for name, s := range map[string]*serveCmd{
 		"tokens":        {Config: server.Config{TokenFile: file}},
-		"tls-cert":      {tls: tlsconf.Files{Cert: file, Key: file}},
+		"tls-cert":      {Config: server.Config{TLS: tlsconf.Files{Cert: file, Key: file}}},
 		"forward-token": {Config: server.Config{ForwardTokenFile: file}},
 	} {
 		if err := s.checkFiles().error(nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -22,7 +22,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/internal/operate/issued"
@@ -52,9 +51,8 @@ type serveCmd struct {
 
 	listen           []string
 	listenOnly       [3]string // addresses for only HTTP, gRPC and RESP
-	tls              tlsconf.Files
-	veilKeysPath     string // path of the file
-	issueLogPath     string // path of the file, or stdout
+	veilKeysPath     string    // path of the file
+	issueLogPath     string    // path of the file, or stdout
 	opened           openedFiles
 	badLayout        bool // the given layout could not be read
 	store            string
@@ -110,10 +108,10 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.StringVar(&s.listenOnly[0], "listen-http", "", "`ADDRESS` to listen on for HTTP only")
 	f.StringVar(&s.listenOnly[1], "listen-grpc", "", "`ADDRESS` to listen on for gRPC only")
 	f.StringVar(&s.listenOnly[2], "listen-resp", "", "`ADDRESS` to listen on for RESP only")
-	f.StringVar(&s.tls.Cert, "tls-cert", "", "PEM `FILE` with the server's certificate")
-	f.StringVar(&s.tls.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
-	f.StringVar(&s.tls.ClientCA, "client-ca", "", "PEM `FILE` with the authorities of client certificates")
-	f.BoolVar(&s.tls.Require, "require-client-cert", false,
+	f.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with the server's certificate")
+	f.StringVar(&s.TLS.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
+	f.StringVar(&s.TLS.ClientCA, "client-ca", "", "PEM `FILE` with the authorities of client certificates")
+	f.BoolVar(&s.TLS.Require, "require-client-cert", false,
 		"refuse clients without a certificate signed by --client-ca")
 	f.StringVar(&s.TokenFile, "tokens", "", "`FILE` with the permissions of tokens and certificates")
 	f.StringVar(&s.Advertise, "advertise", "",
@@ -188,14 +186,10 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	c.Tracing = traces
 	if s.issueLogPath != "" {
 		name, _ := os.Hostname()
-		name = strings.TrimSpace(name + " " + strings.Join(append(slices.Clone(s.listen), s.listenOnly[:]...), " "))
+		name += " " + strings.Join(textsOf(endpoints), " ")
 		if c.IssueLog, err = issued.Open(s.issueLogPath, a.stdout.Writer, cmp.Or(s.Advertise, name), log); err != nil {
 			return failed("", "issue log: %w", err)
 		}
-	}
-	scheme := "http"
-	if c.TLS != nil {
-		scheme = "https"
 	}
 	srv, err := server.New(c)
 	if err != nil {
@@ -219,7 +213,7 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	// After the first signal, a second one ends the program at once.
 	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	defer reset()
-	if err := s.serve(ctx, a, log, srv, scheme, endpoints, hup); err != nil {
+	if err := s.serve(ctx, a, log, srv, endpoints, hup); err != nil {
 		return err
 	}
 	if refused, ok := errors.AsType[*exitError](context.Cause(ctx)); ok { // by a store that the server waited for
@@ -230,8 +224,11 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 }
 
 // staticConfig returns the source of IDs without a store.
-func (s *serveCmd) staticConfig(node uint64) *service.StaticBackendConfig {
-	c := &service.StaticBackendConfig{Layout: s.Sequencers.Layout, Node: node}
+func (s *serveCmd) staticConfig() *service.StaticBackendConfig {
+	c := &service.StaticBackendConfig{Layout: s.Sequencers.Layout}
+	if only := s.Sequencers.Nodes; only != nil {
+		c.Node = only.Lo
+	}
 	if ahead := s.Sequencers.MaxAhead; ahead != nil {
 		c.Options = &firn.Options{MaxAhead: *ahead}
 	}
@@ -250,16 +247,6 @@ func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, f
 	c.RESPRefuseUnsafe, c.VeilKeys = s.respIntegers == refuseUnsafe, s.opened.veilKeys
 	c.Version, c.Logger = version, log
 	form.WarnOfReaders(s.veilKeysPath, func(text string) { log.Warn(text) })
-	if s.tls != (tlsconf.Files{}) {
-		c.TLS = &s.tls
-	}
-	node := uint64(0)
-	if s.node != "" {
-		if node, err = readNode(c.Sequencers.Layout, s.node, s.allowLocal); err != nil {
-			return c, err
-		}
-		c.Sequencers.Nodes = &grant.NodeRange{Lo: node, Hi: node}
-	}
 	if s.isStatic() {
 		log.Warn("static node ID: another server with the same one makes the same IDs",
 			"node", s.node, "hint", "give each its own --node, or share a --store")
@@ -270,7 +257,7 @@ func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, f
 			log.Warn("static node ID: ignoring the templates of the configuration file",
 				"hint", "add --store to use their layouts, prefixes and other settings")
 		}
-		c.Static = s.staticConfig(node)
+		c.Static = s.staticConfig()
 		return c, nil
 	}
 	c.Sequencers.Now, c.Sequencers.MustExist, c.Template = a.clock, !s.createOnFirstUse, s.template
@@ -297,7 +284,7 @@ func (s *serveCmd) serverConfig(ctx context.Context, a *app, log *slog.Logger, f
 
 // serve answers requests until ctx is done, and then finishes those in
 // progress. A signal from hup reloads files.
-func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server, scheme string,
+func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server,
 	endpoints []*endpoint, hup <-chan os.Signal) error {
 	listeners := make([]server.Listener, len(endpoints))
 	for i, p := range endpoints {
@@ -307,9 +294,9 @@ func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *ser
 	var failure error
 	ended := make(chan struct{})
 	go func() { failure = srv.Serve(listeners...); close(ended) }()
-	s.greet(a, log, scheme, endpoints)
+	s.greet(a, log, endpoints)
 	notifier := systemd.NotifierFrom(a.getenv, log)
-	notifier.Ready(endpoints[0].url(scheme))
+	notifier.Ready(endpoints[0].url())
 	alive, dead := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	background.Go(func() { notifier.PingWatchdog(alive) })
@@ -385,7 +372,7 @@ func (s *serveCmd) reloadOnSignal(ctx context.Context, hup <-chan os.Signal, log
 }
 
 // greet reports where the server listens.
-func (s *serveCmd) greet(a *app, log *slog.Logger, scheme string, endpoints []*endpoint) {
+func (s *serveCmd) greet(a *app, log *slog.Logger, endpoints []*endpoint) {
 	if s.insecure {
 		log.Warn("insecure: anyone who can reach this address can take IDs and read other clients' traffic")
 	}
@@ -395,9 +382,9 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, scheme string, endpoints []*e
 		source, name = "store", stores.Redact(url)
 	}
 	for _, p := range endpoints {
-		log.Info("serving", "url", p.url(scheme), "layout", s.Sequencers.Layout.String(), source, name)
+		log.Info("serving", "url", p.url(), "layout", s.Sequencers.Layout.String(), source, name)
 	}
-	url := endpoints[0].url(scheme)
+	url := endpoints[0].url()
 	if !isTerminal(a.stderr) || !strings.HasPrefix(url, "http") {
 		return
 	}

@@ -196,7 +196,7 @@ func servePipes(t *testing.T, s *serveCmd) (listener *nettest.Pipes, stderr *net
 	ctx, stop := context.WithCancel(t.Context())
 	listener, ended = nettest.NewPipes(), make(chan error, 1)
 	go func() {
-		ended <- s.serve(ctx, a, log, srv, "http", []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}}, nil)
+		ended <- s.serve(ctx, a, log, srv, []*endpoint{{text: "pipes", scheme: "http", address: new(net.TCPAddr), listener: listener}}, nil)
 	}()
 	return listener, stderr, stop, ended
 }

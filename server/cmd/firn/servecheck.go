@@ -79,25 +79,24 @@ func (s *serveCmd) checkValues() (all faults) {
 	return append(all, s.checkLimits()...)
 }
 
-// checkNodes checks node IDs and max-ahead against the layouts of the server
-// and, if these are valid, of its templates.
+// checkNodes sets the range of --node, and checks node IDs and max-ahead against
+// the layouts of the server and, if these are valid, of its templates.
 func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	layout, nodes := s.Sequencers.Layout, s.Sequencers.Nodes
 	if s.badLayout {
 		return nil // reported already
 	}
-	node := uint64(0)
 	kind, name, _ := strings.Cut(s.node, ":")
 	ofMachine := kind == "hostname" || kind == "if" || kind == "env" && name != ""
 	switch {
 	case s.node != "" && nodes != nil:
 		all.add("nodes", "", "", "either --node or --nodes, not both")
 	case s.node != "" && (lookUp || !ofMachine):
-		var err error
-		if node, err = readNode(layout, s.node, s.allowLocal); err != nil {
+		node, err := readNode(layout, s.node, s.allowLocal)
+		if err != nil {
 			all.addError("node", s.node, err)
 		}
-		nodes = &grant.NodeRange{Lo: node, Hi: node}
+		s.Sequencers.Nodes = &grant.NodeRange{Lo: node, Hi: node}
 	case nodes != nil:
 		if err := nodes.Check(layout); err != nil {
 			all.addError("nodes", nodes.String(), err)
@@ -105,7 +104,7 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	}
 	var err error
 	if s.isStatic() {
-		_, err = service.NewStaticBackend(*s.staticConfig(node))
+		_, err = service.NewStaticBackend(*s.staticConfig())
 	} else {
 		err = grant.DefaultConfig(nil, layout, s.Sequencers.MaxAhead).Check()
 	}
@@ -118,9 +117,7 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 		all.addError("layout", layout.String(), err)
 	}
 	if f := s.file.Load(); f != nil && len(all) == 0 {
-		c := s.Sequencers
-		c.Nodes = nodes
-		for _, err := range f.Check(c, time.Now()) {
+		for _, err := range f.Check(s.Sequencers, time.Now()) {
 			all.addError("", "", err)
 		}
 	}
@@ -171,12 +168,12 @@ func (s *serveCmd) checkFiles() (all faults) {
 			all = append(all, &exitError{code: exitFailed, err: err, hint: hint, flag: flag})
 		}
 	}
-	if s.tls != (tlsconf.Files{}) {
-		if err = s.tls.Check(); err != nil {
+	if !s.TLS.IsZero() {
+		if err = s.TLS.Check(); err != nil {
 			all.add("tls-cert", "", "give --tls-cert and --tls-key, and --client-ca with --require-client-cert",
 				"%w", err)
 		} else {
-			s.opened.certificates, err = tlsconf.Load(s.tls, nil)
+			s.opened.certificates, err = tlsconf.Load(s.TLS, nil)
 			check("tls-cert", "--tls-cert, --tls-key and --client-ca must be PEM files")
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // store.
 func (s *Server) describe(listeners []Listener) func() members.Server {
 	m := members.Server{Version: s.config.Version, Started: time.Now().UTC().Truncate(time.Millisecond),
-		TLS: s.config.TLS != nil}
+		TLS: !s.config.TLS.IsZero()}
 	m.Host, _ = os.Hostname()
 	m.Address = cmp.Or(s.config.Advertise, addressOf(listeners, m.Host))
 	return func() members.Server {

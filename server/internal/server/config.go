@@ -66,9 +66,9 @@ type Config struct {
 	// more. The Server reads the file again when it changes.
 	TokenFile string
 
-	// TLS encrypts connections; nil means plain text. The Server reads the
+	// TLS encrypts connections; zero means plain text. The Server reads the
 	// files again when they change.
-	TLS *tlsconf.Files
+	TLS tlsconf.Files
 
 	// Hosts are host names for which HTTP requests are answered in addition, by
 	// a server without TokenFile and TLS. It answers only localhost,

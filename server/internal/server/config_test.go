@@ -308,7 +308,7 @@ func testMember(t *testing.T) {
 	dir := t.TempDir()
 	nettest.Certificates(t, dir)
 	s, _ := served(t, Config{Store: new(memstore.Store), Version: "v5.4", Advertise: "ids.example:54",
-		TLS: &tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key")}})
+		TLS: tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key")}})
 	if m := s.describe(nil)(); m.Version != "v5.4" || m.Address != "ids.example:54" || !m.TLS || m.Host == "" || m.Started.IsZero() {
 		t.Errorf("the server describes itself as %+v", m)
 	}

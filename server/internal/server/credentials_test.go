@@ -39,9 +39,9 @@ func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, stri
 	t.Helper()
 	dir := t.TempDir()
 	client := nettest.Certificates(t, dir)
-	c := Config{Static: new(service.StaticBackendConfig), TLS: &tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}}
+	c := Config{Static: new(service.StaticBackendConfig), TLS: tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}}
 	if f != nil {
-		f(c.TLS)
+		f(&c.TLS)
 	}
 	if tokens != "" {
 		c.TokenFile = filepath.Join(dir, "tokens.yaml")

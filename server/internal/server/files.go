@@ -18,8 +18,8 @@ type files struct {
 // readFiles reads the files of a Config, and logs what is dangerous in them.
 func readFiles(c *Config) (f files, err error) {
 	warn := func(text string) { c.Logger.Warn(text) }
-	if c.TLS != nil {
-		if f.tls, err = tlsconf.Load(*c.TLS, warn); err != nil {
+	if !c.TLS.IsZero() {
+		if f.tls, err = tlsconf.Load(c.TLS, warn); err != nil {
 			return f, err
 		}
 	}

@@ -65,7 +65,7 @@ type stack struct {
 }
 
 // newStack serves on a listener, with TLS if there are certificates.
-func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Files) *stack {
+func newStack(t *testing.T, l net.Listener, certificates tlsconf.Files) *stack {
 	t.Helper()
 	logs := new(nettest.Output)
 	srv := must.Get(New(Config{
@@ -114,7 +114,7 @@ func recordings(t *testing.T) map[string]string {
 func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error) string {
 	t.Helper()
 	l := nettest.Listen(t)
-	s := newStack(t, l, nil)
+	s := newStack(t, l, tlsconf.Files{})
 	text := nettest.Recorded(t, l.Addr().String(), do)
 	must.Do(t, s.end())
 	return text
@@ -180,7 +180,7 @@ func good(t *testing.T, protocol, session string, conn net.Conn) {
 func inBubble(t *testing.T, all map[string]string, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	synctest.Test(t, func(t *testing.T) {
 		toDay()
-		inStack(t, nil, all, func(conn *memConn, _ string) net.Conn { return conn }, f)
+		inStack(t, tlsconf.Files{}, all, func(conn *memConn, _ string) net.Conn { return conn }, f)
 	})
 }
 
@@ -196,7 +196,7 @@ func step() int {
 func toDay() { time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))) }
 
 // inStack serves in the bubble of the test. over wraps a connection in memory.
-func inStack(t *testing.T, certificates *tlsconf.Files, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
+func inStack(t *testing.T, certificates tlsconf.Files, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	l := nettest.NewPipes()
 	s := newStack(t, l, certificates)
 	dial := func(most int) *memConn {
@@ -457,7 +457,7 @@ func TestCutInsideTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		toDay()
 		config := nettest.Certificates(t, dir)
-		certificates := &tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+		certificates := tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}
 		over := func(conn net.Conn, protocol string) *tls.Conn {
 			c := config.Clone()
 			switch protocol {

@@ -89,8 +89,8 @@ func (s *Server) newConsole() *console.Console {
 func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
 		Front: s.front(listen.HTTP), Console: s.pages, Metrics: s.metrics.Handler(),
-		AnyHost: s.config.TLS != nil || s.config.TokenFile != "", Hosts: s.config.Hosts,
-		Trace: s.tracer.HTTP(s.config.TLS != nil),
+		AnyHost: !s.config.TLS.IsZero() || s.config.TokenFile != "", Hosts: s.config.Hosts,
+		Trace: s.tracer.HTTP(!s.config.TLS.IsZero()),
 	}
 	if host, _, err := net.SplitHostPort(s.config.Advertise); err == nil {
 		c.Hosts = append([]string{host}, c.Hosts...)

@@ -30,6 +30,9 @@ type Files struct {
 	Require bool
 }
 
+// IsZero reports whether there are no files, and so no TLS.
+func (f Files) IsZero() bool { return f == Files{} }
+
 // A Loader is a TLS configuration that can be reloaded when its files have
 // changed. It must be made by Load, and is safe for concurrent use.
 type Loader struct {
