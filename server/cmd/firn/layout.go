@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
@@ -99,56 +97,9 @@ func showLayout(w io.Writer, st style, l firn.Layout) {
 	}
 	var r rows
 	r.add("layout", "%s", st.bold(l.String()))
-	var keys []firn.PresetKey
-	for p := range firn.Presets() {
-		if p.Name == l.Preset() {
-			r.add("about", "%s", p.About)
-			keys = p.Keys
-		}
+	for _, f := range layouts.Facts(l) {
+		r.add(f.Key, "%s", f.Text)
 	}
-	r.add("bits", "%d: %s", l.Bits(), layouts.Widths(l))
-	r.add("as fields", "bits=%s,unit=%v,epoch=%s", l.Definition(), l.Unit(), layouts.Epoch(l))
-	r.add("first", "%s", inspect.Stamp(l.Epoch(), l.Unit()))
-	r.add("last", "%s", inspect.Stamp(l.Last(), l.Unit()))
-	if l.NodeBits() == 0 {
-		r.add("nodes", "1: the layout has no node bits")
-	} else {
-		text := fmt.Sprintf("%s (0 to %d)", layouts.Power(l.NodeBits()), l.MaxNode())
-		if parts := l.NodeParts(0); len(parts) > 0 {
-			var names []string
-			for _, p := range l.NodeParts(l.MaxNode()) {
-				names = append(names, fmt.Sprintf("%s 0 to %d", p.Name, p.Value))
-			}
-			text += ": " + strings.Join(names, ", ")
-		}
-		r.add("nodes", "%s", text)
-	}
-	if l.SeqBits() == 0 {
-		r.add("sequence", "none: a node makes one ID in %v, or as many as its random bits distinguish", l.Unit())
-	} else {
-		r.add("sequence", "%s IDs in %v, %s per second, for each node", layouts.Power(l.SeqBits()), l.Unit(),
-			layouts.Short(l.IDsPerSecond()))
-	}
-	if l.RandBits() > 0 {
-		r.add("random", "%d bits", l.RandBits())
-	}
-	r.add("order", "%s", map[bool]string{true: "IDs sort by time", false: "IDs do not sort by time"}[l.Ordered()])
-	if l.Bits() == 64 {
-		r.add("signed", "%s", layouts.Until(l, 63, "never negative as a signed number",
-			"IDs may be negative as signed numbers", "negative as a signed number from %s"))
-		r.add("JavaScript", "%s", layouts.Until(l, 53, "exact in a JavaScript number (53 bits)",
-			"not exact in a JavaScript number: use strings", "exact in a JavaScript number only before %s: use strings"))
-	}
-	if l.ReadOnly() {
-		r.add("made", "not by Firn, which can only read these IDs")
-	} else {
-		r.add("ahead", "%v: default of how far a generator may run ahead of the clock", l.DefaultMaxAhead())
-	}
-	r.add("written", "%s", l.Format())
-	for _, k := range keys {
-		r.add("key", "%s=%s  %s", k.Name, k.Default, k.About)
-	}
-	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", layouts.Epoch(l))
 	r.print(w, st)
 }
 

@@ -89,9 +89,9 @@ func firstWith(l firn.Layout, bit int) *time.Time {
 	return always
 }
 
-// Until says from when on IDs of a layout have a bit set: never, always, or
+// until says from when on IDs of a layout have a bit set: never, always, or
 // from with the date in it.
-func Until(l firn.Layout, bit int, never, always, from string) string {
+func until(l firn.Layout, bit int, never, always, from string) string {
 	switch at := firstWith(l, bit); {
 	case at == nil:
 		return never
@@ -102,9 +102,9 @@ func Until(l firn.Layout, bit int, never, always, from string) string {
 	}
 }
 
-// Epoch returns the epoch of a layout as RFC 3339, or as Unix milliseconds
+// epoch returns the epoch of a layout as RFC 3339, or as Unix milliseconds
 // if that has no such form.
-func Epoch(l firn.Layout) string {
+func epoch(l firn.Layout) string {
 	if t := l.Epoch(); t.Nanosecond() == 0 && t.Year() >= 1 && t.Year() <= 9999 {
 		return t.Format(time.RFC3339)
 	}
@@ -143,11 +143,11 @@ func Nodes(l firn.Layout) string {
 	if l.NodeBits() == 0 {
 		return "1"
 	}
-	return Power(l.NodeBits())
+	return power(l.NodeBits())
 }
 
-// Power formats 2 to the n, in full if that is short.
-func Power(n int) string {
+// power formats 2 to the n, in full if that is short.
+func power(n int) string {
 	if n > 20 {
 		return fmt.Sprintf("2^%d", n)
 	}
@@ -199,7 +199,7 @@ func (p *Plan) Fit(total int, now time.Time) (all []firn.Layout, err error) {
 	shares := [][3]int{{third, third, spare - 2*third}, {0, 0, spare}, {0, spare, 0}, {spare, 0, 0}}
 	for _, more := range slices.Compact(shares) {
 		time, node, seq := min(48, time+more[0]), min(48, node+more[1]), min(48, seq+more[2])
-		text := fmt.Sprintf("bits=time:%d.node:%d.seq:%d,unit=1ms,epoch=%s", time, node, seq, Epoch(firn.Default()))
+		text := fmt.Sprintf("bits=time:%d.node:%d.seq:%d,unit=1ms,epoch=%s", time, node, seq, epoch(firn.Default()))
 		if js.TimeBits() == time && js.NodeBits() == node && js.SeqBits() == seq {
 			text = "js53"
 		} else if time+node+seq == 63 {
