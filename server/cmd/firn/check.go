@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,11 +51,13 @@ func newCheck(a *app) *cobra.Command {
 		if err := c.files(cmd.Context(), args, c.add); err != nil {
 			return err
 		}
-		r := checkReport{c.Report(layout, a.now()), c, layout, time.Since(began)}
+		r := c.Report(layout, a.now())
+		from := check.Stream{From: c.from, Layout: layout, Places: c.places, Bad: c.bad, FirstBad: c.badFirst,
+			Missing: c.missing, Took: time.Since(began)}
 		if asJSON {
-			a.printJSON(r.json())
+			a.printJSON(r.JSON(&from))
 		} else {
-			r.print()
+			c.print(r, &from)
 		}
 		if r.Duplicates > 0 || c.bad > 0 || r.Foreign > 0 {
 			return answerNo()
@@ -111,25 +111,17 @@ func (c *checkInput) add(where lines.Place, text string) (bad, err error) {
 	if err != nil {
 		return err, nil
 	}
-	if err = c.keep(where, id); errors.Is(err, check.ErrWide) {
+	switch err = c.Add(id); {
+	case errors.Is(err, check.ErrWide):
 		return fmt.Errorf("%s has %d bits: %w", textfmt.Quote(text), 8*len(id), err), nil
+	case err != nil:
+		return nil, failed("allow more with --memory "+textfmt.Size(2*c.memory),
+			"more than %s IDs need more than %s of memory: %d bytes each",
+			groupDigits(c.Count()), textfmt.Size(c.memory), check.BytesPerID)
 	}
 	c.from = as
-	return nil, err
-}
-
-// keep keeps an ID and its place.
-func (c *checkInput) keep(where lines.Place, id form.ID) error {
-	count := c.Count()
-	if err := c.Add(id); errors.Is(err, check.ErrMemory) {
-		return failed("allow more with --memory "+textfmt.Size(2*c.memory),
-			"more than %s IDs need more than %s of memory: %d bytes each",
-			groupDigits(count), textfmt.Size(c.memory), check.BytesPerID)
-	} else if err != nil {
-		return err
-	}
 	c.places.Add(where)
-	return nil
+	return nil, nil
 }
 
 // keepBad remembers the first lines that are not IDs, for the report.
@@ -140,24 +132,9 @@ func (c *checkInput) keepBad(where lines.Place, err error) error {
 	return nil
 }
 
-// A checkReport prints the result of a check.
-type checkReport struct {
-	check.Report
-	input  *checkInput
-	layout firn.Layout
-	took   time.Duration
-}
-
-// text returns an ID as in the stream.
-func (r *checkReport) text(id form.ID) string {
-	if _, ok := r.input.from.Format(); !ok || r.input.from.Is(firn.Raw) || len(id) == 12 {
-		return hex.EncodeToString(id)
-	}
-	return string(id.Append(nil, r.input.from))
-}
-
-func (r *checkReport) print() {
-	st := r.input.app.style()
+// print prints the report of a stream.
+func (c *checkInput) print(r check.Report, s *check.Stream) {
+	st := c.app.style()
 	var x rows
 	x.add("IDs", "%s", st.bold(countText(st, r.Count)))
 	if r.Duplicates == 0 {
@@ -166,7 +143,7 @@ func (r *checkReport) print() {
 		x.add("duplicates", "%s", st.red(countText(st, r.Duplicates)))
 	}
 	for _, d := range r.Duplicated {
-		x.add("duplicate", "%s", r.repeatText(d))
+		x.add("duplicate", "%s", s.Describe(d))
 	}
 	switch {
 	case r.Count < 2:
@@ -176,94 +153,40 @@ func (r *checkReport) print() {
 		x.add("inversions", "%s: IDs after a greater one; a single generator makes none", countText(st, r.Inversions))
 	}
 	if r.K > 0 {
-		x.add("k", "%s: %s, %s, is this far from its sorted position", countText(st, r.K), r.text(r.Furthest),
-			r.input.places.Of(r.Place))
+		x.add("k", "%s: %s, %s, is this far from its sorted position", countText(st, r.K), s.Text(r.Furthest),
+			s.Places.Of(r.Place))
 	} else if r.Count > 1 {
 		x.add("k", "0")
 	}
 	if r.Lateness > 0 {
-		x.add("lateness", "%v: %s follows an ID with a time that is this much later", r.Lateness, r.text(r.Latest))
+		x.add("lateness", "%v: %s follows an ID with a time that is this much later", r.Lateness, s.Text(r.Latest))
 	}
 	if r.Count > 0 {
-		x.add("min", "%s", r.text(r.Min))
-		x.add("max", "%s", r.text(r.Max))
+		x.add("min", "%s", s.Text(r.Min))
+		x.add("max", "%s", s.Text(r.Max))
 	}
 	if r.Times {
-		x.add("first", "%s", inspect.Stamp(r.First, r.layout.Unit()))
-		x.add("last", "%s", inspect.Stamp(r.Last, r.layout.Unit()))
+		x.add("first", "%s", inspect.Stamp(r.First, s.Layout.Unit()))
+		x.add("last", "%s", inspect.Stamp(r.Last, s.Layout.Unit()))
 		x.add("span", "%s", inspect.Span(inspect.Age(r.First, r.Last)))
 	}
 	if r.Foreign > 0 {
-		x.add("foreign", "%s", st.red(countText(st, r.Foreign)+" IDs do not fit layout "+r.layout.String()))
-		x.add("foreign", "%s: %s: %v", r.input.places.Of(r.ForeignPlace), r.text(r.FirstForeign),
+		x.add("foreign", "%s", st.red(countText(st, r.Foreign)+" IDs do not fit layout "+s.Layout.String()))
+		x.add("foreign", "%s: %s: %v", s.Places.Of(r.ForeignPlace), s.Text(r.FirstForeign),
 			textfmt.Plain(r.ForeignError))
 	}
-	if r.input.bad > 0 {
-		x.add("bad lines", "%s", st.red(countText(st, uint64(r.input.bad))))
-		for _, text := range r.input.badFirst {
+	if s.Bad > 0 {
+		x.add("bad lines", "%s", st.red(countText(st, uint64(s.Bad))))
+		for _, text := range s.FirstBad {
 			x.add("bad line", "%s", text)
 		}
 	}
-	x.add("read as", "%s", r.input.from)
-	x.add("took", "%.2f s, %s IDs/s", r.took.Seconds(), layouts.Short(float64(r.Count)/max(r.took.Seconds(), 1e-6)))
-	for _, text := range r.notes() {
+	x.add("read as", "%s", s.From)
+	x.add("took", "%.2f s, %s IDs/s", s.Took.Seconds(), layouts.Short(float64(r.Count)/max(s.Took.Seconds(), 1e-6)))
+	for _, text := range r.Notes(s.Missing) {
 		x.add("note", "%s", st.yellow(text))
 	}
-	x.print(r.input.app.stdout, st)
-}
-
-// places names the places of a duplicate.
-func (r *checkReport) places(d check.Duplicate) (at []string) {
-	for _, p := range d.Places {
-		at = append(at, r.input.places.Of(p))
-	}
-	return at
-}
-
-// parts returns the parts of a duplicate by the layout, if it has any.
-func (r *checkReport) parts(d check.Duplicate) (p firn.Parts, ok bool) {
-	if r.layout.IsZero() {
-		return p, false
-	}
-	p, err := r.layout.DecomposeBytes(d.ID)
-	return p, err == nil
-}
-
-// repeatText describes a duplicate: where it occurs, and its parts.
-func (r *checkReport) repeatText(d check.Duplicate) string {
-	at := r.places(d)
-	if d.Times > uint64(len(d.Places)) {
-		at = append(at, "…")
-	}
-	text := fmt.Sprintf("%s %d times: %s", r.text(d.ID), d.Times, strings.Join(at, ", "))
-	if p, ok := r.parts(d); ok {
-		text += fmt.Sprintf("; %s node %d seq %d", inspect.Stamp(p.Time, r.layout.Unit()), p.Node, p.Seq)
-	}
-	return text
-}
-
-// notes says what else there is to know: above all whether the IDs are rounded,
-// and which duplicates that explains.
-func (r *checkReport) notes() (notes []string) {
-	if r.Rounding.How != "" {
-		text := fmt.Sprintf("%s of %s: %s", groupDigits(uint64(r.Rounding.IDs)), groupDigits(r.Count), r.Rounding)
-		if r.Duplicates > 0 && r.Rounding.Sure {
-			text += ". This makes the duplicates, not the generator"
-		} else if r.Duplicates > 0 {
-			text += ". Rounding would make the duplicates"
-		}
-		if !r.Rounding.Quiet {
-			text += "; " + inspect.Unrounded
-		}
-		notes = append(notes, text)
-	}
-	if r.Small > 0 {
-		notes = append(notes, inspect.SmallText(r.Small))
-	}
-	if r.input.missing > 0 {
-		notes = append(notes, inspect.MissingText(r.input.missing))
-	}
-	return notes
+	x.print(c.app.stdout, st)
 }
 
 // countText groups digits for people but not for programs.
@@ -272,36 +195,4 @@ func countText(st style, n uint64) string {
 		return groupDigits(n)
 	}
 	return strconv.FormatUint(n, 10)
-}
-
-// json returns the report for JSON.
-func (r *checkReport) json() any {
-	duplicated := []any{}
-	for _, d := range r.Duplicated {
-		v := map[string]any{"id": r.text(d.ID), "times": d.Times, "at": r.places(d)}
-		if p, ok := r.parts(d); ok {
-			v["time_ms"], v["node"], v["seq"] = inspect.Millis(p.Time), inspect.Number(p.Node), inspect.Number(p.Seq)
-		}
-		duplicated = append(duplicated, v)
-	}
-	v := map[string]any{
-		"count": r.Count, "duplicates": r.Duplicates, "duplicated": duplicated, "inversions": r.Inversions,
-		"k": r.K, "increasing": r.Increasing,
-		"bad_lines": r.input.bad, "bad": append([]string{}, r.input.badFirst...),
-		"from": r.input.from.String(), "seconds": r.took.Round(time.Millisecond).Seconds(),
-	}
-	if r.Count > 0 {
-		v["min"], v["max"] = r.text(r.Min), r.text(r.Max)
-	}
-	if notes := r.notes(); len(notes) > 0 {
-		v["missing"], v["notes"] = r.input.missing, notes
-	}
-	if !r.layout.IsZero() {
-		v["layout"], v["foreign"], v["small"] = r.layout.String(), r.Foreign, r.Small
-	}
-	if r.Times {
-		v["first_ms"], v["last_ms"] = inspect.Millis(r.First), inspect.Millis(r.Last)
-		v["lateness_ms"] = float64(r.Lateness) / 1e6
-	}
-	return v
 }
