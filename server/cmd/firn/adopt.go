@@ -286,14 +286,15 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 		return misuse("", "IDs of sequencer %s have %d bits: --shadow compares those of 64", c.name,
 			config.Layout.Bits())
 	}
-	shadow := check.NewShadow(info, c.from)
-	join, cancel := context.WithTimeout(ctx, joinLimit)
-	defer cancel()
-	q, err := sequencer.Open(join, s, c.name,
-		&sequencer.Options{Layout: config.Layout, MustExist: true, Now: c.app.clock})
-	if err != nil {
-		return err
-	}
+	return withSequencer(ctx, c.app, s, c.name,
+		&sequencer.Options{Layout: config.Layout, MustExist: true, Now: c.app.clock}, sequencer.Open,
+		func(q *sequencer.Sequencer) error {
+			return c.compare(ctx, q, check.NewShadow(info, c.from), config.Layout)
+		})
+}
+
+// compare takes an ID of the sequencer for each of the other generator.
+func (c *adoptCmd) compare(ctx context.Context, q *sequencer.Sequencer, shadow *check.Shadow, l firn.Layout) error {
 	contacts := 0
 	meets := func(text string, contact check.Contact) {
 		if contact == check.None {
@@ -305,7 +306,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	}
 	c.bits, c.out = 64, lines.NewWriter(io.Discard)
 	digits := inspect.NewDigits(c.app.now())
-	err = c.file(ctx, "-", func(_ lines.Place, text string) (bad, err error) {
+	err := c.file(ctx, "-", func(_ lines.Place, text string) (bad, err error) {
 		old, contact, bad := shadow.Old(text)
 		if bad != nil {
 			return bad, nil
@@ -313,7 +314,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 		meets(text, contact)
 		digits.Add(old)
 		if n := c.all; n >= 8 && n&(n-1) == 0 {
-			if err := roundedStream(digits, config.Layout); err != nil {
+			if err := roundedStream(digits, l); err != nil {
 				return nil, err
 			}
 		}
@@ -324,20 +325,15 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 		meets(id.String(), shadow.New(id))
 		return nil, nil
 	})
-	late, stop := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
-	defer stop()
-	if e := q.Close(late); e != nil {
-		c.app.note("%s", textfmt.Message(e))
-	}
 	fmt.Fprintf(c.app.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", c.all-c.bad,
 		c.all-c.bad, c.name, contacts)
-	if err = cmp.Or(err, roundedStream(digits, config.Layout)); err != nil {
+	if err = cmp.Or(err, roundedStream(digits, l)); err != nil {
 		return err
 	}
 	if contacts > 0 {
 		return answerNo()
 	}
-	if r := digits.Rounding(config.Layout, nil); r.How != "" {
+	if r := digits.Rounding(l, nil); r.How != "" {
 		c.app.note("the IDs of the other generator: %s", r)
 	}
 	return c.result(c.app, "IDs")

@@ -78,20 +78,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 // report prints the result.
 func (b *benchCmd) report(a *app, l load.Result) {
 	if b.asJSON {
-		v := map[string]any{
-			"connections": b.Connections, "count": b.Count, "seconds": l.Took.Seconds(), "requests": l.Requests,
-			"ids":            l.IDs,
-			"ids_per_second": float64(l.IDs) / l.Took.Seconds(), "failures": l.Failures, "duplicates": l.Duplicates,
-			"latency_us": map[string]int64{
-				"p50": l.Quantile(50).Microseconds(), "p90": l.Quantile(90).Microseconds(),
-				"p99":  l.Quantile(99).Microseconds(),
-				"p999": l.Quantile(99.9).Microseconds(), "max": l.Quantile(100).Microseconds(),
-			},
-		}
-		if l.Failure != nil {
-			v["last_failure"] = l.Failure.Error()
-		}
-		a.printJSON(v)
+		a.printJSON(l.JSON(&b.Options))
 		return
 	}
 	var r rows

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/doctor"
 	"github.com/firnid/firn/server/internal/operate/issued"
@@ -41,14 +42,12 @@ const doctorLimit = time.Minute
 func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
 	defer cancel()
+	if err := cmp.Or(checkStoreURL("store", s.store), checkStoreURL("other-store", other)); err != nil {
+		return err
+	}
 	endpoints, wrong := s.check(true) // as serve does when it starts
 	wrong = append(wrong, s.checkFiles()...)
 	c := doctor.Config{Version: buildOf().Version, Connections: s.MaxConns, Now: a.now, Listen: textsOf(endpoints)}
-	if s.store != "" {
-		if err := checkStoreURL("store", s.store); err != nil {
-			return err
-		}
-	}
 	if !s.isStatic() {
 		url := cmp.Or(s.store, a.getenv(storeEnv))
 		if url != "" || a.container() == "" {
@@ -60,17 +59,13 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 	}
 	if !s.isStatic() && !c.Missing {
 		c.Store, c.StoreError = a.openStore(ctx, s.store, false, func(string, ...any) {})
-		if c.Store != nil {
-			defer c.Store.Close()
-		}
 	}
 	if other != "" {
-		if err := checkStoreURL("other-store", other); err != nil {
-			return err
-		}
 		c.Other, c.OtherError = a.openStore(ctx, other, false, a.note)
-		if c.Other != nil {
-			defer c.Other.Close()
+	}
+	for _, opened := range []grant.Store{c.Store, c.Other} {
+		if opened != nil {
+			defer opened.Close()
 		}
 	}
 	c.StoreHint, c.OtherHint = hintOf(c.StoreError), hintOf(c.OtherError)

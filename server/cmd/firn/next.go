@@ -100,7 +100,10 @@ func (n *nextCmd) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return n.fromGenerator(ctx, node)
+		if n.Layout.Bits() == 128 {
+			return fromGenerator(ctx, n, node, firn.NewGenerator128)
+		}
+		return fromGenerator(ctx, n, node, firn.NewGenerator)
 	}
 	if n.name != "" {
 		if err := service.CheckName(n.name); err != nil {
@@ -185,47 +188,46 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 }
 
 // writeFrom writes IDs of the sequencer that open opens.
-func writeFrom[I firn.AnyID, Q interface {
-	Fill(context.Context, []I) error
-	Status() grant.Status
-	Close(context.Context) error
-}](ctx context.Context, n *nextCmd, s grant.Store,
-	open func(context.Context, grant.Store, string, *sequencer.Options) (Q, error),
-) error {
+func writeFrom[I firn.AnyID](ctx context.Context, n *nextCmd, s grant.Store, open opener[I]) error {
+	return withSequencer(ctx, n.app, s, n.name, &n.Options, open, func(q *sequencer.SequencerOf[I]) error {
+		return writeIDs(ctx, n, func(ctx context.Context, ids []I) error {
+			late := time.AfterFunc(joinLimit/2, func() {
+				if err := q.Status().Err; err != nil {
+					n.app.note("waiting for the store: %v", err)
+				}
+			})
+			defer late.Stop()
+			return q.Fill(ctx, ids)
+		})
+	})
+}
+
+// An opener is sequencer.Open or sequencer.Open128.
+type opener[I firn.AnyID] func(context.Context, grant.Store, string, *sequencer.Options) (*sequencer.SequencerOf[I], error)
+
+// withSequencer opens a sequencer, calls use, and closes it. IDs are valid even
+// if closing fails.
+func withSequencer[I firn.AnyID](ctx context.Context, a *app, s grant.Store, name string, o *sequencer.Options,
+	open opener[I], use func(*sequencer.SequencerOf[I]) error) error {
 	join, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
-	q, err := open(join, s, n.name, &n.Options)
+	q, err := open(join, s, name, o)
 	if err != nil {
 		return err
 	}
-	err = writeIDs(ctx, n, func(ctx context.Context, ids []I) error {
-		late := time.AfterFunc(joinLimit/2, func() {
-			if err := q.Status().Err; err != nil {
-				n.app.note("waiting for the store: %v", err)
-			}
-		})
-		defer late.Stop()
-		return q.Fill(ctx, ids)
-	})
+	err = use(q)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	if closeErr := q.Close(late); closeErr != nil && err == nil {
-		n.app.note("%s", textfmt.Message(closeErr)) // the IDs are valid
+		a.note("%s", textfmt.Message(closeErr))
 	}
 	return err
 }
 
-// fromGenerator writes IDs of a new generator.
-func (n *nextCmd) fromGenerator(ctx context.Context, node uint64) error {
-	static := firn.StaticGrant(node)
-	if n.Layout.Bits() == 128 {
-		g, err := firn.NewGenerator128(n.Layout, static, nil)
-		if err != nil {
-			return misuse("", "%w", err)
-		}
-		return writeIDs(ctx, n, g.Fill)
-	}
-	g, err := firn.NewGenerator(n.Layout, static, nil)
+// fromGenerator writes IDs of a new generator that open opens.
+func fromGenerator[I firn.AnyID](ctx context.Context, n *nextCmd, node uint64,
+	open func(firn.Layout, firn.Grant, *firn.Options) (*firn.GeneratorOf[I], error)) error {
+	g, err := open(n.Layout, firn.StaticGrant(node), nil)
 	if err != nil {
 		return misuse("", "%w", err)
 	}

@@ -29,14 +29,12 @@ func (s *serveCmd) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	endpoints, all = s.endpoints()
 	all = append(all, s.checkValues()...)
 	all = append(all, s.checkNodes(lookUp)...)
-	if s.store != "" {
-		err := checkStoreURL("store", s.store)
-		if err == nil && s.from["store"].where != "" {
-			err = checkWholePath(s.store)
-		}
-		if err != nil {
-			all.addError("store", "", err)
-		}
+	err := checkStoreURL("store", s.store)
+	if err == nil && s.from["store"].where != "" {
+		err = checkWholePath(s.store)
+	}
+	if err != nil {
+		all.addError("store", "", err)
 	}
 	return endpoints, all
 }

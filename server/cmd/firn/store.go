@@ -95,9 +95,9 @@ func openStoreURL(ctx context.Context, text string, create bool) (grant.Store, e
 }
 
 // checkStoreURL validates the URL of a store, the value of a flag, without
-// contacting the store.
+// contacting the store; "" means that there is none.
 func checkStoreURL(flag, text string) error {
-	if text == machineStore {
+	if text == "" || text == machineStore {
 		return nil
 	}
 	return urlError(flag, stores.Check(text))
@@ -150,6 +150,10 @@ var storeHints = []struct {
 	code int
 	hint string
 }{
+	{grant.ErrEarly, exitFailed, "run it again then; a store that does not have this sequencer yet can use them now, if " +
+		"you create it there with --floor and that time"},
+	{grant.ErrComparingClocks, exitFailed, "retry after half a window, when the clocks of other members are known, or " +
+		"do not wait: --allow-clock-ahead"},
 	{grant.ErrNotFound, exitNo, "run firn sequencer list for all sequencers, or create it with firn sequencer create"},
 	{grant.ErrDestroyed, exitNo, "create it again with firn sequencer create: its IDs continue above the old ones"},
 	{grant.ErrMismatch, exitNo, ""}, // its text says what to do
@@ -186,21 +190,15 @@ var storeHints = []struct {
 // for the user.
 func storeError(err error) error {
 	var exhausted *grant.NodesExhaustedError
-	no := func(format string, a ...any) error { return refused(fmt.Sprintf(format, a...), "%w", err) }
 	switch {
 	case err == nil, errors.As(err, new(*exitError)), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &exhausted) && exhausted.Fenced:
-		return no("wait until then: IDs begin above the floor that a fence, or firn sequencer create --floor, has set")
+		return refused("wait until then: IDs begin above the floor that a fence, or firn sequencer create --floor, "+
+			"has set", "%w", err)
 	case errors.As(err, &exhausted) && exhausted.Ahead:
-		return no("wait until then, or set the clock that is wrong: firn node list shows the members' clocks, and " +
-			"firn node repair gives back node IDs that a clock far ahead has blocked")
-	case errors.Is(err, grant.ErrEarly):
-		return failed("run it again then; a store that does not have this sequencer yet can use them now, if you "+
-			"create it there with --floor and that time", "%w", err)
-	case errors.Is(err, grant.ErrComparingClocks):
-		return failed("retry after half a window, when the clocks of other members are known, or do not "+
-			"wait: --allow-clock-ahead", "%w", err)
+		return refused("wait until then, or set the clock that is wrong: firn node list shows the members' clocks, "+
+			"and firn node repair gives back node IDs that a clock far ahead has blocked", "%w", err)
 	}
 	for _, known := range storeHints {
 		if errors.Is(err, known.err) {

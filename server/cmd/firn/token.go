@@ -140,44 +140,44 @@ func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
 
 // newTokenRotate makes the command that replaces a token.
 func newTokenRotate(a *app) *cobra.Command {
-	var file string
-	cmd := command("token rotate", wantArgs("the name of the entry", 1, 1), func(_ *cobra.Command, args []string) error {
+	return changeEntry("token rotate", func(file, name string) error {
 		token, hash := auth.NewToken()
-		err := changeEntry(file, args[0], func(data []byte) ([]byte, error) { return auth.Rotate(data, file, args[0], hash) })
+		err := editTokens(file, name, func(data []byte) ([]byte, error) { return auth.Rotate(data, file, name, hash) })
 		if err != nil {
 			return err
 		}
-		a.note("the old token of %s remains valid until firn token remove %s --old --file %s", args[0], args[0], file)
+		a.note("the old token of %s remains valid until firn token remove %s --old --file %s", name, name, file)
 		fmt.Fprintln(a.stdout, token)
 		return nil
 	})
-	tokenFileVar(cmd, &file)
-	return cmd
 }
 
 // newTokenRemove makes the command that removes entries and old tokens.
 func newTokenRemove(*app) *cobra.Command {
-	var file string
 	var old bool
-	cmd := command("token remove", wantArgs("the name of the entry", 1, 1), func(_ *cobra.Command, args []string) error {
-		return changeEntry(file, args[0], func(data []byte) ([]byte, error) {
+	cmd := changeEntry("token remove", func(file, name string) error {
+		return editTokens(file, name, func(data []byte) ([]byte, error) {
 			if old {
-				return auth.RemoveOld(data, file, args[0])
+				return auth.RemoveOld(data, file, name)
 			}
-			return auth.Remove(data, file, args[0])
+			return auth.Remove(data, file, name)
 		})
 	})
-	tokenFileVar(cmd, &file)
 	cmd.Flags().BoolVar(&old, "old", false, "remove only the replaced token")
 	return cmd
 }
 
-// changeEntry changes an entry of an existing file.
-func changeEntry(file, name string, change func([]byte) ([]byte, error)) error {
-	if _, err := readfile.Read(file); err != nil {
-		return err
-	}
-	return editTokens(file, name, change)
+// changeEntry returns a command that changes an entry of an existing file.
+func changeEntry(path string, change func(file, name string) error) *cobra.Command {
+	var file string
+	cmd := command(path, wantArgs("the name of the entry", 1, 1), func(_ *cobra.Command, args []string) error {
+		if _, err := readfile.Read(file); err != nil {
+			return err
+		}
+		return change(file, args[0])
+	})
+	tokenFileVar(cmd, &file)
+	return cmd
 }
 
 // editTokens changes a token file; name is the name of the entry.

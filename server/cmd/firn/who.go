@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ func newWho(a *app) *cobra.Command {
 	cmd := command("who", wantArgs("the ID", 1, -1), func(cmd *cobra.Command, args []string) error {
 		var ids []string
 		for _, arg := range args {
-			if isIssueLog(arg) { // the shell has expanded --log logs/*
+			if issued.IsLog(arg) { // no list of IDs: the shell has expanded --log logs/*
 				logs = append(logs, arg)
 			} else {
 				ids = append(ids, arg)
@@ -159,20 +158,6 @@ func (a *app) addReading(r *rows, x *issued.Reading) {
 	if x.Stranger != nil {
 		r.add("", "  no line has its node ID, %d: if another server made it, add the logs of that one", *x.Stranger)
 	}
-}
-
-// isIssueLog reports whether an argument names an issue log, which cannot be a
-// list of IDs. A pipe is not read for that.
-func isIssueLog(arg string) bool {
-	if info, err := os.Stat(arg); err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	f, err := os.Open(arg)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return issued.IsLog(f)
 }
 
 // readLog reads a log.

@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"math/bits"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -174,10 +175,19 @@ func IsLine(text string) bool {
 // maxForeign is how far IsLog looks for a line: the first may have been cut.
 const maxForeign = 4 << 20
 
-// IsLog reports whether a file is a log, which may be compressed with gzip: it
-// has a line of one near its beginning, or is compressed and ends before that.
-func IsLog(r io.Reader) bool {
-	text, err := decompress(r)
+// IsLog reports whether a path is that of a log, which may be compressed with
+// gzip: it has a line of one near its beginning, or is compressed and ends
+// before that. A pipe is not read for that, and is none.
+func IsLog(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	text, err := decompress(f)
 	if err != nil {
 		return err == io.ErrUnexpectedEOF
 	}

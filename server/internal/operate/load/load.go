@@ -47,6 +47,24 @@ func (r *Result) Quantile(percent float64) time.Duration {
 	return r.times[min(int(float64(n)*percent/100), n-1)].Round(time.Microsecond)
 }
 
+// JSON returns the result of a load for JSON.
+func (r *Result) JSON(o *Options) any {
+	v := map[string]any{
+		"connections": o.Connections, "count": o.Count, "seconds": r.Took.Seconds(), "requests": r.Requests,
+		"ids": r.IDs, "ids_per_second": float64(r.IDs) / r.Took.Seconds(),
+		"failures": r.Failures, "duplicates": r.Duplicates,
+		"latency_us": map[string]int64{
+			"p50": r.Quantile(50).Microseconds(), "p90": r.Quantile(90).Microseconds(),
+			"p99": r.Quantile(99).Microseconds(), "p999": r.Quantile(99.9).Microseconds(),
+			"max": r.Quantile(100).Microseconds(),
+		},
+	}
+	if r.Failure != nil {
+		v["last_failure"] = r.Failure.Error()
+	}
+	return v
+}
+
 // Run puts load on the servers. It keeps all IDs in memory until the end, which
 // takes 32 bytes per request or more. It calls watch every second with the
 // counts since the last call; nil is allowed. It returns an error if no IDs
