@@ -207,16 +207,14 @@ func newConfigCheck(a *app) *cobra.Command {
 	return command("config check", wantArgs("FILE", 1, 1), func(cmd *cobra.Command, args []string) error {
 		s, flags := serveFlags()
 		all, err := s.load(flags, args[0], func(string) string { return "" })
-		exit := new(exitError)
-		switch {
-		case errors.As(err, &exit) && exit.code == exitFailed:
+		if exitCode(err) == exitFailed {
 			return err
-		case err != nil:
-			return refused(exit.hint, "%w", exit.err)
 		}
-		_, more := s.check(false)
-		all = append(append(all, more...), s.checkFiles()...)
-		if errors.As(all.error(s.from), &exit) {
+		if err == nil {
+			_, more := s.check(false)
+			err = append(append(all, more...), s.checkFiles()...).error(s.from)
+		}
+		if exit, ok := errors.AsType[*exitError](err); ok {
 			return refused(exit.hint, "%w", exit.err)
 		}
 		f := s.file.Load()

@@ -74,20 +74,14 @@ func (a *app) openStore(ctx context.Context, url string, create bool, note func(
 	case machineStore:
 		return a.openMachine(ctx, note)
 	}
-	return openStoreURL(ctx, url, create)
-}
-
-// openStoreURL opens the store of a URL. create allows creating a missing
-// directory.
-func openStoreURL(ctx context.Context, text string, create bool) (grant.Store, error) {
-	if create && strings.HasPrefix(text, "dir:") && !strings.Contains(text, "create=") {
+	if create && strings.HasPrefix(url, "dir:") && !strings.Contains(url, "create=") {
 		before := "?"
-		if strings.Contains(text, "?") {
+		if strings.Contains(url, "?") {
 			before = "&"
 		}
-		text += before + "create=true"
+		url += before + "create=true"
 	}
-	s, err := stores.Open(ctx, text)
+	s, err := stores.Open(ctx, url)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
