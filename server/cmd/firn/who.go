@@ -1,17 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/server/internal/ids/lines"
-	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/issued"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -80,7 +75,9 @@ func newWho(a *app) *cobra.Command {
 			if asJSON {
 				a.printJSON(whoJSON{q.Text, v.Is, v.Reason, v.Readings, q.Found, servers})
 			} else {
-				a.printWho(q, v, servers, search.Complete)
+				var r rows
+				search.Explain(q, v, a.now(), func(id, text string) { r.add(id, "%s", text) })
+				r.print(a.stdout, a.style())
 			}
 		}
 		if err := in.result(a, "IDs"); err != nil || all {
@@ -106,58 +103,6 @@ type whoJSON struct {
 	Readings []issued.Reading `json:"readings,omitempty"`
 	Issued   []issued.Record  `json:"issued,omitempty"`
 	Servers  []string         `json:"servers"` // whose logs were read
-}
-
-// printWho prints the verdict on an ID, by the logs of some servers.
-func (a *app) printWho(q *issued.Query, v issued.Verdict, servers []string, complete bool) {
-	var r rows
-	for _, m := range q.Found {
-		r.add(q.Text, "issued to %s at %s", cmp.Or(m.Client, m.Address, "a client"), textfmt.Stamp(m.Time))
-		r.add("", "sequencer %s, address %s, request %s, server %s", m.Sequencer, cmp.Or(m.Address, "unknown"),
-			cmp.Or(m.Request, "none"), cmp.Or(m.Server, "unknown"))
-	}
-	if len(q.Found) > 0 && !slices.ContainsFunc(q.Found, func(m issued.Record) bool { return !m.Forwarded }) {
-		r.add("", "that is another server, for a client of its own: its log has the line with the client, and is "+
-			"missing here")
-	}
-	switch {
-	case v.Is == issued.NotIssued && v.Reason != "":
-		r.add(q.Text, "not issued by this sequencer: %s", v.Reason)
-	case v.Is == issued.NotIssued:
-		r.add(q.Text, "not issued by these servers while the log covers it: %s", strings.Join(servers, ", "))
-	case v.Is == issued.NotCovered && v.Reason != "":
-		r.add(q.Text, "the log does not cover it: %s", v.Reason)
-	case v.Is == issued.NotCovered:
-		r.add(q.Text, "the log does not cover its time")
-	}
-	for _, x := range v.Readings {
-		a.addReading(&r, &x)
-	}
-	if v.Is == issued.NotCovered && len(v.Readings) > 1 {
-		r.add("", "add --sequencer NAME to read it in the layout of its sequencer alone")
-	}
-	if v.Is == issued.NotCovered && len(v.Readings) > 0 && !complete {
-		r.add("", "add --complete if no server ran without a log and all logs are here")
-	}
-	r.print(a.stdout, a.style())
-}
-
-// addReading adds what the logs say of an ID in a layout.
-func (a *app) addReading(r *rows, x *issued.Reading) {
-	said := "covered"
-	switch {
-	case x.Time.After(a.now().Add(time.Minute)):
-		said = "in the future, so it may be mistyped"
-	case x.Reasons != nil:
-		said = "not covered"
-	}
-	r.add("", "its time in layout %s is %s: %s", x.Layout, textfmt.Stamp(x.Time), said)
-	for _, reason := range x.Reasons {
-		r.add("", "  %s", reason)
-	}
-	if x.Stranger != nil {
-		r.add("", "  no line has its node ID, %d: if another server made it, add the logs of that one", *x.Stranger)
-	}
 }
 
 // readLog reads a log.
