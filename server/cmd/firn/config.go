@@ -15,6 +15,7 @@ import (
 
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/readfile"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
 	"github.com/firnid/firn/server/stores"
 )
@@ -218,18 +219,10 @@ func newConfigCheck(a *app) *cobra.Command {
 			return refused(exit.hint, "%w", exit.err)
 		}
 		f := s.file.Load()
-		fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], countOf(len(f.Settings), "key"),
-			countOf(len(f.Templates), "template"))
+		fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], textfmt.Count(len(f.Settings), "key"),
+			textfmt.Count(len(f.Templates), "template"))
 		return nil
 	})
-}
-
-// countOf formats 1 key, or 2 keys.
-func countOf(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // serveFlags returns a serve command that is not run.

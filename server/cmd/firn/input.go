@@ -167,7 +167,7 @@ func (in *idInput) file(ctx context.Context, name string, do idHandler) error {
 	if bad, ok := errors.AsType[*lines.ColumnError](err); ok {
 		hint := "remove the names' line, and give the column's number from 1"
 		if !bad.Repeated {
-			hint = "the columns are " + firstFew(bad.Columns, textfmt.Quote)
+			hint = "the columns are " + textfmt.FirstFew(bad.Columns, textfmt.Quote)
 		}
 		return misuse(hint, "%s: %w", lines.Place{File: name, Line: bad.Line}, err)
 	}
@@ -185,19 +185,6 @@ func (in *idInput) open(name string) (io.ReadCloser, string, error) {
 	}
 	in.stdin = true
 	return io.NopCloser(in.app.stdin), "", nil
-}
-
-// firstFew lists the first few of values.
-func firstFew[T any](values []T, show func(T) string) string {
-	var list []string
-	for i, v := range values {
-		if i == 12 {
-			list = append(list, "…")
-			break
-		}
-		list = append(list, show(v))
-	}
-	return strings.Join(list, ", ")
 }
 
 // A tally counts the IDs, those that could not be read, and fields without one.

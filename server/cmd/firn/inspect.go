@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/internal/ids/lines"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // An inspectCmd has the flags of the command inspect.
@@ -268,7 +269,7 @@ func (c *inspectCmd) others(w io.Writer, best *inspect.Reading, readings []inspe
 		t.print(w, c.style)
 	}
 	if hidden > 0 {
-		fmt.Fprintf(w, "\n%s\n", c.style.dim(countOf(hidden, "unlikely reading")+" not shown; --all shows more"))
+		fmt.Fprintf(w, "\n%s\n", c.style.dim(textfmt.Count(hidden, "unlikely reading")+" not shown; --all shows more"))
 	}
 }
 

@@ -3,7 +3,9 @@
 package textfmt
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,4 +20,25 @@ func Grouped(n uint64, separator string) string {
 		digits = digits[:i] + separator + digits[i:]
 	}
 	return digits
+}
+
+// Count formats 1 key, or 2 keys.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// FirstFew lists the first few of some values.
+func FirstFew[T any](values []T, show func(T) string) string {
+	var list []string
+	for i, v := range values {
+		if i == 12 {
+			list = append(list, "…")
+			break
+		}
+		list = append(list, show(v))
+	}
+	return strings.Join(list, ", ")
 }
