@@ -101,30 +101,12 @@ func tokenFileVar(cmd *cobra.Command, file *string) {
 	require(cmd, "file")
 }
 
-// tokenJSON is an entry in JSON.
-type tokenJSON struct {
-	Name        string    `json:"name"`
-	Role        auth.Role `json:"role"`
-	SHA256      []string  `json:"sha256,omitempty"`
-	Certificate string    `json:"certificate,omitempty"`
-	Sequencers  []string  `json:"sequencers,omitempty"` // empty means all
-	Create      bool      `json:"create"`
-	Expires     string    `json:"expires,omitempty"`
-	Expired     bool      `json:"expired"`
-	auth.Quota            // also those of its role; absent if there are none
-}
-
 // printTokens prints entries.
 func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
 	l := a.list(asJSON, "NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES", "LIMITS")
 	for _, e := range all {
-		v := tokenJSON{Name: e.Name, Role: e.Role, SHA256: e.SHA256, Certificate: e.Certificate(),
-			Sequencers: e.Sequencers, Create: e.Create == nil || *e.Create, Quota: e.Quota}
-		expires := "never"
-		if ends := e.Ends(); !ends.IsZero() {
-			v.Expires, v.Expired = ends.UTC().Format(time.RFC3339), !ends.After(a.now())
-			expires = v.Expires
-		}
+		v := e.JSON(a.now())
+		expires := cmp.Or(v.Expires, "never")
 		if v.Expired {
 			expires += " (expired)"
 		}
