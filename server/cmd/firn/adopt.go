@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/check"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/internal/ids/lines"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
@@ -102,13 +103,7 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 	return c.app.withStore(ctx, c.store, true, func(s grant.Store) error {
 		config := grant.DefaultConfig(s, c.Layout, nil)
 		config.Nodes = nodes
-		info, err := grant.Create(asOperator(ctx), s, c.name, config, &grant.CreateOptions{Now: c.app.now, Floor: floor})
-		c.app.audit(ctx, s, "create", c.name, err)
-		if err != nil {
-			return err
-		}
-		c.app.printInfo(info, false)
-		return nil
+		return c.app.create(asOperator(ctx), s, c.name, config, floor, false)
 	})
 }
 
@@ -178,7 +173,7 @@ func (c *adoptCmd) print(r check.Report) {
 		x.add("first", "%s", textfmt.Stamp(r.First))
 		x.add("last", "%s", textfmt.Stamp(r.Last))
 		x.add("nodes", "%s of %s in use: %s", countText(st, uint64(len(r.Nodes))),
-			countNodes(c.Layout, func(n uint64) string { return countText(st, n) }), check.NodeList(r.Nodes))
+			layouts.CountNodes(c.Layout, func(n uint64) string { return countText(st, n) }), check.NodeList(r.Nodes))
 	}
 	x.print(c.app.stdout, st)
 }

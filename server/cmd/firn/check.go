@@ -46,7 +46,12 @@ func newCheck(a *app) *cobra.Command {
 		// Otherwise the collector would let the heap grow to twice the size of
 		// the data.
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(c.memory) + 64<<20))
-		c.onBad = c.keepBad
+		c.onBad = func(where lines.Place, err error) error {
+			if len(c.badFirst) < 3 {
+				c.badFirst = append(c.badFirst, where.String()+": "+textfmt.Message(err))
+			}
+			return nil
+		}
 		began := time.Now()
 		if err := c.files(cmd.Context(), args, c.add); err != nil {
 			return err
@@ -122,14 +127,6 @@ func (c *checkInput) add(where lines.Place, text string) (bad, err error) {
 	c.from = as
 	c.places.Add(where)
 	return nil, nil
-}
-
-// keepBad remembers the first lines that are not IDs, for the report.
-func (c *checkInput) keepBad(where lines.Place, err error) error {
-	if len(c.badFirst) < 3 {
-		c.badFirst = append(c.badFirst, where.String()+": "+textfmt.Message(err))
-	}
-	return nil
 }
 
 // print prints the report of a stream.

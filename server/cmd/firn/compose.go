@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,7 +52,7 @@ func newCompose(a *app) *cobra.Command {
 		}
 		switch {
 		case asJSON:
-			a.printJSON(composed(id))
+			a.printJSON(id.JSON())
 		case format.Is(firn.Raw):
 			a.stdout.Write(id)
 		default:
@@ -84,14 +83,6 @@ func composeHint(l firn.Layout, err error) string {
 	return "firn layout " + l.String() + " shows its widths"
 }
 
-// composed returns an ID for JSON.
-func composed(id form.ID) any {
-	return struct {
-		Dec string `json:"dec"`
-		Hex string `json:"hex"`
-	}{string(id.Append(nil, form.Of(firn.Decimal))), hex.EncodeToString(id)}
-}
-
 // composeLines composes an ID from each line.
 func composeLines(ctx context.Context, a *app, c *form.Composer) error {
 	out := lines.NewWriter(a.stdout.Writer)
@@ -107,7 +98,7 @@ func composeLines(ctx context.Context, a *app, c *form.Composer) error {
 			t.bad++
 			return to.Encode(errorJSON(err))
 		}
-		return to.Encode(composed(id))
+		return to.Encode(id.JSON())
 	})
 	if err != nil {
 		return err

@@ -52,22 +52,14 @@ func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// unknownVars returns the variables that may be mistyped ones of keys: not
-// those that node names or that Kubernetes sets for services, such as
-// FIRN_SERVICE_HOST and FIRN_PORT_3476_TCP.
-func unknownVars(environ []string, node string) (all []string) {
+// unknownVars returns the variables that may be mistyped ones of keys: not the
+// one that node names.
+func unknownVars(environ []string, node string) []string {
 	known := []string{configEnv, strings.TrimPrefix(node, "env:")}
 	for _, k := range configKeys {
 		known = append(known, envOf(k.key))
 	}
-	for _, v := range environ {
-		name, _, _ := strings.Cut(v, "=")
-		ofService := strings.HasSuffix(name, "_SERVICE_HOST") || strings.Contains(name, "_PORT")
-		if strings.HasPrefix(name, "FIRN_") && !slices.Contains(known, name) && !ofService {
-			all = append(all, name)
-		}
-	}
-	return all
+	return config.UnknownVars(environ, known)
 }
 
 // configHint says where to find the valid keys.

@@ -153,7 +153,14 @@ func (c *inspectCmd) print(w io.Writer, result *inspect.Result, apart bool) {
 	}
 	if known {
 		c.addParts(&r, best)
-		c.addReasons(&r, best)
+		if c.Layout.IsZero() {
+			for _, reason := range best.For() {
+				r.add("for", "%s", reason)
+			}
+			for _, reason := range best.Against() {
+				r.add("against", "%s", c.style.yellow(reason))
+			}
+		}
 	} else if result.Other != "" {
 		r.add("note", "%s", result.Other)
 	}
@@ -196,18 +203,6 @@ func (c *inspectCmd) addParts(r *rows, x *inspect.Reading) {
 	}
 	if x.Layout.IsZero() || x.Layout.SeqBits() > 0 {
 		r.add("sequence", "%d", x.Seq)
-	}
-}
-
-func (c *inspectCmd) addReasons(r *rows, x *inspect.Reading) {
-	if !c.Layout.IsZero() {
-		return
-	}
-	for _, reason := range x.For() {
-		r.add("for", "%s", reason)
-	}
-	for _, reason := range x.Against() {
-		r.add("against", "%s", c.style.yellow(reason))
 	}
 }
 

@@ -103,15 +103,6 @@ func showLayout(w io.Writer, st style, l firn.Layout) {
 	r.print(w, st)
 }
 
-// countNodes formats how many nodes a layout has. Those of 64 bits are one more
-// than a uint64 holds.
-func countNodes(l firn.Layout, format func(n uint64) string) string {
-	if l.NodeBits() == 64 {
-		return layouts.Nodes(l)
-	}
-	return format(l.MaxNode() + 1)
-}
-
 // printPlan lists layouts of 63 bits and of 53 that fit.
 func (a *app) printPlan(p *layouts.Plan, asJSON bool) error {
 	t := a.list(asJSON, "bits", "IDs/s per node", "nodes", "last date", "time", "node", "seq", "layout")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/members"
 )
 
@@ -33,7 +34,7 @@ func newMemberList(a *app) *cobra.Command {
 				nodes += " or more"
 			}
 			l.add(m, m.Host, m.Name(), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(),
-				agoText(now.Sub(m.Seen)), nodes, groupDigits(m.IDs), groupDigits(uint64(m.Rate)))
+				textfmt.Ago(now.Sub(m.Seen)), nodes, groupDigits(m.IDs), groupDigits(uint64(m.Rate)))
 		}
 		return l.end("no server of this store is running; start one with firn serve")
 	}

@@ -81,7 +81,7 @@ type nodeList struct {
 
 // sequencer adds the node IDs of a sequencer.
 func (l *nodeList) sequencer(ctx context.Context, name string) error {
-	blocked := blockedNodes(ctx, l.store, name, l.app.now)
+	blocked := doctor.Blocked(ctx, l.store, name, l.app.now)
 	repairable := 0
 	err := grant.Nodes(ctx, l.store, name, func(n grant.NodeInfo, err error) bool {
 		free, isBlocked := blocked[n.Node]
@@ -128,7 +128,7 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 			state = "blocked"
 		}
 		l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"),
-			until, leftText(n.Until.Sub(l.now)), agoText(l.now.Sub(n.Written)))
+			until, textfmt.Left(n.Until.Sub(l.now)), textfmt.Ago(l.now.Sub(n.Written)))
 	}
 }
 
@@ -142,20 +142,4 @@ func (l *nodeList) finish() error {
 		l.app.note("%d more are free but were used before; use --all to show them", l.hidden)
 	}
 	return err
-}
-
-// leftText formats how much of a window is left.
-func leftText(d time.Duration) string {
-	if d <= 0 {
-		return "-"
-	}
-	return d.Round(100 * time.Millisecond).String()
-}
-
-// agoText formats how long ago something was.
-func agoText(d time.Duration) string {
-	if d < 0 {
-		return "in " + (-d).Round(100*time.Millisecond).String()
-	}
-	return d.Round(100*time.Millisecond).String() + " ago"
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -66,21 +65,4 @@ func (a *app) printRepair(name string, r grant.RepairReport, m *applyCmd) {
 	}
 	t.addDamaged(r.Damaged)
 	t.print(a.stdout, a.style())
-}
-
-// blockedNodes returns the node IDs of a sequencer that need a repair, and
-// whether it can give them back. It skips records that cannot be read.
-func blockedNodes(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
-	r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: true, Now: now})
-	if err != nil {
-		return nil
-	}
-	all := make(map[uint64]bool)
-	for _, n := range r.Nodes {
-		all[n.Node] = true
-	}
-	for _, n := range r.Left {
-		all[n.Node] = false
-	}
-	return all
 }

@@ -16,8 +16,10 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/operate/config"
+	"github.com/firnid/firn/server/internal/operate/doctor"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 )
 
@@ -51,13 +53,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		if err := c.Check(); err != nil {
 			return misuse("", "%w", err)
 		}
-		info, err := grant.Create(ctx, s, args[0], c, &grant.CreateOptions{Now: a.now, Floor: floor})
-		a.audit(ctx, s, "create", args[0], err)
-		if err != nil {
-			return err
-		}
-		a.printInfo(info, asJSON)
-		return nil
+		return a.create(ctx, s, args[0], c, floor, asJSON)
 	}
 	cmd := a.onStore("sequencer create", oneName, true, run)
 	layoutVar(cmd, &q.Layout, parseGeneratedLayout, "layout of the IDs")
@@ -70,6 +66,16 @@ func newSequencerCreate(a *app) *cobra.Command {
 		"how long a node ID is held without the store "+
 			"(default 30s in a directory, 10m in a bucket or Kubernetes, 60s elsewhere)")
 	return cmd
+}
+
+// create creates a sequencer and prints it.
+func (a *app) create(ctx context.Context, s grant.Store, name string, c grant.Config, floor time.Time, asJSON bool) error {
+	info, err := grant.Create(ctx, s, name, c, &grant.CreateOptions{Now: a.now, Floor: floor})
+	a.audit(ctx, s, "create", name, err)
+	if err == nil {
+		a.printInfo(info, asJSON)
+	}
+	return err
 }
 
 // printInfo prints a sequencer.
@@ -85,7 +91,7 @@ func (a *app) printInfo(i grant.Info, asJSON bool) {
 	if i.Config.Prefix != "" {
 		r.add("prefix", "%s", i.Config.Prefix)
 	}
-	if all := countNodes(i.Config.Layout, groupDigits); i.Config.Nodes == nil {
+	if all := layouts.CountNodes(i.Config.Layout, groupDigits); i.Config.Nodes == nil {
 		r.add("nodes", "%s", all)
 	} else {
 		r.add("nodes", "%v of %s", i.Config.Nodes, all)
@@ -249,7 +255,7 @@ func newSequencerWaitingChange(a *app, name string, confirm bool,
 // tellWaiting returns what prints what an operation waits for.
 func (a *app) tellWaiting(ctx context.Context, s grant.Store, name string) func([]grant.Wait) {
 	return func(waiting []grant.Wait) {
-		if slices.Contains(slices.Collect(maps.Values(blockedNodes(ctx, s, name, a.now))), true) {
+		if slices.Contains(slices.Collect(maps.Values(doctor.Blocked(ctx, s, name, a.now))), true) {
 			a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", name)
 		}
 		for i, w := range waiting {

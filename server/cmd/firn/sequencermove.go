@@ -73,19 +73,14 @@ func (a *app) openPlace(ctx context.Context, text string, create bool) (grant.Pl
 	if err != nil {
 		return grant.Place{}, err
 	}
-	name, err := a.placeName(text)
+	name, err := stores.Name(cmp.Or(text, a.getenv(storeEnv)))
+	if path := a.directoryOf(text); path != "" {
+		path, err = filepath.Abs(path)
+		name = "dir:" + path
+	}
 	if err != nil {
 		s.Close()
 		return grant.Place{}, err
 	}
 	return grant.Place{Store: a.changes.Wrap(s), URL: strings.ReplaceAll(name, " ", "%20")}, nil
-}
-
-// placeName returns the URL of a store without its password.
-func (a *app) placeName(text string) (string, error) {
-	if path := a.directoryOf(text); path != "" {
-		path, err := filepath.Abs(path)
-		return "dir:" + path, err
-	}
-	return stores.Name(cmp.Or(text, a.getenv(storeEnv)))
 }

@@ -74,7 +74,16 @@ func (s *serveCmd) checkValues() (all faults) {
 	if err := s.traces.Check(); err != nil {
 		all.add("tracing-endpoint", "", "such as --tracing-endpoint http://localhost:4317", "%w", err)
 	}
-	return append(all, s.checkLimits()...)
+	within(&all, "max-ids-per-call", s.Limits.Count, 1, service.MaxCount, strconv.Itoa)
+	within(&all, "max-body", s.Limits.Body, 1<<10, 16<<20, showSize)
+	within(&all, "max-header", s.Limits.Header, 4<<10, 1<<20, showSize)
+	within(&all, "read-timeout", s.Limits.Read, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
+	within(&all, "write-timeout", s.Limits.Write, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
+	within(&all, "idle-timeout", s.Limits.Idle, time.Second, 24*time.Hour, time.Duration.String)
+	if s.RESPIdle != 0 {
+		within(&all, "resp-idle-timeout", s.RESPIdle, time.Second, 24*time.Hour, time.Duration.String)
+	}
+	return all
 }
 
 // checkNodes sets the range of --node, and checks node IDs and max-ahead against
@@ -118,20 +127,6 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 		for _, err := range f.Check(s.Sequencers, time.Now()) {
 			all.addError("", "", err)
 		}
-	}
-	return all
-}
-
-// checkLimits validates the flags of limits.
-func (s *serveCmd) checkLimits() (all faults) {
-	within(&all, "max-ids-per-call", s.Limits.Count, 1, service.MaxCount, strconv.Itoa)
-	within(&all, "max-body", s.Limits.Body, 1<<10, 16<<20, showSize)
-	within(&all, "max-header", s.Limits.Header, 4<<10, 1<<20, showSize)
-	within(&all, "read-timeout", s.Limits.Read, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
-	within(&all, "write-timeout", s.Limits.Write, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
-	within(&all, "idle-timeout", s.Limits.Idle, time.Second, 24*time.Hour, time.Duration.String)
-	if s.RESPIdle != 0 {
-		within(&all, "resp-idle-timeout", s.RESPIdle, time.Second, 24*time.Hour, time.Duration.String)
 	}
 	return all
 }

@@ -68,12 +68,12 @@ func newWho(a *app) *cobra.Command {
 				a.note("%s: lines that are not of an issue log, or damaged: %d", name, n)
 			}
 		}
-		all, servers := true, search.Servers()
+		all := true
 		for _, q := range search.Queries {
 			v := search.Judge(q)
 			all = all && v.Is == issued.Issued
 			if asJSON {
-				a.printJSON(whoJSON{q.Text, v.Is, v.Reason, v.Readings, q.Found, servers})
+				a.printJSON(search.Answer(q, v))
 			} else {
 				var r rows
 				search.Explain(q, v, a.now(), func(id, text string) { r.add(id, "%s", text) })
@@ -94,15 +94,6 @@ func newWho(a *app) *cobra.Command {
 	jsonVar(cmd, &asJSON)
 	require(cmd, "log")
 	return cmd
-}
-
-type whoJSON struct {
-	ID       string           `json:"id"`
-	Verdict  string           `json:"verdict"`
-	Reason   string           `json:"reason,omitempty"`
-	Readings []issued.Reading `json:"readings,omitempty"`
-	Issued   []issued.Record  `json:"issued,omitempty"`
-	Servers  []string         `json:"servers"` // whose logs were read
 }
 
 // readLog reads a log.

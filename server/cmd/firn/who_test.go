@@ -22,7 +22,7 @@ import (
 )
 
 // who runs firn who for an ID, and returns what it prints as JSON.
-func who(t *testing.T, code int, args string) (found whoJSON) {
+func who(t *testing.T, code int, args string) (found issued.Answer) {
 	t.Helper()
 	got, out := runLine(t, "who --json "+args)
 	if err := json.Unmarshal([]byte(out), &found); err != nil || got != code {

@@ -1,10 +1,19 @@
 package form
 
 import (
+	"encoding/hex"
 	"time"
 
 	"github.com/firnid/firn"
 )
+
+// JSON returns an ID that was composed for JSON.
+func (id ID) JSON() any {
+	return struct {
+		Dec string `json:"dec"`
+		Hex string `json:"hex"`
+	}{string(id.Append(nil, Of(firn.Decimal))), hex.EncodeToString(id)}
+}
 
 // Compose composes an ID of 64 or 128 bits.
 func Compose(l firn.Layout, p firn.Parts) (ID, error) {

@@ -146,6 +146,15 @@ func Nodes(l firn.Layout) string {
 	return power(l.NodeBits())
 }
 
+// CountNodes is Nodes with a format for their exact number. Those of 64 bits are
+// one more than a uint64 holds.
+func CountNodes(l firn.Layout, format func(n uint64) string) string {
+	if l.NodeBits() == 64 {
+		return Nodes(l)
+	}
+	return format(l.MaxNode() + 1)
+}
+
 // power formats 2 to the n, in full if that is short.
 func power(n int) string {
 	if n > 20 {

@@ -13,6 +13,22 @@ import (
 // records.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
+// Left formats how much of a window is left.
+func Left(d time.Duration) string {
+	if d <= 0 {
+		return "-"
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// Ago formats how long ago something was.
+func Ago(d time.Duration) string {
+	if d < 0 {
+		return "in " + (-d).Round(100*time.Millisecond).String()
+	}
+	return d.Round(100*time.Millisecond).String() + " ago"
+}
+
 // Grouped formats a count with a separator between groups of three digits.
 func Grouped(n uint64, separator string) string {
 	digits := strconv.FormatUint(n, 10)

@@ -374,3 +374,17 @@ func (f *File) Template(name string) (Template, error) {
 	}
 	return Template{}, nil
 }
+
+// UnknownVars returns the variables of an environment that may be mistyped ones
+// for keys. Those of Kubernetes for services are none, such as
+// FIRN_SERVICE_HOST and FIRN_PORT_3476_TCP.
+func UnknownVars(environ, known []string) (all []string) {
+	for _, v := range environ {
+		name, _, _ := strings.Cut(v, "=")
+		ofService := strings.HasSuffix(name, "_SERVICE_HOST") || strings.Contains(name, "_PORT")
+		if strings.HasPrefix(name, "FIRN_") && !slices.Contains(known, name) && !ofService {
+			all = append(all, name)
+		}
+	}
+	return all
+}

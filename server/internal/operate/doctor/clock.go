@@ -72,3 +72,21 @@ func AheadOf(by time.Duration) string {
 	}
 	return fmt.Sprintf("%v ahead of", by)
 }
+
+// Blocked returns the node IDs of a sequencer that a clock far ahead has
+// blocked, and whether grant.Repair can give them back. It skips records that
+// cannot be read.
+func Blocked(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
+	r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: true, Now: now})
+	if err != nil {
+		return nil
+	}
+	all := make(map[uint64]bool)
+	for _, n := range r.Nodes {
+		all[n.Node] = true
+	}
+	for _, n := range r.Left {
+		all[n.Node] = false
+	}
+	return all
+}

@@ -56,3 +56,18 @@ func (s *Search) Explain(q *Query, v Verdict, now time.Time, yield func(id, text
 		line("", "add --complete if no server ran without a log and all logs are here")
 	}
 }
+
+// An Answer is what the logs say about an ID, in JSON.
+type Answer struct {
+	ID       string    `json:"id"`
+	Verdict  string    `json:"verdict"`
+	Reason   string    `json:"reason,omitempty"`
+	Readings []Reading `json:"readings,omitempty"`
+	Issued   []Record  `json:"issued,omitempty"`
+	Servers  []string  `json:"servers"` // whose logs were read
+}
+
+// Answer returns what the logs say about an ID for JSON.
+func (s *Search) Answer(q *Query, v Verdict) Answer {
+	return Answer{q.Text, v.Is, v.Reason, v.Readings, q.Found, s.Servers()}
+}
