@@ -6,18 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/grant/dirstore"
-	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/server/internal/operate/doctor"
 )
 
 // TestServeClockAhead: a server whose clock is a year ahead acquires no node ID
@@ -131,57 +127,5 @@ func TestDetachBlocked(t *testing.T) {
 	}
 	if code := <-ended; code != exitFine {
 		t.Errorf("detach ends with %d: %s", code, notes)
-	}
-}
-
-// A skewedClock is a Store whose clock is off.
-type skewedClock struct {
-	memstore.Store
-	now        func() time.Time
-	resolution time.Duration
-	err        error
-}
-
-func (s *skewedClock) Time(context.Context) (time.Time, time.Duration, error) {
-	return s.now(), s.resolution, s.err
-}
-
-// TestStoreLead: the store's time is an interval, and no clock within it is
-// wrong.
-func TestStoreLead(t *testing.T) {
-	begin := time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
-	for _, tt := range []struct {
-		store, resolution, takes time.Duration
-		err                      error
-		want                     time.Duration
-	}{
-		{},
-		{store: -time.Second, want: time.Second},
-		{store: -time.Second, resolution: time.Second},
-		{store: -time.Hour, resolution: time.Second, takes: time.Minute, want: time.Hour - time.Second},
-		{store: time.Hour, resolution: time.Second, want: -time.Hour},
-		{store: time.Hour, takes: time.Minute, want: time.Minute - time.Hour},
-		{store: 30 * time.Second, takes: time.Minute},
-		{store: time.Hour, err: errors.New("it does not say")},
-	} {
-		now := begin
-		a := &app{now: func() time.Time { return now }}
-		s := &skewedClock{resolution: tt.resolution, err: tt.err, now: func() time.Time {
-			told := now.Add(tt.store)
-			now = now.Add(tt.takes)
-			return told
-		}}
-		by, _, _ := doctor.ClockLead(t.Context(), s, a.now)
-		if by != tt.want {
-			t.Errorf("%+v: ahead by %v, want %v", tt, by, tt.want)
-		}
-		err := a.checkClock(t.Context(), s, 10*time.Second)
-		if refused := tt.want.Abs() > 10*time.Second; refused != (err != nil) || refused && !strings.Contains(err.Error(), fmt.Sprint(tt.want.Abs())) {
-			t.Errorf("%+v: checkClock = %v", tt, err)
-		}
-	}
-	a := &app{now: func() time.Time { return begin }}
-	if err := a.checkClock(t.Context(), new(memstore.Store), 0); err != nil {
-		t.Errorf("a store that does not report its time: %v", err)
 	}
 }

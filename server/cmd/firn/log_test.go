@@ -3,12 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,26 +23,6 @@ func (r *running) lines(key, value string) (all []map[string]any) {
 		}
 	}
 	return all
-}
-
-// TestLogsAreVisible: no format of the log passes on what a terminal may act on,
-// and JSON still has the same text.
-func TestLogsAreVisible(t *testing.T) {
-	const text = "a\x1b[31m b\u009b31m c\x7f d\u202e e\U000e0001 größe 日本"
-	for _, format := range []string{"text", "json"} {
-		var out bytes.Buffer
-		a := &app{stderr: &out}
-		l := &logFlags{logFormat: format}
-		l.logger(a).Info(text, "name", text)
-		a.log.Close()
-		if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }) || !strings.Contains(out.String(), "größe 日本") {
-			t.Errorf("%s: %q", format, &out)
-		}
-		var got struct{ Msg, Name string }
-		if err := json.Unmarshal(out.Bytes(), &got); format == "json" && (err != nil || got.Msg != text || got.Name != text) {
-			t.Errorf("%v, %q, want %q", err, got, text)
-		}
-	}
 }
 
 // TestServeReload: SIGHUP reaches a process that runs.

@@ -19,9 +19,11 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/server"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/stores"
 )
 
 // serveApp is the world of a serve command that runs in the test.
@@ -52,6 +54,13 @@ func testStore(t *testing.T) string {
 		must.Await(t, func() bool { return os.RemoveAll(dir) == nil }, "%s is removed", dir)
 	})
 	return "dir:" + filepath.Join(dir, "store") + "?create=true&volatile=true"
+}
+
+func openTest(t *testing.T, url string) grant.Store {
+	t.Helper()
+	s := must.Get(stores.Open(t.Context(), url))(t)
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 // runLine runs a command in the test.

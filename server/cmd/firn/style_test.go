@@ -14,7 +14,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/ids/layouts"
 	"github.com/firnid/firn/server/internal/operate/doctor"
 )
 
@@ -72,19 +71,6 @@ func TestTerminal(t *testing.T) {
 			if n := len([]rune(strings.TrimRight(line, "\n"))); n > width {
 				t.Errorf("a terminal of %d columns gets a line of %d: %s", width, n, line)
 			}
-		}
-	}
-}
-
-func TestGroup(t *testing.T) {
-	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1 000", 1234567: "1 234 567"} {
-		if got := groupDigits(n); got != want {
-			t.Errorf("groupDigits(%d) = %q, want %q", n, got, want)
-		}
-	}
-	for x, want := range map[float64]string{0: "0", 12: "12", 999: "999", 1000: "1 k", 25600: "25.6 k", 4096000: "4 M", 2.5e9: "2.5 G", 3e12: "3 T"} {
-		if got := layouts.Short(x); got != want {
-			t.Errorf("layouts.Short(%g) = %q, want %q", x, got, want)
 		}
 	}
 }
