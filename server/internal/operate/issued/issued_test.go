@@ -273,14 +273,19 @@ func TestFiles(t *testing.T) {
 	must.Get(io.WriteString(z, line+"\n"+line[:20]))(t)
 	must.Do(t, z.Close())
 	zipped := b.String()
-	s := new(Search)
+	s, path := new(Search), filepath.Join(t.TempDir(), "log")
 	for _, file := range []struct {
-		text string
-		is   error // nil means none, and errors.ErrUnsupported another one
+		text  string
+		is    error // nil means none, and errors.ErrUnsupported another one
+		isLog bool
 	}{
-		{line + "\n" + line[:20], nil}, {"", nil}, {"\n", nil}, {line[:20], errors.ErrUnsupported}, {"no log\n", errors.ErrUnsupported},
-		{zipped, nil}, {zipped[:len(zipped)-1], ErrCut}, {zipped[:3], ErrCut},
+		{line + "\n" + line[:20], nil, true}, {"", nil, false}, {"\n", nil, false}, {line[:20], errors.ErrUnsupported, false}, {"no log\n", errors.ErrUnsupported, false},
+		{zipped, nil, true}, {zipped[:len(zipped)-1], ErrCut, true}, {zipped[:3], ErrCut, true},
 	} {
+		must.Do(t, os.WriteFile(path, []byte(file.text), 0o600))
+		if got := IsLog(path); got != file.isLog {
+			t.Errorf("IsLog of %q: %t", file.text, got)
+		}
 		if err := s.Read(strings.NewReader(file.text)); (err == nil) != (file.is == nil) || errors.Is(file.is, ErrCut) && err != ErrCut {
 			t.Errorf("%q: %v", file.text, err)
 		}
