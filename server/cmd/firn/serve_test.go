@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/server/internal/operate/logs"
 	"github.com/firnid/firn/server/internal/server"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/stores"
@@ -198,8 +199,8 @@ func servePipes(t *testing.T, s *serveCmd) (listener *nettest.Pipes, stderr *net
 	t.Helper()
 	a, _, stderr := serveApp(t)
 	s.node = "0"
-	log := s.logger(a)
-	t.Cleanup(a.log.Close)
+	log, lines := logs.New(stderr, false, &s.level) // no handler of signals in a bubble: SIGPIPE would end all tests
+	t.Cleanup(lines.Close)
 	c := must.Get(s.serverConfig(t.Context(), a, log, func(error) {}))(t)
 	srv := must.Get(server.New(c))(t)
 	ctx, stop := context.WithCancel(t.Context())
