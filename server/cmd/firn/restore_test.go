@@ -28,178 +28,73 @@ import (
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
 
-// A restoreCase is a way in which docs/restore.md restores a store. Its scripts
-// are run by bash in $DIR, with $PORT; see restorePrelude for what they call.
+// A restoreCase is a way in which docs/restore.md restores a store. Bash runs
+// its scripts in $DIR, with $PORT: see testdata/restore/prelude.sh.
 type restoreCase struct {
-	name    string
-	program string // which must be installed, from the Debian package
-	pkg     string
-	account string            // who runs the scripts, and owns $DIR
-	store   string            // the URL of members
-	calls   string            // functions in place of the system's programs
-	setup   string            // makes the store, and starts it
-	backup  string            // while one server uses it
-	fails   string            // before the procedure: the store is lost
-	blocks  []string          // the code blocks of the page, by what they contain
-	as      map[string]string // texts of these blocks, and what the test has instead
-	restart bool              // members have to be restarted
-	always  bool              // it runs without FIRN_ALL=1 too
+	store, backup string            // the store's file in testdata/restore, and the kind of its backup
+	program, pkg  string            // which must be installed, and its Debian package
+	account       string            // who runs the scripts, and owns $DIR
+	url           string            // of the store, for members
+	blocks        []string          // the code blocks of the page, by what they contain
+	as            map[string]string // texts of these blocks, and what the test has instead
+	restart       bool              // members have to be restarted
+	always        bool              // it runs without FIRN_ALL=1 too
 }
-
-// restorePrelude makes commands of the page those of the test.
-const restorePrelude = `set -e
-cd "$DIR"
-export TMPDIR="$DIR" HOME="$DIR" PATH="$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1):$PATH:/usr/sbin"
-firn() { FIRN_TEST_SERVE="$*" GORACE=atexit_sleep_ms=0 "$DIR/firn-test"; }
-`
 
 const (
-	callsPostgreSQL = `export PGDATA="$DIR/data" PGPORT=$PORT
-systemctl() {
-	pg_ctl start -w -D "$PGDATA" -l "$DIR/log" -o "-c listen_addresses=127.0.0.1 -c unix_socket_directories=$DIR" >/dev/null
-}
-finally() { for d in "$DIR"/data "$DIR"/replica; do pg_ctl stop -D $d -m immediate || true; done; }
-`
-	setupPostgreSQL = `initdb -D "$PGDATA" -U postgres -A trust --no-sync --locale=C --encoding=UTF8
-systemctl start postgresql
-psql -h "$DIR" -c 'CREATE ROLE firn LOGIN' -c 'CREATE DATABASE firn OWNER firn' postgres
-`
-	callsMariaDB = `
-configure() { # PORT SETTING…; the files of a replica end with $N
-	printf '%s\n' '[mysqld]' "datadir=$DIR/mysql$N" "tmpdir=$DIR" bind-address=127.0.0.1 "port=$1" "socket=$DIR/s$N" "pid-file=$DIR/pid$N" \
-		innodb-buffer-pool-size=16M innodb-log-file-size=8M log-bin=log sync-binlog=1 "${@:2}" >my$N.cnf
-}
-mariadbd() { exec mariadbd --defaults-file="$DIR/my$N.cnf" "$@"; }
-mariadb() { command mariadb --no-defaults -u root "$@"; }
-mariadb-admin() { command mariadb-admin --no-defaults -u root "$@"; }
-mariadb-install-db() { command mariadb-install-db --defaults-file="$DIR/my$N.cnf" --auth-root-authentication-method=normal --skip-test-db "$@"; }
-systemctl() {
-	if [ $1 = stop ]; then
-		mariadb-admin --socket="$DIR/s$N" shutdown
-		while [ -e "$DIR/pid$N" ]; do sleep 0.1; done
-		return
-	fi
-	mariadbd --user=mysql >>"$DIR/log" 2>&1 &
-	until mariadb --socket="$DIR/s$N" -e 'SELECT 1'; do sleep 0.2; done
-}
-`
-	setupMariaDB = `configure $PORT server-id=1
-mariadb-install-db --user=mysql
-systemctl start mariadb
-mariadb --socket="$DIR/s" -e "CREATE DATABASE firn; CREATE USER firn@'127.0.0.1'; GRANT ALL ON firn.* TO firn@'127.0.0.1'"
-`
+	urlPostgreSQL = "postgres://firn@127.0.0.1:$PORT/firn?sslmode=disable&create=true"
+	urlMariaDB    = "mysql://firn@127.0.0.1:$PORT/firn?create=true"
+	fencePrivate  = "private=$(mktemp -d)                                         #"
 )
 
 var restoreCases = []restoreCase{
 	{
-		name: "directory", program: "bash", pkg: "bash", account: "root",
-		store:  "dir:$DIR/firn?volatile=true&create=true", // it creates a store wherever it can
-		calls:  "systemctl() { :; }\n",                    // members keep running
-		setup:  "mkdir backup",
-		backup: "mkdir backup/firn-2026-11-21; tar -C firn -c --exclude='tmp+*' . | tar -C backup/firn-2026-11-21 -x",
+		store: "directory", program: "bash", pkg: "bash", account: "root",
+		url:    "dir:$DIR/firn?volatile=true&create=true", // it creates a store wherever it can
 		blocks: []string{"cp -a /backup/firn-2026-11-21"},
 		as:     map[string]string{"dir:/var/lib/firn-restored": "dir:$DIR/firn-restored?volatile=true", "/var/lib/": "$DIR/", "/backup/": "$DIR/backup/"},
 
 		restart: true, always: true,
 	},
 	{
-		name: "bucket", program: "bash", pkg: "bash", account: "root",
-		store: "s3://ids/firn?endpoint=http://127.0.0.1:$PORT&path-style=true",
-		calls: `versitygw() { exec "$GATEWAY" --access "$AWS_ACCESS_KEY_ID" --secret "$AWS_SECRET_ACCESS_KEY" "$@"; }
-systemctl() {
-	if [ $1 = stop ]; then
-		kill $(cat pid)
-		while [ -e /proc/$(cat pid)/exe ]; do sleep 0.1; done
-		return
-	fi
-	versitygw --port 127.0.0.1:$PORT --quiet posix "$DIR/objects" >>log 2>&1 &
-	echo $! >pid
-}
-`,
-		setup:  "mkdir -p backup objects/ids\nsystemctl start versitygw",
-		backup: "cp -a objects backup/objects-2026-11-21",
+		store: "bucket", program: "bash", pkg: "bash", account: "root",
+		url:    "s3://ids/firn?endpoint=http://127.0.0.1:$PORT&path-style=true",
 		blocks: []string{"cp -a /backup/objects-2026-11-21"},
 		as:     map[string]string{"/var/lib/": "$DIR/", "/backup/": "$DIR/backup/", "17070": "$PORT3"},
 	},
 	{
-		name: "PostgreSQL from a base backup", program: "initdb", pkg: "postgresql", account: "postgres",
-		store: "postgres://firn@127.0.0.1:$PORT/firn?sslmode=disable&create=true",
-		calls: callsPostgreSQL, setup: setupPostgreSQL,
-		backup: `pg_basebackup -D "$DIR/base" -h "$DIR" -U postgres -X fetch -c fast`,
-		blocks: []string{"# restore into $PGDATA", "private=$(mktemp -d)                                         #", "pg_is_in_recovery", "export FIRN_STORE=\"postgres:"},
+		store: "postgresql", backup: "base", program: "initdb", pkg: "postgresql", account: "postgres", url: urlPostgreSQL,
+		blocks: []string{"# restore into $PGDATA", fencePrivate, "pg_is_in_recovery", "export FIRN_STORE=\"postgres:"},
 		as:     map[string]string{"# restore into $PGDATA": `cp -a "$DIR/base" "$PGDATA"`},
 	},
 	{
-		name: "PostgreSQL from a dump", program: "initdb", pkg: "postgresql", account: "postgres",
-		store: "postgres://firn@127.0.0.1:$PORT/firn?sslmode=disable&create=true",
-		calls: callsPostgreSQL, setup: setupPostgreSQL,
-		backup: `pg_dumpall -h "$DIR" -U postgres >dump.sql`,
-		blocks: []string{"initdb -D", "private=$(mktemp -d)                                         #", "dump.sql postgres", "export FIRN_STORE=\"postgres:"},
+		store: "postgresql", backup: "dump", program: "initdb", pkg: "postgresql", account: "postgres", url: urlPostgreSQL,
+		blocks: []string{"initdb -D", fencePrivate, "dump.sql postgres", "export FIRN_STORE=\"postgres:"},
 		as:     map[string]string{"initdb -D": "initdb -U postgres -A trust --no-sync -D"},
 	},
 	{
-		name: "PostgreSQL to a replica", program: "initdb", pkg: "postgresql", account: "postgres",
-		store: "postgres://firn@127.0.0.1:$PORT,127.0.0.1:$PORT2/firn?sslmode=disable&create=true",
-		calls: callsPostgreSQL, setup: setupPostgreSQL,
-		backup: `pg_basebackup -D "$DIR/replica" -h "$DIR" -U postgres -R -X fetch -c fast`, // it is behind from here on
-		fails: `pg_ctl stop -D "$PGDATA" -m immediate
-PGDATA="$DIR/replica" PGPORT=$PORT2
-systemctl start postgresql`,
-		blocks: []string{"pg_ctl stop -D \"$PGDATA\" -m fast\n```", "private=$(mktemp -d)                                         #", "pg_promote", "export FIRN_STORE=\"postgres:"},
+		store: "postgresql", backup: "replica", program: "initdb", pkg: "postgresql", account: "postgres",
+		url:    "postgres://firn@127.0.0.1:$PORT,127.0.0.1:$PORT2/firn?sslmode=disable&create=true",
+		blocks: []string{"pg_ctl stop -D \"$PGDATA\" -m fast\n```", fencePrivate, "pg_promote", "export FIRN_STORE=\"postgres:"},
 		always: true,
 	},
 	{
-		name: "MariaDB from a data directory", program: "mariadbd", pkg: "mariadb-server", account: "mysql",
-		store: "mysql://firn@127.0.0.1:$PORT/firn?create=true",
-		calls: callsMariaDB, setup: setupMariaDB,
-		backup: "systemctl stop mariadb\ncp -a mysql base\nsystemctl start mariadb",
+		store: "mariadb", backup: "base", program: "mariadbd", pkg: "mariadb-server", account: "mysql", url: urlMariaDB,
 		blocks: []string{"# restore into /var/lib/mysql", "mariadbd --user=mysql ", "export FIRN_STORE=\"mysql:"},
 		as:     map[string]string{"# restore into /var/lib/mysql": `cp -a "$DIR/base" "$DIR/mysql"`, "/var/lib/mysql": "$DIR/mysql", "chown mysql": ":"},
 	},
 	{
-		name: "MariaDB from a dump", program: "mariadbd", pkg: "mariadb-server", account: "mysql",
-		store: "mysql://firn@127.0.0.1:$PORT/firn?create=true",
-		calls: callsMariaDB, setup: setupMariaDB,
-		backup: `command mariadb-dump --no-defaults -u root --socket="$DIR/s" --all-databases --single-transaction >dump.sql`,
+		store: "mariadb", backup: "dump", program: "mariadbd", pkg: "mariadb-server", account: "mysql", url: urlMariaDB,
 		blocks: []string{"mariadb-install-db --user=mysql", "mariadbd --user=mysql ", "<dump.sql", "export FIRN_STORE=\"mysql:"},
 		as:     map[string]string{"/var/lib/mysql": "$DIR/mysql", "chown mysql": ":"},
 	},
 	{
-		name: "MariaDB to a replica", program: "mariadbd", pkg: "mariadb-server", account: "mysql",
-		store: "mysql://firn@127.0.0.1:$PORT/firn?create=true",
-		calls: callsMariaDB, setup: setupMariaDB,
-		backup: `mariadb --socket="$DIR/s" -e "CREATE USER replica@'127.0.0.1'; GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'"
-N=2
-configure $PORT2 server-id=2 read-only=1
-mariadb-install-db --user=mysql
-systemctl start mariadb
-mariadb --socket="$DIR/s2" -e "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=$PORT, MASTER_USER='replica', MASTER_USE_GTID=slave_pos; START SLAVE"
-until mariadb --socket="$DIR/s2" -e 'SELECT k FROM firn.firn_grants' | grep /n/; do sleep 0.2; done
-mariadb --socket="$DIR/s2" -e 'STOP SLAVE'`, // it is behind from here on
-		fails: `systemctl stop mariadb
-N=2`,
+		store: "mariadb", backup: "replica", program: "mariadbd", pkg: "mariadb-server", account: "mysql", url: urlMariaDB,
 		blocks: []string{"systemctl stop mariadb\n```", "mariadbd --user=mysql ", "RESET SLAVE ALL", "export FIRN_STORE=\"mysql:"},
 		as:     map[string]string{"chown mysql": ":", "systemctl start mariadb": "configure $PORT server-id=2; systemctl start mariadb"},
 	},
 	{
-		name: "etcd by --force-new-cluster from an old disk", program: "bash", pkg: "bash", account: "root",
-		store: "etcd://127.0.0.1:$PORT/firn",
-		calls: `etcd() { exec "$ETCD" --log-level error --listen-peer-urls http://127.0.0.1:$PORT2 --initial-advertise-peer-urls http://127.0.0.1:$PORT2 "$@"; }
-systemctl() {
-	if [ $1 = stop ]; then
-		kill $(cat pid)
-		while [ -e /proc/$(cat pid)/exe ]; do sleep 0.1; done
-		return
-	fi
-	etcd --name etcd-1 --data-dir "$DIR/etcd" --initial-cluster etcd-1=http://127.0.0.1:$PORT2 \
-		--listen-client-urls http://127.0.0.1:$PORT --advertise-client-urls http://127.0.0.1:$PORT >>log 2>&1 &
-	echo $! >pid
-	until (: </dev/tcp/127.0.0.1/$PORT) 2>/dev/null; do kill -0 $!; sleep 0.1; done # a unit starts others once etcd listens
-}
-`,
-		setup:  "systemctl start etcd",
-		backup: "systemctl stop etcd\ncp -a etcd base\nsystemctl start etcd",
-		fails:  "systemctl stop etcd\nrm -r etcd\ncp -a base etcd",
+		store: "etcd", program: "bash", pkg: "bash", account: "root", url: "etcd://127.0.0.1:$PORT/firn",
 		blocks: []string{"--force-new-cluster \\"},
 		as:     map[string]string{"/var/lib/etcd": "$DIR/etcd", "12379": "$PORT3"},
 	},
@@ -217,7 +112,7 @@ func TestRestore(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
 	for _, r := range restoreCases {
-		t.Run(r.name, func(t *testing.T) {
+		t.Run(r.name(), func(t *testing.T) {
 			if !r.always {
 				nettest.Long(t)
 			}
@@ -226,6 +121,9 @@ func TestRestore(t *testing.T) {
 		})
 	}
 }
+
+// name says which store is restored, and from what.
+func (r *restoreCase) name() string { return strings.TrimSpace(r.store + " " + r.backup) }
 
 func (r *restoreCase) run(t *testing.T, page string) {
 	sqltest.Find(t, r.program, r.pkg)
@@ -244,16 +142,20 @@ func (r *restoreCase) run(t *testing.T, page string) {
 		env = append(env, name+"="+port)
 		fill = append(fill, "$"+name, port)
 	}
-	if strings.HasPrefix(r.store, "etcd") {
+	if r.store == "etcd" {
 		env = append(env, "ETCD="+proc.Built(t, "etcd.sh"))
 	}
-	if strings.HasPrefix(r.store, "s3") {
+	if r.store == "bucket" {
 		env = append(env, "GATEWAY="+proc.Built(t, "versitygw.sh"))
 	}
 	var groups []int
+	functions := ""
+	for _, file := range []string{"prelude", r.store} {
+		functions += string(must.Get(os.ReadFile("testdata/restore/" + file + ".sh"))(t))
+	}
 	script := func(text string) *exec.Cmd {
 		t.Helper()
-		cmd := exec.Command("bash", "-c", restorePrelude+r.calls+text)
+		cmd := exec.Command("bash", "-c", functions+text)
 		cmd.Env, cmd.Dir = env, dir
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential, Setpgid: true}
 		log := must.Get(os.CreateTemp(dir, "script"))(t)
@@ -274,19 +176,17 @@ func (r *restoreCase) run(t *testing.T, page string) {
 		must.Do(t, script(text).Wait())
 	}
 	t.Cleanup(func() {
-		if strings.Contains(r.calls, "finally") {
-			_ = script("finally").Wait()
-		}
+		_ = script("finally").Wait()
 		for _, pid := range groups {
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
 		}
 	})
 
-	do(r.setup)
-	url := strings.NewReplacer(fill...).Replace(r.store)
+	do("setup")
+	url := strings.NewReplacer(fill...).Replace(r.url)
 	do(`firn sequencer create restore --window 15s --max-ahead 100ms --layout bits=time:44.node:5.seq:1,unit=1ms,epoch=0 --store '` + url + "'\n")
 	url = strings.Replace(url, "create=true", "", 1)
-	if r.name == "directory" {
+	if r.store == "directory" {
 		url += "create=true"
 	}
 	url = strings.TrimRight(url, "?&") + " --nodes 0..5"
@@ -304,7 +204,7 @@ func (r *restoreCase) run(t *testing.T, page string) {
 		all.await(t, i, &all.n[i], 100)
 	}
 	begin(0)
-	do(r.backup)
+	do("backup " + r.backup)
 	for i := range servers[1:] {
 		begin(1 + i)
 	}
@@ -324,7 +224,7 @@ func (r *restoreCase) run(t *testing.T, page string) {
 		all.await(t, 0, &all.tried[0], 3)
 	}
 
-	text := r.fails + "\n"
+	text := "fails " + r.backup + "\n"
 	for _, part := range r.blocks {
 		text += block(t, page, part)
 	}
@@ -368,7 +268,7 @@ func (r *restoreCase) run(t *testing.T, page string) {
 	}
 	stop()
 	takers.Wait()
-	t.Logf("report: restore of %s: %d IDs, none twice", r.name, all.Len())
+	t.Logf("report: restore of %s: %d IDs, none twice", r.name(), all.Len())
 }
 
 // block returns the only code block of the page with a text.
