@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -51,5 +53,42 @@ func TestWaiting(t *testing.T) {
 			remains != "" && !strings.Contains(errs.String(), "remains "+remains+" and grants no new windows; run firn sequencer "+verb) {
 			t.Errorf("%s: exit code %d, want %d; it prints\n%s", command, code, exitInterrupted, errs)
 		}
+	}
+}
+
+// TestDetachBlocked: an operation that waits for windows says what to do about
+// one that a wrong clock has opened, and ends when that is done.
+func TestDetachBlocked(t *testing.T) {
+	t.Parallel()
+	inFull(t)
+	dir := filepath.Join(t.TempDir(), "store")
+	store := "dir:" + dir + "?create=true&volatile=true"
+	wrong := startServe(t, map[string]string{clockEnv: "8760h"}, "--store", store, "--allow-clock-ahead", "--nodes", "3..3")
+	if code, _, body := wrong.post(t, "orders"); code != 200 {
+		t.Fatal(code, body)
+	}
+	key := "v1/orders/n/0003"
+	s := must.Get(dirstore.Open(t.Context(), dir, &dirstore.Options{AllowVolatile: true}))(t)
+	defer s.Close()
+	held := must.Get(s.Get(t.Context(), key))(t)
+	wrong.stop()
+	free := must.Get(s.Get(t.Context(), key))(t)
+	if ok, err := s.CAS(t.Context(), key, free, held); !ok || err != nil { // as if it had crashed
+		t.Fatal(ok, err)
+	}
+
+	detaching, _, notes := serveApp(t)
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(t.Context(), detaching, []string{"sequencer", "detach", "orders", "--store", store})
+	}()
+	must.Await(t, func() bool {
+		return strings.Contains(notes.String(), "firn node repair orders --apply ends the wait")
+	}, "detach says how to end the wait: %s", notes)
+	if code, out := runLine(t, "node repair orders --apply --store "+store); code != exitFine {
+		t.Errorf("repair ends with %d: %s", code, out)
+	}
+	if code := <-ended; code != exitFine {
+		t.Errorf("detach ends with %d: %s", code, notes)
 	}
 }

@@ -1,6 +1,8 @@
 package form
 
 import (
+	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -56,4 +58,34 @@ func TestValuesOfParts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzComposer: whatever the line, there is an ID or an error, and an ID reads
+// back as what it was made of.
+func FuzzComposer(f *testing.F) {
+	for _, line := range []string{
+		`{"layout":"default","time_ms":1800000000000,"node":7,"seq":3}`, `{"layout":"boundary","time_ms":"18446744073709551615","node":1}`,
+		`{"layout":"lable,mode=spread,cluster=3","time_ms":1700000000000,"node":2047}`, `{"layout":"bits=time:41.node:22,unit=1h","time_ms":5}`,
+		`{"layout":"flake-idgen","time_ms":1,"node":"datacenter=9,worker=7"}`, `{"time_ms":-1}`, `{"layout":"ksuid","time_ms":1700000000000}`,
+	} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		c := Composer{Layout: firn.Default(), Node: func(firn.Layout) (uint64, error) { return 0, nil }}
+		id, err := c.Compose(line)
+		if err != nil {
+			return
+		}
+		p, _ := ParseParts(line)
+		layout := firn.Default()
+		if p.Layout != "" {
+			layout = firn.MustParseLayout(string(p.Layout))
+		}
+		parts, e1 := layout.DecomposeBytes(id)
+		again, e2 := Compose(layout, parts)
+		seq, _ := strconv.ParseUint(string(p.Seq), 10, 64)
+		if e1 != nil || e2 != nil || !bytes.Equal(id, again) || parts.Seq != seq {
+			t.Fatalf("%q is %x, with the parts %+v, %v, which are %x, %v", line, id, parts, e1, again, e2)
+		}
+	})
 }
