@@ -126,10 +126,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 	inFull(t)
 	lasts := chaosLasts()
 	store := testStore(t)
-	create := firnCommand(t.Context(), "sequencer create chaos --max-ahead 200ms --window 1s --layout "+chaosLayout+" --store "+store)
-	if out, err := create.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	createChaos(t, "--max-ahead 200ms --window 1s --layout "+chaosLayout+" --store "+store)
 	servers := make([]testServer, 3)
 	var urls []string
 	for i := range servers {

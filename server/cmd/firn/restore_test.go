@@ -4,14 +4,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,14 +181,15 @@ func (r *restoreCase) run(t *testing.T, page string) {
 
 	do("setup")
 	url := strings.NewReplacer(fill...).Replace(r.url)
-	do(`firn sequencer create restore --window 15s --max-ahead 100ms --layout bits=time:44.node:5.seq:1,unit=1ms,epoch=0 --store '` + url + "'\n")
+	const layout = "bits=time:44.node:5.seq:1,unit=1ms,epoch=0"
+	do("firn sequencer create chaos --window 15s --max-ahead 100ms --layout " + layout + " --store '" + url + "'\n")
 	url = strings.Replace(url, "create=true", "", 1)
 	if r.store == "directory" {
 		url += "create=true"
 	}
 	url = strings.TrimRight(url, "?&") + " --nodes 0..5"
 
-	var all made
+	all := made{Slots: distinct.Slots{Layout: firn.MustParseLayout(layout)}}
 	servers := make([]testServer, 4)
 	ctx, stop := context.WithCancel(t.Context())
 	var takers sync.WaitGroup
@@ -200,8 +198,8 @@ func (r *restoreCase) run(t *testing.T, page string) {
 	begin := func(i int) {
 		servers[i].start(t, url)
 		t.Cleanup(func() { servers[i].end(syscall.SIGKILL) })
-		takers.Go(func() { all.take(ctx, t, i, &servers[i]) })
-		all.await(t, i, &all.n[i], 100)
+		takers.Go(func() { all.take(ctx, i, &servers[i]) })
+		more(t, &all.answered[i], 2)
 	}
 	begin(0)
 	do("backup " + r.backup)
@@ -210,18 +208,12 @@ func (r *restoreCase) run(t *testing.T, page string) {
 	}
 	again := func() {
 		if r.restart { // no server starts without the directory
-			next := "next -n 1000 --sequencer restore --nodes 0..5 --store " + strings.Fields(url)[0]
-			out, _ := firnCommand(t.Context(), next).Output()
-			for line := range strings.Lines(string(out)) {
-				if id, err := firn.ParseID(strings.TrimSpace(line)); err == nil {
-					all.add(t, 0, id)
-				}
-			}
+			_, _ = nextChaos("-n 1000 --nodes 0..5 --store "+strings.Fields(url)[0], &all.Slots)
 			return
 		}
 		servers[0].end(syscall.SIGKILL)
 		servers[0].start(t, url)
-		all.await(t, 0, &all.tried[0], 3)
+		more(t, &all.tried[0], 3)
 	}
 
 	text := "fails " + r.backup + "\n"
@@ -264,10 +256,11 @@ func (r *restoreCase) run(t *testing.T, page string) {
 		}
 	}
 	for i := range servers {
-		all.await(t, i, &all.n[i], 100)
+		more(t, &all.answered[i], 2)
 	}
 	stop()
 	takers.Wait()
+	all.Check(t)
 	t.Logf("report: restore of %s: %d IDs, none twice", r.name(), all.Len())
 }
 
@@ -288,46 +281,29 @@ func block(t *testing.T, page, part string) (found string) {
 	return found
 }
 
-// made are IDs, by the server that made them.
+// made are IDs, and how many requests were made and answered, by server.
 type made struct {
-	distinct.IDs[firn.ID]
-	n     [4]atomic.Int64 // by server
-	tried [4]atomic.Int64 // requests, by server
+	distinct.Slots
+	tried, answered [4]atomic.Int64
 }
 
 // take takes every ID that a server makes, until the context ends.
-func (m *made) take(ctx context.Context, t *testing.T, server int, s *testServer) {
+func (m *made) take(ctx context.Context, server int, s *testServer) {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: new(http.Transport)}
 	defer client.CloseIdleConnections()
 	for ctx.Err() == nil {
-		var v struct{ IDs []firn.ID }
-		resp, err := client.Post(*s.url.Load()+"/v1/sequencers/restore/next?count=50", "", nil)
-		if err == nil {
-			if resp.StatusCode == http.StatusOK {
-				err = json.NewDecoder(resp.Body).Decode(&v)
-			} else {
-				_, _ = io.Copy(io.Discard, resp.Body)
-			}
-			_ = resp.Body.Close()
-		}
-		m.tried[server].Add(1)
-		if err != nil || len(v.IDs) == 0 {
+		err := take(client, *s.url.Load(), 50, false, &m.Slots)
+		if m.tried[server].Add(1); err != nil {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		m.add(t, server, v.IDs...)
+		m.answered[server].Add(1)
 	}
 }
 
-// add notes IDs of a server.
-func (m *made) add(t *testing.T, server int, ids ...firn.ID) {
-	m.n[server].Add(int64(len(ids)))
-	m.Add(t, "server "+strconv.Itoa(server), ids...)
-}
-
-// await waits until a server has made or tried so much more.
-func (m *made) await(t *testing.T, server int, count *atomic.Int64, more int64) {
+// more waits until a number has grown by some.
+func more(t *testing.T, count *atomic.Int64, by int64) {
 	t.Helper()
-	want := count.Load() + more
-	must.Await(t, func() bool { return count.Load() >= want }, "server %d makes IDs, or answers", server)
+	want := count.Load() + by
+	must.Await(t, func() bool { return count.Load() >= want }, "a server makes IDs, or answers")
 }

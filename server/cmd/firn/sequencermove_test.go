@@ -44,13 +44,7 @@ func TestMoveStores(t *testing.T) {
 		urls = append(urls, sqltest.MariaDB(t).URL("create=true", patient), etcdtest.Start(t).URL("servers"),
 			"kubernetes://ids?kubeconfig="+cluster.Kubeconfig("https://"+cluster.Address, "ids", kubetest.AdminToken))
 	}
-	firnRuns := func(args string) error {
-		if out, err := firnCommand(t.Context(), args).CombinedOutput(); err != nil {
-			return fmt.Errorf("firn %s: %w\n%s", args, err, out)
-		}
-		return nil
-	}
-	must.Do(t, firnRuns("sequencer create chaos --window 5s --layout "+chaosLayout+" --store "+urls[0]))
+	createChaos(t, "--window 5s --layout "+chaosLayout+" --store "+urls[0])
 	blocked := blockNodes(t, urls[0])
 
 	counted := &distinct.Slots{Layout: firn.MustParseLayout(chaosLayout)}
@@ -66,7 +60,7 @@ func TestMoveStores(t *testing.T) {
 		defer s.end(syscall.SIGTERM)
 		clients.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				if take(client, *s.url.Load(), n%2 == 0, counted) != nil {
+				if take(client, *s.url.Load(), 1000, n%2 == 0, counted) != nil {
 					select {
 					case <-time.After(20 * time.Millisecond): // it has no IDs now
 					case <-ctx.Done():
@@ -106,7 +100,11 @@ func TestMoveStores(t *testing.T) {
 					_ = cmd.Wait()
 					kills++
 				}
-				done <- firnRuns(args)
+				out, err := firnCommand(t.Context(), args).CombinedOutput()
+				if err != nil {
+					err = fmt.Errorf("firn %s: %w\n%s", args, err, out)
+				}
+				done <- err
 			}()
 			for moving := true; moving; {
 				select {

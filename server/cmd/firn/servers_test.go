@@ -77,13 +77,17 @@ func (s *testServer) end(sig syscall.Signal) {
 	s.going = time.Time{}
 }
 
-// take takes IDs from a server, as runs or one by one.
-func take(client *http.Client, url string, asRuns bool, counted *distinct.Slots) error {
-	target := url + "/v1/sequencers/chaos/next?count=1000"
-	if asRuns {
-		target = url + "/v1/sequencers/chaos/next?count=5000&runs=true"
+// createChaos creates the sequencer chaos.
+func createChaos(t *testing.T, flags string) {
+	t.Helper()
+	if out, err := firnCommand(t.Context(), "sequencer create chaos "+flags).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	resp, err := client.Post(target, "", nil)
+}
+
+// take takes count IDs of chaos from a server, as runs or one by one.
+func take(client *http.Client, url string, count int, asRuns bool, counted *distinct.Slots) error {
+	resp, err := client.Post(fmt.Sprintf("%s/v1/sequencers/chaos/next?count=%d&runs=%t", url, count, asRuns), "", nil)
 	if err != nil {
 		return err
 	}
@@ -112,6 +116,25 @@ func take(client *http.Client, url string, asRuns bool, counted *distinct.Slots)
 		}
 	}
 	return counted.AddAll(v.IDs)
+}
+
+// nextChaos takes IDs of chaos by firn next. It counts them, also if that fails.
+func nextChaos(flags string, counted *distinct.Slots) (n int, err error) {
+	var stderr bytes.Buffer
+	cmd := firnCommand(context.Background(), "next --sequencer chaos "+flags)
+	cmd.Stderr = &stderr
+	out, failure := cmd.Output()
+	for line := range strings.Lines(string(out)) {
+		id, err := firn.ParseID(strings.TrimSpace(line))
+		if err = cmp.Or(err, counted.Add(id, 1)); err != nil {
+			return n, err
+		}
+		n++
+	}
+	if failure != nil {
+		failure = fmt.Errorf("%w: %s", failure, &stderr)
+	}
+	return n, failure
 }
 
 // A disturbance is what servers have gone through.
@@ -280,10 +303,7 @@ func chaosLasts() time.Duration {
 // than their windows, and the store fails for a moment. Every ID is checked.
 func testServers(t *testing.T, where string, size int, store string, fail func()) {
 	lasts := chaosLasts()
-	create := firnCommand(t.Context(), "sequencer create chaos --max-ahead 200ms --window 1s --layout "+chaosLayout+" --store "+store)
-	if out, err := create.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	createChaos(t, "--max-ahead 200ms --window 1s --layout "+chaosLayout+" --store "+store)
 
 	counted := &distinct.Slots{Layout: firn.MustParseLayout(chaosLayout)}
 	servers := make([]testServer, size)
@@ -299,7 +319,7 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 	defer stop()
 	var failures atomic.Int64 // of the store
 	var clients sync.WaitGroup
-	var refused, answered, next, nextIDs, nextRefused atomic.Int64
+	var refused, answered, next, nextRefused atomic.Int64
 	fromEach := make([]atomic.Int64, size)
 	for i := range servers {
 		for n := range 3 {
@@ -307,7 +327,7 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 				client := &http.Client{Timeout: 5 * time.Second, Transport: new(http.Transport)}
 				defer client.CloseIdleConnections()
 				for ctx.Err() == nil {
-					if err := take(client, *servers[i].url.Load(), n > 0, counted); err != nil {
+					if err := take(client, *servers[i].url.Load(), 1000, n > 0, counted); err != nil {
 						refused.Add(1)
 						time.Sleep(10 * time.Millisecond)
 						continue
@@ -320,32 +340,17 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 	}
 	clients.Go(func() {
 		for ctx.Err() == nil {
-			var stdout, stderr bytes.Buffer
-			cmd := firnCommand(context.Background(), "next -n 20000 --sequencer chaos --store "+store)
-			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			if err := cmd.Run(); err != nil {
+			n, err := nextChaos("-n 20000 --store "+store, counted)
+			if err != nil {
 				// Each kill blocks a node ID for a window; there are more. But
 				// a store that fails may lead to this error.
 				nextRefused.Add(1)
-				if failures.Load() == 0 {
-					t.Errorf("firn next: %v: %s", err, &stderr)
-					return
-				}
 			}
-			var ids []firn.ID
-			for line := range strings.Lines(stdout.String()) {
-				id, err := firn.ParseID(strings.TrimSpace(line))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				ids = append(ids, id)
-			}
-			if err := counted.AddAll(ids); err != nil || len(ids) != 20000 && failures.Load() == 0 {
-				t.Errorf("firn next made %d IDs: %v", len(ids), err)
+			if failures.Load() == 0 && (err != nil || n != 20000) {
+				t.Errorf("firn next made %d IDs: %v", n, err)
+				return
 			}
 			next.Add(1)
-			nextIDs.Add(int64(len(ids)))
 		}
 	})
 
