@@ -20,9 +20,8 @@ func TestBench(t *testing.T) {
 	wide := startServe(t, nil, "--node", "1", "--layout", "uuidv7").url
 	bench := func(args ...string) (code int, result struct{ IDs, Requests, Duplicates uint64 }) {
 		t.Helper()
-		a, stdout, stderr := serveApp(t)
-		code = run(t.Context(), a, append([]string{"bench", "--json", "--duration", "300ms"}, args...))
-		if err := json.NewDecoder(strings.NewReader(stdout.String())).Decode(&result); err != nil {
+		stdout, stderr, code := runFirn(t, append([]string{"bench", "--json", "--duration", "300ms"}, args...)...)
+		if err := json.Unmarshal([]byte(stdout), &result); err != nil {
 			t.Fatalf("bench %q: %v: %s%s", args, err, stdout, stderr)
 		}
 		return code, result

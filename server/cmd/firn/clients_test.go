@@ -3,8 +3,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -38,30 +38,17 @@ func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = &ledgerBody{ReadCloser: resp.Body, l: l, ids: n, ok: resp.StatusCode == http.StatusOK}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		l.whole.Add(1)
+		l.asked.Add(n)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
-}
-
-// A ledgerBody is an answer's.
-type ledgerBody struct {
-	io.ReadCloser
-	l     *ledger
-	ids   int64
-	ok    bool // the status is that of IDs
-	ended bool
-}
-
-func (b *ledgerBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err == nil || b.ended {
-		return n, err
-	}
-	b.ended = true
-	if errors.Is(err, io.EOF) && b.ok {
-		b.l.whole.Add(1)
-		b.l.asked.Add(b.ids)
-	}
-	return n, err
 }
 
 // A caller draws IDs from a sequencer of a client in one way or another.

@@ -202,9 +202,8 @@ func TestConfigRight(t *testing.T) {
 		"listen: ['127.0.0.1:0', 'unix:/run/a,b']\nmax-ahead: 0s":     "2 keys",
 	} {
 		must.Do(t, os.WriteFile(file, []byte(yaml), 0o600))
-		a, stdout, stderr := serveApp(t)
-		if code := run(t.Context(), a, []string{"config", "check", file}); code != exitFine || !strings.Contains(stdout.String(), want) {
-			t.Errorf("%q: exit %d, %s%swant %q", yaml, code, stdout, stderr, want)
+		if code, out := runLine(t, "config check "+file); code != exitFine || !strings.Contains(out, want) {
+			t.Errorf("%q: exit %d, %swant %q", yaml, code, out, want)
 		}
 	}
 }

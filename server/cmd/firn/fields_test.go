@@ -109,7 +109,7 @@ func TestFieldsOfASequencer(t *testing.T) {
 	r := startServe(t, nil, "--store", url)
 	command := func(args ...string) []byte {
 		t.Helper()
-		out, errs, code := runFirn(t, "", append(args, "--store", url)...)
+		out, errs, code := runFirn(t, append(args, "--store", url)...)
 		if code != exitFine {
 			t.Fatalf("firn %v: %s", args, errs)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"net"
 	"net/http"
 	"os"
@@ -96,37 +95,11 @@ func TestPod(t *testing.T) {
 	wantLeases(t, c.Must("GET", leases, ""), 0)
 }
 
-// wantLeases checks how many node IDs have a holder, as kubectl shows it.
+// wantLeases checks how many node IDs are held, as kubectl shows it; kubestore
+// tests what else a lease says.
 func wantLeases(t *testing.T, text []byte, want int) {
 	t.Helper()
-	var list struct {
-		Items []struct {
-			Metadata struct {
-				Name   string
-				Labels map[string]string
-			}
-			Spec struct {
-				HolderIdentity       string
-				LeaseDurationSeconds int
-				RenewTime            string
-			}
-		}
-	}
-	must.Do(t, json.Unmarshal(text, &list))
-	held := 0
-	for _, l := range list.Items {
-		if l.Metadata.Labels["firn/node"] == "" {
-			continue
-		}
-		isHeld := l.Metadata.Labels["firn/state"] == "held"
-		if isHeld {
-			held++
-		}
-		if full := l.Spec.HolderIdentity != "" && l.Spec.LeaseDurationSeconds >= 1 && l.Spec.RenewTime != ""; full != isHeld {
-			t.Errorf("lease %s is held: %v, and its spec is %+v", l.Metadata.Name, isHeld, l.Spec)
-		}
-	}
-	if held != want {
+	if held := strings.Count(string(text), `"firn/state":"held"`); held != want {
 		t.Errorf("%d leases have a holder, want %d: %s", held, want, text)
 	}
 }

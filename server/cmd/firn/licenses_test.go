@@ -12,12 +12,12 @@ import (
 // TestLicenses: firn version --licenses has a license of every module that the
 // program contains, and of Go.
 func TestLicenses(t *testing.T) {
-	a, stdout, _ := serveApp(t)
-	if code := run(t.Context(), a, []string{"version", "--licenses"}); code != 0 {
+	code, text := runLine(t, "version --licenses")
+	if code != exitFine {
 		t.Fatalf("exit code %d", code)
 	}
 	lines := make(map[string]bool)
-	for line := range strings.Lines(stdout.String()) {
+	for line := range strings.Lines(text) {
 		lines[strings.TrimSpace(line)] = true
 	}
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".")

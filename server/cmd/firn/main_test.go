@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -142,21 +140,6 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// runFirn runs a command in this process.
-func runFirn(t testing.TB, stdin string, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	a := &app{
-		stdin: strings.NewReader(stdin), stdout: &output{Writer: &out}, stderr: &errs,
-		now:    func() time.Time { return time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC) },
-		getenv: func(string) string { return "" },
-
-		container: func() string { return "" },
-	}
-	code = run(context.Background(), a, args)
-	return out.String(), errs.String(), code
-}
-
 // TestHelp wants a usage, an example and a group for every command, topics of
 // the help aside.
 func TestHelp(t *testing.T) {
@@ -173,7 +156,7 @@ func TestHelp(t *testing.T) {
 				t.Errorf("firn %s has an example that does not show it: %q", c.Name(), line)
 			}
 		}
-		stdout, stderr, code := runFirn(t, "", c.Name(), "--help")
+		stdout, stderr, code := runFirn(t, c.Name(), "--help")
 		if code != exitFine || stderr != "" || !strings.Contains(stdout, "Usage:\n  firn "+c.Name()) {
 			t.Errorf("firn %s --help ends with %d: %s%s", c.Name(), code, stdout, stderr)
 		}

@@ -53,11 +53,9 @@ func TestNextFromServer(t *testing.T) {
 		{[]string{"--server", "http://127.0.0.1:1"}, exitFailed, "running there; if it uses TLS, write https://\n$"},
 		{[]string{"--server", "https://127.0.0.1:1"}, exitFailed, "check that firn serve is running there\n$"},
 	} {
-		a, stdout, stderr := serveApp(t)
-		code := run(t.Context(), a, append([]string{"next", "--sequencer", "orders", "--server", url}, row.args...))
-		out := stdout.String()
+		out, errs, code := runFirn(t, append([]string{"next", "--sequencer", "orders", "--server", url}, row.args...)...)
 		if code != exitFine {
-			out = stderr.String()
+			out = errs
 		}
 		if code != row.code || !regexp.MustCompile(row.want).MatchString(out) {
 			t.Errorf("%v: exit %d, %.200q, want %d and %s", row.args, code, out, row.code, row.want)

@@ -15,13 +15,13 @@ func TestPartitions(t *testing.T) {
 	server := sqltest.PostgreSQL(t)
 	for layout, kind := range map[string]string{"default": "bigint", "twitter": "bigint", "uuidv7": "uuid"} {
 		table := layout + "_orders"
-		statements, stderr, code := runFirn(t, "", "range", "--layout", layout, "--from", "2026-11-05", "--to", "2027-01-01", "--partitions", "month", "--table", table)
+		statements, stderr, code := runFirn(t, "range", "--layout", layout, "--from", "2026-11-05", "--to", "2027-01-01", "--partitions", "month", "--table", table)
 		if code != exitFine {
 			t.Fatal(stderr)
 		}
 		sql := "CREATE TABLE " + table + " (id " + kind + ") PARTITION BY RANGE (id);\n" + statements
 		for _, month := range [][2]string{{"2026-11-01", "2026-12-01"}, {"2026-12-01", "2027-01-01"}} {
-			ends, _, _ := runFirn(t, "", "range", "--layout", layout, "--from", month[0], "--to", month[1])
+			ends, _, _ := runFirn(t, "range", "--layout", layout, "--from", month[0], "--to", month[1])
 			f := strings.Fields(ends)
 			sql += "INSERT INTO " + table + " VALUES ('" + f[1] + "'), ('" + f[3] + "');\n"
 		}

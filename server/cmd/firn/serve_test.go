@@ -64,12 +64,19 @@ func openTest(t *testing.T, url string) grant.Store {
 	return s
 }
 
-// runLine runs a command in the test.
+// runFirn runs a command in the test.
+func runFirn(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	a, out, errs := serveApp(t)
+	code = run(t.Context(), a, args)
+	return out.String(), errs.String(), code
+}
+
+// runLine runs a command, and returns all that it prints.
 func runLine(t *testing.T, args string) (code int, out string) {
 	t.Helper()
-	a, stdout, stderr := serveApp(t)
-	code = run(t.Context(), a, strings.Fields(args))
-	return code, stdout.String() + stderr.String()
+	stdout, stderr, code := runFirn(t, strings.Fields(args)...)
+	return code, stdout + stderr
 }
 
 // urlIn finds the address in the lines of a log in JSON.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"io"
 	"strings"
@@ -22,8 +21,8 @@ func TestInterrupt(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		in, feed := io.Pipe()
-		var out, errs bytes.Buffer
-		a := &app{stdin: in, stdout: &output{Writer: &out}, stderr: &errs, now: time.Now, getenv: func(string) string { return "" }}
+		a, _, errs := serveApp(t)
+		a.stdin, a.getenv = in, func(string) string { return "" }
 		done := make(chan int)
 		go func() { done <- run(ctx, a, args) }()
 		if args[0] != "next" {
@@ -33,7 +32,7 @@ func TestInterrupt(t *testing.T) {
 		select {
 		case code := <-done:
 			if code != exitInterrupted || errs.String() != "firn: interrupted\n" {
-				t.Errorf("firn %s: interrupted, it ends with %d: %s", strings.Join(args, " "), code, &errs)
+				t.Errorf("firn %s: interrupted, it ends with %d: %s", strings.Join(args, " "), code, errs)
 			}
 		case <-time.After(must.Patience):
 			t.Fatalf("firn %s does not end when it is interrupted", strings.Join(args, " "))
@@ -46,7 +45,8 @@ func TestInterrupt(t *testing.T) {
 func TestFlush(t *testing.T) {
 	in, feed := io.Pipe()
 	answers, out := io.Pipe()
-	a := &app{stdin: in, stdout: &output{Writer: out}, stderr: io.Discard, now: time.Now, getenv: func(string) string { return "" }}
+	a, _, _ := serveApp(t)
+	a.stdin, a.stdout = in, &output{Writer: out}
 	done := make(chan int)
 	go func() { done <- run(t.Context(), a, []string{"inspect", "--layout", "default", "--json", "-"}) }()
 	r := bufio.NewReader(answers)
@@ -67,13 +67,12 @@ func TestFlush(t *testing.T) {
 // fails if its output cannot be written.
 func TestOutputFails(t *testing.T) {
 	for _, args := range [][]string{{"next", "-n", "100000"}, {"layout"}, {"inspect", "--layout", "default", "5"}, {"--help"}, {"help", "next"}, {"--version"}, {"completion", "bash"}, {"token", "hash"}} {
-		store := testStore(t)
 		for fault, want := range map[error]string{syscall.EPIPE: "", syscall.ENOSPC: "firn: no space left on device\n"} {
-			var errs bytes.Buffer
-			a := &app{stdin: strings.NewReader("firn_x\n"), stdout: &output{Writer: failingWriter{fault}}, stderr: &errs, now: time.Now, getenv: func(string) string { return store }}
+			a, _, errs := serveApp(t)
+			a.stdin, a.stdout = strings.NewReader("firn_x\n"), &output{Writer: failingWriter{fault}}
 			code := run(t.Context(), a, args)
-			if !strings.HasPrefix(errs.String(), want) || want == "" && errs.Len() > 0 || (code == exitFailed) != (want != "") {
-				t.Errorf("firn %s with %v ends with %d: %s", strings.Join(args, " "), fault, code, &errs)
+			if !strings.HasPrefix(errs.String(), want) || want == "" && errs.String() != "" || (code == exitFailed) != (want != "") {
+				t.Errorf("firn %s with %v ends with %d: %s", strings.Join(args, " "), fault, code, errs)
 			}
 		}
 	}
