@@ -49,8 +49,7 @@ func TestHealth(t *testing.T) {
 // TestUnhealthy: a server that is not ready exits with 1, and so does one that
 // is not Firn.
 func TestUnhealthy(t *testing.T) {
-	answer := `{"title":"The store is unavailable","detail":"more is in the log"}`
-	status := http.StatusServiceUnavailable
+	answer, status := `{"title":"The store is unavailable","detail":"more is in the log"}`, http.StatusServiceUnavailable
 	l := nettest.Listen(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" {
@@ -61,21 +60,24 @@ func TestUnhealthy(t *testing.T) {
 	})}
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
-	a, _, stderr := serveApp(t)
-	address := l.Addr().String()
-	if code := run(t.Context(), a, []string{"health", address}); code != exitNo || !strings.Contains(stderr.String(), "is not ready: The store is unavailable: more is in the log") {
-		t.Errorf("health of a server that is not ready exits with %d and %s", code, stderr)
-	}
-	if code := run(t.Context(), a, []string{"health", "--live", address}); code != 0 {
-		t.Errorf("health --live of it exits with %d\n%s", code, stderr)
-	}
-	status, answer = http.StatusNotFound, "what?"
-	if code := run(t.Context(), a, []string{"health", address}); code != exitNo || !strings.Contains(stderr.String(), "404 Not Found") {
-		t.Errorf("health of another server exits with %d and %s", code, stderr)
-	}
-	for _, args := range [][]string{{"nonsense"}, {"unix:"}, {"a:1", "b:2"}} {
-		if code := run(t.Context(), a, append([]string{"health"}, args...)); code == 0 || code == exitNo {
-			t.Errorf("health %q exits with %d", args, code)
+	problem, unready := answer, status
+	for _, tt := range []struct {
+		status       int
+		answer, args string
+		code         int
+		want         string
+	}{
+		{unready, problem, "ADDRESS", exitNo, "is not ready: The store is unavailable: more is in the log"},
+		{unready, problem, "--live ADDRESS", exitFine, ""},
+		{http.StatusNotFound, "what?", "ADDRESS", exitNo, "404 Not Found"},
+		{unready, problem, "nonsense", exitMisuse, "is not an address"},
+		{unready, problem, "unix:", exitFailed, "does not answer"},
+		{unready, problem, "a:1 b:2", exitMisuse, "takes only the address"},
+	} {
+		status, answer = tt.status, tt.answer
+		code, out := runLine(t, "health "+strings.Replace(tt.args, "ADDRESS", l.Addr().String(), 1))
+		if code != tt.code || !strings.Contains(out, tt.want) {
+			t.Errorf("health %s of %d %s exits with %d and %s, want %d and %q", tt.args, tt.status, tt.answer, code, out, tt.code, tt.want)
 		}
 	}
 }

@@ -57,38 +57,26 @@ func TestListRecreates(t *testing.T) {
 	defer there.Close()
 	got := must.Get(grant.Lookup(t.Context(), there, "orders"))(t)
 	carriedBy := map[string]string{
-		"Name": "create", "Floor": "create", "LongestWindow": "fence",
-		"Config": "create", "Config.Layout": "create", "Config.MaxAhead": "create", "Config.Window": "create",
-		"Config.Nodes": "create", "Config.Prefix": "create",
+		"Name": "create", "Floor": "create", "LongestWindow": "fence", "Config.Layout": "create", "Config.MaxAhead": "create",
+		"Config.Window": "create", "Config.Nodes": "create", "Config.Prefix": "create",
 		"State": "the comment of a sequencer that is not attached", "MovedTo": "the same",
 		// Those of a new sequencer, which the fence then raises.
-		"Created": "", "Incarnation": "", "LastChange": "",
+		"Created": "", "Incarnation": "", "LastChange.What": "", "LastChange.By": "", "LastChange.At": "",
 	}
-	fields := func(prefix string, v reflect.Value) map[string]any {
-		all := make(map[string]any)
-		for f, field := range v.Fields() {
-			if f.IsExported() {
-				all[prefix+f.Name] = field.Interface()
-			}
+	has := make(map[string]any)
+	leaves(reflect.ValueOf(got), "", func(path string, v reflect.Value) { has[path] = v.Interface() })
+	leaves(reflect.ValueOf(info), "", func(path string, v reflect.Value) {
+		by, known := carriedBy[path]
+		delete(carriedBy, path)
+		switch {
+		case !known:
+			t.Errorf("no row says which command carries %s", path)
+		case by == "create" && v.IsZero():
+			t.Errorf("%s is zero here: the test does not see whether it is carried", path)
+		case by == "create" && !reflect.DeepEqual(has[path], v.Interface()):
+			t.Errorf("%s is %v, want %v: %s", path, has[path], v, create)
 		}
-		return all
-	}
-	compare := func(had, has map[string]any) {
-		for name, want := range had {
-			by, known := carriedBy[name]
-			delete(carriedBy, name)
-			switch {
-			case !known:
-				t.Errorf("no row says which command carries %s", name)
-			case by == "create" && reflect.ValueOf(want).IsZero():
-				t.Errorf("%s is zero here: the test does not see whether it is carried", name)
-			case by == "create" && !reflect.DeepEqual(has[name], want):
-				t.Errorf("%s is %v, want %v: %s", name, has[name], want, create)
-			}
-		}
-	}
-	compare(fields("", reflect.ValueOf(info)), fields("", reflect.ValueOf(got)))
-	compare(fields("Config.", reflect.ValueOf(info.Config)), fields("Config.", reflect.ValueOf(got.Config)))
+	})
 	if len(carriedBy) > 0 {
 		t.Errorf("rows of fields that do not exist: %v", carriedBy)
 	}
