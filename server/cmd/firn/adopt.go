@@ -184,15 +184,14 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	if err != nil {
 		return err
 	}
-	config := info.Config
-	if config.Layout.Bits() != 64 {
-		return misuse("", "IDs of sequencer %s have %d bits: --shadow compares those of 64", c.name,
-			config.Layout.Bits())
+	l := info.Config.Layout
+	if l.Bits() != 64 {
+		return misuse("", "IDs of sequencer %s have %d bits: --shadow compares those of 64", c.name, l.Bits())
 	}
 	return withSequencer(ctx, c.app, s, c.name,
-		&sequencer.Options{Layout: config.Layout, MustExist: true, Now: c.app.clock}, sequencer.Open,
+		&sequencer.Options{Layout: l, MustExist: true, Now: c.app.clock}, sequencer.Open,
 		func(q *sequencer.Sequencer) error {
-			return c.compare(ctx, q, check.NewShadow(info, c.from), config.Layout)
+			return c.compare(ctx, q, check.NewShadow(info, c.from), l)
 		})
 }
 

@@ -203,7 +203,8 @@ func writeFrom[I firn.AnyID](ctx context.Context, n *nextCmd, s grant.Store, ope
 }
 
 // An opener is sequencer.Open or sequencer.Open128.
-type opener[I firn.AnyID] func(context.Context, grant.Store, string, *sequencer.Options) (*sequencer.SequencerOf[I], error)
+type opener[I firn.AnyID] func(context.Context, grant.Store, string, *sequencer.Options) (
+	*sequencer.SequencerOf[I], error)
 
 // withSequencer opens a sequencer, calls use, and closes it. IDs are valid even
 // if closing fails.

@@ -33,10 +33,11 @@ func (m *applyCmd) command(a *app, each func(ctx context.Context, s grant.Store,
 		}
 		return oneName(cmd, args)
 	}
-	cmd := a.onStore("node "+m.verb, names, false, func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+	run := func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		m.asJSON = asJSON
 		return m.run(ctx, a, s, args, each)
-	})
+	}
+	cmd := a.onStore("node "+m.verb, names, false, run)
 	cmd.Flags().BoolVar(&m.apply, "apply", false, "apply the changes instead of printing them")
 	cmd.Flags().BoolVar(&m.all, "all", false, "include all sequencers of the store")
 	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false,

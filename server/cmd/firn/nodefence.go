@@ -80,8 +80,7 @@ func (a *app) printFence(i grant.Info, r grant.FenceReport, why string, given bo
 	if m.asJSON {
 		a.printJSON(map[string]any{
 			"sequencer": i.Name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Records,
-			"held":    len(r.Nodes),
-			"damaged": len(r.Damaged), "longest_window": r.LongestWindow.String(), "unsure": r.Unsure,
+			"held": len(r.Nodes), "damaged": len(r.Damaged), "longest_window": r.LongestWindow.String(), "unsure": r.Unsure,
 		})
 		return
 	}

@@ -69,7 +69,8 @@ func newSequencerCreate(a *app) *cobra.Command {
 }
 
 // create creates a sequencer and prints it.
-func (a *app) create(ctx context.Context, s grant.Store, name string, c grant.Config, floor time.Time, asJSON bool) error {
+func (a *app) create(ctx context.Context, s grant.Store, name string, c grant.Config, floor time.Time,
+	asJSON bool) error {
 	info, err := grant.Create(ctx, s, name, c, &grant.CreateOptions{Now: a.now, Floor: floor})
 	a.audit(ctx, s, "create", name, err)
 	if err == nil {

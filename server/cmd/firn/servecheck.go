@@ -86,8 +86,8 @@ func (s *serveCmd) checkValues() (all faults) {
 	return all
 }
 
-// checkNodes sets the range of --node, and checks node IDs and max-ahead against
-// the layouts of the server and, if these are valid, of its templates.
+// checkNodes sets the range of --node, and checks node IDs and max-ahead
+// against the layouts of the server and, if these are valid, of its templates.
 func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	layout, nodes := s.Sequencers.Layout, s.Sequencers.Nodes
 	if s.badLayout {

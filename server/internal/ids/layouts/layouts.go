@@ -146,8 +146,8 @@ func Nodes(l firn.Layout) string {
 	return power(l.NodeBits())
 }
 
-// CountNodes is Nodes with a format for their exact number. Those of 64 bits are
-// one more than a uint64 holds.
+// CountNodes is Nodes with a format for their exact number. Those of 64 bits
+// are one more than a uint64 holds.
 func CountNodes(l firn.Layout, format func(n uint64) string) string {
 	if l.NodeBits() == 64 {
 		return Nodes(l)
