@@ -28,7 +28,7 @@ type hold struct {
 	nodeGrant
 	untilAt       int64 // Mono when until would be, by the clock at the last acquire or renewal
 	usedAtRenewal int64 // used, when the last renewal was requested
-	margin        int64 // renew when less than this is left
+	margin        int64 // renew when no more than this is left
 
 	record           []byte   // as the last applied write of this member left it
 	earlier          [][]byte // records before record, newest last, to detect a store that went back

@@ -37,15 +37,15 @@ func (m *machine) renewOrReread() {
 }
 
 // renewalDue reports whether to renew the window: a write must be confirmed, or
-// less than the margin is left of a window in use, or a caller waits. The mark
-// must also grow enough to be worth a write.
+// no more than the margin is left of a window in use, or a caller waits. The
+// mark must also grow enough to be worth a write.
 func (m *machine) renewalDue() bool {
 	h := m.hold
 	if h.unconfirmed != nil {
 		return true
 	}
 	left := h.until - max(m.wall, m.used)
-	return (m.demand || left < h.margin && m.used > h.usedAtRenewal) && m.growth() >= m.leastGrowth()
+	return (m.demand || left <= h.margin && m.used > h.usedAtRenewal) && m.growth() >= m.leastGrowth()
 }
 
 // needsWindow reports whether the member needs a renewal, or another node ID in
@@ -63,7 +63,7 @@ func (m *machine) leastGrowth() int64 { return max(m.window()/12, 1) }
 // node ID is taken.
 func (m *machine) cannotGrow() bool {
 	h := m.hold
-	return h.limit-h.until < m.leastGrowth() && h.limit != maxTime && h.until-max(m.wall, m.used) < h.margin
+	return h.limit-h.until < m.leastGrowth() && h.limit != maxTime && h.until-max(m.wall, m.used) <= h.margin
 }
 
 // newMargin chooses when to renew a window: after a third of it, plus or minus

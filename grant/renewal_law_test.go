@@ -192,6 +192,16 @@ func TestReadBackLaw(t *testing.T) {
 	}
 }
 
+// TestRenewalAtMargin: the timer ends when the margin is left, and then the
+// window is renewed.
+func TestRenewalAtMargin(t *testing.T) {
+	r := newRig(t, 4, nil)
+	r.holding()
+	r.used = r.wall + 1
+	r.later(r.did(actionTimer).At - r.mono)
+	r.asks(actionCAS)
+}
+
 // TestFencedSealsAtOnce: a member that learns of a fence below the end of its
 // window stops, however long it has to wait for another node ID, and whatever
 // else was read.
