@@ -48,7 +48,6 @@ timed_count=9
 long='. ./grant TestFocuses
 . ./internal/mistakes TestMistakes
 . ./grant/dirstore TestCrashStates
-. ./grant TestKubernetesFleet
 . ./grant TestFleet
 server ./internal/operate/noderun TestNoOverlap
 server ./internal/service TestCloseMany
