@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -156,18 +157,12 @@ func TestCreate(t *testing.T) {
 // TestRecordsOfOthers: records that cannot be read are reported by name, and
 // left alone.
 func TestRecordsOfOthers(t *testing.T) {
-	s := new(memstore.Store)
+	s := populate(t, operations[:1])
 	ctx := t.Context()
-	put := func(key, value string) {
-		put(t, s, key, value)
-	}
-	now := time.Now()
-	create(t, s, "good", config("default"), now)
-	put("v1/newer/config", `{"v":4,"state":"perfect"}`)
-	put("v1/old/config", `{"v":2,"layout":"default","max_ahead":1000,"window":60000,"longest_window":60000,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n"}`)
-	put("v1/worn/config", `{"v":3,`)
-	put("v1/good/n/0001", `{"v":3,`)
-	put("v1/good/n/0002", `{"v":3,"nonce":"n","owner":"o","until":1,"wall":1,"state":"free","host":"h"}`)
+	put(t, s, "v1/newer/config", `{"v":4,"state":"perfect"}`)
+	put(t, s, "v1/old/config", strings.Replace(keys(t, s)["v1/s/config"], `"v":3`, `"v":2`, 1))
+	put(t, s, "v1/worn/config", `{"v":3,`)
+	put(t, s, "v1/s/n/0001", `{"v":3,`)
 	before := keys(t, s)
 
 	got := make(map[string]error)
@@ -175,49 +170,44 @@ func TestRecordsOfOthers(t *testing.T) {
 		got[i.Name] = err
 		return true
 	}))
-	if len(got) != 4 || !errors.Is(got["old"], grant.ErrDamaged) || got["good"] != nil || !errors.Is(got["newer"], grant.ErrNewerVersion) || !errors.Is(got["worn"], grant.ErrDamaged) {
+	if len(got) != 4 || got["s"] != nil || !errors.Is(got["newer"], grant.ErrNewerVersion) ||
+		!errors.Is(got["old"], grant.ErrDamaged) || !errors.Is(got["worn"], grant.ErrDamaged) {
 		t.Errorf("Sequencers: %v", got)
 	}
 	for _, name := range []string{"newer", "old", "worn"} {
-		want := got[name]
-		for what, call := range map[string]func() error{
-			"Create":  func() error { _, err := grant.Create(ctx, s, name, config("default"), createdAt(now)); return err },
-			"Lookup":  func() error { _, err := grant.Lookup(ctx, s, name); return err },
-			"Attach":  func() error { _, err := grant.Attach(ctx, s, name); return err },
-			"Detach":  func() error { _, err := grant.Detach(ctx, s, name, nil); return err },
-			"Destroy": func() error { _, err := grant.Destroy(ctx, s, name, nil); return err },
-			"Purge":   func() error { _, err := grant.Purge(ctx, s, name); return err },
-			"Fence":   func() error { _, err := grant.Fence(ctx, s, name, nil); return err },
-		} {
-			if err := call(); err == nil || err.Error() != want.Error() {
-				t.Errorf("%s(%s) = %v, want %v", what, name, err, want)
+		for _, op := range []string{"create", "lookup", "attach", "window", "nodes", "detach", "destroy", "purge", "fence", "repair"} {
+			if _, err := run(ctx, s, op, name, now); err == nil || err.Error() != got[name].Error() {
+				t.Errorf("%s %s: %v, want %v", op, name, err, got[name])
 			}
 		}
 	}
-	var nodes []string
-	if err := grant.Nodes(ctx, s, "good", func(n grant.NodeInfo, err error) bool {
-		nodes = append(nodes, fmt.Sprintf("%d %t", n.Node, errors.Is(err, grant.ErrDamaged)))
-		return true
-	}); err != nil || strings.Join(nodes, ", ") != "1 true, 2 false" {
-		t.Errorf("Nodes: %v, %v", nodes, err)
-	}
-	good := must.Get(grant.Lookup(ctx, s, "good"))(t)
-	for node, want := range map[uint64]string{1: "damaged", 2: `"o" of 1`, 3: `"" of 0`} {
-		n, err := grant.LookupNode(ctx, s, good, node)
-		got := fmt.Sprintf("%q of %d", n.Owner, max(0, n.Until.UnixMilli()))
-		if errors.Is(err, grant.ErrDamaged) {
-			got = "damaged"
-		}
-		if got != want || n.Node != node || n.Held {
-			t.Errorf("LookupNode(%d) = %+v, %v, want %s", node, n, err, want)
+	info := must.Get(grant.Lookup(ctx, s, "s"))(t)
+	found := nodes(t, s, "s")
+	for number := range uint64(6) {
+		n, err := grant.LookupNode(ctx, s, info, number)
+		want := found[number]
+		want.Node = number // also without a record, or with a damaged one
+		if n != want || errors.Is(err, grant.ErrDamaged) != (number == 1) || (err == nil) == (number == 1) {
+			t.Errorf("LookupNode(%d) = %+v, %v, want %+v", number, n, err, want)
 		}
 	}
-	report, err := grant.Fence(ctx, s, "good", &grant.FenceOptions{DryRun: true, AnyClock: true})
-	if err != nil || report.Records != 1 || len(report.Damaged) != 1 {
+	report, err := grant.Fence(ctx, s, "s", &grant.FenceOptions{DryRun: true, AnyClock: true})
+	if err != nil || report.Records != len(found) || len(report.Damaged) != 1 {
 		t.Errorf("Fence = %+v, %v", report, err)
 	}
-	if after := keys(t, s); fmt.Sprint(after) != fmt.Sprint(before) {
+	if after := keys(t, s); !maps.Equal(after, before) {
 		t.Errorf("something was written: %v, before %v", after, before)
+	}
+
+	// No owner of a newer record can be told to stop.
+	put(t, s, "v1/s/n/0009", `{"v":99}`)
+	for _, op := range []string{"fence", "repair", "detach", "destroy"} {
+		if _, err := run(ctx, s, op, "s", now); !errors.Is(err, grant.ErrNewerVersion) {
+			t.Errorf("%s: %v, want ErrNewerVersion", op, err)
+		}
+	}
+	if info, err := grant.Lookup(ctx, s, "s"); err != nil || info.State != grant.Destroying || keys(t, s)["v1/s/n/0009"] != `{"v":99}` {
+		t.Errorf("it is %+v, %v", info, err)
 	}
 }
 

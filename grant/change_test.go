@@ -19,32 +19,9 @@ import (
 func TestLastChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, there := new(memstore.Store), new(memstore.Store)
-		created, o := createdAt(now), at(now)
+		clock := now
 		blocked := strings.Replace(node("held", "o", now.AddDate(1, 0, 0), now.AddDate(1, 0, 0)), `}`,
 			fmt.Sprintf(`,"gap":[%d,%d]}`, now.UnixMilli(), now.AddDate(1, 0, -1).UnixMilli()), 1)
-		layout := "default"
-		operations := map[string]func(context.Context) (any, error){
-			"create": func(ctx context.Context) (any, error) { return grant.Create(ctx, s, "s", config(layout), created) },
-			"window": func(ctx context.Context) (any, error) { return grant.SetWindow(ctx, s, "s", time.Minute) },
-			"nodes": func(ctx context.Context) (any, error) {
-				return grant.SetNodes(ctx, s, "s", &grant.NodeRange{Hi: 511}, o)
-			},
-			"repair": func(ctx context.Context) (any, error) {
-				return grant.Repair(ctx, s, "s", &grant.RepairOptions{Now: o.Now})
-			},
-			"fence": func(ctx context.Context) (any, error) {
-				return grant.Fence(ctx, s, "s", &grant.FenceOptions{Now: o.Now, AnyClock: true})
-			},
-			"detach":  func(ctx context.Context) (any, error) { return grant.Detach(ctx, s, "s", o) },
-			"attach":  func(ctx context.Context) (any, error) { return grant.Attach(ctx, s, "s") },
-			"destroy": func(ctx context.Context) (any, error) { return grant.Destroy(ctx, s, "s", o) },
-			"purge":   func(ctx context.Context) (any, error) { return grant.Purge(ctx, s, "s") },
-			"move": func(ctx context.Context) (any, error) {
-				from, to := grant.Place{Store: s, URL: "dir:/a"}, grant.Place{Store: there, URL: "dir:/b"}
-				s, there = there, s
-				return grant.Move(ctx, from, to, "s", o)
-			},
-		}
 		var want grant.Change
 		// A word with "again" changes nothing. A detach that is left changes
 		// it, and continuing that does not.
@@ -63,9 +40,7 @@ func TestLastChange(t *testing.T) {
 				put(t, s, "v1/s/n/0008", node("held", "o", now.Add(time.Minute), now))
 				wantErr = context.DeadlineExceeded
 			case "detach again":
-				created, o = createdAt(now.Add(time.Hour)), at(now.Add(time.Hour))
-			case "purge again":
-				layout = "hazelcast"
+				clock = now.Add(time.Hour)
 			}
 			time.Sleep(time.Minute)
 			by := fmt.Sprint("operator-", i)
@@ -77,7 +52,14 @@ func TestLastChange(t *testing.T) {
 				lasts = time.Second
 			}
 			ctx, cancel := context.WithTimeout(grant.WithOperator(t.Context(), by), lasts)
-			_, err := operations[what](ctx)
+			var err error
+			if what == "move" {
+				from, to := grant.Place{Store: s, URL: "dir:/a"}, grant.Place{Store: there, URL: "dir:/b"}
+				s, there = there, s
+				_, err = grant.Move(ctx, from, to, "s", at(clock))
+			} else {
+				_, err = run(ctx, s, what, "s", clock)
+			}
 			cancel()
 			if !errors.Is(err, wantErr) {
 				t.Fatalf("%d, %s: %v, want %v", i, words, err, wantErr)

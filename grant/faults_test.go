@@ -54,11 +54,10 @@ func failsAt(s grant.Store, fault fault, at int) *faultstore.Store {
 func TestFaults(t *testing.T) { synctest.Test(t, testFaults) }
 
 func testFaults(t *testing.T) {
-	all := operations()
-	for i, op := range all {
+	for i, op := range operations {
 		for fault := range faults {
 			for request := 1; ; request++ {
-				s := populate(t, all[:i])
+				s := populate(t, operations[:i])
 				f := failsAt(s, fault, request)
 				err := op.do(t.Context(), f)
 				what := fmt.Sprintf("%s, fault %d of request %d", op.name, fault, request)
@@ -92,19 +91,12 @@ func testFaults(t *testing.T) {
 func TestNames(t *testing.T) {
 	f := &faultstore.Store{Store: new(memstore.Store)}
 	for _, name := range []string{"", "a/b", ".", strings.Repeat("a", 128+1)} {
-		_, create := grant.Create(t.Context(), f, name, config("default"), createdAt(now))
-		_, lookup := grant.Lookup(t.Context(), f, name)
-		_, attach := grant.Attach(t.Context(), f, name)
-		_, detach := grant.Detach(t.Context(), f, name, nil)
-		_, destroy := grant.Destroy(t.Context(), f, name, nil)
-		_, purge := grant.Purge(t.Context(), f, name)
-		_, fence := grant.Fence(t.Context(), f, name, nil)
-		_, repair := grant.Repair(t.Context(), f, name, nil)
-		all := []error{create, lookup, attach, detach, destroy, purge, fence, repair,
-			grant.Nodes(t.Context(), f, name, func(grant.NodeInfo, error) bool { return true })}
-		for i, err := range all {
-			if err == nil || !strings.Contains(err.Error(), "name") {
-				t.Errorf("operation %d with the name %q: %v", i, name, err)
+		for _, op := range operations {
+			if op.name == "sequencers" {
+				continue // of all names
+			}
+			if _, err := run(t.Context(), f, op.name, name, now); err == nil || !strings.Contains(err.Error(), "name") {
+				t.Errorf("%s with the name %q: %v", op.name, name, err)
 			}
 		}
 	}
@@ -124,96 +116,56 @@ func TestNames(t *testing.T) {
 	must.Do(t, grant.CheckName(strings.Repeat("a", 128)))
 }
 
-// TestStates: which operation is rejected in which state, and with which error.
+// TestStates: which operation is rejected in which state, and with which error,
+// and to which state the others lead.
 func TestStates(t *testing.T) {
-	all := operations()
-	by := func(name string) operation {
-		return all[slices.IndexFunc(all, func(op operation) bool { return op.name == name })]
-	}
-	way := map[grant.State][]operation{
-		0:                {},
-		grant.Attached:   {by("create")},
-		grant.Detached:   {by("create"), by("detach")},
-		grant.Destroyed:  {by("create"), by("fence"), by("destroy")},
-		grant.Purged:     {by("create"), by("fence"), by("destroy"), by("purge")},
-		grant.Detaching:  {by("create")}, // and see below
-		grant.Destroying: {by("create")},
-	}
-	none, destroyed, other := grant.ErrNotFound, grant.ErrDestroyed, errors.New("any")
-	want := map[string]map[grant.State]error{
-		"create":  {grant.Detaching: nil, grant.Detached: nil, grant.Destroying: destroyed},
-		"attach":  {0: none, grant.Destroying: destroyed, grant.Destroyed: destroyed, grant.Purged: destroyed},
-		"detach":  {0: none, grant.Destroying: destroyed, grant.Destroyed: destroyed, grant.Purged: destroyed},
-		"destroy": {0: none},
-		"purge":   {0: none, grant.Attached: other, grant.Detaching: other, grant.Detached: other, grant.Destroying: other},
-		"fence":   {0: none},
-		"repair":  {0: none},
-	}
-	after := map[string]map[grant.State]grant.State{ // if it differs from the result of the operation
-		"create":  {grant.Detaching: grant.Detaching, grant.Detached: grant.Detached},
-		"destroy": {grant.Purged: grant.Purged},
-	}
-	leads := map[string]grant.State{
-		"create": grant.Attached, "attach": grant.Attached, "detach": grant.Detached,
-		"destroy": grant.Destroyed, "purge": grant.Purged,
-	}
-	for name, errs := range want {
-		for state, ops := range way {
-			s := populate(t, ops)
-			brief, cancel := context.WithCancel(t.Context())
-			stop := &grant.WaitOptions{Now: func() time.Time { return now }, Waiting: func([]grant.Wait) { cancel() }}
-			if state == grant.Detaching || state == grant.Destroying {
-				put(t, s, "v1/s/n/0009", node("held", "o", now, now)) // its window lasts for another moment
-				do := grant.Detach
-				if state == grant.Destroying {
-					do = grant.Destroy
-				}
-				if _, err := do(brief, s, "s", stop); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "9") {
-					t.Fatalf("%v: stopped with %v", state, err)
-				}
-				put(t, s, "v1/s/n/0009", node("closing", "o", now.Add(-time.Millisecond), now))
+	errs := map[string]error{"none": grant.ErrNotFound, "gone": grant.ErrDestroyed, "refused": nil}
+	for name, row := range map[string]string{
+		"":        "none    attached  detaching detached  destroying destroyed purged", // before
+		"create":  "attached attached detaching detached  gone       attached  attached",
+		"attach":  "none    attached  attached  attached  gone       gone      gone",
+		"detach":  "none    detached  detached  detached  gone       gone      gone",
+		"destroy": "none    destroyed destroyed destroyed destroyed  destroyed purged",
+		"purge":   "none    refused   refused   refused   refused    purged    purged",
+		"fence":   "none    attached  detaching detached  destroying destroyed purged",
+		"repair":  "none    attached  detaching detached  destroying destroyed purged",
+	} {
+		for i, want := range strings.Fields(row) {
+			state, s := grant.State(i), new(memstore.Store)
+			if state != 0 {
+				s = populate(t, []operation{operations[0], operations[4], operations[1]})
+				put(t, s, "v1/s/config", strings.Replace(keys(t, s)["v1/s/config"], "attached", state.String(), 1))
 			}
-			cancel()
 			before := keys(t, s)
-			was, err := grant.Lookup(t.Context(), s, "s")
-			if was.State != state || state != 0 && err != nil {
-				t.Fatalf("it is %v, %v, want %v", was.State, err, state)
-			}
-			err = by(name).do(t.Context(), s)
-			if strings.HasPrefix(fmt.Sprint(err), "no error, and") {
-				err = nil // it is checked below
-			}
-			switch wanted := errs[state]; {
-			case wanted == other && err != nil:
-			case !errors.Is(err, wanted) || wanted == nil && err != nil:
-				t.Errorf("%s in state %v: %v, want %v", name, state, err, wanted)
-			}
-			if errs[state] != nil {
-				if !maps.Equal(before, keys(t, s)) {
-					t.Errorf("%s in state %v was refused and wrote", name, state)
+			was, _ := grant.Lookup(t.Context(), s, "s")
+			if name == "" {
+				if was.State != state {
+					t.Fatalf("it is %v, want %v", was.State, state)
 				}
 				continue
 			}
-			info, err := grant.Lookup(t.Context(), s, "s")
-			expect, ok := leads[name]
-			if to, special := after[name][state]; special {
-				expect, ok = to, true
+			what := fmt.Sprintf("%s in state %v", name, state)
+			_, err := run(t.Context(), s, name, "s", now)
+			after := keys(t, s)
+			if is, fails := errs[want]; fails {
+				if err == nil || is != nil && !errors.Is(err, is) || !maps.Equal(before, after) {
+					t.Errorf("%s: %v, want %s, and nothing written", what, err, want)
+				}
+				continue
 			}
-			if err != nil || ok && info.State != expect {
-				t.Errorf("%s in state %v leads to %v, %v, want %v", name, state, info.State, err, expect)
-			}
-			// Only a creation and a fence change the incarnation.
+			info, lookup := grant.Lookup(t.Context(), s, "s")
+			// Only a creation and a fence change the incarnation, and a fence the
+			// floor.
 			grows := name == "fence" || name == "create" && (state == 0 || state >= grant.Destroyed)
-			if got := info.Incarnation - was.Incarnation; got > 1 || (got == 1) != grows {
-				t.Errorf("%s in state %v: incarnation %d, before %d", name, state, info.Incarnation, was.Incarnation)
+			if got := info.Incarnation - was.Incarnation; err != nil || lookup != nil || info.State.String() != want ||
+				got > 1 || (got == 1) != grows || name != "fence" && !info.Floor.Equal(was.Floor) {
+				t.Errorf("%s: %v, %v, and it is %+v, before %+v; want %s", what, err, lookup, info, was, want)
 			}
-			if name != "fence" && !info.Floor.Equal(was.Floor) {
-				t.Errorf("%s in state %v: the floor is %v, before %v", name, state, info.Floor, was.Floor)
-			}
-			if after := keys(t, s); state == expect && withoutNonce(before) != withoutNonce(after) {
-				t.Errorf("%s in state %v: %v, before %v", name, state, after, before)
-			} else if confirms := name != "create"; state == expect && maps.Equal(before, after) == confirms {
-				t.Errorf("%s in state %v wrote: %t, want %t", name, state, !confirms, confirms)
+			// What is there already is written again with another nonce, so that
+			// it is durable; but not by a creation.
+			if info.State == state && !grows && withoutNonce(before) != withoutNonce(after) ||
+				info.State == state && !grows && maps.Equal(before, after) != (name == "create" || name == "repair") {
+				t.Errorf("%s: %v, before %v", what, after, before)
 			}
 		}
 	}
@@ -254,13 +206,12 @@ func racing(s grant.Store, key string, after, times int, write func()) *faultsto
 func TestRaces(t *testing.T) { synctest.Test(t, testRaces) }
 
 func testRaces(t *testing.T) {
-	all := operations()
-	for i, op := range all {
+	for i, op := range operations {
 		for times := range 4 {
 			for after := range 4 {
 				for _, key := range []string{"v1/s/config", "v1/s/n/0003"} {
 					what := fmt.Sprintf("%s, %d other writes of %s after %d", op.name, times, key, after)
-					s := populate(t, all[:i])
+					s := populate(t, operations[:i])
 					renewals := 0
 					r := racing(s, key, after, times, func() {
 						renewals++
@@ -313,7 +264,7 @@ func unsure(s grant.Store, left int, down bool) *faultstore.Store {
 func TestSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for n := range int64(7) {
-			s := unsure(populate(t, operations()[:1]), int(n), false)
+			s := unsure(populate(t, operations[:1]), int(n), false)
 			began := time.Now()
 			_, err := grant.Attach(t.Context(), s, "s")
 			fails := n >= 5
@@ -327,7 +278,7 @@ func TestSettles(t *testing.T) {
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := unsure(racing(populate(t, operations()[:1]), "", 0, 1, cancel), 4, false)
+		s := unsure(racing(populate(t, operations[:1]), "", 0, 1, cancel), 4, false)
 		if _, err := grant.Attach(ctx, s, "s"); !errors.Is(err, errFault) || s.Writes.Load() > 2 {
 			t.Errorf("%v after %d writes, of which the context ended in the first or second", err, s.Writes.Load())
 		}
@@ -357,7 +308,7 @@ func TestSettles(t *testing.T) {
 				return err
 			},
 		} {
-			s := unsure(populate(t, operations()[:5]), 1, false)
+			s := unsure(populate(t, operations[:5]), 1, false)
 			want := int64(2)
 			if name == "create what exists" || name == "repair" { // of the record, and that it was repaired
 				want = 3
@@ -368,7 +319,7 @@ func TestSettles(t *testing.T) {
 		}
 		// A write that was certainly not sent says nothing about an earlier
 		// one.
-		s = unsure(populate(t, operations()[:1]), 1, true)
+		s = unsure(populate(t, operations[:1]), 1, true)
 		if _, err := grant.Attach(t.Context(), s, "s"); !errors.Is(err, errFault) || errors.Is(err, grant.ErrNotSent) {
 			t.Errorf("one write of unknown result, and others that were not sent: %v", err)
 		}

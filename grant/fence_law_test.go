@@ -1,7 +1,6 @@
 package grant_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -228,33 +227,10 @@ func TestFenceClock(t *testing.T) {
 	}
 }
 
-// TestFenceNewer: a sequencer with a record of a newer version is not fenced.
-func TestFenceNewer(t *testing.T) {
-	s := populate(t, operations()[:1])
-	put(t, s, "v1/s/n/0009", `{"v":99}`)
-	before := keys(t, s)
-	if _, err := grant.Fence(t.Context(), s, "s", nil); !errors.Is(err, grant.ErrNewerVersion) {
-		t.Errorf("%v, want ErrNewerVersion", err)
-	}
-	for _, do := range []func(context.Context, grant.Store, string, *grant.WaitOptions) (grant.Info, error){grant.Detach, grant.Destroy} {
-		if info, err := do(t.Context(), s, "s", at(now)); !errors.Is(err, grant.ErrNewerVersion) {
-			t.Errorf("%v, %v; want ErrNewerVersion: its owner may use what cannot be closed", info, err)
-		}
-	}
-	if _, err := grant.Attach(t.Context(), s, "s"); !errors.Is(err, grant.ErrDestroyed) {
-		t.Error(err)
-	}
-	for key, value := range before {
-		if key == "v1/s/n/0009" && keys(t, s)[key] != value {
-			t.Error("the newer record was written")
-		}
-	}
-}
-
 // TestFencesTogether: if two fences run at once, the higher floor stays.
 func TestFencesTogether(t *testing.T) {
 	for _, higher := range []bool{false, true} {
-		s := populate(t, operations()[:1])
+		s := populate(t, operations[:1])
 		o := &grant.FenceOptions{Now: func() time.Time { return now }, DryRun: true}
 		own := must.Get(grant.Fence(t.Context(), s, "s", o))(t)
 		want, other := own.Floor, own.Floor.Add(-time.Second)

@@ -69,17 +69,10 @@ func checkMoved(t *testing.T, what string, from, to *memstore.Store) {
 	if err != nil || info.MovedTo != "etcd://b" {
 		t.Errorf("%s: here it is %+v, %v", what, info, err)
 	}
-	_, attach := grant.Attach(t.Context(), from, "s")
-	_, create := grant.Create(t.Context(), from, "s", config("default,epoch=0"), createdAt(time.UnixMilli(moveNow)))
-	_, window := grant.SetWindow(t.Context(), from, "s", time.Hour)
-	_, nodes := grant.SetNodes(t.Context(), from, "s", &grant.NodeRange{Hi: 7}, nil)
-	_, detach := grant.Detach(t.Context(), from, "s", nil)
-	_, destroy := grant.Destroy(t.Context(), from, "s", nil)
-	_, purge := grant.Purge(t.Context(), from, "s")
-	for name, err := range map[string]error{"attach": attach, "create": create, "window": window, "nodes": nodes,
-		"detach": detach, "destroy": destroy, "purge": purge} {
+	for _, op := range []string{"attach", "create", "window", "nodes", "detach", "destroy", "purge"} {
+		_, err := run(t.Context(), from, op, "s", time.UnixMilli(moveNow))
 		if !errors.Is(err, grant.ErrMoved) || !strings.Contains(err.Error(), "moved to etcd://b") {
-			t.Errorf("%s: %s here: %v, want ErrMoved with the target's URL", what, name, err)
+			t.Errorf("%s: %s here: %v, want ErrMoved with the target's URL", what, op, err)
 		}
 	}
 	if after, err := grant.Lookup(t.Context(), from, "s"); err != nil || after != info {
