@@ -19,23 +19,24 @@ import (
 )
 
 // A foreignCode is all code of others that a Keeper runs: holder, clock, log,
-// callbacks and store. One of them fails.
+// callbacks and store. One of them does something that is not expected.
 type foreignCode struct {
 	*memstore.Store
-	site  string      // which one fails
-	fail  func()      // the way it fails
-	armed atomic.Bool // it fails from now on
-	hangs atomic.Bool // reads never end, whatever their context
-	used  atomic.Int64
-	ahead atomic.Int64 // lead of the clock
-
-	watching context.Context // the context passed to Watch
-	deaf     bool            // Watch returns a closed channel
+	site   string      // which one
+	does   func()      // what it does
+	armed  atomic.Bool // from now on
+	hangs  atomic.Bool // reads never end, whatever their context
+	silent atomic.Bool // the store does not return its lineage
+	writes atomic.Int64
+	used   atomic.Pointer[time.Time]
+	ahead  atomic.Int64 // lead of the clock
+	begun  firn.Grant
+	deaf   bool // Watch returns a closed channel
 }
 
 func (f *foreignCode) at(site string) {
 	if site == f.site && f.armed.Load() {
-		f.fail()
+		f.does()
 	}
 }
 
@@ -54,17 +55,21 @@ func (f *foreignCode) GetMany(ctx context.Context, keys []string) ([][]byte, err
 
 func (f *foreignCode) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	f.at("CAS")
+	f.writes.Add(1)
 	return f.Store.CAS(ctx, key, old, next)
 }
 
 func (f *foreignCode) Lineage(context.Context) (string, int64, error) {
 	f.at("Lineage")
+	if f.silent.Load() {
+		return "", 0, errFault
+	}
 	return "one", 1, nil
 }
 
 func (f *foreignCode) Watch(ctx context.Context, key string) <-chan struct{} {
 	f.at("Watch")
-	if f.watching = ctx; f.deaf {
+	if f.deaf {
 		closed := make(chan struct{})
 		close(closed)
 		return closed
@@ -72,13 +77,16 @@ func (f *foreignCode) Watch(ctx context.Context, key string) <-chan struct{} {
 	return f.Store.Watch(ctx, key)
 }
 
-func (f *foreignCode) Begin(firn.Grant) error { f.at("Begin"); return nil }
-func (f *foreignCode) Extend(time.Time) error { f.at("Extend"); return nil }
-func (f *foreignCode) Stop()                  { f.at("Stop") }
+func (f *foreignCode) Begin(g firn.Grant) error { f.begun = g; f.at("Begin"); return nil }
+func (f *foreignCode) Extend(time.Time) error   { f.at("Extend"); return nil }
+func (f *foreignCode) Stop()                    { f.at("Stop") }
 
 func (f *foreignCode) Used() time.Time {
 	f.at("Used")
-	return time.UnixMilli(f.used.Load())
+	if used := f.used.Load(); used != nil {
+		return *used
+	}
+	return time.Time{}
 }
 
 func (f *foreignCode) now() time.Time {
@@ -92,13 +100,91 @@ func (f *foreignCode) WithGroup(string) slog.Handler            { return f }
 
 func (f *foreignCode) Handle(context.Context, slog.Record) error { f.at("Logger"); return nil }
 
-// keeper makes a Keeper with these parts, and a sequencer for it.
+// keeper makes a Keeper with these parts, and a sequencer with one node ID for
+// it.
 func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
 	t.Helper()
 	f.Store = new(memstore.Store)
-	layout := firn.MustParseLayout("default,epoch=0")
-	create(t, f.Store, "orders", grant.Config{Layout: layout, MaxAhead: layout.DefaultMaxAhead(), Window: time.Minute}, time.Now())
-	return grant.NewKeeper(f, "orders", nil, f, &grant.MemberOptions{Now: f.now, Logger: slog.New(f)})
+	c := config("default,epoch=-86400000")
+	c.Nodes = &grant.NodeRange{Lo: 7, Hi: 7}
+	create(t, f.Store, "s", c, f.now())
+	return grant.NewKeeper(f, "s", nil, f, &grant.MemberOptions{Now: f.now, Logger: slog.New(f)})
+}
+
+// holding makes one that holds its node ID.
+func (f *foreignCode) holding(t *testing.T) *grant.Keeper {
+	t.Helper()
+	k := f.keeper(t)
+	t.Cleanup(func() { _ = k.Close(context.Background()) })
+	hold(t, k)
+	return k
+}
+
+// givenBack returns the mark after a Keeper has given its node ID back.
+func (f *foreignCode) givenBack(t *testing.T, k *grant.Keeper) time.Time {
+	t.Helper()
+	must.Do(t, errors.Join(k.Leave(t.Context()), k.Wait(t.Context(), phase(grant.Idle))))
+	return nodes(t, f, "s")[7].Until
+}
+
+// TestKeeperMistakes: the behaviour of a Keeper between a machine, a store and
+// a Holder, which no simulation of machines covers.
+func TestKeeperMistakes(t *testing.T) {
+	for law, check := range map[string]func(t *testing.T, f *foreignCode){
+		"a release waits for the seal": func(t *testing.T, f *foreignCode) {
+			f.site, f.does = "Stop", func() {
+				time.Sleep(time.Second)
+				used := time.Now()
+				f.used.CompareAndSwap(nil, &used) // Close seals once more
+			}
+			k := f.holding(t)
+			f.armed.Store(true)
+			until := f.givenBack(t, k)
+			time.Sleep(2 * time.Second)
+			if until.Before(f.Used()) {
+				t.Errorf("the number is given back up to %v, and was used up to %v", until, f.Used())
+			}
+		},
+		"a store that may have gone back is not written to": func(t *testing.T, f *foreignCode) {
+			k := f.holding(t)
+			f.silent.Store(true)
+			before := f.writes.Load()
+			for range 20 {
+				time.Sleep(time.Second)
+				must.Do(t, k.Demand(t.Context()))
+			}
+			synctest.Wait()
+			if n := f.writes.Load() - before; n > 0 {
+				t.Errorf("%d writes while the store did not say where it was", n)
+			}
+			f.silent.Store(false)
+		},
+		// Unix time 0 is a valid time. A window that ends there ends, and one
+		// that begins there has a beginning.
+		"zero is a time": func(t *testing.T, f *foreignCode) {
+			for _, begins := range []time.Duration{-time.Hour, -30 * time.Second, 0} {
+				from := time.Unix(0, 0).Add(begins)
+				f.ahead.Store(int64(time.Until(from)))
+				k := f.holding(t)
+				if g := f.begun; g.From.IsZero() || g.Until.IsZero() || !g.From.Equal(from) || !g.Until.Equal(from.Add(30*time.Second)) {
+					t.Fatalf("a window that begins at %v is %v", begins, g)
+				}
+				must.Do(t, k.Close(t.Context()))
+			}
+		},
+		"the mark of a release is rounded up": func(t *testing.T, f *foreignCode) {
+			k := f.holding(t)
+			used := time.Now().Add(700 * time.Microsecond)
+			f.used.Store(&used)
+			if until := f.givenBack(t, k); until.Before(used) {
+				t.Errorf("the number is given back up to %v, and was used up to %v", until, used)
+			}
+		},
+	} {
+		t.Run(law, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { check(t, new(foreignCode)) })
+		})
+	}
 }
 
 // foreignEnv is set in a process that TestKeeperPanics starts, to the code that
@@ -136,7 +222,7 @@ func TestKeeperPanics(t *testing.T) {
 
 // panicAt makes a Keeper's foreign code panic, and then does not end by itself.
 func panicAt(t *testing.T, site string) {
-	f := &foreignCode{site: site, fail: func() { panic("of code at " + site) }}
+	f := &foreignCode{site: site, does: func() { panic("of code at " + site) }}
 	ctx := context.Background()
 	var k *grant.Keeper
 	switch site {
@@ -184,7 +270,7 @@ func TestDeafStore(t *testing.T) {
 // and nothing is acquired meanwhile.
 func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreignCode{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a slow store
+		f := &foreignCode{site: "CAS", does: func() { time.Sleep(4 * time.Second) }} // a slow store
 		k := f.keeper(t)
 		hold(t, k)
 		f.armed.Store(true)
@@ -207,7 +293,7 @@ func TestCloseTwice(t *testing.T) {
 // earlier attempt.
 func TestStatusAfterJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreignCode{site: "Get", fail: func() { time.Sleep(time.Second) }}
+		f := &foreignCode{site: "Get", does: func() { time.Sleep(time.Second) }}
 		k := f.keeper(t)
 		hold(t, k)
 		must.Do(t, k.Leave(t.Context()))
@@ -215,7 +301,7 @@ func TestStatusAfterJoin(t *testing.T) {
 			t.Errorf("after Leave: %v", status.Phase)
 		}
 		synctest.Wait()
-		must.Get(grant.Detach(t.Context(), f, "orders", nil))(t)
+		must.Get(grant.Detach(t.Context(), f, "s", nil))(t)
 		must.Do(t, errors.Join(k.Join(t.Context()), k.Wait(t.Context(), func(s grant.Status) bool { return s.Err != nil })))
 		f.armed.Store(true)
 		must.Do(t, k.Join(t.Context()))
