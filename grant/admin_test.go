@@ -142,6 +142,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	put(t, s, "v1/old/config", strings.Replace(keys(t, s)["v1/s/config"], `"v":3`, `"v":2`, 1))
 	put(t, s, "v1/worn/config", `{"v":3,`)
 	put(t, s, "v1/s/n/0001", `{"v":3,`)
+	put(t, s, "v1/s/n/x", node("held", "o", now, now)) // of no node ID
 	before := keys(t, s)
 
 	got := make(map[string]error)
@@ -171,7 +172,7 @@ func TestRecordsOfOthers(t *testing.T) {
 		}
 	}
 	report, err := grant.Fence(ctx, s, "s", &grant.FenceOptions{DryRun: true, AnyClock: true})
-	if err != nil || report.Records != len(found) || len(report.Damaged) != 1 {
+	if err != nil || report.Records != len(found) || len(report.Damaged) != 2 {
 		t.Errorf("Fence = %+v, %v", report, err)
 	}
 	if after := keys(t, s); !maps.Equal(after, before) {
@@ -433,8 +434,9 @@ func TestWaits(t *testing.T) {
 		}, detach, []grant.Wait{
 			{Why: grant.WaitHeld, Node: 7, Host: "h", Until: time.Unix(9, 0)}, {Why: grant.WaitHeld, Node: 8, Host: "h", Until: time.Unix(7, 0)},
 		}, "node ID 7, held by h until 2026-11-20T12:00:09.000Z at the latest"},
-		"damaged": {func(time.Time) records { return records{"0007": "no record"} }, detach, []grant.Wait{
+		"damaged": {func(time.Time) records { return records{"0007": "no record", "x": "of nobody"} }, detach, []grant.Wait{
 			{Why: grant.WaitDamaged, Node: 7, Until: time.Unix(32, 0)}, // MaxAhead and a window after the second call found it
+			{Why: grant.WaitDamaged, Until: time.Unix(32, 0)}, // its key has no node ID
 		}, "node ID 7, whose record is damaged: a process may use it until 2026-11-20T12:00:32.000Z"},
 		"fenced": {func(now time.Time) records {
 			return records{"0007": node("free", "", now.Add(time.Hour), now.Add(-10*time.Second)), "0008": node("free", "o", now, now)}
@@ -481,6 +483,9 @@ func TestWaits(t *testing.T) {
 				}
 				if got := fmt.Sprint(waits[0][0]); got != tt.text {
 					t.Errorf("text %q, want %q", got, tt.text)
+				}
+				if after, foreign := keys(t, s), "v1/s/n/x"; after[foreign] != tt.records(now)["x"] {
+					t.Errorf("%s was closed", foreign)
 				}
 				if took := time.Since(now); took < last || took > last+time.Second/4+time.Millisecond {
 					t.Errorf("it took %v, want %v", took, last)

@@ -66,49 +66,8 @@ func sequencerStore(change func(*Info)) (*mapStore, Info) {
 
 func at(ms int64) func() time.Time { return func() time.Time { return time.UnixMilli(ms) } }
 
-// TestForeignKeys: invalid keys and damaged records prevent neither a destroy
-// nor a repair of the others.
-func TestForeignKeys(t *testing.T) { synctest.Test(t, testForeignKeys) }
-
-func testForeignKeys(t *testing.T) {
-	held := nodeRecord{Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: nodeHeld}
-	foreign := map[string][]byte{nodesPrefix("s") + "-": held.encode(), nodesPrefix("s") + "00": []byte("{")}
-	s, _ := sequencerStore(nil)
-	maps.Copy(s.values, foreign)
-	if report, err := Fence(t.Context(), s, "s", &FenceOptions{Now: at(rigTime), DryRun: true}); err != nil || report.Records != 0 || len(report.Damaged) != 2 {
-		t.Errorf("Fence = %+v, %v", report, err)
-	}
-	s.values[nodeKey("s", 3, 15)] = held.encode()
-	began := time.Now()
-	if info, err := Destroy(t.Context(), s, "s", &WaitOptions{Now: at(rigTime)}); err != nil || info.State != Destroyed || time.Since(began) < 6*time.Second {
-		t.Errorf("Destroy = %+v, %v after %v: who wrote the damaged record may use it for a window", info, err, time.Since(began))
-	}
-	if n, err := LookupNode(t.Context(), s, Info{Name: "s", Config: Config{Layout: firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0")}}, 3); err != nil || !n.Closing {
-		t.Errorf("node ID 3 is %+v, %v", n, err)
-	}
-	for key, value := range foreign {
-		if !bytes.Equal(s.values[key], value) {
-			t.Errorf("%s was closed", key)
-		}
-	}
-	s, _ = sequencerStore(nil)
-	maps.Copy(s.values, foreign)
-	ahead := held
-	ahead.Until, ahead.Gap = rigTime+1_000_000, span{rigTime - 10, rigTime + 900_000}
-	s.values[nodeKey("s", 3, 15)] = ahead.encode()
-	if report, err := Repair(t.Context(), s, "s", &RepairOptions{Now: at(rigTime)}); err != nil || len(report.Nodes) != 1 || len(report.Damaged) != 1 {
-		t.Errorf("Repair = %+v, %v", report, err)
-	}
-	for key, value := range foreign {
-		if !bytes.Equal(s.values[key], value) {
-			t.Errorf("%s was written", key)
-		}
-	}
-}
-
 // TestRepairRaces: a repair does not touch a record that was written since it
-// was listed, unless it must still be repaired; and none at all if one has a
-// newer version.
+// was listed, unless it must still be repaired.
 func TestRepairRaces(t *testing.T) {
 	key := nodeKey("s", 3, 15)
 	ahead := nodeRecord{Nonce: "n", Owner: "a", Until: rigTime + 1_000_000, Wall: rigTime, State: nodeHeld, Gap: span{rigTime - 10, rigTime + 900_000}}
@@ -154,12 +113,6 @@ func TestRepairRaces(t *testing.T) {
 		if repaired := err == nil && n.Spoiled.length() > 0; repaired != tt.repairs || !repaired && !bytes.Equal(s.values[key], written) {
 			t.Errorf("%s: it is %s, before %s, want repaired %t", name, s.values[key], written, tt.repairs)
 		}
-	}
-	s, _ := sequencerStore(nil)
-	s.values[key] = ahead.encode()
-	s.values[nodeKey("s", 4, 15)] = []byte(`{"v":99}`)
-	if _, err := Repair(t.Context(), s, "s", &RepairOptions{Now: at(rigTime)}); !errors.Is(err, ErrNewerVersion) || len(s.writes) > 0 {
-		t.Errorf("beside a newer record: %v, and it writes %v", err, s.writes)
 	}
 }
 

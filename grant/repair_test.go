@@ -65,6 +65,7 @@ func TestRepair(t *testing.T) {
 			create(t, s, "s", config("default"), time.UnixMilli(now-100*day))
 			put(t, s, "v1/s/n/0007", tt.before)
 			put(t, s, "v1/s/n/7", tt.before) // belongs to a layout before a purge
+			put(t, s, "v1/s/n/x", tt.before) // belongs to no node ID
 			put(t, s, "v1/s/n/0008", `{"v":3,`)
 			before := keys(t, s)
 
