@@ -436,7 +436,7 @@ func TestWaits(t *testing.T) {
 		}, "node ID 7, held by h until 2026-11-20T12:00:09.000Z at the latest"},
 		"damaged": {func(time.Time) records { return records{"0007": "no record", "x": "of nobody"} }, detach, []grant.Wait{
 			{Why: grant.WaitDamaged, Node: 7, Until: time.Unix(32, 0)}, // MaxAhead and a window after the second call found it
-			{Why: grant.WaitDamaged, Until: time.Unix(32, 0)}, // its key has no node ID
+			{Why: grant.WaitDamaged, Until: time.Unix(32, 0)},          // its key has no node ID
 		}, "node ID 7, whose record is damaged: a process may use it until 2026-11-20T12:00:32.000Z"},
 		"fenced": {func(now time.Time) records {
 			return records{"0007": node("free", "", now.Add(time.Hour), now.Add(-10*time.Second)), "0008": node("free", "o", now, now)}

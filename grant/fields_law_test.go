@@ -144,6 +144,25 @@ type lawCase struct {
 	do    func(a, b Store) error
 }
 
+// moves reports whether the operation moves the sequencer from here.
+func (c lawCase) moves() bool { return strings.HasPrefix(c.name, "move") && c.name != "move back" }
+
+// stores returns the stores for the operation: here, and another one.
+func (c lawCase) stores() (a, b *mapStore) {
+	a, b = &mapStore{values: make(map[string][]byte)}, &mapStore{values: make(map[string][]byte)}
+	here := lawInfo(c.state)
+	switch c.name {
+	case "move to more", "move to less":
+		b.values["v1/s/config"] = lawTarget(c.name == "move to more").encode()
+	case "move back":
+		there := lawInfo(Attached)
+		here.MovedTo, there.nonce = "etcd://b", "0b"
+		b.values["v1/s/config"] = there.encode()
+	}
+	a.values["v1/s/config"] = here.encode()
+	return a, b
+}
+
 func lawCases(t *testing.T) []lawCase {
 	ctx := t.Context()
 	now := func() time.Time { return timeOf(rigTime) }
@@ -247,32 +266,18 @@ func TestConfigFields(t *testing.T) {
 				changes[c.name] = anew
 			}
 		}
-		here, there := lawInfo(c.state), Info{}
-		a, b := &mapStore{values: make(map[string][]byte)}, &mapStore{values: make(map[string][]byte)}
-		switch c.name {
-		case "move to more", "move to less":
-			there = lawTarget(c.name == "move to more")
-		case "move back":
-			here.MovedTo = "etcd://b"
-			there = lawInfo(Attached)
-			there.nonce = "0b"
-		}
-		a.values["v1/s/config"] = here.encode()
-		if there.Name != "" {
-			b.values["v1/s/config"] = there.encode()
-		}
+		a, b := c.stores()
+		here := a.values["v1/s/config"]
 		if err := c.do(a, b); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
 		got := a.values["v1/s/config"]
-		switch c.name {
-		case "move", "move to more", "move to less":
-			law.check(t, infoJSON{}, "moved from here", here.encode(), got)
-			law.check(t, infoJSON{}, c.name, here.encode(), b.values["v1/s/config"])
-		default:
-			law.check(t, infoJSON{}, c.name, here.encode(), got)
+		if c.moves() {
+			law.check(t, infoJSON{}, "moved from here", here, got)
+			got = b.values["v1/s/config"]
 		}
+		law.check(t, infoJSON{}, c.name, here, got)
 	}
 }
 
@@ -321,24 +326,17 @@ func testNodeFields(t *testing.T) {
 			if change != nil && c.name != "fence" && c.name != "repair" {
 				continue
 			}
-			here, there := lawInfo(c.state), Info{}
-			a, b := &mapStore{values: make(map[string][]byte)}, &mapStore{values: make(map[string][]byte)}
-			key := nodeKey("s", 4, here.Config.Layout.MaxNode())
+			a, b := c.stores()
+			key := nodeKey("s", 4, lawInfo(c.state).Config.Layout.MaxNode())
 			from := a
 			switch c.name {
 			case "move to more", "move to less":
-				there = lawTarget(c.name == "move to more")
 				b.values[key] = lawNode(func(r *nodeRecord) { // of an earlier time of the same history
 					r.Until, r.State, r.Owner, r.Host, r.Wall = r.Gap.from, nodeFree, "before", "i", r.Wall-70_000
 					r.From, r.Gap, r.Spoiled = optionalTime{}, span{}, span{}
 				}).encode()
 			case "move back":
-				here.MovedTo, there = "etcd://b", lawInfo(Attached)
-				there.nonce, from = "0b", b
-			}
-			a.values["v1/s/config"] = here.encode()
-			if there.Name != "" {
-				b.values["v1/s/config"] = there.encode()
+				from = b
 			}
 			from.values[key] = r.encode()
 			if err := c.do(a, b); err != nil {
@@ -349,7 +347,7 @@ func testNodeFields(t *testing.T) {
 			switch {
 			case change != nil:
 				name += ", far"
-			case there.Name != "" && from == a || c.name == "move":
+			case c.moves():
 				law.check(t, nodeJSON{}, "detach", r.encode(), a.values[key])
 				got = b.values[key]
 			}

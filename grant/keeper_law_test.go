@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -37,8 +38,13 @@ type tellingStore struct {
 }
 
 func (s *tellingStore) request(ctx context.Context, what string) {
+	s.asked = append(s.asked, what)
+	s.note(ctx)
+}
+
+func (s *tellingStore) note(ctx context.Context) {
 	at, _ := ctx.Deadline()
-	s.asked, s.contexts, s.limits = append(s.asked, what), append(s.contexts, ctx), append(s.limits, time.Until(at))
+	s.contexts, s.limits = append(s.contexts, ctx), append(s.limits, time.Until(at))
 	time.Sleep(s.delay)
 }
 
@@ -66,10 +72,7 @@ func (s *tellingStore) List(ctx context.Context, prefix string, yield func(strin
 
 func (s *tellingStore) Lineage(ctx context.Context) (string, int64, error) {
 	s.lineages++
-	s.contexts = append(s.contexts, ctx)
-	at, _ := ctx.Deadline()
-	s.limits = append(s.limits, time.Until(at))
-	time.Sleep(s.delay)
+	s.note(ctx)
 	return s.identity, s.revision, s.lost
 }
 
@@ -80,100 +83,87 @@ func (s *tellingStore) Time(ctx context.Context) (time.Time, time.Duration, erro
 
 func (s *tellingStore) Close() error { return nil }
 
+// checkEnded checks that the contexts of all requests have ended.
+func (s *tellingStore) checkEnded(t *testing.T) {
+	t.Helper()
+	for i, ctx := range s.contexts {
+		if ctx.Err() == nil {
+			t.Errorf("the context of request %d lives on", i)
+		}
+	}
+}
+
 // A plainStore has no optional interface.
 type plainStore struct{ Store }
 
 // TestAskLaw: the call that a Keeper makes for each request of the machine, its
 // timeout, how the Keeper evaluates the answer, and what it counts.
 func TestAskLaw(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, a := range []action{
-			{Kind: actionGet, Key: "k"}, {Kind: actionGetMany, Keys: []string{"k", "l"}}, {Kind: actionList, Key: "p"},
-			{Kind: actionCAS, Key: "k", Old: []byte("o"), Next: []byte("n")}, {Kind: actionTime},
-		} {
-			for _, applied := range []bool{false, true} {
-				for _, err := range []error{nil, errNoAnswer, fmt.Errorf("no: %w", ErrNotSent)} {
-					for window, limit := range map[time.Duration]time.Duration{0: 5 * time.Second, 30 * time.Second: 5 * time.Second, 29_994 * time.Millisecond: 4999 * time.Millisecond, time.Second: time.Second / 6} {
-						s := &tellingStore{value: []byte("v"), applied: applied, err: err, delay: 3 * time.Millisecond}
-						k := &Keeper{store: s, settings: settings{name: "s"}}
-						if window > 0 {
-							k.info, k.known = Info{Config: Config{Window: window}}, true
-						}
-						l := &lineageTracker{store: s, asked: time.Now(), shown: 7, settled: 3}
-						k.lineage = l
-						e, back := k.askStore(t.Context(), a)
-						if settles := a.Kind == actionCAS && applied && err == nil; l.settled == 7 != settles {
-							t.Errorf("kind %d, applied %t, error %v: the revision that counts is %d", a.Kind, applied, err, l.settled)
-						}
-						what := fmt.Sprintf("kind %d, applied %t, error %v", a.Kind, applied, err)
-						if back != nil || e.Kind != eventAnswered || !errors.Is(e.Err, err) || (e.Err == nil) != (err == nil) {
-							t.Errorf("%s: %+v, back %v", what, e, back)
-						}
-						want, asked := KeeperStats{Requests: 1}, ""
-						switch a.Kind {
-						case actionGet:
-							asked = "[get k]"
-							if len(e.Values) != 1 || string(e.Values[0]) != "v" {
-								t.Errorf("%s: %q", what, e.Values)
-							}
-						case actionGetMany:
-							asked = "[get k get l]"
-							if err != nil {
-								asked = "[get k]"
-							} else if len(e.Values) != 2 || string(e.Values[1]) != "v" {
-								t.Errorf("%s: %q", what, e.Values)
-							}
-							if !slices.Equal(e.Keys, a.Keys) {
-								t.Errorf("%s: keys %v", what, e.Keys)
-							}
-						case actionList:
-							asked = "[list p]"
-							if !slices.Equal(e.Keys, []string{"a", "b"}) || len(e.Values) != 2 || string(e.Values[0]) != "v" || string(e.Values[1]) != "v" {
-								t.Errorf("%s: %v, %q", what, e.Keys, e.Values)
-							}
-						case actionCAS:
-							asked = "[cas k o n]"
-							if e.Applied != applied {
-								t.Errorf("%s: applied %t", what, e.Applied)
-							}
-							switch {
-							case err == errNoAnswer:
-								want.Unknown = 1
-							case err == nil && applied:
-								want.Applied = 1
-							case err == nil:
-								want.Refused = 1
-							}
-						case actionTime:
-							asked = "[time]"
-							// The request took 3 ms, and the resolution of the
-							// store's clock is 30 ms; 2 ms are for rounding.
-							if err == nil && (e.Time != 77_000 || e.Within != 35) {
-								t.Errorf("%s: %d to %d later", what, e.Time, e.Within)
-							}
-						}
-						if err != nil {
-							want.Failed = 1
-						}
-						if got := k.Stats(); got != want {
-							t.Errorf("%s: it counts %+v, want %+v", what, got, want)
-						}
-						if fmt.Sprint(s.asked) != asked {
-							t.Errorf("%s: it asks %v, want %s", what, s.asked, asked)
-						}
-						for i, ctx := range s.contexts {
-							if ctx.Err() == nil {
-								t.Errorf("%s: a context lives on", what)
-							}
-							if got := s.limits[i]; got != limit && i == 0 {
-								t.Errorf("%s, window %v: it waits %v, want %v", what, window, got, limit)
-							}
-						}
-					}
+	const window = 29_994 * time.Millisecond
+	v := []byte("v")
+	limits := map[time.Duration]time.Duration{
+		0: requestTimeout, time.Second: time.Second / 6, window: window / 6, 30 * time.Second: requestTimeout,
+	}
+	for _, tt := range []struct {
+		a     action
+		asked string
+		want  event // if there is no error
+	}{
+		{action{Kind: actionGet, Key: "k"}, "get k", event{Values: [][]byte{v}}},
+		{action{Kind: actionGetMany, Keys: []string{"k", "l"}}, "get k get l", event{Keys: []string{"k", "l"}, Values: [][]byte{v, v}}},
+		{action{Kind: actionList, Key: "p"}, "list p", event{Keys: []string{"a", "b"}, Values: [][]byte{v, v}}},
+		{action{Kind: actionCAS, Key: "k", Old: []byte("o"), Next: []byte("n")}, "cas k o n", event{}},
+		// The request took 3 ms, and the resolution of the store's clock is
+		// 30 ms; 2 ms are for rounding.
+		{action{Kind: actionTime}, "time", event{Time: 77_000, Within: 35}},
+	} {
+		cas := tt.a.Kind == actionCAS
+		check := func(t *testing.T, applied bool, err error, window, limit time.Duration) {
+			s := &tellingStore{value: v, applied: applied, err: err, delay: 3 * time.Millisecond}
+			k := &Keeper{store: s, settings: settings{name: "s"}, known: window > 0, info: Info{Config: Config{Window: window}}}
+			k.lineage = &lineageTracker{store: s, asked: time.Now(), shown: 7, settled: 3}
+			e, back := k.askStore(t.Context(), tt.a)
+			asked, want, stats := tt.asked, tt.want, KeeperStats{Requests: 1}
+			want.Kind, want.Applied, want.Err = eventAnswered, cas && applied, e.Err
+			switch {
+			case err != nil:
+				stats.Failed = 1
+				if cas && err == errNoAnswer {
+					stats.Unknown = 1
+				}
+				if tt.a.Kind == actionGetMany {
+					asked = "get k"
+				}
+				want.Keys, want.Values, want.Time, want.Within = e.Keys, e.Values, e.Time, e.Within
+			case cas && applied:
+				stats.Applied = 1
+			case cas:
+				stats.Refused = 1
+			}
+			if back != nil || !reflect.DeepEqual(e, want) || !errors.Is(e.Err, err) || (e.Err == nil) != (err == nil) {
+				t.Errorf("%+v, back %v, want %+v with %v", e, back, want, err)
+			}
+			if got := k.Stats(); got != stats {
+				t.Errorf("it counts %+v, want %+v", got, stats)
+			}
+			if settles := cas && applied && err == nil; k.lineage.settled == 7 != settles {
+				t.Errorf("the revision that counts is %d", k.lineage.settled)
+			}
+			if got := strings.Join(s.asked, " "); got != asked || s.limits[0] != limit {
+				t.Errorf("it asks %q, for up to %v, want %q, %v", got, s.limits[0], asked, limit)
+			}
+			s.checkEnded(t)
+		}
+		for _, applied := range []bool{false, true} {
+			for _, err := range []error{nil, errNoAnswer, fmt.Errorf("no: %w", ErrNotSent)} {
+				for window, limit := range limits {
+					t.Run(fmt.Sprintf("%s, applied %t, %v, window %v", tt.asked, applied, err, window), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { check(t, applied, err, window, limit) })
+					})
 				}
 			}
 		}
-	})
+	}
 	// A damaged record is not the one to be replaced.
 	s := &tellingStore{err: fmt.Errorf("%w: %w", ErrNotSent, ErrDamaged)}
 	k := &Keeper{store: s, settings: settings{name: "s"}}
@@ -230,11 +220,7 @@ func testAskLineage(t *testing.T) {
 				if got := k.Stats(); got != (KeeperStats{Requests: 1, Failed: 1}) {
 					t.Errorf("%s: it counts %+v", what, got)
 				}
-				for _, ctx := range s.contexts {
-					if ctx.Err() == nil {
-						t.Errorf("%s: a context lives on", what)
-					}
-				}
+				s.checkEnded(t)
 			}
 		}
 	}
