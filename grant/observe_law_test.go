@@ -35,52 +35,44 @@ func TestHints(t *testing.T) {
 		last, stopLast := context.WithCancel(t.Context())
 		defer stopLast()
 		one, two := s.Watch(ctx, "k"), s.Watch(last, "k")
-		expect := func(after string, want int) {
-			t.Helper()
+		received := func(c <-chan struct{}) (n int) {
 			synctest.Wait()
-			for n, c := range map[string]<-chan struct{}{"the first": one, "the second": two} {
-				got := 0
-				for len(c) > 0 {
-					<-c
-					got++
-				}
-				if got != want {
-					t.Errorf("after %s, %s Watch reports %d changes, want %d", after, n, got, want)
-				}
+			for ; len(c) > 0; n++ {
+				<-c
 			}
+			return n
 		}
 		write := func(applied bool, err error) {
 			inner.applied, inner.err = applied, err
 			_, _ = s.CAS(t.Context(), "k", nil, []byte("x"))
 			synctest.Wait()
 		}
-		write(false, nil)
-		expect("a CAS that was not applied", 0)
-		write(true, nil)
-		expect("a CAS that was applied", 1)
-		write(false, errors.New("unknown"))
-		expect("a CAS with an unknown result", 1)
-		for range 3 {
-			write(true, nil)
-		}
-		expect("three writes", 1)
-
-		inner.hints <- struct{}{} // one of the two receives it
-		synctest.Wait()
-		if n := len(one) + len(two); n != 1 {
-			t.Errorf("after a change by another process, %d changes are reported, want 1", n)
-		}
-		for _, c := range []<-chan struct{}{one, two} {
-			for len(c) > 0 {
-				<-c
+		for _, tt := range []struct {
+			after string
+			do    func()
+			want  int
+		}{
+			{"a CAS that was not applied", func() { write(false, nil) }, 0},
+			{"a CAS that was applied", func() { write(true, nil) }, 1},
+			{"a CAS with an unknown result", func() { write(false, errors.New("unknown")) }, 1},
+			{"three writes", func() { write(true, nil); write(true, nil); write(true, nil) }, 1},
+			{"a change by another process", func() {
+				inner.hints <- struct{}{}
+				if synctest.Wait(); len(one)+len(two) != 1 { // one of the two receives it
+					t.Errorf("%d and %d report it, want one", len(one), len(two))
+				}
+				received(one)
+				received(two)
+			}, 0},
+			{"the end of the Store's Watch", func() { close(inner.hints) }, 0},
+			{"a write after that", func() { write(true, nil) }, 1},
+		} {
+			tt.do()
+			if n, m := received(one), received(two); n != tt.want || m != tt.want {
+				t.Errorf("after %s, %d and %d changes are reported, want %d each", tt.after, n, m, tt.want)
 			}
 		}
-		close(inner.hints)
-		expect("the end of the Store's Watch", 0)
 		other := s.Watch(ctx, "other")
-		write(true, nil)
-		expect("a write after that", 1)
-
 		stop()
 		synctest.Wait()
 		for name, c := range map[string]<-chan struct{}{"first": one, "other key's": other} {
@@ -93,7 +85,6 @@ func TestHints(t *testing.T) {
 			t.Errorf("%d keys are watched, want two", n)
 		}
 		stopLast()
-		synctest.Wait()
 		for range two {
 		}
 		write(true, nil)
