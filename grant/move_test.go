@@ -17,26 +17,27 @@ import (
 
 const moveNow int64 = 1_800_000_000_000
 
-// moveSource returns a store whose sequencer has a mark a year ahead, what is
-// left of it after a repair, and a window that ended without being given back.
+// movedNodes are what its records have: also a mark a year ahead, what is left
+// of it after a repair, and a window that ended without being given back.
+var movedNodes = []string{
+	`"until":1700000000000,"wall":1699999999000,"state":"free","host":"h"`,
+	`"until":1831536000000,"wall":1831535999000,"state":"free","host":"h","gap":[1700000000000,1831535999000]`,
+	`"until":1700000000000,"wall":1699999999000,"state":"free","host":"h","spoiled":[1831535999000,1831536000000]`,
+	`"until":1700000000000,"wall":1699999999000,"state":"held","host":"h"`,
+}
+
+// moveSource returns a store with a sequencer to be moved.
 func moveSource(t *testing.T) *memstore.Store {
 	t.Helper()
 	s := new(memstore.Store)
 	create(t, s, "s", config("default,epoch=0"), time.UnixMilli(moveNow))
-	for node, fields := range []string{
-		`"until":1700000000000,"wall":1699999999000,"state":"free","host":"h"`,
-		`"until":1831536000000,"wall":1831535999000,"state":"free","host":"h","gap":[1700000000000,1831535999000]`,
-		`"until":1700000000000,"wall":1699999999000,"state":"free","host":"h","spoiled":[1831535999000,1831536000000]`,
-		`"until":1700000000000,"wall":1699999999000,"state":"held","host":"h"`,
-	} {
-		record := fmt.Sprintf(`{"v":3,"nonce":"n%d","owner":"o%d",%s}`, node, node, fields)
-		must.Get(s.CAS(t.Context(), fmt.Sprintf("v1/s/n/%04d", node), nil, []byte(record)))(t)
+	for node, fields := range movedNodes {
+		put(t, s, fmt.Sprintf("v1/s/n/%04d", node), fmt.Sprintf(`{"v":3,"nonce":"n%d","owner":"o%d",%s}`, node, node, fields))
 	}
 	return s
 }
 
 func move(t *testing.T, from, to grant.Store) (grant.Info, error) {
-	t.Helper()
 	return moveTo(t, from, to, "etcd://b")
 }
 
@@ -51,12 +52,8 @@ func moveTo(t *testing.T, from, to grant.Store, url string) (grant.Info, error) 
 func checkMoved(t *testing.T, what string, from, to *memstore.Store) {
 	t.Helper()
 	there := keys(t, to)
-	for node, want := range []string{
-		`"until":1700000000000`,
-		`"until":1831536000000,"wall":1831535999000,"state":"free","host":"h","gap":[1700000000000,1831535999000]`,
-		`"until":1700000000000,"wall":1699999999000,"state":"free","host":"h","spoiled":[1831535999000,1831536000000]`,
-		`"until":1700000000000,"wall":1699999999000,"state":"free"`,
-	} {
+	for node, want := range movedNodes {
+		want = strings.Replace(want, "held", "free", 1)
 		if got := there[fmt.Sprintf("v1/s/n/%04d", node)]; !strings.Contains(got, want) {
 			t.Errorf("%s: node ID %d is %s there, want %s", what, node, got, want)
 		}
@@ -131,41 +128,25 @@ func copyOf(t *testing.T, s *memstore.Store) *memstore.Store {
 // nothing changes.
 func TestMoveRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		held := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"there"}`, moveNow+60_000, moveNow)
-		create := func(layout string) func(from, to *memstore.Store) error {
-			return func(_, to *memstore.Store) error {
-				_, err := grant.Create(ctx, to, "s", config(layout), createdAt(time.UnixMilli(moveNow)))
-				return err
-			}
-		}
-		put := func(s *memstore.Store, value string) error {
-			_, err := s.CAS(ctx, "v1/s/n/0009", nil, []byte(value))
-			return err
-		}
-		for want, prepare := range map[string]func(from, to *memstore.Store) error{
-			"layout": create("hazelcast"),
-			"and 0..7 in": func(_, to *memstore.Store) error {
-				c := config("default,epoch=0")
-				c.Nodes = &grant.NodeRange{Hi: 7}
-				_, err := grant.Create(ctx, to, "s", c, createdAt(time.UnixMilli(moveNow)))
-				return err
+		clock := time.UnixMilli(moveNow)
+		few := config("default,epoch=0")
+		few.Nodes = &grant.NodeRange{Hi: 7}
+		for want, prepare := range map[string]func(from, to *memstore.Store){
+			"layout":      func(_, to *memstore.Store) { create(t, to, "s", config("hazelcast"), clock) },
+			"and 0..7 in": func(_, to *memstore.Store) { create(t, to, "s", few, clock) },
+			"has members": func(_, to *memstore.Store) {
+				create(t, to, "s", config("default,epoch=0"), clock)
+				put(t, to, "v1/s/n/0009", node("held", "o", clock.Add(time.Minute), clock))
 			},
-			"has members": func(from, to *memstore.Store) error {
-				return errors.Join(create("default,epoch=0")(from, to), put(to, held))
-			},
-			"damaged": func(from, _ *memstore.Store) error { return put(from, "{") },
-			"moved to dir:/c": func(from, _ *memstore.Store) error {
-				_, err := moveTo(t, from, new(memstore.Store), "dir:/c")
-				return err
-			},
-			"same store": nil,
+			"damaged":         func(from, _ *memstore.Store) { put(t, from, "v1/s/n/0009", "{") },
+			"moved to dir:/c": func(from, _ *memstore.Store) { must.Get(moveTo(t, from, new(memstore.Store), "dir:/c"))(t) },
+			"same store":      nil,
 		} {
 			from, to := moveSource(t), new(memstore.Store)
 			if prepare == nil {
 				to = from
-			} else if err := prepare(from, to); err != nil {
-				t.Fatal(err)
+			} else {
+				prepare(from, to)
 			}
 			before := fmt.Sprint(keys(t, from), keys(t, to))
 			if _, err := move(t, from, to); err == nil || !strings.Contains(err.Error(), want) {

@@ -393,11 +393,10 @@ func TestDroughts(t *testing.T) {
 // recent list found none free and the first one will not be free yet.
 func TestRounds(t *testing.T) {
 	for _, tt := range []struct {
-		name             string
-		after, free      int64 // since now
-		none, lists      bool
-		errFree          int64
-		unknownFirstFree bool
+		name        string
+		after, free int64 // since now
+		none, lists bool
+		errFree     int64
 	}{
 		{name: "never listed", after: -1, none: true, lists: true, errFree: 5},
 		{name: "listed, and it is time", after: 0, free: 5, lists: true},
@@ -440,17 +439,14 @@ func TestRounds(t *testing.T) {
 		}
 	}
 	// A range that was read completely is not listed.
-	for bits, want := range map[int]int{3: 8, 5: 32, 7: 128} {
-		r := newRig(t, bits, nil)
-		r.m.search.rounds = map[int]int{3: 0, 5: 1, 7: 2}[bits]
-		r.m.handlePick(event{})
-		if r.m.pending != opNone || r.m.search.rounds != 0 {
-			t.Errorf("all %d were read: operation %d, round %d", want, r.m.pending, r.m.search.rounds)
-		}
-		r.m.search.rounds, r.m.seen.highestNode = map[int]int{3: 0, 5: 1, 7: 2}[bits], r.m.seen.highestNode+1
-		r.m.handlePick(event{})
-		if r.m.pending == opNone {
-			t.Errorf("%d of %d were read, and it stops", want, want+1)
+	for bits, rounds := range map[int]int{3: 0, 5: 1, 7: 2} {
+		for more := range uint64(2) {
+			r := newRig(t, bits, nil)
+			r.m.search.rounds, r.m.seen.highestNode = rounds, r.m.seen.highestNode+more
+			r.m.handlePick(event{})
+			if stops := r.m.pending == opNone; stops != (more == 0) || stops && r.m.search.rounds != 0 {
+				t.Errorf("all of 2^%d were read, of %d more: operation %d, round %d", bits, more, r.m.pending, r.m.search.rounds)
+			}
 		}
 	}
 }
