@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 )
 
-// A kernel is what simulations have in common: events in sequence in virtual
-// time, randomness from a seed, and a hash of everything that happened. A seed
-// determines a run: the same seed repeats it, to the byte. There are no
-// goroutines and there is no real time in a run. It must be made by newKernel.
+// A kernel is how a world runs: events in sequence in virtual time, randomness
+// from a seed, and a hash of everything that happened. A seed determines a run:
+// the same seed repeats it, to the byte. There are no goroutines and there is no
+// real time in a run.
 type kernel struct {
 	Now       int64      // the true time, in µs
 	Rand      *rand.Rand // the source of all randomness
@@ -21,10 +21,9 @@ type kernel struct {
 	last  int // last token
 }
 
-// newKernel returns a kernel that begins at a time. The stream distinguishes
-// simulations with the same seed.
-func newKernel(seed, stream uint64, now int64) kernel {
-	return kernel{Now: now, Rand: rand.New(rand.NewPCG(seed, stream))}
+// newKernel returns a kernel that begins at a time.
+func newKernel(seed uint64, now int64) kernel {
+	return kernel{Now: now, Rand: rand.New(rand.NewPCG(seed, 0x5eed))}
 }
 
 // Token returns a number greater than all previous ones.

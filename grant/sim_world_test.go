@@ -253,7 +253,7 @@ func runWith(seed uint64, hours int, focus focus) result {
 
 func newWorld(seed uint64, focus focus) *world {
 	w := &world{
-		kernel: newKernel(seed, 0x5eed, begins), begins: begins,
+		kernel: newKernel(seed, begins), begins: begins,
 		focus: focus.fill(), records: newRecords(), operating: noTime, closing: noTime, fenced: noTime,
 	}
 	w.store = newStore(w)
