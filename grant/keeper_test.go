@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -286,6 +287,21 @@ func TestCloseTwice(t *testing.T) {
 			t.Errorf("a second Close, for a second: %v, want that it has not returned", err)
 		}
 		must.Do(t, errors.Join(<-first, k.Close(t.Context())))
+	})
+}
+
+// TestCloseGivesUp: with a store that takes no writes, Close ends after 20
+// attempts, with an error.
+func TestCloseGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &faultstore.Store{Store: populate(t, operations[:1])}
+		m := newMember(s, "s")
+		hold(t, m.Keeper)
+		s.Reads.Store(true)
+		before := s.Writes.Load()
+		if err := m.Close(t.Context()); !errors.Is(err, grant.ErrNotSent) || s.Writes.Load()-before != 20 {
+			t.Errorf("Close = %v after %d attempts, want an error after 20", err, s.Writes.Load()-before)
+		}
 	})
 }
 
