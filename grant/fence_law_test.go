@@ -265,7 +265,8 @@ func TestFenceLongestWindow(t *testing.T) {
 	s := populate(t, operations[:1])
 	before := keys(t, s)
 	for longest, good := range map[time.Duration]bool{-1: false, most + 1: false, 1 << 62: false, most: true} {
-		r, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{LongestWindow: longest, Now: at(now).Now, DryRun: true})
+		o := &grant.FenceOptions{LongestWindow: longest, Now: at(now).Now, DryRun: true}
+		r, err := grant.Fence(t.Context(), s, "s", o)
 		if (err == nil) != good || good && r.LongestWindow != most {
 			t.Errorf("Fence with a longest window of %v = %+v, %v", longest, r, err)
 		}

@@ -45,11 +45,12 @@ func TestFleet(t *testing.T) {
 // window.
 func testFleet(t *testing.T, processes int, window time.Duration, store pace) {
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
 		f := &fleet{window: window, pace: store, ends: make([]func(bool), processes)}
 		bits := 1 + bits.Len(uint(processes-1))
 		layout := fmt.Sprintf("bits=time:41.node:%d.seq:%d,epoch=1990-01-01T00:00:00Z", bits, 22-bits)
-		create(t, &f.mem, "s", grant.Config{Layout: firn.MustParseLayout(layout), MaxAhead: time.Second, Window: window}, began)
+		c := config(layout)
+		c.Window = window
+		create(t, &f.mem, "s", c, time.Now())
 		n, want := float64(processes), 3*float64(processes)/window.Seconds()
 		var steps []*stepReport
 		step := func(name string, lasts time.Duration, do func()) *stepReport {

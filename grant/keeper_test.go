@@ -167,7 +167,8 @@ func TestKeeperMistakes(t *testing.T) {
 				from := time.Unix(0, 0).Add(begins)
 				f.ahead.Store(int64(time.Until(from)))
 				k := f.holding(t)
-				if g := f.begun; g.From.IsZero() || g.Until.IsZero() || !g.From.Equal(from) || !g.Until.Equal(from.Add(30*time.Second)) {
+				g, until := f.begun, from.Add(30*time.Second)
+				if g.From.IsZero() || g.Until.IsZero() || !g.From.Equal(from) || !g.Until.Equal(until) {
 					t.Fatalf("a window that begins at %v is %v", begins, g)
 				}
 				must.Do(t, k.Close(t.Context()))
