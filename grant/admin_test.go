@@ -72,6 +72,9 @@ func TestCreate(t *testing.T) {
 		{name: "a b", config: usual, at: now, says: "name"},
 		{name: "none", at: now, says: "no layout"},
 		{name: "short", config: with("hazelcast", 0, time.Second, nil), at: now, says: "at least"},
+		{name: "read", config: config("xid"), at: now, says: "can be read but not made"},
+		{name: "large", config: config("bits=time~:53.seq:11"), at: now, says: "cannot be generated"},
+		{name: "begins", config: config("default,epoch=2030-01-01T00:00:00Z"), at: now, is: firn.ErrBeforeEpoch},
 		{name: "over", config: usual, at: over, says: "2120-01-01"},
 		{name: "over", config: usual, at: now, floor: over, says: "2120-01-01"},
 
