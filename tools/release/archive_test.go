@@ -37,15 +37,10 @@ func untar(t *testing.T, from io.Reader, to string) (all []*tar.Header) {
 		all = append(all, h)
 		name := filepath.Join(to, filepath.FromSlash(h.Name))
 		if h.Typeflag == tar.TypeDir {
-			if err := os.MkdirAll(name, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, os.MkdirAll(name, 0o755))
 			continue
 		}
-		data, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must(io.ReadAll(r))(t)
 		write(t, name, data, h.FileInfo().Mode())
 	}
 }
@@ -54,10 +49,7 @@ func untar(t *testing.T, from io.Reader, to string) (all []*tar.Header) {
 // headers.
 func (r *release) untarGz(t *testing.T, name string) (dir string, all []*tar.Header) {
 	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(read(t, filepath.Join(r.out, name))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must(gzip.NewReader(bytes.NewReader(read(t, filepath.Join(r.out, name)))))(t)
 	dir = t.TempDir()
 	return dir, untar(t, z, dir)
 }
@@ -92,10 +84,7 @@ func TestArchive(t *testing.T) {
 	}
 
 	// Symbols are for debugging, which needs the sources anyway.
-	info, err := buildinfo.ReadFile(firn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must(buildinfo.ReadFile(firn))(t)
 	settings := make(map[string]string)
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
@@ -137,13 +126,8 @@ func TestDeploy(t *testing.T) {
 func TestZip(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)
 	var b bytes.Buffer
-	if err := writeZip(&b, []entry{file("firn/firn.exe", []byte("a program"), 0o755)}, at); err != nil {
-		t.Fatal(err)
-	}
-	z, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, writeZip(&b, []entry{file("firn/firn.exe", []byte("a program"), 0o755)}, at))
+	z := must(zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len())))(t)
 	data, err := fs.ReadFile(z, "firn/firn.exe")
 	if f := z.File[0]; err != nil || string(data) != "a program" || f.Mode().Perm() != 0o755 || !f.Modified.Equal(at) {
 		t.Errorf("the file is %q, %v, with mode %v and of %v", data, err, f.Mode(), f.Modified)
@@ -160,17 +144,12 @@ func TestSBOM(t *testing.T) {
 		}
 		Components []struct{ Name, Version string }
 	}
-	if err := json.Unmarshal(read(t, filepath.Join(r.out, r.name(host())+".cdx.json")), &bom); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, json.Unmarshal(read(t, filepath.Join(r.out, r.name(host())+".cdx.json")), &bom))
 	if bom.BomFormat != "CycloneDX" || bom.Metadata.Component.Name != "firn" || bom.Metadata.Component.Version != testVersion {
 		t.Errorf("the bill of materials is of %+v in %q, want firn %s in CycloneDX", bom.Metadata.Component, bom.BomFormat, testVersion)
 	}
 	dir, _ := r.untarGz(t, r.name(host())+".tar.gz")
-	info, err := buildinfo.ReadFile(filepath.Join(dir, r.name(host()), "firn"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must(buildinfo.ReadFile(filepath.Join(dir, r.name(host()), "firn")))(t)
 	var got, want []string
 	for _, c := range bom.Components {
 		got = append(got, c.Name+" "+c.Version)

@@ -28,28 +28,14 @@ func openImage(t *testing.T, file string) v1.ImageIndex {
 	t.Helper()
 	dir := t.TempDir()
 	untar(t, bytes.NewReader(read(t, file)), dir)
-	path, err := layout.FromPath(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	outer, err := path.ImageIndex()
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := outer.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must(layout.FromPath(dir))(t)
+	outer := must(path.ImageIndex())(t)
+	manifest := must(outer.IndexManifest())(t)
 	if len(manifest.Manifests) != 1 {
 		t.Fatalf("the layout has %d images, want one for all systems", len(manifest.Manifests))
 	}
-	inner, err := outer.ImageIndex(manifest.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := validate.Index(inner); err != nil {
-		t.Fatal(err)
-	}
+	inner := must(outer.ImageIndex(manifest.Manifests[0].Digest))(t)
+	mustDo(t, validate.Index(inner))
 	return inner
 }
 
@@ -60,10 +46,7 @@ func imageOf(t *testing.T, index v1.ImageIndex, want target) (v1.Image, *v1.Conf
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%d images for %s: %v", len(found), want, err)
 	}
-	config, err := found[0].ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must(found[0].ConfigFile())(t)
 	return found[0], config
 }
 
@@ -76,15 +59,10 @@ func TestImageSystems(t *testing.T) {
 	for _, system := range r.targets {
 		write(t, r.binary(system), []byte("firn for "+system.String()), 0o755)
 	}
-	if err := r.makeImage(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, r.makeImage())
 	archive := filepath.Join(dir, "firn_0.99.0_image.tar")
 	index := openImage(t, archive)
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := must(index.IndexManifest())(t)
 	if len(manifest.Manifests) != 2 {
 		t.Errorf("the image is for %d systems, want linux/amd64 and linux/arm64", len(manifest.Manifests))
 	}
@@ -107,10 +85,7 @@ func TestImageSystems(t *testing.T) {
 	}
 	for i, arch := range []string{"arm64", "amd64"} {
 		image, _ := imageOf(t, index, target{"linux", arch})
-		manifest, err := image.Manifest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		manifest := must(image.Manifest())(t)
 		if d := saved[i]; d.Config != blob(manifest.Config) || d.RepoTags[0] != imageName+":0.99.0" || len(d.Layers) != 1 || d.Layers[0] != blob(manifest.Layers[0]) {
 			t.Errorf("image %d for Docker is %+v, want that of %s", i, d, arch)
 		}
@@ -125,14 +100,10 @@ func unpackImage(t *testing.T, image v1.Image) string {
 	defer flat.Close()
 	for _, h := range untar(t, flat, root) {
 		if os.Geteuid() == 0 {
-			if err := os.Lchown(filepath.Join(root, h.Name), h.Uid, h.Gid); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, os.Lchown(filepath.Join(root, h.Name), h.Uid, h.Gid))
 		}
 		if h.Typeflag == tar.TypeDir {
-			if err := os.Chmod(filepath.Join(root, h.Name), h.FileInfo().Mode()); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, os.Chmod(filepath.Join(root, h.Name), h.FileInfo().Mode()))
 		}
 	}
 	return root

@@ -112,10 +112,7 @@ func TestDeb(t *testing.T) {
 		t.Errorf("the installation does not say how to start the service:\n%s", said)
 	}
 	uid, gid := d.ids()
-	info, err := os.Stat(d.path("var/lib/firn"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must(os.Stat(d.path("var/lib/firn")))(t)
 	if st := info.Sys().(*syscall.Stat_t); st.Uid != uid || st.Gid != gid || info.Mode().Perm() != 0o770 || info.Mode()&fs.ModeSetgid == 0 {
 		t.Errorf("/var/lib/firn is of %d:%d with mode %v, want the user firn (%d:%d) and 2770", st.Uid, st.Gid, info.Mode(), uid, gid)
 	}

@@ -42,10 +42,7 @@ func host() target { return target{runtime.GOOS, runtime.GOARCH} }
 // repository is the directory of the repository.
 func repository(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(filepath.Abs("../.."))(t)
 	if _, err := os.Stat(filepath.Join(dir, ".git")); err != nil {
 		t.Skip("no clone of the repository: a release is made from git's objects")
 	}
@@ -64,35 +61,39 @@ func command(ctx context.Context, dir string, env []string, name string, args ..
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// mustRun runs a program that must succeed, and returns what it prints.
-func mustRun(t *testing.T, dir string, env []string, name string, args ...string) string {
+// must returns what a call has returned, and ends the test if that is an error.
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		mustDo(t, err)
+		return v
+	}
+}
+
+func mustDo(t *testing.T, err error) {
 	t.Helper()
-	out, err := command(t.Context(), dir, env, name, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out
+}
+
+// mustRun runs a program that must succeed, and returns what it prints.
+func mustRun(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	return must(command(t.Context(), dir, env, name, args...))(t)
 }
 
 // read reads a file.
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must(os.ReadFile(path))(t)
 }
 
 // write writes a file, and makes its directory.
 func write(t *testing.T, path string, data []byte, mode os.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, mode); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	mustDo(t, os.WriteFile(path, data, mode))
 }
 
 // worktree commits the files of the working tree to a clone of the repository.
@@ -155,11 +156,7 @@ func theRelease(t *testing.T) *release {
 		t.Skip("a release is tested on Linux")
 	}
 	repository(t)
-	r, err := released()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must(released())(t)
 }
 
 // TestReproducible makes the release again, elsewhere and from another clone,
@@ -169,9 +166,7 @@ func TestReproducible(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "a clone with another name")
 	mustRun(t, testDir, nil, "git", "clone", "-q", "--shared", filepath.Join(testDir, "clone"), clone)
 	out := filepath.Join(t.TempDir(), "out")
-	if err := script(t.Context(), clone, out, testVersion); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, script(t.Context(), clone, out, testVersion))
 	for _, name := range []string{"checksums.txt", "proxy/github.com/firnid/firn/server/@v/" + testVersion + ".zip", "proxy/github.com/firnid/firn/server/@v/" + testVersion + ".info"} {
 		if got, want := read(t, filepath.Join(out, name)), read(t, filepath.Join(r.out, name)); !bytes.Equal(got, want) {
 			t.Errorf("%s:\n%.2000q\nwant\n%.2000q", name, got, want)
@@ -196,10 +191,7 @@ func TestChecksums(t *testing.T) {
 		name, _, _ := strings.Cut(line, ":")
 		got = append(got, name)
 	}
-	entries, err := os.ReadDir(r.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must(os.ReadDir(r.out))(t)
 	kinds := make(map[string]bool)
 	for _, e := range entries {
 		if !e.IsDir() && e.Name() != "checksums.txt" {

@@ -14,10 +14,7 @@ import (
 // freeAddress returns an unused loopback address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -35,9 +32,7 @@ func start(t *testing.T, address string, cmd *exec.Cmd) *server {
 	t.Helper()
 	s := &server{t: t, address: address, cmd: cmd}
 	cmd.Stderr = &s.log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(10 * time.Millisecond) { // it is another process
 		answer, err := http.Get("http://" + address + "/readyz")
@@ -56,9 +51,7 @@ func start(t *testing.T, address string, cmd *exec.Cmd) *server {
 // stop ends the server as systemd and Kubernetes do.
 func (s *server) stop() {
 	s.t.Helper()
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
-		s.t.Fatal(err)
-	}
+	mustDo(s.t, s.cmd.Process.Signal(os.Interrupt))
 	if err := s.cmd.Wait(); err != nil {
 		s.t.Fatalf("%v ends with %v\n%s", s.cmd.Args, err, &s.log)
 	}
@@ -67,10 +60,7 @@ func (s *server) stop() {
 // take takes 100 IDs.
 func (s *server) take(name string) []string {
 	s.t.Helper()
-	answer, err := http.Get("http://" + s.address + "/v1/sequencers/" + name + "/next?count=100")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	answer := must(http.Get("http://" + s.address + "/v1/sequencers/" + name + "/next?count=100"))(s.t)
 	defer answer.Body.Close()
 	var v struct{ IDs []string }
 	if err := json.NewDecoder(answer.Body).Decode(&v); err != nil || len(v.IDs) != 100 {
