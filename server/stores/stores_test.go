@@ -90,13 +90,9 @@ func isolation(t *testing.T, kind string, server *sqltest.Server) {
 	t.Run("a driver that leaves autocommit off", func(t *testing.T) {
 		c := mysql.NewConfig()
 		c.User, c.Passwd, c.Net, c.Addr, c.DBName = sqltest.User, sqltest.Password, "tcp", server.Address(), sqltest.Database
-		connector, err := mysql.NewConnector(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		db := sql.OpenDB(connector)
+		db := sql.OpenDB(must.Get(mysql.NewConnector(c))(t))
 		defer db.Close()
-		_, err = sqlstore.Open(t.Context(), db, sqlstore.MySQL(func(error) uint16 { return 0 }), &sqlstore.Options{Create: true})
+		_, err := sqlstore.Open(t.Context(), db, sqlstore.MySQL(func(error) uint16 { return 0 }), &sqlstore.Options{Create: true})
 		if !errors.Is(err, grant.ErrUnfit) || !strings.Contains(err.Error(), "autocommit") {
 			t.Errorf("%v, want ErrUnfit for autocommit", err)
 		}

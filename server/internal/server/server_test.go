@@ -86,10 +86,7 @@ func TestServeEnds(t *testing.T) {
 		_, err := l.Accept()
 		return errors.Is(err, net.ErrClosed)
 	}
-	srv, err := New(Config{Static: new(service.StaticBackendConfig)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(New(Config{Static: new(service.StaticBackendConfig)}))(t)
 	if err := srv.Serve(); err == nil {
 		t.Error("Serve without a listener returns nil")
 	}

@@ -36,10 +36,7 @@ type fickle struct {
 
 func newFickle(t *testing.T, layout string) *fickle {
 	t.Helper()
-	static, err := service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.MustParseLayout(layout), Node: 1, Options: &firn.Options{MaxAhead: time.Second}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	static := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.MustParseLayout(layout), Node: 1, Options: &firn.Options{MaxAhead: time.Second}}))(t)
 	f := new(fickle)
 	f.Backend = servicetest.Backend(func(ctx context.Context, name string) (*service.Sequencer, error) {
 		if f.hangs.Load() {

@@ -141,10 +141,7 @@ func (a *creators) Allow(c *auth.Credentials, do auth.Action, _ string) error {
 func TestRateLimitsOfTenants(t *testing.T) {
 	a, hashA := auth.NewToken()
 	b, hashB := auth.NewToken()
-	set, err := auth.Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hashA+"}\n- {name: b, role: generate, sha256: "+hashB+"}\n"), "f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(auth.Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hashA+"}\n- {name: b, role: generate, sha256: "+hashB+"}\n"), "f"))(t)
 	guard := auth.NewGuard(func() *auth.Set { return set }, nil)
 	store := new(memstore.Store)
 	for i := range 3 {

@@ -16,6 +16,12 @@ import (
 
 var now = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
+// setOf returns the set of a file with these entries.
+func setOf(t *testing.T, entries ...string) *Set {
+	t.Helper()
+	return must.Get(Parse([]byte("tokens:\n- "+strings.Join(entries, "\n- ")+"\n"), "f"))(t)
+}
+
 func TestNewToken(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
@@ -34,19 +40,13 @@ func TestSet(t *testing.T) {
 	billing, billingHash := NewToken()
 	reader, readerHash := NewToken()
 	old, oldHash := NewToken()
-	s, err := Parse([]byte(`
-tokens:
-  - name: billing
-    sha256: `+strings.ToUpper(billingHash)+`
-    role: generate
-    sequencers: [orders, "inv-*"]
-  - {name: reader, sha256: `+readerHash+`, role: read}
-  - {name: old, sha256: `+oldHash+`, role: admin, expires: 2026-11-20T00:00:00Z}
-  - {name: ops, cn: ops.example, role: admin, expires: 2027-01-01T00:00:00Z}
-  - {name: mesh, uri: "spiffe://example/billing", role: generate}
-`), "f")
-	if err != nil || s.Len() != 5 {
-		t.Fatal(s, err)
+	s := setOf(t, "name: billing\n  sha256: "+strings.ToUpper(billingHash)+"\n  role: generate\n  sequencers: [orders, 'inv-*']",
+		"{name: reader, sha256: "+readerHash+", role: read}",
+		"{name: old, sha256: "+oldHash+", role: admin, expires: 2026-11-20T00:00:00Z}",
+		"{name: ops, cn: ops.example, role: admin, expires: 2027-01-01T00:00:00Z}",
+		"{name: mesh, uri: 'spiffe://example/billing', role: generate}")
+	if s.Len() != 5 {
+		t.Errorf("%d principals, want 5", s.Len())
 	}
 	if p, ok := s.Token(old, now); ok {
 		t.Errorf("a token that has expired is %v", p.Name)

@@ -7,18 +7,13 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/firnid/firn/internal/test/must"
 )
 
 // TestWho: a client that shows a token is known by it or not at all, whatever
 // its certificate says.
 func TestWho(t *testing.T) {
 	token, hash := NewToken()
-	set, err := Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hash+"}\n- {name: b, role: admin, cn: ops}\n"), "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := setOf(t, "{name: a, role: generate, sha256: "+hash+"}", "{name: b, role: admin, cn: ops}")
 	cert := &x509.Certificate{Subject: pkix.Name{CommonName: "ops"}, NotAfter: time.Now().Add(time.Hour)}
 	guard := NewGuard(func() *Set { return set }, nil)
 	verified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
@@ -59,10 +54,7 @@ func TestWho(t *testing.T) {
 	}
 	// A connection can outlast its token.
 	ends := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
-	set, err = Parse([]byte("tokens:\n- {name: a, role: generate, expires: "+ends.Format(time.RFC3339)+", sha256: "+hash+"}\n"), "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set = setOf(t, "{name: a, role: generate, expires: "+ends.Format(time.RFC3339)+", sha256: "+hash+"}")
 	c := FromHeader([]string{"Bearer " + token}, nil)
 	for at, want := range map[time.Duration]bool{-time.Second: true, 0: false} {
 		if _, ok := guard.Who(c, ends.Add(-time.Second)); !ok {
@@ -84,7 +76,7 @@ func certificateOf(cn string, authority *x509.Certificate, until time.Time) *tls
 // TestCertificateEnds: an open connection loses a certificate that has expired
 // or whose authority has lost the server's trust.
 func TestCertificateEnds(t *testing.T) {
-	set := must.Get(Parse([]byte("tokens:\n- {name: b, role: admin, cn: ops}\n"), "tokens"))(t)
+	set := setOf(t, "{name: b, role: admin, cn: ops}")
 	authority := &x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(2 * time.Hour)}
 	for what, tokens := range map[string]func() *Set{"tokens": func() *Set { return set }, "certificates alone": nil} {
 		trusted := true
@@ -137,10 +129,8 @@ func TestCreate(t *testing.T) {
 	one, oneHash := NewToken()
 	none, noneHash := NewToken()
 	reader, readerHash := NewToken()
-	set, err := Parse([]byte("tokens:\n- {name: a, role: generate, create: true, sequencers: ['a-*'], sha256: "+oneHash+"}\n- {name: b, role: admin, create: false, sha256: "+noneHash+"}\n- {name: c, role: read, sha256: "+readerHash+"}\n"), "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := setOf(t, "{name: a, role: generate, create: true, sequencers: ['a-*'], sha256: "+oneHash+"}",
+		"{name: b, role: admin, create: false, sha256: "+noneHash+"}", "{name: c, role: read, sha256: "+readerHash+"}")
 	g := NewGuard(func() *Set { return set }, nil)
 	for _, row := range []struct {
 		token, name string

@@ -139,12 +139,9 @@ func TestEditLink(t *testing.T) {
 func TestRotation(t *testing.T) {
 	old, oldHash := NewToken()
 	fresh, freshHash := NewToken()
-	parse := func(text string) *Set {
-		return must.Get(Parse([]byte(text), "f"))(t)
-	}
-	before := parse("tokens: [{name: web, sha256: " + oldHash + ", role: generate, create: true}]")
-	both := parse("tokens: [{name: web, sha256: [" + oldHash + ", " + freshHash + "], role: generate, create: true}]")
-	after := parse("tokens: [{name: web, sha256: [" + freshHash + "], role: generate, create: true}]")
+	before := setOf(t, "{name: web, sha256: "+oldHash+", role: generate, create: true}")
+	both := setOf(t, "{name: web, sha256: ["+oldHash+", "+freshHash+"], role: generate, create: true}")
+	after := setOf(t, "{name: web, sha256: ["+freshHash+"], role: generate, create: true}")
 	set := before
 	g := NewGuard(func() *Set { return set }, nil)
 	lasting := &Credentials{Token: old, Given: true} // of a lasting connection

@@ -15,11 +15,8 @@ import (
 // sessionSet is a set of billing, which ends in 30 minutes, and ops.
 func sessionSet(t *testing.T, role, hash string) *Set {
 	t.Helper()
-	s, err := Parse([]byte("tokens:\n- {name: billing, role: "+role+", sha256: "+hash+", expires: 2026-11-21T00:30:00Z}\n- {name: ops, role: admin, sha256: "+hashA+"}"), "f")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return setOf(t, "{name: billing, role: "+role+", sha256: "+hash+", expires: 2026-11-21T00:30:00Z}",
+		"{name: ops, role: admin, sha256: "+hashA+"}")
 }
 
 func requestWith(cookies ...*http.Cookie) *http.Request {

@@ -48,10 +48,7 @@ func TestReadOther(t *testing.T) {
 func TestReadPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must.Do(t, syscall.Mkfifo(pipe, 0o600))
-	w, err := os.OpenFile(pipe, os.O_RDWR, 0) // both ends, so that opening does not wait
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(os.OpenFile(pipe, os.O_RDWR, 0))(t) // both ends, so that opening does not wait
 	defer w.Close()
 	must.Get(io.WriteString(w, "half"))(t)
 	if _, err := read(pipe, time.Millisecond, false); err == nil || !strings.Contains(err.Error(), "not read completely within 1ms") {

@@ -219,10 +219,7 @@ func TestLostServer(t *testing.T) {
 	a := start(t, options{store: store, host: "ids-0.example.com"})
 	c := start(t, options{store: store, host: "ids-2.example.com"})
 	// Its clock was an hour ahead, so it stays listed for an hour.
-	last, err := json.Marshal(members.Server{ID: "x", Host: "ids-1.example.com", Seen: time.Now().Add(time.Hour - time.Second), Until: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := must.Get(json.Marshal(members.Server{ID: "x", Host: "ids-1.example.com", Seen: time.Now().Add(time.Hour - time.Second), Until: time.Now().Add(time.Hour)}))(t)
 	// In a record that neither of two servers takes.
 	if ok, err := store.CAS(t.Context(), "members/v1/0099", nil, last); !ok || err != nil {
 		t.Fatal(ok, err)

@@ -52,23 +52,13 @@ func samples(t *testing.T, l firn.Layout) (list []sample) {
 		}
 		var s sample
 		if l.Bits() == 128 {
-			id, err := l.Compose128(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(l.Compose128(p))(t)
 			s.typed, s.id = typed.Text("order", id), string(firn.UUID.Append128(nil, id))
-			if s.parts, err = l.Decompose128(id); err != nil {
-				t.Fatal(err)
-			}
+			s.parts = must.Get(l.Decompose128(id))(t)
 		} else {
-			id, err := l.Compose(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(l.Compose(p))(t)
 			s.typed, s.id = typed.Text("order", id), fmt.Sprint(int64(id))
-			if s.parts, err = l.Decompose(id); err != nil {
-				t.Fatal(err)
-			}
+			s.parts = must.Get(l.Decompose(id))(t)
 		}
 		list = append(list, s)
 	}

@@ -53,10 +53,7 @@ func TestOpenOrWait(t *testing.T) {
 			}
 			return inner, nil
 		}
-		s, err := OpenOrWait(t.Context(), open, slog.New(slog.NewTextHandler(&log, nil)), func(err error) { t.Errorf("failed: %v", err) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(OpenOrWait(t.Context(), open, slog.New(slog.NewTextHandler(&log, nil)), func(err error) { t.Errorf("failed: %v", err) }))(t)
 		clock, ok := grant.As[grant.Clock](s)
 		if !ok {
 			t.Fatal("the store that is waited for has no clock")

@@ -62,10 +62,7 @@ func TestWindowsAreReadAgain(t *testing.T) {
 		l := firn.Default()
 		c := newWindows(store, service.NewStoreAdmin(store, nil).Lookup)
 		open := func() *sequencer.Sequencer {
-			q, err := sequencer.Open(t.Context(), store, "orders", &sequencer.Options{Layout: l, Window: 30 * time.Second, Nodes: &grant.NodeRange{}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			q := must.Get(sequencer.Open(t.Context(), store, "orders", &sequencer.Options{Layout: l, Window: 30 * time.Second, Nodes: &grant.NodeRange{}}))(t)
 			return q
 		}
 		check := func(q *sequencer.Sequencer) error {

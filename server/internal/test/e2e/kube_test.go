@@ -95,10 +95,7 @@ func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *proc.Link, f *flee
 	f.start(0)
 	direct := must.Get(stores.Open(t.Context(), "kubernetes://?kubeconfig="+c.Kubeconfig("", namespace, "")))(t)
 	defer func() { _ = direct.Close() }()
-	report, err := grant.Fence(t.Context(), direct, "chaos", &grant.FenceOptions{Skew: time.Second, LongestWindow: f.task.Window})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(grant.Fence(t.Context(), direct, "chaos", &grant.FenceOptions{Skew: time.Second, LongestWindow: f.task.Window}))(t)
 	link.Cut(false)
 	// Members hold node IDs again once the floor is near.
 	must.Await(t, func() bool {
