@@ -16,6 +16,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/server/internal/test/sqltest"
@@ -284,9 +285,7 @@ func TestSemiSync(t *testing.T) {
 	if got := checked(t, s); !strings.Contains(got, "stops waiting for a replica after 500 ms") {
 		t.Errorf("Dangers = %q, want what semi-synchronous replication does", got)
 	}
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	faultstore.Put(t, s, "a", "1")
 	if got := checked(t, s); strings.Contains(got, "has stopped waiting") {
 		t.Errorf("Dangers = %q, and the replica is there", got)
 	}
@@ -303,9 +302,7 @@ func TestLogicalReplica(t *testing.T) {
 	t.Parallel()
 	server := sqltest.PostgreSQL(t, "wal_level=logical")
 	s := open(t, server.URL("create=true"))
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	faultstore.Put(t, s, "a", "1")
 	host, port, _ := strings.Cut(server.Address(), ":")
 	server.Exec(`CREATE DATABASE copy OWNER firn;
 \c ids

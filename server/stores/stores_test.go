@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
@@ -103,9 +104,7 @@ func isolation(t *testing.T, kind string, server *sqltest.Server) {
 // context, and what was sent is applied or not.
 func stops(t *testing.T, server *sqltest.Server) {
 	s := open(t, server.URL("create=true", "table=stops"))
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	faultstore.Put(t, s, "a", "1")
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -224,9 +223,7 @@ func faults(t *testing.T, server *sqltest.Server) {
 func TestReadOnly(t *testing.T) {
 	server := sqltest.MariaDB(t)
 	s := open(t, server.URL("create=true"))
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	faultstore.Put(t, s, "a", "1")
 	server.Exec("SET GLOBAL read_only = 1;")
 	if _, err := s.Get(t.Context(), "a"); !errors.Is(err, sqlstore.ErrReplica) {
 		t.Errorf("Get = %v, want ErrReplica", err)

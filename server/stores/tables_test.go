@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
@@ -193,9 +194,7 @@ func works(t *testing.T, s grant.Store) {
 // nothing.
 func readers(t *testing.T, kind string, server *sqltest.Server) {
 	s := open(t, server.URL("create=true", "table=readers"))
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	faultstore.Put(t, s, "a", "1")
 	url := func(user string) string { return strings.Replace(server.URL("table=readers"), "firn:", user+":", 1) }
 	if kind == "postgres" {
 		server.Exec("CREATE ROLE reader LOGIN PASSWORD '" + sqltest.Password + "';\n\\c ids\nGRANT SELECT ON readers TO reader;\n")
@@ -240,9 +239,7 @@ func cutValues(t *testing.T, server *sqltest.Server) {
 	server.Exec("SET GLOBAL sql_mode = '';")
 	defer server.Exec("SET GLOBAL sql_mode = DEFAULT;")
 	s := open(t, server.URL("create=true", "table=cut"))
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	faultstore.Put(t, s, "a", "1")
 	server.Exec("ALTER TABLE ids.cut MODIFY v VARBINARY(30) NOT NULL;")
 	ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte(strings.Repeat("2", 40)))
 	if ok || err == nil || errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "1265") {
@@ -300,10 +297,7 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 		if _, err := s.Get(t.Context(), "seen"); err != nil { // a snapshot begins, if anything is open
 			t.Fatal(err)
 		}
-		old := must.Get(other.Get(t.Context(), "seen"))(t)
-		if ok, err := other.CAS(t.Context(), "seen", old, []byte(leave)); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		faultstore.Put(t, other, "seen", leave)
 		if v, err := s.Get(t.Context(), "seen"); string(v) != leave || err != nil {
 			t.Errorf("%s: Get = %q, %v, want what another has written", leave, v, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -87,9 +88,7 @@ func flat(t *testing.T, text []byte) map[string]string {
 func TestFieldsOfASequencer(t *testing.T) {
 	url := testStore(t)
 	store := openTest(t, url)
-	if ok, err := store.CAS(t.Context(), "v1/orders/config", nil, []byte(shownRecord)); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	faultstore.Put(t, store, "v1/orders/config", shownRecord)
 	info := must.Get(grant.Lookup(t.Context(), store, "orders"))(t)
 	seen := make(map[string]string)
 	leaves(reflect.ValueOf(info), "", func(path string, v reflect.Value) {

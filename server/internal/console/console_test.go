@@ -32,11 +32,17 @@ import (
 	"github.com/firnid/firn/veil"
 )
 
-// newWorld is a console over a cluster, behind the API's handler as firn serve
-// has it.
+// newWorld is a console over a cluster with an empty store, behind the API's
+// handler as firn serve has it.
 func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.StoreBackend) {
 	t.Helper()
-	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Options: sequencer.Options{Layout: firn.Default()}})
+	return worldOn(t, new(memstore.Store), change)
+}
+
+// worldOn is a world on a store.
+func worldOn(t *testing.T, store grant.Store, change func(*Config)) (http.Handler, *Console, *service.StoreBackend) {
+	t.Helper()
+	cluster := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{Options: sequencer.Options{Layout: firn.Default()}})
 	c := Config{Front: service.Front{Backend: cluster}, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
 		cluster.Usage(func(name string, q *service.Usage) {
@@ -48,10 +54,7 @@ func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *serv
 		change(&c)
 	}
 	k := New(c)
-	t.Cleanup(func() {
-		k.Close()
-		_ = cluster.Close(context.Background())
-	})
+	t.Cleanup(k.Close)
 	return httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: c.Front.Backend}, Console: k, Metrics: http.NotFoundHandler()}), k, cluster
 }
 
@@ -489,8 +492,7 @@ func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
 		store := &faultstore.Store{Store: new(memstore.Store)}
-		cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
-		defer cluster.Close(context.Background())
+		cluster := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{Options: sequencer.Options{Layout: firn.Default()}})
 		k := New(Config{Front: service.Front{Backend: cluster}})
 		defer k.Close()
 		store.Hangs.Store(true)
@@ -588,13 +590,9 @@ func TestHolders(t *testing.T) {
 // as one that was never used.
 func TestDamagedNode(t *testing.T) {
 	store := new(memstore.Store)
-	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
-	defer cluster.Close(context.Background())
-	h, _, _ := newWorld(t, func(c *Config) { c.Front.Backend = cluster })
+	h, _, _ := worldOn(t, store, nil)
 	must.Get(grant.Create(t.Context(), store, "orders", grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
-	if !must.Get(store.CAS(t.Context(), "v1/orders/n/0017", nil, []byte("no record")))(t) {
-		t.Fatal("the record is there already")
-	}
+	faultstore.Put(t, store, "v1/orders/n/0017", "no record")
 	for _, row := range []struct{ path, want, wrong string }{
 		{"/sequencers/orders", "it is not known who used it", "No node ID was ever used"},
 		{"/inspect/" + must.Get(firn.Default().Compose(firn.Parts{Time: time.Now(), Node: 17}))(t).String(),
@@ -612,15 +610,10 @@ func TestDamagedNode(t *testing.T) {
 // sequencers it did not look into.
 func TestUnreadNeighbours(t *testing.T) {
 	store := new(memstore.Store)
-	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
-	defer cluster.Close(context.Background())
-	h, k, _ := newWorld(t, func(c *Config) { c.Front.Backend = cluster })
+	h, k, _ := worldOn(t, store, nil)
 	set := func(key, value string) {
 		t.Helper()
-		old := must.Get(store.Get(t.Context(), key))(t)
-		if !must.Get(store.CAS(t.Context(), key, old, []byte(value)))(t) {
-			t.Fatalf("%s was not written", key)
-		}
+		faultstore.Put(t, store, key, value)
 		k.snapshots.forget()
 	}
 	overview := func(has bool, texts ...string) {
@@ -657,12 +650,8 @@ func TestUnreadNeighbours(t *testing.T) {
 // total alone.
 func TestManyNodeIDs(t *testing.T) {
 	store := new(memstore.Store)
-	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
-	defer cluster.Close(context.Background())
 	set, secrets := tokens(t)
-	h, k, _ := newWorld(t, func(c *Config) {
-		c.Front.Backend, c.Guard = cluster, auth.NewGuard(func() *auth.Set { return set }, nil)
-	})
+	h, k, _ := worldOn(t, store, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
 	for _, name := range []string{"q00", "orders"} {
 		must.Get(grant.Create(t.Context(), store, name, grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
 	}
@@ -673,11 +662,7 @@ func TestManyNodeIDs(t *testing.T) {
 			m.Holds = append(m.Holds, members.Held{Sequencer: fmt.Sprintf("q%02d", i), Until: m.Until, IDs: 1000})
 		}
 		m.Partial = size > len(m.Holds)
-		const key = "members/v1/0000"
-		old := must.Get(store.Get(t.Context(), key))(t)
-		if !must.Get(store.CAS(t.Context(), key, old, must.Get(json.Marshal(m))(t)))(t) {
-			t.Fatal("the record was not written")
-		}
+		faultstore.Put(t, store, "members/v1/0000", string(must.Get(json.Marshal(m))(t)))
 		k.snapshots.forget()
 		for _, row := range []struct {
 			who, path, text string
@@ -701,9 +686,7 @@ func TestManyNodeIDs(t *testing.T) {
 // offers no action: all of them would fail.
 func TestMoved(t *testing.T) {
 	store, to := new(memstore.Store), new(memstore.Store)
-	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
-	defer cluster.Close(context.Background())
-	h, _, _ := newWorld(t, func(c *Config) { c.Front.Backend = cluster })
+	h, _, _ := worldOn(t, store, nil)
 	must.Get(grant.Create(t.Context(), store, "orders", grant.DefaultConfig(store, firn.Default(), nil), nil))(t)
 	must.Get(grant.Move(t.Context(), grant.Place{Store: store, URL: "etcd://old"}, grant.Place{Store: to, URL: "etcd://new"},
 		"orders", nil))(t)

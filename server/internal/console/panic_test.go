@@ -9,7 +9,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/faultstore"
-	"github.com/firnid/firn/server/internal/service"
 )
 
 // TestPagesThatPanic: after a page that panics, the pages are shown, and none
@@ -23,9 +22,7 @@ func TestPagesThatPanic(t *testing.T) {
 			}
 			return r.Do()
 		}}
-		h, _, _ := newWorld(t, func(c *Config) {
-			c.Front.Backend = service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
-		})
+		h, _, _ := worldOn(t, store, nil)
 		func() {
 			defer func() { _ = recover() }() // as net/http does
 			get(h, path)

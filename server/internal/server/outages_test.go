@@ -87,16 +87,6 @@ func (w *outageWorld) must(err error) {
 	}
 }
 
-// put writes a value past the protocol.
-func (w *outageWorld) put(key, value string) {
-	w.t.Helper()
-	old, err := w.mem.Get(w.t.Context(), key)
-	w.must(err)
-	if ok, err := w.mem.CAS(w.t.Context(), key, old, []byte(value)); !ok || err != nil {
-		w.t.Fatal(ok, err)
-	}
-}
-
 // create creates orders.
 func (w *outageWorld) create(layout string, o *grant.CreateOptions) {
 	w.t.Helper()
@@ -160,7 +150,7 @@ var outages = map[string]outage{
 	"nodes-exhausted": {others: true, before: func(w *outageWorld) {
 		w.create("default", nil)
 		now := time.Now().UnixMilli()
-		w.put("v1/orders/n/0003", fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h"}`, now+60_000, now))
+		faultstore.Put(w.t, w.mem, "v1/orders/n/0003", fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h"}`, now+60_000, now))
 	}},
 	"not-yet": {others: true, before: func(w *outageWorld) {
 		w.create("default", &grant.CreateOptions{Floor: time.Now().Add(time.Hour)})
@@ -168,7 +158,7 @@ var outages = map[string]outage{
 	"time-over": {others: true, before: func(w *outageWorld) {
 		w.create("default,epoch=1950-01-01T00:00:00Z", &grant.CreateOptions{Now: func() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }})
 	}},
-	"bad-record": {others: true, before: func(w *outageWorld) { w.put("v1/orders/config", "{") }},
+	"bad-record": {others: true, before: func(w *outageWorld) { faultstore.Put(w.t, w.mem, "v1/orders/config", "{") }},
 	"detached": {others: true, begin: func(w *outageWorld) {
 		_, err := grant.Detach(w.t.Context(), w.mem, "orders", nil)
 		w.must(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 )
@@ -64,7 +65,7 @@ var swaps = map[string]struct {
 		w.create("default", nil)
 		now := time.Now().UnixMilli()
 		for node := 3; node <= 4; node++ { // no other node ID may be taken either
-			w.put(fmt.Sprintf("v1/orders/n/%04d", node), fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h"}`, now+60_000, now))
+			faultstore.Put(w.t, w.mem, fmt.Sprintf("v1/orders/n/%04d", node), fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h"}`, now+60_000, now))
 		}
 		w.offset.Store(int64(-time.Hour))
 	}}, "the clock is behind"},

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // newMute makes a StoreBackend over a store that reports no changes, like a
@@ -22,9 +23,7 @@ func newMute(t *testing.T, store grant.Store) *service.StoreBackend {
 	s := grant.Observe(&faultstore.Store{Store: store}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
-	b := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(s, nil), Options: sequencer.Options{Window: time.Minute}})
-	t.Cleanup(func() { _ = b.Close(context.Background()) })
-	return b
+	return servicetest.NewStoreBackend(t, s, service.StoreBackendConfig{Options: sequencer.Options{Window: time.Minute}})
 }
 
 // TestHolderActsAtOnce: a server that detaches or destroys a sequencer gives
@@ -118,14 +117,12 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 
 // The settings of a template are those of sequencers that are created by use.
 func TestTemplate(t *testing.T) {
-	b := service.NewStoreBackend(service.StoreBackendConfig{
-		Admin: service.NewStoreAdmin(new(memstore.Store), nil),
+	b := servicetest.NewStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{
 		Template: func(_ string, c *sequencer.Options) error {
 			c.Prefix, c.Layout = "order", firn.MustParseLayout("default,even=7")
 			return nil
 		},
 	})
-	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	old := grant.DefaultConfig(b.Admin().Store(), firn.Default(), nil)
 	must.Get(b.Admin().Create(t.Context(), "old", old))(t)
 	for name, want := range map[string]sequencer.Options{"orders": {Prefix: "order", Layout: firn.MustParseLayout("default,even=7")}, "old": {Layout: firn.Default()}} {

@@ -108,7 +108,7 @@ func TestRecords(t *testing.T) {
 	must.Get(grant.Create(t.Context(), s, "orders", grant.DefaultConfig(s, firn.Default(), nil), nil))(t)
 	want(t, Run(t.Context(), Config{Store: s}), "records", "1 records", OK)
 	for key, value := range map[string]string{"v1/orders/n/0007": "{", "v1/users/config": "{", "v1/items/config": `{"v":99}`} {
-		must.Get(s.CAS(t.Context(), key, nil, []byte(value)))(t)
+		faultstore.Put(t, s, key, value)
 	}
 	found := Run(t.Context(), Config{Store: s})
 	for words, remedy := range map[string]string{"node ID 7 of sequencer orders": "do not delete", "v1/users/config": "do not delete", "v1/items/config": "newer firn"} {
@@ -211,8 +211,7 @@ func TestAddress(t *testing.T) {
 func TestForwards(t *testing.T) {
 	store := new(memstore.Store)
 	must.Get(grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), nil))(t)
-	cluster := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil), Options: sequencer.Options{Layout: firn.Default()}})
-	defer cluster.Close(context.Background())
+	cluster := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{Options: sequencer.Options{Layout: firn.Default()}})
 	handler := httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: cluster}, Owner: cluster.Owner})
 	for words, answer := range map[string]http.HandlerFunc{
 		"gives IDs of this store": handler.ServeHTTP,
@@ -285,7 +284,7 @@ func TestCertificates(t *testing.T) {
 func TestUnreadOtherStore(t *testing.T) {
 	one, damaged := new(memstore.Store), new(memstore.Store)
 	must.Get(grant.Create(t.Context(), one, "orders", grant.DefaultConfig(one, firn.Default(), nil), nil))(t)
-	must.Get(damaged.CAS(t.Context(), "v1/orders/config", nil, []byte("{")))(t)
+	faultstore.Put(t, damaged, "v1/orders/config", "{")
 	want(t, Run(t.Context(), Config{Store: one, Other: damaged}), "other store", "sequencer orders of the other store is not compared: ", Unknown)
 	want(t, Run(t.Context(), Config{Store: damaged, Other: one}), "other store", "sequencer orders of this store is not compared: ", Unknown)
 }
@@ -329,7 +328,7 @@ func TestHandedOver(t *testing.T) {
 				}
 			}
 			record := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%[1]d,"state":"free","host":"h"}`, now.Add(row.until).UnixMilli())
-			must.Get(stores[0].CAS(t.Context(), fmt.Sprintf("v1/orders/n/%04d", row.node), nil, []byte(record)))(t)
+			faultstore.Put(t, stores[0], fmt.Sprintf("v1/orders/n/%04d", row.node), record)
 			c := Config{Store: stores[0], Other: stores[1], Now: func() time.Time { return now }}
 			words := row.words
 			if exchanged {
@@ -352,8 +351,8 @@ func TestNewerNeighbour(t *testing.T) {
 			must.Get(grant.Create(t.Context(), s, name, c, nil))(t)
 		}
 	}
-	must.Get(stores[0].CAS(t.Context(), "v1/aaa/n/0000", nil, []byte(`{"v":99}`)))(t)
-	must.Get(stores[0].CAS(t.Context(), "v1/bbb/n/0002", nil, []byte("{")))(t)
+	faultstore.Put(t, stores[0], "v1/aaa/n/0000", `{"v":99}`)
+	faultstore.Put(t, stores[0], "v1/bbb/n/0002", "{")
 	found := Run(t.Context(), Config{Store: stores[0], Other: stores[1]})
 	want(t, found, "other store", "sequencer aaa of this store is not compared: ", Unknown)
 	want(t, found, "other store", "node IDs 2..3 of bbb may have been used in this store at any time", Fix)

@@ -175,9 +175,7 @@ func TestClockAheadTakesNoRecord(t *testing.T) {
 func TestDamagedRecord(t *testing.T) {
 	s := new(memstore.Store)
 	for _, k := range []string{key(0), prefix + "x"} {
-		if ok, err := s.CAS(t.Context(), k, nil, []byte("nonsense")); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		faultstore.Put(t, s, k, "nonsense")
 	}
 	a := New(s, Options{})
 	must.Do(t, a.write(t.Context(), Server{Host: "a"}, time.Minute))
@@ -238,9 +236,7 @@ func TestManyNodeIDs(t *testing.T) {
 	}{{19, false}, {20, true}} {
 		older, _ := json.Marshal(map[string]any{"until": now.Add(time.Hour), "holds": make([]Held, row.size)})
 		s := new(memstore.Store)
-		if ok, err := s.CAS(t.Context(), key(0), nil, older); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		faultstore.Put(t, s, key(0), string(older))
 		got := list(t, s)[0]
 		if n, atLeast := got.HeldAt(time.Time{}.Add(-1)); n != row.size || atLeast != row.atLeast {
 			t.Errorf("an older server with %d: %d, %t", row.size, n, atLeast)

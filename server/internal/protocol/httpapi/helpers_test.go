@@ -24,24 +24,10 @@ func newStatic(t testing.TB, layout string) *service.StaticBackend {
 	return servicetest.NewStaticBackend(t, layout)
 }
 
-// newStoreBackend makes a StoreBackend on a store and closes it when the test
-// ends.
-func newStoreBackend(t *testing.T, s grant.Store, c service.StoreBackendConfig) *service.StoreBackend {
-	t.Helper()
-	c.Admin = service.NewStoreAdmin(s, nil)
-	b := service.NewStoreBackend(c)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = b.Close(ctx) // a second call is harmless
-	})
-	return b
-}
-
 // handlerOn makes a Handler whose Backend is a StoreBackend on a store.
 func handlerOn(t *testing.T, s grant.Store, f service.Front) *Handler {
 	t.Helper()
-	f.Backend = newStoreBackend(t, s, service.StoreBackendConfig{})
+	f.Backend = servicetest.NewStoreBackend(t, s, service.StoreBackendConfig{})
 	return NewHandler(Config{Front: f})
 }
 

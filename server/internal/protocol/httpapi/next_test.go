@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 	"github.com/firnid/firn/veil"
 )
 
@@ -347,7 +348,7 @@ func TestNonce(t *testing.T) {
 // Typed text has the sequencer's prefix: in JSON, in text, in runs, and as long
 // as the Content-Length says. Inspect reads it.
 func TestTyped(t *testing.T) {
-	backend := newStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{
+	backend := servicetest.NewStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{
 		Template: func(name string, c *sequencer.Options) error {
 			if name == "bills" {
 				c.Prefix = "bill"
@@ -394,7 +395,7 @@ func TestTyped(t *testing.T) {
 // server's key.
 func TestVeiled(t *testing.T) {
 	keys := must.Get(veil.ParseKeys("7:" + strings.Repeat("00", 32)))(t)
-	backend := newStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{VeilKeys: keys})
+	backend := servicetest.NewStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{VeilKeys: keys})
 	h := NewHandler(Config{Front: service.Front{Backend: backend, VeilKeys: keys, RequestTimeout: 2 * time.Second}})
 	for name, layout := range map[string]string{"orders": "default", "long": "uuidv7", "ulids": "ulid"} {
 		if w := send(h, "PUT", "/v1/sequencers/"+name, `{"layout":"`+layout+`"}`); w.Code != 201 {

@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 type operation struct {
@@ -40,7 +41,7 @@ func TestOpenAPI(t *testing.T) {
 		Paths   map[string]map[string]yaml.Node
 	}
 	must.Do(t, yaml.Unmarshal(openAPI, &doc))
-	backend := newStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{})
+	backend := servicetest.NewStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{})
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, "firn_ids_total 1\n")

@@ -22,6 +22,7 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // send is do with a body.
@@ -191,7 +192,7 @@ func (g nameGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error
 // may see, and metrics, which have all, need a caller who may see all.
 func TestListsShowWhatCallerMaySee(t *testing.T) {
 	store := new(memstore.Store)
-	backend := newStoreBackend(t, store, service.StoreBackendConfig{})
+	backend := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{})
 	h := NewHandler(Config{Front: service.Front{Backend: backend}})
 	held := []members.Held{{Sequencer: "orders"}, {Sequencer: "users"}, {Sequencer: "carts"}}
 	for _, m := range held {

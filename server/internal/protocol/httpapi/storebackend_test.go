@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 var errDown = errors.New("secret: dial 10.0.0.1: connection refused")
@@ -43,14 +44,14 @@ func TestReadyWithoutNumber(t *testing.T) { synctest.Test(t, testReadyWithoutNum
 func testReadyWithoutNumber(t *testing.T) {
 	store := newFlaky()
 	one := sequencer.Options{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}
-	holder := newStoreBackend(t, store, service.StoreBackendConfig{Options: one})
+	holder := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{Options: one})
 	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	var log bytes.Buffer
 	var elsewhere atomic.Bool
 	tries := new(tryCounter)
 	tried := one
 	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
-	c := newStoreBackend(t, store, service.StoreBackendConfig{Options: tried, Peers: helpfulPeers{&elsewhere}})
+	c := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{Options: tried, Peers: helpfulPeers{&elsewhere}})
 	h := NewHandler(Config{Front: service.Front{Backend: c, Logger: slog.New(slog.NewTextHandler(&log, nil))}})
 	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
 	if w := ready(); w.Code != 200 {
@@ -117,10 +118,10 @@ func (h helpfulPeers) CanHelp() bool { return h.can.Load() }
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Options{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}
-	holder := newStoreBackend(t, store, service.StoreBackendConfig{Options: one})
+	holder := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{Options: one})
 	must.Get(holder.Sequencer(t.Context(), "orders", nil))(t)
 	restored := &struct{ *memstore.Store }{store}
-	c := newStoreBackend(t, restored, service.StoreBackendConfig{Options: one})
+	c := servicetest.NewStoreBackend(t, restored, service.StoreBackendConfig{Options: one})
 	if _, err := c.Sequencer(t.Context(), "orders", nil); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Fatal(err)
 	}
@@ -138,9 +139,7 @@ func TestUnreadableNode(t *testing.T) {
 	store := new(memstore.Store)
 	h := handlerOn(t, store, service.Front{})
 	do(h, "POST", "/v1/sequencers/orders/next")
-	if ok, err := store.CAS(t.Context(), "v1/orders/n/0999", nil, []byte("{")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	faultstore.Put(t, store, "v1/orders/n/0999", "{")
 	w := do(h, "GET", "/v1/sequencers/orders")
 	for _, want := range []string{`"held":true`, `"damaged":[999]`} {
 		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {

@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/left"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -34,9 +35,7 @@ import (
 func serve(t *testing.T, c Config) *grpc.ClientConn {
 	t.Helper()
 	if c.Front.Backend == nil {
-		backend := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
-		t.Cleanup(func() { _ = backend.Close(context.Background()) })
-		c.Front.Backend = backend
+		c.Front.Backend = servicetest.NewStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{})
 	}
 	l := nettest.Listen(t)
 	s := NewServer(c)
@@ -224,17 +223,14 @@ func TestSequencers(t *testing.T) {
 // those whose records cannot be read.
 func TestGet(t *testing.T) {
 	store := new(memstore.Store)
-	backend := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
-	t.Cleanup(func() { _ = backend.Close(context.Background()) })
+	backend := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{})
 	conn := serve(t, Config{Front: service.Front{Backend: backend}})
 	config := servicetest.Config(firn.Default())
 	config.Nodes = &grant.NodeRange{Lo: 0, Hi: 511}
 	must.Get(grant.Create(t.Context(), store, "orders", config, nil))(t)
 	must.Get(firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"}))(t)
 	fenced := must.Get(grant.Fence(t.Context(), store, "orders", nil))(t)
-	if ok, err := store.CAS(t.Context(), "v1/orders/n/0999", nil, []byte("{")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	faultstore.Put(t, store, "v1/orders/n/0999", "{")
 	r := must.Get(firnv1.NewSequencersClient(conn).Get(t.Context(), &firnv1.GetRequest{Name: "orders"}))(t)
 	q := r.GetSequencer()
 	if !q.GetFloor().AsTime().Equal(fenced.Floor) || q.GetLongestWindow().AsDuration() != q.GetWindow().AsDuration() || q.GetNodeRange() != "0..511" || q.GetMovedTo() != "" {

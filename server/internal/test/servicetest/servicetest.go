@@ -68,6 +68,20 @@ func Config(l firn.Layout) grant.Config {
 	return grant.DefaultConfig(nil, l, nil)
 }
 
+// NewStoreBackend makes a StoreBackend on a store, and closes it when the test
+// ends.
+func NewStoreBackend(t testing.TB, s grant.Store, c service.StoreBackendConfig) *service.StoreBackend {
+	t.Helper()
+	c.Admin = service.NewStoreAdmin(s, nil)
+	b := service.NewStoreBackend(c)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = b.Close(ctx) // a second call is harmless
+	})
+	return b
+}
+
 // day is the time at which the clock of NewStaticBackend begins.
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
