@@ -1,13 +1,10 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -28,42 +25,31 @@ func TestAudit(t *testing.T) {
 	log := new(nettest.Output)
 	_, address := served(t, Config{TokenFile: file, Logger: slog.New(requestid.NewHandler(slog.NewJSONHandler(log, nil)))})
 
+	ask := func(method, path, headers, body string) string {
+		t.Helper()
+		_, answer := send(t, address, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\n\r\n%s",
+			method, path, headers, len(body), body))
+		return answer
+	}
 	web := func(method, path string) {
 		t.Helper()
-		r, _ := http.NewRequest(method, "http://"+address+path, nil)
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("X-Request-ID", "web-1")
-		resp := must.Get(http.DefaultClient.Do(r))(t)
-		resp.Body.Close()
+		ask(method, path, "Authorization: Bearer "+token+"\r\nX-Request-ID: web-1\r\n", "")
+	}
+	visitor := "Accept: text/html\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+	post := func(path, form string) {
+		t.Helper()
+		answer := ask("POST", path, visitor, form)
+		if !strings.Contains(answer, "Location: ") {
+			t.Fatalf("POST %s: %s", path, answer)
+		}
+		if _, cookie, ok := strings.Cut(answer, "Set-Cookie: "); ok {
+			cookie, _, _ = strings.Cut(cookie, ";")
+			visitor += "Cookie: " + cookie + "\r\n"
+		}
 	}
 	conn := nettest.DialGRPC(t, address)
 	admin := firnv1.NewSequencersClient(conn)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token, "x-request-id", "rpc-1")
-	call := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	visitor := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	var session []*http.Cookie
-	post := func(path string, form url.Values) {
-		t.Helper()
-		r, _ := http.NewRequest("POST", "http://"+address+path, strings.NewReader(form.Encode()))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Accept", "text/html")
-		for _, c := range session {
-			r.AddCookie(c)
-		}
-		resp := must.Get(visitor.Do(r))(t)
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusSeeOther {
-			t.Fatalf("POST %s: %s", path, resp.Status)
-		}
-		if session == nil {
-			session = resp.Cookies()
-		}
-	}
 
 	var want []string
 	expect := func(do, sequencer, result string, act func()) {
@@ -82,26 +68,18 @@ func TestAudit(t *testing.T) {
 	expect("attach", "put", "done", func() { web("POST", "/v1/sequencers/put/attach") })
 	expect("destroy", "none", "failed", func() { web("DELETE", "/v1/sequencers/none") })
 	web("GET", "/v1/sequencers")
-	expect("create", "rpc", "done", func() { _, err := admin.Create(ctx, &firnv1.CreateRequest{Name: "rpc"}); call(err) })
-	expect("destroy", "rpc", "done", func() { _, err := admin.Destroy(ctx, &firnv1.DestroyRequest{Name: "rpc"}); call(err) })
+	expect("create", "rpc", "done", func() { must.Get(admin.Create(ctx, &firnv1.CreateRequest{Name: "rpc"}))(t) })
+	expect("destroy", "rpc", "done", func() { must.Get(admin.Destroy(ctx, &firnv1.DestroyRequest{Name: "rpc"}))(t) })
 	expect("create", "by-http", "done", func() { web("POST", "/v1/sequencers/by-http/next") })
 	web("POST", "/v1/sequencers/by-http/next")
 	expect("create", "by-rpc", "done", func() {
-		_, err := firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: "by-rpc"})
-		call(err)
+		must.Get(firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: "by-rpc"}))(t)
 	})
-	expect("create", "by-resp", "done", func() {
-		c, err := net.Dial("tcp", address)
-		call(err)
-		defer c.Close()
-		fmt.Fprintf(c, "AUTH %s\r\nNEXT by-resp\r\nQUIT\r\n", token)
-		_, err = new(bytes.Buffer).ReadFrom(c)
-		call(err)
-	})
-	post("/sign-in", url.Values{"token": {token}})
-	expect("create", "seen", "done", func() { post("/create", url.Values{"name": {"seen"}}) })
-	expect("create", "made", "done", func() { post("/make", url.Values{"name": {"made"}}) })
-	expect("detach", "seen", "done", func() { post("/sequencers/seen/detach", url.Values{"confirm": {"seen"}}) })
+	expect("create", "by-resp", "done", func() { talk(t, address, "AUTH "+token+"\r\nNEXT by-resp\r\n") })
+	post("/sign-in", "token="+token)
+	expect("create", "seen", "done", func() { post("/create", "name=seen") })
+	expect("create", "made", "done", func() { post("/make", "name=made") })
+	expect("detach", "seen", "done", func() { post("/sequencers/seen/detach", "confirm=seen") })
 
 	var got []string
 	for line := range strings.Lines(log.String()) {

@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/faultstore"
+	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/operate/doctor"
 	"github.com/firnid/firn/server/internal/service"
@@ -38,7 +39,7 @@ type outageWorld struct {
 func (w *outageWorld) copied() *memstore.Store {
 	w.t.Helper()
 	next := new(memstore.Store)
-	w.must(w.mem.List(w.t.Context(), "", func(key string, value []byte) bool {
+	must.Do(w.t, w.mem.List(w.t.Context(), "", func(key string, value []byte) bool {
 		ok, err := next.CAS(w.t.Context(), key, nil, slices.Clone(value))
 		return ok && err == nil
 	}))
@@ -80,29 +81,19 @@ func (w *outageWorld) options(node uint64) sequencer.Options {
 	}
 }
 
-func (w *outageWorld) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // create creates orders.
 func (w *outageWorld) create(layout string, o *grant.CreateOptions) {
 	w.t.Helper()
-	_, err := grant.Create(w.t.Context(), w.mem, "orders", grant.DefaultConfig(nil, firn.MustParseLayout(layout), nil), o)
-	w.must(err)
+	must.Get(grant.Create(w.t.Context(), w.mem, "orders", grant.DefaultConfig(nil, firn.MustParseLayout(layout), nil), o))(w.t)
 }
 
 // get returns the status and the body of a path.
 func (w *outageWorld) get(method, path string) (int, string) {
 	w.t.Helper()
 	r, _ := http.NewRequestWithContext(w.t.Context(), method, "http://"+w.address+path, nil)
-	resp, err := http.DefaultClient.Do(r)
-	w.must(err)
+	resp := must.Get(http.DefaultClient.Do(r))(w.t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	w.must(err)
+	body := must.Get(io.ReadAll(resp.Body))(w.t)
 	return resp.StatusCode, html.UnescapeString(string(body))
 }
 
@@ -160,16 +151,14 @@ var outages = map[string]outage{
 	}},
 	"bad-record": {others: true, before: func(w *outageWorld) { faultstore.Put(w.t, w.mem, "v1/orders/config", "{") }},
 	"detached": {others: true, begin: func(w *outageWorld) {
-		_, err := grant.Detach(w.t.Context(), w.mem, "orders", nil)
-		w.must(err)
+		must.Get(grant.Detach(w.t.Context(), w.mem, "orders", nil))(w.t)
 	}},
 	"moved": {others: true, begin: func(w *outageWorld) {
-		_, err := grant.Move(w.t.Context(), grant.Place{Store: w.mem, URL: "dir:/here"}, grant.Place{Store: new(memstore.Store), URL: "dir:/there"}, "orders", nil)
-		w.must(err)
+		there := grant.Place{Store: new(memstore.Store), URL: "dir:/there"}
+		must.Get(grant.Move(w.t.Context(), grant.Place{Store: w.mem, URL: "dir:/here"}, there, "orders", nil))(w.t)
 	}},
 	"destroyed": {others: true, begin: func(w *outageWorld) {
-		_, err := grant.Destroy(w.t.Context(), w.mem, "orders", nil)
-		w.must(err)
+		must.Get(grant.Destroy(w.t.Context(), w.mem, "orders", nil))(w.t)
 	}},
 	"draining": {others: true, begin: func(w *outageWorld) { w.server.Drain() }},
 }

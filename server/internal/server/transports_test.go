@@ -57,12 +57,12 @@ const fickleLimit = 5 * time.Second
 
 // serveFickle serves it on one port until the test ends. It returns the
 // address, and a function that counts the requests for IDs over RESP.
-func serveFickle(t *testing.T, f *fickle, limits service.Limits, anyHost bool) (address string, resp func() int64) {
+func serveFickle(t *testing.T, f *fickle, limits service.Limits) (address string, resp func() int64) {
 	t.Helper()
 	var commands atomic.Int64
 	observe := func(_ service.Kind, _ time.Duration, n int) { commands.Add(int64(n)) }
 	s := &Server{resp: respapi.NewServer(respapi.Config{Front: service.Front{Backend: f, RequestTimeout: fickleLimit, Limits: service.Limits{Count: limits.Count}, Observe: observe}})}
-	web := httpapi.NewServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: f, RequestTimeout: fickleLimit, Limits: limits}, AnyHost: anyHost}))
+	web := httpapi.NewServer(httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: f, RequestTimeout: fickleLimit, Limits: limits}}))
 	mux := listen.New(nettest.Listen(t), listen.Config{})
 	var all sync.WaitGroup
 	all.Go(func() { _ = mux.Serve() })
@@ -94,15 +94,11 @@ type lab struct {
 	said      strings.Builder // the outcome, which must be the same over both
 }
 
-// start starts the server, with some sequencers whose first ID, which waits for
-// the clock, is taken.
-func (l *lab) start(layout string, open ...string) {
+// start starts the server.
+func (l *lab) start(layout string) {
 	l.Helper()
 	l.backend = newFickle(l.T, layout)
-	for _, name := range open {
-		must.Get(must.Get(l.backend.Sequencer(l.Context(), name, nil))(l).Take(l.Context(), 1))(l)
-	}
-	l.address, l.resp = serveFickle(l.T, l.backend, l.limits, false)
+	l.address, l.resp = serveFickle(l.T, l.backend, l.limits)
 }
 
 // startGuarded starts a server with TLS, and with tokens if tokens is not
