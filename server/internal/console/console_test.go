@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,6 +29,7 @@ import (
 	"github.com/firnid/firn/server/internal/operate/metrics"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 	"github.com/firnid/firn/veil"
 )
@@ -58,35 +60,22 @@ func worldOn(t *testing.T, store grant.Store, change func(*Config)) (http.Handle
 	return httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: c.Front.Backend}, Console: k, Metrics: http.NotFoundHandler()}), k, cluster
 }
 
-// get asks for a page, as a browser does.
+// get asks for a page.
 func get(h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
-	return send1(h, "GET", path, nil, headers...)
+	return ask(h, "GET", path, nil, headers...)
 }
 
+// post sends a form.
 func post(h http.Handler, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
-	return send1(h, "POST", path, form, headers...)
+	return ask(h, "POST", path, form, headers...)
 }
 
-func send1(h http.Handler, method, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
-	if method == "GET" {
-		r = httptest.NewRequest(method, path, nil)
-	} else {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+// ask asks as a browser does.
+func ask(h http.Handler, method, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
+	if !slices.ContainsFunc(headers, func(header string) bool { return strings.HasPrefix(header, "Accept: ") }) {
+		headers = append(headers, "Accept: text/html")
 	}
-	r.Host = "localhost:3476"
-	r.Header.Set("Accept", "text/html")
-	for _, line := range headers {
-		name, value, _ := strings.Cut(line, ": ")
-		if name == "Host" {
-			r.Host = value
-		} else {
-			r.Header.Set(name, value)
-		}
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
+	return nettest.Ask(h, method, path, form.Encode(), append(headers, "Content-Type: application/x-www-form-urlencoded")...)
 }
 
 // paths are all pages of a fleet with one sequencer.
@@ -264,7 +253,7 @@ func TestRights(t *testing.T) {
 			if who != "" {
 				headers = append(headers, signInAs(t, h, secrets[who]))
 			}
-			w := send1(h, row.method, row.path, row.form, headers...)
+			w := ask(h, row.method, row.path, row.form, headers...)
 			if w.Code != want {
 				t.Errorf("%s %s as %q: status %d, want %d", row.method, row.path, who, w.Code, want)
 			}

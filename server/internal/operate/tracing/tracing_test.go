@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/tracingtest"
 )
 
@@ -127,19 +128,12 @@ func TestHTTP(t *testing.T) {
 	const parent = "00-0123456789abcdef0123456789abcdef-fedcba9876543210-"
 	c := tracingtest.New(t)
 	backend := must.Get(service.NewStaticBackend(service.StaticBackendConfig{}))(t)
-	get := func(share, path, traceparent string) (int, *Tracer) {
+	get := func(share, path, traceparent string) (status int) {
 		tracer := start(t, Config{Endpoint: "http://" + c.GRPC}, shareEnv, share)
 		h := httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: backend}, Trace: tracer.HTTP(true)})
-		r := httptest.NewRequest("GET", path, nil)
-		r.Host = "localhost"
-		r.Header.Set("X-Request-Id", "x1")
-		if traceparent != "" {
-			r.Header.Set("Traceparent", traceparent)
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
+		w := nettest.Ask(h, "GET", path, "", "X-Request-Id: x1", "Traceparent: "+traceparent)
 		flush(t, tracer)
-		return w.Code, tracer
+		return w.Code
 	}
 	const next = "/v1/sequencers/orders/next"
 	seen := 0
@@ -150,7 +144,7 @@ func TestHTTP(t *testing.T) {
 		{"1", next, "", 1}, {"0", next, "", 0}, {"0", next, parent + "01", 1}, {"1", next, parent + "00", 0},
 		{"1", next, "nonsense", 1}, {"1", "/healthz", parent + "01", 0}, {"1", "/nowhere", "", 0}, {"1", next + "?count=0", "", 1},
 	} {
-		status, _ := get(tt.share, tt.path, tt.traceparent)
+		status := get(tt.share, tt.path, tt.traceparent)
 		spans := c.Spans()[seen:]
 		seen += len(spans)
 		if len(spans) != tt.spans {

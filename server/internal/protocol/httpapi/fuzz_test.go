@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // FuzzPaths: for any method, path, query, Accept and body, an answer is
@@ -61,7 +62,7 @@ func FuzzPaths(f *testing.F) {
 		backend := service.NewStoreBackend(service.StoreBackendConfig{Admin: service.NewStoreAdmin(store, nil)})
 		defer backend.Close(context.Background())
 		h := NewHandler(Config{Front: service.Front{Backend: backend, RequestTimeout: 10 * time.Second}})
-		if w := send(h, "PUT", "/v1/sequencers/there", `{"layout":"default"}`); w.Code != 201 {
+		if w := nettest.Ask(h, "PUT", "/v1/sequencers/there", `{"layout":"default"}`); w.Code != 201 {
 			t.Fatal(w.Body)
 		}
 		state := func() map[string]grant.Info {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
@@ -165,21 +166,14 @@ func TestInspect(t *testing.T) {
 // TestInspectColumn reads a column in the body of a request.
 func TestInspectColumn(t *testing.T) {
 	h := NewHandler(Config{Front: service.Front{Backend: newStatic(t, "default")}})
-	post := func(target, body string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("POST", target, strings.NewReader(body))
-		r.Host = "localhost"
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
-	}
-	w := post("/v1/inspect", "7\nNULL\n\n2126427388892930000\nx\r\n2126427389161360000\r\n2126427413979070000\n")
+	w := nettest.Ask(h, "POST", "/v1/inspect", "7\nNULL\n\n2126427388892930000\nx\r\n2126427389161360000\r\n2126427413979070000\n")
 	for _, want := range []string{`"count":4,`, `"bad":1,`, `"missing":2,`, `"small":1}`, `"rounded":3,`, "rounded to 15 digits, as spreadsheets do"} {
 		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("status %d, without %s: %s", w.Code, want, w.Body)
 		}
 	}
-	wantProblem(t, post("/v1/inspect?layout=nothing&sequencer=x", "5"), service.BadParameter, "unknown preset", `unknown parameter "sequencer"`)
-	wantProblem(t, post("/v1/inspect", strings.Repeat("7\n", service.DefaultBody)), service.BadBody, "larger than")
+	wantProblem(t, nettest.Ask(h, "POST", "/v1/inspect?layout=nothing&sequencer=x", "5"), service.BadParameter, "unknown preset", `unknown parameter "sequencer"`)
+	wantProblem(t, nettest.Ask(h, "POST", "/v1/inspect", strings.Repeat("7\n", service.DefaultBody)), service.BadBody, "larger than")
 	wantProblem(t, do(h, "GET", "/v1/inspect"), service.MethodNotAllowed, "POST")
 }
 

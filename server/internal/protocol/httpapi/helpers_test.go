@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
@@ -43,20 +44,9 @@ func stats(t testing.TB, b service.Backend, name string) (found firn.Stats) {
 	return found
 }
 
-// do sends a request to a handler. Headers are "Name: value".
+// do sends a request without a body to a handler.
 func do(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, target, nil)
-	r.Host = "localhost:3476"
-	for _, header := range headers {
-		name, value, _ := strings.Cut(header, ": ")
-		if name == "Host" {
-			r.Host = value
-		} else {
-			r.Header.Add(name, value)
-		}
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	w := nettest.Ask(h, method, target, "", headers...)
 	if n := w.Header().Get("Content-Length"); w.Body.Len() > 2048 && n != fmt.Sprint(w.Body.Len()) {
 		panic(fmt.Sprintf("%s %s: Content-Length %q of %d bytes", method, target, n, w.Body.Len()))
 	}

@@ -358,7 +358,7 @@ func TestTyped(t *testing.T) {
 	})
 	h := NewHandler(Config{Front: service.Front{Backend: backend, RequestTimeout: 2 * time.Second}})
 	for path, body := range map[string]string{"/v1/sequencers/orders": `{"prefix":"order"}`, "/v1/sequencers/long": `{"prefix":"long_one","layout":"uuidv7"}`} {
-		if w := send(h, "PUT", path, body); w.Code != 201 || !strings.Contains(w.Body.String(), `"prefix":"`) {
+		if w := nettest.Ask(h, "PUT", path, body); w.Code != 201 || !strings.Contains(w.Body.String(), `"prefix":"`) {
 			t.Fatalf("PUT %s: %d %s", path, w.Code, w.Body)
 		}
 	}
@@ -398,7 +398,7 @@ func TestVeiled(t *testing.T) {
 	backend := servicetest.NewStoreBackend(t, new(memstore.Store), service.StoreBackendConfig{VeilKeys: keys})
 	h := NewHandler(Config{Front: service.Front{Backend: backend, VeilKeys: keys, RequestTimeout: 2 * time.Second}})
 	for name, layout := range map[string]string{"orders": "default", "long": "uuidv7", "ulids": "ulid"} {
-		if w := send(h, "PUT", "/v1/sequencers/"+name, `{"layout":"`+layout+`"}`); w.Code != 201 {
+		if w := nettest.Ask(h, "PUT", "/v1/sequencers/"+name, `{"layout":"`+layout+`"}`); w.Code != 201 {
 			t.Fatal(w.Body)
 		}
 	}

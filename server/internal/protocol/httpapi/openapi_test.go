@@ -8,7 +8,6 @@ import (
 	"maps"
 	"mime"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
@@ -98,13 +98,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 			for _, e := range op.Examples {
 				examples++
-				r := httptest.NewRequest(strings.ToUpper(method), e.Path, strings.NewReader(e.Body))
-				r.Host = "localhost"
-				if e.Accept != "" {
-					r.Header.Set("Accept", e.Accept)
-				}
-				w := httptest.NewRecorder()
-				h.ServeHTTP(w, r)
+				w := nettest.Ask(h, strings.ToUpper(method), e.Path, e.Body, "Accept: "+e.Accept)
 				if w.Code != e.Status {
 					t.Errorf("%s %s: status %d, want %d: %s", method, e.Path, w.Code, e.Status, w.Body)
 					continue

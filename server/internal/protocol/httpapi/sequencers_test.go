@@ -22,17 +22,9 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
-
-// send is do with a body.
-func send(h http.Handler, method, target, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
-	r.Host = "localhost:3476"
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
-}
 
 // TestAdmin: the whole life of a sequencer over HTTP.
 func TestAdmin(t *testing.T) {
@@ -55,7 +47,7 @@ func TestAdmin(t *testing.T) {
 		{`{"layout":"default"`, "must be a JSON object"},
 		{strings.Repeat(" ", service.DefaultBody+1), "larger than"},
 	} {
-		p := wantProblem(t, send(h, "PUT", path, row.body), service.BadBody, row.text)
+		p := wantProblem(t, nettest.Ask(h, "PUT", path, row.body), service.BadBody, row.text)
 		for _, internal := range []string{"unmarshal", "Go ", "struct", "json:", "EOF", "invalid character"} {
 			if strings.Contains(p.Detail, internal) {
 				t.Errorf("%s: %q has words of the program's", row.body, p.Detail)
@@ -72,10 +64,10 @@ func TestAdmin(t *testing.T) {
 		}
 	}
 	const body = `{"layout":"hazelcast","window":"45s"}`
-	want(send(h, "PUT", path, body), 201, "attached")
-	want(send(h, "PUT", path, body), 200, "attached")
-	want(send(h, "PUT", path, `{"prefix":"",`+body[1:]), 200, "attached") // from a client that sends all fields
-	wantProblem(t, send(h, "PUT", path, ""), service.Different, "layout")
+	want(nettest.Ask(h, "PUT", path, body), 201, "attached")
+	want(nettest.Ask(h, "PUT", path, body), 200, "attached")
+	want(nettest.Ask(h, "PUT", path, `{"prefix":"",`+body[1:]), 200, "attached") // from a client that sends all fields
+	wantProblem(t, nettest.Ask(h, "PUT", path, ""), service.Different, "layout")
 	if w := do(h, "POST", path+"/next?count=10"); w.Code != 200 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
@@ -89,7 +81,7 @@ func TestAdmin(t *testing.T) {
 	must.Await(t, func() bool { return do(h, "POST", path+"/next").Code == 200 }, "an ID after attach")
 	want(do(h, "DELETE", path), 200, "destroyed")
 	wantProblem(t, do(h, "POST", path+"/next"), service.Destroyed)
-	want(send(h, "PUT", path, body), 201, "attached")
+	want(nettest.Ask(h, "PUT", path, body), 201, "attached")
 	if w := do(h, "GET", "/v1/sequencers"); w.Code != 200 || !strings.Contains(w.Body.String(), `"name":"orders"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -106,7 +98,7 @@ func TestKeptRange(t *testing.T) {
 	must.Get(grant.Create(ctx, store, "orders", c, nil))(t)
 	must.Get(grant.Destroy(ctx, store, "orders", nil))(t)
 	must.Get(grant.Purge(ctx, store, "orders"))(t)
-	wantProblem(t, send(h, "PUT", "/v1/sequencers/orders", `{"layout":"bits=time:42.node:5.seq:16"}`), service.Different,
+	wantProblem(t, nettest.Ask(h, "PUT", "/v1/sequencers/orders", `{"layout":"bits=time:42.node:5.seq:16"}`), service.Different,
 		"keeps the node IDs 40..50")
 }
 
@@ -196,7 +188,7 @@ func TestListsShowWhatCallerMaySee(t *testing.T) {
 	h := NewHandler(Config{Front: service.Front{Backend: backend}})
 	held := []members.Held{{Sequencer: "orders"}, {Sequencer: "users"}, {Sequencer: "carts"}}
 	for _, m := range held {
-		if w := send(h, "PUT", "/v1/sequencers/"+m.Sequencer, ""); w.Code != 201 {
+		if w := nettest.Ask(h, "PUT", "/v1/sequencers/"+m.Sequencer, ""); w.Code != 201 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 	}
