@@ -316,24 +316,6 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// TestForeignOrigins: what changes something takes no request of another site's
-// page.
-func TestForeignOrigins(t *testing.T) {
-	h, _, cluster := newWorld(t, nil)
-	for _, headers := range [][]string{
-		{"Origin: https://evil.example"}, {"Sec-Fetch-Site: cross-site"}, {"Sec-Fetch-Site: same-site"}, {"Origin: null"},
-	} {
-		for _, path := range []string{"/make", "/create", "/sequencers/orders/attach", "/sequencers/orders/destroy", "/sign-in", "/sign-out"} {
-			if w := post(h, path, url.Values{"name": {"orders"}, "confirm": {"orders"}}, headers...); w.Code != 403 {
-				t.Errorf("POST %s with %v: status %d, want 403", path, headers, w.Code)
-			}
-		}
-	}
-	if _, err := cluster.Lookup(t.Context(), "orders"); !errors.Is(err, grant.ErrNotFound) {
-		t.Errorf("a sequencer was made: %v", err)
-	}
-}
-
 // TestLifeOfSequencer creates a sequencer, and does by forms what can be done
 // to it.
 func TestLifeOfSequencer(t *testing.T) {

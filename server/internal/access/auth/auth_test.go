@@ -96,26 +96,6 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// TestMayReadAll: a principal of some sequencers does not see what concerns all
-// of them.
-func TestMayReadAll(t *testing.T) {
-	for _, row := range []struct {
-		p    Principal
-		want bool
-	}{
-		{Principal{Role: Read}, true},
-		{Principal{Role: Admin}, true},
-		{Principal{Role: Generate}, false},
-		{Principal{Role: Read, sequencers: []string{"orders", "*"}}, true},
-		{Principal{Role: Read, sequencers: []string{"orders"}}, false},
-		{Principal{Role: Admin, sequencers: []string{"o*"}}, false},
-	} {
-		if got := row.p.May(SeeAll, ""); got != row.want {
-			t.Errorf("%s of %q: %t, want %t", row.p.Role, row.p.sequencers, got, row.want)
-		}
-	}
-}
-
 func TestParseFaults(t *testing.T) {
 	token, hash := NewToken()
 	for _, test := range []struct{ text, want string }{

@@ -20,6 +20,12 @@ func TestRoles(t *testing.T) {
 			t.Errorf("role %s: this test does not list what it may do", r)
 		}
 	}
+	// A principal of some sequencers does not see what concerns all of them.
+	for patterns, want := range map[string]bool{"orders": false, "o*": false, "*": true} {
+		if p := (&Principal{Role: Read, sequencers: []string{"orders", patterns}}); p.May(SeeAll, "") != want {
+			t.Errorf("read of %q sees all: %t, want %t", p.sequencers, !want, want)
+		}
+	}
 	for r, list := range may {
 		for do := Nothing; do <= Change+1; do++ { // and an action that May does not know
 			want := slices.Contains(always, do) || slices.Contains(list, do)

@@ -58,17 +58,6 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// TestTransactionWithFailures: a command that fails in EXEC is one of the
-// answers.
-func TestTransactionWithFailures(t *testing.T) {
-	s := NewServer(Config{Front: service.Front{Backend: newStatic(t, "uuidv7")}})
-	all := values(t, talk(s, line("MULTI")+line("NEXT u")+line("INCR u")+line("NEXT u")+line("EXEC")+line("PING")))
-	got := all[4]
-	if len(got.items) != 3 || len(got.items[0].text) != 36 || got.items[1].kind != '-' || len(got.items[2].text) != 36 || all[5].String() != "+PONG" {
-		t.Errorf("EXEC = %s, then %s", got, all[5])
-	}
-}
-
 // TestTransactionCutAnywhere: a connection that ends anywhere before the last
 // byte of EXEC has taken nothing.
 func TestTransactionCutAnywhere(t *testing.T) {
