@@ -210,11 +210,13 @@ func TestAllServersHang(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		g := newGate("silent")
 		defer g.resume()
-		for i, host := range []string{"a", "b", "c"} {
-			n.gated(t, "http", host, uint64(i+1), "default", g)
+		servers := []string{"http://a", "http://b", "firn://c"}
+		for i, server := range servers {
+			scheme, host, _ := strings.Cut(server, "://")
+			n.gated(t, scheme, host, uint64(i+1), "default", g)
 		}
 		g.stop()
-		q := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}}).Sequencer("orders")
+		q := n.client(t, Config{Servers: servers}).Sequencer("orders")
 		for _, limit := range []time.Duration{time.Second, 3 * time.Second, time.Hour} {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
@@ -223,8 +225,8 @@ func TestAllServersHang(t *testing.T) {
 			if took := time.Since(start); took != min(limit, 10*time.Second) || !errors.Is(err, context.DeadlineExceeded) || limit == time.Hour != strings.Contains(err.Error(), "no server gives") {
 				t.Errorf("NextBatch() = %v after %v", err, took)
 			}
-			for _, want := range []string{`"orders" at http://a: `, `"orders" at http://b: `, `"orders" at http://c: `} {
-				if !strings.Contains(err.Error(), want) {
+			for _, server := range servers {
+				if want := `"orders" at ` + server + ": no answer after "; !strings.Contains(err.Error(), want) {
 					t.Errorf("NextBatch() = %v, want %q", err, want)
 				}
 			}
