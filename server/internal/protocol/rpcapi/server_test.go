@@ -16,7 +16,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -182,39 +184,35 @@ func TestSequencers(t *testing.T) {
 	defer cancel()
 	_, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"})
 	wantCode(t, "Get", err, codes.NotFound, "no-sequencer")
-	if r, err := q.Create(ctx, &firnv1.CreateRequest{Name: "even", Prefix: "even", Layout: "default,even=5"}); err != nil || r.Sequencer.Layout != "default,even=5" || r.Sequencer.Prefix != "even" {
-		t.Error(r, err)
-	}
-	must.Get(q.Destroy(ctx, &firnv1.DestroyRequest{Name: "even"}))(t)
 	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "-"})
 	wantField(t, "name", err, "bad-name")
-	as := &firnv1.CreateRequest{Name: "orders", Layout: "hazelcast", Window: durationpb.New(45 * time.Second)}
+	as := &firnv1.CreateRequest{Name: "orders", Layout: "hazelcast", Prefix: "order", Window: durationpb.New(45 * time.Second)}
 	for range 2 {
-		r, err := q.Create(ctx, as)
-		if err != nil || r.Sequencer.State != "attached" || r.Sequencer.Layout != "hazelcast" || r.Sequencer.Window.AsDuration() != 45*time.Second {
-			t.Fatal(r, err)
+		r := must.Get(q.Create(ctx, as))(t).GetSequencer()
+		if r.State != "attached" || r.Layout != "hazelcast" || r.Prefix != "order" || r.Window.AsDuration() != 45*time.Second {
+			t.Errorf("%v was created, want %v", r, as)
 		}
 	}
 	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "orders"})
 	wantCode(t, "Create of another", err, codes.AlreadyExists, "different")
 	must.Get(ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"}))(t)
-	if r, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"}); err != nil || len(r.Nodes) != 1 || !r.Nodes[0].Held {
-		t.Error(r, err)
+	if r := must.Get(q.Get(ctx, &firnv1.GetRequest{Name: "orders"}))(t); len(r.Nodes) != 1 || !r.Nodes[0].Held {
+		t.Errorf("node IDs %v, want one that is held", r.Nodes)
 	}
-	if r, err := q.List(ctx, &firnv1.ListRequest{}); err != nil || len(r.Sequencers) != 2 {
-		t.Error(r, err)
+	if r := must.Get(q.List(ctx, &firnv1.ListRequest{}))(t); len(r.Sequencers) != 1 {
+		t.Errorf("the list has %v", r.Sequencers)
 	}
-	if r, err := q.Detach(ctx, &firnv1.DetachRequest{Name: "orders"}); err != nil || r.Sequencer.State != "detached" {
-		t.Error(r, err)
+	state := func(r interface{ GetSequencer() *firnv1.Sequencer }, want string) {
+		t.Helper()
+		if got := r.GetSequencer().GetState(); got != want {
+			t.Errorf("it is %s, want %s", got, want)
+		}
 	}
+	state(must.Get(q.Detach(ctx, &firnv1.DetachRequest{Name: "orders"}))(t), "detached")
 	_, err = ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"})
 	wantCode(t, "Next", err, codes.FailedPrecondition, "detached")
-	if r, err := q.Attach(ctx, &firnv1.AttachRequest{Name: "orders"}); err != nil || r.Sequencer.State != "attached" {
-		t.Error(r, err)
-	}
-	if r, err := q.Destroy(ctx, &firnv1.DestroyRequest{Name: "orders"}); err != nil || r.Sequencer.State != "destroyed" {
-		t.Error(r, err)
-	}
+	state(must.Get(q.Attach(ctx, &firnv1.AttachRequest{Name: "orders"}))(t), "attached")
+	state(must.Get(q.Destroy(ctx, &firnv1.DestroyRequest{Name: "orders"}))(t), "destroyed")
 	_, err = firnv1.NewSequencersClient(serve(t, Config{Front: service.Front{Backend: static(t, "default")}})).List(ctx, &firnv1.ListRequest{})
 	wantCode(t, "List without a store", err, codes.FailedPrecondition, "no-store")
 }
@@ -262,40 +260,29 @@ func (tokenGuard) Allow(c *auth.Credentials, do auth.Action, name string) error 
 // error before any other.
 func TestGuard(t *testing.T) {
 	conn := serve(t, Config{Front: service.Front{Auth: tokenGuard{}}})
-	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
+	const ids, q = "/firn.v1.IDs/", "/firn.v1.Sequencers/"
 	for _, row := range []struct {
-		token string
-		call  func(ctx context.Context) error
-		code  codes.Code // with the token
+		token, method string
+		m             proto.Message
+		code          codes.Code // with the token
 	}{
-		{"generate orders", func(ctx context.Context) error {
-			_, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"})
-			return err
-		}, codes.OK},
-		{"generate default", func(ctx context.Context) error { _, err := ids.Next(ctx, &firnv1.NextRequest{Count: 1e6}); return err }, codes.InvalidArgument},
-		{"generate default", func(ctx context.Context) error { _, err := ids.Next(ctx, &firnv1.NextRequest{Form: 7}); return err }, codes.InvalidArgument},
-		{"generate -", func(ctx context.Context) error {
-			_, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "-"})
-			return err
-		}, codes.InvalidArgument},
-		{"read ", func(ctx context.Context) error { _, err := q.List(ctx, &firnv1.ListRequest{}); return err }, codes.OK},
-		{"read ", func(ctx context.Context) error { _, err := q.Get(ctx, &firnv1.GetRequest{}); return err }, codes.InvalidArgument},
-		{"admin orders", func(ctx context.Context) error {
-			_, err := q.Attach(ctx, &firnv1.AttachRequest{Name: "orders"})
-			return err
-		}, codes.OK},
-		{"admin -", func(ctx context.Context) error { _, err := q.Create(ctx, &firnv1.CreateRequest{Name: "-"}); return err }, codes.InvalidArgument},
-		{"admin none", func(ctx context.Context) error {
-			_, err := q.Destroy(ctx, &firnv1.DestroyRequest{Name: "none"})
-			return err
-		}, codes.NotFound},
+		{"generate orders", ids + "Next", &firnv1.NextRequest{Sequencer: "orders"}, codes.OK},
+		{"generate default", ids + "Next", &firnv1.NextRequest{Count: 1e6}, codes.InvalidArgument},
+		{"generate default", ids + "Next", &firnv1.NextRequest{Form: 7}, codes.InvalidArgument},
+		{"generate -", ids + "Next", &firnv1.NextRequest{Sequencer: "-"}, codes.InvalidArgument},
+		{"read ", q + "List", &firnv1.ListRequest{}, codes.OK},
+		{"read ", q + "Get", &firnv1.GetRequest{}, codes.InvalidArgument},
+		{"admin orders", q + "Attach", &firnv1.AttachRequest{Name: "orders"}, codes.OK},
+		{"admin -", q + "Create", &firnv1.CreateRequest{Name: "-"}, codes.InvalidArgument},
+		{"admin none", q + "Destroy", &firnv1.DestroyRequest{Name: "none"}, codes.NotFound},
 	} {
+		call := func(ctx context.Context) error { return conn.Invoke(ctx, row.method, row.m, new(emptypb.Empty)) }
 		with := func(token string) context.Context {
 			return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
 		}
-		wantCode(t, row.token+": without a token", row.call(t.Context()), codes.Unauthenticated, "unauthorized")
-		wantCode(t, row.token+": another", row.call(with("x")), codes.PermissionDenied, "forbidden")
-		if err := row.call(with(row.token)); status.Code(err) != row.code {
+		wantCode(t, row.token+": without a token", call(t.Context()), codes.Unauthenticated, "unauthorized")
+		wantCode(t, row.token+": another", call(with("x")), codes.PermissionDenied, "forbidden")
+		if err := call(with(row.token)); status.Code(err) != row.code {
 			t.Errorf("%s: %v, want %v", row.token, err, row.code)
 		}
 	}
