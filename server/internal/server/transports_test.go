@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -72,17 +70,14 @@ func serveFickle(t *testing.T, f *fickle, limits service.Limits) (address string
 // A lab is a server and a client of it, over one of the transports.
 type lab struct {
 	*testing.T
-	overRESP  bool
-	address   string
-	resp      func() int64 // count over RESP: requests, or connections of a server with TLS
-	backend   *fickle
-	limits    service.Limits
-	server    *Server     // with TLS
-	dir       string      // has its files
-	rewritten int         // files, so far
-	roots     *tls.Config // for a server with TLS
-	log       strings.Builder
-	said      strings.Builder // the outcome, which must be the same over both
+	overRESP bool
+	address  string
+	resp     func() int64 // count over RESP: requests, or connections of a server with TLS
+	backend  *fickle
+	limits   service.Limits
+	roots    *tls.Config // for a server with TLS
+	log      strings.Builder
+	said     strings.Builder // the outcome, which must be the same over both
 }
 
 // start starts the server.
@@ -96,19 +91,8 @@ func (l *lab) start(layout string) {
 // empty.
 func (l *lab) startGuarded(tokens string) {
 	l.Helper()
-	s, address, roots, dir := guarded(l.T, tokens, nil)
-	l.server, l.dir = s, dir
+	s, address, roots, _ := guarded(l.T, tokens, nil)
 	l.address, l.roots, l.resp = address, roots, func() int64 { return s.open(listen.RESP) }
-}
-
-// rewrite replaces a file of the server, which reads it.
-func (l *lab) rewrite(name string, text []byte) {
-	l.Helper()
-	file := filepath.Join(l.dir, name)
-	must.Do(l, os.WriteFile(file, text, 0o600))
-	l.rewritten++
-	must.Do(l, os.Chtimes(file, time.Time{}, time.Now().Add(time.Duration(l.rewritten)*time.Minute)))
-	l.server.Reload()
 }
 
 // client makes a client of the server.
@@ -246,23 +230,6 @@ var scenarios = map[string]struct {
 			l.ask(c, "others", 3)
 		}
 	}, []string{"orders 3: 3 IDs, <nil>", `403 "forbidden"`, `401 "unauthorized"`, "check Config.Token", "no token today"}},
-	// A client that is refused is refused only until it has a certificate that
-	// the server trusts.
-	"a certificate that is renewed": {func(l *lab) {
-		l.startGuarded("tokens:\n- {name: mesh, role: generate, cn: client.example}\n")
-		var own atomic.Pointer[tls.Certificate]
-		own.Store(&l.roots.Certificates[0])
-		l.roots.Certificates = nil
-		l.roots.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own.Load(), nil }
-		c := l.client(client.Config{Patience: -1})
-		l.ask(c, "orders", 3)
-		other := nettest.NewAuthority(l)
-		l.rewrite("ca.crt", other.PEM(l))
-		l.ask(c, "orders", 3)
-		renewed := other.Issue(l, "client.example", 9, time.Hour)
-		own.Store(&renewed)
-		l.ask(c, "orders", 3)
-	}, []string{"orders 3: 3 IDs, <nil>\norders 3: 401 \"unauthorized\" hint \"check Config.Token\"\norders 3: 3 IDs, <nil>"}},
 }
 
 // TestClientTransports: the Go client behaves the same over HTTP and RESP, with
