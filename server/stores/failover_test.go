@@ -20,7 +20,6 @@ import (
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
 	"github.com/firnid/firn/server/internal/test/sqltest"
-	"github.com/firnid/firn/server/stores"
 )
 
 // TestMain lets the tests of failovers run side by side on a machine with few
@@ -65,11 +64,8 @@ var cuts = []cut{
 func TestCutWaits(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
-	if s, err := stores.Open(t.Context(), standby.URL()); !errors.Is(err, sqlstore.ErrReplica) {
+	if err := faultOf(t, standby.URL()); !errors.Is(err, sqlstore.ErrReplica) {
 		t.Errorf("a standby: %v, want ErrReplica", err)
-		if err == nil {
-			_ = s.Close()
-		}
 	}
 	// Which would hide the warning, and not wait.
 	primary.Exec("ALTER ROLE firn SET client_min_messages = error;\nALTER ROLE firn SET synchronous_commit = local;\n")
@@ -319,7 +315,7 @@ CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed 
 		return server.Query("\\c copy\nSELECT count(*) FROM firn_grants;") == "2"
 	}, "the copy has the rows")
 	must.Await(t, func() bool {
-		_, err := stores.Open(t.Context(), url)
+		err := faultOf(t, url)
 		return errors.Is(err, sqlstore.ErrReplica) && strings.Contains(err.Error(), "ALTER SUBSCRIPTION … DISABLE")
 	}, "the copy is refused")
 	// The worker is down while the other server is, and the copy still waits.
@@ -327,23 +323,13 @@ CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed 
 	must.Await(t, func() bool {
 		return server.Query("SELECT count(*) FROM pg_stat_subscription WHERE pid IS NOT NULL") == "0"
 	}, "the worker is down")
-	if s, err := stores.Open(t.Context(), url); !errors.Is(err, sqlstore.ErrReplica) {
+	if err := faultOf(t, url); !errors.Is(err, sqlstore.ErrReplica) {
 		t.Errorf("a copy whose worker is down: %v, want ErrReplica", err)
-		if err == nil {
-			_ = s.Close()
-		}
 	}
 	server.Exec(`\c copy
 ALTER SUBSCRIPTION s DISABLE;
 `)
-	must.Await(t, func() bool {
-		s, err := stores.Open(t.Context(), url)
-		if err != nil {
-			return false
-		}
-		_ = s.Close()
-		return true
-	}, "the copy can be used")
+	must.Await(t, func() bool { return faultOf(t, url) == nil }, "the copy can be used")
 	// A store that is open notices that it is a copy again.
 	later := open(t, url)
 	server.Exec(`\c copy

@@ -33,6 +33,16 @@ func open(t *testing.T, url string) grant.Store {
 	return s
 }
 
+// faultOf returns the error of opening a store that should not open.
+func faultOf(t *testing.T, url string) error {
+	t.Helper()
+	s, err := stores.Open(t.Context(), url)
+	if err == nil {
+		_ = s.Close()
+	}
+	return err
+}
+
 // TestDatabases: the contract of a store, over real servers, and what is said
 // of one that cannot be used. TestDatabasesKilled in e2e kills them.
 func TestDatabases(t *testing.T) {
@@ -190,13 +200,12 @@ func faults(t *testing.T, server *sqltest.Server) {
 		{at("firn", secret, server.Address(), "ids", "?timeout=5"), `invalid timeout "5"`, "5s"},
 		{at("firn", secret, server.Address(), "ids", "?password-file="+file), "a password and a password-file", "leave one"},
 	} {
-		s, err := stores.Open(t.Context(), test.url)
+		err := faultOf(t, test.url)
 		var e *stores.Error
 		if !errors.As(err, &e) || !strings.Contains(e.Error(), test.words) || !strings.Contains(e.Hint, test.hint) {
 			t.Errorf("%s: %v, want %q with the hint %q", stores.Redact(test.url), err, test.words, test.hint)
 		}
 		if err == nil {
-			_ = s.Close()
 			continue
 		}
 		for _, part := range []string{err.Error(), e.Hint} {
@@ -206,12 +215,8 @@ func faults(t *testing.T, server *sqltest.Server) {
 		}
 	}
 	if scheme == "postgres" {
-		s, err := stores.Open(t.Context(), server.URL("create=true", "default_transaction_read_only=on"))
-		if !errors.Is(err, sqlstore.ErrReplica) {
+		if err := faultOf(t, server.URL("create=true", "default_transaction_read_only=on")); !errors.Is(err, sqlstore.ErrReplica) {
 			t.Errorf("a session that is read-only: %v, want ErrReplica", err)
-		}
-		if err == nil {
-			_ = s.Close()
 		}
 	}
 	url := fmt.Sprintf("%s://firn@%s/ids?create=true&password-file=%s", scheme, server.Address(), file)
@@ -265,10 +270,7 @@ func TestUnfit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			server := test.start(t, strings.Fields(test.with)...)
-			s, err := stores.Open(t.Context(), server.URL("create=true"))
-			if err == nil {
-				_ = s.Close()
-			}
+			err := faultOf(t, server.URL("create=true"))
 			if err == nil || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("%v, want %q", err, test.words)
 			}
@@ -342,10 +344,7 @@ func TestPasswords(t *testing.T) {
 		"mysql://u:hunter2@h:99999/d", "postgres://u:hunter2%@h/d", "etcd://u:hunter2%@h", "hunter2@h", "dir://u:hunter2@h",
 		"postgres://u:hunter2@127.0.0.1:1/d?sslmode=maybe", "mysql://u:hunter2@127.0.0.1:1/d", "postgres://u:hunter2/x@h/d", "etcd://u:hunter2@127.0.0.1:1?timeout=300ms",
 	} {
-		s, err := stores.Open(t.Context(), url)
-		if err == nil {
-			_ = s.Close()
-		}
+		err := faultOf(t, url)
 		var e *stores.Error
 		if !errors.As(err, &e) || strings.Contains(err.Error()+e.Hint, "hunter2") || strings.Contains(err.Error()+e.Hint, "\n") {
 			t.Errorf("%s: %v (%+v)", url, err, e)
@@ -409,10 +408,7 @@ func TestURLs(t *testing.T) {
 		{"dir:/a?create=true&create=false", "create is given twice"},
 		{"dir:/a?create", "create has no value"},
 	} {
-		s, err := stores.Open(t.Context(), test.url)
-		if err == nil {
-			_ = s.Close()
-		}
+		err := faultOf(t, test.url)
 		if err == nil || !strings.Contains(err.Error(), test.words) {
 			t.Errorf("%s: %v, want %q", test.url, err, test.words)
 		}

@@ -155,10 +155,7 @@ func otherLocale(t *testing.T, server *sqltest.Server) {
 	server.Exec("CREATE DATABASE other TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en' OWNER firn;\n\\c other\n" +
 		"CREATE TABLE firn_grants (k varchar(256) PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); GRANT ALL ON firn_grants TO firn;\n")
 	url := strings.Replace(server.URL("create=true"), "/"+sqltest.Database+"?", "/other?", 1)
-	s, err := stores.Open(t.Context(), url)
-	if err == nil {
-		_ = s.Close()
-	}
+	err := faultOf(t, url)
 	if !errors.Is(err, grant.ErrUnfit) || !strings.Contains(err.Error(), "order of their bytes") {
 		t.Errorf("%v, want ErrUnfit for the collation", err)
 	}
@@ -223,10 +220,7 @@ func hiddenTrigger(t *testing.T, server *sqltest.Server) {
 	open(t, server.URL("create=true", "table=hidden"))
 	server.Exec("CREATE USER writer@'127.0.0.1' IDENTIFIED BY '" + sqltest.Password + "'; GRANT SELECT, INSERT, UPDATE ON ids.hidden TO writer@'127.0.0.1';\n" +
 		"CREATE TRIGGER ids.x BEFORE INSERT ON ids.hidden FOR EACH ROW SET NEW.v = TRIM(NEW.v);")
-	s, err := stores.Open(t.Context(), strings.Replace(server.URL("table=hidden"), "firn:", "writer:", 1))
-	if err == nil {
-		_ = s.Close()
-	}
+	err := faultOf(t, strings.Replace(server.URL("table=hidden"), "firn:", "writer:", 1))
 	if !errors.Is(err, grant.ErrUnfit) || !strings.Contains(err.Error(), "trigger") {
 		t.Errorf("%v, want ErrUnfit", err)
 	}
@@ -252,7 +246,7 @@ func cutValues(t *testing.T, server *sqltest.Server) {
 func unlogged(t *testing.T, server *sqltest.Server) {
 	server.Exec("GRANT BINLOG ADMIN ON *.* TO firn@'127.0.0.1'; SET GLOBAL init_connect = 'SET sql_log_bin = 0';")
 	defer server.Exec("SET GLOBAL init_connect = ''; REVOKE BINLOG ADMIN ON *.* FROM firn@'127.0.0.1';")
-	_, err := stores.Open(t.Context(), server.URL("create=true", "table=unlogged"))
+	err := faultOf(t, server.URL("create=true", "table=unlogged"))
 	if !errors.Is(err, grant.ErrUnfit) || !strings.Contains(err.Error(), "sql_log_bin") {
 		t.Errorf("%v, want ErrUnfit for sql_log_bin", err)
 	}
