@@ -78,6 +78,20 @@ func TestMeter(t *testing.T) {
 	})
 }
 
+// changing returns the guard of a file with a text and some limits in it, which
+// write changes to others.
+func changing(t *testing.T, text, limits string) (guard *Guard, write func(limits string)) {
+	file, at := filepath.Join(t.TempDir(), "tokens.yaml"), time.Now()
+	put := func(limits string) {
+		must.Do(t, os.WriteFile(file, []byte("---\n"+strings.ReplaceAll(text, "LIMITS", limits)+"...\n"), 0o600))
+		at = at.Add(time.Second)
+		must.Do(t, os.Chtimes(file, at, at))
+	}
+	put(limits)
+	content := must.Get(Open(file, nil))(t)
+	return NewGuard(content.Get, nil), func(limits string) { put(limits); must.Get(content.Reload())(t) }
+}
+
 // TestQuotaOfEntry: what an entry may take, with the limits of its role, by
 // either of its tokens, and after the file has changed.
 func TestQuotaOfEntry(t *testing.T) {
@@ -85,18 +99,9 @@ func TestQuotaOfEntry(t *testing.T) {
 		first, firstHash := NewToken()
 		second, secondHash := NewToken()
 		other, otherHash := NewToken()
-		file := filepath.Join(t.TempDir(), "tokens.yaml")
-		at := time.Now()
-		write := func(limits string) {
-			must.Do(t, os.WriteFile(file, []byte("---\nroles:\n  generate: {max: 50, rate: 7}\ntokens:\n"+
-				"- {name: a, role: generate, sha256: ["+firstHash+", "+secondHash+"]"+limits+"}\n"+
-				"- {name: b, role: admin, sha256: "+otherHash+"}\n...\n"), 0o600))
-			at = at.Add(time.Second)
-			must.Do(t, os.Chtimes(file, at, at))
-		}
-		write(", rate: 10/s, burst: 40, request-rate: 3")
-		content := must.Get(Open(file, nil))(t)
-		guard := NewGuard(content.Get, nil)
+		guard, write := changing(t, "roles:\n  generate: {max: 50, rate: 7}\ntokens:\n"+
+			"- {name: a, role: generate, sha256: ["+firstHash+", "+secondHash+"]LIMITS}\n- {name: b, role: admin, sha256: "+otherHash+"}\n",
+			", rate: 10/s, burst: 40, request-rate: 3")
 		charge := func(token string, n int) (wait time.Duration, ok bool) {
 			c := &Credentials{Token: token, Given: true}
 			must.Do(t, guard.Allow(c, Take, "orders"))
@@ -123,7 +128,6 @@ func TestQuotaOfEntry(t *testing.T) {
 		time.Sleep(time.Second)
 
 		write(", rate: 20, burst: 20") // what was taken before takes its time
-		must.Get(content.Reload())(t)
 		want(second, 20, 3*time.Second, false)
 		time.Sleep(3 * time.Second)
 		want(first, 20, 0, true)
@@ -150,17 +154,8 @@ func TestLimitsOfASequencer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, hashA := NewToken()
 		b, hashB := NewToken()
-		file := filepath.Join(t.TempDir(), "tokens.yaml")
-		at := time.Now()
-		write := func(more string) {
-			must.Do(t, os.WriteFile(file, []byte("---\nsequencers:\n  orders: {rate: 10, burst: 30, max: 25}"+more+"\ntokens:\n"+
-				"- {name: orders, role: generate, rate: 20, sha256: "+hashA+"}\n- {name: b, role: generate, sha256: "+hashB+"}\n...\n"), 0o600))
-			at = at.Add(time.Second)
-			must.Do(t, os.Chtimes(file, at, at))
-		}
-		write("")
-		content := must.Get(Open(file, nil))(t)
-		guard := NewGuard(content.Get, nil)
+		guard, write := changing(t, "sequencers:\n  orders: {rate: 10, burst: 30, max: 25}LIMITS\ntokens:\n"+
+			"- {name: orders, role: generate, rate: 20, sha256: "+hashA+"}\n- {name: b, role: generate, sha256: "+hashB+"}\n", "")
 		want := func(token, sequencer string, n int, wait time.Duration, ok bool) {
 			t.Helper()
 			c := &Credentials{Token: token, Given: true}
@@ -183,7 +178,6 @@ func TestLimitsOfASequencer(t *testing.T) {
 		want(a, "invoices", 20, 0, true) // what was refused is not paid
 		want(b, "invoices", 1_000_000, 0, true)
 		write("\n  invoices: {rate: 1}")
-		must.Get(content.Reload())(t)
 		want(b, "orders", 15, time.Second, false)
 		c := &Credentials{Token: b, Given: true}
 		must.Do(t, guard.Allow(c, Take, "orders"))
@@ -194,34 +188,24 @@ func TestLimitsOfASequencer(t *testing.T) {
 
 func TestLimitFaults(t *testing.T) {
 	_, hash := NewToken()
+	faults := map[string]string{"tokens:\n- {name: a, sha256: " + hash + ", role: read, rate: 5}\n": "are for roles that take IDs"}
 	for limits, want := range map[string]string{
 		"rate: 5, burst: 4": "in 1 s to", "rate: 0.1, burst: 1G": "to 11 days", "rate: fast": `f:3: "fast" is not a number`, "burst: 5": "burst needs a rate", "rate: 0.001": "must be from 0.01", "max: 0.5": "must be from 1",
 		"rate: ~": "rate needs a value", "rate: [1]": `"" is not a number`, "rates: 5": "unknown key rates",
 	} {
-		_, err := Parse([]byte("tokens:\n- {name: a, sha256: "+hash+",\n   "+limits+", role: generate}\n"), "f")
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", limits, err, want)
-		}
+		faults["tokens:\n- {name: a, sha256: "+hash+",\n   "+limits+", role: generate}\n"] = want
 	}
-	if _, err := Parse([]byte("tokens:\n- {name: a, sha256: "+hash+", role: read, rate: 5}\n"), "f"); err == nil {
-		t.Error("an entry that takes no IDs has a limit")
-	}
-	for sequencers, want := range map[string]string{
-		`{"a*": {max: 5}}`: `sequencers limits "a*": it must be the name`, "{orders: }": "orders needs a value", "": "sequencers needs a value",
-		"{orders: {max: }}": "max needs a value", "{orders: {burst: 2}}": "burst needs a rate", "{orders: {name: a}}": "name",
+	for above, want := range map[string]string{
+		`sequencers: {"a*": {max: 5}}`: `sequencers limits "a*": it must be the name`, "sequencers: {orders: }": "orders needs a value", "sequencers: ": "sequencers needs a value",
+		"sequencers: {orders: {max: }}": "max needs a value", "sequencers: {orders: {burst: 2}}": "burst needs a rate", "sequencers: {orders: {name: a}}": "name",
+		"roles: {read: {max: 5}}": `roles limits "read"`, "roles: {root: {max: 5}}": `roles limits "root"`, "roles: {admin: }": "admin needs a value", "roles: ": "roles needs a value",
+		"roles: {admin: {max: }}": "max needs a value", "roles: {admin: {burst: 2}}": "burst needs a rate",
 	} {
-		_, err := Parse([]byte("sequencers: "+sequencers+"\ntokens:\n- {name: a, role: generate, sha256: "+hash+"}\n"), "f")
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", sequencers, err, want)
-		}
+		faults[above+"\ntokens:\n- {name: a, role: generate, sha256: "+hash+"}\n"] = want
 	}
-	for roles, want := range map[string]string{
-		"{read: {max: 5}}": `roles limits "read"`, "{root: {max: 5}}": `roles limits "root"`, "{admin: }": "admin needs a value", "": "roles needs a value",
-		"{admin: {max: }}": "max needs a value", "{admin: {burst: 2}}": "burst needs a rate",
-	} {
-		_, err := Parse([]byte("roles: "+roles+"\ntokens:\n- {name: a, role: generate, sha256: "+hash+"}\n"), "f")
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", roles, err, want)
+	for text, want := range faults {
+		if _, err := Parse([]byte(text), "f"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }

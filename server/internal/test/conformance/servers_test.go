@@ -4,9 +4,7 @@ package conformance
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -23,6 +21,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/internal/test/proc"
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/test/distinct"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -287,15 +286,11 @@ func TestRotation(t *testing.T) {
 		const first, second, wrong = "firn_first", "firn_second", "firn_wrong"
 		tokens := func(valid ...string) {
 			t.Helper()
-			text := "tokens:\n  - name: app\n    role: generate\n    sha256: ["
-			for i, token := range valid {
-				sum := sha256.Sum256([]byte(token))
-				if i > 0 {
-					text += ", "
-				}
-				text += hex.EncodeToString(sum[:])
+			var hashes []string
+			for _, token := range valid {
+				hashes = append(hashes, auth.Hash(token))
 			}
-			write("tokens.yaml", []byte(text+"]\n"))
+			write("tokens.yaml", []byte("tokens: [{name: app, role: generate, sha256: ["+strings.Join(hashes, ", ")+"]}]\n"))
 		}
 		certificate := func(a *nettest.Authority, serial int64) {
 			t.Helper()
