@@ -314,15 +314,13 @@ func testMember(t *testing.T) {
 	}
 	store := new(memstore.Store)
 	_, address := served(t, Config{Store: store, Version: "v5.4"})
-	for {
-		all := must.Get(members.List(t.Context(), store, time.Now()))(t)
-		if len(all) == 1 {
-			if m := all[0]; m.Version != "v5.4" || m.Address != address || m.TLS {
-				t.Errorf("the store has the server as %+v", m)
-			}
-			break
-		}
-		time.Sleep(time.Millisecond)
+	var all []members.Server
+	must.Await(t, func() bool {
+		all = must.Get(members.List(t.Context(), store, time.Now()))(t)
+		return len(all) == 1
+	}, "the store has the server")
+	if m := all[0]; m.Version != "v5.4" || m.Address != address || m.TLS {
+		t.Errorf("the store has the server as %+v", m)
 	}
 	_, metrics := send(t, address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	wantAll(t, "the version", map[string]string{"http": metrics, "resp": talk(t, address, "INFO\r\n")}, "v5.4")

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -89,13 +90,7 @@ func TestOutcomes(t *testing.T) {
 		c.Sequencers.Layout, c.Sequencers.Window = firn.Default(), time.Minute
 		s, address := served(t, c)
 		f(t, address)
-		counted := ""
-		for deadline := time.Now().Add(20 * time.Second); counted != want; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("counted %s, want %s", counted, want)
-			}
-			counted = outcomes(s)
-		}
+		wantOutcomes(t, s, want)
 	}
 	next := func(ctx context.Context, t *testing.T, address, name string) error {
 		conn := nettest.DialGRPC(t, address)
@@ -209,43 +204,38 @@ func TestStoreFailuresAreFailures(t *testing.T) {
 				})
 			}
 			conn := nettest.DialGRPC(t, address)
-			admin := firnv1.NewSequencersClient(conn)
-			for name, call := range map[string]func() error{
-				"Next": func() error {
-					_, err := firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"})
-					return err
-				},
-				"List":    func() error { _, err := admin.List(t.Context(), &firnv1.ListRequest{}); return err },
-				"Get":     func() error { _, err := admin.Get(t.Context(), &firnv1.GetRequest{Name: "orders"}); return err },
-				"Create":  func() error { _, err := admin.Create(t.Context(), &firnv1.CreateRequest{Name: "orders"}); return err },
-				"Attach":  func() error { _, err := admin.Attach(t.Context(), &firnv1.AttachRequest{Name: "orders"}); return err },
-				"Detach":  func() error { _, err := admin.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"}); return err },
-				"Destroy": func() error { _, err := admin.Destroy(t.Context(), &firnv1.DestroyRequest{Name: "orders"}); return err },
+			for method, m := range map[string]proto.Message{
+				"IDs/Next": &firnv1.NextRequest{Sequencer: "orders"}, "Sequencers/List": &firnv1.ListRequest{},
+				"Sequencers/Get": &firnv1.GetRequest{Name: "orders"}, "Sequencers/Create": &firnv1.CreateRequest{Name: "orders"},
+				"Sequencers/Attach": &firnv1.AttachRequest{Name: "orders"}, "Sequencers/Detach": &firnv1.DetachRequest{Name: "orders"},
+				"Sequencers/Destroy": &firnv1.DestroyRequest{Name: "orders"},
 			} {
 				calls.Go(func() {
-					if err := call(); status.Code(err) != codes.Unavailable {
-						t.Errorf("%s: %v", name, err)
+					if err := conn.Invoke(t.Context(), "/firn.v1."+method, m, new(emptypb.Empty)); status.Code(err) != codes.Unavailable {
+						t.Errorf("%s: %v", method, err)
 					}
 				})
 			}
 			for _, command := range []string{"NEXT orders", "INCR orders", "INSPECT 1 SEQUENCER orders"} {
 				calls.Go(func() {
-					conn := nettest.Dial(t, address)
-					fmt.Fprint(conn, command+"\r\n")
-					if answer, err := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(answer, "-UNAVAILABLE ") {
-						t.Errorf("%s: %q %v", command, answer, err)
+					if answer := talk(t, address, command+"\r\n"); !strings.HasPrefix(answer, "-UNAVAILABLE ") {
+						t.Errorf("%s: %q", command, answer)
 					}
 				})
 			}
 			calls.Wait()
-			for begin := time.Now(); ; time.Sleep(time.Millisecond) {
-				if counted := outcomes(s); counted == "grpc failed, http failed, resp failed" {
-					break
-				} else if strings.Contains(counted, "refused") || time.Since(begin) > patience {
-					t.Fatalf("counted %s", counted)
-				}
-			}
+			wantOutcomes(t, s, "grpc failed, http failed, resp failed, resp ok") // the last is QUIT
 		})
+	}
+}
+
+// wantOutcomes waits until a server has counted these outcomes.
+func wantOutcomes(t *testing.T, s *Server, want string) {
+	t.Helper()
+	for begin, counted := time.Now(), ""; counted != want; time.Sleep(time.Millisecond) {
+		if counted = outcomes(s); time.Since(begin) > 20*time.Second {
+			t.Fatalf("counted %s, want %s", counted, want)
+		}
 	}
 }
 

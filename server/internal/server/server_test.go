@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -52,11 +51,9 @@ func TestListeners(t *testing.T) {
 			t.Errorf("%v: the answer to PING is %q, %v", l.Only, answer, err)
 		}
 	}
-	resp := must.Get(http.Get("http://" + listeners[0].Addr().String() + "/metrics"))(t)
-	text, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
+	_, text := send(t, listeners[0].Addr().String(), "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	for _, want := range []string{`firn_connections{protocol="resp"} 2`, `firn_connections{protocol="http"} 1`} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("metrics do not have %s", want)
 		}
 	}
