@@ -35,17 +35,6 @@ type outageWorld struct {
 	offset  atomic.Int64 // of the server's clock
 }
 
-// copied returns a copy of the store.
-func (w *outageWorld) copied() *memstore.Store {
-	w.t.Helper()
-	next := new(memstore.Store)
-	must.Do(w.t, w.mem.List(w.t.Context(), "", func(key string, value []byte) bool {
-		ok, err := next.CAS(w.t.Context(), key, nil, slices.Clone(value))
-		return ok && err == nil
-	}))
-	return next
-}
-
 // An outage is how a row of the table in docs/runbooks.md comes about. before
 // comes before orders is used, which is skipped if that fails; then comes begin.
 type outage struct {
@@ -128,7 +117,7 @@ var outages = map[string]outage{
 	"store-unavailable":            {begin: func(w *outageWorld) { w.store.Cut.Store(true) }},
 	"store-unavailable for writes": {begin: func(w *outageWorld) { w.store.Reads.Store(true) }},
 	"store-rolled-back": {others: true, begin: func(w *outageWorld) {
-		before := w.copied()
+		before := faultstore.Copy(w.t, w.mem)
 		w.await("the window is renewed", func() (bool, string) {
 			w.get("POST", "/v1/sequencers/orders/next")
 			_, text := w.get("GET", "/metrics")

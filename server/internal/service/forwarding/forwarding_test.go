@@ -27,6 +27,7 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/distinct"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A server is a Cluster with its Peers and its HTTP.
@@ -93,11 +94,6 @@ func (s *server) kill() {
 	s.store.Cut.Store(true)
 	s.web.CloseClientConnections()
 	s.web.Close()
-}
-
-func listener(t *testing.T) net.Listener {
-	t.Helper()
-	return must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 }
 
 // take takes IDs of orders, as text.
@@ -225,7 +221,7 @@ func TestNoLoop(t *testing.T) {
 			store := new(memstore.Store)
 			holder := setup{store: store}.start(t)
 			holder.mustTake(t, 1)
-			l := listener(t)
+			l := nettest.Listen(t)
 			self := "http://" + l.Addr().String()
 			to := self
 			var through atomic.Int64
@@ -263,7 +259,7 @@ func TestReusedAddress(t *testing.T) {
 			store := new(memstore.Store)
 			a := setup{store: store}.start(t)
 			a.mustTake(t, 10)
-			copied := copyOf(t, store)
+			copied := faultstore.Copy(t, store)
 			a.kill()
 			o := setup{store: new(memstore.Store)}
 			to := ""
@@ -295,24 +291,13 @@ func TestReusedAddress(t *testing.T) {
 	}
 }
 
-// copyOf is a store with what another one has at this moment.
-func copyOf(t *testing.T, s grant.Store) grant.Store {
-	t.Helper()
-	c := new(memstore.Store)
-	must.Do(t, s.List(t.Context(), "", func(key string, value []byte) bool {
-		ok, err := c.CAS(t.Context(), key, nil, value)
-		return ok && err == nil
-	}))
-	return c
-}
-
 // TestCopiedStore: a server on a copy of a store that names a server of the
 // original takes no ID of it, and the server of the original none of the copy.
 func TestCopiedStore(t *testing.T) {
 	store := new(memstore.Store)
 	a := setup{store: store}.start(t)
 	a.mustTake(t, 10)
-	copied := copyOf(t, store)
+	copied := faultstore.Copy(t, store)
 	late := setup{store: copied, to: []string{a.url}}.start(t)
 	late.mustTake(t, 10) // in a window that both stores have
 	must.Do(t, a.Close(t.Context()))
@@ -399,7 +384,7 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 	store := new(memstore.Store)
 	a := setup{store: store}.start(t)
 	a.mustTake(t, 10)
-	silent, gone := listener(t), listener(t)
+	silent, gone := nettest.Listen(t), nettest.Listen(t)
 	defer silent.Close()
 	gone.Close()
 	b := setup{store: store, to: []string{"http://" + silent.Addr().String(), "http://" + gone.Addr().String(), a.url}}.start(t)
