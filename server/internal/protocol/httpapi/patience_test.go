@@ -25,7 +25,7 @@ type world struct {
 	c     *service.StoreBackend
 	h     *Handler
 
-	refuses atomic.Bool // writes of orders fail
+	hangs, refuses atomic.Bool // all writes hang, or those of orders fail
 }
 
 // inWorld runs a test with a StoreBackend that has served IDs of the sequencer
@@ -34,8 +34,13 @@ func inWorld(t *testing.T, run func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
 		w := &world{t: t, store: &faultstore.Store{Store: new(memstore.Store), Err: errDown}}
-		w.store.Fault = func(_ context.Context, r faultstore.Request) error {
-			if r.Kind == grant.RequestCAS && w.refuses.Load() && strings.HasPrefix(r.Key, "v1/orders/") {
+		w.store.Fault = func(ctx context.Context, r faultstore.Request) error {
+			switch {
+			case r.Kind != grant.RequestCAS:
+			case w.hangs.Load():
+				<-ctx.Done()
+				return ctx.Err()
+			case w.refuses.Load() && strings.HasPrefix(r.Key, "v1/orders/"):
 				return errDown
 			}
 			return r.Do()
@@ -45,6 +50,7 @@ func inWorld(t *testing.T, run func(w *world)) {
 		w.h = NewHandler(Config{Front: service.Front{Backend: w.c}})
 		w.want("first", 200, 0)
 		run(w)
+		w.hangs.Store(false)
 		w.refuses.Store(false)
 		must.Do(t, w.c.Close(t.Context()))
 		synctest.Wait()
@@ -109,6 +115,27 @@ func TestSilentStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStoreOfReads: a store that answers reads but takes no writes, such as a
+// database without its standby, is useless for IDs but can still be shown.
+func TestStoreOfReads(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.hangs.Store(true)
+		for end := time.Now().Add(31 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
+			do(w.h, "POST", "/v1/sequencers/orders/next")
+		}
+		for range 30 {
+			w.want("without writes", 503, 0)
+			w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
+			w.wantFor("whether it is ready", "GET", "/readyz", 503, 0)
+			time.Sleep(time.Second)
+		}
+		w.hangs.Store(false)
+		time.Sleep(10 * time.Second)
+		w.wantFor("whether it is ready, with writes", "GET", "/readyz", 200, 0)
+		w.want("with writes", 200, service.DefaultRequestTimeout)
+	})
 }
 
 // TestOneKeyFails: a store that takes no writes of one sequencer, whose row is
