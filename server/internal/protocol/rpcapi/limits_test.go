@@ -11,8 +11,12 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -41,6 +45,21 @@ func TestShutdownWaits(t *testing.T) {
 	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || running.Load() != 0 {
 		t.Errorf("%v, and %d calls run", err, running.Load())
 	}
+}
+
+// TestAdminLimit: a Detach that has to wait for another process ends at the
+// limit, also for clients that set no deadline, and says how far it is.
+func TestAdminLimit(t *testing.T) {
+	cut := &faultstore.Store{Store: new(memstore.Store)}
+	backend := servicetest.NewStoreBackend(t, cut.Store, service.StoreBackendConfig{})
+	q := firnv1.NewSequencersClient(serve(t, Config{Front: service.Front{Backend: backend, RequestTimeout: 50 * time.Millisecond}}))
+	held := must.Get(sequencer.Open(t.Context(), cut, "orders", &sequencer.Options{Layout: firn.Default()}))(t)
+	cut.Cut.Store(true) // it does not see what follows
+	if r, err := q.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"}); err != nil || r.GetSequencer().GetState() != "detaching" {
+		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
+	}
+	cut.Cut.Store(false)
+	must.Do(t, held.Close(t.Context()))
 }
 
 // A switchedBackend is ready when ready is set.
