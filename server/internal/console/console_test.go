@@ -22,7 +22,6 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/operate/members"
@@ -44,7 +43,7 @@ func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *serv
 // worldOn is a world on a store.
 func worldOn(t *testing.T, store grant.Store, change func(*Config)) (http.Handler, *Console, *service.StoreBackend) {
 	t.Helper()
-	cluster := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{Options: sequencer.Options{Layout: firn.Default()}})
+	cluster := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{})
 	c := Config{Front: service.Front{Backend: cluster}, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
 		cluster.Usage(func(name string, q *service.Usage) {
@@ -75,7 +74,8 @@ func ask(h http.Handler, method, path string, form url.Values, headers ...string
 	if !slices.ContainsFunc(headers, func(header string) bool { return strings.HasPrefix(header, "Accept: ") }) {
 		headers = append(headers, "Accept: text/html")
 	}
-	return nettest.Ask(h, method, path, form.Encode(), append(headers, "Content-Type: application/x-www-form-urlencoded")...)
+	headers = append(headers, "Content-Type: application/x-www-form-urlencoded")
+	return nettest.Ask(h, method, path, form.Encode(), headers...)
 }
 
 // paths are all pages of a fleet with one sequencer.
@@ -463,7 +463,7 @@ func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
 		store := &faultstore.Store{Store: new(memstore.Store)}
-		cluster := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{Options: sequencer.Options{Layout: firn.Default()}})
+		cluster := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{})
 		k := New(Config{Front: service.Front{Backend: cluster}})
 		defer k.Close()
 		store.Hangs.Store(true)

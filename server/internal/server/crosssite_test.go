@@ -35,7 +35,7 @@ var browserRequests = []browserRequest{
 	{"POST", "/v1/sequencers/NAME/detach", []string{fromEvil}, "", false},
 	{"POST", "/create", []string{fromEvil, "Accept: text/html", "Content-Type: application/x-www-form-urlencoded"}, "name=NAME&layout=default", false},
 	{"POST", "/sequencers/NAME/detach", []string{fromEvil, "Accept: text/html", "Content-Type: application/x-www-form-urlencoded"}, "name=NAME", false},
-	{"POST", "/sign-in", []string{fromEvil, "Accept: text/html", "Content-Type: application/x-www-form-urlencoded"}, "token=NAME", false},
+	{"POST", "/sign-in", []string{fromEvil, "Accept: text/html"}, "", false},
 	{"POST", "/sign-out", []string{"Origin: null", "Accept: text/html"}, "", false},
 	{"POST", "/make", []string{fromEvil, "Accept: text/html", "Content-Type: application/x-www-form-urlencoded"}, "name=NAME", false},
 	{"POST", "/v1/sequencers/NAME/next", []string{fromEvil, "Content-Type: text/plain"}, "NEXT NAME\r\nINCR NAME\r\n", false},

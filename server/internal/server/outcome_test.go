@@ -205,13 +205,17 @@ func TestStoreFailuresAreFailures(t *testing.T) {
 			}
 			conn := nettest.DialGRPC(t, address)
 			for method, m := range map[string]proto.Message{
-				"IDs/Next": &firnv1.NextRequest{Sequencer: "orders"}, "Sequencers/List": &firnv1.ListRequest{},
-				"Sequencers/Get": &firnv1.GetRequest{Name: "orders"}, "Sequencers/Create": &firnv1.CreateRequest{Name: "orders"},
-				"Sequencers/Attach": &firnv1.AttachRequest{Name: "orders"}, "Sequencers/Detach": &firnv1.DetachRequest{Name: "orders"},
+				"IDs/Next":           &firnv1.NextRequest{Sequencer: "orders"},
+				"Sequencers/List":    &firnv1.ListRequest{},
+				"Sequencers/Get":     &firnv1.GetRequest{Name: "orders"},
+				"Sequencers/Create":  &firnv1.CreateRequest{Name: "orders"},
+				"Sequencers/Attach":  &firnv1.AttachRequest{Name: "orders"},
+				"Sequencers/Detach":  &firnv1.DetachRequest{Name: "orders"},
 				"Sequencers/Destroy": &firnv1.DestroyRequest{Name: "orders"},
 			} {
 				calls.Go(func() {
-					if err := conn.Invoke(t.Context(), "/firn.v1."+method, m, new(emptypb.Empty)); status.Code(err) != codes.Unavailable {
+					err := conn.Invoke(t.Context(), "/firn.v1."+method, m, new(emptypb.Empty))
+					if status.Code(err) != codes.Unavailable {
 						t.Errorf("%s: %v", method, err)
 					}
 				})

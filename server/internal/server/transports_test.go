@@ -33,7 +33,8 @@ type fickle struct {
 
 func newFickle(t *testing.T, layout string) *fickle {
 	t.Helper()
-	static := must.Get(service.NewStaticBackend(service.StaticBackendConfig{Layout: firn.MustParseLayout(layout), Node: 1, Options: &firn.Options{MaxAhead: time.Second}}))(t)
+	c := service.StaticBackendConfig{Layout: firn.MustParseLayout(layout), Node: 1, Options: &firn.Options{MaxAhead: time.Second}}
+	static := must.Get(service.NewStaticBackend(c))(t)
 	f := new(fickle)
 	f.Backend = servicetest.Backend(func(ctx context.Context, name string) (*service.Sequencer, error) {
 		if err := f.err.Load(); err != nil {

@@ -141,7 +141,8 @@ func (a *creators) Allow(c *auth.Credentials, do auth.Action, _ string) error {
 func TestRateLimitsOfTenants(t *testing.T) {
 	a, hashA := auth.NewToken()
 	b, hashB := auth.NewToken()
-	set := must.Get(auth.Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hashA+"}\n- {name: b, role: generate, sha256: "+hashB+"}\n"), "f"))(t)
+	set := must.Get(auth.Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hashA+"}\n"+
+		"- {name: b, role: generate, sha256: "+hashB+"}\n"), "f"))(t)
 	guard := auth.NewGuard(func() *auth.Set { return set }, nil)
 	store := new(memstore.Store)
 	for i := range 3 {

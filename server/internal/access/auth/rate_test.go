@@ -100,8 +100,8 @@ func TestQuotaOfEntry(t *testing.T) {
 		second, secondHash := NewToken()
 		other, otherHash := NewToken()
 		guard, write := changing(t, "roles:\n  generate: {max: 50, rate: 7}\ntokens:\n"+
-			"- {name: a, role: generate, sha256: ["+firstHash+", "+secondHash+"]LIMITS}\n- {name: b, role: admin, sha256: "+otherHash+"}\n",
-			", rate: 10/s, burst: 40, request-rate: 3")
+			"- {name: a, role: generate, sha256: ["+firstHash+", "+secondHash+"]LIMITS}\n"+
+			"- {name: b, role: admin, sha256: "+otherHash+"}\n", ", rate: 10/s, burst: 40, request-rate: 3")
 		charge := func(token string, n int) (wait time.Duration, ok bool) {
 			c := &Credentials{Token: token, Given: true}
 			must.Do(t, guard.Allow(c, Take, "orders"))
@@ -155,7 +155,8 @@ func TestLimitsOfASequencer(t *testing.T) {
 		a, hashA := NewToken()
 		b, hashB := NewToken()
 		guard, write := changing(t, "sequencers:\n  orders: {rate: 10, burst: 30, max: 25}LIMITS\ntokens:\n"+
-			"- {name: orders, role: generate, rate: 20, sha256: "+hashA+"}\n- {name: b, role: generate, sha256: "+hashB+"}\n", "")
+			"- {name: orders, role: generate, rate: 20, sha256: "+hashA+"}\n"+
+			"- {name: b, role: generate, sha256: "+hashB+"}\n", "")
 		want := func(token, sequencer string, n int, wait time.Duration, ok bool) {
 			t.Helper()
 			c := &Credentials{Token: token, Given: true}
@@ -188,7 +189,9 @@ func TestLimitsOfASequencer(t *testing.T) {
 
 func TestLimitFaults(t *testing.T) {
 	_, hash := NewToken()
-	faults := map[string]string{"tokens:\n- {name: a, sha256: " + hash + ", role: read, rate: 5}\n": "are for roles that take IDs"}
+	faults := map[string]string{
+		"tokens:\n- {name: a, sha256: " + hash + ", role: read, rate: 5}\n": "are for roles that take IDs",
+	}
 	for limits, want := range map[string]string{
 		"rate: 5, burst: 4": "in 1 s to", "rate: 0.1, burst: 1G": "to 11 days", "rate: fast": `f:3: "fast" is not a number`, "burst: 5": "burst needs a rate", "rate: 0.001": "must be from 0.01", "max: 0.5": "must be from 1",
 		"rate: ~": "rate needs a value", "rate: [1]": `"" is not a number`, "rates: 5": "unknown key rates",
@@ -196,9 +199,11 @@ func TestLimitFaults(t *testing.T) {
 		faults["tokens:\n- {name: a, sha256: "+hash+",\n   "+limits+", role: generate}\n"] = want
 	}
 	for above, want := range map[string]string{
-		`sequencers: {"a*": {max: 5}}`: `sequencers limits "a*": it must be the name`, "sequencers: {orders: }": "orders needs a value", "sequencers: ": "sequencers needs a value",
-		"sequencers: {orders: {max: }}": "max needs a value", "sequencers: {orders: {burst: 2}}": "burst needs a rate", "sequencers: {orders: {name: a}}": "name",
-		"roles: {read: {max: 5}}": `roles limits "read"`, "roles: {root: {max: 5}}": `roles limits "root"`, "roles: {admin: }": "admin needs a value", "roles: ": "roles needs a value",
+		`sequencers: {"a*": {max: 5}}`: `sequencers limits "a*": it must be the name`, "sequencers: ": "sequencers needs a value",
+		"sequencers: {orders: }": "orders needs a value", "sequencers: {orders: {name: a}}": "name",
+		"sequencers: {orders: {max: }}": "max needs a value", "sequencers: {orders: {burst: 2}}": "burst needs a rate",
+		"roles: {read: {max: 5}}": `roles limits "read"`, "roles: {root: {max: 5}}": `roles limits "root"`,
+		"roles: {admin: }": "admin needs a value", "roles: ": "roles needs a value",
 		"roles: {admin: {max: }}": "max needs a value", "roles: {admin: {burst: 2}}": "burst needs a rate",
 	} {
 		faults[above+"\ntokens:\n- {name: a, role: generate, sha256: "+hash+"}\n"] = want

@@ -20,7 +20,6 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/operate/members"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
@@ -211,7 +210,7 @@ func TestAddress(t *testing.T) {
 func TestForwards(t *testing.T) {
 	store := new(memstore.Store)
 	must.Get(grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), nil))(t)
-	cluster := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{Options: sequencer.Options{Layout: firn.Default()}})
+	cluster := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{})
 	handler := httpapi.NewHandler(httpapi.Config{Front: service.Front{Backend: cluster}, Owner: cluster.Owner})
 	for words, answer := range map[string]http.HandlerFunc{
 		"gives IDs of this store": handler.ServeHTTP,

@@ -186,10 +186,11 @@ func TestSequencers(t *testing.T) {
 	wantCode(t, "Get", err, codes.NotFound, "no-sequencer")
 	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "-"})
 	wantField(t, "name", err, "bad-name")
-	as := &firnv1.CreateRequest{Name: "orders", Layout: "hazelcast", Prefix: "order", Window: durationpb.New(45 * time.Second)}
+	const window = 45 * time.Second
+	as := &firnv1.CreateRequest{Name: "orders", Layout: "hazelcast", Prefix: "order", Window: durationpb.New(window)}
 	for range 2 {
 		r := must.Get(q.Create(ctx, as))(t).GetSequencer()
-		if r.State != "attached" || r.Layout != "hazelcast" || r.Prefix != "order" || r.Window.AsDuration() != 45*time.Second {
+		if r.State != "attached" || r.Layout != "hazelcast" || r.Prefix != "order" || r.Window.AsDuration() != window {
 			t.Errorf("%v was created, want %v", r, as)
 		}
 	}
