@@ -74,81 +74,6 @@ func exactly(l firn.Layout) firn.Layout {
 	return firn.MustParseLayout(text + ",even=0")
 }
 
-// pickedLayout returns a preset, or a random layout, by its number, and a
-// source of random numbers.
-func pickedLayout(t *testing.T, pick uint64) (firn.Layout, *rand.Rand) {
-	r, presets := rand.New(rand.NewPCG(pick, 0)), presetLayouts()
-	if pick < uint64(len(presets)) {
-		return presets[pick], r
-	}
-	return randomLayout(t, r, false), r
-}
-
-func FuzzComposeDecompose(f *testing.F) {
-	for i := range uint64(len(presetLayouts())) {
-		f.Add(i, uint64(1)<<41, uint64(3), uint64(5), uint64(0), ^uint64(0))
-	}
-	f.Add(uint64(12345), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), uint64(0))
-	f.Fuzz(func(t *testing.T, pick, tick, node, seq, hi, lo uint64) {
-		l, r := pickedLayout(t, pick)
-		m := modelOf(t, l)
-		checkCompose(t, m, tick&m.most("time"), node&m.most("node"), seq&m.most("seq"), r)
-		// In the other direction: any bits are either rejected or parsed to
-		// parts that make the same ID again, except for random bits.
-		if l.ReadOnly() {
-			return
-		}
-		id := wideID{hi, lo}
-		if m.bits == 64 {
-			id.hi = 0
-		}
-		none := wideOfBig(m.place(0, 0, 0, m.randomBits()))
-		fixed := wideOfBig(m.fixedBits())
-		valid := wideID{id.hi & fixed.hi, id.lo & fixed.lo} == wideID{none.hi & fixed.hi, none.lo & fixed.lo}
-		var p firn.Parts
-		var err error
-		if m.bits == 64 {
-			p, err = l.Decompose(id.id())
-		} else {
-			p, err = l.Decompose128(id.id128())
-		}
-		if valid != (err == nil) {
-			t.Fatalf("Decompose(%v) of %s = %+v, %v, want an ID: %v", id, l, p, err, valid)
-		}
-		if err != nil {
-			return
-		}
-		random := wideOfBig(m.randomBits())
-		want := wideID{id.hi &^ random.hi, id.lo &^ random.lo}
-		if got, err := composeAny(l, p); err != nil || got != want {
-			t.Errorf("Compose(Decompose(%v)) of %s = %v, %v, want %v", id, l, got, err, want)
-		}
-	})
-}
-
-func FuzzRange(f *testing.F) {
-	for i := range uint64(len(presetLayouts())) {
-		f.Add(i, int64(1767225600), int64(0), int64(86400), int64(1))
-	}
-	f.Add(uint64(999), int64(-5), int64(999999999), int64(0), int64(1))
-	f.Fuzz(func(t *testing.T, pick uint64, sec, nsec, length, rest int64) {
-		l, _ := pickedLayout(t, pick)
-		if l.ReadOnly() {
-			return
-		}
-		m := modelOf(t, l)
-		// A Time can hold more, but its own methods go wrong near the ends.
-		const most = 1 << 58
-		from := time.Unix(sec%most, nsec)
-		to := time.Unix(sec%most+length%most, nsec+rest)
-		checkRange(t, m, from, to)
-		middle := from.Add(to.Sub(from) / 2) // no later than to, because Sub saturates
-		if from.Before(to) {
-			checkNeighbours(t, m, from, middle, to)
-		}
-	})
-}
-
 // scriptLayouts are the layouts for runScript: few IDs per tick, short times,
 // and all kinds of order.
 var scriptLayouts = []string{
@@ -244,10 +169,15 @@ func runScript(t *testing.T, l firn.Layout, script []byte) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // a call that would wait fails instead
 	seen := make(map[wideID]bool)
-	var last uint64 // the end of the greatest slot so far
+	var last uint64     // the end of the greatest slot so far
+	var greatest wideID // if later IDs are greater
 	random := wideOfBig(m.randomBits())
 	take := func(what string, id wideID) {
 		p := decompose(t, l, id)
+		if l.Ordered() && !greatest.less(id) {
+			t.Fatalf("%s of %s, which is Ordered, made %v after %v", what, l, id, greatest)
+		}
+		greatest = id
 		id = wideID{id.hi &^ random.hi, id.lo &^ random.lo}
 		slot := s.slotOf(t, id)
 		if id == (wideID{}) || seen[id] || slot < last {
@@ -392,7 +322,7 @@ func runScript(t *testing.T, l firn.Layout, script []byte) {
 			first = firn.Grant{Node: node, From: until}
 			s = newSlotModel(m, first, o)
 			g = mustAny(t, l, first, &o)
-			last = 0
+			last, greatest = 0, wideID{}
 		case 13:
 			got, lead := g.Stats(), time.Duration(0)
 			if s.reached() > 0 {

@@ -25,16 +25,6 @@ func someLayouts(t *testing.T, r *rand.Rand, n int) []firn.Layout {
 	return layouts
 }
 
-func TestLayoutTextLaw(t *testing.T) {
-	r := seeded(t)
-	for _, l := range someLayouts(t, r, 2000) {
-		checkLayoutText(t, l)
-		if t.Failed() {
-			return // one layout is enough
-		}
-	}
-}
-
 // TestWithEpochLaw: a layout with another epoch has that epoch, and still
 // matches its text. An epoch that no text can express gives an invalid layout,
 // never a different one.
@@ -99,6 +89,7 @@ func checkLayoutText(t *testing.T, l firn.Layout) {
 func TestComposeLaw(t *testing.T) {
 	r := seeded(t)
 	for _, l := range someLayouts(t, r, 600) {
+		checkLayoutText(t, l)
 		m := modelOf(t, l)
 		checkOrdered(t, m)
 		for range 20 {
@@ -113,42 +104,11 @@ func TestComposeLaw(t *testing.T) {
 }
 
 // checkOrdered: Ordered reports whether the time is on top. If random bits lie
-// above the sequence, TestOrderedMeansIncreasing decides.
+// above the sequence, TestGeneratorLaw decides.
 func checkOrdered(t *testing.T, m *bitModel) {
 	t.Helper()
 	if got, want := m.layout.Ordered(), m.timeOnTop(); got != want && (got || !m.chanceAboveSeq()) {
 		t.Errorf("Ordered() of %s = %v, want %v", m.layout, got, want)
-	}
-}
-
-// TestOrderedMeansIncreasing: if a layout is Ordered, the IDs of a generator
-// strictly increase, even within a tick.
-func TestOrderedMeansIncreasing(t *testing.T) {
-	r := seeded(t)
-	layouts := presetLayouts()
-	layouts = append(layouts, firn.MustParseLayout("bits=time:40.rand:10.seq:4.node:10"))
-	for range 500 {
-		layouts = append(layouts, randomLayout(t, r, true))
-	}
-	for _, l := range layouts {
-		if l.ReadOnly() || !l.Ordered() {
-			continue
-		}
-		m := modelOf(t, l)
-		at := m.timeOf(1 + r.Uint64N(min(m.most("time"), 1<<20)))
-		g := mustAny(t, l, firn.Grant{Node: randomValue(r, m.most("node")), From: l.Epoch()}, &firn.Options{Now: func() time.Time { return at }})
-		var ids []wideID
-		for range min(m.most("seq")+1, 50) {
-			id, err := g.tryNext()
-			if err != nil {
-				t.Fatalf("TryNext of %s at %v: %v", l, at, err)
-			}
-			ids = append(ids, id)
-		}
-		if !slices.IsSortedFunc(ids, wideID.compare) {
-			t.Errorf("%s is Ordered, but the IDs of a generator do not increase: %v", l, ids)
-			return
-		}
 	}
 }
 
@@ -187,30 +147,19 @@ func checkCompose(t *testing.T, m *bitModel, tick, node, seq uint64, r *rand.Ran
 		}
 		spoilt = wideOfBig(new(big.Int).Xor(full, new(big.Int).Lsh(big.NewInt(1), uint(bit))))
 	}
-	if m.bits == 64 {
-		if got, err := l.Compose(within); err != nil || wideOf(got) != none {
-			t.Errorf("Compose(%+v) of %s = %#x, %v, want %v", within, l, uint64(got), err, none)
-		}
-		got, err := l.Decompose(id.id())
-		same("Decompose", got, err)
-		if got, err := l.Decompose(spoilt.id()); spoilt != id && err == nil {
-			t.Errorf("Decompose(%v) of %s = %+v, want an error: a fixed bit of %v is turned over", spoilt, l, got, id)
-		}
-		if _, err := l.Compose128(parts); err == nil {
-			t.Errorf("Compose128 of %s, which has 64 bits: no error", l)
-		}
-		return
+	if got, err := composeAny(l, within); err != nil || got != none {
+		t.Errorf("Compose(%+v) of %s = %v, %v, want %v", within, l, got, err, none)
 	}
-	if got, err := l.Compose128(within); err != nil || wideOf128(got) != none {
-		t.Errorf("Compose128(%+v) of %s = %x, %v, want %v", within, l, got[:], err, none)
+	got, err = decomposeAny(l, id)
+	same("Decompose", got, err)
+	if got, err := decomposeAny(l, spoilt); spoilt != id && err == nil {
+		t.Errorf("Decompose(%v) of %s = %+v, want an error: a fixed bit of %v is turned over", spoilt, l, got, id)
 	}
-	got, err = l.Decompose128(id.id128())
-	same("Decompose128", got, err)
-	if got, err := l.Decompose128(spoilt.id128()); spoilt != id && err == nil {
-		t.Errorf("Decompose128(%v) of %s = %+v, want an error: a fixed bit of %v is turned over", spoilt, l, got, id)
+	if _, err = l.Compose(parts); m.bits == 64 {
+		_, err = l.Compose128(parts)
 	}
-	if _, err := l.Compose(parts); err == nil {
-		t.Errorf("Compose of %s, which has 128 bits: no error", l)
+	if err == nil {
+		t.Errorf("Compose of %s for IDs of the other size: no error", l)
 	}
 }
 
@@ -285,9 +234,11 @@ func TestRangeLaw(t *testing.T) {
 			// Half of the ends lie within a tick, some outside the layout.
 			end := func() time.Time {
 				at := m.timeOf(randomValue(r, most))
-				switch r.IntN(4) {
+				switch r.IntN(5) {
 				case 0:
 					return at
+				case 4: // a Time can hold more, but its own methods go wrong near the ends
+					return time.Unix(r.Int64N(1<<59)-1<<58, r.Int64N(1e9))
 				case 1:
 					return at.Add(time.Duration(r.Int64N(int64(l.Unit()))))
 				case 2:
@@ -295,12 +246,9 @@ func TestRangeLaw(t *testing.T) {
 				}
 				return at.Add(l.Unit() * time.Duration(r.Int64N(9)-4))
 			}
-			a, b, c := end(), end(), end()
+			a, b := end(), end()
 			checkRange(t, m, a, b)
 			checkRange(t, m, b, a)
-			ends := []time.Time{a, b, c}
-			slices.SortFunc(ends, time.Time.Compare)
-			checkNeighbours(t, m, ends[0], ends[1], ends[2])
 			if t.Failed() {
 				return
 			}
@@ -331,7 +279,7 @@ func checkRange(t *testing.T, m *bitModel, from, to time.Time) {
 		last.Set(most)
 	}
 	if m.chanceAboveSeq() && err != nil {
-		return // TestOrderedMeansIncreasing decides whether such a layout is Ordered
+		return // TestGeneratorLaw decides whether such a layout is Ordered
 	}
 	if !m.timeOnTop() || !from.Before(to) || first.Cmp(last) > 0 {
 		if err == nil {
@@ -343,48 +291,6 @@ func checkRange(t *testing.T, m *bitModel, from, to time.Time) {
 	wantHi := wideOfBig(m.place(last.Uint64(), m.most("node"), m.most("seq"), m.randomBits()))
 	if err != nil || lo != wantLo || hi != wantHi {
 		t.Errorf("Range(%v, %v) of %s = %v, %v, %v, want %v, %v", from, to, l, lo, hi, err, wantLo, wantHi)
-		return
-	}
-	// The ends themselves are inside, by their time, and the values just beyond
-	// them are not.
-	for _, id := range []wideID{lo, hi} {
-		if at := decompose(t, l, id).Time; at.Before(from) || !at.Before(to) {
-			t.Errorf("Range(%v, %v) of %s gives %v, whose time is %v", from, to, l, id, at)
-		}
-	}
-	if first.Sign() > 0 {
-		before := wideOfBig(m.place(first.Uint64()-1, m.most("node"), m.most("seq"), m.randomBits()))
-		if at := decompose(t, l, before).Time; !before.less(lo) || !at.Before(from) {
-			t.Errorf("Range(%v, %v) of %s begins at %v; %v of %v is outside", from, to, l, lo, before, at)
-		}
-	}
-	if last.Uint64() < m.most("time") {
-		after := wideOfBig(m.place(last.Uint64()+1, 0, 0, new(big.Int)))
-		if at := decompose(t, l, after).Time; !hi.less(after) || at.Before(to) {
-			t.Errorf("Range(%v, %v) of %s ends at %v; %v of %v is outside", from, to, l, hi, after, at)
-		}
-	}
-}
-
-// checkNeighbours: [a,b) and [b,c) together are [a,c).
-func checkNeighbours(t *testing.T, m *bitModel, a, b, c time.Time) {
-	t.Helper()
-	l := m.layout
-	lo, hi, err := rangeAny(l, a, c)
-	lo1, hi1, err1 := rangeAny(l, a, b)
-	lo2, hi2, err2 := rangeAny(l, b, c)
-	if err1 == nil && err2 == nil {
-		end, begin := decompose(t, l, hi1), decompose(t, l, lo2)
-		gap := begin.Time.Sub(end.Time)
-		if err != nil || lo != lo1 || hi != hi2 || gap != l.Unit() || end.Seq != m.most("seq") || begin.Seq != 0 {
-			t.Errorf("ranges of %s do not meet: [%v,%v) is %v..%v, [%v,%v) is %v..%v, together %v..%v, %v",
-				l, a, b, lo1, hi1, b, c, lo2, hi2, lo, hi, err)
-		}
-	} else if err1 == nil && (lo != lo1 || hi != hi1) || err2 == nil && (lo != lo2 || hi != hi2) {
-		t.Errorf("ranges of %s do not meet: [%v,%v) is %v..%v, %v, [%v,%v) is %v..%v, %v, together %v..%v, %v",
-			l, a, b, lo1, hi1, err1, b, c, lo2, hi2, err2, lo, hi, err)
-	} else if err1 != nil && err2 != nil && err == nil {
-		t.Errorf("Range(%v, %v) of %s = %v..%v, but neither part has any: %v; %v", a, c, l, lo, hi, err1, err2)
 	}
 }
 
@@ -426,37 +332,6 @@ func checkRuns(t *testing.T, m *bitModel, b anyBatch) {
 	if i != len(b.ids) {
 		t.Errorf("Runs() of %s have %d IDs, want %d", m.layout, i, len(b.ids))
 	}
-}
-
-// TestBatchIsFixed: a batch yields the same IDs every time, including random
-// bits, can be read in part, and by several goroutines.
-func TestBatchIsFixed(t *testing.T) {
-	for _, text := range []string{"default", "lable", "uuidv7", "ulid", "bits=time:40.rand:10.seq:4.node:6,epoch=1767225600000"} {
-		l := firn.MustParseLayout(text)
-		g := mustAny(t, l, firn.Grant{Node: 3, From: l.Epoch()}, &firn.Options{MaxAhead: time.Hour})
-		read := must.Get(readerOf(g))(t)
-		want := read()
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				if got := read(); !slices.Equal(got, want) {
-					t.Errorf("All() of a batch of %s yields %v, then %v", l, want, got)
-				}
-			})
-		}
-		wg.Wait()
-	}
-}
-
-// readerOf reserves a batch of a generator, and returns a function that reads
-// it.
-func readerOf(g anyGenerator) (func() []wideID, error) {
-	if g, ok := g.(gen[firn.ID]); ok {
-		b, _, err := g.Reserve(100)
-		return func() []wideID { return batchOf(b).ids }, err
-	}
-	b, _, err := g.(gen[firn.ID128]).Reserve(100)
-	return func() []wideID { return batchOf(b).ids }, err
 }
 
 // TestRandomBits: the random bits of IDs vary, all of them, however the IDs are

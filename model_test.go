@@ -445,16 +445,18 @@ func (g gen[I]) tryNextBatch(n int) (anyBatch, error) {
 	return batchOf(b), err
 }
 
-// decompose decomposes an ID of either size.
+// decomposeAny decomposes an ID of either size.
+func decomposeAny(l firn.Layout, w wideID) (firn.Parts, error) {
+	if l.Bits() == 128 {
+		return l.Decompose128(w.id128())
+	}
+	return l.Decompose(w.id())
+}
+
+// decompose decomposes an ID of a generator.
 func decompose(t testing.TB, l firn.Layout, w wideID) firn.Parts {
 	t.Helper()
-	var p firn.Parts
-	var err error
-	if l.Bits() == 128 {
-		p, err = l.Decompose128(w.id128())
-	} else {
-		p, err = l.Decompose(w.id())
-	}
+	p, err := decomposeAny(l, w)
 	if err != nil {
 		t.Fatalf("Decompose(%v) of %s: %v", w, l, err)
 	}
