@@ -98,14 +98,11 @@ func TestEvenLowBitsFit(t *testing.T) {
 	ahead, _ := newAtNoon(t, "default", Options{MaxAhead: time.Second})
 	first := must.Get(ahead.TryNext())(t)
 	for i := range ID(100_000) {
-		if id, err := ahead.TryNext(); err != nil || ahead.layout.slotOf(id) != ahead.layout.slotOf(first)+uint64(i)+1 {
+		if id, err := ahead.TryNext(); err != nil || ahead.slotOf(t, id) != ahead.slotOf(t, first)+uint64(i)+1 {
 			t.Fatalf("ID %d under load: %v, %v", i, id, err)
 		}
 	}
 }
-
-// slotOf returns the slot of an ID of the layout default.
-func (l *Layout) slotOf(id ID) uint64 { return uint64(id)>>22<<12 | uint64(id)&4095 }
 
 // The first ID of a static node ID is even too: a command makes one and ends.
 func TestEvenLowBitsStatic(t *testing.T) {

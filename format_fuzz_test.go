@@ -90,16 +90,6 @@ func encFuzzCheckError(t *testing.T, err error, what, text string) {
 	}
 }
 
-func FuzzParseID(f *testing.F) {
-	for _, s := range encFuzzIDTexts {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		encFuzzParse(t, encKind64, s)
-		encFuzzParse(t, encKind128, s)
-	})
-}
-
 // encFuzzFormats returns every Format, computed once.
 var encFuzzFormats = sync.OnceValue(encFormats)
 
@@ -109,20 +99,29 @@ func encFuzzFormat(n uint16) firn.Format {
 	return all[int(n)%len(all)]
 }
 
-// Append writes what Parse has read, except for leading zeros and the case of
-// letters; and Parse agrees with math/big.
-func FuzzFormatParse(f *testing.F) {
+// FuzzID reads bytes as an ID in every way: as text, in one of all formats, in
+// JSON and from a database.
+func FuzzID(f *testing.F) {
 	for i, s := range encFuzzIDTexts {
+		quoted := must.Get(json.Marshal(s))(f)
+		f.Add(uint16(0), quoted, int64(i))
 		for j := range encFuzzFormats() {
 			if i%7 == j%7 {
-				f.Add(uint16(j), s)
+				f.Add(uint16(j), []byte(s), int64(-i))
 			}
 		}
 	}
-	f.Fuzz(func(t *testing.T, n uint16, s string) {
+	for _, s := range []string{
+		`"\u0031"`, `"\u00310"`, `"\ud83d\ude00"`, `"\n1"`, `"1\/"`, `"\\"`, `""`, `"`, `"\"`, `true`, `{}`, `[]`,
+		`-0`, `1E3`, `0.0`, `01`, `[1]`, `{"id":1}`, `"1`, `1"`, `"\"1\""`, `"\u00310`, `"\u"`, `nul`, `nullnull`, `NaN`,
+	} {
+		f.Add(uint16(0), []byte(s), int64(0))
+	}
+	f.Fuzz(func(t *testing.T, n uint16, data []byte, number int64) {
 		format := encFuzzFormat(n)
-		encFuzzFormatParse(t, encKind64, format, s)
-		encFuzzFormatParse(t, encKind128, format, s)
+		encFuzz(t, encKind64, format, data, number)
+		encFuzz(t, encKind128, format, data, number)
+		s := string(data)
 		if g, err := firn.ParseFormat(s); err == nil {
 			if h, err := firn.ParseFormat(g.String()); err != nil || h != g {
 				t.Errorf("ParseFormat(%q) = %v, which parses as %v, %v", s, g, h, err)
@@ -133,6 +132,15 @@ func FuzzFormatParse(f *testing.F) {
 	})
 }
 
+func encFuzz[T idtValue](t *testing.T, k encKind[T], format firn.Format, data []byte, number int64) {
+	encFuzzParse(t, k, string(data))
+	encFuzzFormatParse(t, k, format, string(data))
+	encFuzzJSON(t, k, data)
+	encFuzzScan(t, k, data, number)
+}
+
+// encFuzzFormatParse: Append writes what Parse has read, except for leading
+// zeros and the case of letters; and Parse agrees with math/big.
 func encFuzzFormatParse[T comparable](t *testing.T, k encKind[T], format firn.Format, s string) {
 	id, err := k.parse(format, s)
 	if want := encFuzzFormatNumber(k, format, s); want == nil {
@@ -193,25 +201,8 @@ func encFuzzFormatNumber[T comparable](k encKind[T], format firn.Format, s strin
 	return n
 }
 
-// UnmarshalJSON accepts what encoding/json and ParseID together would accept.
-func FuzzIDJSON(f *testing.F) {
-	for _, s := range encFuzzIDTexts {
-		quoted := must.Get(json.Marshal(s))(f)
-		f.Add([]byte(s))
-		f.Add(quoted)
-	}
-	for _, s := range []string{
-		`"\u0031"`, `"\u00310"`, `"\ud83d\ude00"`, `"\n1"`, `"1\/"`, `"\\"`, `""`, `"`, `"\"`, `true`, `{}`, `[]`,
-		`-0`, `1E3`, `0.0`, `01`, `[1]`, `{"id":1}`, `"1`, `1"`, `"\"1\""`, `"\u00310`, `"\u"`, `nul`, `nullnull`, `NaN`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		encFuzzJSON(t, encKind64, data)
-		encFuzzJSON(t, encKind128, data)
-	})
-}
-
+// encFuzzJSON: UnmarshalJSON accepts what encoding/json and ParseID together would
+// accept.
 func encFuzzJSON[T idtValue](t *testing.T, k encKind[T], data []byte) {
 	was := k.of(7, 7)
 	direct := was
@@ -259,19 +250,8 @@ func encFuzzJSON[T idtValue](t *testing.T, k encKind[T], data []byte) {
 	}
 }
 
-// Scan reads text as ParseID does, bytes of the ID's size as the ID, and the
-// results of Value.
-func FuzzScan(f *testing.F) {
-	for i, s := range encFuzzIDTexts {
-		f.Add([]byte(s), int64(i))
-		f.Add([]byte(s), int64(-i))
-	}
-	f.Fuzz(func(t *testing.T, data []byte, n int64) {
-		encFuzzScan(t, encKind64, data, n)
-		encFuzzScan(t, encKind128, data, n)
-	})
-}
-
+// encFuzzScan: Scan reads text as ParseID does, bytes of the ID's size as the ID,
+// and the results of Value.
 func encFuzzScan[T idtValue](t *testing.T, k encKind[T], data []byte, n int64) {
 	was := k.of(7, 7)
 	scan := func(src any) (T, error) {

@@ -2,6 +2,7 @@ package firn_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ var encKind64 = encKind[firn.ID]{
 	bits:    64,
 	of:      func(_, lo uint64) firn.ID { return firn.ID(lo) },
 	number:  func(id firn.ID) *big.Int { return new(big.Int).SetUint64(uint64(id)) },
-	compare: func(a, b firn.ID) int { return encSign(a < b, a > b) },
+	compare: cmp.Compare[firn.ID],
 	append:  firn.Format.Append,
 	parse:   firn.Format.Parse,
 	parseID: firn.ParseID,
@@ -59,16 +60,6 @@ var encKind128 = encKind[firn.ID128]{
 	append:  firn.Format.Append128,
 	parse:   firn.Format.Parse128,
 	parseID: firn.ParseID128,
-}
-
-func encSign(less, more bool) int {
-	switch {
-	case less:
-		return -1
-	case more:
-		return 1
-	}
-	return 0
 }
 
 // samples returns numbers at which widths and words change, and some others.

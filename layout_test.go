@@ -166,18 +166,6 @@ func TestRangeErrors(t *testing.T) {
 	}
 }
 
-// TestPieceValue: the values that firn inspect shows come from the pieces.
-func TestPieceValue(t *testing.T) {
-	var got []uint64
-	for _, p := range MustParseLayout("lable,cluster=3").Pieces() {
-		got = append(got, p.Value([]byte{0x00, 0x16, 0xa7, 0xf3, 0xd1, 0x80, 0x22, 0xc3}))
-	}
-	want := []uint64{1700000000000, 0, 1, 0, 44, 3}
-	if len(got) != len(want) || got[0] != want[0] || got[2] != want[2] || got[4] != want[4] || got[5] != want[5] {
-		t.Errorf("pieces of a lable ID: got %v, want %v", got, want)
-	}
-}
-
 // TestCheckTime: CheckTime says what a generator does in the first and the last
 // tick, and beside them.
 func TestCheckTime(t *testing.T) {

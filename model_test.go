@@ -1,6 +1,7 @@
 package firn_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,19 +54,13 @@ func wideOfAny(id any) wideID {
 	return wideOf128(id.(firn.ID128))
 }
 
-func (w wideID) less(v wideID) bool { return w.hi < v.hi || w.hi == v.hi && w.lo < v.lo }
+func (w wideID) less(v wideID) bool { return w.compare(v) < 0 }
 func (w wideID) String() string     { return fmt.Sprintf("%#x", w.big()) }
 func (w wideID) id() firn.ID        { return firn.ID(w.lo) }
 func (w wideID) id128() firn.ID128  { return firn.ID128FromUint64s(w.hi, w.lo) }
 
 func (w wideID) compare(v wideID) int {
-	switch {
-	case w == v:
-		return 0
-	case w.less(v):
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(w.hi, v.hi), cmp.Compare(w.lo, v.lo))
 }
 
 func (w wideID) big() *big.Int {
