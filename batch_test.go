@@ -2,7 +2,6 @@ package firn
 
 import (
 	"bytes"
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -110,34 +109,6 @@ func testAppendRaw[I AnyID](t *testing.T, name string, b BatchOf[I], appendID fu
 			b.AppendRaw(nil, wrong[0], wrong[1])
 		}()
 	}
-}
-
-// counter is a Source of consecutive integers that fails on request.
-type counter struct {
-	mu      sync.Mutex
-	next    ID
-	fetched int
-	err     error
-	block   chan struct{} // if set, NextBatch waits for it or the context
-}
-
-func (c *counter) NextBatch(ctx context.Context, n int) (Batch, error) {
-	if c.block != nil {
-		select {
-		case <-c.block:
-		case <-ctx.Done():
-			return Batch{}, ctx.Err()
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return Batch{}, c.err
-	}
-	c.fetched++
-	first := c.next
-	c.next += ID(n)
-	return BatchFromRuns(Run{first, 1, n})
 }
 
 // A batch from the network has no ID 0, and none that wraps around or repeats.

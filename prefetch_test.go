@@ -21,25 +21,35 @@ import (
 
 // A scriptedSource returns consecutive IDs from 1.
 type scriptedSource struct {
-	delay time.Duration
-
-	mu    sync.Mutex
-	err   error // for the fetches that begin from now on
-	last  ID
-	asked []int
+	mu      sync.Mutex
+	delay   time.Duration // of a fetch
+	each    time.Duration // and of each ID, one fetch after the other
+	err     error         // for the fetches that begin from now on
+	most    int           // larger batches are refused; 0 means none
+	refusal error
+	last    ID
+	free    time.Time // it makes IDs until then
+	asked   []int
 }
 
 func (s *scriptedSource) NextBatch(ctx context.Context, n int) (Batch, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, n)
-	first, err := s.last+1, s.err
+	first, err, delay := s.last+1, s.err, s.delay
+	if s.most > 0 && n > s.most {
+		err = s.refusal
+	}
 	if err == nil {
 		s.last += ID(n)
 	}
+	if s.each > 0 {
+		delay = max(delay, time.Until(s.free)) + time.Duration(n)*s.each
+		s.free = time.Now().Add(delay)
+	}
 	s.mu.Unlock()
-	if s.delay > 0 {
+	if delay > 0 {
 		select {
-		case <-time.After(s.delay):
+		case <-time.After(delay):
 		case <-ctx.Done():
 			return Batch{}, ctx.Err()
 		}
@@ -48,6 +58,19 @@ func (s *scriptedSource) NextBatch(ctx context.Context, n int) (Batch, error) {
 		return Batch{}, err
 	}
 	return BatchFromRuns(Run{first, 1, n})
+}
+
+// counts returns the number of fetches, how many of them were refused, and the
+// size of the largest.
+func (s *scriptedSource) counts() (fetches, refused, largest int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.asked {
+		if s.most > 0 && n > s.most {
+			refused++
+		}
+	}
+	return len(s.asked), refused, slices.Max(s.asked)
 }
 
 // fail makes later fetches fail, or succeed again. It discards the recorded
@@ -72,6 +95,14 @@ func wantNext(t *testing.T, p *Prefetcher, want ID) {
 	if id, err := p.Next(t.Context()); id != want || err != nil {
 		t.Errorf("Next() = %v, %v, want %v", id, err, want)
 	}
+}
+
+// nextIn is Next under a context that ends after d.
+func nextIn(t *testing.T, p *Prefetcher, d time.Duration) (ID, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	return p.Next(ctx)
 }
 
 func closePrefetcher(t *testing.T, p *Prefetcher) {
@@ -317,22 +348,18 @@ func TestPrefetcherFailures(t *testing.T) {
 // A call that arrives while a fetch is in progress does not get its error.
 func TestPrefetcherFailureOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &counter{next: 1, block: make(chan struct{}), err: errors.New("down")}
+		down := errors.New("down")
+		source := &scriptedSource{delay: time.Second, err: down}
 		p := started(t, source, nil)
 		var all sync.WaitGroup
 		all.Go(func() {
-			if _, err := p.Next(t.Context()); err != source.err {
-				t.Errorf("the first call: %v, want %v", err, source.err)
+			if _, err := p.Next(t.Context()); err != down {
+				t.Errorf("the first call: %v, want %v", err, down)
 			}
-			source.mu.Lock()
-			source.err = nil
-			source.mu.Unlock()
-			source.block <- struct{}{}
 		})
 		synctest.Wait()
+		source.fail(nil)
 		all.Go(func() { wantNext(t, p, 1) })
-		synctest.Wait()
-		source.block <- struct{}{}
 		all.Wait()
 	})
 }
@@ -363,27 +390,6 @@ func TestPrefetcherFetchesAhead(t *testing.T) {
 	})
 }
 
-// A caller that gives up does not end the wait of others.
-func TestPrefetcherContexts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := started(t, &scriptedSource{delay: time.Second}, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		var all sync.WaitGroup
-		all.Go(func() {
-			if id, err := p.Next(ctx); !errors.Is(err, context.DeadlineExceeded) || id != 0 {
-				t.Errorf("Next() = %v, %v, want the context's error", id, err)
-			}
-		})
-		synctest.Wait()
-		all.Go(func() { wantNext(t, p, 101) })
-		all.Wait()
-		if err := p.Fill(ctx, make([]ID, 99)); err != nil {
-			t.Errorf("Fill of what is there, with a context that is done: %v", err)
-		}
-	})
-}
-
 // A call that fetches and takes most of its batch begins the next fetch, as any
 // other call would.
 func TestPrefetcherFillFetchesAhead(t *testing.T) {
@@ -401,35 +407,40 @@ func TestPrefetcherFillFetchesAhead(t *testing.T) {
 	}
 }
 
-// The calls that wait for a fetch whose call gives up wait for one more fetch,
-// not two, and count as one wait each.
-func TestPrefetcherFailureAfterGivingUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := &scriptedSource{delay: time.Second, err: errors.New("down")}
-		p := started(t, source, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		start := time.Now()
-		var all sync.WaitGroup
-		all.Go(func() {
-			if _, err := p.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("the call that fetches: %v, want DeadlineExceeded", err)
-			}
-		})
-		synctest.Wait()
-		for range 3 {
+// A caller that gives up does not end the wait of others: they wait for one
+// more fetch, not two, and count as one wait each.
+func TestPrefetcherGivingUp(t *testing.T) {
+	for _, down := range []error{nil, errors.New("down")} {
+		synctest.Test(t, func(t *testing.T) {
+			source := &scriptedSource{delay: time.Second, err: down}
+			p := started(t, source, nil)
+			start := time.Now()
+			var all sync.WaitGroup
 			all.Go(func() {
-				if _, err := p.Next(t.Context()); err != source.err || time.Since(start) != 1100*time.Millisecond {
-					t.Errorf("a call that waits: %v after %v, want %v after 1.1 s", err, time.Since(start), source.err)
+				if id, err := nextIn(t, p, 100*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) || id != 0 {
+					t.Errorf("the call that fetches: %v, %v, want DeadlineExceeded", id, err)
 				}
 			})
-		}
-		all.Wait()
-		source.wantAsked(t, 100, 100)
-		if s := p.Stats(); s.Waits != 4 {
-			t.Errorf("%+v, want 4 waits", s)
-		}
-	})
+			synctest.Wait()
+			for range 3 {
+				all.Go(func() {
+					if _, err := p.Next(t.Context()); err != down || time.Since(start) != 1100*time.Millisecond {
+						t.Errorf("a call that waits: %v after %v, want %v after 1.1 s", err, time.Since(start), down)
+					}
+				})
+			}
+			all.Wait()
+			source.wantAsked(t, 100, 100)
+			if s := p.Stats(); s.Waits != 4 {
+				t.Errorf("%+v, want 4 waits", s)
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := p.Fill(ended, make([]ID, 97)); down == nil && err != nil {
+				t.Errorf("Fill of what is there, with a context that is done: %v", err)
+			}
+		})
+	}
 }
 
 // Close ends the fetch and the calls that wait for it; the bubble would report
@@ -516,9 +527,7 @@ func TestPrefetcherOfABrokenContext(t *testing.T) {
 				}
 			})
 			synctest.Wait()
-			patient, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			if _, err := p.Next(patient); err != nil {
+			if _, err := nextIn(t, p, 2*time.Second); err != nil {
 				t.Errorf("call %d of its methods is broken: the next call: %v", n, err)
 			}
 			close(until)
@@ -648,12 +657,7 @@ func TestPrefetcherWhoFetches(t *testing.T) {
 			}
 			return BatchFromRuns(Run{ID(10 * fetch), 1, n})
 		}), &PrefetchOptions{Count: 2, MaxCount: 2, Validity: time.Minute})
-		next := func(limit time.Duration) (ID, error) {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			defer cancel()
-			return p.Next(ctx)
-		}
-		if id, err := next(300 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) || id != 0 {
+		if id, err := nextIn(t, p, 300*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) || id != 0 {
 			t.Errorf("the first call: %v, %v, want DeadlineExceeded", id, err)
 		}
 		if id, err := p.TryNext(); err != ErrExhausted || id != 0 {
@@ -665,7 +669,7 @@ func TestPrefetcherWhoFetches(t *testing.T) {
 			if want == 40 {
 				limit = 300 * time.Millisecond
 			}
-			if id, err := next(limit); err != nil || id != want {
+			if id, err := nextIn(t, p, limit); err != nil || id != want {
 				t.Errorf("Next() = %v, %v, want %v", id, err, want)
 			}
 			time.Sleep(2 * time.Minute)
@@ -722,9 +726,7 @@ func TestPrefetcherOfASourceThatPanicsAtTheEnd(t *testing.T) {
 				t.Errorf("Next panics with %q, want that the source panicked", text)
 			}
 		}()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := p.Next(ctx)
+		_, err := nextIn(t, p, time.Second)
 		t.Errorf("Next() = %v, want that it panics", err)
 	})
 }
