@@ -61,8 +61,7 @@ func FuzzParseLayout(f *testing.F) {
 			}
 			s := newSlotModel(m, grant, o)
 			for range 5 {
-				id, err := g.tryNext()
-				checkTaken(t, s, "TryNext", s.take(at, 1), id, err, at)
+				callAndCheck(t, g, s, tryNext, 1, at)
 			}
 		}
 	})
@@ -166,8 +165,6 @@ func runScript(t *testing.T, l firn.Layout, script []byte) {
 	s = newSlotModel(m, first, o)
 	g := mustAny(t, l, first, &o)
 
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // a call that would wait fails instead
 	seen := make(map[wideID]bool)
 	var last uint64     // the end of the greatest slot so far
 	var greatest wideID // if later IDs are greater
@@ -188,6 +185,16 @@ func runScript(t *testing.T, l firn.Layout, script []byte) {
 			made[p.Node] = end
 		}
 	}
+	call := func(k taker, n int) outcome {
+		want, b := callAndCheck(t, g, s, k, n, now)
+		if slots := want.slots(); want.err != nil && len(slots) > 0 {
+			last = slots[len(slots)-1] + 1 // these IDs are lost
+		}
+		for _, id := range b.ids {
+			take(k.name, id)
+		}
+		return want
+	}
 	// A script that makes more IDs than these covers nothing new, and takes
 	// long.
 	for len(script) > 0 && len(seen) < 3000 && !t.Failed() {
@@ -202,76 +209,36 @@ func runScript(t *testing.T, l firn.Layout, script []byte) {
 			now = now.Add(l.Unit() << (read() % 20))
 		case 5: // a burst, until it is refused
 			for range read() {
-				id, err := g.tryNext()
-				want := s.take(now, 1)
-				checkTaken(t, s, "TryNext", want, id, err, now)
-				if want.err != nil || t.Failed() {
+				if call(tryNext, 1).err != nil || t.Failed() {
 					break
 				}
-				take("TryNext", id)
 			}
 		case 6:
-			n := 1 + int(read())<<(read()%5)
-			b, hold, err := g.reserve(n)
-			want := s.reserve(now, uint64(n))
-			checkBatchTaken(t, s, "Reserve", want, b, err, now)
-			if err == nil && hold != want.hold {
-				t.Errorf("Reserve(%d) of %s at %v: hold %v, want %v", n, l, now, hold, want.hold)
-			}
-			for _, id := range b.ids {
-				take("Reserve", id)
-			}
+			call(reserve, 1+int(read())<<(read()%5))
 		case 7:
-			n := 1 + int(read())
-			ids, err := g.fill(ctx, n)
-			var want outcome
-			var wantIDs []uint64
-			for len(wantIDs) < n && want.err == nil {
-				want = s.take(now, uint64(n-len(wantIDs)))
-				for i := range want.n {
-					wantIDs = append(wantIDs, want.slot+i)
-				}
-			}
-			checkError(t, s, "Fill", want, err, now, true)
-			if len(wantIDs) > 0 {
-				last = wantIDs[len(wantIDs)-1] + 1
-			}
-			if err != nil {
-				break // the IDs are lost
-			}
-			last = wantIDs[0]
-			for i, id := range ids {
-				if w := s.idOf(wantIDs[i], id); id != w {
-					t.Errorf("Fill(%d) of %s at %v: ID %d = %v, want %v", n, l, now, i, id, w)
-				}
-				take("Fill", id)
-			}
+			call(fill, 1+int(read()))
 		case 8:
-			id, err := g.next(ctx)
-			want := s.take(now, 1)
-			if want.err == nil {
-				checkTaken(t, s, "Next", want, id, err, now)
-				take("Next", id)
-			} else {
-				checkError(t, s, "Next", want, err, now, true)
-			}
+			call(next, 1)
 		case 9:
 			n := int(read()) - 5
-			b, err := g.nextBatch(ctx, n)
-			if n < 1 {
-				if err == nil {
-					t.Errorf("NextBatch(%d) of %s: no error", n, l)
+			if _, _, err := g.take(t.Context(), "NextBatch", min(n, 0)); err == nil {
+				t.Errorf("NextBatch(%d) of %s: no error", min(n, 0), l)
+			}
+			switch {
+			case n < 1:
+			case op < 128 || op > 240:
+				call(batch, n)
+			default:
+				// After the wait that its error names, it returns the batch; or after
+				// a second one, if the clock then passes what was used.
+				o := call(tryBatch, n)
+				for try := 0; errors.Is(o.err, firn.ErrExhausted) && s.ahead < 1<<60 && o.wait < 1000*l.Unit(); try++ {
+					if try == 2 {
+						t.Fatalf("TryNextBatch(%d) of %s is refused after two waits, for %v", n, l, o.wait)
+					}
+					now = now.Add(o.wait)
+					o = call(tryBatch, n)
 				}
-				break
-			}
-			want := s.batch(now, uint64(n))
-			if want.err != nil {
-				checkError(t, s, "NextBatch", want, err, now, true)
-				break
-			}
-			checkBatchTaken(t, s, "NextBatch", want, b, err, now)
-			for _, id := range b.ids {
-				take("NextBatch", id)
 			}
 		case 10:
 			until := near()
@@ -306,8 +273,7 @@ func runScript(t *testing.T, l firn.Layout, script []byte) {
 				t.Errorf("Seal() of %s = %v, and the second time %v", l, until, again)
 			}
 			s.sealed = true
-			id, err := g.tryNext()
-			checkTaken(t, s, "TryNext", s.take(now, 1), id, err, now)
+			call(tryNext, 1)
 			if err := errors.Join(g.Extend(time.Time{}), g.Switch(firn.Grant{})); !errors.Is(err, firn.ErrSealed) {
 				t.Errorf("Extend and Switch after Seal: %v, want ErrSealed", err)
 			}
@@ -378,61 +344,48 @@ func checkError(t *testing.T, s *slotModel, what string, want outcome, err error
 			!clock.Last.Equal(s.timeOf((s.reached()-1)>>s.width("seq"))) || errors.Is(err, firn.ErrBeforeEpoch) {
 			fail()
 		}
-	case !errors.Is(err, want.err):
+	case !errors.Is(err, want.err) || errors.Is(err, firn.ErrExhausted):
 		fail()
 	}
 }
 
-// checkTaken compares the result of a call for one ID.
-func checkTaken(t *testing.T, s *slotModel, what string, want outcome, id wideID, err error, now time.Time) {
+// callAndCheck makes a call and compares its result with the model's. If it
+// would have to wait, it fails instead.
+func callAndCheck(t *testing.T, g anyGenerator, s *slotModel, k taker, n int, now time.Time) (want outcome, b anyBatch) {
 	t.Helper()
-	checkError(t, s, what, want, err, now, false)
-	if err != nil {
-		if id != (wideID{}) {
-			t.Errorf("%s of %s = %v with the error %v", what, s.layout, id, err)
+	want = k.model(s, now, uint64(n))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b, hold, err := g.take(ctx, k.name, n)
+	checkError(t, s, k.name, want, err, now, k.waits)
+	slots := want.slots()
+	switch {
+	case want.err != nil || err != nil:
+		if b.len != 0 || len(b.ids) != 0 {
+			t.Errorf("%s of %s: %d IDs, %v, with the error %v", k.name, s.layout, b.len, b.ids, err)
 		}
-		return
-	}
-	if want.err != nil {
-		return
-	}
-	if w := s.idOf(want.slot, id); id != w {
-		t.Errorf("%s of %s at %v = %v, want %v", what, s.layout, now, id, w)
-		return
-	}
-	checkLead(t, s, what, id, now)
-}
-
-// checkLead: a direct call's time is neither beyond MaxAhead nor behind the
-// clock.
-func checkLead(t *testing.T, s *slotModel, what string, id wideID, now time.Time) {
-	t.Helper()
-	at := decompose(t, s.layout, id).Time
-	if s.ahead < 1<<60 && at.After(now.Add(s.ahead)) || at.Add(s.layout.Unit()).Compare(now) <= 0 {
-		t.Errorf("%s of %s at %v, MaxAhead %v: the ID's time is %v", what, s.layout, now, s.ahead, at)
-	}
-}
-
-// checkBatchTaken compares the result of a call for a batch.
-func checkBatchTaken(t *testing.T, s *slotModel, what string, want outcome, b anyBatch, err error, now time.Time) {
-	t.Helper()
-	checkError(t, s, what, want, err, now, false)
-	if want.err != nil || err != nil {
-		if b.len != 0 {
-			t.Errorf("%s of %s: a batch of %d IDs with the error %v", what, s.layout, b.len, err)
-		}
-		return
-	}
-	if b.len != int(want.n) || len(b.ids) != b.len {
-		t.Fatalf("%s of %s: a batch of %d IDs, of which All yields %d, want %d", what, s.layout, b.len, len(b.ids), want.n)
+		return want, anyBatch{}
+	case b.len != len(slots) || len(b.ids) != b.len:
+		t.Fatalf("%s of %s: %d IDs, of which All yields %d, want %d", k.name, s.layout, b.len, len(b.ids), len(slots))
+	case hold != want.hold:
+		t.Errorf("%s(%d) of %s at %v: hold %v, want %v", k.name, n, s.layout, now, hold, want.hold)
 	}
 	for i, id := range b.ids {
-		if w := s.idOf(want.slot+uint64(i), id); id != w {
-			t.Errorf("%s of %s at %v: ID %d of the batch = %v, want %v", what, s.layout, now, i, id, w)
-			return
+		if w := s.idOf(slots[i], id); id != w {
+			t.Errorf("%s of %s at %v: ID %d = %v, want %v", k.name, s.layout, now, i, id, w)
+			return want, b
+		}
+		// The time of an ID that is not reserved is neither beyond MaxAhead
+		// nor behind the clock.
+		at := decompose(t, s.layout, id).Time
+		if k.name != reserve.name && (s.ahead < 1<<60 && at.After(now.Add(s.ahead)) || at.Add(s.layout.Unit()).Compare(now) <= 0) {
+			t.Errorf("%s of %s at %v, MaxAhead %v: the ID's time is %v", k.name, s.layout, now, s.ahead, at)
 		}
 	}
-	checkRuns(t, s.bitModel, b)
+	if k.batch {
+		checkRuns(t, s.bitModel, b)
+	}
+	return want, b
 }
 
 // FuzzGeneratorClock searches for a script of clock changes and calls after

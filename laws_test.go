@@ -341,22 +341,18 @@ func TestRandomBits(t *testing.T) {
 		l := firn.MustParseLayout(text)
 		m := modelOf(t, l)
 		g := mustAny(t, l, firn.Grant{From: l.Epoch()}, &firn.Options{MaxAhead: time.Hour})
-		for name, call := range map[string]func() ([]wideID, error){
-			"TryNext":   func() ([]wideID, error) { id, err := g.tryNext(); return []wideID{id}, err },
-			"Next":      func() ([]wideID, error) { id, err := g.next(t.Context()); return []wideID{id}, err },
-			"Fill":      func() ([]wideID, error) { return g.fill(t.Context(), 5) },
-			"NextBatch": func() ([]wideID, error) { b, err := g.nextBatch(t.Context(), 5); return b.ids, err },
-		} {
+		for _, k := range takers() {
 			anySet, allSet := new(big.Int), m.randomBits()
 			for range 100 {
-				ids := must.Get(call())(t)
-				for _, id := range ids {
+				b, _, err := g.take(t.Context(), k.name, 5)
+				must.Do(t, err)
+				for _, id := range b.ids {
 					anySet.Or(anySet, id.big())
 					allSet.And(allSet, id.big())
 				}
 			}
 			if anySet.And(anySet, m.randomBits()); anySet.Cmp(m.randomBits()) != 0 || allSet.Sign() != 0 {
-				t.Errorf("%s of %s: random bits %x are set at times, and %x always, want %x and none", name, l, anySet, allSet, m.randomBits())
+				t.Errorf("%s of %s: random bits %x are set at times, and %x always, want %x and none", k.name, l, anySet, allSet, m.randomBits())
 			}
 		}
 	}
@@ -380,59 +376,6 @@ func TestGeneratorLaw(t *testing.T) {
 		if t.Failed() {
 			return
 		}
-	}
-}
-
-// TestRefusedBatchCanBeRepeated: where TryNextBatch returns a *WaitError, it
-// returns the batch after that wait: the second wait is needed only if the
-// clock passes what was used meanwhile. A batch that it could never return is
-// ErrBatchTooLarge, and only such a batch.
-func TestRefusedBatchCanBeRepeated(t *testing.T) {
-	r := seeded(t)
-	tooLarge, waited := 0, 0
-	for i := range 3000 {
-		l := firn.MustParseLayout(scriptLayouts[i%len(scriptLayouts)])
-		if i%2 == 1 {
-			l = randomLayout(t, r, true)
-		}
-		m := modelOf(t, l)
-		if m.width("seq") > 10 || m.width("time") < 12 {
-			continue // batches are too large to look at, or the time ends
-		}
-		unit := l.Unit()
-		o := &firn.Options{MaxAhead: time.Duration(r.Int64N(3)) * unit}
-		if r.IntN(2) == 0 {
-			o.MaxAhead += time.Duration(r.Int64N(int64(unit)))
-		}
-		now := m.timeOf(20).Add(time.Duration(r.Int64N(int64(unit))))
-		o.Now = func() time.Time { return now }
-		g := mustAny(t, l, firn.Grant{Node: randomValue(r, m.most("node")), From: m.timeOf(1)}, o)
-		for range r.Uint64N(2 * (m.most("seq") + 1)) {
-			_, _ = g.tryNext()
-		}
-		n := 1 + r.Uint64N(4*(m.most("seq")+1))
-		// At the end of a tick, MaxAhead allows the most beyond the clock.
-		atOnce := (uint64((unit-1+o.MaxAhead)/unit) + 1) * (m.most("seq") + 1)
-		b, err := g.tryNextBatch(int(n))
-		for range 2 {
-			if wait, ok := errors.AsType[*firn.WaitError](err); ok {
-				waited++
-				now = now.Add(wait.Wait)
-				b, err = g.tryNextBatch(int(n))
-			}
-		}
-		switch {
-		case n > atOnce:
-			tooLarge++
-			if !errors.Is(err, firn.ErrBatchTooLarge) || errors.Is(err, firn.ErrExhausted) {
-				t.Fatalf("%s, MaxAhead %v: TryNextBatch(%d) = %v, want ErrBatchTooLarge", l, o.MaxAhead, n, err)
-			}
-		case err != nil || b.len != int(n):
-			t.Fatalf("%s, MaxAhead %v: TryNextBatch(%d) = %d IDs, %v, after the waits", l, o.MaxAhead, n, b.len, err)
-		}
-	}
-	if tooLarge < 100 || waited < 100 {
-		t.Errorf("only %d batches were too large, and %d waits, so this test says little", tooLarge, waited)
 	}
 }
 
@@ -520,11 +463,15 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64) {
 		term int // the number of calls of Switch that had returned before
 	}
 	var mu sync.Mutex
-	var returned wideID // the greatest ID of all calls of TryNext that have returned
+	var returned wideID // the greatest ID of all calls that have returned
 	var sealed atomic.Bool
 	var terms, count, running atomic.Int64
 	var ids [goroutines][]made
 	var all sync.WaitGroup
+	hows := slices.Repeat([]string{tryNext.name}, 10)
+	for _, k := range takers() {
+		hows = append(hows, k.name)
+	}
 	running.Store(goroutines)
 	for i := range goroutines {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -535,58 +482,41 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64) {
 			for n := 0; n < calls || n < 200*calls && count.Load() < 1000 && !sealed.Load(); n++ {
 				after, term := sealed.Load(), int(terms.Load())
 				wait, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(2_000_000)))
-				var got []wideID
-				var err error
-				switch r.IntN(16) {
-				case 0, 1:
-					var b anyBatch
-					b, _, err = g.reserve(1 + r.IntN(40))
-					got = b.ids
-				case 2:
-					got, err = g.fill(wait, 1+r.IntN(40))
-				case 3:
-					var b anyBatch
-					n := 1 + r.IntN(40)
-					b, err = g.nextBatch(wait, n)
-					got = b.ids
-				case 4:
-					var id wideID
-					id, err = g.next(wait)
-					got = []wideID{id}
-				case 5:
-					g.Stats()
-				default:
-					mu.Lock()
-					before := returned
-					mu.Unlock()
-					var id wideID
-					id, err = g.tryNext()
-					got = []wideID{id}
-					mu.Lock()
+				mu.Lock()
+				before := returned
+				mu.Unlock()
+				how := hows[r.IntN(len(hows))]
+				b, _, err := g.take(wait, how, 1+r.IntN(40))
+				mu.Lock()
+				for _, id := range b.ids {
+					if err == nil && ordered && !before.less(id) {
+						t.Errorf("%s: %v after %v had been returned", l, id, before)
+					}
 					if err == nil && returned.less(id) {
 						returned = id
 					}
-					mu.Unlock()
-					if err == nil && ordered && !before.less(id) {
-						t.Errorf("%s: TryNext() = %v after %v had been returned", l, id, before)
-					}
+				}
+				mu.Unlock()
+				if r.IntN(16) == 0 {
+					g.Stats()
 				}
 				cancel()
 				if err != nil {
 					// A batch that would take longer than the context lasts is
-					// refused first.
-					if after && !errors.Is(err, firn.ErrSealed) && !errors.Is(err, context.DeadlineExceeded) {
+					// refused first, and one that cannot wait while others do.
+					refused := errors.Is(err, context.DeadlineExceeded) || how == tryBatch.name && errors.Is(err, firn.ErrExhausted)
+					if after && !errors.Is(err, firn.ErrSealed) && !refused {
 						t.Errorf("%s: a call after Seal: %v, want ErrSealed", l, err)
 						return
 					}
 					continue
 				}
-				if after && len(got) > 0 {
-					t.Errorf("%s: a call after Seal gives %v", l, got)
+				if after && b.len > 0 {
+					t.Errorf("%s: a call after Seal gives %v", l, b.ids)
 					return
 				}
-				count.Add(int64(len(got)))
-				for _, id := range got {
+				count.Add(int64(b.len))
+				for _, id := range b.ids {
 					ids[i] = append(ids[i], made{id, term})
 				}
 			}
@@ -679,13 +609,7 @@ func TestChangesInsideACall(t *testing.T) {
 	for _, text := range []string{"default,seq-bits=2,epoch=0", "hazelcast,seq-bits=0,epoch=0", "lable", "uuidv7", "boundary"} {
 		l := firn.MustParseLayout(text)
 		begin := time.UnixMilli(1 << 40)
-		for name, call := range map[string]func(g anyGenerator) ([]wideID, error){
-			"TryNext":   func(g anyGenerator) ([]wideID, error) { return drain(g, 1) },
-			"Next":      func(g anyGenerator) ([]wideID, error) { id, err := g.next(t.Context()); return []wideID{id}, err },
-			"Fill":      func(g anyGenerator) ([]wideID, error) { return g.fill(t.Context(), 7) },
-			"Reserve":   func(g anyGenerator) ([]wideID, error) { b, _, err := g.reserve(7); return b.ids, err },
-			"NextBatch": func(g anyGenerator) ([]wideID, error) { b, err := g.nextBatch(t.Context(), 7); return b.ids, err },
-		} {
+		for _, k := range takers() {
 			for _, inside := range []struct {
 				name string
 				do   func(g anyGenerator) ([]wideID, error)
@@ -694,7 +618,10 @@ func TestChangesInsideACall(t *testing.T) {
 				at   time.Duration // how long after the beginning of the first grant, which is of an hour
 			}{
 				{"TryNext", func(g anyGenerator) ([]wideID, error) { return drain(g, 3) }, 1, nil, 0},
-				{"Reserve", func(g anyGenerator) ([]wideID, error) { b, _, err := g.reserve(5); return b.ids, err }, 1, nil, 0},
+				{"Reserve", func(g anyGenerator) ([]wideID, error) {
+					b, _, err := g.take(t.Context(), "Reserve", 5)
+					return b.ids, err
+				}, 1, nil, 0},
 				{"Switch", func(g anyGenerator) ([]wideID, error) { return nil, g.Switch(firn.Grant{Node: 2, From: begin}) }, 2, nil, 0},
 				{"Switch past the end", func(g anyGenerator) ([]wideID, error) {
 					return nil, g.Switch(firn.Grant{Node: 2, From: begin.Add(time.Hour)})
@@ -729,24 +656,25 @@ func TestChangesInsideACall(t *testing.T) {
 				at = begin.Add(inside.at)
 				hook = func() {
 					if within, err = inside.do(g); err != nil {
-						t.Errorf("%s: %s inside %s: %v", l, inside.name, name, err)
+						t.Errorf("%s: %s inside %s: %v", l, inside.name, k.name, err)
 					}
 				}
-				after, err := call(g)
+				b, _, err := g.take(t.Context(), k.name, 7)
+				after := b.ids
 				if !errors.Is(err, inside.err) {
-					t.Errorf("%s: %s with %s inside: %v, want %v", l, name, inside.name, err, inside.err)
+					t.Errorf("%s: %s with %s inside: %v, want %v", l, k.name, inside.name, err, inside.err)
 				}
 				if err != nil {
 					continue
 				}
 				for _, id := range after {
 					if p := decompose(t, l, id); p.Node != inside.node {
-						t.Errorf("%s: %s with %s inside made %v of node %d, want %d", l, name, inside.name, id, p.Node, inside.node)
+						t.Errorf("%s: %s with %s inside made %v of node %d, want %d", l, k.name, inside.name, id, p.Node, inside.node)
 					}
 				}
 				every := slices.Concat(before, within, after)
 				if l.Ordered() && !slices.IsSortedFunc(every, wideID.compare) {
-					t.Errorf("%s: %s with %s inside: %v, then %v, then %v", l, name, inside.name, before, within, after)
+					t.Errorf("%s: %s with %s inside: %v, then %v, then %v", l, k.name, inside.name, before, within, after)
 				}
 				unique(t, l, every)
 			}

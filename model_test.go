@@ -345,11 +345,7 @@ func randomValue(r *rand.Rand, most uint64) uint64 {
 // anyGenerator is a GeneratorOf.
 type anyGenerator interface {
 	tryNext() (wideID, error)
-	next(context.Context) (wideID, error)
-	fill(context.Context, int) ([]wideID, error)
-	reserve(int) (anyBatch, time.Duration, error)
-	nextBatch(context.Context, int) (anyBatch, error)
-	tryNextBatch(int) (anyBatch, error)
+	take(ctx context.Context, how string, n int) (b anyBatch, hold time.Duration, err error)
 
 	Extend(time.Time) error
 	Switch(firn.Grant) error
@@ -358,7 +354,7 @@ type anyGenerator interface {
 	Stats() firn.Stats
 }
 
-// An anyBatch is a BatchOf with its contents.
+// An anyBatch is a BatchOf with its contents, or IDs that came one by one.
 type anyBatch struct {
 	ids  []wideID
 	len  int
@@ -397,21 +393,40 @@ func (g gen[I]) tryNext() (wideID, error) {
 	return wideOfAny(id), err
 }
 
-func (g gen[I]) next(ctx context.Context) (wideID, error) {
-	id, err := g.Next(ctx)
-	return wideOfAny(id), err
-}
-
-func (g gen[I]) fill(ctx context.Context, n int) ([]wideID, error) {
-	ids := make([]I, n)
-	if err := g.Fill(ctx, ids); err != nil {
-		return nil, err
+// take takes n IDs, or one, by the method called how.
+func (g gen[I]) take(ctx context.Context, how string, n int) (b anyBatch, hold time.Duration, err error) {
+	var ids []I
+	var batch firn.BatchOf[I]
+	switch how {
+	case "TryNext", "Next":
+		next := g.TryNext
+		if how == "Next" {
+			next = func() (I, error) { return g.Next(ctx) }
+		}
+		var id, none I
+		if id, err = next(); err == nil || id != none {
+			ids = append(ids, id)
+		}
+	case "Fill":
+		ids = make([]I, n)
+		if err = g.Fill(ctx, ids); err != nil {
+			return b, 0, err
+		}
+	case "Reserve":
+		batch, hold, err = g.Reserve(n)
+	case "NextBatch":
+		batch, err = g.NextBatch(ctx, n)
+	case "TryNextBatch":
+		batch, err = g.TryNextBatch(n)
 	}
-	wide := make([]wideID, n)
-	for i, id := range ids {
-		wide[i] = wideOfAny(id)
+	if ids == nil {
+		return batchOf(batch), hold, err
 	}
-	return wide, nil
+	for _, id := range ids {
+		b.ids = append(b.ids, wideOfAny(id))
+	}
+	b.len = len(b.ids)
+	return b, hold, err
 }
 
 func batchOf[I firn.AnyID](b firn.BatchOf[I]) anyBatch {
@@ -423,21 +438,6 @@ func batchOf[I firn.AnyID](b firn.BatchOf[I]) anyBatch {
 		out.runs = append(out.runs, anyRun{wideOfAny(r.First), r.Step, r.Count})
 	}
 	return out
-}
-
-func (g gen[I]) reserve(n int) (anyBatch, time.Duration, error) {
-	b, hold, err := g.Reserve(n)
-	return batchOf(b), hold, err
-}
-
-func (g gen[I]) nextBatch(ctx context.Context, n int) (anyBatch, error) {
-	b, err := g.NextBatch(ctx, n)
-	return batchOf(b), err
-}
-
-func (g gen[I]) tryNextBatch(n int) (anyBatch, error) {
-	b, err := g.TryNextBatch(n)
-	return batchOf(b), err
 }
 
 // decomposeAny decomposes an ID of either size.
@@ -470,6 +470,26 @@ func drain(g anyGenerator, most int) (ids []wideID, err error) {
 	return ids, nil
 }
 
+// A taker is a method that takes IDs.
+type taker struct {
+	name  string
+	batch bool // it takes n IDs at once
+	waits bool
+	model func(s *slotModel, now time.Time, n uint64) outcome
+}
+
+var (
+	tryNext  = taker{"TryNext", false, false, func(s *slotModel, now time.Time, _ uint64) outcome { return s.take(now, 1) }}
+	next     = taker{"Next", false, true, tryNext.model}
+	reserve  = taker{"Reserve", true, false, (*slotModel).reserve}
+	batch    = taker{"NextBatch", true, true, (*slotModel).batch}
+	fill     = taker{"Fill", false, true, (*slotModel).fill}
+	tryBatch = taker{"TryNextBatch", true, false, (*slotModel).tryBatch}
+)
+
+// takers are all of them.
+func takers() []taker { return []taker{tryNext, next, fill, reserve, batch, tryBatch} }
+
 // A slotModel is a generator as the documents describe it, for one caller.
 type slotModel struct {
 	*bitModel
@@ -490,14 +510,24 @@ type slotModel struct {
 	sealed  bool
 }
 
-// An outcome is what a call should do.
+// An outcome is what a call should do. A Fill may end with an error and have
+// taken slots.
 type outcome struct {
 	err  error         // nil, ErrSealed, ErrGrantOver, ErrTimeOver, ErrBeforeEpoch, ErrExhausted or errBack
 	wait time.Duration // with ErrBeforeEpoch, ErrExhausted and errBack
 	back time.Duration // with errBack
 	slot uint64        // the first slot taken
 	n    uint64
+	more []uint64 // slots taken after these
 	hold time.Duration
+}
+
+// slots returns all slots taken.
+func (o outcome) slots() (all []uint64) {
+	for i := range o.n {
+		all = append(all, o.slot+i)
+	}
+	return append(all, o.more...)
 }
 
 // errBack represents a *ClockError of a clock that went back.
@@ -709,6 +739,31 @@ func (s *slotModel) batch(now time.Time, n uint64) outcome {
 	o = outcome{slot: slot, n: n}
 	s.use(o)
 	return o
+}
+
+// tryBatch is the model of TryNextBatch.
+func (s *slotModel) tryBatch(now time.Time, n uint64) outcome {
+	o := s.batch(now, n)
+	// At the end of a tick, MaxAhead allows the most beyond the clock.
+	atOnce := new(big.Int).Add(s.unit, big.NewInt(int64(s.ahead)-1))
+	atOnce.Add(atOnce.Div(atOnce, s.unit), big.NewInt(1)).Lsh(atOnce, s.width("seq"))
+	if errors.Is(o.err, firn.ErrExhausted) && atOnce.Cmp(new(big.Int).SetUint64(n)) < 0 {
+		return outcome{err: firn.ErrBatchTooLarge}
+	}
+	return o
+}
+
+// fill is the model of Fill for a call that may not wait: it takes what is free
+// in pieces.
+func (s *slotModel) fill(now time.Time, n uint64) outcome {
+	all := s.take(now, n)
+	for all.err == nil && uint64(len(all.slots())) < n {
+		piece := s.take(now, n-uint64(len(all.slots())))
+		all.more = append(all.more, piece.slots()...)
+		piece.slot, piece.n, piece.more = all.slot, all.n, all.more
+		all = piece
+	}
+	return all
 }
 
 func (s *slotModel) use(o outcome) {
