@@ -96,34 +96,6 @@ func wantParts(t *testing.T, got Parts, at time.Time, node, seq uint64) {
 // synctestNow moves a bubble's clock, which begins in the year 2000, to noon.
 func synctestNow() { time.Sleep(time.Until(noon)) }
 
-func TestCancelledCallsTakeNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, clock := newAtNoon(t, exact, Options{})
-		for range 4096 {
-			mustNext(t, g)
-		}
-		for _, call := range []func(context.Context) error{
-			func(ctx context.Context) error { _, err := g.Next(ctx); return err },
-			func(ctx context.Context) error { _, err := g.NextBatch(ctx, 100); return err },
-			func(ctx context.Context) error { _, err := g.NextBatch(ctx, 100*4096); return err }, // far beyond MaxAhead
-			func(ctx context.Context) error { return g.Fill(ctx, make([]ID, 100)) },
-		} {
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			err := call(ctx)
-			cancel()
-			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrExhausted) {
-				t.Fatalf("got %v, want the context's error and ErrExhausted", err)
-			}
-		}
-		clock.Add(time.Millisecond)
-		_, p := mustNext(t, g)
-		wantParts(t, p, noon.Add(time.Millisecond), 5, 0)
-		if s := g.Stats(); s.IDs != 4097 || s.Waits != 4 || s.TotalWait != 400*time.Millisecond {
-			t.Errorf("Stats = %+v, want 4097 IDs and 4 waits of 100ms", s)
-		}
-	})
-}
-
 func TestWordHas63Bits(t *testing.T) {
 	for _, test := range []struct{ layout, want string }{
 		{"bits=time:48.node:48.seq:32", "31 for ticks of 1ms, which end in 1970"},
@@ -577,60 +549,4 @@ func TestStaticGrantBoundsABatch(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The grant can change while a batch waits: the batch is checked against the
-// term from which it is taken.
-func TestGrantChangesUnderABatch(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*Generator) error
-		want   error
-		node   uint64
-		took   time.Duration
-	}{
-		"nothing": {func(*Generator) error { return nil }, nil, 1, 150 * time.Second},
-		// A new term begins at a tick above the last one used, and the batch
-		// begins no earlier than its call.
-		"Switch":                {func(g *Generator) error { return g.Switch(Grant{Node: 2, From: noon}) }, nil, 2, 150 * time.Second},
-		"Switch to a later one": {func(g *Generator) error { return g.Switch(Grant{Node: 2, From: noon.Add(time.Minute)}) }, nil, 2, 210 * time.Second},
-		"Switch to a shorter one": {func(g *Generator) error {
-			return g.Switch(Grant{Node: 2, From: noon, Until: noon.Add(100 * time.Second)})
-		}, ErrGrantOver, 0, 20 * time.Second},
-		"Switch to a static one": {func(g *Generator) error { return g.Switch(StaticGrant(2)) }, ErrBatchTooLarge, 0, 20 * time.Second},
-		"Seal":                   {func(g *Generator) error { g.Seal(); return nil }, ErrSealed, 0, 20 * time.Second},
-		"Extend":                 {func(g *Generator) error { return g.Extend(noon.Add(time.Hour)) }, nil, 1, 150 * time.Second},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			synctestNow()
-			g := newGenerator(t, MustParseLayout("bits=time:48.node:14.seq:2"),
-				Grant{Node: 1, From: noon, Until: noon.Add(200 * time.Second)}, &Options{MaxAhead: time.Second})
-			for range 10 {
-				mustNext(t, g)
-			}
-			const n = 4 * 151_000
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				b, err := g.NextBatch(t.Context(), n)
-				if took := time.Since(noon); !errors.Is(err, test.want) || took < test.took-time.Second || took > test.took+3*time.Millisecond {
-					t.Errorf("%s: NextBatch: %v after %v, want %v after %v", name, err, took, test.want, test.took)
-				}
-				if err == nil {
-					checkBatch(t, g, b, n, noon)
-					for id := range b.All() {
-						if p, _ := g.layout.Decompose(id); p.Node != test.node {
-							t.Errorf("%s: an ID of node %d, want %d", name, p.Node, test.node)
-						}
-						break
-					}
-				}
-			}()
-			time.Sleep(20 * time.Second)
-			must.Do(t, test.change(g))
-			<-done
-			if g.line.busy() || g.line.batchEnd.Load() > 0 {
-				t.Errorf("%s: something is left in line", name)
-			}
-		})
-	}
 }

@@ -3,6 +3,7 @@ package firn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -78,7 +79,6 @@ func TestLeavingTheLine(t *testing.T) {
 		before := g.Stats().IDs
 		start := time.Now()
 		type result struct {
-			id  ID
 			err error
 			at  time.Duration
 		}
@@ -89,8 +89,13 @@ func TestLeavingTheLine(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancels[i] = cancel
 			go func() {
-				id, err := g.Next(ctx)
-				results[i] <- result{id, err, time.Since(start)}
+				var err error
+				if i%2 == 0 {
+					_, err = g.Next(ctx)
+				} else {
+					err = g.Fill(ctx, make([]ID, 1))
+				}
+				results[i] <- result{err, time.Since(start)}
 			}()
 			synctest.Wait()
 		}
@@ -106,8 +111,8 @@ func TestLeavingTheLine(t *testing.T) {
 				t.Errorf("call %d: %v after %v, want tick %d", i, r.err, r.at, n+1)
 			}
 		}
-		if got := g.Stats().IDs - before; got != 3 {
-			t.Errorf("%d IDs were taken for 3 calls", got)
+		if s := g.Stats(); s.IDs != before+3 || s.Waits != 6 || s.TotalWait != 6*time.Millisecond {
+			t.Errorf("%+v, want 3 IDs more, and 6 waits of 1, 2, 3 ms, and none", s)
 		}
 		if g.line.busy() {
 			t.Error("a call is still in line")
@@ -196,8 +201,9 @@ func TestBatchIsNotOvertaken(t *testing.T) {
 					if took, want := time.Since(start), time.Duration(n/4)*time.Millisecond; took > want+50*time.Millisecond {
 						t.Errorf("%s: NextBatch(%d) under load took %v, want little more than %v", name, n, took, want)
 					}
-					checkBatch(t, g, b, n, start)
-					batches = slices.AppendSeq(batches, b.All())
+					ids := slices.Collect(b.All())
+					checkBatch(t, g, ids, n, start)
+					batches = append(batches, ids...)
 				}
 				made := stop()
 				every := slices.Concat(append(made, batches)...)
@@ -217,9 +223,8 @@ func TestBatchIsNotOvertaken(t *testing.T) {
 
 // checkBatch: n consecutive slots, none older than the call, none beyond
 // MaxAhead.
-func checkBatch(t *testing.T, g *Generator, b Batch, n int, start time.Time) {
+func checkBatch(t *testing.T, g *Generator, ids []ID, n int, start time.Time) {
 	t.Helper()
-	ids := slices.Collect(b.All())
 	if len(ids) != n {
 		t.Fatalf("a batch of %d IDs, want %d", len(ids), n)
 	}
@@ -356,44 +361,62 @@ var waitingCalls = map[string]func(ctx context.Context, g *Generator, n int) ([]
 	},
 }
 
-// TestChangesInsideTheLine: a change of the generator while the leader reads
-// the clock takes effect before what the leader takes, as in a call that does
-// not wait.
-func TestChangesInsideTheLine(t *testing.T) {
+// TestChangesUnderAWait: a change of the generator while a call waits, asleep or
+// in its second or third reading of the clock, takes effect before what it takes
+// from then on, as in a call that does not wait. A refusal ends it at once, and
+// a batch keeps the time that it has waited.
+func TestChangesUnderAWait(t *testing.T) {
+	const n, took = 40, 10 * time.Millisecond
+	switchTo := func(node uint64, from, until time.Duration) func(*Generator) error {
+		return func(g *Generator) error {
+			next := Grant{Node: node, From: time.Now().Add(from)}
+			if until >= 0 {
+				next.Until = time.Now().Add(until)
+			}
+			return g.Switch(next)
+		}
+	}
 	for name, call := range waitingCalls {
 		for change, test := range map[string]struct {
-			do    func(*Generator) ([]ID, error)
-			node  uint64
+			do    func(*Generator) error
+			node  uint64 // of the last ID
 			want  error
-			sleep time.Duration // how long the leader was suspended in this reading
+			sleep time.Duration // how long it is suspended in the reading
+			later time.Duration // how much later the grant begins
 		}{
-			"TryNext": {func(g *Generator) ([]ID, error) {
-				id, err := g.TryNext()
-				if errors.Is(err, ErrExhausted) { // a batch leads
-					return nil, nil
+			"TryNext": {func(g *Generator) error {
+				if _, err := g.TryNext(); !errors.Is(err, ErrExhausted) { // unless a batch leads
+					return err
 				}
-				return []ID{id}, err
-			}, 1, nil, 0},
-			"Switch":            {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{Node: 2, From: time.Unix(1, 0)}) }, 2, nil, 0},
-			"Switch at the end": {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{Node: 2, From: time.Unix(1, 0)}) }, 2, nil, time.Second},
-			"shorter":           {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{2, time.Unix(1, 0), time.Now()}) }, 2, ErrGrantOver, 0},
-			"Seal":              {func(g *Generator) ([]ID, error) { g.Seal(); return nil, nil }, 0, ErrSealed, 0},
+				return nil
+			}, 1, nil, 0, 0},
+			"Extend":            {func(g *Generator) error { return g.Extend(time.Time{}) }, 1, nil, 0, 0},
+			"Switch":            {switchTo(2, -time.Hour, -1), 2, nil, 0, 0},
+			"Switch at the end": {switchTo(2, -time.Hour, -1), 2, nil, time.Second, 0},
+			"later":             {switchTo(2, time.Minute, -1), 2, nil, 0, time.Minute},
+			"shorter":           {switchTo(2, -time.Hour, 0), 0, ErrGrantOver, 0, 0},
+			"Seal":              {func(g *Generator) error { g.Seal(); return nil }, 0, ErrSealed, 0, 0},
 		} {
-			for _, reading := range []int{2, 3} {
+			for _, reading := range []int{2, 3, 0} { // 0: asleep
 				synctest.Test(t, func(t *testing.T) {
+					what := fmt.Sprintf("%s, %s in reading %d", name, change, reading)
 					var readings, at int
-					var within []ID
 					var changed time.Time
+					later := test.later
 					var g *Generator
-					now := func() time.Time {
-						if readings++; readings == at {
-							ids, err := test.do(g)
-							if err != nil {
-								t.Errorf("%s: %v", change, err)
-							}
-							within = ids
+					do := func() {
+						if err := test.do(g); err != nil {
+							t.Errorf("%s: %v", what, err)
+						}
+						if changed = time.Now(); reading > 0 {
+							later += test.sleep
 							time.Sleep(test.sleep)
 							changed = time.Now()
+						}
+					}
+					now := func() time.Time {
+						if readings++; readings == at {
+							do()
 						}
 						return time.Now()
 					}
@@ -406,30 +429,40 @@ func TestChangesInsideTheLine(t *testing.T) {
 					}
 					before := make([]ID, 4)
 					must.Do(t, g.Fill(t.Context(), before))
-					at = readings + reading // the first two are refused, and then it waits
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
-					after, err := call(ctx, g, 2)
-					if !errors.Is(err, test.want) {
-						t.Errorf("%s with %s inside: %v, want %v", name, change, err, test.want)
+					if at = readings + reading; reading == 0 {
+						at = -1
+						time.AfterFunc(took/2+1, do)
 					}
-					if late := time.Since(changed); err != nil && late > 0 {
-						t.Errorf("%s with %s inside: ends %v later, want at once", name, change, late)
+					began := time.Now()
+					after, err := call(t.Context(), g, n)
+					passed := time.Since(began)
+					if !errors.Is(err, test.want) || changed.IsZero() {
+						t.Errorf("%s: %v, want %v", what, err, test.want)
+					}
+					if g.line.busy() || g.line.batchEnd.Load() > 0 {
+						t.Errorf("%s: something is left in line", what)
 					}
 					if err != nil {
+						if late := time.Since(changed); late > 0 {
+							t.Errorf("%s: ends %v later, want at once", what, late)
+						}
 						return
 					}
-					for _, id := range after {
-						if p, _ := g.layout.Decompose(id); p.Node != test.node {
-							t.Errorf("%s with %s inside: %v of node %d, want %d", name, change, id, p.Node, test.node)
-						}
+					limit := later + took + 2*time.Millisecond
+					if test.later > 0 {
+						limit += took // a batch begins in the later grant
 					}
-					every := slices.Concat(before, within, after)
-					if g.layout.Ordered() && !slices.IsSorted(every) || len(slices.Compact(every)) != len(before)+len(within)+len(after) {
-						t.Errorf("%s with %s inside: %v, then %v, then %v", name, change, before, within, after)
+					if passed < later || passed > limit {
+						t.Errorf("%s: it took %v, want %v at most", what, passed, limit)
 					}
-					if readings < at {
-						t.Errorf("%s: %d readings of the clock, so nothing came in between", name, readings)
+					if p, _ := g.layout.Decompose(after[n-1]); p.Node != test.node {
+						t.Errorf("%s: %v of node %d, want %d", what, after[n-1], p.Node, test.node)
+					}
+					if name == "NextBatch" {
+						checkBatch(t, g, after, n, began)
+					}
+					if every := slices.Concat(before, after); !slices.IsSorted(every) {
+						t.Errorf("%s: %v", what, every)
 					}
 				})
 			}
