@@ -446,49 +446,33 @@ func TestClockGoesBackUnderABatch(t *testing.T) {
 	})
 }
 
+// TestNextBatch: a batch beyond MaxAhead is taken when its last ID is within it.
+// With an earlier deadline it fails at once, and nothing is lost.
 func TestNextBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()
 		g := newGenerator(t, Default(), Grant{Node: 1, From: noon}, &Options{MaxAhead: 10 * time.Millisecond})
-		// Within MaxAhead at once; then waiting before taking.
-		start := time.Now()
-		for i, want := range []time.Duration{0, 0, 4 * time.Millisecond, 9 * time.Millisecond} {
-			b, err := g.NextBatch(t.Context(), 5*4096)
-			if err != nil || b.Len() != 5*4096 || time.Since(start) != want {
-				t.Errorf("batch %d: %d IDs, %v after %v, want %v", i, b.Len(), err, time.Since(start), want)
+		for _, test := range []struct{ ticks, deadline, took int }{ // in milliseconds
+			{11, 0, 0}, {100, 88, 0}, {100, 90, 89}, {100, 1000, 89},
+		} {
+			time.Sleep(time.Second)
+			before, start := g.Stats().IDs, time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(test.deadline)*time.Millisecond)
+			b, err := g.NextBatch(ctx, 4096*test.ticks)
+			cancel()
+			if took := time.Since(start); took != time.Duration(test.took)*time.Millisecond {
+				t.Errorf("%+v: it took %v", test, took)
 			}
-		}
-		// A batch beyond MaxAhead: held until its last ID is within.
-		time.Sleep(time.Second)
-		start = time.Now()
-		b, err := g.NextBatch(t.Context(), 100*4096)
-		if err != nil || time.Since(start) != 89*time.Millisecond {
-			t.Errorf("a large batch: %v after %v, want 89ms", err, time.Since(start))
-		}
-		ids := slices.Collect(b.All())
-		if p, _ := g.layout.Decompose(ids[len(ids)-1]); time.Until(p.Time) > 10*time.Millisecond {
-			t.Errorf("its last ID leads by %v", time.Until(p.Time))
-		}
-		// With a single ID per tick, Reserve does not hold an ID that Next
-		// would return at once.
-		one := newGenerator(t, MustParseLayout("bits=time:41.node:10"), Grant{Node: 1, From: noon}, &Options{})
-		start = time.Now()
-		if _, err := one.NextBatch(t.Context(), 1); err != nil || time.Since(start) != 0 {
-			t.Errorf("a batch of one: %v after %v, want it at once", err, time.Since(start))
-		}
-		// With an earlier deadline, it fails at once, and nothing is lost. So
-		// does a batch of no IDs.
-		time.Sleep(time.Second)
-		before := g.Stats().IDs
-		if _, err := g.NextBatch(t.Context(), 0); err == nil {
-			t.Error("a batch of 0 IDs is no error")
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		start = time.Now()
-		_, err = g.NextBatch(ctx, 100*4096)
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrBatchTooLarge) || time.Since(start) != 0 || g.Stats().IDs != before {
-			t.Errorf("too late a deadline: %v after %v, %d IDs taken", err, time.Since(start), g.Stats().IDs-before)
+			switch {
+			case test.ticks == 100 && test.took == 0:
+				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrBatchTooLarge) || g.Stats().IDs != before {
+					t.Errorf("%+v: %v, %d IDs taken", test, err, g.Stats().IDs-before)
+				}
+			case err != nil:
+				t.Errorf("%+v: %v", test, err)
+			default:
+				checkBatch(t, g, slices.Collect(b.All()), 4096*test.ticks, start)
+			}
 		}
 	})
 }
@@ -537,6 +521,14 @@ func TestStaticGrantBoundsABatch(t *testing.T) {
 			}
 			if _, _, err := g.Reserve(test.most); err != nil {
 				t.Errorf("%+v: the largest reservation: %v", test, err)
+			}
+			// So it is if the grant becomes a static one while it waits.
+			must.Do(t, g.Switch(Grant{Node: 1, From: time.Now()}))
+			go func() { _, err := g.NextBatch(t.Context(), 2*test.most); waiting <- err }()
+			synctest.Wait()
+			must.Do(t, g.Switch(StaticGrant(1)))
+			if err := <-waiting; !errors.Is(err, ErrBatchTooLarge) {
+				t.Errorf("%+v: a batch that waits while the grant becomes static: %v", test, err)
 			}
 			for _, n := range []int{1, test.most} {
 				var w *WaitError
