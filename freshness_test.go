@@ -262,135 +262,58 @@ func open(t *testing.T, layout string, o Options) (g watched, clock *atomic.Int6
 }
 
 // TestRefusalsAtFullContention: with any number of callers, every slot that
-// MaxAhead allows is used, no other is, and refusals do not change the word.
+// MaxAhead or the grant allows is used, no other is, and refusals do not change
+// the word.
 func TestRefusalsAtFullContention(t *testing.T) {
-	g, clock, readings := open(t, "default", Options{MaxAhead: 3 * time.Millisecond})
-	var made []uint64 // slots
-	for range 20 {
-		var mu sync.Mutex
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				var mine []uint64
-				for refused := 0; refused < 100; {
-					id, err := g.TryNext()
-					if err == nil {
-						mine = append(mine, uint64(id)>>22<<12|uint64(id)&0xfff)
-					} else if refused++; !errors.Is(err, ErrExhausted) {
-						t.Errorf("TryNext: %v", err)
-						return
+	for _, end := range []error{ErrExhausted, ErrGrantOver} {
+		o := Options{MaxAhead: 3 * time.Millisecond}
+		if end == ErrGrantOver {
+			o.MaxAhead = time.Hour
+		}
+		g, clock, readings := open(t, exact, o)
+		var made []uint64 // slots
+		for range 20 {
+			clock.Add(int64(time.Millisecond))
+			if end == ErrGrantOver {
+				must.Do(t, g.Switch(Grant{Node: 1, From: time.Unix(1, 0), Until: g.now().Add(3 * time.Millisecond)}))
+			}
+			var mu sync.Mutex
+			var all sync.WaitGroup
+			for want := range uint64(8) {
+				all.Go(func() {
+					var mine []uint64
+					for refused := 0; refused < 100; {
+						ids, err := g.some(1 + want%4)
+						for _, id := range ids {
+							mine = append(mine, g.slotOf(t, id))
+						}
+						if err == nil {
+							continue
+						}
+						if refused++; !errors.Is(err, end) {
+							t.Errorf("a call: %v, want %v", err, end)
+							return
+						}
 					}
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				made = append(made, mine...)
-			})
-		}
-		all.Wait()
-		var v view
-		if err := g.loadView(&v); err != nil || v.word != v.ahead {
-			t.Fatalf("the word is %d, %v, want %d, where MaxAhead ends", v.word, err, v.ahead)
-		}
-		clock.Add(int64(time.Millisecond))
-	}
-	slices.Sort(made)
-	for i, slot := range made {
-		if slot != made[0]+uint64(i) {
-			t.Fatalf("slot %d is %d after %d: one was lost, or given twice", i, slot, made[max(i, 1)-1])
-		}
-	}
-	if n := len(made); readings.Load() > int64(n/2) {
-		t.Errorf("%d readings of the clock for %d IDs, so this test says little", readings.Load(), n)
-	}
-}
-
-// TestAllowanceEnds: while a reading of the clock is fresh, calls of all kinds
-// together make every slot up to the end of the grant, or of what MaxAhead
-// allows, and none beyond.
-func TestAllowanceEnds(t *testing.T) {
-	for seed := range uint64(300) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		base, passed, count := time.Now(), time.Duration(0), uint64(0)
-		base = base.Add(base.Truncate(time.Millisecond).Sub(base)) // keeps the monotonic part
-		now := func() time.Time { return base.Add(passed) }
-		counter := func() uint64 { count++; return 10*uint64(passed) + count }
-		layout := fmt.Sprintf("bits=time:44.node:10.seq:%d", r.IntN(6))
-		until, ahead := base.Add(time.Hour), time.Duration(r.IntN(20e6))
-		byGrant := seed%2 == 0
-		if byGrant {
-			until, ahead = base.Add(42*time.Millisecond+time.Duration(r.IntN(20e6))), time.Hour
-		}
-		g, err := newWatched(layout, Grant{Node: 1, From: base.Add(-time.Hour), Until: until}, Options{MaxAhead: ahead}, now, counter)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 4 { // as in open
-			passed += 10 * time.Millisecond
-			g.must(t)
-		}
-		end := g.aheadSlot(reading{tick: uint64(now().UnixMilli())})
-		if byGrant {
-			end = uint64(until.UnixMilli()) << g.layout.seqBits
-		}
-		slots := make(map[uint64]int)
-		take := func(id ID) {
-			p := must.Get(g.layout.Decompose(id))(t)
-			slots[uint64(p.Time.UnixMilli())<<g.layout.seqBits|p.Seq]++
-		}
-		one := func(id ID, err error) error {
-			if err == nil {
-				take(id)
+					mu.Lock()
+					defer mu.Unlock()
+					made = append(made, mine...)
+				})
 			}
-			return err
-		}
-		all := func(b Batch, err error) error {
-			for id := range b.All() {
-				take(id)
-			}
-			return err
-		}
-		first := g.term.Load().word.Load()
-		calls := []func(n int) error{
-			func(int) error { return one(g.TryNext()) },
-			func(n int) error {
-				ids, err := g.some(uint64(n))
-				for _, id := range ids {
-					take(id)
-				}
-				return err
-			},
-			func(n int) error { return all(g.TryNextBatch(n)) },
-			func(n int) error {
-				if !byGrant {
-					return nil // it ignores MaxAhead
-				}
-				b, _, err := g.Reserve(n)
-				return all(b, err)
-			},
-		}
-		over := func(err error) bool {
-			return byGrant && errors.Is(err, ErrGrantOver) ||
-				!byGrant && (errors.Is(err, ErrExhausted) || errors.Is(err, ErrBatchTooLarge))
-		}
-		for range 10_000 {
-			if err := calls[r.IntN(len(calls))](1 + r.IntN(9)); err != nil && !over(err) {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			if word := g.term.Load().word.Load(); word > end {
-				t.Fatalf("seed %d: the next slot is %d, but %d is the end", seed, word, end)
-			} else if word == end && r.IntN(10) == 0 {
-				break
+			all.Wait()
+			var v view
+			if err := g.loadView(&v); err != nil || v.word != min(v.limit, v.ahead) {
+				t.Fatalf("the word is %d, %v, want %d, where %v begins", v.word, err, min(v.limit, v.ahead), end)
 			}
 		}
-		for err = nil; err == nil; err = one(g.TryNext()) {
-		}
-		if first >= end || uint64(len(slots)) != end-first {
-			t.Errorf("seed %d: %d slots are used, want those from %d to %d", seed, len(slots), first, end)
-		}
-		for slot, n := range slots {
-			if n != 1 || slot < first || slot >= end {
-				t.Errorf("seed %d: slot %d is used %d times, want once each from %d to %d", seed, slot, n, first, end)
+		slices.Sort(made)
+		for i, slot := range made {
+			if slot != made[0]+uint64(i) {
+				t.Fatalf("slot %d is %d after %d: one was lost, or given twice", i, slot, made[max(i, 1)-1])
 			}
+		}
+		if n := len(made); readings.Load() > int64(n/2) {
+			t.Errorf("%d readings of the clock for %d IDs, so this test says little", readings.Load(), n)
 		}
 	}
 }
