@@ -263,11 +263,13 @@ func ExamplePrefetcher() {
 		fmt.Println(p.Next(context.Background()))
 	}
 	fmt.Printf("%+v\n", p.Stats())
+	fmt.Println(p.Close(context.Background()))
 	// Output:
 	// 2123748187960274944 <nil>
 	// 2123748187960274945 <nil>
 	// 2123748187960274946 <nil>
 	// {Fetches:1 Discarded:0 Waits:1}
+	// <nil>
 }
 
 // A compact answer of a server, expanded into IDs.

@@ -371,26 +371,6 @@ func TestMostIDsOfAReading(t *testing.T) {
 	}
 }
 
-// TestIDsAreOfTheirTick: with the system's clock, an ID's time is that of its
-// tick or the previous one, even if a tick is shorter than an allowance usually
-// is.
-func TestIDsAreOfTheirTick(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("its clock goes in steps that are longer than a tick")
-	}
-	for _, unit := range []string{"10us", "1ms"} {
-		l := MustParseLayout("bits=time:51.seq:13,unit=" + unit)
-		g := newGenerator(t, l, Grant{From: time.Unix(1, 0)}, &Options{})
-		for range 30_000 {
-			before := time.Now()
-			_, p := mustNext(t, g)
-			if lag := before.Sub(p.Time); lag >= 2*l.unit {
-				t.Fatalf("an ID lags by %v, want less than two ticks of %v", lag, l.unit)
-			}
-		}
-	}
-}
-
 // TestNoAllowanceWhileCallsWait: a call that takes a free ID while others are
 // in line makes no allowance, by which further calls would overtake them.
 func TestNoAllowanceWhileCallsWait(t *testing.T) {

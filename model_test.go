@@ -358,13 +358,7 @@ type anyGenerator interface {
 type anyBatch struct {
 	ids  []wideID
 	len  int
-	runs []anyRun
-}
-
-type anyRun struct {
-	first wideID
-	step  uint64
-	count int
+	runs []wideID // the IDs of its runs; nil if it has none
 }
 
 // A gen is a GeneratorOf whose IDs are numbers.
@@ -434,8 +428,14 @@ func batchOf[I firn.AnyID](b firn.BatchOf[I]) anyBatch {
 	for id := range b.All() {
 		out.ids = append(out.ids, wideOfAny(id))
 	}
-	for _, r := range b.Runs() {
-		out.runs = append(out.runs, anyRun{wideOfAny(r.First), r.Step, r.Count})
+	if runs := b.Runs(); runs != nil {
+		again, err := firn.BatchFromRuns(runs...)
+		if err != nil {
+			panic(err)
+		}
+		for id := range again.All() {
+			out.runs = append(out.runs, wideOfAny(id))
+		}
 	}
 	return out
 }
