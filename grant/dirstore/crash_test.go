@@ -101,91 +101,62 @@ func (c *client) list(keys ...string) {
 
 func scenarios() []scenario {
 	a := map[string]string{"k": "A"}
-	one := func(scripts ...script) [][]script {
-		var processes [][]script
-		for _, s := range scripts {
-			processes = append(processes, []script{s})
+	cas := func(key, old, next string) script { return func(c *client) { c.cas(key, old, next) } }
+	get := func(key string) script { return func(c *client) { c.get(key) } }
+	list := func(keys ...string) script { return func(c *client) { c.list(keys...) } }
+	add := func(suffix string) script { return func(c *client) { v := c.get("k"); c.cas("k", v, v+suffix) } }
+	// one returns processes with one thread each, which runs these scripts.
+	one := func(processes ...[]script) (all [][]script) {
+		for _, scripts := range processes {
+			all = append(all, []script{func(c *client) {
+				for _, do := range scripts {
+					do(c)
+				}
+			}})
 		}
-		return processes
+		return all
 	}
+	type does = []script
 	return []scenario{
 		{
 			name: "one process replaces and creates", initial: a, kills: 1, failures: 1,
-			processes: one(func(c *client) {
-				c.cas("k", "A", "B")
-				c.cas("k", "A", "X")
-				c.cas("k", "B", "C")
-				c.cas("n", "", "N")
-				c.get("n")
-			}),
+			processes: one(does{cas("k", "A", "B"), cas("k", "A", "X"), cas("k", "B", "C"), cas("n", "", "N"), get("n")}),
 		},
 		{
 			name: "two processes replace", initial: a, preempts: 2, kills: 1,
-			processes: one(
-				func(c *client) { c.cas("k", "A", "B") },
-				func(c *client) { c.cas("k", "A", "C"); c.get("k") },
-			),
+			processes: one(does{cas("k", "A", "B")}, does{cas("k", "A", "C"), get("k")}),
 		},
 		{
 			name: "two processes create", preempts: 2, kills: 1,
-			processes: one(
-				func(c *client) { c.cas("n", "", "B") },
-				func(c *client) { c.cas("n", "", "C"); c.get("n") },
-			),
+			processes: one(does{cas("n", "", "B")}, does{cas("n", "", "C"), get("n")}),
 		},
 		{
 			name: "another reads, and acts on it", initial: a, preempts: 1, kills: 1,
-			processes: one(
-				func(c *client) { c.cas("k", "A", "B") },
-				func(c *client) {
-					v := c.get("k")
-					c.cas("k", v, v+"+")
-					c.get("k")
-				},
-			),
+			processes: one(does{cas("k", "A", "B")}, does{add("+"), get("k")}),
 		},
 		{
 			name: "another is refused", initial: a, preempts: 1, kills: 1,
-			processes: one(
-				func(c *client) { c.cas("k", "A", "B") },
-				func(c *client) { c.cas("k", "A", "C") },
-			),
+			processes: one(does{cas("k", "A", "B")}, does{cas("k", "A", "C")}),
 		},
 		{
 			name: "another lists", initial: a, preempts: 1, kills: 1,
-			processes: one(
-				func(c *client) { c.cas("k", "A", "B"); c.cas("n", "", "N") },
-				func(c *client) { c.list("k", "n"); c.get("n") },
-			),
+			processes: one(does{cas("k", "A", "B"), cas("n", "", "N")}, does{list("k", "n"), get("n")}),
 		},
 		{
 			name: "an fsync fails, and another process continues", initial: a, preempts: 1, failures: 1,
-			processes: one(
-				func(c *client) { c.cas("k", "A", "B"); c.get("k"); c.cas("k", "B", "C") },
-				func(c *client) { v := c.get("k"); c.cas("k", v, v+"+"); c.cas("k", "A", "D") },
-			),
+			processes: one(does{cas("k", "A", "B"), get("k"), cas("k", "B", "C")}, does{add("+"), cas("k", "A", "D")}),
 		},
 		{
 			name: "an fsync fails under two threads", initial: map[string]string{"k": "A", "m": "A"}, preempts: 2, failures: 1,
-			processes: [][]script{{
-				func(c *client) { c.cas("k", "A", "B") },
-				func(c *client) { c.cas("m", "A", "B") },
-			}},
+			processes: [][]script{{cas("k", "A", "B"), cas("m", "A", "B")}},
 		},
 		{
 			name: "an fsync fails, and its process is killed", initial: a, preempts: 0, failures: 1, kills: 1,
-			processes: one(
-				func(c *client) { c.cas("k", "A", "B") },
-				func(c *client) { v := c.get("k"); c.cas("k", v, v+"+") },
-			),
+			processes: one(does{cas("k", "A", "B")}, does{add("+")}),
 		},
 		{
 			name: "three processes count", initial: map[string]string{"k": "0"}, preempts: 1,
-			processes: one(
-				func(c *client) { v := c.get("k"); c.cas("k", v, v+"a") },
-				func(c *client) { v := c.get("k"); c.cas("k", v, v+"b") },
-				func(c *client) { v := c.get("k"); c.cas("k", v, v+"c") },
-			),
+			processes: one(does{add("a")}, does{add("b")}, does{add("c")}),
 		},
 	}
 }
@@ -218,11 +189,7 @@ func (r *simRun) disk(p *simProcess) *simDisk {
 // run runs one order of the calls, chosen by the explorer, and returns what is
 // wrong with it.
 func (r *simRun) run() error {
-	files := []simImage{{markerName, markerForm + "1\n", true}, {lockPrefix, "", true}}
-	for key, value := range r.scenario.initial {
-		files = append(files, simImage{recordPrefix + fileName(key), string(encodeRecord(key, []byte(value))), true})
-	}
-	r.world = newWorld(files)
+	r.world = storeWorld(r.scenario.initial)
 	for n, scripts := range r.scenario.processes {
 		p := &simProcess{name: fmt.Sprint("process ", n+1)}
 		disk := r.disk(p)

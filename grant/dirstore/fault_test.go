@@ -44,7 +44,7 @@ func wantValue(t *testing.T, w *simWorld, key, want string) {
 func mustCAS(t testing.TB, s *store, key, old, next string) {
 	t.Helper()
 	if ok, err := s.CAS(t.Context(), key, []byte(old), []byte(next)); !ok || err != nil {
-		t.Fatal(ok, err)
+		t.Fatalf("CAS(%q, %q, %q) = %v, %v, want true", key, old, next, ok, err)
 	}
 }
 
@@ -135,8 +135,7 @@ func TestFaults(t *testing.T) {
 	t.Logf("report: %d faults of single calls of a CAS", tested)
 }
 
-// A call waits for a lock as long as its context allows, and Close ends the
-// wait.
+// A call waits for a lock as long as its context allows.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := storeWorld(map[string]string{"k": "A"})
@@ -159,26 +158,31 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("CAS tried %d times in 10 s, want about once in 5 ms", n)
 		}
 		// Other keys still work, and so does reading this one.
-		if ok, err := s.CAS(t.Context(), "m", nil, []byte("1")); !ok || err != nil {
-			t.Errorf("CAS of another key = %v, %v", ok, err)
-		}
-		if v, err := s.Get(t.Context(), "k"); string(v) != "A" || err != nil {
-			t.Errorf("Get of the key that is locked = %q, %v, want A", v, err)
-		}
-		done := make(chan error)
-		for range 3 {
-			go func() { _, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); done <- err }()
-		}
-		time.Sleep(10 * time.Second)
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		for range 3 {
-			if err := <-done; !errors.Is(err, grant.ErrNotSent) {
-				t.Errorf("CAS under Close = %v, want ErrNotSent", err)
-			}
-		}
+		mustCAS(t, s, "m", "", "1")
+		wantValue(t, w, "k", "A")
 	})
+	// A store that fails or is closed ends the wait too.
+	for _, how := range []func(*store) error{(*store).Close, func(s *store) error { return s.fail(errSimulated) }} {
+		synctest.Test(t, func(t *testing.T) {
+			w := storeWorld(map[string]string{"k": "A"})
+			s, other := openWorld(t, w)
+			l := locked(t, other, lockPrefix+"k")
+			done := make(chan error)
+			for range 3 {
+				go func() { _, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); done <- err }()
+			}
+			time.Sleep(10 * time.Second)
+			failed := how(s) != nil
+			if failed {
+				l.release()
+			}
+			for range 3 {
+				if err := <-done; !errors.Is(err, grant.ErrNotSent) || errors.Is(err, ErrFailed) != failed {
+					t.Errorf("CAS that waited = %v, want ErrNotSent, and ErrFailed: %t", err, failed)
+				}
+			}
+		})
+	}
 }
 
 // TestCreationCrashes lets the power fail at every call while a store is
@@ -202,9 +206,7 @@ func TestCreationCrashes(t *testing.T) {
 				failed = fmt.Errorf("create after a crash that leaves %s: %w", state.text, err)
 				continue
 			}
-			if ok, err := s.CAS(t.Context(), "k", nil, []byte("1")); !ok || err != nil {
-				failed = fmt.Errorf("CAS after a crash that leaves %s = %v, %w", state.text, ok, err)
-			}
+			mustCAS(t, s, "k", "", "1")
 		}
 	}
 	d.trace = check
@@ -217,14 +219,7 @@ func TestCreationCrashes(t *testing.T) {
 	mustCAS(t, s, "k", "", "1")
 	// Acknowledged values are in a store with its marker.
 	for _, state := range w.crashStates() {
-		s, err := openDisk(t.Context(), &simDisk{world: newWorld(state.files)}, "simulated", false)
-		if err != nil {
-			t.Errorf("open after a crash that leaves %s: %v", state.text, err)
-			continue
-		}
-		if v, err := s.Get(t.Context(), "k"); string(v) != "1" || err != nil {
-			t.Errorf("Get after a crash that leaves %s = %q, %v, want 1", state.text, v, err)
-		}
+		wantValue(t, newWorld(state.files), "k", "1")
 	}
 	t.Logf("report: %d crash states of creating a store", len(states))
 }
@@ -241,28 +236,6 @@ func TestOpenWhileAnotherOpens(t *testing.T) {
 			_, err := openDisk(ctx, &simDisk{world: w}, "simulated", true)
 			if there := w.see(markerName) != nil; there != (err == nil) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("open while another process holds the marker's lock = %v, the store is there: %v", err, there)
-			}
-		}
-	})
-}
-
-// A call that waits for a lock while the store fails gets an error.
-func TestFailedWhileWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := storeWorld(map[string]string{"k": "A"})
-		s, _ := openWorld(t, w)
-		_, other := openWorld(t, w)
-		l := locked(t, other, lockPrefix+"k")
-		done := make(chan error)
-		for range 3 {
-			go func() { _, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); done <- err }()
-		}
-		time.Sleep(time.Second)
-		_ = s.fail(errSimulated)
-		l.release()
-		for range 3 {
-			if err := <-done; !errors.Is(err, ErrFailed) || !errors.Is(err, grant.ErrNotSent) {
-				t.Errorf("CAS that waited = %v, want ErrFailed", err)
 			}
 		}
 	})

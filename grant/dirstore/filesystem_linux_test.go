@@ -30,7 +30,5 @@ func TestRealFileSystems(t *testing.T) {
 		t.Errorf("Open has left %q", got)
 	}
 	s := open(t, dir+"/store")
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Errorf("CAS = %v, %v, want true", ok, err)
-	}
+	mustCAS(t, s, "a", "", "1")
 }

@@ -71,9 +71,7 @@ func TestHang(t *testing.T) {
 				case errors.Is(err, grant.ErrNotSent), errors.Is(err, ErrFailed):
 					t.Errorf("CAS = %v, want an unknown result, and the disk has not failed", err)
 				}
-				if ok, err := s.CAS(t.Context(), "m", []byte("1"), []byte("2")); !ok || err != nil {
-					t.Errorf("CAS of another key = %v, %v", ok, err)
-				}
+				mustCAS(t, s, "m", "1", "2")
 				if locked := !strings.HasPrefix(at, "lock ") && !strings.HasPrefix(at, "try "); locked {
 					other, _ := openWorld(t, w)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -92,9 +90,7 @@ func TestHang(t *testing.T) {
 				if w.see(tempPrefix+"k") != nil {
 					t.Error("a temporary file is left")
 				}
-				if ok, err := s.CAS(t.Context(), "k", []byte(want), []byte("D")); !ok || err != nil {
-					t.Errorf("CAS afterwards = %v, %v", ok, err)
-				}
+				mustCAS(t, s, "k", want, "D")
 				must.Do(t, s.Close())
 			})
 		})

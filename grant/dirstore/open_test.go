@@ -42,62 +42,34 @@ func write(t *testing.T, path, content string) {
 // error describes the problem, and nothing is changed.
 func TestOpenRefuses(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		make    func(t *testing.T, dir string) // creates the contents
-		path    string                         // below the directory
-		options Options
-		is      error
-		says    string
+		name          string
+		file, content string // what is in the directory
+		path          string // below the directory
+		create        bool
+		is            error
+		says          string
 	}{
 		{name: "not a directory", path: "none", is: ErrNoStore, says: "?create=true"},
 		{name: "no directory, far down", path: "a/b/c", is: ErrNoStore, says: "does not exist"},
 		{name: "empty directory", is: ErrNoStore, says: "is empty"},
-		{
-			name: "only what the system puts there", is: ErrNoStore, says: "is empty",
-			make: func(t *testing.T, dir string) { write(t, dir+"/lost+found", ""); write(t, dir+"/.DS_Store", "") },
-		},
-		{
-			name: "a file", path: "file", options: Options{Create: true}, is: errNotStore, says: "not a directory",
-			make: func(t *testing.T, dir string) { write(t, dir+"/file", "") },
-		},
-		{
-			name: "below a file", path: "file/store", options: Options{Create: true}, says: "file",
-			make: func(t *testing.T, dir string) { write(t, dir+"/file", "") },
-		},
-		{
-			name: "other files", options: Options{Create: true}, is: errNotStore, says: "letter.txt",
-			make: func(t *testing.T, dir string) { write(t, dir+"/letter.txt", "Dear") },
-		},
-		{
-			name: "records without the marker", options: Options{Create: true}, is: errNotStore, says: "would repeat IDs",
-			make: func(t *testing.T, dir string) { write(t, dir+"/rec+a", string(encodeRecord("a", []byte("1")))) },
-		},
-		{
-			name: "newer", options: Options{Create: true}, is: grant.ErrNewerVersion, says: "format 2, and this version only knows format 1",
-			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirstore format 2\n") },
-		},
-		{
-			name: "damaged marker", options: Options{Create: true}, is: errNotStore, says: "does not begin with",
-			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirst") },
-		},
-		{
-			name: "empty marker", options: Options{Create: true}, is: errNotStore, says: "does not begin with",
-			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "") },
-		},
-		{
-			name: "marker of format 0", options: Options{Create: true}, is: errNotStore, says: "does not begin with",
-			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirstore format 0\n") },
-		},
+		{name: "what Unix puts there", file: "lost+found", is: ErrNoStore, says: "is empty"},
+		{name: "what macOS puts there", file: ".DS_Store", is: ErrNoStore, says: "is empty"},
+		{name: "a file", file: "file", path: "file", create: true, is: errNotStore, says: "not a directory"},
+		{name: "below a file", file: "file", path: "file/store", create: true, says: "file"},
+		{name: "other files", file: "letter.txt", create: true, is: errNotStore, says: "letter.txt"},
+		{"records without the marker", "rec+a", string(encodeRecord("a", []byte("1"))), "", true, errNotStore, "would repeat IDs"},
+		{"newer", markerName, "firn dirstore format 2\n", "", true, grant.ErrNewerVersion, "format 2, and this version only knows format 1"},
+		{"damaged marker", markerName, "firn dirst", "", true, errNotStore, "does not begin with"},
+		{"empty marker", markerName, "", "", true, errNotStore, "does not begin with"},
+		{"marker of format 0", markerName, "firn dirstore format 0\n", "", true, errNotStore, "does not begin with"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
-			if test.make != nil {
-				test.make(t, dir)
+			if test.file != "" {
+				write(t, filepath.Join(dir, test.file), test.content)
 			}
 			before := tree(t, dir)
-			test.options.AllowVolatile = true
-			path := filepath.Join(dir, test.path)
-			s, err := openStore(t.Context(), path, &test.options)
+			s, err := openStore(t.Context(), filepath.Join(dir, test.path), &Options{AllowVolatile: true, Create: test.create})
 			if err == nil {
 				_ = s.Close()
 				t.Fatalf("Open succeeds")
@@ -211,9 +183,7 @@ func TestDamaged(t *testing.T) {
 			if got, err := os.ReadFile(path); string(got) != test.content || err != nil {
 				t.Errorf("the file has changed: %v", err)
 			}
-			if ok, err := s.CAS(ctx, "v1/z", []byte("value"), []byte("other")); !ok || err != nil {
-				t.Errorf("CAS of another key = %v, %v, want true", ok, err)
-			}
+			mustCAS(t, s, "v1/z", "value", "other")
 		})
 	}
 }
@@ -252,9 +222,7 @@ func TestDirectoryGoesAway(t *testing.T) {
 		t.Errorf("the copy has now %q, it had %q", after, before)
 	}
 	must.Do(t, errors.Join(os.RemoveAll(dir), os.Rename(dir+".old", dir)))
-	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
-		t.Errorf("CAS after it is back = %v, %v, want true", ok, err)
-	}
+	mustCAS(t, s, "a", "1", "2")
 }
 
 // TestDamagedText: the error of a damaged record says that once, with the key

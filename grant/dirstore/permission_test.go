@@ -151,9 +151,7 @@ func TestIrregularFiles(t *testing.T) {
 					_, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2"))
 					wrong("CAS", err)
 				}
-				if ok, err := s.CAS(t.Context(), "b", []byte("1"), []byte("2")); !ok || err != nil {
-					t.Errorf("another record: %v, %v", ok, err)
-				}
+				mustCAS(t, s, "b", "1", "2")
 				again, err := openStore(t.Context(), dir, &Options{AllowVolatile: true})
 				if err == nil {
 					_ = again.Close()
