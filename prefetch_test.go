@@ -280,30 +280,13 @@ func TestPrefetcherShortValidity(t *testing.T) {
 	all.Wait()
 
 	// Also a call that waited for a fetch in the background.
-	asked, answer := make(chan bool), make(chan bool)
-	fetches := 0
-	p = NewPrefetcher(fetchFunc(func(_ context.Context, n int) (Batch, error) {
-		fetches++
-		asked <- true
-		<-answer
-		return BatchFromRuns(Run{ID(fetches), 1, 1})
-	}), &PrefetchOptions{Count: 10, Validity: 1})
-	if _, err := p.TryNext(); err != ErrExhausted {
-		t.Errorf("TryNext() = %v", err)
-	}
-	<-asked
-	all.Go(func() { wantNext(t, p, 1) })
-	for p.Stats().Waits < 2 { // TryNext and Next
-		runtime.Gosched()
-	}
-	close(answer)
-	go func() {
-		for range asked {
+	synctest.Test(t, func(t *testing.T) {
+		p := started(t, &scriptedSource{delay: time.Second}, &PrefetchOptions{Count: 10, Validity: 1})
+		if _, err := p.TryNext(); err != ErrExhausted {
+			t.Errorf("TryNext() = %v", err)
 		}
-	}()
-	all.Wait()
-	closePrefetcher(t, p) // or a fetch in the background sends while it is closed
-	close(asked)
+		wantNext(t, p, 1)
+	})
 }
 
 // A failed fetch is returned to the calls for which it was made, and retried; a
