@@ -696,57 +696,48 @@ func TestCancelledCaller(t *testing.T) {
 }
 
 // A call that gives up says why it waited: that the token failed, which server is
-// silent, or that it is too early to tell.
+// silent, or that it is too early to tell. If its caller cancels it, that is no
+// outage, unless a server is known to have failed.
 func TestReasonOfTheWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		down := errors.New("down")
 		a := n.node(t, "a", 1, "default")
 		a.Delay(time.Hour)
 		defer a.Close()
-		for name, c := range map[string]struct {
-			limit  time.Duration
-			config Config
-			want   string
+		failing := Config{TokenSource: func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			return "", errors.Join(down, ctx.Err())
+		}}
+		for _, test := range []struct {
+			config      Config
+			limit       time.Duration
+			ended       error
+			reason      string
+			unavailable bool
 		}{
-			"token": {time.Second, Config{TokenSource: func(ctx context.Context) (string, error) {
-				<-ctx.Done()
-				return "", errors.Join(down, ctx.Err())
-			}}, "get a token: down"},
-			"silent":    {time.Second, Config{}, "no answer after"},
-			"too early": {time.Millisecond, Config{}, "no answer so far"},
+			{failing, time.Second, context.DeadlineExceeded, "get a token: down", false},
+			{Config{}, time.Second, context.DeadlineExceeded, "no answer after", true},
+			{Config{}, time.Millisecond, context.DeadlineExceeded, "no answer so far", true},
+			{Config{}, time.Second, context.Canceled, "no answer after", true},
+			{Config{}, time.Millisecond, context.Canceled, "no answer so far", false},
 		} {
-			c.config.Servers = []string{"http://a"}
-			q := n.client(t, c.config).Sequencer("orders")
-			for call := range 2 { // the first one fetches, the second one waits for a fetch
-				ctx, cancel := context.WithTimeout(t.Context(), c.limit)
-				_, err := q.Next(ctx)
-				cancel()
-				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), c.want) || errors.Is(err, firn.ErrUnavailable) != (name != "token") {
-					t.Errorf("%s: call %d: %v, want DeadlineExceeded, %q and, if it is of servers, ErrUnavailable", name, call, err, c.want)
-				}
-			}
-		}
-	})
-}
-
-// TestCancelled: a call that its caller cancels is no outage, unless a server
-// is known to have failed.
-func TestCancelled(t *testing.T) {
-	inBubble(t, func(t *testing.T, n *network) {
-		a := n.node(t, "a", 1, "default")
-		a.Delay(time.Hour)
-		defer a.Close()
-		q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
-		for _, after := range []time.Duration{time.Millisecond, time.Second} {
-			for name, call := range map[string]func(context.Context) error{
-				"Next":      func(ctx context.Context) error { _, err := q.Next(ctx); return err },
-				"NextBatch": func(ctx context.Context) error { _, err := q.NextBatch(ctx, 2); return err },
+			test.config.Servers = []string{"http://a"}
+			q := n.client(t, test.config).Sequencer("orders")
+			next := func(ctx context.Context) error { _, err := q.Next(ctx); return err }
+			for call, do := range []func(context.Context) error{
+				next, next, // the first one fetches, the second one waits for a fetch
+				func(ctx context.Context) error { _, err := q.NextBatch(ctx, 2); return err },
 			} {
 				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(after, cancel)
-				err := call(ctx)
-				if !errors.Is(err, context.Canceled) || errors.Is(err, firn.ErrUnavailable) != (after == time.Second) {
-					t.Errorf("%s, cancelled after %v: %v, want Canceled and, after a second, ErrUnavailable", name, after, err)
+				if test.ended == context.Canceled {
+					time.AfterFunc(test.limit, cancel)
+				} else {
+					ctx, cancel = context.WithTimeout(ctx, test.limit)
+				}
+				err := do(ctx)
+				cancel()
+				if !errors.Is(err, test.ended) || !strings.Contains(err.Error(), test.reason) || errors.Is(err, firn.ErrUnavailable) != test.unavailable {
+					t.Errorf("%q within %v: call %d: %v, want %v, and ErrUnavailable: %t", test.reason, test.limit, call, err, test.ended, test.unavailable)
 				}
 			}
 		}
