@@ -3,6 +3,7 @@ package sequencer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -87,24 +88,13 @@ func TestLastWord(t *testing.T) {
 	}
 }
 
-// A lineageStore has a lineage.
-type lineageStore struct {
-	*memstore.Store
-	identity atomic.Value
-}
-
-func (s *lineageStore) Lineage(context.Context) (string, int64, error) {
-	return s.identity.Load().(string), 1, nil
-}
-
 // TestNotGivenBack: if Close and Leave stop trying to give a node ID back,
 // they return an error, and it does not count as given back.
 func TestNotGivenBack(t *testing.T) {
 	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
 		"Close": (*sequencer.Sequencer).Close, "Leave": (*sequencer.Sequencer).Leave,
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &faultstore.Store{Store: new(memstore.Store), Err: errRefused}
+		faulty(t, func(t *testing.T, s *faultstore.Store) {
 			q := open(t, s, &sequencer.Options{Layout: layout, Window: 10 * time.Minute})
 			one(t, q)
 			s.Reads.Store(true)
@@ -119,12 +109,13 @@ func TestNotGivenBack(t *testing.T) {
 			}
 			_ = q.Close(t.Context())
 		})
-		synctest.Test(t, func(t *testing.T) {
-			s := &lineageStore{Store: new(memstore.Store)}
-			s.identity.Store("one")
-			q := open(t, s, nil)
+		bubble(t, func(t *testing.T, s grant.Store) {
+			var replaced atomic.Bool
+			q := open(t, lineageStore{s, func(context.Context) (string, int64, error) {
+				return fmt.Sprint("replaced: ", replaced.Load()), 1, nil
+			}}, nil)
 			one(t, q)
-			s.identity.Store("another")
+			replaced.Store(true)
 			time.Sleep(2 * time.Second)
 			if err := call(q, t.Context()); !errors.Is(err, grant.ErrStoreWentBack) {
 				t.Errorf("%s, and the store went back: %v", what, err)
@@ -138,8 +129,7 @@ func TestNotGivenBack(t *testing.T) {
 // is known to have failed.
 func TestCancelled(t *testing.T) {
 	for _, fails := range []bool{false, true} {
-		bubble(t, func(t *testing.T, mem grant.Store) {
-			s := &faultstore.Store{Store: mem, Err: errRefused}
+		faulty(t, func(t *testing.T, s *faultstore.Store) {
 			q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Hour})
 			one(t, q)
 			time.Sleep(2 * time.Hour)
@@ -201,45 +191,38 @@ func TestStoppedProgram(t *testing.T) {
 // TestWhatWasAwaited: a call that gives up returns what it waited for, and
 // reports an unresponsive store only if that is the reason.
 func TestWhatWasAwaited(t *testing.T) {
-	in := func(t *testing.T, d time.Duration, what string, q *sequencer.Sequencer) error {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), d)
-		defer cancel()
-		_, err := q.Next(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v, want that the context has ended", what, err)
-		}
-		return err
+	const second = time.Second
+	next := func(q interface {
+		Next(context.Context) (firn.ID, error)
+	}) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := q.Next(ctx); return err }
 	}
 	bubble(t, func(t *testing.T, s grant.Store) {
 		create(t, s, layout, 0)
 		var years atomic.Int32
 		q := open(t, s, &sequencer.Options{Idle: true, Now: func() time.Time { return time.Now().AddDate(int(years.Load()), 0, 0) }})
 		years.Store(130)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_ = q.Join(ctx) // begins to claim
+		_ = within(t, second, q.Join) // begins to claim
+		err := within(t, second, next(q))
 		var clock *firn.ClockError
-		if err := in(t, time.Second, "after all times", q); !errors.As(err, &clock) || errors.Is(err, firn.ErrUnavailable) || strings.Contains(err.Error(), "set back") {
-			t.Error(err)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &clock) || errors.Is(err, firn.ErrUnavailable) || strings.Contains(err.Error(), "set back") {
+			t.Errorf("after all times: %v", err)
 		}
 		closeIt(t, q)
 	})
-	synctest.Test(t, func(t *testing.T) {
-		s := &faultstore.Store{Store: new(memstore.Store), Err: errRefused}
+	faulty(t, func(t *testing.T, s *faultstore.Store) {
 		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute})
 		s.Cut.Store(true)
 		time.Sleep(2 * time.Minute)
-		if err := in(t, time.Second, "a store that is gone", q); !errors.Is(err, firn.ErrUnavailable) {
-			t.Error(err)
-		}
 		p := firn.NewPrefetcher(q, nil)
-		for call := range 2 { // the first one fetches, the second one waits for a fetch
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := p.Next(ctx)
-			cancel()
-			if !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("call %d of a prefetcher: %v, want ErrUnavailable and DeadlineExceeded", call, err)
+		// The first call of the prefetcher fetches, the second one waits for a
+		// fetch.
+		for call, do := range []func(context.Context) error{next(q), next(p), next(p)} {
+			if err := within(t, second, do); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("call %d without a store: %v, want ErrUnavailable and DeadlineExceeded", call, err)
+			}
+			if call == 0 {
+				continue
 			}
 			for name, try := range map[string]func() (firn.ID, error){"a prefetcher": p.TryNext, "the sequencer": q.TryNext} {
 				if _, err := try(); !errors.Is(err, firn.ErrUnavailable) || errors.Is(err, firn.ErrExhausted) {
@@ -250,13 +233,10 @@ func TestWhatWasAwaited(t *testing.T) {
 		must.Do(t, p.Close(t.Context()))
 		_ = q.Close(t.Context())
 	})
-	synctest.Test(t, func(t *testing.T) {
-		s := &faultstore.Store{Store: new(memstore.Store)}
+	faulty(t, func(t *testing.T, s *faultstore.Store) {
 		q := open(t, s, &sequencer.Options{Layout: layout, Idle: true})
 		s.Hangs.Store(true)
-		brief, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		err := q.Join(brief)
+		err := within(t, 10*time.Millisecond, q.Join)
 		if !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) ||
 			!strings.Contains(err.Error(), "no answer of the store so far") {
 			t.Errorf("Join of a store that hangs: %v, want ErrUnavailable, DeadlineExceeded, and that the store has not answered", err)

@@ -60,8 +60,8 @@ func count(b firn.Batch, err error) error {
 // TestAskedAgain: after a call was refused, the reason is soon checked again;
 // calls that fail repeatedly do not ask the store as often.
 func TestAskedAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, mem grant.Store) {
-		s := &faultstore.Store{Store: mem, Err: errRefused}
+	faulty(t, func(t *testing.T, s *faultstore.Store) {
+		mem := s.Store
 		q := open(t, s, &sequencer.Options{Layout: layout, Window: time.Minute})
 		defer closeIt(t, q)
 		one(t, q)

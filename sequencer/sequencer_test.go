@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 	"github.com/firnid/firn/sequencer"
 )
@@ -36,6 +37,18 @@ var sixteen = firn.MustParseLayout("bits=time:44.node:4.seq:4,unit=1ms,epoch=0")
 // bubble runs f with fake time; its goroutines must end.
 func bubble(t *testing.T, f func(t *testing.T, s grant.Store)) {
 	synctest.Test(t, func(t *testing.T) { f(t, new(memstore.Store)) })
+}
+
+// faulty is bubble with a store that fails as f wants.
+func faulty(t *testing.T, f func(t *testing.T, s *faultstore.Store)) {
+	bubble(t, func(t *testing.T, s grant.Store) { f(t, &faultstore.Store{Store: s, Err: errRefused}) })
+}
+
+// within makes a call with a context that ends after d.
+func within(t *testing.T, d time.Duration, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	return call(ctx)
 }
 
 func open(t *testing.T, s grant.Store, c *sequencer.Options) *sequencer.Sequencer {
@@ -207,9 +220,11 @@ func TestExhausted(t *testing.T) {
 		if got := other.Status().Node; got != 12 {
 			t.Errorf("pinned to 12, and has %d", got)
 		}
-		brief, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		if _, err := sequencer.Open(brief, s, "orders", &sequencer.Options{WaitForNode: true, Nodes: two}); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, firn.ErrUnavailable) {
+		err = within(t, 3*time.Second, func(ctx context.Context) error {
+			_, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{WaitForNode: true, Nodes: two})
+			return err
+		})
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, firn.ErrUnavailable) {
 			t.Errorf("Open of a third that waits = %v", err)
 		}
 		time.AfterFunc(5*time.Second, func() { closeIt(t, a) })

@@ -52,8 +52,7 @@ func callsOf[I firn.AnyID](q *sequencer.SequencerOf[I]) map[string]func(context.
 // TestStatesOfMembers: the results of every call and of Status in each state of
 // a member.
 func TestStatesOfMembers(t *testing.T) {
-	bubble(t, func(t *testing.T, mem grant.Store) {
-		s := &faultstore.Store{Store: mem, Err: errRefused}
+	faulty(t, func(t *testing.T, s *faultstore.Store) {
 		for name, q := range twins(t, s, sequencer.Options{Window: time.Minute, Idle: true}) {
 			every := func(when string, want error) {
 				t.Helper()
@@ -74,12 +73,10 @@ func TestStatesOfMembers(t *testing.T) {
 			every("before Join", sequencer.ErrNotJoined)
 
 			s.Cut.Store(true)
-			brief, cancel := context.WithTimeout(t.Context(), time.Second)
-			if err := q.at.Join(brief); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			if err := within(t, time.Second, q.at.Join); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Join without a store: %v", name, err)
 			}
 			state("joining", grant.Joining, errRefused)
-			cancel()
 			s.Cut.Store(false)
 			must.Do(t, q.at.Join(t.Context()))
 			state("joined", grant.Holding, nil)
@@ -89,11 +86,9 @@ func TestStatesOfMembers(t *testing.T) {
 			}
 
 			s.Cut.Store(true)
-			brief, cancel = context.WithTimeout(t.Context(), time.Second)
-			if err := q.at.Leave(brief); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			if err := within(t, time.Second, q.at.Leave); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Leave without a store: %v", name, err)
 			}
-			cancel()
 			state("leaving", grant.Leaving, errRefused)
 			every("leaving", sequencer.ErrNotJoined)
 			s.Cut.Store(false)
@@ -105,7 +100,7 @@ func TestStatesOfMembers(t *testing.T) {
 				t.Errorf("%s: %d IDs, want 22", name, got.IDs)
 			}
 
-			must.Get(grant.Destroy(t.Context(), mem, name, nil))(t)
+			must.Get(grant.Destroy(t.Context(), s.Store, name, nil))(t)
 			time.Sleep(time.Minute)
 			state("destroyed", grant.Joining, grant.ErrDestroyed)
 			every("destroyed", grant.ErrDestroyed)
@@ -113,11 +108,8 @@ func TestStatesOfMembers(t *testing.T) {
 			must.Do(t, q.at.Close(t.Context()))
 			state("closed", grant.Idle, firn.ErrClosed)
 			every("closed", firn.ErrClosed)
-			if err := q.at.Join(t.Context()); !errors.Is(err, firn.ErrClosed) {
-				t.Errorf("%s: Join of a closed one: %v", name, err)
-			}
-			if err := q.at.Leave(t.Context()); !errors.Is(err, firn.ErrClosed) {
-				t.Errorf("%s: Leave of a closed one: %v", name, err)
+			if join, leave := q.at.Join(t.Context()), q.at.Leave(t.Context()); !errors.Is(join, firn.ErrClosed) || !errors.Is(leave, firn.ErrClosed) {
+				t.Errorf("%s: Join and Leave of a closed one: %v, %v", name, join, leave)
 			}
 		}
 	})
