@@ -307,7 +307,16 @@ func TestStaticReference(t *testing.T) {
 		}
 	})
 
-	// One generator of a process has the start of the process.
+	// One generator of a process has the start of the process, and later ones
+	// begin when they are made.
+	startUsed.Store(false)
+	for _, want := range []bool{true, false} {
+		made := time.Now()
+		ref := newGenerator(t, Default(), StaticGrant(5), nil).term.Load().reference
+		if (ref == processStart) != want || !want && ref.Before(made) {
+			t.Errorf("a generator made at %v begins after %v, want the start of the process: %t", made, ref, want)
+		}
+	}
 	startUsed.Store(false)
 	var firsts atomic.Int64
 	var all sync.WaitGroup

@@ -347,11 +347,16 @@ func TestRandomBits(t *testing.T) {
 func TestGeneratorLaw(t *testing.T) {
 	r := seeded(t)
 	script := make([]byte, 300)
-	for i := range 250 {
-		l := firn.MustParseLayout(scriptLayouts[i%len(scriptLayouts)])
-		if i >= 150 {
-			l = randomLayout(t, r, true)
+	var layouts []firn.Layout
+	for i := range 150 {
+		layouts = append(layouts, firn.MustParseLayout(scriptLayouts[i%len(scriptLayouts)]), randomLayout(t, r, true))
+	}
+	for _, l := range presetLayouts() {
+		if !l.ReadOnly() {
+			layouts = append(layouts, exactly(l))
 		}
+	}
+	for _, l := range layouts {
 		for i := range script {
 			script[i] = byte(r.Uint32())
 		}
