@@ -131,6 +131,15 @@ func checkCompose(t *testing.T, m *bitModel, tick, node, seq uint64, r *rand.Ran
 	}
 	got, err := l.DecomposeBytes(raw)
 	same("DecomposeBytes", got, err)
+	value := map[firn.Field]uint64{firn.FieldTime: tick, firn.FieldNode: node, firn.FieldSeq: seq}
+	left := map[firn.Field]int{firn.FieldTime: m.widths["time"], firn.FieldNode: m.widths["node"], firn.FieldSeq: m.widths["seq"]}
+	for _, p := range l.Pieces() {
+		all, ok := value[p.Field]
+		left[p.Field] -= p.Width
+		if want := all >> max(0, left[p.Field]) & (1<<p.Width - 1); ok && p.Value(raw) != want {
+			t.Errorf("piece %+v of %#x of %s has the value %d, want %d", p, full, l, p.Value(raw), want)
+		}
+	}
 	if l.ReadOnly() {
 		return
 	}
