@@ -123,14 +123,6 @@ func TestLeavingTheLine(t *testing.T) {
 	})
 }
 
-// inABubble returns a generator with four IDs per millisecond and a MaxAhead of
-// 100 ms, with the bubble's clock.
-func inABubble(t *testing.T, grant Grant) *Generator {
-	t.Helper()
-	g := newGenerator(t, MustParseLayout("bits=time:48.node:14.seq:2"), grant, &Options{MaxAhead: 100 * time.Millisecond})
-	return g
-}
-
 // checkBatch: n consecutive slots, none older than the call, none beyond
 // MaxAhead.
 func checkBatch(t *testing.T, g *Generator, ids []ID, n int, start time.Time) {
@@ -164,10 +156,9 @@ func (c *core) slotOf(t *testing.T, id ID) uint64 {
 func TestBatchKeepsItsPlace(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			g := inABubble(t, Grant{Node: 1, From: time.Unix(1, 0)})
-			if err := g.Fill(t.Context(), make([]ID, 404)); err != nil { // all that are free now
-				t.Fatal(err)
-			}
+			g := newGenerator(t, MustParseLayout("bits=time:48.node:14.seq:2"),
+				Grant{Node: 1, From: time.Unix(1, 0)}, &Options{MaxAhead: 100 * time.Millisecond})
+			must.Do(t, g.Fill(t.Context(), make([]ID, 404))) // all that are free now
 			start := time.Now()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
