@@ -154,7 +154,8 @@ func checkIDRows(t *testing.T, data []byte) int {
 		got, err := l.DecomposeBytes(raw)
 		again, err2 := decomposeAny(l, want)
 		if err != nil || err2 != nil || got != parts || again != parts {
-			t.Errorf("DecomposeBytes and Decompose(%s) of %s = %+v, %v and %+v, %v, want %+v", row.Hex, l, got, err, again, err2, parts)
+			t.Errorf("DecomposeBytes and Decompose(%s) of %s = %+v, %v and %+v, %v, want %+v",
+				row.Hex, l, got, err, again, err2, parts)
 		}
 		if len(raw) == 8 {
 			sameText(t, line, encKind64, want.id(), row.Hex, firn.Hex)

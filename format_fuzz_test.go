@@ -113,7 +113,8 @@ func FuzzID(f *testing.F) {
 	}
 	for _, s := range []string{
 		`"\u0031"`, `"\u00310"`, `"\ud83d\ude00"`, `"\n1"`, `"1\/"`, `"\\"`, `""`, `"`, `"\"`, `true`, `{}`, `[]`,
-		`-0`, `1E3`, `0.0`, `01`, `[1]`, `{"id":1}`, `"1`, `1"`, `"\"1\""`, `"\u00310`, `"\u"`, `nul`, `nullnull`, `NaN`,
+		`-0`, `1E3`, `0.0`, `01`, `[1]`, `{"id":1}`,
+		`"1`, `1"`, `"\"1\""`, `"\u00310`, `"\u"`, `nul`, `nullnull`, `NaN`,
 	} {
 		f.Add(uint16(0), []byte(s), int64(0))
 	}
@@ -201,8 +202,8 @@ func encFuzzFormatNumber[T comparable](k encKind[T], format firn.Format, s strin
 	return n
 }
 
-// encFuzzJSON: UnmarshalJSON accepts what encoding/json and ParseID together would
-// accept.
+// encFuzzJSON: UnmarshalJSON accepts what encoding/json and ParseID together
+// would accept.
 func encFuzzJSON[T idtValue](t *testing.T, k encKind[T], data []byte) {
 	was := k.of(7, 7)
 	direct := was
@@ -250,8 +251,8 @@ func encFuzzJSON[T idtValue](t *testing.T, k encKind[T], data []byte) {
 	}
 }
 
-// encFuzzScan: Scan reads text as ParseID does, bytes of the ID's size as the ID,
-// and the results of Value.
+// encFuzzScan: Scan reads text as ParseID does, bytes of the ID's size as the
+// ID, and the results of Value.
 func encFuzzScan[T idtValue](t *testing.T, k encKind[T], data []byte, n int64) {
 	was := k.of(7, 7)
 	scan := func(src any) (T, error) {

@@ -212,8 +212,8 @@ func runScript(t *testing.T, l firn.Layout, script []byte) {
 			case op < 128 || op > 240:
 				call(batch, n)
 			default:
-				// After the wait that its error names, it returns the batch; or after
-				// a second one, if the clock then passes what was used.
+				// After the wait that its error names, it returns the batch; or
+				// after a second one, if the clock then passes what was used.
 				o := call(tryBatch, n)
 				for try := 0; errors.Is(o.err, firn.ErrExhausted) && s.ahead < 1<<60 && o.wait < 1000*l.Unit(); try++ {
 					if try == 2 {
@@ -336,7 +336,8 @@ func checkError(t *testing.T, s *slotModel, what string, want outcome, err error
 
 // callAndCheck makes a call and compares its result with the model's. If it
 // would have to wait, it fails instead.
-func callAndCheck(t *testing.T, g anyGenerator, s *slotModel, k taker, n int, now time.Time) (want outcome, b anyBatch) {
+func callAndCheck(t *testing.T, g anyGenerator, s *slotModel, k taker, n int, now time.Time,
+) (want outcome, b anyBatch) {
 	t.Helper()
 	want = k.model(s, now, uint64(n))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -363,7 +364,8 @@ func callAndCheck(t *testing.T, g anyGenerator, s *slotModel, k taker, n int, no
 		// The time of an ID that is not reserved is neither beyond MaxAhead
 		// nor behind the clock.
 		at := decompose(t, s.layout, id).Time
-		if k.name != reserve.name && (s.ahead < 1<<60 && at.After(now.Add(s.ahead)) || at.Add(s.layout.Unit()).Compare(now) <= 0) {
+		beyond := s.ahead < 1<<60 && at.After(now.Add(s.ahead))
+		if k.name != reserve.name && (beyond || !at.Add(s.layout.Unit()).After(now)) {
 			t.Errorf("%s of %s at %v, MaxAhead %v: the ID's time is %v", k.name, s.layout, now, s.ahead, at)
 		}
 	}

@@ -455,8 +455,8 @@ func TestClockGoesBackUnderABatch(t *testing.T) {
 	})
 }
 
-// TestNextBatch: a batch beyond MaxAhead is taken when its last ID is within it.
-// With an earlier deadline it fails at once, and nothing is lost.
+// TestNextBatch: a batch beyond MaxAhead is taken when its last ID is within
+// it. With an earlier deadline it fails at once, and nothing is lost.
 func TestNextBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()
@@ -474,7 +474,8 @@ func TestNextBatch(t *testing.T) {
 			}
 			switch {
 			case test.ticks == 100 && test.took == 0:
-				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrBatchTooLarge) || g.Stats().IDs != before {
+				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrBatchTooLarge) ||
+					g.Stats().IDs != before {
 					t.Errorf("%+v: %v, %d IDs taken", test, err, g.Stats().IDs-before)
 				}
 			case err != nil:

@@ -132,7 +132,10 @@ func checkCompose(t *testing.T, m *bitModel, tick, node, seq uint64, r *rand.Ran
 	got, err := l.DecomposeBytes(raw)
 	same("DecomposeBytes", got, err)
 	value := map[firn.Field]uint64{firn.FieldTime: tick, firn.FieldNode: node, firn.FieldSeq: seq}
-	left := map[firn.Field]int{firn.FieldTime: m.widths["time"], firn.FieldNode: m.widths["node"], firn.FieldSeq: m.widths["seq"]}
+	left := make(map[firn.Field]int)
+	for f := range value {
+		left[f] = m.widths[f.String()]
+	}
 	for _, p := range l.Pieces() {
 		all, ok := value[p.Field]
 		left[p.Field] -= p.Width
@@ -307,7 +310,8 @@ func checkRange(t *testing.T, m *bitModel, from, to time.Time) {
 func checkRuns(t *testing.T, m *bitModel, b anyBatch) {
 	t.Helper()
 	if got := m.layout.HasRuns(); got != (b.runs != nil) {
-		t.Errorf("HasRuns() of %s = %v, but the runs of a batch of %d IDs have %d", m.layout, got, len(b.ids), len(b.runs))
+		t.Errorf("HasRuns() of %s = %v, but the runs of a batch of %d IDs have %d",
+			m.layout, got, len(b.ids), len(b.runs))
 	}
 	if b.runs == nil {
 		// In a layout without runs there are random bits, or the lowest slot
@@ -344,7 +348,8 @@ func TestRandomBits(t *testing.T) {
 				}
 			}
 			if anySet.And(anySet, m.randomBits()); anySet.Cmp(m.randomBits()) != 0 || allSet.Sign() != 0 {
-				t.Errorf("%s of %s: random bits %x are set at times, and %x always, want %x and none", k.name, l, anySet, allSet, m.randomBits())
+				t.Errorf("%s of %s: random bits %x are set at times, and %x always, want %x and none",
+					k.name, l, anySet, allSet, m.randomBits())
 			}
 		}
 	}
@@ -501,7 +506,8 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64) {
 				if err != nil {
 					// A batch that would take longer than the context lasts is
 					// refused first, and one that cannot wait while others do.
-					refused := errors.Is(err, context.DeadlineExceeded) || how == tryBatch.name && errors.Is(err, firn.ErrExhausted)
+					refused := errors.Is(err, context.DeadlineExceeded) ||
+						how == tryBatch.name && errors.Is(err, firn.ErrExhausted)
 					if after && !errors.Is(err, firn.ErrSealed) && !refused {
 						t.Errorf("%s: a call after Seal: %v, want ErrSealed", l, err)
 						return
@@ -666,12 +672,14 @@ func TestChangesInsideACall(t *testing.T) {
 				}
 				for _, id := range after {
 					if p := decompose(t, l, id); p.Node != inside.node {
-						t.Errorf("%s: %s with %s inside made %v of node %d, want %d", l, k.name, inside.name, id, p.Node, inside.node)
+						t.Errorf("%s: %s with %s inside made %v of node %d, want %d",
+							l, k.name, inside.name, id, p.Node, inside.node)
 					}
 				}
 				every := slices.Concat(before, within, after)
 				if l.Ordered() && !slices.IsSortedFunc(every, wideID.compare) {
-					t.Errorf("%s: %s with %s inside: %v, then %v, then %v", l, k.name, inside.name, before, within, after)
+					t.Errorf("%s: %s with %s inside: %v, then %v, then %v",
+						l, k.name, inside.name, before, within, after)
 				}
 				unique(t, l, every)
 			}

@@ -262,10 +262,10 @@ var waitingCalls = map[string]func(ctx context.Context, g *Generator, n int) ([]
 	},
 }
 
-// TestChangesUnderAWait: a change of the generator while a call waits, asleep or
-// in its second or third reading of the clock, takes effect before what it takes
-// from then on, as in a call that does not wait. A refusal ends it at once, and
-// a batch keeps the time that it has waited.
+// TestChangesUnderAWait: a change of the generator while a call waits, asleep
+// or in its second or third reading of the clock, takes effect before what it
+// takes from then on, as in a call that does not wait. A refusal ends it at
+// once, and a batch keeps the time that it has waited.
 func TestChangesUnderAWait(t *testing.T) {
 	const n, took = 40, 10 * time.Millisecond
 	switchTo := func(node uint64, from, until time.Duration) func(*Generator) error {

@@ -479,7 +479,7 @@ type taker struct {
 }
 
 var (
-	tryNext  = taker{"TryNext", false, false, func(s *slotModel, now time.Time, _ uint64) outcome { return s.take(now, 1) }}
+	tryNext  = taker{"TryNext", false, false, (*slotModel).takeOne}
 	next     = taker{"Next", false, true, tryNext.model}
 	reserve  = taker{"Reserve", true, false, (*slotModel).reserve}
 	batch    = taker{"NextBatch", true, true, (*slotModel).batch}
@@ -673,6 +673,9 @@ func (s *slotModel) take(now time.Time, want uint64) outcome {
 	s.use(o)
 	return o
 }
+
+// takeOne is the model of TryNext and Next.
+func (s *slotModel) takeOne(now time.Time, _ uint64) outcome { return s.take(now, 1) }
 
 // maxStaticBatch returns the maximum number of slots in a batch under a static
 // grant: those of a minute, or those that MaxAhead allows at once.

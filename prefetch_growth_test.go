@@ -52,7 +52,8 @@ func TestPrefetcherGrowth(t *testing.T) {
 						n, tt.largest, tt.atMost, longest, tt.wait)
 				}
 				// A fixed prefetcher with the same source is not much faster.
-				fixed := started(t, &scriptedSource{delay: tt.trip, each: tt.each}, &PrefetchOptions{Count: 100, MaxCount: 100})
+				fixed := started(t, &scriptedSource{delay: tt.trip, each: tt.each},
+					&PrefetchOptions{Count: 100, MaxCount: 100})
 				tookFixed, longestFixed := drainFast(t, fixed, 200_000)
 				t.Logf("report: growing prefetcher, %s: %v for 200,000 IDs, waits up to %v; fixed: %v, up to %v",
 					tt.name, took, longest, tookFixed, longestFixed)

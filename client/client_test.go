@@ -736,8 +736,10 @@ func TestReasonOfTheWait(t *testing.T) {
 				}
 				err := do(ctx)
 				cancel()
-				if !errors.Is(err, test.ended) || !strings.Contains(err.Error(), test.reason) || errors.Is(err, firn.ErrUnavailable) != test.unavailable {
-					t.Errorf("%q within %v: call %d: %v, want %v, and ErrUnavailable: %t", test.reason, test.limit, call, err, test.ended, test.unavailable)
+				if !errors.Is(err, test.ended) || !strings.Contains(err.Error(), test.reason) ||
+					errors.Is(err, firn.ErrUnavailable) != test.unavailable {
+					t.Errorf("%q within %v: call %d: %v, want %v, and ErrUnavailable: %t",
+						test.reason, test.limit, call, err, test.ended, test.unavailable)
 				}
 			}
 		}

@@ -205,7 +205,8 @@ func TestWhatWasAwaited(t *testing.T) {
 		_ = within(t, second, q.Join) // begins to claim
 		err := within(t, second, next(q))
 		var clock *firn.ClockError
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &clock) || errors.Is(err, firn.ErrUnavailable) || strings.Contains(err.Error(), "set back") {
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &clock) ||
+			errors.Is(err, firn.ErrUnavailable) || strings.Contains(err.Error(), "set back") {
 			t.Errorf("after all times: %v", err)
 		}
 		closeIt(t, q)
@@ -218,7 +219,8 @@ func TestWhatWasAwaited(t *testing.T) {
 		// The first call of the prefetcher fetches, the second one waits for a
 		// fetch.
 		for call, do := range []func(context.Context) error{next(q), next(p), next(p)} {
-			if err := within(t, second, do); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			err := within(t, second, do)
+			if !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("call %d without a store: %v, want ErrUnavailable and DeadlineExceeded", call, err)
 			}
 			if call == 0 {

@@ -224,7 +224,8 @@ func TestExhausted(t *testing.T) {
 			_, err := sequencer.Open(ctx, s, "orders", &sequencer.Options{WaitForNode: true, Nodes: two})
 			return err
 		})
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, firn.ErrUnavailable) {
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, grant.ErrNodesExhausted) ||
+			errors.Is(err, firn.ErrUnavailable) {
 			t.Errorf("Open of a third that waits = %v", err)
 		}
 		time.AfterFunc(5*time.Second, func() { closeIt(t, a) })

@@ -73,7 +73,8 @@ func TestStatesOfMembers(t *testing.T) {
 			every("before Join", sequencer.ErrNotJoined)
 
 			s.Cut.Store(true)
-			if err := within(t, time.Second, q.at.Join); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			err := within(t, time.Second, q.at.Join)
+			if !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Join without a store: %v", name, err)
 			}
 			state("joining", grant.Joining, errRefused)
@@ -86,7 +87,8 @@ func TestStatesOfMembers(t *testing.T) {
 			}
 
 			s.Cut.Store(true)
-			if err := within(t, time.Second, q.at.Leave); !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			err = within(t, time.Second, q.at.Leave)
+			if !errors.Is(err, firn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Leave without a store: %v", name, err)
 			}
 			state("leaving", grant.Leaving, errRefused)
@@ -108,7 +110,8 @@ func TestStatesOfMembers(t *testing.T) {
 			must.Do(t, q.at.Close(t.Context()))
 			state("closed", grant.Idle, firn.ErrClosed)
 			every("closed", firn.ErrClosed)
-			if join, leave := q.at.Join(t.Context()), q.at.Leave(t.Context()); !errors.Is(join, firn.ErrClosed) || !errors.Is(leave, firn.ErrClosed) {
+			join, leave := q.at.Join(t.Context()), q.at.Leave(t.Context())
+			if !errors.Is(join, firn.ErrClosed) || !errors.Is(leave, firn.ErrClosed) {
 				t.Errorf("%s: Join and Leave of a closed one: %v, %v", name, join, leave)
 			}
 		}

@@ -120,7 +120,9 @@ func scenarios() []scenario {
 	return []scenario{
 		{
 			name: "one process replaces and creates", initial: a, kills: 1, failures: 1,
-			processes: one(does{cas("k", "A", "B"), cas("k", "A", "X"), cas("k", "B", "C"), cas("n", "", "N"), get("n")}),
+			processes: one(does{
+				cas("k", "A", "B"), cas("k", "A", "X"), cas("k", "B", "C"), cas("n", "", "N"), get("n"),
+			}),
 		},
 		{
 			name: "two processes replace", initial: a, preempts: 2, kills: 1,

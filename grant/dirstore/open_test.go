@@ -57,8 +57,11 @@ func TestOpenRefuses(t *testing.T) {
 		{name: "a file", file: "file", path: "file", create: true, is: errNotStore, says: "not a directory"},
 		{name: "below a file", file: "file", path: "file/store", create: true, says: "file"},
 		{name: "other files", file: "letter.txt", create: true, is: errNotStore, says: "letter.txt"},
-		{"records without the marker", "rec+a", string(encodeRecord("a", []byte("1"))), "", true, errNotStore, "would repeat IDs"},
-		{"newer", markerName, "firn dirstore format 2\n", "", true, grant.ErrNewerVersion, "format 2, and this version only knows format 1"},
+		{
+			name: "records without the marker", file: "rec+a", content: string(encodeRecord("a", []byte("1"))),
+			create: true, is: errNotStore, says: "would repeat IDs",
+		},
+		{"newer", markerName, "firn dirstore format 2\n", "", true, grant.ErrNewerVersion, "this version only knows format 1"},
 		{"damaged marker", markerName, "firn dirst", "", true, errNotStore, "does not begin with"},
 		{"empty marker", markerName, "", "", true, errNotStore, "does not begin with"},
 		{"marker of format 0", markerName, "firn dirstore format 0\n", "", true, errNotStore, "does not begin with"},
@@ -69,7 +72,8 @@ func TestOpenRefuses(t *testing.T) {
 				write(t, filepath.Join(dir, test.file), test.content)
 			}
 			before := tree(t, dir)
-			s, err := openStore(t.Context(), filepath.Join(dir, test.path), &Options{AllowVolatile: true, Create: test.create})
+			path := filepath.Join(dir, test.path)
+			s, err := openStore(t.Context(), path, &Options{AllowVolatile: true, Create: test.create})
 			if err == nil {
 				_ = s.Close()
 				t.Fatalf("Open succeeds")
