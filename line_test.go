@@ -337,6 +337,7 @@ func TestChangesUnderAWait(t *testing.T) {
 					began := time.Now()
 					after, err := call(t.Context(), g, n)
 					passed := time.Since(began)
+					synctest.Wait() // for the change
 					if !errors.Is(err, test.want) || changed.IsZero() {
 						t.Errorf("%s: %v, want %v", what, err, test.want)
 					}
