@@ -298,10 +298,11 @@ func TestChangesUnderAWait(t *testing.T) {
 			"shorter":           {switchTo(2, -time.Hour, 0), 0, ErrGrantOver, 0, 0},
 			"Seal":              {func(g *Generator) error { g.Seal(); return nil }, 0, ErrSealed, 0, 0},
 		} {
-			for _, reading := range []int{2, 3, 0} { // 0: asleep
+			for _, reading := range []int64{2, 3, 0} { // 0: asleep
 				synctest.Test(t, func(t *testing.T) {
 					what := fmt.Sprintf("%s, %s in reading %d", name, change, reading)
-					var readings, at int
+					var readings atomic.Int64
+					var at int64
 					var changed time.Time
 					later := test.later
 					var g *Generator
@@ -316,7 +317,7 @@ func TestChangesUnderAWait(t *testing.T) {
 						}
 					}
 					now := func() time.Time {
-						if readings++; readings == at {
+						if readings.Add(1) == at {
 							do()
 						}
 						return time.Now()
@@ -330,7 +331,7 @@ func TestChangesUnderAWait(t *testing.T) {
 					}
 					before := make([]ID, 4)
 					must.Do(t, g.Fill(t.Context(), before))
-					if at = readings + reading; reading == 0 {
+					if at = readings.Load() + reading; reading == 0 {
 						at = -1
 						time.AfterFunc(took/2+1, do)
 					}
