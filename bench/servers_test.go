@@ -5,7 +5,6 @@ package bench
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -535,7 +534,7 @@ func BenchmarkServerJoin(b *testing.B) {
 		seconds, cpus = append(seconds, time.Since(begin).Seconds()), append(cpus, (processorTime()-before).Seconds())
 		for _, q := range opened {
 			if q != nil {
-				all.Go(func() { _ = q.Close(context.WithoutCancel(background)) })
+				all.Go(func() { _ = q.Close(background) })
 			}
 		}
 		all.Wait()

@@ -242,16 +242,6 @@ func hold(t *testing.T, k *grant.Keeper) {
 	must.Do(t, errors.Join(k.Join(t.Context()), k.Wait(t.Context(), phase(grant.Holding))))
 }
 
-// abandon ends a Keeper that cannot give its node ID back.
-func abandon(t *testing.T, k *grant.Keeper) {
-	t.Helper()
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := k.Close(ended); !errors.Is(err, context.Canceled) {
-		t.Fatalf("Close with a context that is done = %v", err)
-	}
-}
-
 func phase(p grant.Phase) func(grant.Status) bool {
 	return func(s grant.Status) bool { return s.Phase == p }
 }
@@ -270,7 +260,7 @@ func TestDestroy(t *testing.T) {
 		hold(t, b.Keeper)
 		lost.Reads.Store(true)
 		status, _ := b.Status()
-		abandon(t, b.Keeper)
+		b.Abandon()
 		brief, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		var told [][]grant.Wait

@@ -46,7 +46,7 @@ type Holder interface {
 // blocks delays renewals. It must not call Join, Leave, Demand, Wait or Close,
 // nor wait for an ID of the same sequencer.
 //
-// A Keeper must be made by NewKeeper and ends with Close. Calls that need it
+// A Keeper must be made by NewKeeper and ends with Close or Abandon. Calls that need it
 // afterwards return an error that matches firn.ErrClosed.
 type Keeper struct {
 	store    Store
@@ -59,8 +59,9 @@ type Keeper struct {
 	stop    context.CancelFunc
 	done    chan struct{} // closed when run has ended
 
-	requests sync.WaitGroup  // the request in progress, if any
-	lineage  *lineageTracker // for that request alone
+	requests   sync.WaitGroup  // the request in progress, if any
+	lineage    *lineageTracker // for that request alone
+	stopHolder sync.Once       // after run has ended
 
 	mu      sync.Mutex // guards the fields below
 	status  Status
@@ -485,17 +486,27 @@ func (k *Keeper) Wait(ctx context.Context, ready func(Status) bool) error {
 	}
 }
 
+// closeLimit is the time that Close has if its context does not say.
+const closeLimit = 5 * time.Second
+
 // Close gives the node ID back and ends the Keeper. If the context ends before
 // the store has recorded that, or the store has failed 20 times, Close ends the
 // Keeper anyway and returns an error: the node ID then becomes free when its
-// window ends. So pass a context that has not ended, and a deadline: with a
-// store that is down, the 20 attempts take minutes. Calling Close again only
-// waits for the first call.
+// window ends. A context without a deadline, or one that has already ended,
+// counts as one that ends in 5 s, so that of a program that a signal stops will
+// do. Calling Close again only waits for the first call.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	closed := k.closed
 	k.closed = true
 	k.mu.Unlock()
+	if !closed {
+		// Deferred, because the context is the caller's and may panic: the
+		// Keeper ends in any case, and nothing more is used.
+		defer k.end()
+	}
+	ctx, cancel := closingContext(ctx)
+	defer cancel()
 	if closed {
 		select {
 		case <-k.done:
@@ -504,17 +515,11 @@ func (k *Keeper) Close(ctx context.Context) error {
 			return fmt.Errorf("grant: sequencer %s: another Close has not returned yet: %w", k.settings.name, ctx.Err())
 		}
 	}
-	// Deferred, because the context is the caller's and may panic: the Keeper
-	// ends in any case, and nothing more is used.
-	defer func() {
-		k.stop()
-		<-k.done
-		k.holder.Stop()
-	}()
 	err := k.Leave(ctx)
 	if err == nil {
 		var kept error
-		if err = k.Wait(ctx, func(s Status) bool { kept = s.Err; return s.Phase == Idle }); err == nil {
+		err = k.Wait(ctx, func(s Status) bool { kept = s.Err; return s.Phase == Idle })
+		if err == nil || errors.Is(err, errKeeperClosed) && kept != nil { // the latter: Abandon was called
 			err = kept
 		}
 	}
@@ -523,4 +528,30 @@ func (k *Keeper) Close(ctx context.Context) error {
 			"ends: %w", k.settings.name, err)
 	}
 	return nil
+}
+
+// closingContext returns the context that counts for Close. Without a deadline,
+// that the caller's context is cancelled in between changes nothing: a signal
+// may come a moment before Close or during it.
+func closingContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok && ctx.Err() == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+}
+
+// Abandon ends the Keeper at once, without another request to the store: the
+// node ID becomes free when its window ends. A Close in progress ends too.
+func (k *Keeper) Abandon() {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	k.end()
+}
+
+// end ends the Keeper, and returns when nothing of it is used any more.
+func (k *Keeper) end() {
+	k.stop()
+	<-k.done
+	k.stopHolder.Do(k.holder.Stop)
 }

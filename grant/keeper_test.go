@@ -300,10 +300,102 @@ func TestCloseGivesUp(t *testing.T) {
 		hold(t, m.Keeper)
 		s.Reads.Store(true)
 		before := s.Writes.Load()
-		if err := m.Close(t.Context()); !errors.Is(err, grant.ErrNotSent) || s.Writes.Load()-before != 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := m.Close(ctx); !errors.Is(err, grant.ErrNotSent) || s.Writes.Load()-before != 20 {
 			t.Errorf("Close = %v after %d attempts, want an error after 20", err, s.Writes.Load()-before)
 		}
 	})
+}
+
+// TestCloseLimit: Close gives the node ID back under any context, and ends by
+// the context's deadline, or in five seconds if it has none or has ended. It
+// leaves nothing running, which the bubble would detect.
+func TestCloseLimit(t *testing.T) {
+	deadline := func(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+		return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
+	}
+	cancelled := func(after time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+		return func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(after, cancel)
+			return ctx, cancel
+		}
+	}
+	contexts := map[string]struct {
+		of    func(context.Context) (context.Context, context.CancelFunc)
+		limit time.Duration
+	}{
+		"without a deadline":        {cancelled(time.Hour), 5 * time.Second},
+		"cancelled before":          {cancelled(0), 5 * time.Second},
+		"cancelled during Close":    {cancelled(time.Second + 20*time.Millisecond), 5 * time.Second},
+		"with a deadline":           {deadline(3 * time.Second), 2 * time.Second},
+		"with a late deadline":      {deadline(11 * time.Second), 10 * time.Second},
+		"with an expired deadline":  {deadline(500 * time.Millisecond), 5 * time.Second},
+		"with a long past deadline": {deadline(-time.Hour), 5 * time.Second},
+	}
+	stores := map[string]func(*faultstore.Store){
+		"slow":     func(s *faultstore.Store) { s.Delay = 50 * time.Millisecond },
+		"failing":  func(s *faultstore.Store) { s.Cut.Store(true) },
+		"hanging":  func(s *faultstore.Store) { s.Hangs.Store(true) },
+		"readable": func(s *faultstore.Store) { s.Reads.Store(true) },
+	}
+	for when, c := range contexts {
+		for which, fail := range stores {
+			t.Run(when+", "+which+" store", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &faultstore.Store{Store: new(memstore.Store)}
+					create(t, s, "s", config("default,epoch=0"), time.Now())
+					k := newMember(s, "s").Keeper
+					hold(t, k)
+					fail(s)
+					ctx, cancel := c.of(t.Context())
+					defer cancel()
+					time.Sleep(time.Second) // a context may end
+					begin := time.Now()
+					err := k.Close(ctx)
+					took, back := time.Since(begin), k.Stats().Released == 1
+					if works := which == "slow"; works && (err != nil || took > time.Second || !back) ||
+						!works && (err == nil || took != c.limit || back) {
+						t.Errorf("Close: %v after %v, given back: %t; it may take %v", err, took, back, c.limit)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestAbandon: Abandon ends a Keeper without a request, and a Close that is in
+// progress. The error of Close is the store's.
+func TestAbandon(t *testing.T) {
+	for _, closing := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &faultstore.Store{Store: new(memstore.Store), Err: errors.New("no route")}
+			create(t, s, "s", config("default,epoch=0"), time.Now())
+			k := newMember(s, "s").Keeper
+			hold(t, k)
+			s.Cut.Store(true)
+			closed := make(chan error, 1)
+			if closing {
+				go func() { closed <- k.Close(t.Context()) }()
+				time.Sleep(time.Second)
+			}
+			before, begin := s.Requests.Load(), time.Now()
+			k.Abandon()
+			k.Abandon()
+			if n, took := s.Requests.Load()-before, time.Since(begin); n > 0 || took > 0 {
+				t.Errorf("Abandon: %d requests and %v, want none", n, took)
+			}
+			if err := k.Join(t.Context()); !errors.Is(err, firn.ErrClosed) {
+				t.Errorf("Join after Abandon: %v, want ErrClosed", err)
+			}
+			if closing {
+				if err := <-closed; !errors.Is(err, s.Err) {
+					t.Errorf("Close, abandoned: %v, want the store's error", err)
+				}
+			}
+		})
+	}
 }
 
 // TestStatusAfterJoin: after Join has returned, Status does not describe an

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -34,11 +33,7 @@ func takeOrders(ctx context.Context, store grant.Store, items <-chan string) err
 	if err != nil {
 		return err
 	}
-	defer func() { // ctx has ended by then: Close needs one that has not
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		orders.Close(late) // gives the node ID back
-	}()
+	defer orders.Close(ctx) // gives the node ID back, also after a signal
 	for {
 		select {
 		case item := <-items:

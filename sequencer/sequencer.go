@@ -21,7 +21,7 @@ var _ firn.Source = (*Sequencer)(nil)
 
 // A SequencerOf is a Sequencer of 64-bit or 128-bit IDs. It is safe for
 // concurrent use by multiple goroutines. It must be made by Open or Open128,
-// and ends with Close.
+// and ends with Close or Abandon.
 type SequencerOf[I firn.AnyID] struct {
 	name         string
 	config       grant.Config
@@ -201,17 +201,28 @@ func needContext(ctx context.Context) {
 }
 
 // Close gives the node ID back and closes the sequencer. If the context ends
-// first, Close closes the sequencer anyway and returns an error; the node ID
-// then becomes free when its window ends. A context that ended before, such as
-// that of a program that a signal stops, gives nothing back: pass one of its
-// own, with a few seconds, as the example does. Calling Close again has no
-// effect.
+// before the store has recorded that, Close closes the sequencer anyway and
+// returns an error: the node ID then becomes free when its window ends. A
+// context without a deadline, or one that has already ended, counts as one that
+// ends in 5 s, so that of a program that a signal stops will do. Calling Close
+// again has no effect.
 func (q *SequencerOf[I]) Close(ctx context.Context) error {
-	needContext(ctx) // the Keeper may not need it
-	q.mu.Lock()
-	q.closed, q.wanted = true, false
-	q.mu.Unlock()
+	needContext(ctx)
+	q.setClosed()
 	return q.keeper.Close(ctx)
+}
+
+// Abandon closes the sequencer at once, without another request to the store:
+// the node ID becomes free when its window ends. A Close in progress ends too.
+func (q *SequencerOf[I]) Abandon() {
+	q.setClosed()
+	q.keeper.Abandon()
+}
+
+func (q *SequencerOf[I]) setClosed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed, q.wanted = true, false
 }
 
 // isClosed reports whether Close was called.

@@ -290,6 +290,34 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
+// TestCloseAfterSignal: Close gives the node ID back, although the context of
+// the program has ended, and Abandon does not.
+func TestCloseAfterSignal(t *testing.T) {
+	for what, end := range map[string]func(*sequencer.Sequencer, context.Context){
+		"Close":   func(q *sequencer.Sequencer, ctx context.Context) { must.Do(t, q.Close(ctx)) },
+		"Abandon": func(q *sequencer.Sequencer, ctx context.Context) { q.Abandon() },
+	} {
+		bubble(t, func(t *testing.T, s grant.Store) {
+			ctx, signal := context.WithCancel(t.Context())
+			q := must.Get(sequencer.Open(ctx, s, "orders", &sequencer.Options{Layout: layout}))(t)
+			one(t, q)
+			signal()
+			end(q, ctx)
+			if _, err := q.Next(t.Context()); !errors.Is(err, firn.ErrClosed) {
+				t.Errorf("Next after %s: %v, want ErrClosed", what, err)
+			}
+			held := false
+			must.Do(t, grant.Nodes(t.Context(), s, "orders", func(n grant.NodeInfo, err error) bool {
+				held = held || n.Held
+				return err == nil
+			}))
+			if held != (what == "Abandon") {
+				t.Errorf("after %s, a node ID is held: %t", what, held)
+			}
+		})
+	}
+}
+
 func ExampleOpen() {
 	ctx := context.Background()
 	store := new(memstore.Store) // in a program of yours: dirstore, sqlstore, etcdstore

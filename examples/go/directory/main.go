@@ -26,7 +26,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer orders.Close(context.WithoutCancel(ctx)) // gives the node ID back, also after a signal
+	defer orders.Close(ctx) // gives the node ID back, also after a signal
 
 	id, err := orders.Next(ctx) // greater than every ID of this process
 	fmt.Println(id)

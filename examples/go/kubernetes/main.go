@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/kubestore"
@@ -28,11 +27,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { // ctx may have ended, as on a signal: Close needs one that has not
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		orders.Close(late) // gives the node ID back
-	}()
+	defer orders.Close(ctx) // gives the node ID back, also after a signal
 
 	id, err := orders.Next(ctx)
 	fmt.Println(id)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/sqlstore"
@@ -39,11 +38,7 @@ func run(ctx context.Context, database string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { // ctx may have ended, as on a signal: Close needs one that has not
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		orders.Close(late) // gives the node ID back
-	}()
+	defer orders.Close(ctx) // gives the node ID back, also after a signal
 
 	for range 3 {
 		id, err := orders.Next(ctx)

@@ -217,9 +217,7 @@ func withSequencer[I firn.AnyID](ctx context.Context, a *app, s grant.Store, nam
 		return err
 	}
 	err = use(q)
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
-	defer cancel()
-	if closeErr := q.Close(late); closeErr != nil && err == nil {
+	if closeErr := q.Close(ctx); closeErr != nil && err == nil {
 		a.note("%s", textfmt.Message(closeErr))
 	}
 	return err

@@ -37,6 +37,10 @@ import (
 // defaultListen is a loopback address, where neither TLS nor tokens are needed.
 const defaultListen = "127.0.0.1:3476"
 
+// closeLimit is how long a server may take to give its node IDs back after the
+// last request.
+const closeLimit = 5 * time.Second
+
 // A serveCmd has the flags of the command serve. Those of the server's
 // configuration are set there; serverConfig completes it.
 type serveCmd struct {

@@ -133,10 +133,6 @@ func nodesVar(cmd *cobra.Command, r **grant.NodeRange, usage string) {
 // trying, but a user at a terminal wants to know what is wrong.
 const joinLimit = 10 * time.Second
 
-// closeLimit bounds how long a command, or a server without requests, takes to
-// give its node IDs back.
-const closeLimit = 5 * time.Second
-
 // storeHints say what to do about errors of a store, a sequencer or a
 // generator. The first that matches applies.
 var storeHints = []struct {

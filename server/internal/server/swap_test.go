@@ -88,9 +88,7 @@ func TestErrorsOfSequencerAndClient(t *testing.T) {
 			var own *sequencer.Sequencer
 			defer func() {
 				if own != nil {
-					ended, cancel := context.WithCancel(t.Context())
-					cancel()
-					_ = own.Close(ended) // the store may not answer
+					own.Abandon() // the store may not answer
 				}
 			}()
 			programs := map[string]func(context.Context) error{

@@ -60,12 +60,7 @@ func giveBack(ctx context.Context, open []*entry) (failed int, first error) {
 	var closing sync.WaitGroup
 	for _, e := range open {
 		closing.Go(func() {
-			select {
-			case turns <- struct{}{}:
-				defer func() { <-turns }()
-			case <-ctx.Done(): // stop using the store
-			}
-			err := e.Close(ctx)
+			err := e.giveBack(ctx, turns)
 			if err == nil {
 				stalled.Reset(closeStallTimeout)
 				return
@@ -79,4 +74,18 @@ func giveBack(ctx context.Context, open []*entry) (failed int, first error) {
 	}
 	closing.Wait()
 	return failed, first
+}
+
+// giveBack closes the sequencer in its turn. When ctx ends, it stops using the
+// store.
+func (e *entry) giveBack(ctx context.Context, turns chan struct{}) error {
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+		defer context.AfterFunc(ctx, e.Abandon)() // Close would continue for a while
+		return e.Close(ctx)
+	case <-ctx.Done():
+		e.Abandon()
+		return ctx.Err()
+	}
 }

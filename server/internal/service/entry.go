@@ -38,6 +38,7 @@ type openSequencer interface {
 	Config() grant.Config
 	Join(context.Context) error
 	Close(context.Context) error
+	Abandon()
 	Stats() sequencer.Stats
 	Status() grant.Status
 }

@@ -98,16 +98,11 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 	r := &runner{config: c, log: c.Logger.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
 	r.keeper = grant.NewKeeper(c.Store, c.Sequencer, &info.Config, r, &c.MemberOptions)
 	code, err = r.run(ctx, r.keeper)
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	if closeErr := r.keeper.Close(late); closeErr != nil {
+	if closeErr := r.keeper.Close(ctx); closeErr != nil {
 		r.log.Warn("node ID not released: it becomes free when its window ends", "error", closeErr)
 	}
 	return code, err
 }
-
-// closeTimeout is how long giving back the node ID may take.
-const closeTimeout = 5 * time.Second
 
 // findCommand looks for the command before a node ID is acquired for it. A name
 // that contains the node ID is looked up later.
