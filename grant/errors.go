@@ -60,6 +60,10 @@ var (
 	// operator fences the sequencer (firn node fence).
 	ErrStoreWentBack = granterr.ErrStoreWentBack
 
+	// ErrUnsure is returned by Fence if it does not know how long the windows
+	// of the sequencer were, and so how high the floor must be.
+	ErrUnsure = errors.New("grant: the longest window is unknown")
+
 	// ErrNewerVersion is returned for a record that a newer version of Firn
 	// wrote in a form unknown to this one. The record was not changed.
 	ErrNewerVersion = errors.New("grant: the record has a newer version than this program knows; upgrade it")

@@ -50,14 +50,14 @@ type FenceReport struct {
 	Nodes   []NodeInfo // that were held when the fence began
 	Damaged []error    // of records that cannot be read, and were left unchanged
 
-	// LongestWindow is the window from which the floor was computed. If Unsure
-	// is set, it may be too short: FenceOptions.LongestWindow was not given,
-	// and there is no record, or the configuration may be newer than the
-	// restore. That is possible if it was created after every record was
-	// written, or after FenceOptions.Restored or, if that is unknown, within
-	// the last day.
+	// LongestWindow is the window from which the floor was computed. Unsure says
+	// why it may be too short, and is empty if it is not:
+	// FenceOptions.LongestWindow was not given, and there is no record, or the
+	// configuration may be newer than the restore. That is possible if it was
+	// created after every record was written, or after FenceOptions.Restored
+	// or, if that is unknown, within the last day.
 	LongestWindow time.Duration
-	Unsure        bool
+	Unsure        string
 }
 
 // Fence makes a sequencer safe after its store was restored from a backup or
@@ -70,7 +70,8 @@ type FenceReport struct {
 // Run it before IDs are made again, on a machine whose clock is right. The
 // error matches ErrClockBehind if the clock is more than a day behind the time
 // at which the latest record was written, and ErrClockAhead if it is more than
-// 366 days ahead of that. If Fence is interrupted, run it again.
+// 366 days ahead of that. If the report is Unsure, Fence writes nothing, and
+// the error matches ErrUnsure. If Fence is interrupted, run it again.
 func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceReport, error) {
 	opt := *cmp.Or(o, new(FenceOptions))
 	if opt.Skew <= 0 {
@@ -113,8 +114,14 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	if restored.IsZero() {
 		restored = now.Add(opt.Skew - 24*time.Hour)
 	}
-	report.Unsure = opt.LongestWindow == 0 &&
-		(ms(info.Created) >= latest || ms(info.Created) > ms(restored.Add(-opt.Skew)))
+	switch {
+	case opt.LongestWindow > 0:
+	case report.Records == 0:
+		report.Unsure = "no record shows how long its windows were"
+	case ms(info.Created) >= latest, ms(info.Created) > ms(restored.Add(-opt.Skew)):
+		report.Unsure = fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore",
+			timeText(info.Created))
+	}
 	ahead := max(2*report.LongestWindow, minFence) + opt.Skew
 	floor := max(ms(info.fenceFloor), ms(now.Add(info.Config.MaxAhead+ahead)))
 	report.Floor = timeOf(max(floor, ms(info.createFloor)))
@@ -132,8 +139,12 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 			return report, kindErrorf(ErrClockAhead, text, timeText(now), by, "after", name)
 		}
 	}
-	if opt.DryRun {
+	switch {
+	case opt.DryRun:
 		return report, nil
+	case report.Unsure != "":
+		return report, kindErrorf(ErrUnsure, "sequencer %s was not fenced: %s; members may have had windows longer "+
+			"than %v: state the longest that it ever had", name, report.Unsure, report.LongestWindow)
 	}
 
 	report.Records, err = fenceAll(ctx, s, name, floor, given, ms(now))

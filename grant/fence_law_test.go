@@ -73,7 +73,8 @@ func randomRecords(t *testing.T, s grant.Store, r *rand.Rand, near time.Time) ma
 
 // TestFenceLaw: a fence sets the floor given in docs/protocol.md, gives every
 // record new bytes, no owner, and a mark at or above both its own and the
-// floor, and reports exactly that.
+// floor, and reports exactly that. One that is unsure of the longest window
+// writes nothing.
 func TestFenceLaw(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -100,13 +101,13 @@ func TestFenceLaw(t *testing.T) {
 		var earlier time.Time
 		if r.IntN(2) == 0 { // an earlier fence, perhaps by a clock that was ahead, and with another window
 			other := *o
-			other.LongestWindow = time.Duration(r.IntN(100)) * time.Second
+			other.LongestWindow = time.Duration(1+r.IntN(100)) * time.Second
 			by := time.Duration(r.IntN(60_000)-30_000) * time.Millisecond
 			other.Now = func() time.Time { return now.Add(by) }
 			longest = max(longest, other.LongestWindow)
 			report, err := grant.Fence(t.Context(), s, "s", &other)
 			earlier = now.Add(by + ahead + max(2*c.Window, 2*other.LongestWindow, 30*time.Second))
-			if err != nil || !report.Floor.Equal(earlier) || report.Records != 0 || report.Unsure != (other.LongestWindow == 0) {
+			if err != nil || !report.Floor.Equal(earlier) || report.Records != 0 || report.Unsure != "" {
 				t.Fatalf("seed %d: the first fence: %+v, %v; want the floor %v", seed, report, err, earlier)
 			}
 		}
@@ -135,8 +136,9 @@ func TestFenceLaw(t *testing.T) {
 		damaged := len(before) - 1 - len(marks)
 		check := func(what string, report grant.FenceReport, err error) {
 			t.Helper()
-			if err != nil || !report.Floor.Equal(floor) || report.Records != len(marks) ||
-				report.LongestWindow != longest || report.Unsure != unsure || !slices.Equal(report.Nodes, held) || len(report.Damaged) != damaged {
+			refused := unsure && !o.DryRun
+			if errors.Is(err, grant.ErrUnsure) != refused || err != nil && !refused || !report.Floor.Equal(floor) ||
+				report.Records != len(marks) || report.LongestWindow != longest || (report.Unsure != "") != unsure || !slices.Equal(report.Nodes, held) || len(report.Damaged) != damaged {
 				t.Fatalf("seed %d: %s: %+v, %v; want floor %v, longest window %v, unsure %t, %d records, held %+v, %d damaged",
 					seed, what, report, err, floor, longest, unsure, len(marks), held, damaged)
 			}
@@ -148,6 +150,14 @@ func TestFenceLaw(t *testing.T) {
 			t.Fatalf("seed %d: a dry run wrote", seed)
 		}
 		o.DryRun = false
+		if unsure {
+			report, err = grant.Fence(t.Context(), s, "s", o)
+			check("unsure fence", report, err)
+			if !maps.Equal(before, keys(t, s)) {
+				t.Fatalf("seed %d: a fence that was refused wrote", seed)
+			}
+			o.LongestWindow, unsure = c.Window, false
+		}
 		report, err = grant.Fence(t.Context(), s, "s", o)
 		check("fence", report, err)
 		after := keys(t, s)
@@ -229,7 +239,7 @@ func TestFenceClock(t *testing.T) {
 		}
 	}
 	far := func() time.Time { return time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }
-	if _, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: far, AnyClock: true}); err == nil {
+	if _, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: far, AnyClock: true, LongestWindow: time.Minute}); err == nil {
 		t.Error("a fence in a year that no record can have is fine")
 	}
 }
@@ -238,7 +248,7 @@ func TestFenceClock(t *testing.T) {
 func TestFencesTogether(t *testing.T) {
 	for _, higher := range []bool{false, true} {
 		s := populate(t, operations[:1])
-		o := &grant.FenceOptions{Now: func() time.Time { return now }, DryRun: true}
+		o := &grant.FenceOptions{Now: func() time.Time { return now }, DryRun: true, LongestWindow: config("default").Window}
 		own := must.Get(grant.Fence(t.Context(), s, "s", o))(t)
 		want, other := own.Floor, own.Floor.Add(-time.Second)
 		if higher {

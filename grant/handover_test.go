@@ -42,7 +42,7 @@ func TestHandOver(t *testing.T) {
 		{"taken away just now", record("free", "", -time.Hour, 0), (15 + 60 + 10) * time.Second},
 		{"fenced just now", func(t *testing.T, s grant.Store) {
 			record("held", "o", 20*time.Second, 0)(t, s)
-			must.Get(grant.Fence(t.Context(), s, "s", nil))(t)
+			must.Get(grant.Fence(t.Context(), s, "s", &grant.FenceOptions{LongestWindow: 30 * time.Second}))(t)
 		}, early},
 		{"a clock far ahead", record("free", "o", year, year), early},
 		{"the same, not given back", record("held", "o", year, year), early},
@@ -64,7 +64,9 @@ func TestHandOver(t *testing.T) {
 		}, 0},
 		{"damaged, of another layout", func(t *testing.T, s grant.Store) { put(t, s, "v1/s/n/001", "{") }, (15 + 60 + 10) * time.Second},
 		{"without a record, in a store that was fenced", func(t *testing.T, s grant.Store) {
-			must.Get(grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: func() time.Time { return time.Now().Add(-95 * time.Second) }}))(t)
+			must.Get(grant.Fence(t.Context(), s, "s", &grant.FenceOptions{
+				Now: func() time.Time { return time.Now().Add(-95 * time.Second) }, LongestWindow: 30 * time.Second,
+			}))(t)
 		}, 60 * time.Second}, // the floor is MaxAhead, two windows and 10 s after the fence
 		{"without a record, before the floor of the creation", func(t *testing.T, s grant.Store) {
 			must.Get(grant.Destroy(t.Context(), s, "s", nil))(t)

@@ -64,7 +64,7 @@ func run(ctx context.Context, s grant.Store, what, name string, clock time.Time)
 	case "list":
 		err = grant.Nodes(ctx, s, name, func(grant.NodeInfo, error) bool { return true })
 	case "fence":
-		_, err = grant.Fence(ctx, s, name, &grant.FenceOptions{Now: o.Now, AnyClock: true})
+		_, err = grant.Fence(ctx, s, name, &grant.FenceOptions{Now: o.Now, AnyClock: true, LongestWindow: time.Minute})
 	case "repair":
 		_, err = grant.Repair(ctx, s, name, &grant.RepairOptions{Now: o.Now})
 	case "window":

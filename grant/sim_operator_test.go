@@ -397,9 +397,11 @@ func (w *world) fenceNow() error {
 	if err == nil {
 		o.DryRun = false
 		switch {
-		case w.known >= w.widest:
-		case report.Unsure, w.Chance(0.3):
+		case report.Unsure != "":
 			o.LongestWindow = w.widest // only people know it
+		case w.known >= w.widest:
+		case w.Chance(0.3):
+			o.LongestWindow = w.widest
 		default:
 			w.fault(shortFence)
 		}

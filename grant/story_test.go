@@ -151,7 +151,7 @@ func (s *story) do(f []string) {
 		}
 		r, err := Fence(ctx, s, "s", o)
 		result(nil, err)
-		s.print("floor %d, %d records, longest window %v, unsure %t", r.Floor.UnixMilli(), r.Records, r.LongestWindow, r.Unsure)
+		s.print("floor %d, %d records, longest window %v, unsure %t", r.Floor.UnixMilli(), r.Records, r.LongestWindow, r.Unsure != "")
 	case "repair":
 		r, err := Repair(ctx, s, "s", &RepairOptions{Now: now})
 		result(nil, err)

@@ -70,7 +70,7 @@ func resentWrites(t *testing.T, r *rand.Rand) {
 		}
 		mu.Unlock()
 		if time.Sleep(pause); fences {
-			_, _ = grant.Fence(context.Background(), operator, "s", nil) // before the sequencer exists, it fails
+			_, _ = grant.Fence(context.Background(), operator, "s", &grant.FenceOptions{LongestWindow: 2 * time.Second}) // before the sequencer exists, it fails
 		}
 		second := send()
 		if answerFirst {

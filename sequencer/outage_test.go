@@ -110,7 +110,7 @@ func TestOperatorsAreNoOutage(t *testing.T) {
 		want  error
 	}{
 		{"fence", nil, func(ctx context.Context, s grant.Store) error {
-			_, err := grant.Fence(ctx, s, "orders", nil)
+			_, err := grant.Fence(ctx, s, "orders", &grant.FenceOptions{LongestWindow: time.Minute})
 			return err
 		}, nil},
 		{"detach", nil, detach, nil},

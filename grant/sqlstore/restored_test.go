@@ -62,7 +62,7 @@ func create(t *testing.T, s *store, name string) {
 // fence fences a sequencer in another process.
 func fence(t *testing.T, f *fake, name string) {
 	t.Helper()
-	must.Get(grant.Fence(t.Context(), f.store(t), name, nil))(t)
+	must.Get(grant.Fence(t.Context(), f.store(t), name, &grant.FenceOptions{LongestWindow: time.Minute}))(t)
 }
 
 // look looks a sequencer up, which must succeed or fail with an error.

@@ -17,36 +17,26 @@ func newNodeFence(a *app) *cobra.Command {
 	var restored time.Time
 	m := &applyCmd{verb: "fence", participle: "fenced", skew: grant.MaxSkew}
 	cmd := m.command(a, func(ctx context.Context, s grant.Store, name string) (bool, error) {
-		o := grant.FenceOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored,
-			AnyClock: m.anyClock, Now: a.now}
-		r, err := grant.Fence(ctx, s, name, &o)
+		r, err := grant.Fence(ctx, s, name, &grant.FenceOptions{DryRun: !m.apply, Skew: m.skew, LongestWindow: longest,
+			Restored: restored, AnyClock: m.anyClock, Now: a.now})
+		switch {
+		case errors.Is(err, grant.ErrUnsure):
+			err = misuse(fmt.Sprintf("add --longest-window: --longest-window %v if that never changed. If it was created "+
+				"before the restore, add --restored TIME with the time of the restore", r.LongestWindow), "%w", err)
+		case errors.Is(err, grant.ErrClockBehind), errors.Is(err, grant.ErrClockAhead):
+			err = failed(anyClockHint, "%w", err)
+		}
+		if m.apply {
+			a.audit(ctx, s, "fence", name, err)
+		}
 		var info grant.Info
 		if err == nil {
 			info, err = grant.Lookup(ctx, s, name)
 		}
-		why := ""
-		if err == nil && r.Unsure {
-			why = whyUnsure(info, r)
-		}
-		if err == nil && m.apply {
-			if why != "" {
-				hint := fmt.Sprintf("add --longest-window with the longest window that it ever had: "+
-					"--longest-window %v if that never changed. If it was created before the restore, add "+
-					"--restored TIME with the time of the restore", r.LongestWindow)
-				return false, misuse(hint,
-					"sequencer %s was not fenced: %s; members may have had windows longer than %v", name, why, r.LongestWindow)
-			}
-			o.DryRun = false
-			r, err = grant.Fence(ctx, s, name, &o)
-			a.audit(ctx, s, "fence", name, err)
-		}
-		if errors.Is(err, grant.ErrClockBehind) || errors.Is(err, grant.ErrClockAhead) {
-			err = failed(anyClockHint, "%w", err)
-		}
 		if err != nil {
 			return false, err
 		}
-		a.printFence(info, r, why, longest > 0, m)
+		a.printFence(info, r, longest > 0, m)
 		return len(r.Damaged) == 0, nil
 	})
 	cmd.PreRunE = func(*cobra.Command, []string) error {
@@ -67,20 +57,12 @@ func newNodeFence(a *app) *cobra.Command {
 	return cmd
 }
 
-// whyUnsure says why a fence cannot know the longest window.
-func whyUnsure(i grant.Info, r grant.FenceReport) string {
-	if r.Records == 0 {
-		return "no record shows how long its windows were"
-	}
-	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore",
-		textfmt.Stamp(i.Created))
-}
-
-func (a *app) printFence(i grant.Info, r grant.FenceReport, why string, given bool, m *applyCmd) {
+func (a *app) printFence(i grant.Info, r grant.FenceReport, given bool, m *applyCmd) {
 	if m.asJSON {
 		a.printJSON(map[string]any{
 			"sequencer": i.Name, "applied": m.apply, "floor": textfmt.Stamp(r.Floor), "records": r.Records,
-			"held": len(r.Nodes), "damaged": len(r.Damaged), "longest_window": r.LongestWindow.String(), "unsure": r.Unsure,
+			"held":    len(r.Nodes),
+			"damaged": len(r.Damaged), "longest_window": r.LongestWindow.String(), "unsure": r.Unsure != "",
 		})
 		return
 	}
@@ -103,8 +85,8 @@ func (a *app) printFence(i grant.Info, r grant.FenceReport, why string, given bo
 	t.add("window", "%s", window)
 	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
 	t.add("floor", "%s: members wait about %v for a node ID", textfmt.Stamp(r.Floor), wait)
-	if why != "" {
-		t.add("unsure", "%s: --apply needs --longest-window", why)
+	if r.Unsure != "" {
+		t.add("unsure", "%s: --apply needs --longest-window", r.Unsure)
 	}
 	t.addDamaged(r.Damaged)
 	t.print(a.stdout, a.style())

@@ -320,7 +320,7 @@ func TestStopped(t *testing.T) {
 		{"suspended", func(r *trial) { r.store.Cut.Store(true); r.clock.add(time.Hour) }, "the window ended at", "may have used its node ID after the window ended"},
 		{"set back", func(r *trial) { r.clock.add(-time.Second) }, "was set back", ""},
 		{"fenced", func(r *trial) {
-			if _, err := grant.Fence(r.t.Context(), r.store.Store, DefaultSequencer, &grant.FenceOptions{Now: r.clock.Now}); err != nil {
+			if _, err := grant.Fence(r.t.Context(), r.store.Store, DefaultSequencer, &grant.FenceOptions{Now: r.clock.Now, LongestWindow: time.Minute}); err != nil {
 				r.t.Error(err)
 			}
 			r.passes()

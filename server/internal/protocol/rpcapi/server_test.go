@@ -228,7 +228,7 @@ func TestGet(t *testing.T) {
 	config.Nodes = &grant.NodeRange{Lo: 0, Hi: 511}
 	must.Get(grant.Create(t.Context(), store, "orders", config, nil))(t)
 	must.Get(firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"}))(t)
-	fenced := must.Get(grant.Fence(t.Context(), store, "orders", nil))(t)
+	fenced := must.Get(grant.Fence(t.Context(), store, "orders", &grant.FenceOptions{LongestWindow: config.Window}))(t)
 	faultstore.Put(t, store, "v1/orders/n/0999", "{")
 	r := must.Get(firnv1.NewSequencersClient(conn).Get(t.Context(), &firnv1.GetRequest{Name: "orders"}))(t)
 	q := r.GetSequencer()
