@@ -13,7 +13,8 @@ var (
 	// ErrExhausted means that no ID is free now, but one will be a moment
 	// later: a call that does not wait can be repeated. Every WaitError matches
 	// it, and so does the error of TryNext while IDs are being fetched, or a
-	// node ID is being acquired, and nothing has failed.
+	// node ID is being acquired, and nothing has failed. Package client also
+	// returns it if a server is busy, or the limit of the client is reached.
 	ErrExhausted = errors.New("firn: no ID is free at this moment")
 
 	// ErrUnavailable means that a store, or every server of a Client, did not

@@ -759,7 +759,7 @@ func TestErrorText(t *testing.T) {
 		KindBusy: firn.ErrExhausted, KindNoGrant: firn.ErrGrantOver, KindTimeOver: firn.ErrTimeOver,
 		KindBatchTooLarge: firn.ErrBatchTooLarge, KindStoreUnavailable: firn.ErrUnavailable, KindMoved: grant.ErrDetached,
 	} {
-		for _, other := range []Kind{KindDraining, "", "https://proxy/busy"} {
+		for _, other := range []Kind{KindBadConfig, "", "https://proxy/busy"} {
 			if !errors.Is(&Error{Kind: kind}, want) || errors.Is(&Error{Kind: other}, want) {
 				t.Errorf("%s does not match %v alone: so does %q", kind, want, other)
 			}

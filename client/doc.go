@@ -29,9 +29,9 @@
 //
 // Errors match those of the packages firn and grant with the same meaning, so a
 // program can exchange a sequencer of package sequencer for one of this
-// package: firn.ErrUnavailable if no server answers, or firn.ErrExhausted,
-// grant.ErrMoved and so on if a server has that problem. An *Error has its
-// Kind.
+// package: firn.ErrUnavailable if no server answers, or grant.ErrMoved and so on
+// if a server has that problem. Problems that pass and have no such error, such
+// as a rate limit, match firn.ErrExhausted. An *Error has its Kind.
 //
 // # What a retry means
 //

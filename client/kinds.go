@@ -24,6 +24,9 @@ import (
 //   - KindMoved: grant.ErrMoved
 //   - KindDetached: grant.ErrDetached
 //   - KindDestroyed: grant.ErrDestroyed
+//   - KindRecreated: firn.ErrExhausted
+//   - KindDraining: firn.ErrUnavailable
+//   - KindRateLimited: firn.ErrExhausted
 const (
 	KindBadParameter     Kind = "bad-parameter"     // invalid parameter
 	KindBadName          Kind = "bad-name"          // invalid sequencer name
@@ -88,9 +91,9 @@ var problemKinds = map[Kind]problemKind{
 	KindMoved:            {status: 409, hint: "ask a server of that store, or bring it back: firn sequencer move", is: granterr.ErrMoved},
 	KindDetached:         {status: 409, hint: "run firn sequencer attach", is: granterr.ErrDetached},
 	KindDestroyed:        {status: 410, hint: "create it again: firn sequencer create", is: granterr.ErrDestroyed},
-	KindRecreated:        {status: 503},
+	KindRecreated:        {status: 503, is: firn.ErrExhausted},
 	KindBadRecord:        {status: 500, hint: "see the server's log"},
-	KindDraining:         {status: 503, ofServer: true},
+	KindDraining:         {status: 503, ofServer: true, is: firn.ErrUnavailable},
 	KindTooManyNames:     {status: 507, hint: "start the server with a higher --max-sequencers, or use fewer names"},
-	KindRateLimited:      {status: 429, hint: "ask less often, or have the limit of this token raised"},
+	KindRateLimited:      {status: 429, hint: "ask less often, or have the limit of this token raised", is: firn.ErrExhausted},
 }

@@ -83,7 +83,8 @@ func TestFailNext(t *testing.T) {
 		{client.KindNoSequencer, 404, 0, grant.ErrNotFound},
 		{client.KindStoreUnavailable, 503, time.Second, firn.ErrUnavailable},
 		{client.KindDraining, 503, 0, firn.ErrUnavailable},
-		{client.KindRateLimited, 429, time.Second, nil},
+		{client.KindRateLimited, 429, time.Second, firn.ErrExhausted},
+		{client.KindRecreated, 503, time.Second, firn.ErrExhausted},
 		{"frozen", 500, 0, nil},
 	} {
 		s := start(t, nil)

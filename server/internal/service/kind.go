@@ -103,6 +103,12 @@ var (
 //   - 507: it can succeed after another sequencer was unused for minUnused, or
 //     an operator has raised the limit. With a static node ID, only then.
 //   - 500: an operator has to change something at the server first.
+//
+// In package client, an error with a kind of 429 or 503 always matches an error
+// that tells a program to try again later: the error that a sequencer in the
+// process has for this reason (see errorKinds), or else firn.ErrExhausted if
+// RESP says TRYAGAIN, because the server works, and firn.ErrUnavailable if it
+// says UNAVAILABLE.
 var kinds = [NumKinds]struct {
 	name  string
 	title string // for people, without a full stop
@@ -211,6 +217,11 @@ func (k Kind) String() string { return kinds[k].name }
 
 // Type returns the type of a problem over HTTP.
 func (k Kind) Type() string { return problemType + k.String() }
+
+// isTemporary reports whether the same request can succeed later by itself.
+func (k Kind) isTemporary() bool {
+	return kinds[k].status == http.StatusServiceUnavailable || kinds[k].status == http.StatusTooManyRequests
+}
 
 // Title returns the problem in a few words, for people.
 func (k Kind) Title() string { return kinds[k].title }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/test/must"
 )
@@ -40,7 +41,7 @@ func TestKinds(t *testing.T) {
 		if got, ok := ParseKind(k.String()); !ok || got != k {
 			t.Errorf("ParseKind(%q) = %d, %t, want %d", k, got, ok, k)
 		}
-		later := row.status == 503 || k == RateLimited
+		later := k.isTemporary()
 		if wait := row.resp == respTryAgain || row.resp == respUnavailable; wait != later {
 			t.Errorf("%s: %d over HTTP and %s over RESP", k, row.status, row.resp)
 		}
@@ -182,6 +183,9 @@ func TestClientKinds(t *testing.T) {
 		if k == NotYet {
 			is = clientErrors[grant.ErrNodesExhausted] // a NodesExhaustedError that is Ahead
 		}
+		if is == "" && k.isTemporary() && !row.notOfIDs {
+			is = clientErrors[map[string]error{respTryAgain: firn.ErrExhausted, respUnavailable: firn.ErrUnavailable}[row.resp]]
+		}
 		if !row.notOfIDs {
 			key = "Kind"
 			for word := range strings.SplitSeq(k.String(), "-") {
@@ -234,6 +238,31 @@ import "github.com/firnid/firn/client"
 var answers = map[client.Kind]answer{
 %s}
 `, &answers)
+}
+
+// TestTemporaryKinds: for each problem that passes by itself, a client's error
+// matches one that a program checks to try again later, and for no other
+// problem one of firn.ErrExhausted and firn.ErrUnavailable.
+func TestTemporaryKinds(t *testing.T) {
+	later := []error{firn.ErrExhausted, firn.ErrUnavailable}
+	known := []error{firn.ErrGrantOver, grant.ErrNodesExhausted, grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrStoreWentBack}
+	for k := range NumKinds {
+		count := func(all []error) (n int) {
+			for _, target := range all {
+				if errors.Is(&client.Error{Kind: client.Kind(k.String())}, target) {
+					n++
+				}
+			}
+			return n
+		}
+		want := 0
+		if k.isTemporary() && !kinds[k].notOfIDs {
+			want = 1
+		}
+		if n := count(later) + count(known); n != want || !k.isTemporary() && count(later) > 0 {
+			t.Errorf("%s (%d): its error matches %d of %v and %v, want %d", k, k.Status(), n, later, known, want)
+		}
+	}
 }
 
 // agrees fails the test if a generated file has another content.
