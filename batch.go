@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"encoding"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -109,6 +110,44 @@ func (r RunOf[I]) each(yield func(I) bool) bool {
 		w = w.plus(r.Step)
 	}
 	return true
+}
+
+// String returns the number of IDs, the first and the last one.
+func (b BatchOf[I]) String() string {
+	switch b.n {
+	case 0:
+		return "no IDs"
+	case 1:
+		return fmt.Sprint(b.at(0))
+	}
+	return fmt.Sprintf("%d IDs, %v to %v", b.n, b.at(0), b.at(b.n-1))
+}
+
+// at returns the ID with an index.
+func (b BatchOf[I]) at(i int) (id I) {
+	_ = any(&id).(encoding.BinaryUnmarshaler).UnmarshalBinary(b.AppendRaw(nil, i, i+1))
+	return id
+}
+
+// MarshalJSON returns the IDs as a JSON array, each as its own MarshalJSON
+// returns it, so that it can be read into a slice of them. The error is always
+// nil.
+func (b BatchOf[I]) MarshalJSON() ([]byte, error) {
+	out := []byte{'['}
+	for id := range b.All() {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, '"')
+		switch id := any(id).(type) {
+		case ID:
+			out = Decimal.Append(out, id)
+		case ID128:
+			out = UUID.Append128(out, id)
+		}
+		out = append(out, '"')
+	}
+	return append(out, ']'), nil
 }
 
 // Runs returns the batch as runs of equally spaced IDs, in order: one run for

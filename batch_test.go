@@ -2,6 +2,9 @@ package firn
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -108,6 +111,45 @@ func testAppendRaw[I AnyID](t *testing.T, name string, b BatchOf[I], appendID fu
 			}()
 			b.AppendRaw(nil, wrong[0], wrong[1])
 		}()
+	}
+}
+
+// TestBatchText: a batch shows its IDs as JSON, in logs and in print, and keeps
+// them all in JSON.
+func TestBatchText(t *testing.T) {
+	l, wide := MustParseLayout("bits=time:40.seq:3.node:4"), MustParseLayout("uuidv7")
+	testBatchText(t, newBatch[ID](newComposer(&l, 0), 5, 20), 20)
+	testBatchText(t, newBatch[ID](newComposer(&l, 0), 5, 1), 1)
+	testBatchText(t, newBatch[ID128](newComposer(&wide, 0), 5, 20), 20)
+	testBatchText(t, must.Get(BatchFromRuns(Run{1, 1, 3}, Run{9, 0, 1}, Run{math.MaxUint64 - 1, 1, 2}))(t), 6)
+	testBatchText(t, Batch{}, 0)
+	if got, want := fmt.Sprint(must.Get(BatchFromRuns(Run{1, 1, 3}, Run{9, 4, 3}))(t)), "6 IDs, 1 to 17"; got != want {
+		t.Errorf("it prints as %q, want %q", got, want)
+	}
+}
+
+func testBatchText[I AnyID](t *testing.T, b BatchOf[I], n int) {
+	t.Helper()
+	want := slices.Collect(b.All())
+	var got []I
+	data := must.Get(json.Marshal(b))(t)
+	must.Do(t, json.Unmarshal(data, &got))
+	if len(want) != n || !slices.Equal(got, want) || got == nil {
+		t.Errorf("JSON %s, read as %v, want %v", data, got, want)
+	}
+	var logged bytes.Buffer
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("made", "ids", b)
+	if !bytes.Contains(logged.Bytes(), append([]byte(`"ids":`), data...)) {
+		t.Errorf("the log has %s, want %s", &logged, data)
+	}
+	text := b.String()
+	for _, id := range want[:min(n, 1)] {
+		if !strings.Contains(text, fmt.Sprint(id)) || !strings.HasSuffix(text, fmt.Sprint(want[n-1])) {
+			t.Errorf("%q does not have the IDs %v to %v", text, id, want[n-1])
+		}
+	}
+	if got := fmt.Sprintf("%v %+v %s", b, b, b); got != text+" "+text+" "+text || len(text) > 100 {
+		t.Errorf("it prints as %q, want %q", got, text)
 	}
 }
 
