@@ -97,6 +97,12 @@ type KeeperStats struct {
 // must have been created with; nil accepts any. Only Layout and MaxAhead are
 // compared. The store stays the caller's, to be closed after the Keeper.
 func NewKeeper(store Store, name string, config *Config, holder Holder, o *MemberOptions) *Keeper {
+	switch { // now, and not in a goroutine, whose panic nobody can recover
+	case store == nil:
+		panic("grant: NewKeeper needs a store")
+	case holder == nil:
+		panic("grant: NewKeeper needs a holder")
+	}
 	s := settings{MemberOptions: *cmp.Or(o, new(MemberOptions)), name: name, config: config}
 	s.Now = clockOr(s.Now)
 	s.Logger = cmp.Or(s.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.name)

@@ -268,6 +268,24 @@ func TestDeafStore(t *testing.T) {
 	})
 }
 
+// TestNewKeeperNeeds: without a store or a holder, NewKeeper panics with a
+// sentence, and starts nothing.
+func TestNewKeeperNeeds(t *testing.T) {
+	for want, start := range map[string]func() *grant.Keeper{
+		"grant: NewKeeper needs a store":  func() *grant.Keeper { return grant.NewKeeper(nil, "s", nil, new(member), nil) },
+		"grant: NewKeeper needs a holder": func() *grant.Keeper { return grant.NewKeeper(new(memstore.Store), "s", nil, nil, nil) },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != want {
+					t.Errorf("panic %v, want %q", got, want)
+				}
+			}()
+			start().Abandon()
+		}()
+	}
+}
+
 // TestCloseTwice: a Close that waits for another one also obeys its context,
 // and nothing is acquired meanwhile.
 func TestCloseTwice(t *testing.T) {
